@@ -1,0 +1,57 @@
+/*
+ * One parsed log record: its time, cost and the fields that some zone asks for.
+ *
+ * Which fields exist is fixed when the configuration is read: a field_table
+ * maps names to small indexes, and a format fills only those. So a line costs
+ * what its zones look at, not what it holds.
+ */
+#ifndef COLLECTOR_RECORD_H
+#define COLLECTOR_RECORD_H
+
+#include "common/span.h"
+
+enum {
+	FIELD_IP,
+	FIELD_USER,
+	FIELD_METHOD,
+	FIELD_PATH,
+	FIELD_STATUS,
+	FIELD_BYTES,
+	FIELD_HOST,
+	FIELD_AGENT,
+	FIELD_STANDARD_COUNT, /* further names get the indexes from here on */
+	FIELD_MAX = 64,
+};
+
+/* The largest time that is accepted, exclusive: the year 10000, in Unix ms. */
+#define RECORD_TIME_END_MS INT64_C(253402300800000)
+/* The largest cost of one record. */
+#define RECORD_COST_MAX (INT64_C(1) << 40)
+
+/* Names that zones, formats and the cost use; the first eight are the standard ones. Immutable once built. */
+struct field_table {
+	uint32_t count;
+	const char *names[FIELD_MAX]; /* owned */
+	uint64_t wanted;              /* bit i: some zone (or cost, client_ip) uses field i; others need not be filled */
+};
+
+void field_table_init(struct field_table *table);
+void field_table_deinit(struct field_table *table);
+
+/**
+ * Index of a name, added where it is new; marks it wanted.
+ *
+ * @return the index, or -1 when FIELD_MAX names are taken
+ */
+int field_table_want(struct field_table *table, const char *name);
+
+/** Index of a name, or -1. */
+int field_table_find(const struct field_table *table, struct weir_span name);
+
+struct record {
+	int64_t time_ms;                     /* event time, Unix ms, UTC, 0 <= time < RECORD_TIME_END_MS */
+	int64_t cost;                        /* 0 .. RECORD_COST_MAX; 1 unless the format maps a cost */
+	struct weir_span fields[FIELD_MAX];  /* into the line or the format's scratch; valid until its next parse */
+};
+
+#endif

@@ -1,0 +1,111 @@
+/*
+ * Where lines come from: the collector's one interface to files, pipes and,
+ * later, topics.
+ *
+ * A source kind (source_file.c, source_stdin.c, ...) makes one or more
+ * streams; each stream has its own identity and its own growing positions.
+ * `collect` hands out whole lines of one stream, in order; `status` says where
+ * each stream stands. What a source promises: a line is handed out once per
+ * run, its position is that of the log, and after `source_resume` to a position
+ * it goes on with the line after it.
+ *
+ * @thread all calls on one source come from one thread, but for `status`,
+ *         which may come from any
+ */
+#ifndef COLLECTOR_SOURCE_H
+#define COLLECTOR_SOURCE_H
+
+#include "common/json.h"
+#include "common/span.h"
+#include "common/status.h"
+
+enum {
+	SOURCE_ID_BYTES = 16,
+	SOURCE_OFFSET_BITS = 40, /* position = incarnation << 40 | uncompressed byte offset after the line */
+};
+
+/*
+ * One stream of lines. Owned by its source; the pointer stays valid until the
+ * source is freed.
+ */
+struct source_stream {
+	uint8_t id[SOURCE_ID_BYTES]; /* hash of (collector id, path first seen) */
+	char *name;                  /* the path first seen, or "-": for people */
+	uint32_t order;              /* place among the source's streams: a glob's files by path bytes */
+	void *context;               /* the pipeline's: set and read by the caller alone */
+};
+
+/* Whole lines of one stream; borrowed from the source until the next collect() of the same stream. */
+struct source_chunk {
+	struct source_stream *stream;
+	const char *data;      /* lines, each ended by '\n' but perhaps the last of a file (then `last_open`) */
+	size_t length;         /* 0: nothing now */
+	uint64_t position;     /* of data[0]; a line's own position is position + the offset of the byte after its newline */
+	bool last_open;        /* the last line has no newline: the file ended, or was rotated away */
+	bool too_long;         /* data is the first part of one line above the limit; `skipped` further bytes follow it */
+	uint64_t skipped;      /* bytes of that line that are not in data, its newline included */
+};
+
+enum source_at_start { SOURCE_FROM_BEGINNING, SOURCE_FROM_END };
+
+/* What a source needs from its surroundings. */
+struct source_context {
+	const uint8_t *collector_id; /* 16 bytes: random, kept in the state directory; fixed for a run without state */
+	bool once;                   /* read to the end and give WEIR_END; never follow */
+	uint32_t line_max_bytes;     /* a longer line comes as too_long */
+	/*
+	 * Where an earlier run left the stream of that name: fills the saved record (source_memory), gives false where
+	 * there is none. NULL: nothing was saved.
+	 */
+	struct source_memory *memory; /* borrowed; NULL without a state directory */
+};
+
+/* Counters of one stream, for /metrics, the summary and `status`. */
+struct source_status {
+	const char *name;
+	const char *kind;          /* "file", "stdin" */
+	bool replayable;           /* false: at most once, and the words say so */
+	uint64_t position;         /* of the newest line handed out */
+	uint64_t lag_bytes;        /* known bytes behind it; for a .gz compressed bytes */
+	uint64_t size_bytes;       /* what is there in all, where known: for progress */
+	int64_t idle_ms;           /* time since the newest byte was seen at the end; 0 while lines wait */
+	uint64_t lines;
+	uint64_t errors;           /* failed opens and reads */
+	uint64_t lost_bytes;       /* what a truncation in place took before it was read, as far as known */
+	char problem[160];         /* "" or what is wrong just now, in words */
+};
+
+struct source_ops;
+
+struct source {
+	const struct source_ops *ops;
+};
+
+struct source_ops {
+	const char *type;
+	/**
+	 * The next lines.
+	 *
+	 * @param stream  NULL: any stream that has lines; else that one (the merge of --once asks so)
+	 * @return WEIR_OK: chunk has lines; WEIR_AGAIN: none now (wait on fd()); WEIR_END: this stream (or, for NULL,
+	 *         the whole source) will give no more; WEIR_IO: a stream failed for good in --once: error says which;
+	 *         in follow mode failures are retried and shown by status
+	 */
+	enum weir_status (*collect)(struct source *source, struct source_stream *stream, struct source_chunk *chunk,
+	                            struct weir_error *error);
+	/** Streams known so far (the array may grow at collect()). */
+	size_t (*streams)(struct source *source, struct source_stream ***streams);
+	/** A pollable descriptor that becomes readable when collect() may have more, or -1: ask again in 100 ms. */
+	int (*fd)(const struct source *source);
+	/** The stream's lines up to this position are safe downstream: may be remembered (and files behind it forgotten). */
+	void (*acknowledge)(struct source *source, struct source_stream *stream, uint64_t position);
+	/** Fills up to `count` statuses; gives how many there are. @thread any */
+	size_t (*status)(struct source *source, struct source_status *statuses, size_t count);
+	void (*free)(struct source *source);
+};
+
+/** Creates a source from one element of "sources" by its "type" ("file", "stdin"). */
+WEIR_MUST_USE enum weir_status source_new(const struct weir_json *config, const struct source_context *context,
+                                          struct source **source, struct weir_error *error);
+
+#endif

@@ -1,0 +1,121 @@
+/*
+ * The bus: the partitioned, ordered, durable log that connects the roles.
+ *
+ * Kafka gives the rules, bus_local.c keeps them on one machine's disk: a topic
+ * has P partitions; a message gets the next offset of its partition and is
+ * delivered when it is durable; a consumer reads a partition from an offset of
+ * its own choosing, in order; nothing below a partition's trimmed start can be
+ * read again, and asking for it is an error, never a silent skip.
+ */
+#ifndef WEIR_COMMON_BUS_H
+#define WEIR_COMMON_BUS_H
+
+#include "common/span.h"
+#include "common/status.h"
+
+enum weir_topic {
+	WEIR_TOPIC_EVENTS,
+	WEIR_TOPIC_JUDGED,
+	WEIR_TOPIC_DECISIONS,
+	WEIR_TOPIC_SHADOW,     /* decisions of zones in shadow mode */
+	WEIR_TOPIC_POLICY,     /* one partition: every policy, for the collectors */
+	WEIR_TOPIC_DEADLETTER, /* one partition */
+	WEIR_TOPIC_COUNT,
+};
+
+const char *weir_topic_name(enum weir_topic topic);
+
+struct weir_message {
+	enum weir_topic topic;
+	uint32_t partition;
+	uint64_t offset;
+	struct weir_span key; /* at NULL: none */
+	struct weir_span payload;
+};
+
+/* What became of one sent message. */
+struct weir_delivery {
+	enum weir_topic topic;
+	uint32_t partition;
+	uint64_t offset;          /* valid when status is WEIR_OK */
+	uint64_t tag;             /* the sender's */
+	enum weir_status status;  /* WEIR_OK: durable. Else this and every later message of this producer is not */
+};
+
+struct weir_bus;
+struct weir_producer;
+struct weir_consumer;
+
+struct weir_bus_ops {
+	const char *name;
+
+	/** Messages not yet delivered are bounded. @thread each producer belongs to one thread */
+	enum weir_status (*producer_new)(struct weir_bus *bus, struct weir_producer **producer,
+	                                 struct weir_error *error);
+	/**
+	 * Queues a message; its bytes are copied.
+	 *
+	 * @return WEIR_OK; WEIR_FULL: the bound on undelivered bytes is reached: poll and try again; WEIR_IO: the
+	 *         producer is broken (a delivery failed), make a new one and send again from what was delivered
+	 */
+	enum weir_status (*send)(struct weir_producer *producer, enum weir_topic topic, uint32_t partition,
+	                         struct weir_span key, struct weir_span payload, uint64_t tag, struct weir_error *error);
+	/** Takes up to `most` deliveries, waiting at most timeout_ms for the first. Per partition in order. */
+	size_t (*poll)(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most, int timeout_ms);
+	/** Undelivered messages are abandoned. */
+	void (*producer_free)(struct weir_producer *producer);
+
+	/**
+	 * A reader of one topic.
+	 *
+	 * @param reader  a name whose positions hold back trimming (`consumed`), or NULL
+	 * @thread each consumer belongs to one thread
+	 */
+	enum weir_status (*consumer_new)(struct weir_bus *bus, enum weir_topic topic, const char *reader,
+	                                 struct weir_consumer **consumer, struct weir_error *error);
+	/** Begins to deliver a partition from an offset. WEIR_INVALID: that offset is trimmed or beyond the end. */
+	enum weir_status (*assign)(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
+	                           struct weir_error *error);
+	void (*unassign)(struct weir_consumer *consumer, uint32_t partition);
+	/** A paused partition keeps its place and delivers nothing. */
+	void (*pause)(struct weir_consumer *consumer, uint32_t partition, bool paused);
+	/**
+	 * Up to `most` durable messages, per partition in order, waiting at most timeout_ms for the first.
+	 *
+	 * @param messages  their bytes are borrowed until the next receive on this consumer
+	 * @return WEIR_OK with *count >= 0; WEIR_INVALID: the log is damaged or has a gap: the words say where;
+	 *         WEIR_IO: passing trouble
+	 */
+	enum weir_status (*receive)(struct weir_consumer *consumer, struct weir_message *messages, size_t most,
+	                            int timeout_ms, size_t *count, struct weir_error *error);
+	/** The reader will never again need offsets below this one (its own checkpoint is durable). */
+	void (*consumed)(struct weir_consumer *consumer, uint32_t partition, uint64_t offset);
+	void (*consumer_free)(struct weir_consumer *consumer);
+
+	/** First readable and next offset of a partition. @thread any */
+	enum weir_status (*extent)(struct weir_bus *bus, enum weir_topic topic, uint32_t partition, uint64_t *first,
+	                           uint64_t *next, struct weir_error *error);
+	void (*close)(struct weir_bus *bus);
+};
+
+struct weir_bus {
+	const struct weir_bus_ops *ops;
+	uint32_t partitions; /* of events, judged and decisions */
+};
+
+struct weir_bus_local_options {
+	uint32_t partitions;
+	int64_t segment_bytes;   /* a file of a topic is closed at this size; trimming removes whole files */
+	int64_t retention_bytes; /* of a topic without readers (judged while no archiver reads it): oldest files go */
+	int64_t sync_delay_ms;   /* how long the syncing thread gathers messages before one fsync; 0: at once */
+};
+
+/**
+ * Opens or makes the on-disk log in a directory. A torn tail left by a crash is cut: it was never acknowledged.
+ *
+ * @return WEIR_INVALID: made with another number of partitions, or damaged before its tail
+ */
+WEIR_MUST_USE enum weir_status weir_bus_local_open(const char *directory, const struct weir_bus_local_options *options,
+                                                   struct weir_bus **bus, struct weir_error *error);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * The store: where checkpoints live, so that state and offset are one.
+ *
+ * A partition's state is a set of blobs by segment, each written under a
+ * checkpoint number, and one row that makes a checkpoint current. Blobs of a
+ * checkpoint that never became current are invisible and are overwritten or
+ * removed later. SQLite here, MySQL and MariaDB behind the same functions.
+ */
+#ifndef WEIR_COMMON_STORE_H
+#define WEIR_COMMON_STORE_H
+
+#include "common/span.h"
+#include "common/status.h"
+
+enum { WEIR_STORE_ROLE_LIMITER = 1, WEIR_STORE_ROLE_ARCHIVER = 2 };
+
+/* The row that makes a checkpoint current. */
+struct weir_partition_state {
+	uint32_t partition;
+	uint64_t epoch;          /* set by take(); commits with an older one are refused */
+	uint64_t checkpoint;     /* 0: none yet */
+	uint64_t next_offset;    /* the first offset not contained in it */
+	int64_t clock_ms;        /* the highest sending time so far */
+	uint64_t policy_version; /* in force at next_offset */
+	struct weir_span extra;  /* the role's own: source positions, counters */
+};
+
+struct weir_segment_blob {
+	uint32_t segment;
+	uint64_t checkpoint;
+	bool base; /* else a delta on top of the base and earlier deltas */
+	struct weir_span bytes;
+};
+
+struct weir_store;
+
+struct weir_store_ops {
+	const char *name;
+
+	/** Becomes the partition's owner: raises its epoch. state->extra is returned in memory of the store, valid until its next call. */
+	enum weir_status (*take)(struct weir_store *store, int role, uint32_t partition,
+	                         struct weir_partition_state *state, struct weir_error *error);
+	/**
+	 * Writes blobs of a checkpoint that is not current yet: one small transaction. A base written under checkpoint c
+	 * replaces, once c is current, everything older of that segment.
+	 */
+	enum weir_status (*write_segments)(struct weir_store *store, uint32_t partition, uint64_t epoch,
+	                                   const struct weir_segment_blob *blobs, size_t count,
+	                                   struct weir_error *error);
+	/**
+	 * Makes checkpoints current, and puts notes, in one transaction: all or nothing.
+	 *
+	 * @param states  one a partition (the standalone --once commits all of them as one cut)
+	 * @param names, values  notes to set with it; a value with at NULL removes
+	 * @return WEIR_OK; WEIR_FENCED: some epoch is not the stored one: nothing was written
+	 */
+	enum weir_status (*commit)(struct weir_store *store, int role, const struct weir_partition_state *states,
+	                           size_t count, const char *const *names, const struct weir_span *values,
+	                           size_t note_count, struct weir_error *error);
+	/**
+	 * The current blobs of some segments, as of checkpoint `upto`: for each segment its newest base at or below it
+	 * and the deltas after, in order.
+	 *
+	 * @param each  called for every blob, by segment, base first, oldest delta first; bytes borrowed until it returns;
+	 *              anything but WEIR_OK ends the reading and is passed on
+	 */
+	enum weir_status (*read_segments)(struct weir_store *store, uint32_t partition, const uint32_t *segments,
+	                                  size_t count, uint64_t upto,
+	                                  enum weir_status (*each)(void *context, const struct weir_segment_blob *blob),
+	                                  void *context, struct weir_error *error);
+	/** Which segments have blobs at or below a checkpoint, and how many deltas and bytes each: for a new owner. */
+	enum weir_status (*list_segments)(struct weir_store *store, uint32_t partition, uint64_t upto,
+	                                  void (*each)(void *context, uint32_t segment, uint32_t deltas,
+	                                               uint64_t base_bytes, uint64_t delta_bytes),
+	                                  void *context, struct weir_error *error);
+	/** Removes blobs that no current checkpoint needs: behind a newer base, or of checkpoints never committed. */
+	enum weir_status (*clean)(struct weir_store *store, uint32_t partition, uint64_t epoch, struct weir_error *error);
+
+	/** Every policy, numbered. put is idempotent for the same text; another text under a taken number is refused. */
+	enum weir_status (*policy_put)(struct weir_store *store, uint64_t version, struct weir_span text,
+	                               struct weir_error *error);
+	/** Calls each in order of version, from `first` on. */
+	enum weir_status (*policy_each)(struct weir_store *store, uint64_t first,
+	                                enum weir_status (*each)(void *context, uint64_t version, struct weir_span text),
+	                                void *context, struct weir_error *error);
+
+	/** A note by name: returned, the caller frees; *value NULL where there is none. */
+	enum weir_status (*note_get)(struct weir_store *store, const char *name, char **value, size_t *length,
+	                             struct weir_error *error);
+	enum weir_status (*note_put)(struct weir_store *store, const char *name, struct weir_span value,
+	                             struct weir_error *error);
+	void (*close)(struct weir_store *store);
+};
+
+/** A handle belongs to one thread at a time; open one for each thread that needs it. */
+struct weir_store {
+	const struct weir_store_ops *ops;
+};
+
+/**
+ * Opens or makes DIRECTORY/weir.db: WAL, synchronous FULL; an older schema is upgraded by numbered steps.
+ *
+ * @return WEIR_NEWER: written by a newer weir; WEIR_INVALID: not a weir database, or damaged
+ */
+WEIR_MUST_USE enum weir_status weir_store_sqlite_open(const char *directory, struct weir_store **store,
+                                                      struct weir_error *error);
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * A shard: one partition's buckets in a limiter, and the judging of frames.
+ *
+ * State follows from the frames applied, in their order, and nothing else: no
+ * clock is read and nothing is random but the placement of keys. The shard
+ * knows no bus and no store: it is told frames and gives verdicts and
+ * decisions; it gives blobs of changed segments and is given blobs of segments
+ * that it misses. One thread touches it, without locks.
+ *
+ * Life of a frame:
+ *   1. shard_frame_begin   looks up every (key, zone) of the frame's dictionary
+ *   2. shard_missing       segments that must be loaded first (evicted buckets); none: go on
+ *   3. shard_frame_judge   judges its events in order
+ * A frame between 1 and 3 may be left waiting; the shard takes no other frame meanwhile.
+ */
+#ifndef LIMITER_SHARD_H
+#define LIMITER_SHARD_H
+
+#include "common/frame.h"
+#include "common/hash.h"
+#include "limiter/rules.h"
+
+enum { SHARD_SEGMENTS = 1024 };
+
+struct shard;
+
+struct shard_options {
+	uint32_t partition;
+	uint64_t seed;            /* of the fingerprints: one per state directory or cluster, kept with the state */
+	int64_t ceiling_bytes;    /* of this shard's memory: slabs, tables and itself; 0: none */
+	int64_t lateness_ms;      /* added to a bucket's memory before it is forgotten; < 0: nothing is forgotten (--once) */
+	bool count_events;        /* --once: a decision's offset is the partition's event number, its index within the event */
+};
+
+struct shard *shard_new(const struct shard_options *options, const struct rules *rules);
+void shard_free(struct shard *shard);
+
+/* A change that a judged event publishes: limits and zone by pointer, the rest by value. */
+struct shard_decision {
+	uint32_t event;            /* index in the frame */
+	uint32_t pair;             /* running number of (event, zone) pairs in the frame */
+	uint64_t id_offset;        /* as options.count_events says */
+	uint32_t id_index;
+	const struct zone_rules *zone; /* valid while the rules that it came from live */
+	uint32_t limit;            /* index into zone->limits: the one with the latest reset */
+	struct weir_span key;      /* joined; borrowed from the frame */
+	int64_t at_ms, until_ms;
+	int64_t count;
+};
+
+/* What judging a frame gives; arrays are the shard's, valid until its next frame. */
+struct shard_result {
+	const uint8_t *verdicts; /* 4 bits a (event, zone) pair, low half first: enum weir_verdict_bits */
+	uint32_t pair_count;
+	const struct shard_decision *decisions; /* in order of the pairs */
+	uint32_t decision_count;
+	uint32_t events_taken, events_repeated; /* judged; dropped because their position was taken before */
+};
+
+/**
+ * Step 1. The frame's keys are fingerprinted, found (new ones are not yet made) and prefetched.
+ *
+ * @param frame  borrowed until judge or abandon
+ */
+void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint64_t offset);
+
+/**
+ * Step 2. Segments whose evicted buckets this frame may need.
+ *
+ * @param segments  room for SHARD_SEGMENTS numbers
+ * @return how many; 0: judge
+ */
+uint32_t shard_missing(struct shard *shard, uint32_t *segments);
+
+/**
+ * A segment from the store: its base, then its deltas, oldest first (as weir_store read_segments gives them).
+ *
+ * Buckets in memory are newer and stay. Where the ceiling has no room only the buckets that the waiting frame needs
+ * are taken and the rest stays evicted.
+ *
+ * @param last  no more blobs of this segment follow: it counts as loaded
+ * @return WEIR_OK; WEIR_INVALID: the blob is damaged; WEIR_NEWER
+ */
+WEIR_MUST_USE enum weir_status shard_load(struct shard *shard, uint32_t segment, const struct weir_span *blobs,
+                                          size_t count, struct weir_error *error);
+
+/** Step 3. */
+void shard_frame_judge(struct shard *shard, struct shard_result *result);
+
+/**
+ * Switches the policy at this offset (a policy frame): unchanged limits keep their state, changed ones start empty,
+ * removed zones' buckets are dropped. Removed zones are those in `rules_before` only; the caller publishes their lifts.
+ */
+void shard_set_rules(struct shard *shard, const struct rules *rules);
+
+/** A bit of housekeeping, bounded to about `budget` buckets: compaction, forgetting, eviction under the ceiling. */
+void shard_sweep(struct shard *shard, uint32_t budget);
+
+/* ---- checkpoint: one consistent cut between frames ---- */
+
+/* The changed buckets of the dirty segments since the last snapshot. */
+struct shard_snapshot {
+	uint32_t segment_count;
+	uint32_t *segments;       /* which */
+	struct weir_span *deltas; /* blob of each */
+	size_t bytes;
+	void *memory;
+};
+
+/**
+ * Serialises what changed and marks it clean as of this snapshot: O(changed). Evicted-and-clean is judged against the
+ * last snapshot reported stored. At most one snapshot is unfinished at a time.
+ */
+void shard_snapshot(struct shard *shard, struct shard_snapshot *snapshot);
+/** The snapshot is current in the store (stored) or is given up (its buckets are dirty again). */
+void shard_snapshot_done(struct shard *shard, struct shard_snapshot *snapshot, bool stored);
+/** Dirty bytes by now: a checkpoint comes sooner when they grow. */
+size_t shard_dirty_bytes(const struct shard *shard);
+/** More memory is wanted than clean buckets can give: checkpoint now. */
+bool shard_wants_checkpoint(const struct shard *shard);
+
+/** Which segments the store holds: called after shard_new when there is a checkpoint; those begin evicted. */
+void shard_set_stored(struct shard *shard, uint32_t segment);
+
+/** Positions taken by source, clock, event count: the `extra` of a partition's state. Returned, the caller frees. */
+char *shard_export_extra(const struct shard *shard, size_t *length);
+WEIR_MUST_USE enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra,
+                                                  struct weir_error *error);
+int64_t shard_clock_ms(const struct shard *shard);
+void shard_set_clock_ms(struct shard *shard, int64_t clock_ms);
+
+/* ---- what people and tests look at ---- */
+
+struct shard_stats {
+	uint64_t buckets;        /* in memory */
+	uint64_t evicted_segments;
+	uint64_t bytes;          /* all memory of the shard */
+	uint64_t evictions, loads, forgotten;
+};
+void shard_stats(const struct shard *shard, struct shard_stats *stats);
+
+#endif
