@@ -18,10 +18,10 @@ struct weir_network {
 	uint8_t prefix;           /* 0..128 in the 128-bit form (IPv4 /8 is 104) */
 };
 
-/** A bare address: no brackets, port, zone or leading zeros. */
+/** A bare address as inet_pton takes it: no brackets, port or zone, no leading zeros in IPv4. */
 bool weir_address_parse(struct weir_span text, struct weir_address *out);
 bool weir_address_is_v4(const struct weir_address *address);
-/** Canonical text (RFC 5952; IPv4 dotted). Gives its length. */
+/** Canonical text as inet_ntop writes it (RFC 5952; IPv4 dotted), terminated. Gives its length. */
 uint32_t weir_address_format(const struct weir_address *address, char text[WEIR_ADDRESS_TEXT_BYTES]);
 /** Clears the host bits: prefix4 of an IPv4 address, prefix6 of any other. */
 void weir_address_mask(struct weir_address *address, uint8_t prefix4, uint8_t prefix6);
@@ -32,6 +32,7 @@ void weir_address_mask(struct weir_address *address, uint8_t prefix4, uint8_t pr
  * @param why  set to words on failure: "host bits are set", "prefix above 32", "not an address"
  */
 bool weir_network_parse(struct weir_span text, struct weir_network *out, const char **why);
+/** An IPv4 address is in no IPv6 network, ::/0 included. */
 bool weir_network_contains(const struct weir_network *network, const struct weir_address *address);
 
 #endif
