@@ -1,0 +1,18 @@
+/* Suggestions for a name that is not known: in a configuration, on a command line. */
+#ifndef WEIR_COMMON_SUGGEST_H
+#define WEIR_COMMON_SUGGEST_H
+
+#include <stddef.h>
+
+/**
+ * The nearest of the names: at most two edits away, and no further than half of what was written.
+ *
+ * @param names  NULL-terminated
+ * @return one of the names, or NULL
+ */
+const char *weir_nearest_name(const char *written, const char *const *names);
+
+/** "a, b, c", each between `quote`s; cut where the buffer ends. */
+void weir_list_names(const char *const *names, const char *quote, char *buffer, size_t bytes);
+
+#endif
