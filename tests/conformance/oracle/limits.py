@@ -1,0 +1,251 @@
+"""The algorithms, one bucket's state of one limit each: lists and plain integers.
+
+Every class answers the same questions about an event at `t` of cost `c`:
+late(t), over(t, c), then record(t, c, blocked); and about cost 1 after that:
+reset(t), the first time at which it would pass, and held(t), what the limit
+holds. dump(t) is the state as JSON, None when nothing was recorded.
+"""
+
+import collections
+
+COUNT_MAX = 2 ** 62
+
+
+def ceil_div(a, b):
+    """a / b rounded up."""
+    return -(-a // b)
+
+
+class State:
+    """What most algorithms share: no lateness, nothing leaves by itself."""
+
+    charged_by_all = False
+
+    def __init__(self, limit):
+        self.limit, self.rate, self.window = limit, limit.rate, limit.window
+
+    def late(self, t):
+        """Whether an event is too old to be judged by this limit."""
+        return False
+
+    def leave(self, t):
+        """Takes out what has left by t, before the event is judged."""
+
+    def done(self):
+        """Takes the oldest entry out of a queue."""
+
+
+def _entries(times):
+    """A sorted list of times as [[time, count], …]."""
+    return [[t, n] for t, n in sorted(collections.Counter(times).items())]
+
+
+class SlidingWindow(State):
+    """The newest N recorded times."""
+
+    def __init__(self, limit):
+        super().__init__(limit)
+        self.times = []
+
+    def late(self, t):
+        return bool(self.times) and t <= self.times[-1] - self.window
+
+    def over(self, t, c):
+        return self.held(t) + c > self.rate
+
+    def record(self, t, c, blocked):
+        step = self.limit.precision or 1
+        self.times += [ceil_div(t, step) * step] * min(c, self.rate)
+        self.times = sorted(self.times)[-self.rate:]
+
+    def reset(self, t):
+        if len(self.times) < self.rate:
+            return t
+        return max(t, self.times[-self.rate] + self.window)
+
+    def held(self, t):
+        return sum(1 for x in self.times if x > t - self.window)
+
+    def dump(self):
+        if not self.times:
+            return None
+        horizon = self.times[-1] - 2 * self.window
+        return {"times": _entries([x for x in self.times if x > horizon])}
+
+
+class FixedWindow(State):
+    """The newest bucket's count, and that of the one before it."""
+
+    def __init__(self, limit):
+        super().__init__(limit)
+        self.newest = None
+        self.counts = {}
+
+    def _bucket(self, t):
+        return (t + self.limit.offset) // self.window
+
+    def late(self, t):
+        return self.newest is not None and self._bucket(t) < self.newest - 1
+
+    def over(self, t, c):
+        return self.held(t) + c > self.rate
+
+    def record(self, t, c, blocked):
+        bucket = self._bucket(t)
+        self.counts[bucket] = min(COUNT_MAX, self.counts.get(bucket, 0) + c)
+        self.newest = bucket if self.newest is None else max(self.newest, bucket)
+
+    def reset(self, t):
+        return max(t, (self._bucket(t) + 1) * self.window - self.limit.offset)
+
+    def held(self, t):
+        return self.counts.get(self._bucket(t), 0)
+
+    def dump(self):
+        if self.newest is None:
+            return None
+        return {"bucket": self.newest, "count": self.counts[self.newest],
+                "previous": self.counts.get(self.newest - 1, 0)}
+
+
+class TokenBucket(State):
+    """A level in units of which a token is W and N come each ms; starts full."""
+
+    def __init__(self, limit):
+        super().__init__(limit)
+        self.level, self.time = None, None
+
+    def _level(self, t):
+        full = self.limit.burst * self.window
+        if self.level is None:
+            return full
+        return min(full, self.level + self.rate * max(0, t - self.time))
+
+    def over(self, t, c):
+        return self._level(t) < c * self.window
+
+    def record(self, t, c, blocked):
+        self.level = max(0, self._level(t) - c * self.window)
+        self.time = t if self.time is None else max(self.time, t)
+
+    def reset(self, t):
+        if self.level is None:
+            return t
+        return max(t, self.time + ceil_div(self.window - self.level, self.rate))
+
+    def held(self, t):
+        return self.limit.burst - self._level(t) // self.window
+
+    def dump(self):
+        return None if self.level is None else {"level": self.level, "time": self.time}
+
+
+class PenalizingBucket(State):
+    """Whole tokens, charged by every call, down to -1 while calls go on."""
+
+    charged_by_all = True
+
+    def __init__(self, limit):
+        super().__init__(limit)
+        self.tokens, self.time = None, None
+
+    def _after(self, t, c):
+        """The tokens that a call would leave."""
+        if self.tokens is None:
+            return max(-1, self.limit.burst - c)
+        exact = (self.tokens - c) * self.window + self.rate * max(0, t - self.time)
+        away = (2 * abs(exact) + self.window) // (2 * self.window)  # half away from zero
+        return min(max(away if exact >= 0 else -away, -1), self.limit.burst)
+
+    def over(self, t, c):
+        return self._after(t, c) == -1
+
+    def record(self, t, c, blocked):
+        self.tokens = self._after(t, c)
+        self.time = t if self.time is None else max(self.time, t)
+
+    def reset(self, t):
+        if self.tokens is None:
+            return t
+        wait = self.window * (1 - 2 * self.tokens) // (2 * self.rate) + 1
+        return max(t, self.time + wait)
+
+    def held(self, t):
+        return self.limit.burst - max(self.tokens, 0)
+
+    def dump(self):
+        return None if self.tokens is None else {"tokens": self.tokens, "time": self.time}
+
+
+class Gcra(State):
+    """The theoretical arrival time, in 1/N ms: T = W of these, a ms is N of these."""
+
+    def __init__(self, limit):
+        super().__init__(limit)
+        self.tat = None
+
+    def _start(self, t):
+        now = t * self.rate
+        return now if self.tat is None else max(self.tat, now)
+
+    def over(self, t, c):
+        allowed = (self.limit.burst + 1) * self.window
+        return self._start(t) + c * self.window - allowed > t * self.rate
+
+    def record(self, t, c, blocked):
+        new = self._start(t) + c * self.window
+        if blocked:
+            new = min(new, t * self.rate + (self.limit.burst + 1) * self.window)
+        self.tat = new if self.tat is None else max(self.tat, new)
+
+    def reset(self, t):
+        return max(t, ceil_div(self._start(t) - self.limit.burst * self.window, self.rate))
+
+    def held(self, t):
+        if self.tat is None:
+            return 0
+        owed = ceil_div(self.tat - t * self.rate, self.window)
+        return min(max(owed, 0), self.limit.burst + 1)
+
+    def dump(self):
+        return None if self.tat is None else {"tat": self.tat}
+
+
+class Queue(State):
+    """The entries that wait; each leaves when it is done or after `hold`."""
+
+    def __init__(self, limit):
+        super().__init__(limit)
+        self.times = []
+
+    def leave(self, t):
+        self.times = [x for x in self.times if x + self.limit.hold > t]
+
+    def done(self):
+        self.times = self.times[1:]
+
+    def over(self, t, c):
+        return len(self.times) + c > self.limit.length
+
+    def record(self, t, c, blocked):
+        self.times += [t] * min(c, self.limit.length)
+        self.times = sorted(self.times)[-self.limit.length:]
+
+    def reset(self, t):
+        if len(self.times) < self.limit.length:
+            return t
+        return max(t, self.times[0] + self.limit.hold)
+
+    def held(self, t):
+        return len(self.times)
+
+    def dump(self):
+        return {"times": _entries(self.times)} if self.times else None
+
+
+def state_of(limit):
+    """The empty state of a limit."""
+    if limit.algorithm == "token_bucket":
+        return (PenalizingBucket if limit.penalize else TokenBucket)(limit)
+    return {"sliding_window": SlidingWindow, "uniform": SlidingWindow,
+            "fixed_window": FixedWindow, "gcra": Gcra, "queue": Queue}[limit.algorithm](limit)

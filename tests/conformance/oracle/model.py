@@ -1,0 +1,228 @@
+"""What weir must decide, by the obvious model: one dict of buckets, plain lists.
+
+judge() answers for a list of events; Once is what `weir run --once` does to
+records in merged order, Follow what a limiter does to a partition's log.
+"""
+
+from limits import state_of
+from policy import joined, partition_of
+
+
+class Bucket:
+    """The state of one (zone, key) pair."""
+
+    def __init__(self, zone, values):
+        self.zone, self.values = zone, values
+        self.states = [state_of(limit) for limit in zone.limits]
+        self.blocked_at = self.blocked_until = None
+        self.clock_s = 0
+
+    def dump(self, partition):
+        """The bucket as a state line's object; None if it holds nothing."""
+        limits = [state.dump() for state in self.states]
+        if self.blocked_until is None and not any(limits):
+            return None
+        return {"zone": self.zone.name, "key": list(self.values), "partition": partition,
+                "blocked_at": self.blocked_at, "blocked_until": self.blocked_until,
+                "limits": limits}
+
+
+class Verdict:
+    """What became of one event in one zone: pass, block or done; late; a decision."""
+
+    def __init__(self, zone, word, late=False, decision=None):
+        self.zone, self.word, self.late, self.decision = zone, word, late, decision
+
+
+def judge_event(bucket, t, c, is_done):
+    """Judges one event in its bucket and records it as the zone says."""
+    zone, states = bucket.zone, bucket.states
+    for state in states:
+        state.leave(t)
+    if is_done:
+        for state in states:
+            state.done()
+        return Verdict(zone, "done")
+
+    in_time = [state for state in states if not state.late(t)]
+    penalty = (zone.block_for > 0 and bucket.blocked_until is not None
+               and bucket.blocked_at <= t < bucket.blocked_until)
+    blocked = penalty or any(state.over(t, c) for state in in_time)
+    breached = []
+    if blocked and (bucket.blocked_until is None or t >= bucket.blocked_until):
+        breached = [state for state in in_time if state.over(t, 1)]
+
+    for state in in_time:
+        if state.charged_by_all or (c > 0 and (zone.counts_all or not blocked)):
+            state.record(t, c, blocked)
+
+    decision = None
+    if breached:
+        resets = [state.reset(t) for state in breached]
+        first = breached[resets.index(max(resets))]
+        bucket.blocked_at = t
+        bucket.blocked_until = max(max(resets), t + zone.block_for)
+        decision = {"zone": zone.name, "key": list(bucket.values), "action": "block",
+                    "at": t, "until": bucket.blocked_until,
+                    "limit": first.limit.described(), "count": first.held(t),
+                    "mode": zone.mode}
+    return Verdict(zone, "block" if blocked else "pass", len(in_time) < len(states), decision)
+
+
+def events_of(zones, record):
+    """The events of a record: [(joined key, [(zone, key values, is_done), …])].
+
+    Zones that share a joined key make one event; order by the first zone."""
+    events = {}
+    for zone in zones:
+        taken = zone.takes(record)
+        if taken is not None:
+            values, how = taken
+            events.setdefault(joined(values), []).append((zone, values, how == "done"))
+    return list(events.items())
+
+
+def judge(zones, events):
+    """The verdicts of a list of (time, cost, fields): for each event a list of
+    Verdict in the zones' order. fields: dict of name to bytes."""
+    once = Once(zones, 1)
+    return [[verdict for _, verdict in once.take(_Plain(*event))] for event in events]
+
+
+class _Plain:
+    """An event from a test instead of a log."""
+
+    def __init__(self, time, cost, fields):
+        self.time, self.cost, self.fields = time, cost, fields
+
+    def field(self, name):
+        """The bytes of a field, or None."""
+        return self.fields.get(name)
+
+
+class Counts:
+    """What a summary says of one zone."""
+
+    def __init__(self):
+        self.matched = self.passed = self.blocked = self.late = self.decisions = 0
+
+    def add(self, verdict):
+        """Counts one verdict; a done record is none."""
+        if verdict.word == "done":
+            return
+        self.matched += 1
+        self.passed += verdict.word == "pass"
+        self.blocked += verdict.word == "block"
+        self.late += verdict.late
+        self.decisions += verdict.decision is not None
+
+
+class Once:
+    """`weir run --once`: records in merged order; nothing is forgotten."""
+
+    def __init__(self, zones, partitions):
+        self.zones, self.partitions = zones, partitions
+        self.buckets = {}
+        self.next_offset = [0] * partitions
+        self.counts = {zone.name: Counts() for zone in zones}
+        self.judged = None  # a list, where the judged events are wanted
+
+    def take(self, record):
+        """Judges one record: [(id, Verdict)] in the zones' order."""
+        results = []
+        for key, members in events_of(self.zones, record):
+            partition = partition_of(key, self.partitions)
+            offset = self.next_offset[partition]
+            self.next_offset[partition] += 1
+            verdicts = []
+            for index, (zone, values, is_done) in enumerate(members):
+                bucket = self.buckets.get((zone.name, key))
+                if bucket is None:
+                    bucket = self.buckets[zone.name, key] = Bucket(zone, values)
+                verdict = judge_event(bucket, record.time, record.cost, is_done)
+                self.counts[zone.name].add(verdict)
+                verdicts.append(verdict)
+                results.append((f"{partition}-{offset}-{index}", verdict))
+            if self.judged is not None:
+                self.judged.append((partition, offset, record.time, record.cost, key, verdicts))
+        place = {zone.name: i for i, zone in enumerate(self.zones)}
+        return sorted(results, key=lambda result: place[result[1].zone.name])
+
+    def state(self):
+        """State objects in (zone, joined key) order, of buckets that hold something."""
+        return dump_state(self.zones, self.buckets, self.partitions)
+
+
+def dump_state(zones, buckets, partitions):
+    """State objects of a dict of buckets by (zone name, joined key)."""
+    place = {zone.name: i for i, zone in enumerate(zones)}
+    lines = []
+    for name, key in sorted(buckets, key=lambda pair: (place[pair[0]], pair[1])):
+        line = buckets[name, key].dump(partition_of(key, partitions))
+        if line is not None:
+            lines.append(line)
+    return lines
+
+
+class Follow:
+    """One partition's log: frames in offset order, forgetting by sending time."""
+
+    LATENESS_MS = 600000
+
+    def __init__(self, zones, partition, lateness_ms=LATENESS_MS):
+        self.zones = {zone.id: zone for zone in zones}
+        self.partition, self.lateness_ms = partition, lateness_ms
+        self.clock_ms = 0
+        self.positions = {}
+        self.buckets = {}
+        self.counts = {zone.name: Counts() for zone in zones}
+        self.dropped = 0
+
+    def take_frame(self, offset, source, sent_ms, events):
+        """Judges a frame: [(id, Verdict)] in its own order.
+
+        events: dicts with key (list of bytes), time, cost, position, zones (a
+        list of (zone id, is_done)). `index` counts every (event, zone) pair of
+        the frame, dropped ones and unknown zones too, so that a decision has
+        the same id however often its frame is judged."""
+        self.clock_ms = max(self.clock_ms, sent_ms)
+        held = self.positions.get(source, -1)
+        index = 0
+        results = []
+        for event in events:
+            is_new = event["position"] > held
+            self.dropped += not is_new
+            for zone_id, is_done in event["zones"]:
+                zone = self.zones.get(zone_id)
+                if is_new and zone is not None:
+                    bucket = self._bucket(zone, tuple(event["key"]))
+                    verdict = judge_event(bucket, event["time"], event["cost"], is_done)
+                    self.counts[zone.name].add(verdict)
+                    results.append((f"{self.partition}-{offset}-{index}", verdict))
+                index += 1
+        if events:
+            newest = max(event["position"] for event in events)
+            self.positions[source] = max(held, newest)
+        return results
+
+    def _bucket(self, zone, values):
+        place = zone.name, joined(values)
+        bucket = self.buckets.get(place)
+        if bucket is None or self.clock_ms > self.forgotten_after(bucket):
+            bucket = self.buckets[place] = Bucket(zone, values)
+        bucket.clock_s = -(-self.clock_ms // 1000)
+        return bucket
+
+    def forgotten_after(self, bucket):
+        """The clock after which a bucket counts as empty."""
+        memory = max(limit.memory_ms() for limit in bucket.zone.limits)
+        quiet = 1000 * bucket.clock_s + memory + self.lateness_ms
+        return max(bucket.blocked_until or 0, quiet)
+
+    def state(self):
+        """State objects of the buckets that are not forgotten at the clock."""
+        alive = {place: bucket for place, bucket in self.buckets.items()
+                 if self.clock_ms <= self.forgotten_after(bucket)}
+        lines = [bucket.dump(self.partition) for _, bucket in sorted(
+            alive.items(), key=lambda item: item[0][1])]
+        return [line for line in lines if line is not None]

@@ -1,0 +1,219 @@
+"""The line formats that are not JSON: combined, common, delimited, logfmt, pattern.
+
+Each parser takes one line without its ending and gives a dict of the record's
+own fields (bytes to bytes, absent fields left out), or raises Malformed with
+its reason. The grammar is spelled out at each parser.
+"""
+
+import re
+
+from parse_json import unescape
+
+
+class Malformed(Exception):
+    """A line that is not a record; the argument is the reason."""
+
+
+def present(fields, dash_is_absent):
+    """The fields that are there: an empty value is none, nor `-` where it says so."""
+    return {name: value for name, value in fields.items()
+            if value and not (dash_is_absent and value == b"-")}
+
+
+def _quoted(line, at):
+    """The raw text of a quoted string whose inside begins at `at`, and the place
+    after its closing quote; None where it does not end."""
+    start = at
+    while at < len(line):
+        if line[at] == 0x5C:
+            at += 2
+        elif line[at] == 0x22:
+            return line[start:at], at + 1
+        else:
+            at += 1
+    return None
+
+
+class Combined:
+    """ip ident user [time] "request" status bytes ["referer" ["agent" ["xff"]]] …"""
+
+    _TAIL = re.compile(rb" ([0-9]{3}) (-|[0-9]+)(?: |$)")
+    _REQUEST = re.compile(rb"([A-Za-z0-9_-]+) ([^ ]+)(?: [^ ]+)?")
+
+    def __init__(self, name):
+        self.reason = "not " + name
+
+    def parse(self, line):
+        """The fields of one line."""
+        head = line.split(b" ", 2)
+        if len(head) < 3 or not head[0] or not head[1]:
+            raise Malformed(self.reason)
+        ip, ident, rest = head
+        end = rest.find(b'] "')
+        begin = rest.rfind(b" [", 0, end) if end >= 0 else -1
+        if begin < 0:
+            raise Malformed(self.reason)
+        request = _quoted(rest, end + 3)
+        if request is None:
+            raise Malformed(self.reason)
+        request, at = request
+        tail = self._TAIL.match(rest, at)
+        if not tail:
+            raise Malformed(self.reason)
+        fields = {b"ip": ip, b"ident": ident, b"user": rest[:begin],
+                  b"time": rest[begin + 2:end], b"status": tail[1], b"bytes": tail[2]}
+        asked = self._REQUEST.fullmatch(request)
+        if asked:
+            fields[b"method"] = asked[1]
+            fields[b"path"] = asked[2].split(b"?")[0]
+        at = tail.end(2)
+        for name in (b"referer", b"agent", b"xff"):
+            if rest[at:at + 2] != b' "':
+                break
+            found = _quoted(rest, at + 2)
+            if found is None:
+                break
+            fields[name], at = found
+        return present(fields, True)
+
+
+class Delimited:
+    """Values between single separator bytes, named by a header line or by place."""
+
+    def __init__(self, separator, header, columns, quote):
+        self.separator, self.header, self.columns, self.quote = separator, header, columns, quote
+        self.start()
+
+    def start(self):
+        """Begins a new file: its header is still to come."""
+        self.names = self.columns
+        self.awaits_header = self.header
+
+    def parse(self, line):
+        """The fields of one line; None for the header."""
+        if self.awaits_header:
+            if line.startswith(b"\xef\xbb\xbf"):
+                line = line[3:]
+            names = self._split(line)
+            self.awaits_header = False
+            if self.columns is None:
+                self.names = names
+            return None
+        values = self._split(line)
+        names = self.names
+        if names is None:
+            names = [b"%d" % (i + 1) for i in range(len(values))]
+        elif len(names) > 1 and len(values) == 1:
+            raise Malformed("not delimited")
+        places = {name: place for place, name in enumerate(names)}
+        return present({name: values[place] for name, place in places.items()
+                        if place < len(values)}, True)
+
+    def _split(self, line):
+        if self.quote is None:
+            return line.split(self.separator)
+        values = []
+        at = 0
+        while True:
+            if line[at:at + 1] == self.quote:
+                value = bytearray()
+                at += 1
+                while True:
+                    close = line.find(self.quote, at)
+                    if close < 0:
+                        raise Malformed("not delimited")
+                    value += line[at:close]
+                    at = close + 1
+                    if line[at:at + 1] != self.quote:
+                        break
+                    value += self.quote
+                    at += 1
+                values.append(bytes(value))
+                if at < len(line) and line[at:at + 1] != self.separator:
+                    raise Malformed("not delimited")
+            else:
+                end = line.find(self.separator, at)
+                end = len(line) if end < 0 else end
+                values.append(line[at:end])
+                at = end
+            if at >= len(line):
+                return values
+            at += 1  # the separator; a line that ends with it has one more, empty value
+
+
+class Logfmt:
+    """key=value key="quoted value" key= key, separated by blanks."""
+
+    _KEY = re.compile(rb'[^ \t="]+')
+    _VALUE = re.compile(rb"[^ \t]*")
+
+    def parse(self, line):
+        """The fields of one line."""
+        fields = {}
+        pairs = 0
+        at = 0
+        while True:
+            while line[at:at + 1] in (b" ", b"\t"):
+                at += 1
+            if at >= len(line):
+                break
+            key = self._KEY.match(line, at)
+            if not key:
+                raise Malformed("not logfmt")
+            at = key.end()
+            if line[at:at + 1] == b"=":
+                pairs += 1
+                if line[at + 1:at + 2] == b'"':
+                    found = _quoted(line, at + 2)
+                    if found is None:
+                        raise Malformed("not logfmt")
+                    value, at = unescape(found[0]), found[1]
+                else:
+                    found = self._VALUE.match(line, at + 1)
+                    value, at = found[0], found.end()
+            else:
+                value = b"true"
+            if line[at:at + 1] not in (b" ", b"\t", b""):
+                raise Malformed("not logfmt")
+            fields[key[0]] = value
+        if not pairs:
+            raise Malformed("not logfmt")
+        return present(fields, False)
+
+
+class Pattern:
+    """The named groups of a regular expression, searched anywhere in the line."""
+
+    def __init__(self, pattern, is_ready):
+        self.is_ready = is_ready
+        self.expression = re.compile(
+            re.sub(rb"\(\?<(?![=!])", rb"(?P<", pattern.encode()), re.DOTALL)
+
+    def parse(self, line):
+        """The fields of one line."""
+        found = self.expression.search(line)
+        if not found:
+            raise Malformed("no match")
+        fields = {name.encode(): value for name, value in found.groupdict().items() if value}
+        if self.is_ready:
+            for name in [n for n in fields if n.endswith(b"2")]:
+                fields.setdefault(name[:-1], fields[name])
+        return present(fields, False)
+
+
+READY_PATTERNS = {
+    "nginx_error":
+        r'^(?<time>\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) \[(?<level>[a-z]+)\] (?<pid>\d+)#\d+: '
+        r'(?:\*\d+ )?(?<message>.*?)(?:, client: (?<ip>[^, ]+), server: (?<server>[^, ]*)'
+        r'(?:, request: "(?:(?<method>[A-Za-z0-9_-]+) (?<path>[^ ?"]+)[^"]*|[^"]*)")?'
+        r'(?:, .*)?)?$',
+    "haproxy":
+        r'(?:^|\s)(?<ip>[0-9A-Fa-f.:]+):\d+ \[(?<time>[^\]]+)\] (?<frontend>\S+) '
+        r'(?<backend>[^\s/]+)/(?<server>\S+) [-+0-9/]+ (?<status>-?\d+) \+?(?<bytes>\d+) '
+        r'.*"(?:(?<method>[A-Za-z0-9_-]+) (?<path>[^ ?"]+)[^"]*|[^"]*)"$',
+    "sshd":
+        r'^(?<time>\d{4}-\d\d-\d\dT\S+) (?<host>\S+) sshd(?:-session)?\[(?<pid>\d+)\]: '
+        r'(?<message>(?:(?<event>Failed|Accepted) (?<method>\S+) for (?:invalid user )?'
+        r'(?<user>.*) from (?<ip>\S+) port \d+.*|'
+        r'(?<event2>Invalid) user (?<user2>.*) from (?<ip2>\S+) port \d+.*|.*))$',
+}

@@ -1,0 +1,190 @@
+"""Zones of the configuration: who is in a zone, under which key, with which limits."""
+
+import re
+
+import addresses
+
+_DURATION = re.compile(r"([0-9]+)(ms|s|m|h|d)")
+_UNIT_MS = {"ms": 1, "s": 1000, "m": 60000, "h": 3600000, "d": 86400000}
+_STATUS = re.compile(r"[0-9]xx|[0-9]{3}")
+
+
+def duration_ms(text):
+    """Milliseconds of "250ms", "10s", "1m", "1h", "1d"."""
+    number, unit = _DURATION.fullmatch(text).groups()
+    return int(number) * _UNIT_MS[unit]
+
+
+def wildcard(pattern, value):
+    """Whether a value matches a text in which `*` is any run of bytes."""
+    parts = [re.escape(part) for part in pattern.encode().split(b"*")]
+    return re.fullmatch(b".*".join(parts), value, re.DOTALL) is not None
+
+
+class Filter:
+    """A `match`: fields ANDed, the values of one field ORed."""
+
+    def __init__(self, spec):
+        self.spec = {name: values if isinstance(values, list) else [values]
+                     for name, values in spec.items()}
+
+    def matches(self, record):
+        """Whether a record is of this filter."""
+        return all(self._one(name, values, record.field(name))
+                   for name, values in self.spec.items())
+
+    @staticmethod
+    def _one(name, values, value):
+        if value is None:
+            return False
+        if name != "status":
+            return any(wildcard(pattern, value) for pattern in values)
+        for pattern in values:
+            pattern = str(pattern)
+            assert _STATUS.fullmatch(pattern)
+            if pattern.endswith("xx"):
+                if re.fullmatch(pattern[0].encode() + rb"[0-9][0-9]", value):
+                    return True
+            elif pattern.encode() == value:
+                return True
+        return False
+
+
+class Exempt:
+    """The values of a key that are let through unseen: networks and words."""
+
+    def __init__(self, spec):
+        entries = spec
+        if isinstance(spec, dict):
+            with open(spec["file"], "rb") as listing:
+                lines = [line.strip() for line in listing.read().split(b"\n")]
+            entries = [line for line in lines if line and not line.startswith(b"#")]
+        self.networks, self.words = [], set()
+        for entry in entries:
+            entry = entry.encode() if isinstance(entry, str) else entry
+            network = addresses.parse_network(entry)
+            if network is None:
+                self.words.add(entry)
+            else:
+                self.networks.append(network)
+
+    def holds(self, value):
+        """Whether a key's value, before grouping, is exempt."""
+        if value in self.words:
+            return True
+        packed = addresses.parse(value)
+        return packed is not None and any(
+            addresses.contains(network, packed) for network in self.networks)
+
+
+class KeyField:
+    """One field of a key template, grouped by prefix or as it stands."""
+
+    def __init__(self, spec):
+        if isinstance(spec, str):
+            spec = {"field": spec}
+        self.name = spec["field"]
+        self.grouped = "prefix4" in spec or "prefix6" in spec
+        self.prefix4, self.prefix6 = spec.get("prefix4", 32), spec.get("prefix6", 128)
+
+    def value(self, raw):
+        """The value of the key for a field's own value."""
+        return addresses.group(raw, self.prefix4, self.prefix6) if self.grouped else raw
+
+
+class Limit:
+    """One limit's algorithm and parameters, times in ms."""
+
+    def __init__(self, spec):
+        self.algorithm = spec["algorithm"]
+        self.rate = spec.get("rate")
+        self.window = duration_ms(spec["window"]) if "window" in spec else None
+        self.precision = duration_ms(spec.get("precision", "0ms"))
+        self.offset = duration_ms(spec.get("offset", "0s"))
+        self.penalize = spec.get("penalize", False)
+        self.burst = spec.get("burst", self.rate)
+        self.length = spec.get("length")
+        self.hold = duration_ms(spec["hold"]) if "hold" in spec else None
+        self.done = Filter(spec["done"]) if "done" in spec else None
+        self.interval = duration_ms(spec["interval"]) if "interval" in spec else None
+        if self.algorithm == "uniform":
+            self.rate, self.window = 1, self.interval
+
+    def memory_ms(self):
+        """How long after its last event a bucket can still matter (forgetting)."""
+        if self.algorithm == "queue":
+            return self.hold
+        if self.algorithm == "token_bucket":
+            return -(-self.burst * self.window // self.rate)
+        if self.algorithm == "gcra":
+            return -(-(self.burst + 1) * self.window // self.rate)
+        return self.window + self.precision
+
+    def described(self):
+        """The `limit` member of a decision."""
+        said = {"algorithm": self.algorithm}
+        if self.algorithm == "uniform":
+            said["interval"] = self.interval
+        elif self.algorithm == "queue":
+            said.update(length=self.length, hold=self.hold)
+        elif self.algorithm == "gcra":
+            said.update(burst=self.burst, rate=self.rate, window=self.window)
+        else:
+            said.update(rate=self.rate, window=self.window)
+            if self.algorithm == "sliding_window" and self.precision > 1:
+                said["precision"] = self.precision
+            if self.algorithm == "fixed_window" and self.offset:
+                said["offset"] = self.offset
+            if self.algorithm == "token_bucket":
+                said["burst"] = self.burst
+                if self.penalize:
+                    said["penalize"] = True
+        return said
+
+
+class Zone:
+    """One zone of the policy."""
+
+    def __init__(self, spec):
+        self.id, self.name = spec.get("id"), spec["name"]
+        self.key = [KeyField(field) for field in spec["key"]]
+        self.match = Filter(spec.get("match", {}))
+        self.exempt = Exempt(spec.get("exempt", []))
+        self.limits = [Limit(limit) for limit in spec["limits"]]
+        self.counts_all = spec.get("count", "passed") == "all"
+        self.block_for = duration_ms(spec.get("block_for", "0s"))
+        self.mode = spec.get("mode", "enforce")
+
+    def takes(self, record):
+        """(key values, "judge" or "done") of a record in this zone, or None."""
+        raw = [record.field(field.name) for field in self.key]
+        if None in raw or any(self.exempt.holds(value) for value in raw):
+            return None
+        values = tuple(field.value(value) for field, value in zip(self.key, raw))
+        if any(limit.done is not None and limit.done.matches(record) for limit in self.limits):
+            return values, "done"
+        return (values, "judge") if self.match.matches(record) else None
+
+
+def joined(values):
+    """The key's values as one: `\\` and `|` escaped, joined by `|`."""
+    return b"|".join(value.replace(b"\\", b"\\\\").replace(b"|", b"\\|") for value in values)
+
+
+def crc16(data):
+    """CRC16 XMODEM, bit by bit."""
+    crc = 0
+    for byte in data:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ 0x1021 if crc & 0x8000 else crc << 1) & 0xFFFF
+    return crc
+
+
+def partition_of(joined_key, partitions):
+    """The partition of a joined key; a hash tag `{…}` stands for the whole."""
+    begin = joined_key.find(b"{")
+    end = joined_key.find(b"}", begin + 1)
+    if begin >= 0 and end > begin + 1:
+        joined_key = joined_key[begin + 1:end]
+    return crc16(joined_key) % 16384 * partitions >> 14
