@@ -26,10 +26,10 @@ struct shard;
 
 struct shard_options {
 	uint32_t partition;
-	uint64_t seed;            /* of the fingerprints: one per state directory or cluster, kept with the state */
-	int64_t ceiling_bytes;    /* of this shard's memory: slabs, tables and itself; 0: none */
-	int64_t lateness_ms;      /* added to a bucket's memory before it is forgotten; < 0: nothing is forgotten (--once) */
-	bool count_events;        /* --once: a decision's offset is the partition's event number, its index within the event */
+	uint64_t seed;         /* of the fingerprints: one per state directory or cluster, kept with the state */
+	int64_t ceiling_bytes; /* of this shard's memory: slabs, tables and itself; 0: none */
+	int64_t lateness_ms;   /* added to a bucket's memory before it is forgotten; < 0: nothing is forgotten (--once) */
+	bool count_events;     /* --once: a decision's offset is the partition's event number, its index within the event */
 };
 
 struct shard *shard_new(const struct shard_options *options, const struct rules *rules);
@@ -37,13 +37,13 @@ void shard_free(struct shard *shard);
 
 /* A change that a judged event publishes: limits and zone by pointer, the rest by value. */
 struct shard_decision {
-	uint32_t event;            /* index in the frame */
-	uint32_t pair;             /* running number of (event, zone) pairs in the frame */
-	uint64_t id_offset;        /* as options.count_events says */
+	uint32_t event;     /* index in the frame */
+	uint32_t pair;      /* running number of (event, zone) pairs in the frame */
+	uint64_t id_offset; /* as options.count_events says */
 	uint32_t id_index;
 	const struct zone_rules *zone; /* valid while the rules that it came from live */
-	uint32_t limit;            /* index into zone->limits: the one with the latest reset */
-	struct weir_span key;      /* joined; borrowed from the frame */
+	uint32_t limit;                /* index into zone->limits: the one with the latest reset */
+	struct weir_span key;          /* joined; borrowed from the frame */
 	int64_t at_ms, until_ms;
 	int64_t count;
 };
@@ -132,9 +132,9 @@ void shard_set_clock_ms(struct shard *shard, int64_t clock_ms);
 /* ---- what people and tests look at ---- */
 
 struct shard_stats {
-	uint64_t buckets;        /* in memory */
+	uint64_t buckets; /* in memory */
 	uint64_t evicted_segments;
-	uint64_t bytes;          /* all memory of the shard */
+	uint64_t bytes; /* all memory of the shard */
 	uint64_t evictions, loads, forgotten;
 };
 void shard_stats(const struct shard *shard, struct shard_stats *stats);

@@ -1,0 +1,128 @@
+/*
+ * The collector's inner loop: find the newline, take off a CR, parse. All that
+ * is rare (malformed, too long, counting by reason) is kept out of it.
+ */
+#include "collector/record_reader.h"
+
+#include <string.h>
+
+/* A long run of malformed lines without one good record is kept up to here, then only counted. */
+enum { LETTERS_HELD_MAX_BYTES = 1 << 20 };
+
+void record_counts_add(struct record_counts *sum, const struct record_counts *more)
+{
+	sum->lines += more->lines;
+	sum->bytes += more->bytes;
+	sum->records += more->records;
+	sum->clamped += more->clamped;
+	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
+		sum->malformed[i] += more->malformed[i];
+}
+
+void record_reader_init(struct record_reader *reader, struct source_stream *stream, struct format *format,
+                        struct dead_letters *dead)
+{
+	*reader = (struct record_reader){.stream = stream, .format = format, .dead = dead};
+}
+
+void record_reader_deinit(struct record_reader *reader)
+{
+	format_free(reader->format);
+	reader->format = NULL;
+	weir_text_deinit(&reader->letters);
+}
+
+void record_reader_feed(struct record_reader *reader, const struct source_chunk *chunk)
+{
+	uint64_t incarnation = chunk->position >> SOURCE_OFFSET_BITS;
+	if (incarnation != reader->incarnation)
+		format_begin(reader->format, (struct weir_span){0});
+	reader->incarnation = incarnation;
+	reader->chunk = *chunk;
+	reader->at = 0;
+}
+
+void record_reader_refuse(struct record_reader *reader, enum format_reason reason)
+{
+	reader->ahead.malformed[reason]++;
+	reader->ahead_malformed = true;
+	if (reader->dead == NULL)
+		return;
+	if (reader->letters.length < LETTERS_HELD_MAX_BYTES)
+		dead_letter_json(&reader->letters, reader->stream->name, reader->position, format_reason_text(reason),
+		                 reader->line);
+	else
+		dead_letters_drop(reader->dead);
+}
+
+/* A chunk that is the first part of one line above the limit. */
+static void refuse_long_line(struct record_reader *reader)
+{
+	const struct source_chunk *chunk = &reader->chunk;
+	reader->at = chunk->length;
+	reader->position = chunk->position + chunk->length + chunk->skipped;
+	reader->line = (struct weir_span){.at = chunk->data, .length = (uint32_t)chunk->length};
+	reader->ahead.lines++;
+	reader->ahead.bytes += chunk->length + chunk->skipped;
+	record_reader_refuse(reader, FORMAT_LINE_TOO_LONG);
+}
+
+enum weir_status record_reader_next(struct record_reader *reader)
+{
+	const struct source_chunk *chunk = &reader->chunk;
+	while (reader->at < chunk->length) {
+		if (chunk->too_long) {
+			refuse_long_line(reader);
+			break;
+		}
+		const char *start = chunk->data + reader->at;
+		size_t left = chunk->length - reader->at;
+		const char *newline = memchr(start, '\n', left);
+		size_t length = newline != NULL ? (size_t)(newline - start) : left;
+		size_t taken = newline != NULL ? length + 1 : left;
+		reader->at += taken;
+		reader->position = chunk->position + reader->at;
+		reader->ahead.lines++;
+		reader->ahead.bytes += taken;
+		if (length > 0 && start[length - 1] == '\r')
+			length--;
+		if (length == 0)
+			continue;
+		reader->line = (struct weir_span){.at = start, .length = (uint32_t)length};
+		enum format_reason reason = format_parse(reader->format, start, (uint32_t)length, &reader->record);
+		if (reason == FORMAT_OK) {
+			reader->ahead.records = 1;
+			return WEIR_OK;
+		}
+		if (reason != FORMAT_SKIP)
+			record_reader_refuse(reader, reason);
+	}
+	return WEIR_AGAIN;
+}
+
+/* What is rare: malformed lines go on the books and into the dead letter. */
+static void take_malformed(struct record_reader *reader, int64_t now_ms)
+{
+	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
+		reader->counts.malformed[i] += reader->ahead.malformed[i];
+	memset(reader->ahead.malformed, 0, sizeof reader->ahead.malformed);
+	if (reader->letters.length > 0) {
+		struct weir_span letters = {.at = reader->letters.at, .length = (uint32_t)reader->letters.length};
+		dead_letters_write(reader->dead, letters, now_ms);
+		weir_text_clear(&reader->letters);
+	}
+	reader->ahead_malformed = false;
+}
+
+void record_reader_take(struct record_reader *reader, int64_t now_ms)
+{
+	struct record_counts *counts = &reader->counts, *ahead = &reader->ahead;
+	counts->lines += ahead->lines;
+	counts->bytes += ahead->bytes;
+	counts->records += ahead->records;
+	counts->clamped += ahead->clamped;
+	reader->taken_position = reader->position;
+	ahead->lines = ahead->bytes = ahead->records = ahead->clamped = 0;
+	if (reader->ahead_malformed)
+		take_malformed(reader, now_ms);
+}
