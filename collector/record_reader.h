@@ -29,7 +29,8 @@ struct record_reader {
 	struct format *format;        /* owned: a header line belongs to one stream */
 	struct dead_letters *dead;    /* borrowed; NULL: malformed lines are only counted */
 	struct source_chunk chunk;
-	size_t at; /* in the chunk: the first byte not yet read */
+	uint64_t incarnation; /* of the chunk's file: another file begins with its own header line */
+	size_t at;            /* in the chunk: the first byte not yet read */
 	/* the newest record, valid after WEIR_OK until the next call */
 	struct record record;
 	struct weir_span line;
