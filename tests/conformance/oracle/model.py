@@ -85,8 +85,13 @@ def events_of(zones, record):
 def judge(zones, events):
     """The verdicts of a list of (time, cost, fields): for each event a list of
     Verdict in the zones' order. fields: dict of name to bytes."""
-    once = Once(zones, 1)
-    return [[verdict for _, verdict in once.take(_Plain(*event))] for event in events]
+    once = Once(zones)
+    place = {zone.name: i for i, zone in enumerate(zones)}
+    answers = []
+    for event in events:
+        verdicts = [v for _, some in once.take(_Plain(*event)) for v in some]
+        answers.append(sorted(verdicts, key=lambda verdict: place[verdict.zone.name]))
+    return answers
 
 
 class _Plain:
@@ -120,48 +125,32 @@ class Counts:
 class Once:
     """`weir run --once`: records in merged order; nothing is forgotten."""
 
-    def __init__(self, zones, partitions):
-        self.zones, self.partitions = zones, partitions
+    def __init__(self, zones):
+        self.zones = zones
         self.buckets = {}
-        self.next_offset = [0] * partitions
         self.counts = {zone.name: Counts() for zone in zones}
-        self.judged = None  # a list, where the judged events are wanted
 
     def take(self, record):
-        """Judges one record: [(id, Verdict)] in the zones' order."""
-        results = []
+        """Judges one record: its events as [(joined key, [Verdict, …])]."""
+        events = []
         for key, members in events_of(self.zones, record):
-            partition = partition_of(key, self.partitions)
-            offset = self.next_offset[partition]
-            self.next_offset[partition] += 1
             verdicts = []
-            for index, (zone, values, is_done) in enumerate(members):
+            for zone, values, is_done in members:
                 bucket = self.buckets.get((zone.name, key))
                 if bucket is None:
                     bucket = self.buckets[zone.name, key] = Bucket(zone, values)
                 verdict = judge_event(bucket, record.time, record.cost, is_done)
                 self.counts[zone.name].add(verdict)
                 verdicts.append(verdict)
-                results.append((f"{partition}-{offset}-{index}", verdict))
-            if self.judged is not None:
-                self.judged.append((partition, offset, record.time, record.cost, key, verdicts))
-        place = {zone.name: i for i, zone in enumerate(self.zones)}
-        return sorted(results, key=lambda result: place[result[1].zone.name])
+            events.append((key, verdicts))
+        return events
 
-    def state(self):
+    def state(self, partitions):
         """State objects in (zone, joined key) order, of buckets that hold something."""
-        return dump_state(self.zones, self.buckets, self.partitions)
-
-
-def dump_state(zones, buckets, partitions):
-    """State objects of a dict of buckets by (zone name, joined key)."""
-    place = {zone.name: i for i, zone in enumerate(zones)}
-    lines = []
-    for name, key in sorted(buckets, key=lambda pair: (place[pair[0]], pair[1])):
-        line = buckets[name, key].dump(partition_of(key, partitions))
-        if line is not None:
-            lines.append(line)
-    return lines
+        place = {zone.name: i for i, zone in enumerate(self.zones)}
+        ordered = sorted(self.buckets, key=lambda pair: (place[pair[0]], pair[1]))
+        lines = [self.buckets[pair].dump(partition_of(pair[1], partitions)) for pair in ordered]
+        return [line for line in lines if line is not None]
 
 
 class Follow:
@@ -221,8 +210,9 @@ class Follow:
 
     def state(self):
         """State objects of the buckets that are not forgotten at the clock."""
-        alive = {place: bucket for place, bucket in self.buckets.items()
-                 if self.clock_ms <= self.forgotten_after(bucket)}
-        lines = [bucket.dump(self.partition) for _, bucket in sorted(
-            alive.items(), key=lambda item: item[0][1])]
+        place = {zone.name: i for i, zone in enumerate(self.zones.values())}
+        alive = [pair for pair, bucket in self.buckets.items()
+                 if self.clock_ms <= self.forgotten_after(bucket)]
+        alive.sort(key=lambda pair: (place[pair[0]], pair[1]))
+        lines = [self.buckets[pair].dump(self.partition) for pair in alive]
         return [line for line in lines if line is not None]

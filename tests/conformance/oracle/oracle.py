@@ -27,29 +27,47 @@ import sys
 import json_out
 import sources
 from model import Once
-from policy import Zone
+from policy import Zone, partition_of
 
 
 class Run:
-    """The outcome of a run: lines (bytes) for each output, the summary's object."""
+    """The outcome of a run: what each output must hold, for any number of partitions."""
 
-    def __init__(self, config, partitions=None, logs=(), with_judged=False):
+    def __init__(self, config, logs=()):
         self.zones = [Zone(zone) for zone in config["zones"]]
         specs = config.get("sources", [])
         if logs:
             form = specs[0].get("format", "combined") if specs else "combined"
             specs = [{"type": "file", "path": path, "format": form} for path in logs]
-        partitions = partitions or config.get("bus", {}).get("partitions", 16)
-        self.once = Once(self.zones, partitions)
-        if with_judged:
-            self.once.judged = []
+        self.once = Once(self.zones)
         self.tally = sources.Tally()
-        self.decisions, self.shadow = [], []
-        for record in sources.merged(sources.open_all(specs, self.tally)):
-            for decision_id, verdict in self.once.take(record):
-                if verdict.decision is not None:
-                    out = self.shadow if verdict.zone.mode == "shadow" else self.decisions
-                    out.append(json_out.decision_line(decision_id, verdict.decision))
+        self.records = [(record.time, record.cost, self.once.take(record))
+                        for record in sources.merged(sources.open_all(specs, self.tally))]
+
+    def _numbered(self, partitions):
+        """(time, cost, [(partition, offset, joined key, verdicts), …]) of each record:
+        an event's offset is the number of its partition's events before it."""
+        offsets = [0] * partitions
+        for time, cost, events in self.records:
+            numbered = []
+            for key, verdicts in events:
+                partition = partition_of(key, partitions)
+                numbered.append((partition, offsets[partition], key, verdicts))
+                offsets[partition] += 1
+            yield time, cost, numbered
+
+    def decisions(self, partitions, mode="enforce"):
+        """The decision lines (bytes) of the zones of one mode, in order."""
+        place = {zone.name: i for i, zone in enumerate(self.zones)}
+        lines = []
+        for _, _, events in self._numbered(partitions):
+            made = [(place[verdict.zone.name], f"{partition}-{offset}-{index}", verdict.decision)
+                    for partition, offset, _, verdicts in events
+                    for index, verdict in enumerate(verdicts)
+                    if verdict.decision is not None and verdict.zone.mode == mode]
+            for _, decision_id, decision in sorted(made, key=lambda item: item[0]):
+                lines.append(json_out.decision_line(decision_id, decision))
+        return lines
 
     def summary(self):
         """The counts that `--summary json` states."""
@@ -57,18 +75,19 @@ class Run:
                 "malformed": dict(sorted(self.tally.malformed.items())),
                 "zones": {name: dict(vars(counts)) for name, counts in self.once.counts.items()}}
 
-    def state(self):
+    def state(self, partitions):
         """State lines, bytes each."""
-        return [json_out.dumps(line) + b"\n" for line in self.once.state()]
+        return [json_out.dumps(line) + b"\n" for line in self.once.state(partitions)]
 
-    def judged(self):
+    def judged(self, partitions):
         """One line for each event, bytes each."""
-        for partition, offset, time, cost, key, verdicts in self.once.judged:
-            yield json_out.dumps({
-                "partition": partition, "offset": offset, "time": time, "cost": cost,
-                "key": key, "zones": [
-                    {"zone": verdict.zone.name, "verdict": verdict.word, "late": verdict.late}
-                    for verdict in verdicts]}) + b"\n"
+        for time, cost, events in self._numbered(partitions):
+            for partition, offset, key, verdicts in events:
+                yield json_out.dumps({
+                    "partition": partition, "offset": offset, "time": time, "cost": cost,
+                    "key": key, "zones": [
+                        {"zone": verdict.zone.name, "verdict": verdict.word, "late": verdict.late}
+                        for verdict in verdicts]}) + b"\n"
 
 
 def _write(path, lines):
@@ -92,14 +111,15 @@ def main():
     args = parser.parse_args()
     with open(args.config, encoding="utf-8") as file:
         config = json.load(file)
-    run = Run(config, args.partitions, args.logs, args.judged is not None)
+    partitions = args.partitions or config.get("bus", {}).get("partitions", 16)
+    run = Run(config, args.logs)
     if not any(getattr(args, name) for name in outputs):
         args.decisions = "-"
-    _write(args.decisions, run.decisions)
-    _write(args.shadow, run.shadow)
+    _write(args.decisions, run.decisions(partitions))
+    _write(args.shadow, run.decisions(partitions, "shadow"))
     _write(args.summary, [json_out.dumps(run.summary()) + b"\n"])
-    _write(args.state, run.state())
-    _write(args.judged, run.judged() if args.judged else [])
+    _write(args.state, run.state(partitions))
+    _write(args.judged, run.judged(partitions))
     return 0
 
 
