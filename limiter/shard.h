@@ -78,7 +78,6 @@ uint32_t shard_missing(struct shard *shard, uint32_t *segments);
  * Buckets in memory are newer and stay. Where the ceiling has no room only the buckets that the waiting frame needs
  * are taken and the rest stays evicted.
  *
- * @param last  no more blobs of this segment follow: it counts as loaded
  * @return WEIR_OK; WEIR_INVALID: the blob is damaged; WEIR_NEWER
  */
 WEIR_MUST_USE enum weir_status shard_load(struct shard *shard, uint32_t segment, const struct weir_span *blobs,
@@ -118,6 +117,11 @@ void shard_snapshot_done(struct shard *shard, struct shard_snapshot *snapshot, b
 size_t shard_dirty_bytes(const struct shard *shard);
 /** More memory is wanted than clean buckets can give: checkpoint now. */
 bool shard_wants_checkpoint(const struct shard *shard);
+/**
+ * The ceiling is reached and nothing can be evicted: take no further frame until a snapshot was taken or the one on its
+ * way is stored. One frame more stays exact, but makes the shard grow past its ceiling by what that frame adds.
+ */
+bool shard_is_full(const struct shard *shard);
 
 /** Which segments the store holds: called after shard_new when there is a checkpoint; those begin evicted. */
 void shard_set_stored(struct shard *shard, uint32_t segment);
