@@ -1,0 +1,32 @@
+/*
+ * A decision in its published form: one line of JSON, and the message key that
+ * names its bucket.
+ */
+#ifndef LIMITER_DECISION_H
+#define LIMITER_DECISION_H
+
+#include "common/policy.h"
+#include "common/text.h"
+#include "limiter/shard.h"
+
+/** Appends {"id":…,"zone":…,…} without a newline. */
+void decision_json(struct weir_text *text, uint32_t partition, const struct shard_decision *decision);
+
+/**
+ * Appends a lift of every bucket of a removed zone in one partition: "key":null, until = at.
+ *
+ * @param offset, index  of the policy record, and the zone's place among those that it removed
+ */
+void decision_lift_json(struct weir_text *text, uint32_t partition, uint64_t offset, uint32_t index,
+                        const struct weir_zone *zone, int64_t at_ms);
+
+/** Appends the message key: the zone's name, '|', the joined key. */
+void decision_message_key(struct weir_text *text, const struct weir_zone *zone, struct weir_span key);
+
+/** Appends a joined key as a JSON array of its values. */
+void decision_key_json(struct weir_text *text, const struct weir_zone *zone, struct weir_span key);
+
+/** Appends the limit as an object: its algorithm, then its own parameters with times in ms. */
+void decision_limit_json(struct weir_text *text, const struct weir_limit *limit);
+
+#endif

@@ -1,0 +1,225 @@
+/*
+ * The order of things for one message: decode, look its keys up, wait for
+ * segments that are not in memory, judge, count. A policy record switches the
+ * rules between two messages.
+ */
+#include "limiter/lane.h"
+
+#include "common/alloc.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct lane {
+	uint32_t partition;
+	struct rulebook *book; /* borrowed */
+	struct shard *shard;
+	struct tally *tally;
+	struct weir_frame_reader *reader;
+	struct weir_frame frame; /* the message at work */
+	uint64_t next_offset;
+	uint64_t policy_version;
+	const struct rules *rules; /* of that version */
+	uint64_t malformed;
+	const struct weir_zone **lifted;
+	bool waiting;
+	uint32_t missing_count;
+	uint32_t missing[SHARD_SEGMENTS];
+};
+
+struct lane *lane_new(const struct shard_options *options, struct rulebook *book, uint64_t version)
+{
+	struct lane *lane = weir_alloc(1, sizeof *lane);
+	lane->partition = options->partition;
+	lane->book = book;
+	lane->policy_version = version;
+	lane->rules = rulebook_rules(book, version);
+	lane->shard = shard_new(options, lane->rules);
+	lane->tally = tally_new();
+	lane->reader = weir_frame_reader_new();
+	return lane;
+}
+
+void lane_free(struct lane *lane)
+{
+	if (lane == NULL)
+		return;
+	shard_free(lane->shard);
+	tally_free(lane->tally);
+	weir_frame_reader_free(lane->reader);
+	free(lane->lifted);
+	free(lane);
+}
+
+static void mark_stored(void *context, uint32_t segment, uint32_t deltas, uint64_t base_bytes, uint64_t delta_bytes)
+{
+	(void)deltas;
+	(void)base_bytes;
+	(void)delta_bytes;
+	if (segment < SHARD_SEGMENTS)
+		shard_set_stored(context, segment);
+}
+
+/* The extra of a partition's state: the length of the shard's part (u32, little-endian), that part, the tally. */
+static enum weir_status import_extra(struct lane *lane, struct weir_span extra, struct weir_error *error)
+{
+	if (extra.length < 4)
+		return weir_fail(error, WEIR_INVALID, "the state of partition %u is cut short", lane->partition);
+	const unsigned char *at = (const unsigned char *)extra.at;
+	uint32_t length = at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+	if (length > extra.length - 4)
+		return weir_fail(error, WEIR_INVALID, "the state of partition %u is cut short", lane->partition);
+	struct weir_span shard = {.at = extra.at + 4, .length = length};
+	struct weir_span tally = {.at = shard.at + length, .length = extra.length - 4 - length};
+	enum weir_status status = shard_import_extra(lane->shard, shard, error);
+	return status == WEIR_OK ? tally_import(lane->tally, tally, error) : status;
+}
+
+enum weir_status lane_restore(struct lane *lane, const struct weir_partition_state *state, struct weir_store *store,
+                              struct weir_error *error)
+{
+	if (state->checkpoint == 0)
+		return WEIR_OK;
+	const struct rules *rules = rulebook_rules(lane->book, state->policy_version);
+	if (rules == NULL)
+		return weir_fail(error, WEIR_INVALID, "partition %u was saved under policy %llu, which the store does not hold",
+		                 lane->partition, (unsigned long long)state->policy_version);
+	enum weir_status status = import_extra(lane, state->extra, error);
+	if (status != WEIR_OK)
+		return status;
+	lane->policy_version = state->policy_version;
+	lane->rules = rules;
+	lane->next_offset = state->next_offset;
+	shard_set_rules(lane->shard, rules);
+	shard_set_clock_ms(lane->shard, state->clock_ms);
+	return store->ops->list_segments(store, lane->partition, state->checkpoint, mark_stored, lane->shard, error);
+}
+
+/* Zones of the rules before that the ones after do not have. */
+static void collect_lifted(struct lane *lane, const struct weir_policy *before, const struct weir_policy *after,
+                           struct lane_result *result)
+{
+	free(lane->lifted);
+	lane->lifted = weir_alloc(before->zone_count, sizeof(const struct weir_zone *));
+	for (uint32_t i = 0; i < before->zone_count; i++)
+		if (weir_policy_zone(after, before->zones[i].id) == NULL)
+			lane->lifted[result->lifted_count++] = &before->zones[i];
+	result->lifted = lane->lifted;
+}
+
+static enum weir_status take_policy(struct lane *lane, struct lane_result *result, struct weir_error *error)
+{
+	uint64_t version = lane->frame.policy_version;
+	if (version <= lane->policy_version)
+		return WEIR_OK; /* appended again by a start that could not know that it had been */
+	enum weir_status status = rulebook_add(lane->book, version, lane->frame.body, error);
+	if (status != WEIR_OK)
+		return status;
+	collect_lifted(lane, rulebook_policy(lane->book, lane->policy_version), rulebook_policy(lane->book, version),
+	               result);
+	lane->policy_version = version;
+	lane->rules = rulebook_rules(lane->book, version);
+	shard_set_rules(lane->shard, lane->rules);
+	return WEIR_OK;
+}
+
+enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struct weir_error *error)
+{
+	(void)error;
+	assert(lane->waiting);
+	*result = (struct lane_result){.offset = lane->next_offset, .at_ms = lane->frame.sending_time_ms};
+	lane->missing_count = shard_missing(lane->shard, lane->missing);
+	if (lane->missing_count > 0)
+		return WEIR_AGAIN;
+	shard_frame_judge(lane->shard, &result->judged);
+	tally_frame(lane->tally, &lane->frame, &result->judged);
+	result->frame = &lane->frame;
+	lane->waiting = false;
+	lane->next_offset++;
+	return WEIR_OK;
+}
+
+enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_t offset, struct lane_result *result,
+                            struct weir_error *error)
+{
+	assert(!lane->waiting);
+	*result = (struct lane_result){.offset = offset};
+	if (offset < lane->next_offset)
+		return WEIR_OK;
+	enum weir_status status = weir_frame_decode(lane->reader, message, &lane->frame, error);
+	if (status == WEIR_NEWER)
+		return status;
+	lane->next_offset = offset;
+	if (status == WEIR_OK && lane->frame.kind == WEIR_FRAME_EVENTS) {
+		shard_frame_begin(lane->shard, &lane->frame, offset);
+		lane->waiting = true;
+		return lane_go_on(lane, result, error);
+	}
+	result->at_ms = lane->frame.sending_time_ms;
+	if (status == WEIR_OK && lane->frame.kind == WEIR_FRAME_POLICY)
+		status = take_policy(lane, result, error);
+	else if (status == WEIR_OK)
+		status = weir_fail(error, WEIR_INVALID, "a frame of kind %d is not for a limiter", lane->frame.kind);
+	if (status == WEIR_INVALID)
+		lane->malformed++;
+	lane->next_offset = offset + 1;
+	return status;
+}
+
+const uint32_t *lane_missing(const struct lane *lane, uint32_t *count)
+{
+	*count = lane->missing_count;
+	return lane->missing;
+}
+
+void lane_state(const struct lane *lane, struct weir_partition_state *state, struct weir_text *extra)
+{
+	size_t length;
+	char *shard = shard_export_extra(lane->shard, &length);
+	char head[4] = {(char)length, (char)(length >> 8), (char)(length >> 16), (char)(length >> 24)};
+	size_t start = extra->length;
+	weir_text_append(extra, head, sizeof head);
+	weir_text_append(extra, shard, length);
+	tally_export(lane->tally, extra);
+	free(shard);
+	state->partition = lane->partition;
+	state->next_offset = lane->next_offset;
+	state->clock_ms = shard_clock_ms(lane->shard);
+	state->policy_version = lane->policy_version;
+	state->extra = (struct weir_span){.at = extra->at + start, .length = (uint32_t)(extra->length - start)};
+}
+
+struct shard *lane_shard(struct lane *lane)
+{
+	return lane->shard;
+}
+
+struct tally *lane_tally(struct lane *lane)
+{
+	return lane->tally;
+}
+
+uint32_t lane_partition(const struct lane *lane)
+{
+	return lane->partition;
+}
+
+uint64_t lane_next_offset(const struct lane *lane)
+{
+	return lane->next_offset;
+}
+
+uint64_t lane_policy_version(const struct lane *lane)
+{
+	return lane->policy_version;
+}
+
+uint64_t lane_malformed(const struct lane *lane)
+{
+	return lane->malformed;
+}
+
+const struct rules *lane_rules(const struct lane *lane)
+{
+	return lane->rules;
+}

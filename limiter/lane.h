@@ -1,0 +1,70 @@
+/*
+ * A lane: one partition at work in a limiter. It turns messages of the log into
+ * verdicts, and is what a checkpoint cuts.
+ *
+ * It joins the shard with what a shard does not know: wire form, policies by
+ * version, the next offset, and the tally. Between two messages it is
+ * consistent; only then may it be cut. One thread touches it.
+ */
+#ifndef LIMITER_LANE_H
+#define LIMITER_LANE_H
+
+#include "common/store.h"
+#include "limiter/rulebook.h"
+#include "limiter/shard.h"
+#include "limiter/tally.h"
+
+struct lane;
+
+/* What one message came to. Everything is borrowed from the lane until its next message. */
+struct lane_result {
+	uint64_t offset;
+	const struct weir_frame *frame;        /* NULL: not events */
+	struct shard_result judged;            /* of the frame */
+	const struct weir_zone *const *lifted; /* zones that a policy removed: their blocks are to be lifted */
+	uint32_t lifted_count;
+	int64_t at_ms; /* sending time */
+};
+
+/** @param book  borrowed; the policy `version` is in force at first */
+struct lane *lane_new(const struct shard_options *options, struct rulebook *book, uint64_t version);
+void lane_free(struct lane *lane);
+
+/**
+ * Goes on where a checkpoint left off. Before the first message.
+ *
+ * @param state  as take() gave it; a checkpoint of 0 is an empty lane
+ */
+WEIR_MUST_USE enum weir_status lane_restore(struct lane *lane, const struct weir_partition_state *state,
+                                            struct weir_store *store, struct weir_error *error);
+
+/**
+ * Takes the next message. Those below next_offset are passed over (WEIR_OK with an empty result).
+ *
+ * @param message  borrowed until this and the following lane_go_on calls are over
+ * @return WEIR_OK; WEIR_AGAIN: lane_missing() segments must be loaded, then lane_go_on(); WEIR_INVALID: not a frame:
+ *         counted and passed over; WEIR_NEWER: a newer weir wrote it: nothing was taken, the partition must wait
+ */
+WEIR_MUST_USE enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_t offset,
+                                          struct lane_result *result, struct weir_error *error);
+
+/** Tries again after loads: as lane_offer. */
+WEIR_MUST_USE enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struct weir_error *error);
+
+/** Segments that the waiting message needs. */
+const uint32_t *lane_missing(const struct lane *lane, uint32_t *count);
+
+/** The row of a cut taken now: extra is appended to `extra` and borrowed from it. */
+void lane_state(const struct lane *lane, struct weir_partition_state *state, struct weir_text *extra);
+
+struct shard *lane_shard(struct lane *lane);
+struct tally *lane_tally(struct lane *lane);
+uint32_t lane_partition(const struct lane *lane);
+uint64_t lane_next_offset(const struct lane *lane);
+uint64_t lane_policy_version(const struct lane *lane);
+/** In force now. */
+const struct rules *lane_rules(const struct lane *lane);
+/** Messages that were no frames. */
+uint64_t lane_malformed(const struct lane *lane);
+
+#endif
