@@ -6,11 +6,11 @@
  * streams; each stream has its own identity and its own growing positions.
  * `collect` hands out whole lines of one stream, in order; `status` says where
  * each stream stands. What a source promises: a line is handed out once per
- * run, its position is that of the log, and after `source_resume` to a position
- * it goes on with the line after it.
+ * run, its position is that of the log, and after `resume` to a position it
+ * goes on with the line after it.
  *
- * @thread all calls on one source come from one thread, but for `status`,
- *         which may come from any
+ * @thread all calls on the sources that share one memory come from one thread,
+ *         but for `status`, which may come from any
  */
 #ifndef COLLECTOR_SOURCE_H
 #define COLLECTOR_SOURCE_H
@@ -18,6 +18,10 @@
 #include "common/json.h"
 #include "common/span.h"
 #include "common/status.h"
+
+#include <stdatomic.h>
+
+struct source_memory;
 
 enum {
 	SOURCE_ID_BYTES = 16,
@@ -33,46 +37,50 @@ struct source_stream {
 	char *name;                  /* the path first seen, or "-": for people */
 	uint32_t order;              /* place among the source's streams: a glob's files by path bytes */
 	void *context;               /* the pipeline's: set and read by the caller alone */
+	_Atomic uint64_t lines;      /* for status(): counted by whoever splits the chunks (relaxed), 0 if nobody does */
 };
 
-/* Whole lines of one stream; borrowed from the source until the next collect() of the same stream. */
+/*
+ * Whole lines of one stream; borrowed from the source until the next collect() of the same stream. Its lines have at
+ * most line_max_bytes each, newline not counted, but for too_long. One chunk never spans two incarnations.
+ */
 struct source_chunk {
 	struct source_stream *stream;
-	const char *data;      /* lines, each ended by '\n' but perhaps the last of a file (then `last_open`) */
-	size_t length;         /* 0: nothing now */
-	uint64_t position;     /* of data[0]; a line's own position is position + the offset of the byte after its newline */
-	bool last_open;        /* the last line has no newline: the file ended, or was rotated away */
-	bool too_long;         /* data is the first part of one line above the limit; `skipped` further bytes follow it */
-	uint64_t skipped;      /* bytes of that line that are not in data, its newline included */
+	const char *data;  /* lines, each ended by '\n' but perhaps the last of a file (then `last_open`) */
+	size_t length;     /* 0: nothing now */
+	uint64_t position; /* of data[0]; a line's own position is position + the offset of the byte after its newline */
+	bool last_open;    /* the last line has no newline: the file ended, or was rotated away */
+	bool too_long;     /* data is the first part of one line above the limit; `skipped` further bytes follow it */
+	uint64_t skipped;  /* bytes of that line that are not in data, its newline included */
 };
 
 enum source_at_start { SOURCE_FROM_BEGINNING, SOURCE_FROM_END };
 
 /* What a source needs from its surroundings. */
 struct source_context {
-	const uint8_t *collector_id; /* 16 bytes: random, kept in the state directory; fixed for a run without state */
+	const uint8_t *collector_id; /* 16 bytes, used where memory is NULL (the memory has its own); NULL: zeros */
 	bool once;                   /* read to the end and give WEIR_END; never follow */
-	uint32_t line_max_bytes;     /* a longer line comes as too_long */
+	uint32_t line_max_bytes;     /* a longer line comes as too_long; 0: 64 KiB. A source's own "line_max" goes before */
 	/*
-	 * Where an earlier run left the stream of that name: fills the saved record (source_memory), gives false where
-	 * there is none. NULL: nothing was saved.
+	 * Which files were read, how far and under which incarnation (source_memory.h). One for all sources, so that two
+	 * of them never read one file. Borrowed, outlives them. NULL: each source keeps its own for the run.
 	 */
-	struct source_memory *memory; /* borrowed; NULL without a state directory */
+	struct source_memory *memory;
 };
 
 /* Counters of one stream, for /metrics, the summary and `status`. */
 struct source_status {
 	const char *name;
-	const char *kind;          /* "file", "stdin" */
-	bool replayable;           /* false: at most once, and the words say so */
-	uint64_t position;         /* of the newest line handed out */
-	uint64_t lag_bytes;        /* known bytes behind it; for a .gz compressed bytes */
-	uint64_t size_bytes;       /* what is there in all, where known: for progress */
-	int64_t idle_ms;           /* time since the newest byte was seen at the end; 0 while lines wait */
+	const char *kind;    /* "file", "stdin" */
+	bool replayable;     /* false: at most once, and the words say so */
+	uint64_t position;   /* of the newest line handed out */
+	uint64_t lag_bytes;  /* known bytes behind it; for a .gz compressed bytes */
+	uint64_t size_bytes; /* what is there in all, where known: for progress */
+	int64_t idle_ms;     /* time since the newest byte was seen at the end; 0 while lines wait */
 	uint64_t lines;
-	uint64_t errors;           /* failed opens and reads */
-	uint64_t lost_bytes;       /* what a truncation in place took before it was read, as far as known */
-	char problem[160];         /* "" or what is wrong just now, in words */
+	uint64_t errors;     /* failed opens and reads */
+	uint64_t lost_bytes; /* what a truncation in place took before it was read, as far as known */
+	char problem[160];   /* "" or what is wrong just now, in words */
 };
 
 struct source_ops;
@@ -99,7 +107,16 @@ struct source_ops {
 	int (*fd)(const struct source *source);
 	/** The stream's lines up to this position are safe downstream: may be remembered (and files behind it forgotten). */
 	void (*acknowledge)(struct source *source, struct source_stream *stream, uint64_t position);
-	/** Fills up to `count` statuses; gives how many there are. @thread any */
+	/**
+	 * Where to go on: the next collect() of this stream gives the line after this position, which it once had. Called
+	 * before the first collect() of the source, for streams that a memory knew; without it a stream goes on at its
+	 * acknowledged position.
+	 *
+	 * @return WEIR_OK; WEIR_INVALID: the memory knows no such position, or the source cannot replay
+	 */
+	enum weir_status (*resume)(struct source *source, struct source_stream *stream, uint64_t position,
+	                           struct weir_error *error);
+	/** Fills up to `count` statuses; gives how many there are. Its pointers live as long as the source. @thread any */
 	size_t (*status)(struct source *source, struct source_status *statuses, size_t count);
 	void (*free)(struct source *source);
 };
