@@ -226,6 +226,11 @@ enum weir_status weir_json_only(const struct weir_json *object, const char *cons
 	return WEIR_OK;
 }
 
+enum weir_status weir_json_require(const struct weir_json *at, const char *words, struct weir_error *error)
+{
+	return at->value != NULL ? WEIR_OK : weir_json_fail(at, error, "is missing; %s", words);
+}
+
 /* ---- getters ---- */
 
 enum weir_status weir_json_int(const struct weir_json *at, int64_t least, int64_t most, int64_t *out,
@@ -299,6 +304,21 @@ enum weir_status weir_json_size(const struct weir_json *at, int64_t least, int64
 		                      weir_format_size(least, low, sizeof low), weir_format_size(most, high, sizeof high),
 		                      shown(at->value, buffer));
 	*out_bytes = value;
+	return WEIR_OK;
+}
+
+enum weir_status weir_json_list(const struct weir_json *at, size_t least, size_t most, size_t *out,
+                                struct weir_error *error)
+{
+	if (at->value == NULL)
+		return WEIR_OK;
+	char buffer[SHOWN_BYTES];
+	if (!json_is_array(at->value))
+		return weir_json_fail(at, error, "must be a list, [...], not %s", shown(at->value, buffer));
+	size_t count = json_array_size(at->value);
+	if (count < least || count > most)
+		return weir_json_fail(at, error, "must be a list of %zu to %zu elements, not of %zu", least, most, count);
+	*out = count;
 	return WEIR_OK;
 }
 

@@ -62,6 +62,10 @@ static inline bool weir_json_exists(const struct weir_json *at)
 WEIR_MUST_USE enum weir_status weir_json_only(const struct weir_json *object, const char *const *names,
                                               struct weir_error *error);
 
+/** Refuses an absent value: "is missing; " and words on what to put there. */
+WEIR_MUST_USE enum weir_status weir_json_require(const struct weir_json *at, const char *words,
+                                                 struct weir_error *error);
+
 /* Each getter: an absent value leaves *out as it is and gives WEIR_OK; a wrong type or range is refused in words. */
 WEIR_MUST_USE enum weir_status weir_json_int(const struct weir_json *at, int64_t least, int64_t most, int64_t *out,
                                              struct weir_error *error);
@@ -74,6 +78,9 @@ WEIR_MUST_USE enum weir_status weir_json_duration(const struct weir_json *at, in
 /** "4096", "64KiB", "10MiB", "2GiB" or a number of bytes. */
 WEIR_MUST_USE enum weir_status weir_json_size(const struct weir_json *at, int64_t least, int64_t most,
                                               int64_t *out_bytes, struct weir_error *error);
+/** A list of `least` to `most` elements; *out is how many it has. */
+WEIR_MUST_USE enum weir_status weir_json_list(const struct weir_json *at, size_t least, size_t most, size_t *out,
+                                              struct weir_error *error);
 /** One of the NULL-terminated words; *out is its index. */
 WEIR_MUST_USE enum weir_status weir_json_word(const struct weir_json *at, const char *const *words, int *out,
                                               struct weir_error *error);

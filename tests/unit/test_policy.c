@@ -1,0 +1,416 @@
+/* Policies: what is accepted, what is refused and how, the canonical text, and the sentences. */
+#include "common/policy.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static enum weir_status parse(const char *zones, struct weir_policy **policy, struct weir_error *error)
+{
+	struct weir_json_document *document = NULL;
+	enum weir_status status = weir_json_parse("weir.json", zones, strlen(zones), &document, error);
+	if (status != WEIR_OK)
+		fail_msg("%s", error->text);
+	struct weir_json root = weir_json_root(document);
+	status = weir_policy_parse(&root, policy, error);
+	weir_json_document_free(document);
+	return status;
+}
+
+static struct weir_policy *accept(const char *zones)
+{
+	struct weir_policy *policy = NULL;
+	struct weir_error error;
+	if (parse(zones, &policy, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	return policy;
+}
+
+static void refuse(const char *zones, const char *words)
+{
+	struct weir_policy *policy = NULL;
+	struct weir_error error = {.text = "accepted"};
+	enum weir_status status = parse(zones, &policy, &error);
+	assert_string_equal(error.text, words);
+	assert_int_equal(status, WEIR_INVALID);
+}
+
+#define LIMITS "\"limits\": [{\"algorithm\": \"sliding_window\", \"rate\": 10, \"window\": \"1m\"}]"
+#define ZONE(members) "[{\"name\": \"site\", \"key\": [\"ip\"]," members "}]"
+#define LIMIT(members) ZONE("\"limits\": [{" members "}]")
+
+static const char full[] =
+	"[ {\"id\": 1, \"name\": \"site\", \"description\": \"requests per client\", \"key\": [\"ip\"],"
+	"\"match\":  { \"method\": [\"POST\"], \"path\": [\"/login\", \"/api/*\"], \"status\": [\"4xx\", 200] },"
+	"\"exempt\": [\"192.0.2.7\", \"10.0.0.0/8\", \"alice\", \"10.0.0.0/8\", \"::ffff:10.0.0.0/104\"],"
+	"\"limits\": ["
+	"{ \"algorithm\": \"sliding_window\", \"rate\": 10,   \"window\": \"1m\" },"
+	"{ \"algorithm\": \"fixed_window\",   \"rate\": 100,  \"window\": \"1h\", \"offset\": \"10m\" },"
+	"{ \"algorithm\": \"fixed_window\",   \"rate\": 1000, \"window\": \"1d\" },"
+	"{ \"algorithm\": \"uniform\", \"interval\": \"250ms\" },"
+	"{ \"algorithm\": \"token_bucket\", \"rate\": 5, \"window\": \"60s\", \"penalize\": true },"
+	"{ \"algorithm\": \"gcra\", \"burst\": 0, \"rate\": 3, \"window\": \"1s\" },"
+	"{ \"algorithm\": \"queue\", \"length\": 2, \"hold\": \"90s\", \"done\": {\"path\": \"/out\"} } ],"
+	"\"count\": \"passed\", \"block_for\": \"0s\", \"mode\": \"enforce\", \"history\": false },"
+	"{\"id\": 7, \"name\": \"net\", \"key\": [{\"field\": \"ip\", \"prefix6\": 64}, \"user\"],"
+	"\"limits\": [{\"algorithm\": \"sliding_window\", \"rate\": 1, \"window\": \"1h\", \"precision\": \"1m\"}],"
+	"\"count\": \"all\", \"block_for\": \"10m\", \"mode\": \"shadow\", \"history\": true } ]";
+
+static const char full_text[] =
+	"{\"zones\":[{\"block_for\":\"0s\",\"count\":\"passed\",\"description\":\"requests per client\","
+	"\"exempt\":[\"10.0.0.0/8\",\"192.0.2.7\",\"alice\"],\"history\":false,\"id\":1,\"key\":[\"ip\"],\"limits\":["
+	"{\"algorithm\":\"sliding_window\",\"precision\":\"1ms\",\"rate\":10,\"window\":\"1m\"},"
+	"{\"algorithm\":\"fixed_window\",\"offset\":\"10m\",\"rate\":100,\"window\":\"1h\"},"
+	"{\"algorithm\":\"fixed_window\",\"offset\":\"0s\",\"rate\":1000,\"window\":\"1d\"},"
+	"{\"algorithm\":\"uniform\",\"interval\":\"250ms\"},"
+	"{\"algorithm\":\"token_bucket\",\"burst\":5,\"penalize\":true,\"rate\":5,\"window\":\"1m\"},"
+	"{\"algorithm\":\"gcra\",\"burst\":0,\"rate\":3,\"window\":\"1s\"},"
+	"{\"algorithm\":\"queue\",\"done\":{\"path\":[\"/out\"]},\"hold\":\"90s\",\"length\":2}],"
+	"\"match\":{\"method\":[\"POST\"],\"path\":[\"/login\",\"/api/*\"],\"status\":[\"4xx\",\"200\"]},"
+	"\"mode\":\"enforce\",\"name\":\"site\"},"
+	"{\"block_for\":\"10m\",\"count\":\"all\",\"description\":\"\",\"exempt\":[],\"history\":true,\"id\":7,"
+	"\"key\":[{\"field\":\"ip\",\"prefix4\":32,\"prefix6\":64},\"user\"],\"limits\":["
+	"{\"algorithm\":\"sliding_window\",\"precision\":\"1m\",\"rate\":1,\"window\":\"1h\"}],"
+	"\"match\":{},\"mode\":\"shadow\",\"name\":\"net\"}]}";
+
+static void reads_every_part_of_a_zone(void **state)
+{
+	(void)state;
+	struct weir_policy *policy = accept(full);
+	assert_int_equal(policy->zone_count, 2);
+	const struct weir_zone *zone = weir_policy_zone(policy, 1);
+	assert_string_equal(zone->name, "site");
+	assert_string_equal(zone->description, "requests per client");
+	assert_int_equal(zone->key_count, 1);
+	assert_string_equal(zone->key[0].field, "ip");
+	assert_false(zone->key[0].grouped);
+	assert_int_equal(zone->match.field_count, 3);
+	assert_string_equal(zone->match.fields[1].field, "path");
+	assert_false(zone->match.fields[1].values[0].wildcard);
+	assert_true(zone->match.fields[1].values[1].wildcard);
+	assert_string_equal(zone->match.fields[2].values[1].text, "200");
+	assert_int_equal(zone->exempt_network_count, 2);
+	assert_int_equal(zone->exempt_word_count, 1);
+	assert_int_equal(zone->limit_count, 7);
+	assert_int_equal(zone->limits[1].offset_ms, 600000);
+	assert_int_equal(zone->limits[3].rate, 1);
+	assert_int_equal(zone->limits[3].window_ms, 250);
+	assert_int_equal(zone->limits[4].burst, 5);
+	assert_true(zone->limits[4].penalize);
+	assert_int_equal(zone->limits[5].burst, 0);
+	assert_int_equal(zone->limits[6].hold_ms, 90000);
+	assert_string_equal(zone->limits[6].done.fields[0].values[0].text, "/out");
+	assert_false(zone->count_all);
+	assert_int_equal(zone->mode, WEIR_ENFORCE);
+	zone = weir_policy_zone(policy, 7);
+	assert_string_equal(zone->name, "net");
+	assert_true(zone->key[0].grouped);
+	assert_int_equal(zone->key[0].prefix4, 32);
+	assert_int_equal(zone->key[0].prefix6, 64);
+	assert_true(zone->count_all);
+	assert_int_equal(zone->block_for_ms, 600000);
+	assert_int_equal(zone->mode, WEIR_SHADOW);
+	assert_true(zone->history);
+	assert_null(weir_policy_zone(policy, 2));
+	assert_null(weir_policy_zone(policy, 0));
+	weir_policy_free(policy);
+}
+
+static void the_canonical_text_is_the_policy(void **state)
+{
+	(void)state;
+	struct weir_policy *policy = accept(full), *again = NULL;
+	assert_string_equal(policy->text, full_text);
+	struct weir_error error;
+	assert_int_equal(weir_policy_decode(12, policy->text, strlen(policy->text), &again, &error), WEIR_OK);
+	assert_string_equal(again->text, policy->text);
+	assert_int_equal(again->version, 12);
+	assert_int_equal(policy->version, 0);
+	for (uint32_t i = 0; i < policy->zones[0].limit_count; i++)
+		assert_true(weir_limit_equal(&policy->zones[0].limits[i], &again->zones[0].limits[i]));
+	assert_int_equal(weir_policy_decode(12, "{\"zone\":[]}", 11, &again, &error), WEIR_INVALID);
+	weir_policy_free(policy);
+	weir_policy_free(again);
+}
+
+static void ids_are_given_by_place_where_there_are_none(void **state)
+{
+	(void)state;
+	struct weir_policy *policy =
+		accept("[{\"name\": \"a\", \"key\": []," LIMITS "}, {\"name\": \"b\", \"key\": []," LIMITS "}]");
+	assert_int_equal(policy->zones[0].id, 1);
+	assert_int_equal(policy->zones[1].id, 2);
+	weir_policy_free(policy);
+	refuse("[{\"id\": 1, \"name\": \"a\", \"key\": []," LIMITS "},\n {\"name\": \"b\", \"key\": []," LIMITS "}]",
+	       "weir.json:2: [1].id: either all zones have an id or none: then they are 1, 2, ... by place");
+	refuse("[{\"id\": 3, \"name\": \"a\", \"key\": []," LIMITS "},\n {\"id\": 3, \"name\": \"b\", \"key\": []," LIMITS
+	       "}]",
+	       "weir.json:2: [1].id: zone \"a\" has this id already");
+	refuse("[{\"name\": \"a\", \"key\": []," LIMITS "},\n {\"name\": \"a\", \"key\": []," LIMITS "}]",
+	       "weir.json:2: [1].name: zone \"a\" has this name already");
+	refuse("[{\"id\": 65536, \"name\": \"a\", \"key\": []," LIMITS "}]",
+	       "weir.json:1: [0].id: must be a whole number from 1 to 65535, not 65536");
+}
+
+static void refuses_zones_in_words(void **state)
+{
+	(void)state;
+	refuse("{}", "weir.json:1: must be a list, [...], not an object");
+	refuse("[]", "weir.json:1: must be a list of 1 to 1024 elements, not of 0");
+	refuse("[{}]", "weir.json:1: [0].name: is missing; a short name for people and decisions, such as \"site\"");
+	refuse("[{\"name\": \"a b\"}]",
+	       "weir.json:1: [0].name: must be 1 to 64 of the characters A-Z a-z 0-9 _ . -, not \"a b\"");
+	refuse("[{\"name\": \"a\"}]",
+	       "weir.json:1: [0].key: is missing; the fields to count by, such as [\"ip\"], or [] to "
+	       "count all together");
+	refuse("[{\"name\": \"a\", \"key\": \"ip\"}]", "weir.json:1: [0].key: must be a list, [...], not \"ip\"");
+	refuse("[{\"name\": \"a\", \"key\": [\"ip\", \"ip\"]}]", "weir.json:1: [0].key[1]: \"ip\" is in the key twice");
+	refuse("[{\"name\": \"a\", \"key\": [\"\"]}]", "weir.json:1: [0].key[0]: a field's name must have 1 to 256 bytes");
+	refuse("[{\"name\": \"a\", \"key\": [{\"field\": \"ip\", \"prefix4\": 33}]}]",
+	       "weir.json:1: [0].key[0].prefix4: must be a whole number from 0 to 32, not 33");
+	refuse("[{\"name\": \"a\", \"key\": [{\"prefix4\": 3}]}]",
+	       "weir.json:1: [0].key[0].field: is missing; the name of a field, such as \"ip\"");
+	refuse(
+		"[{\"name\": \"a\", \"keys\": []}]",
+		"weir.json:1: [0]: unknown key \"keys\"; did you mean \"key\"? (known: id, name, description, key, match, exempt, "
+		"limits, count, block_for, mode, history)");
+	refuse(
+		"[{\"name\": \"a\", \"key\": []}]",
+		"weir.json:1: [0].limits: is missing; for example [{\"algorithm\": \"sliding_window\", \"rate\": 10, \"window\": "
+		"\"1m\"}]");
+	refuse(ZONE("\"limits\": []"), "weir.json:1: [0].limits: must be a list of 1 to 8 elements, not of 0");
+	refuse(
+		ZONE(LIMITS ", \"mode\": \"enforced\""),
+		"weir.json:1: [0].mode: must be one of \"enforce\", \"shadow\", not \"enforced\"; did you mean \"enforce\"?");
+	refuse(ZONE(LIMITS ", \"count\": 1"), "weir.json:1: [0].count: must be one of \"passed\", \"all\", not 1");
+	refuse(
+		ZONE(LIMITS ", \"block_for\": \"400d\""),
+		"weir.json:1: [0].block_for: must be a time from \"0s\" to \"366d\", a whole number of ms, s, m, h or d such as "
+		"\"10s\", not \"400d\"");
+}
+
+static void refuses_limits_in_words(void **state)
+{
+	(void)state;
+	refuse(LIMIT("\"rate\": 1"),
+	       "weir.json:1: [0].limits[0].algorithm: is missing; one of sliding_window, fixed_window, "
+	       "uniform, token_bucket, gcra, queue");
+	refuse(LIMIT("\"algoritm\": \"gcra\""),
+	       "weir.json:1: [0].limits[0]: unknown key \"algoritm\"; did you mean \"algorithm\"? (known: algorithm, rate, "
+	       "window, precision, offset, interval, burst, penalize, length, hold, done)");
+	refuse(LIMIT("\"algorithm\": \"sliding\""),
+	       "weir.json:1: [0].limits[0].algorithm: must be one of \"sliding_window\", \"fixed_window\", \"uniform\", "
+	       "\"token_bucket\", \"gcra\", \"queue\", not \"sliding\"");
+	refuse(LIMIT("\"algorithm\": \"sliding_window\", \"rate\": 1, \"window\": \"1s\",\n\"burst\": 2"),
+	       "weir.json:2: [0].limits[0].burst: does not belong to sliding_window, which takes rate, window, precision");
+	refuse(LIMIT("\"algorithm\": \"sliding_window\", \"window\": \"1s\""),
+	       "weir.json:1: [0].limits[0].rate: is missing; how many events a window may hold, such as 10");
+	refuse(LIMIT("\"algorithm\": \"sliding_window\", \"rate\": 0, \"window\": \"1s\""),
+	       "weir.json:1: [0].limits[0].rate: must be a whole number from 1 to 1000000000, not 0");
+	refuse(
+		LIMIT("\"algorithm\": \"sliding_window\", \"rate\": 1, \"window\": \"1s\", \"precision\": \"2s\""),
+		"weir.json:1: [0].limits[0].precision: must be a time from \"1ms\" to \"1s\", a whole number of ms, s, m, h or d "
+		"such as \"10s\", not \"2s\"");
+	refuse(
+		LIMIT("\"algorithm\": \"fixed_window\", \"rate\": 1, \"window\": \"1s\", \"offset\": \"1s\""),
+		"weir.json:1: [0].limits[0].offset: must be a time from \"0s\" to \"999ms\", a whole number of ms, s, m, h or d "
+		"such as \"10s\", not \"1s\"");
+	refuse(LIMIT("\"algorithm\": \"token_bucket\", \"rate\": 1, \"window\": \"366d\", \"burst\": 1000000000"),
+	       "weir.json:1: [0].limits[0]: burst times window, in ms, must be at most 4000000000000000000");
+	refuse(
+		LIMIT("\"algorithm\": \"gcra\", \"rate\": 1, \"window\": \"1s\""),
+		"weir.json:1: [0].limits[0].burst: is missing; how many events may come at once beyond the first, such as 5, or "
+		"0");
+	refuse(LIMIT("\"algorithm\": \"queue\", \"length\": 1, \"hold\": \"1s\", \"done\": {}"),
+	       "weir.json:1: [0].limits[0].done: must name at least one field: it would match every record");
+	refuse(LIMIT("\"algorithm\": \"uniform\""),
+	       "weir.json:1: [0].limits[0].interval: is missing; the least time between two events, such as \"500ms\"");
+}
+
+static void refuses_matches_in_words(void **state)
+{
+	(void)state;
+	refuse(ZONE(LIMITS ", \"match\": [1]"), "weir.json:1: [0].match: must be an object of at most 16 fields, such as "
+	                                        "{\"path\": [\"/login\", \"/api/*\"]}");
+	refuse(ZONE(LIMITS ", \"match\": {\"status\": [\"2*\"]}"),
+	       "weir.json:1: [0].match.status[0]: must be a status such as 404, or a class such as \"4xx\", not \"2*\"");
+	refuse(ZONE(LIMITS ", \"match\": {\"status\": 20}"),
+	       "weir.json:1: [0].match.status: must be a status such as 404, or a class such as \"4xx\", not \"20\"");
+	refuse(ZONE(LIMITS ", \"match\": {\"path\": []}"),
+	       "weir.json:1: [0].match.path: must be a list of 1 to 4096 elements, not of 0");
+	refuse(ZONE(LIMITS ", \"match\": {\"path\": [{}]}"),
+	       "weir.json:1: [0].match.path[0]: must be a string, or for a status a number such as 404");
+	refuse(ZONE(LIMITS ", \"match\": {\"path\": \"\"}"),
+	       "weir.json:1: [0].match.path: must have 1 to 4096 bytes (a field that is empty counts as absent)");
+}
+
+static void a_single_value_stands_for_a_list_of_one(void **state)
+{
+	(void)state;
+	struct weir_policy *policy =
+		accept(ZONE(LIMITS ", \"match\": {\"path\": \"/a\", \"status\": 404, \"port\": [443, true]}"));
+	assert_non_null(
+		strstr(policy->text, "\"match\":{\"path\":[\"/a\"],\"port\":[\"443\",\"true\"],\"status\":[\"404\"]}"));
+	weir_policy_free(policy);
+}
+
+static void exempt_entries_are_networks_or_words(void **state)
+{
+	(void)state;
+	struct weir_policy *policy =
+		accept(ZONE(LIMITS ", \"exempt\": [\"/health\", \"1/2\", \"a:b\", \"::1\", \"10.0.0.256\"]"));
+	assert_int_equal(policy->zones[0].exempt_network_count, 1);
+	assert_int_equal(policy->zones[0].exempt_word_count, 4);
+	weir_policy_free(policy);
+	refuse(ZONE(LIMITS ", \"exempt\": [\"10.0.0.1/8\"]"),
+	       "weir.json:1: [0].exempt[0]: \"10.0.0.1/8\" is no network: host bits are set");
+	refuse(ZONE(LIMITS ", \"exempt\": [\"10.0.0/8\"]"),
+	       "weir.json:1: [0].exempt[0]: \"10.0.0/8\" is no network: not an address");
+	refuse(ZONE(LIMITS ", \"exempt\": [\"2001:db8:::/32\"]"),
+	       "weir.json:1: [0].exempt[0]: \"2001:db8:::/32\" is no network: not an address");
+	refuse(ZONE(LIMITS ", \"exempt\": [\"10.0.0.0/40\"]"),
+	       "weir.json:1: [0].exempt[0]: \"10.0.0.0/40\" is no network: prefix above 32");
+	refuse(ZONE(LIMITS ", \"exempt\": [\"\"]"), "weir.json:1: [0].exempt[0]: must not be empty");
+	refuse(ZONE(LIMITS ", \"exempt\": {\"file\": \"/nonexistent/list\"}"),
+	       "weir.json:1: [0].exempt.file: cannot open /nonexistent/list: No such file or directory");
+}
+
+static void exempt_lists_are_read_from_files(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/weir-exempt-XXXXXX", zones[512], words[256];
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	FILE *file = fdopen(fd, "w");
+	fputs("# our own\n\n 10.0.0.0/8 \r\nmonitor\n2001:db8::/32", file);
+	fclose(file);
+	snprintf(zones, sizeof zones, ZONE(LIMITS ", \"exempt\": [\"bob\", {\"file\": \"%s\"}]"), path);
+	struct weir_policy *policy = accept(zones);
+	/* The canonical text is complete: the file is not needed again. */
+	assert_non_null(strstr(policy->text, "\"exempt\":[\"10.0.0.0/8\",\"2001:db8::/32\",\"bob\",\"monitor\"]"));
+	weir_policy_free(policy);
+	file = fopen(path, "w");
+	fputs("ok\n10.0.0.1/8\n", file);
+	fclose(file);
+	snprintf(words, sizeof words,
+	         "weir.json:1: [0].exempt[1].file: %s:2: \"10.0.0.1/8\" is no network: host bits are set", path);
+	refuse(zones, words);
+	file = fopen(path, "w");
+	fputs("ok\nb\xff"
+	      "d\n",
+	      file);
+	fclose(file);
+	snprintf(words, sizeof words, "weir.json:1: [0].exempt[1].file: %s:2: is not UTF-8 text", path);
+	refuse(zones, words);
+	unlink(path);
+}
+
+static void a_policy_must_fit_into_one_record(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/weir-exempt-XXXXXX", zones[512];
+	FILE *file = fdopen(mkstemp(path), "w");
+	for (int i = 0; i < 80000; i++)
+		fprintf(file, "10.%d.%d.%d\n", i >> 16, i >> 8 & 255, i & 255);
+	fclose(file);
+	snprintf(zones, sizeof zones, ZONE(LIMITS ", \"exempt\": {\"file\": \"%s\"}"), path);
+	struct weir_policy *policy = NULL;
+	struct weir_error error;
+	assert_int_equal(parse(zones, &policy, &error), WEIR_INVALID);
+	assert_non_null(strstr(error.text, "at most 1000000 fit into a record"));
+	unlink(path);
+}
+
+static void successors_keep_ids_names_and_keys(void **state)
+{
+	(void)state;
+	static const char now[] =
+		"[{\"id\": 1, \"name\": \"a\", \"key\": [\"ip\"]," LIMITS "},"
+		"{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 64}]," LIMITS "}]";
+	static const struct {
+		const char *next, *words;
+	} cases[] = {
+		{now, NULL},
+		{"[{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 64}]," LIMITS "}]", NULL},
+		{"[{\"id\": 3, \"name\": \"c\", \"key\": []," LIMITS "}]", NULL},
+		{"[{\"id\": 1, \"name\": \"a\", \"key\": [\"user\"]," LIMITS "}]",
+	     "zone 1 \"a\": a zone's key cannot change; make a new zone, with an id that was never used"},
+		{"[{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 56}]," LIMITS "}]",
+	     "zone 2 \"b\": a zone's key cannot change; make a new zone, with an id that was never used"},
+		{"[{\"id\": 1, \"name\": \"c\", \"key\": [\"ip\"]," LIMITS "}]",
+	     "zone 1 is \"a\" in the policy in force: it cannot become \"c\"; give \"c\" an id that was never used"},
+		{"[{\"id\": 3, \"name\": \"a\", \"key\": [\"ip\"]," LIMITS "}]",
+	     "zone \"a\" has id 1 in the policy in force: it cannot become 3"}};
+	struct weir_policy *previous = accept(now);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct weir_policy *next = accept(cases[i].next);
+		struct weir_error error = {.text = ""};
+		enum weir_status status = weir_policy_check_successor(previous, next, &error);
+		assert_int_equal(status, cases[i].words == NULL ? WEIR_OK : WEIR_INVALID);
+		assert_string_equal(error.text, cases[i].words == NULL ? "" : cases[i].words);
+		weir_policy_free(next);
+	}
+	weir_policy_free(previous);
+}
+
+static void limits_know_how_far_back_they_look(void **state)
+{
+	(void)state;
+	struct weir_policy *policy = accept(full);
+	const struct weir_limit *limits = policy->zones[0].limits;
+	static const int64_t memories[] = {60000, 3600000, 86400000, 250, 60000, 334, 90000};
+	for (size_t i = 0; i < 7; i++)
+		assert_int_equal(weir_limit_memory_ms(&limits[i]), memories[i]);
+	assert_int_equal(weir_limit_memory_ms(&policy->zones[1].limits[0]), 3660000);
+	assert_false(weir_limit_equal(&limits[0], &limits[1]));
+	weir_policy_free(policy);
+}
+
+static void zones_are_described_in_a_sentence(void **state)
+{
+	(void)state;
+	struct weir_policy *policy = accept(full);
+	char *words = weir_zone_describe(&policy->zones[0]);
+	assert_string_equal(
+		words,
+		"zone \"site\" (1): POST requests to /login or /api/* with status 4xx or 200, counted by ip; exempt: "
+		"10.0.0.0/8, 192.0.2.7, alice; at most 10 in any 1m, 100 in each hour (begun 10m early), 1000 in each day, "
+		"1 in any 250ms, 5 at once, with 5 more each minute (blocked requests delay the refill), 3 each second "
+		"evenly spaced, with 0 ahead of time, 2 waiting, each for up to 90s or until requests to /out; only passed "
+		"requests count; a breach blocks until the limit would pass again");
+	free(words);
+	words = weir_zone_describe(&policy->zones[1]);
+	assert_string_equal(words,
+	                    "zone \"net\" (7): all requests, counted by ip (IPv6 in networks of /64, in canonical form) "
+	                    "and user; at most 1 in any 1h (times rounded up to 1m); blocked requests count too; a "
+	                    "breach blocks until the limit would pass again, for at least 10m; in shadow: decisions go "
+	                    "to the shadow stream alone; every event is kept as history");
+	free(words);
+	weir_policy_free(policy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_every_part_of_a_zone),
+		cmocka_unit_test(the_canonical_text_is_the_policy),
+		cmocka_unit_test(ids_are_given_by_place_where_there_are_none),
+		cmocka_unit_test(refuses_zones_in_words),
+		cmocka_unit_test(refuses_limits_in_words),
+		cmocka_unit_test(refuses_matches_in_words),
+		cmocka_unit_test(a_single_value_stands_for_a_list_of_one),
+		cmocka_unit_test(exempt_entries_are_networks_or_words),
+		cmocka_unit_test(exempt_lists_are_read_from_files),
+		cmocka_unit_test(a_policy_must_fit_into_one_record),
+		cmocka_unit_test(successors_keep_ids_names_and_keys),
+		cmocka_unit_test(limits_know_how_far_back_they_look),
+		cmocka_unit_test(zones_are_described_in_a_sentence),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
