@@ -123,3 +123,9 @@ enum weir_status merge_next(struct merge *merge, struct merge_input **input, str
 	merge->given = true;
 	return WEIR_OK;
 }
+
+void merge_take(struct merge *merge)
+{
+	if (merge->given)
+		record_reader_take(merge->heap[0]->reader, 0);
+}

@@ -30,4 +30,7 @@ void merge_free(struct merge *merge);
  */
 WEIR_MUST_USE enum weir_status merge_next(struct merge *merge, struct merge_input **input, struct weir_error *error);
 
+/** Takes the record given last, if it is not yet taken: before a cut. */
+void merge_take(struct merge *merge);
+
 #endif

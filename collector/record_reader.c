@@ -44,6 +44,7 @@ void record_reader_feed(struct record_reader *reader, const struct source_chunk 
 
 void record_reader_refuse(struct record_reader *reader, enum format_reason reason)
 {
+	reader->ahead.records = 0;
 	reader->ahead.malformed[reason]++;
 	reader->ahead_malformed = true;
 	if (reader->dead == NULL)
