@@ -1,0 +1,556 @@
+/* Output files of lines: nothing lost and nothing twice, through full disks, rotation, removal and resumption. */
+#include "common/durable_file.h"
+#include "common/line_file.h"
+#include "scratch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <cmocka.h>
+
+/* Stands before the C library's: a disk that fails cannot be had otherwise. */
+static bool sync_fails;
+
+int fdatasync(int fd)
+{
+	if (sync_fails) {
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+static char path_buffer[16][512];
+
+static const char *in(void **state, const char *name)
+{
+	static int next;
+	char *path = path_buffer[next++ % 16];
+	snprintf(path, sizeof path_buffer[0], "%s/%s", (const char *)*state, name);
+	return path;
+}
+
+static void assert_file(const char *path, const char *expected)
+{
+	char *bytes;
+	size_t length;
+	assert_int_equal(WEIR_OK, weir_durable_read(path, 1 << 26, &bytes, &length, NULL));
+	if (expected == NULL) {
+		assert_null(bytes);
+		return;
+	}
+	assert_non_null(bytes);
+	assert_string_equal(expected, bytes);
+	free(bytes);
+}
+
+static void put(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static struct weir_line_file *open_file(const char *path, int64_t rotate_bytes, uint32_t keep)
+{
+	struct weir_line_file_options options = {.path = path, .rotate_bytes = rotate_bytes, .keep = keep};
+	struct weir_line_file *file;
+	assert_int_equal(WEIR_OK, weir_line_file_open(&options, &file, NULL));
+	return file;
+}
+
+static void append(struct weir_line_file *file, const char *lines)
+{
+	assert_int_equal(WEIR_OK, weir_line_file_append(file, weir_span_of(lines)));
+}
+
+static void flush(struct weir_line_file *file)
+{
+	struct weir_error error = {.text = ""};
+	if (weir_line_file_flush(file, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+}
+
+static void close_file(struct weir_line_file *file)
+{
+	assert_int_equal(WEIR_OK, weir_line_file_close(file, NULL));
+}
+
+static void set_file_limit(rlim_t bytes)
+{
+	struct rlimit limit;
+	getrlimit(RLIMIT_FSIZE, &limit);
+	limit.rlim_cur = bytes;
+	assert_int_equal(0, setrlimit(RLIMIT_FSIZE, &limit));
+}
+
+static void lines_are_appended(void **state)
+{
+	const char *path = in(state, "a");
+	struct weir_line_file *file = open_file(path, 0, 0);
+	append(file, "one\n");
+	append(file, "two\nthree\n");
+	assert_int_equal(14, weir_line_file_mark(file).length);
+	assert_file(path, "");
+	flush(file);
+	assert_file(path, "one\ntwo\nthree\n");
+	assert_int_equal(14, weir_line_file_mark(file).length);
+	append(file, "four\n");
+	close_file(file);
+	close_file(NULL);
+	assert_file(path, "one\ntwo\nthree\nfour\n");
+}
+
+static void an_unfinished_last_line_is_ended_first(void **state)
+{
+	const char *path = in(state, "a");
+	put(path, "one\ntw");
+	struct weir_line_file *file = open_file(path, 0, 0);
+	append(file, "three\n");
+	close_file(file);
+	assert_file(path, "one\ntw\nthree\n");
+}
+
+static void a_path_that_cannot_be_opened_is_said(void **state)
+{
+	struct weir_line_file_options options = {.path = in(state, "no/such")};
+	struct weir_line_file *file;
+	struct weir_error error;
+	assert_int_equal(WEIR_IO, weir_line_file_open(&options, &file, &error));
+	assert_non_null(strstr(error.text, "no/such: No such file or directory"));
+}
+
+static void a_full_disk_loses_and_doubles_nothing(void **state)
+{
+	const char *path = in(state, "a");
+	struct weir_line_file *file = open_file(path, 0, 0);
+	struct weir_error error;
+	size_t room = 1 << 20, used = 0;
+	char *expected = malloc(room), line[64];
+	unsigned seed = 1;
+	signal(SIGXFSZ, SIG_IGN);
+	set_file_limit(0);
+	for (int i = 0; i < 5000; i++) {
+		int length = snprintf(line, sizeof line, "%d%.*s\n", i, i % 40, "........................................");
+		append(file, line);
+		memcpy(expected + used, line, (size_t)length);
+		used += (size_t)length;
+		if (rand_r(&seed) % 20 != 0)
+			continue;
+		/* Room comes a few bytes at a time and ends anywhere in a line. */
+		set_file_limit((rlim_t)rand_r(&seed) % (used + 1));
+		enum weir_status status = weir_line_file_flush(file, &error);
+		assert_true(status == WEIR_OK || (status == WEIR_IO && strstr(error.text, strerror(EFBIG)) != NULL));
+		assert_int_equal(status != WEIR_OK, weir_line_file_problem(file)[0] != '\0');
+		assert_int_equal(used, weir_line_file_mark(file).length);
+	}
+	set_file_limit(RLIM_INFINITY);
+	flush(file);
+	assert_string_equal("", weir_line_file_problem(file));
+	close_file(file);
+	expected[used] = '\0';
+	assert_file(path, expected);
+	free(expected);
+}
+
+static void the_buffer_is_bounded_while_writing_fails(void **state)
+{
+	const char *path = in(state, "a");
+	struct weir_line_file *file = open_file(path, 0, 0);
+	static char line[1 << 16];
+	memset(line, 'x', sizeof line - 1);
+	line[sizeof line - 1] = '\n';
+	struct weir_span span = {.at = line, .length = sizeof line};
+	signal(SIGXFSZ, SIG_IGN);
+	set_file_limit(0);
+	size_t taken = 0;
+	while (weir_line_file_append(file, span) == WEIR_OK)
+		taken++;
+	assert_int_equal(WEIR_LINE_FILE_BUFFER_MAX_BYTES / sizeof line, taken);
+	assert_int_equal(WEIR_FULL, weir_line_file_append(file, span));
+	set_file_limit(RLIM_INFINITY);
+	assert_int_equal(WEIR_OK, weir_line_file_append(file, span));
+	assert_int_equal((taken + 1) * sizeof line, weir_line_file_mark(file).length);
+	close_file(file);
+	struct stat about;
+	assert_int_equal(0, stat(path, &about));
+	assert_int_equal((taken + 1) * sizeof line, about.st_size);
+}
+
+static void files_rotate_by_size_and_the_oldest_go(void **state)
+{
+	const char *path = in(state, "a");
+	struct weir_line_file *file = open_file(path, 10, 2);
+	append(file, "1234\n5678\n");
+	flush(file);
+	assert_file(in(state, "a.1"), NULL);
+	append(file, "b\n");
+	flush(file);
+	assert_int_equal(1, weir_line_file_generation(file));
+	assert_file(path, "b\n");
+	assert_file(in(state, "a.1"), "1234\n5678\n");
+	append(file, "a line that is longer than a file\nc\nd\ne\n1234567\n");
+	close_file(file);
+	assert_file(path, "1234567\n");
+	assert_file(in(state, "a.1"), "c\nd\ne\n");
+	assert_file(in(state, "a.2"), "a line that is longer than a file\n");
+	assert_file(in(state, "a.3"), NULL);
+}
+
+/* Writes numbered lines first..last in appends and flushes of random sizes. */
+static void write_lines(struct weir_line_file *file, int first, int last, unsigned *seed)
+{
+	char lines[4096];
+	size_t used = 0;
+	for (int i = first; i < last; i++) {
+		used += (size_t)snprintf(lines + used, sizeof lines - used, "line %d %.*s\n", i, i % 13, "xxxxxxxxxxxxxxx");
+		if (rand_r(seed) % 4 == 0 || used > 4000 || i == last - 1) {
+			append(file, lines);
+			used = 0;
+		}
+		if (rand_r(seed) % 9 == 0)
+			flush(file);
+	}
+}
+
+static void assert_same_files(void **state, const char *a, const char *b, int most)
+{
+	for (int i = 0; i <= most; i++) {
+		char name[32], *bytes;
+		size_t length;
+		snprintf(name, sizeof name, i > 0 ? "%s.%d" : "%s", b, i);
+		assert_int_equal(WEIR_OK, weir_durable_read(in(state, name), 1 << 20, &bytes, &length, NULL));
+		snprintf(name, sizeof name, i > 0 ? "%s.%d" : "%s", a, i);
+		assert_file(in(state, name), bytes);
+		free(bytes);
+	}
+}
+
+static void where_files_end_depends_on_the_lines_alone(void **state)
+{
+	unsigned seed = 7;
+	struct weir_line_file *one = open_file(in(state, "one"), 200, 50), *other = open_file(in(state, "other"), 200, 50);
+	write_lines(one, 0, 300, &seed);
+	write_lines(other, 0, 300, &seed);
+	close_file(one);
+	close_file(other);
+	assert_same_files(state, "one", "other", 50);
+}
+
+static void rotation_waits_for_the_marked_file(void **state)
+{
+	const char *path = in(state, "a");
+	struct weir_line_file *file = open_file(path, 4, 1);
+	append(file, "one\n");
+	struct weir_line_file_mark mark = weir_line_file_mark(file);
+	weir_line_file_protect(file, &mark);
+	append(file, "two\n");
+	append(file, "six\n");
+	append(file, "ten\n");
+	flush(file);
+	assert_file(path, "two\nsix\nten\n");
+	assert_file(in(state, "a.1"), "one\n");
+	assert_non_null(strstr(weir_line_file_problem(file), "until the next checkpoint"));
+	mark = weir_line_file_mark(file);
+	weir_line_file_protect(file, &mark);
+	append(file, "end\n");
+	flush(file);
+	assert_string_equal("", weir_line_file_problem(file));
+	assert_file(in(state, "a.1"), "two\nsix\nten\n");
+	close_file(file);
+}
+
+static void a_rotation_that_fails_loses_no_line(void **state)
+{
+	const char *path = in(state, "a");
+	mkdir(in(state, "a.1"), 0700); /* a file cannot take a directory's name */
+	struct weir_line_file *file = open_file(path, 4, 1);
+	append(file, "one\ntwo\n");
+	flush(file);
+	assert_non_null(strstr(weir_line_file_problem(file), "cannot rename"));
+	assert_file(path, "one\ntwo\n");
+	rmdir(in(state, "a.1"));
+	append(file, "six\n");
+	flush(file);
+	assert_string_equal("", weir_line_file_problem(file));
+	assert_file(path, "six\n");
+	close_file(file);
+}
+
+static void reopening_goes_on_at_the_path(void **state)
+{
+	const char *path = in(state, "a"), *moved = in(state, "a-yesterday");
+	struct weir_line_file *file = open_file(path, 0, 0);
+	append(file, "one\n");
+	flush(file);
+	rename(path, moved);
+	append(file, "two\n");
+	assert_int_equal(WEIR_OK, weir_line_file_reopen(file, NULL));
+	assert_int_equal(1, weir_line_file_generation(file));
+	assert_int_equal(0, weir_line_file_mark(file).length);
+	append(file, "three\n");
+	close_file(file);
+	assert_file(moved, "one\ntwo\n");
+	assert_file(path, "three\n");
+}
+
+static void a_reopening_that_fails_changes_nothing(void **state)
+{
+	const char *folder = in(state, "d"), *elsewhere = in(state, "e");
+	mkdir(folder, 0700);
+	char path[512];
+	snprintf(path, sizeof path, "%s/a", folder);
+	struct weir_line_file *file = open_file(path, 0, 0);
+	append(file, "one\n");
+	assert_int_equal(0, rename(folder, elsewhere));
+	assert_int_equal(WEIR_IO, weir_line_file_reopen(file, NULL));
+	append(file, "two\n");
+	assert_int_equal(0, rename(elsewhere, folder));
+	assert_int_equal(WEIR_OK, weir_line_file_reopen(file, NULL));
+	close_file(file);
+	assert_file(path, "one\ntwo\n");
+}
+
+static void a_removed_file_is_made_again(void **state)
+{
+	const char *path = in(state, "a");
+	struct weir_line_file *file = open_file(path, 0, 0);
+	append(file, "one\n");
+	flush(file);
+	unlink(path);
+	assert_int_equal(WEIR_OK, weir_line_file_sync(file, NULL));
+	assert_int_equal(1, weir_line_file_generation(file));
+	append(file, "two\n");
+	close_file(file);
+	assert_file(path, "two\n");
+}
+
+static void a_file_cut_by_someone_is_noticed(void **state)
+{
+	const char *path = in(state, "a");
+	struct weir_line_file *file = open_file(path, 0, 0);
+	append(file, "one\n");
+	flush(file);
+	assert_int_equal(0, truncate(path, 0));
+	assert_int_equal(WEIR_OK, weir_line_file_sync(file, NULL));
+	assert_int_equal(0, weir_line_file_mark(file).length);
+	assert_int_equal(1, weir_line_file_generation(file));
+	close_file(file);
+}
+
+static void a_failed_sync_is_never_forgotten(void **state)
+{
+	struct weir_error error;
+	struct weir_line_file *file = open_file(in(state, "a"), 0, 0);
+	append(file, "one\n");
+	sync_fails = true;
+	assert_int_equal(WEIR_IO, weir_line_file_sync(file, &error));
+	sync_fails = false;
+	assert_int_equal(WEIR_IO, weir_line_file_sync(file, &error));
+	assert_non_null(strstr(error.text, "cannot sync"));
+	assert_int_equal(WEIR_IO, weir_line_file_close(file, NULL));
+}
+
+static enum weir_status resume(const char *path, int64_t rotate_bytes, uint32_t keep,
+                               const struct weir_line_file_mark *mark, struct weir_line_file **file)
+{
+	struct weir_line_file_options options = {.path = path, .rotate_bytes = rotate_bytes, .keep = keep};
+	struct weir_error error = {.text = ""};
+	enum weir_status status = weir_line_file_resume(&options, mark, file, &error);
+	assert_true(status == WEIR_OK || strstr(error.text, path) != NULL);
+	return status;
+}
+
+static void a_resume_cuts_behind_the_mark(void **state)
+{
+	const char *path = in(state, "a");
+	struct weir_line_file *file = open_file(path, 0, 0);
+	append(file, "one\n");
+	struct weir_line_file_mark mark = weir_line_file_mark(file);
+	append(file, "two\n");
+	close_file(file);
+	assert_int_equal(WEIR_OK, resume(path, 0, 0, &mark, &file));
+	append(file, "new\n");
+	close_file(file);
+	assert_file(path, "one\nnew\n");
+
+	assert_int_equal(0, truncate(path, 2));
+	assert_int_equal(WEIR_INVALID, resume(path, 0, 0, &mark, &file));
+	assert_file(path, "on");
+	rename(path, in(state, "elsewhere"));
+	put(path, "another's\n");
+	assert_int_equal(WEIR_INVALID, resume(path, 0, 0, &mark, &file));
+	assert_file(path, "another's\n");
+}
+
+static void a_marked_file_that_was_moved_is_cut_there(void **state)
+{
+	const char *path = in(state, "a"), *moved = in(state, "a-20261121");
+	struct weir_line_file *file = open_file(path, 0, 0);
+	append(file, "one\n");
+	struct weir_line_file_mark mark = weir_line_file_mark(file);
+	append(file, "two\n");
+	close_file(file);
+	rename(path, moved);
+	put(path, "");
+	assert_int_equal(WEIR_OK, resume(path, 0, 0, &mark, &file));
+	append(file, "new\n");
+	close_file(file);
+	assert_file(moved, "one\n");
+	assert_file(path, "new\n");
+
+	unlink(moved);
+	unlink(path);
+	int other = open(in(state, "other"), O_CREAT | O_WRONLY, 0600); /* takes the freed inode, where inodes are reused */
+	struct stat about;
+	assert_int_equal(0, fstat(other, &about));
+	close(other);
+	if (about.st_ino != mark.inode)
+		assert_int_equal(WEIR_END, resume(path, 0, 0, &mark, &file));
+	assert_file(path, NULL);
+}
+
+static void a_resume_undoes_rotations(void **state)
+{
+	unsigned seed = 3;
+	for (int round = 0; round < 60; round++) {
+		uint32_t keep = 1 + (uint32_t)rand_r(&seed) % 6;
+		int total = 40 + rand_r(&seed) % 40, cut_at = rand_r(&seed) % total,
+			crash_at = cut_at + rand_r(&seed) % (total - cut_at);
+		char plain[16], broken[16];
+		snprintf(plain, sizeof plain, "p%d", round);
+		snprintf(broken, sizeof broken, "b%d", round);
+		const char *path = in(state, broken);
+		struct weir_line_file *file = open_file(path, 150, keep);
+		write_lines(file, 0, cut_at, &seed);
+		struct weir_line_file_mark mark = weir_line_file_mark(file);
+		/* The mark names the file of the last flush: a checkpoint syncs before it marks. */
+		assert_int_equal(WEIR_OK, weir_line_file_sync(file, NULL));
+		mark = weir_line_file_mark(file);
+		weir_line_file_protect(file, &mark);
+		uint64_t generation = weir_line_file_generation(file);
+		for (int i = cut_at; i < crash_at && weir_line_file_generation(file) - generation < keep; i++) {
+			write_lines(file, i, i + 1, &seed);
+			flush(file);
+		}
+		close_file(file);
+		assert_int_equal(WEIR_OK, resume(path, 150, keep, &mark, &file));
+		for (int i = cut_at; i < total; i++) {
+			write_lines(file, i, i + 1, &seed);
+			assert_int_equal(WEIR_OK, weir_line_file_sync(file, NULL));
+			mark = weir_line_file_mark(file);
+			weir_line_file_protect(file, &mark);
+		}
+		close_file(file);
+		file = open_file(in(state, plain), 150, keep);
+		write_lines(file, 0, total, &seed);
+		close_file(file);
+		assert_same_files(state, plain, broken, (int)keep + 1);
+	}
+}
+
+static void a_pipe_is_written_whole(void **state)
+{
+	(void)state;
+	int ends[2];
+	assert_int_equal(0, pipe(ends));
+	struct weir_line_file *file = weir_line_file_adopt(ends[1], "standard output");
+	append(file, "one\n");
+	assert_int_equal(WEIR_OK, weir_line_file_sync(file, NULL));
+	assert_int_equal(4, weir_line_file_mark(file).length);
+	assert_int_equal(0, weir_line_file_mark(file).inode);
+	assert_int_equal(WEIR_OK, weir_line_file_reopen(file, NULL));
+	char text[16] = "";
+	assert_int_equal(4, read(ends[0], text, sizeof text));
+	assert_string_equal("one\n", text);
+
+	close(ends[0]);
+	signal(SIGPIPE, SIG_IGN);
+	struct weir_error error;
+	append(file, "two\n");
+	assert_int_equal(WEIR_IO, weir_line_file_flush(file, &error));
+	assert_non_null(strstr(error.text, "cannot write standard output: Broken pipe"));
+	assert_int_equal(WEIR_IO, weir_line_file_close(file, NULL));
+	close(ends[1]);
+}
+
+static void *read_slowly(void *context)
+{
+	char bytes[5000];
+	size_t total = 0;
+	for (ssize_t count; (count = read(*(int *)context, bytes, sizeof bytes)) > 0; total += (size_t)count)
+		;
+	return (void *)total;
+}
+
+static void a_pipe_that_is_not_read_yet_is_waited_for(void **state)
+{
+	(void)state;
+	int ends[2];
+	assert_int_equal(0, pipe2(ends, O_NONBLOCK));
+	assert_int_equal(0, fcntl(ends[0], F_SETFL, 0));
+	struct weir_line_file *file = weir_line_file_adopt(ends[1], "standard output");
+	static char lines[1 << 20];
+	memset(lines, 'x', sizeof lines);
+	lines[sizeof lines - 1] = '\n';
+	pthread_t reader;
+	assert_int_equal(0, pthread_create(&reader, NULL, read_slowly, &ends[0]));
+	assert_int_equal(WEIR_OK, weir_line_file_append(file, (struct weir_span){.at = lines, .length = sizeof lines}));
+	assert_int_equal(WEIR_OK, weir_line_file_close(file, NULL));
+	close(ends[1]);
+	void *total;
+	pthread_join(reader, &total);
+	assert_int_equal(sizeof lines, total);
+	close(ends[0]);
+}
+
+static void redirected_output_counts_from_where_it_stands(void **state)
+{
+	const char *path = in(state, "a");
+	put(path, "before\n");
+	int fd = open(path, O_WRONLY | O_APPEND);
+	struct weir_line_file *file = weir_line_file_adopt(fd, "standard output");
+	append(file, "one\n");
+	assert_int_equal(11, weir_line_file_mark(file).length);
+	close_file(file);
+	assert_int_equal(0, close(fd));
+	assert_file(path, "before\none\n");
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test(lines_are_appended),
+		test(an_unfinished_last_line_is_ended_first),
+		test(a_path_that_cannot_be_opened_is_said),
+		test(a_full_disk_loses_and_doubles_nothing),
+		test(the_buffer_is_bounded_while_writing_fails),
+		test(files_rotate_by_size_and_the_oldest_go),
+		test(where_files_end_depends_on_the_lines_alone),
+		test(rotation_waits_for_the_marked_file),
+		test(a_rotation_that_fails_loses_no_line),
+		test(reopening_goes_on_at_the_path),
+		test(a_reopening_that_fails_changes_nothing),
+		test(a_removed_file_is_made_again),
+		test(a_file_cut_by_someone_is_noticed),
+		test(a_failed_sync_is_never_forgotten),
+		test(a_resume_cuts_behind_the_mark),
+		test(a_marked_file_that_was_moved_is_cut_there),
+		test(a_resume_undoes_rotations),
+		test(a_pipe_is_written_whole),
+		test(a_pipe_that_is_not_read_yet_is_waited_for),
+		test(redirected_output_counts_from_where_it_stands),
+	};
+	return cmocka_run_group_tests_name("line_file", tests, NULL, NULL);
+}
