@@ -8,7 +8,7 @@
  *
  *   bytes  what
  *   2      magic "wF"
- *   1      version (FRAME_VERSION; a reader takes n and n-1)
+ *   1      version (WEIR_FRAME_VERSION; a reader takes n and n-1)
  *   1      kind (enum weir_frame_kind)
  *   4      checksum: low half of XXH3-64 of everything behind it
  *   8      sending time, Unix ms: the partition's clock is the highest so far
@@ -42,8 +42,15 @@ enum {
 	WEIR_FRAME_TARGET_BYTES = 64 * 1024, /* a frame is sent when it reaches this */
 	WEIR_FRAME_MAX_BYTES = 1024 * 1024,
 	WEIR_FRAME_EVENTS_MAX = 16384,
-	WEIR_ZONE_SET_MAX = 1024, /* zones in one set */
+	WEIR_FRAME_PAIRS_MAX = 256 * 1024, /* (event, zone) pairs */
+	WEIR_ZONE_SET_MAX = 1024,          /* zones in one set */
+	/* A judged frame is its events frame with an offset and half a byte a pair behind it. */
+	WEIR_FRAME_JUDGED_MAX_BYTES = WEIR_FRAME_MAX_BYTES + 8 + WEIR_FRAME_PAIRS_MAX / 2,
 };
+
+/* What an event may hold; the collector refuses records beyond it, and a reader frames. */
+#define WEIR_TIME_END_MS INT64_C(253402300800000) /* the year 10000, exclusive */
+#define WEIR_COST_MAX (INT64_C(1) << 40)
 
 enum weir_frame_kind { WEIR_FRAME_EVENTS = 1, WEIR_FRAME_JUDGED = 2, WEIR_FRAME_POLICY = 3, WEIR_FRAME_COMMAND = 4 };
 
@@ -78,8 +85,8 @@ struct weir_frame_zone {
  * @param position   not below the event before it
  * @return WEIR_OK; WEIR_FULL: the frame is at a bound, finish it and begin another: nothing was added
  */
-WEIR_MUST_USE enum weir_status weir_frame_add(struct weir_frame_writer *writer, struct weir_span key,
-                                              uint64_t key_hash, int64_t time_ms, uint64_t position, int64_t cost,
+WEIR_MUST_USE enum weir_status weir_frame_add(struct weir_frame_writer *writer, struct weir_span key, uint64_t key_hash,
+                                              int64_t time_ms, uint64_t position, int64_t cost,
                                               const struct weir_frame_zone *zones, uint32_t zone_count);
 
 uint32_t weir_frame_events(const struct weir_frame_writer *writer);
@@ -116,10 +123,10 @@ struct weir_frame {
 	uint32_t key_count;
 	const struct weir_frame_event *events;
 	uint32_t event_count;
-	uint32_t pair_count;    /* (event, zone) pairs in all */
-	uint64_t judged_offset; /* judged */
+	uint32_t pair_count;     /* (event, zone) pairs in all */
+	uint64_t judged_offset;  /* judged */
 	const uint8_t *verdicts; /* judged: pair_count times 4 bits */
-	struct weir_span body;  /* policy and command: their text */
+	struct weir_span body;   /* policy and command: their text */
 };
 
 struct weir_frame_reader;
