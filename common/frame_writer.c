@@ -124,6 +124,19 @@ static inline bool same_bytes(const char *a, const char *b, size_t length)
 	        (weir_scan_load(a + length - 8) ^ weir_scan_load(b + length - 8))) == 0;
 }
 
+/* As memcpy; keys are mostly addresses of 8 to 15 bytes, for which a call costs more than the copy. */
+static inline void copy_key(uint8_t *to, struct weir_span key)
+{
+	if (key.length < 8 || key.length > 16) {
+		if (key.length > 0)
+			memcpy(to, key.at, key.length);
+		return;
+	}
+	uint64_t first = weir_scan_load(key.at), last = weir_scan_load(key.at + key.length - 8);
+	memcpy(to, &first, sizeof first);
+	memcpy(to + key.length - 8, &last, sizeof last);
+}
+
 static uint32_t add_key(struct weir_frame_writer *writer, struct weir_span key, uint64_t hash)
 {
 	uint32_t index = writer->key_count++;
@@ -135,8 +148,7 @@ static uint32_t add_key(struct weir_frame_writer *writer, struct weir_span key, 
 	uint8_t *at = weir_varint_put(start, key.length);
 	writer->key_entries[index] =
 		(struct key_entry){.hash = hash, .offset = (uint32_t)(at - writer->keys.at), .length = key.length};
-	if (key.length > 0)
-		memcpy(at, key.at, key.length);
+	copy_key(at, key);
 	writer->keys.length += (size_t)(at - start) + key.length;
 	if (dictionary_grow(&writer->key_table, index + 1)) {
 		for (uint32_t i = 0; i < index; i++)
