@@ -8,6 +8,13 @@ from limits import state_of
 from policy import joined, partition_of
 
 
+KEY_MAX_BYTES = 1024
+
+
+class KeyTooLong(Exception):
+    """A record with a joined key of more than KEY_MAX_BYTES: malformed, in no zone."""
+
+
 class Bucket:
     """The state of one (zone, key) pair."""
 
@@ -78,6 +85,8 @@ def events_of(zones, record):
         taken = zone.takes(record)
         if taken is not None:
             values, how = taken
+            if len(joined(values)) > KEY_MAX_BYTES:
+                raise KeyTooLong
             events.setdefault(joined(values), []).append((zone, values, how == "done"))
     return list(events.items())
 

@@ -12,6 +12,7 @@ lines are counted by one of these reasons, the first that applies:
   bad time           the time has none of the known forms (times.py)
   time out of range  before 1970 or after 9999
   bad cost           the cost is no integer from 0 to 2^40
+  key too long       a joined key of the record is longer than 1024 bytes
 
 usage: oracle.py --config FILE [--partitions P] [--decisions OUT] [--shadow OUT]
                  [--summary OUT] [--state OUT] [--judged OUT] [LOG...]
@@ -26,23 +27,34 @@ import sys
 
 import json_out
 import sources
-from model import Once
+from model import KeyTooLong, Once
 from policy import Zone, partition_of
+
+
+def read_sources(config, logs=()):
+    """The records of a configuration's sources, or of logs, merged; and their tally."""
+    specs = config.get("sources", [])
+    if logs:
+        form = specs[0].get("format", "combined") if specs else "combined"
+        specs = [{"type": "file", "path": path, "format": form} for path in logs]
+    tally = sources.Tally()
+    return list(sources.merged(sources.open_all(specs, tally))), tally
 
 
 class Run:
     """The outcome of a run: what each output must hold, for any number of partitions."""
 
-    def __init__(self, config, logs=()):
+    def __init__(self, config, logs=(), read=None):
         self.zones = [Zone(zone) for zone in config["zones"]]
-        specs = config.get("sources", [])
-        if logs:
-            form = specs[0].get("format", "combined") if specs else "combined"
-            specs = [{"type": "file", "path": path, "format": form} for path in logs]
         self.once = Once(self.zones)
-        self.tally = sources.Tally()
-        self.records = [(record.time, record.cost, self.once.take(record))
-                        for record in sources.merged(sources.open_all(specs, self.tally))]
+        records, self.tally = read or read_sources(config, logs)
+        self.refused = 0  # records whose key is too long; found only when they are taken
+        self.records = []
+        for record in records:
+            try:
+                self.records.append((record.time, record.cost, self.once.take(record)))
+            except KeyTooLong:
+                self.refused += 1
 
     def _numbered(self, partitions):
         """(time, cost, [(partition, offset, joined key, verdicts), …]) of each record:
@@ -71,8 +83,11 @@ class Run:
 
     def summary(self):
         """The counts that `--summary json` states."""
-        return {"lines": self.tally.lines, "events": self.tally.events,
-                "malformed": dict(sorted(self.tally.malformed.items())),
+        malformed = dict(self.tally.malformed)
+        if self.refused:
+            malformed["key too long"] = self.refused
+        return {"lines": self.tally.lines, "events": self.tally.events - self.refused,
+                "malformed": dict(sorted(malformed.items())),
                 "zones": {name: dict(vars(counts)) for name, counts in self.once.counts.items()}}
 
     def state(self, partitions):
