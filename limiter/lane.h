@@ -51,6 +51,9 @@ WEIR_MUST_USE enum weir_status lane_offer(struct lane *lane, struct weir_span me
 /** Tries again after loads: as lane_offer. */
 WEIR_MUST_USE enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struct weir_error *error);
 
+/** The waiting message was moved: `copy` has the same bytes, and is borrowed instead. */
+void lane_keep_message(struct lane *lane, struct weir_span copy);
+
 /** Segments that the waiting message needs. */
 const uint32_t *lane_missing(const struct lane *lane, uint32_t *count);
 

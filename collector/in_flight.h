@@ -1,0 +1,41 @@
+/*
+ * Which frames are on their way, and which stream positions wait for them.
+ *
+ * Frames are numbered as they are sent and are acknowledged in any order. A
+ * mark says: this stream is safe up to this position once every frame below
+ * this number is acknowledged.
+ */
+#ifndef COLLECTOR_IN_FLIGHT_H
+#define COLLECTOR_IN_FLIGHT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct in_flight;
+
+struct in_flight_mark {
+	void *stream; /* the caller's */
+	uint64_t position;
+	uint64_t below; /* safe when every frame with a smaller number is acknowledged */
+};
+
+struct in_flight *in_flight_new(void);
+void in_flight_free(struct in_flight *flight);
+
+/** The number of the next frame; it counts as sent. */
+uint64_t in_flight_send(struct in_flight *flight, int64_t now_ms);
+
+/** An acknowledgement; gives how long it took. */
+int64_t in_flight_acknowledge(struct in_flight *flight, uint64_t number, int64_t now_ms);
+
+/** Frames that are not acknowledged. */
+uint64_t in_flight_count(const struct in_flight *flight);
+
+/** Everything read of the stream up to the position has been sent by now. */
+void in_flight_mark(struct in_flight *flight, void *stream, uint64_t position);
+
+/** The next mark that has become safe, in order; false: none. */
+bool in_flight_safe(struct in_flight *flight, struct in_flight_mark *mark);
+
+#endif
