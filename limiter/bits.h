@@ -1,0 +1,139 @@
+/*
+ * Packed numbers: little-endian integers of some bytes, and arrays of entries of
+ * some bits, lowest bit first.
+ *
+ * An entry is read and written through the eight bytes that end with its last
+ * byte, so nothing behind the array is touched, and eight bytes before it must
+ * be there: in a bucket its header is.
+ */
+#ifndef LIMITER_BITS_H
+#define LIMITER_BITS_H
+
+#include <endian.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { BITS_ENTRY_MAX = 57 };
+
+/** Bits that a number takes; 0 for 0. */
+static inline unsigned bits_of(uint64_t number)
+{
+	return number == 0 ? 0 : 64 - (unsigned)__builtin_clzll(number);
+}
+
+/** Bytes of the array of `count` entries. */
+static inline size_t bits_bytes(size_t count, unsigned width)
+{
+	return (count * width + 7) / 8;
+}
+
+/** How many entries the bytes hold. */
+static inline size_t bits_entries(size_t bytes, unsigned width)
+{
+	return bytes * 8 / width;
+}
+
+static inline uint64_t bits_get(const uint8_t *array, size_t start, unsigned width)
+{
+	size_t end_byte = (start + width + 7) / 8;
+	uint64_t word;
+	memcpy(&word, array + end_byte - sizeof word, sizeof word);
+	return (le64toh(word) >> (64 - (end_byte * 8 - start))) & ((UINT64_C(1) << width) - 1);
+}
+
+static inline void bits_put(uint8_t *array, size_t start, unsigned width, uint64_t value)
+{
+	size_t end_byte = (start + width + 7) / 8;
+	unsigned shift = (unsigned)(64 - (end_byte * 8 - start));
+	uint64_t mask = ((UINT64_C(1) << width) - 1) << shift;
+	uint64_t word;
+	memcpy(&word, array + end_byte - sizeof word, sizeof word);
+	word = htole64((le64toh(word) & ~mask) | ((value << shift) & mask));
+	memcpy(array + end_byte - sizeof word, &word, sizeof word);
+}
+
+/** Bytes (1, 2, 4 or 8) that hold every number up to `most`. */
+static inline uint8_t bytes_for(uint64_t most)
+{
+	return most <= UINT8_MAX ? 1 : most <= UINT16_MAX ? 2 : most <= UINT32_MAX ? 4 : 8;
+}
+
+static inline uint64_t bytes_get(const uint8_t *at, unsigned bytes)
+{
+	uint16_t two;
+	uint32_t four;
+	uint64_t eight;
+	switch (bytes) {
+	case 1: return *at;
+	case 2: memcpy(&two, at, sizeof two); return le16toh(two);
+	case 4: memcpy(&four, at, sizeof four); return le32toh(four);
+	default: memcpy(&eight, at, sizeof eight); return le64toh(eight);
+	}
+}
+
+static inline void bytes_put(uint8_t *at, unsigned bytes, uint64_t value)
+{
+	uint16_t two = htole16((uint16_t)value);
+	uint32_t four = htole32((uint32_t)value);
+	uint64_t eight = htole64(value);
+	switch (bytes) {
+	case 1: *at = (uint8_t)value; break;
+	case 2: memcpy(at, &two, sizeof two); break;
+	case 4: memcpy(at, &four, sizeof four); break;
+	default: memcpy(at, &eight, sizeof eight); break;
+	}
+}
+
+/* Times take six bytes: Unix ms up to year 9999 and beyond. */
+enum { TIME_BYTES = 6, TIME_BITS = 48 };
+
+static inline int64_t time_get(const uint8_t *at)
+{
+	uint32_t low;
+	uint16_t high;
+	memcpy(&low, at, sizeof low);
+	memcpy(&high, at + sizeof low, sizeof high);
+	return (int64_t)(le32toh(low) | (uint64_t)le16toh(high) << 32);
+}
+
+static inline void time_put(uint8_t *at, int64_t time_ms)
+{
+	uint32_t low = htole32((uint32_t)time_ms);
+	uint16_t high = htole16((uint16_t)((uint64_t)time_ms >> 32));
+	memcpy(at, &low, sizeof low);
+	memcpy(at + sizeof low, &high, sizeof high);
+}
+
+/*
+ * Division by a number known beforehand, as a multiplication: exact for
+ * dividends below 2^50 and divisors below 2^36.
+ *
+ * With 2^k <= d < 2^(k+1) and m = floor(2^(64+k) / d) + 1 the error of n * m /
+ * 2^(64+k) is below n * d / 2^(64+k) / d < 2^(50+k+1-64-k) / d < 1 / d, too small
+ * to reach the next multiple. A power of two takes k - 1, so that m has 64 bits.
+ */
+struct divider {
+	uint64_t factor; /* 0: the divisor is 1 */
+	unsigned shift;
+	int64_t divisor;
+};
+
+static inline struct divider divider_of(int64_t divisor)
+{
+	struct divider divider = {.divisor = divisor};
+	if (divisor <= 1)
+		return divider;
+	divider.shift = bits_of((uint64_t)divisor - 1) - 1;
+	divider.factor = (uint64_t)((((unsigned __int128)1 << 64) << divider.shift) / (uint64_t)divisor) + 1;
+	return divider;
+}
+
+static inline int64_t divide(struct divider divider, int64_t number)
+{
+	if (divider.factor == 0)
+		return number;
+	return (int64_t)((uint64_t)(((unsigned __int128)divider.factor * (uint64_t)number) >> 64) >> divider.shift);
+}
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * A layout: how the buckets of one zone are written, from one version of its
+ * limits to the next.
+ *
+ *   bytes  part of a block
+ *   32     header (struct bucket)
+ *   12     blocked at, until     only in a bucket that has published a decision
+ *   6 n    newest time of each   only where the limits' newest times differ (limit.h)
+ *   …      fixed part of each limit
+ *   …      ring of each limit that keeps times, as long as its room says
+ *
+ * A bucket with one recorded event of cost 1 and nothing else is its header
+ * alone: what its limits hold follows from the one time.
+ */
+#ifndef LIMITER_BUCKET_LAYOUT_H
+#define LIMITER_BUCKET_LAYOUT_H
+
+#include "limiter/limit.h"
+
+enum { LAYOUT_ID_MAX = (1 << 24) - 1 };
+
+struct layout {
+	uint32_t id; /* 1 on */
+	uint32_t zone_id;
+	uint64_t version; /* of the policy that brought it */
+	uint32_t limit_count;
+	uint32_t times_count;                 /* limits that keep times */
+	int64_t memory_ms;                    /* the longest of its limits */
+	uint32_t fixed_bytes[2];              /* of all fixed parts, by form: plain times, runs */
+	uint32_t at[2][WEIR_ZONE_LIMITS_MAX]; /* where each begins among them */
+	int8_t before[WEIR_ZONE_LIMITS_MAX];  /* each limit's place in the layout before this one; -1: it starts empty */
+	const struct layout *next;            /* what took its place; NULL: in force, or the zone was removed */
+	uint64_t ended_version;               /* the policy that replaced it or removed its zone; 0: in force */
+	struct limit_shape limits[WEIR_ZONE_LIMITS_MAX];
+};
+
+/**
+ * The layout of a zone's limits.
+ *
+ * @param previous  the layout in force before, NULL if there was none: limits that it has too keep their state
+ */
+void layout_init(struct layout *layout, uint32_t id, uint64_t version, const struct weir_zone *zone,
+                 const struct layout *previous);
+
+/** Whether buckets of a layout serve the zone as it stands in a later policy. */
+bool layout_serves(const struct layout *layout, const struct weir_zone *zone);
+
+#endif
