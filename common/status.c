@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum weir_status weir_fail(struct weir_error *error, enum weir_status status, const char *format, ...)
+enum weir_status(weir_fail)(struct weir_error *error, enum weir_status status, const char *format, ...)
 {
 	if (error == NULL)
 		return status;
@@ -31,6 +31,6 @@ void weir_error_prefix(struct weir_error *error, const char *format, ...)
 	if (length < 0)
 		return;
 	size_t used = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
-	snprintf(text + used, sizeof text - used, ": %s", error->text);
+	snprintf(text + used, sizeof text - used, ": %.*s", (int)(sizeof text - used), error->text);
 	memcpy(error->text, text, sizeof text);
 }
