@@ -247,43 +247,5 @@ class BruteForce(unittest.TestCase):
             self.assertEqual(words(zone(gcra), events), want)  # the same rule told differently
 
 
-class InTheLog(unittest.TestCase):
-    """Follow: positions, ids, clock and forgetting."""
-
-    @staticmethod
-    def event(t, position, zones=((1, False),)):
-        """One event of the key `a`."""
-        return {"key": [b"a"], "time": t, "cost": 1, "position": position, "zones": list(zones)}
-
-    def test_what_is_not_newer_is_dropped_but_counted_in_the_index(self):
-        log = model.Follow([zone(window(1, "1s"))], 5)
-        one, two = self.event(T0, 10), self.event(T0, 20)
-        self.assertEqual(len(log.take_frame(7, "s", T0, [one])), 1)
-        again = log.take_frame(8, "s", T0, [one, two])
-        self.assertEqual([(i, v.word) for i, v in again], [("5-8-1", "block")])
-        self.assertEqual(log.take_frame(9, "s", T0, [two, one]), [])
-        self.assertEqual(log.dropped, 3)
-        same = self.event(T0, 30, ((1, False), (9, False), (1, False)))
-        self.assertEqual([i for i, _ in log.take_frame(10, "t", T0, [same, same])],
-                         ["5-10-0", "5-10-2", "5-10-3", "5-10-5"])
-
-    def test_forgotten_only_past_memory_and_lateness(self):
-        for more, word in ((0, "block"), (1, "pass")):
-            log = model.Follow([zone(window(1, "1h", precision="1s"))], 0, lateness_ms=600000)
-            log.take_frame(0, "s", T0 + 1, [self.event(T0, 1)])
-            gone = T0 + 1000 + 3600000 + 1000 + 600000 + more
-            late_in_log = self.event(T0 + 1000, 2)
-            (_, verdict), = log.take_frame(1, "s", gone, [late_in_log])
-            self.assertEqual(verdict.word, word)
-
-    def test_a_running_block_is_not_forgotten(self):
-        log = model.Follow([zone(window(1, "1s"), block_for="1h")], 0, lateness_ms=0)
-        log.take_frame(0, "s", T0, [self.event(T0, 1), self.event(T0, 2)])
-        (_, verdict), = log.take_frame(1, "s", T0 + 3600000, [self.event(T0 + 3599999, 3)])
-        self.assertEqual(verdict.word, "block")
-        log.take_frame(2, "s", T0 + 3600000 + 1001, [])
-        self.assertEqual(log.state(), [])
-
-
 if __name__ == "__main__":
     compare_unittest.main(__name__)

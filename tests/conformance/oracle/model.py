@@ -1,7 +1,7 @@
 """What weir must decide, by the obvious model: one dict of buckets, plain lists.
 
 judge() answers for a list of events; Once is what `weir run --once` does to
-records in merged order, Follow what a limiter does to a partition's log.
+records in merged order. follow.py has what a limiter does to a partition's log.
 """
 
 from limits import state_of
@@ -159,69 +159,4 @@ class Once:
         place = {zone.name: i for i, zone in enumerate(self.zones)}
         ordered = sorted(self.buckets, key=lambda pair: (place[pair[0]], pair[1]))
         lines = [self.buckets[pair].dump(partition_of(pair[1], partitions)) for pair in ordered]
-        return [line for line in lines if line is not None]
-
-
-class Follow:
-    """One partition's log: frames in offset order, forgetting by sending time."""
-
-    LATENESS_MS = 600000
-
-    def __init__(self, zones, partition, lateness_ms=LATENESS_MS):
-        self.zones = {zone.id: zone for zone in zones}
-        self.partition, self.lateness_ms = partition, lateness_ms
-        self.clock_ms = 0
-        self.positions = {}
-        self.buckets = {}
-        self.counts = {zone.name: Counts() for zone in zones}
-        self.dropped = 0
-
-    def take_frame(self, offset, source, sent_ms, events):
-        """Judges a frame: [(id, Verdict)] in its own order.
-
-        events: dicts with key (list of bytes), time, cost, position, zones (a
-        list of (zone id, is_done)). `index` counts every (event, zone) pair of
-        the frame, dropped ones and unknown zones too, so that a decision has
-        the same id however often its frame is judged."""
-        self.clock_ms = max(self.clock_ms, sent_ms)
-        held = self.positions.get(source, -1)
-        index = 0
-        results = []
-        for event in events:
-            is_new = event["position"] > held
-            self.dropped += not is_new
-            for zone_id, is_done in event["zones"]:
-                zone = self.zones.get(zone_id)
-                if is_new and zone is not None:
-                    bucket = self._bucket(zone, tuple(event["key"]))
-                    verdict = judge_event(bucket, event["time"], event["cost"], is_done)
-                    self.counts[zone.name].add(verdict)
-                    results.append((f"{self.partition}-{offset}-{index}", verdict))
-                index += 1
-        if events:
-            newest = max(event["position"] for event in events)
-            self.positions[source] = max(held, newest)
-        return results
-
-    def _bucket(self, zone, values):
-        place = zone.name, joined(values)
-        bucket = self.buckets.get(place)
-        if bucket is None or self.clock_ms > self.forgotten_after(bucket):
-            bucket = self.buckets[place] = Bucket(zone, values)
-        bucket.clock_s = -(-self.clock_ms // 1000)
-        return bucket
-
-    def forgotten_after(self, bucket):
-        """The clock after which a bucket counts as empty."""
-        memory = max(limit.memory_ms() for limit in bucket.zone.limits)
-        quiet = 1000 * bucket.clock_s + memory + self.lateness_ms
-        return max(bucket.blocked_until or 0, quiet)
-
-    def state(self):
-        """State objects of the buckets that are not forgotten at the clock."""
-        place = {zone.name: i for i, zone in enumerate(self.zones.values())}
-        alive = [pair for pair, bucket in self.buckets.items()
-                 if self.clock_ms <= self.forgotten_after(bucket)]
-        alive.sort(key=lambda pair: (place[pair[0]], pair[1]))
-        lines = [self.buckets[pair].dump(self.partition) for pair in alive]
         return [line for line in lines if line is not None]

@@ -110,6 +110,10 @@ class Limit:
         if self.algorithm == "uniform":
             self.rate, self.window = 1, self.interval
 
+    def same_as(self, other):
+        """Whether a changed policy's limit goes on where this one stood."""
+        return self.described() == other.described()
+
     def memory_ms(self):
         """How long after its last event a bucket can still matter (forgetting)."""
         if self.algorithm == "queue":

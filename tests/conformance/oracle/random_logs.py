@@ -43,13 +43,18 @@ class Pools:
         event["time"] = time_ms
         if cost is not None and rng.random() < 0.95:
             event["cost"] = cost
+        if rng.random() < 0.7:
+            hops = [rng.choice([b"10.1.0.9", b"198.51.100.%d", b"[2001:db8::%d]:80", b"x", b"",
+                                b"192.0.2.%d:1234", b"::ffff:10.0.0.1"]) for _ in range(3)]
+            event["xff"] = rng.choice([b",", b", ", b"\t,"]).join(
+                hop % rng.randrange(3) if b"%" in hop else hop for hop in hops[:rng.randint(1, 3)])
         return event
 
 
 def writer(rng, with_cost):
     """A writer of one format; combined has no field for a cost but `bytes`."""
     return rng.choice([JsonLines, JsonLines, JsonLines, CombinedLines, DelimitedLines,
-                       LogfmtLines])(rng, with_cost)
+                       LogfmtLines, PatternLines])(rng, with_cost)
 
 
 def spoil(rng, lines):
@@ -89,6 +94,17 @@ class _Lines:
             self.spec["unit"] = self.time_style
         if with_cost:
             self.spec["cost"] = "cost"
+
+        self.proxied(rng)
+
+    def proxied(self, rng):
+        """Sometimes: a time zone, and clients behind trusted proxies."""
+        if rng.random() < 0.2:
+            self.spec["time_zone"] = rng.choice(["UTC", "+05:30", "-08:00", "Europe/Berlin",
+                                                 "America/New_York", "Australia/Lord_Howe"])
+        if rng.random() < 0.2:
+            self.spec["client_ip"] = {"header": "xff", "trusted": rng.sample(
+                ["10.0.0.0/8", "192.0.2.0/24", "2001:db8::/32", "203.0.113.1"], 2)}
 
     def format(self):
         """The `format` of the configuration."""
@@ -170,6 +186,7 @@ class CombinedLines(_Lines):
         self.spec = {"type": rng.choice(["combined", "common"])}
         if with_cost:
             self.spec["cost"] = "bytes"
+        self.proxied(rng)
 
     def line(self, rng, event):
         """One line."""
@@ -188,14 +205,15 @@ class CombinedLines(_Lines):
         head += b'"%s%s" ' % (asked, rng.choice([b" HTTP/1.1", b"", b" HTTP/2.0"]))
         head += b"%s %s" % (event.get("status", b"200"),
                             b"%d" % event["cost"] if "cost" in event else b"-")
-        return head + rng.choice([b"", b' "-" "agent"', b' "r\\"" "a" "x"', b' "cut', b" x"]) + b"\n"
+        return head + rng.choice([b"", b' "-" "agent"', b' "r\\"" "a" "%s"' % event.get("xff", b"-"),
+                                  b' "cut', b" x"]) + b"\n"
 
 
 class DelimitedLines(_Lines):
     """Separated values with a header, an unnamed order or quotes."""
 
     name = "delimited"
-    _COLUMNS = ["time", "ip", "user", "method", "path", "status", "cost"]
+    _COLUMNS = ["time", "ip", "user", "method", "path", "status", "cost", "xff"]
 
     def __init__(self, rng, with_cost):
         super().__init__(rng, with_cost)
@@ -255,3 +273,26 @@ class LogfmtLines(_Lines):
         if rng.random() < 0.1:
             pairs.insert(rng.randint(0, len(pairs)), rng.choice([b"flag", b"x=", b"level=info"]))
         return rng.choice([b" ", b"  "]).join(pairs) + b"\n"
+
+
+class PatternLines(_Lines):
+    """Lines that a regular expression takes apart."""
+
+    name = "pattern"
+
+    def __init__(self, rng, with_cost):
+        super().__init__(rng, with_cost)
+        self.spec["pattern"] = (r'(?<ip>\S*) (?<user>.*?) "(?:(?<method>[A-Z]+)|-) (?<path>[^"?]*)" '
+                                r'(?<status>\d{3})?(?: cost=(?<cost>\S+))?(?: for (?<xff>.*))? '
+                                r'@(?<time>.+)$')
+
+    def line(self, rng, event):
+        """One line."""
+        text = b'%s %s "%s %s" %s' % tuple(event.get(name, b"") for name in (
+            "ip", "user", "method", "path", "status"))
+        if "cost" in event:
+            text += b" cost=%d" % event["cost"]
+        if "xff" in event:
+            text += b" for " + event["xff"]
+        time = self.time(rng, event["time"]).encode()
+        return rng.choice([b"", b"", b"head: "]) + text + b" @" + time + b"\n"

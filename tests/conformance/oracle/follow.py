@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""What a limiter does to the log: partitions' frames in offset order.
+
+Positions already taken are dropped, a policy in the log takes over at its
+offset, and a bucket is forgotten by the clock, the highest sending time so
+far. As a program it replays what `weir decode` prints:
+
+usage: follow.py --config FILE [--decisions OUT] [--shadow OUT] [--state OUT] [FRAMES]
+
+FRAMES (or standard input) has one JSON object a line, those of a partition in
+the order of their offsets: {"partition", "offset", "kind": "events", "source",
+"sent", "events": [{"key", "time", "cost", "position", "zones": [{"id", "done"}]}]}
+or {…, "kind": "policy", "zones": […]}. `key` is the joined key; `key_hex`
+stands for one that is not UTF-8. Decisions come out by partition, then in
+order. The configuration's zones hold until a policy record says otherwise.
+"""
+
+import argparse
+import json
+import sys
+
+import json_out
+from limits import state_of
+from model import Bucket, Counts, Verdict, judge_event
+from policy import Zone, duration_ms
+
+
+def split_key(zone, key):
+    """The values of a joined key."""
+    if not zone.key:
+        return ()
+    values, value = [], bytearray()
+    at = 0
+    while at < len(key):
+        if key[at:at + 1] == b"\\":
+            at += 1
+            value += key[at:at + 1]
+        elif key[at:at + 1] == b"|":
+            values.append(bytes(value))
+            value = bytearray()
+        else:
+            value += key[at:at + 1]
+        at += 1
+    return tuple(values + [bytes(value)])
+
+
+class Follow:
+    """One partition's log."""
+
+    LATENESS_MS = 600000
+
+    def __init__(self, zones, partition, lateness_ms=LATENESS_MS):
+        self.zones = {zone.id: zone for zone in zones}
+        self.partition, self.lateness_ms = partition, lateness_ms
+        self.clock_ms = 0
+        self.positions = {}
+        self.buckets = {}
+        self.counts = {zone.name: Counts() for zone in zones}
+        self.dropped = 0
+
+    def take_frame(self, offset, source, sent_ms, events):
+        """Judges a frame: [(id, Verdict)] in its own order.
+
+        events: dicts with key (the joined key), time, cost, position, zones (a
+        list of (zone id, is_done)). `index` counts every (event, zone) pair of
+        the frame, dropped ones and unknown zones too, so that a decision has
+        the same id however often its frame is judged."""
+        self.clock_ms = max(self.clock_ms, sent_ms)
+        held = self.positions.get(source, -1)
+        index = 0
+        results = []
+        for event in events:
+            is_new = event["position"] > held
+            self.dropped += not is_new
+            for zone_id, is_done in event["zones"]:
+                zone = self.zones.get(zone_id)
+                if is_new and zone is not None:
+                    bucket = self._bucket(zone, event["key"])
+                    verdict = judge_event(bucket, event["time"], event["cost"], is_done)
+                    self.counts[zone.name].add(verdict)
+                    results.append((f"{self.partition}-{offset}-{index}", verdict))
+                index += 1
+        if events:
+            newest = max(event["position"] for event in events)
+            self.positions[source] = max(held, newest)
+        return results
+
+    def take_policy(self, offset, sent_ms, zones):
+        """Switches to these zones: [(id, Verdict)] of lifts, one for each removed zone.
+
+        A limit keeps its state if the zone had one with the same algorithm and
+        parameters (each serves once, in order); a changed or new one starts
+        empty. Blocks that run go on."""
+        self.clock_ms = max(self.clock_ms, sent_ms)
+        new = {zone.id: zone for zone in zones}
+        lifts = []
+        for zone in self.zones.values():
+            if zone.id not in new:
+                lift = {"zone": zone.name, "key": None, "action": "lift", "at": self.clock_ms,
+                        "until": self.clock_ms, "mode": zone.mode}
+                lifts.append((f"{self.partition}-{offset}-{len(lifts)}",
+                              Verdict(zone, "lift", decision=lift)))
+        kept = {}
+        for (zone_id, key), bucket in self.buckets.items():
+            if zone_id in new and not self._is_forgotten(bucket):
+                _change_zone(bucket, new[zone_id])
+                kept[zone_id, key] = bucket
+        self.buckets, self.zones = kept, new
+        for zone in zones:
+            self.counts.setdefault(zone.name, Counts())
+        return lifts
+
+    def _bucket(self, zone, key):
+        bucket = self.buckets.get((zone.id, key))
+        if bucket is None or self._is_forgotten(bucket):
+            bucket = self.buckets[zone.id, key] = Bucket(zone, split_key(zone, key))
+        bucket.clock_s = -(-self.clock_ms // 1000)
+        return bucket
+
+    def _is_forgotten(self, bucket):
+        memory = max(limit.memory_ms() for limit in bucket.zone.limits)
+        quiet = 1000 * bucket.clock_s + memory + self.lateness_ms
+        return self.clock_ms > max(bucket.blocked_until or 0, quiet)
+
+    def state(self):
+        """State objects, zone for zone by joined key, of buckets not forgotten by now."""
+        place = {zone_id: i for i, zone_id in enumerate(self.zones)}
+        alive = [pair for pair, bucket in self.buckets.items() if not self._is_forgotten(bucket)]
+        alive.sort(key=lambda pair: (place[pair[0]], pair[1]))
+        lines = [self.buckets[pair].dump(self.partition) for pair in alive]
+        return [line for line in lines if line is not None]
+
+
+def _change_zone(bucket, zone):
+    """Gives a bucket its zone's new limits."""
+    old = list(bucket.states)
+    states = []
+    for limit in zone.limits:
+        same = next((state for state in old if state.limit.same_as(limit)), None)
+        if same is None:
+            states.append(state_of(limit))
+        else:
+            old.remove(same)
+            states.append(same)
+    bucket.zone, bucket.states = zone, states
+
+
+def _events(frame):
+    for event in frame["events"]:
+        key = bytes.fromhex(event["key_hex"]) if "key_hex" in event else event["key"].encode()
+        yield dict(event, key=key,
+                   zones=[(zone["id"], zone.get("done", False)) for zone in event["zones"]])
+
+
+def replay(config, lines):
+    """The partitions (a dict of Follow) and their results ([(id, Verdict)] each) of
+    what `weir decode` printed."""
+    lateness_ms = duration_ms(config.get("limiter", {}).get("lateness", "10m"))
+    zones = [Zone(zone) for zone in config["zones"]]
+    logs, results = {}, {}
+    for line in lines:
+        frame = json.loads(line)
+        number = frame["partition"]
+        if number not in logs:
+            logs[number] = Follow(zones, number, lateness_ms)
+            results[number] = []
+        if frame["kind"] == "events":
+            results[number] += logs[number].take_frame(
+                frame["offset"], frame["source"], frame["sent"], list(_events(frame)))
+        elif frame["kind"] == "policy":
+            results[number] += logs[number].take_policy(
+                frame["offset"], frame["sent"], [Zone(zone) for zone in frame["zones"]])
+    return logs, results
+
+
+def main():
+    """Replays a log from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", required=True)
+    for name in ("decisions", "shadow", "state"):
+        parser.add_argument("--" + name, metavar="OUT", type=argparse.FileType("wb"))
+    parser.add_argument("frames", nargs="?", type=argparse.FileType("rb"),
+                        default=sys.stdin.buffer)
+    args = parser.parse_args()
+    with open(args.config, encoding="utf-8") as file:
+        config = json.load(file)
+    logs, results = replay(config, args.frames)
+    for out, mode in ((args.decisions, "enforce"), (args.shadow, "shadow")):
+        for number in sorted(results) if out else []:
+            for decision_id, verdict in results[number]:
+                if verdict.decision is not None and verdict.zone.mode == mode:
+                    out.write(json_out.decision_line(decision_id, verdict.decision))
+    for number in sorted(logs) if args.state else []:
+        for line in logs[number].state():
+            args.state.write(json_out.dumps(line) + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
