@@ -4,6 +4,10 @@
  * One file per kind (format_combined.c, format_json.c, ...), found by name in
  * format.c. A format is created from its JSON in the configuration, is const
  * but for scratch that belongs to one thread, and never reads a clock.
+ *
+ * What a format remembers from line to line is at most the header that names a
+ * file's columns; so each stream has a format object of its own, and a stream
+ * that is taken up again in its middle is told that header.
  */
 #ifndef COLLECTOR_FORMAT_H
 #define COLLECTOR_FORMAT_H
@@ -17,12 +21,13 @@ enum { FORMAT_LINE_MAX_BYTES = 1 << 20 };
 /* Why a record was refused; format_reason_text() gives the words that counters and the dead letter show. */
 enum format_reason {
 	FORMAT_OK = 0,
-	FORMAT_SKIP, /* no record and nothing wrong: a header, an empty line, a comment */
+	FORMAT_SKIP, /* no record and nothing wrong: an empty line, a header, what a pattern is told to skip */
 	FORMAT_NO_TIME,
 	FORMAT_BAD_TIME,
 	FORMAT_TIME_RANGE,
-	FORMAT_LINE_TOO_LONG,
+	FORMAT_LINE_TOO_LONG, /* the caller's: no format is asked */
 	FORMAT_BAD_COST,
+	FORMAT_KEY_TOO_LONG, /* the caller's, after a format's FORMAT_OK */
 	FORMAT_NOT_COMBINED,
 	FORMAT_NOT_COMMON,
 	FORMAT_NOT_JSON,
@@ -34,34 +39,67 @@ enum format_reason {
 
 const char *format_reason_text(enum format_reason reason);
 
+struct client_ip;
+
+/* The head of every format; what a kind needs comes after it in memory. */
 struct format {
 	/**
-	 * Parses one line (without its newline; a CR before it is removed by the caller).
+	 * Parses one line that is not empty.
 	 *
-	 * @param line    borrowed; the record's spans point into it or into the format's scratch
+	 * @param line    borrowed; no byte outside it is read; the record's spans point into it or into scratch
 	 * @param record  filled on FORMAT_OK: time, cost and each wanted field (absent ones have at = NULL)
 	 * @thread one thread per format object
 	 */
 	enum format_reason (*parse)(struct format *format, const char *line, uint32_t length, struct record *record);
 	void (*free)(struct format *format);
+	/* Both NULL where no line depends on an earlier one; see format_begin() and format_header(). */
+	void (*begin)(struct format *format, struct weir_span header);
+	struct weir_span (*header)(const struct format *format);
+	struct client_ip *client_ip; /* owned; NULL: the ip stays as the line has it */
 };
 
 /**
  * Creates a format from its configuration: a name, or an object with "type".
  *
- * @param fields  borrowed, must outlive the format, complete: every wanted field is known
- * @param where   JSON path of config, for errors (weir_json_fail)
+ * @param config  errors name its place in the configuration (weir_json_fail)
+ * @param fields  what the zones want; copied, with the fields that only this format needs (cost, client_ip) added
+ *                behind them
+ * @param format  returned: format_free()
  */
 WEIR_MUST_USE enum weir_status format_new(const struct weir_json *config, const struct field_table *fields,
                                           struct format **format, struct weir_error *error);
+void format_free(struct format *format);
 
-/** Parses a line and applies client_ip: what callers use. */
+void format_apply_client_ip(const struct format *format, struct record *record);
+
+/** Parses a line (without its newline and the CR before it), and applies client_ip: what callers use. */
 static inline enum format_reason format_parse(struct format *format, const char *line, uint32_t length,
                                               struct record *record)
 {
-	return format->parse(format, line, length, record);
+	if (length == 0)
+		return FORMAT_SKIP;
+	enum format_reason reason = format->parse(format, line, length, record);
+	if (format->client_ip != NULL && reason == FORMAT_OK)
+		format_apply_client_ip(format, record);
+	return reason;
 }
 
-void format_free(struct format *format);
+/**
+ * Says where the next line stands: at the beginning of a file (header absent), or further down in one whose header
+ * line is known from before. A new format stands at the beginning of a file.
+ *
+ * @param header  what format_header() gave for that file; copied
+ */
+static inline void format_begin(struct format *format, struct weir_span header)
+{
+	if (format->begin != NULL)
+		format->begin(format, header);
+}
+
+/** The header line of the file, to be remembered with a position in it; at is NULL where there is none. Borrowed. */
+static inline struct weir_span format_header(const struct format *format)
+{
+	return format->header != NULL ? format->header(format) : (struct weir_span){0};
+}
 
 #endif

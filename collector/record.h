@@ -49,9 +49,9 @@ int field_table_want(struct field_table *table, const char *name);
 int field_table_find(const struct field_table *table, struct weir_span name);
 
 struct record {
-	int64_t time_ms;                     /* event time, Unix ms, UTC, 0 <= time < RECORD_TIME_END_MS */
-	int64_t cost;                        /* 0 .. RECORD_COST_MAX; 1 unless the format maps a cost */
-	struct weir_span fields[FIELD_MAX];  /* into the line or the format's scratch; valid until its next parse */
+	int64_t time_ms;                    /* event time, Unix ms, UTC, 0 <= time < RECORD_TIME_END_MS */
+	int64_t cost;                       /* 0 .. RECORD_COST_MAX; 1 unless the format maps a cost */
+	struct weir_span fields[FIELD_MAX]; /* into the line or the format's scratch; valid until its next parse */
 };
 
 #endif

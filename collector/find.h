@@ -1,0 +1,154 @@
+/*
+ * Finding bytes in a line, a block at a time: 16 bytes with SSE2, which every x86-64 has, else 8 in a word.
+ *
+ * A mask has a mark for each byte of a block, the first byte's lowest. What counts is its lowest mark: above that the
+ * word's form may mark bytes that do not match. So masks may be joined by |, and find_index() of the result is exact.
+ *
+ * No byte at or behind `end` is read. FIND_PORTABLE takes the word's form everywhere, for tests.
+ */
+#ifndef COLLECTOR_FIND_H
+#define COLLECTOR_FIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__SSE2__) && !defined(FIND_PORTABLE)
+
+#include <emmintrin.h>
+
+enum { FIND_BYTES = 16 };
+
+typedef __m128i find_block;
+
+static inline find_block find_load(const char *at)
+{
+	return _mm_loadu_si128((const __m128i *)(const void *)at);
+}
+
+static inline uint64_t find_equal(find_block block, char sought)
+{
+	return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(block, _mm_set1_epi8(sought)));
+}
+
+/* Bytes that are ' ' or '"', which differ in one bit. */
+static inline uint64_t find_space_or_quote(find_block block)
+{
+	return find_equal(_mm_and_si128(block, _mm_set1_epi8(~2)), ' ');
+}
+
+/* Bytes other than '0'..'9'. */
+static inline uint64_t find_not_digit(find_block block)
+{
+	__m128i digits = _mm_sub_epi8(block, _mm_set1_epi8('0'));
+	return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(digits, _mm_set1_epi8(10)), digits));
+}
+
+static inline unsigned find_index(uint64_t mask)
+{
+	return (unsigned)__builtin_ctzll(mask);
+}
+
+/* A bit for each byte of the block. */
+static inline uint64_t find_bits(uint64_t mask)
+{
+	return mask;
+}
+
+#else
+
+enum { FIND_BYTES = 8 };
+
+#define FIND_LOW UINT64_C(0x0101010101010101)
+#define FIND_HIGH UINT64_C(0x8080808080808080)
+
+typedef uint64_t find_block;
+
+static inline find_block find_load(const char *at)
+{
+	uint64_t word;
+	memcpy(&word, at, sizeof word);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	word = __builtin_bswap64(word);
+#endif
+	return word;
+}
+
+/* A byte that is zero borrows from above itself when one is taken off: its high bit shows it. */
+static inline uint64_t find_equal(find_block block, char sought)
+{
+	uint64_t difference = block ^ (FIND_LOW * (unsigned char)sought);
+	return (difference - FIND_LOW) & ~difference & FIND_HIGH;
+}
+
+static inline uint64_t find_space_or_quote(find_block block)
+{
+	return find_equal(block & ~(FIND_LOW * 2), ' ');
+}
+
+/* Digits less '0' are below 10, and stay below 128 when 118 is added; a carry only reaches bytes above a mark. */
+static inline uint64_t find_not_digit(find_block block)
+{
+	uint64_t digits = block ^ (FIND_LOW * '0');
+	return ((digits + FIND_LOW * 118) | digits) & FIND_HIGH;
+}
+
+static inline unsigned find_index(uint64_t mask)
+{
+	return (unsigned)__builtin_ctzll(mask) >> 3;
+}
+
+/* The high bits, 8 apart, meet in the top byte, each at its own place. */
+static inline uint64_t find_bits(uint64_t mask)
+{
+	return ((mask >> 7) * UINT64_C(0x0102040810204080)) >> 56;
+}
+
+#endif
+
+/* The block at `at`; what lies behind the end is NUL there. at <= end. */
+static inline find_block find_load_until(const char *at, const char *end)
+{
+	if (end - at >= FIND_BYTES)
+		return find_load(at);
+	char rest[FIND_BYTES] = {0};
+	memcpy(rest, at, (size_t)(end - at));
+	return find_load(rest);
+}
+
+/** The first of one or two values (other than NUL), or the end. */
+static inline const char *find_either(const char *at, const char *end, char a, char b)
+{
+	while (at < end) {
+		find_block block = find_load_until(at, end);
+		uint64_t mask = find_equal(block, a) | find_equal(block, b);
+		if (mask != 0)
+			return at + find_index(mask);
+		at += end - at < FIND_BYTES ? end - at : FIND_BYTES;
+	}
+	return end;
+}
+
+/**
+ * The quote that ends a string whose inside begins here; NULL: there is none. A backslash takes the next byte with it,
+ * so a quote behind any other byte is an end, and only the others need a look at every backslash.
+ */
+static inline const char *find_closing_quote(const char *at, const char *end)
+{
+	const char *quote = memchr(at, '"', (size_t)(end - at));
+	if (quote == NULL || quote == at || quote[-1] != '\\')
+		return quote;
+	for (;;) {
+		at = find_either(at, end, '"', '\\');
+		if (at == end)
+			return NULL;
+		if (*at == '"')
+			return at;
+		if (end - at < 2)
+			return NULL;
+		at += 2;
+	}
+}
+
+#endif

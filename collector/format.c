@@ -1,0 +1,78 @@
+/*
+ * The kinds of formats by name, and the words for what can be wrong with a line.
+ */
+#include "collector/format.h"
+
+#include "collector/client_ip.h"
+#include "collector/format_options.h"
+
+#include <stdlib.h>
+
+static const struct kind {
+	const char *type;
+	enum weir_status (*create)(const struct weir_json *config, const char *type, const struct field_table *fields,
+	                           struct format **format, struct weir_error *error);
+} kinds[] = {
+	{"combined", format_combined_new},   {"common", format_combined_new}, {"json", format_json_new},
+	{"delimited", format_delimited_new}, {"logfmt", format_logfmt_new},   {"pattern", format_pattern_new},
+	{"nginx_error", format_pattern_new}, {"haproxy", format_pattern_new}, {"sshd", format_pattern_new},
+};
+
+enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
+
+const char *format_reason_text(enum format_reason reason)
+{
+	static const char *const texts[FORMAT_REASON_COUNT] = {
+		[FORMAT_OK] = "ok",
+		[FORMAT_SKIP] = "skipped",
+		[FORMAT_NO_TIME] = "no time",
+		[FORMAT_BAD_TIME] = "bad time",
+		[FORMAT_TIME_RANGE] = "time out of range",
+		[FORMAT_LINE_TOO_LONG] = "line too long",
+		[FORMAT_BAD_COST] = "bad cost",
+		[FORMAT_KEY_TOO_LONG] = "key too long",
+		[FORMAT_NOT_COMBINED] = "not combined",
+		[FORMAT_NOT_COMMON] = "not common",
+		[FORMAT_NOT_JSON] = "not json",
+		[FORMAT_NOT_DELIMITED] = "not delimited",
+		[FORMAT_NOT_LOGFMT] = "not logfmt",
+		[FORMAT_NO_MATCH] = "no match",
+	};
+	return texts[reason];
+}
+
+enum weir_status format_new(const struct weir_json *config, const struct field_table *fields, struct format **format,
+                            struct weir_error *error)
+{
+	const char *names[KIND_COUNT + 1];
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		names[i] = kinds[i].type;
+	names[KIND_COUNT] = NULL;
+
+	struct weir_json type = weir_json_member(config, "type");
+	if (json_is_string(config->value))
+		type = *config;
+	else if (!json_is_object(config->value))
+		return weir_json_fail(config, error,
+		                      "must be a format's name such as \"combined\", or an object with \"type\"");
+	else if (!weir_json_exists(&type))
+		return weir_json_fail(&type, error, "is missing: a format's name such as \"json\"");
+	int kind = 0;
+	enum weir_status status = weir_json_word(&type, names, &kind, error);
+	if (status != WEIR_OK)
+		return status;
+	return kinds[kind].create(config, kinds[kind].type, fields, format, error);
+}
+
+void format_free(struct format *format)
+{
+	if (format == NULL)
+		return;
+	client_ip_free(format->client_ip);
+	format->free(format);
+}
+
+void format_apply_client_ip(const struct format *format, struct record *record)
+{
+	client_ip_apply(format->client_ip, record);
+}
