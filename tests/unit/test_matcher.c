@@ -1,0 +1,441 @@
+/* From records to events: zones, keys, exemptions, and the sets and patterns that they are made of. */
+#include "collector/matcher.h"
+#include "collector/network_set.h"
+#include "collector/wildcard.h"
+#include "collector/word_set.h"
+#include "common/hash.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* A matcher over zones, and the record that it is asked about. */
+struct fixture {
+	struct weir_policy *policy;
+	struct field_table fields;
+	struct matcher *matcher;
+	struct record record;
+	struct matched matched;
+};
+
+static enum weir_status try_setup(struct fixture *fixture, const char *zones, struct weir_error *error)
+{
+	*fixture = (struct fixture){0};
+	struct weir_json_document *document;
+	assert_int_equal(weir_json_parse("zones", zones, strlen(zones), &document, error), WEIR_OK);
+	struct weir_json root = weir_json_root(document);
+	if (weir_policy_parse(&root, &fixture->policy, error) != WEIR_OK)
+		fail_msg("%s", error->text);
+	weir_json_document_free(document);
+	field_table_init(&fixture->fields);
+	return matcher_new(fixture->policy, &fixture->fields, 16, &fixture->matcher, error);
+}
+
+static void setup(struct fixture *fixture, const char *zones)
+{
+	struct weir_error error;
+	if (try_setup(fixture, zones, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+}
+
+static void teardown(struct fixture *fixture)
+{
+	matcher_free(fixture->matcher);
+	field_table_deinit(&fixture->fields);
+	weir_policy_free(fixture->policy);
+}
+
+static void clear_fields(struct fixture *fixture)
+{
+	memset(fixture->record.fields, 0, sizeof fixture->record.fields);
+}
+
+static void set_field(struct fixture *fixture, const char *name, const char *value)
+{
+	int index = field_table_find(&fixture->fields, weir_span_of(name));
+	assert_true(index >= 0);
+	fixture->record.fields[index] = value != NULL ? weir_span_of(value) : (struct weir_span){0};
+}
+
+/*
+ * The record's events as one text: "key: 1 2 3-done; other key: 4".
+ */
+static const char *match(struct fixture *fixture)
+{
+	static char text[8192];
+	size_t used = 0;
+	text[0] = '\0';
+	if (matcher_match(fixture->matcher, &fixture->record, &fixture->matched) != WEIR_OK)
+		return "too long";
+	for (uint32_t i = 0; i < fixture->matched.event_count; i++) {
+		const struct matched_event *event = &fixture->matched.events[i];
+		assert_true(event->key_hash == weir_hash64(event->key.at, event->key.length));
+		assert_int_equal(event->partition, weir_partition(weir_slot(event->key), 16));
+		used += (size_t)snprintf(text + used, sizeof text - used, "%s%.*s:", i > 0 ? "; " : "", (int)event->key.length,
+		                         event->key.at);
+		for (uint32_t k = 0; k < event->zone_count; k++)
+			used += (size_t)snprintf(text + used, sizeof text - used, " %u%s", event->zones[k].id,
+			                         event->zones[k].done ? "-done" : "");
+	}
+	return text;
+}
+
+#define LIMITS "\"limits\": [{\"algorithm\": \"sliding_window\", \"rate\": 10, \"window\": \"1m\"}]"
+#define ZONE(name, members) "{\"name\": \"" name "\", " members ", " LIMITS "}"
+
+static void zones_with_the_same_key_share_an_event(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	setup(
+		&fixture,
+		"[" ZONE("a", "\"key\": [\"ip\"]") "," ZONE("b", "\"key\": [\"user\"]") "," ZONE(
+			"c",
+			"\"key\": [\"ip\"], \"match\": {\"method\": [\"POST\"]}") "," ZONE("d",
+	                                                                           "\"key\": []") "," ZONE("e",
+	                                                                                                   "\"key\": [\"ip\", \"path\"]") "]");
+	set_field(&fixture, "ip", "203.0.113.9");
+	assert_string_equal(match(&fixture), "203.0.113.9: 1; : 4");
+	set_field(&fixture, "method", "POST");
+	assert_string_equal(match(&fixture), "203.0.113.9: 1 3; : 4");
+	set_field(&fixture, "path", "/a|b\\c");
+	set_field(&fixture, "user", "alice");
+	assert_string_equal(match(&fixture), "203.0.113.9: 1 3; alice: 2; : 4; 203.0.113.9|/a\\|b\\\\c: 5");
+	/* Another template that happens to give the same key. */
+	set_field(&fixture, "user", "203.0.113.9");
+	set_field(&fixture, "path", NULL);
+	assert_string_equal(match(&fixture), "203.0.113.9: 1 2 3; : 4");
+	clear_fields(&fixture);
+	assert_string_equal(match(&fixture), ": 4");
+	teardown(&fixture);
+}
+
+static void keys_are_escaped_and_joined(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	setup(&fixture, "[" ZONE("a", "\"key\": [\"user\"]") "," ZONE("b", "\"key\": [\"user\", \"host\"]") "]");
+	set_field(&fixture, "user", "a|b");
+	set_field(&fixture, "host", "c");
+	assert_string_equal(match(&fixture), "a\\|b: 1; a\\|b|c: 2");
+	set_field(&fixture, "user", "a");
+	set_field(&fixture, "host", "b|c");
+	assert_string_equal(match(&fixture), "a: 1; a|b\\|c: 2");
+	/* The same bytes, from another number of fields: one key. */
+	set_field(&fixture, "user", "\\");
+	set_field(&fixture, "host", "\\|");
+	assert_string_equal(match(&fixture), "\\\\: 1; \\\\|\\\\\\|: 2");
+	teardown(&fixture);
+}
+
+static void long_keys_are_refused_where_a_zone_takes_them(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	setup(&fixture, "[" ZONE("a", "\"key\": [\"user\"], \"match\": {\"method\": [\"GET\"]}") "," ZONE(
+						"b", "\"key\": [\"user\", \"host\"], \"match\": {\"method\": [\"POST\"]}") "]");
+	char user[1100];
+	memset(user, 'x', sizeof user);
+	user[WEIR_KEY_MAX_BYTES] = '\0';
+	set_field(&fixture, "user", user);
+	set_field(&fixture, "method", "GET");
+	match(&fixture);
+	assert_int_equal(fixture.matched.events[0].key.length, WEIR_KEY_MAX_BYTES);
+	user[5] = '|';
+	assert_string_equal(match(&fixture), "too long");
+	user[5] = 'x';
+	set_field(&fixture, "method", "POST");
+	assert_string_equal(match(&fixture), "");
+	set_field(&fixture, "host", "h");
+	assert_string_equal(match(&fixture), "too long");
+	user[WEIR_KEY_MAX_BYTES - 2] = '\0';
+	set_field(&fixture, "user", user);
+	match(&fixture);
+	assert_int_equal(fixture.matched.events[0].key.length, WEIR_KEY_MAX_BYTES);
+	user[WEIR_KEY_MAX_BYTES - 2] = 'x';
+	user[WEIR_KEY_MAX_BYTES] = 'x';
+	user[WEIR_KEY_MAX_BYTES + 1] = '\0';
+	set_field(&fixture, "user", user);
+	assert_string_equal(match(&fixture), "too long");
+	set_field(&fixture, "method", "PUT");
+	assert_string_equal(match(&fixture), "");
+	teardown(&fixture);
+}
+
+static void addresses_are_grouped_by_prefix(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *ip, *events;
+	} cases[] = {
+		{"203.0.113.9", "203.0.113.9: 1; 203.0.113.0/24: 2; 0.0.0.0/0: 3"},
+		{"::ffff:203.0.113.9", "203.0.113.9: 1; 203.0.113.0/24: 2; 0.0.0.0/0: 3"},
+		{"2001:DB8:1:2:3::4", "2001:db8:1:2::/64: 1; 2001:db8:1:2:3::4: 2; 2000::/4: 3"},
+		{"2001:db8:0:0:0:0:0:1", "2001:db8::/64: 1; 2001:db8::1: 2; 2000::/4: 3"},
+		{"unknown", "unknown: 1 2 3"},
+		{"1.2.3.4:80", "1.2.3.4:80: 1 2 3"},
+		{"a|b", "a\\|b: 1 2 3"},
+	};
+	struct fixture fixture;
+	setup(
+		&fixture,
+		"[" ZONE("a", "\"key\": [{\"field\": \"ip\", \"prefix6\": 64}]") "," ZONE(
+			"b",
+			"\"key\": [{\"field\": \"ip\", \"prefix4\": 24}]") "," ZONE("c",
+	                                                                    "\"key\": [{\"field\": \"ip\", \"prefix4\": 0, \"prefix6\": 4}]") "]");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		set_field(&fixture, "ip", cases[i].ip);
+		assert_string_equal(match(&fixture), cases[i].events);
+	}
+	teardown(&fixture);
+	setup(&fixture, "[" ZONE("a", "\"key\": [{\"field\": \"ip\", \"prefix6\": 120}, \"user\"]") "]");
+	set_field(&fixture, "ip", "2001:db8::ffff");
+	set_field(&fixture, "user", "u");
+	assert_string_equal(match(&fixture), "2001:db8::ff00/120|u: 1");
+	teardown(&fixture);
+}
+
+static void matches_are_anded_over_fields_and_ored_over_values(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *method, *path, *status;
+		bool in;
+	} cases[] = {
+		{"POST", "/login", "404", true},   {"POST", "/api/", "200", true},   {"POST", "/api/x/y", "499", true},
+		{"PUT", "/login", "400", true},    {"GET", "/login", "404", false},  {"POST", "/logins", "404", false},
+		{"post", "/login", "404", false},  {"POST", "/login", "201", false}, {"POST", "/login", "4xx", false},
+		{"POST", "/login", "4000", false}, {"POST", "/login", "40", false},  {"POST", "/login", NULL, false},
+		{NULL, "/login", "404", false},    {"POST", "/api", "404", false},   {"POST", "x/login", "404", false}};
+	struct fixture fixture;
+	setup(&fixture, "[" ZONE("a", "\"key\": [], \"match\": {\"method\": [\"POST\", \"PUT\"], \"path\": [\"/login\", "
+	                              "\"/api/*\"], \"status\": [\"4xx\", 200]}") "]");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		set_field(&fixture, "method", cases[i].method);
+		set_field(&fixture, "path", cases[i].path);
+		set_field(&fixture, "status", cases[i].status);
+		assert_string_equal(match(&fixture), cases[i].in ? ": 1" : "");
+	}
+	teardown(&fixture);
+}
+
+static void exempt_values_are_in_no_zone_of_their_own(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	setup(&fixture,
+	      "[" ZONE("a", "\"key\": [\"ip\", \"user\"], \"exempt\": [\"10.0.0.0/8\", \"192.0.2.7\", \"2001:db8::/32\", "
+	                    "\"bob\"]") "," ZONE("b", "\"key\": [\"ip\"]") "]");
+	static const struct {
+		const char *ip, *user;
+		bool exempt;
+	} cases[] = {{"203.0.113.9", "alice", false},   {"10.1.2.3", "alice", true},   {"::ffff:10.1.2.3", "alice", true},
+	             {"192.0.2.7", "alice", true},      {"192.0.2.8", "alice", false}, {"2001:db8::9", "alice", true},
+	             {"2001:db9::9", "alice", false},   {"203.0.113.9", "bob", true},  {"203.0.113.9", "bobby", false},
+	             {"203.0.113.9", "10.9.9.9", true}, {"bob", "alice", true},        {"not an ip", "alice", false}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char expected[128];
+		set_field(&fixture, "ip", cases[i].ip);
+		set_field(&fixture, "user", cases[i].user);
+		snprintf(expected, sizeof expected, "%s|%s: 1; %s: 2", cases[i].ip, cases[i].user, cases[i].ip);
+		if (cases[i].exempt)
+			snprintf(expected, sizeof expected, "%s: 2", cases[i].ip);
+		assert_string_equal(match(&fixture), expected);
+	}
+	teardown(&fixture);
+	/* The value is looked at before it is grouped. */
+	setup(&fixture,
+	      "[" ZONE("a", "\"key\": [{\"field\": \"ip\", \"prefix4\": 24}], \"exempt\": [\"203.0.113.9\"]") "]");
+	set_field(&fixture, "ip", "203.0.113.9");
+	assert_string_equal(match(&fixture), "");
+	set_field(&fixture, "ip", "203.0.113.8");
+	assert_string_equal(match(&fixture), "203.0.113.0/24: 1");
+	teardown(&fixture);
+}
+
+static void done_is_tested_before_match(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	setup(&fixture,
+	      "[{\"name\": \"q\", \"key\": [\"user\"], \"match\": {\"path\": [\"/in\", \"/both\"]}, \"exempt\": [\"root\"],"
+	      "\"limits\": [{\"algorithm\": \"queue\", \"length\": 2, \"hold\": \"1m\", \"done\": {\"path\": [\"/out\", "
+	      "\"/both\"]}}, {\"algorithm\": \"queue\", \"length\": 2, \"hold\": \"1m\", \"done\": {\"status\": "
+	      "[500]}}]}]");
+	set_field(&fixture, "user", "u");
+	set_field(&fixture, "path", "/in");
+	assert_string_equal(match(&fixture), "u: 1");
+	set_field(&fixture, "path", "/out");
+	assert_string_equal(match(&fixture), "u: 1-done");
+	set_field(&fixture, "path", "/both");
+	assert_string_equal(match(&fixture), "u: 1-done");
+	set_field(&fixture, "path", "/else");
+	assert_string_equal(match(&fixture), "");
+	set_field(&fixture, "status", "500");
+	assert_string_equal(match(&fixture), "u: 1-done");
+	set_field(&fixture, "user", "root");
+	assert_string_equal(match(&fixture), "");
+	set_field(&fixture, "user", NULL);
+	assert_string_equal(match(&fixture), "");
+	teardown(&fixture);
+}
+
+static void too_many_fields_are_refused(void **state)
+{
+	(void)state;
+	char zones[16384];
+	size_t used = (size_t)snprintf(zones, sizeof zones, "[");
+	for (int i = 0; i < 60; i++)
+		used += (size_t)snprintf(zones + used, sizeof zones - used,
+		                         "%s{\"name\": \"z%d\", \"key\": [\"f%d\"], " LIMITS "}", i > 0 ? "," : "", i, i);
+	snprintf(zones + used, sizeof zones - used, "]");
+	struct fixture fixture;
+	struct weir_error error;
+	assert_int_equal(try_setup(&fixture, zones, &error), WEIR_INVALID);
+	assert_string_equal(error.text, "zones and formats name more than 64 fields: \"f56\" is one too many");
+	fixture.matcher = NULL;
+	teardown(&fixture);
+}
+
+static void only_fields_of_zones_are_wanted(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	setup(&fixture,
+	      "[{\"name\": \"q\", \"key\": [\"ip\"], \"match\": {\"x\": [\"1\"]}, \"limits\": [{\"algorithm\": \"queue\", "
+	      "\"length\": 2, \"hold\": \"1m\", \"done\": {\"y\": [\"2\"]}}]}]");
+	assert_true(fixture.fields.wanted == (1u << FIELD_IP | 3u << FIELD_STANDARD_COUNT));
+	teardown(&fixture);
+}
+
+/* By trying every way, which is exponential and for short texts only. */
+static bool wildcard_by_definition(const char *pattern, const char *value)
+{
+	if (*pattern == '\0')
+		return *value == '\0';
+	if (*pattern == '*')
+		return wildcard_by_definition(pattern + 1, value) ||
+		       (*value != '\0' && wildcard_by_definition(pattern, value + 1));
+	return *pattern == *value && wildcard_by_definition(pattern + 1, value + 1);
+}
+
+static void wildcards_match_any_run(void **state)
+{
+	(void)state;
+	srandom(1);
+	for (int round = 0; round < 200000; round++) {
+		char pattern[9], value[11];
+		size_t pattern_length = 1 + (size_t)random() % 8, value_length = (size_t)random() % 11;
+		for (size_t i = 0; i < pattern_length; i++)
+			pattern[i] = "ab*"[random() % 3];
+		pattern[(size_t)random() % pattern_length] = '*';
+		pattern[pattern_length] = '\0';
+		for (size_t i = 0; i < value_length; i++)
+			value[i] = "ab"[random() % 2];
+		value[value_length] = '\0';
+		struct wildcard wildcard;
+		wildcard_init(&wildcard, weir_span_of(pattern));
+		if (wildcard_match(&wildcard, weir_span_of(value)) != wildcard_by_definition(pattern, value))
+			fail_msg("%s and %s", pattern, value);
+		wildcard_deinit(&wildcard);
+	}
+}
+
+static void no_wildcard_takes_long(void **state)
+{
+	(void)state;
+	enum { LENGTH = 1 << 20 };
+	char *value = malloc(LENGTH), pattern[201];
+	memset(value, 'a', LENGTH);
+	for (size_t i = 0; i < 200; i += 2)
+		memcpy(pattern + i, "a*", 2);
+	memcpy(pattern + 198, "*b", 3);
+	struct wildcard wildcard;
+	wildcard_init(&wildcard, weir_span_of(pattern));
+	for (int i = 0; i < 100; i++)
+		assert_false(wildcard_match(&wildcard, (struct weir_span){.at = value, .length = LENGTH}));
+	wildcard_deinit(&wildcard);
+	free(value);
+}
+
+static void word_sets_hold_their_words_alone(void **state)
+{
+	(void)state;
+	for (uint32_t count = 0; count <= 300; count += count < 12 ? 1 : 36) {
+		char texts[300][16];
+		struct weir_span words[300];
+		for (uint32_t i = 0; i < count; i++) {
+			snprintf(texts[i], sizeof texts[i], "w%u", i * 3);
+			words[i] = weir_span_of(texts[i]);
+		}
+		struct word_set set;
+		word_set_init(&set, words, count);
+		for (uint32_t i = 0; i < 3 * count + 3; i++) {
+			char text[16];
+			snprintf(text, sizeof text, "w%u", i);
+			assert_int_equal(word_set_has(&set, weir_span_of(text)), i % 3 == 0 && i < 3 * count);
+		}
+		assert_false(word_set_has(&set, weir_span_of("")));
+		word_set_deinit(&set);
+	}
+}
+
+static void network_sets_agree_with_their_networks(void **state)
+{
+	(void)state;
+	srandom(1);
+	for (int round = 0; round < 300; round++) {
+		struct weir_network networks[40];
+		uint32_t count = (uint32_t)random() % 40;
+		for (uint32_t i = 0; i < count; i++) {
+			bool v4 = random() % 2;
+			memset(&networks[i].base, 0, 16);
+			for (size_t k = v4 ? 12 : 0; k < 16; k++)
+				networks[i].base.bytes[k] = random() % 2 ? (uint8_t)(random() & 0xc1) : 0;
+			if (v4)
+				networks[i].base.bytes[10] = networks[i].base.bytes[11] = 0xff;
+			uint8_t prefix4 = (uint8_t)(random() % 33), prefix6 = (uint8_t)(random() % 129);
+			weir_address_mask(&networks[i].base, prefix4, prefix6);
+			networks[i].prefix = v4 ? (uint8_t)(96 + prefix4) : prefix6;
+		}
+		struct network_set set;
+		network_set_init(&set, networks, count);
+		for (int k = 0; k < 500; k++) {
+			struct weir_address address = {{0}};
+			bool v4 = random() % 2;
+			for (size_t i = v4 ? 12 : 0; i < 16; i++)
+				address.bytes[i] = random() % 2 ? (uint8_t)(random() & 0xc1) : 0;
+			if (v4)
+				address.bytes[10] = address.bytes[11] = 0xff;
+			bool expected = false;
+			for (uint32_t i = 0; i < count; i++)
+				expected |= weir_network_contains(&networks[i], &address);
+			assert_int_equal(network_set_has(&set, &address), expected);
+		}
+		network_set_deinit(&set);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(zones_with_the_same_key_share_an_event),
+		cmocka_unit_test(keys_are_escaped_and_joined),
+		cmocka_unit_test(long_keys_are_refused_where_a_zone_takes_them),
+		cmocka_unit_test(addresses_are_grouped_by_prefix),
+		cmocka_unit_test(matches_are_anded_over_fields_and_ored_over_values),
+		cmocka_unit_test(exempt_values_are_in_no_zone_of_their_own),
+		cmocka_unit_test(done_is_tested_before_match),
+		cmocka_unit_test(too_many_fields_are_refused),
+		cmocka_unit_test(only_fields_of_zones_are_wanted),
+		cmocka_unit_test(wildcards_match_any_run),
+		cmocka_unit_test(no_wildcard_takes_long),
+		cmocka_unit_test(word_sets_hold_their_words_alone),
+		cmocka_unit_test(network_sets_agree_with_their_networks),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
