@@ -87,6 +87,7 @@ static inline void bytes_put(uint8_t *at, unsigned bytes, uint64_t value)
 
 /* Times take six bytes: Unix ms up to year 9999 and beyond. */
 enum { TIME_BYTES = 6, TIME_BITS = 48 };
+#define TIME_MASK ((UINT64_C(1) << TIME_BITS) - 1)
 
 static inline int64_t time_get(const uint8_t *at)
 {

@@ -32,6 +32,8 @@ void layout_init(struct layout *layout, uint32_t id, uint64_t version, const str
 		*shape = limit_shape_of(&zone->limits[i], counts_past);
 		layout->before[i] = before;
 		layout->times_count += shape->has_times;
+		layout->has_queue |= shape->ops->leave != NULL;
+		layout->is_charged |= shape->ops->charged_by_all;
 		int64_t memory_ms = weir_limit_memory_ms(&zone->limits[i]);
 		layout->memory_ms = memory_ms > layout->memory_ms ? memory_ms : layout->memory_ms;
 		for (int runs = 0; runs < 2; runs++) {

@@ -25,6 +25,8 @@ struct layout {
 	uint64_t version; /* of the policy that brought it */
 	uint32_t limit_count;
 	uint32_t times_count;                 /* limits that keep times */
+	bool has_queue;                       /* something may leave at an event */
+	bool is_charged;                      /* some limit is charged by every event */
 	int64_t memory_ms;                    /* the longest of its limits */
 	uint32_t fixed_bytes[2];              /* of all fixed parts, by form: plain times, runs */
 	uint32_t at[2][WEIR_ZONE_LIMITS_MAX]; /* where each begins among them */

@@ -21,6 +21,8 @@
 
 typedef __int128 limit_wide;
 
+enum { LIMIT_PLAIN_COST_MAX = 32 }; /* rates up to here keep a cost as so many plain times; above, as a run */
+
 /* What a limit means to all its buckets: computed once. */
 struct limit_shape {
 	const struct limit_ops *ops;

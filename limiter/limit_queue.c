@@ -19,8 +19,6 @@ static void shape(struct limit_shape *shape)
 	shape->fixed_bytes[1] = times_fixed_bytes(&shape->times, true);
 }
 
-enum { PLAIN_COST_MAX = 32 }; /* lengths up to here keep a cost as so many plain times; above, as a run */
-
 static bool leave(const struct limit_view *view, int64_t t)
 {
 	struct times times = limit_times(view, ANCHOR);
@@ -56,7 +54,7 @@ static enum limit_recorded record(const struct limit_view *view, int64_t t, int6
 	(void)blocked;
 	struct times times = limit_times(view, ANCHOR);
 	int64_t count = c < view->shape->limit.length ? c : view->shape->limit.length;
-	if (count > 1 && !times.runs && view->shape->limit.length > PLAIN_COST_MAX)
+	if (count > 1 && !times.runs && view->shape->limit.length > LIMIT_PLAIN_COST_MAX)
 		return LIMIT_NEEDS_RUNS;
 	if (times_wanted(&times, count) > times.room)
 		return LIMIT_NEEDS_ROOM;

@@ -11,8 +11,6 @@
  */
 #include "limiter/limit.h"
 
-enum { PLAIN_COST_MAX = 32 }; /* rates up to here keep a cost as so many plain times; above, as a run */
-
 static void shape(struct limit_shape *shape)
 {
 	struct weir_limit *limit = &shape->limit;
@@ -70,7 +68,7 @@ static enum limit_recorded record(const struct limit_view *view, int64_t t, int6
 	int64_t unit = unit_of(view, t);
 	if (t < view->newest_ms && times.length == 0)
 		return LIMIT_NEEDS_OWN_TIME;
-	if (c > 1 && !times.runs && limit->rate > PLAIN_COST_MAX)
+	if (c > 1 && !times.runs && limit->rate > LIMIT_PLAIN_COST_MAX)
 		return LIMIT_NEEDS_RUNS;
 	if (unit > times.anchor) {
 		/* The newest so far: what has become too old to matter makes place first. */
