@@ -83,6 +83,12 @@ void dead_letters_write(struct dead_letters *dead, struct weir_span letters, int
 	}
 }
 
+void dead_letters_restore(struct dead_letters *dead, uint64_t written, uint64_t dropped)
+{
+	dead->written = written;
+	dead->dropped = dropped;
+}
+
 uint64_t dead_letters_written(const struct dead_letters *dead)
 {
 	return dead->written;

@@ -35,6 +35,9 @@ void dead_letters_write(struct dead_letters *dead, struct weir_span letters, int
 /** One that is not kept: only counted. */
 void dead_letters_drop(struct dead_letters *dead);
 
+/** Goes on counting where an earlier run stood. */
+void dead_letters_restore(struct dead_letters *dead, uint64_t written, uint64_t dropped);
+
 uint64_t dead_letters_written(const struct dead_letters *dead);
 uint64_t dead_letters_dropped(const struct dead_letters *dead);
 

@@ -40,6 +40,9 @@ struct record_reader {
 	struct record_counts ahead;  /* of the newest record and what came before it: added when it is taken */
 	bool ahead_malformed;        /* ahead.malformed or letters hold something */
 	struct weir_text letters;    /* dead letters held back with it */
+	/* the follower's own */
+	size_t source_place;      /* of the stream's source in the configuration */
+	uint64_t marked_position; /* up to where it was told that everything is sent */
 };
 
 /** Takes the format on success and failure alike: freed by deinit. */

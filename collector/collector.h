@@ -1,0 +1,59 @@
+/*
+ * The collector at work: follows its sources, puts their events on the bus, and
+ * remembers how far everything is safe.
+ *
+ * One thread reads, matches, frames and sends. A stream's low-water mark is the
+ * position below which every frame of every partition, and every dead letter,
+ * is acknowledged: it is saved each second and at the end, and reading resumes
+ * there. What was sent behind it is sent again then, and the limiters drop it.
+ */
+#ifndef COLLECTOR_COLLECTOR_H
+#define COLLECTOR_COLLECTOR_H
+
+#include "collector/inputs.h"
+#include "collector/source_memory.h"
+#include "common/bus.h"
+#include "common/log.h"
+#include "common/metrics.h"
+
+struct collector;
+
+struct collector_options {
+	const struct weir_config *config; /* borrowed, as all that follows */
+	struct weir_bus *bus;
+	struct source_memory *memory;
+	struct weir_line_file *dead_file; /* NULL: malformed lines are only counted */
+	const struct weir_policy *policy; /* numbered: policy->version */
+	const struct weir_log *log;
+};
+
+WEIR_MUST_USE enum weir_status collector_new(const struct collector_options *options, struct collector **collector,
+                                             struct weir_error *error);
+WEIR_MUST_USE enum weir_status collector_start(struct collector *collector, struct weir_error *error);
+
+/** Matches by another policy from the next chunk on. @thread any */
+void collector_set_policy(struct collector *collector, const struct weir_policy *policy);
+
+/** Opens the dead-letter file afresh (SIGHUP). @thread any */
+void collector_reopen(struct collector *collector);
+
+/** Asks it to read no more: it sends what it has read, waits for the acknowledgements and saves. @thread any */
+void collector_stop(struct collector *collector);
+
+/** Whether it has ended: stopped, failed, or no source will give more. @thread any */
+bool collector_ended(const struct collector *collector);
+
+/** Waits for the end. @return WEIR_OK; else why it failed */
+WEIR_MUST_USE enum weir_status collector_join(struct collector *collector, struct weir_error *error);
+void collector_free(struct collector *collector);
+
+/** Sums of all streams as of at most a second ago. @thread any */
+void collector_counts(struct collector *collector, struct record_counts *counts);
+
+/** Dead letters kept and only counted. @thread any */
+void collector_dead_letters(struct collector *collector, uint64_t *written, uint64_t *dropped);
+
+/** Appends the collector's metrics. @thread any */
+void collector_metrics(struct collector *collector, struct weir_text *text);
+
+#endif

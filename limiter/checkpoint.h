@@ -1,0 +1,76 @@
+/*
+ * A checkpoint: one cut of a lane, brought to the store.
+ *
+ * Cutting is quick and is done by the lane's own thread between two messages;
+ * storing is slow and may be done by another: it writes the changed segments in
+ * small transactions, and then makes the checkpoint current in one.
+ */
+#ifndef LIMITER_CHECKPOINT_H
+#define LIMITER_CHECKPOINT_H
+
+#include "limiter/lane.h"
+
+/* What the store holds of one segment: when deltas outgrow the base they are merged into a new one. */
+struct checkpoint_segment {
+	uint64_t base_bytes, delta_bytes;
+	uint32_t deltas;
+};
+
+/* What is known of one partition in the store. Owned by whoever owns the lane; used by one thread at a time. */
+struct checkpoint_partition {
+	uint32_t partition;
+	uint64_t epoch;
+	uint64_t current; /* the checkpoint that is current */
+	int64_t lateness_ms;
+	struct checkpoint_segment segments[SHARD_SEGMENTS];
+};
+
+struct checkpoint_cut {
+	struct checkpoint_partition *partition; /* borrowed */
+	struct weir_partition_state state;
+	struct weir_text extra; /* the bytes of state.extra */
+	struct shard_snapshot snapshot;
+	const struct rules *rules; /* in force at the cut */
+};
+
+/** Becomes the partition's owner; the state is borrowed from the store until its next call. */
+WEIR_MUST_USE enum weir_status checkpoint_take(struct checkpoint_partition *partition, struct weir_store *store,
+                                               uint32_t number, struct weir_partition_state *state,
+                                               struct weir_error *error);
+
+/** Cuts the lane. The cut is to be stored (or given up) and then finished. @thread the lane's */
+void checkpoint_cut(struct checkpoint_cut *cut, struct lane *lane, struct checkpoint_partition *partition);
+
+/**
+ * Stores cuts as one: all become current, with the notes, or none.
+ *
+ * On WEIR_IO it can be called again with the same cuts. WEIR_FENCED: another owner took over.
+ */
+WEIR_MUST_USE enum weir_status checkpoint_store(struct weir_store *store, struct checkpoint_cut *cuts, size_t count,
+                                                const char *const *names, const struct weir_span *values,
+                                                size_t note_count, struct weir_error *error);
+
+/** Tells the shard what became of its cut, and frees it. @thread the lane's */
+void checkpoint_finish(struct checkpoint_cut *cut, struct lane *lane, bool stored);
+
+/* Blobs of some segments, read from the store: what shard_load() takes. */
+struct checkpoint_blobs {
+	struct weir_text bytes;
+	struct checkpoint_blob {
+		uint32_t segment;
+		size_t at, length;
+	} * blobs; /* by segment, base first */
+	size_t count, capacity;
+};
+
+/** Reads segments as of the current checkpoint; the blobs are owned by the caller (checkpoint_blobs_deinit). */
+WEIR_MUST_USE enum weir_status checkpoint_read(struct weir_store *store, uint32_t partition, uint64_t checkpoint,
+                                               const uint32_t *segments, size_t count, struct checkpoint_blobs *blobs,
+                                               struct weir_error *error);
+void checkpoint_blobs_deinit(struct checkpoint_blobs *blobs);
+
+/** Gives read segments to the lane's shard. Segments that the store does not hold are loaded as empty. */
+WEIR_MUST_USE enum weir_status checkpoint_load(struct lane *lane, const uint32_t *segments, size_t count,
+                                               const struct checkpoint_blobs *blobs, struct weir_error *error);
+
+#endif

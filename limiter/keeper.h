@@ -1,0 +1,66 @@
+/*
+ * A keeper: a thread with a store of its own that saves checkpoints, or loads
+ * segments, while workers go on judging.
+ *
+ * A worker submits a job and finds it again in its own reply queue when it is
+ * done. Jobs of one keeper are done in order. A save that fails for a passing
+ * reason is tried again each second until it succeeds or the keeper stops.
+ */
+#ifndef LIMITER_KEEPER_H
+#define LIMITER_KEEPER_H
+
+#include "common/log.h"
+#include "limiter/checkpoint.h"
+
+#include <pthread.h>
+
+enum keeper_kind { KEEPER_SAVE, KEEPER_LOAD };
+
+/* Done jobs of one worker. */
+struct keeper_replies {
+	pthread_mutex_t lock;
+	struct keeper_job *first, **last;
+	_Atomic uint32_t count; /* asked without the lock */
+};
+
+struct keeper_job {
+	enum keeper_kind kind;
+	uint32_t partition;
+	struct keeper_replies *replies;
+	/* save */
+	struct checkpoint_cut cut;
+	/* load */
+	uint64_t checkpoint; /* that was current when it was asked for */
+	uint32_t *segments;  /* owned by the job */
+	uint32_t segment_count;
+	struct checkpoint_blobs blobs; /* the answer */
+	/* the outcome */
+	enum weir_status status;
+	struct weir_error error;
+	int64_t took_ms;
+	struct keeper_job *next;
+};
+
+struct keeper;
+
+/** @param open  gives the keeper's thread its own store; context is borrowed */
+WEIR_MUST_USE enum weir_status keeper_start(enum weir_status (*open)(void *context, struct weir_store **store,
+                                                                     struct weir_error *error),
+                                            void *context, const struct weir_log *log, struct keeper **keeper,
+                                            struct weir_error *error);
+
+/** Takes the job; it comes back through its reply queue. @thread any */
+void keeper_submit(struct keeper *keeper, struct keeper_job *job);
+
+/** Does what was submitted, gives up retries, joins and frees. */
+void keeper_stop(struct keeper *keeper);
+
+void keeper_replies_init(struct keeper_replies *replies);
+/** The next done job, or NULL; then the caller's: keeper_job_free(). */
+struct keeper_job *keeper_replies_take(struct keeper_replies *replies);
+/** Frees jobs that nobody took. */
+void keeper_replies_deinit(struct keeper_replies *replies);
+/** Frees a job's segments and blobs (a cut is finished with checkpoint_finish() before). */
+void keeper_job_free(struct keeper_job *job);
+
+#endif
