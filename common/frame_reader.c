@@ -176,11 +176,11 @@ static bool read_events(struct weir_frame_reader *reader, struct input *input, s
 
 static bool read_lists(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame)
 {
-	if (input->end - input->at < FRAME_EVENTS_HEADER_BYTES - FRAME_HEADER_BYTES)
+	if (input->end - input->at < WEIR_FRAME_EVENTS_HEADER_BYTES - WEIR_FRAME_HEADER_BYTES)
 		return refuse(input, "the header is cut off");
-	int64_t base_time_ms = (int64_t)frame_get64(input->at);
-	uint64_t base_position = frame_get64(input->at + 8);
-	input->at += FRAME_EVENTS_HEADER_BYTES - FRAME_HEADER_BYTES;
+	int64_t base_time_ms = (int64_t)weir_frame_get64(input->at);
+	uint64_t base_position = weir_frame_get64(input->at + 8);
+	input->at += WEIR_FRAME_EVENTS_HEADER_BYTES - WEIR_FRAME_HEADER_BYTES;
 	return read_zone_sets(reader, input, frame) && read_keys(reader, input, frame) &&
 	       read_events(reader, input, frame, base_time_ms, base_position);
 }
@@ -190,7 +190,7 @@ static bool read_verdicts(struct input *input, struct weir_frame *frame)
 	size_t bytes = ((size_t)frame->pair_count + 1) / 2;
 	if ((size_t)(input->end - input->at) != 8 + bytes)
 		return refuse(input, "the verdicts do not belong to the events");
-	frame->judged_offset = frame_get64(input->at);
+	frame->judged_offset = weir_frame_get64(input->at);
 	frame->verdicts = input->at + 8;
 	input->at = input->end;
 	return true;
@@ -216,20 +216,21 @@ enum weir_status weir_frame_decode(struct weir_frame_reader *reader, struct weir
                                    struct weir_error *error)
 {
 	const uint8_t *bytes = (const uint8_t *)message.at;
-	if (message.length < FRAME_HEADER_BYTES || bytes[0] != 'w' || bytes[1] != 'F' || bytes[FRAME_AT_VERSION] == 0)
+	if (message.length < WEIR_FRAME_HEADER_BYTES || bytes[0] != 'w' || bytes[1] != 'F' ||
+	    bytes[WEIR_FRAME_AT_VERSION] == 0)
 		return weir_fail(error, WEIR_INVALID, "not a frame: %u bytes without its header", message.length);
-	if (bytes[FRAME_AT_VERSION] > WEIR_FRAME_VERSION)
+	if (bytes[WEIR_FRAME_AT_VERSION] > WEIR_FRAME_VERSION)
 		return weir_fail(error, WEIR_NEWER, "a frame of version %u: this program reads up to %d",
-		                 bytes[FRAME_AT_VERSION], WEIR_FRAME_VERSION);
+		                 bytes[WEIR_FRAME_AT_VERSION], WEIR_FRAME_VERSION);
 	if (message.length > WEIR_FRAME_JUDGED_MAX_BYTES)
 		return weir_fail(error, WEIR_INVALID, "a damaged frame: %u bytes are more than one may have", message.length);
-	if (frame_get32(bytes + FRAME_AT_CHECKSUM) != frame_checksum(bytes, message.length))
+	if (weir_frame_get32(bytes + WEIR_FRAME_AT_CHECKSUM) != weir_frame_checksum(bytes, message.length))
 		return weir_fail(error, WEIR_INVALID, "a damaged frame: its checksum differs");
-	*frame = (struct weir_frame){.kind = bytes[FRAME_AT_KIND],
-	                             .sending_time_ms = (int64_t)frame_get64(bytes + FRAME_AT_SENDING_TIME),
-	                             .policy_version = frame_get64(bytes + FRAME_AT_POLICY_VERSION)};
-	memcpy(frame->source, bytes + FRAME_AT_SOURCE, WEIR_SOURCE_ID_BYTES);
-	struct input input = {.at = bytes + FRAME_HEADER_BYTES, .end = bytes + message.length};
+	*frame = (struct weir_frame){.kind = bytes[WEIR_FRAME_AT_KIND],
+	                             .sending_time_ms = (int64_t)weir_frame_get64(bytes + WEIR_FRAME_AT_SENDING_TIME),
+	                             .policy_version = weir_frame_get64(bytes + WEIR_FRAME_AT_POLICY_VERSION)};
+	memcpy(frame->source, bytes + WEIR_FRAME_AT_SOURCE, WEIR_SOURCE_ID_BYTES);
+	struct input input = {.at = bytes + WEIR_FRAME_HEADER_BYTES, .end = bytes + message.length};
 	if (frame->sending_time_ms < 0 || frame->sending_time_ms >= WEIR_TIME_END_MS)
 		return weir_fail(error, WEIR_INVALID, "a damaged frame: its sending time is out of range");
 	if (!read_body(reader, &input, frame))

@@ -317,7 +317,7 @@ uint32_t weir_frame_events(const struct weir_frame_writer *writer)
 
 size_t weir_frame_size(const struct weir_frame_writer *writer)
 {
-	return FRAME_EVENTS_HEADER_BYTES + 3 * 3 + writer->sets.length + writer->keys.length + writer->events.length;
+	return WEIR_FRAME_EVENTS_HEADER_BYTES + 3 * 3 + writer->sets.length + writer->keys.length + writer->events.length;
 }
 
 /* One of the lists, with its count in front. */
@@ -333,17 +333,17 @@ struct weir_span weir_frame_finish(struct weir_frame_writer *writer, int64_t sen
 {
 	writer->frame.length = 0;
 	uint8_t *frame = reserve(&writer->frame, weir_frame_size(writer));
-	frame_put64(frame + FRAME_AT_SENDING_TIME, (uint64_t)sending_time_ms);
-	memcpy(frame + FRAME_AT_SOURCE, writer->source, WEIR_SOURCE_ID_BYTES);
-	frame_put64(frame + FRAME_AT_POLICY_VERSION, writer->policy_version);
-	frame_put64(frame + FRAME_AT_BASE_TIME, (uint64_t)writer->base_time_ms);
-	frame_put64(frame + FRAME_AT_BASE_POSITION, writer->base_position);
-	uint8_t *at = frame + FRAME_EVENTS_HEADER_BYTES;
+	weir_frame_put64(frame + WEIR_FRAME_AT_SENDING_TIME, (uint64_t)sending_time_ms);
+	memcpy(frame + WEIR_FRAME_AT_SOURCE, writer->source, WEIR_SOURCE_ID_BYTES);
+	weir_frame_put64(frame + WEIR_FRAME_AT_POLICY_VERSION, writer->policy_version);
+	weir_frame_put64(frame + WEIR_FRAME_AT_BASE_TIME, (uint64_t)writer->base_time_ms);
+	weir_frame_put64(frame + WEIR_FRAME_AT_BASE_POSITION, writer->base_position);
+	uint8_t *at = frame + WEIR_FRAME_EVENTS_HEADER_BYTES;
 	at = put_list(at, writer->set_count, &writer->sets);
 	at = put_list(at, writer->key_count, &writer->keys);
 	at = put_list(at, writer->event_count, &writer->events);
 	size_t length = (size_t)(at - frame);
-	frame_seal(frame, length, WEIR_FRAME_EVENTS);
+	weir_frame_seal(frame, length, WEIR_FRAME_EVENTS);
 	return (struct weir_span){.at = (const char *)frame, .length = (uint32_t)length};
 }
 
@@ -351,13 +351,13 @@ char *weir_frame_control(enum weir_frame_kind kind, int64_t sending_time_ms, uin
                          struct weir_span body, size_t *length)
 {
 	assert(kind == WEIR_FRAME_POLICY || kind == WEIR_FRAME_COMMAND);
-	uint8_t *frame = weir_alloc(FRAME_HEADER_BYTES + (size_t)body.length, 1);
-	frame_put64(frame + FRAME_AT_SENDING_TIME, (uint64_t)sending_time_ms);
-	frame_put64(frame + FRAME_AT_POLICY_VERSION, policy_version);
+	uint8_t *frame = weir_alloc(WEIR_FRAME_HEADER_BYTES + (size_t)body.length, 1);
+	weir_frame_put64(frame + WEIR_FRAME_AT_SENDING_TIME, (uint64_t)sending_time_ms);
+	weir_frame_put64(frame + WEIR_FRAME_AT_POLICY_VERSION, policy_version);
 	if (body.length > 0)
-		memcpy(frame + FRAME_HEADER_BYTES, body.at, body.length);
-	*length = FRAME_HEADER_BYTES + (size_t)body.length;
-	frame_seal(frame, *length, kind);
+		memcpy(frame + WEIR_FRAME_HEADER_BYTES, body.at, body.length);
+	*length = WEIR_FRAME_HEADER_BYTES + (size_t)body.length;
+	weir_frame_seal(frame, *length, kind);
 	return (char *)frame;
 }
 
@@ -367,11 +367,11 @@ size_t weir_frame_judged(struct weir_span message, uint64_t offset, const uint8_
 	uint8_t *frame = (uint8_t *)out;
 	size_t verdict_bytes = ((size_t)pair_count + 1) / 2, length = message.length;
 	memcpy(frame, message.at, length);
-	frame_put64(frame + length, offset);
+	weir_frame_put64(frame + length, offset);
 	length += 8;
 	if (verdict_bytes > 0)
 		memcpy(frame + length, verdicts, verdict_bytes);
 	length += verdict_bytes;
-	frame_seal(frame, length, WEIR_FRAME_JUDGED);
+	weir_frame_seal(frame, length, WEIR_FRAME_JUDGED);
 	return length;
 }

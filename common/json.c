@@ -9,9 +9,9 @@
 
 #include "common/alloc.h"
 #include "common/json_line.h"
+#include "common/read_file.h"
 #include "common/suggest.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,36 +26,6 @@ struct weir_json_document {
 };
 
 /* ---- documents ---- */
-
-/* At most `most` bytes of a file; WEIR_INVALID if there are more. */
-static enum weir_status read_file(const char *path, size_t most, char **text, size_t *length, struct weir_error *error)
-{
-	FILE *file = fopen(path, "rb");
-	if (file == NULL)
-		return weir_fail(error, WEIR_IO, "%s: cannot be opened: %s", path, strerror(errno));
-	size_t used = 0, capacity = 64 << 10;
-	char *bytes = weir_alloc(capacity, 1);
-	enum weir_status status = WEIR_OK;
-	for (size_t got; (got = fread(bytes + used, 1, capacity - used, file)) > 0;) {
-		used += got;
-		if (used > most) {
-			status = weir_fail(error, WEIR_INVALID, "%s: is larger than %zu bytes", path, most);
-			break;
-		}
-		if (used == capacity)
-			bytes = weir_realloc(bytes, capacity *= 2, 1);
-	}
-	if (status == WEIR_OK && ferror(file))
-		status = weir_fail(error, WEIR_IO, "%s: cannot be read: %s", path, strerror(errno));
-	fclose(file);
-	if (status != WEIR_OK) {
-		free(bytes);
-		return status;
-	}
-	*text = bytes;
-	*length = used;
-	return WEIR_OK;
-}
 
 /* jansson quotes the text around a mistake, line breaks and all. */
 static void one_line(char *text)
@@ -94,7 +64,7 @@ enum weir_status weir_json_load(const char *path, struct weir_json_document **do
 {
 	char *text;
 	size_t length;
-	enum weir_status status = read_file(path, JSON_FILE_MAX_BYTES, &text, &length, error);
+	enum weir_status status = weir_read_file(path, JSON_FILE_MAX_BYTES, &text, &length, error);
 	if (status != WEIR_OK)
 		return status;
 	status = weir_json_parse(path, text, length, document, error);
@@ -157,7 +127,7 @@ static enum weir_status refuse(const struct weir_json *at, const char *line_path
 {
 	const struct weir_json_document *document = at->document;
 	char line[16] = "";
-	if (strncmp(document->name, "--", 2) != 0) {
+	if (strncmp(document->name, "--", 2) != 0 && strcmp(document->name, WEIR_JSON_COMMAND_LINE) != 0) {
 		struct weir_span text = {.at = document->text, .length = (uint32_t)document->length};
 		snprintf(line, sizeof line, "%u:", weir_json_line(text, line_path));
 	}
@@ -368,7 +338,7 @@ enum weir_status weir_json_secret(const struct weir_json *at, char **out, struct
 	char *text;
 	size_t length;
 	struct weir_error trouble;
-	if (read_file(path, SECRET_MAX_BYTES, &text, &length, &trouble) != WEIR_OK)
+	if (weir_read_file(path, SECRET_MAX_BYTES, &text, &length, &trouble) != WEIR_OK)
 		return weir_json_fail(&file, error, "%s", trouble.text);
 	const char *line_end = memchr(text, '\n', length);
 	size_t line = line_end != NULL ? (size_t)(line_end - text) : length;

@@ -27,10 +27,13 @@ struct weir_json {
 	char path[WEIR_JSON_PATH_BYTES];           /* "zones[0].limits[1].rate"; "" is the root */
 };
 
+/* A document of this name, or of an option's ("--format"), was never a file: its errors name no lines. */
+#define WEIR_JSON_COMMAND_LINE "command line"
+
 /**
  * Reads a file of at most 16 MiB, or a text.
  *
- * @param name  shown in errors: the file's path, or "--limit" and the like
+ * @param name  shown in errors: the file's path, or where else the text comes from
  */
 WEIR_MUST_USE enum weir_status weir_json_load(const char *path, struct weir_json_document **document,
                                               struct weir_error *error);

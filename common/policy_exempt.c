@@ -8,13 +8,13 @@
  */
 #include "common/alloc.h"
 #include "common/policy_parts.h"
+#include "common/read_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXEMPT_MAX = 100000 };
+enum { EXEMPT_MAX = 100000, EXEMPT_FILE_MAX_BYTES = 16 << 20 };
 
 const char *weir_network_format(const struct weir_network *network, char *buffer)
 {
@@ -68,45 +68,47 @@ static enum weir_status add_entry(const struct weir_json *at, struct weir_zone *
 	return WEIR_OK;
 }
 
-/* The policy travels as JSON, which cannot hold other bytes. */
-static bool is_utf8(const char *text)
+/* A copy of a line without the blanks around it; NULL where JSON, as which the policy travels, cannot hold it. */
+static char *line_entry(const char *line, size_t length)
 {
-	json_t *string = json_string(text);
-	bool valid = string != NULL;
+	while (length > 0 && memchr(" \t\r", line[length - 1], 3) != NULL)
+		length--;
+	while (length > 0 && (*line == ' ' || *line == '\t')) {
+		line++;
+		length--;
+	}
+	json_t *string = memchr(line, '\0', length) == NULL ? json_stringn(line, length) : NULL;
+	char *entry = string != NULL ? weir_copy(line, length) : NULL;
 	json_decref(string);
-	return valid;
+	return entry;
 }
 
-/* One entry a line; blanks around it, empty lines and those that begin with '#' are passed over. */
+/* One entry a line; empty lines and those that begin with '#' are passed over. */
 static enum weir_status read_entries(const struct weir_json *at, struct weir_zone *zone, const char *path,
                                      struct weir_error *error)
 {
-	FILE *file = fopen(path, "r");
-	if (file == NULL)
-		return weir_json_fail(at, error, "cannot open %s: %s", path, strerror(errno));
-	char *line = NULL;
-	size_t capacity = 0;
+	char *text;
+	size_t length;
+	struct weir_error trouble;
+	if (weir_read_file(path, EXEMPT_FILE_MAX_BYTES, &text, &length, &trouble) != WEIR_OK)
+		return weir_json_fail(at, error, "%s", trouble.text);
 	enum weir_status status = WEIR_OK;
-	for (unsigned number = 1; status == WEIR_OK; number++) {
-		ssize_t length = getline(&line, &capacity, file);
-		if (length < 0)
-			break;
-		while (length > 0 && memchr(" \t\r\n", line[length - 1], 4) != NULL)
-			line[--length] = '\0';
-		const char *entry = line + strspn(line, " \t");
-		if (*entry == '\0' || *entry == '#')
-			continue;
+	const char *end = text + length;
+	unsigned number = 1;
+	for (const char *line = text; line < end && status == WEIR_OK; number++) {
+		const char *newline = memchr(line, '\n', (size_t)(end - line));
+		const char *line_end = newline != NULL ? newline : end;
 		char where[300];
 		snprintf(where, sizeof where, "%.250s:%u: ", path, number);
-		if (strlen(line) != (size_t)length || !is_utf8(entry))
+		char *entry = line_entry(line, (size_t)(line_end - line));
+		if (entry == NULL)
 			status = weir_json_fail(at, error, "%sis not UTF-8 text", where);
-		else
+		else if (*entry != '\0' && *entry != '#')
 			status = add_entry(at, zone, entry, where, error);
+		free(entry);
+		line = line_end + 1;
 	}
-	if (status == WEIR_OK && ferror(file))
-		status = weir_json_fail(at, error, "cannot read %s: %s", path, strerror(errno));
-	free(line);
-	fclose(file);
+	free(text);
 	return status;
 }
 

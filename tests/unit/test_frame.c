@@ -312,8 +312,8 @@ static void damage_is_refused(void **state)
 		memcpy(cut, message.at, length);
 		assert_int_equal(weir_frame_decode(reader, (struct weir_span){.at = cut, .length = length}, &frame, &error),
 		                 WEIR_INVALID);
-		if (length >= FRAME_HEADER_BYTES) { /* with a right checksum, as if written so */
-			frame_seal((uint8_t *)cut, length, WEIR_FRAME_EVENTS);
+		if (length >= WEIR_FRAME_HEADER_BYTES) { /* with a right checksum, as if written so */
+			weir_frame_seal((uint8_t *)cut, length, WEIR_FRAME_EVENTS);
 			assert_int_equal(weir_frame_decode(reader, (struct weir_span){.at = cut, .length = length}, &frame, &error),
 			                 WEIR_INVALID);
 		}
@@ -335,10 +335,10 @@ static void damage_is_refused(void **state)
 /* A sealed frame of these lists, base time and position 0. */
 static struct weir_span crafted(uint8_t *frame, const uint8_t *lists, size_t length)
 {
-	memset(frame, 0, FRAME_EVENTS_HEADER_BYTES);
-	memcpy(frame + FRAME_EVENTS_HEADER_BYTES, lists, length);
-	frame_seal(frame, FRAME_EVENTS_HEADER_BYTES + length, WEIR_FRAME_EVENTS);
-	return (struct weir_span){.at = (const char *)frame, .length = (uint32_t)(FRAME_EVENTS_HEADER_BYTES + length)};
+	memset(frame, 0, WEIR_FRAME_EVENTS_HEADER_BYTES);
+	memcpy(frame + WEIR_FRAME_EVENTS_HEADER_BYTES, lists, length);
+	weir_frame_seal(frame, WEIR_FRAME_EVENTS_HEADER_BYTES + length, WEIR_FRAME_EVENTS);
+	return (struct weir_span){.at = (const char *)frame, .length = (uint32_t)(WEIR_FRAME_EVENTS_HEADER_BYTES + length)};
 }
 
 static void what_is_out_of_range_is_refused(void **state)
@@ -365,13 +365,13 @@ static void what_is_out_of_range_is_refused(void **state)
 	     16,
 	     "a damaged frame: an event is out of range"}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		uint8_t *frame = malloc(FRAME_EVENTS_HEADER_BYTES + cases[i].length);
+		uint8_t *frame = malloc(WEIR_FRAME_EVENTS_HEADER_BYTES + cases[i].length);
 		expect_refusal(reader, crafted(frame, cases[i].lists, cases[i].length), cases[i].words);
 		free(frame);
 	}
 	/* The last case but one with its cost there is good, at the largest cost too. */
 	static const uint8_t good[] = {1, 1, 2, 1, 0, 1, 0, 0, 0, 1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20};
-	uint8_t frame[FRAME_EVENTS_HEADER_BYTES + sizeof good];
+	uint8_t frame[WEIR_FRAME_EVENTS_HEADER_BYTES + sizeof good];
 	struct weir_frame decoded;
 	decode(reader, crafted(frame, good, sizeof good), &decoded);
 	assert_true(decoded.events[0].cost == WEIR_COST_MAX);
@@ -385,12 +385,12 @@ static void a_newer_version_is_no_damage(void **state)
 	struct weir_frame_reader *reader = weir_frame_reader_new();
 	weir_frame_begin(writer, source, 1, 0, 0);
 	struct weir_span message = weir_frame_finish(writer, 0);
-	((char *)message.at)[FRAME_AT_VERSION] = WEIR_FRAME_VERSION + 1;
+	((char *)message.at)[WEIR_FRAME_AT_VERSION] = WEIR_FRAME_VERSION + 1;
 	struct weir_frame frame;
 	struct weir_error error;
 	assert_int_equal(weir_frame_decode(reader, message, &frame, &error), WEIR_NEWER);
 	assert_string_equal(error.text, "a frame of version 2: this program reads up to 1");
-	((char *)message.at)[FRAME_AT_VERSION] = 0;
+	((char *)message.at)[WEIR_FRAME_AT_VERSION] = 0;
 	assert_int_equal(weir_frame_decode(reader, message, &frame, &error), WEIR_INVALID);
 	weir_frame_writer_free(writer);
 	weir_frame_reader_free(reader);

@@ -277,8 +277,10 @@ static void exempt_entries_are_networks_or_words(void **state)
 	refuse(ZONE(LIMITS ", \"exempt\": [\"10.0.0.0/40\"]"),
 	       "weir.json:1: [0].exempt[0]: \"10.0.0.0/40\" is no network: prefix above 32");
 	refuse(ZONE(LIMITS ", \"exempt\": [\"\"]"), "weir.json:1: [0].exempt[0]: must not be empty");
+	refuse(ZONE(LIMITS ", \"exempt\": {\"file\": \"/dev/zero\"}"),
+	       "weir.json:1: [0].exempt.file: /dev/zero: is larger than 16777216 bytes");
 	refuse(ZONE(LIMITS ", \"exempt\": {\"file\": \"/nonexistent/list\"}"),
-	       "weir.json:1: [0].exempt.file: cannot open /nonexistent/list: No such file or directory");
+	       "weir.json:1: [0].exempt.file: /nonexistent/list: cannot be opened: No such file or directory");
 }
 
 static void exempt_lists_are_read_from_files(void **state)

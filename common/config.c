@@ -1,0 +1,144 @@
+/*
+ * The configuration as a whole: its sections, and what depends on more than one
+ * setting. Zones are read by policy_zone.c, settings by config_settings.c; what
+ * is inside "sources" is the collector's to read.
+ */
+#include "common/config.h"
+
+#include "common/alloc.h"
+#include "common/config_settings.h"
+#include "common/machine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SOURCES_MAX = 1024, MEMORY_LEAST_BYTES = 64 << 20 };
+
+void weir_config_free(struct weir_config *config)
+{
+	if (config == NULL)
+		return;
+	weir_settings_free(config);
+	free(config->listen.http_host);
+	weir_policy_free(config->policy);
+	weir_json_document_free(config->document);
+	free(config);
+}
+
+/* "127.0.0.1:9464", "[::1]:9464", "localhost:9464", ":9464" or "*:9464". */
+static enum weir_status read_listen(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
+{
+	if (config->listen.http == NULL)
+		return WEIR_OK;
+	struct weir_json listen = weir_json_member(root, "listen");
+	struct weir_json at = weir_json_member(&listen, "http");
+	const char *text = config->listen.http, *colon = strrchr(text, ':');
+	size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
+	long port = digits >= 1 && digits <= 5 && colon[1 + digits] == '\0' ? strtol(colon + 1, NULL, 10) : -1;
+	size_t length = colon != NULL ? (size_t)(colon - text) : 0;
+	bool bracketed = length >= 2 && text[0] == '[' && text[length - 1] == ']';
+	if (port < 0 || port > UINT16_MAX || (!bracketed && memchr(text, ':', length) != NULL))
+		return weir_json_fail(
+			&at, error, "must be HOST:PORT, such as \"127.0.0.1:9464\", \"[::1]:9464\" or \"*:9464\", not \"%.80s\"",
+			text);
+	config->listen.http_host = length == 0 ? weir_copy("*", 1)
+	                           : bracketed ? weir_copy(text + 1, length - 2)
+	                                       : weir_copy(text, length);
+	config->listen.http_port = (uint16_t)port;
+	return WEIR_OK;
+}
+
+static enum weir_status read_sources(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
+{
+	config->sources = weir_json_member(root, "sources");
+	enum weir_status status = weir_json_list(&config->sources, 0, SOURCES_MAX, &config->source_count, error);
+	for (size_t i = 0; i < config->source_count && status == WEIR_OK; i++) {
+		struct weir_json source = weir_json_element(&config->sources, i);
+		if (!json_is_object(source.value))
+			status = weir_json_fail(
+				&source, error,
+				"must be an object, such as {\"type\": \"file\", \"path\": \"/var/log/nginx/access.log\", "
+				"\"format\": \"combined\"}");
+	}
+	return status;
+}
+
+/* What is there before it is known what the file says about it: kinds of store that are for other builds. */
+static enum weir_status check_store(const struct weir_json *root, struct weir_error *error)
+{
+	struct weir_json store = weir_json_member(root, "store");
+	struct weir_json type = weir_json_member(&store, "type");
+	const char *word = weir_json_exists(&type) ? json_string_value(type.value) : NULL;
+	if (word != NULL && (strcmp(word, "mysql") == 0 || strcmp(word, "mariadb") == 0))
+		return weir_json_fail(&type, error, "\"%s\" is not in this build; \"sqlite\" needs no server", word);
+	return WEIR_OK;
+}
+
+/* Threads and memory that were left to the machine. */
+static void fit_to_machine(struct weir_config *config)
+{
+	if (config->limiter.threads == 0)
+		config->limiter.threads = weir_machine_processors();
+	if (config->limiter.threads > config->bus.partitions)
+		config->limiter.threads = config->bus.partitions; /* each partition has one thread */
+	if (config->limiter.memory_bytes == 0) {
+		int64_t half = weir_machine_memory_bytes() / 2;
+		config->limiter.memory_bytes = half > MEMORY_LEAST_BYTES ? half : MEMORY_LEAST_BYTES;
+	}
+}
+
+static enum weir_status read_all(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
+{
+	const char *names[16] = {"zones", "sources"};
+	for (size_t i = 0; weir_config_sections[i] != NULL; i++)
+		names[2 + i] = weir_config_sections[i];
+	enum weir_status status;
+	struct weir_json zones = weir_json_member(root, "zones");
+	if ((status = weir_json_only(root, names, error)) != WEIR_OK ||
+	    (status = weir_policy_parse(&zones, &config->policy, error)) != WEIR_OK ||
+	    (status = read_sources(root, config, error)) != WEIR_OK || (status = check_store(root, error)) != WEIR_OK)
+		return status;
+	for (size_t i = 0; weir_config_sections[i] != NULL && status == WEIR_OK; i++)
+		status = weir_settings_read(root, weir_config_sections[i], config, error);
+	if (status != WEIR_OK || (status = read_listen(root, config, error)) != WEIR_OK)
+		return status;
+	if (config->bus.max_linger_ms < config->bus.linger_ms) {
+		struct weir_json bus = weir_json_member(root, "bus");
+		struct weir_json max_linger = weir_json_member(&bus, "max_linger");
+		return weir_json_fail(&max_linger, error, "must not be below \"linger\"");
+	}
+	fit_to_machine(config);
+	return WEIR_OK;
+}
+
+/* Takes the document, on failure too. */
+static enum weir_status read_document(struct weir_json_document *document, struct weir_config **config,
+                                      struct weir_error *error)
+{
+	struct weir_config *made = weir_alloc(1, sizeof *made);
+	made->document = document;
+	weir_settings_default(made);
+	struct weir_json root = weir_json_root(document);
+	enum weir_status status = read_all(&root, made, error);
+	if (status != WEIR_OK) {
+		weir_config_free(made);
+		return status;
+	}
+	*config = made;
+	return WEIR_OK;
+}
+
+enum weir_status weir_config_load(const char *path, struct weir_config **config, struct weir_error *error)
+{
+	struct weir_json_document *document;
+	enum weir_status status = weir_json_load(path, &document, error);
+	return status != WEIR_OK ? status : read_document(document, config, error);
+}
+
+enum weir_status weir_config_parse(const char *name, const char *text, size_t length, struct weir_config **config,
+                                   struct weir_error *error)
+{
+	struct weir_json_document *document;
+	enum weir_status status = weir_json_parse(name, text, length, &document, error);
+	return status != WEIR_OK ? status : read_document(document, config, error);
+}
