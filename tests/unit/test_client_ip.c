@@ -1,0 +1,112 @@
+/* The client behind trusted proxies: the rightmost hop that is not trusted. */
+#include "tests/unit/format_fixture.h"
+
+static struct fixture fixture;
+
+/* ip and xff NULL: absent */
+static void assert_client(const char *ip, const char *xff, const char *expected)
+{
+	char line[512];
+	int length = snprintf(line, sizeof line, "time=1");
+	if (ip != NULL)
+		length += snprintf(line + length, sizeof line - (size_t)length, " ip=\"%s\"", ip);
+	if (xff != NULL)
+		snprintf(line + length, sizeof line - (size_t)length, " xff=\"%s\"", xff);
+	assert_reason(&fixture, line, FORMAT_OK);
+	struct weir_span client = fixture_field(&fixture, "ip");
+	if (expected == NULL ? client.at != NULL : client.at == NULL || !weir_span_equal(client, weir_span_of(expected)))
+		fail_msg("ip %s, xff %s: \"%.*s\" instead of %s", ip ? ip : "absent", xff ? xff : "absent", (int)client.length,
+		         client.at ? client.at : "", expected ? expected : "nothing");
+}
+
+static void the_rightmost_untrusted_hop(void **state)
+{
+	(void)state;
+	assert_client("10.0.0.1", "203.0.113.9", "203.0.113.9");
+	assert_client("10.0.0.1", "1.1.1.1, 203.0.113.9", "203.0.113.9");
+	assert_client("10.0.0.1", "1.1.1.1, 203.0.113.9 ,\\t10.9.9.9,2001:db8::5", "203.0.113.9");
+	assert_client("::ffff:10.0.0.1", "203.0.113.9", "203.0.113.9");
+	assert_client(NULL, "1.1.1.1, 203.0.113.9, 10.0.0.2", "203.0.113.9");
+}
+
+static void an_untrusted_peer_is_the_client(void **state)
+{
+	(void)state;
+	assert_client("198.51.100.1", "203.0.113.9", "198.51.100.1");
+	assert_client("198.51.100.1", "10.0.0.1", "198.51.100.1");
+	assert_client("not-an-address", "203.0.113.9", "not-an-address");
+}
+
+static void all_trusted_gives_the_leftmost(void **state)
+{
+	(void)state;
+	assert_client("10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3");
+	assert_client("10.0.0.1", NULL, "10.0.0.1");
+	assert_client(NULL, NULL, NULL);
+}
+
+static void what_is_no_address_ends_the_walk(void **state)
+{
+	(void)state;
+	assert_client("10.0.0.1", "203.0.113.9, unknown, 10.0.0.2", "10.0.0.2");
+	assert_client("10.0.0.1", "unknown", "10.0.0.1");
+	assert_client("10.0.0.1", "203.0.113.9,", "10.0.0.1");
+	assert_client("10.0.0.1", ",", "10.0.0.1");
+	assert_client(NULL, "unknown", NULL);
+}
+
+static void brackets_and_ports_are_taken_off(void **state)
+{
+	(void)state;
+	assert_client("10.0.0.1:80", "203.0.113.9:65535", "203.0.113.9");
+	assert_client("10.0.0.1", "[2001:db9::7]:443", "2001:db9::7");
+	assert_client("10.0.0.1", "[2001:db9::7]", "2001:db9::7");
+	assert_client("10.0.0.1", "2001:db9::7", "2001:db9::7");
+	assert_client("203.0.113.9:80", NULL, "203.0.113.9");
+	assert_client("10.0.0.1", "203.0.113.9:", "10.0.0.1");
+	assert_client("10.0.0.1", "203.0.113.9:123456", "10.0.0.1");
+	assert_client("10.0.0.1", "203.0.113.9:8o", "10.0.0.1");
+	assert_client("10.0.0.1", "[2001:db9::7", "10.0.0.1");
+	assert_client("10.0.0.1", "[2001:db9::7]x", "10.0.0.1");
+	assert_client("10.0.0.1", "[]", "10.0.0.1");
+}
+
+static void options(void **state)
+{
+	(void)state;
+	assert_refused("{\"type\": \"json\", \"client_ip\": {}}", "client_ip.header");
+	assert_refused("{\"type\": \"json\", \"client_ip\": {\"header\": \"\", \"trusted\": [\"10.0.0.0/8\"]}}", "header");
+	assert_refused("{\"type\": \"json\", \"client_ip\": {\"header\": \"xff\"}}", "client_ip.trusted");
+	assert_refused("{\"type\": \"json\", \"client_ip\": {\"header\": \"xff\", \"trusted\": []}}", "trusted");
+	assert_refused("{\"type\": \"json\", \"client_ip\": {\"header\": \"xff\", \"trusted\": [\"10.0.0.1/8\"]}}",
+	               "host bits");
+	assert_refused("{\"type\": \"json\", \"client_ip\": {\"header\": \"xff\", \"trusted\": [5]}}", "trusted[0]");
+	assert_refused("{\"type\": \"json\", \"client_ip\": {\"headr\": \"xff\"}}", "did you mean \"header\"");
+}
+
+static int init(void **state)
+{
+	(void)state;
+	fixture_init(&fixture,
+	             "{\"type\": \"logfmt\", \"client_ip\": {\"header\": \"xff\", "
+	             "\"trusted\": [\"10.0.0.0/8\", \"2001:db8::/32\"]}}",
+	             "ip");
+	return 0;
+}
+
+static int deinit(void **state)
+{
+	(void)state;
+	fixture_deinit(&fixture);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_rightmost_untrusted_hop),      cmocka_unit_test(an_untrusted_peer_is_the_client),
+		cmocka_unit_test(all_trusted_gives_the_leftmost),   cmocka_unit_test(what_is_no_address_ends_the_walk),
+		cmocka_unit_test(brackets_and_ports_are_taken_off), cmocka_unit_test(options),
+	};
+	return cmocka_run_group_tests(tests, init, deinit);
+}

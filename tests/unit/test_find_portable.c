@@ -1,0 +1,3 @@
+/* The same searches as a machine without SSE2 makes them. */
+#define FIND_PORTABLE
+#include "test_find.c" /* NOLINT(bugprone-suspicious-include) */

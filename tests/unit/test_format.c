@@ -1,0 +1,104 @@
+/* Formats by name, the options that all share, and the words for what is wrong. */
+#include "tests/unit/format_fixture.h"
+
+static void every_reason_has_words(void **state)
+{
+	(void)state;
+	for (int reason = 0; reason < FORMAT_REASON_COUNT; reason++) {
+		assert_non_null(format_reason_text((enum format_reason)reason));
+		for (int other = 0; other < reason; other++)
+			assert_string_not_equal(format_reason_text((enum format_reason)reason),
+			                        format_reason_text((enum format_reason)other));
+	}
+	assert_string_equal(format_reason_text(FORMAT_TIME_RANGE), "time out of range");
+	assert_string_equal(format_reason_text(FORMAT_LINE_TOO_LONG), "line too long");
+}
+
+static void a_format_is_a_name_or_an_object(void **state)
+{
+	(void)state;
+	static const char *const good[] = {"\"combined\"",  "\"common\"", "\"json\"",
+	                                   "\"delimited\"", "\"logfmt\"", "\"nginx_error\"",
+	                                   "\"haproxy\"",   "\"sshd\"",   "{\"type\": \"json\"}"};
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		struct fixture fixture;
+		fixture_init(&fixture, good[i], "ip");
+		assert_reason(&fixture, "", FORMAT_SKIP);
+		fixture_deinit(&fixture);
+	}
+	assert_refused("\"combind\"", "combined");
+	assert_refused("{\"type\": \"jsn\"}", "config:1: format.type");
+	assert_refused("{}", "format.type");
+	assert_refused("[]", "format");
+	assert_refused("5", "format");
+}
+
+static void options_are_checked(void **state)
+{
+	(void)state;
+	assert_refused("{\"type\": \"json\", \"tme\": \"x\"}", "did you mean \"time\"");
+	assert_refused("{\"type\": \"json\", \"time\": \"\"}", "name");
+	assert_refused("{\"type\": \"json\", \"time\": 5}", "format.time");
+	assert_refused("{\"type\": \"json\", \"unit\": \"min\"}", "format.unit");
+	assert_refused("{\"type\": \"json\", \"time_zone\": \"Mars/Olympus\"}", "Mars/Olympus");
+	assert_refused("{\"type\": \"json\", \"time_zone\": 5}", "format.time_zone");
+	assert_refused("{\"type\": \"json\", \"fields\": []}", "format.fields");
+	assert_refused("{\"type\": \"json\", \"fields\": {\"ip\": 5}}", "format.fields.ip");
+	assert_refused("{\"type\": \"json\", \"fields\": {\"ip\": \"\"}}", "format.fields.ip");
+	assert_refused("{\"type\": \"json\", \"cost\": true}", "format.cost");
+	assert_refused("{\"type\": \"json\", \"client_ip\": true}", "format.client_ip");
+}
+
+static void fields_of_a_format_are_its_own(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"logfmt\", \"cost\": \"weight\"}", "ip");
+	assert_int_equal(field_table_find(&fixture.fields, weir_span_of("weight")), -1);
+	assert_reason(&fixture, "time=1 weight=9", FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 9);
+	fixture_deinit(&fixture);
+}
+
+static void too_many_fields_are_refused(void **state)
+{
+	(void)state;
+	struct weir_json_document *document;
+	struct weir_error error;
+	struct format *format;
+	struct field_table fields;
+	static const char text[] = "{\"type\": \"logfmt\", \"cost\": \"weight\"}";
+	assert_int_equal(weir_json_parse("config", text, sizeof text - 1, &document, &error), WEIR_OK);
+	struct weir_json root = weir_json_root(document);
+	field_table_init(&fields);
+	for (int i = FIELD_STANDARD_COUNT; i < FIELD_MAX; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "f%d", i);
+		field_table_want(&fields, name);
+	}
+	assert_int_equal(format_new(&root, &fields, &format, &error), WEIR_INVALID);
+	assert_non_null(strstr(error.text, "cost"));
+	field_table_deinit(&fields);
+	weir_json_document_free(document);
+}
+
+static void a_format_without_header_has_none(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "\"json\"", "ip");
+	format_begin(fixture.format, (struct weir_span){0});
+	assert_null(format_header(fixture.format).at);
+	fixture_deinit(&fixture);
+	format_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_reason_has_words),      cmocka_unit_test(a_format_is_a_name_or_an_object),
+		cmocka_unit_test(options_are_checked),         cmocka_unit_test(fields_of_a_format_are_its_own),
+		cmocka_unit_test(too_many_fields_are_refused), cmocka_unit_test(a_format_without_header_has_none),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,11 @@
+/*
+ * combined and common as a machine without SSE2 parses them.
+ *
+ * The parser compiled here stands in for the library's, which the linker then leaves out.
+ */
+#define FIND_PORTABLE
+/* NOLINTBEGIN(bugprone-suspicious-include) */
+#include "collector/combined_line.c"
+#include "collector/format_combined.c"
+#include "test_format_combined.c"
+/* NOLINTEND(bugprone-suspicious-include) */

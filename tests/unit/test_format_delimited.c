@@ -1,0 +1,156 @@
+/* delimited: names by header, by list, by number; quotes; files that begin and go on. */
+#include "tests/unit/format_fixture.h"
+
+static void a_header_names_the_columns(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"fields\": {\"ip\": \"host\"}}", "ip status missing");
+	assert_reason(&fixture, "", FORMAT_SKIP);
+	assert_reason(&fixture, "host\tlogname\ttime\tstatus", FORMAT_SKIP);
+	assert_reason(&fixture, "pppa006.compuserve.com\t-\t807256800\t200", FORMAT_OK);
+	assert_int_equal(fixture.record.time_ms, 807256800000);
+	assert_field(&fixture, "ip", "pppa006.compuserve.com");
+	assert_field(&fixture, "status", "200");
+	assert_field(&fixture, "missing", NULL);
+	assert_reason(&fixture, "a\tb\t1", FORMAT_OK); /* fewer columns */
+	assert_field(&fixture, "status", NULL);
+	assert_reason(&fixture, "a\tb\t1\t404\tmore\t\t", FORMAT_OK); /* more of them */
+	assert_field(&fixture, "status", "404");
+	assert_reason(&fixture, "-\t\t1\t-", FORMAT_OK);
+	assert_field(&fixture, "ip", NULL);
+	assert_field(&fixture, "status", NULL);
+	assert_reason(&fixture, "no separator", FORMAT_NOT_DELIMITED);
+	assert_reason(&fixture, "a\tb", FORMAT_NO_TIME);
+	assert_reason(&fixture, "a\tb\t-\t1", FORMAT_NO_TIME);
+	assert_reason(&fixture, "a\tb\tx\t1", FORMAT_BAD_TIME);
+	fixture_deinit(&fixture);
+}
+
+static void each_file_has_its_own_header(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \",\"}", "ip user");
+	assert_null(format_header(fixture.format).at);
+	assert_reason(&fixture, "\xef\xbb\xbftime,ip", FORMAT_SKIP);
+	assert_reason(&fixture, "1,a", FORMAT_OK);
+	assert_field(&fixture, "ip", "a");
+	struct weir_span header = format_header(fixture.format);
+	assert_true(weir_span_equal(header, weir_span_of("\xef\xbb\xbftime,ip")));
+	char *remembered = weir_copy(header.at, header.length);
+	uint32_t remembered_length = header.length;
+
+	format_begin(fixture.format, (struct weir_span){0}); /* another file */
+	assert_null(format_header(fixture.format).at);
+	assert_reason(&fixture, "user,time,user", FORMAT_SKIP);
+	assert_reason(&fixture, "b,1,c", FORMAT_OK);
+	assert_field(&fixture, "ip", NULL);
+	assert_field(&fixture, "user", "c"); /* of equal names the last */
+
+	format_begin(fixture.format,
+	             (struct weir_span){.at = remembered, .length = remembered_length}); /* the first goes on */
+	assert_reason(&fixture, "2,d", FORMAT_OK);
+	assert_field(&fixture, "ip", "d");
+	assert_field(&fixture, "user", NULL);
+	free(remembered);
+	fixture_deinit(&fixture);
+}
+
+static void columns_named_by_the_configuration(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture,
+	             "{\"type\": \"delimited\", \"separator\": \"|\", \"header\": false, \"columns\": [\"time\", \"ip\"]}",
+	             "ip");
+	assert_reason(&fixture, "1|a", FORMAT_OK);
+	assert_field(&fixture, "ip", "a");
+	assert_reason(&fixture, "1", FORMAT_NOT_DELIMITED);
+	fixture_deinit(&fixture);
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \"|\", \"columns\": [\"ip\", \"time\", \"ip\"]}",
+	             "ip");
+	assert_reason(&fixture, "1|a", FORMAT_SKIP); /* the header, which names nothing */
+	assert_reason(&fixture, "x|1|a", FORMAT_OK);
+	assert_field(&fixture, "ip", "a");
+	assert_reason(&fixture, "x|1", FORMAT_OK);
+	assert_field(&fixture, "ip", NULL);
+	fixture_deinit(&fixture);
+}
+
+static void columns_by_number(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture,
+	             "{\"type\": \"delimited\", \"separator\": \" \", \"header\": false, \"time\": \"2\", "
+	             "\"fields\": {\"ip\": \"1\", \"user\": \"1\", \"zero\": \"0\", \"odd\": \"01\"}}",
+	             "ip user 3 zero odd");
+	assert_reason(&fixture, "a 5 c", FORMAT_OK);
+	assert_int_equal(fixture.record.time_ms, 5000);
+	assert_field(&fixture, "ip", "a");
+	assert_field(&fixture, "user", "a");
+	assert_field(&fixture, "3", "c");
+	assert_field(&fixture, "zero", NULL);
+	assert_field(&fixture, "odd", NULL);
+	assert_reason(&fixture, "alone", FORMAT_NO_TIME);
+	fixture_deinit(&fixture);
+}
+
+static void quoted_values(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \",\", \"quote\": \"\\\"\"}", "ip user a\"b");
+	assert_reason(&fixture, "\"time\",ip,\"user\",\"a\"\"b\"", FORMAT_SKIP);
+	assert_reason(&fixture, "1,\"x,y\",\"a \"\"q\"\" b\",\"\"\"\"", FORMAT_OK);
+	assert_field(&fixture, "ip", "x,y");
+	assert_field(&fixture, "user", "a \"q\" b");
+	assert_field(&fixture, "a\"b", "\"");
+	assert_reason(&fixture, "\"1\",a\"b\"c,\"\",", FORMAT_OK);
+	assert_field(&fixture, "ip", "a\"b\"c"); /* a quote in the middle is a byte like any other */
+	assert_field(&fixture, "user", NULL);
+	assert_reason(&fixture, "1,\"x\"y", FORMAT_NOT_DELIMITED);
+	assert_reason(&fixture, "1,\"x", FORMAT_NOT_DELIMITED);
+	assert_reason(&fixture, "1,a,b,c,d,\"x\"\"", FORMAT_NOT_DELIMITED); /* behind all wanted columns too */
+	fixture_deinit(&fixture);
+}
+
+static void a_broken_header_is_not_the_header(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \",\", \"quote\": \"'\"}", "ip");
+	assert_reason(&fixture, "'time,ip", FORMAT_NOT_DELIMITED);
+	assert_reason(&fixture, "time,ip", FORMAT_SKIP);
+	assert_reason(&fixture, "1,a", FORMAT_OK);
+	assert_field(&fixture, "ip", "a");
+	fixture_deinit(&fixture);
+}
+
+static void options(void **state)
+{
+	(void)state;
+	assert_refused("{\"type\": \"delimited\", \"separator\": \"ab\"}", "one byte");
+	assert_refused("{\"type\": \"delimited\", \"separator\": \"\"}", "one byte");
+	assert_refused("{\"type\": \"delimited\", \"separator\": \",\", \"quote\": \",\"}", "differ");
+	assert_refused("{\"type\": \"delimited\", \"columns\": \"a\"}", "list");
+	assert_refused("{\"type\": \"delimited\", \"columns\": []}", "list");
+	assert_refused("{\"type\": \"delimited\", \"columns\": [1]}", "columns[0]");
+	assert_refused("{\"type\": \"delimited\", \"header\": 1}", "true or false");
+	assert_refused("{\"type\": \"delimited\", \"seperator\": \",\"}", "did you mean \"separator\"");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_header_names_the_columns),
+		cmocka_unit_test(each_file_has_its_own_header),
+		cmocka_unit_test(columns_named_by_the_configuration),
+		cmocka_unit_test(columns_by_number),
+		cmocka_unit_test(quoted_values),
+		cmocka_unit_test(a_broken_header_is_not_the_header),
+		cmocka_unit_test(options),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

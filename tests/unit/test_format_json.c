@@ -1,0 +1,218 @@
+/* json: what is found, what is refused, and which of equal members counts. */
+#include "tests/unit/format_fixture.h"
+
+static void members_by_name_and_by_pointer(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(
+		&fixture,
+		"{\"type\": \"json\", \"time\": \"ts\", \"fields\": {\"ip\": \"id.orig_h\", \"user\": \"/request/user/id\", "
+		"\"second\": \"/list/1\", \"odd\": \"/a~1b/~0/\"}}",
+		"ip user second odd /list/0/x status whole");
+	assert_reason(
+		&fixture,
+		"{\"ts\":\"2018-03-24T17:15:20.866Z\",\"id.orig_h\":\"10.47.1.100\",\"request\":{\"user\":{\"id\":42}},"
+		"\"list\":[{\"x\":true},-1.50e3],\"a/b\":{\"~\":{\"\":\"deep\"}},\"status\":null,\"whole\":{\"a\":1}}",
+		FORMAT_OK);
+	assert_int_equal(fixture.record.time_ms, 1521911720866);
+	assert_field(&fixture, "ip", "10.47.1.100");
+	assert_field(&fixture, "user", "42");
+	assert_field(&fixture, "second", "-1.50e3");
+	assert_field(&fixture, "odd", "deep");
+	assert_field(&fixture, "/list/0/x", "true");
+	assert_field(&fixture, "status", NULL);
+	assert_field(&fixture, "whole", NULL);
+	assert_reason(&fixture, " \t{ \"ts\" : 1521911720.8669 , \"list\" : { \"1\" : \"by key\" , \"0\" : 5 } } \r",
+	              FORMAT_OK);
+	assert_int_equal(fixture.record.time_ms, 1521911720866);
+	assert_field(&fixture, "second", "by key");
+	assert_field(&fixture, "/list/0/x", NULL);
+	assert_field(&fixture, "ip", NULL);
+	fixture_deinit(&fixture);
+}
+
+static void one_member_may_serve_many_fields(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"json\", \"time\": \"t\", \"fields\": {\"ip\": \"t\", \"user\": \"/t\"}}",
+	             "ip user t");
+	assert_reason(&fixture, "{\"t\":5}", FORMAT_OK);
+	assert_field(&fixture, "ip", "5");
+	assert_field(&fixture, "user", "5");
+	assert_field(&fixture, "t", "5");
+	assert_int_equal(fixture.record.time_ms, 5000);
+	fixture_deinit(&fixture);
+}
+
+static void strings_are_unescaped(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "\"json\"", "ip user path");
+	assert_reason(&fixture, "{\"time\":1,\"\\u0069p\":\"\\u00e9\\n\\x22\",\"user\":\"a\\\\\",\"path\":\"\xff\t\"}",
+	              FORMAT_OK);
+	assert_field(&fixture, "ip", "\xc3\xa9\n\\x22");
+	assert_field(&fixture, "user", "a\\");
+	assert_field(&fixture, "path", "\xff\t");
+	assert_reason(&fixture, "{\"time\":1,\"ip\":\"\"}", FORMAT_OK);
+	assert_field(&fixture, "ip", NULL);
+	static const char with_nul[] = "{\"time\":1,\"ip\":\"a\0b\"}";
+	assert_int_equal(fixture_parse_bytes(&fixture, with_nul, sizeof with_nul - 1), FORMAT_OK);
+	assert_int_equal(fixture_field(&fixture, "ip").length, 3);
+	fixture_deinit(&fixture);
+}
+
+static void of_equal_members_the_last_counts(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"json\", \"fields\": {\"inner\": \"/a/b\"}}", "ip inner a");
+	assert_reason(&fixture, "{\"time\":1,\"ip\":\"x\",\"ip\":\"y\",\"a\":{\"b\":1},\"a\":{}}", FORMAT_OK);
+	assert_field(&fixture, "ip", "y");
+	assert_field(&fixture, "inner", NULL);
+	assert_reason(&fixture, "{\"time\":1,\"ip\":\"x\",\"ip\":null,\"a\":{\"b\":1,\"\\u0062\":2}}", FORMAT_OK);
+	assert_field(&fixture, "ip", NULL);
+	assert_field(&fixture, "inner", "2");
+	assert_reason(&fixture, "{\"time\":1,\"a\":{\"b\":1},\"a\":7}", FORMAT_OK);
+	assert_field(&fixture, "inner", NULL);
+	assert_field(&fixture, "a", "7");
+	assert_reason(&fixture, "{\"time\":1,\"time\":null}", FORMAT_NO_TIME);
+	fixture_deinit(&fixture);
+}
+
+static void what_is_not_json(void **state)
+{
+	(void)state;
+	static const char *const lines[] = {
+		" ",
+		"[]",
+		"1",
+		"\"a\"",
+		"null",
+		"{",
+		"}",
+		"{}x",
+		"{} {}",
+		"{\"a\"}",
+		"{\"a\":}",
+		"{\"a\":1,}",
+		"{,}",
+		"{a:1}",
+		"{'a':1}",
+		"{\"a\":1 \"b\":2}",
+		"{\"a\":01}",
+		"{\"a\":+1}",
+		"{\"a\":1.}",
+		"{\"a\":.5}",
+		"{\"a\":1e}",
+		"{\"a\":1e+}",
+		"{\"a\":-}",
+		"{\"a\":--1}",
+		"{\"a\":NaN}",
+		"{\"a\":True}",
+		"{\"a\":tru}",
+		"{\"a\":nulll}",
+		"{\"a\":[1,]}",
+		"{\"a\":[,1]}",
+		"{\"a\":[1}",
+		"{\"a\":\"b}",
+		"{\"a\":\"b\\\"}",
+		"{\"a",
+		"{\"a\":\"b\"",
+		"{\"a\":1}\v",
+		"{\"a\":[}",
+		"{\"a\"\"b\"}",
+		"{\"a\" 1}",
+		"{\"a\":[1 2]}",
+		"{\"a\":{\"b\"}}",
+		"\xef\xbb\xbf{}",
+	};
+	struct fixture fixture;
+	fixture_init(&fixture, "\"json\"", "a");
+	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+		assert_reason(&fixture, lines[i], FORMAT_NOT_JSON);
+	assert_reason(&fixture, "{}", FORMAT_NO_TIME);
+	assert_reason(&fixture, "{\"time\":[1]}", FORMAT_NO_TIME);
+	assert_reason(&fixture, "{\"time\":\"\"}", FORMAT_NO_TIME);
+	assert_reason(&fixture, "{\"time\":true}", FORMAT_BAD_TIME);
+	assert_reason(&fixture, "{\"time\":1e9}", FORMAT_BAD_TIME);
+	assert_reason(&fixture, "{\"time\":-1}", FORMAT_TIME_RANGE);
+	fixture_deinit(&fixture);
+}
+
+static void depth_is_bounded(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "\"json\"", "a");
+	for (int depth = 60; depth < 70; depth++) {
+		char line[256] = "{\"time\":1,\"a\":";
+		size_t length = strlen(line);
+		memset(line + length, '[', (size_t)depth - 1); /* the object is the first level */
+		memset(line + length + depth - 1, ']', (size_t)depth - 1);
+		line[length + 2 * (size_t)(depth - 1)] = '}';
+		assert_reason(&fixture, line, depth <= 64 ? FORMAT_OK : FORMAT_NOT_JSON);
+	}
+	char bottomless[5000];
+	memset(bottomless, '[', sizeof bottomless);
+	memcpy(bottomless, "{\"a\":", 5);
+	assert_int_equal(fixture_parse_bytes(&fixture, bottomless, sizeof bottomless), FORMAT_NOT_JSON);
+	fixture_deinit(&fixture);
+}
+
+static void cost_and_units(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(
+		&fixture,
+		"{\"type\": \"json\", \"unit\": \"ms\", \"cost\": \"tokens\", \"fields\": {\"tokens\": \"/usage/all\"}}", "ip");
+	assert_reason(&fixture, "{\"time\":1714564800123,\"usage\":{\"all\":250}}", FORMAT_OK);
+	assert_int_equal(fixture.record.time_ms, 1714564800123);
+	assert_int_equal(fixture.record.cost, 250);
+	assert_reason(&fixture, "{\"time\":1,\"usage\":{\"all\":\"007\"}}", FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 7);
+	assert_reason(&fixture, "{\"time\":1,\"usage\":{\"all\":null}}", FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 1);
+	assert_reason(&fixture, "{\"time\":1,\"usage\":{\"all\":0}}", FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 0);
+	assert_reason(&fixture, "{\"time\":1,\"usage\":{\"all\":2.0}}", FORMAT_BAD_COST);
+	assert_reason(&fixture, "{\"time\":1,\"usage\":{\"all\":-1}}", FORMAT_BAD_COST);
+	fixture_deinit(&fixture);
+}
+
+/* Escapes in a later, longer line move the scratch: values of one line still stand together. */
+static void scratch_grows_between_lines(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "\"json\"", "ip user");
+	for (int size = 1; size < 3000; size += 97) {
+		char line[8000];
+		int length =
+			snprintf(line, sizeof line, "{\"time\":1,\"ip\":\"\\n%0*d\",\"user\":\"\\t%0*d\"}", size, 1, size, 2);
+		assert_int_equal(fixture_parse_bytes(&fixture, line, (size_t)length), FORMAT_OK);
+		assert_int_equal(fixture_field(&fixture, "ip").length, size + 1);
+		assert_int_equal(fixture_field(&fixture, "ip").at[0], '\n');
+		assert_int_equal(fixture_field(&fixture, "ip").at[size], '1');
+		assert_int_equal(fixture_field(&fixture, "user").at[size], '2');
+	}
+	fixture_deinit(&fixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(members_by_name_and_by_pointer),
+		cmocka_unit_test(one_member_may_serve_many_fields),
+		cmocka_unit_test(strings_are_unescaped),
+		cmocka_unit_test(of_equal_members_the_last_counts),
+		cmocka_unit_test(what_is_not_json),
+		cmocka_unit_test(depth_is_bounded),
+		cmocka_unit_test(cost_and_units),
+		cmocka_unit_test(scratch_grows_between_lines),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,265 @@
+/* Times of log lines: each form, its edges, and what is refused. */
+#include "collector/time_text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+static struct time_reader reader;
+
+static void use_zone(const char *name)
+{
+	struct time_zone *zone;
+	struct weir_error error;
+	time_reader_deinit(&reader);
+	if (time_zone_new(name, &zone, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	time_reader_init(&reader, zone);
+}
+
+#define assert_time(text, expected) assert_time_at(text, expected, __LINE__)
+
+static void assert_time_at(const char *text, int64_t expected, int line)
+{
+	int64_t ms = -1;
+	enum format_reason reason = time_read(&reader, weir_span_of(text), &ms);
+	if (reason != FORMAT_OK || ms != expected)
+		fail_msg("line %d: \"%s\": %s, %lld instead of %lld", line, text, format_reason_text(reason), (long long)ms,
+		         (long long)expected);
+}
+
+#define assert_no_time(text, expected) assert_no_time_at(text, expected, __LINE__)
+
+static void assert_no_time_at(const char *text, enum format_reason expected, int line)
+{
+	int64_t ms;
+	enum format_reason reason = time_read(&reader, weir_span_of(text), &ms);
+	if (reason != expected)
+		fail_msg("line %d: \"%s\": %s instead of %s", line, text, format_reason_text(reason),
+		         format_reason_text(expected));
+}
+
+static void common_log_dates(void **state)
+{
+	(void)state;
+	use_zone("UTC");
+	assert_time("17/May/2015:10:05:03 +0000", 1431857103000);
+	assert_time("17/May/2015:10:05:04 +0000", 1431857104000);
+	assert_time("17/May/2015:12:05:03 +0200", 1431857103000);
+	assert_time("17/May/2015:06:35:03 -0330", 1431857103000);
+	assert_time("17/May/2015:10:05:03", 1431857103000);
+	assert_time("17/May/2015:10:05:03.999999", 1431857103999);
+	assert_time("17/May/2015:10:05:03,5 +0000", 1431857103500);
+	assert_time("29/Feb/2000:00:00:00 +0000", 951782400000);
+	assert_time("01/Jan/1970:00:00:00 +0000", 0);
+	assert_time("31/Dec/9999:23:59:59 +0000", 253402300799000);
+	assert_time("31/Dec/2016:23:59:60 +0000", 1483228800000);
+	assert_no_time("31/Dec/1969:23:59:59 +0000", FORMAT_TIME_RANGE);
+	assert_no_time("31/Dec/9999:23:59:60 +0000", FORMAT_TIME_RANGE);
+	assert_no_time("31/Dec/9999:23:59:59 -0001", FORMAT_TIME_RANGE);
+	assert_no_time("29/Feb/2100:00:00:00 +0000", FORMAT_BAD_TIME);
+	static const char *const bad[] = {
+		"00/May/2015:10:05:03 +0000",
+		"32/May/2015:10:05:03 +0000",
+		"17/may/2015:10:05:03 +0000",
+		"17/Mai/2015:10:05:03 +0000",
+		"17/May/2015:24:05:03 +0000",
+		"17/May/2015:10:60:03 +0000",
+		"17/May/2015:10:05:61 +0000",
+		"17/May/2015:10:05:03 +2400",
+		"17/May/2015:10:05:03 +0060",
+		"17/May/2015:10:05:03 0000",
+		"17/May/2015:10:05:03 +00:00",
+		"17/May/2015:10:05:03 +000",
+		"17/May/2015:10:05:03+0000",
+		"17/May/2015:10:05:03  +0000",
+		"17/May/2015:10:05:03 +0000 ",
+		" 17/May/2015:10:05:03 +0000",
+		"7/May/2015:10:05:03 +0000",
+		"17/May/15:10:05:03 +0000",
+		"17/May/2015:10:05:03. +0000",
+		"17/May/2015 10:05:03 +0000",
+		"17/May/2015:1:05:03 +0000",
+		"17/May/2015",
+		"17/",
+		"17/May/2015:10:05:0:",
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_no_time(bad[i], FORMAT_BAD_TIME);
+}
+
+static void iso_dates(void **state)
+{
+	(void)state;
+	use_zone("+01:00");
+	assert_time("2018-03-24T17:15:20.866586Z", 1521911720866);
+	assert_time("2018-03-24T17:15:20Z", 1521911720000);
+	assert_time("2018-03-24t17:15:20,866z", 1521911720866);
+	assert_time("2018-03-24 17:15:20.1+00", 1521911720100);
+	assert_time("2018-03-24 17:15:20 +00:00", 1521911720000);
+	assert_time("2018-03-24T19:45:20+02:30", 1521911720000);
+	assert_time("2018-03-24T19:45:20+0230", 1521911720000);
+	assert_time("2018-03-24T18:15:20", 1521911720000); /* in the reader's zone */
+	assert_time("2018/03/24 18:15:20", 1521911720000);
+	assert_time("2018-03-24T17:15:20.99999999999999999999Z", 1521911720999);
+	assert_no_time("0000-02-29T00:00:00Z", FORMAT_TIME_RANGE);
+	assert_no_time("0001-01-01T00:00:00Z", FORMAT_TIME_RANGE);
+	assert_no_time("1970-01-01T00:59:59+01:00", FORMAT_TIME_RANGE);
+	static const char *const bad[] = {
+		"2018-03-24",
+		"2018-03-24T17:15",
+		"2018-03/24T17:15:20Z",
+		"2018-13-24T17:15:20Z",
+		"2018-00-24T17:15:20Z",
+		"2018-02-29T17:15:20Z",
+		"2018-03-24T17:15:20.Z",
+		"2018-03-24T17:15:20ZZ",
+		"2018-03-24T17:15:20 Z",
+		"2018-03-24T17:15:20+1",
+		"2018-03-24T17:15:20+01:",
+		"2018-03-24T17:15:20+01:0",
+		"2018-03-24T17:15:20+01:000",
+		"2018-03-24T17:15:20+24",
+		"2018-03-24T17:15:20 ",
+		"2018-03-24  17:15:20",
+		"2018-3-24T17:15:20Z",
+		"18-03-24T17:15:20Z",
+		"20180324T171520Z",
+		"+2018-03-24T17:15:20Z",
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_no_time(bad[i], FORMAT_BAD_TIME);
+}
+
+static void unix_numbers_in_each_unit(void **state)
+{
+	(void)state;
+	use_zone("+05:00"); /* means nothing to them */
+	assert_time("0", 0);
+	assert_time("807256800", 807256800000);
+	assert_time("807256800.9999", 807256800999);
+	assert_time("807256800.0009", 807256800000);
+	assert_time("000000000000000000000000000000001", 1000);
+	assert_time("253402300799.999", 253402300799999);
+	assert_no_time("253402300800", FORMAT_TIME_RANGE);
+	assert_no_time("99999999999999999999999999999999999", FORMAT_TIME_RANGE);
+	assert_no_time("-1", FORMAT_TIME_RANGE);
+	assert_no_time("-0", FORMAT_TIME_RANGE);
+	assert_no_time("-", FORMAT_BAD_TIME);
+	assert_no_time("1e9", FORMAT_BAD_TIME);
+	assert_no_time("1.", FORMAT_BAD_TIME);
+	assert_no_time("1,5", FORMAT_BAD_TIME);
+	assert_no_time(".5", FORMAT_BAD_TIME);
+	assert_no_time("1.5.5", FORMAT_BAD_TIME);
+	assert_no_time(" 1", FORMAT_BAD_TIME);
+	assert_no_time("0x1", FORMAT_BAD_TIME);
+	reader.unit = TIME_UNIT_MS;
+	assert_time("807256800123.999", 807256800123);
+	assert_time("253402300799999", 253402300799999);
+	assert_no_time("253402300800000", FORMAT_TIME_RANGE);
+	reader.unit = TIME_UNIT_US;
+	assert_time("807256800123999", 807256800123);
+	assert_time("999", 0);
+	assert_no_time("253402300800000000", FORMAT_TIME_RANGE);
+	reader.unit = TIME_UNIT_NS;
+	assert_time("1714564800123456789", 1714564800123);
+	assert_time("253402300799999999999", 253402300799999); /* more than 64 bits */
+	assert_time("999999", 0);
+	assert_no_time("253402300800000000000", FORMAT_TIME_RANGE);
+}
+
+static void syslog_dates_need_a_year(void **state)
+{
+	(void)state;
+	use_zone("UTC");
+	assert_no_time("May  1 12:00:00", FORMAT_BAD_TIME);
+	reader.first_year = 2024;
+	reader.first_month = 1;
+	assert_time("May  1 12:00:00", 1714564800000);
+	assert_time("May 01 12:00:00", 1714564800000);
+	assert_time("Feb 29 00:00:00", 1709164800000);
+	reader.first_month = 11;
+	assert_time("Nov 30 00:00:00", 1732924800000);
+	assert_time("Jan 31 00:00:00", 1738281600000); /* of 2025 */
+	assert_no_time("Feb 29 00:00:00", FORMAT_BAD_TIME);
+	assert_no_time("May 1 12:00:00", FORMAT_BAD_TIME);
+	assert_no_time("May  1 12:00:00 ", FORMAT_BAD_TIME);
+	assert_no_time("may  1 12:00:00", FORMAT_BAD_TIME);
+	assert_no_time("May  0 12:00:00", FORMAT_BAD_TIME);
+}
+
+static void nothing_is_no_time(void **state)
+{
+	(void)state;
+	use_zone("UTC");
+	int64_t ms;
+	assert_int_equal(time_read(&reader, (struct weir_span){0}, &ms), FORMAT_NO_TIME);
+	assert_no_time("", FORMAT_NO_TIME);
+	assert_no_time("x", FORMAT_BAD_TIME);
+	assert_no_time("yesterday", FORMAT_BAD_TIME);
+}
+
+/* The shortcut for the day of the last time says what the whole reading says, whatever came before. */
+static void the_remembered_day_is_never_wrong(void **state)
+{
+	(void)state;
+	use_zone("UTC");
+	static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+	                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+	uint64_t random = 3;
+	for (int round = 0; round < 300000; round++) {
+		struct tm tm = {0};
+		unsigned pick[8];
+		for (int i = 0; i < 8; i++) {
+			random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+			pick[i] = (unsigned)(random >> 40);
+		}
+		int minutes = (int)(pick[0] % 3) * 330 - 330;
+		tm.tm_year = 70 + (int)(pick[1] % 3) * 59; /* 1970, 2029, 2088 */
+		tm.tm_mon = (int)(pick[2] % 2) * 11;
+		tm.tm_mday = 1 + (int)(pick[3] % 2) * 30;
+		tm.tm_hour = (int)(pick[4] % 24);
+		tm.tm_min = (int)(pick[5] % 60);
+		tm.tm_sec = (int)(pick[6] % 61);
+		char text[64];
+		snprintf(text, sizeof text, "%02d/%s/%04d:%02d:%02d:%02d %c%02d%02d", tm.tm_mday, months[tm.tm_mon],
+		         tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec, minutes < 0 ? '-' : '+', abs(minutes) / 60,
+		         abs(minutes) % 60);
+		int64_t expected = ((int64_t)timegm(&tm) - minutes * 60) * 1000, ms = -1;
+		if (time_read_common(&reader, text, &ms))
+			assert_int_equal(ms, expected);
+		if (expected < 0)
+			assert_no_time(text, FORMAT_TIME_RANGE);
+		else
+			assert_time(text, expected);
+		if (pick[7] % 64 == 0) {
+			text[pick[7] / 64 % 26] ^= (char)(1 + pick[7] / 4096 % 255); /* a byte changed is another time or none */
+			int64_t quick = -1;
+			bool known = time_read_common(&reader, text, &quick);
+			enum format_reason reason = time_read(&reader, weir_span_of(text), &ms);
+			assert_true(!known || (reason == FORMAT_OK && quick == ms));
+		}
+	}
+}
+
+static int deinit(void **state)
+{
+	(void)state;
+	time_reader_deinit(&reader);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(common_log_dates),          cmocka_unit_test(iso_dates),
+		cmocka_unit_test(unix_numbers_in_each_unit), cmocka_unit_test(syslog_dates_need_a_year),
+		cmocka_unit_test(nothing_is_no_time),        cmocka_unit_test(the_remembered_day_is_never_wrong),
+	};
+	return cmocka_run_group_tests(tests, NULL, deinit);
+}
