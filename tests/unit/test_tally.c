@@ -1,0 +1,116 @@
+/* Counters by zone, the most blocked keys, and both through a checkpoint's bytes. */
+#include "limiter/tally.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* One event of one zone under a key, with its verdict bits. */
+static void count(struct tally *tally, uint32_t zone_id, const char *key, uint8_t bits)
+{
+	struct weir_frame_zone zone = {.id = zone_id};
+	struct weir_frame_zone_set set = {.zones = &zone, .count = 1};
+	struct weir_span span = weir_span_of(key);
+	struct weir_frame_event event = {.key = 0, .zone_set = 0};
+	struct weir_frame frame = {.zone_sets = &set,
+	                           .zone_set_count = 1,
+	                           .keys = &span,
+	                           .key_count = 1,
+	                           .events = &event,
+	                           .event_count = 1,
+	                           .pair_count = 1};
+	struct shard_result result = {.verdicts = &bits, .pair_count = 1};
+	tally_frame(tally, &frame, &result);
+}
+
+static const struct tally_key *find(const struct tally *tally, uint32_t zone_id, const char *key)
+{
+	const struct tally_key *const *keys;
+	size_t keys_count = tally_keys(tally, &keys);
+	for (size_t i = 0; i < keys_count; i++)
+		if (keys[i]->zone_id == zone_id && keys[i]->key_length == strlen(key) &&
+		    memcmp(keys[i]->key, key, strlen(key)) == 0)
+			return keys[i];
+	return NULL;
+}
+
+static void verdicts_are_counted_by_zone(void **state)
+{
+	(void)state;
+	struct tally *tally = tally_new();
+	count(tally, 1, "a", 0);
+	count(tally, 1, "a", WEIR_VERDICT_BLOCK | WEIR_VERDICT_DECIDED);
+	count(tally, 1, "a", WEIR_VERDICT_BLOCK | WEIR_VERDICT_LATE);
+	count(tally, 2, "a", WEIR_VERDICT_BLOCK);
+	count(tally, 2, "b", WEIR_VERDICT_NONE);
+	assert_int_equal(tally_zone(tally, 1)->passed, 1);
+	assert_int_equal(tally_zone(tally, 1)->blocked, 2);
+	assert_int_equal(tally_zone(tally, 1)->late, 1);
+	assert_int_equal(tally_zone(tally, 1)->decisions, 1);
+	assert_int_equal(tally_zone(tally, 2)->passed, 0);
+	assert_null(tally_zone(tally, 3));
+	assert_int_equal(find(tally, 1, "a")->count, 2);
+	assert_int_equal(find(tally, 2, "a")->count, 1);
+	assert_null(find(tally, 2, "b"));
+	tally_free(tally);
+}
+
+/* Space-Saving's promise: a key blocked more than total / keys times is there, and its count is within its error. */
+static void a_key_that_is_blocked_often_is_never_missed(void **state)
+{
+	(void)state;
+	enum { RARE = 5000, HEAVY = 400 };
+	struct tally *tally = tally_new();
+	char key[32];
+	srand(11);
+	for (int i = 0; i < RARE; i++) {
+		snprintf(key, sizeof key, "rare-%d", i);
+		count(tally, 1, key, WEIR_VERDICT_BLOCK);
+		if (i % (RARE / HEAVY) == 0)
+			count(tally, 1, "heavy", WEIR_VERDICT_BLOCK);
+	}
+	const struct tally_key *heavy = find(tally, 1, "heavy");
+	assert_non_null(heavy);
+	uint64_t truth = (RARE + RARE / HEAVY - 1) / (RARE / HEAVY);
+	assert_true(heavy->count >= truth && heavy->count - heavy->error <= truth);
+	tally_free(tally);
+}
+
+static void bytes_give_the_same_tally(void **state)
+{
+	(void)state;
+	struct tally *tally = tally_new(), *copy = tally_new();
+	struct weir_error error;
+	for (int i = 0; i < 50; i++)
+		count(tally, 1 + (uint32_t)i % 3, i % 2 ? "x" : "y\xFF", WEIR_VERDICT_BLOCK);
+	struct weir_text bytes = {0}, again = {0};
+	tally_export(tally, &bytes);
+	struct weir_span span = {.at = bytes.at, .length = (uint32_t)bytes.length};
+	assert_int_equal(tally_import(copy, span, &error), WEIR_OK);
+	tally_export(copy, &again);
+	assert_int_equal(again.length, bytes.length);
+	assert_memory_equal(again.at, bytes.at, bytes.length);
+	for (uint32_t length = 0; length < bytes.length; length++) {
+		span.length = length;
+		assert_int_equal(tally_import(copy, span, &error), WEIR_INVALID);
+		assert_null(tally_zone(copy, 1));
+	}
+	weir_text_deinit(&bytes);
+	weir_text_deinit(&again);
+	tally_free(tally);
+	tally_free(copy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(verdicts_are_counted_by_zone),
+		cmocka_unit_test(a_key_that_is_blocked_often_is_never_missed),
+		cmocka_unit_test(bytes_give_the_same_tally),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
