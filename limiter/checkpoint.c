@@ -1,0 +1,222 @@
+/*
+ * Segments are written in transactions of a few MiB, so that neither a binary
+ * log nor other writers wait for one of gigabytes; they stay invisible until
+ * the last, epoch-guarded one.
+ */
+#include "limiter/checkpoint.h"
+
+#include "common/alloc.h"
+#include "limiter/segment_blob.h"
+
+#include <stdlib.h>
+
+enum {
+	WRITE_BYTES = 4 << 20,    /* of one transaction */
+	WRITE_BLOBS = 256,        /* likewise */
+	DELTAS_MAX = 8,           /* a segment with more is merged: bounds what a load must read */
+	MERGE_LEAST_BYTES = 4096, /* deltas below this are not worth a merge by their size */
+};
+
+static void note_segment(void *context, uint32_t segment, uint32_t deltas, uint64_t base_bytes, uint64_t delta_bytes)
+{
+	struct checkpoint_partition *partition = context;
+	if (segment < SHARD_SEGMENTS)
+		partition->segments[segment] = (struct checkpoint_segment){base_bytes, delta_bytes, deltas};
+}
+
+enum weir_status checkpoint_take(struct checkpoint_partition *partition, struct weir_store *store, uint32_t number,
+                                 struct weir_partition_state *state, struct weir_error *error)
+{
+	int64_t lateness_ms = partition->lateness_ms;
+	*partition = (struct checkpoint_partition){.partition = number, .lateness_ms = lateness_ms};
+	enum weir_status status = store->ops->take(store, WEIR_STORE_ROLE_LIMITER, number, state, error);
+	if (status != WEIR_OK)
+		return status;
+	partition->epoch = state->epoch;
+	partition->current = state->checkpoint;
+	if (state->checkpoint == 0)
+		return WEIR_OK;
+	return store->ops->list_segments(store, number, state->checkpoint, note_segment, partition, error);
+}
+
+void checkpoint_cut(struct checkpoint_cut *cut, struct lane *lane, struct checkpoint_partition *partition)
+{
+	*cut = (struct checkpoint_cut){.partition = partition};
+	lane_state(lane, &cut->state, &cut->extra);
+	cut->state.epoch = partition->epoch;
+	cut->state.checkpoint = partition->current + 1;
+	cut->rules = lane_rules(lane);
+	shard_snapshot(lane_shard(lane), &cut->snapshot);
+}
+
+/* The blobs of one transaction, with the merged bases that they own. */
+struct write {
+	struct weir_segment_blob blobs[WRITE_BLOBS];
+	char *owned[WRITE_BLOBS];
+	size_t count, bytes;
+};
+
+static void write_clear(struct write *write)
+{
+	for (size_t i = 0; i < write->count; i++)
+		free(write->owned[i]);
+	write->count = write->bytes = 0;
+}
+
+static enum weir_status write_flush(struct write *write, struct weir_store *store,
+                                    const struct checkpoint_partition *partition, struct weir_error *error)
+{
+	if (write->count == 0)
+		return WEIR_OK;
+	enum weir_status status =
+		store->ops->write_segments(store, partition->partition, partition->epoch, write->blobs, write->count, error);
+	write_clear(write);
+	return status;
+}
+
+static bool outgrown(const struct checkpoint_segment *segment, size_t more)
+{
+	uint64_t bytes = segment->delta_bytes + more;
+	uint64_t least = segment->base_bytes > MERGE_LEAST_BYTES ? segment->base_bytes : MERGE_LEAST_BYTES;
+	return segment->deltas >= DELTAS_MAX || bytes > least;
+}
+
+/* The segment's blobs in the store and its new delta, as one base. */
+static enum weir_status merge_segment(struct weir_store *store, const struct checkpoint_cut *cut, size_t place,
+                                      struct weir_segment_blob *blob, char **owned, struct weir_error *error)
+{
+	const struct checkpoint_partition *partition = cut->partition;
+	uint32_t segment = cut->snapshot.segments[place];
+	struct checkpoint_blobs stored = {0};
+	enum weir_status status =
+		checkpoint_read(store, partition->partition, partition->current, &segment, 1, &stored, error);
+	if (status == WEIR_OK) {
+		struct weir_span *parts = weir_alloc(stored.count + 1, sizeof *parts);
+		for (size_t i = 0; i < stored.count; i++)
+			parts[i] = (struct weir_span){stored.bytes.at + stored.blobs[i].at, (uint32_t)stored.blobs[i].length};
+		parts[stored.count] = cut->snapshot.deltas[place];
+		size_t length;
+		status = segment_blob_merge(parts, stored.count + 1, cut->rules, cut->state.clock_ms, partition->lateness_ms,
+		                            owned, &length, error);
+		free(parts);
+		if (status == WEIR_OK)
+			*blob = (struct weir_segment_blob){.segment = segment,
+			                                   .checkpoint = cut->state.checkpoint,
+			                                   .base = true,
+			                                   .bytes = {*owned, (uint32_t)length}};
+	}
+	checkpoint_blobs_deinit(&stored);
+	return status;
+}
+
+static enum weir_status write_cut(struct weir_store *store, struct checkpoint_cut *cut,
+                                  struct checkpoint_segment *after, struct weir_error *error)
+{
+	struct write write = {.count = 0};
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; status == WEIR_OK && i < cut->snapshot.segment_count; i++) {
+		uint32_t segment = cut->snapshot.segments[i];
+		struct weir_span delta = cut->snapshot.deltas[i];
+		struct checkpoint_segment *stored = &after[segment];
+		struct weir_segment_blob *blob = &write.blobs[write.count];
+		write.owned[write.count] = NULL;
+		if (stored->base_bytes > 0 && outgrown(stored, delta.length)) {
+			status = merge_segment(store, cut, i, blob, &write.owned[write.count], error);
+			if (status != WEIR_OK)
+				break;
+		} else {
+			*blob = (struct weir_segment_blob){segment, cut->state.checkpoint, stored->base_bytes == 0, delta};
+		}
+		if (blob->base)
+			*stored = (struct checkpoint_segment){.base_bytes = blob->bytes.length};
+		else
+			*stored =
+				(struct checkpoint_segment){stored->base_bytes, stored->delta_bytes + delta.length, stored->deltas + 1};
+		write.bytes += blob->bytes.length;
+		if (++write.count == WRITE_BLOBS || write.bytes >= WRITE_BYTES)
+			status = write_flush(&write, store, cut->partition, error);
+	}
+	if (status == WEIR_OK)
+		status = write_flush(&write, store, cut->partition, error);
+	write_clear(&write);
+	return status;
+}
+
+enum weir_status checkpoint_store(struct weir_store *store, struct checkpoint_cut *cuts, size_t count,
+                                  const char *const *names, const struct weir_span *values, size_t note_count,
+                                  struct weir_error *error)
+{
+	/* What is known of the segments changes only once the checkpoint is current: a try that fails is made again. */
+	struct checkpoint_segment(*after)[SHARD_SEGMENTS] = weir_alloc(count, sizeof *after);
+	struct weir_partition_state *states = weir_alloc(count, sizeof *states);
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		memcpy(after[i], cuts[i].partition->segments, sizeof after[i]);
+		states[i] = cuts[i].state;
+		status = write_cut(store, &cuts[i], after[i], error);
+	}
+	if (status == WEIR_OK)
+		status = store->ops->commit(store, WEIR_STORE_ROLE_LIMITER, states, count, names, values, note_count, error);
+	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		struct checkpoint_partition *partition = cuts[i].partition;
+		memcpy(partition->segments, after[i], sizeof after[i]);
+		partition->current = cuts[i].state.checkpoint;
+		status = store->ops->clean(store, partition->partition, partition->epoch, error);
+	}
+	free(after);
+	free(states);
+	return status;
+}
+
+void checkpoint_finish(struct checkpoint_cut *cut, struct lane *lane, bool stored)
+{
+	shard_snapshot_done(lane_shard(lane), &cut->snapshot, stored);
+	weir_text_deinit(&cut->extra);
+}
+
+static enum weir_status keep_blob(void *context, const struct weir_segment_blob *blob)
+{
+	struct checkpoint_blobs *blobs = context;
+	if (blobs->count == blobs->capacity) {
+		blobs->capacity = blobs->capacity == 0 ? 16 : blobs->capacity * 2;
+		blobs->blobs = weir_realloc(blobs->blobs, blobs->capacity, sizeof *blobs->blobs);
+	}
+	blobs->blobs[blobs->count++] =
+		(struct checkpoint_blob){.segment = blob->segment, .at = blobs->bytes.length, .length = blob->bytes.length};
+	weir_text_append(&blobs->bytes, blob->bytes.at, blob->bytes.length);
+	return WEIR_OK;
+}
+
+enum weir_status checkpoint_read(struct weir_store *store, uint32_t partition, uint64_t checkpoint,
+                                 const uint32_t *segments, size_t count, struct checkpoint_blobs *blobs,
+                                 struct weir_error *error)
+{
+	*blobs = (struct checkpoint_blobs){0};
+	if (checkpoint == 0)
+		return WEIR_OK;
+	return store->ops->read_segments(store, partition, segments, count, checkpoint, keep_blob, blobs, error);
+}
+
+void checkpoint_blobs_deinit(struct checkpoint_blobs *blobs)
+{
+	weir_text_deinit(&blobs->bytes);
+	free(blobs->blobs);
+	*blobs = (struct checkpoint_blobs){0};
+}
+
+enum weir_status checkpoint_load(struct lane *lane, const uint32_t *segments, size_t count,
+                                 const struct checkpoint_blobs *blobs, struct weir_error *error)
+{
+	struct weir_span *parts = weir_alloc(blobs->count, sizeof *parts);
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		size_t found = 0;
+		for (size_t j = 0; j < blobs->count; j++)
+			if (blobs->blobs[j].segment == segments[i])
+				parts[found++] =
+					(struct weir_span){blobs->bytes.at + blobs->blobs[j].at, (uint32_t)blobs->blobs[j].length};
+		status = shard_load(lane_shard(lane), segments[i], parts, found, error);
+	}
+	free(parts);
+	return status;
+}
