@@ -143,11 +143,14 @@ static enum weir_status listen_on(const char *host, uint16_t port, int *fd, uint
 	if (*fd < 0)
 		return status;
 
-	struct sockaddr_storage address;
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} address = {.v6 = {0}};
 	socklen_t length = sizeof address;
-	getsockname(*fd, (struct sockaddr *)&address, &length);
-	*bound = ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-	                                             : ((struct sockaddr_in *)&address)->sin_port);
+	getsockname(*fd, &address.any, &length);
+	*bound = ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
 	return WEIR_OK;
 }
 

@@ -135,7 +135,7 @@ static enum weir_status refuse(const struct weir_json *at, const char *line_path
 	                 at->path[0] != '\0' ? ": " : "", words);
 }
 
-enum weir_status weir_json_fail(const struct weir_json *at, struct weir_error *error, const char *format, ...)
+enum weir_status(weir_json_fail)(const struct weir_json *at, struct weir_error *error, const char *format, ...)
 {
 	char words[WEIR_ERROR_TEXT_BYTES];
 	va_list args;

@@ -47,6 +47,9 @@ struct weir_json weir_json_root(const struct weir_json_document *document);
 /** "FILE:LINE: PATH: words": the error that every refusal of a configuration gives. */
 enum weir_status weir_json_fail(const struct weir_json *at, struct weir_error *error, const char *format, ...)
 	WEIR_PRINTF(3, 4);
+#ifdef __clang_analyzer__
+#define weir_json_fail(at, error, ...) ((weir_json_fail)(at, error, __VA_ARGS__), WEIR_INVALID) /* as weir_fail */
+#endif
 
 /** Member or element; value is NULL where there is none (the path is set all the same). */
 struct weir_json weir_json_member(const struct weir_json *object, const char *name);

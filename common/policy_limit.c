@@ -4,6 +4,7 @@
  */
 #include "common/policy_parts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,10 +54,8 @@ static enum weir_status check_names(const struct weir_json *at, enum weir_algori
 		struct weir_json member = weir_json_member(at, name);
 		const char *const *own = parameter_names[algorithm] + 1;
 		char known[128] = "";
-		for (size_t i = 0; own[i] != NULL; i++) {
-			strcat(known, i > 0 ? ", " : "");
-			strcat(known, own[i]);
-		}
+		for (size_t i = 0, used = 0; own[i] != NULL && used < sizeof known; i++)
+			used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", own[i]);
 		return weir_json_fail(&member, error, "does not belong to %s, which takes %s", algorithm_names[algorithm],
 		                      known);
 	}
