@@ -199,9 +199,9 @@ static enum weir_status make_sources(const struct weir_shorthand *shorthand, jso
 	for (size_t i = 0; i < shorthand->log_count && status == WEIR_OK; i++) {
 		const char *log = shorthand->logs[i];
 		bool file = strcmp(log, "-") != 0;
-		json_t *source = json_object(), *path = file ? json_string(log) : NULL;
+		json_t *source = json_object(), *path = file && *log != '\0' ? json_string(log) : NULL;
 		json_object_set_new(source, "type", json_string(file ? "file" : "stdin"));
-		if (file && (path == NULL || *log == '\0'))
+		if (file && path == NULL)
 			status = weir_fail(error, WEIR_INVALID,
 			                   "the path of log %zu is empty or not UTF-8 text: name it in a --config file by a glob",
 			                   i + 1);

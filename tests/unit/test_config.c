@@ -364,6 +364,13 @@ static void wrong_options_are_named(void **state)
 		assert_string_equal(error.text, cases[i].words);
 		assert_int_equal(status, WEIR_INVALID);
 	}
+	static const char *const empty[] = {""}, *const one[] = {"1/1s"};
+	struct weir_shorthand no_log = {.limits = one, .limit_count = 1, .logs = empty, .log_count = 1};
+	char *unmade;
+	struct weir_error no_log_error;
+	assert_int_equal(weir_config_shorthand(&no_log, &unmade, &no_log_error), WEIR_INVALID);
+	assert_string_equal(no_log_error.text,
+	                    "the path of log 1 is empty or not UTF-8 text: name it in a --config file by a glob");
 	static const char *const twice[] = {"ip", "ip"}, *const limits[] = {"1/1m"};
 	struct weir_shorthand shorthand = {.keys = twice, .key_count = 2, .limits = limits, .limit_count = 1};
 	char *text;

@@ -1,0 +1,58 @@
+/* Any text as an address and as a network, against the C library's reading of it. */
+#include "common/address.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_address(struct weir_span text)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	uint8_t expected[16];
+	char *terminated = strndup(text.length > 0 ? text.at : "", text.length);
+	struct weir_address address, again;
+	memcpy(expected, mapped, sizeof mapped);
+	bool valid = strlen(terminated) == text.length &&
+	             (inet_pton(AF_INET, terminated, expected + 12) == 1 || inet_pton(AF_INET6, terminated, expected) == 1);
+	bool read = weir_address_parse(text, &address);
+	assert(read == valid);
+	if (read) {
+		char written[WEIR_ADDRESS_TEXT_BYTES];
+		uint32_t length = weir_address_format(&address, written);
+		assert(memcmp(address.bytes, expected, sizeof expected) == 0);
+		assert(length == strlen(written));
+		bool back = weir_address_parse((struct weir_span){.at = written, .length = length}, &again);
+		assert(back && memcmp(&address, &again, sizeof address) == 0);
+		(void)back;
+	}
+	free(terminated);
+}
+
+static void check_network(struct weir_span text)
+{
+	struct weir_network network;
+	const char *why = NULL;
+	if (!weir_network_parse(text, &network, &why)) {
+		assert(why != NULL);
+		return;
+	}
+	assert(network.prefix <= 128);
+	/* It holds its base, unless that is an IPv4 address in a network of IPv6. */
+	bool crosses = network.prefix < 96 && weir_address_is_v4(&network.base);
+	assert(weir_network_contains(&network, &network.base) == !crosses);
+	if (network.prefix > 0 && network.prefix < 96) {
+		struct weir_address outside = network.base;
+		outside.bytes[0] ^= 0x80;
+		assert(!weir_network_contains(&network, &outside));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct weir_span text = {.at = (const char *)data, .length = (uint32_t)size};
+	check_address(text);
+	check_network(text);
+	return 0;
+}

@@ -1,0 +1,92 @@
+/*
+ * Any bytes as a frame: it is refused, or everything in it is in range and
+ * written again it is the same frame. The checksum is put right first, or no
+ * change would come further than to it.
+ */
+#include "common/frame.h"
+#include "common/frame_format.h"
+#include "common/policy.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_ranges(const struct weir_frame *frame)
+{
+	uint64_t pairs = 0;
+	for (uint32_t i = 0; i < frame->key_count; i++)
+		assert(frame->keys[i].length <= WEIR_KEY_MAX_BYTES);
+	for (uint32_t i = 0; i < frame->event_count; i++) {
+		const struct weir_frame_event *event = &frame->events[i];
+		assert(event->key < frame->key_count && event->zone_set < frame->zone_set_count);
+		assert(event->time_ms >= 0 && event->time_ms < WEIR_TIME_END_MS);
+		assert(event->cost >= 0 && event->cost <= WEIR_COST_MAX);
+		assert(i == 0 || event->position >= event[-1].position);
+		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
+		assert(set->count >= 1 && set->count <= WEIR_ZONE_SET_MAX);
+		for (uint32_t k = 0; k < set->count; k++)
+			assert(set->zones[k].id >= 1 && set->zones[k].id <= WEIR_ZONE_ID_MAX);
+		pairs += set->count;
+	}
+	assert(pairs == frame->pair_count && pairs <= WEIR_FRAME_PAIRS_MAX);
+}
+
+static void check_same(const struct weir_frame *a, const struct weir_frame *b)
+{
+	assert(a->event_count == b->event_count && a->pair_count == b->pair_count);
+	for (uint32_t i = 0; i < a->event_count; i++) {
+		const struct weir_frame_event *x = &a->events[i], *y = &b->events[i];
+		assert(x->time_ms == y->time_ms && x->cost == y->cost && x->position == y->position);
+		assert(weir_span_equal(a->keys[x->key], b->keys[y->key]));
+		const struct weir_frame_zone_set *s = &a->zone_sets[x->zone_set], *t = &b->zone_sets[y->zone_set];
+		assert(s->count == t->count);
+		for (uint32_t k = 0; k < s->count; k++)
+			assert(s->zones[k].id == t->zones[k].id && s->zones[k].done == t->zones[k].done);
+	}
+}
+
+static void write_again(const struct weir_frame *frame)
+{
+	struct weir_frame_writer *writer = weir_frame_writer_new();
+	struct weir_frame_reader *reader = weir_frame_reader_new();
+	struct weir_frame again;
+	enum weir_status status = WEIR_OK;
+	weir_frame_begin(writer, frame->source, frame->policy_version, 0,
+	                 frame->event_count > 0 ? frame->events[0].position : 0);
+	for (uint32_t i = 0; i < frame->event_count && status == WEIR_OK; i++) {
+		const struct weir_frame_event *event = &frame->events[i];
+		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
+		struct weir_span key = frame->keys[event->key];
+		status = weir_frame_add(writer, key, weir_hash64(key.at, key.length), event->time_ms, event->position,
+		                        event->cost, set->zones, set->count);
+	}
+	if (status == WEIR_OK) { /* a frame close to its bound may not fit again, as bounds are kept with a margin */
+		status = weir_frame_decode(reader, weir_frame_finish(writer, frame->sending_time_ms), &again, NULL);
+		assert(status == WEIR_OK);
+		check_same(frame, &again);
+	}
+	weir_frame_writer_free(writer);
+	weir_frame_reader_free(reader);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct weir_frame_reader *reader = weir_frame_reader_new();
+	struct weir_frame frame;
+	struct weir_error error;
+	uint8_t *message = malloc(size > 0 ? size : 1);
+	if (size > 0)
+		memcpy(message, data, size);
+	struct weir_span span = {.at = (const char *)message, .length = (uint32_t)size};
+	if (size >= WEIR_FRAME_HEADER_BYTES && message[WEIR_FRAME_AT_VERSION] == WEIR_FRAME_VERSION)
+		weir_frame_seal(message, size, message[WEIR_FRAME_AT_KIND]);
+	if (weir_frame_decode(reader, span, &frame, &error) == WEIR_OK &&
+	    (frame.kind == WEIR_FRAME_EVENTS || frame.kind == WEIR_FRAME_JUDGED)) {
+		check_ranges(&frame);
+		write_again(&frame);
+	}
+	free(message);
+	weir_frame_reader_free(reader);
+	return 0;
+}
