@@ -49,10 +49,15 @@ struct source_chunk {
 	const char *data;  /* lines, each ended by '\n' but perhaps the last of a file (then `last_open`) */
 	size_t length;     /* 0: nothing now */
 	uint64_t position; /* of data[0]; a line's own position is position + the offset of the byte after its newline */
-	bool last_open;    /* the last line has no newline: the file ended, or was rotated away */
-	bool too_long;     /* data is the first part of one line above the limit; `skipped` further bytes follow it */
-	uint64_t skipped;  /* bytes of that line that are not in data, its newline included */
+	/* The file's first line, without its newline: for formats with a header. NULL where it is not known, or above 1 KiB. */
+	struct weir_span first_line;
+	bool last_open;   /* the last line has no newline: the file ended, or was rotated away */
+	bool too_long;    /* data is the first part of one line above the limit; `skipped` further bytes follow it */
+	uint64_t skipped; /* bytes of that line that are not in data, its newline included */
 };
+
+/* What "line_max" may be. */
+enum { SOURCE_LINE_LEAST_BYTES = 1 << 10, SOURCE_LINE_MOST_BYTES = 1 << 20 };
 
 enum source_at_start { SOURCE_FROM_BEGINNING, SOURCE_FROM_END };
 

@@ -1,0 +1,210 @@
+/*
+ * Standard input: one stream that cannot be read again.
+ *
+ * The descriptor stays as it is, blocking or not: others may share it, a
+ * terminal does. It is polled before each read instead.
+ */
+#include "collector/source_stdin.h"
+
+#include "collector/input_lines.h"
+#include "collector/source_memory.h"
+#include "common/alloc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LINE_MAX_BYTES = 64 << 10, READ_BYTES = 256 << 10, WAIT_MS = 100 };
+
+struct stdin_source {
+	struct source source;
+	struct source_stream stream;
+	struct source_stream *streams[1];
+	bool once;
+	struct input_lines *lines; /* NULL once it has ended */
+	pthread_mutex_t mutex;
+	struct source_status status; /* guarded by the mutex */
+	int64_t grown_ms;            /* guarded by the mutex */
+};
+
+static struct stdin_source *stdin_of(struct source *source)
+{
+	return (struct stdin_source *)(void *)source;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void end(struct stdin_source *source)
+{
+	input_lines_free(source->lines);
+	source->lines = NULL;
+}
+
+static void state(struct stdin_source *source, const char *problem, uint64_t position)
+{
+	pthread_mutex_lock(&source->mutex);
+	if (problem != NULL) {
+		snprintf(source->status.problem, sizeof source->status.problem, "%.159s", problem);
+		source->status.errors++;
+	} else {
+		source->status.position = position;
+		source->grown_ms = now_ms();
+	}
+	pthread_mutex_unlock(&source->mutex);
+}
+
+static void hand_out(struct stdin_source *source, struct source_chunk *chunk)
+{
+	struct input_lines_chunk lines;
+	input_lines_take(source->lines, &lines);
+	*chunk = (struct source_chunk){
+		.stream = &source->stream,
+		.data = lines.data,
+		.length = lines.length,
+		.position = source_position(1, lines.offset),
+		.last_open = lines.open,
+		.too_long = lines.too_long,
+		.skipped = lines.skipped,
+	};
+	state(source, NULL, source_position(1, input_lines_offset(source->lines)));
+}
+
+static enum weir_status stdin_collect(struct source *base, struct source_stream *asked, struct source_chunk *chunk,
+                                      struct weir_error *error)
+{
+	(void)asked;
+	struct stdin_source *source = stdin_of(base);
+	*chunk = (struct source_chunk){.stream = &source->stream};
+	if (source->lines == NULL)
+		return WEIR_END;
+	enum weir_status status = input_lines_fill(source->lines, SOURCE_OFFSET_END - 1, true, error);
+	if (status == WEIR_AGAIN && source->once) {
+		struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
+		if (poll(&ready, 1, WAIT_MS) > 0)
+			status = input_lines_fill(source->lines, SOURCE_OFFSET_END - 1, true, error);
+	}
+	switch (status) {
+	case WEIR_OK: hand_out(source, chunk); return WEIR_OK;
+	case WEIR_AGAIN: return WEIR_AGAIN;
+	case WEIR_END: end(source); return WEIR_END;
+	default: break;
+	}
+	weir_error_prefix(error, "standard input");
+	state(source, error->text, 0);
+	end(source);
+	return WEIR_IO;
+}
+
+static size_t stdin_streams(struct source *base, struct source_stream ***streams)
+{
+	*streams = stdin_of(base)->streams;
+	return 1;
+}
+
+static int stdin_fd(const struct source *base)
+{
+	(void)base;
+	return STDIN_FILENO;
+}
+
+static void stdin_acknowledge(struct source *base, struct source_stream *stream, uint64_t position)
+{
+	(void)base, (void)stream, (void)position;
+}
+
+static enum weir_status stdin_resume(struct source *base, struct source_stream *stream, uint64_t position,
+                                     struct weir_error *error)
+{
+	(void)base, (void)stream;
+	return position == 0 ? WEIR_OK : weir_fail(error, WEIR_INVALID, "standard input cannot be read again");
+}
+
+static size_t stdin_status(struct source *base, struct source_status *statuses, size_t count)
+{
+	struct stdin_source *source = stdin_of(base);
+	if (count == 0)
+		return 1;
+	pthread_mutex_lock(&source->mutex);
+	statuses[0] = source->status;
+	statuses[0].idle_ms = now_ms() - source->grown_ms;
+	pthread_mutex_unlock(&source->mutex);
+	statuses[0].lines = atomic_load_explicit(&source->stream.lines, memory_order_relaxed);
+	return 1;
+}
+
+static void stdin_free(struct source *base)
+{
+	struct stdin_source *source = stdin_of(base);
+	end(source);
+	pthread_mutex_destroy(&source->mutex);
+	free(source->stream.name);
+	free(source);
+}
+
+static const struct source_ops stdin_ops = {
+	.type = "stdin",
+	.collect = stdin_collect,
+	.streams = stdin_streams,
+	.fd = stdin_fd,
+	.acknowledge = stdin_acknowledge,
+	.resume = stdin_resume,
+	.status = stdin_status,
+	.free = stdin_free,
+};
+
+static enum weir_status read_config(const struct weir_json *config, int64_t *line_max, struct weir_error *error)
+{
+	static const char *const names[] = {"type", "name", "path", "format", "follow", "line_max", NULL};
+	struct weir_json at = weir_json_member(config, "path"), limit = weir_json_member(config, "line_max");
+	struct weir_json follow = weir_json_member(config, "follow");
+	const char *path = "-";
+	bool ignored; /* it is read to its end, whenever that comes */
+	enum weir_status status = weir_json_only(config, names, error);
+	if (status == WEIR_OK)
+		status = weir_json_string(&at, &path, error);
+	if (status == WEIR_OK && strcmp(path, "-") != 0)
+		status = weir_json_fail(&at, error, "is \"%s\"; standard input is \"-\"", path);
+	if (status == WEIR_OK)
+		status = weir_json_bool(&follow, &ignored, error);
+	if (status == WEIR_OK)
+		status = weir_json_size(&limit, SOURCE_LINE_LEAST_BYTES, SOURCE_LINE_MOST_BYTES, line_max, error);
+	return status;
+}
+
+enum weir_status source_stdin_new(const struct weir_json *config, const struct source_context *context,
+                                  struct source **made, struct weir_error *error)
+{
+	int64_t line_max = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES;
+	enum weir_status status = read_config(config, &line_max, error);
+	if (status != WEIR_OK)
+		return status;
+	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return weir_fail(error, WEIR_IO, "standard input cannot be read: %s", strerror(errno));
+	struct stdin_source *source = weir_alloc(1, sizeof *source);
+	source->source.ops = &stdin_ops;
+	source->once = context->once;
+	source->lines = input_lines_new(input_new(fd, false), (size_t)line_max, READ_BYTES);
+	source->stream.name = weir_copy("-", 1);
+	source->streams[0] = &source->stream;
+	if (getrandom(source->stream.id, SOURCE_ID_BYTES, 0) != SOURCE_ID_BYTES)
+		abort(); /* 16 bytes of /dev/urandom are always there */
+	pthread_mutex_init(&source->mutex, NULL);
+	source->status = (struct source_status){.name = source->stream.name, .kind = "stdin"};
+	source->grown_ms = now_ms();
+	*made = &source->source;
+	return WEIR_OK;
+}

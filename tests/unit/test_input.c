@@ -1,0 +1,283 @@
+/* Bytes of plain, gzip and zstd files alike: told by content, resumed at any offset, damage stated. */
+#include "collector/input.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "tests/unit/log_files.h"
+
+#include <cmocka.h>
+
+static const char *const line = "%d: the quick brown fox jumps over line %d\n";
+
+static struct input *open_input(const char *name, bool growing)
+{
+	int fd = open(log_path(name), O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return input_new(fd, growing);
+}
+
+/* All that can be read; *status is what ended it. */
+static struct log_bytes read_all(struct input *input, size_t step, enum weir_status *status, struct weir_error *error)
+{
+	size_t capacity = 4 << 20, got;
+	struct log_bytes bytes = {.at = weir_alloc(capacity, 1)};
+	while ((*status = input_read(input, bytes.at + bytes.length, step, &got, error)) == WEIR_OK) {
+		assert_true(got >= 1 && got <= step);
+		bytes.length += got;
+		assert_true(bytes.length + step <= capacity);
+	}
+	return bytes;
+}
+
+/* Written as packed, it reads as plain. */
+static void expect_reads(struct log_bytes plain, struct log_bytes packed, enum input_kind kind)
+{
+	struct weir_error error;
+	enum weir_status status;
+	size_t got;
+	log_write("access.log.gz", O_TRUNC, packed.at, packed.length); /* the name says nothing */
+	struct input *input = open_input("access.log.gz", false);
+	struct log_bytes bytes = read_all(input, 1013, &status, &error);
+	assert_int_equal(status, WEIR_END);
+	assert_int_equal(input_kind(input), kind);
+	assert_int_equal(input_compressed(input), kind != INPUT_PLAIN);
+	assert_int_equal(bytes.length, plain.length);
+	assert_memory_equal(bytes.at, plain.at, plain.length);
+	assert_int_equal(input_offset(input), plain.length);
+	/* forward, back, to the end, past it */
+	size_t places[] = {plain.length / 2, 17, plain.length / 3, plain.length - 1, 0, plain.length};
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		char piece[64];
+		assert_int_equal(input_seek(input, places[i], &error), WEIR_OK);
+		assert_int_equal(input_offset(input), places[i]);
+		assert_int_equal(input_read_full(input, piece, sizeof piece, &got, &error), WEIR_OK);
+		size_t expected = plain.length - places[i] < sizeof piece ? plain.length - places[i] : sizeof piece;
+		assert_int_equal(got, expected);
+		assert_memory_equal(piece, plain.at + places[i], expected);
+	}
+	assert_int_equal(input_seek(input, plain.length + 1, &error), WEIR_END);
+	input_free(input);
+	free(bytes.at);
+}
+
+static void compression_is_told_by_content(void **state)
+{
+	(void)state;
+	struct log_bytes plain = log_lines(line, 1, 20000), gzip = log_gzip(plain), zstd = log_zstd(plain);
+	expect_reads(plain, plain, INPUT_PLAIN);
+	expect_reads(plain, gzip, INPUT_GZIP);
+	expect_reads(plain, zstd, INPUT_ZSTD);
+	free(plain.at);
+	free(gzip.at);
+	free(zstd.at);
+}
+
+static void members_and_frames_follow_one_another(void **state)
+{
+	(void)state;
+	static const char padding[512], skippable[] = "P*M\030\003\0\0\0abc";
+	struct log_bytes a = log_lines(line, 1, 3000), b = log_lines(line, 3001, 9000), nothing = {.at = NULL};
+	struct log_bytes plain = log_joined(a, NULL, 0, b);
+	struct log_bytes gzip_a = log_gzip(a), gzip_b = log_gzip(b), empty = log_gzip(nothing);
+	struct log_bytes members = log_joined(gzip_a, empty.at, empty.length, gzip_b);
+	struct log_bytes padded = log_joined(members, padding, sizeof padding, nothing);
+	expect_reads(plain, padded, INPUT_GZIP);
+	struct log_bytes zstd_a = log_zstd(a), zstd_b = log_zstd(b);
+	struct log_bytes frames = log_joined(zstd_a, skippable, sizeof skippable - 1, zstd_b);
+	expect_reads(plain, frames, INPUT_ZSTD);
+	struct log_bytes led = log_joined(nothing, skippable, sizeof skippable - 1, zstd_a);
+	expect_reads(a, led, INPUT_ZSTD);
+	struct log_bytes all[] = {a, b, plain, gzip_a, gzip_b, empty, members, padded, zstd_a, zstd_b, frames, led};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		free(all[i].at);
+}
+
+/* What could be read of half a file comes, then the words; when the rest is there it goes on. */
+static void expect_cut(struct log_bytes plain, struct log_bytes packed, const char *words)
+{
+	struct weir_error error;
+	enum weir_status status;
+	log_write("cut.log", O_TRUNC, packed.at, packed.length / 2);
+	struct input *input = open_input("cut.log", true);
+	struct log_bytes first = read_all(input, 4096, &status, &error);
+	assert_int_equal(status, WEIR_INVALID);
+	assert_string_equal(error.text, words);
+	assert_true(first.length > 0);
+	assert_memory_equal(first.at, plain.at, first.length);
+	log_write("cut.log", 0, packed.at, packed.length);
+	struct log_bytes rest = read_all(input, 4096, &status, &error);
+	assert_int_equal(status, WEIR_END);
+	assert_int_equal(first.length + rest.length, plain.length);
+	assert_memory_equal(rest.at, plain.at + first.length, rest.length);
+	input_free(input);
+	free(first.at);
+	free(rest.at);
+}
+
+static void cut_data_goes_on_when_it_has_grown(void **state)
+{
+	(void)state;
+	struct log_bytes plain = log_lines(line, 1, 20000), gzip = log_gzip(plain), zstd = log_zstd(plain);
+	expect_cut(plain, gzip, "ends in the middle of its gzip data");
+	expect_cut(plain, zstd, "ends in the middle of its zstd data");
+	free(plain.at);
+	free(gzip.at);
+	free(zstd.at);
+}
+
+static void expect_damage(struct log_bytes plain, struct log_bytes packed, const char *words)
+{
+	struct weir_error error;
+	enum weir_status status;
+	size_t got;
+	char byte[4];
+	log_write("damaged.log", O_TRUNC, packed.at, packed.length);
+	struct input *input = open_input("damaged.log", false);
+	struct log_bytes bytes = read_all(input, 4096, &status, &error);
+	assert_int_equal(status, WEIR_INVALID);
+	if (strncmp(error.text, words, strlen(words)) != 0)
+		fail_msg("%s", error.text);
+	assert_int_equal(input_read(input, byte, 1, &got, &error), WEIR_INVALID); /* and it stays so */
+	assert_int_equal(got, 0);
+	assert_int_equal(input_seek(input, 0, &error), WEIR_OK);
+	assert_int_equal(input_read_full(input, byte, sizeof byte, &got, &error), WEIR_OK);
+	assert_memory_equal(byte, plain.at, sizeof byte);
+	input_free(input);
+	free(bytes.at);
+}
+
+static void damage_is_stated(void **state)
+{
+	(void)state;
+	struct log_bytes plain = log_lines(line, 1, 20000), gzip = log_gzip(plain), zstd = log_zstd(plain);
+	struct log_bytes trailing = log_joined(gzip, "garbage", 7, (struct log_bytes){.at = NULL});
+	expect_damage(plain, trailing, "what follows the compressed data is not gzip");
+	memset(gzip.at + gzip.length / 2, 'X', 64);
+	expect_damage(plain, gzip, "the gzip data is damaged: ");
+	memset(zstd.at + zstd.length - 64, 'X', 64);
+	expect_damage(plain, zstd, "the zstd data is damaged: ");
+	free(plain.at);
+	free(gzip.at);
+	free(zstd.at);
+	free(trailing.at);
+}
+
+static void short_beginnings_wait_only_where_more_may_come(void **state)
+{
+	(void)state;
+	struct weir_error error;
+	char bytes[16];
+	size_t got;
+	log_replace("short.log", "");
+	struct input *growing = open_input("short.log", true);
+	assert_int_equal(input_read(growing, bytes, sizeof bytes, &got, &error), WEIR_END);
+	log_append("short.log", "("); /* a zstd frame may begin so */
+	assert_int_equal(input_read(growing, bytes, sizeof bytes, &got, &error), WEIR_END);
+	assert_int_equal(input_kind(growing), INPUT_UNKNOWN);
+	struct input *whole = open_input("short.log", false);
+	assert_int_equal(input_read(whole, bytes, sizeof bytes, &got, &error), WEIR_OK);
+	assert_int_equal(got, 1);
+	assert_int_equal(input_kind(whole), INPUT_PLAIN);
+	log_append("short.log", "a)\n");
+	assert_int_equal(input_read_full(growing, bytes, sizeof bytes, &got, &error), WEIR_OK);
+	assert_int_equal(got, 4);
+	assert_memory_equal(bytes, "(a)\n", 4);
+	/* a plain file grows on */
+	log_append("short.log", "more\n");
+	assert_int_equal(input_ahead(growing), 5);
+	assert_int_equal(input_read_full(growing, bytes, sizeof bytes, &got, &error), WEIR_OK);
+	assert_int_equal(got, 5);
+	input_free(growing);
+	input_free(whole);
+}
+
+static void a_descriptor_is_read_from_where_it_stands(void **state)
+{
+	(void)state;
+	struct weir_error error;
+	char bytes[16];
+	size_t got;
+	log_replace("begun.log", "first\nsecond\n");
+	int fd = open(log_path("begun.log"), O_RDONLY);
+	assert_int_equal(read(fd, bytes, 6), 6);
+	struct input *input = input_new(fd, false);
+	assert_int_equal(input_read_full(input, bytes, sizeof bytes, &got, &error), WEIR_OK);
+	assert_int_equal(got, 7);
+	assert_memory_equal(bytes, "second\n", 7);
+	assert_int_equal(input_offset(input), 7);
+	assert_int_equal(input_seek(input, 3, &error), WEIR_OK);
+	assert_int_equal(input_read_full(input, bytes, sizeof bytes, &got, &error), WEIR_OK);
+	assert_memory_equal(bytes, "ond\n", 4);
+	input_free(input);
+}
+
+static void pipes_are_read_as_they_fill(void **state)
+{
+	(void)state;
+	struct weir_error error;
+	char bytes[16];
+	size_t got, used = 0;
+	int ends[2];
+	assert_int_equal(pipe(ends), 0);
+	struct input *input = input_new(ends[0], true);
+	assert_int_equal(input_read(input, bytes, sizeof bytes, &got, &error), WEIR_AGAIN);
+	assert_int_equal(write(ends[1], "ab", 2), 2);
+	assert_int_equal(input_read(input, bytes, sizeof bytes, &got, &error), WEIR_OK);
+	assert_int_equal(got, 2);
+	assert_int_equal(input_read(input, bytes, sizeof bytes, &got, &error), WEIR_AGAIN);
+	assert_int_equal(write(ends[1], "c\n", 2), 2);
+	close(ends[1]);
+	assert_int_equal(input_read(input, bytes, sizeof bytes, &got, &error), WEIR_OK);
+	assert_int_equal(input_read(input, bytes, sizeof bytes, &got, &error), WEIR_END);
+	input_free(input);
+
+	/* compressed, and one byte at a time */
+	struct log_bytes plain = log_lines(line, 1, 3), packed = log_gzip(plain);
+	char *text = weir_alloc(plain.length + 1, 1);
+	assert_int_equal(pipe(ends), 0);
+	input = input_new(ends[0], true);
+	for (size_t i = 0; i < packed.length; i++) {
+		assert_int_equal(write(ends[1], packed.at + i, 1), 1);
+		enum weir_status status;
+		while ((status = input_read(input, text + used, plain.length + 1 - used, &got, &error)) == WEIR_OK)
+			used += got;
+		assert_int_equal(status, WEIR_AGAIN);
+	}
+	close(ends[1]);
+	assert_int_equal(input_read(input, bytes, sizeof bytes, &got, &error), WEIR_END);
+	assert_int_equal(used, plain.length);
+	assert_memory_equal(text, plain.at, used);
+	input_free(input);
+	free(text);
+	free(plain.at);
+	free(packed.at);
+}
+
+static void failures_have_words(void **state)
+{
+	(void)state;
+	struct weir_error error;
+	char bytes[4];
+	size_t got;
+	struct input *input = input_new(open("/", O_RDONLY | O_DIRECTORY), true);
+	assert_int_equal(input_read(input, bytes, sizeof bytes, &got, &error), WEIR_IO);
+	assert_string_equal(error.text, "cannot be read: Is a directory");
+	input_free(input);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(compression_is_told_by_content),
+		cmocka_unit_test(members_and_frames_follow_one_another),
+		cmocka_unit_test(cut_data_goes_on_when_it_has_grown),
+		cmocka_unit_test(damage_is_stated),
+		cmocka_unit_test(short_beginnings_wait_only_where_more_may_come),
+		cmocka_unit_test(a_descriptor_is_read_from_where_it_stands),
+		cmocka_unit_test(pipes_are_read_as_they_fill),
+		cmocka_unit_test(failures_have_words),
+	};
+	return cmocka_run_group_tests(tests, log_directory_make, log_directory_remove);
+}
