@@ -8,6 +8,7 @@
 #include "common/config.h"
 #include "common/suggest.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,7 +90,7 @@ static enum weir_status add_limit(const char *limit, json_t *limits, struct weir
 		return refuse_limit(limit, "the window must be a time from 1ms to 366d, such as 500ms, 10s, 1m, 1h or 1d",
 		                    error);
 	if (colon == NULL)
-		strcpy(algorithm, window_ms < HOUR_MS ? "sliding_window" : "fixed_window");
+		snprintf(algorithm, sizeof algorithm, "%s", window_ms < HOUR_MS ? "sliding_window" : "fixed_window");
 	else if (!piece(colon + 1, colon + strlen(colon), algorithm))
 		return refuse_limit(limit, "the algorithm's name is too long", error);
 	enum weir_status status = check_algorithm(limit, algorithm, error);
@@ -130,7 +131,7 @@ static enum weir_status split_key(const char *fields, json_t *key, char name[WEI
 	if (used > 0 && used <= WEIR_ZONE_NAME_MAX_BYTES && name[used - 1] == '-')
 		name[used - 1] = '\0'; /* behind the last field */
 	if (*fields == '\0')
-		strcpy(name, "all");
+		memcpy(name, "all", sizeof "all");
 	return WEIR_OK;
 }
 

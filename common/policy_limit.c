@@ -3,6 +3,7 @@
  * them, and what the rest of weir asks about a limit.
  */
 #include "common/policy_parts.h"
+#include "common/suggest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,10 +53,8 @@ static enum weir_status check_names(const struct weir_json *at, enum weir_algori
 		if (is_among(name, parameter_names[algorithm]))
 			continue;
 		struct weir_json member = weir_json_member(at, name);
-		const char *const *own = parameter_names[algorithm] + 1;
-		char known[128] = "";
-		for (size_t i = 0, used = 0; own[i] != NULL && used < sizeof known; i++)
-			used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", own[i]);
+		char known[128];
+		weir_list_names(parameter_names[algorithm] + 1, "", known, sizeof known);
 		return weir_json_fail(&member, error, "does not belong to %s, which takes %s", algorithm_names[algorithm],
 		                      known);
 	}
