@@ -332,7 +332,8 @@ static void wildcards_match_any_run(void **state)
 		size_t pattern_length = ((size_t)random() & 7) + 1, value_length = (size_t)random() % 11;
 		for (size_t i = 0; i < pattern_length; i++)
 			pattern[i] = "ab*"[random() % 3];
-		pattern[(size_t)random() % pattern_length] = '*';
+		size_t star = (size_t)random() & 7;
+		pattern[star < pattern_length ? star : 0] = '*';
 		pattern[pattern_length] = '\0';
 		for (size_t i = 0; i < value_length; i++)
 			value[i] = "ab"[random() % 2];
