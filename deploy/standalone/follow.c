@@ -1,0 +1,333 @@
+/*
+ * Collector, workers, keepers and the decisions file over the local bus, in one
+ * process. They meet only at the bus and the store, as they would on several
+ * machines; this file starts them in order and ends them in order.
+ */
+#include "deploy/standalone/follow.h"
+
+#include "collector/collector.h"
+#include "common/alloc.h"
+#include "deploy/standalone/command.h"
+#include "deploy/standalone/monitor.h"
+#include "deploy/standalone/policy_log.h"
+#include "deploy/standalone/progress.h"
+#include "deploy/standalone/sink.h"
+#include "deploy/standalone/state_directory.h"
+#include "deploy/standalone/stop.h"
+#include "deploy/standalone/summary.h"
+#include "limiter/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WATCH_PERIOD_MS = 50 };
+
+struct follow {
+	struct run_options *options; /* borrowed; a reload puts another configuration in */
+	const struct weir_log *log;
+	struct state_directory state;
+	struct weir_bus *bus;
+	struct rulebook *book;
+	uint64_t policy_version;
+	struct source_memory *memory;
+	struct weir_line_file *dead_file;
+	struct keeper *saver, *loader;
+	struct worker **workers;
+	uint32_t worker_count;
+	struct sink *decisions, *shadow;
+	struct collector *collector;
+	struct monitor *monitor;
+	int64_t started_ms;
+};
+
+static int64_t wall_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static enum weir_status open_store(void *context, struct weir_store **store, struct weir_error *error)
+{
+	return weir_store_sqlite_open(context, store, error);
+}
+
+static enum weir_status open_state(struct follow *follow, struct weir_error *error)
+{
+	const struct weir_config *config = follow->options->config;
+	const char *path = follow->options->state_directory;
+	char log_path[WEIR_PATH_BYTES];
+	enum weir_status status = state_directory_open(&follow->state, path, "follow", error);
+	if (status == WEIR_OK)
+		status = weir_path_format(log_path, error, "%s/log", path);
+	struct weir_bus_local_options bus = {
+		.partitions = (uint32_t)config->bus.partitions,
+		.segment_bytes = config->bus.segment_bytes,
+		.retention_bytes = config->bus.retention_bytes,
+		.sync_delay_ms = config->bus.sync_delay_ms,
+	};
+	if (status == WEIR_OK)
+		status = weir_bus_local_open(log_path, &bus, &follow->bus, error);
+	if (status == WEIR_OK)
+		status = source_memory_open(path, &follow->memory, error);
+	return status;
+}
+
+static enum weir_status open_policy(struct follow *follow, struct weir_error *error)
+{
+	follow->book = rulebook_new();
+	enum weir_status status = policy_log_load(follow->state.store, follow->book, error);
+	if (status == WEIR_OK)
+		status = policy_log_apply(follow->state.store, follow->book, follow->bus, follow->options->config->policy,
+		                          wall_ms(), &follow->policy_version, error);
+	return status;
+}
+
+static enum weir_status start_workers(struct follow *follow, struct weir_error *error)
+{
+	uint64_t seed;
+	uint32_t count = (uint32_t)follow->options->config->limiter.threads;
+	enum weir_status status = state_directory_seed(&follow->state, &seed, error);
+	char *path = (char *)(uintptr_t)follow->state.path;
+	if (status == WEIR_OK)
+		status = keeper_start(open_store, path, follow->log, &follow->saver, error);
+	if (status == WEIR_OK)
+		status = keeper_start(open_store, path, follow->log, &follow->loader, error);
+	follow->workers = weir_alloc(count, sizeof(struct worker *));
+	for (uint32_t i = 0; status == WEIR_OK && i < count; i++) {
+		struct worker_options options = {
+			.config = follow->options->config,
+			.bus = follow->bus,
+			.book = follow->book,
+			.first_policy = 1, /* an empty partition meets every policy in its log, from the first one on */
+			.seed = seed,
+			.number = i,
+			.count = count,
+			.saver = follow->saver,
+			.loader = follow->loader,
+			.log = follow->log,
+		};
+		status = worker_new(&options, follow->state.store, &follow->workers[i], error);
+		if (status == WEIR_OK) {
+			follow->worker_count++;
+			status = worker_start(follow->workers[i], error);
+		}
+	}
+	return status;
+}
+
+static enum weir_status start_sink(struct follow *follow, enum weir_topic topic, const char *path, struct sink **sink,
+                                   struct weir_error *error)
+{
+	if (path == NULL)
+		return WEIR_OK;
+	const struct weir_config *config = follow->options->config;
+	struct sink_options options = {
+		.bus = follow->bus,
+		.topic = topic,
+		.path = path,
+		.rotate_bytes = config->decisions.rotate_bytes,
+		.keep = (uint32_t)config->decisions.keep,
+		.words = run_options_words(follow->options) && topic == WEIR_TOPIC_DECISIONS,
+		.log = follow->log,
+	};
+	enum weir_status status = weir_store_sqlite_open(follow->state.path, &options.store, error);
+	return status == WEIR_OK ? sink_start(&options, sink, error) : status;
+}
+
+static enum weir_status start_collector(struct follow *follow, struct weir_error *error)
+{
+	const struct weir_config *config = follow->options->config;
+	struct weir_line_file_options dead = {.path = follow->options->dead_letters_path,
+	                                      .rotate_bytes = config->deadletter.max_bytes,
+	                                      .keep = (uint32_t)config->deadletter.keep};
+	enum weir_status status = weir_line_file_open(&dead, &follow->dead_file, error);
+	if (status != WEIR_OK)
+		return status;
+	struct collector_options options = {
+		.config = config,
+		.bus = follow->bus,
+		.memory = follow->memory,
+		.dead_file = follow->dead_file,
+		.policy = rulebook_policy(follow->book, follow->policy_version),
+		.log = follow->log,
+	};
+	status = collector_new(&options, &follow->collector, error);
+	return status == WEIR_OK ? collector_start(follow->collector, error) : status;
+}
+
+static enum weir_status start(struct follow *follow, struct weir_error *error)
+{
+	const struct run_options *options = follow->options;
+	enum weir_status status = open_state(follow, error);
+	if (status == WEIR_OK)
+		status = open_policy(follow, error);
+	if (status == WEIR_OK)
+		status = start_workers(follow, error);
+	if (status == WEIR_OK)
+		status = start_sink(follow, WEIR_TOPIC_DECISIONS, options->decisions_path, &follow->decisions, error);
+	if (status == WEIR_OK)
+		status = start_sink(follow, WEIR_TOPIC_SHADOW, options->shadow_path, &follow->shadow, error);
+	if (status == WEIR_OK)
+		status = start_collector(follow, error);
+	if (status == WEIR_OK && options->config->listen.http_host != NULL) {
+		struct monitor_options monitor = {
+			.host = options->config->listen.http_host,
+			.port = options->config->listen.http_port,
+			.collector = follow->collector,
+			.workers = follow->workers,
+			.worker_count = follow->worker_count,
+			.book = follow->book,
+		};
+		status = monitor_start(&monitor, &follow->monitor, error);
+	}
+	return status;
+}
+
+/* A changed configuration: its zones are put in force; a bad file leaves the running policy and says so. */
+static void reload(struct follow *follow)
+{
+	struct weir_error error;
+	sink_reopen(follow->decisions);
+	if (follow->shadow != NULL)
+		sink_reopen(follow->shadow);
+	collector_reopen(follow->collector);
+	if (follow->options->config_path == NULL)
+		return;
+	struct weir_config *next;
+	uint64_t before = follow->policy_version;
+	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);
+	if (status == WEIR_OK) {
+		status = policy_log_apply(follow->state.store, follow->book, follow->bus, next->policy, wall_ms(),
+		                          &follow->policy_version, &error);
+		weir_config_free(next);
+	}
+	if (status != WEIR_OK) {
+		weir_log(follow->log, WEIR_LOG_ERROR, "policy", "%s; policy %llu stays in force", error.text,
+		         (unsigned long long)before);
+		follow->policy_version = before;
+		return;
+	}
+	if (follow->policy_version != before)
+		collector_set_policy(follow->collector, rulebook_policy(follow->book, follow->policy_version));
+	weir_log(follow->log, WEIR_LOG_INFO, "policy", "policy %llu is in force%s",
+	         (unsigned long long)follow->policy_version, follow->policy_version == before ? ", unchanged" : "");
+}
+
+static bool worker_failed(const struct follow *follow)
+{
+	for (uint32_t i = 0; i < follow->worker_count; i++)
+		if (worker_ended(follow->workers[i]))
+			return true;
+	return false;
+}
+
+static void watch(struct follow *follow)
+{
+	while (!atomic_load(stop_flag()) && !collector_ended(follow->collector) && !worker_failed(follow)) {
+		if (stop_take_reload())
+			reload(follow);
+		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
+	}
+}
+
+static void note_failure(const struct follow *follow, const char *part, enum weir_status status,
+                         const struct weir_error *error, bool *failed)
+{
+	if (status == WEIR_OK)
+		return;
+	weir_log(follow->log, WEIR_LOG_ERROR, part, "%s", error->text);
+	*failed = true;
+}
+
+static void print_summary(const struct follow *follow)
+{
+	struct summary summary = {
+		.policy = rulebook_policy(follow->book, follow->policy_version),
+		.seconds = (double)(progress_clock_ms() - follow->started_ms) / 1000.0,
+		.decisions = follow->options->decisions_path,
+		.dead_letters = follow->options->dead_letters_path,
+		.state = follow->options->state_directory,
+		.finished = true,
+	};
+	struct lane **lanes = weir_alloc(follow->bus->partitions, sizeof(struct lane *));
+	for (uint32_t i = 0; i < follow->worker_count; i++) {
+		uint32_t count;
+		struct lane *const *own = worker_lanes(follow->workers[i], &count);
+		memcpy(lanes + summary.lane_count, own, count * sizeof(struct lane *));
+		summary.lane_count += count;
+	}
+	summary.lanes = lanes;
+	collector_counts(follow->collector, &summary.counts);
+	collector_dead_letters(follow->collector, &summary.dead_letters_written, &summary.dead_letters_dropped);
+	summary.lines_here = summary.counts.lines;
+	struct weir_text text = {0};
+	if (follow->options->summary_json)
+		summary_json(&text, &summary);
+	else
+		summary_words(&text, &summary);
+	fwrite(text.at, 1, text.length, stderr);
+	weir_text_deinit(&text);
+	free(lanes);
+}
+
+/* In the order in which events flow, so that each part finds everything that the one before it gave. */
+static bool stop(struct follow *follow)
+{
+	struct weir_error error;
+	bool failed = false;
+	monitor_stop(follow->monitor);
+	if (follow->collector != NULL) {
+		collector_stop(follow->collector);
+		note_failure(follow, "collector", collector_join(follow->collector, &error), &error, &failed);
+	}
+	for (uint32_t i = 0; i < follow->worker_count; i++)
+		worker_stop(follow->workers[i], !failed);
+	for (uint32_t i = 0; i < follow->worker_count; i++)
+		note_failure(follow, "limiter", worker_join(follow->workers[i], &error), &error, &failed);
+	keeper_stop(follow->saver);
+	keeper_stop(follow->loader);
+	if (follow->decisions != NULL)
+		note_failure(follow, "decisions", sink_stop(follow->decisions, &error), &error, &failed);
+	if (follow->shadow != NULL)
+		note_failure(follow, "decisions", sink_stop(follow->shadow, &error), &error, &failed);
+	return !failed;
+}
+
+static void close_all(struct follow *follow)
+{
+	struct weir_error error;
+	collector_free(follow->collector);
+	for (uint32_t i = 0; i < follow->worker_count; i++)
+		worker_free(follow->workers[i]);
+	free(follow->workers);
+	if (follow->dead_file != NULL && weir_line_file_close(follow->dead_file, &error) != WEIR_OK)
+		weir_log(follow->log, WEIR_LOG_ERROR, "dead letter", "%s", error.text);
+	source_memory_free(follow->memory);
+	if (follow->bus != NULL)
+		follow->bus->ops->close(follow->bus);
+	rulebook_free(follow->book);
+	state_directory_close(&follow->state);
+}
+
+int run_follow(struct run_options *options, const struct weir_log *log)
+{
+	struct follow follow = {.options = options, .log = log, .started_ms = progress_clock_ms()};
+	struct weir_error error;
+	enum weir_status status = start(&follow, &error);
+	if (status != WEIR_OK) {
+		weir_log(log, WEIR_LOG_ERROR, "run", "%s", error.text);
+	} else {
+		weir_log(log, WEIR_LOG_INFO, "run", "following %zu source%s; policy %llu; state in %s",
+		         options->config->source_count, options->config->source_count == 1 ? "" : "s",
+		         (unsigned long long)follow.policy_version, options->state_directory);
+		watch(&follow);
+	}
+	bool good = stop(&follow) && status == WEIR_OK;
+	if (good && (!options->quiet || options->summary_json))
+		print_summary(&follow);
+	close_all(&follow);
+	return good ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+}

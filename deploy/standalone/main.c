@@ -1,0 +1,54 @@
+/*
+ * weir: the command for people. Each subcommand is a file of its own; this one
+ * finds it by name.
+ */
+#include "deploy/standalone/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct command commands[] = {
+	{"run", "read logs, judge, write decisions: all of weir in one process", command_run},
+};
+
+enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
+
+static void print_help(FILE *out)
+{
+	fputs("weir reads the logs that services already write, counts what every user does,\n"
+	      "and says who is over the limit.\n"
+	      "\n"
+	      "usage: weir COMMAND [OPTION...]\n"
+	      "\n",
+	      out);
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+	fputs("\n"
+	      "Try it on a log, with no configuration:\n"
+	      "  weir run --once --format combined --key ip --limit 10/1m --limit 100/1h access.log\n"
+	      "\n"
+	      "weir COMMAND --help teaches each one with examples.\n",
+	      out);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+		print_help(stdout);
+		return EXIT_DONE;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		puts("weir " WEIR_VERSION);
+		return EXIT_DONE;
+	}
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	fprintf(stderr, "weir: there is no command \"%s\"\n\n", argv[1]);
+	print_help(stderr);
+	return EXIT_USAGE;
+}

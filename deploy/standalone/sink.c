@@ -1,0 +1,320 @@
+/*
+ * File first, then the note: after a crash the file is cut back to the note's
+ * length and the topic is read again from the note's offsets, so every decision
+ * is in the file once.
+ */
+#include "deploy/standalone/sink.h"
+
+#include "common/alloc.h"
+#include "common/json.h"
+#include "common/line_file.h"
+#include "deploy/standalone/words.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BATCH_MESSAGES = 256, WAIT_MS = 100, SAVE_PERIOD_MS = 1000, STOP_LIMIT_MS = 10000 };
+
+/* Where one partition stands. */
+struct place {
+	uint64_t next;          /* in the topic */
+	uint64_t offset, index; /* of the last decision written */
+	bool any;               /* one was written */
+};
+
+struct sink {
+	struct sink_options options;
+	const struct weir_bus_ops *bus;
+	struct weir_consumer *consumer;
+	struct weir_line_file *file;
+	struct place *places; /* by partition */
+	bool dirty;
+	int64_t save_due_ms;
+	struct weir_trouble trouble;
+	struct weir_text text;
+	enum weir_status status;
+	struct weir_error error;
+	pthread_t thread;
+	_Atomic bool stop, reopen;
+};
+
+static int64_t monotonic_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static const char *note_name(const struct sink *sink)
+{
+	return sink->options.topic == WEIR_TOPIC_SHADOW ? "sink-shadow" : "sink-decisions";
+}
+
+/* ---- what is remembered: a line "DEVICE INODE LENGTH", then a line a partition "NEXT ANY OFFSET INDEX" ---- */
+
+static enum weir_status save(struct sink *sink, struct weir_error *error)
+{
+	enum weir_status status = weir_line_file_sync(sink->file, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_line_file_mark mark = weir_line_file_mark(sink->file);
+	weir_line_file_protect(sink->file, &mark);
+	struct weir_text note = {0};
+	weir_text_printf(&note, "%llu %llu %llu\n", (unsigned long long)mark.device, (unsigned long long)mark.inode,
+	                 (unsigned long long)mark.length);
+	for (uint32_t i = 0; i < sink->options.bus->partitions; i++) {
+		const struct place *place = &sink->places[i];
+		weir_text_printf(&note, "%llu %d %llu %llu\n", (unsigned long long)place->next, place->any,
+		                 (unsigned long long)place->offset, (unsigned long long)place->index);
+	}
+	struct weir_span value = {.at = note.at, .length = (uint32_t)note.length};
+	status = sink->options.store->ops->note_put(sink->options.store, note_name(sink), value, error);
+	weir_text_deinit(&note);
+	if (status != WEIR_OK)
+		return status;
+	for (uint32_t i = 0; i < sink->options.bus->partitions; i++)
+		sink->bus->consumed(sink->consumer, i, sink->places[i].next);
+	sink->dirty = false;
+	return WEIR_OK;
+}
+
+static enum weir_status parse_note(struct sink *sink, const char *note, struct weir_line_file_mark *mark,
+                                   struct weir_error *error)
+{
+	const char *at = note;
+	char *end;
+	uint64_t head[3];
+	for (int i = 0; i < 3; i++, at = end)
+		head[i] = strtoull(at, &end, 10);
+	*mark = (struct weir_line_file_mark){.device = head[0], .inode = head[1], .length = head[2]};
+	for (uint32_t p = 0; p < sink->options.bus->partitions; p++) {
+		uint64_t numbers[4];
+		for (int i = 0; i < 4; i++, at = end) {
+			numbers[i] = strtoull(at, &end, 10);
+			if (end == at)
+				return weir_fail(error, WEIR_INVALID, "the note of the decisions file is damaged");
+		}
+		sink->places[p] =
+			(struct place){.next = numbers[0], .any = numbers[1] != 0, .offset = numbers[2], .index = numbers[3]};
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status open_file(struct sink *sink, struct weir_error *error)
+{
+	struct weir_line_file_options options = {
+		.path = sink->options.path, .rotate_bytes = sink->options.rotate_bytes, .keep = sink->options.keep};
+	bool piped = strcmp(options.path, "-") == 0;
+	struct weir_line_file_mark mark = {0};
+	char *note;
+	size_t length;
+	enum weir_status status =
+		sink->options.store->ops->note_get(sink->options.store, note_name(sink), &note, &length, error);
+	if (status != WEIR_OK)
+		return status;
+	bool fresh = note == NULL;
+	if (!fresh)
+		status = parse_note(sink, note, &mark, error);
+	free(note);
+	if (status != WEIR_OK)
+		return status;
+	if (piped) {
+		sink->file = weir_line_file_adopt(STDOUT_FILENO, "standard output");
+		return WEIR_OK;
+	}
+	if (!fresh && mark.inode != 0)
+		return weir_line_file_resume(&options, &mark, &sink->file, error);
+	status = weir_line_file_open(&options, &sink->file, error);
+	if (status == WEIR_OK && weir_line_file_mark(sink->file).length > 0)
+		return weir_fail(error, WEIR_INVALID,
+		                 "%s is not empty, and this state has written nothing yet: name another file, or move it away",
+		                 options.path);
+	return status;
+}
+
+/* ---- writing ---- */
+
+/* The (offset, index) of {"id":"P-OFFSET-INDEX",…; false: that is no decision. */
+static bool parse_id(struct weir_span payload, uint64_t *offset, uint64_t *index)
+{
+	static const char head[] = "{\"id\":\"";
+	char id[64];
+	if (payload.length < sizeof head || memcmp(payload.at, head, sizeof head - 1) != 0)
+		return false;
+	size_t length = payload.length - (sizeof head - 1);
+	if (length > sizeof id - 1)
+		length = sizeof id - 1;
+	memcpy(id, payload.at + sizeof head - 1, length);
+	id[length] = '\0';
+	unsigned long long partition, parsed_offset, parsed_index;
+	if (sscanf(id, "%llu-%llu-%llu\"", &partition, &parsed_offset, &parsed_index) != 3)
+		return false;
+	*offset = parsed_offset;
+	*index = parsed_index;
+	return true;
+}
+
+static void append(struct sink *sink, struct weir_span payload)
+{
+	weir_text_clear(&sink->text);
+	if (!sink->options.words || !words_decision_json(&sink->text, payload))
+		weir_text_append(&sink->text, payload.at, payload.length);
+	weir_text_append(&sink->text, "\n", 1);
+	struct weir_span line = {.at = sink->text.at, .length = (uint32_t)sink->text.length};
+	struct weir_error error;
+	while (weir_line_file_append(sink->file, line) == WEIR_FULL && !atomic_load(&sink->stop)) {
+		if (weir_line_file_flush(sink->file, &error) == WEIR_OK)
+			continue;
+		weir_trouble_on(&sink->trouble, sink->options.log, "decisions", "%s; trying again each second", error.text);
+		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+	}
+}
+
+static void take(struct sink *sink, const struct weir_message *message)
+{
+	struct place *place = &sink->places[message->partition];
+	uint64_t offset, index;
+	place->next = message->offset + 1;
+	sink->dirty = true;
+	if (!parse_id(message->payload, &offset, &index)) {
+		weir_log(sink->options.log, WEIR_LOG_WARNING, "decisions", "partition %u, offset %llu is no decision: left out",
+		         message->partition, (unsigned long long)message->offset);
+		return;
+	}
+	if (place->any && (offset < place->offset || (offset == place->offset && index <= place->index)))
+		return; /* written before the partition was judged again */
+	*place = (struct place){.next = message->offset + 1, .offset = offset, .index = index, .any = true};
+	append(sink, message->payload);
+}
+
+/* The path afresh, with a note on either side: a crash between finds the file that the note names. */
+static enum weir_status reopen(struct sink *sink, struct weir_error *error)
+{
+	enum weir_status status = save(sink, error);
+	if (status == WEIR_OK)
+		status = weir_line_file_reopen(sink->file, error);
+	return status == WEIR_OK ? save(sink, error) : status;
+}
+
+/* One batch; gives whether there was any. */
+static bool turn(struct sink *sink, int timeout_ms)
+{
+	struct weir_message messages[BATCH_MESSAGES];
+	struct weir_error error;
+	size_t count = 0;
+	enum weir_status status = sink->bus->receive(sink->consumer, messages, BATCH_MESSAGES, timeout_ms, &count, &error);
+	if (status == WEIR_INVALID) {
+		sink->status = status;
+		sink->error = error;
+		return false;
+	}
+	for (size_t i = 0; i < count; i++)
+		take(sink, &messages[i]);
+	/* readers want decisions at once; the disk's word for them may come each second */
+	if (count > 0)
+		status = weir_line_file_flush(sink->file, &error);
+	if (status == WEIR_OK && atomic_exchange(&sink->reopen, false))
+		status = reopen(sink, &error);
+	if (status == WEIR_OK && sink->dirty && monotonic_ms() >= sink->save_due_ms) {
+		status = save(sink, &error);
+		sink->save_due_ms = monotonic_ms() + SAVE_PERIOD_MS;
+	}
+	if (status != WEIR_OK)
+		weir_trouble_on(&sink->trouble, sink->options.log, "decisions", "%s; trying again each second", error.text);
+	else
+		weir_trouble_off(&sink->trouble, sink->options.log, "decisions");
+	return count > 0;
+}
+
+/* Whether everything in the topic was taken. */
+static bool caught_up(struct sink *sink)
+{
+	for (uint32_t i = 0; i < sink->options.bus->partitions; i++) {
+		uint64_t first, next;
+		struct weir_error error;
+		if (sink->bus->extent(sink->options.bus, sink->options.topic, i, &first, &next, &error) != WEIR_OK ||
+		    sink->places[i].next < next)
+			return false;
+	}
+	return true;
+}
+
+static void *work(void *context)
+{
+	struct sink *sink = context;
+	while (!atomic_load(&sink->stop) && sink->status == WEIR_OK)
+		turn(sink, WAIT_MS);
+	int64_t end_ms = monotonic_ms() + STOP_LIMIT_MS;
+	while (sink->status == WEIR_OK && !caught_up(sink) && monotonic_ms() < end_ms)
+		turn(sink, WAIT_MS);
+	return NULL;
+}
+
+static void sink_free(struct sink *sink)
+{
+	if (sink->consumer != NULL)
+		sink->bus->consumer_free(sink->consumer);
+	if (sink->options.store != NULL)
+		sink->options.store->ops->close(sink->options.store);
+	weir_text_deinit(&sink->text);
+	free(sink->places);
+	free(sink);
+}
+
+enum weir_status sink_start(const struct sink_options *options, struct sink **out, struct weir_error *error)
+{
+	struct sink *sink = weir_alloc(1, sizeof *sink);
+	sink->options = *options;
+	sink->bus = options->bus->ops;
+	sink->places = weir_alloc(options->bus->partitions, sizeof *sink->places);
+	enum weir_status status = open_file(sink, error);
+	if (status == WEIR_OK)
+		status = sink->bus->consumer_new(options->bus, options->topic, note_name(sink), &sink->consumer, error);
+	for (uint32_t i = 0; status == WEIR_OK && i < options->bus->partitions; i++)
+		status = sink->bus->assign(sink->consumer, i, sink->places[i].next, error);
+	if (status == WEIR_OK)
+		status = save(sink, error); /* a crash before the first line finds its own file, not somebody's */
+	if (status == WEIR_OK) {
+		int failed = pthread_create(&sink->thread, NULL, work, sink);
+		if (failed != 0)
+			status = weir_fail(error, WEIR_IO, "cannot start the thread of the decisions file: %s", strerror(failed));
+	}
+	if (status != WEIR_OK) {
+		struct weir_error ignored;
+		if (sink->file != NULL && weir_line_file_close(sink->file, &ignored) != WEIR_OK)
+			weir_log(options->log, WEIR_LOG_WARNING, "decisions", "%s", ignored.text);
+		sink_free(sink);
+		return status;
+	}
+	*out = sink;
+	return WEIR_OK;
+}
+
+void sink_reopen(struct sink *sink)
+{
+	atomic_store(&sink->reopen, true);
+}
+
+enum weir_status sink_stop(struct sink *sink, struct weir_error *error)
+{
+	atomic_store(&sink->stop, true);
+	pthread_join(sink->thread, NULL);
+	enum weir_status status = sink->status;
+	if (status != WEIR_OK)
+		*error = sink->error;
+	else
+		status = save(sink, error);
+	struct weir_error closing;
+	enum weir_status closed = weir_line_file_close(sink->file, &closing);
+	if (status == WEIR_OK && closed != WEIR_OK) {
+		status = closed;
+		*error = closing;
+	}
+	sink_free(sink);
+	return status;
+}

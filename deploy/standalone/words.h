@@ -1,0 +1,26 @@
+/* Decisions and amounts as a person reads them on a terminal. */
+#ifndef DEPLOY_STANDALONE_WORDS_H
+#define DEPLOY_STANDALONE_WORDS_H
+
+#include "common/text.h"
+#include "limiter/shard.h"
+
+/** "2026-11-21 10:00:00 UTC  site  203.0.113.9  blocked for 55s: 10 in 1m", without a newline. */
+void words_decision(struct weir_text *text, const struct shard_decision *decision);
+
+/** The same from a decision's JSON line; false (and nothing appended) where it is none. */
+bool words_decision_json(struct weir_text *text, struct weir_span json);
+
+/** "1,234,567". */
+void words_count(struct weir_text *text, uint64_t number);
+
+/** "2026-11-21 10:00:00 UTC". */
+void words_time(struct weir_text *text, int64_t time_ms);
+
+/** A joined key: printable bytes as they stand, all others as \xNN. */
+void words_key(struct weir_text *text, struct weir_span key);
+
+/** A limit in a few words: "10 in 1m". */
+void words_limit(struct weir_text *text, const struct weir_limit *limit);
+
+#endif
