@@ -32,9 +32,11 @@ int64_t file_now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-int64_t file_wall_s(void)
+int64_t file_wall_ms(void)
 {
-	return (int64_t)time(NULL);
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 int64_t file_modified_ns(const struct stat *about)

@@ -130,7 +130,7 @@ struct file_stream *file_source_add(struct file_source *source, struct source_me
                                     uint32_t pattern);
 
 int64_t file_now_ms(void); /* monotonic */
-int64_t file_wall_s(void);
+int64_t file_wall_ms(void);
 int64_t file_modified_ns(const struct stat *about);
 
 /* ---- source_file_scan.c ---- */
@@ -202,8 +202,6 @@ struct file_candidate {
 	struct fingerprint fingerprint;
 };
 
-/** @return false: what is there is not new, or not ready; then there is nothing to deinit */
-bool file_candidate_init(struct file_candidate *candidate, const struct file_source *source, const char *path);
 void file_candidate_of(struct file_candidate *candidate, const char *path, const struct file_judgement *judgement);
 void file_candidate_deinit(struct file_candidate *candidate);
 /** Writes down which file it is. */
@@ -211,15 +209,16 @@ void file_candidate_remember(const struct file_candidate *candidate, struct sour
 
 /* ---- source_file_find.c ---- */
 
-/**
- * The oldest of the files beside the stream's path that were rotated away from it and never seen.
- *
- * @param oldest  path is NULL where there is none; else deinit it
- * @param count   how many there are
- * @return WEIR_OK; WEIR_IO: the directory cannot be read
- */
-WEIR_MUST_USE enum weir_status file_find_missed(struct file_stream *stream, struct file_candidate *oldest,
-                                                size_t *count, struct weir_error *error);
+/* Files beside a stream's path that were rotated away from it and never seen. */
+struct file_missed {
+	struct file_candidate oldest; /* path NULL: there is none; else the caller's to deinit */
+	size_t count;
+	size_t unready; /* and so many that are not ready to be begun */
+};
+
+/** @return WEIR_OK; WEIR_IO: the directory cannot be read */
+WEIR_MUST_USE enum weir_status file_find_missed(struct file_stream *stream, struct file_missed *missed,
+                                                struct weir_error *error);
 
 enum file_found {
 	FOUND,
@@ -300,7 +299,7 @@ enum file_plan {
 enum file_plan file_plan_next(struct file_stream *stream, struct open_file *current, int64_t now_ms);
 
 /** After a read of a followed file: whether what was read is the file's that it was. */
-bool file_plan_intact(struct file_stream *stream, struct open_file *current);
+bool file_plan_intact(struct open_file *current);
 
 /** The file's content was taken from it or replaced: the part ends here, and what is there begins another. */
 enum file_plan file_plan_truncated(struct file_stream *stream, struct open_file *current, int64_t now_ms);

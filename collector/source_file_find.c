@@ -246,31 +246,36 @@ static bool is_older(const char *base, const struct file_candidate *a, const str
 	return place_a != place_b ? place_a > place_b : strcmp(a->path, b->path) < 0;
 }
 
-enum weir_status file_find_missed(struct file_stream *stream, struct file_candidate *oldest, size_t *count,
-                                  struct weir_error *error)
+enum weir_status file_find_missed(struct file_stream *stream, struct file_missed *missed, struct weir_error *error)
 {
+	const struct file_source *source = stream->source;
 	struct names names;
 	const char *base = file_base(stream->path);
 	char path[PATH_MAX];
-	*count = 0;
-	*oldest = (struct file_candidate){.path = NULL};
+	*missed = (struct file_missed){.count = 0};
 	enum weir_status status = names_init(&names, stream->path, error);
 	if (status != WEIR_OK)
 		return status;
 	for (size_t i = 0; i < names.count; i++) {
+		struct file_judgement judgement;
 		struct file_candidate candidate;
-		if (!file_name_rotated(base, names.list[i].name) || !join(names.directory, names.list[i].name, path) ||
-		    !file_candidate_init(&candidate, stream->source, path))
+		if (!file_name_rotated(base, names.list[i].name) || !join(names.directory, names.list[i].name, path))
 			continue;
-		if (candidate.size > 0 && candidate.modified_ns > stream->record->forgotten_ns) {
-			++*count;
-			if (oldest->path == NULL || is_older(base, &candidate, oldest)) {
-				file_candidate_deinit(oldest);
-				*oldest = candidate;
-				continue;
-			}
+		file_judge(source, path, &judgement, NULL);
+		if (judgement.verdict != FILE_NEW || judgement.about.st_size == 0 ||
+		    file_modified_ns(&judgement.about) <= stream->record->forgotten_ns)
+			continue;
+		if (!file_judgement_ready(source, &judgement)) {
+			missed->unready++;
+			continue;
 		}
-		file_candidate_deinit(&candidate);
+		file_candidate_of(&candidate, path, &judgement);
+		if (missed->count++ == 0 || is_older(base, &candidate, &missed->oldest)) {
+			file_candidate_deinit(&missed->oldest);
+			missed->oldest = candidate;
+		} else {
+			file_candidate_deinit(&candidate);
+		}
 	}
 	names_deinit(&names);
 	return WEIR_OK;
@@ -285,11 +290,16 @@ void file_remember_rotated(struct file_stream *stream)
 	if (names_init(&names, stream->path, NULL) != WEIR_OK)
 		return;
 	for (size_t i = 0; i < names.count; i++) {
+		struct file_judgement judgement;
 		struct file_candidate candidate;
 		if (!file_name_rotated(base, names.list[i].name) || !join(names.directory, names.list[i].name, path) ||
-		    file_source_pattern(source, path) >= 0 || !file_candidate_init(&candidate, source, path))
+		    file_source_pattern(source, path) >= 0)
+			continue;
+		file_judge(source, path, &judgement, NULL);
+		if (judgement.verdict != FILE_NEW)
 			continue;
 		struct source_memory_file *file = source_memory_file_add(source->memory, stream->record);
+		file_candidate_of(&candidate, path, &judgement);
 		file_candidate_remember(&candidate, file);
 		file->state = SOURCE_FILE_SETTLED;
 		file->taken = SOURCE_OFFSET_END;

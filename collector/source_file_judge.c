@@ -105,20 +105,16 @@ bool file_has_inode(const struct source_memory_file *file, const struct stat *ab
 	return file->inode == about->st_ino && file->device == about->st_dev;
 }
 
-/* The file itself, if it lies where it was last seen; NULL if not. */
+/* The file itself, if it lies where it was last seen, with the content that it had; NULL if not. */
 static struct input *open_live(const struct source_memory_file *file)
 {
-	if (file->where == NULL)
+	struct file_beginning live;
+	if (file->where == NULL || file_open(file->where, true, &live, NULL) != FILE_OPENING_DONE)
 		return NULL;
-	int fd = open(file->where, OPEN_FLAGS);
-	struct stat about;
-	if (fd < 0)
-		return NULL;
-	if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || !file_has_inode(file, &about)) {
-		close(fd);
-		return NULL;
-	}
-	return input_new(fd, true);
+	if (file_has_inode(file, &live.about) && fingerprint_begins(&file->fingerprint, &live.fingerprint, live.head))
+		return live.input;
+	input_free(live.input);
+	return NULL;
 }
 
 /* Whether what is at a path holds the lines of a known file that has another inode. */
@@ -186,7 +182,7 @@ void file_judge(const struct file_source *source, const char *path, struct file_
 	if (!look_up(source, path, &beginning, judgement))
 		judgement->verdict = FILE_NEW;
 	else
-		judgement->file->seen_s = file_wall_s();
+		judgement->file->seen_s = file_wall_ms() / 1000;
 	input_free(beginning.input);
 }
 
@@ -196,18 +192,8 @@ bool file_judgement_ready(const struct file_source *source, const struct file_ju
 		return true;
 	if (judgement->about.st_size == 0 || judgement->kind == INPUT_UNKNOWN)
 		return false;
-	int64_t age_ms = file_wall_s() * 1000 - file_modified_ns(&judgement->about) / 1000000;
-	return judgement->kind == INPUT_PLAIN || age_ms >= source->timing.complete || age_ms < -1000;
-}
-
-bool file_candidate_init(struct file_candidate *candidate, const struct file_source *source, const char *path)
-{
-	struct file_judgement judgement;
-	file_judge(source, path, &judgement, NULL);
-	if (judgement.verdict != FILE_NEW || !file_judgement_ready(source, &judgement))
-		return false;
-	file_candidate_of(candidate, path, &judgement);
-	return true;
+	int64_t age_ms = file_wall_ms() - file_modified_ns(&judgement->about) / 1000000;
+	return judgement->kind == INPUT_PLAIN || age_ms >= source->timing.complete || age_ms < 0;
 }
 
 void file_candidate_of(struct file_candidate *candidate, const char *path, const struct file_judgement *judgement)
@@ -229,6 +215,6 @@ void file_candidate_remember(const struct file_candidate *candidate, struct sour
 	file->size = candidate->compressed ? 0 : candidate->size;
 	file->modified_ns = candidate->modified_ns;
 	file->fingerprint = candidate->fingerprint;
-	file->seen_s = file_wall_s();
+	file->seen_s = file_wall_ms() / 1000;
 	file->where = weir_copy(candidate->path, strlen(candidate->path));
 }

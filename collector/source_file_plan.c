@@ -140,11 +140,17 @@ static enum file_plan find_successor(struct file_stream *stream, struct open_fil
 	*next = (struct successor){.known = interrupted(stream, current)};
 	if (next->known != NULL || (!away && !stream->missed))
 		return PLAN_GO_ON;
-	size_t count;
+	struct file_missed missed;
 	stream->missed = false;
-	enum weir_status listed = file_find_missed(stream, &next->fresh, &count, error);
-	if (next->fresh.path != NULL) {
-		stream->missed = count > 1;
+	enum weir_status listed = file_find_missed(stream, &missed, error);
+	next->fresh = missed.oldest;
+	if (has_successor(next)) {
+		stream->missed = missed.count > 1;
+		return PLAN_GO_ON;
+	}
+	if (missed.unready > 0) { /* one that is being packed comes before what lies at the path */
+		stream->missed = true;
+		stream->retry_ms = now_ms + stream->source->timing.poll;
 		return PLAN_GO_ON;
 	}
 	if (away)
@@ -254,24 +260,28 @@ static bool begins_alike(const struct open_file *current)
 	return got == (ssize_t)current->head_bytes && memcmp(head, current->head, current->head_bytes) == 0;
 }
 
-bool file_plan_intact(struct file_stream *stream, struct open_file *current)
+/* What is there is the file's that it was: as large as this it has been. */
+static void note_size(struct open_file *current, const struct stat *about)
 {
-	(void)stream;
+	if (current->file->size < (uint64_t)about->st_size)
+		current->file->size = (uint64_t)about->st_size;
+	current->file->modified_ns = file_modified_ns(about);
+}
+
+bool file_plan_intact(struct open_file *current)
+{
 	struct stat about;
 	if (!is_plain(current) || fstat(input_fd(input_lines_input(current->lines)), &about) != 0)
 		return true;
-	uint64_t size = (uint64_t)about.st_size;
 	/*
 	 * Truncated since the read: what was read came before, for what is there now does not reach so far. It is handed
 	 * out, and the truncation met at the file's end.
 	 */
-	if (size < input_lines_read_offset(current->lines))
+	if ((uint64_t)about.st_size < input_lines_read_offset(current->lines))
 		return true;
 	if (!begins_alike(current))
 		return false;
-	if (current->file->size < size)
-		current->file->size = size;
-	current->file->modified_ns = file_modified_ns(&about);
+	note_size(current, &about);
 	return true;
 }
 
@@ -280,9 +290,10 @@ static bool is_truncated(struct open_file *current)
 	struct stat about;
 	if (!is_plain(current) || fstat(input_fd(input_lines_input(current->lines)), &about) != 0)
 		return false;
-	if ((uint64_t)about.st_size < input_lines_read_offset(current->lines))
+	if ((uint64_t)about.st_size < input_lines_read_offset(current->lines) || !begins_alike(current))
 		return true;
-	return !begins_alike(current);
+	note_size(current, &about);
+	return false;
 }
 
 /* The rest of what the file held lies in a copy: it is read on there. */
@@ -312,8 +323,6 @@ enum file_plan file_plan_truncated(struct file_stream *stream, struct open_file 
 	struct source_memory_file *old = current->file;
 	struct weir_error error;
 	struct file_beginning beginning;
-	uint64_t known = input_lines_read_offset(current->lines);
-	known = known > old->size ? known : old->size;
 	int fd = fcntl(input_fd(input_lines_input(current->lines)), F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		weir_fail(&error, WEIR_IO, "%s: cannot be opened again: %s", current->path, strerror(errno));
@@ -328,7 +337,7 @@ enum file_plan file_plan_truncated(struct file_stream *stream, struct open_file 
 		from = size;
 		print = fingerprint_cut(&old->fingerprint, size);
 	}
-	file_stream_lost(stream, known > stream->offset ? known - stream->offset : 0);
+	file_stream_lost(stream, old->size > stream->offset ? old->size - stream->offset : 0);
 	end_part(stream, stream->offset, SOURCE_FILE_SETTLED);
 	old->device = old->inode = 0;
 

@@ -217,9 +217,7 @@ static enum turn on_no_line(struct file_stream *stream, struct source_memory_par
                             int64_t now_ms)
 {
 	if (part->to != SOURCE_PART_OPEN) {
-		if (stream->offset < part->to)
-			file_stream_lost(stream, part->to - stream->offset); /* it had more when the part was read first */
-		advance(stream, part);
+		give_up_part(stream, part); /* it had more when the part was read first */
 		return TURN_AGAIN;
 	}
 	if (stream->offset >= SOURCE_OFFSET_END - 1) {
@@ -243,7 +241,7 @@ static enum turn read_part(struct file_stream *stream, struct source_memory_part
 	enum weir_status status = input_lines_fill(current->lines, limit, false, &error);
 	switch (status) {
 	case WEIR_OK:
-		if (open && stream->source->follow && !file_plan_intact(stream, current))
+		if (open && stream->source->follow && !file_plan_intact(current))
 			return on_plan(stream, file_plan_truncated(stream, current, now_ms));
 		hand_out(stream, part, current, now_ms, chunk);
 		return TURN_LINES;
@@ -261,6 +259,10 @@ static enum turn turn_once(struct file_stream *stream, int64_t now_ms, struct so
 	struct source_memory_part *part = source_memory_part(stream->record, stream->incarnation);
 	if (part == NULL)
 		return on_plan(stream, file_plan_next(stream, NULL, now_ms));
+	if (part->to != SOURCE_PART_OPEN && stream->offset >= part->to) {
+		advance(stream, part);
+		return TURN_AGAIN;
+	}
 	enum turn turn = save_part(stream, part, now_ms);
 	struct open_file *current;
 	if (turn == TURN_LINES)

@@ -217,12 +217,9 @@ static void lines_of_every_size_come_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_line_waits_for_its_newline),
-		cmocka_unit_test(any_bytes_are_carried),
-		cmocka_unit_test(long_lines_cost_no_memory),
-		cmocka_unit_test(a_long_line_may_come_in_pieces),
-		cmocka_unit_test(no_byte_behind_a_limit_is_given),
-		cmocka_unit_test(lines_of_every_size_come_once),
+		cmocka_unit_test(a_line_waits_for_its_newline),    cmocka_unit_test(any_bytes_are_carried),
+		cmocka_unit_test(long_lines_cost_no_memory),       cmocka_unit_test(a_long_line_may_come_in_pieces),
+		cmocka_unit_test(no_byte_behind_a_limit_is_given), cmocka_unit_test(lines_of_every_size_come_once),
 	};
 	return cmocka_run_group_tests(tests, log_directory_make, log_directory_remove);
 }
