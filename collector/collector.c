@@ -410,7 +410,7 @@ static void stream_family(struct collector *collector, struct weir_text *text, c
 
 static double lag_seconds(const struct source_status *status)
 {
-	return status->lag_bytes > 0 ? (double)status->idle_ms / 1000.0 : 0;
+	return (double)status->lag_ms / 1000.0;
 }
 
 static double lag_bytes(const struct source_status *status)

@@ -35,8 +35,10 @@ void record_reader_deinit(struct record_reader *reader)
 void record_reader_feed(struct record_reader *reader, const struct source_chunk *chunk)
 {
 	uint64_t incarnation = chunk->position >> SOURCE_OFFSET_BITS;
+	/* An incarnation may begin further down in its file: after a restart, or where late lines came between. */
+	bool begins = chunk->position == incarnation << SOURCE_OFFSET_BITS;
 	if (incarnation != reader->incarnation)
-		format_begin(reader->format, (struct weir_span){0});
+		format_begin(reader->format, begins ? (struct weir_span){0} : chunk->first_line);
 	reader->incarnation = incarnation;
 	reader->chunk = *chunk;
 	reader->at = 0;

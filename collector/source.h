@@ -49,7 +49,7 @@ struct source_chunk {
 	const char *data;  /* lines, each ended by '\n' but perhaps the last of a file (then `last_open`) */
 	size_t length;     /* 0: nothing now */
 	uint64_t position; /* of data[0]; a line's own position is position + the offset of the byte after its newline */
-	/* The file's first line, without its newline: for formats with a header. NULL where it is not known, or above 1 KiB. */
+	/* The file's first line, without newline and CR: for formats with a header. NULL where it is above 1 KiB. */
 	struct weir_span first_line;
 	bool last_open;   /* the last line has no newline: the file ended, or was rotated away */
 	bool too_long;    /* data is the first part of one line above the limit; `skipped` further bytes follow it */
@@ -81,7 +81,7 @@ struct source_status {
 	uint64_t position;   /* of the newest line handed out */
 	uint64_t lag_bytes;  /* known bytes behind it; for a .gz compressed bytes */
 	uint64_t size_bytes; /* what is there in all, where known: for progress */
-	int64_t idle_ms;     /* time since the newest byte was seen at the end; 0 while lines wait */
+	int64_t lag_ms;      /* how long bytes have been waiting: 0 at the end */
 	uint64_t lines;
 	uint64_t errors;     /* failed opens and reads */
 	uint64_t lost_bytes; /* what a truncation in place took before it was read, as far as known */

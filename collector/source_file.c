@@ -73,7 +73,7 @@ struct file_stream *file_source_add(struct file_source *source, struct source_me
 		                     : part->from;
 	}
 	pthread_mutex_lock(&source->mutex);
-	stream->grown_ms = file_now_ms();
+	stream->caught_up_ms = file_now_ms();
 	stream->stream.order = (uint32_t)source->stream_count;
 	source->streams = weir_realloc(source->streams, source->stream_count + 1, sizeof(struct file_stream *));
 	source->handles = weir_realloc(source->handles, source->stream_count + 1, sizeof(struct source_stream *));
@@ -283,6 +283,17 @@ static enum weir_status file_resume(struct source *base, struct source_stream *s
 	return file_stream_resume((struct file_stream *)(void *)stream, position, error);
 }
 
+/* What has come since the stream was asked last, while the bus was down perhaps. */
+static void add_waiting(struct source_status *status, const char *path, const struct file_place *place)
+{
+	struct stat about;
+	if (place->inode == 0 || stat(path, &about) != 0 || about.st_ino != place->inode || about.st_dev != place->device ||
+	    (uint64_t)about.st_size <= place->offset)
+		return;
+	status->size_bytes = (uint64_t)about.st_size;
+	status->lag_bytes = status->size_bytes - place->offset;
+}
+
 static size_t file_status(struct source *base, struct source_status *statuses, size_t count)
 {
 	struct file_source *source = file_source_of(base);
@@ -293,9 +304,11 @@ static size_t file_status(struct source *base, struct source_status *statuses, s
 		if (filled >= count)
 			continue;
 		const struct file_stream *stream = source->streams[i];
-		statuses[filled] = stream->status;
-		statuses[filled].lines = atomic_load_explicit(&stream->stream.lines, memory_order_relaxed);
-		statuses[filled].idle_ms = stream->status.lag_bytes == 0 ? now_ms - stream->grown_ms : 0;
+		struct source_status *status = &statuses[filled];
+		*status = stream->status;
+		status->lines = atomic_load_explicit(&stream->stream.lines, memory_order_relaxed);
+		add_waiting(status, stream->path, &stream->place);
+		status->lag_ms = status->lag_bytes > 0 ? now_ms - stream->caught_up_ms : 0;
 	}
 	for (size_t i = 0; i < source->pattern_count; i++) {
 		if (!source->names_none[i] || !source->follow)

@@ -51,6 +51,11 @@ struct file_entry {
 	bool judged; /* it is known, or has become a stream: nothing to do until it changes */
 };
 
+/* Where a stream stands in a plain file. inode 0: nothing is known. */
+struct file_place {
+	uint64_t device, inode, offset;
+};
+
 struct file_stream {
 	struct source_stream stream; /* what the pipeline sees */
 	struct file_source *source;
@@ -71,10 +76,12 @@ struct file_stream {
 	int64_t wait_ms;      /* how long the last pause after a failure was; 0: all is well */
 	struct stat sign;     /* of what lay at the path when no file was open and nothing came next; all 0: nothing */
 	uint64_t created_scan;
-	bool scratch;                /* the record is this stream's own: a pattern that names nothing */
-	bool done;                   /* will give no more: not followed, and read to its end or failed */
-	struct source_status status; /* guarded by source->mutex */
-	int64_t grown_ms;            /* guarded by source->mutex: when lines were last seen */
+	bool scratch; /* the record is this stream's own: a pattern that names nothing */
+	bool done;    /* will give no more: not followed, and read to its end or failed */
+	/* guarded by source->mutex: for status(), which any thread may ask */
+	struct source_status status;
+	int64_t caught_up_ms;    /* when the stream was last at its end */
+	struct file_place place; /* the current file: what it has grown by meanwhile is waiting */
 };
 
 /* In ms; tests make them shorter. */
@@ -279,8 +286,9 @@ void file_stream_trouble(struct file_stream *stream, int64_t now_ms, const char 
 void file_stream_well(struct file_stream *stream);
 /** Counts bytes that were there and can no longer be read. */
 void file_stream_lost(struct file_stream *stream, uint64_t bytes);
-/** States where the stream stands. */
-void file_stream_note(struct file_stream *stream, const struct open_file *current, uint64_t position, int64_t now_ms);
+/** States where the stream stands. @param position  0: as before; at_end: all is read that is there */
+void file_stream_note(struct file_stream *stream, const struct open_file *current, uint64_t position, bool at_end,
+                      int64_t now_ms);
 
 /** Begins a file as the stream's next part. @return false: the stream cannot have more parts just now */
 bool file_stream_begin(struct file_stream *stream, const struct file_candidate *candidate, bool from_end);

@@ -148,23 +148,27 @@ void file_stream_lost(struct file_stream *stream, uint64_t bytes)
 	pthread_mutex_unlock(&stream->source->mutex);
 }
 
-void file_stream_note(struct file_stream *stream, const struct open_file *current, uint64_t position, int64_t now_ms)
+void file_stream_note(struct file_stream *stream, const struct open_file *current, uint64_t position, bool at_end,
+                      int64_t now_ms)
 {
 	struct input *input = input_lines_input(current->lines);
-	uint64_t size, lag;
+	const struct source_memory_file *file = current->file;
+	struct file_place place = {.device = file->device, .inode = file->inode, .offset = stream->offset};
+	uint64_t size = file->size, lag = size > stream->offset ? size - stream->offset : 0;
 	if (input_compressed(input)) {
+		place.inode = 0;
 		size = (uint64_t)current->about.st_size;
 		lag = input_ahead(input);
-		lag = lag != UINT64_MAX ? lag : 0;
-	} else {
-		size = current->file->size;
-		lag = size > stream->offset ? size - stream->offset : 0;
+		lag = lag < size ? lag : 0;
 	}
 	pthread_mutex_lock(&stream->source->mutex);
-	stream->status.position = position;
+	if (position != 0)
+		stream->status.position = position;
 	stream->status.size_bytes = size;
-	stream->status.lag_bytes = lag;
-	stream->grown_ms = now_ms;
+	stream->status.lag_bytes = at_end ? 0 : lag;
+	stream->place = place;
+	if (at_end)
+		stream->caught_up_ms = now_ms;
 	pthread_mutex_unlock(&stream->source->mutex);
 }
 

@@ -139,7 +139,9 @@ static struct weir_span first_line(const struct open_file *current)
 	const char *newline = memchr(current->head, '\n', current->head_bytes);
 	if (newline == NULL)
 		return (struct weir_span){.at = NULL};
-	return (struct weir_span){.at = current->head, .length = (uint32_t)(newline - current->head)};
+	size_t length = (size_t)(newline - current->head);
+	length -= length > 0 && current->head[length - 1] == '\r';
+	return (struct weir_span){.at = current->head, .length = (uint32_t)length};
 }
 
 /* Adds to the first bytes that are kept, and to what the file is known by. */
@@ -183,7 +185,7 @@ static void hand_out(struct file_stream *stream, const struct source_memory_part
 	current->grown_ms = now_ms;
 	source_memory_changed(stream->source->memory);
 	file_stream_well(stream);
-	file_stream_note(stream, current, source_position(part->incarnation, stream->offset), now_ms);
+	file_stream_note(stream, current, source_position(part->incarnation, stream->offset), false, now_ms);
 }
 
 /* A compressed file is damaged or cut: what could be read of it is handed out, an open line too. */
@@ -227,6 +229,7 @@ static enum turn on_no_line(struct file_stream *stream, struct source_memory_par
 	}
 	if (input_compressed(input_lines_input(current->lines)))
 		open_file_end(current);
+	file_stream_note(stream, current, 0, true, now_ms);
 	return on_plan(stream, file_plan_next(stream, current, now_ms));
 }
 

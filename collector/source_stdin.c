@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LINE_MAX_BYTES = 64 << 10, READ_BYTES = 256 << 10, WAIT_MS = 100 };
@@ -32,19 +31,11 @@ struct stdin_source {
 	struct input_lines *lines; /* NULL once it has ended */
 	pthread_mutex_t mutex;
 	struct source_status status; /* guarded by the mutex */
-	int64_t grown_ms;            /* guarded by the mutex */
 };
 
 static struct stdin_source *stdin_of(struct source *source)
 {
 	return (struct stdin_source *)(void *)source;
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static void end(struct stdin_source *source)
@@ -61,7 +52,6 @@ static void state(struct stdin_source *source, const char *problem, uint64_t pos
 		source->status.errors++;
 	} else {
 		source->status.position = position;
-		source->grown_ms = now_ms();
 	}
 	pthread_mutex_unlock(&source->mutex);
 }
@@ -139,7 +129,6 @@ static size_t stdin_status(struct source *base, struct source_status *statuses, 
 		return 1;
 	pthread_mutex_lock(&source->mutex);
 	statuses[0] = source->status;
-	statuses[0].idle_ms = now_ms() - source->grown_ms;
 	pthread_mutex_unlock(&source->mutex);
 	statuses[0].lines = atomic_load_explicit(&source->stream.lines, memory_order_relaxed);
 	return 1;
@@ -204,7 +193,6 @@ enum weir_status source_stdin_new(const struct weir_json *config, const struct s
 		abort(); /* 16 bytes of /dev/urandom are always there */
 	pthread_mutex_init(&source->mutex, NULL);
 	source->status = (struct source_status){.name = source->stream.name, .kind = "stdin"};
-	source->grown_ms = now_ms();
 	*made = &source->source;
 	return WEIR_OK;
 }
