@@ -9,6 +9,7 @@
 
 static const struct command commands[] = {
 	{"run", "read logs, judge, write decisions: all of weir in one process", command_run},
+	{"generate", "write a synthetic log", command_generate},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
