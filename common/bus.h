@@ -23,7 +23,16 @@ enum weir_topic {
 	WEIR_TOPIC_COUNT,
 };
 
+enum {
+	WEIR_BUS_PARTITIONS_MAX = 1024,
+	WEIR_BUS_MESSAGE_MAX_BYTES = 32 * 1024 * 1024,  /* key and payload */
+	WEIR_BUS_PRODUCER_MAX_BYTES = 16 * 1024 * 1024, /* sent and not yet polled; one larger message goes alone */
+};
+
+/** "weir.events", ... */
 const char *weir_topic_name(enum weir_topic topic);
+/** How many partitions a topic has when events have `partitions`: so many, or one for policy and dead letters. */
+uint32_t weir_topic_partitions(enum weir_topic topic, uint32_t partitions);
 
 struct weir_message {
 	enum weir_topic topic;
@@ -37,9 +46,9 @@ struct weir_message {
 struct weir_delivery {
 	enum weir_topic topic;
 	uint32_t partition;
-	uint64_t offset;          /* valid when status is WEIR_OK */
-	uint64_t tag;             /* the sender's */
-	enum weir_status status;  /* WEIR_OK: durable. Else this and every later message of this producer is not */
+	uint64_t offset;         /* valid when status is WEIR_OK */
+	uint64_t tag;            /* the sender's */
+	enum weir_status status; /* WEIR_OK: durable. Else this and every later message of this producer is not */
 };
 
 struct weir_bus;
@@ -49,14 +58,14 @@ struct weir_consumer;
 struct weir_bus_ops {
 	const char *name;
 
-	/** Messages not yet delivered are bounded. @thread each producer belongs to one thread */
-	enum weir_status (*producer_new)(struct weir_bus *bus, struct weir_producer **producer,
-	                                 struct weir_error *error);
+	/** @thread each producer belongs to one thread; messages that it has not polled yet are bounded */
+	enum weir_status (*producer_new)(struct weir_bus *bus, struct weir_producer **producer, struct weir_error *error);
 	/**
 	 * Queues a message; its bytes are copied.
 	 *
-	 * @return WEIR_OK; WEIR_FULL: the bound on undelivered bytes is reached: poll and try again; WEIR_IO: the
-	 *         producer is broken (a delivery failed), make a new one and send again from what was delivered
+	 * @return WEIR_OK; WEIR_FULL: the bound on bytes not yet polled is reached: poll and try again; WEIR_INVALID: no
+	 *         such partition, or too large; WEIR_IO: the producer is broken (a delivery failed), make a new one and
+	 *         send again from what was delivered
 	 */
 	enum weir_status (*send)(struct weir_producer *producer, enum weir_topic topic, uint32_t partition,
 	                         struct weir_span key, struct weir_span payload, uint64_t tag, struct weir_error *error);
@@ -95,6 +104,9 @@ struct weir_bus_ops {
 	/** First readable and next offset of a partition. @thread any */
 	enum weir_status (*extent)(struct weir_bus *bus, enum weir_topic topic, uint32_t partition, uint64_t *first,
 	                           uint64_t *next, struct weir_error *error);
+	/** Whether something hinders the bus just now (it goes on trying), and what, in words. @thread any */
+	bool (*problem)(struct weir_bus *bus, char *text, size_t bytes);
+	/** Its producers and consumers are freed before. What they sent and did not see delivered may be written or not. */
 	void (*close)(struct weir_bus *bus);
 };
 
@@ -105,17 +117,25 @@ struct weir_bus {
 
 struct weir_bus_local_options {
 	uint32_t partitions;
-	int64_t segment_bytes;   /* a file of a topic is closed at this size; trimming removes whole files */
-	int64_t retention_bytes; /* of a topic without readers (judged while no archiver reads it): oldest files go */
-	int64_t sync_delay_ms;   /* how long the syncing thread gathers messages before one fsync; 0: at once */
+	int64_t segment_bytes;   /* a file of a topic is closed at this size (64 KiB to 1 GiB; 0: 64 MiB); trimming removes
+	                            whole files */
+	int64_t retention_bytes; /* of a topic without readers (judged while no archiver reads it): beyond it the oldest
+	                            files go; 0: 1 GiB */
+	int64_t sync_delay_ms; /* how long messages are gathered before one fsync; 0: no longer than the one before takes */
 };
 
 /**
- * Opens or makes the on-disk log in a directory. A torn tail left by a crash is cut: it was never acknowledged.
+ * Opens or makes the on-disk log in a directory, for this process alone. A torn tail left by a crash is cut: it was
+ * never acknowledged. A full disk, or one that fails, is no error of any call: messages wait, and `problem` says why.
  *
- * @return WEIR_INVALID: made with another number of partitions, or damaged before its tail
+ * @return WEIR_OK; WEIR_INVALID: made with another number of partitions, or damaged before its tail: the words name
+ *         file and byte; WEIR_NEWER; WEIR_LOCKED: another process has it open; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_bus_local_open(const char *directory, const struct weir_bus_local_options *options,
                                                    struct weir_bus **bus, struct weir_error *error);
+
+/** Forgets a reader that will not come back, so that it holds nothing any more. Of no effect while it is unknown. */
+WEIR_MUST_USE enum weir_status weir_bus_local_forget(struct weir_bus *bus, enum weir_topic topic, const char *reader,
+                                                     struct weir_error *error);
 
 #endif
