@@ -1,0 +1,123 @@
+/*
+ * What it costs to find a record's zones and keys, for the kinds of zone there
+ * are: a budget of 40 ns for one zone by address. Medians of several runs; one
+ * JSON line a measurement. WEIR_BENCH=smoke runs a small size.
+ */
+#include "collector/matcher.h"
+#include "common/alloc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { RUNS = 7, ADDRESSES = 4096 };
+
+#define LIMITS "\"limits\": [{\"algorithm\": \"sliding_window\", \"rate\": 10, \"window\": \"1m\"}]"
+
+static const struct bench_case {
+	const char *name;
+	int goal_ns; /* 0: none is set */
+	const char *zones;
+} cases[] = {
+	{"match_one_zone_by_ip", 40, "[{\"name\": \"a\", \"key\": [\"ip\"], " LIMITS "}]"},
+	{"match_three_fields", 0,
+     "[{\"name\": \"a\", \"key\": [\"ip\"], \"match\": {\"method\": \"GET\", \"path\": [\"/login\", "
+     "\"/api/*\"], \"status\": [\"2xx\", 404]}, " LIMITS "}]"},
+	{"match_exempt_networks", 0,
+     "[{\"name\": \"a\", \"key\": [\"ip\"], \"exempt\": [\"10.0.0.0/8\", \"192.168.0.0/16\", \"::1\"], " LIMITS "}]"},
+	{"match_grouped_key", 0, "[{\"name\": \"a\", \"key\": [{\"field\": \"ip\", \"prefix4\": 24}], " LIMITS "}]"},
+	{"match_three_zones", 0,
+     "[{\"name\": \"a\", \"key\": [\"ip\"], " LIMITS "}, {\"name\": \"b\", \"key\": [\"ip\", \"path\"], " LIMITS "}, "
+     "{\"name\": \"c\", \"key\": [], " LIMITS "}]"},
+};
+
+/* The thread's own time: what else the machine does counts as little as it can. */
+static double now_seconds(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static struct weir_span *make_addresses(char (*texts)[16])
+{
+	struct weir_span *addresses = weir_alloc(ADDRESSES, sizeof *addresses);
+	uint32_t random = 1;
+	for (int i = 0; i < ADDRESSES; i++) {
+		random = random * 1664525 + 1013904223;
+		snprintf(texts[i], sizeof texts[i], "%u.%u.%u.%u", 1 + (random >> 24) % 223, random >> 16 & 255,
+		         random >> 8 & 255, random >> 3 & 255);
+		addresses[i] = weir_span_of(texts[i]);
+	}
+	return addresses;
+}
+
+/* One record, filled anew for each line, as in a collector. */
+static double match_seconds(struct matcher *matcher, const struct weir_span *addresses, int rounds)
+{
+	static struct record record;
+	struct matched matched;
+	uint64_t events = 0;
+	double start = now_seconds();
+	for (int round = 0; round < rounds; round++)
+		for (int i = 0; i < ADDRESSES; i++) {
+			record.fields[FIELD_IP] = addresses[i];
+			record.fields[FIELD_PATH] = (struct weir_span){.at = "/api/v1/things", .length = 14};
+			record.fields[FIELD_METHOD] = (struct weir_span){.at = "GET", .length = 3};
+			record.fields[FIELD_STATUS] = (struct weir_span){.at = "200", .length = 3};
+			if (matcher_match(matcher, &record, &matched) != WEIR_OK)
+				abort();
+			events += matched.event_count;
+		}
+	double seconds = now_seconds() - start;
+	if (events == 0)
+		abort();
+	return seconds;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static void measure(const struct bench_case *bench, const struct weir_span *addresses, int rounds)
+{
+	struct weir_json_document *document = NULL;
+	struct weir_policy *policy = NULL;
+	struct matcher *matcher = NULL;
+	struct field_table fields;
+	field_table_init(&fields);
+	if (weir_json_parse(bench->name, bench->zones, strlen(bench->zones), &document, NULL) != WEIR_OK)
+		abort();
+	struct weir_json root = weir_json_root(document);
+	if (weir_policy_parse(&root, &policy, NULL) != WEIR_OK ||
+	    matcher_new(policy, &fields, 16, &matcher, NULL) != WEIR_OK)
+		abort();
+	double seconds[RUNS];
+	for (int i = 0; i < RUNS; i++)
+		seconds[i] = match_seconds(matcher, addresses, rounds);
+	qsort(seconds, RUNS, sizeof *seconds, compare_doubles);
+	double rate = (double)rounds * ADDRESSES / seconds[RUNS / 2];
+	printf("{\"bench\":\"%s\",\"unit\":\"records/s\",\"rate\":%.0f,\"ns\":%.1f", bench->name, rate, 1e9 / rate);
+	if (bench->goal_ns > 0)
+		printf(",\"goal\":%.0f,\"ratio\":%.2f", 1e9 / bench->goal_ns, rate * bench->goal_ns / 1e9);
+	printf("}\n");
+	matcher_free(matcher);
+	weir_policy_free(policy);
+	weir_json_document_free(document);
+	field_table_deinit(&fields);
+}
+
+int main(void)
+{
+	const char *size = getenv("WEIR_BENCH");
+	int rounds = size != NULL && strcmp(size, "smoke") == 0 ? 5 : 300;
+	char(*texts)[16] = weir_alloc(ADDRESSES, sizeof *texts);
+	struct weir_span *addresses = make_addresses(texts);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		measure(&cases[i], addresses, rounds);
+	free(addresses);
+	free(texts);
+	return 0;
+}
