@@ -60,7 +60,9 @@ static void lay_out(struct bucket_work *work, unsigned more, int64_t c)
 			rooms[i] = room_for(&from.layout->limits[i], rooms[i], form & BUCKET_RUNS ? 1 : c);
 	open_scratch(work, from.layout, form, rooms);
 	bucket_copy(&work->view, &from);
-	bucket_refresh(&work->view);
+	/* In the middle of an event some limits have recorded it and some have not: the bucket's own time says too little. */
+	for (uint32_t i = 0; i < from.layout->limit_count; i++)
+		work->view.limits[i].newest_ms = from.limits[i].newest_ms;
 }
 
 void bucket_work_open(struct bucket_work *work, struct bucket_scratch *scratch, struct bucket *bucket,
@@ -115,14 +117,17 @@ void bucket_work_convert(struct bucket_work *work, struct bucket_scratch *scratc
 static void record(struct bucket_work *work, uint32_t i, int64_t t, int64_t c, bool blocked)
 {
 	for (;;) {
-		const struct limit_view *limit = &work->view.limits[i];
+		struct limit_view *limit = &work->view.limits[i];
 		switch (limit->shape->ops->record(limit, t, c, blocked)) {
 		case LIMIT_NEEDS_ROOM: lay_out(work, 0, c); continue;
 		case LIMIT_NEEDS_RUNS: lay_out(work, BUCKET_RUNS, c); continue;
 		case LIMIT_NEEDS_OWN_TIME: lay_out(work, BUCKET_OWN_TIMES, c); continue;
 		case LIMIT_RECORDED: break;
 		}
-		if (work->view.own_times != NULL && t > limit->newest_ms && !limit->shape->ops->charged_by_all)
+		if (t <= limit->newest_ms || limit->shape->ops->charged_by_all)
+			return;
+		limit->newest_ms = t;
+		if (work->view.own_times != NULL)
 			time_put(work->view.own_times + (size_t)TIME_BYTES * i, t);
 		return;
 	}

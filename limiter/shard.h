@@ -18,6 +18,7 @@
 
 #include "common/frame.h"
 #include "common/hash.h"
+#include "limiter/limit.h"
 #include "limiter/rules.h"
 
 enum { SHARD_SEGMENTS = 1024 };
@@ -142,5 +143,21 @@ struct shard_stats {
 	uint64_t evictions, loads, forgotten;
 };
 void shard_stats(const struct shard *shard, struct shard_stats *stats);
+
+/* A bucket in the words of the design. */
+struct shard_bucket {
+	const struct zone_rules *zone;
+	uint64_t fingerprint_low, fingerprint_high; /* weir_fingerprint() of seed, zone and key: the shard keeps no keys */
+	int64_t decided_at_ms, decided_until_ms;    /* of the last decision; -1: there was none */
+	uint32_t limit_count;
+	struct limit_image limits[WEIR_ZONE_LIMITS_MAX]; /* in the policy's order */
+};
+
+/** Reads a bucket that is in memory; false: there is none, or it is forgotten. The image is to be freed. */
+bool shard_read(struct shard *shard, uint32_t zone_id, struct weir_span key, struct shard_bucket *image);
+void shard_bucket_deinit(struct shard_bucket *image);
+
+/** Calls each for every bucket in memory that is not forgotten, in no order; the image is borrowed. No frame waits. */
+void shard_each(struct shard *shard, void (*each)(void *context, const struct shard_bucket *image), void *context);
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "common/alloc.h"
 
+enum { SWEEP_BUCKETS = 1024 }; /* housekeeping after a checkpoint; eviction goes as far as the ceiling asks */
+
 static void cut(struct worker *worker, struct slot *slot, int64_t now_ms)
 {
 	struct keeper_job *job = weir_alloc(1, sizeof *job);
@@ -53,7 +55,7 @@ static void saved(struct worker *worker, struct slot *slot, struct keeper_job *j
 	weir_counter_add(&worker->stats.checkpoints, 1);
 	weir_histogram_observe(&worker->stats.checkpoint, &weir_latency_scale, (double)job->took_ms / 1000.0);
 	if (slot->queued == 0) {
-		shard_sweep(lane_shard(slot->lane), UINT32_MAX); /* what is clean now may go */
+		shard_sweep(lane_shard(slot->lane), SWEEP_BUCKETS); /* what is clean now may go */
 		worker_pause_slot(worker, slot, shard_is_full(lane_shard(slot->lane)));
 	}
 }

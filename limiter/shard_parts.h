@@ -1,0 +1,178 @@
+/*
+ * What the files of the shard share. Included by them alone.
+ *
+ *   shard.c           life, rules, positions, numbers
+ *   shard_frame.c     a frame: which buckets it needs, and judging its events
+ *   shard_bucket.c    finding, placing, moving and dropping a bucket
+ *   shard_sweep.c     the hand: forgetting, evicting, moving blocks together
+ *   shard_snapshot.c  checkpoints
+ *   shard_load.c      segments from the store
+ */
+#ifndef LIMITER_SHARD_PARTS_H
+#define LIMITER_SHARD_PARTS_H
+
+#include "limiter/bucket_judge.h"
+#include "limiter/filter.h"
+#include "limiter/shard.h"
+#include "limiter/slab.h"
+#include "limiter/table.h"
+
+/* A (key, zone) pair of the frame at work. */
+struct lookup {
+	uint64_t low, high; /* fingerprint */
+	const struct zone_rules *zone;
+	struct bucket *bucket; /* NULL: not in memory */
+	uint32_t ref;
+	uint32_t next_missing; /* place + 1 of the next one that its segment must be loaded for; 0: none */
+	uint8_t state;         /* enum lookup_state */
+	bool settled;          /* known to be in no blob of the store that is not in memory */
+};
+
+enum lookup_state {
+	LOOKUP_NEW,     /* nothing was looked for yet */
+	LOOKUP_GUESSED, /* bucket has the key's tag, if there is one; its block is on its way */
+	LOOKUP_FOUND,   /* bucket is the key's, or there is none */
+};
+
+enum { NO_LOOKUP = UINT32_MAX };
+
+/* Events of one key in one zone set have their lookups in a run. */
+struct lookup_run {
+	uint32_t zone_set;
+	uint32_t first; /* in pair_lookups: one for each zone of the set, NO_LOOKUP where the zone is not in force */
+	uint32_t next;  /* run of the same key, 0: none */
+};
+
+/* The frame at work; arrays are kept from frame to frame. */
+struct shard_frame {
+	const struct weir_frame *frame; /* NULL: none is waiting */
+	uint64_t offset;
+	int64_t clock_ms;
+	uint64_t position_before;
+	uint32_t *set_first;                 /* by zone set: where its zones begin in set_zones */
+	const struct zone_rules **set_zones; /* NULL: not in force */
+	uint32_t *key_runs;                  /* by key: its last run, 0: none */
+	uint32_t *event_runs;                /* by event: its run, 0: taken before */
+	struct lookup_run *runs;             /* from 1 on */
+	uint32_t *pair_lookups;
+	struct lookup *lookups;
+	uint32_t run_count, pair_lookup_count, lookup_count;
+	uint32_t guessed; /* lookups before this one are past LOOKUP_NEW */
+	uint8_t *verdicts;
+	struct shard_decision *decisions;
+	uint32_t decision_count;
+	size_t room_sets, room_set_zones, room_keys, room_events, room_pairs, room_decisions, room_lookups,
+		room_pair_lookups;
+	size_t bytes; /* of all arrays */
+};
+
+/* What a segment has in the store only. */
+enum segment_residence {
+	SEGMENT_WHOLE,   /* all its buckets are in memory */
+	SEGMENT_PARTIAL, /* the filter says which may not be */
+	SEGMENT_UNKNOWN, /* any may not be */
+};
+
+struct segment {
+	uint8_t residence;
+	bool loaded_for_frame; /* since the waiting frame was begun */
+	uint32_t missing;      /* place + 1 of the first lookup that it must be loaded for; 0: none */
+	struct filter evicted; /* of a partial one */
+};
+
+struct source_position {
+	uint8_t source[WEIR_SOURCE_ID_BYTES];
+	uint64_t position;
+	int64_t used_ms; /* the clock when it was last taken from */
+};
+
+/* When the shard went over to a policy. */
+struct rules_switch {
+	uint64_t version;
+	int64_t clock_ms;
+};
+
+struct shard {
+	struct shard_options options;
+	const struct rules *rules;
+	struct rules_switch *switches; /* ascending; the first policy of all is not among them */
+	uint32_t switch_count;
+	uint64_t rules_version;
+	int64_t clock_ms;
+	uint64_t events;                 /* taken so far */
+	struct source_position *sources; /* by id */
+	uint32_t source_count;
+
+	struct slab slab;
+	struct table table;
+	struct bucket_scratch scratch;
+	struct shard_frame work;
+	struct segment segments[SHARD_SEGMENTS];
+	uint64_t filter_bytes;
+	uint32_t evicted_segments; /* not whole */
+
+	size_t dirty_bytes;
+	uint8_t generation;    /* of the last snapshot */
+	bool snapshot_pending; /* taken and not done */
+	bool has_store;        /* some checkpoint holds, or may hold, buckets */
+	size_t snapshot_bytes; /* of the pending one */
+	uint32_t hand;         /* page that the hand is at */
+	uint32_t hand_large;   /* large block that the hand is at */
+	uint32_t churn;        /* blocks taken and freed since the last sweep */
+	bool starved;          /* the hand went all around and found nothing to evict */
+	uint64_t evictions, loads, forgotten;
+};
+
+/* ---- shard_bucket.c ---- */
+
+static inline uint32_t bucket_tag(uint64_t low)
+{
+	return (uint32_t)(low >> 32);
+}
+
+/** Finds the bucket of a fingerprint. @return its reference, 0: not in memory */
+uint32_t shard_find_ref(const struct shard *shard, uint64_t low, uint64_t high);
+
+/** The layout in force that a bucket's layout has become, NULL if its zone was removed since. */
+const struct layout *shard_layout_in_force(const struct layout *layout);
+
+/** Whether a bucket counts as empty at a clock: forgotten under some layout that it went through, or its zone removed. */
+bool shard_is_forgotten(const struct shard *shard, const struct bucket *bucket, int64_t clock_ms);
+
+/** Puts an image into a block of its own, in place of the one at old_ref (0: none). The image has the fingerprint. */
+uint32_t shard_place(struct shard *shard, const struct bucket *image, const struct layout *layout, uint32_t old_ref);
+
+/** The same for a single bucket: its header alone. */
+uint32_t shard_place_single(struct shard *shard, const struct bucket *header, uint32_t old_ref);
+
+/** Takes a bucket out of memory. */
+void shard_drop(struct shard *shard, struct bucket *bucket, uint32_t ref);
+
+/** Copies a bucket as it is into a new block. */
+void shard_move(struct shard *shard, uint32_t ref);
+
+/** The bucket has changed. */
+void shard_set_dirty(struct shard *shard, struct bucket *bucket, uint32_t ref);
+
+/* ---- shard_sweep.c ---- */
+
+/** All memory of the shard. */
+uint64_t shard_bytes(const struct shard *shard);
+
+/** Whether a bucket is in the store as it is here. */
+bool shard_is_clean(const struct shard *shard, const struct bucket *bucket);
+
+/** Whether buckets may be loaded that nothing needs yet. */
+bool shard_has_room(const struct shard *shard);
+
+/** Keeps memory together and below the ceiling, after a frame. */
+void shard_tidy(struct shard *shard);
+
+/* ---- shard.c ---- */
+
+/** The position taken from a source, made if it is new. */
+struct source_position *shard_source(struct shard *shard, const uint8_t source[WEIR_SOURCE_ID_BYTES], int64_t clock_ms);
+
+void shard_set_residence(struct shard *shard, uint32_t segment, enum segment_residence residence);
+
+#endif
