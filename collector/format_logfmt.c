@@ -25,9 +25,14 @@ static bool is_blank(char c)
 /* The end of a key: a blank, '=', '"' or the line's end. */
 static const char *key_end(const char *at, const char *end)
 {
-	while (at < end && !is_blank(*at) && *at != '=' && *at != '"')
-		at++;
-	return at;
+	while (at < end) {
+		find_block block = find_load_until(at, end);
+		uint64_t mask = find_space_or_quote(block) | find_equal(block, '=') | find_equal(block, '\t');
+		if (mask != 0)
+			return at + find_index(mask);
+		at += end - at < FIND_BYTES ? end - at : FIND_BYTES;
+	}
+	return end;
 }
 
 /* Takes what follows "key=": gives its raw value and moves past it; false: a quote that does not end. */

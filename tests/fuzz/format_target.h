@@ -1,0 +1,115 @@
+/*
+ * What the targets of all formats share: formats made once from a list of configurations, of which an input's first
+ * byte takes one; the rest are lines. Whatever the line, a record that is taken must hold what its header promises.
+ */
+#ifndef TESTS_FUZZ_FORMAT_TARGET_H
+#define TESTS_FUZZ_FORMAT_TARGET_H
+
+#include "collector/format.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TARGET_FORMATS_MAX = 16 };
+
+struct target {
+	struct field_table fields;
+	struct format *formats[TARGET_FORMATS_MAX];
+	struct format *bare[TARGET_FORMATS_MAX]; /* the same, with no field wanted */
+	size_t count;
+};
+
+#define target_check(condition) target_check_at(condition, #condition, __LINE__)
+
+static inline void target_check_at(bool condition, const char *words, int line)
+{
+	if (condition)
+		return;
+	fprintf(stderr, "line %d: not so: %s\n", line, words);
+	abort();
+}
+
+static inline struct format *target_format(const char *config, const struct field_table *fields)
+{
+	struct weir_json_document *document;
+	struct weir_error error;
+	struct format *format;
+	if (weir_json_parse("config", config, strlen(config), &document, &error) != WEIR_OK) {
+		fprintf(stderr, "%s\n", error.text);
+		abort();
+	}
+	struct weir_json root = weir_json_root(document);
+	if (format_new(&root, fields, &format, &error) != WEIR_OK) {
+		fprintf(stderr, "%s\n", error.text);
+		abort();
+	}
+	weir_json_document_free(document);
+	return format;
+}
+
+/* Names and configurations end with NULL. */
+static inline void target_init(struct target *target, const char *const *names, const char *const *configs)
+{
+	struct field_table nothing;
+	field_table_init(&target->fields);
+	field_table_init(&nothing);
+	while (*names != NULL)
+		target_check(field_table_want(&target->fields, *names++) >= 0);
+	for (; *configs != NULL; configs++, target->count++) {
+		target->formats[target->count] = target_format(*configs, &target->fields);
+		target->bare[target->count] = target_format(*configs, &nothing);
+	}
+	field_table_deinit(&nothing);
+}
+
+/* A value that is there has bytes, and all of them can be read. */
+static inline void target_check_record(const struct target *target, const struct record *record)
+{
+	target_check(record->time_ms >= 0 && record->time_ms < RECORD_TIME_END_MS);
+	target_check(record->cost >= 0 && record->cost <= RECORD_COST_MAX);
+	for (uint32_t i = 0; i < target->fields.count; i++) {
+		if ((target->fields.wanted >> i & 1) == 0 || record->fields[i].at == NULL)
+			continue;
+		target_check(record->fields[i].length > 0);
+		char *copy = malloc(record->fields[i].length);
+		target_check(copy != NULL);
+		memcpy(copy, record->fields[i].at, record->fields[i].length);
+		free(copy);
+	}
+}
+
+/* Calls `check`, which may be NULL, with each line that is a record. */
+static inline void target_run(struct target *target, const uint8_t *data, size_t size,
+                              void (*check)(struct target *target, const char *line, uint32_t length,
+                                            enum format_reason reason, const struct record *record))
+{
+	if (size == 0)
+		return;
+	size_t chosen = data[0] % target->count;
+	struct format *format = target->formats[chosen], *bare = target->bare[chosen];
+	format_begin(format, (struct weir_span){0});
+	format_begin(bare, (struct weir_span){0});
+	const char *at = (const char *)data + 1, *end = (const char *)data + size;
+	while (at < end) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		size_t length = (size_t)((newline != NULL ? newline : end) - at);
+		char *line = malloc(length > 0 ? length : 1); /* of just its size: a read past it is seen */
+		target_check(line != NULL);
+		memcpy(line, at, length);
+		struct record record, other;
+		enum format_reason reason = format_parse(format, line, (uint32_t)length, &record);
+		target_check(reason < FORMAT_REASON_COUNT && (reason == FORMAT_SKIP || length > 0));
+		if (reason == FORMAT_OK)
+			target_check_record(target, &record);
+		if (check != NULL)
+			check(target, line, (uint32_t)length, reason, &record);
+		/* What is wanted of a line does not change what it is. */
+		target_check(format_parse(bare, line, (uint32_t)length, &other) == reason);
+		if (reason == FORMAT_OK)
+			target_check(other.time_ms == record.time_ms && other.cost == record.cost);
+		free(line);
+		at += length + 1;
+	}
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* combined and common, and their quick way against the grammar read by the letter. */
+#include "collector/combined_line.h"
+#include "tests/fuzz/format_target.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(struct target *target, const char *line, uint32_t length, enum format_reason reason,
+                  const struct record *record)
+{
+	static const struct {
+		enum combined_part part;
+		const char *name;
+	} parts[] = {
+		{COMBINED_USER, "user"},     {COMBINED_METHOD, "method"},   {COMBINED_PATH, "path"},
+		{COMBINED_STATUS, "status"}, {COMBINED_REFERER, "referer"}, {COMBINED_AGENT, "agent"},
+		{COMBINED_XFF, "xff"},
+	};
+	struct combined_line split;
+	if (length == 0)
+		return;
+	bool taken = combined_line_split((struct weir_span){.at = line, .length = length}, &split);
+	target_check(taken == (reason != FORMAT_NOT_COMBINED && reason != FORMAT_NOT_COMMON));
+	for (size_t i = 0; reason == FORMAT_OK && i < sizeof parts / sizeof parts[0]; i++) {
+		struct weir_span part = split.parts[parts[i].part];
+		if (part.length == 0 || (part.length == 1 && part.at[0] == '-'))
+			part.at = NULL;
+		int field = field_table_find(&target->fields, weir_span_of(parts[i].name));
+		target_check(record->fields[field].at == part.at);
+		target_check(part.at == NULL || record->fields[field].length == part.length);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char *const names[] = {"ip",    "ident",   "user",  "method", "path", "status",
+	                                    "bytes", "referer", "agent", "xff",    NULL};
+	static const char *const configs[] = {
+		"{\"type\": \"combined\"}",
+		"{\"type\": \"common\", \"time_zone\": \"Europe/Berlin\"}",
+		"{\"type\": \"combined\", \"cost\": \"bytes\", \"client_ip\": {\"header\": \"xff\", \"trusted\": "
+		"[\"10.0.0.0/8\", \"::1\"]}}",
+		NULL,
+	};
+	static struct target target;
+	if (target.count == 0)
+		target_init(&target, names, configs);
+	target_run(&target, data, size, check);
+	return 0;
+}
