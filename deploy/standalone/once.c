@@ -123,6 +123,9 @@ int run_once(const struct run_options *options, const struct weir_log *log)
 
 	progress_init(&once.progress, options->quiet);
 	enum weir_status status = once_open(&once, &error);
+	/* before the first line is written, so that after a crash the files are known to be this run's own */
+	if (status == WEIR_OK && options->state_directory != NULL && !once.resumed)
+		status = once_cut(&once, false, &error);
 	if (status == WEIR_OK)
 		status = read_all(&once, &error);
 	if (status == WEIR_OK)
