@@ -13,41 +13,9 @@
 #include "common/alloc.h"
 #include "common/deadline.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-enum { NAME_DIGITS = 20 };
-
-static int compare_sequences(const void *a, const void *b)
-{
-	uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
-	return first < second ? -1 : first > second;
-}
-
-/* The numbers of the segment files in a directory, ascending; returned. */
-static enum weir_status list_segments(const char *directory, uint64_t **sequences, uint32_t *count,
-                                      struct weir_error *error)
-{
-	DIR *listing = opendir(directory);
-	if (listing == NULL)
-		return weir_fail(error, WEIR_IO, "cannot open directory %s: %s", directory, strerror(errno));
-	uint64_t *found = NULL;
-	uint32_t used = 0;
-	for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
-		if (strspn(entry->d_name, "0123456789") != NAME_DIGITS || strcmp(entry->d_name + NAME_DIGITS, ".log") != 0)
-			continue;
-		found = weir_realloc(found, used + 1, sizeof *found);
-		found[used++] = strtoull(entry->d_name, NULL, 10);
-	}
-	closedir(listing);
-	if (used > 0)
-		qsort(found, used, sizeof *found, compare_sequences);
-	*sequences = found;
-	*count = used;
-	return WEIR_OK;
-}
 
 /*
  * A crash while a segment is made leaves a last file without a whole header; nothing was written behind it. Such a file
@@ -90,7 +58,7 @@ static enum weir_status open_segments(struct weir_bus_journal *journal, struct w
 {
 	uint64_t *sequences = NULL;
 	uint32_t count = 0;
-	enum weir_status status = list_segments(journal->directory, &sequences, &count, error);
+	enum weir_status status = weir_bus_segment_list(journal->directory, &sequences, &count, error);
 	if (status != WEIR_OK)
 		return status;
 	journal->segments = weir_alloc(count, sizeof(struct weir_bus_segment *));

@@ -10,13 +10,14 @@
 
 #include "common/alloc.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { WINDOW_BYTES = 256 * 1024 };
+enum { WINDOW_BYTES = 256 * 1024, NAME_DIGITS = 20 };
 
 static struct weir_bus_segment *segment_new(const struct weir_bus_segment_header *header, uint64_t *first)
 {
@@ -42,6 +43,34 @@ enum weir_status weir_bus_segment_path(const char *directory, uint64_t sequence,
                                        struct weir_error *error)
 {
 	return weir_path_format(path, error, "%s/%020llu.log", directory, (unsigned long long)sequence);
+}
+
+static int compare_sequences(const void *a, const void *b)
+{
+	uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+	return first < second ? -1 : first > second;
+}
+
+enum weir_status weir_bus_segment_list(const char *directory, uint64_t **sequences, uint32_t *count,
+                                       struct weir_error *error)
+{
+	DIR *listing = opendir(directory);
+	if (listing == NULL)
+		return weir_fail(error, WEIR_IO, "cannot open directory %s: %s", directory, strerror(errno));
+	uint64_t *found = NULL;
+	uint32_t used = 0;
+	for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
+		if (strspn(entry->d_name, "0123456789") != NAME_DIGITS || strcmp(entry->d_name + NAME_DIGITS, ".log") != 0)
+			continue;
+		found = weir_realloc(found, used + 1, sizeof *found);
+		found[used++] = strtoull(entry->d_name, NULL, 10);
+	}
+	closedir(listing);
+	if (used > 0)
+		qsort(found, used, sizeof *found, compare_sequences);
+	*sequences = found;
+	*count = used;
+	return WEIR_OK;
 }
 
 ssize_t weir_bus_read(int fd, char *bytes, size_t length, uint64_t at)

@@ -28,6 +28,10 @@ void weir_bus_segment_free(struct weir_bus_segment *segment);
 WEIR_MUST_USE enum weir_status weir_bus_segment_path(const char *directory, uint64_t sequence,
                                                      char path[WEIR_PATH_BYTES], struct weir_error *error);
 
+/** The sequences of the segment files in a directory, ascending; *sequences is returned, the caller frees. */
+WEIR_MUST_USE enum weir_status weir_bus_segment_list(const char *directory, uint64_t **sequences, uint32_t *count,
+                                                     struct weir_error *error);
+
 /**
  * Makes the file with its header, on disk; what had the name before is overwritten.
  *

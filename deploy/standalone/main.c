@@ -10,6 +10,7 @@
 static const struct command commands[] = {
 	{"run", "read logs, judge, write decisions: all of weir in one process", command_run},
 	{"generate", "write a synthetic log", command_generate},
+	{"decode", "print the messages of the log as JSON lines", command_decode},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
