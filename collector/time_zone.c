@@ -174,7 +174,7 @@ static struct time_zone *zone_from_file(const uint8_t *data, size_t length, cons
 		return NULL;
 	memcpy(footer, rest + 1, (size_t)(end - rest - 1));
 	footer[end - rest - 1] = '\0';
-	struct time_zone_rule rule;
+	struct time_zone_rule rule = {0};
 	if (footer[0] != '\0' && !time_zone_rule_parse(footer, &rule))
 		return NULL;
 

@@ -28,12 +28,14 @@ static void check(struct target *target, const char *line, uint32_t length, enum
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const names[] = {"ip", "user", "a", "b", "3", NULL};
+	static const char columns[] =
+		"{\"type\": \"delimited\", \"separator\": \"|\", \"quote\": \"'\", \"header\": false, "
+		"\"columns\": [\"time\", \"a\", \"b\", \"a\"], \"fields\": {\"ip\": \"b\"}}";
 	static const char *const configs[] = {
 		"{\"type\": \"delimited\"}",
 		"{\"type\": \"delimited\", \"separator\": \",\", \"quote\": \"\\\"\", \"cost\": \"c\"}",
 		"{\"type\": \"delimited\", \"separator\": \" \", \"header\": false, \"time\": \"1\"}",
-		"{\"type\": \"delimited\", \"separator\": \"|\", \"quote\": \"'\", \"header\": false, \"columns\": [\"time\", \"a\", "
-		"\"b\", \"a\"], \"fields\": {\"ip\": \"b\"}}",
+		columns,
 		NULL,
 	};
 	static struct target target;

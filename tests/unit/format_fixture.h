@@ -85,12 +85,13 @@ static inline struct weir_span fixture_field(const struct fixture *fixture, cons
 
 static inline void assert_span(struct weir_span span, const char *expected, const char *name)
 {
-	if (expected == NULL && span.at != NULL)
-		fail_msg("%s is \"%.*s\" and should be absent", name, (int)span.length, span.at);
-	if (expected == NULL)
+	if (span.at == NULL || expected == NULL) {
+		if (span.at != NULL)
+			fail_msg("%s is \"%.*s\" and should be absent", name, (int)span.length, span.at);
+		if (expected != NULL)
+			fail_msg("%s is absent and should be \"%s\"", name, expected);
 		return;
-	if (span.at == NULL)
-		fail_msg("%s is absent and should be \"%s\"", name, expected);
+	}
 	if (!weir_span_equal(span, weir_span_of(expected)))
 		fail_msg("%s is \"%.*s\" and should be \"%s\"", name, (int)span.length, span.at, expected);
 }
