@@ -192,7 +192,7 @@ static void begin_file(struct format *format, struct weir_span header)
 	free(delimited->header);
 	delimited->header = NULL;
 	delimited->awaits_header = delimited->has_header;
-	if (delimited->has_header && header.at != NULL)
+	if (delimited->has_header && header.length > 0)
 		read_header(delimited, header.at, header.length);
 }
 
