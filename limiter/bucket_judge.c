@@ -60,9 +60,15 @@ static void lay_out(struct bucket_work *work, unsigned more, int64_t c)
 			rooms[i] = room_for(&from.layout->limits[i], rooms[i], form & BUCKET_RUNS ? 1 : c);
 	open_scratch(work, from.layout, form, rooms);
 	bucket_copy(&work->view, &from);
-	/* In the middle of an event some limits have recorded it and some have not: the bucket's own time says too little. */
-	for (uint32_t i = 0; i < from.layout->limit_count; i++)
-		work->view.limits[i].newest_ms = from.limits[i].newest_ms;
+	/*
+	 * In the middle of an event some limits have recorded it and some have not: the bucket's own time does not say
+	 * what is theirs. An empty one that gets a time of its own starts without.
+	 */
+	for (uint32_t i = 0; i < from.layout->limit_count; i++) {
+		struct limit_view *limit = &work->view.limits[i];
+		bool starts = work->view.own_times != NULL && limit->shape->ops->is_empty(limit);
+		limit->newest_ms = starts ? 0 : from.limits[i].newest_ms;
+	}
 }
 
 void bucket_work_open(struct bucket_work *work, struct bucket_scratch *scratch, struct bucket *bucket,
@@ -121,7 +127,11 @@ static void record(struct bucket_work *work, uint32_t i, int64_t t, int64_t c, b
 		switch (limit->shape->ops->record(limit, t, c, blocked)) {
 		case LIMIT_NEEDS_ROOM: lay_out(work, 0, c); continue;
 		case LIMIT_NEEDS_RUNS: lay_out(work, BUCKET_RUNS, c); continue;
-		case LIMIT_NEEDS_OWN_TIME: lay_out(work, BUCKET_OWN_TIMES, c); continue;
+		case LIMIT_NEEDS_OWN_TIME:
+			lay_out(work, BUCKET_OWN_TIMES, c);
+			limit->newest_ms = 0; /* it has recorded nothing: the time was that of other limits */
+			time_put(work->view.own_times + (size_t)TIME_BYTES * i, 0);
+			continue;
 		case LIMIT_RECORDED: break;
 		}
 		if (t <= limit->newest_ms || limit->shape->ops->charged_by_all)

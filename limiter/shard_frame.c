@@ -189,7 +189,9 @@ uint32_t shard_missing(struct shard *shard, uint32_t *segments)
 	struct shard_frame *work = &shard->work;
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		shard->segments[i].missing = 0;
-	for (uint32_t i = 0; i < work->lookup_count && shard->evicted_segments > 0; i++) {
+	/* Those that were looked for: none, if nothing was evicted when the frame began. Whether anything still is does not
+	 * matter: the load of the last such segment has brought what must be found. */
+	for (uint32_t i = 0; i < work->guessed; i++) {
 		struct lookup *lookup = &work->lookups[i];
 		uint32_t number = table_segment_of(bucket_tag(lookup->low));
 		struct segment *segment = &shard->segments[number];
