@@ -59,6 +59,7 @@ static uint32_t child_of(struct json_scan *scan, uint32_t parent, const char *ke
 	scan->nodes[scan->count] = (struct json_scan_node){
 		.key = weir_copy(key, length),
 		.key_length = length,
+		.first = length > 0 ? key[0] : '\0',
 		.element = element_of(key, length),
 		.next = scan->nodes[parent].first_child,
 	};
@@ -106,7 +107,7 @@ static void clear(struct json_scan *scan, uint32_t node)
 
 static inline const char *skip_blanks(const char *at, const char *end)
 {
-	while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
+	while (at < end && (unsigned char)*at <= ' ' && (*at == ' ' || *at == '\t' || *at == '\r'))
 		at++;
 	return at;
 }
@@ -172,8 +173,10 @@ static uint32_t node_of_key(const struct walk *walk, uint32_t node, struct weir_
 		key = unescape(&walk->scan->scratch, key, walk->length, false);
 	if ((nodes[node].child_lengths & length_bit(key.length)) == 0)
 		return NOWHERE;
+	char first = key.length > 0 ? key.at[0] : '\0';
 	for (uint32_t child = nodes[node].first_child; child != 0; child = nodes[child].next) {
-		if (nodes[child].key_length == key.length && memcmp(nodes[child].key, key.at, key.length) == 0)
+		if (nodes[child].key_length == key.length && nodes[child].first == first &&
+		    memcmp(nodes[child].key, key.at, key.length) == 0)
 			return child;
 	}
 	return NOWHERE;

@@ -19,6 +19,7 @@ enum { JSON_SCAN_DEPTH_MAX = 64, JSON_SCAN_NAME_MAX_BYTES = 256, JSON_SCAN_NODES
 struct json_scan_node {
 	char *key; /* owned */
 	uint32_t key_length;
+	char first;                 /* the key's first byte: most other keys of its length differ there */
 	uint32_t element;           /* what the key means in an array; UINT32_MAX: nothing */
 	uint64_t child_lengths;     /* bit n: some child's key has n bytes (63: or more) */
 	uint16_t first_child, next; /* 0: none, as the root is nobody's child */
