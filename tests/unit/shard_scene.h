@@ -1,0 +1,226 @@
+/*
+ * Random scenes for the shard: policies of every algorithm, frames of few keys
+ * and colliding times, so that every rule and every boundary is met often.
+ */
+#ifndef TESTS_UNIT_SHARD_SCENE_H
+#define TESTS_UNIT_SHARD_SCENE_H
+
+#include "shard_model.h"
+
+#include <stdio.h>
+
+/* A generator of numbers (xorshift64*). */
+struct scene_random {
+	uint64_t state;
+};
+
+static inline uint64_t scene_next(struct scene_random *random)
+{
+	random->state ^= random->state >> 12;
+	random->state ^= random->state << 25;
+	random->state ^= random->state >> 27;
+	return random->state * UINT64_C(2685821657736338717);
+}
+
+/* 0 to below - 1. */
+static inline int64_t scene_below(struct scene_random *random, int64_t below)
+{
+	return (int64_t)((scene_next(random) >> 1) % (uint64_t)below);
+}
+
+static inline int64_t scene_among(struct scene_random *random, const int64_t *numbers, size_t count)
+{
+	return numbers[scene_below(random, (int64_t)count)];
+}
+
+static inline struct weir_limit scene_limit(struct scene_random *random)
+{
+	static const int64_t rates[] = {1, 2, 3, 5, 10, 40, 300, 70000};
+	static const int64_t windows[] = {1, 2, 7, 10, 64, 100, 1000, 60000};
+	struct weir_limit limit = {.algorithm = (enum weir_algorithm)scene_below(random, WEIR_ALGORITHM_COUNT)};
+	int64_t rate = scene_among(random, rates, 8), window_ms = scene_among(random, windows, 8);
+	switch (limit.algorithm) {
+	case WEIR_SLIDING_WINDOW:
+		limit.rate = rate;
+		limit.window_ms = window_ms;
+		if (scene_below(random, 3) == 0 && window_ms > 1)
+			limit.precision_ms = 2 + scene_below(random, window_ms - 1);
+		break;
+	case WEIR_FIXED_WINDOW:
+		limit.rate = rate;
+		limit.window_ms = window_ms;
+		limit.offset_ms = scene_below(random, 2) ? scene_below(random, window_ms) : 0;
+		break;
+	case WEIR_UNIFORM:
+		limit.rate = 1;
+		limit.window_ms = window_ms;
+		break;
+	case WEIR_TOKEN_BUCKET:
+		limit.rate = rate;
+		limit.window_ms = window_ms;
+		limit.burst = scene_below(random, 2) ? rate : 1 + scene_below(random, 12);
+		limit.penalize = scene_below(random, 2);
+		break;
+	case WEIR_GCRA:
+		limit.rate = rate;
+		limit.window_ms = window_ms;
+		limit.burst = scene_below(random, 8);
+		break;
+	default:
+		limit.length = scene_among(random, rates, 7);
+		limit.hold_ms = window_ms;
+		break;
+	}
+	return limit;
+}
+
+static inline struct weir_zone scene_zone(struct scene_random *random, uint32_t id)
+{
+	static const int64_t blocks[] = {0, 0, 1, 13, 500};
+	struct weir_zone zone = {.id = id, .name = "zone", .description = ""};
+	zone.limit_count = (uint32_t)(1 + scene_below(random, scene_below(random, 4) == 0 ? WEIR_ZONE_LIMITS_MAX : 3));
+	for (uint32_t i = 0; i < zone.limit_count; i++)
+		zone.limits[i] = scene_limit(random);
+	zone.count_all = scene_below(random, 3) == 0;
+	zone.block_for_ms = scene_among(random, blocks, 5);
+	return zone;
+}
+
+/* A policy of up to four zones, ids 1 to 4. The caller frees zones and the policy. */
+static inline struct weir_policy *scene_policy(struct scene_random *random, uint64_t version)
+{
+	struct weir_policy *policy = weir_alloc(1, sizeof *policy);
+	policy->version = version;
+	policy->zones = weir_alloc(4, sizeof *policy->zones);
+	for (uint32_t id = 1; id <= 4; id++)
+		if (id == 1 || scene_below(random, 2))
+			policy->zones[policy->zone_count++] = scene_zone(random, id);
+	return policy;
+}
+
+/* The next policy: some limits other, some moved, zones gone and new. A zone that is gone does not come back. */
+static inline struct weir_policy *scene_next_policy(struct scene_random *random, const struct weir_policy *before,
+                                                    uint32_t *next_id)
+{
+	struct weir_policy *policy = weir_alloc(1, sizeof *policy);
+	policy->version = before->version + 1 + (uint64_t)scene_below(random, 2);
+	policy->zones = weir_alloc(before->zone_count + 1, sizeof *policy->zones);
+	for (uint32_t i = 0; i < before->zone_count; i++) {
+		struct weir_zone zone = before->zones[i];
+		if (before->zone_count > 1 && scene_below(random, 6) == 0)
+			continue;
+		int64_t change = scene_below(random, 5);
+		if (change == 0)
+			zone.limits[scene_below(random, zone.limit_count)] = scene_limit(random);
+		else if (change == 1 && zone.limit_count < WEIR_ZONE_LIMITS_MAX)
+			zone.limits[zone.limit_count++] = scene_limit(random);
+		else if (change == 2 && zone.limit_count > 1)
+			zone.limits[0] = zone.limits[--zone.limit_count];
+		else if (change == 3)
+			zone.count_all = !zone.count_all;
+		policy->zones[policy->zone_count++] = zone;
+	}
+	if (policy->zone_count == 0 || scene_below(random, 3) == 0)
+		policy->zones[policy->zone_count++] = scene_zone(random, (*next_id)++);
+	return policy;
+}
+
+enum { SCENE_KEYS = 12, SCENE_SETS = 6, SCENE_EVENTS = 64, SCENE_SET_ZONES = 6, SCENE_SOURCES = 3 };
+
+/* A frame and its arrays. */
+struct scene_frame {
+	struct weir_frame frame;
+	struct weir_span keys[SCENE_KEYS];
+	char key_bytes[SCENE_KEYS][16];
+	struct weir_frame_zone_set sets[SCENE_SETS];
+	struct weir_frame_zone zones[SCENE_SETS][SCENE_SET_ZONES];
+	struct weir_frame_event events[SCENE_EVENTS];
+};
+
+/* What frames follow on from. */
+struct scene {
+	struct scene_random random;
+	int64_t now_ms;    /* about which times lie */
+	int64_t spread_ms; /* how far */
+	int64_t sent_ms;   /* sending times, which never fall much */
+	int64_t sent_step_ms;
+	uint32_t key_space;
+	uint64_t positions[SCENE_SOURCES];
+	bool costs;
+};
+
+static inline void scene_fill(struct scene *scene, const struct weir_policy *policy, struct scene_frame *out)
+{
+	struct scene_random *random = &scene->random;
+	memset(out, 0, sizeof *out);
+	struct weir_frame *frame = &out->frame;
+	frame->kind = WEIR_FRAME_EVENTS;
+	uint32_t source = (uint32_t)scene_below(random, SCENE_SOURCES);
+	memset(frame->source, (int)source + 1, sizeof frame->source);
+	frame->key_count = (uint32_t)(1 + scene_below(random, SCENE_KEYS));
+	for (uint32_t i = 0; i < frame->key_count; i++) {
+		/* Each key once a frame, as the writer gives them. */
+		int64_t key = scene_below(random, scene->key_space);
+		int length = snprintf(out->key_bytes[i], sizeof out->key_bytes[i], "k%lld", (long long)key);
+		out->keys[i] = (struct weir_span){.at = out->key_bytes[i], .length = (uint32_t)length};
+		for (uint32_t j = 0; j < i; j++)
+			if (weir_span_equal(out->keys[j], out->keys[i]))
+				out->keys[i].length = 0, i--, j = i;
+		if (scene->key_space <= SCENE_KEYS && i + 1 >= scene->key_space) {
+			frame->key_count = i + 1;
+			break;
+		}
+	}
+	frame->zone_set_count = (uint32_t)(1 + scene_below(random, SCENE_SETS));
+	for (uint32_t i = 0; i < frame->zone_set_count; i++) {
+		out->sets[i] = (struct weir_frame_zone_set){.zones = out->zones[i]};
+		for (uint32_t j = 0; j < policy->zone_count && out->sets[i].count < SCENE_SET_ZONES; j++)
+			if (scene_below(random, 3) > 0)
+				out->zones[i][out->sets[i].count++] =
+					(struct weir_frame_zone){policy->zones[j].id, scene_below(random, 8) == 0};
+		if (scene_below(random, 9) == 0 && out->sets[i].count < SCENE_SET_ZONES)
+			out->zones[i][out->sets[i].count++] = (struct weir_frame_zone){9999, false};
+	}
+	frame->event_count = (uint32_t)scene_below(random, SCENE_EVENTS + 1);
+	uint64_t position = scene->positions[source];
+	if (scene_below(random, 5) == 0) /* some of it again */
+		position -= position < 20 ? position : (uint64_t)scene_below(random, 20);
+	for (uint32_t i = 0; i < frame->event_count; i++) {
+		struct weir_frame_event *event = &out->events[i];
+		event->key = (uint32_t)scene_below(random, frame->key_count);
+		event->zone_set = (uint32_t)scene_below(random, frame->zone_set_count);
+		position += (uint64_t)scene_below(random, 3);
+		event->position = position;
+		static const int64_t costs[] = {0, 1, 1, 1, 1, 2, 3, 7, 33, 400, INT64_C(1) << 40};
+		event->cost = scene->costs && scene_below(random, 3) == 0 ? scene_among(random, costs, 11) : 1;
+		if (scene_below(random, 3) == 0)
+			scene->now_ms += scene_below(random, scene->spread_ms + 1);
+		int64_t back = scene_below(random, 4) == 0 ? scene_below(random, 3 * scene->spread_ms + 1) : 0;
+		event->time_ms = scene->now_ms > back ? scene->now_ms - back : 0;
+		frame->pair_count += out->sets[event->zone_set].count;
+	}
+	if (position > scene->positions[source])
+		scene->positions[source] = position;
+	scene->sent_ms += scene_below(random, 2 * scene->sent_step_ms + 1) - scene->sent_step_ms / 4;
+	frame->sending_time_ms = scene->sent_ms > 0 ? scene->sent_ms : 0;
+	frame->keys = out->keys;
+	frame->zone_sets = out->sets;
+	frame->events = out->events;
+}
+
+static inline struct scene scene_new(uint64_t seed)
+{
+	struct scene scene = {.random = {seed * UINT64_C(0x9e3779b97f4a7c15) + 1}};
+	static const int64_t spreads[] = {0, 1, 5, 50, 2000, 100000}, steps[] = {1, 400, 5000, 700000};
+	static const int64_t spaces[] = {1, 3, 12, 200, 3000};
+	struct scene_random *random = &scene.random;
+	scene.spread_ms = scene_among(random, spreads, 6);
+	scene.sent_step_ms = scene_among(random, steps, 4);
+	scene.key_space = (uint32_t)scene_among(random, spaces, 5);
+	scene.now_ms = scene_below(random, 2) ? INT64_C(1700000000000) + scene_below(random, 100000) : 0;
+	scene.sent_ms = scene.now_ms;
+	scene.costs = scene_below(random, 2);
+	return scene;
+}
+
+#endif
