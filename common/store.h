@@ -37,16 +37,24 @@ struct weir_store;
 struct weir_store_ops {
 	const char *name;
 
-	/** Becomes the partition's owner: raises its epoch. state->extra is returned in memory of the store, valid until its next call. */
-	enum weir_status (*take)(struct weir_store *store, int role, uint32_t partition,
-	                         struct weir_partition_state *state, struct weir_error *error);
+	/**
+	 * Becomes the partition's owner: raises its epoch. Blobs that the owner before wrote and never made current are
+	 * gone. state->extra is in memory of the store, valid until its next call.
+	 */
+	enum weir_status (*take)(struct weir_store *store, int role, uint32_t partition, struct weir_partition_state *state,
+	                         struct weir_error *error);
+	/** Reads the same without becoming the owner; epoch 0: it never had one. */
+	enum weir_status (*look)(struct weir_store *store, int role, uint32_t partition, struct weir_partition_state *state,
+	                         struct weir_error *error);
 	/**
 	 * Writes blobs of a checkpoint that is not current yet: one small transaction. A base written under checkpoint c
-	 * replaces, once c is current, everything older of that segment.
+	 * replaces, once c is current, everything older of that segment. A blob of the same segment and checkpoint is
+	 * replaced: a try that failed is made again.
+	 *
+	 * @return WEIR_OK; WEIR_FENCED; WEIR_INVALID: that checkpoint is current already; WEIR_IO: nothing was written
 	 */
 	enum weir_status (*write_segments)(struct weir_store *store, uint32_t partition, uint64_t epoch,
-	                                   const struct weir_segment_blob *blobs, size_t count,
-	                                   struct weir_error *error);
+	                                   const struct weir_segment_blob *blobs, size_t count, struct weir_error *error);
 	/**
 	 * Makes checkpoints current, and puts notes, in one transaction: all or nothing.
 	 *
@@ -73,7 +81,7 @@ struct weir_store_ops {
 	                                  void (*each)(void *context, uint32_t segment, uint32_t deltas,
 	                                               uint64_t base_bytes, uint64_t delta_bytes),
 	                                  void *context, struct weir_error *error);
-	/** Removes blobs that no current checkpoint needs: behind a newer base, or of checkpoints never committed. */
+	/** Removes blobs that the current checkpoint does not need: a bounded number, but more than one checkpoint adds. */
 	enum weir_status (*clean)(struct weir_store *store, uint32_t partition, uint64_t epoch, struct weir_error *error);
 
 	/** Every policy, numbered. put is idempotent for the same text; another text under a taken number is refused. */

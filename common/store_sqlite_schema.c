@@ -1,75 +1,119 @@
 /*
- * The schema by numbered steps: user_version says how many a database has seen.
- * A step is never changed once released; a new need is a new step.
+ * The tables of the SQLite store and every statement on them.
+ *
+ * The schema has a number and grows by steps: step N brings version N-1 to N
+ * and is never changed once it has been released. All steps that are missing
+ * run in one transaction.
  */
-#include "common/store_sqlite.h"
+#include "common/store_sqlite_parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* "weir" in ASCII: tells its databases from others'. */
+#define APPLICATION_ID 2003134834
 
 static const char *const steps[] = {
-	/* 1: checkpoints, policies, notes */
 	"CREATE TABLE partition_state ("
-	" role INTEGER NOT NULL, partition INTEGER NOT NULL, epoch INTEGER NOT NULL,"
-	" checkpoint INTEGER NOT NULL DEFAULT 0, next_offset INTEGER NOT NULL DEFAULT 0,"
-	" clock_ms INTEGER NOT NULL DEFAULT 0, policy_version INTEGER NOT NULL DEFAULT 0,"
-	" extra BLOB NOT NULL DEFAULT x'', PRIMARY KEY (role, partition)) WITHOUT ROWID;"
+	"  role INTEGER NOT NULL,"
+	"  partition INTEGER NOT NULL,"
+	"  epoch INTEGER NOT NULL,"
+	"  checkpoint INTEGER NOT NULL,"
+	"  next_offset INTEGER NOT NULL,"
+	"  clock_ms INTEGER NOT NULL,"
+	"  policy_version INTEGER NOT NULL,"
+	"  extra BLOB,"
+	"  PRIMARY KEY (role, partition));"
 	"CREATE TABLE segment_state ("
-	" partition INTEGER NOT NULL, segment INTEGER NOT NULL, checkpoint INTEGER NOT NULL,"
-	" base INTEGER NOT NULL, bytes BLOB NOT NULL);"
-	"CREATE UNIQUE INDEX segment_state_place ON segment_state (partition, segment, checkpoint);"
-	"CREATE TABLE policy_version (version INTEGER PRIMARY KEY, text BLOB NOT NULL);"
-	"CREATE TABLE note (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;",
+	"  partition INTEGER NOT NULL,"
+	"  segment INTEGER NOT NULL,"
+	"  checkpoint INTEGER NOT NULL,"
+	"  base INTEGER NOT NULL,"
+	"  bytes BLOB NOT NULL,"
+	"  PRIMARY KEY (partition, segment, checkpoint));"
+	/* What is older than a base is found without a look at the rows, which are large. */
+	"CREATE INDEX segment_base ON segment_state (partition, segment, checkpoint) WHERE base = 1;"
+	"CREATE TABLE policy_version ("
+	"  version INTEGER PRIMARY KEY,"
+	"  text BLOB NOT NULL);"
+	"CREATE TABLE note ("
+	"  name TEXT PRIMARY KEY,"
+	"  value BLOB NOT NULL);"
+	"CREATE TABLE schema_version ("
+	"  version INTEGER NOT NULL);"
+	"INSERT INTO schema_version VALUES (0);",
 };
 
-enum { STEP_COUNT = sizeof steps / sizeof steps[0] };
+enum { SCHEMA_VERSION = sizeof steps / sizeof steps[0] };
 
-static enum weir_status execute(struct store_sqlite *store, const char *statements, struct weir_error *error)
-{
-	if (sqlite3_exec(store->database, statements, NULL, NULL, NULL) != SQLITE_OK)
-		return store_sqlite_fail(store, error, "cannot set up");
-	return WEIR_OK;
-}
+const char *const weir_store_statements[WEIR_STORE_STATEMENTS] = {
+	[WEIR_STORE_TAKE] = "INSERT INTO partition_state VALUES (?1, ?2, 1, 0, 0, 0, 0, NULL)"
+						" ON CONFLICT (role, partition) DO UPDATE SET epoch = epoch + 1",
+	[WEIR_STORE_STATE] = "SELECT epoch, checkpoint, next_offset, clock_ms, policy_version, extra FROM partition_state"
+						 " WHERE role = ?1 AND partition = ?2",
+	[WEIR_STORE_DROP_UNCOMMITTED] = "DELETE FROM segment_state WHERE partition = ?1 AND checkpoint > ?2",
+	[WEIR_STORE_COMMIT] = "UPDATE partition_state SET checkpoint = ?1, next_offset = ?2, clock_ms = ?3,"
+						  " policy_version = ?4, extra = ?5 WHERE role = ?6 AND partition = ?7 AND epoch = ?8",
+	[WEIR_STORE_SEGMENT_PUT] = "INSERT OR REPLACE INTO segment_state VALUES (?1, ?2, ?3, ?4, ?5)",
+	[WEIR_STORE_SEGMENT_READ] =
+		"SELECT checkpoint, base, bytes FROM segment_state WHERE partition = ?1 AND segment = ?2 AND checkpoint <= ?3"
+		" AND checkpoint >= coalesce((SELECT max(checkpoint) FROM segment_state"
+		"  WHERE partition = ?1 AND segment = ?2 AND checkpoint <= ?3 AND base = 1), 0)"
+		" ORDER BY checkpoint",
+	[WEIR_STORE_SEGMENT_LIST] = "SELECT segment, base, length(bytes) FROM segment_state"
+								" WHERE partition = ?1 AND checkpoint <= ?2 ORDER BY segment, checkpoint",
+	[WEIR_STORE_SEGMENT_CLEAN] =
+		"DELETE FROM segment_state WHERE rowid IN ("
+		" SELECT old.rowid FROM segment_state AS newer INDEXED BY segment_base"
+		" CROSS JOIN segment_state AS old ON old.partition = newer.partition AND old.segment = newer.segment"
+		"  AND old.checkpoint < newer.checkpoint"
+		" WHERE newer.partition = ?1 AND newer.base = 1 AND newer.checkpoint <= ?2 LIMIT ?3)",
+	[WEIR_STORE_POLICY_PUT] = "INSERT INTO policy_version VALUES (?1, ?2)",
+	[WEIR_STORE_POLICY_GET] = "SELECT text FROM policy_version WHERE version = ?1",
+	[WEIR_STORE_POLICY_EACH] = "SELECT version, text FROM policy_version WHERE version >= ?1 ORDER BY version",
+	[WEIR_STORE_NOTE_GET] = "SELECT value FROM note WHERE name = ?1",
+	[WEIR_STORE_NOTE_PUT] = "INSERT OR REPLACE INTO note VALUES (?1, ?2)",
+	[WEIR_STORE_NOTE_REMOVE] = "DELETE FROM note WHERE name = ?1",
+};
 
-static enum weir_status read_version(struct store_sqlite *store, int *version, struct weir_error *error)
+/* The version that is there; 0 for an empty database. */
+static enum weir_status find_version(struct weir_database *database, const char *path, int64_t *version,
+                                     struct weir_error *error)
 {
-	sqlite3_stmt *row = NULL;
-	int code = sqlite3_prepare_v2(store->database, "PRAGMA user_version", -1, &row, NULL);
-	if (code == SQLITE_OK)
-		code = sqlite3_step(row);
-	*version = code == SQLITE_ROW ? sqlite3_column_int(row, 0) : 0;
-	enum weir_status status = code == SQLITE_ROW ? WEIR_OK : store_sqlite_fail(store, error, "cannot read");
-	sqlite3_finalize(row);
-	return status;
-}
-
-static enum weir_status take_step(struct store_sqlite *store, int step, struct weir_error *error)
-{
-	char *done = sqlite3_mprintf("PRAGMA user_version = %d", step + 1);
-	enum weir_status status = execute(store, steps[step], error);
+	int64_t application, tables;
+	*version = 0;
+	enum weir_status status = weir_database_number(database, "PRAGMA application_id", &application, error);
 	if (status == WEIR_OK)
-		status = execute(store, done, error);
-	sqlite3_free(done);
-	return status;
-}
-
-enum weir_status store_sqlite_upgrade(struct store_sqlite *store, struct weir_error *error)
-{
-	int version = 0;
-	enum weir_status status =
-		execute(store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY", error);
-	if (status == WEIR_OK)
-		status = read_version(store, &version, error);
-	if (status == WEIR_OK && version > STEP_COUNT)
-		return weir_fail(error, WEIR_NEWER, "%s was written by a newer weir (schema %d, this program knows %d)",
-		                 store->path, version, STEP_COUNT);
-	if (status != WEIR_OK || version == STEP_COUNT)
+		status = weir_database_number(database, "SELECT count(*) FROM sqlite_master", &tables, error);
+	if (status != WEIR_OK || (application == 0 && tables == 0))
 		return status;
-	/* another process may be at it: the version counts again once the write lock is held */
-	status = execute(store, "BEGIN IMMEDIATE", error);
-	if (status == WEIR_OK)
-		status = read_version(store, &version, error);
-	for (int step = version; status == WEIR_OK && step < STEP_COUNT; step++)
-		status = take_step(store, step, error);
-	if (status == WEIR_OK)
-		return execute(store, "COMMIT", error);
-	sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
-	return status;
+	if (application != APPLICATION_ID)
+		return weir_fail(error, WEIR_INVALID, "%s: another program's database", path);
+	return weir_database_number(database, "SELECT version FROM schema_version", version, error);
+}
+
+static enum weir_status run_steps(struct weir_database *database, int64_t version, struct weir_error *error)
+{
+	char sql[96];
+	enum weir_status status = WEIR_OK;
+	for (int64_t next = version; next < SCHEMA_VERSION && status == WEIR_OK; next++)
+		status = weir_database_run(database, steps[next], error);
+	snprintf(sql, sizeof sql, "UPDATE schema_version SET version = %d; PRAGMA application_id = %d", SCHEMA_VERSION,
+	         APPLICATION_ID);
+	return status == WEIR_OK ? weir_database_run(database, sql, error) : status;
+}
+
+enum weir_status weir_store_schema_upgrade(struct weir_database *database, const char *path, struct weir_error *error)
+{
+	int64_t version;
+	enum weir_status status = weir_database_begin(database, error);
+	if (status != WEIR_OK)
+		return status;
+	status = find_version(database, path, &version, error);
+	if (status == WEIR_OK && version > SCHEMA_VERSION)
+		status = weir_fail(error, WEIR_NEWER, "%s: written by a newer version of weir (schema %" PRId64 ", known: %d)",
+		                   path, version, SCHEMA_VERSION);
+	else if (status == WEIR_OK && version < SCHEMA_VERSION)
+		status = run_steps(database, version, error);
+	return weir_database_end(database, status, error);
 }

@@ -1,0 +1,65 @@
+/* What the files of the SQLite store share: the handle, its statements, the schema. */
+#ifndef WEIR_COMMON_STORE_SQLITE_PARTS_H
+#define WEIR_COMMON_STORE_SQLITE_PARTS_H
+
+#include "common/store.h"
+#include "common/store_sqlite_database.h"
+#include "common/text.h"
+
+enum weir_store_statement {
+	WEIR_STORE_TAKE,
+	WEIR_STORE_STATE,
+	WEIR_STORE_DROP_UNCOMMITTED,
+	WEIR_STORE_COMMIT,
+	WEIR_STORE_SEGMENT_PUT,
+	WEIR_STORE_SEGMENT_READ,
+	WEIR_STORE_SEGMENT_LIST,
+	WEIR_STORE_SEGMENT_CLEAN,
+	WEIR_STORE_POLICY_PUT,
+	WEIR_STORE_POLICY_GET,
+	WEIR_STORE_POLICY_EACH,
+	WEIR_STORE_NOTE_GET,
+	WEIR_STORE_NOTE_PUT,
+	WEIR_STORE_NOTE_REMOVE,
+	WEIR_STORE_STATEMENTS,
+};
+
+/* The SQL of each; parameters in the order of their use. */
+extern const char *const weir_store_statements[WEIR_STORE_STATEMENTS];
+
+struct weir_store_sqlite {
+	struct weir_store store; /* first, so that a pointer to it is one to this */
+	struct weir_database *database;
+	struct weir_text extra; /* of the state read last */
+};
+
+static inline struct weir_store_sqlite *weir_store_sqlite(struct weir_store *store)
+{
+	return (struct weir_store_sqlite *)store;
+}
+
+/** Makes the tables, or brings older ones up to date. WEIR_NEWER; WEIR_INVALID: another program's database. */
+WEIR_MUST_USE enum weir_status weir_store_schema_upgrade(struct weir_database *database, const char *path,
+                                                         struct weir_error *error);
+
+/** Checks that the limiter's epoch is the given one; *checkpoint is its current one. WEIR_FENCED where it is not. */
+WEIR_MUST_USE enum weir_status weir_store_check_epoch(struct weir_store_sqlite *store, uint32_t partition,
+                                                      uint64_t epoch, uint64_t *checkpoint, struct weir_error *error);
+
+/* ---- store_sqlite_segments.c: members of weir_store_ops ---- */
+
+enum weir_status weir_store_write_segments(struct weir_store *store, uint32_t partition, uint64_t epoch,
+                                           const struct weir_segment_blob *blobs, size_t count,
+                                           struct weir_error *error);
+enum weir_status weir_store_read_segments(struct weir_store *store, uint32_t partition, const uint32_t *segments,
+                                          size_t count, uint64_t upto,
+                                          enum weir_status (*each)(void *context, const struct weir_segment_blob *blob),
+                                          void *context, struct weir_error *error);
+enum weir_status weir_store_list_segments(struct weir_store *store, uint32_t partition, uint64_t upto,
+                                          void (*each)(void *context, uint32_t segment, uint32_t deltas,
+                                                       uint64_t base_bytes, uint64_t delta_bytes),
+                                          void *context, struct weir_error *error);
+enum weir_status weir_store_clean(struct weir_store *store, uint32_t partition, uint64_t epoch,
+                                  struct weir_error *error);
+
+#endif
