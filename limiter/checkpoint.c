@@ -14,6 +14,7 @@ enum {
 	WRITE_BYTES = 4 << 20,    /* of one transaction */
 	WRITE_BLOBS = 256,        /* likewise */
 	DELTAS_MAX = 8,           /* a segment with more is merged: bounds what a load must read */
+	CLEAN_PERIOD = 16,        /* checkpoints */
 	MERGE_LEAST_BYTES = 4096, /* deltas below this are not worth a merge by their size */
 };
 
@@ -161,7 +162,8 @@ enum weir_status checkpoint_store(struct weir_store *store, struct checkpoint_cu
 		struct checkpoint_partition *partition = cuts[i].partition;
 		memcpy(partition->segments, after[i], sizeof after[i]);
 		partition->current = cuts[i].state.checkpoint;
-		status = store->ops->clean(store, partition->partition, partition->epoch, error);
+		if (partition->current % CLEAN_PERIOD == 0) /* what is left behind costs room, not truth */
+			status = store->ops->clean(store, partition->partition, partition->epoch, error);
 	}
 	free(after);
 	free(states);
