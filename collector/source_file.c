@@ -434,6 +434,7 @@ enum weir_status source_file_new(const struct weir_json *config, const struct so
 	source->timing = (struct file_timing){.poll = 1000,
 	                                      .quiet = 100,
 	                                      .patience = 1000,
+	                                      .rest = 20,
 	                                      .grace = 60000,
 	                                      .idle = 300000,
 	                                      .complete = 2000,

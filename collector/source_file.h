@@ -72,6 +72,7 @@ struct file_stream {
 	bool away;            /* the current file does not lie at the path */
 	uint32_t looks;       /* how many scans more look for such files */
 	int64_t successor_ms; /* monotonic: when the successor was first seen to have lines; 0: it has none */
+	int64_t restless_ms;  /* monotonic: since when the directory has been changing; 0: it is at rest */
 	int64_t retry_ms;     /* monotonic: not to be asked before */
 	int64_t wait_ms;      /* how long the last pause after a failure was; 0: all is well */
 	struct stat sign;     /* of what lay at the path when no file was open and nothing came next; all 0: nothing */
@@ -89,6 +90,7 @@ struct file_timing {
 	int64_t poll;        /* between scans, whatever inotify says */
 	int64_t quiet;       /* a rotated file had no new line for so long before its successor begins ... */
 	int64_t patience;    /* ... but after this long with lines in the successor it begins all the same */
+	int64_t rest;        /* a directory has not changed for so long before it is read for successors, within patience */
 	int64_t grace;       /* how long a file left behind is watched for late lines after its last */
 	int64_t idle;        /* a followed file without new lines is closed after this */
 	int64_t complete;    /* a compressed file is read once it has not changed for so long */
@@ -155,8 +157,14 @@ int file_source_pattern(const struct file_source *source, const char *path);
 
 const char *file_base(const char *path);
 
-/** Whether a name is that of a file rotated away from base: base.1, base-20240131.gz, stem-1.ext, base.gz and the like. */
-bool file_name_rotated(const char *base, const char *name);
+enum file_rotated {
+	FILE_ROTATED_NOT = 0,
+	FILE_ROTATED,       /* base.1, base-20240131.gz, base.old, base.gz and the like */
+	FILE_ROTATED_MAYBE, /* stem-1.ext: or another log of the same kind */
+};
+
+/** Whether a name is that of a file rotated away from base. */
+enum file_rotated file_name_rotated(const char *base, const char *name);
 
 /* What opening a path gives: its input, behind its first bytes. */
 struct file_beginning {
@@ -206,6 +214,7 @@ struct file_candidate {
 	uint64_t device, inode, size;
 	int64_t modified_ns;
 	bool compressed;
+	bool ready; /* see file_judgement_ready() */
 	struct fingerprint fingerprint;
 };
 
@@ -220,7 +229,6 @@ void file_candidate_remember(const struct file_candidate *candidate, struct sour
 struct file_missed {
 	struct file_candidate oldest; /* path NULL: there is none; else the caller's to deinit */
 	size_t count;
-	size_t unready; /* and so many that are not ready to be begun */
 };
 
 /** @return WEIR_OK; WEIR_IO: the directory cannot be read */
@@ -238,6 +246,9 @@ enum file_found {
 /** Finds a known file and opens it at an offset: *opened is returned for FOUND, FOUND_COPY and FOUND_SHORTER. */
 enum file_found file_find(struct file_stream *stream, struct source_memory_file *file, uint64_t offset,
                           bool copies_only, struct open_file **opened, struct weir_error *error);
+
+/** How long ago a name came or went in the directory of a path: -1 where it cannot be told. */
+int64_t file_directory_age_ms(const char *path);
 
 /** Remembers the rotated files that are there when a stream begins, so that they are never taken for missed ones. */
 void file_remember_rotated(struct file_stream *stream);

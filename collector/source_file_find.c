@@ -76,6 +76,15 @@ static enum weir_status names_init(struct names *names, const char *path, struct
 	return weir_fail(error, WEIR_IO, "cannot read directory %s: %s", shown, strerror(failure));
 }
 
+int64_t file_directory_age_ms(const char *path)
+{
+	char directory[PATH_MAX];
+	struct stat about;
+	if (!directory_of(path, directory) || stat(directory[0] != '\0' ? directory : ".", &about) != 0)
+		return -1;
+	return file_wall_ms() - file_modified_ns(&about) / 1000000;
+}
+
 /* The path of a name; false where it is too long. */
 static bool join(const char *directory, const char *name, char path[PATH_MAX])
 {
@@ -265,11 +274,8 @@ enum weir_status file_find_missed(struct file_stream *stream, struct file_missed
 		if (judgement.verdict != FILE_NEW || judgement.about.st_size == 0 ||
 		    file_modified_ns(&judgement.about) <= stream->record->forgotten_ns)
 			continue;
-		if (!file_judgement_ready(source, &judgement)) {
-			missed->unready++;
-			continue;
-		}
 		file_candidate_of(&candidate, path, &judgement);
+		candidate.ready = file_judgement_ready(source, &judgement);
 		if (missed->count++ == 0 || is_older(base, &candidate, &missed->oldest)) {
 			file_candidate_deinit(&missed->oldest);
 			missed->oldest = candidate;

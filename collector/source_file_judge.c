@@ -44,7 +44,7 @@ static bool is_rotation(const char *text, size_t length)
 	return digit;
 }
 
-bool file_name_rotated(const char *base, const char *name)
+enum file_rotated file_name_rotated(const char *base, const char *name)
 {
 	static const char *const packed[] = {".gz", ".zst"};
 	size_t length = strlen(name), base_length = strlen(base);
@@ -53,18 +53,21 @@ bool file_name_rotated(const char *base, const char *name)
 		if (length > ending && memcmp(name + length - ending, packed[i], ending) == 0) {
 			length -= ending;
 			if (length == base_length && memcmp(name, base, length) == 0)
-				return true;
+				return FILE_ROTATED;
 			break;
 		}
 	}
-	if (length > base_length && memcmp(name, base, base_length) == 0)
-		return is_rotation(name + base_length, length - base_length);
+	if (length <= base_length)
+		return FILE_ROTATED_NOT;
+	if (memcmp(name, base, base_length) == 0)
+		return is_rotation(name + base_length, length - base_length) ? FILE_ROTATED : FILE_ROTATED_NOT;
 	const char *dot = strrchr(base, '.');
 	if (dot == NULL || dot == base)
-		return false;
+		return FILE_ROTATED_NOT;
 	size_t stem = (size_t)(dot - base), ending = base_length - stem;
-	return length > base_length && memcmp(name, base, stem) == 0 && memcmp(name + length - ending, dot, ending) == 0 &&
-	       is_rotation(name + stem, length - base_length);
+	bool maybe = memcmp(name, base, stem) == 0 && memcmp(name + length - ending, dot, ending) == 0 &&
+	             is_rotation(name + stem, length - base_length);
+	return maybe ? FILE_ROTATED_MAYBE : FILE_ROTATED_NOT;
 }
 
 /* ---- a file that is there ---- */
@@ -205,6 +208,7 @@ void file_candidate_of(struct file_candidate *candidate, const char *path, const
 	                                     .size = (uint64_t)about->st_size,
 	                                     .modified_ns = file_modified_ns(about),
 	                                     .compressed = judgement->kind == INPUT_GZIP || judgement->kind == INPUT_ZSTD,
+	                                     .ready = true,
 	                                     .fingerprint = judgement->fingerprint};
 }
 

@@ -132,6 +132,26 @@ static void judge_path(struct file_stream *stream, struct open_file *current, in
 	}
 }
 
+/*
+ * Whether a directory has just changed: then files may be renamed in it while it is read, and one be overlooked. One
+ * that never comes to rest is read all the same.
+ */
+static bool is_restless(struct file_stream *stream, int64_t now_ms)
+{
+	const struct file_timing *timing = &stream->source->timing;
+	int64_t age_ms = file_directory_age_ms(stream->path);
+	if (age_ms < 0 || age_ms >= timing->rest) {
+		stream->restless_ms = 0;
+		return false;
+	}
+	if (stream->restless_ms == 0)
+		stream->restless_ms = now_ms;
+	if (now_ms - stream->restless_ms >= timing->patience)
+		return false;
+	stream->retry_ms = now_ms + timing->rest - age_ms;
+	return true;
+}
+
 /* @param away  the current file does not lie at the path */
 static enum file_plan find_successor(struct file_stream *stream, struct open_file *current, bool away, int64_t now_ms,
                                      struct successor *next, struct weir_error *error)
@@ -141,16 +161,20 @@ static enum file_plan find_successor(struct file_stream *stream, struct open_fil
 	if (next->known != NULL || (!away && !stream->missed))
 		return PLAN_GO_ON;
 	struct file_missed missed;
+	if (stream->source->follow && is_restless(stream, now_ms))
+		return PLAN_GO_ON;
 	stream->missed = false;
 	enum weir_status listed = file_find_missed(stream, &missed, error);
-	next->fresh = missed.oldest;
-	if (has_successor(next)) {
+	if (missed.count > 0 && missed.oldest.ready) {
+		next->fresh = missed.oldest;
 		stream->missed = missed.count > 1;
 		return PLAN_GO_ON;
 	}
-	if (missed.unready > 0) { /* one that is being packed comes before what lies at the path */
-		stream->missed = true;
-		stream->retry_ms = now_ms + stream->source->timing.poll;
+	if (missed.count > 0) { /* it is being packed: what is younger comes after it */
+		file_candidate_deinit(&missed.oldest);
+		stream->looks = FILE_LOOKS_AFTER;
+		if (away)
+			stream->retry_ms = now_ms + stream->source->timing.poll;
 		return PLAN_GO_ON;
 	}
 	if (away)

@@ -164,7 +164,7 @@ static bool is_open(const struct file_source *source, const struct file_entry *e
 	return false;
 }
 
-/* A rotation that its stream has not followed yet: the file may be one that it missed. */
+/* The stream that a file was rotated away from before it was seen, if it is one. */
 static struct file_stream *rotated_from(const struct file_source *source, const struct file_entry *entry)
 {
 	size_t directory = (size_t)(file_base(entry->path) - entry->path);
@@ -172,13 +172,16 @@ static struct file_stream *rotated_from(const struct file_source *source, const 
 		struct file_stream *stream = source->streams[i];
 		if (stream->created_scan == source->scans || stream->record->part_count == 0 ||
 		    (size_t)(file_base(stream->path) - stream->path) != directory ||
-		    memcmp(stream->path, entry->path, directory) != 0 ||
-		    !file_name_rotated(file_base(stream->path), file_base(entry->path)))
+		    memcmp(stream->path, entry->path, directory) != 0)
 			continue;
+		enum file_rotated rotated = file_name_rotated(file_base(stream->path), file_base(entry->path));
+		if (rotated == FILE_ROTATED)
+			return stream;
+		/* It may be another log. While the stream's own is in its place, there is no reason to think otherwise. */
 		const struct source_memory_part *part = source_memory_last_part(stream->record);
-		const struct source_memory_file *file = source_memory_file(stream->record, part->file);
 		struct stat about;
-		if (stat(stream->path, &about) != 0 || !file_has_inode(file, &about))
+		if (rotated == FILE_ROTATED_MAYBE && (stat(stream->path, &about) != 0 ||
+		                                      !file_has_inode(source_memory_file(stream->record, part->file), &about)))
 			return stream;
 	}
 	return NULL;

@@ -38,6 +38,7 @@ static inline void reader_hasten(struct reader *reader)
 	source->timing = (struct file_timing){.poll = 20,
 	                                      .quiet = 5,
 	                                      .patience = 40,
+	                                      .rest = 10,
 	                                      .grace = 150,
 	                                      .idle = 300000,
 	                                      .complete = 0,
