@@ -1,20 +1,10 @@
-/* Output files of lines: nothing lost and nothing twice, through full disks, rotation, removal and resumption. */
-#include "common/durable_file.h"
-#include "common/line_file.h"
-#include "scratch.h"
+/* Output files of lines: nothing lost and nothing twice, through full disks, rotation, removal and closed pipes. */
+#include "line_file_fixture.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-
-#include <cmocka.h>
 
 /* Stands before the C library's: a disk that fails cannot be had otherwise. */
 static bool sync_fails;
@@ -26,71 +16,6 @@ int fdatasync(int fd)
 		return -1;
 	}
 	return (int)syscall(SYS_fdatasync, fd);
-}
-
-static char path_buffer[16][512];
-
-static const char *in(void **state, const char *name)
-{
-	static int next;
-	char *path = path_buffer[next++ % 16];
-	snprintf(path, sizeof path_buffer[0], "%s/%s", (const char *)*state, name);
-	return path;
-}
-
-static void assert_file(const char *path, const char *expected)
-{
-	char *bytes;
-	size_t length;
-	assert_int_equal(WEIR_OK, weir_durable_read(path, 1 << 26, &bytes, &length, NULL));
-	if (expected == NULL) {
-		assert_null(bytes);
-		return;
-	}
-	assert_non_null(bytes);
-	assert_string_equal(expected, bytes);
-	free(bytes);
-}
-
-static void put(const char *path, const char *text)
-{
-	FILE *file = fopen(path, "w");
-	assert_non_null(file);
-	fputs(text, file);
-	fclose(file);
-}
-
-static struct weir_line_file *open_file(const char *path, int64_t rotate_bytes, uint32_t keep)
-{
-	struct weir_line_file_options options = {.path = path, .rotate_bytes = rotate_bytes, .keep = keep};
-	struct weir_line_file *file;
-	assert_int_equal(WEIR_OK, weir_line_file_open(&options, &file, NULL));
-	return file;
-}
-
-static void append(struct weir_line_file *file, const char *lines)
-{
-	assert_int_equal(WEIR_OK, weir_line_file_append(file, weir_span_of(lines)));
-}
-
-static void flush(struct weir_line_file *file)
-{
-	struct weir_error error = {.text = ""};
-	if (weir_line_file_flush(file, &error) != WEIR_OK)
-		fail_msg("%s", error.text);
-}
-
-static void close_file(struct weir_line_file *file)
-{
-	assert_int_equal(WEIR_OK, weir_line_file_close(file, NULL));
-}
-
-static void set_file_limit(rlim_t bytes)
-{
-	struct rlimit limit;
-	getrlimit(RLIMIT_FSIZE, &limit);
-	limit.rlim_cur = bytes;
-	assert_int_equal(0, setrlimit(RLIMIT_FSIZE, &limit));
 }
 
 static void lines_are_appended(void **state)
@@ -204,35 +129,6 @@ static void files_rotate_by_size_and_the_oldest_go(void **state)
 	assert_file(in(state, "a.1"), "c\nd\ne\n");
 	assert_file(in(state, "a.2"), "a line that is longer than a file\n");
 	assert_file(in(state, "a.3"), NULL);
-}
-
-/* Writes numbered lines first..last in appends and flushes of random sizes. */
-static void write_lines(struct weir_line_file *file, int first, int last, unsigned *seed)
-{
-	char lines[4096];
-	size_t used = 0;
-	for (int i = first; i < last; i++) {
-		used += (size_t)snprintf(lines + used, sizeof lines - used, "line %d %.*s\n", i, i % 13, "xxxxxxxxxxxxxxx");
-		if (rand_r(seed) % 4 == 0 || used > 4000 || i == last - 1) {
-			append(file, lines);
-			used = 0;
-		}
-		if (rand_r(seed) % 9 == 0)
-			flush(file);
-	}
-}
-
-static void assert_same_files(void **state, const char *a, const char *b, int most)
-{
-	for (int i = 0; i <= most; i++) {
-		char name[32], *bytes;
-		size_t length;
-		snprintf(name, sizeof name, i > 0 ? "%s.%d" : "%s", b, i);
-		assert_int_equal(WEIR_OK, weir_durable_read(in(state, name), 1 << 20, &bytes, &length, NULL));
-		snprintf(name, sizeof name, i > 0 ? "%s.%d" : "%s", a, i);
-		assert_file(in(state, name), bytes);
-		free(bytes);
-	}
 }
 
 static void where_files_end_depends_on_the_lines_alone(void **state)
@@ -360,104 +256,6 @@ static void a_failed_sync_is_never_forgotten(void **state)
 	assert_int_equal(WEIR_IO, weir_line_file_close(file, NULL));
 }
 
-static enum weir_status resume(const char *path, int64_t rotate_bytes, uint32_t keep,
-                               const struct weir_line_file_mark *mark, struct weir_line_file **file)
-{
-	struct weir_line_file_options options = {.path = path, .rotate_bytes = rotate_bytes, .keep = keep};
-	struct weir_error error = {.text = ""};
-	enum weir_status status = weir_line_file_resume(&options, mark, file, &error);
-	assert_true(status == WEIR_OK || strstr(error.text, path) != NULL);
-	return status;
-}
-
-static void a_resume_cuts_behind_the_mark(void **state)
-{
-	const char *path = in(state, "a");
-	struct weir_line_file *file = open_file(path, 0, 0);
-	append(file, "one\n");
-	struct weir_line_file_mark mark = weir_line_file_mark(file);
-	append(file, "two\n");
-	close_file(file);
-	assert_int_equal(WEIR_OK, resume(path, 0, 0, &mark, &file));
-	append(file, "new\n");
-	close_file(file);
-	assert_file(path, "one\nnew\n");
-
-	assert_int_equal(0, truncate(path, 2));
-	assert_int_equal(WEIR_INVALID, resume(path, 0, 0, &mark, &file));
-	assert_file(path, "on");
-	rename(path, in(state, "elsewhere"));
-	put(path, "another's\n");
-	assert_int_equal(WEIR_INVALID, resume(path, 0, 0, &mark, &file));
-	assert_file(path, "another's\n");
-}
-
-static void a_marked_file_that_was_moved_is_cut_there(void **state)
-{
-	const char *path = in(state, "a"), *moved = in(state, "a-20261121");
-	struct weir_line_file *file = open_file(path, 0, 0);
-	append(file, "one\n");
-	struct weir_line_file_mark mark = weir_line_file_mark(file);
-	append(file, "two\n");
-	close_file(file);
-	rename(path, moved);
-	put(path, "");
-	assert_int_equal(WEIR_OK, resume(path, 0, 0, &mark, &file));
-	append(file, "new\n");
-	close_file(file);
-	assert_file(moved, "one\n");
-	assert_file(path, "new\n");
-
-	unlink(moved);
-	unlink(path);
-	int other = open(in(state, "other"), O_CREAT | O_WRONLY, 0600); /* takes the freed inode, where inodes are reused */
-	struct stat about;
-	assert_int_equal(0, fstat(other, &about));
-	close(other);
-	if (about.st_ino != mark.inode)
-		assert_int_equal(WEIR_END, resume(path, 0, 0, &mark, &file));
-	assert_file(path, NULL);
-}
-
-static void a_resume_undoes_rotations(void **state)
-{
-	unsigned seed = 3;
-	for (int round = 0; round < 60; round++) {
-		uint32_t keep = 1 + (uint32_t)rand_r(&seed) % 6;
-		int total = 40 + rand_r(&seed) % 40, cut_at = rand_r(&seed) % total,
-			crash_at = cut_at + rand_r(&seed) % (total - cut_at);
-		char plain[16], broken[16];
-		snprintf(plain, sizeof plain, "p%d", round);
-		snprintf(broken, sizeof broken, "b%d", round);
-		const char *path = in(state, broken);
-		struct weir_line_file *file = open_file(path, 150, keep);
-		write_lines(file, 0, cut_at, &seed);
-		struct weir_line_file_mark mark = weir_line_file_mark(file);
-		/* The mark names the file of the last flush: a checkpoint syncs before it marks. */
-		assert_int_equal(WEIR_OK, weir_line_file_sync(file, NULL));
-		mark = weir_line_file_mark(file);
-		weir_line_file_protect(file, &mark);
-		uint64_t generation = weir_line_file_generation(file);
-		for (int i = cut_at; i < crash_at && weir_line_file_generation(file) - generation < keep; i++) {
-			write_lines(file, i, i + 1, &seed);
-			flush(file);
-		}
-		close_file(file);
-		assert_int_equal(WEIR_OK, resume(path, 150, keep, &mark, &file));
-		for (int i = cut_at; i < total; i++) {
-			write_lines(file, i, i + 1, &seed);
-			assert_int_equal(WEIR_OK, weir_line_file_sync(file, NULL));
-			mark = weir_line_file_mark(file);
-			weir_line_file_protect(file, &mark);
-		}
-		close_file(file);
-		file = open_file(in(state, plain), 150, keep);
-		write_lines(file, 0, total, &seed);
-		close_file(file);
-		assert_same_files(state, plain, broken, (int)keep + 1);
-	}
-}
-
 static void a_pipe_is_written_whole(void **state)
 {
 	(void)state;
@@ -545,9 +343,6 @@ int main(void)
 		test(a_removed_file_is_made_again),
 		test(a_file_cut_by_someone_is_noticed),
 		test(a_failed_sync_is_never_forgotten),
-		test(a_resume_cuts_behind_the_mark),
-		test(a_marked_file_that_was_moved_is_cut_there),
-		test(a_resume_undoes_rotations),
 		test(a_pipe_is_written_whole),
 		test(a_pipe_that_is_not_read_yet_is_waited_for),
 		test(redirected_output_counts_from_where_it_stands),
