@@ -14,7 +14,7 @@ enum {
 	WRITE_BYTES = 4 << 20,    /* of one transaction */
 	WRITE_BLOBS = 256,        /* likewise */
 	DELTAS_MAX = 8,           /* a segment with more is merged: bounds what a load must read */
-	CLEAN_PERIOD = 16,        /* checkpoints */
+	CLEAN_PERIOD = 4,         /* checkpoints */
 	MERGE_LEAST_BYTES = 4096, /* deltas below this are not worth a merge by their size */
 };
 
@@ -143,6 +143,15 @@ static enum weir_status write_cut(struct weir_store *store, struct checkpoint_cu
 	return status;
 }
 
+/* What is left behind costs room, not truth: a failure is the next call's to mend. */
+static void clean_now_and_then(struct weir_store *store, const struct checkpoint_partition *partition)
+{
+	if (partition->current % CLEAN_PERIOD != 0)
+		return;
+	enum weir_status ignored = store->ops->clean(store, partition->partition, partition->epoch, NULL);
+	(void)ignored;
+}
+
 enum weir_status checkpoint_store(struct weir_store *store, struct checkpoint_cut *cuts, size_t count,
                                   const char *const *names, const struct weir_span *values, size_t note_count,
                                   struct weir_error *error)
@@ -162,8 +171,7 @@ enum weir_status checkpoint_store(struct weir_store *store, struct checkpoint_cu
 		struct checkpoint_partition *partition = cuts[i].partition;
 		memcpy(partition->segments, after[i], sizeof after[i]);
 		partition->current = cuts[i].state.checkpoint;
-		if (partition->current % CLEAN_PERIOD == 0) /* what is left behind costs room, not truth */
-			status = store->ops->clean(store, partition->partition, partition->epoch, error);
+		clean_now_and_then(store, partition);
 	}
 	free(after);
 	free(states);
