@@ -9,6 +9,7 @@
 
 static const struct command commands[] = {
 	{"run", "read logs, judge, write decisions: all of weir in one process", command_run},
+	{"validate", "say what a configuration means, or what is wrong with it", command_validate},
 	{"generate", "write a synthetic log", command_generate},
 	{"decode", "print the messages of the log as JSON lines", command_decode},
 };

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""`weir validate`: what a configuration means, what may not be meant, and what is wrong with it."""
+
+import gzip
+import json
+import os
+import random
+import sys
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [TESTS, os.path.join(TESTS, "conformance", "oracle")]
+
+# pylint: disable=wrong-import-position
+from model import Bucket, judge_event
+from policy import Zone
+from support import cases
+from support.traffic import burst, fixed, sliding, source, zone
+
+DONE, USAGE = 0, 2
+
+
+def report(place, zones, sources=(), **sections):
+    """What --json says of a good configuration."""
+    config = place.config(zones, list(sources), **sections)
+    return json.loads(place.good("validate", "--config", config, "--json").out())
+
+
+def warnings(place, zones, sources=(), **sections):
+    """{path: words} of the warnings; that there is no source is passed over."""
+    said = {}
+    for warning in report(place, zones, sources, **sections)["warnings"]:
+        if warning["path"] != "sources":
+            said[warning["path"]] = "; ".join([*filter(None, [said.get(warning["path"])]), warning["words"]])
+    return said
+
+
+def words(place, zones, sources=(), **sections):
+    """What it says to people."""
+    return place.good("validate", "--config", place.config(zones, list(sources), **sections)).out().decode()
+
+
+def refusal(place, text):
+    """What it says to a bad file."""
+    done = place.run("validate", "--config", place.write("bad.json", text))
+    assert done.code() == USAGE and not done.out(), (done.code(), done.said(), done.out())
+    said = json.loads(place.run("validate", "--config", place.path("bad.json"), "--json").out())
+    assert said == {"good": False, "error": done.said().rstrip("\n")}, said
+    return done.said()
+
+
+def test_a_configuration_is_said_in_words(place):
+    log = place.write("access.log", burst("ann", 50))
+    said = words(place, [zone("site", [sliding(100, "1m"), fixed(1000, "1h")], description="requests per client"),
+                         zone("login", [sliding(5, "1m")], match={"path": ["/login"]}, block_for="10m")],
+                 [source(log, follow=True), {"type": "stdin", "format": "combined"}],
+                 listen={"http": "127.0.0.1:9464"}, decisions={"path": place.path("decisions.jsonl"),
+                                                              "rotate_size": "10MiB", "keep": 3},
+                 bus={"partitions": 4}, limiter={"threads": 2, "memory": "64MiB", "checkpoint_interval": "5s"})
+    for expected in ('zone "site" (1)', "100 in any 1m", "requests per client", 'zone "login" (2)', "for at least 10m",
+                     "a user seen once takes about", f"{log}, json, followed", f"{log}: 1.8 KiB; of the first 50 lines "
+                     "50 are events", "standard input, combined", "50 are in it",
+                     f"{place.path('decisions.jsonl')}, rotated at 10.0 MiB, 3 kept",
+                     "dead-letter.jsonl in the state directory", "127.0.0.1:9464: /metrics", "4, on 2 threads",
+                     "64.0 MiB; room for about", "every 5s", "weir.json is good"):
+        assert expected in said, f"{expected!r} is not in: {said}"
+
+
+def test_the_file_may_be_named_alone(place):
+    config = place.config([zone("site", [sliding(1, "1m")])], [])
+    assert place.good("validate", config).out() == place.good("validate", "--config", config).out()
+
+
+def test_what_is_wrong_is_said_with_file_line_and_path(place):
+    good = '{"zones": [\n {"name": "site", "key": ["ip"],\n  "limits": [{"algorithm": "sliding_window", "rate": 1, ' \
+           '"window": "1m"}]}],\n "sources": [\n {"type": "file", "path": "/tmp/x", "format": "json"}]}\n'
+    bad = place.path("bad.json")
+    for old, new, line, *expected in (
+            ('"rate": 1', '"rat": 1', 3, 'zones[0].limits[0]: unknown key "rat"; did you mean "rate"?'),
+            ('"rate": 1', '"rate": -1', 3, "zones[0].limits[0].rate"),
+            ('"1m"', '"1 minute"', 3, "zones[0].limits[0].window", '"10s"'),
+            ('"sliding_window"', '"sliding"', 3, "zones[0].limits[0].algorithm", '"sliding_window"'),
+            ('"type": "file"', '"type": "fil"', 5, "sources[0].type", 'did you mean "file"?'),
+            ('"json"', '"jsn"', 5, "sources[0].format", 'did you mean "json"?'),
+            ('"json"', '{"type": "json", "tine": "x"}', 5, "sources[0].format", 'did you mean "time"?'),
+            ('"json"', '{"type": "pattern", "pattern": "("}', 5, "sources[0].format.pattern"),
+            ('"path"', '"paht"', 5, "sources[0]", 'did you mean "path"?'),
+            ('"zones"', '"zone"', 1, 'did you mean "zones"?'),
+            ('"1m"}', '"1m"', 3, "")):
+        assert old in good
+        said = refusal(place, good.replace(old, new))
+        assert said.startswith(f"{bad}:{line}:"), said
+        for part in expected:
+            assert part in said, (part, said)
+    done = place.run("validate", "--config", place.path("none.json"))
+    assert done.code() == USAGE and done.said().startswith(place.path("none.json") + ": "), done.said()
+
+
+def test_sources_say_which_files_are_there(place):
+    for name in ("access.log", "access.log.1", "other.log"):
+        place.write(name, burst(name, 3))
+    place.write("access.log.2.gz", gzip.compress(burst("bob", 2000).encode()))
+    found = report(place, [zone("site", [sliding(1, "1m")])],
+                   [source([place.path("access.log*"), place.path("none*.log"), place.path("missing.log")])])
+    files = found["sources"][0]["files"]
+    assert [(os.path.basename(file["path"]), file["sample"]["lines"], file["sample"]["events"]) for file in files] == \
+        [("access.log", 3, 3), ("access.log.1", 3, 3), ("access.log.2.gz", 1000, 1000)], files
+    assert files[2]["bytes"] == os.path.getsize(place.path("access.log.2.gz"))
+    said = [warning["words"] for warning in found["warnings"] if warning["path"] == "sources[0]"]
+    assert said == [f"{place.path('none*.log')} names no file now",
+                    f"{place.path('missing.log')} cannot be found now: No such file or directory"], said
+
+
+def test_the_first_lines_show_a_wrong_format_or_field(place):
+    log = place.write("log", burst("ann", 500))
+    limits = [sliding(1, "1m")]
+    said = warnings(place, [zone("site", limits)], [source(log, format="combined")])
+    assert "500 of the first 500 lines are malformed, mostly \"not combined\"" in said["sources[0]"], said
+    said = warnings(place, [zone("site", limits, key=("user", "ip")),
+                            zone("none", limits, match={"path": ["/nowhere"]}),
+                            zone("fine", limits)], [source(log)])
+    assert said == {"zones[0].key[1]": 'none of the first 500 events has the field "ip" of the key',
+                    "zones[1]": "none of the first 500 events is in this zone"}, said
+    few = place.write("few", burst("ann", 3))
+    assert not warnings(place, [zone("site", limits, key=("ip",))], [source(few)])
+
+
+def test_a_file_that_cannot_be_read_is_said(place):
+    cut = gzip.compress(burst("ann", 20000).encode())[:300]
+    found = warnings(place, [zone("site", [sliding(1, "1m")])], [source(place.write("cut.gz", cut))])
+    assert place.path("cut.gz") in found["sources[0]"], found
+
+
+def test_outputs_that_cannot_be_written_are_said(place):
+    said = warnings(place, [zone("site", [sliding(1, "1m")], mode="shadow")],
+                    decisions={"path": place.path("none", "decisions.jsonl")})
+    assert said == {"decisions.path": f"the directory {place.path('none')} is not there",
+                    "zones[0].mode": 'is in shadow, and "decisions" has no "shadow_path": its decisions are only '
+                                     'counted'}, said
+
+
+def test_a_short_block_is_said(place):
+    assert "zones[0].block_for" in warnings(place, [zone("site", [sliding(5, "1h")], block_for="10m")])
+    assert not warnings(place, [zone("site", [sliding(5, "1h")], block_for="1h")])
+    assert not warnings(place, [zone("site", [sliding(5, "1h")])])
+
+
+def test_a_costly_window_is_said_with_what_helps(place):
+    said = warnings(place, [zone("site", [sliding(5000, "1h")])])
+    assert '"precision": "1m"' in said["zones[0].limits[0]"], said
+    assert not warnings(place, [zone("site", [sliding(5000, "1h", precision="1m")])])
+    assert not warnings(place, [zone("site", [sliding(100, "1h")])])
+    costly, cheap = report(place, [zone("a", [sliding(5000, "1h")]),
+                                   zone("b", [sliding(5000, "1h", precision="1m")])])["zones"]
+    assert costly["bytes_at_limits"] > 10000 and cheap["bytes_at_limits"] < 1000, (costly, cheap)
+    # What a user costs by the design's own figures.
+    usual, = report(place, [zone("site", [sliding(10, "1m"), fixed(100, "1h"), fixed(1000, "1d")])])["zones"]
+    assert usual["bytes_seen_once"] <= 48 and usual["bytes_at_limits"] <= 96 + 12, usual
+
+
+def test_a_limit_that_another_keeps_from_being_reached_is_said(place):
+    def unreached(*limits, **more):
+        said = warnings(place, [zone("site", list(limits), **more)])
+        return sorted(path for path, text in said.items() if "never be reached" in text)
+    assert unreached(sliding(1, "1m"), fixed(100, "1h")) == ["zones[0].limits[1]"]
+    assert unreached(sliding(10, "1m"), fixed(100, "1h")) == []
+    assert unreached(fixed(10, "1m"), fixed(600, "1h")) == ["zones[0].limits[1]"]
+    assert unreached(fixed(10, "1m"), fixed(600, "1h", offset="1s")) == []
+    assert unreached(fixed(10, "1m"), sliding(600, "1h")) == []
+    assert unreached(fixed(10, "1m"), sliding(610, "1h")) == ["zones[0].limits[1]"]
+    assert unreached(sliding(5, "1m"), sliding(5, "1m")) == ["zones[0].limits[1]"]
+    assert unreached(sliding(10, "1m"), sliding(5, "1m")) == ["zones[0].limits[0]"]
+    assert unreached(sliding(1, "1m"), fixed(100, "1h"), count="all") == []
+    assert unreached({"algorithm": "gcra", "rate": 1, "window": "1m", "burst": 5}, fixed(100, "1h")) == \
+        ["zones[0].limits[1]"]
+    assert unreached({"algorithm": "queue", "length": 2, "hold": "1m"}, fixed(100, "1h")) == []
+
+
+def random_limit(rng):
+    """A limit of small numbers."""
+    window = rng.choice([1000, 2000, 3000, 10000, 60000])
+    rate, span = rng.choice([1, 2, 5, 12, 40, 70]), f"{window}ms"
+    return rng.choice([
+        sliding(rate, span), fixed(rate, span), fixed(rate, span, offset=f"{rng.choice([500, 999])}ms"),
+        {"algorithm": "uniform", "interval": span},
+        {"algorithm": "token_bucket", "rate": rate, "window": span, "burst": rng.choice([1, 3, 30])},
+        {"algorithm": "gcra", "rate": rate, "window": span, "burst": rng.choice([0, 3, 30])}])
+
+
+def test_what_is_said_to_be_out_of_reach_is_never_over_in_the_model(place):
+    rng = random.Random(11)
+    zones = [zone(f"zone-{i}", [random_limit(rng) for _ in range(rng.choice([2, 2, 3]))]) for i in range(250)]
+    said = warnings(place, zones)
+    checked = 0
+    for number, text in enumerate(zones):
+        unreached = [i for i in range(len(text["limits"]))
+                     if "never be reached" in said.get(f"zones[{number}].limits[{i}]", "")]
+        if not unreached:
+            continue
+        bucket, t = Bucket(Zone(dict(text, id=1)), ()), 1700000000000
+        for _ in range(1500):
+            t += rng.choice([0, 1, 20, 100, rng.randrange(1, 3000)])
+            over = [state.over(t, 1) for state in bucket.states]
+            for i in unreached:
+                assert not over[i] or any(over[j] for j in range(len(over)) if j != i), (text, i, t)
+            judge_event(bucket, t, 1, False)
+        checked += 1
+    assert checked > 50, checked
+
+
+def test_what_is_wrong_with_the_command_line_is_said(place):
+    for expected, *options in (("name the configuration by --config",), ("--config needs a value", "--config"),
+                               ("--config is meant?", "--confg", "x"), ("one configuration at a time", "a", "b")):
+        done = place.run("validate", *options)
+        assert done.code() == USAGE and expected in done.said(), (options, done.said())
+    assert "The smallest configuration" in place.good("validate", "--help").out().decode()
+
+
+cases.main(globals())
