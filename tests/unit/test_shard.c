@@ -4,9 +4,10 @@
  */
 #include "shard_scene.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
+
+#include <cmocka.h>
 
 static unsigned verdict_at(const struct shard_result *result, uint32_t pair)
 {

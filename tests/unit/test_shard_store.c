@@ -6,9 +6,10 @@
 #include "limiter/segment_blob.h"
 #include "shard_scene.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
+
+#include <cmocka.h>
 
 enum { FRAMES = 300, POLICIES = 12, BLOBS_MAX = 6, PAIRS_MAX = SCENE_EVENTS * SCENE_SET_ZONES };
 
