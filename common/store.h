@@ -81,7 +81,7 @@ struct weir_store_ops {
 	                                  void (*each)(void *context, uint32_t segment, uint32_t deltas,
 	                                               uint64_t base_bytes, uint64_t delta_bytes),
 	                                  void *context, struct weir_error *error);
-	/** Removes blobs that the current checkpoint does not need: a bounded number, but more than one checkpoint adds. */
+	/** Removes blobs that the current checkpoint does not need: a bounded number, but all that 32 checkpoints add. */
 	enum weir_status (*clean)(struct weir_store *store, uint32_t partition, uint64_t epoch, struct weir_error *error);
 
 	/** Every policy, numbered. put is idempotent for the same text; another text under a taken number is refused. */

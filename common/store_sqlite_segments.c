@@ -9,8 +9,8 @@
 
 #include <inttypes.h>
 
-/* Rows removed at once. A checkpoint adds a row for each of its segments at most (1,024), so that this keeps up. */
-enum { CLEAN_ROWS = 4096 };
+/* Rows removed at once. A checkpoint adds one for each of its segments at most (1,024): one call for 32 keeps up. */
+enum { CLEAN_ROWS = 32 * 1024 };
 
 static enum weir_status put_segment(struct weir_store_sqlite *store, uint32_t partition,
                                     const struct weir_segment_blob *blob, uint64_t current, struct weir_error *error)
