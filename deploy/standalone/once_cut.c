@@ -115,9 +115,9 @@ enum weir_status once_cut(struct once *once, bool finished, struct weir_error *e
 	free(text);
 	once_note_deinit(&note);
 
-	/* a slow store is asked less often: at most a tenth of the time goes into cuts */
+	/* a slow store is asked less often: at most a quarter of the time goes into cuts */
 	int64_t now_ms = progress_clock_ms();
-	int64_t pause_ms = 10 * (now_ms - began_ms);
+	int64_t pause_ms = 3 * (now_ms - began_ms);
 	if (pause_ms < once->config->limiter.checkpoint_interval_ms)
 		pause_ms = once->config->limiter.checkpoint_interval_ms;
 	once->checkpoint_due_ms = now_ms + pause_ms;
