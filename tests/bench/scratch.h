@@ -1,4 +1,4 @@
-/* A directory for a benchmark's files: on the disk of the build, as /tmp may be memory. */
+/* A directory for a benchmark's files: beside its program, as /tmp may be memory. */
 #ifndef TESTS_BENCH_SCRATCH_H
 #define TESTS_BENCH_SCRATCH_H
 
@@ -26,10 +26,14 @@ static inline void bench_scratch_remove(char *path)
 /* New and empty. */
 static inline char *bench_scratch(const char *name)
 {
+	char path[4096], program[2048];
 	const char *place = getenv("WEIR_BENCH_DIRECTORY");
-	if (place == NULL)
-		place = getenv("WEIR_BUILD");
-	char path[4096];
+	ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+	if (place == NULL && length > 0) {
+		program[length] = '\0';
+		*strrchr(program, '/') = '\0';
+		place = program;
+	}
 	snprintf(path, sizeof path, "%s/bench-%s-XXXXXX", place != NULL ? place : ".", name);
 	if (mkdtemp(path) == NULL) {
 		perror(path);
