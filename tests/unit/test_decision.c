@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include <cmocka.h>
 #include <jansson.h>
+#include <cmocka.h>
 
 static void expect(const struct weir_text *text, const char *expected)
 {

@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include <cmocka.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 static void a_mark_waits_for_every_frame_before_it(void **state)
 {

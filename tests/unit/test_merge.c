@@ -7,9 +7,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 /* A source of one stream over a text, some bytes a chunk. */
 struct text_source {

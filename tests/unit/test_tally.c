@@ -5,9 +5,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 /* One event of one zone under a key, with its verdict bits. */
 static void count(struct tally *tally, uint32_t zone_id, const char *key, uint8_t bits)

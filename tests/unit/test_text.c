@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 static void expect_json(const char *bytes, uint32_t length, const char *expected)
 {
