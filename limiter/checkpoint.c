@@ -219,12 +219,12 @@ enum weir_status checkpoint_load(struct lane *lane, const uint32_t *segments, si
 {
 	struct weir_span *parts = weir_alloc(blobs->count, sizeof *parts);
 	enum weir_status status = WEIR_OK;
+	size_t next = 0; /* blobs come in the order in which the segments were asked for */
 	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
 		size_t found = 0;
-		for (size_t j = 0; j < blobs->count; j++)
-			if (blobs->blobs[j].segment == segments[i])
-				parts[found++] =
-					(struct weir_span){blobs->bytes.at + blobs->blobs[j].at, (uint32_t)blobs->blobs[j].length};
+		for (; next < blobs->count && blobs->blobs[next].segment == segments[i]; next++)
+			parts[found++] =
+				(struct weir_span){blobs->bytes.at + blobs->blobs[next].at, (uint32_t)blobs->blobs[next].length};
 		status = shard_load(lane_shard(lane), segments[i], parts, found, error);
 	}
 	free(parts);
