@@ -39,6 +39,7 @@ class Format:
         self.time_name = spec.get("time", "time").encode()
         self.unit = spec.get("unit", "s")
         self.zone = times.zone_of(spec.get("time_zone", "UTC"))
+        self.year = spec.get("year")
         self.cost_name = spec.get("cost")
         client = spec.get("client_ip")
         self.client = None
@@ -53,7 +54,7 @@ class Format:
             self.parser.start()
 
     def record(self, line):
-        """The record of a line that is not empty; None for a header.
+        """The record of a line that is not empty; None for a line to skip.
         Raises Malformed."""
         if self.kind == "json":
             try:
@@ -78,7 +79,7 @@ class Format:
         if text is None:
             raise Malformed("no time")
         try:
-            return times.parse(text, self.unit, self.zone)
+            return times.parse(text, self.unit, self.zone, self.year)
         except times.BadTime:
             raise Malformed("bad time") from None
         except times.OutOfRange:
@@ -106,9 +107,9 @@ def _parser_of(kind, spec):
     if kind == "logfmt":
         return Logfmt()
     if kind == "pattern":
-        return Pattern(spec["pattern"], False)
+        return Pattern(spec["pattern"], False, spec.get("unmatched"))
     if kind in READY_PATTERNS:
-        return Pattern(READY_PATTERNS[kind], True)
+        return Pattern(READY_PATTERNS[kind], True, spec.get("unmatched"))
     if kind == "json":
         return None
     raise ValueError("unknown format " + kind)

@@ -184,14 +184,16 @@ class Logfmt:
 class Pattern:
     """The named groups of a regular expression, searched anywhere in the line."""
 
-    def __init__(self, pattern, is_ready):
-        self.is_ready = is_ready
+    def __init__(self, pattern, is_ready, unmatched):
+        self.is_ready, self.skips = is_ready, unmatched == "skip"
         self.expression = re.compile(
             re.sub(rb"\(\?<(?![=!])", rb"(?P<", pattern.encode()), re.DOTALL)
 
     def parse(self, line):
-        """The fields of one line."""
+        """The fields of one line; None for one to skip."""
         found = self.expression.search(line)
+        if not found and self.skips:
+            return None
         if not found:
             raise Malformed("no match")
         fields = {name.encode(): value for name, value in found.groupdict().items() if value}
@@ -212,7 +214,7 @@ READY_PATTERNS = {
         r'(?<backend>[^\s/]+)/(?<server>\S+) [-+0-9/]+ (?<status>-?\d+) \+?(?<bytes>\d+) '
         r'.*"(?:(?<method>[A-Za-z0-9_-]+) (?<path>[^ ?"]+)[^"]*|[^"]*)"$',
     "sshd":
-        r'^(?<time>\d{4}-\d\d-\d\dT\S+) (?<host>\S+) sshd(?:-session)?\[(?<pid>\d+)\]: '
+        r'^(?<time>\d{4}-\d\d-\d\dT\S+|[A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d) (?<host>\S+) sshd(?:-session)?\[(?<pid>\d+)\]: '
         r'(?<message>(?:(?<event>Failed|Accepted) (?<method>\S+) for (?:invalid user )?'
         r'(?<user>.*) from (?<ip>\S+) port \d+.*|'
         r'(?<event2>Invalid) user (?<user2>.*) from (?<ip2>\S+) port \d+.*|.*))$',

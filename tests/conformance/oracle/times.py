@@ -17,6 +17,7 @@ _COMMON = re.compile(rb"(\d\d)/([A-Z][a-z][a-z])/(\d\d\d\d):" + _CLOCK +
                      rb"(?: ([+-])(\d\d)(\d\d))?")
 _ISO = re.compile(rb"(\d\d\d\d)([-/])(\d\d)\2(\d\d)[Tt ]" + _CLOCK +
                   rb"(?:([Zz])| ?([+-])(\d\d)(?::?(\d\d))?)?")
+_SYSLOG = re.compile(rb"([A-Z][a-z][a-z]) (?: (\d)|(\d\d)) (\d\d):(\d\d):(\d\d)")
 _UNIX = re.compile(rb"(-?)(\d+)(?:\.(\d+))?")
 _UNITS = ("s", "ms", "us", "ns")
 _FIXED_ZONE = re.compile(r"([+-])(\d\d):(\d\d)")
@@ -55,8 +56,11 @@ def zone_of(name):
 UTC = zone_of("UTC")
 
 
-def parse(text, unit="s", zone=UTC):
-    """Unix ms of `text` (bytes). Raises BadTime or OutOfRange."""
+def parse(text, unit="s", zone=UTC, syslog_year=None):
+    """Unix ms of `text` (bytes). Raises BadTime or OutOfRange.
+
+    `syslog_year` is that of syslog's times, which have none: a number, or the month
+    "YYYY-MM" with which twelve months of them begin."""
     found = _UNIX.fullmatch(text)
     if found:
         return _in_range(_unix_ms(found, unit))
@@ -73,6 +77,12 @@ def parse(text, unit="s", zone=UTC):
         year, _, month, day, hour, minute, second, fraction, utc, sign, zh, zm = found.groups()
         explicit = 0 if utc else None if sign is None else _offset_ms(sign, zh, zm or 0)
         return _civil_ms((year, month, day, hour, minute, second), fraction, explicit, zone)
+    found = _SYSLOG.fullmatch(text)
+    if found and syslog_year is not None and found[1] in _MONTHS:
+        first_year, first_month = (int(part) for part in f"{syslog_year}-1".split("-")[:2])
+        month = _MONTHS.index(found[1]) + 1
+        parts = (first_year + (month < first_month), month, found[2] or found[3], *found.groups()[3:])
+        return _civil_ms(parts, None, None, zone)
     raise BadTime
 
 
