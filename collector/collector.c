@@ -10,6 +10,7 @@
 
 #include "collector/framer.h"
 #include "collector/in_flight.h"
+#include "collector/source_reports.h"
 #include "common/alloc.h"
 
 #include <poll.h>
@@ -32,6 +33,7 @@ struct collector {
 	struct framer *framer;
 	struct in_flight *flight;
 	struct dead_letters *dead;
+	struct source_reports *reports;
 	struct weir_producer *producer;
 	uint64_t policy_version;
 
@@ -158,8 +160,8 @@ static bool read_chunk(struct collector *collector, size_t place, bool *ended)
 	struct weir_error error;
 	enum weir_status status = source->ops->collect(source, NULL, &chunk, &error);
 	*ended = status == WEIR_END;
-	if (status == WEIR_IO)
-		weir_trouble_on(&collector->trouble, collector->options.log, "collector", "%s", error.text);
+	if (status == WEIR_IO) /* one that does not follow has failed for good */
+		weir_log(collector->options.log, WEIR_LOG_ERROR, "collector", "%s", error.text);
 	if (status != WEIR_OK)
 		return false;
 	struct record_reader *reader;
@@ -206,6 +208,8 @@ static void save(struct collector *collector)
 	pthread_mutex_unlock(&collector->lock);
 	set(&collector->letters_written, dead_letters_written(collector->dead));
 	set(&collector->letters_dropped, dead_letters_dropped(collector->dead));
+	for (size_t i = 0; i < collector->inputs->source_count; i++)
+		source_reports_tell(collector->reports, collector->inputs->sources[i]);
 	if (!collector->dirty && !atomic_load(&collector->reopen))
 		return;
 	if (collector->options.dead_file != NULL)
@@ -309,9 +313,11 @@ enum weir_status collector_new(const struct collector_options *options, struct c
 	pthread_mutex_init(&collector->lock, NULL);
 	collector->flight = in_flight_new();
 	collector->framer = framer_new((uint32_t)options->config->bus.partitions, send_frame, collector);
-	struct dead_letter_options dead = {.max_bytes = options->config->deadletter.max_bytes,
+	bool rotated = options->config->deadletter.rotate_bytes > 0;
+	struct dead_letter_options dead = {.max_bytes = rotated ? INT64_MAX : options->config->deadletter.max_bytes,
 	                                   .rate_per_second = options->config->deadletter.rate_per_second};
 	collector->dead = dead_letters_new(options->dead_file, &dead);
+	collector->reports = source_reports_new(options->log);
 	enum weir_status status = options->bus->ops->producer_new(options->bus, &collector->producer, error);
 	if (status == WEIR_OK)
 		status = inputs_new(options->config, options->policy, &collector->source_context, collector->dead,
@@ -373,6 +379,7 @@ void collector_free(struct collector *collector)
 	framer_free(collector->framer);
 	in_flight_free(collector->flight);
 	dead_letters_free(collector->dead);
+	source_reports_free(collector->reports);
 	pthread_mutex_destroy(&collector->lock);
 	free(collector);
 }

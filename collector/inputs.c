@@ -65,6 +65,23 @@ static enum weir_status new_format(struct inputs *inputs, size_t place, struct f
 	return format_new(&config, &inputs->fields, format, error);
 }
 
+enum weir_status inputs_check(const struct weir_config *config, struct weir_error *error)
+{
+	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
+	struct inputs *inputs;
+	enum weir_status status = inputs_new(config, config->policy, &context, NULL, &inputs, error);
+	if (status != WEIR_OK)
+		return status;
+	for (size_t i = 0; status == WEIR_OK && i < inputs->source_count; i++) {
+		struct format *format;
+		status = new_format(inputs, i, &format, error);
+		if (status == WEIR_OK)
+			format_free(format);
+	}
+	inputs_free(inputs);
+	return status;
+}
+
 enum weir_status inputs_reader(struct inputs *inputs, size_t place, struct source_stream *stream,
                                struct record_reader **reader, struct weir_error *error)
 {

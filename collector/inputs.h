@@ -34,6 +34,13 @@ WEIR_MUST_USE enum weir_status inputs_new(const struct weir_config *config, cons
                                           struct inputs **inputs, struct weir_error *error);
 void inputs_free(struct inputs *inputs);
 
+/**
+ * Whether every source of a configuration and its format can be made: for a start that must not get half way.
+ *
+ * @return WEIR_OK; WEIR_INVALID with the path, the line and what would be accepted
+ */
+WEIR_MUST_USE enum weir_status inputs_check(const struct weir_config *config, struct weir_error *error);
+
 /** The reader of a stream of sources[place], made at its first use and kept in stream->context. */
 WEIR_MUST_USE enum weir_status inputs_reader(struct inputs *inputs, size_t place, struct source_stream *stream,
                                              struct record_reader **reader, struct weir_error *error);

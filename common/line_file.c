@@ -47,7 +47,7 @@ struct weir_line_file {
 static enum weir_status failed(struct weir_line_file *file, struct weir_error *error, const char *what)
 {
 	snprintf(file->problem, sizeof file->problem, "cannot %s %s: %s", what, file->path, strerror(errno));
-	return weir_fail(error, WEIR_IO, "%s", file->problem);
+	return weir_fail(error, errno == EPIPE ? WEIR_END : WEIR_IO, "%s", file->problem);
 }
 
 static size_t pending(const struct weir_line_file *file)

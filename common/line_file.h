@@ -43,7 +43,7 @@ WEIR_MUST_USE enum weir_status weir_line_file_open(const struct weir_line_file_o
  * Opens, and cuts off what was written behind a mark (it will be written again).
  *
  * Rotations since the mark are undone: the marked file gets its name back, younger files are removed. A marked file
- * that someone else moved to another name in the directory is cut there, if nothing stands in its place.
+ * that someone else renamed (a date or a number behind its name) is cut there, if nothing stands in its place.
  *
  * @return WEIR_OK; WEIR_END: the marked file is gone and nothing stands in its place: nothing was changed, opening it
  *         afresh is the caller's choice; WEIR_INVALID: another file stands in its place, or it is shorter than the
@@ -64,7 +64,12 @@ struct weir_line_file *weir_line_file_adopt(int fd, const char *name);
  */
 WEIR_MUST_USE enum weir_status weir_line_file_append(struct weir_line_file *file, struct weir_span lines);
 
-/** Hands the buffer to the operating system. @return WEIR_OK: all of it; WEIR_IO: the rest is kept, try again later */
+/**
+ * Hands the buffer to the operating system.
+ *
+ * @return WEIR_OK: all of it; WEIR_IO: the rest is kept, try again later; WEIR_END: a pipe that nobody reads any more
+ *         (so too from sync, reopen and close)
+ */
 WEIR_MUST_USE enum weir_status weir_line_file_flush(struct weir_line_file *file, struct weir_error *error);
 
 /**

@@ -39,6 +39,7 @@ struct follow {
 	struct sink *decisions, *shadow;
 	struct collector *collector;
 	struct monitor *monitor;
+	struct weir_trouble bus_trouble;
 	int64_t started_ms;
 };
 
@@ -141,7 +142,7 @@ static enum weir_status start_collector(struct follow *follow, struct weir_error
 {
 	const struct weir_config *config = follow->options->config;
 	struct weir_line_file_options dead = {.path = follow->options->dead_letters_path,
-	                                      .rotate_bytes = config->deadletter.max_bytes,
+	                                      .rotate_bytes = config->deadletter.rotate_bytes,
 	                                      .keep = (uint32_t)config->deadletter.keep};
 	enum weir_status status = weir_line_file_open(&dead, &follow->dead_file, error);
 	if (status != WEIR_OK)
@@ -216,19 +217,30 @@ static void reload(struct follow *follow)
 	         (unsigned long long)follow->policy_version, follow->policy_version == before ? ", unchanged" : "");
 }
 
-static bool worker_failed(const struct follow *follow)
+static bool part_failed(const struct follow *follow)
 {
 	for (uint32_t i = 0; i < follow->worker_count; i++)
 		if (worker_ended(follow->workers[i]))
 			return true;
-	return false;
+	return sink_ended(follow->decisions) || (follow->shadow != NULL && sink_ended(follow->shadow));
+}
+
+/* The log on disk goes on trying by itself; that it has to is for people to know. */
+static void tell_bus_problem(struct follow *follow)
+{
+	char words[WEIR_ERROR_TEXT_BYTES];
+	if (follow->bus->ops->problem(follow->bus, words, sizeof words))
+		weir_trouble_on(&follow->bus_trouble, follow->log, "log", "%s; trying again", words);
+	else
+		weir_trouble_off(&follow->bus_trouble, follow->log, "log");
 }
 
 static void watch(struct follow *follow)
 {
-	while (!atomic_load(stop_flag()) && !collector_ended(follow->collector) && !worker_failed(follow)) {
+	while (!atomic_load(stop_flag()) && !collector_ended(follow->collector) && !part_failed(follow)) {
 		if (stop_take_reload())
 			reload(follow);
+		tell_bus_problem(follow);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
 }

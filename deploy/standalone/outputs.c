@@ -136,7 +136,7 @@ static enum weir_status put(struct output_files *files, struct weir_line_file *f
                             struct weir_error *error)
 {
 	enum weir_status status;
-	while ((status = step(file, error)) != WEIR_OK && !*files->stop) {
+	while ((status = step(file, error)) == WEIR_IO && !*files->stop) {
 		weir_trouble_on(&files->trouble, files->log, "output", "%s; trying again each second", error->text);
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	}

@@ -1,15 +1,29 @@
 /* `weir run`: the command line, then one of the two ways to run. */
+#include "collector/inputs.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/follow.h"
 #include "deploy/standalone/once.h"
 #include "deploy/standalone/stop.h"
 
+#include <stdio.h>
 #include <unistd.h>
+
+/* A configuration that is wrong in its sources is refused before anything is made or opened. */
+static int check_sources(const struct run_options *options)
+{
+	struct weir_error error;
+	if (inputs_check(options->config, &error) == WEIR_OK)
+		return -1;
+	fprintf(stderr, "weir: %s\n", error.text);
+	return error.status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+}
 
 int command_run(int argc, char **argv)
 {
 	struct run_options options;
 	int code = run_options_parse(argc, argv, &options);
+	if (code == -1)
+		code = check_sources(&options);
 	if (code == -1) {
 		struct weir_log log = {.fd = STDERR_FILENO,
 		                       .level = (enum weir_log_level)options.config->log.level,

@@ -40,7 +40,7 @@ struct sink {
 	enum weir_status status;
 	struct weir_error error;
 	pthread_t thread;
-	_Atomic bool stop, reopen;
+	_Atomic bool stop, reopen, ended;
 };
 
 static int64_t monotonic_ms(void)
@@ -159,6 +159,14 @@ static bool parse_id(struct weir_span payload, uint64_t *offset, uint64_t *index
 	return true;
 }
 
+static void fail(struct sink *sink, enum weir_status status, const struct weir_error *error)
+{
+	if (sink->status != WEIR_OK)
+		return;
+	sink->status = status;
+	sink->error = *error;
+}
+
 static void append(struct sink *sink, struct weir_span payload)
 {
 	weir_text_clear(&sink->text);
@@ -167,9 +175,14 @@ static void append(struct sink *sink, struct weir_span payload)
 	weir_text_append(&sink->text, "\n", 1);
 	struct weir_span line = {.at = sink->text.at, .length = (uint32_t)sink->text.length};
 	struct weir_error error;
-	while (weir_line_file_append(sink->file, line) == WEIR_FULL && !atomic_load(&sink->stop)) {
-		if (weir_line_file_flush(sink->file, &error) == WEIR_OK)
+	while (sink->status == WEIR_OK && weir_line_file_append(sink->file, line) == WEIR_FULL) {
+		enum weir_status status = weir_line_file_flush(sink->file, &error);
+		if (status == WEIR_OK)
 			continue;
+		if (status != WEIR_IO || atomic_load(&sink->stop)) {
+			fail(sink, status, &error); /* nothing is saved any more: the next start writes this line */
+			return;
+		}
 		weir_trouble_on(&sink->trouble, sink->options.log, "decisions", "%s; trying again each second", error.text);
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	}
@@ -208,15 +221,12 @@ static bool turn(struct sink *sink, int timeout_ms)
 	struct weir_error error;
 	size_t count = 0;
 	enum weir_status status = sink->bus->receive(sink->consumer, messages, BATCH_MESSAGES, timeout_ms, &count, &error);
-	if (status == WEIR_INVALID) {
-		sink->status = status;
-		sink->error = error;
-		return false;
-	}
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
 		take(sink, &messages[i]);
+		status = sink->status;
+	}
 	/* readers want decisions at once; the disk's word for them may come each second */
-	if (count > 0)
+	if (status == WEIR_OK && count > 0)
 		status = weir_line_file_flush(sink->file, &error);
 	if (status == WEIR_OK && atomic_exchange(&sink->reopen, false))
 		status = reopen(sink, &error);
@@ -224,9 +234,11 @@ static bool turn(struct sink *sink, int timeout_ms)
 		status = save(sink, &error);
 		sink->save_due_ms = monotonic_ms() + SAVE_PERIOD_MS;
 	}
-	if (status != WEIR_OK)
+	if (status == WEIR_INVALID || status == WEIR_END)
+		fail(sink, status, &error);
+	else if (status != WEIR_OK)
 		weir_trouble_on(&sink->trouble, sink->options.log, "decisions", "%s; trying again each second", error.text);
-	else
+	else if (!sink->dirty) /* saved since: between two tries nothing is known */
 		weir_trouble_off(&sink->trouble, sink->options.log, "decisions");
 	return count > 0;
 }
@@ -252,6 +264,7 @@ static void *work(void *context)
 	int64_t end_ms = monotonic_ms() + STOP_LIMIT_MS;
 	while (sink->status == WEIR_OK && !caught_up(sink) && monotonic_ms() < end_ms)
 		turn(sink, WAIT_MS);
+	atomic_store(&sink->ended, true);
 	return NULL;
 }
 
@@ -298,6 +311,11 @@ enum weir_status sink_start(const struct sink_options *options, struct sink **ou
 void sink_reopen(struct sink *sink)
 {
 	atomic_store(&sink->reopen, true);
+}
+
+bool sink_ended(const struct sink *sink)
+{
+	return atomic_load(&sink->ended);
 }
 
 enum weir_status sink_stop(struct sink *sink, struct weir_error *error)
