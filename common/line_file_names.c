@@ -91,6 +91,19 @@ static enum weir_status cut(const char *name, const struct weir_line_file_mark *
 	return status;
 }
 
+/*
+ * Whether a name in the directory may be the path's file under a date or a number: it begins as the path's does, up to
+ * its ending. An inode alone is no proof, as a removed file's is given to the next one made.
+ */
+static bool is_kin(const char *name, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *own = slash != NULL ? slash + 1 : path;
+	const char *ending = strrchr(own, '.');
+	size_t stem = ending != NULL && ending != own ? (size_t)(ending - own) : strlen(own);
+	return strncmp(name, own, stem) == 0;
+}
+
 /* Looks through the directory for the marked file under another name. */
 static bool find_elsewhere(const char *path, const struct weir_line_file_mark *mark, char found[WEIR_PATH_BYTES])
 {
@@ -103,7 +116,8 @@ static bool find_elsewhere(const char *path, const struct weir_line_file_mark *m
 	bool seen = false;
 	for (struct dirent *entry; !seen && (entry = readdir(listing)) != NULL;) {
 		struct stat about;
-		seen = weir_path_format(found, NULL, "%s/%s", directory, entry->d_name) == WEIR_OK &&
+		seen = is_kin(entry->d_name, path) &&
+		       weir_path_format(found, NULL, "%s/%s", directory, entry->d_name) == WEIR_OK &&
 		       lstat(found, &about) == 0 && is_marked(&about, mark);
 	}
 	closedir(listing);
@@ -170,6 +184,8 @@ enum weir_status weir_line_names_restore(const char *path, uint32_t keep, const 
 	bool empty = stat(path, &about) != 0 || (S_ISREG(about.st_mode) && about.st_size == 0);
 	if (!empty)
 		return weir_fail(error, WEIR_INVALID, "%s is not the file that was written when the state was saved", path);
+	if (mark->length == 0)
+		return WEIR_OK; /* nothing was written before the mark, so nothing is missing */
 	if (!find_elsewhere(path, mark, name))
 		return weir_fail(error, WEIR_END, "the file that was written when the state was saved is gone: %s", path);
 	return cut(name, mark, error);
