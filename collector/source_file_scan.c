@@ -238,12 +238,12 @@ static void on_new(struct file_source *source, struct file_entry *entry, const s
 	pthread_mutex_unlock(&source->mutex);
 }
 
-/* A path that names nothing, or nothing that can be read: a stream states it. */
+/* A configured path that names nothing, or one that cannot be read: a stream states it. */
 static void on_unreadable(struct file_source *source, struct file_entry *entry, int64_t now_ms,
                           const struct weir_error *error)
 {
 	struct file_stream *stream = stream_of_path(source, entry->path);
-	if (stream == NULL)
+	if (stream == NULL && rotated_from(source, entry) == NULL)
 		stream = new_stream(source, entry);
 	/* One that reads an older file states what it meets itself. */
 	if (stream != NULL && stream->record->part_count == 0 && now_ms >= stream->retry_ms)
@@ -274,6 +274,10 @@ static void look_at(struct file_source *source, struct file_entry *entry, int64_
 	case FILE_KNOWN: on_known(source, entry, &judgement); break;
 	case FILE_COPY: entry->judged = true; break;
 	case FILE_ABSENT:
+		if (has_wildcard(source->patterns[entry->pattern]))
+			break; /* it was there when the pattern was expanded */
+		on_unreadable(source, entry, now_ms, &error);
+		break;
 	case FILE_UNREADABLE: on_unreadable(source, entry, now_ms, &error); break;
 	}
 }
