@@ -113,4 +113,13 @@ struct weir_store {
 WEIR_MUST_USE enum weir_status weir_store_sqlite_open(const char *directory, struct weir_store **store,
                                                       struct weir_error *error);
 
+/**
+ * Opens what is there to look at it, beside the process that may be writing: everything is read as of this moment, and
+ * nothing can be written.
+ *
+ * @return as weir_store_sqlite_open; WEIR_INVALID also: there is no database, or one of an older weir
+ */
+WEIR_MUST_USE enum weir_status weir_store_sqlite_look(const char *directory, struct weir_store **store,
+                                                      struct weir_error *error);
+
 #endif

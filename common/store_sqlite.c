@@ -11,8 +11,10 @@
 #include "common/durable_file.h"
 #include "common/store_sqlite_parts.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* ---- partitions ---- */
 
@@ -256,6 +258,26 @@ enum weir_status weir_store_sqlite_open(const char *directory, struct weir_store
 		status = weir_store_schema_upgrade(opened->database, path, error);
 	if (status == WEIR_OK)
 		status = weir_directory_sync(directory, error);
+	if (status == WEIR_OK)
+		*store = &opened->store;
+	else
+		store_close(&opened->store);
+	return status;
+}
+
+enum weir_status weir_store_sqlite_look(const char *directory, struct weir_store **store, struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES];
+	enum weir_status status = weir_path_format(path, error, "%s/weir.db", directory);
+	if (status == WEIR_OK && access(path, F_OK) != 0)
+		status = weir_fail(error, WEIR_INVALID, "there is no state in %s: %s", directory, strerror(errno));
+	if (status != WEIR_OK)
+		return status;
+	struct weir_store_sqlite *opened = weir_alloc(1, sizeof *opened);
+	opened->store.ops = &operations;
+	status = weir_database_look(path, weir_store_statements, WEIR_STORE_STATEMENTS, &opened->database, error);
+	if (status == WEIR_OK)
+		status = weir_store_schema_check(opened->database, path, error);
 	if (status == WEIR_OK)
 		*store = &opened->store;
 	else

@@ -27,6 +27,7 @@ struct weir_database {
 	const char *const *statements;
 	sqlite3_stmt **prepared;
 	size_t statement_count;
+	bool only_looked_at; /* one transaction that reads, for as long as it is open */
 };
 
 static sqlite3_stmt *handle_of(struct weir_statement *statement)
@@ -53,34 +54,51 @@ static int wait_for_turn(void *context, int tries)
 	return 1;
 }
 
-enum weir_status weir_database_open(const char *path, const char *const *statements, size_t statement_count,
-                                    struct weir_database **database, struct weir_error *error)
+/* Opens the file and runs the first SQL. */
+static enum weir_status open_file(const char *path, int flags, const char *sql, const char *const *statements,
+                                  size_t statement_count, struct weir_database **database, struct weir_error *error)
 {
 	struct weir_database *opened = weir_alloc(1, sizeof *opened);
 	opened->path = weir_copy(path, strlen(path));
 	opened->statements = statements;
 	opened->statement_count = statement_count;
 	opened->prepared = weir_alloc(statement_count, sizeof *opened->prepared);
-	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
 	enum weir_status status = WEIR_OK;
-	if (sqlite3_open_v2(path, &opened->handle, flags, NULL) != SQLITE_OK) {
+	if (sqlite3_open_v2(path, &opened->handle, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
 		status = opened->handle != NULL ? failed(opened, error) : weir_fail(error, WEIR_IO, "%s: no memory", path);
 	} else {
 		sqlite3_extended_result_codes(opened->handle, 1);
 		sqlite3_busy_handler(opened->handle, wait_for_turn, NULL);
-		status = weir_database_run(opened,
-		                           "PRAGMA page_size = 16384;"
-		                           "PRAGMA journal_mode = WAL;"
-		                           "PRAGMA synchronous = FULL;"
-		                           "PRAGMA secure_delete = OFF;"
-		                           "PRAGMA journal_size_limit = 67108864;"
-		                           "PRAGMA cache_size = -8192",
-		                           error);
+		status = weir_database_run(opened, sql, error);
 	}
 	if (status == WEIR_OK)
 		*database = opened;
 	else
 		weir_database_close(opened);
+	return status;
+}
+
+enum weir_status weir_database_open(const char *path, const char *const *statements, size_t statement_count,
+                                    struct weir_database **database, struct weir_error *error)
+{
+	return open_file(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+	                 "PRAGMA page_size = 16384;"
+	                 "PRAGMA journal_mode = WAL;"
+	                 "PRAGMA synchronous = FULL;"
+	                 "PRAGMA secure_delete = OFF;"
+	                 "PRAGMA journal_size_limit = 67108864;"
+	                 "PRAGMA cache_size = -8192",
+	                 statements, statement_count, database, error);
+}
+
+enum weir_status weir_database_look(const char *path, const char *const *statements, size_t statement_count,
+                                    struct weir_database **database, struct weir_error *error)
+{
+	/* The first read fixes the moment. */
+	enum weir_status status = open_file(path, SQLITE_OPEN_READONLY, "BEGIN; SELECT count(*) FROM sqlite_master",
+	                                    statements, statement_count, database, error);
+	if (status == WEIR_OK)
+		(*database)->only_looked_at = true;
 	return status;
 }
 
@@ -117,19 +135,23 @@ enum weir_status weir_database_number(struct weir_database *database, const char
 
 enum weir_status weir_database_begin(struct weir_database *database, struct weir_error *error)
 {
+	if (database->only_looked_at)
+		return weir_fail(error, WEIR_IO, "%s: it is only looked at", database->path);
 	/* A transaction that reads first and then writes could be refused in its middle. */
 	return weir_database_run(database, "BEGIN IMMEDIATE", error);
 }
 
 enum weir_status weir_database_begin_reading(struct weir_database *database, struct weir_error *error)
 {
-	return weir_database_run(database, "BEGIN", error);
+	return database->only_looked_at ? WEIR_OK : weir_database_run(database, "BEGIN", error);
 }
 
 enum weir_status weir_database_end(struct weir_database *database, enum weir_status status, struct weir_error *error)
 {
 	for (size_t i = 0; i < database->statement_count; i++)
 		sqlite3_reset(database->prepared[i]);
+	if (database->only_looked_at)
+		return status;
 	if (status == WEIR_OK)
 		status = weir_database_run(database, "COMMIT", error);
 	/* Some errors have ended the transaction already. */

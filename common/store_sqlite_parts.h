@@ -42,6 +42,10 @@ static inline struct weir_store_sqlite *weir_store_sqlite(struct weir_store *sto
 WEIR_MUST_USE enum weir_status weir_store_schema_upgrade(struct weir_database *database, const char *path,
                                                          struct weir_error *error);
 
+/** Whether the tables are as this program knows them. WEIR_NEWER; WEIR_INVALID: older, or another program's database. */
+WEIR_MUST_USE enum weir_status weir_store_schema_check(struct weir_database *database, const char *path,
+                                                       struct weir_error *error);
+
 /** Checks that the limiter's epoch is the given one; *checkpoint is its current one. WEIR_FENCED where it is not. */
 WEIR_MUST_USE enum weir_status weir_store_check_epoch(struct weir_store_sqlite *store, uint32_t partition,
                                                       uint64_t epoch, uint64_t *checkpoint, struct weir_error *error);

@@ -103,6 +103,12 @@ static enum weir_status run_steps(struct weir_database *database, int64_t versio
 	return status == WEIR_OK ? weir_database_run(database, sql, error) : status;
 }
 
+static enum weir_status refuse_newer(const char *path, int64_t version, struct weir_error *error)
+{
+	return weir_fail(error, WEIR_NEWER, "%s: written by a newer version of weir (schema %" PRId64 ", known: %d)", path,
+	                 version, SCHEMA_VERSION);
+}
+
 enum weir_status weir_store_schema_upgrade(struct weir_database *database, const char *path, struct weir_error *error)
 {
 	int64_t version;
@@ -111,9 +117,20 @@ enum weir_status weir_store_schema_upgrade(struct weir_database *database, const
 		return status;
 	status = find_version(database, path, &version, error);
 	if (status == WEIR_OK && version > SCHEMA_VERSION)
-		status = weir_fail(error, WEIR_NEWER, "%s: written by a newer version of weir (schema %" PRId64 ", known: %d)",
-		                   path, version, SCHEMA_VERSION);
+		status = refuse_newer(path, version, error);
 	else if (status == WEIR_OK && version < SCHEMA_VERSION)
 		status = run_steps(database, version, error);
 	return weir_database_end(database, status, error);
+}
+
+enum weir_status weir_store_schema_check(struct weir_database *database, const char *path, struct weir_error *error)
+{
+	int64_t version;
+	enum weir_status status = find_version(database, path, &version, error);
+	if (status == WEIR_OK && version > SCHEMA_VERSION)
+		return refuse_newer(path, version, error);
+	if (status == WEIR_OK && version < SCHEMA_VERSION)
+		return weir_fail(error, WEIR_INVALID, "%s: written by an older version of weir; a run brings it up to date",
+		                 path);
+	return status;
 }

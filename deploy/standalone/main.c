@@ -12,6 +12,7 @@ static const struct command commands[] = {
 	{"validate", "say what a configuration means, or what is wrong with it", command_validate},
 	{"generate", "write a synthetic log", command_generate},
 	{"decode", "print the messages of the log as JSON lines", command_decode},
+	{"state", "print the buckets of a state directory as JSON lines", command_state},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
