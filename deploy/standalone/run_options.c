@@ -170,6 +170,17 @@ static int read_config(struct run_options *options, struct given *given, int log
 	return EXIT_USAGE;
 }
 
+/* Whether the configuration itself sets it, rather than its default. */
+static bool says(const struct weir_config *config, const char *section, const char *name)
+{
+	struct weir_json root = weir_json_root(config->document);
+	struct weir_json at = weir_json_member(&root, section);
+	if (!weir_json_exists(&at))
+		return false;
+	at = weir_json_member(&at, name);
+	return weir_json_exists(&at);
+}
+
 /* What the command line leaves open comes from the configuration, then from defaults. */
 static int complete(struct run_options *options, const struct given *given)
 {
@@ -183,12 +194,10 @@ static int complete(struct run_options *options, const struct given *given)
 		options->dead_letters_path = config->deadletter.path;
 	if (given->memory_bytes >= 0)
 		config->limiter.memory_bytes = given->memory_bytes;
-	struct weir_json root = weir_json_root(config->document);
-	struct weir_json limiter = weir_json_member(&root, "limiter");
-	struct weir_json memory = {0};
-	if (weir_json_exists(&limiter))
-		memory = weir_json_member(&limiter, "memory");
-	options->memory_set = given->memory_bytes >= 0 || weir_json_exists(&memory);
+	options->memory_set = given->memory_bytes >= 0 || says(config, "limiter", "memory");
+	/* --once reads in a thread of its own: a worker less leaves it a processor */
+	if (options->once && config->limiter.threads > 1 && !says(config, "limiter", "threads"))
+		config->limiter.threads--;
 	if (options->state_directory == NULL && !options->once) {
 		if (state_directory_default(options->state_path, &error) != WEIR_OK) {
 			fprintf(stderr, "weir: %s\n", error.text);
