@@ -12,7 +12,7 @@
 /* What the child tells before it dies. */
 struct told {
 	_Atomic uint64_t delivered[FIXTURE_PARTITIONS]; /* next offset that it knows to be durable */
-	_Atomic uint64_t consumed;
+	_Atomic bool ready;                             /* the bus is open */
 };
 
 /* Goes on where the log ends, so that a message's payload is its offset, and never stops. */
@@ -28,6 +28,7 @@ static void produce_until_killed(struct fixture *fixture, struct told *told, uns
 	struct weir_consumer *consumer = fixture_consumer(fixture, "limiter");
 	fixture_extent(fixture, 0, &first, &next[0]);
 	fixture_assign(fixture, consumer, 0, next[0]);
+	told->ready = true;
 	for (;;) {
 		uint32_t partition = (uint32_t)rand_r(&seed) % FIXTURE_PARTITIONS;
 		size_t bytes = rand_r(&seed) % 50 == 0 ? 30000 : (size_t)(rand_r(&seed) % 700);
@@ -65,7 +66,11 @@ static void what_was_delivered_survives(void **state)
 			produce_until_killed(fixture, told, child_seed);
 			_exit(3);
 		}
-		usleep((useconds_t)(rand_r(&seed) % 30000));
+		/* Most of them die while they produce, some while they open the bus. */
+		for (int wait = 0; round % 4 != 0 && wait < 10000 && !told->ready; wait++)
+			usleep(1000);
+		usleep((useconds_t)(rand_r(&seed) % 20000));
+		told->ready = false;
 		assert_int_equal(0, kill(child, SIGKILL));
 		int status;
 		assert_int_equal(child, waitpid(child, &status, 0));
