@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { ROUND_RECORDS = 8192 };
+enum { ROUND_RECORDS = 4096 };
 
 /* A stream that cannot be read is said and left out; the others are finished. */
 static void report_source(struct once *once, const struct weir_error *error)
