@@ -157,6 +157,9 @@ struct shard_bucket {
 bool shard_read(struct shard *shard, uint32_t zone_id, struct weir_span key, struct shard_bucket *image);
 void shard_bucket_deinit(struct shard_bucket *image);
 
+/** The segment that a bucket lies in. */
+uint32_t shard_segment_of(uint64_t fingerprint_low);
+
 /** Calls each for every bucket in memory that is not forgotten, in no order; the image is borrowed. No frame waits. */
 void shard_each(struct shard *shard, void (*each)(void *context, const struct shard_bucket *image), void *context);
 

@@ -47,6 +47,11 @@ bool shard_read(struct shard *shard, uint32_t zone_id, struct weir_span key, str
 	return ref != 0 && read_bucket(shard, ref, image);
 }
 
+uint32_t shard_segment_of(uint64_t fingerprint_low)
+{
+	return table_segment_of(bucket_tag(fingerprint_low));
+}
+
 void shard_bucket_deinit(struct shard_bucket *image)
 {
 	for (uint32_t i = 0; i < image->limit_count; i++)

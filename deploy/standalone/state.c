@@ -66,6 +66,7 @@ struct dump {
 	uint64_t seed;
 	struct rulebook *book;
 	struct state_lines *lines;
+	uint32_t partition_count;
 	uint32_t partition; /* being read */
 };
 
@@ -120,6 +121,19 @@ static int parse(struct dump *dump, int argc, char **argv)
 
 /* ---- the state ---- */
 
+/* Up to the first that nobody ever took. */
+static enum weir_status count_partitions(struct dump *dump, struct weir_error *error)
+{
+	struct weir_partition_state state = {.epoch = 1};
+	struct weir_store *store = dump->state.store;
+	enum weir_status status = WEIR_OK;
+	while (status == WEIR_OK && state.epoch > 0 && dump->partition_count < WEIR_PARTITIONS_MAX) {
+		status = store->ops->look(store, WEIR_STORE_ROLE_LIMITER, dump->partition_count, &state, error);
+		dump->partition_count += status == WEIR_OK && state.epoch > 0;
+	}
+	return status;
+}
+
 static enum weir_status open_state(struct dump *dump, struct weir_error *error)
 {
 	bool once;
@@ -139,8 +153,10 @@ static enum weir_status open_state(struct dump *dump, struct weir_error *error)
 		found |= dump->zone != NULL && strcmp(policy->zones[i].name, dump->zone) == 0;
 	if (!found)
 		return weir_fail(error, WEIR_INVALID, "the state has no zone \"%s\"", dump->zone);
-	state_keys_index(dump->keys, policy, dump->seed);
-	return WEIR_OK;
+	status = count_partitions(dump, error);
+	if (status == WEIR_OK && dump->partition_count > 0)
+		state_keys_index(dump->keys, policy, dump->seed, dump->partition_count);
+	return status;
 }
 
 static void add_bucket(void *context, const struct shard_bucket *bucket)
@@ -189,6 +205,8 @@ static enum weir_status read_partition(struct dump *dump, const struct weir_part
 		status = store->ops->list_segments(store, state->partition, state->checkpoint, list_segment, &list, error);
 	/* One at a time: what is read stays in memory twice only for a moment. */
 	for (size_t i = 0; status == WEIR_OK && i < list.count; i++) {
+		if (dump->only_named && !state_keys_in_segment(dump->keys, state->partition, list.numbers[i]))
+			continue;
 		status = checkpoint_read(store, state->partition, state->checkpoint, &list.numbers[i], 1, &blobs, error);
 		if (status == WEIR_OK)
 			status = checkpoint_load(lane, &list.numbers[i], 1, &blobs, error);
@@ -210,16 +228,14 @@ static bool write_lines(struct dump *dump)
 	return false;
 }
 
-/* Partition by partition, up to the first that nobody ever took; without names each is written as it is read. */
+/* Partition by partition; without names each is written as it is read. */
 static int print_all(struct dump *dump)
 {
 	struct weir_partition_state state;
 	struct weir_error error;
 	struct weir_store *store = dump->state.store;
-	for (;; dump->partition++) {
+	for (; dump->partition < dump->partition_count; dump->partition++) {
 		enum weir_status status = store->ops->look(store, WEIR_STORE_ROLE_LIMITER, dump->partition, &state, &error);
-		if (status == WEIR_OK && state.epoch == 0)
-			return write_lines(dump) ? EXIT_DONE : EXIT_FAILED;
 		if (status == WEIR_OK && state.checkpoint > 0)
 			status = read_partition(dump, &state, &error);
 		if (status != WEIR_OK) {
@@ -229,6 +245,7 @@ static int print_all(struct dump *dump)
 		if (!dump->named && !write_lines(dump))
 			return EXIT_FAILED;
 	}
+	return write_lines(dump) ? EXIT_DONE : EXIT_FAILED;
 }
 
 int command_state(int argc, char **argv)

@@ -10,6 +10,7 @@
 #include "common/alloc.h"
 #include "common/json.h"
 #include "common/text.h"
+#include "limiter/shard.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -41,7 +42,8 @@ struct state_keys {
 	struct key_zone *zones;
 	uint32_t zone_count;
 	struct key_entry *entries;
-	size_t room; /* a power of two */
+	size_t room;       /* a power of two */
+	uint8_t *segments; /* a bit for each segment of each partition: some key's bucket would lie there */
 };
 
 struct state_keys *state_keys_new(void)
@@ -59,6 +61,7 @@ void state_keys_free(struct state_keys *keys)
 	}
 	free(keys->zones);
 	free(keys->entries);
+	free(keys->segments);
 	free(keys->keys);
 	weir_text_deinit(&keys->text);
 	free(keys);
@@ -213,27 +216,44 @@ static void add_zone(struct state_keys *keys, const struct weir_zone *from)
 	(void)ignored;
 }
 
-void state_keys_index(struct state_keys *keys, const struct weir_policy *policy, uint64_t seed)
+static size_t segment_place(uint32_t partition, uint32_t segment)
 {
-	size_t wanted = 64;
+	return (size_t)partition * SHARD_SEGMENTS + segment;
+}
+
+bool state_keys_in_segment(const struct state_keys *keys, uint32_t partition, uint32_t segment)
+{
+	size_t place = segment_place(partition, segment);
+	return (keys->segments[place / 8] >> (place % 8) & 1) != 0;
+}
+
+/* One key in one zone, if it has as many values. */
+static void add_entry(struct state_keys *keys, uint32_t zone, size_t key, uint64_t seed, uint32_t partitions)
+{
+	struct weir_span joined;
+	if (keys->keys[key].values != keys->zones[zone].template.part_count ||
+	    join(keys, &keys->keys[key], &keys->zones[zone], &joined) == NULL)
+		return;
+	struct weir_fingerprint fingerprint = weir_fingerprint(seed, keys->zones[zone].id, joined);
+	*find_entry(keys, fingerprint) =
+		(struct key_entry){.fingerprint = fingerprint, .key = (uint32_t)key + 1, .zone = zone};
+	size_t place = segment_place(weir_partition(weir_slot(joined), partitions), shard_segment_of(fingerprint.low));
+	keys->segments[place / 8] |= (uint8_t)(1 << place % 8);
+}
+
+void state_keys_index(struct state_keys *keys, const struct weir_policy *policy, uint64_t seed, uint32_t partitions)
+{
 	keys->zones = weir_alloc(policy->zone_count, sizeof *keys->zones);
 	/* The one bucket of a zone without key fields needs no naming. */
 	end_key(keys, keys->text.length, 0);
-	while (wanted < keys->count * policy->zone_count * 3 / 2)
-		wanted *= 2;
-	keys->room = wanted;
-	keys->entries = weir_alloc(wanted, sizeof *keys->entries);
+	for (keys->room = 64; keys->room < keys->count * policy->zone_count * 3 / 2;)
+		keys->room *= 2;
+	keys->entries = weir_alloc(keys->room, sizeof *keys->entries);
+	keys->segments = weir_alloc(segment_place(partitions, 0) / 8, 1);
 	for (uint32_t z = 0; z < policy->zone_count; z++) {
 		add_zone(keys, &policy->zones[z]);
-		struct key_zone *zone = &keys->zones[z];
-		for (size_t i = 0; i < keys->count; i++) {
-			struct weir_span joined;
-			if (keys->keys[i].values != zone->template.part_count || join(keys, &keys->keys[i], zone, &joined) == NULL)
-				continue;
-			struct weir_fingerprint fingerprint = weir_fingerprint(seed, zone->id, joined);
-			struct key_entry *entry = find_entry(keys, fingerprint);
-			*entry = (struct key_entry){.fingerprint = fingerprint, .key = (uint32_t)i + 1, .zone = z};
-		}
+		for (size_t i = 0; i < keys->count; i++)
+			add_entry(keys, z, i, seed, partitions);
 	}
 }
 

@@ -29,7 +29,10 @@ WEIR_MUST_USE enum weir_status state_keys_add(struct state_keys *keys, struct we
 WEIR_MUST_USE enum weir_status state_keys_read(struct state_keys *keys, const char *path, struct weir_error *error);
 
 /** Ready for finding: no key is added any more. @param seed  of the state's fingerprints */
-void state_keys_index(struct state_keys *keys, const struct weir_policy *policy, uint64_t seed);
+void state_keys_index(struct state_keys *keys, const struct weir_policy *policy, uint64_t seed, uint32_t partitions);
+
+/** Whether a bucket of some key may lie in this segment. */
+bool state_keys_in_segment(const struct state_keys *keys, uint32_t partition, uint32_t segment);
 
 /**
  * The joined key of a bucket.
