@@ -106,7 +106,8 @@ static int by_place(const void *a, const void *b)
 /* The order of ties in a merge: the patterns as configured, a glob's files by path bytes. */
 static void put_in_order(struct file_source *source)
 {
-	qsort(source->streams, source->stream_count, sizeof(struct file_stream *), by_place);
+	if (source->stream_count > 0)
+		qsort(source->streams, source->stream_count, sizeof(struct file_stream *), by_place);
 	for (size_t i = 0; i < source->stream_count; i++) {
 		source->handles[i] = &source->streams[i]->stream;
 		source->streams[i]->stream.order = (uint32_t)i;
@@ -212,14 +213,14 @@ static enum weir_status collect_any(struct file_source *source, int64_t now_ms, 
 	for (size_t i = 0; i < source->stream_count; i++) {
 		struct file_stream *stream = source->streams[source->turn++ % source->stream_count];
 		ended += stream->done;
-		if (stream->done || !stream->hot || now_ms < stream->retry_ms)
+		if (stream->done || !stream->hot || (source->follow && now_ms < stream->retry_ms))
 			continue;
 		enum weir_status status = collect_one(stream, now_ms, chunk, error);
 		if (status == WEIR_OK || status == WEIR_IO)
 			return status;
 		ended += status == WEIR_END;
-		if (now_ms >= stream->retry_ms)
-			stream->hot = !source->follow; /* woken by a change, or by the next scan */
+		if (source->follow && now_ms >= stream->retry_ms)
+			stream->hot = false; /* woken by a change, or by the next scan */
 	}
 	return ended == source->stream_count && !source->follow ? WEIR_END : WEIR_AGAIN;
 }

@@ -245,8 +245,8 @@ static void on_unreadable(struct file_source *source, struct file_entry *entry, 
 	struct file_stream *stream = stream_of_path(source, entry->path);
 	if (stream == NULL && rotated_from(source, entry) == NULL)
 		stream = new_stream(source, entry);
-	/* One that reads an older file states what it meets itself. */
-	if (stream != NULL && stream->record->part_count == 0 && now_ms >= stream->retry_ms)
+	/* One that reads an older file states what it meets itself; so does one that is asked at once. */
+	if (source->follow && stream != NULL && stream->record->part_count == 0 && now_ms >= stream->retry_ms)
 		file_stream_trouble(stream, now_ms, "%s", error->text);
 }
 
@@ -356,7 +356,8 @@ void file_source_scan(struct file_source *source, int64_t now_ms)
 	struct file_entry **ordered = weir_alloc(source->entry_count, sizeof(struct file_entry *));
 	for (size_t i = 0; i < source->entry_count; i++)
 		ordered[i] = &source->entries[i];
-	qsort(ordered, source->entry_count, sizeof(struct file_entry *), by_pattern);
+	if (source->entry_count > 0)
+		qsort(ordered, source->entry_count, sizeof(struct file_entry *), by_pattern);
 	for (size_t i = 0; i < source->entry_count; i++)
 		look_at(source, ordered[i], now_ms);
 	free(ordered);

@@ -113,7 +113,8 @@ static inline struct log_bytes log_zstd(struct log_bytes plain)
 static inline struct log_bytes log_joined(struct log_bytes a, const void *between, size_t length, struct log_bytes b)
 {
 	struct log_bytes all = {.at = weir_alloc(a.length + length + b.length, 1), .length = a.length + length + b.length};
-	memcpy(all.at, a.at, a.length);
+	if (a.length > 0)
+		memcpy(all.at, a.at, a.length);
 	if (length > 0)
 		memcpy(all.at + a.length, between, length);
 	if (b.length > 0)

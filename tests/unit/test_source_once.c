@@ -171,6 +171,13 @@ static void what_cannot_be_read_is_one_failure(void **state)
 	assert_int_equal(reader.failures, 1);
 	assert_non_null(strstr(reader.failure, "none*.log: No such file or directory"));
 	reader_close(&reader);
+	assert_int_equal(symlink("/proc/self/mem", log_path("bad.log")), 0); /* its first page cannot be read */
+	reader_open(&reader, "{\"type\":\"file\",\"path\":[\"%s/bad.log\",\"%s/a.log\"]}", true, NULL);
+	reader_finish(&reader);
+	assert_int_equal(reader.failures, 1);
+	assert_non_null(strstr(reader.failure, "bad.log: cannot be read: Input/output error"));
+	assert_string_equal(reader.text, "a1\n");
+	reader_close(&reader);
 	free(plain.at);
 	free(gzip.at);
 }
