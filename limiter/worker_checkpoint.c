@@ -38,8 +38,8 @@ void worker_checkpoints(struct worker *worker, bool all)
 			slot->cut = NULL;
 			slot->saving = true;
 		}
-		if (slot->queued == 0 && shard_is_full(shard))
-			worker_pause_slot(worker, slot, true); /* until a checkpoint has made buckets clean */
+		if (slot->full && !slot->waiting && !shard_is_full(shard))
+			worker_go_on(worker, slot); /* the cut alone has made room */
 	}
 }
 
@@ -54,10 +54,11 @@ static void saved(struct worker *worker, struct slot *slot, struct keeper_job *j
 	worker->bus->consumed(worker->consumer, lane_partition(slot->lane), job->cut.state.next_offset);
 	weir_counter_add(&worker->stats.checkpoints, 1);
 	weir_histogram_observe(&worker->stats.checkpoint, &weir_latency_scale, (double)job->took_ms / 1000.0);
-	if (slot->queued == 0) {
-		shard_sweep(lane_shard(slot->lane), SWEEP_BUCKETS); /* what is clean now may go */
-		worker_pause_slot(worker, slot, shard_is_full(lane_shard(slot->lane)));
-	}
+	if (slot->waiting)
+		return;
+	shard_sweep(lane_shard(slot->lane), SWEEP_BUCKETS); /* what is clean now may go */
+	if (slot->full)
+		worker_go_on(worker, slot); /* one message at least: were the ceiling below a frame, it would stand still */
 }
 
 static void loaded(struct worker *worker, struct slot *slot, struct keeper_job *job)

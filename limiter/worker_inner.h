@@ -30,6 +30,7 @@ struct slot {
 	struct checkpoint_partition stored;
 	bool waiting;                           /* its lane waits for segments */
 	bool paused;                            /* at the bus */
+	bool full;                              /* paused until a checkpoint makes room */
 	struct queued queue[WORKER_QUEUED_MAX]; /* queue[0] is the waiting one */
 	uint32_t queued;
 	uint64_t sent, acknowledged; /* messages published for it */

@@ -117,7 +117,7 @@ void worker_pause_slot(struct worker *worker, struct slot *slot, bool paused)
 	slot->paused = paused;
 }
 
-/* What an offered message came to; gives whether the slot can take the next one. */
+/* What an offered message came to; gives whether it is done. */
 static bool settle(struct worker *worker, struct slot *slot, enum weir_status status, const struct lane_result *result,
                    struct weir_span message, const struct weir_error *error)
 {
@@ -149,6 +149,14 @@ static bool settle(struct worker *worker, struct slot *slot, enum weir_status st
 	return true;
 }
 
+/* A shard that is full of changes takes no more until a checkpoint holds some of them. */
+static void hold_if_full(struct worker *worker, struct slot *slot)
+{
+	slot->full = shard_is_full(lane_shard(slot->lane));
+	if (slot->full)
+		worker_pause_slot(worker, slot, true);
+}
+
 static void take_message(struct worker *worker, struct slot *slot, struct weir_span message, uint64_t offset)
 {
 	if (slot->paused) { /* what the batch still holds of it */
@@ -160,6 +168,7 @@ static void take_message(struct worker *worker, struct slot *slot, struct weir_s
 	enum weir_status status = lane_offer(slot->lane, message, offset, &result, &error);
 	if (status != WEIR_AGAIN && status != WEIR_NEWER) {
 		settle(worker, slot, status, &result, message, &error);
+		hold_if_full(worker, slot);
 		return;
 	}
 	enqueue(slot, message, offset);
@@ -172,7 +181,8 @@ static void take_message(struct worker *worker, struct slot *slot, struct weir_s
 void worker_go_on(struct worker *worker, struct slot *slot)
 {
 	uint32_t done = 0;
-	while (done < slot->queued && worker->status == WEIR_OK) {
+	slot->full = false;
+	while (done < slot->queued && worker->status == WEIR_OK && !slot->full) {
 		struct queued *next = &slot->queue[done];
 		struct weir_span message = {.at = next->bytes, .length = next->length};
 		struct lane_result result;
@@ -183,11 +193,12 @@ void worker_go_on(struct worker *worker, struct slot *slot)
 			break;
 		free(next->bytes);
 		done++;
+		hold_if_full(worker, slot);
 	}
 	slot->queued -= done;
 	memmove(slot->queue, slot->queue + done, slot->queued * sizeof slot->queue[0]);
 	if (slot->queued == 0)
-		worker_pause_slot(worker, slot, shard_is_full(lane_shard(slot->lane)));
+		worker_pause_slot(worker, slot, slot->full);
 }
 
 bool worker_receive(struct worker *worker, int timeout_ms)
