@@ -16,6 +16,7 @@
 
 struct decode_json {
 	struct weir_frame_reader *reader;
+	struct weir_text head; /* of the frame: flat, each event repeats it */
 	bool flat;
 };
 
@@ -32,6 +33,7 @@ void decode_json_free(struct decode_json *decoder)
 	if (decoder == NULL)
 		return;
 	weir_frame_reader_free(decoder->reader);
+	weir_text_deinit(&decoder->head);
 	free(decoder);
 }
 
@@ -160,29 +162,31 @@ static void put_control(struct weir_text *text, const struct weir_frame *frame)
 	put_json(text, kind_name(frame->kind), body);
 }
 
-static void put_events(struct weir_text *text, const struct weir_message *message, bool placed, bool flat,
-                       const struct weir_frame *frame)
+static void put_events(struct decode_json *decoder, struct weir_text *text, const struct weir_message *message,
+                       bool placed, const struct weir_frame *frame)
 {
 	uint32_t pair = 0;
-	if (!flat) {
-		weir_text_puts(text, "{");
-		if (placed)
-			put_place(text, message);
-		put_head(text, frame);
+	struct weir_text *head = &decoder->head;
+	weir_text_clear(head);
+	weir_text_puts(head, "{");
+	if (placed)
+		put_place(head, message);
+	put_head(head, frame);
+	if (!decoder->flat) {
+		weir_text_append(text, head->at, head->length);
 		weir_text_puts(text, "\"events\":[");
 	}
 	for (uint32_t i = 0; i < frame->event_count; i++) {
 		const struct weir_frame_event *event = &frame->events[i];
-		weir_text_puts(text, flat || i == 0 ? "{" : ",{");
-		if (flat && placed)
-			put_place(text, message);
-		if (flat)
-			put_head(text, frame);
+		if (decoder->flat)
+			weir_text_append(text, head->at, head->length);
+		else
+			weir_text_puts(text, i == 0 ? "{" : ",{");
 		put_event(text, frame, event, pair);
-		weir_text_puts(text, flat ? "}\n" : "}");
+		weir_text_puts(text, decoder->flat ? "}\n" : "}");
 		pair += frame->zone_sets[event->zone_set].count;
 	}
-	if (!flat)
+	if (!decoder->flat)
 		weir_text_puts(text, "]}\n");
 }
 
@@ -201,7 +205,7 @@ enum weir_status decode_json_put(struct decode_json *decoder, const struct weir_
 		if (status != WEIR_OK)
 			return status;
 		if (frame.kind == WEIR_FRAME_EVENTS || frame.kind == WEIR_FRAME_JUDGED) {
-			put_events(text, message, placed, decoder->flat, &frame);
+			put_events(decoder, text, message, placed, &frame);
 			return WEIR_OK;
 		}
 		weir_text_puts(text, "{");
