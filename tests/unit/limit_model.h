@@ -1,0 +1,261 @@
+/*
+ * The obvious limit: a plain list of times or plain numbers for each algorithm,
+ * and the rules of the design word by word. The part of the obvious shard
+ * (shard_model.h) that knows algorithms.
+ */
+#ifndef TESTS_UNIT_LIMIT_MODEL_H
+#define TESTS_UNIT_LIMIT_MODEL_H
+
+#include "common/alloc.h"
+#include "common/policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef __int128 model_wide;
+
+static inline model_wide model_ceil_div(model_wide a, model_wide b)
+{
+	return a >= 0 ? (a + b - 1) / b : -(-a / b);
+}
+
+static inline model_wide model_floor_div(model_wide a, model_wide b)
+{
+	return -model_ceil_div(-a, b);
+}
+
+/* ---- one limit's state ---- */
+
+struct model_limit {
+	const struct weir_limit *limit;
+	bool recorded;
+	int64_t *times; /* sliding_window, queue: sorted */
+	size_t count;
+	int64_t newest, current, previous; /* fixed_window */
+	model_wide level;                  /* token_bucket: units; penalize: tokens; gcra: TAT */
+	int64_t time;
+};
+
+static inline model_wide model_level(const struct model_limit *state, int64_t t)
+{
+	const struct weir_limit *limit = state->limit;
+	model_wide full = (model_wide)limit->burst * limit->window_ms;
+	if (!state->recorded)
+		return full;
+	int64_t gone = t > state->time ? t - state->time : 0;
+	model_wide level = state->level + (model_wide)limit->rate * gone;
+	return level < full ? level : full;
+}
+
+static inline model_wide model_penalized(const struct model_limit *state, int64_t t, int64_t c)
+{
+	const struct weir_limit *limit = state->limit;
+	if (!state->recorded)
+		return limit->burst - c < -1 ? -1 : limit->burst - c;
+	int64_t gone = t > state->time ? t - state->time : 0;
+	model_wide exact = (state->level - c) * limit->window_ms + (model_wide)limit->rate * gone;
+	model_wide away = (2 * (exact < 0 ? -exact : exact) + limit->window_ms) / (2 * (model_wide)limit->window_ms);
+	model_wide k = exact >= 0 ? away : -away;
+	return k < -1 ? -1 : k > limit->burst ? limit->burst : k;
+}
+
+static inline model_wide model_tat(const struct model_limit *state, int64_t t)
+{
+	model_wide now = (model_wide)t * state->limit->rate;
+	return state->recorded && state->level > now ? state->level : now;
+}
+
+static inline void model_leave(struct model_limit *state, int64_t t)
+{
+	if (state->limit->algorithm != WEIR_QUEUE)
+		return;
+	size_t kept = 0;
+	for (size_t i = 0; i < state->count; i++)
+		if (state->times[i] + state->limit->hold_ms > t)
+			state->times[kept++] = state->times[i];
+	state->count = kept;
+}
+
+static inline void model_done(struct model_limit *state)
+{
+	if (state->limit->algorithm == WEIR_QUEUE && state->count > 0)
+		memmove(state->times, state->times + 1, --state->count * sizeof *state->times);
+}
+
+static inline bool model_late(const struct model_limit *state, int64_t t)
+{
+	const struct weir_limit *limit = state->limit;
+	if (limit->algorithm == WEIR_SLIDING_WINDOW || limit->algorithm == WEIR_UNIFORM)
+		return state->count > 0 && t <= state->times[state->count - 1] - limit->window_ms;
+	if (limit->algorithm == WEIR_FIXED_WINDOW)
+		return state->recorded && (t + limit->offset_ms) / limit->window_ms < state->newest - 1;
+	return false;
+}
+
+static inline int64_t model_held(const struct model_limit *state, int64_t t)
+{
+	const struct weir_limit *limit = state->limit;
+	int64_t held = 0;
+	switch (limit->algorithm) {
+	case WEIR_SLIDING_WINDOW:
+	case WEIR_UNIFORM:
+		for (size_t i = 0; i < state->count; i++)
+			held += state->times[i] > t - limit->window_ms;
+		return held;
+	case WEIR_FIXED_WINDOW: {
+		int64_t bucket = (t + limit->offset_ms) / limit->window_ms;
+		if (!state->recorded)
+			return 0;
+		return bucket == state->newest ? state->current : bucket == state->newest - 1 ? state->previous : 0;
+	}
+	case WEIR_TOKEN_BUCKET:
+		if (limit->penalize)
+			return limit->burst - (int64_t)(state->level > 0 ? state->level : 0);
+		return limit->burst - (int64_t)(model_level(state, t) / limit->window_ms);
+	case WEIR_GCRA: {
+		model_wide owed = model_ceil_div(state->level - (model_wide)t * limit->rate, limit->window_ms);
+		if (!state->recorded || owed < 0)
+			return 0;
+		return (int64_t)(owed > limit->burst + 1 ? limit->burst + 1 : owed);
+	}
+	default: return (int64_t)state->count;
+	}
+}
+
+static inline bool model_over(const struct model_limit *state, int64_t t, int64_t c)
+{
+	const struct weir_limit *limit = state->limit;
+	switch (limit->algorithm) {
+	case WEIR_SLIDING_WINDOW:
+	case WEIR_UNIFORM:
+	case WEIR_FIXED_WINDOW: return model_held(state, t) + c > limit->rate;
+	case WEIR_TOKEN_BUCKET:
+		if (limit->penalize)
+			return model_penalized(state, t, c) == -1;
+		return model_level(state, t) < (model_wide)c * limit->window_ms;
+	case WEIR_GCRA:
+		return model_tat(state, t) + (model_wide)c * limit->window_ms -
+		           ((model_wide)limit->burst + 1) * limit->window_ms >
+		       (model_wide)t * limit->rate;
+	default: return (int64_t)state->count + c > limit->length;
+	}
+}
+
+static inline void model_insert(struct model_limit *state, int64_t time, int64_t copies, int64_t most)
+{
+	if (copies > most)
+		copies = most;
+	state->times = weir_realloc(state->times, state->count + (size_t)copies, sizeof *state->times);
+	size_t place = state->count;
+	while (place > 0 && state->times[place - 1] > time)
+		place--;
+	memmove(state->times + place + copies, state->times + place, (state->count - place) * sizeof *state->times);
+	for (int64_t i = 0; i < copies; i++)
+		state->times[place + (size_t)i] = time;
+	state->count += (size_t)copies;
+	if (state->count > (size_t)most) {
+		size_t oldest = state->count - (size_t)most;
+		memmove(state->times, state->times + oldest, (size_t)most * sizeof *state->times);
+		state->count = (size_t)most;
+	}
+}
+
+static inline void model_count(struct model_limit *state, int64_t bucket, int64_t c)
+{
+	if (!state->recorded) {
+		state->newest = bucket;
+	} else if (bucket > state->newest) {
+		state->previous = bucket == state->newest + 1 ? state->current : 0;
+		state->current = 0;
+		state->newest = bucket;
+	}
+	int64_t *count = bucket == state->newest ? &state->current : &state->previous;
+	*count = *count + c > (INT64_C(1) << 62) ? INT64_C(1) << 62 : *count + c;
+}
+
+static inline void model_record(struct model_limit *state, int64_t t, int64_t c, bool blocked)
+{
+	const struct weir_limit *limit = state->limit;
+	int64_t step = limit->precision_ms > 0 ? limit->precision_ms : 1;
+	model_wide most = (model_wide)t * limit->rate + ((model_wide)limit->burst + 1) * limit->window_ms;
+	switch (limit->algorithm) {
+	case WEIR_SLIDING_WINDOW:
+	case WEIR_UNIFORM: model_insert(state, (t + step - 1) / step * step, c, limit->rate); break;
+	case WEIR_FIXED_WINDOW: model_count(state, (t + limit->offset_ms) / limit->window_ms, c); break;
+	case WEIR_TOKEN_BUCKET:
+		if (limit->penalize) {
+			state->level = model_penalized(state, t, c);
+		} else {
+			state->level = model_level(state, t) - (model_wide)c * limit->window_ms;
+			if (state->level < 0)
+				state->level = 0;
+		}
+		state->time = state->recorded && state->time > t ? state->time : t;
+		break;
+	case WEIR_GCRA: {
+		model_wide tat = model_tat(state, t) + (model_wide)c * limit->window_ms;
+		if (blocked && tat > most)
+			tat = most;
+		if (!state->recorded || tat > state->level)
+			state->level = tat;
+		break;
+	}
+	default: model_insert(state, t, c, limit->length); break;
+	}
+	state->recorded = true;
+}
+
+static inline int64_t model_reset(const struct model_limit *state, int64_t t)
+{
+	const struct weir_limit *limit = state->limit;
+	model_wide reset = t;
+	switch (limit->algorithm) {
+	case WEIR_SLIDING_WINDOW:
+	case WEIR_UNIFORM:
+		if (state->count >= (size_t)limit->rate)
+			reset = state->times[state->count - (size_t)limit->rate] + limit->window_ms;
+		break;
+	case WEIR_FIXED_WINDOW:
+		reset = ((t + limit->offset_ms) / limit->window_ms + 1) * limit->window_ms - limit->offset_ms;
+		break;
+	case WEIR_TOKEN_BUCKET:
+		if (!state->recorded)
+			break;
+		if (limit->penalize)
+			reset = state->time +
+			        model_floor_div((model_wide)limit->window_ms * (1 - 2 * state->level), 2 * limit->rate) + 1;
+		else
+			reset = state->time + model_ceil_div(limit->window_ms - state->level, limit->rate);
+		break;
+	case WEIR_GCRA:
+		reset = model_ceil_div(model_tat(state, t) - (model_wide)limit->burst * limit->window_ms, limit->rate);
+		break;
+	default:
+		if (state->count >= (size_t)limit->length)
+			reset = state->times[0] + limit->hold_ms;
+		break;
+	}
+	return (int64_t)(reset > t ? reset : t);
+}
+
+static inline int64_t model_memory_ms(const struct weir_zone *zone)
+{
+	model_wide longest = 0;
+	for (uint32_t i = 0; i < zone->limit_count; i++) {
+		const struct weir_limit *limit = &zone->limits[i];
+		model_wide memory = 0;
+		switch (limit->algorithm) {
+		case WEIR_SLIDING_WINDOW: memory = limit->window_ms + limit->precision_ms; break;
+		case WEIR_TOKEN_BUCKET:
+			memory = model_ceil_div((model_wide)limit->burst * limit->window_ms, limit->rate);
+			break;
+		case WEIR_GCRA: memory = model_ceil_div(((model_wide)limit->burst + 1) * limit->window_ms, limit->rate); break;
+		case WEIR_QUEUE: memory = limit->hold_ms; break;
+		default: memory = limit->window_ms; break;
+		}
+		longest = memory > longest ? memory : longest;
+	}
+	return (int64_t)longest;
+}
+
+#endif

@@ -1,0 +1,312 @@
+/* Files followed while they, their directories and the configuration come, go and change: every line once. */
+#include "tests/unit/rotation_fixture.h"
+
+static void a_removed_file_is_read_to_its_end(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	int writer = open_writer("access.log");
+	say(writer, "1\n");
+	reader_open(&reader, one, false, memory);
+	reader_expect(&reader, "1\n");
+	log_remove("access.log");
+	say(writer, "2\nopen");
+	reader_expect(&reader, "1\n2\n");
+	reader_run(&reader, 250); /* the grace */
+	assert_string_equal(reader.text, "1\n2\nopen$");
+	close(writer);
+	log_append("access.log", "3\n");
+	reader_expect(&reader, "1\n2\nopen$3\n");
+	/* removed and made again at once */
+	log_remove("access.log");
+	log_append("access.log", "4\n");
+	reader_expect(&reader, "1\n2\nopen$3\n4\n");
+	reader_close(&reader);
+	end();
+}
+
+static void directories_come_and_go(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	reader_open(&reader, "{\"type\":\"file\",\"path\":\"%s/*/access.log\",\"follow\":true}", false, memory);
+	reader_run(&reader, 20);
+	assert_int_equal(reader_stream_count(&reader), 0);
+	assert_string_equal(reader_status(&reader, 0).problem, "names no file yet");
+	assert_int_equal(mkdir(log_path("a"), 0700), 0);
+	log_append("a/access.log", "1\n");
+	reader_expect(&reader, "1\n");
+	assert_int_equal(rename(log_path("a"), log_path("hidden.a")), 0);
+	reader_run(&reader, 50);
+	assert_int_equal(mkdir(log_path("b"), 0700), 0);
+	log_append("b/access.log", "2\n");
+	reader_expect(&reader, "1\n2\n");
+	log_append("hidden.a/access.log", "3\n");
+	reader_expect(&reader, "1\n2\n3\n");
+	reader_acknowledge(&reader);
+	restart(&reader, "{\"type\":\"file\",\"path\":\"%s/?/access.log\",\"follow\":true}");
+	reader_run(&reader, 50);
+	log_append("hidden.a/access.log", "4\n");
+	assert_int_equal(rename(log_path("hidden.a"), log_path("a")), 0);
+	reader_expect(&reader, "4\n");
+	log_remove("b/access.log");
+	assert_int_equal(rmdir(log_path("b")), 0);
+	reader_run(&reader, 250);
+	assert_int_equal(mkdir(log_path("b"), 0700), 0);
+	log_append("b/access.log", "5\n");
+	reader_expect(&reader, "4\n5\n");
+	reader_close(&reader);
+	end();
+}
+
+static void what_cannot_be_opened_is_tried_again(void **state)
+{
+	(void)state;
+	const char *config;
+	FOR_BOTH(config)
+	{
+		struct reader reader;
+		begin();
+		assert_int_equal(symlink("access.log", log_path("access.log")), 0); /* to itself */
+		reader_open(&reader, config, false, memory);
+		reader_run(&reader, 100);
+		struct source_status status = reader_status(&reader, 0);
+		assert_non_null(strstr(status.problem, "Too many levels of symbolic links"));
+		assert_true(status.errors >= 1);
+		assert_true(status.errors < 20); /* with pauses */
+		log_remove("access.log");
+		log_append("access.log", "1\n");
+		reader_expect(&reader, "1\n");
+		assert_string_equal(reader_status(&reader, 0).problem, "");
+		/* and under a file that is followed */
+		log_rename("access.log", "access.log.1");
+		assert_int_equal(symlink("access.log", log_path("access.log")), 0);
+		log_append("access.log.1", "2\n");
+		reader_expect(&reader, "1\n2\n");
+		log_remove("access.log");
+		log_append("access.log", "3\n");
+		reader_expect(&reader, "1\n2\n3\n");
+		reader_close(&reader);
+		end();
+	}
+}
+
+static void what_is_no_file_is_stated(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	assert_int_equal(mkdir(log_path("access.log"), 0700), 0);
+	reader_open(&reader, one, false, memory);
+	reader_run(&reader, 50);
+	assert_non_null(strstr(reader_status(&reader, 0).problem, "is not a regular file"));
+	assert_int_equal(rmdir(log_path("access.log")), 0);
+	log_append("access.log", "1\n");
+	reader_expect(&reader, "1\n");
+	reader_close(&reader);
+	end();
+}
+
+static void start_at_the_end_is_for_files_that_were_there(void **state)
+{
+	(void)state;
+	const char *config = "{\"type\":\"file\",\"path\":\"%s/*.log\",\"follow\":true,\"start\":\"end\"}";
+	struct reader reader;
+	begin();
+	log_append("a.log", "old\nbegun");
+	reader_open(&reader, config, false, memory);
+	reader_run(&reader, 30);
+	log_append("a.log", " and ended\n");
+	reader_expect(&reader, "begun and ended\n");
+	log_append("b.log", "new\n");
+	reader_expect(&reader, "begun and ended\nnew\n");
+	stop(&reader);
+	log_append("a.log", "a\n");
+	log_append("c.log", "c\n");
+	reader_open(&reader, config, false, memory);
+	reader_expect(&reader, "a\nc\n");
+	reader_close(&reader);
+	end();
+}
+
+static void older_rotated_files_are_no_news(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	log_append("access.log.1", "old 1\n");
+	log_append("access.log", "1\n");
+	reader_open(&reader, one, false, memory);
+	reader_expect(&reader, "1\n");
+	log_append("access.log.1", "very late\n");
+	log_rename("access.log.1", "access.log.2");
+	log_rename("access.log", "access.log.1");
+	log_append("access.log", "2\n");
+	reader_expect(&reader, "1\n2\n");
+	reader_close(&reader);
+	end();
+}
+
+static void a_busy_file_does_not_starve_another(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	struct log_bytes lines = log_lines("line number %d, and its sevenfold %d\n", 1, 200000);
+	log_write("a.log", O_TRUNC, lines.at, lines.length);
+	log_append("b.log", "b\n");
+	reader_open(&reader, "{\"type\":\"file\",\"path\":\"%s/*.log\",\"follow\":true}", false, memory);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(reader_step(&reader), WEIR_OK);
+	assert_int_equal(reader.stream_count, 2);
+	assert_true(reader.length < lines.length);
+	reader_close(&reader);
+	free(lines.at);
+	end();
+}
+
+static void a_source_configured_otherwise_goes_on(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	log_append("access.log", "1\n");
+	reader_open(&reader, one, false, memory);
+	reader_expect(&reader, "1\n");
+	uint8_t id[SOURCE_ID_BYTES];
+	memcpy(id, reader.streams[0].stream->id, sizeof id);
+	stop(&reader);
+	log_append("access.log", "2\n");
+	reader_open(&reader, "{\"type\":\"file\",\"path\":\"%s/./access.log\",\"follow\":true}", false, memory);
+	reader_expect(&reader, "2\n");
+	assert_memory_equal(id, reader.streams[0].stream->id, sizeof id);
+	log_rename("access.log", "access.log.1");
+	log_append("access.log", "3\n");
+	reader_expect(&reader, "2\n3\n");
+	assert_memory_equal(id, reader.streams[0].stream->id, sizeof id);
+	reader_close(&reader);
+	end();
+}
+
+static void a_log_synchronised_from_elsewhere_goes_on(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	log_append("access.log", "1\n2\n");
+	reader_open(&reader, one, false, memory);
+	reader_expect(&reader, "1\n2\n");
+	log_append(".access.log.Xy", "1\n2\n3\n"); /* as rsync does it */
+	log_rename(".access.log.Xy", "access.log");
+	reader_expect(&reader, "1\n2\n3\n");
+	log_append(".access.log.Xy", "1\n2\n3\n4\n");
+	log_rename(".access.log.Xy", "access.log");
+	reader_expect(&reader, "1\n2\n3\n4\n");
+	reader_close(&reader);
+	end();
+}
+
+static void parts_are_on_disk_before_their_lines(void **state)
+{
+	(void)state;
+	struct reader reader;
+	struct weir_error error;
+	begin();
+	struct source_memory *saved;
+	assert_int_equal(source_memory_open(log_directory, &saved, &error), WEIR_OK);
+	log_append("access.log", "1\n");
+	reader_open(&reader, one, false, saved);
+	reader_expect(&reader, "1\n");
+	for (int i = 0; i < 2; i++) {
+		struct source_memory *seen;
+		assert_int_equal(source_memory_open(log_directory, &seen, &error), WEIR_OK);
+		assert_memory_equal(seen->collector_id, saved->collector_id, SOURCE_ID_BYTES);
+		assert_int_equal(seen->streams[0]->part_count, 1 + i);
+		source_memory_free(seen);
+		log_rename("access.log", "access.log.1");
+		log_append("access.log", "2\n");
+		reader_run(&reader, 100);
+	}
+	/* It cannot be saved: then nothing of a new file is handed out, and it is said why. */
+	size_t length = reader.length;
+	char *path = saved->path;
+	saved->path = weir_copy("/nowhere/sources.json", 21);
+	log_rename("access.log", "access.log.1");
+	log_append("access.log", "3\n");
+	reader_run(&reader, 150);
+	assert_int_equal(reader.length, length);
+	assert_non_null(strstr(reader_status(&reader, 0).problem, "/nowhere/sources.json"));
+	free(saved->path);
+	saved->path = path;
+	reader_run(&reader, 100);
+	assert_int_equal(reader.length, length + 2);
+	reader_close(&reader);
+	source_memory_free(saved);
+	end();
+}
+
+struct asker {
+	struct source *source;
+	_Atomic bool stop;
+	uint64_t asked;
+};
+
+static void *ask(void *context)
+{
+	struct asker *asker = context;
+	struct source_status statuses[4];
+	while (!atomic_load(&asker->stop)) {
+		size_t count = asker->source->ops->status(asker->source, statuses, 4);
+		for (size_t i = 0; i < count && i < 4; i++)
+			assert_non_null(statuses[i].name);
+		asker->asked++;
+	}
+	return NULL;
+}
+
+static void status_may_be_asked_by_another_thread(void **state)
+{
+	(void)state;
+	struct reader reader;
+	pthread_t thread;
+	begin();
+	reader_open(&reader, "{\"type\":\"file\",\"path\":\"%s/*.log\",\"follow\":true}", false, memory);
+	struct asker asker = {.source = reader.source};
+	assert_int_equal(pthread_create(&thread, NULL, ask, &asker), 0);
+	for (int i = 0; i < 12; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "%d.log", i);
+		log_append(name, "1\n");
+		log_append("0.log", "more\n");
+		reader_run(&reader, 10);
+	}
+	log_replace("0.log", "truncated\n");
+	reader_run(&reader, 50);
+	atomic_store(&asker.stop, true);
+	pthread_join(thread, NULL);
+	assert_true(asker.asked > 0);
+	assert_int_equal(reader_stream_count(&reader), 12);
+	assert_int_equal(reader.length, 12 * 2 + 12 * 5 + 10);
+	reader_close(&reader);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_removed_file_is_read_to_its_end),
+		cmocka_unit_test(directories_come_and_go),
+		cmocka_unit_test(what_cannot_be_opened_is_tried_again),
+		cmocka_unit_test(what_is_no_file_is_stated),
+		cmocka_unit_test(start_at_the_end_is_for_files_that_were_there),
+		cmocka_unit_test(older_rotated_files_are_no_news),
+		cmocka_unit_test(a_busy_file_does_not_starve_another),
+		cmocka_unit_test(a_source_configured_otherwise_goes_on),
+		cmocka_unit_test(a_log_synchronised_from_elsewhere_goes_on),
+		cmocka_unit_test(parts_are_on_disk_before_their_lines),
+		cmocka_unit_test(status_may_be_asked_by_another_thread),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
