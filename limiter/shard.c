@@ -136,4 +136,7 @@ void shard_stats(const struct shard *shard, struct shard_stats *stats)
 	                              .evictions = shard->evictions,
 	                              .loads = shard->loads,
 	                              .forgotten = shard->forgotten};
+	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
+		if (shard->segments[i].residence == SEGMENT_PARTIAL)
+			stats->spilled += shard->segments[i].evicted.count;
 }

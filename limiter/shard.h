@@ -138,6 +138,7 @@ void shard_set_clock_ms(struct shard *shard, int64_t clock_ms);
 
 struct shard_stats {
 	uint64_t buckets; /* in memory */
+	uint64_t spilled; /* buckets that only the store has; of a segment not read since the start none is known */
 	uint64_t evicted_segments;
 	uint64_t bytes; /* all memory of the shard */
 	uint64_t evictions, loads, forgotten;

@@ -33,6 +33,7 @@ static void refresh_stats(struct worker *worker)
 		struct shard_stats stats;
 		shard_stats(lane_shard(slot->lane), &stats);
 		sum.buckets += stats.buckets;
+		sum.spilled += stats.spilled;
 		sum.bytes += stats.bytes;
 		sum.evicted_segments += stats.evicted_segments;
 		sum.evictions += stats.evictions;
@@ -42,6 +43,7 @@ static void refresh_stats(struct worker *worker)
 			oldest_ms = now_ms - slot->cut_ms;
 	}
 	set(&worker->stats.buckets, sum.buckets);
+	set(&worker->stats.spilled, sum.spilled);
 	set(&worker->stats.bytes, sum.bytes);
 	set(&worker->stats.evicted_segments, sum.evicted_segments);
 	set(&worker->stats.evictions, sum.evictions);

@@ -59,8 +59,9 @@ struct worker_stats {
 	struct weir_counter frames, events, repeated, malformed, decisions, checkpoints;
 	struct weir_histogram batch;      /* seconds from receiving a batch to its last verdict */
 	struct weir_histogram checkpoint; /* seconds from the cut to stored */
-	struct weir_counter buckets, bytes, evicted_segments, evictions, loads, forgotten; /* gauges, set each second */
-	struct weir_counter checkpoint_age_ms;                                             /* of the oldest partition */
+	struct weir_counter buckets, spilled, bytes, evicted_segments, evictions, loads,
+		forgotten;                         /* gauges, set each second */
+	struct weir_counter checkpoint_age_ms; /* of the oldest partition */
 };
 const struct worker_stats *worker_stats(const struct worker *worker);
 

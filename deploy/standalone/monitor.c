@@ -98,6 +98,7 @@ static void limiter_metrics(const struct monitor *monitor, struct weir_text *pag
 	weir_metrics_counter(page, "weir_malformed_frames_total", "Messages of the log that were no frames.",
 	                     SUM(monitor, malformed));
 	weir_metrics_gauge(page, "weir_buckets", "Buckets in memory.", (double)SUM(monitor, buckets));
+	weir_metrics_gauge(page, "weir_buckets_spilled", "Buckets that only the store has.", (double)SUM(monitor, spilled));
 	weir_metrics_gauge(page, "weir_evicted_segments", "Segments of which some buckets are only in the store.",
 	                   (double)SUM(monitor, evicted_segments));
 	weir_metrics_gauge(page, "weir_state_bytes", "Memory of all buckets and their index.", (double)SUM(monitor, bytes));
