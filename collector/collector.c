@@ -179,14 +179,13 @@ static bool read_chunk(struct collector *collector, size_t place, bool *ended)
 	return true;
 }
 
-/* Marks that have become safe are told to their sources. */
+/* Marks that have become safe are noted: their sources are told once the dead letters below them are safe, too. */
 static void take_safe_marks(struct collector *collector)
 {
 	struct in_flight_mark mark;
 	while (in_flight_safe(collector->flight, &mark)) {
 		struct record_reader *reader = mark.stream;
-		struct source *source = collector->inputs->sources[reader->source_place];
-		source->ops->acknowledge(source, reader->stream, mark.position);
+		reader->safe_position = mark.position;
 		collector->dirty = true;
 	}
 }
@@ -196,11 +195,54 @@ static void set(struct weir_counter *counter, uint64_t value)
 	atomic_store_explicit(&counter->value, value, memory_order_relaxed);
 }
 
-/* Low-water marks to disk, behind the dead letters that they cover. */
+/* Calls for every reader there is. */
+static void each_reader(struct collector *collector,
+                        void (*call)(struct source *source, struct source_stream *stream, struct record_reader *reader))
+{
+	for (size_t i = 0; i < collector->inputs->source_count; i++) {
+		struct source *source = collector->inputs->sources[i];
+		struct source_stream **streams;
+		size_t count = source->ops->streams(source, &streams);
+		for (size_t j = 0; j < count; j++)
+			if (streams[j]->context != NULL)
+				call(source, streams[j], streams[j]->context);
+	}
+}
+
+/* Streams' lines are counted by their readers; their sources state them. */
+static void tell_lines(struct source *source, struct source_stream *stream, struct record_reader *reader)
+{
+	(void)source;
+	atomic_store_explicit(&stream->lines, reader->counts.lines, memory_order_relaxed);
+}
+
+static void acknowledge(struct source *source, struct source_stream *stream, struct record_reader *reader)
+{
+	if (reader->safe_position > 0)
+		source->ops->acknowledge(source, stream, reader->safe_position);
+	reader->safe_position = 0;
+}
+
+/* Puts the dead letters on disk, into a new file if that was asked for. */
+static enum weir_status save_dead_letters(struct collector *collector, struct weir_error *error)
+{
+	if (collector->options.dead_file == NULL)
+		return WEIR_OK;
+	if (!atomic_load(&collector->reopen))
+		return weir_line_file_sync(collector->options.dead_file, error);
+	enum weir_status status = weir_line_file_reopen(collector->options.dead_file, error);
+	if (status == WEIR_OK)
+		atomic_store(&collector->reopen, false);
+	return status;
+}
+
+/*
+ * Low-water marks to disk, behind the dead letters that they cover. The sources learn of the marks only here, as they
+ * save what they know whenever a file begins.
+ */
 static void save(struct collector *collector)
 {
 	struct weir_error error;
-	enum weir_status status = WEIR_OK;
 	collector->save_due_ms = monotonic_ms() + SAVE_PERIOD_MS;
 	pthread_mutex_lock(&collector->lock);
 	collector->counts = (struct record_counts){0};
@@ -208,16 +250,16 @@ static void save(struct collector *collector)
 	pthread_mutex_unlock(&collector->lock);
 	set(&collector->letters_written, dead_letters_written(collector->dead));
 	set(&collector->letters_dropped, dead_letters_dropped(collector->dead));
+	each_reader(collector, tell_lines);
 	for (size_t i = 0; i < collector->inputs->source_count; i++)
 		source_reports_tell(collector->reports, collector->inputs->sources[i]);
 	if (!collector->dirty && !atomic_load(&collector->reopen))
 		return;
-	if (collector->options.dead_file != NULL)
-		status = weir_line_file_sync(collector->options.dead_file, &error);
-	if (status == WEIR_OK && collector->options.dead_file != NULL && atomic_exchange(&collector->reopen, false))
-		status = weir_line_file_reopen(collector->options.dead_file, &error);
-	if (status == WEIR_OK)
+	enum weir_status status = save_dead_letters(collector, &error);
+	if (status == WEIR_OK) {
+		each_reader(collector, acknowledge);
 		status = source_memory_save(collector->options.memory, &error);
+	}
 	if (status == WEIR_OK) {
 		collector->dirty = false;
 		weir_trouble_off(&collector->trouble, collector->options.log, "collector");
@@ -397,49 +439,6 @@ void collector_dead_letters(struct collector *collector, uint64_t *written, uint
 	*dropped = weir_counter_read(&collector->letters_dropped);
 }
 
-/* One family over all streams. */
-static void stream_family(struct collector *collector, struct weir_text *text, const char *name, const char *type,
-                          const char *help, double (*value)(const struct source_status *))
-{
-	enum { STREAMS_SHOWN = 256 };
-	struct source_status *statuses = weir_alloc(STREAMS_SHOWN, sizeof *statuses);
-	weir_metrics_family(text, name, type, help);
-	for (size_t i = 0; i < collector->inputs->source_count; i++) {
-		struct source *source = collector->inputs->sources[i];
-		size_t count = source->ops->status(source, statuses, STREAMS_SHOWN);
-		for (size_t j = 0; j < count && j < STREAMS_SHOWN; j++) {
-			struct weir_label label = {"source", weir_span_of(statuses[j].name)};
-			weir_metrics_double(text, name, &label, 1, value(&statuses[j]));
-		}
-	}
-	free(statuses);
-}
-
-static double lag_seconds(const struct source_status *status)
-{
-	return (double)status->lag_ms / 1000.0;
-}
-
-static double lag_bytes(const struct source_status *status)
-{
-	return (double)status->lag_bytes;
-}
-
-static double stream_lines(const struct source_status *status)
-{
-	return (double)status->lines;
-}
-
-static double stream_errors(const struct source_status *status)
-{
-	return (double)status->errors;
-}
-
-static double lost_bytes(const struct source_status *status)
-{
-	return (double)status->lost_bytes;
-}
-
 void collector_metrics(struct collector *collector, struct weir_text *text)
 {
 	struct record_counts counts;
@@ -452,15 +451,7 @@ void collector_metrics(struct collector *collector, struct weir_text *text)
 		struct weir_label label = {"reason", weir_span_of(format_reason_text((enum format_reason)i))};
 		weir_metrics_uint(text, "weir_malformed_total", &label, 1, counts.malformed[i]);
 	}
-	stream_family(collector, text, "weir_source_lag_seconds", "gauge", "How long the oldest unread bytes wait.",
-	              lag_seconds);
-	stream_family(collector, text, "weir_source_lag_bytes", "gauge", "Bytes that are known and not yet read.",
-	              lag_bytes);
-	stream_family(collector, text, "weir_source_lines_total", "counter", "Lines read.", stream_lines);
-	stream_family(collector, text, "weir_source_errors_total", "counter", "Opens and reads that failed.",
-	              stream_errors);
-	stream_family(collector, text, "weir_source_lost_bytes_total", "counter",
-	              "Bytes that a truncation took before they were read.", lost_bytes);
+	inputs_metrics(collector->inputs, text);
 	weir_metrics_counter(text, "weir_sent_frames_total", "Frames sent.", weir_counter_read(&collector->frames));
 	weir_metrics_counter(text, "weir_sent_bytes_total", "Bytes of frames sent.",
 	                     weir_counter_read(&collector->frame_bytes));

@@ -52,6 +52,9 @@ WEIR_MUST_USE enum weir_status inputs_set_policy(struct inputs *inputs, const st
 /** Sums what all readers have counted. */
 void inputs_counts(const struct inputs *inputs, struct record_counts *sum);
 
+/** Appends the streams' metrics. @thread any */
+void inputs_metrics(const struct inputs *inputs, struct weir_text *text);
+
 /** Bytes handed out and bytes there are, over all streams: for progress. */
 void inputs_progress(const struct inputs *inputs, uint64_t *done_bytes, uint64_t *all_bytes);
 

@@ -65,7 +65,7 @@ static const struct setting settings[] = {
      "workers, each of which owns some of the partitions"},
 	{"limiter", "memory", SIZE, AT(limiter.memory_bytes), NULL, 16 * MIB, 1024 * TIB, NULL,
      "half of the machine's memory", "ceiling of the buckets in memory; what is used least goes to the store"},
-	{"limiter", "checkpoint_interval", TIME, AT(limiter.checkpoint_interval_ms), "10s", 100, HOUR_MS, NULL, NULL,
+	{"limiter", "checkpoint_interval", TIME, AT(limiter.checkpoint_interval_ms), "10s", 10, HOUR_MS, NULL, NULL,
      "between checkpoints, at most"},
 	{"limiter", "lateness", TIME, AT(limiter.lateness_ms), "10m", 0, 366 * DAY_MS, NULL, NULL,
      "how long beyond its limits' memory an idle bucket is kept"},

@@ -127,10 +127,15 @@ static enum weir_status open_file(struct sink *sink, struct weir_error *error)
 		sink->file = weir_line_file_adopt(STDOUT_FILENO, "standard output");
 		return WEIR_OK;
 	}
-	if (!fresh && mark.inode != 0)
-		return weir_line_file_resume(&options, &mark, &sink->file, error);
+	if (!fresh && mark.inode != 0) {
+		status = weir_line_file_resume(&options, &mark, &sink->file, error);
+		if (status != WEIR_END)
+			return status;
+		/* What was in it is its remover's affair; the decisions from the note on come into a new one. */
+		weir_log(sink->options.log, WEIR_LOG_WARNING, "decisions", "%s; going on in a new file", error->text);
+	}
 	status = weir_line_file_open(&options, &sink->file, error);
-	if (status == WEIR_OK && weir_line_file_mark(sink->file).length > 0)
+	if (status == WEIR_OK && fresh && weir_line_file_mark(sink->file).length > 0)
 		return weir_fail(error, WEIR_INVALID,
 		                 "%s is not empty, and this state has written nothing yet: name another file, or move it away",
 		                 options.path);

@@ -172,8 +172,8 @@ def _times(rng, count, spans, rates):
         t = min(max(t + step, 0), top)
 
 
-def case(seed, number):
-    """The case of this seed and number."""
+def case(seed, number, lines=None):
+    """The case of this seed and number; with so many lines, if said."""
     rng = random.Random(f"{seed}/{number}")
     count = rng.choice([rng.randint(1, 30), rng.randint(20, 150), rng.randint(20, 150)])
     keys = rng.choice([1, 1, 2, 3, 5, 20])
@@ -181,6 +181,7 @@ def case(seed, number):
         count, keys = 1500, rng.choice([1, 10, 1500])
     if number % 1000 == 500:
         count, keys = 20000, rng.choice([3, 20000])
+    count = lines or count
     pools = random_logs.Pools(rng, keys)
     policy = _Policy(rng, rng.choice(_SCALES), pools)
     zones = [policy.zone(i + 1) for i in range(rng.choice([1, 1, 1, 2, 2, 3, 4, 5, 6]))]

@@ -1,0 +1,92 @@
+"""Runs seeded rounds of chaos: each in a place of its own, several at a time.
+
+A round is a function play(round) that raises AssertionError. What it draws from
+round.rng is the same for the same seed and number; where a kill falls is not,
+so a failing round may have to be repeated some times: --times.
+"""
+
+import argparse
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from support.place import SANITIZED, Place, find_weir  # pylint: disable=wrong-import-position
+
+SKIPPED = 77
+
+
+class Round:
+    """One round: its number, what it draws from, and where it works."""
+
+    def __init__(self, seed, number, place):
+        self.seed, self.number, self.place = seed, number, place
+        self.rng = random.Random(f"{seed}/{number}")
+        self.moments = random.Random()  # when kills fall: another each time
+        self.story = []
+
+    def tell(self, words):
+        """Notes what was done, for the case that the round fails."""
+        self.story.append(words)
+
+
+def _play(job):
+    """One round: (number, None or how it failed, what was done)."""
+    play, weir, seed, number, keep = job
+    with Place(weir) as place:
+        one = Round(seed, number, place)
+        try:
+            play(one)
+            return number, None, one.story
+        except Exception as failed:  # pylint: disable=broad-exception-caught
+            words = str(failed) if isinstance(failed, AssertionError) else traceback.format_exc()
+            if keep:
+                kept = place.directory + "-kept"
+                place.end_all()
+                shutil.copytree(place.directory, kept, symlinks=True)
+                words += f"\nkept in {kept}"
+            return number, words, one.story
+
+
+def main(play, description):
+    """Plays the rounds that the command line asks for, and leaves."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weir", help="the program (WEIR_BIN, build/release/bin/weir)")
+    parser.add_argument("--rounds", type=int, default=int(os.environ.get("WEIR_ROUNDS", 4 if SANITIZED else 20)))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first round")
+    parser.add_argument("--times", type=int, default=1, help="how often each round is played")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--tell", action="store_true", help="say what was done in rounds that passed, too")
+    parser.add_argument("--keep", action="store_true", help="keep the directory of a round that failed")
+    options = parser.parse_args()
+    weir = find_weir(options.weir)
+    if weir is None:
+        print("skipped: weir is not built\n0 passed, 0 failed")
+        sys.exit(SKIPPED)
+    jobs = [(play, weir, options.seed, number, options.keep)
+            for number in range(options.first, options.first + options.rounds) for _ in range(options.times)]
+    failures = 0
+    started = time.monotonic()
+    # The pool's processes leave through their places, which end what runs in them.
+    with multiprocessing.Pool(options.jobs, signal.signal, (signal.SIGTERM, lambda *_: sys.exit(1))) as pool:
+        for number, words, story in pool.imap_unordered(_play, jobs, chunksize=1):
+            failures += words is not None
+            done = "".join(f"\n  {line}" for line in story)
+            if options.tell and words is None:
+                print(f"round {number}:{done}", flush=True)
+            if words is not None:
+                print(f"FAILED round {number} of seed {options.seed}: {words}\nwhat was done:{done}\n"
+                      f"again: {sys.argv[0]} --seed {options.seed} --first {number} --rounds 1 --times 20", flush=True)
+            if failures == 5:
+                print("five failed: the rest is not played")
+                break
+    print(f"{len(jobs)} rounds of seed {options.seed} from {options.first} on, {time.monotonic() - started:.0f} s")
+    print(f"{len(jobs) - failures} passed, {failures} failed", flush=True)
+    sys.exit(1 if failures else 0)

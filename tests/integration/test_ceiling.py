@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""The ceiling: ten times the users that memory may hold, the same verdicts, and memory held."""
+
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, metrics, traffic
+from support.place import SANITIZED, free_port, lines_of, read, until
+from support.traffic import fixed, sliding, source, zone
+
+MIB = 1 << 20
+CEILING_BYTES = 4 * MIB
+ZONES = [zone("site", [sliding(2, "10m"), fixed(3, "1h"), fixed(20, "1d")], id=1)]
+
+
+def crowded_log(place, users, rounds=2):
+    """Every user comes once a round, in another order each time, and some come twice."""
+    rng = random.Random(7)
+    names, at_ms = list(range(users)), traffic.START_MS
+    with open(place.path("log"), "wb") as log:
+        for _ in range(rounds):
+            rng.shuffle(names)
+            for name in names:
+                at_ms += 1
+                text = b'{"time":%d,"user":"user-%d"}\n' % (at_ms, name)
+                log.write(text * (2 if name % 4 == 0 else 1))
+    return place.path("log")
+
+
+def once(place, config, out, *more):
+    """Runs to the end: (the weir, the most memory that was resident)."""
+    weir = place.start("run", "--once", "--config", config, "--decisions", place.path(out), "--summary", "json", *more)
+    peak = 0
+    while weir.code() is None:
+        try:
+            peak = max(peak, weir.peak_bytes())
+        except (FileNotFoundError, ProcessLookupError, StopIteration):
+            break
+        try:
+            weir.process.wait(0.02)
+        except Exception:  # pylint: disable=broad-exception-caught
+            pass
+    assert weir.wait() == 0, weir.said()
+    return weir, peak
+
+
+def users_that_fit(place):
+    """How many users the ceiling holds, by the bytes that the program itself states."""
+    few, port = 20000, free_port()
+    log = crowded_log(place, few)
+    config = place.config(ZONES, [source(log)], listen={"http": f"127.0.0.1:{port}"})
+    weir = place.start("run", "--config", config, "--state", place.path("sizing"), "--decisions", place.path("sizing-out"))
+    until(lambda: (page := metrics.scrape(port)) and page.value("weir_buckets") == few, "all buckets", running=weir)
+    page = metrics.scrape(port)
+    weir.kill()
+    return int(CEILING_BYTES / (page.value("weir_state_bytes") / few))
+
+
+def test_once_holds_its_memory_and_decides_the_same(place):
+    fit = users_that_fit(place)
+    users = fit if SANITIZED else 10 * fit
+    config = place.config(ZONES, [source(crowded_log(place, 1000))])
+    _, floor = once(place, config, "floor", "--memory", str(CEILING_BYTES))
+    config = place.config(ZONES, [source(crowded_log(place, users))])
+    free, free_peak = once(place, config, "free")
+    held, peak = once(place, config, "held", "--memory", str(CEILING_BYTES), "--state", place.path("state"))
+    seconds = [weir.summary()["seconds"] for weir in (free, held)]
+    print(f"{users} users, of whom {fit} fit: resident {peak / MIB:.0f} MiB with a ceiling of "
+          f"{CEILING_BYTES / MIB:.0f} MiB, {free_peak / MIB:.0f} MiB without, {floor / MIB:.0f} MiB with 1000 users; "
+          f"{seconds[1]:.1f} s, without a ceiling {seconds[0]:.1f} s")
+    assert read(place.path("held")) == read(place.path("free")) != b""
+    assert held.summary()["zones"] == free.summary()["zones"]
+    if not SANITIZED:
+        assert free_peak > floor + 5 * CEILING_BYTES, "this is no test of the ceiling"
+        assert peak < floor + 2 * CEILING_BYTES, "the ceiling was not held"
+
+
+def test_following_holds_its_memory_and_decides_the_same(place):
+    users = 30000 if SANITIZED else 400000
+    log, port = crowded_log(place, users), free_port()
+    config = place.config(ZONES, [source(log)])
+    once(place, config, "free")
+    config = place.config(ZONES, [source(log)], listen={"http": f"127.0.0.1:{port}"},
+                          limiter={"checkpoint_interval": "1s"})
+    weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("held"),
+                       "--memory", str(CEILING_BYTES), "--summary", "json")
+    verdicts = 2 * (users + users // 4)
+    pages = []
+
+    def done():
+        page = metrics.scrape(port)
+        pages.append(page)
+        return page is not None and page.sum("weir_verdicts_total") == verdicts
+
+    until(done, "all verdicts", patience_s=600, running=weir)
+    peak = weir.peak_bytes()
+    most = max(page.value("weir_state_bytes") for page in pages if page is not None)
+    print(f"{users} users: {most / MIB:.1f} MiB of buckets, resident {peak / MIB:.0f} MiB")
+    assert weir.stop() == 0, weir.said()
+    assert most <= 1.1 * CEILING_BYTES, "the ceiling was not held"
+    assert traffic.by_bucket(lines_of(place.path("held"))) == traffic.by_bucket(lines_of(place.path("free")))
+
+
+if __name__ == "__main__":
+    cases.main(globals())

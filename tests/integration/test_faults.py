@@ -1,0 +1,335 @@
+#!/usr/bin/env python3
+"""Full disks, unreadable files, vanished directories: said once, tried again, nothing lost."""
+
+import contextlib
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, metrics, traffic
+from support.place import free_port, lines_of, read, until
+from support.small_disk import SmallDisk, enter_namespace
+from support.traffic import burst, by_bucket, site, source
+
+MIB = 1 << 20
+NOBODY = 65534
+FULL = ("No space left", "File too large", "disk is full")
+NO_NAMESPACE = enter_namespace()
+
+
+@contextlib.contextmanager
+def small_disk(place, size=64 * MIB):
+    """A small file system in the place, or the test is skipped."""
+    if NO_NAMESPACE:
+        raise cases.Skipped(NO_NAMESPACE)
+    try:
+        disk = SmallDisk(place.path("disk"), size)
+    except OSError as refused:
+        raise cases.Skipped(str(refused)) from refused
+    with disk:
+        yield disk
+        place.end_all()
+
+
+def warnings(weir, *words):
+    """In how many warnings and errors a weir said one of these."""
+    return sum(any(word in line for word in words) for line in weir.said().splitlines()
+               if " WARNING " in line or " ERROR " in line)
+
+
+class Following:
+    """A weir that follows one log, and what an undisturbed run decides on it."""
+
+    def __init__(self, place, state, out, *, limits=(1, "1m"), more=(), **popen):
+        self.place, self.out, self.port = place, out, free_port()
+        self.sent, self.users = b"", 0
+        place.write("log", "")
+        self.config = place.config(site(*limits), [source(place.path("log"))],
+                                   listen={"http": f"127.0.0.1:{self.port}"},
+                                   limiter={"checkpoint_interval": "200ms"})
+        self.arguments = ("run", "--config", self.config, "--state", state, "--decisions", out,
+                          "--dead-letter", place.path("dead"), *more)
+        self.weir = place.start(*self.arguments, **popen)
+        until(lambda: "following" in self.weir.said(), "weir follows", running=self.weir)
+
+    def feed(self, count):
+        """Appends the requests of new users, each of whom is to be blocked once."""
+        lines = b"".join(burst(f"user-{self.users + i}", 2).encode() for i in range(count))
+        self.users += count
+        self.sent += lines
+        self.place.append("log", lines)
+
+    def verdicts(self):
+        """How many events have been judged, by /metrics; -1 while it does not answer."""
+        page = metrics.scrape(self.port)
+        return page.sum("weir_verdicts_total") if page else -1
+
+    def await_all(self):
+        """Waits until every user was blocked, each once, and every line was counted once."""
+        until(lambda: len(lines_of(self.out)) >= self.users, f"{self.users} decisions", running=self.weir)
+        until(lambda: self.verdicts() == 2 * self.users, "all verdicts", running=self.weir)
+        self.place.write("whole.log", self.sent)
+        config = self.place.config(site(1, "1m"), [source(self.place.path("whole.log"))], "whole.json")
+        self.place.good("run", "--once", "--config", config, "--decisions", self.place.path("whole"))
+        assert by_bucket(lines_of(self.out)) == by_bucket(lines_of(self.place.path("whole")))
+
+    def await_said(self, *words, before=0):
+        """Waits until it says one of these."""
+        until(lambda: any(word in self.weir.said()[before:] for word in words), f"weir says {words}",
+              running=self.weir)
+
+    def times_said(self, *words):
+        """In how many warnings it said one of these."""
+        return warnings(self.weir, *words)
+
+    def end(self):
+        """Ends it, which must be a good end."""
+        assert self.weir.stop() == 0, self.weir.said()
+
+
+def feed_until_full(follow, disk, step=200):
+    """Fills the disk, and goes on feeding until weir notices."""
+    disk.fill()
+
+    def noticed():
+        follow.feed(step)
+        return follow.times_said(*FULL)
+
+    until(noticed, "weir says that the disk is full", running=follow.weir)
+
+
+def test_a_full_disk_under_the_decisions_file(place):
+    with small_disk(place) as disk:
+        follow = Following(place, place.path("state"), place.path("disk", "out"))
+        follow.feed(10)
+        until(lambda: len(lines_of(follow.out)) == 10, "ten decisions", running=follow.weir)
+        feed_until_full(follow, disk)
+        follow.feed(100)
+        until(lambda: follow.verdicts() == 2 * follow.users, "it goes on judging", running=follow.weir)
+        assert follow.times_said(*FULL) == 1, follow.weir.said()
+        disk.drain()
+        follow.await_all()
+        follow.end()
+
+
+def test_a_full_disk_under_the_state(place):
+    with small_disk(place) as disk:
+        follow = Following(place, place.path("disk", "state"), place.path("out"))
+        follow.feed(10)
+        until(lambda: len(lines_of(follow.out)) == 10, "ten decisions", running=follow.weir)
+        feed_until_full(follow, disk, 1000)
+        follow.feed(100)
+        assert follow.times_said(*FULL) <= 4, f"each part may say it once: {follow.weir.said()}"
+        disk.drain()
+        follow.await_all()
+        follow.end()
+        follow.weir = place.start(*follow.arguments)
+        follow.feed(10)
+        follow.await_all()
+
+
+def test_a_kill_while_the_disk_is_full(place):
+    with small_disk(place) as disk:
+        follow = Following(place, place.path("disk", "state"), place.path("disk", "out"))
+        follow.feed(500)
+        until(lambda: len(lines_of(follow.out)) == 500, "500 decisions", running=follow.weir)
+        feed_until_full(follow, disk, 1000)
+        follow.weir.kill()
+        disk.drain()
+        follow.weir = place.start(*follow.arguments)
+        follow.feed(10)
+        follow.await_all()
+        follow.end()
+
+
+def test_a_start_on_a_full_disk_fails_and_harms_nothing(place):
+    with small_disk(place) as disk:
+        follow = Following(place, place.path("disk", "state"), place.path("disk", "out"))
+        follow.feed(100)
+        until(lambda: len(lines_of(follow.out)) == 100, "100 decisions", running=follow.weir)
+        follow.weir.kill()
+        disk.fill()
+        follow.feed(100)
+        follow.weir = place.start(*follow.arguments)
+        until(lambda: follow.weir.code() is not None or follow.times_said(*FULL, "full"), "it fails or says why")
+        follow.weir.kill()
+        disk.drain()
+        follow.weir = place.start(*follow.arguments)
+        follow.await_all()
+        follow.end()
+
+
+def test_sigterm_ends_it_on_a_full_disk(place):
+    with small_disk(place) as disk:
+        follow = Following(place, place.path("state"), place.path("disk", "out"))
+        follow.feed(10)
+        until(lambda: len(lines_of(follow.out)) == 10, "ten decisions", running=follow.weir)
+        feed_until_full(follow, disk)
+        follow.weir.signal(signal.SIGTERM)
+        assert follow.weir.wait(60) in (0, 1), follow.weir.said()
+        disk.drain()
+        follow.weir = place.start(*follow.arguments)
+        follow.await_all()
+        follow.end()
+
+
+def test_a_limit_on_file_sizes_is_a_full_disk(place):
+    """Where nothing can be mounted: writes fail at a size, and go on once the limit is raised."""
+    follow = Following(place, place.path("state"), place.path("out"),
+                       prepare=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
+    follow.feed(10)
+    until(lambda: len(lines_of(follow.out)) == 10, "ten decisions", running=follow.weir)
+    follow.feed(50)
+    until(lambda: len(lines_of(follow.out)) == 60, "sixty decisions", running=follow.weir)
+    size = os.path.getsize(follow.out)
+    _, hard = resource.prlimit(follow.weir.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(follow.weir.pid, resource.RLIMIT_FSIZE, (size + 100, hard))
+
+    def noticed():
+        follow.feed(20)
+        return follow.times_said(*FULL)
+
+    until(noticed, "weir says that it cannot write", running=follow.weir)
+    resource.prlimit(follow.weir.pid, resource.RLIMIT_FSIZE, (hard, hard))
+    follow.await_all()
+    follow.end()
+
+
+def test_once_on_a_full_disk_waits_for_room(place):
+    log = place.write("log", b"".join(traffic.crowd(random.Random(5), 200000, 20000)))
+    config = place.config(site(2), [source(log)], limiter={"checkpoint_interval": "100ms"})
+    place.good("run", "--once", "--config", config, "--decisions", place.path("calm"))
+    with small_disk(place) as disk:
+        disk.fill()
+        out = place.path("disk", "out")
+        weir = place.start("run", "--once", "--config", config, "--state", place.path("state"), "--decisions", out)
+        until(lambda: any(word in weir.said() for word in FULL), "weir says that the disk is full", running=weir)
+        disk.drain()
+        assert weir.wait() == 0, weir.said()
+        assert read(out) == read(place.path("calm"))
+        assert warnings(weir, *FULL) == 1, weir.said()
+
+
+def test_once_on_a_full_disk_can_be_stopped_and_goes_on(place):
+    log = place.write("log", b"".join(traffic.crowd(random.Random(6), 200000, 20000)))
+    config = place.config(site(2), [source(log)], limiter={"checkpoint_interval": "100ms"})
+    place.good("run", "--once", "--config", config, "--decisions", place.path("calm"))
+    with small_disk(place) as disk:
+        disk.fill()
+        out = place.path("disk", "out")
+        arguments = ("run", "--once", "--config", config, "--state", place.path("state"), "--decisions", out)
+        weir = place.start(*arguments)
+        until(lambda: any(word in weir.said() for word in FULL), "weir says that the disk is full", running=weir)
+        assert weir.stop() in (1, 3), weir.said()
+        disk.drain()
+        place.good(*arguments)
+        assert read(out) == read(place.path("calm"))
+
+
+def as_nobody(place, path):
+    """Arguments for start(): a user who cannot read everything, who owns the place."""
+    if os.geteuid() != 0 or NO_NAMESPACE and "user" in NO_NAMESPACE:
+        return {}
+    shutil.copy(place.weir, place.path("weir"))
+    os.chmod(place.directory, 0o755)
+    os.makedirs(path, exist_ok=True)
+    os.chown(path, NOBODY, NOBODY)
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": [], "program": place.path("weir")}
+
+
+def test_an_unreadable_file_is_said_once_and_read_when_it_can_be(place):
+    own = place.path("own")
+    who = as_nobody(place, own)
+    open_log = place.write("open.log", burst("ann", 2))
+    shut_log = place.write("shut.log", burst("bob", 2))
+    os.chmod(shut_log, 0)
+    config = place.config(site(1), [source(open_log), source(shut_log)])
+    out = os.path.join(own, "out")
+    os.makedirs(own, exist_ok=True)
+    weir = place.start("run", "--config", config, "--state", os.path.join(own, "state"), "--decisions", out, **who)
+    until(lambda: len(lines_of(out)) == 1, "the other log is read", running=weir)
+    until(lambda: "shut.log" in weir.said(), "it is said", running=weir)
+    place.append("open.log", burst("eve", 2))
+    until(lambda: len(lines_of(out)) == 2, "the other log is followed", running=weir)
+    os.chmod(shut_log, 0o644)
+    until(lambda: len(lines_of(out)) == 3, "it is read", running=weir)
+    assert warnings(weir, "shut.log") == 1, weir.said()
+    assert sorted(decision["key"][0] for decision in lines_of(out)) == ["ann", "bob", "eve"]
+    assert weir.stop() == 0, weir.said()
+
+
+def test_once_finishes_the_others_beside_an_unreadable_file(place):
+    own = place.path("own")
+    who = as_nobody(place, own)
+    os.makedirs(own, exist_ok=True)
+    open_log = place.write("open.log", burst("ann", 2))
+    shut_log = place.write("shut.log", burst("bob", 2))
+    os.chmod(shut_log, 0)
+    config = place.config(site(1), [source(shut_log), source(open_log)])
+    out = os.path.join(own, "out")
+    done = place.run("run", "--once", "--config", config, "--decisions", out, **who)
+    assert done.code() == 1 and "shut.log" in done.said(), done.said()
+    assert [decision["key"] for decision in lines_of(out)] == [["ann"]]
+
+
+def test_a_vanished_directory_that_comes_back_is_read_on(place):
+    os.mkdir(place.path("logs"))
+    place.write("logs/log", burst("ann", 2))
+    config = place.config(site(1), [source(place.path("logs", "log")), source(place.path("logs", "more-*"))])
+    weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("out"))
+
+    def until_users(*users):
+        until(lambda: len(lines_of(place.path("out"))) >= len(users), f"decisions for {users}", running=weir)
+        assert sorted(one["key"][0] for one in lines_of(place.path("out"))) == sorted(users)
+
+    until_users("ann")
+    os.rename(place.path("logs"), place.path("away"))
+    place.append("away/log", burst("bob", 2))
+    place.write("away/more-1", burst("eve", 2))
+    os.rename(place.path("away"), place.path("logs"))
+    until_users("ann", "bob", "eve")
+    # Gone for good, and another in its place: new files, from their beginnings.
+    shutil.rmtree(place.path("logs"))
+    os.mkdir(place.path("logs"))
+    place.write("logs/log", burst("joe", 2) + burst("zoe", 2))
+    until_users("ann", "bob", "eve", "joe", "zoe")
+    assert weir.stop() == 0, weir.said()
+
+
+def test_a_directory_that_stays_away_is_said_once(place):
+    os.mkdir(place.path("logs"))
+    place.write("logs/log", burst("ann", 2))
+    config = place.config(site(1), [source(place.path("logs", "log"))])
+    weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("out"))
+    until(lambda: lines_of(place.path("out")), "a decision", running=weir)
+    os.rename(place.path("logs"), place.path("away"))
+    until(lambda: warnings(weir, "logs/log"), "it is said", running=weir)
+    place.append("away/log", burst("bob", 2))
+    os.rename(place.path("away"), place.path("logs"))
+    until(lambda: len(lines_of(place.path("out"))) == 2, "it is read on", running=weir)
+    assert warnings(weir, "logs/log") == 1, weir.said()
+    assert weir.stop() == 0, weir.said()
+
+
+def test_a_damaged_state_is_refused_in_words(place):
+    log = place.write("log", burst("ann", 5))
+    config = place.config(site(), [source(log)])
+    arguments = ("run", "--once", "--config", config, "--state", place.path("state"), "--decisions", place.path("out"))
+    place.good(*arguments)
+    databases = [name for name in os.listdir(place.path("state")) if os.path.getsize(place.path("state", name)) > 4096]
+    assert databases, os.listdir(place.path("state"))
+    for name in databases:
+        with open(place.path("state", name), "r+b") as file:
+            file.write(b"\xff" * 4096)
+    done = place.run(*arguments)
+    assert done.code() in (1, 2) and place.path("state") in done.said(), (done.code(), done.said())
+
+
+if __name__ == "__main__":
+    cases.main(globals())

@@ -1,0 +1,380 @@
+#!/usr/bin/env python3
+"""`weir run` as a daemon: it follows, reopens, reloads, goes on where it was, and ends when it is told."""
+
+import json
+import os
+import signal
+import statistics
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, traffic
+from support.place import PATIENCE_S, SANITIZED, free_port, lines_of, read, until
+from support.traffic import burst, fixed, line, site, sliding, source, zone
+
+DONE, FAILED, USAGE = 0, 1, 2
+
+
+def now_ms():
+    """The clock's time."""
+    return time.time_ns() // 1000000
+
+
+def follow(place, config, *more, state="state", out="out", **popen):
+    """Starts a weir that follows."""
+    return place.start("run", "--config", config, "--state", place.path(state), "--decisions", place.path(out),
+                       "--summary", "json", *more, **popen)
+
+
+def keys(place, out="out"):
+    """The first key value of each decision that blocks."""
+    return [decision["key"][0] for decision in lines_of(place.path(out)) if decision["action"] == "block"]
+
+
+def until_keys(place, weir, *wanted, out="out"):
+    """Waits until just these keys were blocked, in any order."""
+    until(lambda: len(keys(place, out)) >= len(wanted), f"decisions for {wanted}", running=weir)
+    assert sorted(keys(place, out)) == sorted(wanted), keys(place, out)
+
+
+def said(weir, word):
+    """Waits until weir says a word."""
+    until(lambda: word in weir.said(), f"weir says {word!r}", running=weir)
+
+
+def test_a_line_becomes_a_decision_within_milliseconds(place):
+    log = place.write("log", "")
+    weir = follow(place, place.config(site(1), [source(log)]))
+    place.append("log", line(now_ms(), "first") * 2)
+    until_keys(place, weir, "first")
+    took_ms = []
+    for number in range(40):
+        wanted = len(keys(place)) + 1
+        place.append("log", line(now_ms(), f"user-{number}") * 2)
+        written = time.monotonic()
+        size = os.path.getsize(place.path("out"))
+        while os.path.getsize(place.path("out")) == size:
+            assert time.monotonic() - written < PATIENCE_S, f"no decision: {weir.said()}"
+        took_ms.append(1000 * (time.monotonic() - written))
+        until(lambda: len(keys(place)) == wanted, "one decision", running=weir)  # pylint: disable=cell-var-from-loop
+    took_ms.sort()
+    print(f"from line to decision: median {statistics.median(took_ms):.1f} ms, worst {took_ms[-1]:.1f} ms")
+    assert statistics.median(took_ms) < (1000 if SANITIZED else 50), took_ms
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_it_goes_on_where_it_was(place):
+    log = place.write("log", burst("ann", 3))
+    config = place.config(site(), [source(log)])
+    weir = follow(place, config)
+    place.append("log", burst("marker", 4))
+    until_keys(place, weir, "marker")
+    assert weir.stop() == DONE, weir.said()
+    place.append("log", burst("ann", 1) + burst("bob", 4))
+    weir = follow(place, config)
+    until_keys(place, weir, "marker", "ann", "bob")
+    assert weir.stop() == DONE, weir.said()
+    weir = follow(place, config)
+    place.append("log", burst("eve", 4))
+    until_keys(place, weir, "marker", "ann", "bob", "eve")
+
+
+def test_a_kill_loses_nothing_and_doubles_nothing(place):
+    log = place.write("log", "")
+    config, wanted = place.config(site(), [source(log)]), []
+    for number in range(4):
+        weir = follow(place, config)
+        place.append("log", burst(f"user-{number}", 5))
+        wanted.append(f"user-{number}")
+        until_keys(place, weir, *wanted)
+        weir.kill()
+    weir = follow(place, config)
+    place.append("log", burst("last", 5))
+    until_keys(place, weir, *wanted, "last")
+    assert weir.stop() == DONE, weir.said()
+    zones = weir.summary()["zones"]
+    assert zones["site"] == {"matched": 25, "passed": 15, "blocked": 10, "late": 0, "decisions": 5}, zones
+
+
+def test_it_starts_at_the_end_when_told_to(place):
+    log = place.write("log", burst("old", 9))
+    config = place.config(site(), [source(log, start="end")])
+    weir = follow(place, config)
+    said(weir, "following")
+    place.append("log", burst("new", 4))
+    until_keys(place, weir, "new")
+    weir.kill()
+    place.append("log", burst("newer", 4))
+    weir = follow(place, config)
+    until_keys(place, weir, "new", "newer")
+
+
+def test_files_that_appear_are_read(place):
+    config = place.config(site(), [source(place.path("logs", "*.log"))])
+    os.mkdir(place.path("logs"))
+    weir = follow(place, config)
+    said(weir, "following")
+    for name in ("a", "b"):
+        place.write(f"logs/{name}.log", burst(name, 4))
+    until_keys(place, weir, "a", "b")
+    place.write("logs/other.txt", burst("other", 4))
+    place.append("logs/a.log", burst("again", 4))
+    until_keys(place, weir, "a", "b", "again")
+
+
+def test_decisions_go_to_standard_output_by_default(place):
+    log = place.write("log", burst("ann", 4))
+    weir = place.start("run", "--config", place.config(site(), [source(log)]), "--state", place.path("state"))
+    decision = json.loads(until(lambda: weir.out().endswith(b"\n") and weir.out(), "a decision", running=weir))
+    assert decision["key"] == ["ann"] and decision["zone"] == "site"
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_a_hangup_reopens_decisions_and_dead_letters(place):
+    log = place.write("log", "")
+    config = place.config(site(), [source(log)])
+    more = ("--dead-letter", place.path("dead"))
+    weir = follow(place, config, *more)
+    place.append("log", burst("ann", 4) + "bad one\n")
+    until_keys(place, weir, "ann")
+    until(lambda: lines_of(place.path("dead")), "a dead letter", running=weir)
+    for name in ("out", "dead"):
+        os.rename(place.path(name), place.path(name + ".1"))
+    place.append("log", burst("bob", 4))
+    until(lambda: "bob" in keys(place, "out.1"), "a decision in the renamed file", running=weir)
+    weir.signal(signal.SIGHUP)
+    for name in ("out", "dead"):
+        until(lambda: os.path.exists(place.path(name)), f"{name} is made again", running=weir)  # pylint: disable=cell-var-from-loop
+    place.append("log", burst("eve", 4) + "bad two\n")
+    until_keys(place, weir, "eve")
+    until(lambda: lines_of(place.path("dead")), "a dead letter in the new file", running=weir)
+    weir.kill()
+    place.append("log", burst("joe", 4))
+    weir = follow(place, config, *more)
+    until_keys(place, weir, "eve", "joe")
+    assert weir.stop() == DONE, weir.said()
+    assert keys(place, "out.1") == ["ann", "bob"]
+    assert [letter["text"] for letter in lines_of(place.path("dead.1"))] == ["bad one"]
+    # A line whose position was not yet saved when weir was killed is read, and kept, again.
+    assert {letter["text"] for letter in lines_of(place.path("dead"))} == {"bad two"}
+
+
+def test_a_hangup_without_a_rename_changes_nothing(place):
+    log = place.write("log", burst("ann", 4))
+    weir = follow(place, place.config(site(), [source(log)]))
+    until_keys(place, weir, "ann")
+    inode = os.stat(place.path("out")).st_ino
+    weir.signal(signal.SIGHUP)
+    said(weir, "unchanged")
+    place.append("log", burst("bob", 4))
+    until_keys(place, weir, "ann", "bob")
+    assert os.stat(place.path("out")).st_ino == inode
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_files_rotate_by_size_when_told_to(place):
+    log = place.write("log", "")
+    config = place.config(site(1), [source(log)], decisions={"rotate_size": "4KiB", "keep": 100},
+                          deadletter={"rotate_size": "4KiB", "keep": 100, "rate": 0})
+    weir = follow(place, config, "--dead-letter", place.path("dead"))
+    count = 100
+    place.append("log", "".join(line(traffic.START_MS, f"user-{i}") * 2 + f"bad {i}\n" for i in range(count)))
+
+    def files(name):
+        number = 1
+        while os.path.exists(place.path(f"{name}.{number}")):
+            number += 1
+        return [f"{name}.{i}" for i in reversed(range(1, number))] + [name]
+
+    until(lambda: sum(len(keys(place, name)) for name in files("out")) == count, "all decisions", running=weir)
+    assert weir.stop() == DONE, weir.said()
+    assert sorted(key for name in files("out") for key in keys(place, name)) == sorted(
+        f"user-{i}" for i in range(count))
+    letters = [letter["text"] for name in files("dead") for letter in lines_of(place.path(name))]
+    assert letters == [f"bad {i}" for i in range(count)]
+    for name in files("out") + files("dead"):
+        assert os.path.getsize(place.path(name)) <= 4096, f"{name} is larger than told"
+        assert name in ("out", "dead") or os.path.getsize(place.path(name)) > 3000, f"{name} was closed early"
+
+
+def two_zones(site_limits, **more):
+    """Zones whose second one stays as it is."""
+    return [zone("site", site_limits, id=1, **more), zone("other", [sliding(4, "1h")], id=2)]
+
+
+def test_a_new_policy_keeps_the_state_of_unchanged_limits(place):
+    log = place.write("log", "")
+    first = two_zones([sliding(10, "1h"), fixed(4, "1d")])
+    config = place.config(first, [source(log)])
+    weir = follow(place, config)
+    place.append("log", burst("ann", 4) + burst("marker", 5))
+    until(lambda: len(lines_of(place.path("out"))) == 2, "the marker is blocked in both zones", running=weir)
+    # site: the sliding limit changes and starts empty, the fixed one stays and knows of ann's four;
+    # other: untouched
+    place.config(two_zones([sliding(2, "1h"), fixed(4, "1d")]), [source(log)])
+    weir.signal(signal.SIGHUP)
+    said(weir, "policy 2")
+    place.append("log", burst("ann", 1, traffic.START_MS + 100))
+    until(lambda: keys(place).count("ann") == 2, "ann is blocked in both zones", running=weir)
+    limits = {decision["zone"]: decision["limit"]["algorithm"] for decision in lines_of(place.path("out"))
+              if decision["key"] == ["ann"]}
+    assert limits == {"site": "fixed_window", "other": "sliding_window"}, limits
+    # a user new to the fixed one shows that the sliding one is in force
+    place.append("log", burst("bob", 3, traffic.START_MS + 200))
+    until(lambda: "bob" in keys(place), "bob is blocked", running=weir)
+    bob = next(decision for decision in lines_of(place.path("out")) if decision["key"] == ["bob"])
+    assert bob["zone"] == "site" and bob["limit"]["rate"] == 2, bob
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_a_changed_limit_starts_empty(place):
+    log = place.write("log", "")
+    config = place.config(site(4, "1h"), [source(log)])
+    weir = follow(place, config)
+    place.append("log", burst("ann", 4) + burst("marker", 5))
+    until_keys(place, weir, "marker")
+    place.config(site(5, "1h"), [source(log)])
+    weir.signal(signal.SIGHUP)
+    said(weir, "policy 2")
+    place.append("log", burst("ann", 5, traffic.START_MS + 100) + burst("bob", 6, traffic.START_MS + 100))
+    until_keys(place, weir, "marker", "bob")
+    place.append("log", burst("ann", 1, traffic.START_MS + 200))
+    until_keys(place, weir, "marker", "bob", "ann")
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_a_removed_zone_is_lifted(place):
+    log = place.write("log", "")
+    zones = two_zones([sliding(3, "1h")])
+    config = place.config(zones, [source(log)], bus={"partitions": 4})
+    weir = follow(place, config)
+    place.append("log", burst("ann", 5))
+    until(lambda: len(lines_of(place.path("out"))) == 2, "ann is blocked in both zones", running=weir)
+    place.config(zones[1:], [source(log)], bus={"partitions": 4})
+    weir.signal(signal.SIGHUP)
+    lifts = until(lambda: [one for one in lines_of(place.path("out")) if one["action"] == "lift"][3:] and
+                  [one for one in lines_of(place.path("out")) if one["action"] == "lift"], "lifts", running=weir)
+    assert sorted(int(lift["id"].split("-")[0]) for lift in lifts) == [0, 1, 2, 3], "not one for each partition"
+    for lift in lifts:
+        assert lift["zone"] == "site" and lift["key"] is None and lift["at"] == lift["until"], lift
+    place.append("log", burst("bob", 5))
+    until(lambda: "bob" in keys(place), "bob is blocked", running=weir)
+    assert weir.stop() == DONE, weir.said()
+    assert [one["zone"] for one in lines_of(place.path("out")) if one["key"] == ["bob"]] == ["other"]
+
+
+def test_a_policy_that_changed_while_it_was_down_takes_over_at_the_start(place):
+    log = place.write("log", burst("ann", 3))
+    config = place.config(site(3, "1h"), [source(log)])
+    weir = follow(place, config)
+    place.append("log", burst("marker", 4))
+    until_keys(place, weir, "marker")
+    assert weir.stop() == DONE, weir.said()
+    place.config(site(2, "1h"), [source(log)])
+    place.append("log", burst("ann", 2) + burst("bob", 3))
+    weir = follow(place, config)
+    until_keys(place, weir, "marker", "bob")
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_a_bad_file_leaves_the_running_policy(place):
+    log = place.write("log", "")
+    config = place.config(site(), [source(log)])
+    weir = follow(place, config)
+    place.append("log", burst("ann", 4))
+    until_keys(place, weir, "ann")
+    for number, (text, word) in enumerate((
+            ("{ this is no JSON", "weir.json"),
+            (json.dumps({"zones": [zone("site", [sliding(0, "1m")], id=1)], "sources": [source(log)]}), "rate"),
+            (json.dumps({"zones": [zone("site", [sliding(1, "1m")], id=1, key=["ip"])],
+                         "sources": [source(log)]}), "key"))):
+        place.write("weir.json", text)
+        before = len(weir.said())
+        weir.signal(signal.SIGHUP)
+        until(lambda: "in force" in weir.said()[before:], "weir says so", running=weir)  # pylint: disable=cell-var-from-loop
+        assert word in weir.said()[before:] and "policy 1 stays" in weir.said()[before:], weir.said()[before:]
+        place.append("log", burst(f"user-{number}", 4))
+        until(lambda: f"user-{number}" in keys(place), "it goes on", running=weir)  # pylint: disable=cell-var-from-loop
+    assert len(keys(place)) == 4
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_it_ends_by_itself_when_nothing_follows(place):
+    logs = [place.write(name, burst(name, 4)) for name in ("ann", "bob")]
+    config = place.config(site(), [source(log, follow=False) for log in logs])
+    weir = follow(place, config)
+    assert weir.wait() == DONE, weir.said()
+    assert sorted(keys(place)) == ["ann", "bob"]
+    assert weir.summary()["lines"] == 8
+    place.append("ann", burst("eve", 4))
+    weir = follow(place, config)
+    assert weir.wait() == DONE, weir.said()
+    assert sorted(keys(place)) == ["ann", "bob", "eve"]
+
+
+def test_standard_input_ends_it_too(place):
+    config = place.config(site(), [{"type": "stdin", "format": traffic.FORMAT}])
+    with open(place.write("log", burst("ann", 4)), "rb") as log:
+        weir = follow(place, config, stdin=log)
+    assert weir.wait() == DONE, weir.said()
+    assert keys(place) == ["ann"]
+
+
+def test_sigterm_ends_it_soon_with_everything_decided(place):
+    log = place.write("log", "")
+    weir = follow(place, place.config(site(), [source(log)]))
+    place.append("log", burst("ann", 4))
+    until_keys(place, weir, "ann")
+    for number in range(2000):
+        place.append("log", burst(f"user-{number}", 5))
+    asked = time.monotonic()
+    weir.signal(signal.SIGTERM)
+    assert weir.wait() == DONE, weir.said()
+    took = time.monotonic() - asked
+    assert took < (60 if SANITIZED else 10), f"it took {took:.1f} s"
+    counts = weir.summary()["zones"]["site"]
+    assert counts["decisions"] == len(keys(place)), "the file does not hold what was counted"
+
+
+def test_a_quiet_weir_ends_at_once(place):
+    weir = follow(place, place.config(site(), [source(place.path("no-log-yet"))]))
+    said(weir, "following")
+    asked = time.monotonic()
+    assert weir.stop() == DONE, weir.said()
+    assert time.monotonic() - asked < (30 if SANITIZED else 3)
+
+
+def test_a_fresh_state_refuses_a_decisions_file_that_is_not_empty(place):
+    log = place.write("log", burst("ann", 4))
+    place.write("out", "not yours\n")
+    weir = follow(place, place.config(site(), [source(log)]))
+    assert weir.wait() in (FAILED, USAGE) and place.path("out") in weir.said(), weir.said()
+    assert read(place.path("out")) == b"not yours\n"
+
+
+def test_an_address_that_is_taken_is_said(place):
+    log = place.write("log", "")
+    config = place.config(site(), [source(log)], listen={"http": f"127.0.0.1:{free_port()}"})
+    first = follow(place, config)
+    said(first, "following")
+    second = follow(place, config, state="other", out="other-out")
+    assert second.wait() == FAILED and "127.0.0.1" in second.said(), second.said()
+    assert first.stop() == DONE, first.said()
+
+
+def test_the_default_state_directory_is_of_the_user(place):
+    if os.geteuid() == 0:
+        raise cases.Skipped("as root it is /var/lib/weir, which is not a test's to write")
+    log = place.write("log", burst("ann", 4))
+    weir = place.start("run", "--config", place.config(site(), [source(log)]), "--decisions", place.path("out"),
+                       env=dict(os.environ, XDG_STATE_HOME=place.path("xdg")))
+    until_keys(place, weir, "ann")
+    assert weir.stop() == DONE, weir.said()
+    assert os.listdir(place.path("xdg", "weir"))
+
+
+if __name__ == "__main__":
+    cases.main(globals())

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""/metrics, /healthz and /readyz: a page that Prometheus reads, whose numbers are true."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, metrics, traffic
+from support.place import free_port, lines_of, until
+from support.traffic import burst, line, site, sliding, source, zone
+
+LOG = 'an "odd" \\log'
+ZONES = site(2) + [zone("late", [sliding(100, "1s")], id=2),
+                   zone("quiet", [sliding(1, "1m")], id=3, mode="shadow"),
+                   zone("odd", [sliding(9, "1m")], id=4, match={"path": ["/odd"]})]
+TEXT = (burst("ann", 4) + "garbage\n" + '{"user":"ann"}\n' + line("soon", "ann") + line(-5, "ann")
+        + line(traffic.START_MS - 60000, "ann") + burst("bob", 1, path="/odd"))
+
+
+def serve(place, zones, text, **sections):
+    """A weir that follows a log and serves: (weir, port)."""
+    port = free_port()
+    config = place.config(zones, [source(place.write(LOG, text))], listen={"http": f"127.0.0.1:{port}"}, **sections)
+    weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("out"),
+                       "--shadow", place.path("shadow"), "--summary", "json")
+    return weir, port
+
+
+def await_page(weir, port, condition, what):
+    """The first page that a condition holds for."""
+    pages = []
+
+    def good():
+        page = metrics.scrape(port)
+        pages.append(page)
+        return page is not None and condition(page)
+
+    until(good, what, running=weir)
+    return pages[-1]
+
+
+def test_counts_are_those_of_the_input(place):
+    weir, port = serve(place, ZONES, TEXT)
+    page = await_page(weir, port, lambda page: page.sum("weir_verdicts_total") == 19 and
+                      page.value("weir_lines_total") == 10, "all verdicts")
+    assert page.value("weir_records_total") == 6
+    assert page.value("weir_source_lines_total", source=place.path(LOG)) == 10
+    assert page.value("weir_events_total") >= 6
+    for zone_name, passed, blocked, late, decisions in (
+            ("site", 4, 2, 1, 1), ("late", 6, 0, 1, 0), ("quiet", 3, 3, 1, 1), ("odd", 1, 0, 0, 0)):
+        seen = (page.value("weir_verdicts_total", zone=zone_name, verdict="pass"),
+                page.value("weir_verdicts_total", zone=zone_name, verdict="block"),
+                page.value("weir_late_total", zone=zone_name), page.value("weir_decisions_total", zone=zone_name))
+        assert seen == (passed, blocked, late, decisions), f"{zone_name}: {seen}"
+    for reason in ("not json", "no time", "bad time", "time out of range"):
+        assert page.value("weir_malformed_total", reason=reason) == 1, reason
+    assert page.sum("weir_malformed_total") == 4
+    assert weir.stop() == 0, weir.said()
+    assert weir.summary()["zones"]["site"]["passed"] == 4
+
+
+def test_every_series_that_is_promised_is_there_and_described(place):
+    weir, port = serve(place, ZONES, TEXT, limiter={"checkpoint_interval": "100ms"})
+    page = await_page(weir, port, lambda page: page.sum("weir_verdicts_total") == 19 and
+                      page.sum("weir_checkpoint_seconds_count") > 0 and
+                      page.sum("weir_buckets") == 7, "all verdicts and a checkpoint")
+    kinds = {"weir_events_total": "counter", "weir_verdicts_total": "counter", "weir_decisions_total": "counter",
+             "weir_late_total": "counter", "weir_malformed_total": "counter", "weir_source_lag_seconds": "gauge",
+             "weir_buckets": "gauge", "weir_buckets_spilled": "gauge", "weir_state_bytes": "gauge",
+             "weir_checkpoint_age_seconds": "gauge", "weir_checkpoint_seconds": "histogram",
+             "weir_batch_seconds": "histogram"}
+    for name, kind in kinds.items():
+        assert page.types.get(name) == kind, f"{name} is {page.types.get(name)}, not {kind}"
+    for name in page.types:
+        assert name.startswith("weir_") and page.helps.get(name), f"{name} is not described"
+        assert (page.types[name] == "counter") == name.endswith("_total"), f"{name} is {page.types[name]}"
+    assert page.value("weir_source_lag_seconds", source=place.path(LOG)) == 0
+    assert page.value("weir_source_lag_bytes", source=place.path(LOG)) == 0
+    assert page.value("weir_buckets_spilled") == 0
+    assert page.value("weir_state_bytes") > 0
+    assert page.value("weir_batch_seconds_count") > 0
+    assert page.value("weir_checkpoint_age_seconds") < 60
+
+
+def test_counts_of_zones_go_on_after_a_restart(place):
+    weir, port = serve(place, site(2), burst("ann", 4))
+    await_page(weir, port, lambda page: page.sum("weir_verdicts_total") == 4, "four verdicts")
+    assert weir.stop() == 0, weir.said()
+    weir = place.start("run", "--config", place.path("weir.json"), "--state", place.path("state"),
+                       "--decisions", place.path("out"))
+    place.append(LOG, burst("bob", 3))
+    page = await_page(weir, port, lambda page: page.sum("weir_verdicts_total") == 7, "seven verdicts")
+    assert page.value("weir_decisions_total", zone="site") == 2
+    until(lambda: len(lines_of(place.path("out"))) == 2, "two decisions in the file", running=weir)
+
+
+def test_health_and_readiness(place):
+    weir, port = serve(place, site(2), burst("ann", 4))
+    for path in ("/healthz", "/readyz"):
+        until(lambda: (metrics.get(port, path) or (0,))[0] == 200, f"{path} is good", running=weir)  # pylint: disable=cell-var-from-loop
+    assert metrics.get(port, "/no-such-page")[0] == 404
+    kind = metrics.get(port, "/metrics")[1]
+    assert kind.startswith("text/plain") and "version=0.0.4" in kind, kind
+    assert weir.stop() == 0, weir.said()
+    assert metrics.get(port, "/healthz") is None, "it is still served"
+
+
+def test_readers_at_once_and_in_bulk_do_not_disturb(place):
+    weir, port = serve(place, ZONES, TEXT)
+    await_page(weir, port, lambda page: page.sum("weir_verdicts_total") == 19, "all verdicts")
+    for number in range(50):
+        place.append(LOG, burst(f"user-{number}", 3))
+        assert metrics.scrape(port) is not None
+    await_page(weir, port, lambda page: page.value("weir_lines_total") == 160, "all lines")
+    assert weir.stop() == 0, weir.said()
+
+
+if __name__ == "__main__":
+    cases.main(globals())

@@ -1,0 +1,377 @@
+#!/usr/bin/env python3
+"""`weir run --once`: what it reads, writes, refuses and says, and its exit codes."""
+
+import gzip
+import json
+import os
+import pty
+import random
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, traffic
+from support.place import PATIENCE_S, lines_of, read, until
+from support.traffic import burst, line, site, sliding, source, zone
+
+DONE, FAILED, USAGE, STOPPED = 0, 1, 2, 3
+LIMIT = ("--format", "combined", "--key", "ip", "--limit", "3/1m")
+
+
+def combined(ip, count, minute=0):
+    """Lines of a web server's log, a second apart."""
+    return "".join(f'{ip} - - [14/Nov/2023:22:{minute:02}:{i:02} +0000] "GET /a HTTP/1.1" 200 5 "-" "x"\n'
+                   for i in range(count))
+
+
+def blocked(decisions):
+    """The first key value of each decision."""
+    return [decision["key"][0] for decision in decisions]
+
+
+def refused(done, *words):
+    """Requires that weir refused to start, with words that say why."""
+    assert done.code() in (FAILED, USAGE), f"left with {done.code()}: {done.said()}"
+    for word in words:
+        assert word in done.said(), f"{word!r} is not in: {done.said()}"
+
+
+def test_a_log_and_a_limit_on_the_command_line_are_enough(place):
+    log = place.write("access.log", combined("192.0.2.1", 5) + combined("192.0.2.2", 3))
+    done = place.good("run", "--once", *LIMIT, "--decisions", place.path("out"), log)
+    decisions = lines_of(place.path("out"))
+    assert blocked(decisions) == ["192.0.2.1"], decisions
+    assert decisions[0]["action"] == "block" and decisions[0]["mode"] == "enforce"
+    for word in ("lines", "events", "malformed", "passed", "blocked", "192.0.2.1", place.path("out")):
+        assert word in done.said(), f"{word!r} is not in the summary: {done.said()}"
+
+
+def test_decisions_go_to_standard_output_by_default(place):
+    log = place.write("access.log", combined("192.0.2.1", 5))
+    done = place.good("run", "--once", *LIMIT, log)
+    assert blocked([json.loads(text) for text in done.out().splitlines()]) == ["192.0.2.1"]
+
+
+def test_a_dash_is_standard_input(place):
+    log = place.write("access.log", combined("192.0.2.1", 5))
+    place.good("run", "--once", *LIMIT, "--decisions", place.path("from-file"), log)
+    with open(log, "rb") as lines:
+        place.good("run", "--once", *LIMIT, "--decisions", place.path("from-pipe"), "-", stdin=lines)
+    assert read(place.path("from-file")) == read(place.path("from-pipe")) != b""
+
+
+def test_standard_input_may_be_compressed(place):
+    packed = place.write("packed", gzip.compress(combined("192.0.2.1", 5).encode()))
+    with open(packed, "rb") as lines:
+        done = place.good("run", "--once", *LIMIT, "-", stdin=lines)
+    assert done.out().count(b"\n") == 1
+
+
+def test_once_overrides_follow(place):
+    log = place.write("log", burst("ann", 5))
+    config = place.config(site(), [source(log, follow=True)])
+    place.good("run", "--once", "--config", config, "--decisions", place.path("out"))
+    assert blocked(lines_of(place.path("out"))) == ["ann"]
+
+
+def test_what_cannot_be_understood_is_usage(place):
+    log = place.write("log", burst("ann", 5))
+    config = place.config(site(), [source(log)])
+    for arguments in (["run", "--no-such-option"], ["run", "--once"], ["run", "--once", "--config"],
+                      ["run", "--once", log], ["run", "--once", "--limit", "10 a minute", log],
+                      ["run", "--once", "--limit", "10/1m", "--format", "no-such-format", log],
+                      ["run", "--once", "--config", config, log],
+                      ["run", "--once", "--config", config, "--limit", "1/1m"],
+                      ["run", "--once", "--config", config, "--memory", "much"],
+                      ["run", "--once", "--config", config, "--summary", "verse"],
+                      ["run", "--once", "--config", place.path("no-such-file")]):
+        done = place.run(*arguments)
+        assert done.code() == USAGE, f"{arguments} left with {done.code()}: {done.said()}"
+        assert done.said().strip() and done.out() == b"", f"{arguments} said {done.said()!r}"
+
+
+def test_a_bad_configuration_names_the_place_and_starts_nothing(place):
+    log = place.write("log", burst("ann", 5))
+    good = {"zones": site(), "sources": [source(log)]}
+    for change, word in ((lambda c: c["zones"][0]["limits"][0].update(rate=0), "rate"),
+                         (lambda c: c["zones"][0].update(macth={}), "match"),
+                         (lambda c: c["sources"][0].update(format="combinde"), "combined"),
+                         (lambda c: c.update(limiter={"threads": "two"}), "limiter.threads")):
+        config = json.loads(json.dumps(good))
+        change(config)
+        path = place.write("bad.json", json.dumps(config, indent=1))
+        done = place.run("run", "--once", "--config", path, "--state", place.path("state"),
+                         "--decisions", place.path("out"))
+        assert done.code() == USAGE, f"left with {done.code()}: {done.said()}"
+        assert word in done.said() and "bad.json" in done.said(), f"{word!r}? {done.said()}"
+        assert not os.path.exists(place.path("out")) and not os.path.exists(place.path("state"))
+
+
+def test_an_unreadable_source_gives_1_and_the_others_are_finished(place):
+    log = place.write("log", burst("ann", 5))
+    packed = gzip.compress("".join(burst(f"user-{i}", 3) for i in range(500)).encode())
+    cut = place.write("cut.gz", packed[:len(packed) // 2])
+    for broken in (place.path("no-such-log"), cut):
+        for order in ([broken, log], [log, broken]):
+            config = place.config(site(), [source(path) for path in order])
+            done = place.run("run", "--once", "--config", config, "--decisions", place.path("out"),
+                             "--summary", "json")
+            assert done.code() == FAILED, f"left with {done.code()}: {done.said()}"
+            assert broken in done.said(), done.said()
+            assert "ann" in blocked(lines_of(place.path("out"))), "the readable source was not finished"
+            assert done.summary()["zones"]["site"]["matched"] >= 5
+
+
+def big_job(place, lines=600000):
+    """A configuration whose run takes a while, cut often."""
+    log = place.write("big.log", b"".join(traffic.crowd(random.Random(1), lines, 20000)))
+    return place.config(site(5), [source(log)], limiter={"checkpoint_interval": "100ms"})
+
+
+def test_a_signal_stops_it_with_3_and_the_next_run_goes_on(place):
+    config, out = big_job(place), place.path("out")
+    calm = place.good("run", "--once", "--config", config, "--decisions", place.path("calm"), "--summary", "json")
+    arguments = ("run", "--once", "--config", config, "--state", place.path("state"), "--decisions", out,
+                 "--summary", "json")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        weir = place.start(*arguments)
+        size = os.path.getsize(out) if os.path.exists(out) else 0
+        until(lambda: os.path.exists(out) and os.path.getsize(out) > size, "more decisions", running=weir)  # pylint: disable=cell-var-from-loop
+        weir.signal(number)
+        assert weir.wait() == STOPPED, f"left with {weir.code()}: {weir.said()}"
+        assert weir.summary()["finished"] is False
+        assert 0 < weir.summary()["lines"] < calm.summary()["lines"]
+        assert read(place.path("calm")).startswith(read(out)), "what was written so far is no beginning"
+    last = place.good(*arguments)
+    assert read(out) == read(place.path("calm"))
+    for name in ("lines", "events", "malformed", "zones", "top_blocked"):
+        assert last.summary()[name] == calm.summary()[name], f"{name} do not cover the whole"
+
+
+def test_an_unfinished_run_refuses_other_zones_and_sources(place):
+    config, out = big_job(place), place.path("out")
+    arguments = ("--state", place.path("state"), "--decisions", out)
+    weir = place.start("run", "--once", "--config", config, *arguments)
+    until(lambda: read(out), "decisions", running=weir)
+    assert weir.stop() == STOPPED, weir.said()
+    before = read(out)
+    log = place.path("big.log")
+    other = place.write("other.log", burst("ann", 5))
+    for zones, sources, word in ((site(6), [source(log)], "zones"),
+                                 (site(5) + [zone("more", [sliding(1, "1s")], id=2)], [source(log)], "zones"),
+                                 (site(5), [source(other)], "sources"),
+                                 (site(5), [source(log), source(other)], "sources")):
+        changed = place.config(zones, sources, "changed.json")
+        done = place.run("run", "--once", "--config", changed, *arguments)
+        refused(done, word, place.path("state"))
+        assert read(out) == before, "the decisions file was touched"
+    done = place.run("run", "--once", "--config", place.config(
+        site(5), [source(log)], "changed.json", bus={"partitions": 4}), *arguments)
+    refused(done, "partitions")
+    place.good("run", "--once", "--config", config, *arguments)
+
+
+def test_a_finished_run_reads_only_what_was_appended(place):
+    log = place.write("log", burst("ann", 5) + burst("bob", 2))
+    config, out = place.config(site(), [source(log)]), place.path("out")
+    arguments = ("run", "--once", "--config", config, "--state", place.path("state"), "--decisions", out,
+                 "--summary", "json")
+    first = place.good(*arguments)
+    assert blocked(lines_of(out)) == ["ann"]
+    again = place.good(*arguments)
+    assert blocked(lines_of(out)) == ["ann"], "it was read twice"
+    assert again.summary()["zones"] == first.summary()["zones"], "nothing was appended, but the counts changed"
+    place.append("log", burst("bob", 3, traffic.START_MS + 100) + "garbage\n")
+    last = place.good(*arguments)
+    assert blocked(lines_of(out)) == ["ann", "bob"]
+    assert (last.summary()["lines"], last.summary()["events"]) == (11, 10)
+    assert last.summary()["malformed"] == {"not json": 1}
+    place.good("run", "--once", "--config", config, "--decisions", place.path("whole"))
+    assert read(out) == read(place.path("whole"))
+
+
+def test_a_last_line_without_its_end_is_read_once(place):
+    log = place.write("log", burst("ann", 3) + line(traffic.START_MS + 10, "ann").rstrip("\n"))
+    config, out = place.config(site(), [source(log)]), place.path("out")
+    arguments = ("run", "--once", "--config", config, "--state", place.path("state"), "--decisions", out,
+                 "--summary", "json")
+    place.good(*arguments)
+    assert blocked(lines_of(out)) == ["ann"]
+    place.append("log", "\n" + burst("bob", 5, traffic.START_MS + 100))
+    last = place.good(*arguments)
+    assert blocked(lines_of(out)) == ["ann", "bob"]
+    assert last.summary()["events"] == 9 and last.summary()["malformed"] == {}
+
+
+def test_a_fresh_state_refuses_a_decisions_file_that_is_not_empty(place):
+    log = place.write("log", burst("ann", 5))
+    config = place.config(site(), [source(log)])
+    mine = place.write("mine", "not yours\n")
+    done = place.run("run", "--once", "--config", config, "--state", place.path("state"), "--decisions", mine)
+    refused(done, mine)
+    assert read(mine) == b"not yours\n"
+    place.good("run", "--once", "--config", config, "--state", place.path("state"),
+               "--decisions", place.path("new"))
+    assert blocked(lines_of(place.path("new"))) == ["ann"], "the refused start has left something behind"
+
+
+def test_without_a_state_a_run_begins_anew(place):
+    log = place.write("log", burst("ann", 5))
+    config, out = place.config(site(), [source(log)]), place.path("out")
+    place.good("run", "--once", "--config", config, "--decisions", out)
+    first = read(out)
+    place.good("run", "--once", "--config", config, "--decisions", out)
+    assert read(out) == first != b""
+
+
+def test_a_second_process_on_one_state_is_refused(place):
+    log = place.write("log", burst("ann", 5))
+    config = place.config(site(), [source(log, follow=True)])
+    state = place.path("state")
+    weir = place.start("run", "--config", config, "--state", state, "--decisions", place.path("out"))
+    until(lambda: read(place.path("out")), "a decision", running=weir)
+    for once in ([], ["--once"]):
+        done = place.run("run", *once, "--config", config, "--state", state, "--decisions", place.path("other"))
+        refused(done, state)
+        assert not read(place.path("other"))
+    assert weir.code() is None, "the first one was disturbed"
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_the_state_of_one_way_to_run_is_refused_by_the_other(place):
+    log = place.write("log", burst("ann", 5))
+    config = place.config(site(), [source(log)])
+    state = place.path("state")
+    place.good("run", "--once", "--config", config, "--state", state, "--decisions", place.path("out"))
+    done = place.run("run", "--config", config, "--state", state, "--decisions", place.path("other"))
+    refused(done, state)
+
+
+def test_the_summary_counts_lines_events_and_reasons(place):
+    zones = site(2) + [zone("late", [sliding(100, "1s")], id=2), zone("quiet", [sliding(1, "1m")], id=3, mode="shadow")]
+    text = (burst("ann", 4) + "\n" + "garbage\n" + '{"user":"ann"}\n' + line("soon", "ann") + line(-5, "ann")
+            + line(traffic.START_MS - 60000, "ann") + burst("bob", 1))
+    log = place.write("log", text)
+    done = place.good("run", "--once", "--config", place.config(zones, [source(log)]), "--summary", "json",
+                      "--decisions", place.path("out"), "--shadow", place.path("shadow"))
+    summary = done.summary()
+    assert (summary["lines"], summary["events"]) == (11, 6), summary
+    assert summary["malformed"] == {"not json": 1, "no time": 1, "bad time": 1, "time out of range": 1}
+    assert summary["zones"] == {
+        "site": {"matched": 6, "passed": 4, "blocked": 2, "late": 1, "decisions": 1},
+        "late": {"matched": 6, "passed": 6, "blocked": 0, "late": 1, "decisions": 0},
+        "quiet": {"matched": 6, "passed": 3, "blocked": 3, "late": 1, "decisions": 1}}
+    assert [decision["zone"] for decision in lines_of(place.path("out"))] == ["site"]
+    assert [(decision["zone"], decision["mode"]) for decision in lines_of(place.path("shadow"))] == [
+        ("quiet", "shadow")]
+
+
+def test_malformed_lines_are_kept_with_source_position_and_reason(place):
+    first = burst("ann", 1)
+    log = place.write("log", first.encode() + b"garb\x00age\xff\n" + b"{}\n" + burst("ann", 1).encode())
+    place.good("run", "--once", "--config", place.config(site(), [source(log)]), "--decisions", place.path("out"),
+               "--dead-letter", place.path("dead"))
+    letters = lines_of(place.path("dead"))
+    offsets = [letter["position"] & (1 << 40) - 1 for letter in letters]
+    assert [letter["source"] for letter in letters] == [log, log]
+    assert offsets == [len(first) + 10, len(first) + 13], offsets
+    assert [(letter["reason"], letter["text"]) for letter in letters] == [
+        ("not json", "garb\0age\N{REPLACEMENT CHARACTER}"), ("no time", "{}")]
+
+
+def test_the_bytes_are_the_same_for_any_number_of_threads(place):
+    rng = random.Random(2)
+    logs = [place.write(f"log-{i}", b"".join(traffic.crowd(rng, 40000, 3000))) for i in range(3)]
+    zones = site(5) + [zone("paths", [sliding(50, "10s"), traffic.fixed(500, "1h")], key=["path"], id=2),
+                       zone("everyone", [{"algorithm": "token_bucket", "rate": 100, "window": "1s"}], key=[], id=3)]
+    seen = set()
+    for threads in (1, 2, 4, 1, 4):
+        config = place.config(zones, [source(log) for log in logs], limiter={"threads": threads})
+        done = place.good("run", "--once", "--config", config, "--decisions", place.path("out"), "--summary", "json")
+        counts = {name: done.summary()[name] for name in ("lines", "events", "malformed", "zones", "top_blocked")}
+        seen.add((read(place.path("out")), json.dumps(counts)))
+    assert len(seen) == 1, "runs differ"
+    assert len(lines_of(place.path("out"))) > 1000
+
+
+def on_a_terminal(place, *arguments, errors=False):
+    """Runs weir with a terminal for its output, or for its errors: what it wrote there."""
+    master, slave = pty.openpty()
+    try:
+        weir = place.start(*arguments, **{"stderr" if errors else "stdout": slave})
+        os.close(slave)
+        slave, wrote = None, b""
+        while True:
+            try:
+                part = os.read(master, 65536)
+            except OSError:  # the other side is closed
+                break
+            if not part:
+                break
+            wrote += part
+        assert weir.wait() == DONE, weir.said()
+        return wrote.decode()
+    finally:
+        os.close(master)
+        if slave is not None:
+            os.close(slave)
+
+
+def test_a_terminal_gets_words_and_json_only_when_asked(place):
+    log = place.write("access.log", combined("192.0.2.1", 5))
+    words = on_a_terminal(place, "run", "--once", *LIMIT, log).split("\r\n")
+    assert len(words) == 2 and words[1] == "", words
+    assert not words[0].startswith("{") and "192.0.2.1" in words[0] and "2023-11-14" in words[0], words
+    forced = on_a_terminal(place, "run", "--once", "--json", *LIMIT, log)
+    assert blocked([json.loads(text) for text in forced.split("\r\n")[:-1]]) == ["192.0.2.1"]
+
+
+def test_a_terminal_for_errors_shows_progress_and_a_file_does_not(place):
+    config = big_job(place)
+    shown = on_a_terminal(place, "run", "--once", "--config", config, "--decisions", place.path("out"), errors=True)
+    assert "\r" in shown and " a second" in shown and "left" in shown, shown
+    done = place.good("run", "--once", "--config", config, "--decisions", place.path("out"))
+    assert "\r" not in done.said() and "\x1b" not in done.said()
+
+
+def test_quiet_says_nothing(place):
+    log = place.write("access.log", combined("192.0.2.1", 5))
+    done = place.good("run", "--once", "--quiet", *LIMIT, "--decisions", place.path("out"), log)
+    assert done.said() == ""
+
+
+def test_a_reader_that_goes_away_ends_the_run(place):
+    log = place.write("big.log", b"".join(traffic.crowd(random.Random(3), 300000, 20000)))
+    config = place.config(site(1, "1s"), [source(log)])
+    reading, writing = os.pipe()
+    weir = place.start("run", "--once", "--config", config, stdout=writing)
+    os.close(writing)
+    os.read(reading, 10)
+    os.close(reading)
+    started = time.monotonic()
+    assert weir.wait() == FAILED, f"left with {weir.code()}: {weir.said()}"
+    assert time.monotonic() - started < PATIENCE_S / 2, "it went on for long"
+
+
+def test_a_log_that_is_named_twice_is_read_once(place):
+    log = place.write("log-1", burst("ann", 3))
+    os.link(log, place.path("log-2"))
+    os.symlink(log, place.path("log-3"))
+    config = place.config(site(), [source(place.path("log-*")), source(log)])
+    done = place.good("run", "--once", "--config", config, "--summary", "json", "--decisions", place.path("out"))
+    assert done.summary()["lines"] == 3, done.summary()
+
+
+def test_help_teaches(place):
+    for arguments in (["--help"], ["run", "--help"]):
+        done = subprocess.run([place.weir, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        assert done.returncode == DONE and "weir run" in done.stdout, done
+    assert "exit codes" in done.stdout and "--once" in done.stdout
+
+
+if __name__ == "__main__":
+    cases.main(globals())
