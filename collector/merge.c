@@ -74,10 +74,9 @@ static void push(struct merge *merge, struct merge_input *input)
 static enum weir_status advance(struct merge_input *input, struct weir_error *error)
 {
 	struct record_reader *reader = input->reader;
-	enum weir_status status;
-	while ((status = record_reader_next(reader)) == WEIR_AGAIN) {
+	while (record_reader_next(reader) == WEIR_AGAIN) {
 		struct source_chunk chunk;
-		status = input->source->ops->collect(input->source, reader->stream, &chunk, error);
+		enum weir_status status = input->source->ops->collect(input->source, reader->stream, &chunk, error);
 		if (status == WEIR_AGAIN)
 			continue; /* a pipe: collect() has waited for it */
 		if (status != WEIR_OK) {

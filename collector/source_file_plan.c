@@ -456,6 +456,8 @@ static void look_at_left(struct file_stream *stream, struct source_memory_file *
 			file_stream_close(stream, late);
 			return;
 		}
+		if (late == NULL)
+			return;
 	}
 	enum weir_status status = input_lines_fill(late->lines, SOURCE_OFFSET_END - 1, false, NULL);
 	if (is_truncated(late)) {

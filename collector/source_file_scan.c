@@ -323,7 +323,8 @@ static void watch_directories(struct file_source *source)
 		add_directory(&found, source->entries[i].path, strlen(source->entries[i].path));
 	for (size_t i = 0; i < source->stream_count; i++)
 		add_directory(&found, source->streams[i]->path, strlen(source->streams[i]->path));
-	qsort(found.list, found.count, sizeof(char *), by_text);
+	if (found.count > 1)
+		qsort(found.list, found.count, sizeof(char *), by_text);
 	size_t kept = 0;
 	for (size_t i = 0; i < found.count; i++) {
 		if (kept > 0 && strcmp(found.list[i], found.list[kept - 1]) == 0)

@@ -99,7 +99,7 @@ enum weir_status policy_log_apply(struct weir_store *store, struct rulebook *boo
 		if (status == WEIR_OK)
 			status = rulebook_add(book, *version, weir_span_of(policy->text), error);
 	}
-	if (status != WEIR_OK || bus == NULL)
+	if (status != WEIR_OK || bus == NULL || store == NULL)
 		return status;
 	status = appended_version(store, &appended, error);
 	if (status != WEIR_OK || appended >= *version)
