@@ -1,5 +1,6 @@
 /* Any text as an address and as a network, against the C library's reading of it. */
 #include "common/address.h"
+#include "common/alloc.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -11,7 +12,7 @@ static void check_address(struct weir_span text)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	uint8_t expected[16];
-	char *terminated = strndup(text.length > 0 ? text.at : "", text.length);
+	char *terminated = weir_copy(text.at, text.length);
 	struct weir_address address, again;
 	memcpy(expected, mapped, sizeof mapped);
 	bool valid = strlen(terminated) == text.length &&
