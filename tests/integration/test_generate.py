@@ -136,10 +136,10 @@ def test_methods_have_their_weights(place):
     for options, want in ((("--post", "8%"), {"GET": 0.92, "POST": 0.08}), ((), {"GET": 0.92, "POST": 0.08}),
                           (("--post", "0.5"), {"GET": 0.5, "POST": 0.5}), (("--post", "1"), {"POST": 1}),
                           (("--methods", "PUT=3,DELETE=1"), {"PUT": 0.75, "DELETE": 0.25})):
-        data = generate(place, "--format", "common", "--lines", "20000", *options)
+        data = generate(place, "--format", "common", "--lines", "5000", *options)
         seen = collections.Counter(record.field("method").decode() for record in records("common", data)[0])
         assert seen.keys() == want.keys(), (options, seen)
-        assert all(abs(seen[name] / 20000 - share) < 0.015 for name, share in want.items()), (options, seen)
+        assert all(abs(seen[name] / 5000 - share) < 0.025 for name, share in want.items()), (options, seen)
 
 
 def test_abusers_break_limits(place):
@@ -162,18 +162,18 @@ def test_bursts_bring_a_users_requests_close_together(place):
 
 
 def test_times_go_on_at_the_rate_and_some_are_late(place):
-    times = [record.time for record in records("json", generate(place, "--format", "json", "--lines", "20000",
+    times = [record.time for record in records("json", generate(place, "--format", "json", "--lines", "8000",
                                                                 "--rate", "250"))[0]]
     assert times == sorted(times) and START_MS <= times[0] < START_MS + 100
-    assert 78000 < times[-1] - times[0] < 82000, times[-1] - times[0]
-    times = [record.time for record in records("json", generate(place, "--format", "json", "--lines", "20000",
+    assert 31000 < times[-1] - times[0] < 33000, times[-1] - times[0]
+    times = [record.time for record in records("json", generate(place, "--format", "json", "--lines", "8000",
                                                                 "--out-of-order", "0.1", "--late-by", "30s"))[0]]
     newest, late = 0, []
     for at_ms in times:
         newest = max(newest, at_ms)
         if at_ms < newest - 5:
             late.append(newest - at_ms)
-    assert 1800 < len(late) < 2200 and 25000 < max(late) <= 30005, (len(late), max(late))
+    assert 700 < len(late) < 900 and 25000 < max(late) <= 30005, (len(late), max(late))
 
 
 def test_start_is_where_times_begin(place):
@@ -189,9 +189,9 @@ def test_start_is_where_times_begin(place):
 
 def test_malformed_lines_are_malformed_in_every_format(place):
     for form in FORMATS:
-        good, tally = records(form, generate(place, "--format", form, "--lines", "20000", "--malformed", "0.1"))
+        good, tally = records(form, generate(place, "--format", form, "--lines", "4000", "--malformed", "0.1"))
         broken = sum(tally.malformed.values())
-        assert broken + len(good) == 20000 and 1800 < broken < 2200, (form, tally.malformed)
+        assert broken + len(good) == 4000 and 300 < broken < 500, (form, tally.malformed)
         assert len(tally.malformed) >= 2, (form, tally.malformed)
 
 

@@ -188,7 +188,7 @@ def random_limit(rng):
 
 def test_what_is_said_to_be_out_of_reach_is_never_over_in_the_model(place):
     rng = random.Random(11)
-    zones = [zone(f"zone-{i}", [random_limit(rng) for _ in range(rng.choice([2, 2, 3]))]) for i in range(250)]
+    zones = [zone(f"zone-{i}", [random_limit(rng) for _ in range(rng.choice([2, 2, 3]))]) for i in range(150)]
     said = warnings(place, zones)
     checked = 0
     for number, text in enumerate(zones):
@@ -197,14 +197,14 @@ def test_what_is_said_to_be_out_of_reach_is_never_over_in_the_model(place):
         if not unreached:
             continue
         bucket, t = Bucket(Zone(dict(text, id=1)), ()), 1700000000000
-        for _ in range(1500):
+        for _ in range(800):
             t += rng.choice([0, 1, 20, 100, rng.randrange(1, 3000)])
             over = [state.over(t, 1) for state in bucket.states]
             for i in unreached:
                 assert not over[i] or any(over[j] for j in range(len(over)) if j != i), (text, i, t)
             judge_event(bucket, t, 1, False)
         checked += 1
-    assert checked > 50, checked
+    assert checked > 30, checked
 
 
 def test_what_is_wrong_with_the_command_line_is_said(place):
