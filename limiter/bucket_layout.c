@@ -21,10 +21,19 @@ static int8_t find_before(const struct layout *layout, uint32_t filled, const st
 	return -1;
 }
 
+/* Whether the short way serves a limit: its numbers fit into the words that it works by. */
+static bool is_fast(const struct limit_shape *shape)
+{
+	if (shape->ops == &limit_fixed_window)
+		return shape->value_bytes <= 4;
+	return shape->ops == &limit_sliding_window && !shape->runs_only;
+}
+
 void layout_init(struct layout *layout, uint32_t id, uint64_t version, const struct weir_zone *zone,
                  const struct layout *previous)
 {
 	*layout = (struct layout){.id = id, .zone_id = zone->id, .version = version, .limit_count = zone->limit_count};
+	layout->is_fast = true;
 	for (uint32_t i = 0; i < zone->limit_count; i++) {
 		int8_t before = find_before(layout, i, &zone->limits[i], previous);
 		bool counts_past = zone->count_all || (before >= 0 && previous->limits[before].counts_past);
@@ -34,6 +43,7 @@ void layout_init(struct layout *layout, uint32_t id, uint64_t version, const str
 		layout->times_count += shape->has_times;
 		layout->has_queue |= shape->ops->leave != NULL;
 		layout->is_charged |= shape->ops->charged_by_all;
+		layout->is_fast &= is_fast(shape);
 		int64_t memory_ms = weir_limit_memory_ms(&zone->limits[i]);
 		layout->memory_ms = memory_ms > layout->memory_ms ? memory_ms : layout->memory_ms;
 		for (int runs = 0; runs < 2; runs++) {

@@ -27,6 +27,7 @@ struct layout {
 	uint32_t times_count;                 /* limits that keep times */
 	bool has_queue;                       /* something may leave at an event */
 	bool is_charged;                      /* some limit is charged by every event */
+	bool is_fast;                         /* only sliding windows of plain times and fixed windows (bucket_fast.h) */
 	int64_t memory_ms;                    /* the longest of its limits */
 	uint32_t fixed_bytes[2];              /* of all fixed parts, by form: plain times, runs */
 	uint32_t at[2][WEIR_ZONE_LIMITS_MAX]; /* where each begins among them */

@@ -11,12 +11,23 @@
 /* A source that nothing came from for so long is forgotten, if anything is. */
 static const int64_t SOURCE_MEMORY_MS = INT64_C(7) * 86400000;
 
+/* No window is known yet of any limit. */
+static void reset_windows(struct shard *shard)
+{
+	uint32_t zones = rules_zone_count(shard->rules);
+	shard->windows = weir_realloc(shard->windows, zones, sizeof *shard->windows);
+	for (uint32_t i = 0; i < zones; i++)
+		for (uint32_t j = 0; j < WEIR_ZONE_LIMITS_MAX; j++)
+			shard->windows[i].start_ms[j] = INT64_MIN / 2;
+}
+
 struct shard *shard_new(const struct shard_options *options, const struct rules *rules)
 {
 	struct shard *shard = weir_alloc(1, sizeof *shard);
 	shard->options = *options;
 	shard->rules = rules;
 	shard->rules_version = rules_version(rules);
+	reset_windows(shard);
 	slab_init(&shard->slab);
 	table_init(&shard->table);
 	return shard;
@@ -27,8 +38,8 @@ void shard_free(struct shard *shard)
 	if (shard == NULL)
 		return;
 	struct shard_frame *work = &shard->work;
-	void *arrays[] = {work->set_first,    work->set_zones, work->key_runs, work->event_runs, work->runs,
-	                  work->pair_lookups, work->lookups,   work->verdicts, work->decisions};
+	void *arrays[] = {work->set_first, work->set_zones, work->key_first, work->runs,
+	                  work->lookups,   work->verdicts,  work->decisions, shard->windows};
 	for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
 		free(arrays[i]);
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
@@ -61,6 +72,7 @@ void shard_set_rules(struct shard *shard, const struct rules *rules)
 {
 	assert(shard->work.frame == NULL);
 	shard->rules = rules;
+	reset_windows(shard);
 	uint64_t version = rules_version(rules);
 	if (version <= shard->rules_version)
 		return; /* the same policy, or a restart that has noted it already */

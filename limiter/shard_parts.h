@@ -2,7 +2,8 @@
  * What the files of the shard share. Included by them alone.
  *
  *   shard.c           life, rules, positions, numbers
- *   shard_frame.c     a frame: which buckets it needs, and judging its events
+ *   shard_frame.c     a frame: which buckets it needs
+ *   shard_judge.c     judging its events
  *   shard_bucket.c    finding, placing, moving and dropping a bucket
  *   shard_sweep.c     the hand: forgetting, evicting, moving blocks together
  *   shard_snapshot.c  checkpoints
@@ -11,6 +12,7 @@
 #ifndef LIMITER_SHARD_PARTS_H
 #define LIMITER_SHARD_PARTS_H
 
+#include "limiter/bucket_fast.h"
 #include "limiter/bucket_judge.h"
 #include "limiter/filter.h"
 #include "limiter/shard.h"
@@ -19,16 +21,18 @@
 
 /* A (key, zone) pair of the frame at work. */
 struct lookup {
-	uint64_t low, high; /* fingerprint */
-	const struct zone_rules *zone;
-	struct bucket *bucket; /* NULL: not in memory */
+	uint64_t low, high;            /* fingerprint */
+	const struct zone_rules *zone; /* NULL: not in force */
+	struct bucket *bucket;         /* NULL: not in memory */
 	uint32_t ref;
+	uint32_t alias;        /* an earlier lookup of the same pair, NO_LOOKUP: none */
 	uint32_t next_missing; /* place + 1 of the next one that its segment must be loaded for; 0: none */
 	uint8_t state;         /* enum lookup_state */
 	bool settled;          /* known to be in no blob of the store that is not in memory */
 };
 
 enum lookup_state {
+	LOOKUP_NONE,    /* nothing to look for: an alias, or the zone is not in force */
 	LOOKUP_NEW,     /* nothing was looked for yet */
 	LOOKUP_GUESSED, /* bucket has the key's tag, if there is one; its block is on its way */
 	LOOKUP_FOUND,   /* bucket is the key's, or there is none */
@@ -36,10 +40,10 @@ enum lookup_state {
 
 enum { NO_LOOKUP = UINT32_MAX };
 
-/* Events of one key in one zone set have their lookups in a run. */
+/* In a frame of several zone sets: events of one key in one of them have their lookups in a run. */
 struct lookup_run {
 	uint32_t zone_set;
-	uint32_t first; /* in pair_lookups: one for each zone of the set, NO_LOOKUP where the zone is not in force */
+	uint32_t first; /* of its lookups: one for each zone of the set */
 	uint32_t next;  /* run of the same key, 0: none */
 };
 
@@ -49,20 +53,18 @@ struct shard_frame {
 	uint64_t offset;
 	int64_t clock_ms;
 	uint64_t position_before;
+	uint32_t first_event;                /* those before it were taken before */
 	uint32_t *set_first;                 /* by zone set: where its zones begin in set_zones */
 	const struct zone_rules **set_zones; /* NULL: not in force */
-	uint32_t *key_runs;                  /* by key: its last run, 0: none */
-	uint32_t *event_runs;                /* by event: its run, 0: taken before */
+	uint32_t *key_first;                 /* by key: its first lookup + 1, or with several sets its last run; 0: none */
 	struct lookup_run *runs;             /* from 1 on */
-	uint32_t *pair_lookups;
 	struct lookup *lookups;
-	uint32_t run_count, pair_lookup_count, lookup_count;
+	uint32_t run_count, lookup_count;
 	uint32_t guessed; /* lookups before this one are past LOOKUP_NEW */
 	uint8_t *verdicts;
 	struct shard_decision *decisions;
 	uint32_t decision_count;
-	size_t room_sets, room_set_zones, room_keys, room_events, room_pairs, room_decisions, room_lookups,
-		room_pair_lookups;
+	size_t room_sets, room_set_zones, room_keys, room_runs, room_pairs, room_decisions, room_lookups;
 	size_t bytes; /* of all arrays */
 };
 
@@ -106,6 +108,7 @@ struct shard {
 	struct slab slab;
 	struct table table;
 	struct bucket_scratch scratch;
+	struct fast_windows *windows; /* by zone, in the policy's order */
 	struct shard_frame work;
 	struct segment segments[SHARD_SEGMENTS];
 	uint64_t filter_bytes;

@@ -1,0 +1,222 @@
+/*
+ * Judging a frame's events in their order: each in its zones, each zone's bucket
+ * where it lies or, if it must be laid out anew, in a copy that then takes a
+ * block of its own. A few buckets ahead are always on their way from memory.
+ */
+#include "limiter/bucket_fast.h"
+#include "limiter/shard_frame.h"
+
+#include <assert.h>
+
+enum { LOOKUPS_AHEAD = 24 }; /* buckets that are on their way while one is judged */
+
+void shard_look_closer(struct shard *shard, struct lookup *lookup)
+{
+	if (lookup->bucket->low != lookup->low || lookup->bucket->high != lookup->high) {
+		lookup->ref = shard_find_ref(shard, lookup->low, lookup->high);
+		lookup->bucket = lookup->ref == 0 ? NULL : slab_at(&shard->slab, lookup->ref);
+	}
+	if (lookup->bucket != NULL && shard_is_forgotten(shard, lookup->bucket, shard->work.clock_ms))
+		lookup->bucket = NULL;
+}
+
+/* The clock as a bucket notes it. */
+static uint32_t noted_clock(int64_t clock_ms)
+{
+	int64_t seconds = (clock_ms + 999) / 1000;
+	return seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
+}
+
+static void take_block(struct shard *shard, struct lookup *lookup, uint32_t ref)
+{
+	lookup->ref = ref;
+	lookup->bucket = slab_at(&shard->slab, ref);
+}
+
+/* An empty bucket's first event of cost 1 passes, whatever the limits. */
+static void record_first(struct shard *shard, struct lookup *lookup, int64_t t)
+{
+	struct bucket header = {.low = lookup->low, .high = lookup->high, .newest_ms = (uint64_t)t & TIME_MASK};
+	header.layout = lookup->zone->layout->id & LAYOUT_ID_MAX;
+	take_block(shard, lookup, shard_place_single(shard, &header, lookup->ref));
+}
+
+/* Opens the bucket where it lies, or a copy of it in the layout in force. */
+static void open_work(struct shard *shard, struct lookup *lookup, int64_t c, struct bucket_work *work)
+{
+	const struct layout *layout = lookup->zone->layout;
+	struct bucket *bucket = lookup->bucket;
+	if (bucket == NULL) {
+		bucket_work_new(work, &shard->scratch, layout, c);
+		work->view.bucket->low = lookup->low;
+		work->view.bucket->high = lookup->high;
+	} else if (bucket->layout == layout->id && !(bucket->flags & BUCKET_SINGLE)) {
+		bucket_work_open(work, &shard->scratch, bucket, layout);
+	} else {
+		bucket_work_convert(work, &shard->scratch, bucket, rules_layout(shard->rules, bucket->layout), layout, c);
+	}
+}
+
+/* The whole way. @return whether the bucket changed */
+static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lookup *lookup, int64_t t, int64_t c,
+                                                  bool done, struct bucket_verdict *verdict)
+{
+	struct bucket_work work;
+	verdict->bits = 0;
+	if (lookup->bucket == NULL && done)
+		return false;
+	if (lookup->bucket == NULL && c == 1) {
+		record_first(shard, lookup, t);
+		return true;
+	}
+	open_work(shard, lookup, c, &work);
+	if (done)
+		bucket_done(&work, t);
+	else
+		bucket_judge(&work, lookup->zone->zone, t, c, verdict);
+	if (work.moved && work.changed)
+		take_block(shard, lookup, shard_place(shard, work.view.bucket, work.view.layout, lookup->ref));
+	return work.changed;
+}
+
+/* Judges one event in one zone. */
+static inline void judge_pair(struct shard *shard, struct lookup *lookup, const struct weir_frame_event *event,
+                              bool done, uint32_t clock_s, struct bucket_verdict *verdict)
+{
+	const struct zone_rules *zone = lookup->zone;
+	struct bucket *bucket = lookup->bucket;
+	enum bucket_fast fast = FAST_NOT;
+	if (bucket != NULL && event->cost == 1 && !done && bucket->layout == zone->layout->id)
+		fast = bucket_fast(bucket, zone->layout, zone->zone, &shard->windows[zone->order], event->time_ms);
+	bool changed = fast == FAST_PASSED;
+	verdict->bits = fast == FAST_BLOCKED ? WEIR_VERDICT_BLOCK : 0;
+	if (__builtin_expect(fast == FAST_NOT, 0)) {
+		changed = judge_whole(shard, lookup, event->time_ms, event->cost, done, verdict);
+		bucket = lookup->bucket;
+		if (bucket == NULL)
+			return; /* nothing was there, and nothing is to be kept */
+	}
+	changed |= bucket->clock_s != clock_s;
+	bucket->clock_s = clock_s;
+	unsigned flags = bucket->flags;
+	bucket->flags = (uint8_t)(flags | BUCKET_USED);
+	if (changed && !(flags & BUCKET_DIRTY))
+		shard_set_dirty(shard, bucket, lookup->ref);
+}
+
+static __attribute__((noinline)) void add_decision(struct shard *shard, uint32_t event, uint32_t pair, uint32_t place,
+                                                   const struct lookup *lookup, const struct bucket_verdict *verdict)
+{
+	struct shard_frame *work = &shard->work;
+	const struct weir_frame_event *judged = &work->frame->events[event];
+	bool by_event = shard->options.count_events;
+	work->decisions = shard_room_for(work, work->decisions, &work->room_decisions, work->decision_count + 1u,
+	                                 sizeof *work->decisions);
+	work->decisions[work->decision_count++] =
+		(struct shard_decision){.event = event,
+	                            .pair = pair,
+	                            .id_offset = by_event ? shard->events + event - work->first_event : work->offset,
+	                            .id_index = by_event ? place : pair,
+	                            .zone = lookup->zone,
+	                            .limit = verdict->limit,
+	                            .key = work->frame->keys[judged->key],
+	                            .at_ms = judged->time_ms,
+	                            .until_ms = verdict->until_ms,
+	                            .count = verdict->count};
+}
+
+static inline void put_verdict(uint8_t *verdicts, uint32_t pair, unsigned bits)
+{
+	uint8_t *byte = &verdicts[pair / 2];
+	*byte = (uint8_t)(pair % 2 == 0 ? bits : *byte | bits << 4);
+}
+
+/* Asks for the blocks of lookups up to some way behind one. */
+static inline void look_ahead(struct shard *shard, struct shard_frame *work, uint32_t lookup)
+{
+	uint32_t end = lookup + LOOKUPS_AHEAD < work->lookup_count ? lookup + LOOKUPS_AHEAD : work->lookup_count;
+	for (; work->guessed < end; work->guessed++)
+		if (work->lookups[work->guessed].state == LOOKUP_NEW)
+			shard_guess(shard, &work->lookups[work->guessed]);
+}
+
+/* Where the lookups of an event begin. */
+static inline uint32_t first_lookup(const struct shard_frame *work, const struct weir_frame_event *event, bool one_set)
+{
+	uint32_t first = work->key_first[event->key];
+	if (one_set)
+		return first - 1;
+	while (work->runs[first].zone_set != event->zone_set)
+		first = work->runs[first].next;
+	return work->runs[first].first;
+}
+
+/* Judges the events that were not taken before. @param pair  number of their first */
+static inline void judge_events(struct shard *shard, uint32_t pair, bool one_set)
+{
+	struct shard_frame *work = &shard->work;
+	const struct weir_frame *frame = work->frame;
+	uint32_t clock_s = noted_clock(work->clock_ms);
+	for (uint32_t i = work->first_event; i < frame->event_count; i++) {
+		const struct weir_frame_event *event = &frame->events[i];
+		const struct weir_frame_zone_set *set = &frame->zone_sets[one_set ? 0 : event->zone_set];
+		uint32_t first = first_lookup(work, event, one_set);
+		for (uint32_t j = 0; j < set->count; j++, pair++) {
+			look_ahead(shard, work, first + j + 1);
+			struct lookup *lookup = &work->lookups[first + j];
+			if (lookup->alias != NO_LOOKUP)
+				lookup = &work->lookups[lookup->alias];
+			if (lookup->state == LOOKUP_GUESSED)
+				shard_make_sure(shard, lookup);
+			if (lookup->state == LOOKUP_NONE) {
+				put_verdict(work->verdicts, pair, WEIR_VERDICT_NONE);
+				continue;
+			}
+			bool done = set->zones[j].done;
+			struct bucket_verdict verdict;
+			judge_pair(shard, lookup, event, done, clock_s, &verdict);
+			put_verdict(work->verdicts, pair, done ? WEIR_VERDICT_NONE : verdict.bits);
+			if (verdict.bits & WEIR_VERDICT_DECIDED)
+				add_decision(shard, i, pair, j, lookup, &verdict);
+		}
+	}
+}
+
+/* The verdicts of what was taken before. @return pairs */
+static uint32_t pass_over_repeated(struct shard_frame *work)
+{
+	uint32_t pair = 0;
+	for (uint32_t i = 0; i < work->first_event; i++)
+		for (uint32_t zones = work->frame->zone_sets[work->frame->events[i].zone_set].count; zones > 0; zones--)
+			put_verdict(work->verdicts, pair++, WEIR_VERDICT_NONE);
+	return pair;
+}
+
+void shard_frame_judge(struct shard *shard, struct shard_result *result)
+{
+	struct shard_frame *work = &shard->work;
+	const struct weir_frame *frame = work->frame;
+	assert(frame != NULL);
+	shard->clock_ms = work->clock_ms;
+	work->verdicts = shard_room_for(work, work->verdicts, &work->room_pairs, frame->pair_count / 2 + 1u, 1);
+	uint32_t pair = pass_over_repeated(work), taken = frame->event_count - work->first_event;
+	if (frame->zone_set_count == 1)
+		judge_events(shard, pair, true);
+	else
+		judge_events(shard, pair, false);
+	shard->events += taken;
+	if (taken > 0) {
+		struct source_position *source = shard_source(shard, frame->source, shard->clock_ms);
+		source->position = frame->events[frame->event_count - 1].position;
+	}
+	if (frame->event_count > 0)
+		shard_source(shard, frame->source, shard->clock_ms)->used_ms = shard->clock_ms;
+	work->frame = NULL;
+	*result = (struct shard_result){.verdicts = work->verdicts,
+	                                .pair_count = frame->pair_count,
+	                                .decisions = work->decisions,
+	                                .decision_count = work->decision_count,
+	                                .events_taken = taken,
+	                                .events_repeated = work->first_event};
+	shard_tidy(shard);
+}
