@@ -39,7 +39,7 @@ struct weir_line_file {
 	struct weir_text buffer; /* not yet written: buffer.at + start .. */
 	size_t start;
 	uint64_t generation;
-	struct weir_line_file_mark identity; /* device and inode of fd */
+	struct weir_line_file_mark identity; /* of fd, all but the length */
 	struct weir_line_file_mark protect;
 	char problem[PROBLEM_BYTES];
 };
@@ -58,14 +58,8 @@ static size_t pending(const struct weir_line_file *file)
 /* Takes the descriptor's identity and size as the file's own. */
 static void look_at(struct weir_line_file *file)
 {
-	struct stat about;
-	file->regular = fstat(file->fd, &about) == 0 && S_ISREG(about.st_mode);
-	file->written = file->regular ? (uint64_t)about.st_size : 0;
-	file->identity = (struct weir_line_file_mark){0};
-	if (file->regular) {
-		file->identity.device = (uint64_t)about.st_dev;
-		file->identity.inode = (uint64_t)about.st_ino;
-	}
+	file->regular = weir_line_names_identify(file->fd, "", &file->identity);
+	file->written = file->identity.length;
 }
 
 /* Opens the path for appending; the file's old descriptor, if any, stays until this has worked. */

@@ -29,10 +29,15 @@ struct weir_line_file_options {
 	uint32_t keep;        /* rotated files that stay, PATH.1 the newest; at least 1 is kept */
 };
 
-/* What a checkpoint remembers, to go on behind it. */
+/*
+ * What a checkpoint remembers, to go on behind it. A file is known by its inode and the time of its birth, as a removed
+ * file's inode is given to another at once, and as the device's number may be another after a restart of the machine;
+ * it counts only where the file system does not tell of births.
+ */
 struct weir_line_file_mark {
 	uint64_t device, inode;
-	uint64_t length; /* of the file with everything that was appended so far */
+	uint64_t born_ns; /* Unix time; 0: not told */
+	uint64_t length;  /* of the file with everything that was appended so far */
 };
 
 /** Opens for appending; goes on at the end, on a line of its own. @return WEIR_OK; WEIR_IO */

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* PATH for 0, PATH.<number> for others. */
@@ -29,9 +30,26 @@ static enum weir_status sync_names(const char *path, struct weir_error *error)
 	return status == WEIR_OK ? weir_directory_sync(directory, error) : status;
 }
 
-static bool is_marked(const struct stat *about, const struct weir_line_file_mark *mark)
+bool weir_line_names_identify(int fd, const char *path, struct weir_line_file_mark *mark)
 {
-	return S_ISREG(about->st_mode) && (uint64_t)about->st_dev == mark->device && (uint64_t)about->st_ino == mark->inode;
+	struct statx about;
+	*mark = (struct weir_line_file_mark){0};
+	if (statx(fd, path, AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &about) != 0 || !S_ISREG(about.stx_mode))
+		return false;
+	mark->device = (uint64_t)makedev(about.stx_dev_major, about.stx_dev_minor);
+	mark->inode = about.stx_ino;
+	mark->length = about.stx_size;
+	if (about.stx_mask & STATX_BTIME)
+		mark->born_ns = (uint64_t)about.stx_btime.tv_sec * 1000000000 + about.stx_btime.tv_nsec;
+	return true;
+}
+
+static bool is_marked(const char *path, const struct weir_line_file_mark *mark)
+{
+	struct weir_line_file_mark seen;
+	if (!weir_line_names_identify(AT_FDCWD, path, &seen) || seen.inode != mark->inode)
+		return false;
+	return seen.born_ns != 0 && mark->born_ns != 0 ? seen.born_ns == mark->born_ns : seen.device == mark->device;
 }
 
 static enum weir_status rename_to(const char *from, const char *to, struct weir_error *error)
@@ -60,7 +78,7 @@ enum weir_status weir_line_names_rotate(const char *path, uint32_t keep, const s
 	status = name_of(path, last, to, error);
 	if (status != WEIR_OK)
 		return status;
-	if (stat(to, &about) == 0 && is_marked(&about, protect))
+	if (is_marked(to, protect))
 		return weir_fail(error, WEIR_FULL, "%s waits to be rotated: %s is needed until the next checkpoint", path, to);
 	for (uint32_t number = last; number > 0; number--) {
 		status = name_of(path, number - 1, from, error);
@@ -93,7 +111,7 @@ static enum weir_status cut(const char *name, const struct weir_line_file_mark *
 
 /*
  * Whether a name in the directory may be the path's file under a date or a number: it begins as the path's does, up to
- * its ending. An inode alone is no proof, as a removed file's is given to the next one made.
+ * its ending. Where births are not told an inode is no proof, as a removed file's is given to the next one made.
  */
 static bool is_kin(const char *name, const char *path)
 {
@@ -114,12 +132,9 @@ static bool find_elsewhere(const char *path, const struct weir_line_file_mark *m
 	if (listing == NULL)
 		return false;
 	bool seen = false;
-	for (struct dirent *entry; !seen && (entry = readdir(listing)) != NULL;) {
-		struct stat about;
+	for (struct dirent *entry; !seen && (entry = readdir(listing)) != NULL;)
 		seen = is_kin(entry->d_name, path) &&
-		       weir_path_format(found, NULL, "%s/%s", directory, entry->d_name) == WEIR_OK &&
-		       lstat(found, &about) == 0 && is_marked(&about, mark);
-	}
+		       weir_path_format(found, NULL, "%s/%s", directory, entry->d_name) == WEIR_OK && is_marked(found, mark);
 	closedir(listing);
 	return seen;
 }
@@ -174,7 +189,7 @@ enum weir_status weir_line_names_restore(const char *path, uint32_t keep, const 
 		enum weir_status status = name_of(path, number, name, error);
 		if (status != WEIR_OK)
 			return status;
-		if (stat(name, &about) != 0 || !is_marked(&about, mark))
+		if (!is_marked(name, mark))
 			continue;
 		status = cut(name, mark, error);
 		if (status == WEIR_OK && number > 0)
@@ -184,9 +199,9 @@ enum weir_status weir_line_names_restore(const char *path, uint32_t keep, const 
 	bool empty = stat(path, &about) != 0 || (S_ISREG(about.st_mode) && about.st_size == 0);
 	if (!empty)
 		return weir_fail(error, WEIR_INVALID, "%s is not the file that was written when the state was saved", path);
-	if (mark->length == 0)
-		return WEIR_OK; /* nothing was written before the mark, so nothing is missing */
-	if (!find_elsewhere(path, mark, name))
+	if (find_elsewhere(path, mark, name))
+		return cut(name, mark, error);
+	if (mark->length > 0)
 		return weir_fail(error, WEIR_END, "the file that was written when the state was saved is gone: %s", path);
-	return cut(name, mark, error);
+	return WEIR_OK; /* nothing was written before the mark, so nothing is missing */
 }

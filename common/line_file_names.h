@@ -7,6 +7,16 @@
 
 #include "common/line_file.h"
 
+#include <stdbool.h>
+
+/**
+ * Says which file it is, its size as length.
+ *
+ * @param fd    of the file where path is "", else AT_FDCWD
+ * @return false: it is no regular file, or cannot be looked at; the mark is then all zeros
+ */
+bool weir_line_names_identify(int fd, const char *path, struct weir_line_file_mark *mark);
+
 /**
  * PATH.<keep> is dropped, every other file moves up by one, PATH becomes PATH.1.
  *

@@ -55,6 +55,7 @@ static json_t *mark_json(const struct weir_line_file_mark *mark)
 	json_t *json = json_array();
 	json_array_append_new(json, number(mark->device));
 	json_array_append_new(json, number(mark->inode));
+	json_array_append_new(json, number(mark->born_ns));
 	json_array_append_new(json, number(mark->length));
 	return json;
 }
@@ -131,7 +132,8 @@ static struct weir_line_file_mark get_mark(const json_t *json)
 	return (struct weir_line_file_mark){
 		.device = (uint64_t)json_integer_value(json_array_get(json, 0)),
 		.inode = (uint64_t)json_integer_value(json_array_get(json, 1)),
-		.length = (uint64_t)json_integer_value(json_array_get(json, 2)),
+		.born_ns = (uint64_t)json_integer_value(json_array_get(json, 2)),
+		.length = (uint64_t)json_integer_value(json_array_get(json, 3)),
 	};
 }
 

@@ -55,7 +55,7 @@ static const char *note_name(const struct sink *sink)
 	return sink->options.topic == WEIR_TOPIC_SHADOW ? "sink-shadow" : "sink-decisions";
 }
 
-/* ---- what is remembered: a line "DEVICE INODE LENGTH", then a line a partition "NEXT ANY OFFSET INDEX" ---- */
+/* ---- what is remembered: a line "DEVICE INODE BORN LENGTH", then a line a partition "NEXT ANY OFFSET INDEX" ---- */
 
 static enum weir_status save(struct sink *sink, struct weir_error *error)
 {
@@ -65,8 +65,8 @@ static enum weir_status save(struct sink *sink, struct weir_error *error)
 	struct weir_line_file_mark mark = weir_line_file_mark(sink->file);
 	weir_line_file_protect(sink->file, &mark);
 	struct weir_text note = {0};
-	weir_text_printf(&note, "%llu %llu %llu\n", (unsigned long long)mark.device, (unsigned long long)mark.inode,
-	                 (unsigned long long)mark.length);
+	weir_text_printf(&note, "%llu %llu %llu %llu\n", (unsigned long long)mark.device, (unsigned long long)mark.inode,
+	                 (unsigned long long)mark.born_ns, (unsigned long long)mark.length);
 	for (uint32_t i = 0; i < sink->options.bus->partitions; i++) {
 		const struct place *place = &sink->places[i];
 		weir_text_printf(&note, "%llu %d %llu %llu\n", (unsigned long long)place->next, place->any,
@@ -88,10 +88,10 @@ static enum weir_status parse_note(struct sink *sink, const char *note, struct w
 {
 	const char *at = note;
 	char *end;
-	uint64_t head[3];
-	for (int i = 0; i < 3; i++, at = end)
+	uint64_t head[4];
+	for (int i = 0; i < 4; i++, at = end)
 		head[i] = strtoull(at, &end, 10);
-	*mark = (struct weir_line_file_mark){.device = head[0], .inode = head[1], .length = head[2]};
+	*mark = (struct weir_line_file_mark){.device = head[0], .inode = head[1], .born_ns = head[2], .length = head[3]};
 	for (uint32_t p = 0; p < sink->options.bus->partitions; p++) {
 		uint64_t numbers[4];
 		for (int i = 0; i < 4; i++, at = end) {

@@ -162,6 +162,41 @@ def test_a_hangup_reopens_decisions_and_dead_letters(place):
     assert {letter["text"] for letter in lines_of(place.path("dead"))} == {"bad two"}
 
 
+def test_a_file_renamed_before_it_was_saved_doubles_nothing(place):
+    log = place.write("log", "")
+    config = place.config(site(), [source(log)])
+    weir = follow(place, config)
+    place.append("log", burst("ann", 4))
+    until_keys(place, weir, "ann")
+    os.rename(place.path("out"), place.path("out.1"))
+    weir.signal(signal.SIGHUP)
+    until(lambda: os.path.exists(place.path("out")), "the file is made again", running=weir)
+    place.append("log", burst("bob", 4))
+    until_keys(place, weir, "bob")
+    os.rename(place.path("out"), place.path("out-kept"))
+    weir.kill()
+    weir = follow(place, config)
+    place.append("log", burst("eve", 4))
+    until(lambda: "eve" in keys(place), "eve is blocked", running=weir)
+    assert weir.stop() == DONE, weir.said()
+    assert sorted(keys(place, "out.1") + keys(place, "out-kept") + keys(place)) == ["ann", "bob", "eve"]
+
+
+def test_a_removed_decisions_file_is_made_again(place):
+    log = place.write("log", "")
+    config = place.config(site(), [source(log)])
+    weir = follow(place, config)
+    place.append("log", burst("ann", 4))
+    until_keys(place, weir, "ann")
+    assert weir.stop() == DONE, weir.said()
+    os.unlink(place.path("out"))
+    weir = follow(place, config)
+    place.append("log", burst("bob", 4))
+    until_keys(place, weir, "bob")
+    assert "gone" in weir.said(), weir.said()
+    assert weir.stop() == DONE, weir.said()
+
+
 def test_a_hangup_without_a_rename_changes_nothing(place):
     log = place.write("log", burst("ann", 4))
     weir = follow(place, place.config(site(), [source(log)]))

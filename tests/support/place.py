@@ -12,7 +12,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SANITIZED = bool(os.environ.get("WEIR_SANITIZED"))
-PATIENCE_S = 120 if SANITIZED else int(os.environ.get("PAT", 30))  # for what happens in a moment on a quiet machine
+PATIENCE_S = 120 if SANITIZED else 30  # for what happens in a moment on a quiet machine
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
