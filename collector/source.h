@@ -85,7 +85,7 @@ struct source_status {
 	uint64_t lines;
 	uint64_t errors;     /* failed opens and reads */
 	uint64_t lost_bytes; /* what a truncation in place took before it was read, as far as known */
-	char problem[160];   /* "" or what is wrong just now, in words */
+	char problem[256];   /* "" or what is wrong just now, in words */
 };
 
 struct source_ops;

@@ -1,12 +1,8 @@
 /*
- * The file source: its configuration, its streams in turn, their status.
+ * The file source: its streams in turn, and their status.
  *
- *     { "type": "file", "path": "/var/log/nginx/access*.log", "follow": true }
- *
- *     path      a path, a glob, or a list of them
- *     follow    wait for more at the end, through rotations (false: read to the end and finish)
- *     start     "beginning" or "end": where files begin that are there at the very first run with follow
- *     line_max  longest line, 64 KiB; a longer one is malformed, whatever its length
+ * Each stream is read by itself (source_file_stream.c); here is what they have
+ * in common: who is asked next, what wakes them, when files are looked for.
  */
 #include "collector/source_file.h"
 
@@ -19,8 +15,7 @@
 #include <time.h>
 
 enum {
-	LINE_MAX_BYTES = 64 << 10,
-	PATTERNS_MAX = 1024,
+	FORGET_STREAM_S = 30 * 86400,
 	EVENTS_PAUSE_MS = 20, /* how long a busy source may leave directory events lying */
 	RESCAN_PAUSE_MS = 20, /* between scans that events ask for */
 };
@@ -83,14 +78,30 @@ struct file_stream *file_source_add(struct file_source *source, struct source_me
 	return stream;
 }
 
+/* A stream whose files were gone long ago, as with a date in their names. The limiters have forgotten its positions. */
+static bool is_bygone(const struct source_memory_stream *record, int64_t now_s)
+{
+	if (record->file_count == 0)
+		return false;
+	for (size_t i = 0; i < record->file_count; i++)
+		if (now_s - record->files[i]->seen_s < FORGET_STREAM_S)
+			return false;
+	return !file_any_left(record->path);
+}
+
 /* Streams that the memory knows and that the patterns name: they go on, even where their files have gone. */
 static void claim_known(struct file_source *source)
 {
-	for (size_t i = 0; i < source->memory->stream_count; i++) {
+	for (size_t i = 0; i < source->memory->stream_count;) {
 		struct source_memory_stream *record = source->memory->streams[i];
 		int pattern = record->claimed ? -1 : file_source_pattern(source, record->path);
+		if (pattern >= 0 && is_bygone(record, file_wall_ms() / 1000)) {
+			source_memory_remove(source->memory, i);
+			continue;
+		}
 		if (pattern >= 0)
 			file_source_add(source, record, record->path, (uint32_t)pattern);
+		i++;
 	}
 	source->fresh = source->stream_count == 0;
 }
@@ -173,8 +184,11 @@ static void tick_stream(struct file_stream *stream, int64_t now_ms)
 	input_lines_rest(current->lines);
 	/* A log that nobody writes to needs no descriptor: should it be renamed meanwhile, its inode finds it. */
 	if (now_ms - current->grown_ms >= stream->source->timing.idle && !stream->away &&
-	    input_lines_read_offset(current->lines) == stream->offset && stream->offset == current->file->size)
+	    input_lines_read_offset(current->lines) == stream->offset && stream->offset == current->file->size) {
 		file_stream_close(stream, current);
+		file_stream_sign(stream);
+		stream->hot = (uint64_t)stream->sign.st_size != stream->offset;
+	}
 }
 
 static void keep_house(struct file_source *source, int64_t now_ms)
@@ -194,15 +208,14 @@ static void keep_house(struct file_source *source, int64_t now_ms)
 static enum weir_status collect_one(struct file_stream *stream, int64_t now_ms, struct source_chunk *chunk,
                                     struct weir_error *error)
 {
-	for (;;) {
-		switch (file_stream_step(stream, now_ms, chunk, error)) {
-		case FILE_STEP_LINES: return WEIR_OK;
-		case FILE_STEP_AGAIN: continue;
-		case FILE_STEP_NOTHING: return WEIR_AGAIN;
-		case FILE_STEP_END: return WEIR_END;
-		case FILE_STEP_FAILED: return WEIR_IO;
-		}
+	switch (file_stream_step(stream, now_ms, chunk, error)) {
+	case FILE_STEP_LINES: return WEIR_OK;
+	case FILE_STEP_AGAIN: stream->retry_ms = now_ms + 1; return WEIR_AGAIN;
+	case FILE_STEP_NOTHING: return WEIR_AGAIN;
+	case FILE_STEP_END: return WEIR_END;
+	case FILE_STEP_FAILED: break;
 	}
+	return WEIR_IO;
 }
 
 /* Each stream in turn, a chunk of each: a busy one does not keep the others waiting. */
@@ -295,6 +308,17 @@ static void add_waiting(struct source_status *status, const char *path, const st
 	status->lag_bytes = status->size_bytes - place->offset;
 }
 
+/* What is wrong with a pattern, as a status of its own. */
+static void add_problem(const char *pattern, const char *problem, struct source_status *statuses, size_t count,
+                        size_t *filled)
+{
+	if (*filled < count) {
+		statuses[*filled] = (struct source_status){.name = pattern, .kind = "file", .replayable = true};
+		snprintf(statuses[*filled].problem, sizeof statuses[*filled].problem, "%s", problem);
+	}
+	++*filled;
+}
+
 static size_t file_status(struct source *base, struct source_status *statuses, size_t count)
 {
 	struct file_source *source = file_source_of(base);
@@ -311,15 +335,12 @@ static size_t file_status(struct source *base, struct source_status *statuses, s
 		add_waiting(status, stream->path, &stream->place);
 		status->lag_ms = status->lag_bytes > 0 ? now_ms - stream->caught_up_ms : 0;
 	}
-	for (size_t i = 0; i < source->pattern_count; i++) {
-		if (!source->names_none[i] || !source->follow)
-			continue;
-		if (filled < count) {
-			statuses[filled] = (struct source_status){.name = source->patterns[i], .kind = "file", .replayable = true};
-			snprintf(statuses[filled].problem, sizeof statuses[filled].problem, "names no file yet");
-		}
-		filled++;
-	}
+	for (size_t i = 0; i < source->pattern_count; i++)
+		if (source->names_none[i] && source->follow)
+			add_problem(source->patterns[i], "names no file yet", statuses, count, &filled);
+	if (source->full)
+		add_problem(source->patterns[0], "names more files than can be followed: the rest is not read", statuses, count,
+		            &filled);
 	pthread_mutex_unlock(&source->mutex);
 	return filled;
 }
@@ -365,67 +386,6 @@ static const struct source_ops file_ops = {
 	.free = file_free,
 };
 
-/* ---- configuration ---- */
-
-static enum weir_status add_pattern(struct file_source *source, const struct weir_json *at, struct weir_error *error)
-{
-	const char *path = NULL;
-	enum weir_status status = weir_json_string(at, &path, error);
-	if (status != WEIR_OK)
-		return status;
-	if (path == NULL || path[0] == '\0')
-		return weir_json_fail(at, error, "is empty; give a path or a glob, such as \"/var/log/nginx/access*.log\"");
-	source->patterns[source->pattern_count++] = weir_copy(path, strlen(path));
-	return WEIR_OK;
-}
-
-static enum weir_status read_paths(struct file_source *source, const struct weir_json *config, struct weir_error *error)
-{
-	struct weir_json at = weir_json_member(config, "path");
-	enum weir_status status =
-		weir_json_require(&at, "give a path, a glob, or a list of them, such as \"/var/log/nginx/access*.log\"", error);
-	if (status != WEIR_OK)
-		return status;
-	size_t count = 1;
-	bool list = json_is_array(at.value);
-	if (list)
-		status = weir_json_list(&at, 1, PATTERNS_MAX, &count, error);
-	if (status != WEIR_OK)
-		return status;
-	source->patterns = weir_alloc(count, sizeof(char *));
-	source->names_none = weir_alloc(count, sizeof *source->names_none);
-	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
-		struct weir_json element = list ? weir_json_element(&at, i) : at;
-		status = add_pattern(source, &element, error);
-	}
-	return status;
-}
-
-static enum weir_status read_config(struct file_source *source, const struct weir_json *config,
-                                    const struct source_context *context, struct weir_error *error)
-{
-	/* "format" is the pipeline's, "type" was read by source_new(). */
-	static const char *const names[] = {"type", "name", "path", "format", "follow", "start", "line_max", NULL};
-	static const char *const starts[] = {"beginning", "end", NULL};
-	struct weir_json follow = weir_json_member(config, "follow"), start = weir_json_member(config, "start");
-	struct weir_json line_max = weir_json_member(config, "line_max");
-	int64_t line_max_bytes = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES;
-	int place = SOURCE_FROM_BEGINNING;
-	enum weir_status status = weir_json_only(config, names, error);
-	if (status == WEIR_OK)
-		status = read_paths(source, config, error);
-	if (status == WEIR_OK)
-		status = weir_json_bool(&follow, &source->follow, error);
-	if (status == WEIR_OK)
-		status = weir_json_word(&start, starts, &place, error);
-	if (status == WEIR_OK)
-		status = weir_json_size(&line_max, SOURCE_LINE_LEAST_BYTES, SOURCE_LINE_MOST_BYTES, &line_max_bytes, error);
-	source->start = (enum source_at_start)place;
-	source->line_max = (size_t)line_max_bytes;
-	source->follow = source->follow && !context->once;
-	return status;
-}
-
 enum weir_status source_file_new(const struct weir_json *config, const struct source_context *context,
                                  struct source **made, struct weir_error *error)
 {
@@ -446,7 +406,7 @@ enum weir_status source_file_new(const struct weir_json *config, const struct so
 	source->memory = context->memory;
 	if (source->memory_owned)
 		source->memory = source_memory_new(context->collector_id != NULL ? context->collector_id : no_id);
-	enum weir_status status = read_config(source, config, context, error);
+	enum weir_status status = file_source_configure(source, config, context, error);
 	if (status == WEIR_OK && source->follow) {
 		source->watch = file_watch_new();
 		if (source->watch == NULL)

@@ -2,13 +2,16 @@
  * Files as a source: what its parts share. Included by source_file_*.c and
  * tests alone; everyone else goes through source.h.
  *
- *   source_file.c         configuration, streams in turn, status
+ *   source_file.c         streams in turn, status
+ *   source_file_config.c  configuration
  *   source_file_scan.c    which files the patterns name, and which are new
  *   source_file_judge.c   whose file lies at a path: a known one's, a copy, or a new one
  *   source_file_find.c    where a known file has gone to, and which were rotated away unseen
  *   source_file_open.c    a stream's open files, and what is stated about it
  *   source_file_stream.c  the next lines of one stream: through its parts, one after another
- *   source_file_plan.c    what follows when a file has no more lines: rotation, truncation, late lines
+ *   source_file_plan.c    what follows when a file has no more lines: rotation by renaming
+ *   source_file_cut.c     truncation in place
+ *   source_file_late.c    lines that come to a file that was left
  *   source_file_watch.c   being woken: inotify where it works, a timer where not
  */
 #ifndef COLLECTOR_SOURCE_FILE_H
@@ -37,6 +40,7 @@ struct open_file {
 	char head[FINGERPRINT_HEAD_BYTES]; /* its first bytes: to see a truncation, and for formats with a header line */
 	size_t head_bytes;
 	int64_t grown_ms; /* monotonic: when it was last seen to grow */
+	bool damaged;     /* it was stated that a compressed file cannot be read further */
 	bool ended;       /* a compressed file's end was reached: it goes on when it has changed */
 };
 
@@ -120,7 +124,9 @@ struct file_source {
 	int64_t scan_ms;          /* when the next is due */
 	int64_t house_ms;         /* when events are looked at next */
 	size_t turn;              /* the stream that collect(NULL) asks next */
+	int64_t forget_ms;        /* when files that are gone are next looked for in the memory */
 	bool *names_none;         /* a pattern names no file; guarded by mutex */
+	bool full;                /* the memory holds no more streams; guarded by mutex */
 	pthread_mutex_t mutex;
 };
 
@@ -129,10 +135,15 @@ static inline struct file_source *file_source_of(struct source *source)
 	return (struct file_source *)(void *)source;
 }
 
-/* ---- source_file.c ---- */
-
 enum weir_status source_file_new(const struct weir_json *config, const struct source_context *context,
                                  struct source **source, struct weir_error *error);
+
+/* ---- source_file_config.c ---- */
+
+WEIR_MUST_USE enum weir_status file_source_configure(struct file_source *source, const struct weir_json *config,
+                                                     const struct source_context *context, struct weir_error *error);
+
+/* ---- source_file.c ---- */
 
 /** Adds a stream for a record that it claims. */
 struct file_stream *file_source_add(struct file_source *source, struct source_memory_stream *record, const char *path,
@@ -250,6 +261,9 @@ enum file_found file_find(struct file_stream *stream, struct source_memory_file 
 /** How long ago a name came or went in the directory of a path: -1 where it cannot be told. */
 int64_t file_directory_age_ms(const char *path);
 
+/** Whether a file lies at a path, or one that was rotated away from it beside; true where it cannot be told. */
+bool file_any_left(const char *path);
+
 /** Remembers the rotated files that are there when a stream begins, so that they are never taken for missed ones. */
 void file_remember_rotated(struct file_stream *stream);
 
@@ -269,6 +283,9 @@ enum file_step file_stream_step(struct file_stream *stream, int64_t now_ms, stru
 /** The open file of the part being read, or NULL. */
 struct open_file *file_stream_current(const struct file_stream *stream);
 
+/** Notes what lies at the path. */
+void file_stream_sign(struct file_stream *stream);
+
 /** Whether something else lies at the path than when the stream, with no file open, last found nothing to do. */
 bool file_stream_sign_changed(const struct file_stream *stream);
 
@@ -286,6 +303,9 @@ void open_file_end(struct open_file *opened);
 /** Goes past zeros at a file's beginning, which a truncation under a writer that does not append leaves there. */
 void open_file_skip_hole(struct file_stream *stream, struct open_file *current);
 
+/** Not compressed: it may grow, and be truncated. */
+bool open_file_plain(const struct open_file *opened);
+
 struct open_file *file_stream_opened(const struct file_stream *stream, const struct source_memory_file *file);
 /** Takes an open file among the stream's. */
 void file_stream_adopt(struct file_stream *stream, struct open_file *opened, int64_t now_ms);
@@ -300,6 +320,11 @@ void file_stream_lost(struct file_stream *stream, uint64_t bytes);
 /** States where the stream stands. @param position  0: as before; at_end: all is read that is there */
 void file_stream_note(struct file_stream *stream, const struct open_file *current, uint64_t position, bool at_end,
                       int64_t now_ms);
+
+/** The part being read ends at an offset, and its file is in that state from then on. */
+void file_stream_end_part(struct file_stream *stream, uint64_t to, enum source_file_state state);
+/** Whether parts can be added: false while too many are not acknowledged. */
+bool file_stream_has_room(const struct file_stream *stream);
 
 /** Begins a file as the stream's next part. @return false: the stream cannot have more parts just now */
 bool file_stream_begin(struct file_stream *stream, const struct file_candidate *candidate, bool from_end);
@@ -317,14 +342,21 @@ enum file_plan {
 /** Decides what comes after the part that has no more lines. @param current  NULL: all parts are read */
 enum file_plan file_plan_next(struct file_stream *stream, struct open_file *current, int64_t now_ms);
 
+/** Whether something lies there to go on with, when the part's file is gone. */
+bool file_plan_replaced(struct file_stream *stream, int64_t now_ms);
+
+/* ---- source_file_cut.c ---- */
+
 /** After a read of a followed file: whether what was read is the file's that it was. */
 bool file_plan_intact(struct open_file *current);
 
 /** The file's content was taken from it or replaced: the part ends here, and what is there begins another. */
 enum file_plan file_plan_truncated(struct file_stream *stream, struct open_file *current, int64_t now_ms);
 
-/** Whether something lies there to go on with, when the part's file is gone. */
-bool file_plan_replaced(struct file_stream *stream, int64_t now_ms);
+/** Whether the file no longer holds what was read of it. */
+bool file_plan_is_truncated(struct open_file *current);
+
+/* ---- source_file_late.c ---- */
 
 /** Late lines in files left behind become parts of their own. @return whether there were any */
 bool file_plan_late(struct file_stream *stream, int64_t now_ms);

@@ -287,6 +287,19 @@ enum weir_status file_find_missed(struct file_stream *stream, struct file_missed
 	return WEIR_OK;
 }
 
+bool file_any_left(const char *path)
+{
+	struct names names;
+	bool any = false;
+	if (names_init(&names, path, NULL) != WEIR_OK)
+		return true;
+	for (size_t i = 0; !any && i < names.count; i++)
+		any = strcmp(names.list[i].name, file_base(path)) == 0 ||
+		      file_name_rotated(file_base(path), names.list[i].name) != FILE_ROTATED_NOT;
+	names_deinit(&names);
+	return any;
+}
+
 void file_remember_rotated(struct file_stream *stream)
 {
 	struct file_source *source = stream->source;

@@ -11,6 +11,9 @@
 
 enum { READ_MOST_BYTES = 256 << 10, READ_LEAST_BYTES = 16 << 10, BUFFERS_BYTES = 256 << 20 };
 
+/* Parts are added by up to three at a time. */
+enum { PARTS_RESERVED = 4 };
+
 /* ---- open files ---- */
 
 /* With very many streams (a merge holds a chunk of each) each reads less at a time. */
@@ -111,6 +114,11 @@ void file_stream_close(struct file_stream *stream, struct open_file *opened)
 		}
 }
 
+bool open_file_plain(const struct open_file *opened)
+{
+	return !input_compressed(input_lines_input(opened->lines));
+}
+
 /* ---- what is stated ---- */
 
 void file_stream_trouble(struct file_stream *stream, int64_t now_ms, const char *format, ...)
@@ -170,6 +178,22 @@ void file_stream_note(struct file_stream *stream, const struct open_file *curren
 	if (at_end)
 		stream->caught_up_ms = now_ms;
 	pthread_mutex_unlock(&stream->source->mutex);
+}
+
+void file_stream_end_part(struct file_stream *stream, uint64_t to, enum source_file_state state)
+{
+	struct source_memory_part *part = source_memory_part(stream->record, stream->incarnation);
+	struct source_memory_file *file = source_memory_file(stream->record, part->file);
+	part->to = to;
+	part->change = ++stream->source->memory->changes;
+	file->state = state;
+	if (file->taken < to)
+		file->taken = to;
+}
+
+bool file_stream_has_room(const struct file_stream *stream)
+{
+	return stream->record->part_count + PARTS_RESERVED <= SOURCE_MEMORY_PARTS_MAX;
 }
 
 /* ---- a new file ---- */

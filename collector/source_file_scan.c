@@ -19,7 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCAN_SHARE = 20 /* scanning takes at most this part of the time: one twentieth */ };
+enum {
+	SCAN_SHARE = 20, /* scanning takes at most this part of the time: one twentieth */
+	FORGET_PERIOD_MS = 3600000,
+};
 
 static bool has_wildcard(const char *pattern)
 {
@@ -149,6 +152,9 @@ static struct file_stream *new_stream(struct file_source *source, const struct f
 	struct source_memory_stream *record = source_memory_find(source->memory, entry->path);
 	if (record == NULL)
 		record = source_memory_add(source->memory, entry->path);
+	pthread_mutex_lock(&source->mutex);
+	source->full = source->full || record == NULL;
+	pthread_mutex_unlock(&source->mutex);
 	return record != NULL && !record->claimed ? file_source_add(source, record, entry->path, entry->pattern) : NULL;
 }
 
@@ -217,6 +223,10 @@ static void on_new(struct file_source *source, struct file_entry *entry, const s
 	struct file_stream *stream = stream_of_path(source, entry->path);
 	if (stream == NULL)
 		stream = rotated_from(source, entry);
+	if (stream != NULL && file_modified_ns(&judgement->about) <= stream->record->forgotten_ns) {
+		entry->judged = true; /* it was known once, and read */
+		return;
+	}
 	if (stream != NULL && stream->record->part_count > 0) {
 		stream->hot = stream->missed = true; /* its plan decides, once the file before is read */
 		return;
@@ -338,6 +348,36 @@ static void watch_directories(struct file_source *source)
 	free(found.list);
 }
 
+/* ---- what is forgotten ---- */
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct file_entry *x = *(const struct file_entry *const *)a, *y = *(const struct file_entry *const *)b;
+	if (x->inode != y->inode)
+		return x->inode < y->inode ? -1 : 1;
+	return x->device < y->device ? -1 : x->device > y->device;
+}
+
+/* Files that are there, under any name of the patterns or open, are remembered on; the others only for a while. */
+static void forget(struct file_source *source, struct file_entry **entries)
+{
+	int64_t now_s = file_wall_ms() / 1000;
+	if (source->entry_count > 0)
+		qsort(entries, source->entry_count, sizeof(struct file_entry *), by_inode);
+	for (size_t i = 0; i < source->stream_count; i++) {
+		struct file_stream *stream = source->streams[i];
+		for (size_t j = 0; j < stream->record->file_count; j++) {
+			struct source_memory_file *file = stream->record->files[j];
+			struct file_entry sought = {.device = file->device, .inode = file->inode}, *key = &sought;
+			if (file_stream_opened(stream, file) != NULL ||
+			    (source->entry_count > 0 &&
+			     bsearch(&key, entries, source->entry_count, sizeof(struct file_entry *), by_inode) != NULL))
+				file->seen_s = now_s;
+		}
+		source_memory_forget(source->memory, stream->record, now_s);
+	}
+}
+
 /* ---- the scan ---- */
 
 static void state_idle_patterns(struct file_source *source, const bool *named)
@@ -361,6 +401,10 @@ void file_source_scan(struct file_source *source, int64_t now_ms)
 		qsort(ordered, source->entry_count, sizeof(struct file_entry *), by_pattern);
 	for (size_t i = 0; i < source->entry_count; i++)
 		look_at(source, ordered[i], now_ms);
+	if (now_ms >= source->forget_ms) {
+		forget(source, ordered);
+		source->forget_ms = now_ms + FORGET_PERIOD_MS;
+	}
 	free(ordered);
 	state_idle_patterns(source, named);
 	free(named);

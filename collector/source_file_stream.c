@@ -184,7 +184,8 @@ static void hand_out(struct file_stream *stream, const struct source_memory_part
 		file->size = read;
 	current->grown_ms = now_ms;
 	source_memory_changed(stream->source->memory);
-	file_stream_well(stream);
+	if (!current->damaged)
+		file_stream_well(stream);
 	file_stream_note(stream, current, source_position(part->incarnation, stream->offset), false, now_ms);
 }
 
@@ -199,8 +200,9 @@ static enum turn on_damage(struct file_stream *stream, const struct source_memor
 		hand_out(stream, part, current, now_ms, chunk);
 		return TURN_LINES;
 	}
-	if (!current->ended)
+	if (!current->damaged)
 		file_stream_trouble(stream, now_ms, "%s", error->text);
+	current->damaged = true;
 	open_file_end(current);
 	return file_plan_next(stream, current, now_ms) == PLAN_GO_ON ? TURN_AGAIN : TURN_NOTHING;
 }
@@ -230,6 +232,7 @@ static enum turn on_no_line(struct file_stream *stream, struct source_memory_par
 	if (input_compressed(input_lines_input(current->lines)))
 		open_file_end(current);
 	file_stream_note(stream, current, 0, true, now_ms);
+	file_stream_well(stream);
 	return on_plan(stream, file_plan_next(stream, current, now_ms));
 }
 
@@ -289,6 +292,11 @@ static struct stat sign_of(const struct file_stream *stream)
 	return about;
 }
 
+void file_stream_sign(struct file_stream *stream)
+{
+	stream->sign = sign_of(stream);
+}
+
 bool file_stream_sign_changed(const struct file_stream *stream)
 {
 	struct stat about = sign_of(stream);
@@ -303,7 +311,7 @@ enum file_step file_stream_step(struct file_stream *stream, int64_t now_ms, stru
 		return FILE_STEP_END;
 	/* Taken before anything is looked at: a change that comes meanwhile shows. */
 	if (file_stream_current(stream) == NULL)
-		stream->sign = sign_of(stream);
+		file_stream_sign(stream);
 	enum turn turn = TURN_AGAIN;
 	for (int i = 0; i < STEPS_MAX && turn == TURN_AGAIN; i++)
 		turn = turn_once(stream, now_ms, chunk);

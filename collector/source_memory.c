@@ -85,6 +85,15 @@ struct source_memory_stream *source_memory_add(struct source_memory *memory, con
 	return stream;
 }
 
+void source_memory_remove(struct source_memory *memory, size_t index)
+{
+	source_memory_scratch_free(memory->streams[index]);
+	memory->stream_count--;
+	memmove(&memory->streams[index], &memory->streams[index + 1],
+	        (memory->stream_count - index) * sizeof *memory->streams);
+	memory->changes++;
+}
+
 void source_memory_stream_id(const struct source_memory *memory, const char *path, uint8_t id[SOURCE_ID_BYTES])
 {
 	size_t length = strlen(path);

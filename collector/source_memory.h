@@ -116,6 +116,9 @@ struct source_memory_stream *source_memory_find(const struct source_memory *memo
 /** NULL where SOURCE_MEMORY_STREAMS_MAX are there. */
 struct source_memory_stream *source_memory_add(struct source_memory *memory, const char *path);
 
+/** Removes a stream by its place. */
+void source_memory_remove(struct source_memory *memory, size_t index);
+
 /** A record that belongs to no memory. */
 struct source_memory_stream *source_memory_scratch(const char *path);
 void source_memory_scratch_free(struct source_memory_stream *stream);

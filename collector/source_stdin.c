@@ -48,7 +48,7 @@ static void state(struct stdin_source *source, const char *problem, uint64_t pos
 {
 	pthread_mutex_lock(&source->mutex);
 	if (problem != NULL) {
-		snprintf(source->status.problem, sizeof source->status.problem, "%.159s", problem);
+		snprintf(source->status.problem, sizeof source->status.problem, "%.255s", problem);
 		source->status.errors++;
 	} else {
 		source->status.position = position;

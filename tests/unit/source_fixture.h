@@ -39,7 +39,7 @@ static inline void reader_hasten(struct reader *reader)
 	                                      .quiet = 5,
 	                                      .patience = 40,
 	                                      .rest = 10,
-	                                      .grace = 150,
+	                                      .grace = 1000,
 	                                      .idle = 300000,
 	                                      .complete = 0,
 	                                      .retry_least = 5,
@@ -118,6 +118,39 @@ static inline void reader_run(struct reader *reader, int64_t duration_ms)
 			struct pollfd ready = {.fd = reader->source->ops->fd(reader->source), .events = POLLIN};
 			poll(&ready, 1, 20);
 		}
+}
+
+/* Reads until there are so many bytes, or the time is over; then a little more, in which nothing may come. */
+static inline void reader_expect_length(struct reader *reader, size_t length)
+{
+	int64_t end_ms = file_now_ms() + READER_WAIT_MS;
+	while (file_now_ms() < end_ms && reader->length < length)
+		reader_run(reader, 2);
+	reader_run(reader, 30);
+	assert_int_equal(reader->length, length);
+}
+
+/* Reads until the one status has this problem (a part of its words), or none for "". */
+static inline void reader_expect_problem(struct reader *reader, const char *words)
+{
+	int64_t end_ms = file_now_ms() + READER_WAIT_MS;
+	struct source_status status;
+	do {
+		reader_run(reader, 2);
+		reader->source->ops->status(reader->source, &status, 1);
+	} while (file_now_ms() < end_ms &&
+	         (words[0] == '\0' ? status.problem[0] != '\0' : strstr(status.problem, words) == NULL));
+	if (words[0] == '\0' ? status.problem[0] != '\0' : strstr(status.problem, words) == NULL)
+		fail_msg("the problem is \"%s\"", status.problem);
+}
+
+/* Reads until the memory's one stream has begun this incarnation: until it has noticed what was done to its file. */
+static inline void reader_until_incarnation(struct reader *reader, const struct source_memory *memory, uint32_t number)
+{
+	int64_t end_ms = file_now_ms() + READER_WAIT_MS;
+	while (file_now_ms() < end_ms && memory->streams[0]->next_incarnation <= number)
+		reader_run(reader, 2);
+	assert_true(memory->streams[0]->next_incarnation > number);
 }
 
 /* Reads until the text is this, or the time is over; and then for a little while more, in which nothing may come. */

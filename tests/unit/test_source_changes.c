@@ -13,8 +13,7 @@ static void a_removed_file_is_read_to_its_end(void **state)
 	log_remove("access.log");
 	say(writer, "2\nopen");
 	reader_expect(&reader, "1\n2\n");
-	reader_run(&reader, 250); /* the grace */
-	assert_string_equal(reader.text, "1\n2\nopen$");
+	reader_expect(&reader, "1\n2\nopen$"); /* after the grace */
 	close(writer);
 	log_append("access.log", "3\n");
 	reader_expect(&reader, "1\n2\nopen$3\n");
@@ -32,9 +31,8 @@ static void directories_come_and_go(void **state)
 	struct reader reader;
 	begin();
 	reader_open(&reader, "{\"type\":\"file\",\"path\":\"%s/*/access.log\",\"follow\":true}", false, memory);
-	reader_run(&reader, 20);
+	reader_expect_problem(&reader, "names no file yet");
 	assert_int_equal(reader_stream_count(&reader), 0);
-	assert_string_equal(reader_status(&reader, 0).problem, "names no file yet");
 	assert_int_equal(mkdir(log_path("a"), 0700), 0);
 	log_append("a/access.log", "1\n");
 	reader_expect(&reader, "1\n");
@@ -100,8 +98,7 @@ static void what_is_no_file_is_stated(void **state)
 	begin();
 	assert_int_equal(mkdir(log_path("access.log"), 0700), 0);
 	reader_open(&reader, one, false, memory);
-	reader_run(&reader, 50);
-	assert_non_null(strstr(reader_status(&reader, 0).problem, "is not a regular file"));
+	reader_expect_problem(&reader, "is not a regular file");
 	assert_int_equal(rmdir(log_path("access.log")), 0);
 	log_append("access.log", "1\n");
 	reader_expect(&reader, "1\n");
@@ -227,7 +224,8 @@ static void parts_are_on_disk_before_their_lines(void **state)
 		source_memory_free(seen);
 		log_rename("access.log", "access.log.1");
 		log_append("access.log", "2\n");
-		reader_run(&reader, 100);
+		reader_until_incarnation(&reader, saved, 2 + (uint32_t)i);
+		reader_expect_length(&reader, 4 + 2 * (size_t)i);
 	}
 	/* It cannot be saved: then nothing of a new file is handed out, and it is said why. */
 	size_t length = reader.length;
@@ -235,13 +233,11 @@ static void parts_are_on_disk_before_their_lines(void **state)
 	saved->path = weir_copy("/nowhere/sources.json", 21);
 	log_rename("access.log", "access.log.1");
 	log_append("access.log", "3\n");
-	reader_run(&reader, 150);
-	assert_int_equal(reader.length, length);
+	reader_expect_length(&reader, length);
 	assert_non_null(strstr(reader_status(&reader, 0).problem, "/nowhere/sources.json"));
 	free(saved->path);
 	saved->path = path;
-	reader_run(&reader, 100);
-	assert_int_equal(reader.length, length + 2);
+	reader_expect_length(&reader, length + 2);
 	reader_close(&reader);
 	source_memory_free(saved);
 	end();
@@ -282,13 +278,149 @@ static void status_may_be_asked_by_another_thread(void **state)
 		log_append("0.log", "more\n");
 		reader_run(&reader, 10);
 	}
+	reader_expect_length(&reader, 12 * 2 + 12 * 5);
 	log_replace("0.log", "truncated\n");
-	reader_run(&reader, 50);
+	reader_expect_length(&reader, 12 * 2 + 12 * 5 + 10);
 	atomic_store(&asker.stop, true);
 	pthread_join(thread, NULL);
 	assert_true(asker.asked > 0);
 	assert_int_equal(reader_stream_count(&reader), 12);
-	assert_int_equal(reader.length, 12 * 2 + 12 * 5 + 10);
+	reader_close(&reader);
+	end();
+}
+
+static void a_quiet_file_is_closed_and_found_again(void **state)
+{
+	(void)state;
+	const char *config;
+	FOR_BOTH(config)
+	{
+		struct reader reader;
+		begin();
+		log_append("access.log", "1\n");
+		reader_open(&reader, config, false, memory);
+		file_source_of(reader.source)->timing.idle = 30;
+		struct file_stream *stream;
+		for (int i = 2; i < 6; i++) {
+			char text[16], expected[32] = "";
+			for (int j = 1; j < i; j++)
+				sprintf(expected + strlen(expected), "%d\n", j);
+			reader_expect(&reader, expected);
+			stream = file_source_of(reader.source)->streams[0];
+			int64_t end_ms = file_now_ms() + READER_WAIT_MS;
+			while (file_stream_current(stream) != NULL && file_now_ms() < end_ms)
+				reader_run(&reader, 5);
+			assert_null(file_stream_current(stream));
+			snprintf(text, sizeof text, "%d\n", i);
+			if (i % 2) { /* written to under its new name first, or not */
+				log_rename("access.log", "access.log.1");
+				if (i == 5)
+					log_append("access.log.1", text);
+			}
+			log_append("access.log", i == 5 ? "6\n" : text);
+		}
+		reader_expect(&reader, "1\n2\n3\n4\n5\n6\n");
+		assert_int_equal(reader_stream_count(&reader), 1);
+		reader_close(&reader);
+		end();
+	}
+}
+
+static void packed_files_are_read_once_they_are_whole(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	struct log_bytes plain = log_lines("line number %d, and its sevenfold %d\n", 1, 3000), gzip = log_gzip(plain);
+	struct log_bytes more = {.at = "more\n", .length = 5}, packed = log_gzip(more);
+	reader_open(&reader, "{\"type\":\"file\",\"path\":\"%s/*.gz\",\"follow\":true}", false, memory);
+	log_write("old.log.gz", 0, gzip.at, gzip.length);
+	reader_expect_length(&reader, plain.length);
+	assert_memory_equal(reader.text, plain.at, plain.length);
+	/* another member is appended */
+	log_write("old.log.gz", O_APPEND, packed.at, packed.length);
+	reader_expect_length(&reader, plain.length + 5);
+	/* one that is cut: what can be read of it comes, the problem is stated, and it goes on when the rest is there */
+	size_t length = reader.length;
+	log_write("cut.log.gz", 0, packed.at, packed.length - 10);
+	reader_run(&reader, 100);
+	struct source_status statuses[2];
+	assert_int_equal(reader.source->ops->status(reader.source, statuses, 2), 2);
+	assert_non_null(strstr(statuses[1].problem, "ends in the middle of its gzip data"));
+	assert_true(statuses[1].errors >= 1);
+	log_write("cut.log.gz", O_TRUNC, packed.at, packed.length);
+	int64_t end_ms = file_now_ms() + READER_WAIT_MS;
+	while (file_now_ms() < end_ms && reader.length < length + 5)
+		reader_run(&reader, 5);
+	assert_true(reader.length >= length + 5);
+	reader_close(&reader);
+	free(plain.at);
+	free(gzip.at);
+	free(packed.at);
+	end();
+}
+
+static void lag_grows_while_nobody_reads(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	log_append("access.log", "1\n");
+	reader_open(&reader, one, false, memory);
+	reader_expect(&reader, "1\n");
+	assert_int_equal(reader_status(&reader, 0).lag_ms, 0);
+	log_append("access.log", "22\n333\n");
+	usleep(30000);
+	struct source_status status = reader_status(&reader, 0);
+	assert_int_equal(status.lag_bytes, 7);
+	assert_int_equal(status.size_bytes, 9);
+	assert_true(status.lag_ms >= 30);
+	reader_expect(&reader, "1\n22\n333\n");
+	assert_int_equal(reader_status(&reader, 0).lag_bytes, 0);
+	reader_close(&reader);
+	end();
+}
+
+static void files_long_gone_are_forgotten(void **state)
+{
+	(void)state;
+	const char *config = "{\"type\":\"file\",\"path\":\"%s/*.log*\",\"follow\":true}";
+	struct reader reader;
+	begin();
+	const char *names[] = {"app-1.log", "app-2.log", "app-3.log"};
+	for (int i = 0; i < 3; i++)
+		log_append(names[i], "a line\n");
+	reader_open(&reader, config, false, memory);
+	reader_expect_length(&reader, 3 * 7);
+	stop(&reader);
+	for (size_t i = 0; i < 3; i++)
+		memory->streams[i]->files[0]->seen_s -= INT64_C(40) * 86400;
+	log_remove("app-1.log");
+	log_pack("app-2.log", "app-2.log.gz");
+	reader_open(&reader, config, false, memory);
+	reader_run(&reader, 100);
+	assert_int_equal(reader.length, 0); /* neither what is still there nor what was packed is read again */
+	assert_null(source_memory_find(memory, log_path("app-1.log")));
+	assert_non_null(source_memory_find(memory, log_path("app-2.log")));
+	assert_non_null(source_memory_find(memory, log_path("app-3.log")));
+	reader_close(&reader);
+	end();
+}
+
+static void more_files_than_can_be_followed_are_stated(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	for (int i = 0; i < SOURCE_MEMORY_STREAMS_MAX; i++) {
+		char path[32];
+		snprintf(path, sizeof path, "/nowhere/%d", i);
+		assert_non_null(source_memory_add(memory, path));
+	}
+	log_append("one-more.log", "1\n");
+	reader_open(&reader, "{\"type\":\"file\",\"path\":\"%s/*.log\",\"follow\":true}", false, memory);
+	reader_expect_problem(&reader, "more files than can be followed");
+	assert_int_equal(reader.length, 0);
 	reader_close(&reader);
 	end();
 }
@@ -307,6 +439,11 @@ int main(void)
 		cmocka_unit_test(a_log_synchronised_from_elsewhere_goes_on),
 		cmocka_unit_test(parts_are_on_disk_before_their_lines),
 		cmocka_unit_test(status_may_be_asked_by_another_thread),
+		cmocka_unit_test(a_quiet_file_is_closed_and_found_again),
+		cmocka_unit_test(packed_files_are_read_once_they_are_whole),
+		cmocka_unit_test(lag_grows_while_nobody_reads),
+		cmocka_unit_test(files_long_gone_are_forgotten),
+		cmocka_unit_test(more_files_than_can_be_followed_are_stated),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
