@@ -66,14 +66,17 @@ struct weir_store_ops {
 	                           size_t count, const char *const *names, const struct weir_span *values,
 	                           size_t note_count, struct weir_error *error);
 	/**
-	 * The current blobs of some segments, as of checkpoint `upto`: for each segment its newest base at or below it
-	 * and the deltas after, in order.
+	 * The blobs of some segments as of the checkpoint that is current now, all of one moment: for each segment its
+	 * newest base and the deltas after, in order. An older checkpoint cannot be asked for: what only it needs may be
+	 * gone.
 	 *
-	 * @param each  called for every blob, by segment, base first, oldest delta first; bytes borrowed until it returns;
-	 *              anything but WEIR_OK ends the reading and is passed on
+	 * @param epoch  that the partition is read under
+	 * @param each   called for every blob, by segment, base first, oldest delta first; bytes borrowed until it returns;
+	 *               anything but WEIR_OK ends the reading and is passed on
+	 * @return WEIR_OK; WEIR_FENCED: another owner took the partition, and what is current is not the caller's; WEIR_IO
 	 */
-	enum weir_status (*read_segments)(struct weir_store *store, uint32_t partition, const uint32_t *segments,
-	                                  size_t count, uint64_t upto,
+	enum weir_status (*read_segments)(struct weir_store *store, uint32_t partition, uint64_t epoch,
+	                                  const uint32_t *segments, size_t count,
 	                                  enum weir_status (*each)(void *context, const struct weir_segment_blob *blob),
 	                                  void *context, struct weir_error *error);
 	/** Which segments have blobs at or below a checkpoint, and how many deltas and bytes each: for a new owner. */

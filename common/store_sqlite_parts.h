@@ -55,8 +55,8 @@ WEIR_MUST_USE enum weir_status weir_store_check_epoch(struct weir_store_sqlite *
 enum weir_status weir_store_write_segments(struct weir_store *store, uint32_t partition, uint64_t epoch,
                                            const struct weir_segment_blob *blobs, size_t count,
                                            struct weir_error *error);
-enum weir_status weir_store_read_segments(struct weir_store *store, uint32_t partition, const uint32_t *segments,
-                                          size_t count, uint64_t upto,
+enum weir_status weir_store_read_segments(struct weir_store *store, uint32_t partition, uint64_t epoch,
+                                          const uint32_t *segments, size_t count,
                                           enum weir_status (*each)(void *context, const struct weir_segment_blob *blob),
                                           void *context, struct weir_error *error);
 enum weir_status weir_store_list_segments(struct weir_store *store, uint32_t partition, uint64_t upto,

@@ -1,9 +1,10 @@
 /*
- * Segment blobs: written invisibly, read as of a checkpoint, removed behind a
- * newer base.
+ * Segment blobs: written invisibly, read as of the current checkpoint, removed
+ * behind a newer base.
  *
- * A blob that is behind a base of the current checkpoint is needed by nobody:
- * a reader as of that checkpoint starts at the base.
+ * A blob that is behind a base of the current checkpoint is needed by nobody: a
+ * reader starts at the base. So a reader must not choose its checkpoint, or one
+ * that asks while the next becomes current finds nothing.
  */
 #include "common/store_sqlite_parts.h"
 
@@ -65,17 +66,19 @@ static enum weir_status read_segment(struct weir_store_sqlite *store, uint32_t p
 	return status == WEIR_END ? WEIR_OK : status;
 }
 
-enum weir_status weir_store_read_segments(struct weir_store *base, uint32_t partition, const uint32_t *segments,
-                                          size_t count, uint64_t upto,
+enum weir_status weir_store_read_segments(struct weir_store *base, uint32_t partition, uint64_t epoch,
+                                          const uint32_t *segments, size_t count,
                                           enum weir_status (*each)(void *context, const struct weir_segment_blob *blob),
                                           void *context, struct weir_error *error)
 {
 	struct weir_store_sqlite *store = weir_store_sqlite(base);
+	uint64_t current = 0;
 	enum weir_status status = weir_database_begin_reading(store->database, error);
 	if (status != WEIR_OK)
 		return status;
+	status = weir_store_check_epoch(store, partition, epoch, &current, error);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++)
-		status = read_segment(store, partition, segments[i], upto, each, context, error);
+		status = read_segment(store, partition, segments[i], current, each, context, error);
 	return weir_database_end(store->database, status, error);
 }
 

@@ -90,7 +90,7 @@ static enum weir_status merge_segment(struct weir_store *store, const struct che
 	uint32_t segment = cut->snapshot.segments[place];
 	struct checkpoint_blobs stored = {0};
 	enum weir_status status =
-		checkpoint_read(store, partition->partition, partition->current, &segment, 1, &stored, error);
+		checkpoint_read(store, partition->partition, partition->epoch, &segment, 1, &stored, error);
 	if (status == WEIR_OK) {
 		struct weir_span *parts = weir_alloc(stored.count + 1, sizeof *parts);
 		for (size_t i = 0; i < stored.count; i++)
@@ -197,14 +197,11 @@ static enum weir_status keep_blob(void *context, const struct weir_segment_blob 
 	return WEIR_OK;
 }
 
-enum weir_status checkpoint_read(struct weir_store *store, uint32_t partition, uint64_t checkpoint,
-                                 const uint32_t *segments, size_t count, struct checkpoint_blobs *blobs,
-                                 struct weir_error *error)
+enum weir_status checkpoint_read(struct weir_store *store, uint32_t partition, uint64_t epoch, const uint32_t *segments,
+                                 size_t count, struct checkpoint_blobs *blobs, struct weir_error *error)
 {
 	*blobs = (struct checkpoint_blobs){0};
-	if (checkpoint == 0)
-		return WEIR_OK;
-	return store->ops->read_segments(store, partition, segments, count, checkpoint, keep_blob, blobs, error);
+	return store->ops->read_segments(store, partition, epoch, segments, count, keep_blob, blobs, error);
 }
 
 void checkpoint_blobs_deinit(struct checkpoint_blobs *blobs)

@@ -63,8 +63,8 @@ struct checkpoint_blobs {
 	size_t count, capacity;
 };
 
-/** Reads segments as of the current checkpoint; the blobs are owned by the caller (checkpoint_blobs_deinit). */
-WEIR_MUST_USE enum weir_status checkpoint_read(struct weir_store *store, uint32_t partition, uint64_t checkpoint,
+/** Reads segments as of the checkpoint current by then; the blobs are owned by the caller (checkpoint_blobs_deinit). */
+WEIR_MUST_USE enum weir_status checkpoint_read(struct weir_store *store, uint32_t partition, uint64_t epoch,
                                                const uint32_t *segments, size_t count, struct checkpoint_blobs *blobs,
                                                struct weir_error *error);
 void checkpoint_blobs_deinit(struct checkpoint_blobs *blobs);

@@ -30,8 +30,8 @@ static enum weir_status try_job(struct keeper *keeper, struct keeper_job *job)
 	if (job->kind == KEEPER_SAVE)
 		return checkpoint_store(keeper->store, &job->cut, 1, NULL, NULL, 0, &job->error);
 	checkpoint_blobs_deinit(&job->blobs);
-	return checkpoint_read(keeper->store, job->partition, job->checkpoint, job->segments, job->segment_count,
-	                       &job->blobs, &job->error);
+	return checkpoint_read(keeper->store, job->partition, job->epoch, job->segments, job->segment_count, &job->blobs,
+	                       &job->error);
 }
 
 /* A second, or less when the keeper is to stop. */

@@ -30,8 +30,8 @@ struct keeper_job {
 	/* save */
 	struct checkpoint_cut cut;
 	/* load */
-	uint64_t checkpoint; /* that was current when it was asked for */
-	uint32_t *segments;  /* owned by the job */
+	uint64_t epoch;
+	uint32_t *segments; /* owned by the job */
 	uint32_t segment_count;
 	struct checkpoint_blobs blobs; /* the answer */
 	/* the outcome */

@@ -102,7 +102,7 @@ static void submit_load(struct worker *worker, struct slot *slot)
 	job->kind = KEEPER_LOAD;
 	job->partition = lane_partition(slot->lane);
 	job->replies = &worker->replies;
-	job->checkpoint = slot->stored.current;
+	job->epoch = slot->stored.epoch;
 	job->segments = weir_alloc(count, sizeof *job->segments);
 	memcpy(job->segments, missing, count * sizeof *job->segments);
 	job->segment_count = count;

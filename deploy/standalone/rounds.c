@@ -47,7 +47,7 @@ static enum weir_status load_missing(struct worker *worker, struct lane *lane, s
 	const uint32_t *missing = lane_missing(lane, &count);
 	struct checkpoint_blobs blobs;
 	enum weir_status status =
-		checkpoint_read(worker->store, partition->partition, partition->current, missing, count, &blobs, error);
+		checkpoint_read(worker->store, partition->partition, partition->epoch, missing, count, &blobs, error);
 	if (status == WEIR_OK)
 		status = checkpoint_load(lane, missing, count, &blobs, error);
 	checkpoint_blobs_deinit(&blobs);

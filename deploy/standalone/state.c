@@ -207,7 +207,7 @@ static enum weir_status read_partition(struct dump *dump, const struct weir_part
 	for (size_t i = 0; status == WEIR_OK && i < list.count; i++) {
 		if (dump->only_named && !state_keys_in_segment(dump->keys, state->partition, list.numbers[i]))
 			continue;
-		status = checkpoint_read(store, state->partition, state->checkpoint, &list.numbers[i], 1, &blobs, error);
+		status = checkpoint_read(store, state->partition, state->epoch, &list.numbers[i], 1, &blobs, error);
 		if (status == WEIR_OK)
 			status = checkpoint_load(lane, &list.numbers[i], 1, &blobs, error);
 		checkpoint_blobs_deinit(&blobs);

@@ -79,7 +79,7 @@ static size_t read_checkpoint(struct weir_store *store, const struct weir_partit
 	size_t total = 0;
 	for (uint32_t i = 0; i < SEGMENTS; i++)
 		segments[i] = i;
-	check(store->ops->read_segments(store, 0, segments, SEGMENTS, mine->checkpoint, sum_bytes, &total, &error), &error);
+	check(store->ops->read_segments(store, 0, mine->epoch, segments, SEGMENTS, sum_bytes, &total, &error), &error);
 	return total;
 }
 

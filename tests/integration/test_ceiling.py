@@ -103,7 +103,10 @@ def test_following_holds_its_memory_and_decides_the_same(place):
     print(f"{users} users: {most / MIB:.1f} MiB of buckets, resident {peak / MIB:.0f} MiB")
     assert weir.stop() == 0, weir.said()
     assert most <= 1.25 * CEILING_BYTES, "the ceiling was not held"
-    assert traffic.by_bucket(lines_of(place.path("held"))) == traffic.by_bucket(lines_of(place.path("free")))
+    held, free = (traffic.by_bucket(lines_of(place.path(name))) for name in ("held", "free"))
+    wrong = [bucket for bucket in held.keys() | free.keys() if held.get(bucket) != free.get(bucket)]
+    assert not wrong, (f"{len(wrong)} of {len(free)} buckets are decided otherwise: "
+                       f"{[(bucket, held.get(bucket), free.get(bucket)) for bucket in sorted(wrong)[:5]]}")
 
 
 if __name__ == "__main__":

@@ -396,7 +396,9 @@ def truncation(place, kind, seed):
             os.truncate(log, 0)
             may_miss.append((begun, writer.written + 700))
             begun = writer.written
-        # A line that is awaited below must have been written after the last truncation, or it may be gone.
+        # A line that is awaited below must have been written after the last truncation, or it may be gone; a writer
+        # that is through with its lines by now writes some more.
+        writer.limit = max(writer.limit, begun + LINES // 10)
         until(lambda: writer.written > begun + 1, "lines after the last truncation", running=follower.process)
         # With the writer at rest, all is read before it is truncated: nothing is lost.
         for _ in range(5):

@@ -60,12 +60,12 @@ static enum weir_status collect(void *context, const struct weir_segment_blob *b
 	return WEIR_OK;
 }
 
-static void assert_read(struct weir_store *store, uint32_t partition, const uint32_t *segments, size_t count,
-                        uint64_t upto, const char *expected)
+static void assert_read(struct weir_store *store, const struct weir_partition_state *mine, const uint32_t *segments,
+                        size_t count, const char *expected)
 {
 	char text[4096] = "";
-	assert_int_equal(WEIR_OK,
-	                 store->ops->read_segments(store, partition, segments, count, upto, collect, text, &error));
+	assert_int_equal(WEIR_OK, store->ops->read_segments(store, mine->partition, mine->epoch, segments, count, collect,
+	                                                    text, &error));
 	assert_string_equal(expected, text);
 }
 
@@ -159,7 +159,11 @@ static void an_older_owner_writes_nothing(void **state)
 	struct weir_partition_state found;
 	assert_int_equal(WEIR_OK, new->ops->look(new, LIMITER, 1, &found, &error));
 	assert_int_equal(0, found.checkpoint);
-	assert_read(new, 0, (uint32_t[]){5}, 1, 9, "5/1 b old; ");
+	char text[64] = "";
+	uint32_t segment = 5;
+	assert_int_equal(WEIR_FENCED, old->ops->read_segments(old, 0, mine.epoch, &segment, 1, collect, text, &error));
+	assert_string_equal("", text);
+	assert_read(new, &theirs, &segment, 1, "5/1 b old; ");
 	assert_int_equal(WEIR_OK, commit(new, &theirs, 2));
 	/* A partition that nobody took has no owner either. */
 	struct weir_partition_state never = {.partition = 9, .epoch = 0};
@@ -169,38 +173,42 @@ static void an_older_owner_writes_nothing(void **state)
 	new->ops->close(new);
 }
 
-static void segments_are_read_as_of_a_checkpoint(void **state)
+static void segments_are_read_as_of_the_current_checkpoint(void **state)
 {
 	struct weir_store *store = open_store(*state);
-	struct weir_partition_state mine = take(store, LIMITER, 2);
+	struct weir_partition_state mine = take(store, LIMITER, 2), other = take(store, LIMITER, 1);
 	static const uint32_t both[] = {1, 0, 7};
+	assert_read(store, &mine, both, 3, "");
 	assert_int_equal(WEIR_OK, write_text(store, &mine, 0, 1, true, "A"));
 	assert_int_equal(WEIR_OK, write_text(store, &mine, 1, 1, true, "B"));
+	assert_read(store, &mine, both, 3, ""); /* not current yet */
 	assert_int_equal(WEIR_OK, commit(store, &mine, 1));
+	assert_read(store, &mine, both, 3, "1/1 b B; 0/1 b A; ");
 	assert_int_equal(WEIR_INVALID, write_text(store, &mine, 1, 1, true, "changed"));
 	assert_int_equal(WEIR_OK, write_text(store, &mine, 0, 2, false, "a2"));
 	assert_int_equal(WEIR_OK, write_text(store, &mine, 0, 2, false, "a2 again"));
 	assert_int_equal(WEIR_OK, commit(store, &mine, 2));
+	assert_read(store, &mine, both, 3, "1/1 b B; 0/1 b A; 0/2 d a2 again; ");
 	assert_int_equal(WEIR_OK, write_text(store, &mine, 1, 3, false, ""));
 	assert_int_equal(WEIR_OK, commit(store, &mine, 3));
+	assert_read(store, &mine, both, 3, "1/1 b B; 1/3 d ; 0/1 b A; 0/2 d a2 again; ");
 	assert_int_equal(WEIR_OK, write_text(store, &mine, 0, 4, true, "A4"));
 	assert_int_equal(WEIR_OK, commit(store, &mine, 4));
 	assert_int_equal(WEIR_OK, write_text(store, &mine, 0, 5, false, "a5"));
-	assert_read(store, 2, both, 3, 1, "1/1 b B; 0/1 b A; ");
-	assert_read(store, 2, both, 3, 2, "1/1 b B; 0/1 b A; 0/2 d a2 again; ");
-	assert_read(store, 2, both, 3, 3, "1/1 b B; 1/3 d ; 0/1 b A; 0/2 d a2 again; ");
-	assert_read(store, 2, both, 3, 4, "1/1 b B; 1/3 d ; 0/4 b A4; ");
-	assert_read(store, 2, both, 3, 5, "1/1 b B; 1/3 d ; 0/4 b A4; 0/5 d a5; ");
-	assert_read(store, 1, both, 3, 5, "");
+	assert_read(store, &mine, both, 3, "1/1 b B; 1/3 d ; 0/4 b A4; ");
+	assert_read(store, &other, both, 3, "");
 
+	/* Removed is what is behind the new base, and not what is still being written. */
 	assert_int_equal(WEIR_OK, store->ops->clean(store, 2, mine.epoch, &error));
-	assert_read(store, 2, both, 3, 4, "1/1 b B; 1/3 d ; 0/4 b A4; ");
-	assert_read(store, 2, both, 3, 5, "1/1 b B; 1/3 d ; 0/4 b A4; 0/5 d a5; "); /* still being written */
-	assert_read(store, 2, both, 3, 3, "1/1 b B; 1/3 d ; ");                     /* 0 was behind its new base */
-	mine = take(store, LIMITER, 2);
-	assert_int_equal(4, mine.checkpoint);
+	assert_read(store, &mine, both, 3, "1/1 b B; 1/3 d ; 0/4 b A4; ");
 	assert_int_equal(WEIR_OK, commit(store, &mine, 5));
-	assert_read(store, 2, both, 3, 5, "1/1 b B; 1/3 d ; 0/4 b A4; "); /* the owner before did not commit a5 */
+	assert_read(store, &mine, both, 3, "1/1 b B; 1/3 d ; 0/4 b A4; 0/5 d a5; ");
+	/* The next owner does not see what this one has not made current. */
+	assert_int_equal(WEIR_OK, write_text(store, &mine, 0, 6, false, "a6"));
+	mine = take(store, LIMITER, 2);
+	assert_int_equal(5, mine.checkpoint);
+	assert_int_equal(WEIR_OK, commit(store, &mine, 6));
+	assert_read(store, &mine, both, 3, "1/1 b B; 1/3 d ; 0/4 b A4; 0/5 d a5; ");
 	store->ops->close(store);
 }
 
@@ -246,10 +254,10 @@ static void a_reader_may_stop(void **state)
 	int calls = 0;
 	assert_int_equal(WEIR_OK, write_text(store, &mine, 0, 1, true, "a"));
 	assert_int_equal(WEIR_OK, write_text(store, &mine, 1, 1, true, "b"));
-	assert_int_equal(WEIR_END,
-	                 store->ops->read_segments(store, 0, (uint32_t[]){0, 1}, 2, 1, stop_at_once, &calls, &error));
-	assert_int_equal(1, calls);
 	assert_int_equal(WEIR_OK, commit(store, &mine, 1));
+	assert_int_equal(
+		WEIR_END, store->ops->read_segments(store, 0, mine.epoch, (uint32_t[]){0, 1}, 2, stop_at_once, &calls, &error));
+	assert_int_equal(1, calls);
 	store->ops->close(store);
 }
 
@@ -323,9 +331,8 @@ static void model_check(const struct model *model, struct weir_store *store)
 		expected[0] = found[0] = '\0';
 		for (uint32_t segment = 0; segment < MODEL_SEGMENTS; segment++)
 			model_expect(model, partition, segment, expected);
-		assert_int_equal(WEIR_OK, store->ops->read_segments(store, partition, all, MODEL_SEGMENTS,
-		                                                    model->states[partition].checkpoint, collect_lengths, found,
-		                                                    &error));
+		assert_int_equal(WEIR_OK, store->ops->read_segments(store, partition, model->states[partition].epoch, all,
+		                                                    MODEL_SEGMENTS, collect_lengths, found, &error));
 		assert_string_equal(expected, found);
 	}
 }
@@ -449,7 +456,7 @@ int main(void)
 		test(taking_raises_the_epoch),
 		test(a_commit_is_there_after_a_restart),
 		test(an_older_owner_writes_nothing),
-		test(segments_are_read_as_of_a_checkpoint),
+		test(segments_are_read_as_of_the_current_checkpoint),
 		test(segments_are_listed),
 		test(a_reader_may_stop),
 		test(policies_are_numbered_and_never_change),
