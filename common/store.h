@@ -49,7 +49,8 @@ struct weir_store_ops {
 	/**
 	 * Writes blobs of a checkpoint that is not current yet: one small transaction. A base written under checkpoint c
 	 * replaces, once c is current, everything older of that segment. A blob of the same segment and checkpoint is
-	 * replaced: a try that failed is made again.
+	 * replaced: a try that failed is made again. They are sure to outlive the machine only once the checkpoint is
+	 * current: where that commit fails they are to be written again with it.
 	 *
 	 * @return WEIR_OK; WEIR_FENCED; WEIR_INVALID: that checkpoint is current already; WEIR_IO: nothing was written
 	 */

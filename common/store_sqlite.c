@@ -212,7 +212,12 @@ static enum weir_status note_get(struct weir_store *base, const char *name, char
 static enum weir_status note_put(struct weir_store *base, const char *name, struct weir_span value,
                                  struct weir_error *error)
 {
-	return put_note(weir_store_sqlite(base), name, value, error);
+	struct weir_store_sqlite *store = weir_store_sqlite(base);
+	enum weir_status status = weir_database_begin(store->database, error);
+	if (status != WEIR_OK)
+		return status;
+	status = put_note(store, name, value, error);
+	return weir_database_end(store->database, status, error);
 }
 
 /* ---- opening ---- */

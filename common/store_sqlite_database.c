@@ -4,9 +4,11 @@
  *
  * Pages of 16 KiB halve the time that blobs take against the usual 4 KiB.
  * secure_delete (on in Debian's build) would overwrite every removed blob, and
- * make removing as slow as writing. synchronous stays FULL for every
- * transaction: one whose fsync failed is written again by its retry, and a later
- * fsync then covers it.
+ * make removing as slow as writing.
+ *
+ * A transaction that nobody relies on before a later one of the same handle is
+ * not synced by itself: the later one's fsync covers it, as both are in the one
+ * write-ahead log. If that fails, whoever retries writes both again.
  */
 #include "common/store_sqlite_database.h"
 
@@ -28,6 +30,7 @@ struct weir_database {
 	sqlite3_stmt **prepared;
 	size_t statement_count;
 	bool only_looked_at; /* one transaction that reads, for as long as it is open */
+	bool synced;         /* the next commit is */
 };
 
 static sqlite3_stmt *handle_of(struct weir_statement *statement)
@@ -62,6 +65,7 @@ static enum weir_status open_file(const char *path, int flags, const char *sql, 
 	opened->path = weir_copy(path, strlen(path));
 	opened->statements = statements;
 	opened->statement_count = statement_count;
+	opened->synced = true;
 	opened->prepared = weir_alloc(statement_count, sizeof *opened->prepared);
 	enum weir_status status = WEIR_OK;
 	if (sqlite3_open_v2(path, &opened->handle, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
@@ -87,7 +91,7 @@ enum weir_status weir_database_open(const char *path, const char *const *stateme
 	                 "PRAGMA synchronous = FULL;"
 	                 "PRAGMA secure_delete = OFF;"
 	                 "PRAGMA journal_size_limit = 67108864;"
-	                 "PRAGMA cache_size = -8192",
+	                 "PRAGMA cache_size = -2048",
 	                 statements, statement_count, database, error);
 }
 
@@ -133,12 +137,29 @@ enum weir_status weir_database_number(struct weir_database *database, const char
 	return status;
 }
 
-enum weir_status weir_database_begin(struct weir_database *database, struct weir_error *error)
+static enum weir_status begin(struct weir_database *database, bool synced, struct weir_error *error)
 {
 	if (database->only_looked_at)
 		return weir_fail(error, WEIR_IO, "%s: it is only looked at", database->path);
+	if (database->synced != synced) {
+		const char *sql = synced ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL";
+		enum weir_status status = weir_database_run(database, sql, error);
+		if (status != WEIR_OK)
+			return status;
+		database->synced = synced;
+	}
 	/* A transaction that reads first and then writes could be refused in its middle. */
 	return weir_database_run(database, "BEGIN IMMEDIATE", error);
+}
+
+enum weir_status weir_database_begin(struct weir_database *database, struct weir_error *error)
+{
+	return begin(database, true, error);
+}
+
+enum weir_status weir_database_begin_unsynced(struct weir_database *database, struct weir_error *error)
+{
+	return begin(database, false, error);
 }
 
 enum weir_status weir_database_begin_reading(struct weir_database *database, struct weir_error *error)

@@ -42,6 +42,8 @@ WEIR_MUST_USE enum weir_status weir_database_number(struct weir_database *databa
 
 /** Begins a transaction that writes; waits for another writer, at most some seconds. */
 WEIR_MUST_USE enum weir_status weir_database_begin(struct weir_database *database, struct weir_error *error);
+/** The same, but a crash of the machine may take it until a later transaction of this handle was committed. */
+WEIR_MUST_USE enum weir_status weir_database_begin_unsynced(struct weir_database *database, struct weir_error *error);
 /** Begins one that reads: everything is seen as of now. */
 WEIR_MUST_USE enum weir_status weir_database_begin_reading(struct weir_database *database, struct weir_error *error);
 /** Ends the transaction: commits if `status` is WEIR_OK, else rolls back and passes the status on. */

@@ -35,7 +35,7 @@ enum weir_status weir_store_write_segments(struct weir_store *base, uint32_t par
 {
 	struct weir_store_sqlite *store = weir_store_sqlite(base);
 	uint64_t current = 0;
-	enum weir_status status = weir_database_begin(store->database, error);
+	enum weir_status status = weir_database_begin_unsynced(store->database, error);
 	if (status != WEIR_OK)
 		return status;
 	status = weir_store_check_epoch(store, partition, epoch, &current, error);
@@ -132,7 +132,7 @@ enum weir_status weir_store_clean(struct weir_store *base, uint32_t partition, u
 {
 	struct weir_store_sqlite *store = weir_store_sqlite(base);
 	uint64_t current = 0;
-	enum weir_status status = weir_database_begin(store->database, error);
+	enum weir_status status = weir_database_begin_unsynced(store->database, error);
 	if (status != WEIR_OK)
 		return status;
 	status = weir_store_check_epoch(store, partition, epoch, &current, error);

@@ -142,7 +142,7 @@ static void check_all(struct weir_store *store, uint64_t checkpoint)
 	if (checkpoint > 0)
 		assert_string_equal(text, note);
 	free(note);
-	for (uint32_t segment = 0; segment < SEGMENTS; segment++) {
+	for (uint32_t segment = 0; segment < SEGMENTS && found.epoch > 0; segment++) { /* 0: killed before it was taken */
 		struct reading reading = {.next = 1, .upto = checkpoint};
 		for (uint64_t c = 1; c <= checkpoint; c++)
 			if (is_written(c, segment) && is_base(c, segment))
