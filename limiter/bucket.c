@@ -4,6 +4,8 @@
  */
 #include "limiter/bucket.h"
 
+#include "common/frame.h"
+
 enum { DECIDED_BYTES = 2 * TIME_BYTES };
 
 static bool limit_runs(const struct limit_shape *shape, unsigned form)
@@ -181,13 +183,17 @@ void bucket_widen(const struct layout *layout, unsigned form, size_t bytes, uint
 bool bucket_check(const struct bucket *bucket, const struct layout *layout, size_t length)
 {
 	unsigned form = bucket->flags & BUCKET_FORM;
+	/* With no event later than that, no sum of a time and a limit's parameters leaves the six bytes of a time. */
+	if (bucket->newest_ms >= WEIR_TIME_END_MS)
+		return false;
 	if (form & BUCKET_SINGLE)
 		return form == BUCKET_SINGLE && length == sizeof *bucket;
 	if (length < head_bytes(layout, form) || bucket_used(bucket, layout) != length)
 		return false;
 	struct bucket_view view;
 	bucket_open(&view, (struct bucket *)bucket, layout);
-	if (view.decided != NULL && bucket_decided_until(&view) < bucket_decided_at(&view))
+	if (view.decided != NULL &&
+	    (bucket_decided_at(&view) >= WEIR_TIME_END_MS || bucket_decided_until(&view) < bucket_decided_at(&view)))
 		return false;
 	for (uint32_t i = 0; i < layout->limit_count; i++) {
 		const struct limit_view *limit = &view.limits[i];

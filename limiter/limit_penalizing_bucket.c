@@ -6,6 +6,7 @@
  * state has a time of its own. The tokens are kept plus two: 0 says that there
  * was no call yet.
  */
+#include "common/frame.h"
 #include "limiter/limit.h"
 
 enum { STORED_ABOVE = 2 };
@@ -87,7 +88,7 @@ static void copy(const struct limit_view *to, const struct limit_view *from)
 static bool check(const struct limit_view *view)
 {
 	uint64_t stored = bytes_get(view->fixed, view->shape->value_bytes);
-	return stored <= (uint64_t)view->shape->limit.burst + STORED_ABOVE;
+	return stored <= (uint64_t)view->shape->limit.burst + STORED_ABOVE && time_of(view) < WEIR_TIME_END_MS;
 }
 
 static void image(const struct limit_view *view, struct limit_image *image)
