@@ -1,17 +1,28 @@
 /*
  * What a verdict costs, and what a user costs.
  *
- * Ten million users by their addresses, one zone of three limits (10 a minute
- * sliding, 100 an hour, 1,000 a day), each user's state filled with ten requests
- * in the minute that came round-robin, as they do; then requests of users chosen
- * evenly, in frames, at the pace at which ten a minute come to each. Timed is what
- * a shard does with a decoded frame: fingerprint, lookup, judge, record.
+ * Ten million users by their addresses, one zone of three limits: a minute that
+ * slides, an hour, a day. Each user comes ten times a minute: first round-robin,
+ * until the rings have grown as far as they do in a process that has been running
+ * for a while, then chosen evenly at random, in frames, at the same pace, so that
+ * old times leave as new ones come. Timed is what a shard does with a decoded
+ * frame: fingerprint, lookup, judge, record.
+ *
+ *   judge       twenty a minute are allowed: users stay below
+ *   judge_over  ten a minute are: most requests are blocked, or publish a decision
+ *   judge_hot   as judge, with every second request of one user
+ *   judge_two   as judge, the users on two shards, each with a thread, against one
+ *   bytes_ten   memory after ten requests of each user in the minute
+ *   bytes_once  memory of users that came once
  *
  * The ceiling is what the memory gives: a loop that reads, changes and writes 64
  * bytes at random places of as many bytes as the buckets take, on huge pages,
  * each place asked for well ahead. Time is the thread's own, so that what else
- * the machine does counts as little as it can. WEIR_BENCH=smoke runs a small
- * size, only to show that it works.
+ * the machine does counts as little as it can.
+ *
+ * usage: bench_judge [one | over | two | once]...   (all without)
+ *
+ * WEIR_BENCH=smoke runs a small size, only to show that it works; WEIR_BENCH_USERS=N so many users.
  */
 #include "common/alloc.h"
 #include "common/frame.h"
@@ -24,7 +35,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FRAME_EVENTS = 2048, KEY_BYTES = 16, RUNS = 5, ROUNDS = 10, ROUND_MS = 6000, PREFETCHED = 64 };
+enum { FRAME_EVENTS = 2048, KEY_BYTES = 16, RUNS = 5, ROUND_MS = 6000, PREFETCHED = 64 };
+
+/* Rounds of one request of each user: a minute; and as long as a time of a sliding minute is kept. */
+enum { MINUTE_ROUNDS = 10, WARM_ROUNDS = 20 };
 
 static const int64_t start_ms = INT64_C(1700000000000);
 
@@ -148,7 +162,20 @@ struct bench {
 	struct weir_policy policy;
 	struct rules *rules;
 	uint32_t users;
+	uint64_t requests; /* of a run */
 };
+
+static void bench_init(struct bench *bench, uint32_t users, uint64_t requests, int64_t a_minute)
+{
+	*bench = (struct bench){.users = users, .requests = requests};
+	bench->zone = (struct weir_zone){.id = 1, .name = "site", .description = "", .limit_count = 3};
+	bench->zone.limits[0] = (struct weir_limit){.algorithm = WEIR_SLIDING_WINDOW, .rate = a_minute, .window_ms = 60000};
+	bench->zone.limits[1] = (struct weir_limit){.algorithm = WEIR_FIXED_WINDOW, .rate = 100, .window_ms = 3600000};
+	bench->zone.limits[2] = (struct weir_limit){.algorithm = WEIR_FIXED_WINDOW, .rate = 1000, .window_ms = 86400000};
+	bench->policy = (struct weir_policy){.version = 1, .zones = &bench->zone, .zone_count = 1};
+	const struct weir_policy *policies[] = {&bench->policy};
+	bench->rules = rules_new(policies, 1);
+}
 
 struct part {
 	struct bench *bench;
@@ -157,6 +184,7 @@ struct part {
 	uint32_t first, users;
 	uint64_t random;
 	int64_t time_ms;
+	uint32_t rounds; /* of filling that were done */
 	uint64_t passed, blocked, decided;
 };
 
@@ -194,32 +222,33 @@ static void part_deinit(struct part *part)
 	free(part->buffer);
 }
 
-/* So many requests of each user, round-robin in an order that has nothing to do with how they lie; seconds. */
+/* One request of each user a round, in an order that has nothing to do with how they lie; seconds. */
 static double fill(struct part *part, uint32_t rounds)
 {
 	double seconds = 0;
 	uint32_t step = 7368787; /* a prime: every user comes up once a round */
-	for (uint32_t round = 0; round < rounds; round++) {
-		uint64_t user = round;
+	for (; part->rounds < rounds; part->rounds++) {
+		uint64_t user = part->rounds;
 		for (uint32_t done = 0; done < part->users;) {
 			frame_clear(part->buffer);
 			for (uint32_t i = 0; i < FRAME_EVENTS && done < part->users; i++, done++) {
 				user = (user + step) % part->users;
-				int64_t time_ms = start_ms + (int64_t)round * ROUND_MS + (int64_t)done * ROUND_MS / part->users;
+				int64_t time_ms = part->time_ms + (int64_t)done * ROUND_MS / part->users;
 				frame_request(part->buffer, part->first + (uint32_t)user, false, time_ms);
 			}
 			seconds += judge_frame(part);
 		}
+		part->time_ms += ROUND_MS;
 	}
-	part->time_ms = start_ms + (int64_t)rounds * ROUND_MS;
 	return seconds;
 }
 
 /* Requests of users chosen evenly, every second one of the hot user if there is one; rate by the thread's time. */
-static double verdict_rate(struct part *part, uint64_t requests, bool hot)
+static double verdict_rate(struct part *part, bool hot)
 {
+	uint64_t requests = part->bench->requests;
 	double seconds = 0;
-	double a_request_ms = (double)ROUND_MS / part->bench->users * ((double)part->bench->users / part->users);
+	double a_request_ms = (double)ROUND_MS / part->users;
 	double time_ms = (double)part->time_ms;
 	for (uint64_t done = 0; done < requests;) {
 		frame_clear(part->buffer);
@@ -272,7 +301,7 @@ static double memory_rate(const struct memory *memory, uint64_t changes)
 
 /* ---- measurements ---- */
 
-static void measure_bytes(struct bench *bench)
+static void measure_once(struct bench *bench)
 {
 	struct part part;
 	uint64_t before = resident_bytes();
@@ -281,68 +310,94 @@ static void measure_bytes(struct bench *bench)
 	double once = (double)(resident_bytes() - before) / bench->users;
 	printf("{\"bench\":\"bytes_once\",\"unit\":\"bytes/user\",\"bytes\":%.1f,\"goal\":48,\"fill_ns\":%.1f}\n", once,
 	       seconds * 1e9 / bench->users);
+	fflush(stdout);
 	part_deinit(&part);
 }
 
-/* Verdicts against memory, evenly and with a hot user; what the users cost. */
-static double measure_one(struct bench *bench, uint64_t requests)
+/* Verdicts on users chosen evenly, against memory, in turn. @return the rate */
+static double measure_verdicts(struct part *part, const char *name, const char *goal)
 {
-	struct part part;
 	struct memory memory;
-	uint64_t before = resident_bytes();
-	part_init(&part, bench, 0, bench->users);
-	double seconds = fill(&part, ROUNDS);
-	uint64_t bytes = resident_bytes() - before;
-	printf("{\"bench\":\"bytes_ten\",\"unit\":\"bytes/user\",\"bytes\":%.1f,\"goal\":96,\"fill_ns\":%.1f}\n",
-	       (double)bytes / bench->users, seconds * 1e9 / bench->users / ROUNDS);
-	fflush(stdout);
-	memory_init(&memory, bytes);
-	double verdicts[RUNS], changes[RUNS], hot[RUNS], ratios[RUNS], hot_ratios[RUNS];
-	part.passed = part.blocked = part.decided = 0;
+	struct shard_stats stats;
+	double verdicts[RUNS], changes[RUNS], ratios[RUNS];
+	shard_stats(part->shard, &stats);
+	memory_init(&memory, stats.bytes);
+	part->passed = part->blocked = part->decided = 0;
 	for (int i = 0; i < RUNS; i++) {
-		changes[i] = memory_rate(&memory, requests);
-		verdicts[i] = verdict_rate(&part, requests, false);
+		changes[i] = memory_rate(&memory, part->bench->requests);
+		verdicts[i] = verdict_rate(part, false);
 		ratios[i] = verdicts[i] / changes[i];
 	}
-	double all = (double)(part.passed + part.blocked);
-	double blocked = (double)part.blocked / all, decided = (double)part.decided / all;
-	for (int i = 0; i < RUNS; i++) {
-		double even = verdict_rate(&part, requests, false);
-		hot[i] = verdict_rate(&part, requests, true);
-		hot_ratios[i] = hot[i] / even;
-	}
-	double rate = median(verdicts, RUNS);
-	printf("{\"bench\":\"judge\",\"unit\":\"verdicts/s\",\"rate\":%.0f,\"ceiling\":%.0f,\"ratio\":%.3f,\"goal\":0.4,"
-	       "\"ns\":%.1f,\"blocked\":%.3f,\"decided\":%.3f}\n",
-	       rate, median(changes, RUNS), median(ratios, RUNS), 1e9 / rate, blocked, decided);
-	printf("{\"bench\":\"judge_hot\",\"unit\":\"verdicts/s\",\"rate\":%.0f,\"ratio\":%.3f,\"goal\":0.9}\n",
-	       median(hot, RUNS), median(hot_ratios, RUNS));
+	double all = (double)(part->passed + part->blocked), rate = median(verdicts, RUNS);
+	printf("{\"bench\":\"%s\",\"unit\":\"verdicts/s\",\"rate\":%.0f,\"ceiling\":%.0f,\"ratio\":%.3f,%s"
+	       "\"ns\":%.1f,\"blocked\":%.3f,\"decided\":%.3f,\"bytes\":%.1f}\n",
+	       name, rate, median(changes, RUNS), median(ratios, RUNS), goal, 1e9 / rate, (double)part->blocked / all,
+	       (double)part->decided / all, (double)stats.bytes / part->users);
 	fflush(stdout);
-	part_deinit(&part);
 	munmap(memory.words, memory.bytes);
 	return rate;
+}
+
+/* The same with a hot user, against without, in turn. */
+static void measure_hot(struct part *part)
+{
+	double hot[RUNS], ratios[RUNS];
+	for (int i = 0; i < RUNS; i++) {
+		double even = verdict_rate(part, false);
+		hot[i] = verdict_rate(part, true);
+		ratios[i] = hot[i] / even;
+	}
+	printf("{\"bench\":\"judge_hot\",\"unit\":\"verdicts/s\",\"rate\":%.0f,\"ratio\":%.3f,\"goal\":0.9}\n",
+	       median(hot, RUNS), median(ratios, RUNS));
+	fflush(stdout);
+}
+
+/* Users below their limits, and what they cost. @return verdicts a second */
+static double measure_one(struct bench *bench)
+{
+	struct part part;
+	uint64_t before = resident_bytes();
+	part_init(&part, bench, 0, bench->users);
+	double seconds = fill(&part, MINUTE_ROUNDS);
+	printf("{\"bench\":\"bytes_ten\",\"unit\":\"bytes/user\",\"bytes\":%.1f,\"goal\":96,\"fill_ns\":%.1f}\n",
+	       (double)(resident_bytes() - before) / bench->users, seconds * 1e9 / bench->users / MINUTE_ROUNDS);
+	fflush(stdout);
+	fill(&part, WARM_ROUNDS);
+	double rate = measure_verdicts(&part, "judge", "\"goal\":0.4,");
+	measure_hot(&part);
+	part_deinit(&part);
+	return rate;
+}
+
+/* Users over their limit. */
+static void measure_over(struct bench *bench)
+{
+	struct part part;
+	part_init(&part, bench, 0, bench->users);
+	fill(&part, MINUTE_ROUNDS);
+	measure_verdicts(&part, "judge_over", "");
+	part_deinit(&part);
 }
 
 struct worker {
 	struct part part;
 	pthread_barrier_t *barrier;
-	uint64_t requests;
 	double rates[RUNS];
 };
 
 static void *work(void *context)
 {
 	struct worker *worker = context;
-	fill(&worker->part, ROUNDS);
+	fill(&worker->part, WARM_ROUNDS);
 	for (int i = 0; i < RUNS; i++) {
 		pthread_barrier_wait(worker->barrier);
-		worker->rates[i] = verdict_rate(&worker->part, worker->requests, false);
+		worker->rates[i] = verdict_rate(&worker->part, false);
 	}
 	return NULL;
 }
 
 /* The same users on two shards, each with a thread, against all of them on one. */
-static void measure_two(struct bench *bench, uint64_t requests, double one)
+static void measure_two(struct bench *bench, double one)
 {
 	struct worker workers[2];
 	pthread_t threads[2];
@@ -351,7 +406,6 @@ static void measure_two(struct bench *bench, uint64_t requests, double one)
 	for (uint32_t i = 0; i < 2; i++) {
 		part_init(&workers[i].part, bench, i * (bench->users / 2), bench->users / 2);
 		workers[i].barrier = &barrier;
-		workers[i].requests = requests;
 		if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0)
 			abort();
 	}
@@ -369,22 +423,32 @@ static void measure_two(struct bench *bench, uint64_t requests, double one)
 	pthread_barrier_destroy(&barrier);
 }
 
-int main(void)
+static bool is_asked_for(int argc, char **argv, const char *name)
 {
-	const char *size = getenv("WEIR_BENCH");
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], name) == 0)
+			return true;
+	return argc == 1;
+}
+
+int main(int argc, char **argv)
+{
+	const char *size = getenv("WEIR_BENCH"), *number = getenv("WEIR_BENCH_USERS");
 	bool smoke = size != NULL && strcmp(size, "smoke") == 0;
-	struct bench bench = {.users = smoke ? 50000 : 10000000};
-	uint64_t requests = smoke ? 50000 : 4000000;
-	bench.zone = (struct weir_zone){.id = 1, .name = "site", .description = "", .limit_count = 3};
-	bench.zone.limits[0] = (struct weir_limit){.algorithm = WEIR_SLIDING_WINDOW, .rate = 10, .window_ms = 60000};
-	bench.zone.limits[1] = (struct weir_limit){.algorithm = WEIR_FIXED_WINDOW, .rate = 100, .window_ms = 3600000};
-	bench.zone.limits[2] = (struct weir_limit){.algorithm = WEIR_FIXED_WINDOW, .rate = 1000, .window_ms = 86400000};
-	bench.policy = (struct weir_policy){.version = 1, .zones = &bench.zone, .zone_count = 1};
-	const struct weir_policy *policies[] = {&bench.policy};
-	bench.rules = rules_new(policies, 1);
-	double one = measure_one(&bench, requests);
-	measure_two(&bench, requests, one);
-	measure_bytes(&bench);
-	rules_free(bench.rules);
+	uint32_t users = smoke ? 50000 : number != NULL ? (uint32_t)strtoul(number, NULL, 10) : 10000000;
+	struct bench below, over;
+	double one = 0;
+	bench_init(&below, users, users / 5 * 2, 20);
+	bench_init(&over, users, below.requests, 10);
+	if (is_asked_for(argc, argv, "one") || is_asked_for(argc, argv, "two"))
+		one = measure_one(&below);
+	if (is_asked_for(argc, argv, "two"))
+		measure_two(&below, one);
+	if (is_asked_for(argc, argv, "over"))
+		measure_over(&over);
+	if (is_asked_for(argc, argv, "once"))
+		measure_once(&below);
+	rules_free(below.rules);
+	rules_free(over.rules);
 	return 0;
 }
