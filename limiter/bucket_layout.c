@@ -41,6 +41,7 @@ void layout_init(struct layout *layout, uint32_t id, uint64_t version, const str
 		*shape = limit_shape_of(&zone->limits[i], counts_past);
 		layout->before[i] = before;
 		layout->times_count += shape->has_times;
+		layout->times_mask |= (unsigned)shape->has_times << i;
 		layout->has_queue |= shape->ops->leave != NULL;
 		layout->is_charged |= shape->ops->charged_by_all;
 		layout->is_fast &= is_fast(shape);

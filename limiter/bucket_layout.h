@@ -25,6 +25,7 @@ struct layout {
 	uint64_t version; /* of the policy that brought it */
 	uint32_t limit_count;
 	uint32_t times_count;                 /* limits that keep times */
+	unsigned times_mask;                  /* a bit for each of them */
 	bool has_queue;                       /* something may leave at an event */
 	bool is_charged;                      /* some limit is charged by every event */
 	bool is_fast;                         /* only sliding windows of plain times and fixed windows (bucket_fast.h) */

@@ -12,13 +12,13 @@
 static const int64_t SOURCE_MEMORY_MS = INT64_C(7) * 86400000;
 
 /* No window is known yet of any limit. */
-static void reset_windows(struct shard *shard)
+static void reset_paces(struct shard *shard)
 {
 	uint32_t zones = rules_zone_count(shard->rules);
-	shard->windows = weir_realloc(shard->windows, zones, sizeof *shard->windows);
+	shard->paces = weir_realloc(shard->paces, zones, sizeof *shard->paces);
 	for (uint32_t i = 0; i < zones; i++)
 		for (uint32_t j = 0; j < WEIR_ZONE_LIMITS_MAX; j++)
-			shard->windows[i].start_ms[j] = INT64_MIN / 2;
+			shard->paces[i].windows.start_ms[j] = INT64_MIN / 2;
 }
 
 struct shard *shard_new(const struct shard_options *options, const struct rules *rules)
@@ -27,7 +27,7 @@ struct shard *shard_new(const struct shard_options *options, const struct rules 
 	shard->options = *options;
 	shard->rules = rules;
 	shard->rules_version = rules_version(rules);
-	reset_windows(shard);
+	reset_paces(shard);
 	slab_init(&shard->slab);
 	table_init(&shard->table);
 	return shard;
@@ -39,7 +39,7 @@ void shard_free(struct shard *shard)
 		return;
 	struct shard_frame *work = &shard->work;
 	void *arrays[] = {work->set_first, work->set_zones, work->key_first, work->runs,
-	                  work->lookups,   work->verdicts,  work->decisions, shard->windows};
+	                  work->lookups,   work->verdicts,  work->decisions, shard->paces};
 	for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
 		free(arrays[i]);
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
@@ -72,7 +72,7 @@ void shard_set_rules(struct shard *shard, const struct rules *rules)
 {
 	assert(shard->work.frame == NULL);
 	shard->rules = rules;
-	reset_windows(shard);
+	reset_paces(shard);
 	uint64_t version = rules_version(rules);
 	if (version <= shard->rules_version)
 		return; /* the same policy, or a restart that has noted it already */

@@ -2,10 +2,9 @@
  * A frame: which buckets it needs. Its dictionary holds each key once, so each
  * (key, zone) pair is looked up once, however many events it has.
  *
- * Random access is what judging costs most, and memory answers many questions at
- * once if they are asked together: fingerprints are computed for the whole
- * frame, asking for the table's lines; while events are judged the buckets of
- * those to come are asked for (shard_judge.c).
+ * Fingerprints are computed for the whole frame at once; the table and the
+ * buckets are looked at while it is judged (shard_judge.c), or here, if some
+ * buckets may have to be loaded first.
  */
 #include "limiter/shard_frame.h"
 
@@ -21,6 +20,17 @@ void *shard_room_for(struct shard_frame *work, void *array, size_t *room, size_t
 	work->bytes += (grown - *room) * bytes;
 	*room = grown;
 	return weir_realloc(array, grown, bytes);
+}
+
+/* The clock that a bucket of a zone notes at least if it is not forgotten, whatever it was decided. */
+static uint32_t kept_clock(const struct shard *shard, const struct zone_rules *zone)
+{
+	int64_t lateness_ms = shard->options.lateness_ms;
+	int64_t kept_ms = shard->work.clock_ms - zone->layout->memory_ms - lateness_ms;
+	if (lateness_ms < 0 || kept_ms <= 0)
+		return 0;
+	int64_t kept_s = (kept_ms + 999) / 1000;
+	return kept_s < UINT32_MAX ? (uint32_t)kept_s : UINT32_MAX;
 }
 
 /* The zones in force of every set. */
@@ -39,8 +49,12 @@ static void resolve_sets(struct shard *shard)
 	for (uint32_t i = 0; i < frame->zone_set_count; i++) {
 		const struct weir_frame_zone_set *set = &frame->zone_sets[i];
 		work->set_first[i] = next;
-		for (uint32_t j = 0; j < set->count; j++)
-			work->set_zones[next++] = rules_zone(shard->rules, set->zones[j].id);
+		for (uint32_t j = 0; j < set->count; j++) {
+			const struct zone_rules *zone = rules_zone(shard->rules, set->zones[j].id);
+			work->set_zones[next++] = zone;
+			if (zone != NULL)
+				shard->paces[zone->order].kept_s = kept_clock(shard, zone);
+		}
 	}
 }
 
@@ -88,7 +102,6 @@ static inline uint32_t add_lookups(struct shard *shard, struct weir_span key, ui
 		struct weir_fingerprint print = weir_fingerprint(seed, zone->zone->id, key);
 		lookup->low = print.low;
 		lookup->high = print.high;
-		table_prefetch(&shard->table, bucket_tag(print.low));
 	}
 	work->lookup_count = first + count;
 	return first;
@@ -137,7 +150,7 @@ void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint
 	work->offset = offset;
 	work->clock_ms = frame->sending_time_ms > shard->clock_ms ? frame->sending_time_ms : shard->clock_ms;
 	work->position_before = shard_source(shard, frame->source, work->clock_ms)->position;
-	work->run_count = work->lookup_count = work->guessed = work->decision_count = 0;
+	work->run_count = work->lookup_count = work->asked = work->guessed = work->decision_count = 0;
 	resolve_sets(shard);
 	work->key_first = shard_room_for(work, work->key_first, &work->room_keys, frame->key_count, sizeof(uint32_t));
 	memset(work->key_first, 0, frame->key_count * sizeof(uint32_t));
@@ -147,12 +160,13 @@ void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		shard->segments[i].loaded_for_frame = false;
 	for (uint32_t i = 0; i < work->lookup_count; i++)
-		if (work->lookups[i].state == LOOKUP_NEW)
-			shard_guess(shard, &work->lookups[i]);
+		shard_ask(shard, &work->lookups[i]);
+	for (uint32_t i = 0; i < work->lookup_count; i++)
+		shard_guess(shard, &work->lookups[i]);
 	for (uint32_t i = 0; i < work->lookup_count; i++)
 		if (work->lookups[i].state == LOOKUP_GUESSED)
 			shard_make_sure(shard, &work->lookups[i]);
-	work->guessed = work->lookup_count;
+	work->asked = work->guessed = work->lookup_count;
 }
 
 /* Whether the store may have a bucket that is not in memory. */
@@ -182,6 +196,7 @@ static uint32_t find_missing(struct shard *shard, uint32_t *segments)
 		uint32_t number = table_segment_of(bucket_tag(lookup->low));
 		struct segment *segment = &shard->segments[number];
 		if (lookup->ref == 0 && segment->loaded_for_frame) {
+			lookup->state = LOOKUP_NEW;
 			shard_guess(shard, lookup);
 			shard_make_sure(shard, lookup);
 		}

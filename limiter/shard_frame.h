@@ -7,18 +7,25 @@
 /** Room for so many in an array of the frame, contents kept. */
 void *shard_room_for(struct shard_frame *work, void *array, size_t *room, size_t wanted, size_t bytes);
 
-/* Finds what has the key's tag, and asks for its block. */
+/*
+ * Asks for the table's line of a lookup. A processor that must find a page first walks its tables for a few questions
+ * at a time, if it meets those close together in the program: so this and the next are called for many lookups in a
+ * row, with little between.
+ */
+static inline void shard_ask(const struct shard *shard, const struct lookup *lookup)
+{
+	if (lookup->state == LOOKUP_NEW)
+		table_prefetch(&shard->table, bucket_tag(lookup->low));
+}
+
+/* Finds what has the key's tag. Its line of the table is better on its way by now. */
 static inline void shard_guess(struct shard *shard, struct lookup *lookup)
 {
-	uint32_t ref = table_find(&shard->table, bucket_tag(lookup->low), 0);
-	lookup->ref = ref;
-	lookup->state = LOOKUP_GUESSED;
-	if (ref == 0)
+	if (lookup->state != LOOKUP_NEW)
 		return;
-	char *block = slab_at(&shard->slab, ref);
-	lookup->bucket = (struct bucket *)(void *)block;
-	__builtin_prefetch(block, 1);
-	__builtin_prefetch(block + sizeof(struct table_line) - 1, 1);
+	lookup->state = LOOKUP_GUESSED;
+	lookup->ref = table_find(&shard->table, bucket_tag(lookup->low), 0);
+	lookup->bucket = lookup->ref == 0 ? NULL : slab_at(&shard->slab, lookup->ref);
 }
 
 /* The bucket was not what was guessed, or is of an older layout: the long way. */
@@ -31,12 +38,13 @@ static inline void shard_make_sure(struct shard *shard, struct lookup *lookup)
 	lookup->state = LOOKUP_FOUND;
 	if (bucket == NULL)
 		return;
-	const struct layout *layout = lookup->zone->layout;
-	int64_t lateness_ms = shard->options.lateness_ms;
+	const struct zone_rules *zone = lookup->zone;
+	const struct layout *layout = zone->layout;
 	if (__builtin_expect(((bucket->low ^ lookup->low) | (bucket->high ^ lookup->high)) != 0, 0) ||
 	    __builtin_expect(bucket->layout != layout->id, 0))
 		shard_look_closer(shard, lookup);
-	else if (lateness_ms >= 0 && shard->work.clock_ms > bucket_remembered_until(bucket, layout, lateness_ms))
+	else if (__builtin_expect(bucket->clock_s < shard->paces[zone->order].kept_s, 0) &&
+	         shard->work.clock_ms > bucket_remembered_until(bucket, layout, shard->options.lateness_ms))
 		lookup->bucket = NULL;
 }
 

@@ -60,12 +60,19 @@ struct shard_frame {
 	struct lookup_run *runs;             /* from 1 on */
 	struct lookup *lookups;
 	uint32_t run_count, lookup_count;
+	uint32_t asked;   /* of lookups before this one the table's lines are on their way */
 	uint32_t guessed; /* lookups before this one are past LOOKUP_NEW */
 	uint8_t *verdicts;
 	struct shard_decision *decisions;
 	uint32_t decision_count;
 	size_t room_sets, room_set_zones, room_keys, room_runs, room_pairs, room_decisions, room_lookups;
 	size_t bytes; /* of all arrays */
+};
+
+/* What the last events of a zone say of its next ones. */
+struct zone_pace {
+	struct fast_windows windows;
+	uint32_t kept_s; /* of the frame at work: a bucket that notes this clock, or a later one, is not forgotten */
 };
 
 /* What a segment has in the store only. */
@@ -108,7 +115,7 @@ struct shard {
 	struct slab slab;
 	struct table table;
 	struct bucket_scratch scratch;
-	struct fast_windows *windows; /* by zone, in the policy's order */
+	struct zone_pace *paces; /* by zone, in the policy's order */
 	struct shard_frame work;
 	struct segment segments[SHARD_SEGMENTS];
 	uint64_t filter_bytes;
