@@ -140,10 +140,11 @@ static void evict(struct shard *shard)
 	}
 }
 
-/* Moves blocks together until enough can be given back or about `moves` were moved. */
+/* Gives back what is free, and moves blocks together until enough is or about `moves` were moved. */
 static void compact(struct shard *shard, uint32_t moves)
 {
 	uint32_t refs[SLAB_PAGE_BLOCKS];
+	slab_trim(&shard->slab);
 	for (uint32_t moved = 0; moved < moves;) {
 		uint32_t count = slab_evacuate(&shard->slab, refs);
 		if (count == 0)
@@ -151,6 +152,7 @@ static void compact(struct shard *shard, uint32_t moves)
 		for (uint32_t i = 0; i < count; i++)
 			shard_move(shard, refs[i]);
 		moved += count;
+		slab_trim(&shard->slab);
 	}
 }
 

@@ -25,7 +25,7 @@ enum { CLASS_COUNT = 43 };
 
 void slab_init(struct slab *slab)
 {
-	*slab = (struct slab){.chunk_count = 1, .large_free = SLAB_LARGE, .bytes = sizeof *slab};
+	*slab = (struct slab){.chunk_count = 1, .large_free = SLAB_LARGE, .large_dead = SLAB_LARGE, .bytes = sizeof *slab};
 	slab->bases = weir_alloc(1, sizeof(uint8_t *));
 	slab->chunks = weir_alloc(1, sizeof *slab->chunks);
 	slab->pages = weir_alloc(SLAB_PAGES, sizeof *slab->pages);
@@ -190,10 +190,7 @@ static void free_page(struct slab *slab, uint32_t number)
 		slab_list_add(slab, number, SLAB_PAGE_FREE);
 		slab->free_page_count++;
 	}
-	/* One empty chunk is kept against coming and going. */
-	if (slab->chunks[chunk].free_pages == SLAB_PAGES &&
-	    (chunk == slab->draining_chunk || slab->free_page_count >= 2 * SLAB_PAGES))
-		give_chunk_back(slab, chunk);
+	slab->has_empty_chunks |= slab->chunks[chunk].free_pages == SLAB_PAGES;
 }
 
 /* ---- blocks ---- */
@@ -258,10 +255,9 @@ void slab_free(struct slab *slab, uint32_t ref, uint8_t size_class)
 	if (ref & SLAB_LARGE) {
 		struct slab_large *large = &slab->large[ref & ~SLAB_LARGE];
 		slab->live_bytes -= large->bytes;
-		slab->bytes -= large->bytes;
-		free(large->block);
-		*large = (struct slab_large){.next_free = slab->large_free};
-		slab->large_free = ref & ~SLAB_LARGE;
+		large->is_dead = true;
+		large->next_free = slab->large_dead;
+		slab->large_dead = ref & ~SLAB_LARGE;
 		return;
 	}
 	uint32_t number = slab_page_of(ref);
@@ -277,6 +273,27 @@ void slab_free(struct slab *slab, uint32_t ref, uint8_t size_class)
 		free_page(slab, number);
 	else if (page->state != SLAB_PAGE_DRAINING)
 		file_page(slab, number);
+}
+
+void slab_trim(struct slab *slab)
+{
+	while (slab->large_dead != SLAB_LARGE) {
+		uint32_t place = slab->large_dead;
+		struct slab_large *large = &slab->large[place];
+		slab->large_dead = large->next_free;
+		slab->bytes -= large->bytes;
+		free(large->block);
+		*large = (struct slab_large){.next_free = slab->large_free};
+		slab->large_free = place;
+	}
+	if (!slab->has_empty_chunks)
+		return;
+	slab->has_empty_chunks = false;
+	/* One empty chunk is kept against coming and going. */
+	for (uint32_t i = 1; i < slab->chunk_count; i++)
+		if (slab->chunks[i].free_pages == SLAB_PAGES &&
+		    (i == slab->draining_chunk || slab->free_page_count >= 2 * SLAB_PAGES))
+			give_chunk_back(slab, i);
 }
 
 size_t slab_block_bytes(const struct slab *slab, uint32_t ref, uint8_t size_class)

@@ -8,6 +8,9 @@
  * back. So what is free but cannot be given back is bounded, by an eighth of what
  * is used and a page a class.
  *
+ * What was freed stays readable until slab_trim(): whoever holds pointers to
+ * blocks that may move says when no one does any more.
+ *
  * A block can be marked; marked blocks are found again in time proportional to
  * their number.
  */
@@ -62,6 +65,7 @@ struct slab_large {
 	size_t bytes;
 	uint32_t next_free;
 	bool marked;
+	bool is_dead; /* freed, and still there */
 };
 
 struct slab {
@@ -79,6 +83,8 @@ struct slab {
 	uint8_t class_of[SLAB_PAGE_BYTES / 2 / SLAB_GRANULE + 1]; /* by granules */
 	struct slab_large *large;
 	uint32_t large_count, large_free; /* places; first free one, or SLAB_LARGE: none */
+	uint32_t large_dead;              /* first one whose block was freed and is still there, or SLAB_LARGE */
+	bool has_empty_chunks;            /* maybe some to give back */
 	uint64_t live_bytes;              /* of blocks given out */
 	uint64_t bytes;                   /* resident, large blocks and tables with it */
 	uint64_t blocks;                  /* live */
@@ -94,6 +100,8 @@ void slab_deinit(struct slab *slab);
  */
 uint32_t slab_alloc(struct slab *slab, size_t bytes, uint8_t *size_class);
 void slab_free(struct slab *slab, uint32_t ref, uint8_t size_class);
+/** Gives memory that is free back to the system. Pointers to blocks that were freed end here. */
+void slab_trim(struct slab *slab);
 
 /** Bytes of a block. */
 size_t slab_block_bytes(const struct slab *slab, uint32_t ref, uint8_t size_class);

@@ -36,7 +36,7 @@ uint32_t slab_page_blocks(const struct slab *slab, uint32_t number, uint32_t *re
 uint32_t slab_next_large(const struct slab *slab, uint32_t *place)
 {
 	for (; *place < slab->large_count; ++*place)
-		if (slab->large[*place].block != NULL)
+		if (slab->large[*place].block != NULL && !slab->large[*place].is_dead)
 			return SLAB_LARGE | *place;
 	return 0;
 }
@@ -77,6 +77,7 @@ static void begin_draining_chunk(struct slab *slab)
 		slab->free_page_count--;
 	}
 	slab->draining_chunk = emptiest;
+	slab->has_empty_chunks |= slab->chunks[emptiest].free_pages == SLAB_PAGES;
 }
 
 /* A page of the draining chunk that still has blocks. */
