@@ -6,7 +6,10 @@
 
 #include "common/frame.h"
 
-enum { DECIDED_BYTES = 2 * TIME_BYTES };
+enum {
+	DECIDED_BYTES = 2 * TIME_BYTES,
+	GROWTH_LEAST = 4, /* entries */
+};
 
 static bool limit_runs(const struct limit_shape *shape, unsigned form)
 {
@@ -163,6 +166,17 @@ void bucket_rooms(const struct bucket_view *view, uint32_t *rooms)
 		if (!limit->shape->has_times)
 			continue;
 		rooms[i] = limit_times(limit, 0).length;
+	}
+}
+
+void bucket_grow(const struct layout *layout, uint32_t *rooms)
+{
+	for (uint32_t i = 0; i < layout->limit_count; i++) {
+		const struct times_shape *times = &layout->limits[i].times;
+		uint64_t half = rooms[i] / 2;
+		uint64_t wanted = rooms[i] + (half > GROWTH_LEAST ? half : GROWTH_LEAST);
+		if (layout->limits[i].has_times)
+			rooms[i] = wanted < times->entries_max ? (uint32_t)wanted : times->entries_max;
 	}
 }
 

@@ -84,6 +84,7 @@ uint32_t shard_place(struct shard *shard, const struct bucket *image, const stru
 	unsigned form = image->flags & BUCKET_FORM;
 	bucket_open(&from, (struct bucket *)image, layout);
 	bucket_rooms(&from, rooms);
+	bucket_grow(layout, rooms);
 	uint8_t size_class;
 	uint32_t ref = slab_alloc(&shard->slab, bucket_bytes(layout, form, rooms), &size_class);
 	struct bucket *bucket = slab_at(&shard->slab, ref);
