@@ -25,9 +25,9 @@ struct fast_windows {
 
 /* What a limit's bytes are to become. */
 struct fast_change {
-	uint64_t state; /* fixed_window: both counts; sliding_window: length, then head */
-	uint8_t *entry; /* sliding_window: where the time goes, */
-	size_t bit;     /* and its first bit there */
+	uint64_t state;   /* fixed_window: both counts; sliding_window: length, then head */
+	uint8_t *entries; /* sliding_window: where the time goes, */
+	size_t bit;       /* and its first bit there */
 };
 
 /* Two numbers of 1, 2 or 4 bytes, as one. The widths of a limit are the same for all its buckets: easily guessed. */
@@ -43,7 +43,7 @@ static inline void fast_put(uint8_t *at, unsigned bytes, uint64_t value)
 
 enum fast_judgement { FAST_UNDER, FAST_OVER, FAST_NO_ROOM };
 
-enum { FAST_LEAVING = 3 }; /* times looked at at once for whether they have become too old */
+enum { FAST_LEAVING = 3 }; /* entries looked at at once for whether they have become too old */
 
 /* A ring, opened. */
 struct fast_ring {
@@ -59,28 +59,34 @@ static inline uint32_t fast_slot(const struct fast_ring *ring, uint32_t i)
 	return slot >= ring->room ? slot - ring->room : slot;
 }
 
-/* How much older the entry of a slot is than the newest. */
-static inline int64_t fast_age(const struct fast_ring *ring, uint32_t slot)
-{
-	uint64_t entry = bits_get(ring->entries, (size_t)slot * ring->bits, ring->bits);
-	return (int64_t)(((uint64_t)ring->newest_ms - entry) & ((UINT64_C(1) << ring->bits) - 1));
-}
-
 static inline void fast_drop(struct fast_ring *ring, uint32_t count)
 {
 	ring->head = fast_slot(ring, count);
 	ring->length -= count;
 }
 
+/* The oldest FAST_LEAVING entries, side by side. */
+static inline uint64_t fast_oldest(const struct fast_ring *ring)
+{
+	uint64_t entries = 0;
+	if (__builtin_expect(ring->head + FAST_LEAVING <= ring->room, 1))
+		return bits_get(ring->entries, (size_t)ring->head * ring->bits, FAST_LEAVING * ring->bits);
+	for (uint32_t i = 0; i < FAST_LEAVING; i++)
+		entries |= bits_get(ring->entries, (size_t)fast_slot(ring, i) * ring->bits, ring->bits) << (i * ring->bits);
+	return entries;
+}
+
 /* Drops the entries of an age or more. @return the age of the oldest one left, if there is one */
 static inline int64_t fast_leave(struct fast_ring *ring, int64_t age)
 {
 	int64_t oldest = 0;
-	while (ring->length >= FAST_LEAVING) {
-		int64_t ages[FAST_LEAVING];
-		for (uint32_t i = 0; i < FAST_LEAVING; i++)
-			ages[i] = fast_age(ring, fast_slot(ring, i));
-		unsigned first = ages[0] >= age, second = ages[1] >= age, third = ages[2] >= age;
+	uint64_t mask = (UINT64_C(1) << ring->bits) - 1, newest = (uint64_t)ring->newest_ms;
+	while (ring->length >= FAST_LEAVING && ring->bits <= BITS_ENTRY_MAX / FAST_LEAVING) {
+		uint64_t entries = fast_oldest(ring);
+		int64_t ages[FAST_LEAVING] = {(int64_t)((newest - entries) & mask),
+		                              (int64_t)((newest - (entries >> ring->bits)) & mask),
+		                              (int64_t)((newest - (entries >> ring->bits >> ring->bits)) & mask)};
+		uint32_t first = ages[0] >= age, second = ages[1] >= age, third = ages[2] >= age;
 		fast_drop(ring, first + second + third);
 		if (__builtin_expect(!third, 1)) {
 			oldest = first ? ages[1] : ages[0];
@@ -88,7 +94,7 @@ static inline int64_t fast_leave(struct fast_ring *ring, int64_t age)
 		}
 	}
 	for (; ring->length > 0; fast_drop(ring, 1)) {
-		oldest = fast_age(ring, ring->head);
+		oldest = (int64_t)((newest - bits_get(ring->entries, (size_t)ring->head * ring->bits, ring->bits)) & mask);
 		if (oldest < age)
 			break;
 	}
@@ -107,13 +113,14 @@ static inline enum fast_judgement fast_sliding(struct fast_change *change, const
 	ring->bits = shape->times.time_bits;
 	/* What has become too old to matter goes first, then, of as many as may be, the oldest. */
 	int64_t oldest = fast_leave(ring, 2 * window_ms - since_ms);
+	*change = (struct fast_change){0};
 	uint32_t full = ring->length == rate;
 	if (__builtin_expect(full & (oldest < window_ms - since_ms), 0))
 		return FAST_OVER;
 	if (__builtin_expect(!full & (ring->length == ring->room), 0))
 		return FAST_NO_ROOM;
 	fast_drop(ring, full);
-	change->entry = ring->entries;
+	change->entries = ring->entries;
 	change->bit = (size_t)fast_slot(ring, ring->length) * ring->bits;
 	change->state = (ring->length + 1) | (uint64_t)ring->head << (8 * bytes);
 	return FAST_UNDER;
@@ -124,10 +131,10 @@ static inline enum fast_judgement fast_fixed(struct fast_change *change, const s
 {
 	unsigned bytes = shape->value_bytes;
 	int64_t window_ms = shape->limit.window_ms;
-	if (__builtin_expect(t < *start_ms || t - *start_ms >= window_ms, 0))
+	if (__builtin_expect((uint64_t)(t - *start_ms) >= (uint64_t)window_ms, 0)) /* or t lies before it */
 		*start_ms = divide(shape->window, t + shape->limit.offset_ms) * window_ms - shape->limit.offset_ms;
 	uint64_t counts = fast_get(fixed, bytes);
-	uint64_t count = counts & ((UINT64_C(1) << (8 * bytes)) - 1);
+	uint64_t count = counts & shape->value_mask;
 	change->state = counts + 1;
 	if (__builtin_expect(newest_ms >= *start_ms, 1))
 		return count >= (uint64_t)shape->limit.rate ? FAST_OVER : FAST_UNDER;
@@ -135,48 +142,93 @@ static inline enum fast_judgement fast_fixed(struct fast_change *change, const s
 	return FAST_UNDER;
 }
 
-/* The same for buckets of any shape, or of one that is known when this is compiled: `times` has a bit for each ring. */
-static inline __attribute__((always_inline)) enum bucket_fast bucket_fast_as(struct bucket *bucket,
-                                                                             const struct layout *layout,
-                                                                             const struct weir_zone *zone,
-                                                                             struct fast_windows *windows, int64_t t,
-                                                                             uint32_t count, unsigned times)
+/* A bucket at an event. */
+struct fast_bucket {
+	uint8_t *fixed; /* of its limits */
+	int64_t newest_ms, decided_at_ms, decided_until_ms;
+	struct fast_ring ring;
+};
+
+static inline void fast_open(struct fast_bucket *at, struct bucket *bucket, const struct layout *layout)
 {
-	int64_t newest_ms = bucket->newest_ms, decided_at_ms = 0, decided_until_ms = 0;
-	unsigned form = bucket->flags & BUCKET_FORM;
-	uint8_t *fixed = (uint8_t *)(bucket + 1);
-	if (form & BUCKET_DECIDED) {
-		decided_at_ms = time_get(fixed);
-		decided_until_ms = time_get(fixed + TIME_BYTES);
-		fixed += 2 * TIME_BYTES;
+	*at = (struct fast_bucket){.fixed = (uint8_t *)(bucket + 1), .newest_ms = bucket->newest_ms};
+	if (bucket->flags & BUCKET_DECIDED) {
+		at->decided_at_ms = time_get(at->fixed);
+		at->decided_until_ms = time_get(at->fixed + TIME_BYTES);
+		at->fixed += 2 * TIME_BYTES;
 	}
+	at->ring = (struct fast_ring){.entries = at->fixed + layout->fixed_bytes[0], .newest_ms = at->newest_ms};
+}
+
+static inline bool fast_has_penalty(const struct fast_bucket *at, const struct weir_zone *zone, int64_t t)
+{
+	return t < at->decided_until_ms && zone->block_for_ms > 0 && at->decided_at_ms <= t;
+}
+
+/* What becomes of an event that does not simply pass. */
+static inline enum bucket_fast fast_refuse(const struct fast_bucket *at, const struct weir_zone *zone,
+                                           unsigned judgement, int64_t t)
+{
+	bool is_known = t < at->decided_until_ms && (fast_has_penalty(at, zone, t) || (judgement & FAST_OVER));
+	return is_known && !zone->count_all ? FAST_BLOCKED : FAST_NOT;
+}
+
+static inline __attribute__((always_inline)) void fast_record(const struct fast_change *change,
+                                                              const struct limit_shape *shape, uint8_t *fixed,
+                                                              int64_t t, bool is_ring)
+{
+	if (is_ring)
+		bits_put(change->entries, change->bit, shape->times.time_bits, (uint64_t)t);
+	fast_put(fixed, is_ring ? shape->times.count_bytes : shape->value_bytes, change->state);
+}
+
+/* A minute that slides, an hour, a day: what most people ask for, with nothing to loop over. A function of its own,
+ * so that the registers are its own. */
+static __attribute__((noinline)) enum bucket_fast fast_three(struct bucket *bucket, const struct layout *layout,
+                                                             const struct weir_zone *zone, struct fast_windows *windows,
+                                                             int64_t t)
+{
+	const struct limit_shape *limits = layout->limits;
+	struct fast_change changes[3];
+	struct fast_bucket at;
+	fast_open(&at, bucket, layout);
+	uint8_t *first = at.fixed, *second = first + layout->at[0][1], *third = first + layout->at[0][2];
+	unsigned judgement = fast_sliding(&changes[0], &limits[0], first, &at.ring, t);
+	judgement |= fast_fixed(&changes[1], &limits[1], second, at.newest_ms, t, &windows->start_ms[1]);
+	judgement |= fast_fixed(&changes[2], &limits[2], third, at.newest_ms, t, &windows->start_ms[2]);
+	if (__builtin_expect(judgement != FAST_UNDER || fast_has_penalty(&at, zone, t), 0))
+		return fast_refuse(&at, zone, judgement, t);
+	fast_record(&changes[0], &limits[0], first, t, true);
+	fast_record(&changes[1], &limits[1], second, t, false);
+	fast_record(&changes[2], &limits[2], third, t, false);
+	bucket->newest_ms = (uint64_t)t & TIME_MASK;
+	return FAST_PASSED;
+}
+
+static __attribute__((noinline)) enum bucket_fast fast_any(struct bucket *bucket, const struct layout *layout,
+                                                           const struct weir_zone *zone, struct fast_windows *windows,
+                                                           int64_t t)
+{
+	uint32_t count = layout->limit_count;
+	unsigned times = layout->times_mask, judgement = FAST_UNDER;
 	struct fast_change changes[WEIR_ZONE_LIMITS_MAX];
-	struct fast_ring ring = {.entries = fixed + layout->fixed_bytes[0], .newest_ms = newest_ms};
-	unsigned judgement = FAST_UNDER;
+	struct fast_bucket at;
+	fast_open(&at, bucket, layout);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct limit_shape *shape = &layout->limits[i];
-		const uint8_t *at = fixed + layout->at[0][i];
+		const uint8_t *fixed = at.fixed + layout->at[0][i];
 		if (!(times >> i & 1)) {
-			judgement |= fast_fixed(&changes[i], shape, at, newest_ms, t, &windows->start_ms[i]);
+			judgement |= fast_fixed(&changes[i], shape, fixed, at.newest_ms, t, &windows->start_ms[i]);
 			continue;
 		}
-		judgement |= fast_sliding(&changes[i], shape, at, &ring, t);
+		judgement |= fast_sliding(&changes[i], shape, fixed, &at.ring, t);
 		if (times >> i > 1)
-			ring.entries += bits_bytes(ring.room, ring.bits);
+			at.ring.entries += bits_bytes(at.ring.room, at.ring.bits);
 	}
-	bool penalty = t < decided_until_ms && zone->block_for_ms > 0 && decided_at_ms <= t;
-	if (__builtin_expect(judgement != FAST_UNDER || penalty, 0)) {
-		bool is_known = t < decided_until_ms && (penalty || (judgement & FAST_OVER));
-		return is_known && !zone->count_all ? FAST_BLOCKED : FAST_NOT;
-	}
-	for (uint32_t i = 0; i < count; i++) {
-		const struct limit_shape *shape = &layout->limits[i];
-		uint8_t *at = fixed + layout->at[0][i];
-		bool is_ring = times >> i & 1;
-		if (is_ring)
-			bits_put(changes[i].entry, changes[i].bit, shape->times.time_bits, (uint64_t)t);
-		fast_put(at, is_ring ? shape->times.count_bytes : shape->value_bytes, changes[i].state);
-	}
+	if (__builtin_expect(judgement != FAST_UNDER || fast_has_penalty(&at, zone, t), 0))
+		return fast_refuse(&at, zone, judgement, t);
+	for (uint32_t i = 0; i < count; i++)
+		fast_record(&changes[i], &layout->limits[i], at.fixed + layout->at[0][i], t, times >> i & 1);
 	bucket->newest_ms = (uint64_t)t & TIME_MASK;
 	return FAST_PASSED;
 }
@@ -189,11 +241,13 @@ static inline __attribute__((always_inline)) enum bucket_fast bucket_fast_as(str
 static inline enum bucket_fast bucket_fast(struct bucket *bucket, const struct layout *layout,
                                            const struct weir_zone *zone, struct fast_windows *windows, int64_t t)
 {
-	if (t < (int64_t)bucket->newest_ms || (bucket->flags & BUCKET_FORM & ~BUCKET_DECIDED) != 0 || !layout->is_fast)
+	if (t < (int64_t)bucket->newest_ms || (bucket->flags & BUCKET_FORM & ~BUCKET_DECIDED) != 0)
 		return FAST_NOT;
-	if (layout->limit_count == 3 && layout->times_mask == 1) /* a minute that slides, an hour, a day */
-		return bucket_fast_as(bucket, layout, zone, windows, t, 3, 1);
-	return bucket_fast_as(bucket, layout, zone, windows, t, layout->limit_count, layout->times_mask);
+	switch (layout->fast) {
+	case LAYOUT_THREE: return fast_three(bucket, layout, zone, windows, t);
+	case LAYOUT_FAST: return fast_any(bucket, layout, zone, windows, t);
+	default: return FAST_NOT;
+	}
 }
 
 #endif

@@ -33,7 +33,7 @@ void layout_init(struct layout *layout, uint32_t id, uint64_t version, const str
                  const struct layout *previous)
 {
 	*layout = (struct layout){.id = id, .zone_id = zone->id, .version = version, .limit_count = zone->limit_count};
-	layout->is_fast = true;
+	bool all_fast = true;
 	for (uint32_t i = 0; i < zone->limit_count; i++) {
 		int8_t before = find_before(layout, i, &zone->limits[i], previous);
 		bool counts_past = zone->count_all || (before >= 0 && previous->limits[before].counts_past);
@@ -44,7 +44,7 @@ void layout_init(struct layout *layout, uint32_t id, uint64_t version, const str
 		layout->times_mask |= (unsigned)shape->has_times << i;
 		layout->has_queue |= shape->ops->leave != NULL;
 		layout->is_charged |= shape->ops->charged_by_all;
-		layout->is_fast &= is_fast(shape);
+		all_fast &= is_fast(shape);
 		int64_t memory_ms = weir_limit_memory_ms(&zone->limits[i]);
 		layout->memory_ms = memory_ms > layout->memory_ms ? memory_ms : layout->memory_ms;
 		for (int runs = 0; runs < 2; runs++) {
@@ -52,6 +52,8 @@ void layout_init(struct layout *layout, uint32_t id, uint64_t version, const str
 			layout->fixed_bytes[runs] += shape->fixed_bytes[runs];
 		}
 	}
+	if (all_fast)
+		layout->fast = layout->limit_count == 3 && layout->times_mask == 1 ? LAYOUT_THREE : LAYOUT_FAST;
 }
 
 bool layout_serves(const struct layout *layout, const struct weir_zone *zone)

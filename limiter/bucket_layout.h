@@ -19,6 +19,12 @@
 
 enum { LAYOUT_ID_MAX = (1 << 24) - 1 };
 
+enum layout_fast {
+	LAYOUT_SLOW,
+	LAYOUT_FAST,  /* only sliding windows of plain times and fixed windows */
+	LAYOUT_THREE, /* a sliding window, then two fixed ones */
+};
+
 struct layout {
 	uint32_t id; /* 1 on */
 	uint32_t zone_id;
@@ -28,7 +34,7 @@ struct layout {
 	unsigned times_mask;                  /* a bit for each of them */
 	bool has_queue;                       /* something may leave at an event */
 	bool is_charged;                      /* some limit is charged by every event */
-	bool is_fast;                         /* only sliding windows of plain times and fixed windows (bucket_fast.h) */
+	enum layout_fast fast;                /* whether the short way serves it (bucket_fast.h) */
 	int64_t memory_ms;                    /* the longest of its limits */
 	uint32_t fixed_bytes[2];              /* of all fixed parts, by form: plain times, runs */
 	uint32_t at[2][WEIR_ZONE_LIMITS_MAX]; /* where each begins among them */

@@ -31,6 +31,7 @@ struct limit_shape {
 	bool has_times;
 	bool runs_only;          /* times are always kept as runs */
 	uint8_t value_bytes;     /* of one number: fixed_window's counts, token_bucket, gcra */
+	uint64_t value_mask;     /* fixed_window: the bits of one number */
 	uint32_t fixed_bytes[2]; /* of the fixed part, in a bucket of plain times and in one of runs */
 	struct times_shape times;
 	int64_t span;             /* units that times lie in at most, counted from the newest */

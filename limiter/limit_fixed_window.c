@@ -14,6 +14,7 @@ static void shape(struct limit_shape *shape)
 {
 	shape->window = divider_of(shape->limit.window_ms);
 	shape->value_bytes = shape->counts_past ? 8 : bytes_for((uint64_t)shape->limit.rate);
+	shape->value_mask = UINT64_MAX >> (64 - 8 * shape->value_bytes);
 	shape->fixed_bytes[0] = shape->fixed_bytes[1] = 2u * shape->value_bytes;
 }
 

@@ -73,35 +73,35 @@ static uint32_t find_alias(const struct shard_frame *work, uint32_t run, const s
 	return NO_LOOKUP;
 }
 
-static __attribute__((noinline)) void make_room_for_lookups(struct shard_frame *work, uint32_t count)
+static void make_room_for_lookups(struct shard_frame *work, uint32_t count)
 {
 	work->lookups = shard_room_for(work, work->lookups, &work->room_lookups, (size_t)work->lookup_count + count,
 	                               sizeof *work->lookups);
 }
 
+/* Fills a lookup of a key in a zone in force. */
+static inline void look_up(struct lookup *lookup, uint64_t seed, const struct zone_rules *zone, struct weir_span key)
+{
+	struct weir_fingerprint print = weir_fingerprint(seed, zone->zone->id, key);
+	*lookup =
+		(struct lookup){.low = print.low, .high = print.high, .zone = zone, .alias = NO_LOOKUP, .state = LOOKUP_NEW};
+}
+
 /* Adds the lookups of a key in a zone set. @param run  last one of the key, 0: none */
-static inline uint32_t add_lookups(struct shard *shard, struct weir_span key, uint32_t zone_set, uint32_t run)
+static uint32_t add_lookups(struct shard *shard, struct weir_span key, uint32_t zone_set, uint32_t run)
 {
 	struct shard_frame *work = &shard->work;
 	uint32_t first = work->lookup_count, count = work->frame->zone_sets[zone_set].count;
-	if ((size_t)first + count > work->room_lookups)
-		make_room_for_lookups(work, count);
+	make_room_for_lookups(work, count);
 	const struct zone_rules **zones = &work->set_zones[work->set_first[zone_set]];
-	uint64_t seed = shard->options.seed;
 	for (uint32_t j = 0; j < count; j++) {
 		struct lookup *lookup = &work->lookups[first + j];
 		const struct zone_rules *zone = zones[j];
-		lookup->zone = zone;
-		lookup->bucket = NULL;
-		lookup->ref = 0;
-		lookup->alias = zone != NULL && run != 0 ? find_alias(work, run, zone) : NO_LOOKUP;
-		lookup->state = zone == NULL || lookup->alias != NO_LOOKUP ? LOOKUP_NONE : LOOKUP_NEW;
-		lookup->settled = false;
-		if (lookup->state == LOOKUP_NONE)
-			continue;
-		struct weir_fingerprint print = weir_fingerprint(seed, zone->zone->id, key);
-		lookup->low = print.low;
-		lookup->high = print.high;
+		uint32_t alias = zone != NULL && run != 0 ? find_alias(work, run, zone) : NO_LOOKUP;
+		if (zone == NULL || alias != NO_LOOKUP)
+			*lookup = (struct lookup){.zone = zone, .alias = alias, .state = LOOKUP_NONE};
+		else
+			look_up(lookup, shard->options.seed, zone, key);
 	}
 	work->lookup_count = first + count;
 	return first;
@@ -121,6 +121,26 @@ static void look_up_in_sets(struct shard *shard, const struct weir_frame_event *
 	work->key_first[event->key] = work->run_count;
 }
 
+/* Where all events are of one zone: their keys are looked up one after the other, with nothing in between. */
+static void look_up_in_zone(struct shard *shard, uint32_t first_event)
+{
+	struct shard_frame *work = &shard->work;
+	const struct weir_frame *frame = work->frame;
+	const struct zone_rules *zone = work->set_zones[0];
+	uint64_t seed = shard->options.seed;
+	uint32_t *key_first = work->key_first;
+	uint32_t count = 0;
+	make_room_for_lookups(work, frame->key_count);
+	for (uint32_t i = first_event; i < frame->event_count; i++) {
+		uint32_t key = frame->events[i].key;
+		if (key_first[key] != 0)
+			continue;
+		look_up(&work->lookups[count++], seed, zone, frame->keys[key]);
+		key_first[key] = count;
+	}
+	work->lookup_count = count;
+}
+
 /* Adds the lookups of all events that were not taken before: those come first, as positions do not fall. */
 static void look_up_events(struct shard *shard)
 {
@@ -137,6 +157,10 @@ static void look_up_events(struct shard *shard)
 	}
 	uint32_t *key_first = work->key_first;
 	const struct weir_frame_event *events = frame->events;
+	if (frame->zone_set_count == 1 && frame->zone_sets[0].count == 1 && work->set_zones[0] != NULL) {
+		look_up_in_zone(shard, i);
+		return;
+	}
 	for (uint32_t count = frame->event_count; i < count; i++)
 		if (key_first[events[i].key] == 0)
 			key_first[events[i].key] = add_lookups(shard, frame->keys[events[i].key], 0, 0) + 1;

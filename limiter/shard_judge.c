@@ -13,7 +13,7 @@
 
 #include <assert.h>
 
-enum { BATCH_LOOKUPS = 64 };
+enum { BATCH_LOOKUPS = 32 }; /* few, so that what is on its way finds room in the nearest cache */
 
 void shard_look_closer(struct shard *shard, struct lookup *lookup)
 {
@@ -160,9 +160,12 @@ static __attribute__((noinline)) void ask_for_more(struct shard *shard)
 		shard_guess(shard, &work->lookups[i]);
 	/* One line of each, so that a page is looked for once; then the rest of those of up to 96 bytes, as most are. */
 	for (uint32_t i = first; i < end; i++)
-		__builtin_prefetch(work->lookups[i].bucket, 1);
+		if (work->lookups[i].bucket != NULL)
+			__builtin_prefetch(work->lookups[i].bucket, 1);
 	for (uint32_t i = first; i < end; i++) {
 		const char *block = (const char *)work->lookups[i].bucket;
+		if (block == NULL)
+			continue;
 		__builtin_prefetch(block + 63, 1);
 		__builtin_prefetch(block + 95, 1);
 	}
