@@ -145,9 +145,8 @@ static void take_record(struct collector *collector, struct record_reader *reade
 	} else if (matched.event_count > 0) {
 		if (framer_pending(collector->framer) == 0)
 			collector->oldest_ms = monotonic_ms();
-		if (framer_add(collector->framer, reader->stream->id, collector->policy_version, &matched, &reader->record,
-		               reader->position, now_ms) != WEIR_OK)
-			record_reader_refuse(reader, FORMAT_KEY_TOO_LONG);
+		framer_add(collector->framer, reader->stream->id, collector->policy_version, &matched, &reader->record,
+		           reader->position, now_ms);
 	}
 	record_reader_take(reader, now_ms);
 }

@@ -1,6 +1,7 @@
 /*
- * Writers are made once a partition and keep their buffers. A record's events
- * are measured before any is added, so that they never straddle two frames.
+ * Writers are made once a partition and keep their buffers. A frame goes out as
+ * soon as it might not take one more record whole, so a record's events never
+ * straddle two frames and never fail to fit.
  */
 #include "collector/framer.h"
 
@@ -8,9 +9,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-
-/* A record whose events would take more than this is refused: with the target it stays below a frame's bound. */
-enum { RECORD_MAX_BYTES = WEIR_FRAME_MAX_BYTES / 2 };
 
 struct framer {
 	uint32_t partitions;
@@ -64,14 +62,6 @@ uint64_t framer_pending(const struct framer *framer)
 	return framer->pending;
 }
 
-static bool fits(const struct matched *matched)
-{
-	size_t bytes = 0;
-	for (uint32_t i = 0; i < matched->event_count; i++)
-		bytes += matched->events[i].key.length + 4 * matched->events[i].zone_count + 64;
-	return bytes <= RECORD_MAX_BYTES && matched->event_count <= WEIR_FRAME_EVENTS_MAX / 2;
-}
-
 /* Frames of another source or policy go out first. */
 static void turn_to(struct framer *framer, const uint8_t *source, uint64_t policy_version, int64_t now_ms)
 {
@@ -82,12 +72,9 @@ static void turn_to(struct framer *framer, const uint8_t *source, uint64_t polic
 	framer->policy_version = policy_version;
 }
 
-enum weir_status framer_add(struct framer *framer, const uint8_t *source, uint64_t policy_version,
-                            const struct matched *matched, const struct record *record, uint64_t position,
-                            int64_t now_ms)
+void framer_add(struct framer *framer, const uint8_t *source, uint64_t policy_version, const struct matched *matched,
+                const struct record *record, uint64_t position, int64_t now_ms)
 {
-	if (matched->event_count > 1 && !fits(matched))
-		return WEIR_INVALID;
 	turn_to(framer, source, policy_version, now_ms);
 	for (uint32_t i = 0; i < matched->event_count; i++) {
 		const struct matched_event *event = &matched->events[i];
@@ -102,10 +89,7 @@ enum weir_status framer_add(struct framer *framer, const uint8_t *source, uint64
 	}
 	for (uint32_t i = 0; i < matched->event_count; i++) {
 		uint32_t partition = matched->events[i].partition;
-		const struct weir_frame_writer *writer = framer->writers[partition];
-		if (weir_frame_size(writer) >= WEIR_FRAME_TARGET_BYTES ||
-		    weir_frame_events(writer) >= WEIR_FRAME_EVENTS_MAX / 2)
+		if (weir_frame_due(framer->writers[partition]))
 			finish(framer, partition, now_ms);
 	}
-	return WEIR_OK;
 }

@@ -25,11 +25,9 @@ void framer_free(struct framer *framer);
  * @param source    16 bytes; where it differs from the source before, open frames are flushed first
  * @param position  just behind the record
  * @param now_ms    the sending time of frames that this finishes
- * @return WEIR_OK; WEIR_INVALID: the record's events do not fit into one frame
  */
-WEIR_MUST_USE enum weir_status framer_add(struct framer *framer, const uint8_t *source, uint64_t policy_version,
-                                          const struct matched *matched, const struct record *record, uint64_t position,
-                                          int64_t now_ms);
+void framer_add(struct framer *framer, const uint8_t *source, uint64_t policy_version, const struct matched *matched,
+                const struct record *record, uint64_t position, int64_t now_ms);
 
 /** Hands on every open frame. */
 void framer_flush(struct framer *framer, int64_t now_ms);

@@ -39,8 +39,8 @@
 enum {
 	WEIR_FRAME_VERSION = 1,
 	WEIR_SOURCE_ID_BYTES = 16,
-	WEIR_FRAME_TARGET_BYTES = 64 * 1024, /* a frame is sent when it reaches this */
-	WEIR_FRAME_MAX_BYTES = 1024 * 1024,
+	WEIR_FRAME_TARGET_BYTES = 64 * 1024,    /* a frame is sent when it reaches this */
+	WEIR_FRAME_MAX_BYTES = 2 * 1024 * 1024, /* the target and the largest record, with room to spare */
 	WEIR_FRAME_EVENTS_MAX = 16384,
 	WEIR_FRAME_PAIRS_MAX = 256 * 1024, /* (event, zone) pairs */
 	WEIR_ZONE_SET_MAX = 1024,          /* zones in one set */
@@ -90,8 +90,13 @@ WEIR_MUST_USE enum weir_status weir_frame_add(struct weir_frame_writer *writer, 
                                               const struct weir_frame_zone *zones, uint32_t zone_count);
 
 uint32_t weir_frame_events(const struct weir_frame_writer *writer);
-/** Bytes the finished frame would have, near enough to compare with the target. */
+/** Bytes the finished frame would have, but for a few. */
 size_t weir_frame_size(const struct weir_frame_writer *writer);
+/**
+ * Whether to finish it: it has reached the target, or might not take the events of one more record. A frame that is
+ * finished whenever it is due is never WEIR_FULL: a record makes at most one event, and one pair, a zone.
+ */
+bool weir_frame_due(const struct weir_frame_writer *writer);
 
 /** Closes the frame; bytes are borrowed from the writer until the next begin. */
 struct weir_span weir_frame_finish(struct weir_frame_writer *writer, int64_t sending_time_ms);

@@ -9,6 +9,7 @@
  */
 #include "common/alloc.h"
 #include "common/frame_format.h"
+#include "common/policy.h"
 #include "common/scan.h"
 #include "common/varint.h"
 
@@ -19,7 +20,12 @@ enum {
 	TABLE_LEAST = 256,
 	/* The most that one event adds beside its key and its zone set's members: counts, lengths, five numbers. */
 	EVENT_MOST_BYTES = 8 * WEIR_VARINT_MAX_BYTES,
+	SET_MEMBER_MOST_BYTES = 3, /* a zone id has 16 bits */
+	RECORD_MOST_BYTES = WEIR_ZONES_MAX * (EVENT_MOST_BYTES + WEIR_KEY_MAX_BYTES + SET_MEMBER_MOST_BYTES),
 };
+
+_Static_assert(WEIR_FRAME_TARGET_BYTES + RECORD_MOST_BYTES <= WEIR_FRAME_MAX_BYTES,
+               "a frame below its target has room for any record");
 
 struct bytes {
 	uint8_t *at;
@@ -286,7 +292,7 @@ enum weir_status weir_frame_add(struct weir_frame_writer *writer, struct weir_sp
 {
 	assert(position >= writer->position && cost >= 0 && cost <= WEIR_COST_MAX);
 	assert(zone_count >= 1 && zone_count <= WEIR_ZONE_SET_MAX);
-	size_t most = EVENT_MOST_BYTES + (size_t)key.length + (size_t)zone_count * 3; /* a zone id has 16 bits */
+	size_t most = EVENT_MOST_BYTES + (size_t)key.length + (size_t)zone_count * SET_MEMBER_MOST_BYTES;
 	if (writer->event_count == WEIR_FRAME_EVENTS_MAX || writer->pair_count + zone_count > WEIR_FRAME_PAIRS_MAX ||
 	    weir_frame_size(writer) + most > WEIR_FRAME_MAX_BYTES)
 		return WEIR_FULL;
@@ -318,6 +324,13 @@ uint32_t weir_frame_events(const struct weir_frame_writer *writer)
 size_t weir_frame_size(const struct weir_frame_writer *writer)
 {
 	return WEIR_FRAME_EVENTS_HEADER_BYTES + 3 * 3 + writer->sets.length + writer->keys.length + writer->events.length;
+}
+
+bool weir_frame_due(const struct weir_frame_writer *writer)
+{
+	return weir_frame_size(writer) >= WEIR_FRAME_TARGET_BYTES ||
+	       writer->event_count > WEIR_FRAME_EVENTS_MAX - WEIR_ZONES_MAX ||
+	       writer->pair_count > WEIR_FRAME_PAIRS_MAX - WEIR_ZONES_MAX;
 }
 
 /* One of the lists, with its count in front. */

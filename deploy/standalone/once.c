@@ -49,9 +49,8 @@ static void take_record(struct once *once, struct record_reader *reader)
 		return;
 	}
 	once->records++;
-	if (matched.event_count > 0 && framer_add(once->framer, merged_source, once->policy_version, &matched,
-	                                          &reader->record, once->records, 0) != WEIR_OK)
-		record_reader_refuse(reader, FORMAT_KEY_TOO_LONG);
+	if (matched.event_count > 0)
+		framer_add(once->framer, merged_source, once->policy_version, &matched, &reader->record, once->records, 0);
 }
 
 static enum weir_status read_all(struct once *once, struct weir_error *error)
