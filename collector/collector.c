@@ -140,9 +140,8 @@ static void take_record(struct collector *collector, struct record_reader *reade
 		reader->record.time_ms = latest_ms;
 		reader->ahead.clamped++;
 	}
-	if (matcher_match(collector->inputs->matcher, &reader->record, &matched) != WEIR_OK) {
-		record_reader_refuse(reader, FORMAT_KEY_TOO_LONG);
-	} else if (matched.event_count > 0) {
+	matcher_match(collector->inputs->matcher, &reader->record, &matched);
+	if (matched.event_count > 0) {
 		if (framer_pending(collector->framer) == 0)
 			collector->oldest_ms = monotonic_ms();
 		framer_add(collector->framer, reader->stream->id, collector->policy_version, &matched, &reader->record,

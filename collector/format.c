@@ -30,7 +30,6 @@ const char *format_reason_text(enum format_reason reason)
 		[FORMAT_TIME_RANGE] = "time out of range",
 		[FORMAT_LINE_TOO_LONG] = "line too long",
 		[FORMAT_BAD_COST] = "bad cost",
-		[FORMAT_KEY_TOO_LONG] = "key too long",
 		[FORMAT_NOT_COMBINED] = "not combined",
 		[FORMAT_NOT_COMMON] = "not common",
 		[FORMAT_NOT_JSON] = "not json",

@@ -27,7 +27,6 @@ enum format_reason {
 	FORMAT_TIME_RANGE,
 	FORMAT_LINE_TOO_LONG, /* the caller's: no format is asked */
 	FORMAT_BAD_COST,
-	FORMAT_KEY_TOO_LONG, /* the caller's, after a format's FORMAT_OK */
 	FORMAT_NOT_COMBINED,
 	FORMAT_NOT_COMMON,
 	FORMAT_NOT_JSON,

@@ -7,16 +7,24 @@
 
 #include "collector/record_filter.h"
 #include "common/alloc.h"
+#include "common/hash.h"
 #include "common/scan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
-enum { NETWORK_TEXT_BYTES = WEIR_ADDRESS_TEXT_BYTES + 4 };
+enum {
+	NETWORK_TEXT_BYTES = WEIR_ADDRESS_TEXT_BYTES + 4,
+	SHORTENED_BYTES = WEIR_ZONE_KEY_MAX * KEY_VALUE_WHOLE_BYTES, /* those of one key */
+};
+
+/* Values that are not shortened, with every byte escaped and a bar behind each. */
+_Static_assert(WEIR_ZONE_KEY_MAX *(2 * KEY_VALUE_WHOLE_BYTES + 1) <= WEIR_KEY_MAX_BYTES, "a shortened key fits");
 
 enum weir_status key_template_init(struct key_template *template, const struct weir_zone *zone,
                                    struct field_table *fields, struct weir_error *error)
 {
-	*template = (struct key_template){.scratch = weir_alloc(WEIR_KEY_MAX_BYTES, 1)};
+	*template = (struct key_template){.scratch = weir_alloc(WEIR_KEY_MAX_BYTES + SHORTENED_BYTES, 1)};
 	for (uint32_t i = 0; i < zone->key_count; i++) {
 		struct key_part *part = &template->parts[template->part_count++];
 		*part = (struct key_part){
@@ -101,30 +109,71 @@ static char *append_value(char *at, const char *end, struct weir_span value)
 	return at;
 }
 
-bool key_template_join(struct key_template *template, const struct record *record, struct address_cache *cache,
-                       struct weir_span *key)
+/* A long value as it stands in a key that would be too long. */
+static struct weir_span shorten_value(struct weir_span value, char text[KEY_VALUE_WHOLE_BYTES])
+{
+	static const char digits[] = "0123456789abcdef";
+	uint8_t hash[KEY_VALUE_DIGITS / 2];
+	weir_hash128(value.at, value.length, hash);
+	memcpy(text, value.at, KEY_VALUE_HEAD_BYTES);
+	char *at = text + KEY_VALUE_HEAD_BYTES;
+	*at++ = '~';
+	for (size_t i = 0; i < sizeof hash; i++) {
+		*at++ = digits[hash[i] >> 4];
+		*at++ = digits[hash[i] & 15];
+	}
+	return (struct weir_span){.at = text, .length = KEY_VALUE_WHOLE_BYTES};
+}
+
+/* Joins the values in scratch; gives the end, or NULL where they do not fit. */
+static char *join_values(const struct key_template *template, const struct record *record, struct address_cache *cache)
 {
 	char text[NETWORK_TEXT_BYTES];
-	const struct key_part *first = &template->parts[0];
-	if (template->part_count == 1 && !first->grouped) {
-		struct weir_span value = record->fields[first->field];
-		if (!weir_scan_has(value.at, value.length, '|', '\\')) {
-			*key = value;
-			return value.length <= WEIR_KEY_MAX_BYTES;
-		}
-	}
 	char *at = template->scratch;
 	const char *end = template->scratch + WEIR_KEY_MAX_BYTES;
 	for (uint32_t i = 0; i < template->part_count; i++) {
 		if (i > 0) {
 			if (at == end)
-				return false;
+				return NULL;
 			*at++ = '|';
 		}
 		at = append_value(at, end, part_value(&template->parts[i], record, cache, text));
 		if (at == NULL)
-			return false;
+			return NULL;
 	}
-	*key = (struct weir_span){.at = template->scratch, .length = (uint32_t)(at - template->scratch)};
-	return true;
+	return at;
+}
+
+/* The same with the long values shortened. Kept out of the common way, which it would slow down. */
+static __attribute__((noinline, cold)) char *join_shortened(const struct key_template *template,
+                                                            const struct record *record, struct address_cache *cache)
+{
+	struct record shortened = *record;
+	char *text = template->scratch + WEIR_KEY_MAX_BYTES;
+	for (uint32_t i = 0; i < template->part_count; i++) {
+		struct weir_span *value = &shortened.fields[template->parts[i].field];
+		if (value->length <= KEY_VALUE_WHOLE_BYTES)
+			continue;
+		*value = shorten_value(*value, text);
+		text += KEY_VALUE_WHOLE_BYTES;
+	}
+	char *end = join_values(template, &shortened, cache);
+	assert(end != NULL);
+	return end;
+}
+
+/* Flattened: what it calls has a second caller above, and a call each would cost a tenth. */
+__attribute__((flatten)) struct weir_span key_template_join(const struct key_template *template,
+                                                            const struct record *record, struct address_cache *cache)
+{
+	const struct key_part *first = &template->parts[0];
+	if (template->part_count == 1 && !first->grouped) {
+		struct weir_span value = record->fields[first->field];
+		if (value.length <= WEIR_KEY_MAX_BYTES && !weir_scan_has(value.at, value.length, '|', '\\'))
+			return value;
+	}
+	const char *end = join_values(template, record, cache);
+	if (__builtin_expect(end == NULL, 0))
+		end = join_shortened(template, record, cache);
+	return (struct weir_span){.at = template->scratch, .length = (uint32_t)(end - template->scratch)};
 }

@@ -6,6 +6,12 @@
  * `\`, with `|` between them. A grouped value that is an address is its network
  * ("2001:db8:1:2::/64"), or the canonical address where the prefix is the whole
  * of it; other values stay as they are.
+ *
+ * Where the joined key would be longer than WEIR_KEY_MAX_BYTES, each value of
+ * more than KEY_VALUE_WHOLE_BYTES (before escaping) stands there shortened: its
+ * first KEY_VALUE_HEAD_BYTES, cut wherever that is, then `~`, then its XXH128 as
+ * 32 hexadecimal digits. So whoever sends a long path or token is counted like
+ * anyone else, each long value by itself, and a key has a bound all the same.
  */
 #ifndef COLLECTOR_KEY_TEMPLATE_H
 #define COLLECTOR_KEY_TEMPLATE_H
@@ -13,6 +19,13 @@
 #include "collector/record.h"
 #include "common/policy.h"
 #include "common/status.h"
+
+enum {
+	KEY_VALUE_HEAD_BYTES = 27,
+	KEY_VALUE_DIGITS = 32,
+	/* A shortened value has as many: shortening it again changes nothing. */
+	KEY_VALUE_WHOLE_BYTES = KEY_VALUE_HEAD_BYTES + 1 + KEY_VALUE_DIGITS,
+};
 
 struct key_part {
 	uint32_t field;
@@ -23,7 +36,7 @@ struct key_part {
 struct key_template {
 	struct key_part parts[WEIR_ZONE_KEY_MAX];
 	uint32_t part_count;
-	char *scratch; /* WEIR_KEY_MAX_BYTES: a key that is not simply a field's bytes */
+	char *scratch; /* a key that is not simply a field's bytes, and behind it values that are shortened for it */
 };
 
 /** Addresses of one record's fields, each read at most once however many zones ask. */
@@ -61,12 +74,8 @@ static inline bool key_template_present(const struct key_template *template, con
 	return present;
 }
 
-/**
- * The joined key of a record that has all its fields: points into the record, or into scratch until the next call.
- *
- * @return false: it is longer than WEIR_KEY_MAX_BYTES
- */
-bool key_template_join(struct key_template *template, const struct record *record, struct address_cache *cache,
-                       struct weir_span *key);
+/** The joined key of a record that has all its fields: points into the record, or into scratch until the next call. */
+struct weir_span key_template_join(const struct key_template *template, const struct record *record,
+                                   struct address_cache *cache);
 
 #endif

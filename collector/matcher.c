@@ -209,7 +209,7 @@ static void hand_out_zones(struct matcher *matcher)
 	}
 }
 
-enum weir_status matcher_match(struct matcher *matcher, const struct record *record, struct matched *matched)
+void matcher_match(struct matcher *matcher, const struct record *record, struct matched *matched)
 {
 	matcher->record_number++;
 	matcher->addresses.known = 0;
@@ -225,10 +225,7 @@ enum weir_status matcher_match(struct matcher *matcher, const struct record *rec
 		if (zone->exempts && is_exempt(matcher, zone, &group->template, record))
 			continue;
 		if (group->record_number != matcher->record_number) {
-			struct weir_span key;
-			if (!key_template_join(&group->template, record, &matcher->addresses, &key))
-				return WEIR_INVALID;
-			group->event = find_or_add_event(matcher, key);
+			group->event = find_or_add_event(matcher, key_template_join(&group->template, record, &matcher->addresses));
 			group->record_number = matcher->record_number;
 		}
 		matcher->taken_event[matcher->taken_count] = group->event;
@@ -236,5 +233,4 @@ enum weir_status matcher_match(struct matcher *matcher, const struct record *rec
 	}
 	hand_out_zones(matcher);
 	*matched = (struct matched){.events = matcher->events, .event_count = matcher->event_count};
-	return WEIR_OK;
 }

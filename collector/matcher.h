@@ -49,10 +49,8 @@ void matcher_free(struct matcher *matcher);
  * Finds a record's events.
  *
  * @param record  borrowed; keys may point into it
- * @return WEIR_OK; WEIR_INVALID: a joined key is longer than WEIR_KEY_MAX_BYTES (FORMAT_KEY_TOO_LONG)
  * @thread one thread per matcher
  */
-WEIR_MUST_USE enum weir_status matcher_match(struct matcher *matcher, const struct record *record,
-                                             struct matched *matched);
+void matcher_match(struct matcher *matcher, const struct record *record, struct matched *matched);
 
 #endif

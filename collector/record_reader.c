@@ -44,9 +44,9 @@ void record_reader_feed(struct record_reader *reader, const struct source_chunk 
 	reader->at = 0;
 }
 
-void record_reader_refuse(struct record_reader *reader, enum format_reason reason)
+/* The newest line is malformed. */
+static void refuse_line(struct record_reader *reader, enum format_reason reason)
 {
-	reader->ahead.records = 0;
 	reader->ahead.malformed[reason]++;
 	reader->ahead_malformed = true;
 	if (reader->dead == NULL)
@@ -67,7 +67,7 @@ static void refuse_long_line(struct record_reader *reader)
 	reader->line = (struct weir_span){.at = chunk->data, .length = (uint32_t)chunk->length};
 	reader->ahead.lines++;
 	reader->ahead.bytes += chunk->length + chunk->skipped;
-	record_reader_refuse(reader, FORMAT_LINE_TOO_LONG);
+	refuse_line(reader, FORMAT_LINE_TOO_LONG);
 }
 
 enum weir_status record_reader_next(struct record_reader *reader)
@@ -98,7 +98,7 @@ enum weir_status record_reader_next(struct record_reader *reader)
 			return WEIR_OK;
 		}
 		if (reason != FORMAT_SKIP)
-			record_reader_refuse(reader, reason);
+			refuse_line(reader, reason);
 	}
 	return WEIR_AGAIN;
 }

@@ -57,9 +57,6 @@ void record_reader_feed(struct record_reader *reader, const struct source_chunk 
 /** The next well-formed record of the chunk: WEIR_OK; WEIR_AGAIN: the chunk is read, feed another. */
 WEIR_MUST_USE enum weir_status record_reader_next(struct record_reader *reader);
 
-/** The newest record cannot be used after all: it counts as malformed for this reason. */
-void record_reader_refuse(struct record_reader *reader, enum format_reason reason);
-
 /**
  * The newest record was used (or the stream has ended): it counts, with the malformed lines before it.
  *

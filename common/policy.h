@@ -25,7 +25,7 @@ enum {
 	WEIR_MATCH_VALUES_MAX = 4096,
 	WEIR_MATCH_VALUE_MAX_BYTES = 4096,
 	WEIR_POLICY_TEXT_MAX_BYTES = 1000000, /* one policy is one record of the log: exempt lists included */
-	WEIR_KEY_MAX_BYTES = 1024,            /* a longer joined key makes its record malformed: "key too long" */
+	WEIR_KEY_MAX_BYTES = 1024,            /* of a joined key: longer ones are shortened (collector/key_template.h) */
 	WEIR_PARTITIONS_MAX = 1024,
 };
 

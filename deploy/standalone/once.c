@@ -44,10 +44,7 @@ static void take_record(struct once *once, struct record_reader *reader)
 {
 	static const uint8_t merged_source[WEIR_SOURCE_ID_BYTES] = {0};
 	struct matched matched;
-	if (matcher_match(once->inputs->matcher, &reader->record, &matched) != WEIR_OK) {
-		record_reader_refuse(reader, FORMAT_KEY_TOO_LONG);
-		return;
-	}
+	matcher_match(once->inputs->matcher, &reader->record, &matched);
 	once->records++;
 	if (matched.event_count > 0)
 		framer_add(once->framer, merged_source, once->policy_version, &matched, &reader->record, once->records, 0);

@@ -39,6 +39,7 @@ struct state_keys {
 	struct weir_text text;
 	struct key_place *keys;
 	size_t count, capacity;
+	char *values; /* of the key that is joined, escapes taken off: room for the longest */
 	struct key_zone *zones;
 	uint32_t zone_count;
 	struct key_entry *entries;
@@ -63,6 +64,7 @@ void state_keys_free(struct state_keys *keys)
 	free(keys->entries);
 	free(keys->segments);
 	free(keys->keys);
+	free(keys->values);
 	weir_text_deinit(&keys->text);
 	free(keys);
 }
@@ -165,34 +167,27 @@ enum weir_status state_keys_read(struct state_keys *keys, const char *path, stru
 /* ---- finding ---- */
 
 /*
- * A zone's joined key of a key's values; NULL where it would be too long. The values are put into a record, as a log's
+ * A zone's joined key of a key's values, until the next one is asked for. The values are put into a record, as a log's
  * line would bring them.
  */
-static const char *join(const struct state_keys *keys, const struct key_place *place, struct key_zone *zone,
-                        struct weir_span *joined)
+static struct weir_span join(const struct state_keys *keys, const struct key_place *place, struct key_zone *zone)
 {
-	char values[2 * WEIR_KEY_MAX_BYTES];
 	struct record record;
 	struct address_cache cache = {0};
 	const char *at = keys->text.at + place->at, *end = at + place->length;
 	uint32_t used = 0;
-	if (zone->template.part_count == 0) {
-		*joined = (struct weir_span){.at = ""};
-		return joined->at;
-	}
-	if (place->length > sizeof values)
-		return NULL;
 	for (uint32_t i = 0; i < zone->template.part_count; i++) {
 		uint32_t from = used;
 		for (; at < end && *at != '|'; at++) {
 			if (*at == '\\' && at + 1 < end)
 				at++;
-			values[used++] = *at;
+			keys->values[used++] = *at;
 		}
 		at += at < end;
-		record.fields[zone->template.parts[i].field] = (struct weir_span){.at = values + from, .length = used - from};
+		record.fields[zone->template.parts[i].field] =
+			(struct weir_span){.at = keys->values + from, .length = used - from};
 	}
-	return key_template_join(&zone->template, &record, &cache, joined) ? joined->at : NULL;
+	return key_template_join(&zone->template, &record, &cache);
 }
 
 static struct key_entry *find_entry(const struct state_keys *keys, struct weir_fingerprint fingerprint)
@@ -230,10 +225,9 @@ bool state_keys_in_segment(const struct state_keys *keys, uint32_t partition, ui
 /* One key in one zone, if it has as many values. */
 static void add_entry(struct state_keys *keys, uint32_t zone, size_t key, uint64_t seed, uint32_t partitions)
 {
-	struct weir_span joined;
-	if (keys->keys[key].values != keys->zones[zone].template.part_count ||
-	    join(keys, &keys->keys[key], &keys->zones[zone], &joined) == NULL)
+	if (keys->keys[key].values != keys->zones[zone].template.part_count)
 		return;
+	struct weir_span joined = join(keys, &keys->keys[key], &keys->zones[zone]);
 	struct weir_fingerprint fingerprint = weir_fingerprint(seed, keys->zones[zone].id, joined);
 	*find_entry(keys, fingerprint) =
 		(struct key_entry){.fingerprint = fingerprint, .key = (uint32_t)key + 1, .zone = zone};
@@ -243,6 +237,10 @@ static void add_entry(struct state_keys *keys, uint32_t zone, size_t key, uint64
 
 void state_keys_index(struct state_keys *keys, const struct weir_policy *policy, uint64_t seed, uint32_t partitions)
 {
+	uint32_t longest = 1;
+	for (size_t i = 0; i < keys->count; i++)
+		longest = keys->keys[i].length > longest ? keys->keys[i].length : longest;
+	keys->values = weir_alloc(longest, 1);
 	keys->zones = weir_alloc(policy->zone_count, sizeof *keys->zones);
 	/* The one bucket of a zone without key fields needs no naming. */
 	end_key(keys, keys->text.length, 0);
@@ -263,9 +261,7 @@ bool state_keys_find(const struct state_keys *keys, struct weir_fingerprint fing
 	const struct key_entry *entry = find_entry(keys, fingerprint);
 	if (entry->key == 0)
 		return false;
-	struct weir_span joined;
-	if (join(keys, &keys->keys[entry->key - 1], &keys->zones[entry->zone], &joined) == NULL)
-		return false;
+	struct weir_span joined = join(keys, &keys->keys[entry->key - 1], &keys->zones[entry->zone]);
 	memcpy(room, joined.at, joined.length);
 	*key = (struct weir_span){.at = room, .length = joined.length};
 	return true;

@@ -3,8 +3,8 @@
  * see a key must bring it.
  *
  * A key is its values; each zone makes its own joined key of them, grouping
- * addresses as it does for records. It names the buckets of every zone that has
- * as many values in its key.
+ * addresses and shortening long values as it does for records. It names the
+ * buckets of every zone that has as many values in its key.
  */
 #ifndef DEPLOY_STANDALONE_STATE_KEYS_H
 #define DEPLOY_STANDALONE_STATE_KEYS_H

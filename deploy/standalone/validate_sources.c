@@ -63,8 +63,7 @@ static void count_record(struct sampling *sampling, const struct record *record)
 	for (uint32_t z = 0; z < report->zone_count; z++)
 		for (uint32_t k = 0; k < report->zones[z].zone->key_count; k++)
 			report->zones[z].keyed[k] += record->fields[sampling->key_fields[z][k]].at != NULL;
-	if (matcher_match(sampling->inputs->matcher, record, &matched) != WEIR_OK)
-		return;
+	matcher_match(sampling->inputs->matcher, record, &matched);
 	for (uint32_t e = 0; e < matched.event_count; e++)
 		for (uint32_t z = 0; z < matched.events[e].zone_count; z++) {
 			uint32_t id = matched.events[e].zones[z].id;

@@ -65,8 +65,7 @@ static double match_seconds(struct matcher *matcher, const struct weir_span *add
 			record.fields[FIELD_PATH] = (struct weir_span){.at = "/api/v1/things", .length = 14};
 			record.fields[FIELD_METHOD] = (struct weir_span){.at = "GET", .length = 3};
 			record.fields[FIELD_STATUS] = (struct weir_span){.at = "200", .length = 3};
-			if (matcher_match(matcher, &record, &matched) != WEIR_OK)
-				abort();
+			matcher_match(matcher, &record, &matched);
 			events += matched.event_count;
 		}
 	double seconds = now_seconds() - start;

@@ -6,6 +6,7 @@ import unittest
 from fractions import Fraction
 
 import compare_unittest
+import keys
 import limits
 import model
 import policy
@@ -138,13 +139,24 @@ class Textbook(unittest.TestCase):
         self.assertEqual([(key, [z.name for z, _, _ in members]) for key, members in events],
                          [(b"x\\|\\\\", ["a", "c"]), (b"u", ["b"]), (b"x\\|\\\\|u", ["d"])])
 
+    def test_a_key_that_is_too_long_has_its_long_values_shortened(self):
+        x, h = (b"x" * 27 + b"~ae69e0b3ccd9c7399cd2e05a61b8a761",
+                b"h" * 27 + b"~47d0ef6cd0769558d4c3a90050e3d975")
+        for values, want in (((b"x" * 1024,), (b"x" * 1024,)), ((b"x" * 1025,), (x,)),
+                             ((b"x" * 1025, b"h" * 60), (x, b"h" * 60)),
+                             ((b"x" * 1025, b"h" * 61), (x, h)), ((x, h), (x, h)),
+                             ((b"|" * 512,), (b"|" * 512,)), ((b"\\" * 60,) * 4, (b"\\" * 60,) * 4)):
+            self.assertEqual(keys.bounded(values), want)
+        self.assertEqual(keys.bounded((b"|" * 513,))[0][:28], b"|" * 27 + b"~")
+        self.assertEqual(keys.bounded(("\u00e9".encode() * 513,))[0][24:28], b"\xc3\xa9\xc3~")
+
     def test_partitions(self):
-        self.assertEqual(policy.crc16(b"123456789"), 0x31C3)
-        slot = lambda key: policy.partition_of(key, 16384)
+        self.assertEqual(keys.crc16(b"123456789"), 0x31C3)
+        slot = lambda key: keys.partition_of(key, 16384)
         self.assertEqual(slot(b"foo"), 12182)
         self.assertEqual(slot(b"{user1000}.following"), slot(b"user1000"))
         self.assertEqual(slot(b"foo{{bar}}zap"), slot(b"{bar"))
-        self.assertEqual(slot(b"foo{}{bar}"), policy.crc16(b"foo{}{bar}") % 16384)
+        self.assertEqual(slot(b"foo{}{bar}"), keys.crc16(b"foo{}{bar}") % 16384)
 
 
 def random_limit(rng):

@@ -173,13 +173,15 @@ def test_keys_that_are_not_named_are_hashes(place):
 
 
 def test_every_form_of_a_key(place):
-    values = [b"plain", b"a|b", b"back\\\\slash", b"caf\xc3\xa9", b"caf\xe9", b"[list]", b"\\u0001", b" space "]
+    values = [b"plain", b"a|b", b"back\\\\slash", b"caf\xc3\xa9", b"caf\xe9", b"[list]", b"\\u0001", b" space ",
+              b"long" * 500]
     log = place.write("log", b"".join(b'{"time":1700000000000,"user":"%s","path":"/x|y"}\n' % user for user in values))
     config = place.config([zone("user", [sliding(3, "1m")]), zone("pair", [sliding(3, "1m")], key=("user", "path"))],
                           [source(log)])
     once(place, config)
     want = model(config)
-    joined = [b"plain", b"a\\|b", b"back\\\\slash", b"caf\xc3\xa9", b"caf\xe9", b"[list]", b"\x01", b" space "]
+    joined = [b"plain", b"a\\|b", b"back\\\\slash", b"caf\xc3\xa9", b"caf\xe9", b"[list]", b"\x01", b" space ",
+              b"long" * 500]
     place.write("joined", b"\n".join(joined + [key + b"|/x\\|y" for key in joined]) + b"\n\n")
     same(dump(place, "state", "--keys", place.path("joined")), want)
     arrays = [[value.encode().decode("unicode_escape" if "u0001" in value else "utf-8").replace("\\\\", "\\")]

@@ -157,21 +157,6 @@ static void a_cut_counts_what_was_taken_and_no_more(void **state)
 	teardown(&fixture);
 }
 
-static void a_refused_record_is_malformed_and_no_record(void **state)
-{
-	(void)state;
-	struct fixture fixture;
-	struct weir_error error;
-	struct merge_input *input;
-	setup(&fixture, (const char *const[]){"1 a\n", "", ""});
-	assert_int_equal(merge_next(fixture.merge, &input, &error), WEIR_OK);
-	record_reader_refuse(input->reader, FORMAT_KEY_TOO_LONG);
-	assert_int_equal(merge_next(fixture.merge, &input, &error), WEIR_END);
-	assert_int_equal(fixture.readers[0].counts.records, 0);
-	assert_int_equal(fixture.readers[0].counts.malformed[FORMAT_KEY_TOO_LONG], 1);
-	teardown(&fixture);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,7 +164,6 @@ int main(void)
 		cmocka_unit_test(equal_times_go_by_place),
 		cmocka_unit_test(a_stream_keeps_its_own_order),
 		cmocka_unit_test(a_cut_counts_what_was_taken_and_no_more),
-		cmocka_unit_test(a_refused_record_is_malformed_and_no_record),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,14 +5,7 @@ records in merged order. follow.py has what a limiter does to a partition's log.
 """
 
 from limits import state_of
-from policy import joined, partition_of
-
-
-KEY_MAX_BYTES = 1024
-
-
-class KeyTooLong(Exception):
-    """A record with a joined key of more than KEY_MAX_BYTES: malformed, in no zone."""
+from keys import bounded, joined, partition_of
 
 
 class Bucket:
@@ -85,8 +78,7 @@ def events_of(zones, record):
         taken = zone.takes(record)
         if taken is not None:
             values, how = taken
-            if len(joined(values)) > KEY_MAX_BYTES:
-                raise KeyTooLong
+            values = bounded(values)
             events.setdefault(joined(values), []).append((zone, values, how == "done"))
     return list(events.items())
 

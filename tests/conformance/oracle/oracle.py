@@ -12,7 +12,6 @@ lines are counted by one of these reasons, the first that applies:
   bad time           the time has none of the known forms (times.py)
   time out of range  before 1970 or after 9999
   bad cost           the cost is no integer from 0 to 2^40
-  key too long       a joined key of the record is longer than 1024 bytes
 
 usage: oracle.py --config FILE [--partitions P] [--decisions OUT] [--shadow OUT]
                  [--summary OUT] [--state OUT] [--judged OUT] [LOG...]
@@ -27,8 +26,9 @@ import sys
 
 import json_out
 import sources
-from model import KeyTooLong, Once
-from policy import Zone, partition_of
+from keys import partition_of
+from model import Once
+from policy import Zone
 
 
 def read_sources(config, logs=()):
@@ -48,13 +48,7 @@ class Run:
         self.zones = [Zone(zone) for zone in config["zones"]]
         self.once = Once(self.zones)
         records, self.tally = read or read_sources(config, logs)
-        self.refused = 0  # records whose key is too long; found only when they are taken
-        self.records = []
-        for record in records:
-            try:
-                self.records.append((record.time, record.cost, self.once.take(record)))
-            except KeyTooLong:
-                self.refused += 1
+        self.records = [(record.time, record.cost, self.once.take(record)) for record in records]
 
     def _numbered(self, partitions):
         """(time, cost, [(partition, offset, joined key, verdicts), …]) of each record:
@@ -83,11 +77,8 @@ class Run:
 
     def summary(self):
         """The counts that `--summary json` states."""
-        malformed = dict(self.tally.malformed)
-        if self.refused:
-            malformed["key too long"] = self.refused
-        return {"lines": self.tally.lines, "events": self.tally.events - self.refused,
-                "malformed": dict(sorted(malformed.items())),
+        return {"lines": self.tally.lines, "events": self.tally.events,
+                "malformed": dict(sorted(self.tally.malformed.items())),
                 "zones": {name: dict(vars(counts)) for name, counts in self.once.counts.items()}}
 
     def state(self, partitions):

@@ -168,27 +168,3 @@ class Zone:
         if any(limit.done is not None and limit.done.matches(record) for limit in self.limits):
             return values, "done"
         return (values, "judge") if self.match.matches(record) else None
-
-
-def joined(values):
-    """The key's values as one: `\\` and `|` escaped, joined by `|`."""
-    return b"|".join(value.replace(b"\\", b"\\\\").replace(b"|", b"\\|") for value in values)
-
-
-def crc16(data):
-    """CRC16 XMODEM, bit by bit."""
-    crc = 0
-    for byte in data:
-        crc ^= byte << 8
-        for _ in range(8):
-            crc = (crc << 1 ^ 0x1021 if crc & 0x8000 else crc << 1) & 0xFFFF
-    return crc
-
-
-def partition_of(joined_key, partitions):
-    """The partition of a joined key; a hash tag `{…}` stands for the whole."""
-    begin = joined_key.find(b"{")
-    end = joined_key.find(b"}", begin + 1)
-    if begin >= 0 and end > begin + 1:
-        joined_key = joined_key[begin + 1:end]
-    return crc16(joined_key) % 16384 * partitions >> 14

@@ -9,8 +9,13 @@ _METHODS = ["GET", "GET", "POST", "PUT", "DELETE"]
 _PATHS = ["/", "/a", "/a/b", "/abc", "/x/b", "/a|b", "/q?x=1", "/{t}/1", "/{t}/2", "/%20"]
 _STATUS = ["200", "200", "204", "404", "403", "500", "000"]
 _ODD = [b"bob", b"|", b"\\", b"a|b", b"\xff\xfe", b"{u}1", b"{u}2", b"{}", "\u00e9\u20ac".encode(),
-        b"x y", b'q"q', b"\x01\x7f", b"n" * 300, b"\xe2\x82", b"tab\tbed", b"-", b"a\x00b", b"=",
-        b"k" * 1024, b"k" * 1000 + b"|" * 13]
+        b"x y", b'q"q', b"\x01\x7f", b"n" * 300, b"\xe2\x82", b"tab\tbed", b"-", b"a\x00b", b"="]
+# Around the bounds of a key and of the values that are shortened in it, alone and together.
+_LONG = [b"k" * 1024, b"k" * 1025, b"k" * 1000 + b"|" * 12, b"k" * 1000 + b"|" * 13, b"|" * 600,
+         b"\\" * 512, b"\\|" * 257, b"w" * 60, b"w" * 61, "\u00e9".encode() * 500,
+         b"{t}" + b"m" * 700, b"{t}" + b"m" * 3000]
+_LONG_PATHS = ["/" + "p" * 962, "/" + "p" * 963, "/p" * 500, "/|" * 300, "/" + "\\" * 58 + "p",
+               "/" + "\\" * 400 + "p", "/{" + "p" * 1100 + "}"]
 _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
@@ -19,13 +24,18 @@ class Pools:
 
     def __init__(self, rng, keys):
         self.ips = [self._ip(rng, i, keys) for i in range(keys)]
-        self.users = [rng.choice(_ODD) if rng.random() < 0.3 else b"u%d" % i for i in range(keys)]
+        self.users = [rng.choice(rng.choice([_ODD, _ODD, _LONG])) if rng.random() < 0.3 else b"u%d" % i
+                      for i in range(keys)]
         self.paths = rng.sample(_PATHS, min(len(_PATHS), rng.choice([1, 2, 5, 10])))
+        if rng.random() < 0.3:
+            self.paths += rng.sample(_LONG_PATHS, rng.randint(1, 3))
         self.methods = rng.sample(_METHODS, rng.choice([1, 3, 5]))
         self.absent = rng.choice([0, 0, 0.05])
 
     @staticmethod
     def _ip(rng, number, keys):
+        if rng.random() < 0.01:
+            return b"host-%d." % number + b"example." * rng.choice([8, 150])
         if keys > 100:
             return b"10.%d.%d.%d" % (number >> 16, number >> 8 & 255, number & 255)
         return rng.choice([b"10.1.0.%d", b"192.0.2.%d", b"203.0.113.%d", b"2001:db8::%x",
@@ -59,7 +69,7 @@ def writer(rng, with_cost):
 
 def spoil(rng, lines):
     """Sometimes: malformed and empty lines, CRLF, a last line without its end."""
-    if rng.random() < 0.15:
+    if rng.random() < 0.3:
         for _ in range(rng.randint(1, 3)):
             lines.insert(rng.randint(0, len(lines)), rng.choice([
                 b"\n", b"\r\n", b"garbage\n", b"{\n", b"{}\n", b'"\n', b"\xff\x00\n", b" \n",
