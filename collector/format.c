@@ -5,6 +5,7 @@
 
 #include "collector/client_ip.h"
 #include "collector/format_options.h"
+#include "common/suggest.h"
 
 #include <stdlib.h>
 
@@ -51,11 +52,15 @@ enum weir_status format_new(const struct weir_json *config, const struct field_t
 	struct weir_json type = weir_json_member(config, "type");
 	if (json_is_string(config->value))
 		type = *config;
-	else if (!json_is_object(config->value))
-		return weir_json_fail(config, error,
-		                      "must be a format's name such as \"combined\", or an object with \"type\"");
-	else if (!weir_json_exists(&type))
-		return weir_json_fail(&type, error, "is missing: a format's name such as \"json\"");
+	if (!json_is_string(type.value)) {
+		char known[WEIR_ERROR_TEXT_BYTES / 2];
+		weir_list_names(names, "\"", known, sizeof known);
+		if (json_is_object(config->value))
+			return weir_json_fail(&type, error, "%s one of %s",
+			                      weir_json_exists(&type) ? "must be" : "is missing:", known);
+		return weir_json_fail(config, error, "%s one of %s, or an object with such a \"type\" and options",
+		                      weir_json_exists(config) ? "must be" : "is missing:", known);
+	}
 	int kind = 0;
 	enum weir_status status = weir_json_word(&type, names, &kind, error);
 	if (status != WEIR_OK)

@@ -28,9 +28,10 @@ static void a_format_is_a_name_or_an_object(void **state)
 	}
 	assert_refused("\"combind\"", "combined");
 	assert_refused("{\"type\": \"jsn\"}", "config:1: format.type");
-	assert_refused("{}", "format.type");
-	assert_refused("[]", "format");
-	assert_refused("5", "format");
+	assert_refused("{}", "config:1: format.type: is missing: one of \"combined\", ");
+	assert_refused("{\"type\": 5}", "config:1: format.type: must be one of \"combined\", ");
+	assert_refused("[]", "config:1: format: must be one of \"combined\", ");
+	assert_refused("5", "config:1: format: must be one of \"combined\", ");
 }
 
 static void options_are_checked(void **state)

@@ -33,6 +33,8 @@ class Format:
     def __init__(self, spec):
         if isinstance(spec, str):
             spec = {"type": spec}
+        if spec is None:
+            raise ValueError("a source has no \"format\"")
         kind = spec["type"]
         self.kind = kind
         self.renamed = {name: source.encode() for name, source in spec.get("fields", {}).items()}

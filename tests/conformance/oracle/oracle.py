@@ -35,8 +35,7 @@ def read_sources(config, logs=()):
     """The records of a configuration's sources, or of logs, merged; and their tally."""
     specs = config.get("sources", [])
     if logs:
-        form = specs[0].get("format", "combined") if specs else "combined"
-        specs = [{"type": "file", "path": path, "format": form} for path in logs]
+        specs = [{"type": "file", "path": path, "format": specs[0].get("format")} for path in logs]
     tally = sources.Tally()
     return list(sources.merged(sources.open_all(specs, tally))), tally
 

@@ -79,8 +79,8 @@ def open_all(specs, tally):
                     if (known.st_dev, known.st_ino) in seen:
                         continue
                     seen.add((known.st_dev, known.st_ino))
-                line_max = _size(spec.get("max_line", LINE_MAX))
-                streams.append(records_of(_content(name), Format(spec.get("format", "combined")),
+                line_max = _size(spec.get("line_max", LINE_MAX))
+                streams.append(records_of(_content(name), Format(spec.get("format")),
                                           tally, line_max))
     return streams
 
