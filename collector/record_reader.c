@@ -32,13 +32,39 @@ void record_reader_deinit(struct record_reader *reader)
 	weir_text_deinit(&reader->letters);
 }
 
+/* The next line, without its newline and a CR before it; moves *at behind the newline. */
+static inline struct weir_span next_line(const char **at, const char *end)
+{
+	const char *start = *at, *newline = memchr(start, '\n', (size_t)(end - start));
+	size_t length = (size_t)((newline != NULL ? newline : end) - start);
+	*at = newline != NULL ? newline + 1 : end;
+	if (length > 0 && start[length - 1] == '\r')
+		length--;
+	return (struct weir_span){.at = start, .length = (uint32_t)length};
+}
+
+/*
+ * An incarnation may begin further down in its file: after a restart, or where late lines came between. Which of the
+ * lines before is the header is for the format to say, as it was when they were read.
+ */
+static void begin_file(struct format *format, struct weir_span before)
+{
+	format_begin(format, (struct weir_span){0});
+	if (format->header == NULL)
+		return;
+	struct record ignored;
+	const char *at = before.at, *end = before.length > 0 ? at + before.length : at;
+	while (at != end && format_header(format).at == NULL) {
+		struct weir_span line = next_line(&at, end);
+		(void)format_parse(format, line.at, line.length, &ignored);
+	}
+}
+
 void record_reader_feed(struct record_reader *reader, const struct source_chunk *chunk)
 {
 	uint64_t incarnation = chunk->position >> SOURCE_OFFSET_BITS;
-	/* An incarnation may begin further down in its file: after a restart, or where late lines came between. */
-	bool begins = chunk->position == incarnation << SOURCE_OFFSET_BITS;
 	if (incarnation != reader->incarnation)
-		format_begin(reader->format, begins ? (struct weir_span){0} : chunk->first_line);
+		begin_file(reader->format, chunk->before);
 	reader->incarnation = incarnation;
 	reader->chunk = *chunk;
 	reader->at = 0;
@@ -78,21 +104,17 @@ enum weir_status record_reader_next(struct record_reader *reader)
 			refuse_long_line(reader);
 			break;
 		}
-		const char *start = chunk->data + reader->at;
-		size_t left = chunk->length - reader->at;
-		const char *newline = memchr(start, '\n', left);
-		size_t length = newline != NULL ? (size_t)(newline - start) : left;
-		size_t taken = newline != NULL ? length + 1 : left;
+		const char *start = chunk->data + reader->at, *at = start;
+		struct weir_span line = next_line(&at, chunk->data + chunk->length);
+		size_t taken = (size_t)(at - start);
 		reader->at += taken;
 		reader->position = chunk->position + reader->at;
 		reader->ahead.lines++;
 		reader->ahead.bytes += taken;
-		if (length > 0 && start[length - 1] == '\r')
-			length--;
-		if (length == 0)
+		if (line.length == 0)
 			continue;
-		reader->line = (struct weir_span){.at = start, .length = (uint32_t)length};
-		enum format_reason reason = format_parse(reader->format, start, (uint32_t)length, &reader->record);
+		reader->line = line;
+		enum format_reason reason = format_parse(reader->format, line.at, line.length, &reader->record);
 		if (reason == FORMAT_OK) {
 			reader->ahead.records = 1;
 			return WEIR_OK;

@@ -49,8 +49,11 @@ struct source_chunk {
 	const char *data;  /* lines, each ended by '\n' but perhaps the last of a file (then `last_open`) */
 	size_t length;     /* 0: nothing now */
 	uint64_t position; /* of data[0]; a line's own position is position + the offset of the byte after its newline */
-	/* The file's first line, without newline and CR: for formats with a header. NULL where it is above 1 KiB. */
-	struct weir_span first_line;
+	/*
+	 * In the first chunk of an incarnation that begins further down in its file: the file's first lines, whole, for
+	 * formats with a header. Those above the limit are left out; what lies before data[0] and behind these is not here.
+	 */
+	struct weir_span before;
 	bool last_open;   /* the last line has no newline: the file ended, or was rotated away */
 	bool too_long;    /* data is the first part of one line above the limit; `skipped` further bytes follow it */
 	uint64_t skipped; /* bytes of that line that are not in data, its newline included */

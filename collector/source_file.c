@@ -355,6 +355,7 @@ static void file_free(struct source *base)
 			file_stream_close(stream, stream->open[0]);
 		if (stream->scratch)
 			source_memory_scratch_free(stream->record);
+		weir_text_deinit(&stream->before);
 		free(stream->open);
 		free(stream->path);
 		free(stream);

@@ -20,6 +20,7 @@
 #include "collector/input_lines.h"
 #include "collector/source.h"
 #include "collector/source_memory.h"
+#include "common/text.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
@@ -37,7 +38,7 @@ struct open_file {
 	struct input_lines *lines;
 	struct stat about;                 /* when it was opened, or when the end of a compressed file was reached */
 	char *path;                        /* where it was found, for words */
-	char head[FINGERPRINT_HEAD_BYTES]; /* its first bytes: to see a truncation, and for formats with a header line */
+	char head[FINGERPRINT_HEAD_BYTES]; /* its first bytes: to see a truncation */
 	size_t head_bytes;
 	int64_t grown_ms; /* monotonic: when it was last seen to grow */
 	bool damaged;     /* it was stated that a compressed file cannot be read further */
@@ -69,6 +70,9 @@ struct file_stream {
 	/* reading */
 	uint32_t incarnation;    /* of the part being read; one past the last when all are read */
 	uint64_t offset;         /* in that part's file: of the next line */
+	uint32_t looked_back;    /* the incarnation that `before` is of */
+	struct weir_text before; /* the first lines of its file, until they are given */
+	bool before_given;
 	struct open_file **open; /* the part's file, and those that may get late lines */
 	size_t open_count;
 	bool hot;             /* there may be lines */

@@ -134,16 +134,6 @@ static enum turn save_part(struct file_stream *stream, const struct source_memor
 
 /* ---- lines ---- */
 
-static struct weir_span first_line(const struct open_file *current)
-{
-	const char *newline = memchr(current->head, '\n', current->head_bytes);
-	if (newline == NULL)
-		return (struct weir_span){.at = NULL};
-	size_t length = (size_t)(newline - current->head);
-	length -= length > 0 && current->head[length - 1] == '\r';
-	return (struct weir_span){.at = current->head, .length = (uint32_t)length};
-}
-
 /* Adds to the first bytes that are kept, and to what the file is known by. */
 static void take_note(struct open_file *current, const struct input_lines_chunk *lines)
 {
@@ -170,11 +160,12 @@ static void hand_out(struct file_stream *stream, const struct source_memory_part
 		.data = lines.data,
 		.length = lines.length,
 		.position = source_position(part->incarnation, lines.offset),
-		.first_line = first_line(current),
+		.before = {.at = stream->before.at, .length = (uint32_t)stream->before.length},
 		.last_open = lines.open,
 		.too_long = lines.too_long,
 		.skipped = lines.skipped,
 	};
+	stream->before_given = true;
 	stream->offset = input_lines_offset(current->lines);
 	struct source_memory_file *file = current->file;
 	if (file->taken < stream->offset)
@@ -236,6 +227,43 @@ static enum turn on_no_line(struct file_stream *stream, struct source_memory_par
 	return on_plan(stream, file_plan_next(stream, current, now_ms));
 }
 
+/* Bytes up to the last newline: a hole, or a cut between two incarnations, ends a line without one. */
+static size_t whole_lines(const struct input_lines_chunk *lines)
+{
+	const char *newline = lines->open ? memrchr(lines->data, '\n', lines->length) : NULL;
+	if (!lines->open)
+		return lines->length;
+	return newline != NULL ? (size_t)(newline - lines->data) + 1 : 0;
+}
+
+/*
+ * Reads the first lines of a file that the stream goes on in further down, once for each part; then the file stands
+ * where it stood. A chunk of them is enough for any header but one behind very many lines that are none.
+ */
+static enum weir_status look_back(struct file_stream *stream, const struct source_memory_part *part,
+                                  struct input_lines *lines, struct weir_error *error)
+{
+	if (stream->before_given)
+		weir_text_deinit(&stream->before);
+	if (stream->looked_back == part->incarnation)
+		return WEIR_OK;
+	weir_text_clear(&stream->before);
+	stream->before_given = false;
+	if (stream->offset > 0) {
+		struct input_lines_chunk first = {.too_long = true};
+		enum weir_status status = input_lines_seek(lines, 0, error);
+		while (status == WEIR_OK && first.too_long &&
+		       (status = input_lines_fill(lines, stream->offset, false, error)) == WEIR_OK)
+			input_lines_take(lines, &first);
+		if (status == WEIR_OK)
+			weir_text_append(&stream->before, first.data, whole_lines(&first));
+		if ((status = input_lines_seek(lines, stream->offset, error)) != WEIR_OK)
+			return status;
+	}
+	stream->looked_back = part->incarnation;
+	return WEIR_OK;
+}
+
 static enum turn read_part(struct file_stream *stream, struct source_memory_part *part, struct open_file *current,
                            int64_t now_ms, struct source_chunk *chunk)
 {
@@ -244,7 +272,13 @@ static enum turn read_part(struct file_stream *stream, struct source_memory_part
 	if (open && stream->source->follow && stream->offset == 0)
 		open_file_skip_hole(stream, current);
 	uint64_t limit = open ? SOURCE_OFFSET_END - 1 : part->to;
-	enum weir_status status = input_lines_fill(current->lines, limit, false, &error);
+	enum weir_status status = look_back(stream, part, current->lines, &error);
+	if (status == WEIR_OK)
+		status = input_lines_fill(current->lines, limit, false, &error);
+	else if (status == WEIR_END || status == WEIR_INVALID) { /* it is no longer what it was: looked for again */
+		file_stream_close(stream, current);
+		return TURN_AGAIN;
+	}
 	switch (status) {
 	case WEIR_OK:
 		if (open && stream->source->follow && !file_plan_intact(current))

@@ -99,6 +99,28 @@ def test_a_kill_loses_nothing_and_doubles_nothing(place):
     assert zones["site"] == {"matched": 25, "passed": 15, "blocked": 10, "late": 0, "decisions": 5}, zones
 
 
+def test_a_header_is_known_again_wherever_it_stands(place):
+    form = {"type": "delimited", "separator": ",", "quote": '"', "unit": "ms"}
+    wide = "time," + "a column of many," * 200 + "user\n"
+    heads = {"empty": "\n\r\ntime,user\n", "broken": '"b"x,c\n"broken\ntime,user\n',
+             "wide": wide, "long": "x" * 1500 + "\ntime,user\n", "late": "\n"}
+    def rows(name, user):
+        between = "," * 200 if name == "wide" else ""
+        return "".join(f"{traffic.START_MS + i},{between}{user}\n" for i in range(4))
+    sources = [source(place.write(name, head + ("" if name == "late" else rows(name, f"before-{name}"))),
+                      format=form, line_max="1KiB" if name == "long" else "64KiB") for name, head in heads.items()]
+    config = place.config(site(), sources)
+    weir = follow(place, config)
+    until_keys(place, weir, *(f"before-{name}" for name in heads if name != "late"))
+    assert weir.stop() == DONE, weir.said()
+    place.append("late", "time,user\n")
+    for name in heads:
+        place.append(name, rows(name, f"after-{name}"))
+    weir = follow(place, config)
+    until_keys(place, weir, *(f"before-{name}" for name in heads if name != "late"), *(f"after-{name}" for name in heads))
+    assert weir.stop() == DONE, weir.said()
+
+
 def test_it_starts_at_the_end_when_told_to(place):
     log = place.write("log", burst("old", 9))
     config = place.config(site(), [source(log, start="end")])

@@ -267,7 +267,7 @@ static void lines_that_are_too_long_are_marked(void **state)
 	reader_close(&reader);
 }
 
-static void the_first_line_is_known_further_down(void **state)
+static void the_first_lines_are_known_further_down(void **state)
 {
 	(void)state;
 	log_replace("a.log", "time,ip\n1,2\n");
@@ -283,8 +283,9 @@ static void the_first_line_is_known_further_down(void **state)
 	reader_open(&reader, glob, true, memory);
 	assert_int_equal(reader.source->ops->collect(reader.source, NULL, &chunk, &error), WEIR_OK);
 	assert_memory_equal(chunk.data, "3,4\n", 4);
-	assert_int_equal(chunk.first_line.length, 7);
-	assert_memory_equal(chunk.first_line.at, "time,ip", 7);
+	assert_int_equal(chunk.before.length, 12);
+	assert_memory_equal(chunk.before.at, "time,ip\n1,2\n", 12);
+	assert_int_equal(reader.source->ops->collect(reader.source, NULL, &chunk, &error), WEIR_END);
 	reader_close(&reader);
 	source_memory_free(memory);
 }
@@ -353,7 +354,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_second_run_reads_only_what_was_appended, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(a_cut_run_goes_on_where_it_was_told, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(lines_that_are_too_long_are_marked, each_begin, each_end),
-		cmocka_unit_test_setup_teardown(the_first_line_is_known_further_down, each_begin, each_end),
+		cmocka_unit_test_setup_teardown(the_first_lines_are_known_further_down, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(status_tells_the_progress, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(a_wrong_configuration_is_refused, each_begin, each_end),
 	};
