@@ -185,7 +185,7 @@ void format_options_deinit(struct format_options *options)
 	field_table_deinit(&options->fields);
 }
 
-/* Digits, at most RECORD_COST_MAX. */
+/* Digits, at most WEIR_COST_MAX. */
 static bool parse_cost(struct weir_span text, int64_t *cost)
 {
 	int64_t value = 0;
@@ -193,7 +193,7 @@ static bool parse_cost(struct weir_span text, int64_t *cost)
 		if (text.at[i] < '0' || text.at[i] > '9')
 			return false;
 		value = value * 10 + (text.at[i] - '0');
-		if (value > RECORD_COST_MAX)
+		if (value > WEIR_COST_MAX)
 			return false;
 	}
 	*cost = value;

@@ -8,6 +8,7 @@
 #ifndef COLLECTOR_RECORD_H
 #define COLLECTOR_RECORD_H
 
+#include "common/frame.h"
 #include "common/span.h"
 
 enum {
@@ -22,11 +23,6 @@ enum {
 	FIELD_STANDARD_COUNT, /* further names get the indexes from here on */
 	FIELD_MAX = 64,
 };
-
-/* The largest time that is accepted, exclusive: the year 10000, in Unix ms. */
-#define RECORD_TIME_END_MS INT64_C(253402300800000)
-/* The largest cost of one record. */
-#define RECORD_COST_MAX (INT64_C(1) << 40)
 
 /* Names that zones, formats and the cost use; the first eight are the standard ones. Immutable once built. */
 struct field_table {
@@ -49,8 +45,8 @@ int field_table_want(struct field_table *table, const char *name);
 int field_table_find(const struct field_table *table, struct weir_span name);
 
 struct record {
-	int64_t time_ms;                    /* event time, Unix ms, UTC, 0 <= time < RECORD_TIME_END_MS */
-	int64_t cost;                       /* 0 .. RECORD_COST_MAX; 1 unless the format maps a cost */
+	int64_t time_ms;                    /* event time, Unix ms, UTC, 0 <= time < WEIR_TIME_END_MS */
+	int64_t cost;                       /* 0 .. WEIR_COST_MAX; 1 unless the format maps a cost */
 	struct weir_span fields[FIELD_MAX]; /* into the line or the format's scratch; valid until its next parse */
 };
 

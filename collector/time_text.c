@@ -144,7 +144,7 @@ static int64_t resolve(struct time_reader *reader, const struct written *written
 static enum format_reason in_range(int64_t ms, int64_t *time_ms)
 {
 	*time_ms = ms;
-	return ms >= 0 && ms < RECORD_TIME_END_MS ? FORMAT_OK : FORMAT_TIME_RANGE;
+	return ms >= 0 && ms < WEIR_TIME_END_MS ? FORMAT_OK : FORMAT_TIME_RANGE;
 }
 
 /* 02/Jan/2006:15:04:05[fraction][ +0100] */
@@ -166,7 +166,7 @@ static enum format_reason read_common(struct time_reader *reader, struct cursor 
 	if (written.has_zone && cursor.end - text == TIME_COMMON_BYTES) {
 		int64_t midnight_ms = ms - written.of_day_ms;
 		/* Only a day that is in range from end to end is remembered: its times need no further test. */
-		if (midnight_ms >= 0 && midnight_ms < RECORD_TIME_END_MS - 2 * DAY_MS) {
+		if (midnight_ms >= 0 && midnight_ms < WEIR_TIME_END_MS - 2 * DAY_MS) {
 			reader->common.date = time_load(text);
 			reader->common.year = time_load_year(text);
 			reader->common.zone = time_load_zone(text);
@@ -230,7 +230,7 @@ static enum format_reason read_unix(struct time_reader *reader, struct cursor cu
 
 	int64_t ms = 0;
 	ptrdiff_t kept = last - first - below_ms[reader->unit];
-	for (ptrdiff_t i = 0; i < kept && ms < RECORD_TIME_END_MS; i++)
+	for (ptrdiff_t i = 0; i < kept && ms < WEIR_TIME_END_MS; i++)
 		ms = ms * 10 + (first[i] - '0');
 	if (reader->unit == TIME_UNIT_S)
 		ms = ms * 1000 + fraction_ms;

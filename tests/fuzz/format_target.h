@@ -65,8 +65,8 @@ static inline void target_init(struct target *target, const char *const *names, 
 /* A value that is there has bytes, and all of them can be read. */
 static inline void target_check_record(const struct target *target, const struct record *record)
 {
-	target_check(record->time_ms >= 0 && record->time_ms < RECORD_TIME_END_MS);
-	target_check(record->cost >= 0 && record->cost <= RECORD_COST_MAX);
+	target_check(record->time_ms >= 0 && record->time_ms < WEIR_TIME_END_MS);
+	target_check(record->cost >= 0 && record->cost <= WEIR_COST_MAX);
 	for (uint32_t i = 0; i < target->fields.count; i++) {
 		if ((target->fields.wanted >> i & 1) == 0 || record->fields[i].at == NULL)
 			continue;

@@ -65,7 +65,7 @@ static void each_kind_has_its_reason(void **state)
 	assert_reason(&combined, "h - - [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 -", FORMAT_OK);
 	assert_int_equal(combined.record.cost, 1);
 	assert_reason(&combined, "h - - [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 1099511627776", FORMAT_OK);
-	assert_int_equal(combined.record.cost, RECORD_COST_MAX);
+	assert_int_equal(combined.record.cost, WEIR_COST_MAX);
 	assert_reason(&combined, "h - - [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 1099511627777",
 	              FORMAT_BAD_COST);
 	assert_reason(&combined, "h - - [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 18446744073709551617",
