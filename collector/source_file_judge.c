@@ -133,9 +133,9 @@ static bool is_copy(const struct source_memory_stream *stream, const struct sour
 	struct input *live = open_live(file);
 	bool copy;
 	if (live != NULL) {
-		/* A copy cannot have more than what it was made from. */
+		/* A copy cannot have more than what it was made from, where that can be seen. */
 		copy =
-			fingerprint_alike(beginning->input, live) &&
+			fingerprint_within(beginning->input, live) &&
 			(input_compressed(beginning->input) || input_compressed(live) ||
 		     input_ahead(beginning->input) + input_offset(beginning->input) <= input_ahead(live) + input_offset(live));
 		input_free(live);

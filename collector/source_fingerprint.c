@@ -122,18 +122,16 @@ enum fingerprint_match fingerprint_check(const struct fingerprint *fingerprint, 
 	return shown ? FINGERPRINT_SHORTER : FINGERPRINT_OTHER;
 }
 
-bool fingerprint_alike(struct input *a, struct input *b)
+bool fingerprint_within(struct input *a, struct input *b)
 {
 	char *bytes = weir_alloc(2, ALIKE_BYTES), *other = bytes + ALIKE_BYTES;
 	size_t length = 0, other_length = 0;
-	bool alike = false;
+	bool within = false;
 	/* Damage further on does not matter: what came before it is compared. */
 	if (input_seek(a, 0, NULL) == WEIR_OK && input_seek(b, 0, NULL) == WEIR_OK &&
 	    input_read_full(a, bytes, ALIKE_BYTES, &length, NULL) != WEIR_IO &&
-	    input_read_full(b, other, ALIKE_BYTES, &other_length, NULL) != WEIR_IO) {
-		size_t common = length < other_length ? length : other_length;
-		alike = common > 0 && memcmp(bytes, other, common) == 0;
-	}
+	    input_read_full(b, other, ALIKE_BYTES, &other_length, NULL) != WEIR_IO)
+		within = length > 0 && length <= other_length && memcmp(bytes, other, length) == 0;
 	free(bytes);
-	return alike;
+	return within;
 }

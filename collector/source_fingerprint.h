@@ -62,7 +62,7 @@ enum fingerprint_match fingerprint_check(const struct fingerprint *fingerprint, 
 /** What is known of the first `upto` bytes alone. */
 struct fingerprint fingerprint_cut(const struct fingerprint *fingerprint, uint64_t upto);
 
-/** Whether two files begin with the same bytes: 64 KiB, or as many as the shorter has, but at least one. */
-bool fingerprint_alike(struct input *a, struct input *b);
+/** Whether b begins with what a holds: its first 64 KiB, or as many as it has, but at least one byte. */
+bool fingerprint_within(struct input *a, struct input *b);
 
 #endif

@@ -139,6 +139,20 @@ static void files_that_only_begin_alike_are_all_read(void **state)
 	free(banner.at);
 }
 
+static void a_longer_file_is_no_copy_of_a_shorter_one(void **state)
+{
+	(void)state;
+	struct log_bytes rows = {.at = "time,ip\n1,a\n2,b\n", .length = 16}, gzip = log_gzip(rows);
+	log_replace("a.csv", "time,ip\n");
+	log_write("b.csv.gz", O_TRUNC, gzip.at, gzip.length);
+	struct reader reader;
+	reader_open(&reader, "{\"type\":\"file\",\"path\":[\"%s/a.csv\",\"%s/b.csv.gz\"]}", true, NULL);
+	reader_finish(&reader);
+	assert_string_equal(reader.text, "time,ip\ntime,ip\n1,a\n2,b\n");
+	reader_close(&reader);
+	free(gzip.at);
+}
+
 static void what_cannot_be_read_is_one_failure(void **state)
 {
 	(void)state;
@@ -350,6 +364,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_last_line_needs_no_newline, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(a_name_for_a_known_file_is_no_new_source, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(files_that_only_begin_alike_are_all_read, each_begin, each_end),
+		cmocka_unit_test_setup_teardown(a_longer_file_is_no_copy_of_a_shorter_one, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_one_failure, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(a_second_run_reads_only_what_was_appended, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(a_cut_run_goes_on_where_it_was_told, each_begin, each_end),
