@@ -32,17 +32,6 @@ void record_reader_deinit(struct record_reader *reader)
 	weir_text_deinit(&reader->letters);
 }
 
-/* The next line, without its newline and a CR before it; moves *at behind the newline. */
-static inline struct weir_span next_line(const char **at, const char *end)
-{
-	const char *start = *at, *newline = memchr(start, '\n', (size_t)(end - start));
-	size_t length = (size_t)((newline != NULL ? newline : end) - start);
-	*at = newline != NULL ? newline + 1 : end;
-	if (length > 0 && start[length - 1] == '\r')
-		length--;
-	return (struct weir_span){.at = start, .length = (uint32_t)length};
-}
-
 /*
  * An incarnation may begin further down in its file: after a restart, or where late lines came between. Which of the
  * lines before is the header is for the format to say, as it was when they were read.
@@ -53,10 +42,10 @@ static void begin_file(struct format *format, struct weir_span before)
 	if (format->header == NULL)
 		return;
 	struct record ignored;
-	const char *at = before.at, *end = before.length > 0 ? at + before.length : at;
-	while (at != end && format_header(format).at == NULL) {
-		struct weir_span line = next_line(&at, end);
-		(void)format_parse(format, line.at, line.length, &ignored);
+	for (uint32_t at = 0, end; at < before.length && format_header(format).at == NULL; at = end + 1) {
+		const char *newline = memchr(before.at + at, '\n', before.length - at);
+		end = newline != NULL ? (uint32_t)(newline - before.at) : before.length;
+		(void)format_parse(format, before.at + at, lines_trim(before.at, at, end), &ignored);
 	}
 }
 
@@ -67,7 +56,20 @@ void record_reader_feed(struct record_reader *reader, const struct source_chunk 
 		begin_file(reader->format, chunk->before);
 	reader->incarnation = incarnation;
 	reader->chunk = *chunk;
-	reader->at = 0;
+	reader->at = reader->looked = reader->next_end = reader->ends.count = 0;
+}
+
+/* Where the line at `at` ends: at its newline, or with the chunk. */
+static inline uint32_t line_end(struct record_reader *reader)
+{
+	uint32_t length = (uint32_t)reader->chunk.length;
+	while (__builtin_expect(reader->next_end == reader->ends.count, 0)) {
+		if (reader->looked == length)
+			return length;
+		reader->looked = lines_find(reader->chunk.data, length, reader->looked, &reader->ends);
+		reader->next_end = 0;
+	}
+	return reader->ends.ends[reader->next_end++];
 }
 
 /* The newest line is malformed. */
@@ -104,9 +106,9 @@ enum weir_status record_reader_next(struct record_reader *reader)
 			refuse_long_line(reader);
 			break;
 		}
-		const char *start = chunk->data + reader->at, *at = start;
-		struct weir_span line = next_line(&at, chunk->data + chunk->length);
-		size_t taken = (size_t)(at - start);
+		uint32_t begin = (uint32_t)reader->at, end = line_end(reader);
+		struct weir_span line = {.at = chunk->data + begin, .length = lines_trim(chunk->data, begin, end)};
+		size_t taken = end - begin + (end < chunk->length);
 		reader->at += taken;
 		reader->position = chunk->position + reader->at;
 		reader->ahead.lines++;

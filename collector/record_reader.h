@@ -11,6 +11,7 @@
 
 #include "collector/dead_letter.h"
 #include "collector/format.h"
+#include "collector/lines.h"
 #include "collector/source.h"
 
 /* What a reader has seen. Sums of these are the summary. */
@@ -31,6 +32,9 @@ struct record_reader {
 	struct source_chunk chunk;
 	uint64_t incarnation; /* of the chunk's file: another file begins with its own header line */
 	size_t at;            /* in the chunk: the first byte not yet read */
+	uint32_t looked;      /* in the chunk: newlines before it were found */
+	uint32_t next_end;    /* place in ends.ends of the next line's end */
+	struct lines ends;
 	/* the newest record, valid after WEIR_OK until the next call */
 	struct record record;
 	struct weir_span line;
