@@ -28,13 +28,14 @@ def build_peer():
     """The peer's program, None where it cannot be built."""
     if shutil.which("cargo") is None:
         return skip("cargo is not installed")
+    # In a copy: cargo writes its lock beside the manifest.
     target = os.path.join(BUILD, "peer_governor")
-    command = ["cargo", "build", "--release", "--locked", "--quiet", "--target-dir", target,
-               "--manifest-path", os.path.join(HERE, "peer_governor", "Cargo.toml")]
+    shutil.copytree(os.path.join(HERE, "peer_governor"), target, dirs_exist_ok=True)
+    command = ["cargo", "build", "--release", "--quiet", "--manifest-path", os.path.join(target, "Cargo.toml")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         return skip("cargo could not build it: " + " ".join(done.stderr.split())[:300])
-    return os.path.join(target, "release", "peer_governor")
+    return os.path.join(target, "target", "release", "peer_governor")
 
 
 def rates(command):
