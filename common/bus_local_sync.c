@@ -275,6 +275,7 @@ void *weir_bus_journal_run(void *context)
 	struct weir_bus_journal *journal = context;
 	struct weir_bus_entries batch;
 	struct weir_error error;
+	bool gave_up = false; /* closing: what is behind a message that is not there must not be there either */
 	journal->readers_saved_ms = weir_monotonic_ms();
 	weir_bus_journal_trim(journal);
 	while (take(journal, &batch)) {
@@ -282,10 +283,11 @@ void *weir_bus_journal_run(void *context)
 		if (batch.first == NULL)
 			continue;
 		int64_t delay_ms = RETRY_FIRST_MS;
-		enum weir_status status = write_batch(journal, &batch, &error);
-		while (status != WEIR_OK) {
+		enum weir_status status = gave_up ? WEIR_IO : write_batch(journal, &batch, &error);
+		while (status != WEIR_OK && !gave_up) {
 			set_problem(journal, error.text);
-			if (!wait_to_retry(journal, &delay_ms))
+			gave_up = !wait_to_retry(journal, &delay_ms);
+			if (gave_up)
 				break;
 			keep_house(journal); /* room may come from trimming */
 			status = write_batch(journal, &batch, &error);

@@ -25,6 +25,7 @@
  */
 static _Atomic int syncs_to_fail, writes_to_fail, writes_error = EIO;
 static _Atomic long long write_room = -1; /* bytes until writing fails with ENOSPC; -1: no end */
+static _Atomic long long write_most = -1; /* bytes of one write; more of them fail with ENOSPC; -1: no end */
 static _Atomic bool sync_blocked;
 
 int fdatasync(int fd)
@@ -44,6 +45,13 @@ ssize_t pwritev(int fd, const struct iovec *vectors, int count, off_t at)
 	if (writes_to_fail > 0) {
 		writes_to_fail--;
 		errno = writes_error;
+		return -1;
+	}
+	size_t bytes = 0;
+	for (int i = 0; i < count; i++)
+		bytes += vectors[i].iov_len;
+	if (write_most >= 0 && bytes > (size_t)write_most) {
+		errno = ENOSPC;
 		return -1;
 	}
 	if (write_room >= 0) {
@@ -101,7 +109,7 @@ static inline int fixture_setup(void **state)
 	struct fixture *fixture = calloc(1, sizeof *fixture);
 	syncs_to_fail = writes_to_fail = 0;
 	writes_error = EIO;
-	write_room = -1;
+	write_room = write_most = -1;
 	sync_blocked = false;
 	fixture->directory = scratch_new();
 	fixture->options.partitions = FIXTURE_PARTITIONS;

@@ -362,6 +362,22 @@ static void a_full_disk_is_waited_for(void **state)
 	assert_int_equal(number, fixture_check_numbers(fixture, 0));
 }
 
+/* A closing bus gives up a batch that does not fit, and with it whatever was sent behind it, though that would fit. */
+static void nothing_is_written_behind_what_was_given_up(void **state)
+{
+	struct fixture *fixture = *state;
+	char text[256];
+	fill(fixture, 0, 5, 5);
+	write_most = MESSAGE_BYTES;
+	assert_int_equal(WEIR_OK, fixture_send_number(fixture, 0, 5, 4 * MESSAGE_BYTES));
+	while (!fixture->ops->problem(fixture->bus, text, sizeof text))
+		usleep(1000);
+	assert_int_equal(WEIR_OK, fixture_send_number(fixture, 0, 6, 20));
+	fixture_reopen(fixture);
+	write_most = -1;
+	assert_int_equal(5, fixture_check_numbers(fixture, 0));
+}
+
 /* On a real small file system: trimming makes the room that the producer waits for. */
 static void trimming_frees_a_full_disk(void **state)
 {
@@ -423,19 +439,13 @@ static void closing_does_not_wait_for_a_broken_disk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(a_torn_tail_is_cut_wherever_it_ends),
-		test(a_batch_that_is_torn_in_its_middle_is_cut),
-		test(damage_to_what_was_acknowledged_is_refused),
-		test(a_newer_version_is_said),
-		test(a_reader_ahead_of_the_log_is_noticed),
-		test(damage_to_a_closed_file_stops_its_reader_there),
-		test(missing_and_short_files_are_refused),
-		test(a_file_that_was_being_made_is_no_damage),
-		test(a_failed_sync_moves_to_a_fresh_file),
-		test(what_a_failed_sync_left_behind_is_not_read),
-		test(a_failed_write_moves_to_a_fresh_file),
-		test(a_full_disk_is_waited_for),
-		test(trimming_frees_a_full_disk),
+		test(a_torn_tail_is_cut_wherever_it_ends),         test(a_batch_that_is_torn_in_its_middle_is_cut),
+		test(damage_to_what_was_acknowledged_is_refused),  test(a_newer_version_is_said),
+		test(a_reader_ahead_of_the_log_is_noticed),        test(damage_to_a_closed_file_stops_its_reader_there),
+		test(missing_and_short_files_are_refused),         test(a_file_that_was_being_made_is_no_damage),
+		test(a_failed_sync_moves_to_a_fresh_file),         test(what_a_failed_sync_left_behind_is_not_read),
+		test(a_failed_write_moves_to_a_fresh_file),        test(a_full_disk_is_waited_for),
+		test(nothing_is_written_behind_what_was_given_up), test(trimming_frees_a_full_disk),
 		test(closing_does_not_wait_for_a_broken_disk),
 	};
 	return cmocka_run_group_tests_name("bus_local_recovery", tests, NULL, NULL);
