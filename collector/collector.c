@@ -99,16 +99,26 @@ static void send_frame(void *context, uint32_t partition, struct weir_span frame
 	struct collector *collector = context;
 	const struct weir_bus_ops *bus = collector->options.bus->ops;
 	uint64_t number = in_flight_send(collector->flight, monotonic_ms());
+	int64_t end_ms = 0; /* while it is to stop: when it gives up */
 	while (collector->status == WEIR_OK) {
 		struct weir_span no_key = {0};
 		enum weir_status status =
 			bus->send(collector->producer, WEIR_TOPIC_EVENTS, partition, no_key, frame, number, &collector->error);
 		if (status == WEIR_OK)
 			break;
-		if (status == WEIR_FULL)
-			take_deliveries(collector, IDLE_WAIT_MS);
-		else
+		if (status != WEIR_FULL) {
 			collector->status = status;
+			break;
+		}
+		take_deliveries(collector, IDLE_WAIT_MS);
+		if (!atomic_load(&collector->stop))
+			continue;
+		if (end_ms == 0)
+			end_ms = monotonic_ms() + STOP_LIMIT_MS;
+		else if (monotonic_ms() >= end_ms)
+			collector->status =
+				weir_fail(&collector->error, WEIR_IO,
+			              "the bus takes no more: what it did not take is read again by the next start");
 	}
 	weir_counter_add(&collector->frames, 1);
 	weir_counter_add(&collector->frame_bytes, frame.length);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATS_PERIOD_MS = 1000, STOP_LIMIT_MS = 20000 };
+enum { STATS_PERIOD_MS = 1000 };
 
 void worker_fail(struct worker *worker, enum weir_status status, const struct weir_error *error)
 {
@@ -58,7 +58,7 @@ static bool owed(const struct worker *worker)
 {
 	for (uint32_t i = 0; i < worker->slot_count; i++) {
 		const struct slot *slot = &worker->slots[i];
-		if (slot->waiting || slot->saving || slot->acknowledged < slot->sent)
+		if (slot->waiting || slot->saving || !worker_acknowledged(slot, slot->sent))
 			return true;
 	}
 	return false;
@@ -99,12 +99,30 @@ static bool settled(const struct worker *worker)
 	return true;
 }
 
+/* Judges what the log still holds, for as long as that goes on: a partition may wait for what does not come. */
+static void drain(struct worker *worker)
+{
+	uint64_t judged = UINT64_MAX;
+	int64_t end_ms = 0;
+	while (worker->status == WEIR_OK && !caught_up(worker)) {
+		uint64_t offsets = 0;
+		for (uint32_t i = 0; i < worker->slot_count; i++)
+			offsets += lane_next_offset(worker->slots[i].lane);
+		if (offsets != judged)
+			end_ms = worker_clock_ms() + WORKER_STOP_LIMIT_MS;
+		else if (worker_clock_ms() >= end_ms)
+			return;
+		judged = offsets;
+		turn(worker);
+	}
+}
+
 /* The last checkpoint, within a bound: what it misses is judged again by the next start. */
 static void finish(struct worker *worker)
 {
-	int64_t end_ms = worker_clock_ms() + STOP_LIMIT_MS;
-	while (worker->status == WEIR_OK && atomic_load(&worker->drain) && !caught_up(worker))
-		turn(worker);
+	if (atomic_load(&worker->drain))
+		drain(worker);
+	int64_t end_ms = worker_clock_ms() + WORKER_STOP_LIMIT_MS;
 	while (worker->status == WEIR_OK && !settled(worker) && worker_clock_ms() < end_ms) {
 		worker_checkpoints(worker, true);
 		worker_take_deliveries(worker, WORKER_BUSY_WAIT_MS);
@@ -217,7 +235,9 @@ void worker_free(struct worker *worker)
 {
 	if (worker == NULL)
 		return;
-	worker_take_replies(worker); /* cuts that were under way belong to lanes */
+	if (worker->status == WEIR_OK)
+		worker->status = WEIR_END; /* nothing goes on: the keepers have ended */
+	worker_take_replies(worker);   /* cuts that were under way belong to lanes */
 	for (uint32_t i = 0; i < worker->slot_count; i++)
 		free_slot(&worker->slots[i]);
 	keeper_replies_deinit(&worker->replies);

@@ -6,6 +6,8 @@
 
 #include "common/alloc.h"
 
+#include <string.h>
+
 enum { SWEEP_BUCKETS = 1024 }; /* housekeeping after a checkpoint; eviction goes as far as the ceiling asks */
 
 static void cut(struct worker *worker, struct slot *slot, int64_t now_ms)
@@ -16,7 +18,7 @@ static void cut(struct worker *worker, struct slot *slot, int64_t now_ms)
 	job->replies = &worker->replies;
 	checkpoint_cut(&job->cut, slot->lane, &slot->stored);
 	slot->cut = job;
-	slot->cut_needs = slot->sent;
+	memcpy(slot->cut_needs, slot->sent, sizeof slot->cut_needs);
 	slot->cut_ms = now_ms;
 	slot->cut_offset = lane_next_offset(slot->lane);
 }
@@ -33,7 +35,7 @@ void worker_checkpoints(struct worker *worker, bool all)
 		bool due = all || now_ms - slot->cut_ms >= interval_ms || shard_wants_checkpoint(shard);
 		if (changed && due && slot->cut == NULL && !slot->saving && !slot->waiting)
 			cut(worker, slot, now_ms);
-		if (slot->cut != NULL && slot->acknowledged >= slot->cut_needs) {
+		if (slot->cut != NULL && worker_acknowledged(slot, slot->cut_needs)) {
 			keeper_submit(worker->options.saver, slot->cut);
 			slot->cut = NULL;
 			slot->saving = true;

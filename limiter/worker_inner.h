@@ -14,7 +14,8 @@ enum {
 	WORKER_BATCH_MESSAGES = 64,
 	WORKER_QUEUED_MAX = WORKER_BATCH_MESSAGES, /* of one partition, behind a message that waits */
 	WORKER_IDLE_WAIT_MS = 100,
-	WORKER_BUSY_WAIT_MS = 2, /* while a keeper or the bus owes an answer */
+	WORKER_STOP_LIMIT_MS = 20000, /* without any progress, once it is to stop */
+	WORKER_BUSY_WAIT_MS = 2,      /* while a keeper or the bus owes an answer */
 };
 
 /* A message that waits behind one whose segments are being loaded. */
@@ -33,12 +34,13 @@ struct slot {
 	bool full;                              /* paused until a checkpoint makes room */
 	struct queued queue[WORKER_QUEUED_MAX]; /* queue[0] is the waiting one */
 	uint32_t queued;
-	uint64_t sent, acknowledged; /* messages published for it */
-	struct keeper_job *cut;      /* cut, but not yet handed to the saver: it waits for acknowledgements */
-	uint64_t cut_needs;          /* acknowledged must reach this */
-	bool saving;                 /* handed to the saver */
-	int64_t cut_ms;              /* monotonic: when the cut that is current or under way was taken */
-	uint64_t cut_offset;         /* next_offset of it */
+	/* Messages published for it, by topic: within one they are acknowledged in order, between two in none. */
+	uint64_t sent[WEIR_TOPIC_COUNT], acknowledged[WEIR_TOPIC_COUNT];
+	struct keeper_job *cut;               /* cut, but not yet handed to the saver: it waits for acknowledgements */
+	uint64_t cut_needs[WEIR_TOPIC_COUNT]; /* acknowledged must reach these */
+	bool saving;                          /* handed to the saver */
+	int64_t cut_ms;                       /* monotonic: when the cut that is current or under way was taken */
+	uint64_t cut_offset;                  /* next_offset of it */
 };
 
 struct worker {
@@ -67,6 +69,15 @@ static inline int64_t worker_clock_ms(void)
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/** Whether of every topic as many are acknowledged. */
+static inline bool worker_acknowledged(const struct slot *slot, const uint64_t *wanted)
+{
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
+		if (slot->acknowledged[topic] < wanted[topic])
+			return false;
+	return true;
 }
 
 static inline struct slot *worker_slot(struct worker *worker, uint32_t partition)

@@ -14,6 +14,7 @@
 enum {
 	DELIVERIES_AT_ONCE = 256,
 	SWEEP_BUCKETS = 256, /* housekeeping a frame, beside one bucket an event */
+	RETRY_NS = 100000000,
 };
 
 void worker_take_deliveries(struct worker *worker, int timeout_ms)
@@ -29,7 +30,7 @@ void worker_take_deliveries(struct worker *worker, int timeout_ms)
 			            &error);
 			return;
 		}
-		worker_slot(worker, deliveries[i].partition)->acknowledged++;
+		worker_slot(worker, deliveries[i].partition)->acknowledged[deliveries[i].topic]++;
 	}
 }
 
@@ -39,11 +40,24 @@ static void publish(struct worker *worker, struct slot *slot, enum weir_topic to
 	uint32_t partition = lane_partition(slot->lane);
 	struct weir_error error;
 	enum weir_status status;
+	int64_t end_ms = 0; /* while it is to stop: when it gives up */
 	while ((status = worker->bus->send(worker->producer, topic, partition, key, payload, 0, &error)) == WEIR_FULL &&
-	       worker->status == WEIR_OK)
+	       worker->status == WEIR_OK) {
 		worker_take_deliveries(worker, WORKER_IDLE_WAIT_MS);
+		if (!atomic_load(&worker->stop))
+			continue;
+		if (end_ms == 0)
+			end_ms = worker_clock_ms() + WORKER_STOP_LIMIT_MS;
+		else if (worker_clock_ms() >= end_ms)
+			worker_fail(worker,
+			            weir_fail(&error, WEIR_IO,
+			                      "the bus takes no more of %s, partition %u: it is judged again by the "
+			                      "next start",
+			                      weir_topic_name(topic), partition),
+			            &error);
+	}
 	if (status == WEIR_OK)
-		slot->sent++;
+		slot->sent[topic]++;
 	else
 		worker_fail(worker, status, &error);
 }
@@ -210,6 +224,7 @@ bool worker_receive(struct worker *worker, int timeout_ms)
 		worker->bus->receive(worker->consumer, messages, WORKER_BATCH_MESSAGES, timeout_ms, &count, &error);
 	if (status == WEIR_IO) {
 		weir_trouble_on(&worker->trouble, worker->options.log, "limiter", "%s; trying again", error.text);
+		nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
 		return false;
 	}
 	if (status != WEIR_OK) {
