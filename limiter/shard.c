@@ -8,8 +8,16 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* A source that nothing came from for so long is forgotten, if anything is. */
+/*
+ * A source that nothing came from for so long may be forgotten, if anything is: when others come and more than these
+ * are known. Not sooner, as after an outage the first frame moves the clock on by all of it, and what its sources send
+ * again is still to come.
+ */
 static const int64_t SOURCE_MEMORY_MS = INT64_C(7) * 86400000;
+enum { SOURCES_KEPT = 1024 };
+
+/* What references reach, and some room to stay below it. */
+static const int64_t CEILING_MOST_BYTES = (int64_t)SLAB_CHUNKS_MAX * CHUNK_BYTES / 16 * 15;
 
 /* No window is known yet of any limit. */
 static void reset_paces(struct shard *shard)
@@ -25,6 +33,8 @@ struct shard *shard_new(const struct shard_options *options, const struct rules 
 {
 	struct shard *shard = weir_alloc(1, sizeof *shard);
 	shard->options = *options;
+	if (shard->options.ceiling_bytes > CEILING_MOST_BYTES)
+		shard->options.ceiling_bytes = CEILING_MOST_BYTES;
 	shard->rules = rules;
 	shard->rules_version = rules_version(rules);
 	reset_paces(shard);
@@ -114,10 +124,10 @@ static void drop_forgotten_sources(struct shard *shard, int64_t clock_ms)
 struct source_position *shard_source(struct shard *shard, const uint8_t source[WEIR_SOURCE_ID_BYTES], int64_t clock_ms)
 {
 	uint32_t place = source_place(shard, source);
-	if (place < shard->source_count && memcmp(shard->sources[place].source, source, WEIR_SOURCE_ID_BYTES) == 0 &&
-	    !is_source_forgotten(shard, &shard->sources[place], clock_ms))
+	if (place < shard->source_count && memcmp(shard->sources[place].source, source, WEIR_SOURCE_ID_BYTES) == 0)
 		return &shard->sources[place];
-	drop_forgotten_sources(shard, clock_ms);
+	if (shard->source_count >= SOURCES_KEPT)
+		drop_forgotten_sources(shard, clock_ms);
 	place = source_place(shard, source);
 	shard->sources = weir_realloc(shard->sources, shard->source_count + 1u, sizeof *shard->sources);
 	memmove(&shard->sources[place + 1], &shard->sources[place], (shard->source_count - place) * sizeof *shard->sources);

@@ -4,7 +4,7 @@
  *
  *   version of this form, clock, events taken, policy version
  *   policy switches: count, then for each: version, clock
- *   sources: count, then for each: id, position, clock when last taken from
+ *   sources: count, then for each, by id: id, position, clock when last taken from
  */
 #include "limiter/shard_parts.h"
 
@@ -81,15 +81,15 @@ static bool import_sources(struct shard *shard, struct weir_span *bytes)
 	uint64_t count;
 	if (!get(bytes, &count) || count > bytes->length / (WEIR_SOURCE_ID_BYTES + 2 * NUMBER))
 		return false;
-	for (uint64_t i = 0; i < count; i++) {
-		const uint8_t *id = (const uint8_t *)bytes->at;
-		uint64_t position;
-		int64_t used_ms;
+	shard->sources = weir_realloc(shard->sources, count, sizeof *shard->sources);
+	for (shard->source_count = 0; shard->source_count < count; shard->source_count++) {
+		struct source_position *next = &shard->sources[shard->source_count];
+		memcpy(next->source, bytes->at, WEIR_SOURCE_ID_BYTES);
 		bytes->at += WEIR_SOURCE_ID_BYTES;
 		bytes->length -= WEIR_SOURCE_ID_BYTES;
-		if (!get(bytes, &position) || !get_clock(bytes, &used_ms))
+		bool is_sorted = shard->source_count == 0 || memcmp(next[-1].source, next->source, WEIR_SOURCE_ID_BYTES) < 0;
+		if (!is_sorted || !get(bytes, &next->position) || !get_clock(bytes, &next->used_ms))
 			return false;
-		shard_source(shard, id, used_ms)->position = position;
 	}
 	return bytes->length == 0;
 }

@@ -1,0 +1,106 @@
+/* Positions taken from sources: what is sent again is dropped, after an outage of any length too. */
+#include "common/alloc.h"
+#include "limiter/shard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { DAY_MS = 86400000, MANY_SOURCES = 3000 };
+
+static const int64_t start_ms = INT64_C(1700000000000);
+
+static struct weir_zone zone = {.id = 1, .name = "site", .description = "", .limit_count = 1};
+static struct weir_policy policy = {.version = 1, .zones = &zone, .zone_count = 1};
+
+static struct rules *make_rules(void)
+{
+	const struct weir_policy *policies[] = {&policy};
+	zone.limits[0] = (struct weir_limit){.algorithm = WEIR_FIXED_WINDOW, .rate = 100, .window_ms = 3600000};
+	return rules_new(policies, 1);
+}
+
+/* A frame of one event. @return whether it was taken */
+static bool send(struct shard *shard, uint32_t source, uint64_t position, int64_t sent_ms)
+{
+	struct weir_frame_zone zones[] = {{.id = 1}};
+	struct weir_frame_zone_set sets[] = {{.zones = zones, .count = 1}};
+	struct weir_frame_event events[] = {{.time_ms = sent_ms, .cost = 1, .position = position}};
+	struct weir_span keys[] = {weir_span_of("ann")};
+	struct weir_frame frame = {.kind = WEIR_FRAME_EVENTS,
+	                           .sending_time_ms = sent_ms,
+	                           .zone_sets = sets,
+	                           .zone_set_count = 1,
+	                           .keys = keys,
+	                           .key_count = 1,
+	                           .events = events,
+	                           .event_count = 1,
+	                           .pair_count = 1};
+	struct shard_result result;
+	uint32_t segments[SHARD_SEGMENTS];
+	memcpy(frame.source, &source, sizeof source);
+	shard_frame_begin(shard, &frame, 0);
+	assert_int_equal(shard_missing(shard, segments), 0);
+	shard_frame_judge(shard, &result);
+	assert_int_equal(result.events_taken + result.events_repeated, 1);
+	return result.events_taken == 1;
+}
+
+static void what_comes_again_after_an_outage_is_dropped(void **state)
+{
+	(void)state;
+	struct rules *rules = make_rules();
+	struct shard_options options = {.seed = 1, .lateness_ms = 600000};
+	struct shard *shard = shard_new(&options, rules);
+	assert_true(send(shard, 1, 10, start_ms));
+	assert_true(send(shard, 2, 20, start_ms));
+	/* The first frame after it moves the clock on by all of it, and a new source comes too. */
+	int64_t later_ms = start_ms + INT64_C(30) * DAY_MS;
+	assert_false(send(shard, 1, 10, later_ms));
+	assert_true(send(shard, 3, 5, later_ms));
+	assert_false(send(shard, 2, 20, later_ms));
+	assert_true(send(shard, 2, 21, later_ms));
+	shard_free(shard);
+	rules_free(rules);
+}
+
+static void sources_are_bounded_and_saved(void **state)
+{
+	(void)state;
+	struct rules *rules = make_rules();
+	struct shard_options options = {.seed = 1, .lateness_ms = 600000};
+	struct shard *shard = shard_new(&options, rules), *restarted = shard_new(&options, rules);
+	struct weir_error error;
+	size_t length;
+	/* One an hour: those of the last week stay; older ones go when there are many. */
+	for (uint32_t i = 0; i < MANY_SOURCES; i++)
+		assert_true(send(shard, i, 7, start_ms + (int64_t)i * DAY_MS / 24));
+	char *extra = shard_export_extra(shard, &length);
+	assert_in_range(length, 168 * 32, 1100 * 32);
+	struct weir_span bytes = {.at = extra, .length = (uint32_t)length};
+	assert_int_equal(shard_import_extra(restarted, bytes, &error), WEIR_OK);
+	int64_t now_ms = start_ms + (int64_t)MANY_SOURCES * DAY_MS / 24;
+	for (uint32_t i = MANY_SOURCES - 160; i < MANY_SOURCES; i++)
+		assert_false(send(restarted, i, 7, now_ms));
+	/* Sources out of order are no state that was saved. */
+	memset(extra + length - 32, 0, 16);
+	assert_int_equal(shard_import_extra(restarted, bytes, &error), WEIR_INVALID);
+	free(extra);
+	shard_free(shard);
+	shard_free(restarted);
+	rules_free(rules);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_comes_again_after_an_outage_is_dropped),
+		cmocka_unit_test(sources_are_bounded_and_saved),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
