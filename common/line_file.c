@@ -209,9 +209,30 @@ static enum weir_status rotate(struct weir_line_file *file, struct weir_error *e
 	return switch_file(file, error);
 }
 
+/* Someone removed the file, or cut it (copytruncate): what goes on is a file of its own. */
+static enum weir_status follow_path(struct weir_line_file *file, struct weir_error *error)
+{
+	struct stat about;
+	if (!file->regular || fstat(file->fd, &about) != 0)
+		return WEIR_OK;
+	if (about.st_nlink == 0 && !file->adopted)
+		return switch_file(file, error);
+	if ((uint64_t)about.st_size < file->written && !file->adopted) {
+		file->written = (uint64_t)about.st_size;
+		file->generation++;
+	}
+	return WEIR_OK;
+}
+
 enum weir_status weir_line_file_flush(struct weir_line_file *file, struct weir_error *error)
 {
 	file->problem[0] = '\0';
+	/* Lines that are to come would go into a file that nobody finds any more. */
+	if (pending(file) > 0 && !file->mid_line) {
+		enum weir_status status = follow_path(file, error);
+		if (status != WEIR_OK)
+			return status;
+	}
 	while (pending(file) > 0) {
 		uint64_t limit = file->rotate_bytes > 0 ? (uint64_t)file->rotate_bytes : UINT64_MAX;
 		uint64_t room = file->written < limit ? limit - file->written : 0;
@@ -246,21 +267,6 @@ enum weir_status weir_line_file_append(struct weir_line_file *file, struct weir_
 		file->start = 0;
 	}
 	weir_text_append(&file->buffer, lines.at, lines.length);
-	return WEIR_OK;
-}
-
-/* Someone removed the file, or cut it (copytruncate): what goes on is a file of its own. */
-static enum weir_status follow_path(struct weir_line_file *file, struct weir_error *error)
-{
-	struct stat about;
-	if (!file->regular || fstat(file->fd, &about) != 0)
-		return WEIR_OK;
-	if (about.st_nlink == 0 && !file->adopted)
-		return switch_file(file, error);
-	if ((uint64_t)about.st_size < file->written && !file->adopted) {
-		file->written = (uint64_t)about.st_size;
-		file->generation++;
-	}
 	return WEIR_OK;
 }
 

@@ -70,7 +70,7 @@ struct weir_line_file *weir_line_file_adopt(int fd, const char *name);
 WEIR_MUST_USE enum weir_status weir_line_file_append(struct weir_line_file *file, struct weir_span lines);
 
 /**
- * Hands the buffer to the operating system.
+ * Hands the buffer to the operating system. A file that was removed since is made again first.
  *
  * @return WEIR_OK: all of it; WEIR_IO: the rest is kept, try again later; WEIR_END: a pipe that nobody reads any more
  *         (so too from sync, reopen and close)
@@ -80,7 +80,7 @@ WEIR_MUST_USE enum weir_status weir_line_file_flush(struct weir_line_file *file,
 /**
  * Flushes and puts it on disk (a pipe: flushes). After WEIR_OK everything appended survives a crash.
  *
- * A file that was removed is made again. After a failed fsync the operating system may have dropped what was written:
+ * A file that was removed is made again after it. After a failed fsync the operating system may have dropped what was written:
  * every later call fails too, and only a resume from the last mark is sure to write it again.
  */
 WEIR_MUST_USE enum weir_status weir_line_file_sync(struct weir_line_file *file, struct weir_error *error);

@@ -230,6 +230,32 @@ static void a_removed_file_is_made_again(void **state)
 	assert_file(path, "two\n");
 }
 
+static void lines_after_a_removal_are_in_the_new_file(void **state)
+{
+	const char *path = in(state, "a");
+	struct weir_line_file *file = open_file(path, 0, 0);
+	append(file, "one\n");
+	assert_int_equal(WEIR_OK, weir_line_file_sync(file, NULL));
+	struct weir_line_file_mark before = weir_line_file_mark(file);
+	unlink(path);
+	append(file, "two\n");
+	flush(file);
+	assert_file(path, "two\n");
+	assert_int_equal(1, weir_line_file_generation(file));
+	assert_int_equal(WEIR_OK, weir_line_file_sync(file, NULL));
+	assert_int_equal(1, weir_line_file_generation(file));
+	struct weir_line_file_mark mark = weir_line_file_mark(file);
+	assert_int_equal(4, mark.length);
+	assert_true(mark.inode != before.inode || mark.born_ns != before.born_ns);
+	append(file, "three\n");
+	close_file(file);
+
+	struct weir_line_file_options options = {.path = path};
+	assert_int_equal(WEIR_OK, weir_line_file_resume(&options, &mark, &file, NULL));
+	close_file(file);
+	assert_file(path, "two\n");
+}
+
 static void a_file_cut_by_someone_is_noticed(void **state)
 {
 	const char *path = in(state, "a");
@@ -341,6 +367,7 @@ int main(void)
 		test(reopening_goes_on_at_the_path),
 		test(a_reopening_that_fails_changes_nothing),
 		test(a_removed_file_is_made_again),
+		test(lines_after_a_removal_are_in_the_new_file),
 		test(a_file_cut_by_someone_is_noticed),
 		test(a_failed_sync_is_never_forgotten),
 		test(a_pipe_is_written_whole),
