@@ -15,7 +15,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -23,7 +25,7 @@
 
 enum {
 	PROBLEM_BYTES = 256,
-	PIPE_WAIT_MS = 1000, /* for the reader of a non-blocking pipe, before a flush gives up for this time */
+	PIPE_WAIT_MS = 1000, /* for the reader of a pipe, before a flush gives up for this time */
 };
 
 struct weir_line_file {
@@ -143,20 +145,37 @@ static size_t chunk_of(const struct weir_line_file *file, uint64_t room)
 	return length;
 }
 
+/*
+ * Writes to a pipe or a terminal what it takes. A write that blocks would outlast a request to stop, so a blocking one
+ * is given only what fits where poll() has seen room.
+ */
+static int write_polled(int fd, const char *at, size_t length, size_t *written)
+{
+	int flags = fcntl(fd, F_GETFL);
+	size_t most = flags >= 0 && (flags & O_NONBLOCK) != 0 ? SIZE_MAX : PIPE_BUF;
+	*written = 0;
+	while (*written < length) {
+		struct pollfd reader = {.fd = fd, .events = POLLOUT};
+		if (poll(&reader, 1, PIPE_WAIT_MS) <= 0) {
+			errno = EAGAIN; /* after a signal too: whoever flushes looks whether it is to stop */
+			return -1;
+		}
+		size_t part = length - *written;
+		ssize_t count = write(fd, at + *written, part < most ? part : most);
+		if (count < 0 && errno != EINTR && errno != EAGAIN)
+			return -1;
+		*written += count > 0 ? (size_t)count : 0;
+	}
+	return 0;
+}
+
 /* Writes a part of the buffer and forgets it there. */
 static enum weir_status write_chunk(struct weir_line_file *file, size_t length, struct weir_error *error)
 {
 	const char *at = file->buffer.at + file->start;
 	size_t written;
-	int result = weir_write_all(file->fd, at, length, &written);
-	while (result != 0 && errno == EAGAIN) {
-		struct pollfd reader = {.fd = file->fd, .events = POLLOUT};
-		if (poll(&reader, 1, PIPE_WAIT_MS) <= 0)
-			break;
-		size_t more;
-		result = weir_write_all(file->fd, at + written, length - written, &more);
-		written += more;
-	}
+	int result =
+		file->regular ? weir_write_all(file->fd, at, length, &written) : write_polled(file->fd, at, length, &written);
 	int reason = errno;
 	if (written > 0)
 		file->mid_line = at[written - 1] != '\n';
@@ -258,7 +277,9 @@ enum weir_status weir_line_file_append(struct weir_line_file *file, struct weir_
 	if (pending(file) >= WEIR_LINE_FILE_BUFFER_BYTES) {
 		/* Its failure is kept as the problem, and the next flush of the caller's meets it again. */
 		enum weir_status status = weir_line_file_flush(file, NULL);
-		if (status != WEIR_OK && pending(file) + lines.length > WEIR_LINE_FILE_BUFFER_MAX_BYTES)
+		/* A pipe's reader was waited for, which no further line is to do. */
+		size_t bound = file->regular ? WEIR_LINE_FILE_BUFFER_MAX_BYTES : WEIR_LINE_FILE_BUFFER_BYTES;
+		if (status != WEIR_OK && pending(file) + lines.length > bound)
 			return WEIR_FULL;
 	}
 	if (file->start > 0) {

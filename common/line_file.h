@@ -16,8 +16,9 @@
 #include "common/status.h"
 
 enum {
-	WEIR_LINE_FILE_BUFFER_BYTES = 256 * 1024,           /* a buffer of this size is written */
-	WEIR_LINE_FILE_BUFFER_MAX_BYTES = 16 * 1024 * 1024, /* while writing fails it grows to this, then append refuses */
+	WEIR_LINE_FILE_BUFFER_BYTES = 256 * 1024, /* a buffer of this size is written */
+	WEIR_LINE_FILE_BUFFER_MAX_BYTES =
+		16 * 1024 * 1024, /* while writing fails it grows to this, then append refuses (a pipe: refuses at once) */
 };
 
 struct weir_line_file;
@@ -72,7 +73,8 @@ WEIR_MUST_USE enum weir_status weir_line_file_append(struct weir_line_file *file
 /**
  * Hands the buffer to the operating system. A file that was removed since is made again first.
  *
- * @return WEIR_OK: all of it; WEIR_IO: the rest is kept, try again later; WEIR_END: a pipe that nobody reads any more
+ * @return WEIR_OK: all of it; WEIR_IO: the rest is kept, try again later (a pipe: its reader took
+ *         nothing for a second, or a signal came); WEIR_END: a pipe that nobody reads any more
  *         (so too from sync, reopen and close)
  */
 WEIR_MUST_USE enum weir_status weir_line_file_flush(struct weir_line_file *file, struct weir_error *error);

@@ -337,6 +337,32 @@ static void a_pipe_that_is_not_read_yet_is_waited_for(void **state)
 	close(ends[0]);
 }
 
+static void a_pipe_that_nobody_reads_blocks_no_flush(void **state)
+{
+	(void)state;
+	int ends[2];
+	assert_int_equal(0, pipe(ends));
+	struct weir_line_file *file = weir_line_file_adopt(ends[1], "standard output");
+	static char lines[1 << 18];
+	for (size_t i = 0; i < sizeof lines; i++)
+		lines[i] = i % 100 == 99 || i == sizeof lines - 1 ? '\n' : 'x';
+	struct weir_span all = {.at = lines, .length = sizeof lines}, one = {.at = lines, .length = 100};
+	struct weir_error error;
+	assert_int_equal(WEIR_OK, weir_line_file_append(file, all));
+	assert_int_equal(WEIR_IO, weir_line_file_flush(file, &error));
+	assert_int_equal(WEIR_OK, weir_line_file_append(file, all));
+	assert_int_equal(WEIR_FULL, weir_line_file_append(file, one));
+	pthread_t reader;
+	assert_int_equal(0, pthread_create(&reader, NULL, read_slowly, &ends[0]));
+	assert_int_equal(WEIR_OK, weir_line_file_flush(file, &error));
+	close_file(file);
+	close(ends[1]);
+	void *total;
+	pthread_join(reader, &total);
+	assert_int_equal(2 * sizeof lines, (size_t)total);
+	close(ends[0]);
+}
+
 static void redirected_output_counts_from_where_it_stands(void **state)
 {
 	const char *path = in(state, "a");
@@ -372,6 +398,7 @@ int main(void)
 		test(a_failed_sync_is_never_forgotten),
 		test(a_pipe_is_written_whole),
 		test(a_pipe_that_is_not_read_yet_is_waited_for),
+		test(a_pipe_that_nobody_reads_blocks_no_flush),
 		test(redirected_output_counts_from_where_it_stands),
 	};
 	return cmocka_run_group_tests_name("line_file", tests, NULL, NULL);
