@@ -271,6 +271,11 @@ static void save(struct collector *collector)
 	if (status == WEIR_OK) {
 		collector->dirty = false;
 		weir_trouble_off(&collector->trouble, collector->options.log, "collector");
+	} else if (status == WEIR_INVALID) { /* no later try can succeed: the next start reads again what is not safe */
+		if (collector->status == WEIR_OK) {
+			collector->status = status;
+			collector->error = error;
+		}
 	} else {
 		weir_trouble_on(&collector->trouble, collector->options.log, "collector", "%s; trying again each second",
 		                error.text);

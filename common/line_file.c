@@ -192,8 +192,10 @@ static enum weir_status sync_data(struct weir_line_file *file, struct weir_error
 	if (!file->sync_lost && fdatasync(file->fd) != 0)
 		file->sync_lost = true;
 	if (file->sync_lost) {
-		errno = EIO;
-		return failed(file, error, "sync");
+		snprintf(file->problem, sizeof file->problem,
+		         "cannot sync %s: %s; its last lines may be lost, only a new start is sure to write them", file->path,
+		         strerror(EIO));
+		return weir_fail(error, WEIR_INVALID, "%s", file->problem);
 	}
 	return WEIR_OK;
 }

@@ -82,8 +82,11 @@ WEIR_MUST_USE enum weir_status weir_line_file_flush(struct weir_line_file *file,
 /**
  * Flushes and puts it on disk (a pipe: flushes). After WEIR_OK everything appended survives a crash.
  *
- * A file that was removed is made again after it. After a failed fsync the operating system may have dropped what was written:
- * every later call fails too, and only a resume from the last mark is sure to write it again.
+ * A file that was removed is made again after it.
+ *
+ * @return WEIR_OK; WEIR_IO, WEIR_END: as from flush; WEIR_INVALID: an fsync failed, so that the operating system may
+ *         have dropped what was written: every later sync fails too (so too reopen, close, and a flush that rotates),
+ *         and only a resume from the last mark is sure to write it again
  */
 WEIR_MUST_USE enum weir_status weir_line_file_sync(struct weir_line_file *file, struct weir_error *error);
 
@@ -91,7 +94,7 @@ WEIR_MUST_USE enum weir_status weir_line_file_sync(struct weir_line_file *file, 
  * Closes the file and opens its path afresh (SIGHUP after logrotate has renamed it). All that was appended is in the
  * old file, on disk. Store a mark of the new one before appending to it, so that a resume knows it.
  *
- * @return WEIR_OK; WEIR_IO: nothing was changed but what sync does, try again later
+ * @return WEIR_OK; WEIR_IO: nothing was changed but what sync does, try again later; WEIR_INVALID: as from sync
  */
 WEIR_MUST_USE enum weir_status weir_line_file_reopen(struct weir_line_file *file, struct weir_error *error);
 
@@ -107,7 +110,7 @@ uint64_t weir_line_file_generation(const struct weir_line_file *file);
 /** Words of the last failure; "" while all is well. Rotation that fails is said here alone: writing goes on. */
 const char *weir_line_file_problem(const struct weir_line_file *file);
 
-/** Syncs once and frees in any case. NULL is fine. @return WEIR_IO: not all reached the disk */
+/** Syncs once and frees in any case. NULL is fine. @return WEIR_OK; else: not all reached the disk */
 WEIR_MUST_USE enum weir_status weir_line_file_close(struct weir_line_file *file, struct weir_error *error);
 
 #endif

@@ -295,8 +295,11 @@ enum weir_status sink_start(const struct sink_options *options, struct sink **ou
 		status = sink->bus->consumer_new(options->bus, options->topic, note_name(sink), &sink->consumer, error);
 	for (uint32_t i = 0; status == WEIR_OK && i < options->bus->partitions; i++)
 		status = sink->bus->assign(sink->consumer, i, sink->places[i].next, error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
 		status = save(sink, error); /* a crash before the first line finds its own file, not somebody's */
+		if (status == WEIR_INVALID)
+			status = WEIR_IO; /* the disk failed: nothing is wrong with what was asked for */
+	}
 	if (status == WEIR_OK) {
 		int failed = pthread_create(&sink->thread, NULL, work, sink);
 		if (failed != 0)

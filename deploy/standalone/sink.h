@@ -34,7 +34,7 @@ WEIR_MUST_USE enum weir_status sink_start(const struct sink_options *options, st
 /** Opens the path afresh between two lines (SIGHUP). @thread any */
 void sink_reopen(struct sink *sink);
 
-/** Whether it cannot go on: nobody reads the pipe that it writes to, or the log is damaged. @thread any */
+/** Whether it cannot go on: nobody reads the pipe that it writes to, a sync of its file failed, or the log is damaged. @thread any */
 bool sink_ended(const struct sink *sink);
 
 /** Writes what is in the topic by now, puts it on disk, joins and frees. WEIR_IO: the disk did not take it. */
