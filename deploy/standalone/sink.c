@@ -228,8 +228,10 @@ static bool turn(struct sink *sink, int timeout_ms)
 	enum weir_status status = sink->bus->receive(sink->consumer, messages, BATCH_MESSAGES, timeout_ms, &count, &error);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
 		take(sink, &messages[i]);
-		status = sink->status;
+		if (sink->status != WEIR_OK)
+			return true; /* it has ended, for a reason that is told when it is stopped */
 	}
+	bool received = status == WEIR_OK;
 	/* readers want decisions at once; the disk's word for them may come each second */
 	if (status == WEIR_OK && count > 0)
 		status = weir_line_file_flush(sink->file, &error);
@@ -245,6 +247,8 @@ static bool turn(struct sink *sink, int timeout_ms)
 		weir_trouble_on(&sink->trouble, sink->options.log, "decisions", "%s; trying again each second", error.text);
 	else if (!sink->dirty) /* saved since: between two tries nothing is known */
 		weir_trouble_off(&sink->trouble, sink->options.log, "decisions");
+	if (!received && sink->status == WEIR_OK)
+		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	return count > 0;
 }
 
