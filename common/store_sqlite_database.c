@@ -13,9 +13,13 @@
 #include "common/store_sqlite_database.h"
 
 #include "common/alloc.h"
+#include "common/durable_file.h"
+#include "common/text.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -95,12 +99,45 @@ enum weir_status weir_database_open(const char *path, const char *const *stateme
 	                 statements, statement_count, database, error);
 }
 
+static bool has_log(const char *path)
+{
+	char log[WEIR_PATH_BYTES];
+	struct stat about;
+	return weir_path_format(log, NULL, "%s-wal", path) != WEIR_OK || stat(log, &about) == 0 || errno != ENOENT;
+}
+
+/* The database as a file that nobody changes: returned. */
+static char *uri_of(const char *path)
+{
+	struct weir_text uri = {0};
+	weir_text_puts(&uri, "file:");
+	for (const char *at = path; *at != '\0'; at++)
+		if (strchr("%?#", *at) != NULL)
+			weir_text_printf(&uri, "%%%02x", (unsigned)(unsigned char)*at);
+		else
+			weir_text_append(&uri, at, 1);
+	weir_text_puts(&uri, "?immutable=1");
+	char *copy = weir_copy(uri.at, uri.length);
+	weir_text_deinit(&uri);
+	return copy;
+}
+
 enum weir_status weir_database_look(const char *path, const char *const *statements, size_t statement_count,
                                     struct weir_database **database, struct weir_error *error)
 {
 	/* The first read fixes the moment. */
-	enum weir_status status = open_file(path, SQLITE_OPEN_READONLY, "BEGIN; SELECT count(*) FROM sqlite_master",
-	                                    statements, statement_count, database, error);
+	static const char first[] = "BEGIN; SELECT count(*) FROM sqlite_master";
+	enum weir_status status =
+		open_file(path, SQLITE_OPEN_READONLY, first, statements, statement_count, database, error);
+	/* A reader makes files beside the database; where it may not, what no log stands beside is read as it is. */
+	if (status == WEIR_IO && !has_log(path)) {
+		char *uri = uri_of(path);
+		struct weir_error ignored; /* the first failure says more */
+		if (open_file(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, first, statements, statement_count, database,
+		              &ignored) == WEIR_OK)
+			status = WEIR_OK;
+		free(uri);
+	}
 	if (status == WEIR_OK)
 		(*database)->only_looked_at = true;
 	return status;
