@@ -123,7 +123,7 @@ static enum weir_status start_sink(struct follow *follow, enum weir_topic topic,
                                    struct weir_error *error)
 {
 	if (path == NULL)
-		return WEIR_OK;
+		return sink_forget(follow->bus, follow->state.store, topic, error);
 	const struct weir_config *config = follow->options->config;
 	struct sink_options options = {
 		.bus = follow->bus,

@@ -50,9 +50,15 @@ static int64_t monotonic_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* Of the note, and of the reader. */
+static const char *name_of(enum weir_topic topic)
+{
+	return topic == WEIR_TOPIC_SHADOW ? "sink-shadow" : "sink-decisions";
+}
+
 static const char *note_name(const struct sink *sink)
 {
-	return sink->options.topic == WEIR_TOPIC_SHADOW ? "sink-shadow" : "sink-decisions";
+	return name_of(sink->options.topic);
 }
 
 /* ---- what is remembered: a line "DEVICE INODE BORN LENGTH", then a line a partition "NEXT ANY OFFSET INDEX" ---- */
@@ -121,6 +127,11 @@ static enum weir_status open_file(struct sink *sink, struct weir_error *error)
 	if (!fresh)
 		status = parse_note(sink, note, &mark, error);
 	free(note);
+	/* What was trimmed while nobody read the topic is gone. */
+	for (uint32_t i = 0; fresh && status == WEIR_OK && i < sink->options.bus->partitions; i++) {
+		uint64_t next;
+		status = sink->bus->extent(sink->options.bus, sink->options.topic, i, &sink->places[i].next, &next, error);
+	}
 	if (status != WEIR_OK)
 		return status;
 	if (piped) {
@@ -318,6 +329,15 @@ enum weir_status sink_start(const struct sink_options *options, struct sink **ou
 	}
 	*out = sink;
 	return WEIR_OK;
+}
+
+enum weir_status sink_forget(struct weir_bus *bus, struct weir_store *store, enum weir_topic topic,
+                             struct weir_error *error)
+{
+	/* The note first: one without its reader could name offsets that are gone by then. */
+	struct weir_span none = {0};
+	enum weir_status status = store->ops->note_put(store, name_of(topic), none, error);
+	return status == WEIR_OK ? weir_bus_local_forget(bus, topic, name_of(topic), error) : status;
 }
 
 void sink_reopen(struct sink *sink)

@@ -31,6 +31,13 @@ struct sink_options {
 WEIR_MUST_USE enum weir_status sink_start(const struct sink_options *options, struct sink **sink,
                                           struct weir_error *error);
 
+/**
+ * Forgets the file that an earlier run wrote of a topic, so that its place there holds nothing any more. A later
+ * sink_start begins with what the topic has then.
+ */
+WEIR_MUST_USE enum weir_status sink_forget(struct weir_bus *bus, struct weir_store *store, enum weir_topic topic,
+                                           struct weir_error *error);
+
 /** Opens the path afresh between two lines (SIGHUP). @thread any */
 void sink_reopen(struct sink *sink);
 
