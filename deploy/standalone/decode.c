@@ -66,6 +66,7 @@ struct decode {
 	struct decode_json *json;
 	struct weir_text text; /* not yet written */
 	uint64_t damaged;      /* messages, and stretches of files */
+	bool write_failed;     /* other than by a reader that went away */
 };
 
 static bool find_topic(const char *name, enum weir_topic *topic)
@@ -140,13 +141,15 @@ static int parse(struct decode *decode, int argc, char **argv)
 	return code;
 }
 
-/* False: standard output takes no more. */
+/* False: standard output takes no more; a reader that went away, such as head, is no failure. */
 static bool flush(struct decode *decode)
 {
 	size_t written;
 	bool good = weir_write_all(STDOUT_FILENO, decode->text.at, decode->text.length, &written) == 0;
-	if (!good && errno != EPIPE)
+	if (!good && errno != EPIPE) {
 		fprintf(stderr, "weir decode: cannot write: %s\n", strerror(errno));
+		decode->write_failed = true;
+	}
 	weir_text_clear(&decode->text);
 	return good;
 }
@@ -182,7 +185,9 @@ static int decode_log(struct decode *decode)
 			good = flush(decode);
 	}
 	weir_bus_scan_free(scan);
-	return (good && !flush(decode)) || decode->damaged > 0 ? EXIT_FAILED : EXIT_DONE;
+	if (good)
+		flush(decode);
+	return decode->write_failed || decode->damaged > 0 ? EXIT_FAILED : EXIT_DONE;
 }
 
 /* All bytes of a file or of standard input; NULL: it cannot be read, or is more than a frame may be. */
@@ -229,9 +234,9 @@ static int decode_file(struct decode *decode)
 	enum weir_status status = decode_json_put(decode->json, &message, false, &decode->text, &error);
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir decode: %s: %s\n", decode->file, error.text);
-	bool good = flush(decode) && status == WEIR_OK;
+	flush(decode);
 	free(bytes);
-	return good ? EXIT_DONE : EXIT_FAILED;
+	return decode->write_failed || status != WEIR_OK ? EXIT_FAILED : EXIT_DONE;
 }
 
 int command_decode(int argc, char **argv)
