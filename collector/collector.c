@@ -288,8 +288,11 @@ static void switch_policy(struct collector *collector)
 	if (policy == NULL)
 		return;
 	flush(collector);
-	collector->status = inputs_set_policy(collector->inputs, policy, &collector->error);
-	collector->policy_version = policy->version;
+	enum weir_status status = inputs_set_policy(collector->inputs, policy, &collector->error);
+	if (status == WEIR_OK)
+		collector->policy_version = policy->version;
+	else if (collector->status == WEIR_OK)
+		collector->status = status;
 }
 
 /* Sleeps until a source may have more, a frame must go, or an acknowledgement may have come. */

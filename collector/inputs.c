@@ -57,12 +57,12 @@ void inputs_free(struct inputs *inputs)
 	free(inputs);
 }
 
-static enum weir_status new_format(struct inputs *inputs, size_t place, struct format **format,
-                                   struct weir_error *error)
+static enum weir_status new_format(const struct weir_config *config, const struct field_table *fields, size_t place,
+                                   struct format **format, struct weir_error *error)
 {
-	struct weir_json source = weir_json_element(&inputs->config->sources, place);
-	struct weir_json config = weir_json_member(&source, "format");
-	return format_new(&config, &inputs->fields, format, error);
+	struct weir_json source = weir_json_element(&config->sources, place);
+	struct weir_json format_config = weir_json_member(&source, "format");
+	return format_new(&format_config, fields, format, error);
 }
 
 enum weir_status inputs_check(const struct weir_config *config, struct weir_error *error)
@@ -72,13 +72,26 @@ enum weir_status inputs_check(const struct weir_config *config, struct weir_erro
 	enum weir_status status = inputs_new(config, config->policy, &context, NULL, &inputs, error);
 	if (status != WEIR_OK)
 		return status;
-	for (size_t i = 0; status == WEIR_OK && i < inputs->source_count; i++) {
+	inputs_free(inputs);
+	return inputs_check_policy(config, config->policy, error);
+}
+
+enum weir_status inputs_check_policy(const struct weir_config *config, const struct weir_policy *policy,
+                                     struct weir_error *error)
+{
+	struct field_table fields;
+	struct matcher *matcher;
+	field_table_init(&fields);
+	enum weir_status status = matcher_new(policy, &fields, (uint32_t)config->bus.partitions, &matcher, error);
+	if (status == WEIR_OK)
+		matcher_free(matcher);
+	for (size_t i = 0; status == WEIR_OK && i < config->source_count; i++) {
 		struct format *format;
-		status = new_format(inputs, i, &format, error);
+		status = new_format(config, &fields, i, &format, error);
 		if (status == WEIR_OK)
 			format_free(format);
 	}
-	inputs_free(inputs);
+	field_table_deinit(&fields);
 	return status;
 }
 
@@ -89,7 +102,7 @@ enum weir_status inputs_reader(struct inputs *inputs, size_t place, struct sourc
 	if (*reader != NULL)
 		return WEIR_OK;
 	struct format *format;
-	enum weir_status status = new_format(inputs, place, &format, error);
+	enum weir_status status = new_format(inputs->config, &inputs->fields, place, &format, error);
 	if (status != WEIR_OK)
 		return status;
 	*reader = weir_alloc(1, sizeof **reader);
@@ -98,42 +111,74 @@ enum weir_status inputs_reader(struct inputs *inputs, size_t place, struct sourc
 	return WEIR_OK;
 }
 
-/* A policy may want other fields: every reader gets a new format, which knows the header that the old one knew. */
-static enum weir_status renew_formats(struct inputs *inputs, size_t place, struct weir_error *error)
+/* A format made for a reader that has another one. */
+struct renewed {
+	struct record_reader *reader;
+	struct format *format;
+};
+
+/* A policy may want other fields: every reader of a source gets a new format, which is added to the list. */
+static enum weir_status make_formats(const struct inputs *inputs, const struct field_table *fields, size_t place,
+                                     struct renewed **list, size_t *made, struct weir_error *error)
 {
 	struct source_stream **streams;
 	size_t count = inputs->sources[place]->ops->streams(inputs->sources[place], &streams);
+	*list = weir_realloc(*list, *made + count, sizeof **list);
 	for (size_t i = 0; i < count; i++) {
-		struct record_reader *reader = streams[i]->context;
-		if (reader == NULL)
+		if (streams[i]->context == NULL)
 			continue;
-		struct format *format;
-		enum weir_status status = new_format(inputs, place, &format, error);
+		struct renewed *renewed = &(*list)[*made];
+		renewed->reader = streams[i]->context;
+		enum weir_status status = new_format(inputs->config, fields, place, &renewed->format, error);
 		if (status != WEIR_OK)
 			return status;
-		format_begin(format, format_header(reader->format));
-		format_free(reader->format);
-		reader->format = format;
+		++*made;
 	}
 	return WEIR_OK;
 }
 
+/* The new format knows the header that the old one knew. */
+static void put_format(const struct renewed *renewed)
+{
+	struct record_reader *reader = renewed->reader;
+	format_begin(renewed->format, format_header(reader->format));
+	format_free(reader->format);
+	reader->format = renewed->format;
+}
+
+/*
+ * The fields are the new policy's alone, so their number does not grow from policy to policy. All is made before
+ * anything is changed: indexes of a matcher and of the formats that fill its records belong together.
+ */
 enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_policy *policy, struct weir_error *error)
 {
+	struct field_table fields;
 	struct matcher *matcher;
-	enum weir_status status =
-		matcher_new(policy, &inputs->fields, (uint32_t)inputs->config->bus.partitions, &matcher, error);
-	if (status != WEIR_OK)
-		return status;
-	for (size_t i = 0; status == WEIR_OK && i < inputs->source_count; i++)
-		status = renew_formats(inputs, i, error);
+	struct renewed *list = NULL;
+	size_t made = 0;
+	field_table_init(&fields);
+	enum weir_status status = matcher_new(policy, &fields, (uint32_t)inputs->config->bus.partitions, &matcher, error);
 	if (status != WEIR_OK) {
-		matcher_free(matcher);
+		field_table_deinit(&fields);
 		return status;
 	}
-	matcher_free(inputs->matcher);
-	inputs->matcher = matcher;
-	return WEIR_OK;
+	for (size_t i = 0; status == WEIR_OK && i < inputs->source_count; i++)
+		status = make_formats(inputs, &fields, i, &list, &made, error);
+	if (status != WEIR_OK) {
+		for (size_t i = 0; i < made; i++)
+			format_free(list[i].format);
+		matcher_free(matcher);
+		field_table_deinit(&fields);
+	} else {
+		for (size_t i = 0; i < made; i++)
+			put_format(&list[i]);
+		matcher_free(inputs->matcher);
+		field_table_deinit(&inputs->fields);
+		inputs->matcher = matcher;
+		inputs->fields = fields;
+	}
+	free(list);
+	return status;
 }
 
 void inputs_counts(const struct inputs *inputs, struct record_counts *sum)

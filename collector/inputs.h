@@ -41,11 +41,20 @@ void inputs_free(struct inputs *inputs);
  */
 WEIR_MUST_USE enum weir_status inputs_check(const struct weir_config *config, struct weir_error *error);
 
+/**
+ * Whether a policy's fields fit the formats of a configuration's sources: for a policy that is to replace another,
+ * before anyone learns of it. Opens nothing.
+ *
+ * @return WEIR_OK: inputs_set_policy will take it; WEIR_INVALID
+ */
+WEIR_MUST_USE enum weir_status inputs_check_policy(const struct weir_config *config, const struct weir_policy *policy,
+                                                   struct weir_error *error);
+
 /** The reader of a stream of sources[place], made at its first use and kept in stream->context. */
 WEIR_MUST_USE enum weir_status inputs_reader(struct inputs *inputs, size_t place, struct source_stream *stream,
                                              struct record_reader **reader, struct weir_error *error);
 
-/** Matches by another policy from the next record on. */
+/** Matches by another policy from the next record on. On failure nothing has changed. */
 WEIR_MUST_USE enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_policy *policy,
                                                  struct weir_error *error);
 

@@ -6,6 +6,7 @@
 #include "deploy/standalone/follow.h"
 
 #include "collector/collector.h"
+#include "collector/inputs.h"
 #include "common/alloc.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/monitor.h"
@@ -201,8 +202,13 @@ static void reload(struct follow *follow)
 	uint64_t before = follow->policy_version;
 	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);
 	if (status == WEIR_OK) {
-		status = policy_log_apply(follow->state.store, follow->book, follow->bus, next->policy, wall_ms(),
-		                          &follow->policy_version, &error);
+		/* the sources that run go on, and must be able to give what the new zones ask for */
+		status = inputs_check(next, &error);
+		if (status == WEIR_OK)
+			status = inputs_check_policy(follow->options->config, next->policy, &error);
+		if (status == WEIR_OK)
+			status = policy_log_apply(follow->state.store, follow->book, follow->bus, next->policy, wall_ms(),
+			                          &follow->policy_version, &error);
 		weir_config_free(next);
 	}
 	if (status != WEIR_OK) {

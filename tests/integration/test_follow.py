@@ -359,6 +359,38 @@ def test_a_bad_file_leaves_the_running_policy(place):
     assert weir.stop() == DONE, weir.said()
 
 
+def test_policies_may_ask_for_other_fields_again_and_again(place):
+    log = place.write("log", "")
+
+    def asking(first, count):
+        wide = [zone(f"wide-{at}", [sliding(3, "1m")], id=2 + at,
+                     match={f"field-{first + 10 * at + i}": ["x"] for i in range(10)}) for at in range(count // 10)]
+        return place.config([*site(), *wide], [source(log)])
+
+    weir = follow(place, asking(0, 30))
+    said(weir, "following")
+    for number in range(1, 5):
+        asking(30 * number, 30)
+        weir.signal(signal.SIGHUP)
+        said(weir, f"policy {number + 1} is in force")
+        place.append("log", burst(f"user-{number}", 4))
+        until(lambda: f"user-{number}" in keys(place), "it goes on", running=weir)  # pylint: disable=cell-var-from-loop
+    asking(0, 60)  # with the eight standard ones more than there may be
+    weir.signal(signal.SIGHUP)
+    said(weir, "policy 5 stays in force")
+    place.append("log", burst("bob", 4))
+    until_keys(place, weir, "user-1", "user-2", "user-3", "user-4", "bob")
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_its_log_cannot_be_decoded_into_a_full_disk_unnoticed(place):
+    log = place.write("log", burst("ann", 4))
+    assert follow(place, place.config(site(), [source(log, follow=False)])).wait() == DONE
+    with open("/dev/full", "wb") as full:
+        done = place.run("decode", "--state", place.path("state"), stdout=full)
+    assert done.code() == FAILED and "cannot write" in done.said(), f"left with {done.code()}: {done.said()}"
+
+
 def test_it_ends_by_itself_when_nothing_follows(place):
     logs = [place.write(name, burst(name, 4)) for name in ("ann", "bob")]
     config = place.config(site(), [source(log, follow=False) for log in logs])
