@@ -16,6 +16,7 @@ struct merge {
 	size_t live;
 	size_t started; /* inputs whose first record was asked for */
 	bool given;     /* heap[0]'s record was given out and is to be taken */
+	bool awaited;   /* heap[0]'s record was taken, and its next one has not come yet */
 };
 
 struct merge *merge_new(struct merge_input *inputs, size_t count)
@@ -70,7 +71,10 @@ static void push(struct merge *merge, struct merge_input *input)
 	heap[at] = input;
 }
 
-/* Reads the input's next record; WEIR_END or WEIR_IO: it has none, and what it read behind its last one counts. */
+/*
+ * Reads the input's next record; WEIR_END or WEIR_IO: it has none, and what it read behind its last one counts;
+ * WEIR_AGAIN: it has none yet.
+ */
 static enum weir_status advance(struct merge_input *input, struct weir_error *error)
 {
 	struct record_reader *reader = input->reader;
@@ -78,7 +82,7 @@ static enum weir_status advance(struct merge_input *input, struct weir_error *er
 		struct source_chunk chunk;
 		enum weir_status status = input->source->ops->collect(input->source, reader->stream, &chunk, error);
 		if (status == WEIR_AGAIN)
-			continue; /* a pipe: collect() has waited for it */
+			return status;
 		if (status != WEIR_OK) {
 			record_reader_take(reader, 0);
 			return status;
@@ -93,18 +97,26 @@ static enum weir_status advance(struct merge_input *input, struct weir_error *er
 enum weir_status merge_next(struct merge *merge, struct merge_input **input, struct weir_error *error)
 {
 	while (merge->started < merge->count) {
-		struct merge_input *next = &merge->inputs[merge->started++];
+		struct merge_input *next = &merge->inputs[merge->started];
 		enum weir_status status = advance(next, error);
+		if (status == WEIR_AGAIN)
+			return status;
+		merge->started++;
 		if (status == WEIR_OK)
 			push(merge, next);
 		else if (status != WEIR_END)
 			return status;
 	}
 	if (merge->given) {
+		record_reader_take(merge->heap[0]->reader, 0);
 		merge->given = false;
-		struct merge_input *top = merge->heap[0];
-		record_reader_take(top->reader, 0);
-		enum weir_status status = advance(top, error);
+		merge->awaited = true;
+	}
+	if (merge->awaited) {
+		enum weir_status status = advance(merge->heap[0], error);
+		if (status == WEIR_AGAIN)
+			return status;
+		merge->awaited = false;
 		if (status != WEIR_OK) {
 			merge->heap[0] = merge->heap[--merge->live];
 			if (merge->live > 0)

@@ -25,7 +25,8 @@ void merge_free(struct merge *merge);
 /**
  * The stream whose record comes next: *input->reader holds it. The one given before is taken by this call.
  *
- * @return WEIR_OK; WEIR_END: all streams are read; WEIR_IO: a stream failed and gives no more (call again for the
+ * @return WEIR_OK; WEIR_END: all streams are read; WEIR_AGAIN: a pipe that is next in the order has nothing yet,
+ *         collect() has waited for it a while: call again; WEIR_IO: a stream failed and gives no more (call again for the
  *         others), the words say which
  */
 WEIR_MUST_USE enum weir_status merge_next(struct merge *merge, struct merge_input **input, struct weir_error *error);

@@ -58,6 +58,8 @@ static enum weir_status read_all(struct once *once, struct weir_error *error)
 		enum weir_status status = merge_next(once->merge, &input, error);
 		if (status == WEIR_END)
 			return WEIR_OK;
+		if (status == WEIR_AGAIN)
+			continue; /* a silent pipe: a signal still ends the run */
 		if (status != WEIR_OK) {
 			report_source(once, error);
 			continue;

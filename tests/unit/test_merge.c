@@ -17,6 +17,7 @@ struct text_source {
 	struct source_stream stream, *streams;
 	const char *text;
 	size_t at;
+	size_t silent_at; /* there it has nothing yet, once; 0: nowhere */
 };
 
 static enum weir_status collect(struct source *source, struct source_stream *stream, struct source_chunk *chunk,
@@ -25,6 +26,10 @@ static enum weir_status collect(struct source *source, struct source_stream *str
 	struct text_source *own = (struct text_source *)source;
 	(void)error;
 	const char *start = own->text + own->at;
+	if (own->silent_at > 0 && own->at == own->silent_at) {
+		own->silent_at = 0;
+		return WEIR_AGAIN;
+	}
 	if (*start == '\0')
 		return WEIR_END;
 	const char *end = strchr(start, '\n');
@@ -157,13 +162,40 @@ static void a_cut_counts_what_was_taken_and_no_more(void **state)
 	teardown(&fixture);
 }
 
+static void a_silent_stream_keeps_its_place(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	struct weir_error error;
+	struct merge_input *input;
+	setup(&fixture, (const char *const[]){"1 a\nbad\n3 a\n", "2 b\n", ""});
+	struct record_reader *reader = &fixture.readers[0];
+	fixture.sources[0].silent_at = 8; /* behind the bad line */
+
+	assert_int_equal(merge_next(fixture.merge, &input, &error), WEIR_OK);
+	assert_ptr_equal(input->reader, reader);
+	assert_int_equal(merge_next(fixture.merge, &input, &error), WEIR_AGAIN);
+	merge_take(fixture.merge);
+	assert_int_equal(reader->counts.lines, 1); /* a cut here has the record, and not what was read behind it */
+	assert_int_equal(reader->taken_position, 4);
+	assert_int_equal(fixture.inputs[0].given_maximum_ms, 1);
+
+	assert_int_equal(merge_next(fixture.merge, &input, &error), WEIR_OK);
+	assert_ptr_equal(input->reader, &fixture.readers[1]);
+	assert_int_equal(merge_next(fixture.merge, &input, &error), WEIR_OK);
+	assert_ptr_equal(input->reader, reader);
+	assert_int_equal(merge_next(fixture.merge, &input, &error), WEIR_END);
+	assert_int_equal(reader->counts.lines, 3);
+	assert_int_equal(reader->counts.records, 2);
+	teardown(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(streams_are_merged_by_time),
-		cmocka_unit_test(equal_times_go_by_place),
-		cmocka_unit_test(a_stream_keeps_its_own_order),
-		cmocka_unit_test(a_cut_counts_what_was_taken_and_no_more),
+		cmocka_unit_test(streams_are_merged_by_time),      cmocka_unit_test(equal_times_go_by_place),
+		cmocka_unit_test(a_stream_keeps_its_own_order),    cmocka_unit_test(a_cut_counts_what_was_taken_and_no_more),
+		cmocka_unit_test(a_silent_stream_keeps_its_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
