@@ -4,8 +4,12 @@
  */
 #include "deploy/standalone/command.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command commands[] = {
 	{"run", "read logs, judge, write decisions: all of weir in one process", command_run},
@@ -35,8 +39,19 @@ static void print_help(FILE *out)
 	      out);
 }
 
+/* A standard descriptor that is closed would become the first file that is opened, and its lines would go there. */
+static bool open_standard(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+			return false;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
+	if (!open_standard())
+		return EXIT_FAILED;
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_USAGE;
