@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static uint64_t hash_sources(const struct weir_config *config)
@@ -88,13 +89,62 @@ static enum weir_status open_file(struct once *once, const char *path, const str
 	struct weir_line_file_options options = {.path = path};
 	if (once->resumed && mark->inode != 0)
 		return weir_line_file_resume(&options, mark, file, error);
-	if (once->options->state_directory == NULL && truncate(path, 0) != 0 && errno != ENOENT)
+	struct stat about; /* what is no file has nothing to cut: /dev/null, a pipe */
+	if (once->options->state_directory == NULL && stat(path, &about) == 0 && S_ISREG(about.st_mode) &&
+	    truncate(path, 0) != 0)
 		return weir_fail(error, WEIR_IO, "cannot write %s: %s", path, strerror(errno));
 	enum weir_status status = weir_line_file_open(&options, file, error);
 	if (status == WEIR_OK && weir_line_file_mark(*file).length > 0)
 		return weir_fail(error, WEIR_INVALID,
 		                 "%s is not empty, and this state has written nothing yet: name another file, or move it away",
 		                 path);
+	return status;
+}
+
+struct output_path {
+	const char *option, *path; /* NULL: not asked for */
+};
+
+/* Whether an output's path names the file that `about` is of. */
+static enum weir_status refuse_source(const struct output_path *outputs, const char *source, const struct stat *about,
+                                      struct weir_error *error)
+{
+	struct stat output;
+	for (; outputs->option != NULL; outputs++) {
+		if (outputs->path == NULL || strcmp(outputs->path, "-") == 0 || stat(outputs->path, &output) != 0)
+			continue;
+		if (output.st_dev == about->st_dev && output.st_ino == about->st_ino)
+			return weir_fail(error, WEIR_INVALID, "%s %s would overwrite %s, which is to be read: name another file",
+			                 outputs->option, outputs->path, source);
+	}
+	return WEIR_OK;
+}
+
+/* No output is a file that is read, by whatever name: it would be emptied. Nothing has been opened for writing yet. */
+static enum weir_status check_outputs(const struct once *once, struct weir_error *error)
+{
+	const struct run_options *options = once->options;
+	const struct output_path outputs[] = {{"--decisions", options->decisions_path},
+	                                      {"--shadow", options->shadow_path},
+	                                      {"--judged", options->judged_path},
+	                                      {"--dead-letter", options->dead_letters_path},
+	                                      {NULL, NULL}};
+	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)once->config->collector.line_max_bytes};
+	struct inputs *inputs;
+	enum weir_status status = inputs_new(once->config, once->config->policy, &context, NULL, &inputs, error);
+	if (status != WEIR_OK)
+		return status;
+	for (size_t i = 0; i < inputs->source_count; i++) {
+		struct source_stream **streams;
+		size_t count = inputs->sources[i]->ops->streams(inputs->sources[i], &streams);
+		for (size_t j = 0; status == WEIR_OK && j < count; j++) {
+			bool piped = strcmp(streams[j]->name, "-") == 0;
+			struct stat about;
+			if ((piped ? fstat(STDIN_FILENO, &about) : stat(streams[j]->name, &about)) == 0 && S_ISREG(about.st_mode))
+				status = refuse_source(outputs, piped ? "standard input" : streams[j]->name, &about, error);
+		}
+	}
+	inputs_free(inputs);
 	return status;
 }
 
@@ -219,7 +269,9 @@ enum weir_status once_open(struct once *once, struct weir_error *error)
 {
 	once->partition_count = (uint32_t)once->config->bus.partitions;
 	once->started_ms = progress_clock_ms();
-	enum weir_status status = open_state(once, error);
+	enum weir_status status = check_outputs(once, error);
+	if (status == WEIR_OK)
+		status = open_state(once, error);
 	if (status == WEIR_OK)
 		status = open_memory(once, error);
 	if (status == WEIR_OK)

@@ -71,6 +71,60 @@ def test_standard_input_may_be_compressed(place):
     assert done.out().count(b"\n") == 1
 
 
+def test_outputs_need_not_be_files(place):
+    log = place.write("access.log", combined("192.0.2.1", 5))
+    place.good("run", "--once", *LIMIT, "--decisions", "/dev/null", log)
+    place.good("run", "--once", *LIMIT, "--state", place.path("state"), "--decisions", "/dev/null", log)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as cat:
+        place.good("run", "--once", *LIMIT, "--decisions", "/dev/stdout", log, stdout=cat.stdin)
+        assert cat.communicate()[0].count(b"\n") == 1
+    os.mkfifo(place.path("fifo"))
+    with subprocess.Popen(["cat", place.path("fifo")], stdout=subprocess.PIPE) as cat:
+        place.good("run", "--once", *LIMIT, "--decisions", place.path("fifo"), log)
+        assert cat.communicate()[0].count(b"\n") == 1
+
+
+def test_an_output_that_is_a_source_is_refused_and_left_alone(place):
+    text = combined("192.0.2.1", 5)
+    log = place.write("access.log", text)
+    os.symlink(log, place.path("symlink"))
+    os.link(log, place.path("link"))
+    for option in ("--decisions", "--shadow", "--judged", "--dead-letter"):
+        for name in ("access.log", "symlink", "link"):
+            done = place.run("run", "--once", *LIMIT, option, place.path(name), "--state", place.path("state"), log)
+            assert done.code() == USAGE and option in done.said() and log in done.said(), done.said()
+            assert not os.path.exists(place.path("state"))
+            done = place.run("run", "--once", *LIMIT, option, place.path(name), log)
+            assert done.code() == USAGE and read(log) == text.encode(), done.said()
+    with open(log, "rb") as lines:
+        done = place.run("run", "--once", *LIMIT, "--decisions", log, "-", stdin=lines)
+    assert done.code() == USAGE and read(log) == text.encode(), done.said()
+
+
+def test_a_silent_pipe_does_not_hold_a_signal_up(place):
+    log = place.write("access.log", combined("192.0.2.1", 5))
+    state = ("--state", place.path("state"))
+    for number, (more, out) in enumerate((((), "out"), (state, "in-parts"), (state, "in-parts"))):
+        weir = place.start("run", "--once", *LIMIT, *more, "--decisions", place.path(out), log, "-",
+                           stdin=subprocess.PIPE)
+        weir.process.stdin.write(combined(f"198.51.100.{number}", 2).encode())
+        weir.process.stdin.flush()
+        time.sleep(0.5)  # nothing says that it waits
+        assert weir.stop(5) == STOPPED, weir.said()
+        weir.process.stdin.close()
+    # what was read of the file is not read again, and nothing of it is lost
+    place.good("run", "--once", *LIMIT, *state, "--decisions", place.path("in-parts"), log, "-")
+    place.good("run", "--once", *LIMIT, "--decisions", place.path("at-once"), log)
+    assert read(place.path("in-parts")) == read(place.path("at-once")) != b""
+
+
+def test_a_closed_standard_output_is_nobody_elses(place):
+    log = place.write("access.log", combined("192.0.2.1", 5))
+    place.good("run", "--once", *LIMIT, "--state", place.path("state"), "--judged", place.path("judged"), log,
+               prepare=lambda: os.close(1))
+    assert b"block" not in read(place.path("state", "lock")), read(place.path("state", "lock"))
+
+
 def test_once_overrides_follow(place):
     log = place.write("log", burst("ann", 5))
     config = place.config(site(), [source(log, follow=True)])
