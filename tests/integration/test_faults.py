@@ -7,13 +7,14 @@ import random
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, metrics, traffic
-from support.place import free_port, lines_of, read, until
+from support.place import SANITIZED, free_port, lines_of, read, until
 from support.small_disk import SmallDisk, enter_namespace
 from support.traffic import burst, by_bucket, site, source
 
@@ -315,6 +316,106 @@ def test_a_directory_that_stays_away_is_said_once(place):
     until(lambda: len(lines_of(place.path("out"))) == 2, "it is read on", running=weir)
     assert warnings(weir, "logs/log") == 1, weir.said()
     assert weir.stop() == 0, weir.said()
+
+
+FAILING_SYNC = """
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int fdatasync(int fd)
+{
+	char link[64], path[PATH_MAX] = "";
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	if (readlink(link, path, sizeof path - 1) > 0 && strcmp(path, getenv("FAILING_PATH")) == 0 &&
+	    access(getenv("FAILING_WHILE"), F_OK) == 0) {
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_fdatasync, fd);
+}
+"""
+
+
+def failing_sync(place, path):
+    """An environment in which the file's fsync fails while there is a file "broken" in the place."""
+    compiler = shutil.which("cc")
+    if compiler is None or SANITIZED:
+        raise cases.Skipped("no C compiler, or a sanitizer that wants to be loaded first")
+    place.write("sync.c", FAILING_SYNC)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", place.path("sync.so"), place.path("sync.c")], check=True)
+    return dict(os.environ, LD_PRELOAD=place.path("sync.so"), FAILING_PATH=os.path.realpath(path),
+                FAILING_WHILE=place.path("broken"))
+
+
+def test_a_failed_sync_ends_a_run_and_the_next_writes_each_decision_once(place):
+    for name in ("out", "dead"):
+        followed = Following(place, place.path("state-" + name), place.path("out-" + name))
+        followed.feed(5)
+        until(lambda: len(lines_of(followed.out)) == 5, "decisions", running=followed.weir)
+        assert followed.weir.stop() == 0, followed.weir.said()
+        target = followed.out if name == "out" else place.path("dead")
+        weir = place.start(*followed.arguments, env=failing_sync(place, target))
+        until(lambda: "following" in weir.said(), "weir follows", running=weir)
+        place.write("broken", "")
+        followed.feed(5)
+        assert weir.wait() == 1 and "cannot sync" in weir.said(), weir.said()
+        os.remove(place.path("broken"))
+        again = place.start(*followed.arguments)
+        until(lambda: "following" in again.said() and len(lines_of(followed.out)) == 10, "all decisions", running=again)
+        assert again.stop() == 0, again.said()
+        assert len(lines_of(followed.out)) == 10
+
+
+def test_a_failed_sync_ends_once(place):
+    log = place.write("log", burst("ann", 5))
+    place.write("broken", "")
+    done = place.run("run", "--once", "--config", place.config(site(1), [source(log)]), "--decisions",
+                     place.path("out"), env=failing_sync(place, place.path("out")))
+    assert done.code() == 1 and "cannot sync" in done.said(), done.said()
+
+
+def test_a_pipe_that_nobody_reads_does_not_keep_a_run_from_stopping(place):
+    log = place.write("log", "".join(burst(f"user-{i}", 2) for i in range(5000)))
+    config = place.config(site(1), [source(log)])
+    for more in (["--once"], ["--state", place.path("state"), "--dead-letter", place.path("dead")]):
+        reading, writing = os.pipe()
+        weir = place.start("run", *more, "--config", config, "--decisions", "-", stdout=writing)
+        os.close(writing)
+        until(lambda: "cannot write" in weir.said(), "it waits for the reader", running=weir)
+        weir.signal(signal.SIGTERM)
+        assert weir.wait() in (1, 3), weir.said()
+        os.close(reading)
+
+
+def test_a_shadow_file_that_is_no_longer_asked_for_holds_nothing(place):
+    log = place.write("log", burst("ann", 5))
+    config = place.config(site(1), [source(log)])
+    arguments = ("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("out"))
+    readers = place.path("state", "log", "decisions.shadow", "readers")
+    for more, known in ((["--shadow", place.path("one")], True), ([], False), (["--shadow", place.path("two")], True)):
+        weir = place.start(*arguments, *more)
+        until(lambda: "following" in weir.said(), "weir follows", running=weir)
+        assert weir.stop() == 0, weir.said()
+        assert (b"sink-shadow" in read(readers)) == known, more
+
+
+def test_a_state_that_may_only_be_read_is_looked_at(place):
+    own = place.path("own")
+    who = as_nobody(place, own)
+    log = place.write("log", burst("ann", 5))
+    state = place.path("state")
+    place.good("run", "--once", "--config", place.config(site(1), [source(log)]), "--state", state, "--decisions",
+               place.path("out"))
+    os.chmod(state, 0o755)
+    for name in os.listdir(state):
+        os.chmod(os.path.join(state, name), 0o644)
+    done = place.run("state", "--state", state, **who)
+    assert done.code() == 0, done.said()
 
 
 def test_a_damaged_state_is_refused_in_words(place):
