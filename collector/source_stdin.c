@@ -106,8 +106,8 @@ static size_t stdin_streams(struct source *base, struct source_stream ***streams
 
 static int stdin_fd(const struct source *base)
 {
-	(void)base;
-	return STDIN_FILENO;
+	/* at its end it is readable for ever: who waits for it would not wait */
+	return ((const struct stdin_source *)(const void *)base)->lines != NULL ? STDIN_FILENO : -1;
 }
 
 static void stdin_acknowledge(struct source *base, struct source_stream *stream, uint64_t position)
