@@ -32,7 +32,6 @@ struct weir_config {
 	} bus;
 	struct {
 		int type; /* enum weir_store_type */
-		char *path;
 	} store;
 	struct {
 		int64_t max_skew_ms;

@@ -56,7 +56,6 @@ static const struct setting settings[] = {
 	{"bus", "kafka", OBJECT, AT(bus.kafka), NULL, 0, 0, NULL, "none",
      "properties for librdkafka under their own names; unused on the local log"},
 	{"store", "type", WORD, AT(store.type), "sqlite", 0, 0, store_types, NULL, "where checkpoints are kept"},
-	{"store", "path", TEXT, AT(store.path), NULL, 0, 0, NULL, "the state directory", "directory of the database"},
 	{"collector", "max_skew", TIME, AT(collector.max_skew_ms), "5s", 0, 366 * DAY_MS, NULL, NULL,
      "an event further ahead of the clock is set to the clock"},
 	{"collector", "line_max", SIZE, AT(collector.line_max_bytes), "64KiB", KIB, MIB, NULL, NULL,

@@ -48,7 +48,6 @@ static void everything_but_zones_has_a_default(void **state)
 	assert_int_equal(config->bus.retention_bytes, 1 << 30);
 	assert_false(weir_json_exists(&config->bus.kafka));
 	assert_int_equal(config->store.type, WEIR_STORE_SQLITE);
-	assert_null(config->store.path);
 	assert_int_equal(config->collector.max_skew_ms, 5000);
 	assert_int_equal(config->collector.line_max_bytes, 65536);
 	uint32_t processors = weir_machine_processors();
@@ -81,7 +80,7 @@ static void every_setting_can_be_set(void **state)
 		"{" ZONES ", \"sources\": [{\"type\": \"file\", \"path\": \"x\"}, {}],"
 		"\"bus\": {\"partitions\": 8, \"linger\": \"1ms\", \"max_linger\": \"20ms\", \"sync_delay\": \"3ms\","
 		"\"segment_size\": \"1MiB\", \"retention_size\": \"2GiB\", \"kafka\": {\"bootstrap.servers\": \"k:9092\"}},"
-		"\"store\": {\"type\": \"sqlite\", \"path\": \"/s\"},"
+		"\"store\": {\"type\": \"sqlite\"},"
 		"\"collector\": {\"max_skew\": \"0s\", \"line_max\": 4096},"
 		"\"limiter\": {\"threads\": 3, \"memory\": \"2GiB\", \"checkpoint_interval\": \"1m\", \"lateness\": \"1h\"},"
 		"\"archiver\": {\"enabled\": true}, \"listen\": {\"http\": \"127.0.0.1:9464\"},"
@@ -100,7 +99,6 @@ static void every_setting_can_be_set(void **state)
 	assert_true(config->bus.retention_bytes == INT64_C(2) << 30);
 	assert_string_equal(config->bus.kafka.path, "bus.kafka");
 	assert_true(weir_json_exists(&config->bus.kafka));
-	assert_string_equal(config->store.path, "/s");
 	assert_int_equal(config->collector.max_skew_ms, 0);
 	assert_int_equal(config->collector.line_max_bytes, 4096);
 	assert_int_equal(config->limiter.threads, 3);
@@ -153,7 +151,8 @@ static void refuses_in_words(void **state)
 	       "weir.json:1: store.type: \"mysql\" is not in this build; \"sqlite\" needs no server");
 	refuse("{" ZONES ", \"store\": {\"type\": \"sqlit\"}}",
 	       "weir.json:1: store.type: must be one of \"sqlite\", not \"sqlit\"; did you mean \"sqlite\"?");
-	refuse("{" ZONES ", \"store\": {\"path\": \"\"}}", "weir.json:1: store.path: must not be empty: leave it out");
+	refuse("{" ZONES ", \"decisions\": {\"path\": \"\"}}",
+	       "weir.json:1: decisions.path: must not be empty: leave it out");
 	refuse("{" ZONES ", \"sources\": [1]}",
 	       "weir.json:1: sources[0]: must be an object, such as {\"type\": \"file\", \"path\": "
 	       "\"/var/log/nginx/access.log\", \"format\": \"combined\"}");
