@@ -2,6 +2,7 @@
 #include "deploy/standalone/run_options.h"
 
 #include "common/alloc.h"
+#include "common/suggest.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/state_directory.h"
 
@@ -44,6 +45,8 @@ static const char help[] =
 	"\n"
 	"exit codes: 0 done; 1 failed, or a source was unreadable (the others are finished); 2 usage or configuration;\n"
 	"3 --once was stopped by a signal, its state is saved.\n";
+
+enum { MEMORY_SENSIBLE_BYTES = 16 << 20 }; /* the least that a configuration may say */
 
 enum option_id {
 	OPT_CONFIG = 256,
@@ -132,10 +135,37 @@ static int take_option(int id, struct run_options *options, struct given *given)
 		given->limits[given->words.limit_count++] = optarg;
 		given->shorthand = true;
 		return -1;
+	case 'h':
 	case OPT_HELP: fputs(help, stdout); return EXIT_DONE;
-	case ':': return usage_error("%s needs a value", "the last option");
-	default: return usage_error("%s", "an option is not known");
+	default: return -1;
 	}
+}
+
+/* An option that getopt_long does not take; `word` is where it stopped, `optopt` what it knows of it. */
+static int refuse_option(int id, const char *word)
+{
+	const char *names[sizeof long_options / sizeof *long_options];
+	char text[128], written[64];
+	size_t count = 0;
+	for (const struct option *option = long_options; option->name != NULL; option++) {
+		names[count++] = option->name;
+		if (option->val != optopt)
+			continue;
+		snprintf(text, sizeof text, "--%s", option->name);
+		return usage_error(id == ':' ? "%s needs a value" : "%s takes no value", text);
+	}
+	names[count] = NULL;
+	if (optopt != 0) {
+		snprintf(text, sizeof text, "-%c", optopt);
+		return usage_error("there is no option %s; options begin with two dashes", text);
+	}
+	snprintf(written, sizeof written, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	const char *near = weir_nearest_name(written, names);
+	if (near != NULL)
+		snprintf(text, sizeof text, "--%s; --%s is meant?", written, near);
+	else
+		snprintf(text, sizeof text, "--%s", written);
+	return usage_error("there is no option %s", text);
 }
 
 static int read_config(struct run_options *options, struct given *given, int log_count, char **logs)
@@ -181,6 +211,18 @@ static bool says(const struct weir_config *config, const char *section, const ch
 	return weir_json_exists(&at);
 }
 
+/* What was asked for and will not happen, or not as it was meant. */
+static void warn(const struct run_options *options)
+{
+	const struct weir_config *config = options->config;
+	if (options->judged_path != NULL && !options->once)
+		fputs("weir run: --judged is for --once: nothing is written to it\n", stderr);
+	if (options->once && config->decisions.rotate_bytes > 0)
+		fputs("weir run: decisions.rotate_size is not for --once: the file is not rotated\n", stderr);
+	if (options->memory_set && config->limiter.memory_bytes < MEMORY_SENSIBLE_BYTES)
+		fputs("weir run: --memory below 16MiB is for tests: nearly every bucket is fetched from the store\n", stderr);
+}
+
 /* What the command line leaves open comes from the configuration, then from defaults. */
 static int complete(struct run_options *options, const struct given *given)
 {
@@ -194,6 +236,8 @@ static int complete(struct run_options *options, const struct given *given)
 		options->dead_letters_path = config->deadletter.path;
 	if (given->memory_bytes >= 0)
 		config->limiter.memory_bytes = given->memory_bytes;
+	if (config->limiter.memory_bytes < config->bus.partitions)
+		config->limiter.memory_bytes = config->bus.partitions; /* 0 a partition would be no ceiling at all */
 	options->memory_set = given->memory_bytes >= 0 || says(config, "limiter", "memory");
 	/* --once reads in a thread of its own: a worker less leaves it a processor */
 	if (options->once && config->limiter.threads > 1 && !says(config, "limiter", "threads"))
@@ -223,12 +267,15 @@ int run_options_parse(int argc, char **argv, struct run_options *options)
 	                      .keys = weir_alloc((size_t)argc, sizeof(char *))};
 	int id, code = -1;
 	*options = (struct run_options){0};
-	while (code == -1 && (id = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		code = take_option(id, options, &given);
+	opterr = 0;
+	while (code == -1 && (id = getopt_long(argc, argv, ":h", long_options, NULL)) != -1)
+		code = id == ':' || id == '?' ? refuse_option(id, argv[optind - 1]) : take_option(id, options, &given);
 	if (code == -1)
 		code = read_config(options, &given, argc - optind, argv + optind);
 	if (code == -1)
 		code = complete(options, &given);
+	if (code == -1)
+		warn(options);
 	free(given.limits);
 	free(given.keys);
 	return code;
