@@ -188,6 +188,19 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 	return status;
 }
 
+/* Whether two configurations differ in more than their zones. */
+static bool others_changed(const struct weir_config *running, const struct weir_config *next)
+{
+	const json_t *one = weir_json_root(running->document).value, *other = weir_json_root(next->document).value;
+	json_t *a = json_copy((json_t *)(uintptr_t)one), *b = json_copy((json_t *)(uintptr_t)other);
+	json_object_del(a, "zones");
+	json_object_del(b, "zones");
+	bool changed = json_equal(a, b) == 0;
+	json_decref(a);
+	json_decref(b);
+	return changed;
+}
+
 /* A changed configuration: its zones are put in force; a bad file leaves the running policy and says so. */
 static void reload(struct follow *follow)
 {
@@ -200,6 +213,7 @@ static void reload(struct follow *follow)
 		return;
 	struct weir_config *next;
 	uint64_t before = follow->policy_version;
+	bool others = false;
 	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);
 	if (status == WEIR_OK) {
 		/* the sources that run go on, and must be able to give what the new zones ask for */
@@ -209,6 +223,7 @@ static void reload(struct follow *follow)
 		if (status == WEIR_OK)
 			status = policy_log_apply(follow->state.store, follow->book, follow->bus, next->policy, wall_ms(),
 			                          &follow->policy_version, &error);
+		others = others_changed(follow->options->config, next);
 		weir_config_free(next);
 	}
 	if (status != WEIR_OK) {
@@ -221,6 +236,9 @@ static void reload(struct follow *follow)
 		collector_set_policy(follow->collector, rulebook_policy(follow->book, follow->policy_version));
 	weir_log(follow->log, WEIR_LOG_INFO, "policy", "policy %llu is in force%s",
 	         (unsigned long long)follow->policy_version, follow->policy_version == before ? ", unchanged" : "");
+	if (others)
+		weir_log(follow->log, WEIR_LOG_WARNING, "policy",
+		         "other sections than \"zones\" have changed, too: they take effect at a restart");
 }
 
 static bool part_failed(const struct follow *follow)
