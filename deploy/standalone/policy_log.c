@@ -91,8 +91,10 @@ enum weir_status policy_log_apply(struct weir_store *store, struct rulebook *boo
 	enum weir_status status = WEIR_OK;
 	*version = newest;
 	if (in_force == NULL || strcmp(in_force->text, policy->text) != 0) {
-		if (in_force != NULL)
-			status = weir_policy_check_successor(in_force, policy, error);
+		/* every one there was: buckets of a zone that is gone may still be stored under its id */
+		for (uint64_t earlier = newest; status == WEIR_OK && earlier > 0; earlier--)
+			if (rulebook_policy(book, earlier) != NULL)
+				status = weir_policy_check_successor(rulebook_policy(book, earlier), policy, error);
 		*version = newest + 1;
 		if (status == WEIR_OK && store != NULL)
 			status = store->ops->policy_put(store, *version, weir_span_of(policy->text), error);

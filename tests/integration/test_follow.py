@@ -383,6 +383,25 @@ def test_policies_may_ask_for_other_fields_again_and_again(place):
     assert weir.stop() == DONE, weir.said()
 
 
+def test_an_id_is_not_used_again_whatever_came_between(place):
+    log = place.write("log", "")
+    first, second = zone("first", [sliding(3, "1m")], id=2), zone("second", [sliding(3, "1m")], id=2)
+    weir = follow(place, place.config([*site(), first], [source(log)]))
+    said(weir, "following")
+    place.config(site(), [source(log)])
+    weir.signal(signal.SIGHUP)
+    said(weir, "policy 2 is in force")
+    assert "at a restart" not in weir.said(), weir.said()
+    place.config([*site(), second], [source(log)])
+    weir.signal(signal.SIGHUP)
+    said(weir, "policy 2 stays in force")
+    assert 'zone 2 is "first" in policy 1' in weir.said(), weir.said()
+    place.config([*site(), first], [source(log)], log={"level": "warning"})
+    weir.signal(signal.SIGHUP)
+    said(weir, "they take effect at a restart")
+    assert weir.stop() == DONE, weir.said()
+
+
 def test_its_log_cannot_be_decoded_into_a_full_disk_unnoticed(place):
     log = place.write("log", burst("ann", 4))
     assert follow(place, place.config(site(), [source(log, follow=False)])).wait() == DONE

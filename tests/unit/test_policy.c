@@ -342,13 +342,15 @@ static void successors_keep_ids_names_and_keys(void **state)
 		{"[{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 64}]," LIMITS "}]", NULL},
 		{"[{\"id\": 3, \"name\": \"c\", \"key\": []," LIMITS "}]", NULL},
 		{"[{\"id\": 1, \"name\": \"a\", \"key\": [\"user\"]," LIMITS "}]",
-	     "zone 1 \"a\": a zone's key cannot change; make a new zone, with an id that was never used"},
+	     "zone 1 \"a\": a zone's key cannot change; make a new zone, with a name and an id that were never used, or "
+	     "name another --state directory"},
 		{"[{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 56}]," LIMITS "}]",
-	     "zone 2 \"b\": a zone's key cannot change; make a new zone, with an id that was never used"},
+	     "zone 2 \"b\": a zone's key cannot change; make a new zone, with a name and an id that were never used, or "
+	     "name another --state directory"},
 		{"[{\"id\": 1, \"name\": \"c\", \"key\": [\"ip\"]," LIMITS "}]",
-	     "zone 1 is \"a\" in the policy in force: it cannot become \"c\"; give \"c\" an id that was never used"},
+	     "zone 1 is \"a\" in policy 0: it cannot become \"c\"; give \"c\" an id that was never used"},
 		{"[{\"id\": 3, \"name\": \"a\", \"key\": [\"ip\"]," LIMITS "}]",
-	     "zone \"a\" has id 1 in the policy in force: it cannot become 3"}};
+	     "zone \"a\" has id 1 in policy 0: it cannot become 3"}};
 	struct weir_policy *previous = accept(now);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct weir_policy *next = accept(cases[i].next);
