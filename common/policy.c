@@ -88,7 +88,7 @@ enum weir_status weir_policy_check_successor(const struct weir_policy *previous,
 		if (before != NULL && strcmp(before->name, zone->name) != 0)
 			return weir_fail(error, WEIR_INVALID,
 			                 "zone %u is \"%s\" in policy %llu: it cannot become \"%s\"; give \"%s\" an id that was "
-			                 "never used",
+			                 "never used, or name another --state directory",
 			                 zone->id, before->name, (unsigned long long)previous->version, zone->name, zone->name);
 		if (before != NULL && !same_key(before, zone))
 			return weir_fail(
