@@ -154,13 +154,20 @@ class Service:
         if self.one.moments.random() < 0.7:
             until(lambda: os.path.exists(self.place.path("decisions")), "the file is made again", running=self.weir)
 
+    def _lines(self, base, before):
+        """The lines of some files, then of those that were rotated, then of the one that is written."""
+        rotated = sorted((int(name.split(".")[1]) for name in os.listdir(self.place.directory)
+                          if re.fullmatch(rf"{base}\.\d+", name)), reverse=True)
+        paths = before + [self.place.path(f"{base}.{number}") for number in rotated] + [self.place.path(base)]
+        return b"".join(read(path) for path in paths).split(b"\n")[:-1]
+
     def decisions(self):
         """All decision lines, of all files."""
-        rotated = sorted((int(name.split(".")[1]) for name in os.listdir(self.place.directory)
-                          if re.fullmatch(r"decisions\.\d+", name)), reverse=True)
-        paths = self.renamed + [self.place.path(f"decisions.{number}") for number in rotated]
-        paths.append(self.place.path("decisions"))
-        return b"".join(read(path) for path in paths).split(b"\n")[:-1]
+        return self._lines("decisions", self.renamed)
+
+    def shadow(self):
+        """The same of zones in shadow mode."""
+        return self._lines("shadow", [])
 
     def lines(self):
         """How many lines it has read since its start; -1 while it does not answer."""
@@ -198,7 +205,7 @@ def require_oracle(service, frames):
     place = service.place
     with open(service.config, encoding="utf-8") as file:
         logs, results = oracle_follow.replay(json.load(file), frames)
-    for mode, seen in (("enforce", service.decisions()), ("shadow", read(place.path("shadow")).split(b"\n")[:-1])):
+    for mode, seen in (("enforce", service.decisions()), ("shadow", service.shadow())):
         wanted = [json_out.decision_line(decision_id, verdict.decision).rstrip(b"\n")
                   for number in sorted(results) for decision_id, verdict in results[number]
                   if verdict.decision is not None and verdict.zone.mode == mode]
@@ -213,7 +220,7 @@ def require_once(service, logs, whole):
     """Requires decisions, without ids, and buckets to be those of the undisturbed run."""
     place = service.place
     for name, seen in (("decisions", [json.loads(line) for line in service.decisions()]),
-                       ("shadow", lines_of(place.path("shadow")))):
+                       ("shadow", [json.loads(line) for line in service.shadow()])):
         got, want = traffic.by_bucket(seen), traffic.by_bucket(lines_of(place.path(f"whole-{name}")))
         assert got.keys() == want.keys(), f"{name}: other buckets: {list(got.keys() ^ want.keys())[:5]}"
         for bucket, decisions in want.items():
