@@ -12,6 +12,7 @@
 #include "collector/in_flight.h"
 #include "collector/source_reports.h"
 #include "common/alloc.h"
+#include "common/clock.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -56,26 +57,12 @@ struct collector {
 	struct weir_histogram acknowledgement;
 };
 
-static int64_t monotonic_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static int64_t wall_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Takes acknowledgements, waiting at most timeout_ms for the first. */
 static void take_deliveries(struct collector *collector, int timeout_ms)
 {
 	struct weir_delivery deliveries[DELIVERIES_AT_ONCE];
 	size_t count = collector->options.bus->ops->poll(collector->producer, deliveries, DELIVERIES_AT_ONCE, timeout_ms);
-	int64_t now_ms = monotonic_ms();
+	int64_t now_ms = weir_monotonic_ms();
 	for (size_t i = 0; i < count; i++) {
 		if (deliveries[i].status != WEIR_OK) {
 			if (collector->status == WEIR_OK)
@@ -98,7 +85,7 @@ static void send_frame(void *context, uint32_t partition, struct weir_span frame
 {
 	struct collector *collector = context;
 	const struct weir_bus_ops *bus = collector->options.bus->ops;
-	uint64_t number = in_flight_send(collector->flight, monotonic_ms());
+	uint64_t number = in_flight_send(collector->flight, weir_monotonic_ms());
 	int64_t end_ms = 0; /* while it is to stop: when it gives up */
 	while (collector->status == WEIR_OK) {
 		struct weir_span no_key = {0};
@@ -114,8 +101,8 @@ static void send_frame(void *context, uint32_t partition, struct weir_span frame
 		if (!atomic_load(&collector->stop))
 			continue;
 		if (end_ms == 0)
-			end_ms = monotonic_ms() + STOP_LIMIT_MS;
-		else if (monotonic_ms() >= end_ms)
+			end_ms = weir_monotonic_ms() + STOP_LIMIT_MS;
+		else if (weir_monotonic_ms() >= end_ms)
 			collector->status =
 				weir_fail(&collector->error, WEIR_IO,
 			              "the bus takes no more: what it did not take is read again by the next start");
@@ -127,7 +114,7 @@ static void send_frame(void *context, uint32_t partition, struct weir_span frame
 /* Sends open frames; what has been read of every stream is then on its way. */
 static void flush(struct collector *collector)
 {
-	framer_flush(collector->framer, wall_ms());
+	framer_flush(collector->framer, weir_wall_ms());
 	for (size_t i = 0; i < collector->inputs->source_count; i++) {
 		struct source *source = collector->inputs->sources[i];
 		struct source_stream **streams;
@@ -153,7 +140,7 @@ static void take_record(struct collector *collector, struct record_reader *reade
 	matcher_match(collector->inputs->matcher, &reader->record, &matched);
 	if (matched.event_count > 0) {
 		if (framer_pending(collector->framer) == 0)
-			collector->oldest_ms = monotonic_ms();
+			collector->oldest_ms = weir_monotonic_ms();
 		framer_add(collector->framer, reader->stream->id, collector->policy_version, &matched, &reader->record,
 		           reader->position, now_ms);
 	}
@@ -180,7 +167,7 @@ static bool read_chunk(struct collector *collector, size_t place, bool *ended)
 	}
 	reader->source_place = place;
 	record_reader_feed(reader, &chunk);
-	int64_t now_ms = wall_ms();
+	int64_t now_ms = weir_wall_ms();
 	while (record_reader_next(reader) == WEIR_OK && collector->status == WEIR_OK)
 		take_record(collector, reader, now_ms);
 	record_reader_take(reader, now_ms);
@@ -251,7 +238,7 @@ static enum weir_status save_dead_letters(struct collector *collector, struct we
 static void save(struct collector *collector)
 {
 	struct weir_error error;
-	collector->save_due_ms = monotonic_ms() + SAVE_PERIOD_MS;
+	collector->save_due_ms = weir_monotonic_ms() + SAVE_PERIOD_MS;
 	pthread_mutex_lock(&collector->lock);
 	collector->counts = (struct record_counts){0};
 	inputs_counts(collector->inputs, &collector->counts);
@@ -328,9 +315,9 @@ static bool read_round(struct collector *collector, bool *all_ended)
 /* What was read goes out and is acknowledged, within a bound; then it is remembered. */
 static void finish(struct collector *collector)
 {
-	int64_t end_ms = monotonic_ms() + STOP_LIMIT_MS;
+	int64_t end_ms = weir_monotonic_ms() + STOP_LIMIT_MS;
 	flush(collector);
-	while (collector->status == WEIR_OK && in_flight_count(collector->flight) > 0 && monotonic_ms() < end_ms)
+	while (collector->status == WEIR_OK && in_flight_count(collector->flight) > 0 && weir_monotonic_ms() < end_ms)
 		take_deliveries(collector, IDLE_WAIT_MS);
 	take_safe_marks(collector);
 	collector->dirty = true;
@@ -345,11 +332,11 @@ static void *work(void *context)
 		switch_policy(collector);
 		bool any = read_round(collector, &all_ended);
 		if (framer_pending(collector->framer) == 0 ? any
-		                                           : monotonic_ms() - collector->oldest_ms >= collector->linger_ms)
+		                                           : weir_monotonic_ms() - collector->oldest_ms >= collector->linger_ms)
 			flush(collector);
 		take_deliveries(collector, 0);
 		take_safe_marks(collector);
-		if (monotonic_ms() >= collector->save_due_ms)
+		if (weir_monotonic_ms() >= collector->save_due_ms)
 			save(collector);
 		if (!any && !all_ended)
 			wait_for_more(collector);

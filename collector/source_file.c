@@ -7,6 +7,7 @@
 #include "collector/source_file.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,20 +20,6 @@ enum {
 	EVENTS_PAUSE_MS = 20, /* how long a busy source may leave directory events lying */
 	RESCAN_PAUSE_MS = 20, /* between scans that events ask for */
 };
-
-int64_t file_now_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-int64_t file_wall_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 int64_t file_modified_ns(const struct stat *about)
 {
@@ -68,7 +55,7 @@ struct file_stream *file_source_add(struct file_source *source, struct source_me
 		                     : part->from;
 	}
 	pthread_mutex_lock(&source->mutex);
-	stream->caught_up_ms = file_now_ms();
+	stream->caught_up_ms = weir_monotonic_ms();
 	stream->stream.order = (uint32_t)source->stream_count;
 	source->streams = weir_realloc(source->streams, source->stream_count + 1, sizeof(struct file_stream *));
 	source->handles = weir_realloc(source->handles, source->stream_count + 1, sizeof(struct source_stream *));
@@ -95,7 +82,7 @@ static void claim_known(struct file_source *source)
 	for (size_t i = 0; i < source->memory->stream_count;) {
 		struct source_memory_stream *record = source->memory->streams[i];
 		int pattern = record->claimed ? -1 : file_source_pattern(source, record->path);
-		if (pattern >= 0 && is_bygone(record, file_wall_ms() / 1000)) {
+		if (pattern >= 0 && is_bygone(record, weir_wall_ms() / 1000)) {
 			source_memory_remove(source->memory, i);
 			continue;
 		}
@@ -254,7 +241,7 @@ static enum weir_status file_collect(struct source *base, struct source_stream *
                                      struct weir_error *error)
 {
 	struct file_source *source = file_source_of(base);
-	int64_t now_ms = file_now_ms();
+	int64_t now_ms = weir_monotonic_ms();
 	*chunk = (struct source_chunk){.stream = asked};
 	keep_house(source, now_ms);
 	if (asked != NULL)
@@ -322,7 +309,7 @@ static void add_problem(const char *pattern, const char *problem, struct source_
 static size_t file_status(struct source *base, struct source_status *statuses, size_t count)
 {
 	struct file_source *source = file_source_of(base);
-	int64_t now_ms = file_now_ms();
+	int64_t now_ms = weir_monotonic_ms();
 	size_t filled = 0;
 	pthread_mutex_lock(&source->mutex);
 	for (size_t i = 0; i < source->stream_count; i++, filled++) {
@@ -418,7 +405,7 @@ enum weir_status source_file_new(const struct weir_json *config, const struct so
 		return status;
 	}
 	claim_known(source);
-	file_source_scan(source, file_now_ms());
+	file_source_scan(source, weir_monotonic_ms());
 	if (!source->follow)
 		state_missing(source);
 	put_in_order(source);

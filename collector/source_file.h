@@ -153,8 +153,6 @@ WEIR_MUST_USE enum weir_status file_source_configure(struct file_source *source,
 struct file_stream *file_source_add(struct file_source *source, struct source_memory_stream *record, const char *path,
                                     uint32_t pattern);
 
-int64_t file_now_ms(void); /* monotonic */
-int64_t file_wall_ms(void);
 int64_t file_modified_ns(const struct stat *about);
 
 /* ---- source_file_scan.c ---- */

@@ -9,6 +9,7 @@
 #include "collector/source_file.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -82,7 +83,7 @@ int64_t file_directory_age_ms(const char *path)
 	struct stat about;
 	if (!directory_of(path, directory) || stat(directory[0] != '\0' ? directory : ".", &about) != 0)
 		return -1;
-	return file_wall_ms() - file_modified_ns(&about) / 1000000;
+	return weir_wall_ms() - file_modified_ns(&about) / 1000000;
 }
 
 /* The path of a name; false where it is too long. */

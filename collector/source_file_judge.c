@@ -9,6 +9,7 @@
 #include "collector/source_file.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -185,7 +186,7 @@ void file_judge(const struct file_source *source, const char *path, struct file_
 	if (!look_up(source, path, &beginning, judgement))
 		judgement->verdict = FILE_NEW;
 	else
-		judgement->file->seen_s = file_wall_ms() / 1000;
+		judgement->file->seen_s = weir_wall_ms() / 1000;
 	input_free(beginning.input);
 }
 
@@ -195,7 +196,7 @@ bool file_judgement_ready(const struct file_source *source, const struct file_ju
 		return true;
 	if (judgement->about.st_size == 0 || judgement->kind == INPUT_UNKNOWN)
 		return false;
-	int64_t age_ms = file_wall_ms() - file_modified_ns(&judgement->about) / 1000000;
+	int64_t age_ms = weir_wall_ms() - file_modified_ns(&judgement->about) / 1000000;
 	return judgement->kind == INPUT_PLAIN || age_ms >= source->timing.complete || age_ms < 0;
 }
 
@@ -219,6 +220,6 @@ void file_candidate_remember(const struct file_candidate *candidate, struct sour
 	file->size = candidate->compressed ? 0 : candidate->size;
 	file->modified_ns = candidate->modified_ns;
 	file->fingerprint = candidate->fingerprint;
-	file->seen_s = file_wall_ms() / 1000;
+	file->seen_s = weir_wall_ms() / 1000;
 	file->where = weir_copy(candidate->path, strlen(candidate->path));
 }

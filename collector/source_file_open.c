@@ -2,6 +2,7 @@
 #include "collector/source_file.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -94,13 +95,13 @@ void file_stream_adopt(struct file_stream *stream, struct open_file *opened, int
 	file->device = opened->about.st_dev;
 	file->inode = opened->about.st_ino;
 	file->modified_ns = file_modified_ns(&opened->about);
-	file->seen_s = file_wall_ms() / 1000;
+	file->seen_s = weir_wall_ms() / 1000;
 	file->absences = 0;
 	free(file->where);
 	file->where = weir_copy(opened->path, strlen(opened->path));
 	if (!input_compressed(input_lines_input(opened->lines)) && file->size < (uint64_t)opened->about.st_size)
 		file->size = (uint64_t)opened->about.st_size;
-	int64_t age_ms = file_wall_ms() - file->modified_ns / 1000000;
+	int64_t age_ms = weir_wall_ms() - file->modified_ns / 1000000;
 	opened->grown_ms = now_ms - (age_ms > 0 ? age_ms : 0);
 }
 

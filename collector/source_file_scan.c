@@ -10,6 +10,7 @@
 #include "collector/source_file.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -361,7 +362,7 @@ static int by_inode(const void *a, const void *b)
 /* Files that are there, under any name of the patterns or open, are remembered on; the others only for a while. */
 static void forget(struct file_source *source, struct file_entry **entries)
 {
-	int64_t now_s = file_wall_ms() / 1000;
+	int64_t now_s = weir_wall_ms() / 1000;
 	if (source->entry_count > 0)
 		qsort(entries, source->entry_count, sizeof(struct file_entry *), by_inode);
 	for (size_t i = 0; i < source->stream_count; i++) {
@@ -411,7 +412,7 @@ void file_source_scan(struct file_source *source, int64_t now_ms)
 	if (source->watch == NULL)
 		return;
 	watch_directories(source);
-	int64_t took_ms = file_now_ms() - now_ms, pause_ms = source->timing.poll;
+	int64_t took_ms = weir_monotonic_ms() - now_ms, pause_ms = source->timing.poll;
 	if (took_ms * SCAN_SHARE > pause_ms)
 		pause_ms = took_ms * SCAN_SHARE;
 	source->scanned_ms = now_ms + took_ms;

@@ -63,14 +63,22 @@ static enum weir_status read_sources(const struct weir_json *root, struct weir_c
 	return status;
 }
 
-/* What is there before it is known what the file says about it: kinds of store that are for other builds. */
-static enum weir_status check_store(const struct weir_json *root, struct weir_error *error)
+/* What a server's address must be, once it is known that one is asked for. */
+static enum weir_status check_servers(const struct weir_json *root, const struct weir_config *config,
+                                      struct weir_error *error)
 {
-	struct weir_json store = weir_json_member(root, "store");
-	struct weir_json type = weir_json_member(&store, "type");
-	const char *word = weir_json_exists(&type) ? json_string_value(type.value) : NULL;
-	if (word != NULL && (strcmp(word, "mysql") == 0 || strcmp(word, "mariadb") == 0))
-		return weir_json_fail(&type, error, "\"%s\" is not in this build; \"sqlite\" needs no server", word);
+	struct weir_json bus = weir_json_member(root, "bus");
+	if (config->bus.type == WEIR_BUS_KAFKA && config->bus.brokers == NULL) {
+		struct weir_json brokers = weir_json_member(&bus, "brokers");
+		return weir_json_require(&brokers, "put HOST:PORT of one broker or more there, such as \"127.0.0.1:9092\"",
+		                         error);
+	}
+	if (config->bus.min_insync > config->bus.replication) {
+		struct weir_json min_insync = weir_json_member(&bus, "min_insync");
+		if (weir_json_exists(&min_insync))
+			return weir_json_fail(&min_insync, error, "must not be above \"replication\" (%lld)",
+			                      (long long)config->bus.replication);
+	}
 	return WEIR_OK;
 }
 
@@ -95,13 +103,18 @@ static enum weir_status read_all(const struct weir_json *root, struct weir_confi
 	enum weir_status status;
 	struct weir_json zones = weir_json_member(root, "zones");
 	if ((status = weir_json_only(root, names, error)) != WEIR_OK ||
-	    (status = weir_policy_parse(&zones, &config->policy, error)) != WEIR_OK ||
-	    (status = read_sources(root, config, error)) != WEIR_OK || (status = check_store(root, error)) != WEIR_OK)
+	    (status = read_sources(root, config, error)) != WEIR_OK)
 		return status;
 	for (size_t i = 0; weir_config_sections[i] != NULL && status == WEIR_OK; i++)
 		status = weir_settings_read(root, weir_config_sections[i], config, error);
-	if (status != WEIR_OK || (status = read_listen(root, config, error)) != WEIR_OK)
+	/* In a cluster the zones in force are the log's: `weir policy apply` puts them there. */
+	if (status == WEIR_OK && (weir_json_exists(&zones) || config->bus.type == WEIR_BUS_LOCAL))
+		status = weir_policy_parse(&zones, &config->policy, error);
+	if (status != WEIR_OK || (status = read_listen(root, config, error)) != WEIR_OK ||
+	    (status = check_servers(root, config, error)) != WEIR_OK)
 		return status;
+	if (config->bus.min_insync > config->bus.replication)
+		config->bus.min_insync = config->bus.replication; /* the default of one, beside a configured other */
 	if (config->bus.max_linger_ms < config->bus.linger_ms) {
 		struct weir_json bus = weir_json_member(root, "bus");
 		struct weir_json max_linger = weir_json_member(&bus, "max_linger");

@@ -16,23 +16,39 @@
 #include "common/policy.h"
 #include "common/text.h"
 
-enum weir_store_type { WEIR_STORE_SQLITE };
+enum weir_bus_type { WEIR_BUS_LOCAL, WEIR_BUS_KAFKA };
+enum weir_store_type { WEIR_STORE_SQLITE, WEIR_STORE_MYSQL };
 
 /* Strings are NULL where nothing is set and there is no default. */
 struct weir_config {
 	struct weir_json_document *document; /* owned: the cursors below point into it */
-	struct weir_policy *policy;          /* of "zones"; owned, not numbered */
-	struct weir_json sources;            /* "sources": a list of objects, read by the collector */
+	struct weir_policy *policy; /* of "zones"; owned, not numbered; NULL: bus.type is kafka, and there are none */
+	struct weir_json sources;   /* "sources": a list of objects, read by the collector */
 	size_t source_count;
 	struct {
+		int type; /* enum weir_bus_type */
 		int64_t partitions;
 		int64_t linger_ms, max_linger_ms, sync_delay_ms;
 		int64_t segment_bytes, retention_bytes;
+		char *brokers;          /* kafka: HOST:PORT[,HOST:PORT...] */
+		char *prefix;           /* before each topic's name, and of the consumer group's */
+		int64_t replication;    /* of topics that are made */
+		int64_t min_insync;     /* likewise */
+		int64_t retention_ms;   /* likewise: of events and decisions */
 		struct weir_json kafka; /* an object, or without value */
 	} bus;
 	struct {
 		int type; /* enum weir_store_type */
+		char *host;
+		int64_t port;
+		char *socket; /* in place of host and port */
+		char *user, *database;
+		char *password; /* NULL: none */
+		char *tls_ca;   /* NULL: no TLS is asked for */
 	} store;
+	struct {
+		char *url; /* redis://[:PASSWORD@]HOST:PORT[/DATABASE]; NULL: none */
+	} redis;
 	struct {
 		int64_t max_skew_ms;
 		int64_t line_max_bytes;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum setting_kind { NUMBER, TIME, SIZE, FLAG, WORD, TEXT, OBJECT };
+enum setting_kind { NUMBER, TIME, SIZE, FLAG, WORD, TEXT, SECRET, OBJECT };
 
 struct setting {
 	const char *section, *name;
@@ -33,14 +33,17 @@ struct setting {
 #define HOUR_MS INT64_C(3600000)
 #define DAY_MS (24 * HOUR_MS)
 
-const char *const weir_config_sections[] = {"bus",    "store", "collector", "limiter",    "archiver",
+const char *const weir_config_sections[] = {"bus",    "store", "redis",     "collector",  "limiter", "archiver",
                                             "listen", "log",   "decisions", "deadletter", NULL};
 
-static const char *const store_types[] = {"sqlite", NULL};
+static const char *const bus_types[] = {"local", "kafka", NULL};
+static const char *const store_types[] = {"sqlite", "mysql", NULL};
 static const char *const log_levels[] = {"debug", "info", "warning", "error", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};
 
 static const struct setting settings[] = {
+	{"bus", "type", WORD, AT(bus.type), "local", 0, 0, bus_types, NULL,
+     "the log that connects the roles: on this machine's disk, or Kafka's topics"},
 	{"bus", "partitions", NUMBER, AT(bus.partitions), "16", 1, WEIR_PARTITIONS_MAX, NULL, NULL,
      "parts that the keys are divided into; fixed once there is state"},
 	{"bus", "linger", TIME, AT(bus.linger_ms), "2ms", 0, 1000, NULL, NULL,
@@ -53,9 +56,32 @@ static const struct setting settings[] = {
      "a file of the local log is closed at this size"},
 	{"bus", "retention_size", SIZE, AT(bus.retention_bytes), "1GiB", MIB, 1024 * TIB, NULL, NULL,
      "of a topic that nobody reads the newest so many bytes are kept"},
+	{"bus", "brokers", TEXT, AT(bus.brokers), NULL, 0, 0, NULL, "needed for kafka",
+     "Kafka's brokers to begin with, `HOST:PORT` with commas between"},
+	{"bus", "prefix", TEXT, AT(bus.prefix), "weir", 0, 0, NULL, NULL,
+     "of the names of topics and of the consumer group: `weir.events`"},
+	{"bus", "replication", NUMBER, AT(bus.replication), "3", 1, 100, NULL, NULL,
+     "brokers that hold each message of a topic that weir makes"},
+	{"bus", "min_insync", NUMBER, AT(bus.min_insync), "2", 1, 100, NULL, NULL,
+     "of them, how many must have a message before it counts as written; at most `replication`"},
+	{"bus", "retention", TIME, AT(bus.retention_ms), "7d", HOUR_MS, 3660 * DAY_MS, NULL, NULL,
+     "how long topics that weir makes keep their messages"},
 	{"bus", "kafka", OBJECT, AT(bus.kafka), NULL, 0, 0, NULL, "none",
-     "properties for librdkafka under their own names; unused on the local log"},
-	{"store", "type", WORD, AT(store.type), "sqlite", 0, 0, store_types, NULL, "where checkpoints are kept"},
+     "properties for librdkafka under their own names; a value may be `{\"file\": …}` or `{\"env\": …}`"},
+	{"store", "type", WORD, AT(store.type), "sqlite", 0, 0, store_types, NULL,
+     "where checkpoints are kept: a file in the state directory, or a server of MySQL or MariaDB"},
+	{"store", "host", TEXT, AT(store.host), "127.0.0.1", 0, 0, NULL, NULL, "of the server"},
+	{"store", "port", NUMBER, AT(store.port), "3306", 1, 65535, NULL, NULL, "of the server"},
+	{"store", "socket", TEXT, AT(store.socket), NULL, 0, 0, NULL, "host and port", "the server's socket file"},
+	{"store", "user", TEXT, AT(store.user), "weir", 0, 0, NULL, NULL, "on the server"},
+	{"store", "password", SECRET, AT(store.password), NULL, 0, 0, NULL, "none",
+     "of that user: text, `{\"file\": …}` or `{\"env\": …}`"},
+	{"store", "database", TEXT, AT(store.database), "weir", 0, 0, NULL, NULL,
+     "made where it is not there and the user may"},
+	{"store", "tls_ca", TEXT, AT(store.tls_ca), NULL, 0, 0, NULL, "no TLS is asked for",
+     "file of the authority that the server's certificate must be of"},
+	{"redis", "url", TEXT, AT(redis.url), NULL, 0, 0, NULL, "none",
+     "`redis://[:PASSWORD@]HOST:PORT[/DATABASE]`, what `weir subscribe` writes to where it is not told"},
 	{"collector", "max_skew", TIME, AT(collector.max_skew_ms), "5s", 0, 366 * DAY_MS, NULL, NULL,
      "an event further ahead of the clock is set to the clock"},
 	{"collector", "line_max", SIZE, AT(collector.line_max_bytes), "64KiB", KIB, MIB, NULL, NULL,
@@ -121,7 +147,8 @@ void weir_settings_default(struct weir_config *config)
 		case SIZE: known = weir_parse_size(setting->fallback, place); break;
 		case FLAG: *(bool *)place = strcmp(setting->fallback, "true") == 0; break;
 		case WORD: *(int *)place = find_word(setting->words, setting->fallback); break;
-		case TEXT: *(char **)place = weir_copy(setting->fallback, strlen(setting->fallback)); break;
+		case TEXT:
+		case SECRET: *(char **)place = weir_copy(setting->fallback, strlen(setting->fallback)); break;
 		case OBJECT: break;
 		}
 		assert(known);
@@ -153,6 +180,7 @@ static enum weir_status read_setting(const struct setting *setting, const struct
 	case FLAG: return weir_json_bool(at, place, error);
 	case WORD: return weir_json_word(at, setting->words, place, error);
 	case TEXT: return read_text(at, place, error);
+	case SECRET: return weir_json_exists(at) ? weir_json_secret(at, place, error) : WEIR_OK;
 	case OBJECT:
 		if (weir_json_exists(at) && !json_is_object(at->value))
 			return weir_json_fail(at, error, "must be an object");
@@ -187,14 +215,14 @@ enum weir_status weir_settings_read(const struct weir_json *root, const char *se
 void weir_settings_free(struct weir_config *config)
 {
 	for (size_t i = 0; i < SETTING_COUNT; i++)
-		if (settings[i].kind == TEXT)
+		if (settings[i].kind == TEXT || settings[i].kind == SECRET)
 			free(*(char **)place_of(&settings[i], config));
 }
 
 /* "number, 1 to 1024" */
 static void describe_kind(struct weir_text *text, const struct setting *setting)
 {
-	static const char *const kinds[] = {"number", "time", "size", "true or false", NULL, "text", "object"};
+	static const char *const kinds[] = {"number", "time", "size", "true or false", NULL, "text", "secret", "object"};
 	char least[24], most[24];
 	switch (setting->kind) {
 	case NUMBER:

@@ -2,18 +2,12 @@
 #ifndef WEIR_COMMON_DEADLINE_H
 #define WEIR_COMMON_DEADLINE_H
 
+#include "common/clock.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
-
-static inline int64_t weir_monotonic_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* A moment of the monotonic clock. */
 struct weir_deadline {

@@ -2,6 +2,7 @@
 #include "limiter/keeper.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +18,6 @@ struct keeper {
 	const struct weir_log *log; /* borrowed */
 	struct weir_trouble trouble;
 };
-
-static int64_t monotonic_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static enum weir_status try_job(struct keeper *keeper, struct keeper_job *job)
 {
@@ -43,14 +37,14 @@ static void pause_retry(struct keeper *keeper)
 
 static void do_job(struct keeper *keeper, struct keeper_job *job)
 {
-	int64_t began_ms = monotonic_ms();
+	int64_t began_ms = weir_monotonic_ms();
 	while ((job->status = try_job(keeper, job)) == WEIR_IO && !atomic_load(&keeper->stopping)) {
 		weir_trouble_on(&keeper->trouble, keeper->log, "store", "%s; trying again each second", job->error.text);
 		pause_retry(keeper);
 	}
 	if (job->status == WEIR_OK)
 		weir_trouble_off(&keeper->trouble, keeper->log, "store");
-	job->took_ms = monotonic_ms() - began_ms;
+	job->took_ms = weir_monotonic_ms() - began_ms;
 	job->next = NULL;
 	struct keeper_replies *replies = job->replies;
 	pthread_mutex_lock(&replies->lock);

@@ -5,6 +5,7 @@
 #include "limiter/worker_inner.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@ static void set(struct weir_counter *gauge, uint64_t value)
 static void refresh_stats(struct worker *worker)
 {
 	struct shard_stats sum = {0};
-	int64_t now_ms = worker_clock_ms(), oldest_ms = 0;
+	int64_t now_ms = weir_monotonic_ms(), oldest_ms = 0;
 	for (uint32_t i = 0; i < worker->slot_count; i++) {
 		const struct slot *slot = &worker->slots[i];
 		struct shard_stats stats;
@@ -70,7 +71,7 @@ static bool turn(struct worker *worker)
 	bool any = worker_receive(worker, owed(worker) ? WORKER_BUSY_WAIT_MS : WORKER_IDLE_WAIT_MS);
 	worker_take_deliveries(worker, 0);
 	worker_checkpoints(worker, false);
-	if (worker_clock_ms() >= worker->stats_due_ms)
+	if (weir_monotonic_ms() >= worker->stats_due_ms)
 		refresh_stats(worker);
 	return any;
 }
@@ -109,8 +110,8 @@ static void drain(struct worker *worker)
 		for (uint32_t i = 0; i < worker->slot_count; i++)
 			offsets += lane_next_offset(worker->slots[i].lane);
 		if (offsets != judged)
-			end_ms = worker_clock_ms() + WORKER_STOP_LIMIT_MS;
-		else if (worker_clock_ms() >= end_ms)
+			end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
+		else if (weir_monotonic_ms() >= end_ms)
 			return;
 		judged = offsets;
 		turn(worker);
@@ -122,8 +123,8 @@ static void finish(struct worker *worker)
 {
 	if (atomic_load(&worker->drain))
 		drain(worker);
-	int64_t end_ms = worker_clock_ms() + WORKER_STOP_LIMIT_MS;
-	while (worker->status == WEIR_OK && !settled(worker) && worker_clock_ms() < end_ms) {
+	int64_t end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
+	while (worker->status == WEIR_OK && !settled(worker) && weir_monotonic_ms() < end_ms) {
 		worker_checkpoints(worker, true);
 		worker_take_deliveries(worker, WORKER_BUSY_WAIT_MS);
 		worker_take_replies(worker);
@@ -159,7 +160,7 @@ static enum weir_status open_slot(struct worker *worker, struct slot *slot, uint
 		status = lane_restore(slot->lane, &state, store, error);
 	if (status != WEIR_OK)
 		return status;
-	slot->cut_ms = worker_clock_ms();
+	slot->cut_ms = weir_monotonic_ms();
 	slot->cut_offset = lane_next_offset(slot->lane);
 	return worker->bus->assign(worker->consumer, partition, slot->cut_offset, error);
 }

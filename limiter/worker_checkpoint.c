@@ -5,6 +5,7 @@
 #include "limiter/worker_inner.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
 
 #include <string.h>
 
@@ -26,7 +27,7 @@ static void cut(struct worker *worker, struct slot *slot, int64_t now_ms)
 /* Cuts that are due; cuts whose messages are acknowledged go to the saver. `all`: every partition that has changed. */
 void worker_checkpoints(struct worker *worker, bool all)
 {
-	int64_t now_ms = worker_clock_ms();
+	int64_t now_ms = weir_monotonic_ms();
 	int64_t interval_ms = worker->options.config->limiter.checkpoint_interval_ms;
 	for (uint32_t i = 0; i < worker->slot_count; i++) {
 		struct slot *slot = &worker->slots[i];

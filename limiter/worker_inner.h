@@ -6,9 +6,8 @@
 #ifndef LIMITER_WORKER_INNER_H
 #define LIMITER_WORKER_INNER_H
 
+#include "common/clock.h"
 #include "limiter/worker.h"
-
-#include <time.h>
 
 enum {
 	WORKER_BATCH_MESSAGES = 64,
@@ -63,13 +62,6 @@ struct worker {
 	bool started;
 	_Atomic bool stop, drain, ended;
 };
-
-static inline int64_t worker_clock_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /** Whether of every topic as many are acknowledged. */
 static inline bool worker_acknowledged(const struct slot *slot, const uint64_t *wanted)

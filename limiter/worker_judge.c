@@ -6,6 +6,7 @@
 #include "limiter/worker_inner.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
 #include "limiter/decision.h"
 
 #include <stdlib.h>
@@ -47,8 +48,8 @@ static void publish(struct worker *worker, struct slot *slot, enum weir_topic to
 		if (!atomic_load(&worker->stop))
 			continue;
 		if (end_ms == 0)
-			end_ms = worker_clock_ms() + WORKER_STOP_LIMIT_MS;
-		else if (worker_clock_ms() >= end_ms)
+			end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
+		else if (weir_monotonic_ms() >= end_ms)
 			worker_fail(worker,
 			            weir_fail(&error, WEIR_IO,
 			                      "the bus takes no more of %s, partition %u: it is judged again by the "

@@ -7,10 +7,10 @@
  * the messages behind it.
  */
 #include "common/alloc.h"
+#include "common/arguments.h"
 #include "common/bus_local_scan.h"
 #include "common/durable_file.h"
 #include "common/frame.h"
-#include "deploy/standalone/arguments.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/decode_json.h"
 
@@ -50,14 +50,14 @@ static const char help[] =
 
 enum option { STATE, TOPIC, PARTITION, FROM, FLAT };
 
-static const struct argument_option table[] = {
+static const struct weir_argument_option table[] = {
 	{"state", true}, {"topic", true}, {"partition", true}, {"from", true}, {"flat", false}, {NULL, false},
 };
 
 enum { FLUSH_BYTES = 64 * 1024 };
 
 struct decode {
-	struct arguments arguments;
+	struct weir_arguments arguments;
 	const char *state, *file; /* borrowed; one of them is NULL */
 	enum weir_topic topic;
 	uint32_t partition;
@@ -87,7 +87,7 @@ static bool find_topic(const char *name, enum weir_topic *topic)
 
 static int refuse(const struct decode *decode, const char *words, const char *value)
 {
-	arguments_refuse(&decode->arguments, words, value);
+	weir_arguments_refuse(&decode->arguments, words, value);
 	return EXIT_USAGE;
 }
 
@@ -98,11 +98,11 @@ static int take_option(struct decode *decode, int option, const char *value)
 	case STATE: decode->state = value; return -1;
 	case FLAT: decode->flat = true; return -1;
 	case FROM:
-		if (!arguments_count(value, &decode->from))
+		if (!weir_arguments_count(value, &decode->from))
 			return refuse(decode, "--from must be an offset, not \"%s\"", value);
 		return -1;
 	case PARTITION:
-		if (!arguments_count(value, &number) || number >= WEIR_BUS_PARTITIONS_MAX)
+		if (!weir_arguments_count(value, &number) || number >= WEIR_BUS_PARTITIONS_MAX)
 			return refuse(decode, "--partition must be a number, not \"%s\"", value);
 		decode->partition = (uint32_t)number;
 		return -1;
@@ -119,15 +119,15 @@ static int take_option(struct decode *decode, int option, const char *value)
 /* -1: go on. */
 static int parse(struct decode *decode, int argc, char **argv)
 {
-	decode->arguments = (struct arguments){.command = "weir decode", .options = table, .argc = argc, .argv = argv};
+	decode->arguments = (struct weir_arguments){.command = "weir decode", .options = table, .argc = argc, .argv = argv};
 	int option, code = -1;
 	const char *value;
-	while (code == -1 && (option = arguments_next(&decode->arguments, &value)) != ARGUMENTS_END) {
-		if (option == ARGUMENTS_HELP) {
+	while (code == -1 && (option = weir_arguments_next(&decode->arguments, &value)) != WEIR_ARGUMENTS_END) {
+		if (option == WEIR_ARGUMENTS_HELP) {
 			fputs(help, stdout);
 			return EXIT_DONE;
 		}
-		if (option != ARGUMENTS_WORD)
+		if (option != WEIR_ARGUMENTS_WORD)
 			code = take_option(decode, option, value);
 		else if (decode->file == NULL)
 			decode->file = value;

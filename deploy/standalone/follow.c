@@ -8,13 +8,14 @@
 #include "collector/collector.h"
 #include "collector/inputs.h"
 #include "common/alloc.h"
+#include "common/clock.h"
+#include "common/stop.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/monitor.h"
 #include "deploy/standalone/policy_log.h"
 #include "deploy/standalone/progress.h"
 #include "deploy/standalone/sink.h"
 #include "deploy/standalone/state_directory.h"
-#include "deploy/standalone/stop.h"
 #include "deploy/standalone/summary.h"
 #include "limiter/worker.h"
 
@@ -43,13 +44,6 @@ struct follow {
 	struct weir_trouble bus_trouble;
 	int64_t started_ms;
 };
-
-static int64_t wall_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static enum weir_status open_store(void *context, struct weir_store **store, struct weir_error *error)
 {
@@ -83,7 +77,7 @@ static enum weir_status open_policy(struct follow *follow, struct weir_error *er
 	enum weir_status status = policy_log_load(follow->state.store, follow->book, error);
 	if (status == WEIR_OK)
 		status = policy_log_apply(follow->state.store, follow->book, follow->bus, follow->options->config->policy,
-		                          wall_ms(), &follow->policy_version, error);
+		                          weir_wall_ms(), &follow->policy_version, error);
 	return status;
 }
 
@@ -221,7 +215,7 @@ static void reload(struct follow *follow)
 		if (status == WEIR_OK)
 			status = inputs_check_policy(follow->options->config, next->policy, &error);
 		if (status == WEIR_OK)
-			status = policy_log_apply(follow->state.store, follow->book, follow->bus, next->policy, wall_ms(),
+			status = policy_log_apply(follow->state.store, follow->book, follow->bus, next->policy, weir_wall_ms(),
 			                          &follow->policy_version, &error);
 		others = others_changed(follow->options->config, next);
 		weir_config_free(next);
@@ -261,8 +255,8 @@ static void tell_bus_problem(struct follow *follow)
 
 static void watch(struct follow *follow)
 {
-	while (!atomic_load(stop_flag()) && !collector_ended(follow->collector) && !part_failed(follow)) {
-		if (stop_take_reload())
+	while (!atomic_load(weir_stop_flag()) && !collector_ended(follow->collector) && !part_failed(follow)) {
+		if (weir_stop_take_reload())
 			reload(follow);
 		tell_bus_problem(follow);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
@@ -282,7 +276,7 @@ static void print_summary(const struct follow *follow)
 {
 	struct summary summary = {
 		.policy = rulebook_policy(follow->book, follow->policy_version),
-		.seconds = (double)(progress_clock_ms() - follow->started_ms) / 1000.0,
+		.seconds = (double)(weir_monotonic_ms() - follow->started_ms) / 1000.0,
 		.decisions = follow->options->decisions_path,
 		.dead_letters = follow->options->dead_letters_path,
 		.state = follow->options->state_directory,
@@ -350,7 +344,7 @@ static void close_all(struct follow *follow)
 
 int run_follow(struct run_options *options, const struct weir_log *log)
 {
-	struct follow follow = {.options = options, .log = log, .started_ms = progress_clock_ms()};
+	struct follow follow = {.options = options, .log = log, .started_ms = weir_monotonic_ms()};
 	struct weir_error error;
 	enum weir_status status = start(&follow, &error);
 	if (status != WEIR_OK) {

@@ -4,12 +4,13 @@
  * Traffic (who asks for what, and when) becomes lines (of one format) becomes
  * output. Only the pace and the times of a live log look at a clock.
  */
+#include "common/clock.h"
+#include "common/stop.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/generate_lines.h"
 #include "deploy/standalone/generate_options.h"
 #include "deploy/standalone/generate_output.h"
 #include "deploy/standalone/progress.h"
-#include "deploy/standalone/stop.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,13 +30,6 @@ struct generator {
 	struct progress progress;
 	uint64_t written; /* lines */
 };
-
-static int64_t wall_clock_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* One event, once or twice. WEIR_END: a limit is reached. */
 static enum weir_status write_event(struct generator *generator, int64_t now_ms, struct weir_error *error)
@@ -94,7 +88,7 @@ static enum weir_status write_all(struct generator *generator, struct weir_error
 static void wait_for_line(const struct generator *generator, int64_t since_ms)
 {
 	uint64_t due_ms = (generator->written + 1) * 1000000 / generator->options->live_milli;
-	int64_t wait_ms = since_ms + (int64_t)due_ms - progress_clock_ms();
+	int64_t wait_ms = since_ms + (int64_t)due_ms - weir_monotonic_ms();
 	if (wait_ms < PACE_TICK_MS)
 		wait_ms = PACE_TICK_MS;
 	if (wait_ms > 1000)
@@ -108,19 +102,19 @@ static void wait_for_line(const struct generator *generator, int64_t since_ms)
 static enum weir_status write_live(struct generator *generator, struct weir_error *error)
 {
 	const struct generate_options *options = generator->options;
-	int64_t since_ms = progress_clock_ms();
+	int64_t since_ms = weir_monotonic_ms();
 	enum weir_status status = WEIR_OK;
-	while (status == WEIR_OK && !*stop_flag()) {
-		int64_t elapsed_ms = progress_clock_ms() - since_ms;
+	while (status == WEIR_OK && !*weir_stop_flag()) {
+		int64_t elapsed_ms = weir_monotonic_ms() - since_ms;
 		if (options->live_for_ms >= 0 && elapsed_ms >= options->live_for_ms)
 			return WEIR_END;
 		uint64_t due = (uint64_t)(((unsigned __int128)elapsed_ms * options->live_milli) / 1000000);
-		int64_t now_ms = options->live_times ? wall_clock_ms() : -1;
-		while (status == WEIR_OK && generator->written < due && !*stop_flag())
+		int64_t now_ms = options->live_times ? weir_wall_ms() : -1;
+		while (status == WEIR_OK && generator->written < due && !*weir_stop_flag())
 			status = write_event(generator, now_ms, error);
 		if (status != WEIR_IO && generate_output_flush(&generator->output, error) != WEIR_OK)
 			status = WEIR_IO;
-		if (status == WEIR_OK && stop_take_reload())
+		if (status == WEIR_OK && weir_stop_take_reload())
 			status = generate_output_reopen(&generator->output, error);
 		show_progress(generator);
 		if (status == WEIR_OK && generator->written >= due)
@@ -146,7 +140,7 @@ int command_generate(int argc, char **argv)
 	if (status == WEIR_OK) {
 		progress_init(&generator.progress, options.quiet);
 		if (live)
-			stop_install();
+			weir_stop_install();
 		status = live ? write_live(&generator, &error) : write_all(&generator, &error);
 		if (status == WEIR_END)
 			status = WEIR_OK;

@@ -2,9 +2,9 @@
 #include "deploy/standalone/generate_options.h"
 
 #include "collector/time_text.h"
+#include "common/arguments.h"
 #include "common/json.h"
 #include "common/suggest.h"
-#include "deploy/standalone/arguments.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/generate_lines.h"
 
@@ -89,7 +89,7 @@ enum option {
 	FOR,
 };
 
-static const struct argument_option table[] = {
+static const struct weir_argument_option table[] = {
 	{"lines", true},        {"bytes", true},   {"output", true},     {"quiet", false},    {"format", true},
 	{"start", true},        {"rate", true},    {"post", true},       {"methods", true},   {"users", true},
 	{"zipf", true},         {"abusers", true}, {"bursts", true},     {"ipv6", true},      {"seed", true},
@@ -129,7 +129,7 @@ static bool parse_methods(const char *text, uint64_t *weights)
 		if (generate_method_names[method] == NULL || all < name + 2 || all - name - 1 >= sizeof number)
 			return false;
 		snprintf(number, sizeof number, "%.*s", (int)(all - name - 1), text + name + 1);
-		if (!arguments_count(number, &weights[method]) || weights[method] > GENERATE_WHOLE)
+		if (!weir_arguments_count(number, &weights[method]) || weights[method] > GENERATE_WHOLE)
 			return false;
 		total += weights[method];
 		text += all + (text[all] == ',');
@@ -137,7 +137,7 @@ static bool parse_methods(const char *text, uint64_t *weights)
 	return total > 0;
 }
 
-static int find_format(const struct arguments *arguments, const char *value)
+static int find_format(const struct weir_arguments *arguments, const char *value)
 {
 	char all[160];
 	for (int i = 0; generate_format_names[i] != NULL; i++)
@@ -145,18 +145,18 @@ static int find_format(const struct arguments *arguments, const char *value)
 			return i;
 	const char *near = weir_nearest_name(value, generate_format_names);
 	weir_list_names(generate_format_names, "", all, sizeof all);
-	return near != NULL ? arguments_refuse(arguments, "there is no format \"%s\"; \"%s\" is meant?", value, near)
-	                    : arguments_refuse(arguments, "there is no format \"%s\"; there are %s", value, all);
+	return near != NULL ? weir_arguments_refuse(arguments, "there is no format \"%s\"; \"%s\" is meant?", value, near)
+	                    : weir_arguments_refuse(arguments, "there is no format \"%s\"; there are %s", value, all);
 }
 
 static bool number_between(const char *value, uint64_t least, uint64_t most, uint64_t *number)
 {
-	return arguments_count(value, number) && *number >= least && *number <= most;
+	return weir_arguments_count(value, number) && *number >= least && *number <= most;
 }
 
 static bool decimal_between(const char *value, unsigned digits, uint64_t least, uint64_t most, uint64_t *number)
 {
-	return arguments_decimal(value, digits, number) && *number >= least && *number <= most;
+	return weir_arguments_decimal(value, digits, number) && *number >= least && *number <= most;
 }
 
 /* What a value must be where take() refuses it. */
@@ -187,7 +187,7 @@ static bool take(struct generate_options *options, struct given *given, enum opt
 	int64_t bytes;
 	uint64_t number;
 	switch (option) {
-	case LINES: return given->lines = arguments_count(value, &options->lines);
+	case LINES: return given->lines = weir_arguments_count(value, &options->lines);
 	case BYTES:
 		given->bytes = weir_parse_size(value, &bytes);
 		options->bytes = (uint64_t)bytes;
@@ -199,7 +199,7 @@ static bool take(struct generate_options *options, struct given *given, enum opt
 	case RATE: return given->rate = decimal_between(value, 3, 1, RATE_MAX_MILLI, &traffic->rate_milli);
 	case POST:
 		memset(traffic->methods, 0, sizeof traffic->methods);
-		if (!arguments_share(value, &traffic->methods[GENERATE_POST]))
+		if (!weir_arguments_share(value, &traffic->methods[GENERATE_POST]))
 			return false;
 		traffic->methods[GENERATE_GET] = GENERATE_WHOLE - traffic->methods[GENERATE_POST];
 		return true;
@@ -219,15 +219,15 @@ static bool take(struct generate_options *options, struct given *given, enum opt
 			return false;
 		traffic->abusers = (uint32_t)number;
 		return true;
-	case BURSTS: return arguments_share(value, &traffic->bursts);
-	case IPV6: return arguments_share(value, &options->ipv6);
-	case SEED: return arguments_count(value, &traffic->seed);
-	case OUT_OF_ORDER: return arguments_share(value, &traffic->out_of_order);
+	case BURSTS: return weir_arguments_share(value, &traffic->bursts);
+	case IPV6: return weir_arguments_share(value, &options->ipv6);
+	case SEED: return weir_arguments_count(value, &traffic->seed);
+	case OUT_OF_ORDER: return weir_arguments_share(value, &traffic->out_of_order);
 	case LATE_BY:
 		return weir_parse_duration(value, &traffic->late_by_ms) && traffic->late_by_ms >= 1 &&
 		       traffic->late_by_ms <= LATE_BY_MAX_MS;
-	case DUPLICATES: return arguments_share(value, &traffic->duplicates);
-	case MALFORMED: return arguments_share(value, &traffic->malformed);
+	case DUPLICATES: return weir_arguments_share(value, &traffic->duplicates);
+	case MALFORMED: return weir_arguments_share(value, &traffic->malformed);
 	case FOLLOW_RATE: return decimal_between(value, 3, 1, RATE_MAX_MILLI, &options->live_milli);
 	case FOR: return given->duration = weir_parse_duration(value, &options->live_for_ms);
 	default: return false;
@@ -235,11 +235,11 @@ static bool take(struct generate_options *options, struct given *given, enum opt
 }
 
 /* What follows from options left out. */
-static int complete(struct generate_options *options, const struct given *given, const struct arguments *arguments)
+static int complete(struct generate_options *options, const struct given *given, const struct weir_arguments *arguments)
 {
 	bool live = options->live_milli > 0;
 	if (given->duration && !live)
-		return arguments_refuse(arguments, "--for is of use with --follow-rate alone");
+		return weir_arguments_refuse(arguments, "--for is of use with --follow-rate alone");
 	if (!given->lines)
 		options->lines = given->bytes || live ? UINT64_MAX : LINES_DEFAULT;
 	if (live && !given->rate)
@@ -265,17 +265,17 @@ int generate_options_parse(int argc, char **argv, struct generate_options *optio
 		.start_ms = START_DEFAULT_MS,
 		.rate_milli = RATE_DEFAULT_MILLI,
 	};
-	struct arguments arguments = {.command = "weir generate", .options = table, .argc = argc, .argv = argv};
+	struct weir_arguments arguments = {.command = "weir generate", .options = table, .argc = argc, .argv = argv};
 	struct given given = {0};
 	const char *value;
 	for (;;) {
-		int option = arguments_next(&arguments, &value);
+		int option = weir_arguments_next(&arguments, &value);
 		switch (option) {
-		case ARGUMENTS_END: return complete(options, &given, &arguments) == -1 ? -1 : EXIT_USAGE;
-		case ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
-		case ARGUMENTS_BAD: return EXIT_USAGE;
-		case ARGUMENTS_WORD:
-			arguments_refuse(&arguments, "\"%s\" is no option; a file is written by --output FILE", value);
+		case WEIR_ARGUMENTS_END: return complete(options, &given, &arguments) == -1 ? -1 : EXIT_USAGE;
+		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
+		case WEIR_ARGUMENTS_BAD: return EXIT_USAGE;
+		case WEIR_ARGUMENTS_WORD:
+			weir_arguments_refuse(&arguments, "\"%s\" is no option; a file is written by --output FILE", value);
 			return EXIT_USAGE;
 		case OUTPUT: options->path = strcmp(value, "-") != 0 ? value : NULL; break;
 		case QUIET: options->quiet = true; break;
@@ -286,8 +286,8 @@ int generate_options_parse(int argc, char **argv, struct generate_options *optio
 			break;
 		default:
 			if (!take(options, &given, (enum option)option, value)) {
-				arguments_refuse(&arguments, "--%s must be %s, not \"%s\"", table[option].name, expected[option],
-				                 value);
+				weir_arguments_refuse(&arguments, "--%s must be %s, not \"%s\"", table[option].name, expected[option],
+				                      value);
 				return EXIT_USAGE;
 			}
 		}

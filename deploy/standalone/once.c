@@ -4,9 +4,10 @@
  */
 #include "deploy/standalone/once.h"
 
+#include "common/clock.h"
+#include "common/stop.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/once_run.h"
-#include "deploy/standalone/stop.h"
 #include "deploy/standalone/summary.h"
 
 #include <stdio.h>
@@ -52,7 +53,7 @@ static void take_record(struct once *once, struct record_reader *reader)
 
 static enum weir_status read_all(struct once *once, struct weir_error *error)
 {
-	const _Atomic bool *stop = stop_flag();
+	const _Atomic bool *stop = weir_stop_flag();
 	while (!atomic_load_explicit(stop, memory_order_relaxed)) {
 		struct merge_input *input;
 		enum weir_status status = merge_next(once->merge, &input, error);
@@ -80,7 +81,7 @@ static void print_summary(const struct once *once, bool finished)
 		.policy = rulebook_policy(once->book, once->policy_version),
 		.lanes = once->lanes,
 		.lane_count = once->partition_count,
-		.seconds = (double)(progress_clock_ms() - once->started_ms) / 1000.0,
+		.seconds = (double)(weir_monotonic_ms() - once->started_ms) / 1000.0,
 		.decisions = once->options->decisions_path,
 		.dead_letters = once->options->dead_letters_path,
 		.dead_letters_written = dead_letters_written(once->dead),
@@ -105,7 +106,7 @@ static enum weir_status finish(struct once *once, bool *finished, struct weir_er
 	enum weir_status status = rounds_submit(once->rounds, error);
 	if (status == WEIR_OK)
 		status = rounds_drain(once->rounds, error);
-	*finished = !atomic_load(stop_flag());
+	*finished = !atomic_load(weir_stop_flag());
 	if (status == WEIR_OK && once->options->state_directory != NULL)
 		status = once_cut(once, *finished, error);
 	else if (status == WEIR_OK)

@@ -6,7 +6,8 @@
 #include "deploy/standalone/once_run.h"
 
 #include "common/alloc.h"
-#include "deploy/standalone/stop.h"
+#include "common/clock.h"
+#include "common/stop.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ bool once_cut_due(const struct once *once)
 {
 	if (once->store == NULL)
 		return false;
-	return progress_clock_ms() >= once->checkpoint_due_ms || rounds_want_cut(once->rounds);
+	return weir_monotonic_ms() >= once->checkpoint_due_ms || rounds_want_cut(once->rounds);
 }
 
 static void note_stream(const struct merge_input *input, struct once_stream *stream)
@@ -53,7 +54,7 @@ static void fill_note(const struct once *once, bool finished, struct once_note *
 		.partitions = once->partition_count,
 		.finished = finished,
 		.records = once->records,
-		.seconds = once->before.seconds + (double)(progress_clock_ms() - once->started_ms) / 1000.0,
+		.seconds = once->before.seconds + (double)(weir_monotonic_ms() - once->started_ms) / 1000.0,
 		.dead_letters_written = dead_letters_written(once->dead),
 		.dead_letters_dropped = dead_letters_dropped(once->dead),
 		.stream_count = once->stream_count,
@@ -79,7 +80,7 @@ static enum weir_status store_cuts(struct once *once, struct checkpoint_cut *cut
 	struct weir_trouble trouble = {0};
 	enum weir_status status;
 	while ((status = checkpoint_store(once->store, cuts, once->partition_count, &name, &value, 1, error)) == WEIR_IO &&
-	       !atomic_load(stop_flag())) {
+	       !atomic_load(weir_stop_flag())) {
 		weir_trouble_on(&trouble, once->log, "checkpoint", "%s; trying again each second", error->text);
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	}
@@ -90,7 +91,7 @@ static enum weir_status store_cuts(struct once *once, struct checkpoint_cut *cut
 
 enum weir_status once_cut(struct once *once, bool finished, struct weir_error *error)
 {
-	int64_t began_ms = progress_clock_ms();
+	int64_t began_ms = weir_monotonic_ms();
 	enum weir_status status = rounds_drain(once->rounds, error);
 	if (status != WEIR_OK)
 		return status;
@@ -116,7 +117,7 @@ enum weir_status once_cut(struct once *once, bool finished, struct weir_error *e
 	once_note_deinit(&note);
 
 	/* a slow store is asked less often: at most a quarter of the time goes into cuts */
-	int64_t now_ms = progress_clock_ms();
+	int64_t now_ms = weir_monotonic_ms();
 	int64_t pause_ms = 3 * (now_ms - began_ms);
 	if (pause_ms < once->config->limiter.checkpoint_interval_ms)
 		pause_ms = once->config->limiter.checkpoint_interval_ms;

@@ -6,9 +6,10 @@
 #include "deploy/standalone/once_run.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
+#include "common/stop.h"
 #include "deploy/standalone/policy_log.h"
 #include "deploy/standalone/state_directory.h"
-#include "deploy/standalone/stop.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -153,7 +154,7 @@ static enum weir_status open_files(struct once *once, struct weir_error *error)
 	const struct run_options *options = once->options;
 	const char *paths[OUTPUT_COUNT] = {options->decisions_path, options->shadow_path, options->judged_path};
 	once->files.log = once->log;
-	once->files.stop = stop_flag();
+	once->files.stop = weir_stop_flag();
 	enum weir_status status = WEIR_OK;
 	for (int i = 0; status == WEIR_OK && i < OUTPUT_COUNT; i++)
 		status = open_file(once, paths[i], &once->before.files[i], &once->files.files[i], error);
@@ -268,7 +269,7 @@ static enum weir_status open_rounds(struct once *once, struct weir_error *error)
 enum weir_status once_open(struct once *once, struct weir_error *error)
 {
 	once->partition_count = (uint32_t)once->config->bus.partitions;
-	once->started_ms = progress_clock_ms();
+	once->started_ms = weir_monotonic_ms();
 	enum weir_status status = check_outputs(once, error);
 	if (status == WEIR_OK)
 		status = open_state(once, error);

@@ -1,6 +1,7 @@
 /* Drawn at most four times a second, so that a slow terminal does not slow the work. */
 #include "deploy/standalone/progress.h"
 
+#include "common/clock.h"
 #include "deploy/standalone/words.h"
 
 #include <stdio.h>
@@ -9,28 +10,21 @@
 
 enum { PERIOD_MS = 250 };
 
-int64_t progress_clock_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 void progress_init(struct progress *progress, bool quiet)
 {
-	int64_t now_ms = progress_clock_ms();
+	int64_t now_ms = weir_monotonic_ms();
 	*progress = (struct progress){
 		.shown = !quiet && isatty(STDERR_FILENO), .started_ms = now_ms, .next_ms = now_ms + PERIOD_MS};
 }
 
 bool progress_due(struct progress *progress)
 {
-	return progress->shown && progress_clock_ms() >= progress->next_ms;
+	return progress->shown && weir_monotonic_ms() >= progress->next_ms;
 }
 
 void progress_draw(struct progress *progress, uint64_t lines, uint64_t done_bytes, uint64_t all_bytes)
 {
-	int64_t now_ms = progress_clock_ms();
+	int64_t now_ms = weir_monotonic_ms();
 	double seconds = (double)(now_ms - progress->started_ms) / 1000.0;
 	struct weir_text text = {0};
 	weir_text_puts(&text, "\r\033[K");

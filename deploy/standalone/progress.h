@@ -11,8 +11,6 @@ struct progress {
 	int64_t started_ms, next_ms; /* monotonic */
 };
 
-int64_t progress_clock_ms(void);
-
 void progress_init(struct progress *progress, bool quiet);
 
 /** Whether it is time to draw again: asked often, cheap. */

@@ -1,9 +1,9 @@
 /* `weir run`: the command line, then one of the two ways to run. */
 #include "collector/inputs.h"
+#include "common/stop.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/follow.h"
 #include "deploy/standalone/once.h"
-#include "deploy/standalone/stop.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ int command_run(int argc, char **argv)
 		struct weir_log log = {.fd = STDERR_FILENO,
 		                       .level = (enum weir_log_level)options.config->log.level,
 		                       .json = options.config->log.json != 0};
-		stop_install();
+		weir_stop_install();
 		code = options.once ? run_once(&options, &log) : run_follow(&options, &log);
 	}
 	run_options_deinit(&options);

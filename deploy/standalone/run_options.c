@@ -194,6 +194,13 @@ static int read_config(struct run_options *options, struct given *given, int log
 			free(text);
 		}
 	}
+	if (status == WEIR_OK && options->config->bus.type != WEIR_BUS_LOCAL) {
+		struct weir_json root = weir_json_root(options->config->document);
+		struct weir_json bus = weir_json_member(&root, "bus"), type = weir_json_member(&bus, "type");
+		status = weir_json_fail(&type, &error,
+		                        "weir run keeps its log on its own disk, \"local\"; weir-collector and "
+		                        "weir-limiter are for Kafka");
+	}
 	if (status == WEIR_OK)
 		return -1;
 	fprintf(stderr, "weir: %s\n", error.text);

@@ -6,6 +6,7 @@
 #include "deploy/standalone/sink.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
 #include "common/json.h"
 #include "common/line_file.h"
 #include "deploy/standalone/words.h"
@@ -42,13 +43,6 @@ struct sink {
 	pthread_t thread;
 	_Atomic bool stop, reopen, ended;
 };
-
-static int64_t monotonic_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* Of the note, and of the reader. */
 static const char *name_of(enum weir_topic topic)
@@ -248,9 +242,9 @@ static bool turn(struct sink *sink, int timeout_ms)
 		status = weir_line_file_flush(sink->file, &error);
 	if (status == WEIR_OK && atomic_exchange(&sink->reopen, false))
 		status = reopen(sink, &error);
-	if (status == WEIR_OK && sink->dirty && monotonic_ms() >= sink->save_due_ms) {
+	if (status == WEIR_OK && sink->dirty && weir_monotonic_ms() >= sink->save_due_ms) {
 		status = save(sink, &error);
-		sink->save_due_ms = monotonic_ms() + SAVE_PERIOD_MS;
+		sink->save_due_ms = weir_monotonic_ms() + SAVE_PERIOD_MS;
 	}
 	if (status == WEIR_INVALID || status == WEIR_END)
 		fail(sink, status, &error);
@@ -281,8 +275,8 @@ static void *work(void *context)
 	struct sink *sink = context;
 	while (!atomic_load(&sink->stop) && sink->status == WEIR_OK)
 		turn(sink, WAIT_MS);
-	int64_t end_ms = monotonic_ms() + STOP_LIMIT_MS;
-	while (sink->status == WEIR_OK && !caught_up(sink) && monotonic_ms() < end_ms)
+	int64_t end_ms = weir_monotonic_ms() + STOP_LIMIT_MS;
+	while (sink->status == WEIR_OK && !caught_up(sink) && weir_monotonic_ms() < end_ms)
 		turn(sink, WAIT_MS);
 	atomic_store(&sink->ended, true);
 	return NULL;

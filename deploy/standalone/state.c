@@ -6,8 +6,8 @@
  * what it prints is what a start would go on with.
  */
 #include "common/alloc.h"
+#include "common/arguments.h"
 #include "common/json.h"
-#include "deploy/standalone/arguments.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/policy_log.h"
 #include "deploy/standalone/state_directory.h"
@@ -51,12 +51,12 @@ static const char help[] =
 
 enum option { STATE, ZONE, KEYS, KEY, LATENESS };
 
-static const struct argument_option table[] = {
+static const struct weir_argument_option table[] = {
 	{"state", true}, {"zone", true}, {"keys", true}, {"key", true}, {"lateness", true}, {NULL, false},
 };
 
 struct dump {
-	struct arguments arguments;
+	struct weir_arguments arguments;
 	const char *path;
 	const char *zone; /* NULL: all */
 	struct state_keys *keys;
@@ -75,7 +75,7 @@ struct dump {
 
 static int refuse(const struct dump *dump, const char *words, const char *value)
 {
-	arguments_refuse(&dump->arguments, words, value);
+	weir_arguments_refuse(&dump->arguments, words, value);
 	return EXIT_USAGE;
 }
 
@@ -104,16 +104,16 @@ static int take_option(struct dump *dump, int option, const char *value)
 /* -1: go on. */
 static int parse(struct dump *dump, int argc, char **argv)
 {
-	dump->arguments = (struct arguments){.command = "weir state", .options = table, .argc = argc, .argv = argv};
+	dump->arguments = (struct weir_arguments){.command = "weir state", .options = table, .argc = argc, .argv = argv};
 	int option, code = -1;
 	const char *value;
-	while (code == -1 && (option = arguments_next(&dump->arguments, &value)) != ARGUMENTS_END) {
-		if (option == ARGUMENTS_HELP) {
+	while (code == -1 && (option = weir_arguments_next(&dump->arguments, &value)) != WEIR_ARGUMENTS_END) {
+		if (option == WEIR_ARGUMENTS_HELP) {
 			fputs(help, stdout);
 			return EXIT_DONE;
 		}
-		code = option == ARGUMENTS_WORD ? refuse(dump, "\"%s\" is no option; name the directory by --state", value)
-		                                : take_option(dump, option, value);
+		code = option == WEIR_ARGUMENTS_WORD ? refuse(dump, "\"%s\" is no option; name the directory by --state", value)
+		                                     : take_option(dump, option, value);
 	}
 	if (code == -1 && dump->path == NULL)
 		code = refuse(dump, "%s", "name the directory by --state");

@@ -2,8 +2,8 @@
  * `weir validate`: what a configuration means, in words, or what is wrong with
  * it and what would be accepted. Nothing is written, nothing remembered.
  */
+#include "common/arguments.h"
 #include "common/durable_file.h"
-#include "deploy/standalone/arguments.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/validate_report.h"
 
@@ -34,7 +34,7 @@ static const char help[] =
 
 enum option { CONFIG, JSON };
 
-static const struct argument_option table[] = {{"config", true}, {"json", false}, {NULL, false}};
+static const struct weir_argument_option table[] = {{"config", true}, {"json", false}, {NULL, false}};
 
 struct validate_options {
 	const char *path;
@@ -44,17 +44,17 @@ struct validate_options {
 /* -1: go on. */
 static int parse(int argc, char **argv, struct validate_options *options)
 {
-	struct arguments arguments = {.command = "weir validate", .options = table, .argc = argc, .argv = argv};
+	struct weir_arguments arguments = {.command = "weir validate", .options = table, .argc = argc, .argv = argv};
 	const char *value;
 	int option;
-	while ((option = arguments_next(&arguments, &value)) != ARGUMENTS_END) {
+	while ((option = weir_arguments_next(&arguments, &value)) != WEIR_ARGUMENTS_END) {
 		switch (option) {
-		case ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
-		case ARGUMENTS_BAD: return EXIT_USAGE;
+		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
+		case WEIR_ARGUMENTS_BAD: return EXIT_USAGE;
 		case JSON: options->json = true; break;
 		default: /* --config FILE, or the file alone */
 			if (options->path != NULL) {
-				arguments_refuse(&arguments, "one configuration at a time: \"%s\" is too many", value);
+				weir_arguments_refuse(&arguments, "one configuration at a time: \"%s\" is too many", value);
 				return EXIT_USAGE;
 			}
 			options->path = value;
@@ -62,7 +62,7 @@ static int parse(int argc, char **argv, struct validate_options *options)
 	}
 	if (options->path != NULL)
 		return -1;
-	arguments_refuse(&arguments, "name the configuration by --config FILE");
+	weir_arguments_refuse(&arguments, "name the configuration by --config FILE");
 	return EXIT_USAGE;
 }
 

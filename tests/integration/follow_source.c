@@ -10,6 +10,7 @@
  */
 #include "collector/source.h"
 #include "collector/source_memory.h"
+#include "common/clock.h"
 #include "common/durable_file.h"
 #include "common/text.h"
 
@@ -54,13 +55,6 @@ static void must(enum weir_status status, const struct weir_error *error)
 		return;
 	fprintf(stderr, "follow_source: %s\n", error->text);
 	exit(1);
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static struct mark *mark_of(struct follower *follower, struct source_stream *stream)
@@ -114,11 +108,11 @@ static void follow(struct follower *follower)
 		take(follower, &chunk);
 	else if (status != WEIR_AGAIN)
 		must(status, &error);
-	if (status == WEIR_AGAIN || now_ms() >= follower->save_ms)
+	if (status == WEIR_AGAIN || weir_monotonic_ms() >= follower->save_ms)
 		deliver(follower);
-	if (now_ms() >= follower->save_ms) {
+	if (weir_monotonic_ms() >= follower->save_ms) {
 		must(source_memory_save(follower->memory, &error), &error);
-		follower->save_ms = now_ms() + SAVE_PERIOD_MS;
+		follower->save_ms = weir_monotonic_ms() + SAVE_PERIOD_MS;
 	}
 	if (status == WEIR_AGAIN) {
 		struct pollfd ready = {.fd = follower->source->ops->fd(follower->source), .events = POLLIN};

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "common/clock.h"
 #include "tests/unit/log_files.h"
 
 #include <poll.h>
@@ -112,8 +113,8 @@ static inline enum weir_status reader_step(struct reader *reader)
 /* Reads for a time, waiting on the descriptor as a pipeline does. */
 static inline void reader_run(struct reader *reader, int64_t duration_ms)
 {
-	int64_t end_ms = file_now_ms() + duration_ms;
-	while (file_now_ms() < end_ms)
+	int64_t end_ms = weir_monotonic_ms() + duration_ms;
+	while (weir_monotonic_ms() < end_ms)
 		if (reader_step(reader) == WEIR_AGAIN) {
 			struct pollfd ready = {.fd = reader->source->ops->fd(reader->source), .events = POLLIN};
 			poll(&ready, 1, 20);
@@ -123,8 +124,8 @@ static inline void reader_run(struct reader *reader, int64_t duration_ms)
 /* Reads until there are so many bytes, or the time is over; then a little more, in which nothing may come. */
 static inline void reader_expect_length(struct reader *reader, size_t length)
 {
-	int64_t end_ms = file_now_ms() + READER_WAIT_MS;
-	while (file_now_ms() < end_ms && reader->length < length)
+	int64_t end_ms = weir_monotonic_ms() + READER_WAIT_MS;
+	while (weir_monotonic_ms() < end_ms && reader->length < length)
 		reader_run(reader, 2);
 	reader_run(reader, 30);
 	assert_int_equal(reader->length, length);
@@ -133,12 +134,12 @@ static inline void reader_expect_length(struct reader *reader, size_t length)
 /* Reads until the one status has this problem (a part of its words), or none for "". */
 static inline void reader_expect_problem(struct reader *reader, const char *words)
 {
-	int64_t end_ms = file_now_ms() + READER_WAIT_MS;
+	int64_t end_ms = weir_monotonic_ms() + READER_WAIT_MS;
 	struct source_status status;
 	do {
 		reader_run(reader, 2);
 		reader->source->ops->status(reader->source, &status, 1);
-	} while (file_now_ms() < end_ms &&
+	} while (weir_monotonic_ms() < end_ms &&
 	         (words[0] == '\0' ? status.problem[0] != '\0' : strstr(status.problem, words) == NULL));
 	if (words[0] == '\0' ? status.problem[0] != '\0' : strstr(status.problem, words) == NULL)
 		fail_msg("the problem is \"%s\"", status.problem);
@@ -147,8 +148,8 @@ static inline void reader_expect_problem(struct reader *reader, const char *word
 /* Reads until the memory's one stream has begun this incarnation: until it has noticed what was done to its file. */
 static inline void reader_until_incarnation(struct reader *reader, const struct source_memory *memory, uint32_t number)
 {
-	int64_t end_ms = file_now_ms() + READER_WAIT_MS;
-	while (file_now_ms() < end_ms && memory->streams[0]->next_incarnation <= number)
+	int64_t end_ms = weir_monotonic_ms() + READER_WAIT_MS;
+	while (weir_monotonic_ms() < end_ms && memory->streams[0]->next_incarnation <= number)
 		reader_run(reader, 2);
 	assert_true(memory->streams[0]->next_incarnation > number);
 }
@@ -156,8 +157,8 @@ static inline void reader_until_incarnation(struct reader *reader, const struct 
 /* Reads until the text is this, or the time is over; and then for a little while more, in which nothing may come. */
 static inline void reader_expect(struct reader *reader, const char *text)
 {
-	int64_t end_ms = file_now_ms() + READER_WAIT_MS;
-	while (file_now_ms() < end_ms && reader->length < strlen(text))
+	int64_t end_ms = weir_monotonic_ms() + READER_WAIT_MS;
+	while (weir_monotonic_ms() < end_ms && reader->length < strlen(text))
 		reader_run(reader, 2);
 	reader_run(reader, 30);
 	assert_string_equal(reader->text, text);

@@ -136,21 +136,26 @@ static void refuses_in_words(void **state)
 	refuse("{}",
 	       "weir.json:1: zones: is missing; for example [{\"name\": \"site\", \"key\": [\"ip\"], \"limits\": [...]}]");
 	refuse("[]", "weir.json:1: must be an object, not an array");
-	refuse("{" ZONES ",\n\"zone\": 1}",
-	       "weir.json:2: unknown key \"zone\"; did you mean \"zones\"? (known: zones, sources, bus, store, collector, "
-	       "limiter, archiver, listen, log, decisions, deadletter)");
+	refuse(
+		"{" ZONES ",\n\"zone\": 1}",
+		"weir.json:2: unknown key \"zone\"; did you mean \"zones\"? (known: zones, sources, bus, store, redis, collector, "
+		"limiter, archiver, listen, log, decisions, deadletter)");
 	refuse("{" ZONES ",\n\"bus\": {\n\"partition\": 1}}",
-	       "weir.json:3: bus: unknown key \"partition\"; did you mean \"partitions\"? (known: partitions, linger, "
-	       "max_linger, sync_delay, segment_size, retention_size, kafka)");
+	       "weir.json:3: bus: unknown key \"partition\"; did you mean \"partitions\"? (known: type, partitions, "
+	       "linger, max_linger, sync_delay, segment_size, retention_size, brokers, prefix, replication, min_insync, "
+	       "retention, kafka)");
 	refuse("{" ZONES ",\n\"bus\": {\"partitions\": 1025}}",
 	       "weir.json:2: bus.partitions: must be a whole number from 1 to 1024, not 1025");
 	refuse("{" ZONES ", \"bus\": []}", "weir.json:1: bus: must be an object, not an array");
 	refuse("{" ZONES ", \"bus\": {\"kafka\": 1}}", "weir.json:1: bus.kafka: must be an object");
 	refuse("{" ZONES ", \"bus\": {\"linger\": \"20ms\"}}", "weir.json:1: bus.max_linger: must not be below \"linger\"");
-	refuse("{" ZONES ", \"store\": {\"type\": \"mysql\"}}",
-	       "weir.json:1: store.type: \"mysql\" is not in this build; \"sqlite\" needs no server");
+	refuse("{" ZONES ", \"bus\": {\"type\": \"kafka\"}}",
+	       "weir.json:1: bus.brokers: is missing; put HOST:PORT of one broker or more there, such as "
+	       "\"127.0.0.1:9092\"");
+	refuse("{" ZONES ", \"bus\": {\"replication\": 1, \"min_insync\": 2}}",
+	       "weir.json:1: bus.min_insync: must not be above \"replication\" (1)");
 	refuse("{" ZONES ", \"store\": {\"type\": \"sqlit\"}}",
-	       "weir.json:1: store.type: must be one of \"sqlite\", not \"sqlit\"; did you mean \"sqlite\"?");
+	       "weir.json:1: store.type: must be one of \"sqlite\", \"mysql\", not \"sqlit\"; did you mean \"sqlite\"?");
 	refuse("{" ZONES ", \"decisions\": {\"path\": \"\"}}",
 	       "weir.json:1: decisions.path: must not be empty: leave it out");
 	refuse("{" ZONES ", \"sources\": [1]}",

@@ -1,4 +1,5 @@
 /* Files followed while they, their directories and the configuration come, go and change: every line once. */
+#include "common/clock.h"
 #include "tests/unit/rotation_fixture.h"
 
 static void a_removed_file_is_read_to_its_end(void **state)
@@ -307,8 +308,8 @@ static void a_quiet_file_is_closed_and_found_again(void **state)
 				sprintf(expected + strlen(expected), "%d\n", j);
 			reader_expect(&reader, expected);
 			stream = file_source_of(reader.source)->streams[0];
-			int64_t end_ms = file_now_ms() + READER_WAIT_MS;
-			while (file_stream_current(stream) != NULL && file_now_ms() < end_ms)
+			int64_t end_ms = weir_monotonic_ms() + READER_WAIT_MS;
+			while (file_stream_current(stream) != NULL && weir_monotonic_ms() < end_ms)
 				reader_run(&reader, 5);
 			assert_null(file_stream_current(stream));
 			snprintf(text, sizeof text, "%d\n", i);
@@ -349,8 +350,8 @@ static void packed_files_are_read_once_they_are_whole(void **state)
 	assert_non_null(strstr(statuses[1].problem, "ends in the middle of its gzip data"));
 	assert_true(statuses[1].errors >= 1);
 	log_write("cut.log.gz", O_TRUNC, packed.at, packed.length);
-	int64_t end_ms = file_now_ms() + READER_WAIT_MS;
-	while (file_now_ms() < end_ms && reader.length < length + 5)
+	int64_t end_ms = weir_monotonic_ms() + READER_WAIT_MS;
+	while (weir_monotonic_ms() < end_ms && reader.length < length + 5)
 		reader_run(&reader, 5);
 	assert_true(reader.length >= length + 5);
 	reader_close(&reader);

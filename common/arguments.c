@@ -5,7 +5,7 @@
  * Numbers are read without floating point: what a command computes from them
  * is the same on every machine.
  */
-#include "deploy/standalone/arguments.h"
+#include "common/arguments.h"
 
 #include "common/suggest.h"
 
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int arguments_refuse(const struct arguments *arguments, const char *format, ...)
+int weir_arguments_refuse(const struct weir_arguments *arguments, const char *format, ...)
 {
 	char words[WEIR_ERROR_TEXT_BYTES];
 	va_list values;
@@ -21,57 +21,57 @@ int arguments_refuse(const struct arguments *arguments, const char *format, ...)
 	vsnprintf(words, sizeof words, format, values);
 	va_end(values);
 	fprintf(stderr, "%s: %s\nTry \"%s --help\".\n", arguments->command, words, arguments->command);
-	return ARGUMENTS_BAD;
+	return WEIR_ARGUMENTS_BAD;
 }
 
-static int refuse_unknown(const struct arguments *arguments, const char *name, size_t length)
+static int refuse_unknown(const struct weir_arguments *arguments, const char *name, size_t length)
 {
-	const char *names[ARGUMENTS_OPTIONS_MAX + 2];
+	const char *names[WEIR_ARGUMENTS_OPTIONS_MAX + 2];
 	char written[64];
 	size_t count = 0;
-	for (const struct argument_option *option = arguments->options; option->name != NULL; option++)
+	for (const struct weir_argument_option *option = arguments->options; option->name != NULL; option++)
 		names[count++] = option->name;
 	names[count++] = "help";
 	names[count] = NULL;
 	snprintf(written, sizeof written, "%.*s", (int)length, name);
 	const char *near = weir_nearest_name(written, names);
 	if (near != NULL)
-		return arguments_refuse(arguments, "there is no option --%s; --%s is meant?", written, near);
-	return arguments_refuse(arguments, "there is no option --%s", written);
+		return weir_arguments_refuse(arguments, "there is no option --%s; --%s is meant?", written, near);
+	return weir_arguments_refuse(arguments, "there is no option --%s", written);
 }
 
-int arguments_next(struct arguments *arguments, const char **value)
+int weir_arguments_next(struct weir_arguments *arguments, const char **value)
 {
 	*value = NULL;
 	if (++arguments->at >= arguments->argc)
-		return ARGUMENTS_END;
+		return WEIR_ARGUMENTS_END;
 	const char *word = arguments->argv[arguments->at];
 	if (arguments->words_only || word[0] != '-' || word[1] == '\0') {
 		*value = word;
-		return ARGUMENTS_WORD;
+		return WEIR_ARGUMENTS_WORD;
 	}
 	if (strcmp(word, "--") == 0) {
 		arguments->words_only = true;
-		return arguments_next(arguments, value);
+		return weir_arguments_next(arguments, value);
 	}
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-		return ARGUMENTS_HELP;
+		return WEIR_ARGUMENTS_HELP;
 	if (word[1] != '-')
-		return arguments_refuse(arguments, "there is no option %s; options begin with two dashes", word);
+		return weir_arguments_refuse(arguments, "there is no option %s; options begin with two dashes", word);
 	const char *name = word + 2, *equals = strchr(name, '=');
 	size_t length = equals != NULL ? (size_t)(equals - name) : strlen(name);
 	for (int i = 0; arguments->options[i].name != NULL; i++) {
-		const struct argument_option *option = &arguments->options[i];
+		const struct weir_argument_option *option = &arguments->options[i];
 		if (strlen(option->name) != length || memcmp(option->name, name, length) != 0)
 			continue;
 		if (!option->takes_value)
-			return equals == NULL ? i : arguments_refuse(arguments, "--%s takes no value", option->name);
+			return equals == NULL ? i : weir_arguments_refuse(arguments, "--%s takes no value", option->name);
 		if (equals != NULL)
 			*value = equals + 1;
 		else if (arguments->at + 1 < arguments->argc)
 			*value = arguments->argv[++arguments->at];
 		else
-			return arguments_refuse(arguments, "--%s needs a value", option->name);
+			return weir_arguments_refuse(arguments, "--%s needs a value", option->name);
 		return i;
 	}
 	return refuse_unknown(arguments, name, length);
@@ -90,7 +90,7 @@ static const char *read_digits(const char *text, uint64_t *number)
 	return at == text ? NULL : at;
 }
 
-bool arguments_count(const char *text, uint64_t *count)
+bool weir_arguments_count(const char *text, uint64_t *count)
 {
 	const char *at = read_digits(text, count);
 	if (at == NULL)
@@ -106,7 +106,7 @@ bool arguments_count(const char *text, uint64_t *count)
 	return at[1] == '\0' && !__builtin_mul_overflow(*count, factor, count);
 }
 
-/* As arguments_decimal, up to the first byte that is not part of it. */
+/* As weir_arguments_decimal, up to the first byte that is not part of it. */
 static const char *read_decimal(const char *text, unsigned digits, uint64_t *number)
 {
 	const char *at = read_digits(text, number);
@@ -124,13 +124,13 @@ static const char *read_decimal(const char *text, unsigned digits, uint64_t *num
 	return fraction && at == first ? NULL : at;
 }
 
-bool arguments_decimal(const char *text, unsigned digits, uint64_t *number)
+bool weir_arguments_decimal(const char *text, unsigned digits, uint64_t *number)
 {
 	const char *at = read_decimal(text, digits, number);
 	return at != NULL && *at == '\0';
 }
 
-bool arguments_share(const char *text, uint64_t *share)
+bool weir_arguments_share(const char *text, uint64_t *share)
 {
 	enum { DIGITS = 9 };
 	uint64_t whole = 1000000000, number;

@@ -1,5 +1,5 @@
 /* See stop.h for why these two flags are global. */
-#include "deploy/standalone/stop.h"
+#include "common/stop.h"
 
 #include <signal.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static void on_reload(int number)
 	atomic_store(&reload_asked, true);
 }
 
-void stop_install(void)
+void weir_stop_install(void)
 {
 	struct sigaction action;
 	memset(&action, 0, sizeof action);
@@ -35,12 +35,12 @@ void stop_install(void)
 	sigaction(SIGPIPE, &action, NULL);
 }
 
-const _Atomic bool *stop_flag(void)
+const _Atomic bool *weir_stop_flag(void)
 {
 	return &stop_asked;
 }
 
-bool stop_take_reload(void)
+bool weir_stop_take_reload(void)
 {
 	return atomic_exchange(&reload_asked, false);
 }

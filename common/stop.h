@@ -1,14 +1,14 @@
 /* Signals as flags, asked for by loops: the only state that is not passed down, as signals have no argument. */
-#ifndef DEPLOY_STANDALONE_STOP_H
-#define DEPLOY_STANDALONE_STOP_H
+#ifndef WEIR_COMMON_STOP_H
+#define WEIR_COMMON_STOP_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
 /** SIGINT and SIGTERM set the stop flag (a second one ends the process), SIGHUP the reload flag; SIGPIPE is ignored. */
-void stop_install(void);
-const _Atomic bool *stop_flag(void);
+void weir_stop_install(void);
+const _Atomic bool *weir_stop_flag(void);
 /** True once for each SIGHUP. */
-bool stop_take_reload(void);
+bool weir_stop_take_reload(void);
 
 #endif

@@ -1,0 +1,56 @@
+/*
+ * The bus over Kafka, and what a group's member knows of its partitions.
+ *
+ * Topics are PREFIX.events, PREFIX.decisions and so on. Properties of the
+ * configuration's bus.kafka pass to librdkafka under their own names; those on
+ * which exactness rests are set here and refused there.
+ */
+#ifndef WEIR_COMMON_BUS_KAFKA_H
+#define WEIR_COMMON_BUS_KAFKA_H
+
+#include "common/bus.h"
+#include "common/config.h"
+
+#include <stdbool.h>
+
+/**
+ * Connects, and makes the topics that are missing; those that are there are checked: partitions, replication,
+ * min.insync.replicas, message size, clean-up policy, and retention against the policy's longest block and the
+ * checkpoint's interval. What endangers exactness is refused, what only costs safety is a warning.
+ *
+ * @param config   borrowed for as long as the bus is open
+ * @param wait_ms  how long a broker that does not answer is tried; each problem is logged once
+ * @param stop     ends the waiting when set; NULL: none
+ * @return WEIR_OK; WEIR_INVALID: a topic, or a property, that cannot serve; WEIR_IO: no broker in that time
+ */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_open(const struct weir_config *config, const char *client,
+                                                   int64_t wait_ms, const _Atomic bool *stop,
+                                                   const struct weir_log *log, struct weir_bus **bus,
+                                                   struct weir_error *error);
+
+/*
+ * Membership of a consumer group, apart from fetching: the group says which
+ * partitions of the events are this process's; consumers of the bus read them.
+ * So a rebalance stops nothing, and who may write state is decided by epochs.
+ */
+struct weir_group;
+
+/** @param name  behind the prefix: "limiter" is PREFIX.limiter. @thread the handle belongs to one thread */
+WEIR_MUST_USE enum weir_status weir_group_join(struct weir_bus *bus, const char *name, struct weir_group **group,
+                                               struct weir_error *error);
+
+/**
+ * Serves the membership, waiting at most timeout_ms.
+ *
+ * @param owned       bus->partitions of them: set to what the group gave this process when it last spoke
+ * @param generation  rises with every assignment that the group has spoken; 0: it has not spoken yet, or the
+ *                    membership was lost and `owned` is all false
+ * @return WEIR_OK; WEIR_IO: the group does not answer: `owned` is what it was
+ */
+WEIR_MUST_USE enum weir_status weir_group_poll(struct weir_group *group, int timeout_ms, bool *owned,
+                                               uint64_t *generation, struct weir_error *error);
+
+/** Leaves the group, within about five seconds; then the others take its partitions at once. */
+void weir_group_leave(struct weir_group *group);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * What every daemon does alike: its command line, its configuration, its log,
+ * its state directory, its pages for operators, and when it is to stop.
+ *
+ *   weir-ROLE --config FILE [--state DIR] [--check]
+ */
+#ifndef WEIR_COMMON_DAEMON_H
+#define WEIR_COMMON_DAEMON_H
+
+#include "common/config.h"
+#include "common/durable_file.h"
+#include "common/http.h"
+
+enum weir_exit {
+	WEIR_EXIT_DONE = 0,
+	WEIR_EXIT_FAILED = 1,
+	WEIR_EXIT_USAGE = 2, /* the command line or the configuration */
+};
+
+struct weir_daemon {
+	const char *name;           /* "weir-limiter" */
+	struct weir_config *config; /* owned */
+	const char *config_path;    /* borrowed from argv */
+	char state[WEIR_PATH_BYTES];
+	bool check; /* only say whether it could start */
+	struct weir_log log;
+	struct weir_directory_lock lock;
+	bool locked;
+	struct weir_http *http;
+};
+
+/**
+ * Reads the command line and the configuration, prints help or what is wrong.
+ *
+ * @param help  the whole text of --help
+ * @return -1: go on; else the exit code
+ */
+int weir_daemon_begin(struct weir_daemon *daemon, const char *name, const char *help, int argc, char **argv);
+
+/** Makes and locks the state directory, and lets signals set the flags of common/stop.h. */
+WEIR_MUST_USE enum weir_status weir_daemon_open(struct weir_daemon *daemon, struct weir_error *error);
+
+/* The three pages; each runs on the HTTP server's thread and must not wait. */
+struct weir_daemon_pages {
+	void *context;
+	void (*metrics)(void *context, struct weir_text *page);
+	/** Whether it is healthy, ready; else why not, in a line. */
+	bool (*healthy)(void *context, struct weir_text *why);
+	bool (*ready)(void *context, struct weir_text *why);
+};
+
+/** Serves the pages where listen.http is configured. @param pages  borrowed while it runs */
+WEIR_MUST_USE enum weir_status weir_daemon_serve(struct weir_daemon *daemon, const struct weir_daemon_pages *pages,
+                                                 struct weir_error *error);
+
+/** Ends the pages; before what they look at ends. */
+void weir_daemon_silence(struct weir_daemon *daemon);
+void weir_daemon_end(struct weir_daemon *daemon);
+
+#endif
