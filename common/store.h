@@ -61,7 +61,9 @@ struct weir_store_ops {
 	 *
 	 * @param states  one a partition (the standalone --once commits all of them as one cut)
 	 * @param names, values  notes to set with it; a value with at NULL removes
-	 * @return WEIR_OK; WEIR_FENCED: some epoch is not the stored one: nothing was written
+	 * @return WEIR_OK; WEIR_FENCED: some epoch is not the stored one: nothing was written; WEIR_IO: nothing was written,
+	 *         unless a server's answer was lost. The same commit made again gives WEIR_OK either way, though the blobs
+	 *         of a checkpoint that had become current can no more be written: WEIR_INVALID
 	 */
 	enum weir_status (*commit)(struct weir_store *store, int role, const struct weir_partition_state *states,
 	                           size_t count, const char *const *names, const struct weir_span *values,
@@ -72,8 +74,8 @@ struct weir_store_ops {
 	 * gone.
 	 *
 	 * @param epoch  that the partition is read under
-	 * @param each   called for every blob, by segment, base first, oldest delta first; bytes borrowed until it returns;
-	 *               anything but WEIR_OK ends the reading and is passed on
+	 * @param each   called for every blob: segments in the order of `segments`, base first, oldest delta first; bytes
+	 *               borrowed until it returns; anything but WEIR_OK ends the reading and is passed on
 	 * @return WEIR_OK; WEIR_FENCED: another owner took the partition, and what is current is not the caller's; WEIR_IO
 	 */
 	enum weir_status (*read_segments)(struct weir_store *store, uint32_t partition, uint64_t epoch,

@@ -1,0 +1,323 @@
+/*
+ * The store on a server: what partitions, notes and opening need.
+ *
+ * Each operation is one transaction, safe to run twice. Whoever took a
+ * partition last has its epoch. A transaction that writes under an epoch holds
+ * the partition's row until it ends, or changes it only where the epoch is the
+ * row's own, so what an older owner still tries is refused, and never mixes.
+ */
+#include "common/store_mysql.h"
+
+#include "common/alloc.h"
+#include "common/store_mysql_parts.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- partitions ---- */
+
+struct partition_call {
+	struct weir_store_mysql *store;
+	int role;
+	uint32_t partition;
+	struct weir_partition_state *state;
+};
+
+static enum weir_status read_state(const struct partition_call *call, struct weir_error *error)
+{
+	struct weir_store_mysql *store = call->store;
+	struct weir_mysql_statement *statement = weir_mysql_use(store->mysql, WEIR_MYSQL_STATE);
+	weir_mysql_put_number(statement, (uint64_t)call->role);
+	weir_mysql_put_number(statement, call->partition);
+	enum weir_status status = weir_mysql_step(store->mysql, statement, error);
+	if (status == WEIR_OK) {
+		struct weir_span extra = weir_mysql_row_bytes(statement, 5);
+		weir_text_clear(&store->extra);
+		weir_text_append(&store->extra, extra.at, extra.length);
+		weir_text_reserve(&store->extra, 1); /* so that an empty one has an address, too */
+		*call->state = (struct weir_partition_state){
+			.partition = call->partition,
+			.epoch = weir_mysql_row_number(statement, 0),
+			.checkpoint = weir_mysql_row_number(statement, 1),
+			.next_offset = weir_mysql_row_number(statement, 2),
+			.clock_ms = (int64_t)weir_mysql_row_number(statement, 3),
+			.policy_version = weir_mysql_row_number(statement, 4),
+			.extra = {.at = extra.at != NULL ? store->extra.at : NULL, .length = extra.length},
+		};
+	}
+	weir_mysql_done(statement);
+	return status;
+}
+
+static enum weir_status take_row(void *context, struct weir_error *error)
+{
+	const struct partition_call *call = context;
+	struct weir_mysql_statement *statement = weir_mysql_use(call->store->mysql, WEIR_MYSQL_TAKE);
+	weir_mysql_put_number(statement, (uint64_t)call->role);
+	weir_mysql_put_number(statement, call->partition);
+	enum weir_status status = weir_mysql_execute(call->store->mysql, statement, NULL, error);
+	return status == WEIR_OK ? read_state(call, error) : status;
+}
+
+enum weir_status weir_mysql_check_epoch(struct weir_mysql *mysql, bool locked, uint32_t partition, uint64_t epoch,
+                                        uint64_t *checkpoint, struct weir_error *error)
+{
+	struct weir_mysql_statement *statement = weir_mysql_use(mysql, locked ? WEIR_MYSQL_STATE_LOCKED : WEIR_MYSQL_STATE);
+	weir_mysql_put_number(statement, WEIR_STORE_ROLE_LIMITER);
+	weir_mysql_put_number(statement, partition);
+	enum weir_status status = weir_mysql_step(mysql, statement, error);
+	if (status == WEIR_END || (status == WEIR_OK && weir_mysql_row_number(statement, 0) != epoch))
+		status = weir_fail(error, WEIR_FENCED, "partition %u has another owner by now", partition);
+	else if (status == WEIR_OK)
+		*checkpoint = weir_mysql_row_number(statement, 1);
+	weir_mysql_done(statement);
+	return status;
+}
+
+struct drop {
+	struct weir_mysql *mysql;
+	const struct weir_partition_state *taken;
+	uint64_t rows;
+};
+
+static enum weir_status drop_some(void *context, struct weir_error *error)
+{
+	struct drop *drop = context;
+	uint64_t current;
+	enum weir_status status =
+		weir_mysql_check_epoch(drop->mysql, true, drop->taken->partition, drop->taken->epoch, &current, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_mysql_statement *statement = weir_mysql_use(drop->mysql, WEIR_MYSQL_DROP_UNCOMMITTED);
+	weir_mysql_put_number(statement, drop->taken->partition);
+	weir_mysql_put_number(statement, current);
+	weir_mysql_put_number(statement, WEIR_MYSQL_REMOVE_ROWS);
+	return weir_mysql_execute(drop->mysql, statement, &drop->rows, error);
+}
+
+/*
+ * Blobs that the owner before wrote and did not commit go: the new owner numbers its checkpoints from the same one on,
+ * and they would become part of its first. The epoch has been raised: no more of them come.
+ */
+static enum weir_status drop_uncommitted(struct weir_store_mysql *store, const struct weir_partition_state *taken,
+                                         struct weir_error *error)
+{
+	struct drop drop = {store->mysql, taken, 0};
+	enum weir_status status;
+	do
+		status = weir_mysql_write(store->mysql, drop_some, &drop, error);
+	while (status == WEIR_OK && drop.rows == WEIR_MYSQL_REMOVE_ROWS);
+	return status;
+}
+
+static enum weir_status take(struct weir_store *base, int role, uint32_t partition, struct weir_partition_state *state,
+                             struct weir_error *error)
+{
+	struct partition_call call = {weir_store_mysql(base), role, partition, state};
+	enum weir_status status = weir_mysql_write(call.store->mysql, take_row, &call, error);
+	if (status == WEIR_OK && role == WEIR_STORE_ROLE_LIMITER)
+		status = drop_uncommitted(call.store, state, error);
+	return status;
+}
+
+static enum weir_status look_at_row(void *context, struct weir_error *error)
+{
+	const struct partition_call *call = context;
+	enum weir_status status = read_state(call, error);
+	if (status != WEIR_END)
+		return status;
+	*call->state = (struct weir_partition_state){.partition = call->partition};
+	return WEIR_OK;
+}
+
+static enum weir_status look(struct weir_store *base, int role, uint32_t partition, struct weir_partition_state *state,
+                             struct weir_error *error)
+{
+	struct partition_call call = {weir_store_mysql(base), role, partition, state};
+	return weir_mysql_read(call.store->mysql, look_at_row, &call, error);
+}
+
+/* ---- notes and commits ---- */
+
+struct commit_call {
+	struct weir_mysql *mysql;
+	int role;
+	const struct weir_partition_state *states;
+	size_t count;
+	const char *const *names;
+	const struct weir_span *values;
+	size_t note_count;
+};
+
+static enum weir_status put_note(struct weir_mysql *mysql, const char *name, struct weir_span value,
+                                 struct weir_error *error)
+{
+	struct weir_mysql_statement *statement =
+		weir_mysql_use(mysql, value.at != NULL ? WEIR_MYSQL_NOTE_PUT : WEIR_MYSQL_NOTE_REMOVE);
+	weir_mysql_put_text(statement, name);
+	if (value.at != NULL)
+		weir_mysql_put_bytes(statement, value);
+	return weir_mysql_execute(mysql, statement, NULL, error);
+}
+
+/* Moves one partition's row, if the epoch is its own. A row that has been moved already counts as well. */
+static enum weir_status commit_state(struct weir_mysql *mysql, int role, const struct weir_partition_state *state,
+                                     struct weir_error *error)
+{
+	struct weir_mysql_statement *statement = weir_mysql_use(mysql, WEIR_MYSQL_COMMIT);
+	weir_mysql_put_number(statement, state->checkpoint);
+	weir_mysql_put_number(statement, state->next_offset);
+	weir_mysql_put_signed(statement, state->clock_ms);
+	weir_mysql_put_number(statement, state->policy_version);
+	weir_mysql_put_bytes(statement, state->extra);
+	weir_mysql_put_number(statement, (uint64_t)role);
+	weir_mysql_put_number(statement, state->partition);
+	weir_mysql_put_number(statement, state->epoch);
+	uint64_t rows = 0;
+	enum weir_status status = weir_mysql_execute(mysql, statement, &rows, error);
+	if (status == WEIR_OK && rows != 1)
+		status = weir_fail(error, WEIR_FENCED, "partition %u has another owner by now", state->partition);
+	return status;
+}
+
+static enum weir_status commit_all(void *context, struct weir_error *error)
+{
+	const struct commit_call *call = context;
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < call->count && status == WEIR_OK; i++)
+		status = commit_state(call->mysql, call->role, &call->states[i], error);
+	for (size_t i = 0; i < call->note_count && status == WEIR_OK; i++)
+		status = put_note(call->mysql, call->names[i], call->values[i], error);
+	return status;
+}
+
+/*
+ * Where the answer to its COMMIT is lost, it is run again: the rows stay locked until the server has made up its mind
+ * about the first, and then either have what they are given once more, or have it now.
+ */
+static enum weir_status commit(struct weir_store *base, int role, const struct weir_partition_state *states,
+                               size_t count, const char *const *names, const struct weir_span *values,
+                               size_t note_count, struct weir_error *error)
+{
+	struct weir_mysql *mysql = weir_store_mysql(base)->mysql;
+	struct commit_call call = {mysql, role, states, count, names, values, note_count};
+	return weir_mysql_write(mysql, commit_all, &call, error);
+}
+
+static enum weir_status note_put(struct weir_store *base, const char *name, struct weir_span value,
+                                 struct weir_error *error)
+{
+	return commit(base, WEIR_STORE_ROLE_LIMITER, NULL, 0, &name, &value, 1, error);
+}
+
+struct note_call {
+	struct weir_mysql *mysql;
+	const char *name;
+	char **value;
+	size_t *length;
+};
+
+static enum weir_status read_note(void *context, struct weir_error *error)
+{
+	const struct note_call *call = context;
+	struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, WEIR_MYSQL_NOTE_GET);
+	weir_mysql_put_text(statement, call->name);
+	enum weir_status status = weir_mysql_step(call->mysql, statement, error);
+	if (status == WEIR_OK) {
+		struct weir_span bytes = weir_mysql_row_bytes(statement, 0);
+		*call->value = weir_copy(bytes.at, bytes.length);
+		*call->length = bytes.length;
+	}
+	weir_mysql_done(statement);
+	return status == WEIR_END ? WEIR_OK : status;
+}
+
+static enum weir_status note_get(struct weir_store *base, const char *name, char **value, size_t *length,
+                                 struct weir_error *error)
+{
+	struct note_call call = {weir_store_mysql(base)->mysql, name, value, length};
+	*value = NULL;
+	*length = 0;
+	return weir_mysql_read(call.mysql, read_note, &call, error);
+}
+
+/* ---- opening ---- */
+
+static void store_close(struct weir_store *base)
+{
+	if (base == NULL)
+		return;
+	struct weir_store_mysql *store = weir_store_mysql(base);
+	weir_mysql_free(store->mysql);
+	weir_text_deinit(&store->extra);
+	weir_text_deinit(&store->blobs);
+	free(store);
+}
+
+static const struct weir_store_ops operations = {
+	.name = "mysql",
+	.take = take,
+	.look = look,
+	.write_segments = weir_mysql_write_segments,
+	.commit = commit,
+	.read_segments = weir_mysql_read_segments,
+	.list_segments = weir_mysql_list_segments,
+	.clean = weir_mysql_clean,
+	.policy_put = weir_mysql_policy_put,
+	.policy_each = weir_mysql_policy_each,
+	.note_get = note_get,
+	.note_put = note_put,
+	.close = store_close,
+};
+
+/* Whether another try by the same user would be refused as well. */
+static bool is_refusal(unsigned number)
+{
+	return number == WEIR_MYSQL_DATABASE_DENIED || number == WEIR_MYSQL_USER_DENIED ||
+	       number == WEIR_MYSQL_HOST_DENIED || number == WEIR_MYSQL_TABLE_DENIED ||
+	       number == WEIR_MYSQL_PRIVILEGE_DENIED || number == WEIR_MYSQL_SOCKET_DENIED;
+}
+
+static enum weir_status make_database(struct weir_mysql *mysql, const char *name, struct weir_error *error)
+{
+	struct weir_text sql = {0};
+	weir_text_puts(&sql, "CREATE DATABASE IF NOT EXISTS `");
+	for (const char *at = name; *at != '\0'; at++) {
+		if (*at == '`')
+			weir_text_puts(&sql, "`");
+		weir_text_append(&sql, at, 1);
+	}
+	weir_text_puts(&sql, "` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin");
+	weir_text_append(&sql, "", 1);
+	enum weir_status status = weir_mysql_connect(mysql, false, error);
+	if (status == WEIR_OK)
+		status = weir_mysql_run(mysql, sql.at, error);
+	if (status != WEIR_OK)
+		weir_error_prefix(error, "there is no database %s, and it could not be made", name);
+	weir_mysql_disconnect(mysql);
+	weir_text_deinit(&sql);
+	return status;
+}
+
+enum weir_status weir_store_mysql_open(const struct weir_config *config, struct weir_store **store,
+                                       struct weir_error *error)
+{
+	struct weir_store_mysql *opened = weir_alloc(1, sizeof *opened);
+	opened->store.ops = &operations;
+	opened->mysql = weir_mysql_new(config, weir_mysql_statements, WEIR_MYSQL_STATEMENTS);
+	enum weir_status status = weir_mysql_connect(opened->mysql, true, error);
+	if (status == WEIR_IO && weir_mysql_error_number(opened->mysql) == WEIR_MYSQL_NO_DATABASE) {
+		status = make_database(opened->mysql, config->store.database, error);
+		if (status == WEIR_OK)
+			status = weir_mysql_connect(opened->mysql, true, error);
+	}
+	if (status == WEIR_OK)
+		status = weir_mysql_schema_upgrade(opened->mysql, error);
+	if (status == WEIR_IO && is_refusal(weir_mysql_error_number(opened->mysql)))
+		status = WEIR_INVALID;
+	if (status == WEIR_OK)
+		*store = &opened->store;
+	else
+		store_close(&opened->store);
+	return status;
+}

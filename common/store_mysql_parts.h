@@ -1,0 +1,94 @@
+/* What the files of the MySQL store share: the handle, its statements, the schema. */
+#ifndef WEIR_COMMON_STORE_MYSQL_PARTS_H
+#define WEIR_COMMON_STORE_MYSQL_PARTS_H
+
+#include "common/store.h"
+#include "common/store_mysql_database.h"
+#include "common/text.h"
+
+enum {
+	/* Segments that one statement reads. */
+	WEIR_MYSQL_SEGMENTS = 32,
+	/* Rows that one statement writes: as many as fit of the larger, the rest by the smaller. */
+	WEIR_MYSQL_ROWS = 32,
+	WEIR_MYSQL_FEW_ROWS = 8,
+	/* A transaction that removes blobs: with large ones, some 25 MB in a server's binary log. */
+	WEIR_MYSQL_REMOVE_ROWS = 256,
+};
+
+enum weir_mysql_statement_number {
+	WEIR_MYSQL_TAKE,
+	WEIR_MYSQL_STATE,
+	WEIR_MYSQL_STATE_LOCKED,
+	WEIR_MYSQL_DROP_UNCOMMITTED,
+	WEIR_MYSQL_COMMIT,
+	WEIR_MYSQL_SEGMENT_PUT,
+	WEIR_MYSQL_SEGMENT_PUT_FEW,
+	WEIR_MYSQL_SEGMENT_PUT_MANY,
+	WEIR_MYSQL_SEGMENT_BASE,
+	WEIR_MYSQL_SEGMENT_BASES,
+	WEIR_MYSQL_SEGMENT_READ,
+	WEIR_MYSQL_SEGMENTS_READ,
+	WEIR_MYSQL_SEGMENT_LIST,
+	WEIR_MYSQL_SEGMENT_CLEAN,
+	WEIR_MYSQL_POLICY_PUT,
+	WEIR_MYSQL_POLICY_GET,
+	WEIR_MYSQL_POLICY_NEWEST,
+	WEIR_MYSQL_POLICY_EACH,
+	WEIR_MYSQL_ZONE_REMOVE,
+	WEIR_MYSQL_ZONE_PUT,
+	WEIR_MYSQL_NOTE_GET,
+	WEIR_MYSQL_NOTE_PUT,
+	WEIR_MYSQL_NOTE_REMOVE,
+	WEIR_MYSQL_STATEMENTS,
+};
+
+/* The SQL of each; parameters in the order of their use. */
+extern const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS];
+
+struct weir_store_mysql {
+	struct weir_store store; /* first, so that a pointer to it is one to this */
+	struct weir_mysql *mysql;
+	struct weir_text extra; /* of the state read last */
+	struct weir_text blobs; /* of the segments read last */
+};
+
+static inline struct weir_store_mysql *weir_store_mysql(struct weir_store *store)
+{
+	return (struct weir_store_mysql *)store;
+}
+
+/** Makes the tables, or brings older ones up to date. WEIR_NEWER; WEIR_INVALID: another program's database. */
+WEIR_MUST_USE enum weir_status weir_mysql_schema_upgrade(struct weir_mysql *mysql, struct weir_error *error);
+
+/**
+ * Checks that the limiter's epoch is the given one; *checkpoint is its current one. WEIR_FENCED where it is not.
+ *
+ * @param locked  in a transaction that writes: nobody takes the partition, or commits, until the transaction has ended
+ */
+WEIR_MUST_USE enum weir_status weir_mysql_check_epoch(struct weir_mysql *mysql, bool locked, uint32_t partition,
+                                                      uint64_t epoch, uint64_t *checkpoint, struct weir_error *error);
+
+/* ---- store_mysql_segments.c, store_mysql_read.c, store_mysql_policy.c: members of weir_store_ops ---- */
+
+enum weir_status weir_mysql_write_segments(struct weir_store *store, uint32_t partition, uint64_t epoch,
+                                           const struct weir_segment_blob *blobs, size_t count,
+                                           struct weir_error *error);
+enum weir_status weir_mysql_clean(struct weir_store *store, uint32_t partition, uint64_t epoch,
+                                  struct weir_error *error);
+enum weir_status weir_mysql_read_segments(struct weir_store *store, uint32_t partition, uint64_t epoch,
+                                          const uint32_t *segments, size_t count,
+                                          enum weir_status (*each)(void *context, const struct weir_segment_blob *blob),
+                                          void *context, struct weir_error *error);
+enum weir_status weir_mysql_list_segments(struct weir_store *store, uint32_t partition, uint64_t upto,
+                                          void (*each)(void *context, uint32_t segment, uint32_t deltas,
+                                                       uint64_t base_bytes, uint64_t delta_bytes),
+                                          void *context, struct weir_error *error);
+enum weir_status weir_mysql_policy_put(struct weir_store *store, uint64_t version, struct weir_span text,
+                                       struct weir_error *error);
+enum weir_status weir_mysql_policy_each(struct weir_store *store, uint64_t first,
+                                        enum weir_status (*each)(void *context, uint64_t version,
+                                                                 struct weir_span text),
+                                        void *context, struct weir_error *error);
+
+#endif

@@ -1,0 +1,203 @@
+/*
+ * The tables of the MySQL store and every statement on them.
+ *
+ * The schema has a number and grows by steps: step N brings version N-1 to N
+ * and is never changed once it has been released. Servers end a transaction at
+ * each change of a table, so a step's statements do nothing where they have
+ * been done: one that was cut off is run again. deploy/mysql/schema.sql holds
+ * the same statements for people; a test compares the two.
+ */
+#include "common/store_mysql_parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define TABLE_OPTIONS ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+#define BLOB_TABLE_OPTIONS ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+
+static const char *const step_1[] = {
+	"CREATE TABLE IF NOT EXISTS schema_version ("
+	"  program VARCHAR(16) NOT NULL,"
+	"  version INT UNSIGNED NOT NULL,"
+	"  PRIMARY KEY (program)" TABLE_OPTIONS,
+	"INSERT IGNORE INTO schema_version (program, version) VALUES ('weir', 0)",
+	"CREATE TABLE IF NOT EXISTS partition_state ("
+	"  role TINYINT UNSIGNED NOT NULL,"
+	"  partition_id INT UNSIGNED NOT NULL,"
+	"  epoch BIGINT UNSIGNED NOT NULL,"
+	"  checkpoint BIGINT UNSIGNED NOT NULL,"
+	"  next_offset BIGINT UNSIGNED NOT NULL,"
+	"  clock_ms BIGINT NOT NULL,"
+	"  policy_version BIGINT UNSIGNED NOT NULL,"
+	"  extra LONGBLOB NULL,"
+	"  PRIMARY KEY (role, partition_id)" BLOB_TABLE_OPTIONS,
+	"CREATE TABLE IF NOT EXISTS segment_state ("
+	"  partition_id INT UNSIGNED NOT NULL,"
+	"  segment INT UNSIGNED NOT NULL,"
+	"  checkpoint BIGINT UNSIGNED NOT NULL,"
+	"  base TINYINT UNSIGNED NOT NULL,"
+	"  length INT UNSIGNED NOT NULL,"
+	"  bytes LONGBLOB NOT NULL,"
+	"  PRIMARY KEY (partition_id, segment, checkpoint),"
+	"  KEY segment_index (partition_id, segment, checkpoint, base, length)" BLOB_TABLE_OPTIONS,
+	"CREATE TABLE IF NOT EXISTS policy_version ("
+	"  version BIGINT UNSIGNED NOT NULL,"
+	"  text LONGBLOB NOT NULL,"
+	"  PRIMARY KEY (version)" BLOB_TABLE_OPTIONS,
+	"CREATE TABLE IF NOT EXISTS zone_master ("
+	"  zone_id INT UNSIGNED NOT NULL,"
+	"  limit_number TINYINT UNSIGNED NOT NULL,"
+	"  name VARCHAR(64) NOT NULL,"
+	"  description VARCHAR(1024) NOT NULL,"
+	"  mode VARCHAR(16) NOT NULL,"
+	"  algorithm VARCHAR(32) NOT NULL,"
+	"  rate BIGINT NOT NULL,"
+	"  window_ms BIGINT NOT NULL,"
+	"  burst BIGINT NOT NULL,"
+	"  block_for_ms BIGINT NOT NULL,"
+	"  policy_version BIGINT UNSIGNED NOT NULL,"
+	"  PRIMARY KEY (zone_id, limit_number),"
+	"  KEY zone_name (name)" TABLE_OPTIONS,
+	"CREATE TABLE IF NOT EXISTS note ("
+	"  name VARCHAR(255) NOT NULL,"
+	"  value LONGBLOB NOT NULL,"
+	"  PRIMARY KEY (name)" BLOB_TABLE_OPTIONS,
+	"UPDATE schema_version SET version = 1 WHERE program = 'weir' AND version < 1",
+	NULL,
+};
+
+static const char *const *const steps[] = {step_1};
+
+enum { SCHEMA_VERSION = sizeof steps / sizeof steps[0] };
+
+#define STATE "SELECT epoch, checkpoint, next_offset, clock_ms, policy_version, extra FROM partition_state"
+#define SEGMENT_PUT "REPLACE INTO segment_state (partition_id, segment, checkpoint, base, length, bytes) VALUES "
+#define SEGMENT_ROW "(?, ?, ?, ?, ?, ?)"
+/* The index alone holds what these need. */
+#define SEGMENT_BASES                                                                \
+	"SELECT segment, max(checkpoint) FROM segment_state FORCE INDEX (segment_index)" \
+	" WHERE partition_id = ? AND checkpoint <= ? AND base = 1 AND segment IN ("
+#define SEGMENT_READ                                                                   \
+	"SELECT segment, checkpoint, base, bytes FROM segment_state FORCE INDEX (PRIMARY)" \
+	" WHERE partition_id = ? AND checkpoint <= ? AND ("
+#define SEGMENT_RANGE "(segment = ? AND checkpoint >= ?)"
+
+const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
+	[WEIR_MYSQL_TAKE] = {.before =
+                             "INSERT INTO partition_state"
+                             " (role, partition_id, epoch, checkpoint, next_offset, clock_ms, policy_version, extra)"
+                             " VALUES (?, ?, 1, 0, 0, 0, 0, NULL) ON DUPLICATE KEY UPDATE epoch = epoch + 1"},
+	[WEIR_MYSQL_STATE] = {.before = STATE " WHERE role = ? AND partition_id = ?"},
+	[WEIR_MYSQL_STATE_LOCKED] = {.before = STATE " WHERE role = ? AND partition_id = ? FOR UPDATE"},
+	[WEIR_MYSQL_DROP_UNCOMMITTED] = {.before =
+                                         "DELETE FROM segment_state WHERE partition_id = ? AND checkpoint > ? LIMIT ?"},
+	[WEIR_MYSQL_COMMIT] = {.before =
+                               "UPDATE partition_state SET checkpoint = ?, next_offset = ?, clock_ms = ?,"
+                               " policy_version = ?, extra = ? WHERE role = ? AND partition_id = ? AND epoch = ?"},
+	[WEIR_MYSQL_SEGMENT_PUT] = {.before = SEGMENT_PUT SEGMENT_ROW},
+	[WEIR_MYSQL_SEGMENT_PUT_FEW] = {SEGMENT_PUT, SEGMENT_ROW, ", ", NULL, WEIR_MYSQL_FEW_ROWS},
+	[WEIR_MYSQL_SEGMENT_PUT_MANY] = {SEGMENT_PUT, SEGMENT_ROW, ", ", NULL, WEIR_MYSQL_ROWS},
+	[WEIR_MYSQL_SEGMENT_BASE] = {.before = SEGMENT_BASES "?) GROUP BY segment"},
+	[WEIR_MYSQL_SEGMENT_BASES] = {SEGMENT_BASES, "?", ", ", ") GROUP BY segment", WEIR_MYSQL_SEGMENTS},
+	[WEIR_MYSQL_SEGMENT_READ] = {.before = SEGMENT_READ SEGMENT_RANGE ") ORDER BY segment, checkpoint"},
+	[WEIR_MYSQL_SEGMENTS_READ] = {SEGMENT_READ, SEGMENT_RANGE, " OR ", ") ORDER BY segment, checkpoint",
+                                  WEIR_MYSQL_SEGMENTS},
+	[WEIR_MYSQL_SEGMENT_LIST] = {.before = "SELECT segment, base, length FROM segment_state FORCE INDEX (segment_index)"
+                                           " WHERE partition_id = ? AND checkpoint <= ? ORDER BY segment, checkpoint"},
+	/* A statement may not limit what it removes by a join, but may join what was limited. */
+	[WEIR_MYSQL_SEGMENT_CLEAN] =
+		{.before = "DELETE gone FROM segment_state AS gone JOIN ("
+                   "SELECT STRAIGHT_JOIN old.segment, old.checkpoint"
+                   " FROM segment_state AS newer FORCE INDEX (segment_index)"
+                   " JOIN segment_state AS old FORCE INDEX (segment_index)"
+                   " ON old.partition_id = newer.partition_id AND old.segment = newer.segment"
+                   " AND old.checkpoint < newer.checkpoint"
+                   " WHERE newer.partition_id = ? AND newer.base = 1 AND newer.checkpoint <= ? LIMIT ?"
+                   ") AS behind ON gone.segment = behind.segment AND gone.checkpoint = behind.checkpoint"
+                   " WHERE gone.partition_id = ?"},
+	[WEIR_MYSQL_POLICY_PUT] = {.before = "INSERT INTO policy_version (version, text) VALUES (?, ?)"},
+	[WEIR_MYSQL_POLICY_GET] = {.before = "SELECT text FROM policy_version WHERE version = ? FOR UPDATE"},
+	[WEIR_MYSQL_POLICY_NEWEST] = {.before = "SELECT coalesce(max(version), 0) FROM policy_version"},
+	[WEIR_MYSQL_POLICY_EACH] = {.before =
+                                    "SELECT version, text FROM policy_version WHERE version >= ? ORDER BY version"},
+	[WEIR_MYSQL_ZONE_REMOVE] = {.before = "DELETE FROM zone_master WHERE zone_id = ?"},
+	[WEIR_MYSQL_ZONE_PUT] =
+		{.before = "INSERT INTO zone_master (zone_id, limit_number, name, description, mode, algorithm, rate,"
+                   " window_ms, burst, block_for_ms, policy_version)"
+                   " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+	[WEIR_MYSQL_NOTE_GET] = {.before = "SELECT value FROM note WHERE name = ?"},
+	[WEIR_MYSQL_NOTE_PUT] = {.before = "REPLACE INTO note (name, value) VALUES (?, ?)"},
+	[WEIR_MYSQL_NOTE_REMOVE] = {.before = "DELETE FROM note WHERE name = ?"},
+};
+
+/* ---- steps ---- */
+
+/* The version that is there. WEIR_END: there is none. */
+static enum weir_status find_version(struct weir_mysql *mysql, uint64_t *version, struct weir_error *error)
+{
+	enum weir_status status =
+		weir_mysql_number(mysql, "SELECT version FROM schema_version WHERE program = 'weir'", version, error);
+	if (status == WEIR_IO && weir_mysql_error_number(mysql) == WEIR_MYSQL_NO_TABLE)
+		return WEIR_END;
+	if (status == WEIR_IO && weir_mysql_error_number(mysql) == WEIR_MYSQL_NO_COLUMN)
+		return weir_fail(error, WEIR_INVALID, "%s: its schema_version is another program's", weir_mysql_name(mysql));
+	if (status == WEIR_OK && *version > SCHEMA_VERSION)
+		return weir_fail(error, WEIR_NEWER, "%s: written by a newer version of weir (schema %" PRIu64 ", known: %d)",
+		                 weir_mysql_name(mysql), *version, SCHEMA_VERSION);
+	return status;
+}
+
+/* A database with tables, but without a version, is not ours. */
+static enum weir_status check_empty(struct weir_mysql *mysql, struct weir_error *error)
+{
+	uint64_t tables = 0, ours = 0;
+	enum weir_status status = weir_mysql_number(
+		mysql, "SELECT count(*) FROM information_schema.tables WHERE table_schema = database()", &tables, error);
+	if (status == WEIR_OK)
+		status = weir_mysql_number(mysql,
+		                           "SELECT count(*) FROM information_schema.tables WHERE table_schema = database()"
+		                           " AND table_name = 'schema_version'",
+		                           &ours, error);
+	if (status == WEIR_OK && tables > 0 && ours == 0)
+		status = weir_fail(error, WEIR_INVALID, "%s: another program's database: give weir one of its own",
+		                   weir_mysql_name(mysql));
+	return status;
+}
+
+static enum weir_status run_steps(struct weir_mysql *mysql, uint64_t version, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (uint64_t step = version; step < SCHEMA_VERSION && status == WEIR_OK; step++)
+		for (const char *const *sql = steps[step]; *sql != NULL && status == WEIR_OK; sql++)
+			status = weir_mysql_run(mysql, *sql, error);
+	return status;
+}
+
+static enum weir_status upgrade_alone(struct weir_mysql *mysql, struct weir_error *error)
+{
+	uint64_t version = 0;
+	enum weir_status status = find_version(mysql, &version, error);
+	if (status == WEIR_END)
+		status = check_empty(mysql, error);
+	return status == WEIR_OK ? run_steps(mysql, version, error) : status;
+}
+
+enum weir_status weir_mysql_schema_upgrade(struct weir_mysql *mysql, struct weir_error *error)
+{
+	uint64_t version = 0, locked = 0;
+	enum weir_status status = find_version(mysql, &version, error);
+	if ((status == WEIR_OK && version == SCHEMA_VERSION) || (status != WEIR_OK && status != WEIR_END))
+		return status;
+	/* Daemons start together: one makes the tables, the others wait. */
+	status = weir_mysql_number(mysql, "SELECT get_lock('weir.schema', 8)", &locked, error);
+	if (status == WEIR_END || (status == WEIR_OK && locked == 0))
+		return weir_fail(error, WEIR_IO, "%s: another process has been making the tables for some seconds",
+		                 weir_mysql_name(mysql));
+	if (status != WEIR_OK)
+		return status;
+	status = upgrade_alone(mysql, error);
+	uint64_t released;
+	enum weir_status ignored = weir_mysql_number(mysql, "SELECT release_lock('weir.schema')", &released, NULL);
+	(void)ignored; /* the connection's end releases it too */
+	return status;
+}

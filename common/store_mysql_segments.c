@@ -1,0 +1,111 @@
+/*
+ * Segment blobs going in: many rows a statement, several statements a
+ * transaction, none beyond what the server takes at once. They are removed in
+ * small transactions too: a server that logs changes by row writes each removed
+ * blob once more.
+ */
+#include "common/store_mysql_parts.h"
+
+#include <inttypes.h>
+
+enum {
+	STATEMENT_BYTES = 2 << 20,
+	/* Rows removed by a call. A checkpoint adds one for each of its segments at most (1,024): one call for 32 keeps up. */
+	CLEAN_ROUNDS = 32 * 1024 / WEIR_MYSQL_REMOVE_ROWS,
+};
+
+struct write_call {
+	struct weir_mysql *mysql;
+	uint32_t partition;
+	uint64_t epoch;
+	const struct weir_segment_blob *blobs;
+	size_t count;
+};
+
+/* How many blobs, from the first on, go into one statement, and which it is. */
+static size_t choose_statement(const struct write_call *call, size_t first, size_t *statement)
+{
+	size_t most = weir_mysql_room(call->mysql) < STATEMENT_BYTES ? weir_mysql_room(call->mysql) : STATEMENT_BYTES;
+	size_t count = 0, bytes = 0;
+	while (first + count < call->count && count < WEIR_MYSQL_ROWS) {
+		bytes += call->blobs[first + count].bytes.length + 5 * sizeof(uint64_t);
+		if (bytes > most)
+			break;
+		count++;
+	}
+	*statement = count == WEIR_MYSQL_ROWS       ? WEIR_MYSQL_SEGMENT_PUT_MANY
+	             : count >= WEIR_MYSQL_FEW_ROWS ? WEIR_MYSQL_SEGMENT_PUT_FEW
+	                                            : WEIR_MYSQL_SEGMENT_PUT;
+	return count == WEIR_MYSQL_ROWS ? WEIR_MYSQL_ROWS : count >= WEIR_MYSQL_FEW_ROWS ? WEIR_MYSQL_FEW_ROWS : 1;
+}
+
+static void put_blob(struct weir_mysql_statement *statement, uint32_t partition, const struct weir_segment_blob *blob)
+{
+	weir_mysql_put_number(statement, partition);
+	weir_mysql_put_number(statement, blob->segment);
+	weir_mysql_put_number(statement, blob->checkpoint);
+	weir_mysql_put_number(statement, blob->base ? 1 : 0);
+	weir_mysql_put_number(statement, blob->bytes.length);
+	weir_mysql_put_bytes(statement, blob->bytes.at != NULL ? blob->bytes : (struct weir_span){.at = ""});
+}
+
+static enum weir_status write_all(void *context, struct weir_error *error)
+{
+	const struct write_call *call = context;
+	uint64_t current = 0;
+	enum weir_status status = weir_mysql_check_epoch(call->mysql, true, call->partition, call->epoch, &current, error);
+	for (size_t i = 0; i < call->count && status == WEIR_OK; i++)
+		if (call->blobs[i].checkpoint <= current)
+			status = weir_fail(error, WEIR_INVALID,
+			                   "checkpoint %" PRIu64 " of partition %u is current and cannot be changed",
+			                   call->blobs[i].checkpoint, call->partition);
+	for (size_t first = 0; first < call->count && status == WEIR_OK;) {
+		size_t number, count = choose_statement(call, first, &number);
+		struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, number);
+		for (size_t i = first; i < first + count; i++)
+			put_blob(statement, call->partition, &call->blobs[i]);
+		status = weir_mysql_execute(call->mysql, statement, NULL, error);
+		first += count;
+	}
+	return status;
+}
+
+enum weir_status weir_mysql_write_segments(struct weir_store *base, uint32_t partition, uint64_t epoch,
+                                           const struct weir_segment_blob *blobs, size_t count,
+                                           struct weir_error *error)
+{
+	struct write_call call = {weir_store_mysql(base)->mysql, partition, epoch, blobs, count};
+	return weir_mysql_write(call.mysql, write_all, &call, error);
+}
+
+struct clean_call {
+	struct weir_mysql *mysql;
+	uint32_t partition;
+	uint64_t epoch;
+	uint64_t rows;
+};
+
+static enum weir_status clean_some(void *context, struct weir_error *error)
+{
+	struct clean_call *call = context;
+	uint64_t current = 0;
+	enum weir_status status = weir_mysql_check_epoch(call->mysql, true, call->partition, call->epoch, &current, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, WEIR_MYSQL_SEGMENT_CLEAN);
+	weir_mysql_put_number(statement, call->partition);
+	weir_mysql_put_number(statement, current);
+	weir_mysql_put_number(statement, WEIR_MYSQL_REMOVE_ROWS);
+	weir_mysql_put_number(statement, call->partition);
+	return weir_mysql_execute(call->mysql, statement, &call->rows, error);
+}
+
+enum weir_status weir_mysql_clean(struct weir_store *base, uint32_t partition, uint64_t epoch, struct weir_error *error)
+{
+	struct clean_call call = {weir_store_mysql(base)->mysql, partition, epoch, 1};
+	enum weir_status status = WEIR_OK;
+	/* What is behind two bases is found twice and goes once, so a round may remove fewer than it looked for. */
+	for (int round = 0; round < CLEAN_ROUNDS && call.rows > 0 && status == WEIR_OK; round++)
+		status = weir_mysql_write(call.mysql, clean_some, &call, error);
+	return status;
+}

@@ -1,0 +1,264 @@
+/*
+ * Prepared statements: parameters in, rows out.
+ *
+ * Rows are fetched as they come, not kept by the client library: a row of
+ * segments may be large. A column of bytes is copied when it is asked for, into
+ * memory that the statement keeps for the next row.
+ */
+#include "common/store_mysql_client.h"
+
+#include "common/alloc.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct column {
+	uint64_t number;
+	unsigned long length;
+	char null; /* the library's type for it differs; its size does not */
+	struct weir_text bytes;
+};
+
+struct weir_mysql_statement {
+	MYSQL_STMT *handle;
+	MYSQL_BIND *parameters;
+	uint64_t *numbers; /* of the parameters that are */
+	unsigned parameter_count, put;
+	size_t put_bytes;
+	MYSQL_BIND *results;
+	struct column *columns;
+	unsigned column_count;
+	bool executed;
+};
+
+void weir_mysql_statement_free(struct weir_mysql_statement *statement)
+{
+	if (statement == NULL)
+		return;
+	mysql_stmt_close(statement->handle);
+	for (unsigned i = 0; i < statement->column_count; i++)
+		weir_text_deinit(&statement->columns[i].bytes);
+	free(statement->parameters);
+	free(statement->numbers);
+	free(statement->results);
+	free(statement->columns);
+	free(statement);
+}
+
+/* ---- preparing ---- */
+
+static bool is_number(enum enum_field_types type)
+{
+	return type == MYSQL_TYPE_TINY || type == MYSQL_TYPE_SHORT || type == MYSQL_TYPE_INT24 || type == MYSQL_TYPE_LONG ||
+	       type == MYSQL_TYPE_LONGLONG;
+}
+
+/* Numbers go to where they are read from; of bytes the length alone is learnt with a row. */
+static void describe_columns(struct weir_mysql_statement *statement)
+{
+	MYSQL_RES *result = mysql_stmt_result_metadata(statement->handle);
+	if (result == NULL)
+		return;
+	unsigned count = mysql_num_fields(result);
+	statement->columns = weir_alloc(count, sizeof *statement->columns);
+	statement->results = weir_alloc(count, sizeof *statement->results);
+	statement->column_count = count;
+	for (unsigned i = 0; i < count; i++) {
+		struct column *column = &statement->columns[i];
+		MYSQL_BIND *bind = &statement->results[i];
+		bool number = is_number(mysql_fetch_field_direct(result, i)->type);
+		bind->buffer_type = number ? MYSQL_TYPE_LONGLONG : MYSQL_TYPE_BLOB;
+		bind->buffer = number ? &column->number : NULL;
+		bind->buffer_length = number ? sizeof column->number : 0;
+		bind->is_unsigned = number;
+		bind->length = &column->length;
+		bind->is_null = (void *)&column->null;
+	}
+	mysql_free_result(result);
+}
+
+static void compose(const struct weir_mysql_sql *sql, struct weir_text *text)
+{
+	weir_text_puts(text, sql->before);
+	for (unsigned i = 0; i < sql->times; i++) {
+		if (i > 0)
+			weir_text_puts(text, sql->joint);
+		weir_text_puts(text, sql->repeated);
+	}
+	if (sql->after != NULL)
+		weir_text_puts(text, sql->after);
+}
+
+static struct weir_mysql_statement *prepare(struct weir_mysql *mysql, const struct weir_mysql_sql *sql)
+{
+	MYSQL_STMT *handle = mysql_stmt_init(mysql->handle);
+	if (handle == NULL) {
+		weir_mysql_failed(mysql, mysql_errno(mysql->handle), "no memory for a statement", NULL);
+		return NULL;
+	}
+	struct weir_text text = {0};
+	compose(sql, &text);
+	int failed = mysql_stmt_prepare(handle, text.at, (unsigned long)text.length);
+	weir_text_deinit(&text);
+	if (failed != 0) {
+		weir_mysql_failed(mysql, mysql_stmt_errno(handle), mysql_stmt_error(handle), NULL);
+		mysql_stmt_close(handle);
+		return NULL;
+	}
+	struct weir_mysql_statement *statement = weir_alloc(1, sizeof *statement);
+	statement->handle = handle;
+	statement->parameter_count = (unsigned)mysql_stmt_param_count(handle);
+	statement->parameters = weir_alloc(statement->parameter_count + 1, sizeof *statement->parameters);
+	statement->numbers = weir_alloc(statement->parameter_count + 1, sizeof *statement->numbers);
+	describe_columns(statement);
+	return statement;
+}
+
+struct weir_mysql_statement *weir_mysql_use(struct weir_mysql *mysql, size_t number)
+{
+	struct weir_mysql_statement **statement = &mysql->prepared[number];
+	if (*statement == NULL)
+		*statement = prepare(mysql, &mysql->statements[number]);
+	else
+		weir_mysql_done(*statement);
+	if (*statement != NULL)
+		(*statement)->put_bytes = (*statement)->put = 0;
+	return *statement;
+}
+
+/* ---- parameters ---- */
+
+static MYSQL_BIND *next_parameter(struct weir_mysql_statement *statement, size_t bytes)
+{
+	assert(statement->put < statement->parameter_count);
+	statement->put_bytes += bytes;
+	MYSQL_BIND *bind = &statement->parameters[statement->put++];
+	*bind = (MYSQL_BIND){.buffer_length = (unsigned long)bytes};
+	return bind;
+}
+
+static void put_eight_bytes(struct weir_mysql_statement *statement, uint64_t number, bool is_unsigned)
+{
+	if (statement == NULL)
+		return;
+	uint64_t *place = &statement->numbers[statement->put];
+	MYSQL_BIND *bind = next_parameter(statement, sizeof *place);
+	*place = number;
+	bind->buffer_type = MYSQL_TYPE_LONGLONG;
+	bind->buffer = place;
+	bind->is_unsigned = is_unsigned;
+}
+
+void weir_mysql_put_number(struct weir_mysql_statement *statement, uint64_t number)
+{
+	put_eight_bytes(statement, number, true);
+}
+
+void weir_mysql_put_signed(struct weir_mysql_statement *statement, int64_t number)
+{
+	put_eight_bytes(statement, (uint64_t)number, false);
+}
+
+void weir_mysql_put_bytes(struct weir_mysql_statement *statement, struct weir_span bytes)
+{
+	if (statement == NULL)
+		return;
+	MYSQL_BIND *bind = next_parameter(statement, bytes.length);
+	bind->buffer_type = bytes.at != NULL ? MYSQL_TYPE_BLOB : MYSQL_TYPE_NULL;
+	bind->buffer = (void *)bytes.at;
+}
+
+void weir_mysql_put_text(struct weir_mysql_statement *statement, const char *text)
+{
+	if (statement == NULL)
+		return;
+	MYSQL_BIND *bind = next_parameter(statement, strlen(text));
+	bind->buffer_type = MYSQL_TYPE_STRING;
+	bind->buffer = (void *)text;
+}
+
+/* ---- executing ---- */
+
+static enum weir_status failed(struct weir_mysql *mysql, struct weir_mysql_statement *statement,
+                               struct weir_error *error)
+{
+	return weir_mysql_failed(mysql, mysql_stmt_errno(statement->handle), mysql_stmt_error(statement->handle), error);
+}
+
+static enum weir_status execute(struct weir_mysql *mysql, struct weir_mysql_statement *statement,
+                                struct weir_error *error)
+{
+	if (statement == NULL)
+		return weir_fail(error, mysql->last.status, "%s", mysql->last.text);
+	assert(statement->put == statement->parameter_count);
+	if (statement->put_bytes > mysql->room)
+		return weir_fail(error, WEIR_IO,
+		                 "%s: %zu bytes in one row do not fit the server's max_allowed_packet: raise it", mysql->name,
+		                 statement->put_bytes);
+	if (mysql_stmt_bind_param(statement->handle, statement->parameters) != 0 ||
+	    mysql_stmt_execute(statement->handle) != 0)
+		return failed(mysql, statement, error);
+	statement->executed = true;
+	if (statement->column_count > 0 && mysql_stmt_bind_result(statement->handle, statement->results) != 0)
+		return failed(mysql, statement, error);
+	return WEIR_OK;
+}
+
+enum weir_status weir_mysql_step(struct weir_mysql *mysql, struct weir_mysql_statement *statement,
+                                 struct weir_error *error)
+{
+	if (statement == NULL || !statement->executed) {
+		enum weir_status status = execute(mysql, statement, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	switch (mysql_stmt_fetch(statement->handle)) {
+	case 0:
+	case MYSQL_DATA_TRUNCATED: return WEIR_OK;
+	case MYSQL_NO_DATA: return WEIR_END;
+	default: return failed(mysql, statement, error);
+	}
+}
+
+void weir_mysql_done(struct weir_mysql_statement *statement)
+{
+	if (statement != NULL && statement->executed && statement->column_count > 0)
+		mysql_stmt_free_result(statement->handle);
+	if (statement != NULL)
+		statement->executed = false;
+}
+
+enum weir_status weir_mysql_execute(struct weir_mysql *mysql, struct weir_mysql_statement *statement, uint64_t *rows,
+                                    struct weir_error *error)
+{
+	enum weir_status status = execute(mysql, statement, error);
+	if (status == WEIR_OK && rows != NULL)
+		*rows = mysql_stmt_affected_rows(statement->handle);
+	return status;
+}
+
+/* ---- rows ---- */
+
+uint64_t weir_mysql_row_number(const struct weir_mysql_statement *statement, unsigned column)
+{
+	return statement->columns[column].number;
+}
+
+struct weir_span weir_mysql_row_bytes(struct weir_mysql_statement *statement, unsigned number)
+{
+	struct column *column = &statement->columns[number];
+	if (column->null != 0)
+		return (struct weir_span){.at = NULL};
+	if (column->length == 0)
+		return (struct weir_span){.at = ""};
+	weir_text_clear(&column->bytes);
+	unsigned long length = 0;
+	MYSQL_BIND bind = {.buffer_type = MYSQL_TYPE_BLOB,
+	                   .buffer = weir_text_reserve(&column->bytes, column->length),
+	                   .buffer_length = column->length,
+	                   .length = &length};
+	int copied = mysql_stmt_fetch_column(statement->handle, &bind, number, 0);
+	assert(copied == 0);
+	(void)copied;
+	return (struct weir_span){.at = column->bytes.at, .length = (uint32_t)column->length};
+}

@@ -1,0 +1,83 @@
+-- The tables of weir's store, for MySQL 8 and MariaDB 10.11 and newer.
+--
+-- weir makes them itself, by these statements, in a database of its own; this file is for those who
+-- would rather make them by hand, or read what is there. It may be run again on a database that has them.
+--
+--   CREATE DATABASE weir CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+--   CREATE USER weir@'10.0.0.%' IDENTIFIED BY '...';
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON weir.* TO weir@'10.0.0.%';           -- to work
+--   GRANT CREATE, ALTER, INDEX, DROP ON weir.* TO weir@'10.0.0.%';               -- to make and upgrade the tables
+--   GRANT SELECT ON weir.zone_master TO analyst@'10.0.0.%';
+--
+-- The server's max_allowed_packet must be 4 MiB or more, and above the largest segment (a partition's
+-- state divided by 1,024). innodb_flush_log_at_trx_commit = 1: a checkpoint that is current survives.
+
+-- ---- step 1 ----
+
+-- Which of the steps in this file a database has had.
+CREATE TABLE IF NOT EXISTS schema_version (
+  program VARCHAR(16) NOT NULL,
+  version INT UNSIGNED NOT NULL,
+  PRIMARY KEY (program)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+INSERT IGNORE INTO schema_version (program, version) VALUES ('weir', 0);
+
+-- The row that makes a checkpoint current. role: 1 limiter, 2 archiver.
+CREATE TABLE IF NOT EXISTS partition_state (
+  role TINYINT UNSIGNED NOT NULL,
+  partition_id INT UNSIGNED NOT NULL,
+  epoch BIGINT UNSIGNED NOT NULL,
+  checkpoint BIGINT UNSIGNED NOT NULL,
+  next_offset BIGINT UNSIGNED NOT NULL,
+  clock_ms BIGINT NOT NULL,
+  policy_version BIGINT UNSIGNED NOT NULL,
+  extra LONGBLOB NULL,
+  PRIMARY KEY (role, partition_id)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+-- Buckets by segment: a base, and deltas on top of it, each of the checkpoint that it was written under.
+-- What is needed of a segment is found in the index alone, without a look at the blobs.
+CREATE TABLE IF NOT EXISTS segment_state (
+  partition_id INT UNSIGNED NOT NULL,
+  segment INT UNSIGNED NOT NULL,
+  checkpoint BIGINT UNSIGNED NOT NULL,
+  base TINYINT UNSIGNED NOT NULL,
+  length INT UNSIGNED NOT NULL,
+  bytes LONGBLOB NOT NULL,
+  PRIMARY KEY (partition_id, segment, checkpoint),
+  KEY segment_index (partition_id, segment, checkpoint, base, length)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+-- Every policy, numbered, as canonical JSON.
+CREATE TABLE IF NOT EXISTS policy_version (
+  version BIGINT UNSIGNED NOT NULL,
+  text LONGBLOB NOT NULL,
+  PRIMARY KEY (version)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+-- The zones for analysts, one row a limit. policy_version is the newest that has the zone: one below the
+-- newest of all has been removed. A queue's length and hold stand as rate and window_ms.
+CREATE TABLE IF NOT EXISTS zone_master (
+  zone_id INT UNSIGNED NOT NULL,
+  limit_number TINYINT UNSIGNED NOT NULL,
+  name VARCHAR(64) NOT NULL,
+  description VARCHAR(1024) NOT NULL,
+  mode VARCHAR(16) NOT NULL,
+  algorithm VARCHAR(32) NOT NULL,
+  rate BIGINT NOT NULL,
+  window_ms BIGINT NOT NULL,
+  burst BIGINT NOT NULL,
+  block_for_ms BIGINT NOT NULL,
+  policy_version BIGINT UNSIGNED NOT NULL,
+  PRIMARY KEY (zone_id, limit_number),
+  KEY zone_name (name)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+CREATE TABLE IF NOT EXISTS note (
+  name VARCHAR(255) NOT NULL,
+  value LONGBLOB NOT NULL,
+  PRIMARY KEY (name)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+UPDATE schema_version SET version = 1 WHERE program = 'weir' AND version < 1;
