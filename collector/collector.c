@@ -8,8 +8,10 @@
  */
 #include "collector/collector.h"
 
+#include "collector/dead_letter_topic.h"
 #include "collector/framer.h"
-#include "collector/in_flight.h"
+#include "collector/low_water.h"
+#include "collector/sender.h"
 #include "collector/source_reports.h"
 #include "common/alloc.h"
 #include "common/clock.h"
@@ -23,8 +25,7 @@
 enum {
 	SAVE_PERIOD_MS = 1000,
 	IDLE_WAIT_MS = 100,
-	DELIVERIES_AT_ONCE = 256,
-	STOP_LIMIT_MS = 10000, /* acknowledgements are waited for so long at the end */
+	REOPEN_TRIES = 30, /* a second apart: then the collector fails */
 };
 
 struct collector {
@@ -32,17 +33,16 @@ struct collector {
 	struct source_context source_context;
 	struct inputs *inputs;
 	struct framer *framer;
-	struct in_flight *flight;
+	struct sender *sender;
+	struct dead_letter_topic *dead_topic; /* NULL: they go to a file, or nowhere */
 	struct dead_letters *dead;
 	struct source_reports *reports;
-	struct weir_producer *producer;
 	uint64_t policy_version;
 
 	int64_t oldest_ms; /* when the oldest event in open frames was added */
-	int64_t linger_ms; /* at work: linger to max_linger */
 	int64_t save_due_ms;
 	bool dirty;              /* marks became safe since the last save */
-	enum weir_status status; /* of sending: the first failure */
+	enum weir_status status; /* the first failure */
 	struct weir_error error;
 	struct weir_trouble trouble;
 
@@ -50,83 +50,40 @@ struct collector {
 	bool started;
 	_Atomic bool stop, ended, reopen;
 	_Atomic(const struct weir_policy *) next_policy;
+	_Atomic uint64_t policy_in_use;
+	_Atomic int64_t low_water_ms; /* monotonic: all that was read until then is safe and remembered */
 
 	pthread_mutex_t lock; /* counts */
 	struct record_counts counts;
-	struct weir_counter frames, frame_bytes, letters_written, letters_dropped;
-	struct weir_histogram acknowledgement;
+	struct weir_counter letters_written, letters_dropped, lost_lines;
 };
 
-/* Takes acknowledgements, waiting at most timeout_ms for the first. */
-static void take_deliveries(struct collector *collector, int timeout_ms)
+static void fail(struct collector *collector, enum weir_status status, const struct weir_error *error)
 {
-	struct weir_delivery deliveries[DELIVERIES_AT_ONCE];
-	size_t count = collector->options.bus->ops->poll(collector->producer, deliveries, DELIVERIES_AT_ONCE, timeout_ms);
-	int64_t now_ms = weir_monotonic_ms();
-	for (size_t i = 0; i < count; i++) {
-		if (deliveries[i].status != WEIR_OK) {
-			if (collector->status == WEIR_OK)
-				collector->status = weir_fail(&collector->error, deliveries[i].status,
-				                              "the bus did not take a frame of partition %u", deliveries[i].partition);
-			return;
-		}
-		int64_t took_ms = in_flight_acknowledge(collector->flight, deliveries[i].tag, now_ms);
-		weir_histogram_observe(&collector->acknowledgement, &weir_latency_scale, (double)took_ms / 1000.0);
-		const struct weir_config *config = collector->options.config;
-		int64_t linger_ms = (collector->linger_ms * 7 + took_ms) / 8;
-		collector->linger_ms = linger_ms < config->bus.linger_ms       ? config->bus.linger_ms
-		                       : linger_ms > config->bus.max_linger_ms ? config->bus.max_linger_ms
-		                                                               : linger_ms;
-	}
+	if (collector->status != WEIR_OK)
+		return;
+	collector->status = status;
+	if (error != &collector->error)
+		collector->error = *error;
 }
 
-/* A framer_emit: sends; while the bus is full it waits, and nothing more is read. */
+static bool going(const struct collector *collector)
+{
+	return collector->status == WEIR_OK && sender_state(collector->sender) == SENDER_WELL;
+}
+
+/* A framer_emit. */
 static void send_frame(void *context, uint32_t partition, struct weir_span frame)
 {
 	struct collector *collector = context;
-	const struct weir_bus_ops *bus = collector->options.bus->ops;
-	uint64_t number = in_flight_send(collector->flight, weir_monotonic_ms());
-	int64_t end_ms = 0; /* while it is to stop: when it gives up */
-	while (collector->status == WEIR_OK) {
-		struct weir_span no_key = {0};
-		enum weir_status status =
-			bus->send(collector->producer, WEIR_TOPIC_EVENTS, partition, no_key, frame, number, &collector->error);
-		if (status == WEIR_OK)
-			break;
-		if (status != WEIR_FULL) {
-			collector->status = status;
-			break;
-		}
-		take_deliveries(collector, IDLE_WAIT_MS);
-		if (!atomic_load(&collector->stop))
-			continue;
-		if (end_ms == 0)
-			end_ms = weir_monotonic_ms() + STOP_LIMIT_MS;
-		else if (weir_monotonic_ms() >= end_ms)
-			collector->status =
-				weir_fail(&collector->error, WEIR_IO,
-			              "the bus takes no more: what it did not take is read again by the next start");
-	}
-	weir_counter_add(&collector->frames, 1);
-	weir_counter_add(&collector->frame_bytes, frame.length);
+	sender_send(collector->sender, WEIR_TOPIC_EVENTS, partition, frame);
 }
 
 /* Sends open frames; what has been read of every stream is then on its way. */
 static void flush(struct collector *collector)
 {
 	framer_flush(collector->framer, weir_wall_ms());
-	for (size_t i = 0; i < collector->inputs->source_count; i++) {
-		struct source *source = collector->inputs->sources[i];
-		struct source_stream **streams;
-		size_t count = source->ops->streams(source, &streams);
-		for (size_t j = 0; j < count; j++) {
-			struct record_reader *reader = streams[j]->context;
-			if (reader == NULL || reader->marked_position == reader->taken_position)
-				continue;
-			reader->marked_position = reader->taken_position;
-			in_flight_mark(collector->flight, reader, reader->taken_position);
-		}
-	}
+	low_water_mark(collector->inputs, collector->sender);
 }
 
 static void take_record(struct collector *collector, struct record_reader *reader, int64_t now_ms)
@@ -160,29 +117,18 @@ static bool read_chunk(struct collector *collector, size_t place, bool *ended)
 	if (status != WEIR_OK)
 		return false;
 	struct record_reader *reader;
-	status = inputs_reader(collector->inputs, place, chunk.stream, &reader, &collector->error);
+	status = inputs_reader(collector->inputs, place, chunk.stream, &reader, &error);
 	if (status != WEIR_OK) {
-		collector->status = status;
+		fail(collector, status, &error);
 		return false;
 	}
 	reader->source_place = place;
 	record_reader_feed(reader, &chunk);
 	int64_t now_ms = weir_wall_ms();
-	while (record_reader_next(reader) == WEIR_OK && collector->status == WEIR_OK)
+	while (going(collector) && record_reader_next(reader) == WEIR_OK)
 		take_record(collector, reader, now_ms);
 	record_reader_take(reader, now_ms);
 	return true;
-}
-
-/* Marks that have become safe are noted: their sources are told once the dead letters below them are safe, too. */
-static void take_safe_marks(struct collector *collector)
-{
-	struct in_flight_mark mark;
-	while (in_flight_safe(collector->flight, &mark)) {
-		struct record_reader *reader = mark.stream;
-		reader->safe_position = mark.position;
-		collector->dirty = true;
-	}
 }
 
 static void set(struct weir_counter *counter, uint64_t value)
@@ -190,45 +136,30 @@ static void set(struct weir_counter *counter, uint64_t value)
 	atomic_store_explicit(&counter->value, value, memory_order_relaxed);
 }
 
-/* Calls for every reader there is. */
-static void each_reader(struct collector *collector,
-                        void (*call)(struct source *source, struct source_stream *stream, struct record_reader *reader))
-{
-	for (size_t i = 0; i < collector->inputs->source_count; i++) {
-		struct source *source = collector->inputs->sources[i];
-		struct source_stream **streams;
-		size_t count = source->ops->streams(source, &streams);
-		for (size_t j = 0; j < count; j++)
-			if (streams[j]->context != NULL)
-				call(source, streams[j], streams[j]->context);
-	}
-}
-
-/* Streams' lines are counted by their readers; their sources state them. */
-static void tell_lines(struct source *source, struct source_stream *stream, struct record_reader *reader)
-{
-	(void)source;
-	atomic_store_explicit(&stream->lines, reader->counts.lines, memory_order_relaxed);
-}
-
-static void acknowledge(struct source *source, struct source_stream *stream, struct record_reader *reader)
-{
-	if (reader->safe_position > 0)
-		source->ops->acknowledge(source, stream, reader->safe_position);
-	reader->safe_position = 0;
-}
-
-/* Puts the dead letters on disk, into a new file if that was asked for. */
+/* Makes the dead letters safe, in a new file if that was asked for. */
 static enum weir_status save_dead_letters(struct collector *collector, struct weir_error *error)
 {
-	if (collector->options.dead_file == NULL)
-		return WEIR_OK;
-	if (!atomic_load(&collector->reopen))
-		return weir_line_file_sync(collector->options.dead_file, error);
-	enum weir_status status = weir_line_file_reopen(collector->options.dead_file, error);
-	if (status == WEIR_OK)
+	bool reopen = atomic_load(&collector->reopen);
+	enum weir_status status = dead_letters_settle(collector->dead, reopen, error);
+	if (status == WEIR_OK && reopen)
 		atomic_store(&collector->reopen, false);
 	return status;
+}
+
+/* What the pages show, as of this moment. */
+static void tell_counts(struct collector *collector)
+{
+	struct record_counts counts = {0};
+	inputs_counts(collector->inputs, &counts);
+	pthread_mutex_lock(&collector->lock);
+	collector->counts = counts;
+	pthread_mutex_unlock(&collector->lock);
+	set(&collector->letters_written, dead_letters_written(collector->dead));
+	set(&collector->letters_dropped, dead_letters_dropped(collector->dead));
+	low_water_tell_lines(collector->inputs);
+	for (size_t i = 0; i < collector->inputs->source_count; i++)
+		if (collector->inputs->sources[i] != NULL)
+			source_reports_tell(collector->reports, i, collector->inputs->sources[i]);
 }
 
 /*
@@ -239,30 +170,24 @@ static void save(struct collector *collector)
 {
 	struct weir_error error;
 	collector->save_due_ms = weir_monotonic_ms() + SAVE_PERIOD_MS;
-	pthread_mutex_lock(&collector->lock);
-	collector->counts = (struct record_counts){0};
-	inputs_counts(collector->inputs, &collector->counts);
-	pthread_mutex_unlock(&collector->lock);
-	set(&collector->letters_written, dead_letters_written(collector->dead));
-	set(&collector->letters_dropped, dead_letters_dropped(collector->dead));
-	each_reader(collector, tell_lines);
-	for (size_t i = 0; i < collector->inputs->source_count; i++)
-		source_reports_tell(collector->reports, collector->inputs->sources[i]);
-	if (!collector->dirty && !atomic_load(&collector->reopen))
-		return;
-	enum weir_status status = save_dead_letters(collector, &error);
-	if (status == WEIR_OK) {
-		each_reader(collector, acknowledge);
-		status = source_memory_save(collector->options.memory, &error);
+	tell_counts(collector);
+	int64_t safe_until_ms = sender_oldest_ms(collector->sender);
+	if (framer_pending(collector->framer) > 0 && collector->oldest_ms < safe_until_ms)
+		safe_until_ms = collector->oldest_ms;
+	enum weir_status status = WEIR_OK;
+	if (collector->dirty || atomic_load(&collector->reopen)) {
+		status = save_dead_letters(collector, &error);
+		if (status == WEIR_OK) {
+			low_water_acknowledge(collector->inputs);
+			status = source_memory_save(collector->options.memory, &error);
+		}
 	}
 	if (status == WEIR_OK) {
 		collector->dirty = false;
+		atomic_store(&collector->low_water_ms, safe_until_ms);
 		weir_trouble_off(&collector->trouble, collector->options.log, "collector");
 	} else if (status == WEIR_INVALID) { /* no later try can succeed: the next start reads again what is not safe */
-		if (collector->status == WEIR_OK) {
-			collector->status = status;
-			collector->error = error;
-		}
+		fail(collector, status, &error);
 	} else {
 		weir_trouble_on(&collector->trouble, collector->options.log, "collector", "%s; trying again each second",
 		                error.text);
@@ -275,18 +200,21 @@ static void switch_policy(struct collector *collector)
 	if (policy == NULL)
 		return;
 	flush(collector);
-	enum weir_status status = inputs_set_policy(collector->inputs, policy, &collector->error);
-	if (status == WEIR_OK)
-		collector->policy_version = policy->version;
-	else if (collector->status == WEIR_OK)
-		collector->status = status;
+	struct weir_error error;
+	enum weir_status status = inputs_set_policy(collector->inputs, policy, &error);
+	if (status != WEIR_OK) {
+		fail(collector, status, &error);
+		return;
+	}
+	collector->policy_version = policy->version;
+	atomic_store(&collector->policy_in_use, policy->version);
 }
 
 /* Sleeps until a source may have more, a frame must go, or an acknowledgement may have come. */
 static void wait_for_more(struct collector *collector)
 {
-	if (in_flight_count(collector->flight) > 0) {
-		take_deliveries(collector, 1);
+	if (sender_waiting(collector->sender) > 0) {
+		sender_poll(collector->sender, 1);
 		return;
 	}
 	int timeout_ms = framer_pending(collector->framer) > 0 ? 1 : IDLE_WAIT_MS;
@@ -304,7 +232,7 @@ static bool read_round(struct collector *collector, bool *all_ended)
 {
 	bool any = false;
 	*all_ended = true;
-	for (size_t i = 0; i < collector->inputs->source_count && collector->status == WEIR_OK; i++) {
+	for (size_t i = 0; i < collector->inputs->source_count && going(collector); i++) {
 		bool ended;
 		any |= read_chunk(collector, i, &ended);
 		*all_ended &= ended;
@@ -312,16 +240,105 @@ static bool read_round(struct collector *collector, bool *all_ended)
 	return any;
 }
 
+/* ---- after a broken producer ---- */
+
+/* Lines that no one can read again, and of which it is not known whether they arrived. */
+static void count_lost(struct collector *collector, size_t place)
+{
+	uint64_t lost = low_water_give_up(collector->inputs, place);
+	if (lost == 0)
+		return;
+	weir_counter_add(&collector->lost_lines, lost);
+	weir_log(collector->options.log, WEIR_LOG_WARNING, "collector",
+	         "up to %llu lines of a source that cannot be read again are lost: the bus has not acknowledged them",
+	         (unsigned long long)lost);
+}
+
+/* Opens a source again at what is safe; tried for a while, as files and servers come and go. */
+static enum weir_status reopen_source(struct collector *collector, size_t place, struct weir_error *error)
+{
+	struct weir_trouble trouble = {0};
+	enum weir_status status;
+	for (int tries = 1; (status = inputs_reopen(collector->inputs, place, error)) != WEIR_OK; tries++) {
+		weir_trouble_on(&trouble, collector->options.log, "collector", "%s; trying again each second", error->text);
+		for (int waited_ms = 0; waited_ms < SAVE_PERIOD_MS; waited_ms += IDLE_WAIT_MS) {
+			if (tries == REOPEN_TRIES || atomic_load(&collector->stop))
+				return status;
+			nanosleep(&(struct timespec){.tv_nsec = IDLE_WAIT_MS * 1000000L}, NULL);
+		}
+	}
+	weir_trouble_off(&trouble, collector->options.log, "collector");
+	return WEIR_OK;
+}
+
+/*
+ * Nothing that the broken producer had in flight counts: a new one is made, and every source goes back to its
+ * low-water mark. What had arrived all the same is sent again under the same positions, and limiters drop it.
+ */
+static void recover(struct collector *collector)
+{
+	collector->dirty |= low_water_take(collector->sender);
+	save(collector);
+	framer_discard(collector->framer);
+	sender_renew(collector->sender);
+	for (size_t i = 0; i < collector->inputs->source_count && going(collector); i++) {
+		struct weir_error error;
+		if (!inputs_replayable(collector->inputs, i)) {
+			count_lost(collector, i);
+			continue;
+		}
+		enum weir_status status = reopen_source(collector, i, &error);
+		if (status != WEIR_OK && !atomic_load(&collector->stop))
+			fail(collector, status, &error);
+	}
+}
+
+/* ---- the loop ---- */
+
+/* What was not acknowledged in time is read again by the next start, where that is possible. */
+static void tell_unfinished(struct collector *collector)
+{
+	if (sender_waiting(collector->sender) == 0 && sender_state(collector->sender) == SENDER_WELL)
+		return;
+	weir_log(collector->options.log, WEIR_LOG_WARNING, "collector",
+	         "the bus has not acknowledged everything in time: the next start reads the rest again");
+	for (size_t i = 0; i < collector->inputs->source_count; i++)
+		if (!inputs_replayable(collector->inputs, i))
+			count_lost(collector, i);
+}
+
 /* What was read goes out and is acknowledged, within a bound; then it is remembered. */
 static void finish(struct collector *collector)
 {
-	int64_t end_ms = weir_monotonic_ms() + STOP_LIMIT_MS;
+	int64_t end_ms = weir_monotonic_ms() + SENDER_STOP_LIMIT_MS;
 	flush(collector);
-	while (collector->status == WEIR_OK && in_flight_count(collector->flight) > 0 && weir_monotonic_ms() < end_ms)
-		take_deliveries(collector, IDLE_WAIT_MS);
-	take_safe_marks(collector);
+	while (going(collector) && sender_waiting(collector->sender) > 0 && weir_monotonic_ms() < end_ms)
+		sender_poll(collector->sender, IDLE_WAIT_MS);
+	collector->dirty |= low_water_take(collector->sender);
 	collector->dirty = true;
 	save(collector);
+	if (sender_state(collector->sender) == SENDER_FAILED)
+		fail(collector, sender_error(collector->sender)->status, sender_error(collector->sender));
+	else
+		tell_unfinished(collector);
+}
+
+/* One round: a chunk of each source in, what is due out. Gives whether all sources have ended. */
+static bool work_once(struct collector *collector)
+{
+	bool all_ended;
+	switch_policy(collector);
+	bool any = read_round(collector, &all_ended);
+	int64_t waited_ms = weir_monotonic_ms() - collector->oldest_ms;
+	if (framer_pending(collector->framer) == 0 ? any : waited_ms >= sender_linger_ms(collector->sender))
+		flush(collector);
+	sender_poll(collector->sender, 0);
+	collector->dirty |= low_water_take(collector->sender);
+	if (weir_monotonic_ms() >= collector->save_due_ms)
+		save(collector);
+	if (!any && !all_ended)
+		wait_for_more(collector);
+	return all_ended;
 }
 
 static void *work(void *context)
@@ -329,21 +346,32 @@ static void *work(void *context)
 	struct collector *collector = context;
 	bool all_ended = false;
 	while (!atomic_load(&collector->stop) && !all_ended && collector->status == WEIR_OK) {
-		switch_policy(collector);
-		bool any = read_round(collector, &all_ended);
-		if (framer_pending(collector->framer) == 0 ? any
-		                                           : weir_monotonic_ms() - collector->oldest_ms >= collector->linger_ms)
-			flush(collector);
-		take_deliveries(collector, 0);
-		take_safe_marks(collector);
-		if (weir_monotonic_ms() >= collector->save_due_ms)
-			save(collector);
-		if (!any && !all_ended)
-			wait_for_more(collector);
+		if (sender_state(collector->sender) == SENDER_BROKEN)
+			recover(collector);
+		if (!going(collector))
+			break;
+		all_ended = work_once(collector) && going(collector);
 	}
 	finish(collector);
 	atomic_store(&collector->ended, true);
 	return NULL;
+}
+
+static void make_dead_letters(struct collector *collector)
+{
+	const struct weir_config *config = collector->options.config;
+	bool rotated = config->deadletter.rotate_bytes > 0 && !collector->options.dead_topic;
+	struct dead_letter_options dead = {.max_bytes = rotated ? INT64_MAX : config->deadletter.max_bytes,
+	                                   .rate_per_second = config->deadletter.rate_per_second};
+	struct dead_letter_sink sink;
+	if (collector->options.dead_topic) {
+		collector->dead_topic = dead_letter_topic_new(collector->sender);
+		sink = dead_letter_topic_sink(collector->dead_topic);
+	} else if (collector->options.dead_file != NULL) {
+		sink = dead_letter_file(collector->options.dead_file);
+	}
+	bool kept = collector->options.dead_topic || collector->options.dead_file != NULL;
+	collector->dead = dead_letters_new(kept ? &sink : NULL, &dead);
 }
 
 enum weir_status collector_new(const struct collector_options *options, struct collector **out,
@@ -354,19 +382,19 @@ enum weir_status collector_new(const struct collector_options *options, struct c
 	collector->source_context = (struct source_context){
 		.memory = options->memory, .line_max_bytes = (uint32_t)options->config->collector.line_max_bytes};
 	collector->policy_version = options->policy->version;
-	collector->linger_ms = options->config->bus.linger_ms;
+	atomic_init(&collector->policy_in_use, options->policy->version);
+	atomic_init(&collector->low_water_ms, weir_monotonic_ms());
 	pthread_mutex_init(&collector->lock, NULL);
-	collector->flight = in_flight_new();
 	collector->framer = framer_new((uint32_t)options->config->bus.partitions, send_frame, collector);
-	bool rotated = options->config->deadletter.rotate_bytes > 0;
-	struct dead_letter_options dead = {.max_bytes = rotated ? INT64_MAX : options->config->deadletter.max_bytes,
-	                                   .rate_per_second = options->config->deadletter.rate_per_second};
-	collector->dead = dead_letters_new(options->dead_file, &dead);
 	collector->reports = source_reports_new(options->log);
-	enum weir_status status = options->bus->ops->producer_new(options->bus, &collector->producer, error);
-	if (status == WEIR_OK)
+	struct sender_options sender = {
+		.bus = options->bus, .config = options->config, .log = options->log, .stop = &collector->stop};
+	enum weir_status status = sender_new(&sender, &collector->sender, error);
+	if (status == WEIR_OK) {
+		make_dead_letters(collector);
 		status = inputs_new(options->config, options->policy, &collector->source_context, collector->dead,
 		                    &collector->inputs, error);
+	}
 	if (status != WEIR_OK) {
 		collector_free(collector);
 		return status;
@@ -387,6 +415,16 @@ enum weir_status collector_start(struct collector *collector, struct weir_error 
 void collector_set_policy(struct collector *collector, const struct weir_policy *policy)
 {
 	atomic_store(&collector->next_policy, policy);
+}
+
+uint64_t collector_policy_version(const struct collector *collector)
+{
+	return atomic_load(&collector->policy_in_use);
+}
+
+bool collector_ready(struct collector *collector, struct weir_text *why)
+{
+	return inputs_ready(collector->inputs, why);
 }
 
 void collector_reopen(struct collector *collector)
@@ -418,12 +456,11 @@ void collector_free(struct collector *collector)
 {
 	if (collector == NULL)
 		return;
-	if (collector->producer != NULL)
-		collector->options.bus->ops->producer_free(collector->producer);
 	inputs_free(collector->inputs);
 	framer_free(collector->framer);
-	in_flight_free(collector->flight);
 	dead_letters_free(collector->dead);
+	dead_letter_topic_free(collector->dead_topic);
+	sender_free(collector->sender);
 	source_reports_free(collector->reports);
 	pthread_mutex_destroy(&collector->lock);
 	free(collector);
@@ -446,20 +483,13 @@ void collector_metrics(struct collector *collector, struct weir_text *text)
 {
 	struct record_counts counts;
 	collector_counts(collector, &counts);
-	weir_metrics_counter(text, "weir_lines_total", "Lines read.", counts.lines);
-	weir_metrics_counter(text, "weir_records_total", "Well-formed records.", counts.records);
-	weir_metrics_counter(text, "weir_clamped_total", "Records whose time lay ahead of the clock.", counts.clamped);
-	weir_metrics_family(text, "weir_malformed_total", "counter", "Malformed lines by reason.");
-	for (int i = FORMAT_NO_TIME; i < FORMAT_REASON_COUNT; i++) {
-		struct weir_label label = {"reason", weir_span_of(format_reason_text((enum format_reason)i))};
-		weir_metrics_uint(text, "weir_malformed_total", &label, 1, counts.malformed[i]);
-	}
+	inputs_metrics_counts(&counts, text);
 	inputs_metrics(collector->inputs, text);
-	weir_metrics_counter(text, "weir_sent_frames_total", "Frames sent.", weir_counter_read(&collector->frames));
-	weir_metrics_counter(text, "weir_sent_bytes_total", "Bytes of frames sent.",
-	                     weir_counter_read(&collector->frame_bytes));
-	const struct weir_histogram *histogram = &collector->acknowledgement;
-	weir_metrics_family(text, "weir_acknowledgement_seconds", "histogram",
-	                    "From sending a frame to its being durable.");
-	weir_metrics_histogram(text, "weir_acknowledgement_seconds", NULL, 0, &weir_latency_scale, &histogram, 1);
+	weir_metrics_counter(text, "weir_source_lost_lines_total",
+	                     "Lines of sources that cannot be read again, sent and not known to have arrived.",
+	                     weir_counter_read(&collector->lost_lines));
+	weir_metrics_gauge(text, "weir_low_water_age_seconds",
+	                   "What was read longer ago than this has arrived, and a restart goes on behind it.",
+	                   (double)(weir_monotonic_ms() - atomic_load(&collector->low_water_ms)) / 1000.0);
+	sender_metrics(collector->sender, text);
 }

@@ -6,6 +6,10 @@
  * position below which every frame of every partition, and every dead letter,
  * is acknowledged: it is saved each second and at the end, and reading resumes
  * there. What was sent behind it is sent again then, and the limiters drop it.
+ *
+ * A delivery that fails ends its producer, and nothing later is accepted from
+ * it: a new one is made and the sources go back to their low-water marks.
+ * Sources that cannot go back have lost what was on its way; that is counted.
  */
 #ifndef COLLECTOR_COLLECTOR_H
 #define COLLECTOR_COLLECTOR_H
@@ -22,7 +26,8 @@ struct collector_options {
 	const struct weir_config *config; /* borrowed, as all that follows */
 	struct weir_bus *bus;
 	struct source_memory *memory;
-	struct weir_line_file *dead_file; /* NULL: malformed lines are only counted */
+	bool dead_topic;                  /* dead letters go to the bus */
+	struct weir_line_file *dead_file; /* else here; NULL: malformed lines are only counted */
 	const struct weir_policy *policy; /* numbered: policy->version */
 	const struct weir_log *log;
 };
@@ -31,8 +36,19 @@ WEIR_MUST_USE enum weir_status collector_new(const struct collector_options *opt
                                              struct weir_error *error);
 WEIR_MUST_USE enum weir_status collector_start(struct collector *collector, struct weir_error *error);
 
-/** Matches by another policy from the next chunk on. @thread any */
+/**
+ * Matches by another policy from the next chunk on; inputs_check_policy() has found nothing against it.
+ *
+ * @param policy  borrowed until collector_policy_version() names a later one
+ * @thread any
+ */
 void collector_set_policy(struct collector *collector, const struct weir_policy *policy);
+
+/** The version that it matches by. @thread any */
+uint64_t collector_policy_version(const struct collector *collector);
+
+/** Whether every source can be read; else appends why not, in words. @thread any */
+bool collector_ready(struct collector *collector, struct weir_text *why);
 
 /** Opens the dead-letter file afresh (SIGHUP). @thread any */
 void collector_reopen(struct collector *collector);

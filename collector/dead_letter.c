@@ -9,17 +9,20 @@
 #include <stdlib.h>
 
 struct dead_letters {
-	struct weir_line_file *file; /* borrowed, or NULL */
+	bool kept; /* there is a sink */
+	struct dead_letter_sink sink;
 	struct dead_letter_options options;
 	int64_t second;         /* that the rate is counted for */
 	int64_t second_letters; /* written in it */
 	uint64_t written, dropped;
 };
 
-struct dead_letters *dead_letters_new(struct weir_line_file *file, const struct dead_letter_options *options)
+struct dead_letters *dead_letters_new(const struct dead_letter_sink *sink, const struct dead_letter_options *options)
 {
 	struct dead_letters *dead = weir_alloc(1, sizeof *dead);
-	dead->file = file;
+	dead->kept = sink != NULL;
+	if (sink != NULL)
+		dead->sink = *sink;
 	dead->options = *options;
 	return dead;
 }
@@ -62,9 +65,10 @@ static bool within_rate(struct dead_letters *dead, int64_t now_ms)
 	return dead->second_letters++ < dead->options.rate_per_second;
 }
 
-static bool fits(const struct dead_letters *dead, size_t length)
+static bool fits(const struct dead_letters *dead, size_t length, int64_t now_ms)
 {
-	return dead->file != NULL && weir_line_file_mark(dead->file).length + length <= (uint64_t)dead->options.max_bytes;
+	return dead->kept &&
+	       dead->sink.held_bytes(dead->sink.context, now_ms) + length <= (uint64_t)dead->options.max_bytes;
 }
 
 void dead_letters_write(struct dead_letters *dead, struct weir_span letters, int64_t now_ms)
@@ -73,14 +77,19 @@ void dead_letters_write(struct dead_letters *dead, struct weir_span letters, int
 	while (at < end) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		const char *next = newline != NULL ? newline + 1 : end;
-		size_t length = (size_t)(next - at);
-		if (fits(dead, length) && within_rate(dead, now_ms) &&
-		    weir_line_file_append(dead->file, (struct weir_span){at, (uint32_t)length}) == WEIR_OK)
+		struct weir_span letter = {.at = at, .length = (uint32_t)(next - at)};
+		if (fits(dead, letter.length, now_ms) && within_rate(dead, now_ms) &&
+		    dead->sink.put(dead->sink.context, letter))
 			dead->written++;
 		else
 			dead->dropped++;
 		at = next;
 	}
+}
+
+enum weir_status dead_letters_settle(struct dead_letters *dead, bool reopen, struct weir_error *error)
+{
+	return dead->kept ? dead->sink.settle(dead->sink.context, reopen, error) : WEIR_OK;
 }
 
 void dead_letters_restore(struct dead_letters *dead, uint64_t written, uint64_t dropped)
@@ -97,4 +106,27 @@ uint64_t dead_letters_written(const struct dead_letters *dead)
 uint64_t dead_letters_dropped(const struct dead_letters *dead)
 {
 	return dead->dropped;
+}
+
+/* ---- a file as the sink ---- */
+
+static uint64_t file_held(void *context, int64_t now_ms)
+{
+	(void)now_ms;
+	return weir_line_file_mark(context).length;
+}
+
+static bool file_put(void *context, struct weir_span letter)
+{
+	return weir_line_file_append(context, letter) == WEIR_OK;
+}
+
+static enum weir_status file_settle(void *context, bool reopen, struct weir_error *error)
+{
+	return reopen ? weir_line_file_reopen(context, error) : weir_line_file_sync(context, error);
+}
+
+struct dead_letter_sink dead_letter_file(struct weir_line_file *file)
+{
+	return (struct dead_letter_sink){.context = file, .held_bytes = file_held, .put = file_put, .settle = file_settle};
 }

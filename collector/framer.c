@@ -57,6 +57,13 @@ void framer_flush(struct framer *framer, int64_t now_ms)
 		finish(framer, i, now_ms);
 }
 
+void framer_discard(struct framer *framer)
+{
+	for (uint32_t i = 0; i < framer->partitions; i++)
+		weir_frame_begin(framer->writers[i], framer->source, framer->policy_version, 0, 0);
+	framer->pending = 0;
+}
+
 uint64_t framer_pending(const struct framer *framer)
 {
 	return framer->pending;

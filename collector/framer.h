@@ -32,6 +32,9 @@ void framer_add(struct framer *framer, const uint8_t *source, uint64_t policy_ve
 /** Hands on every open frame. */
 void framer_flush(struct framer *framer, int64_t now_ms);
 
+/** Throws open frames away: what is in them is read again. */
+void framer_discard(struct framer *framer);
+
 /** Events in open frames. */
 uint64_t framer_pending(const struct framer *framer);
 

@@ -67,7 +67,12 @@ uint64_t in_flight_count(const struct in_flight *flight)
 	return flight->waiting;
 }
 
-void in_flight_mark(struct in_flight *flight, void *stream, uint64_t position)
+int64_t in_flight_oldest_ms(const struct in_flight *flight, int64_t now_ms)
+{
+	return flight->first < flight->next ? flight->sent_ms[flight->first & (flight->capacity - 1)] : now_ms;
+}
+
+void in_flight_mark(struct in_flight *flight, void *stream, uint64_t position, uint64_t lines)
 {
 	if (flight->mark_next - flight->mark_first == flight->mark_capacity) {
 		struct in_flight_mark *wider = weir_alloc(flight->mark_capacity * 2, sizeof *wider);
@@ -78,7 +83,7 @@ void in_flight_mark(struct in_flight *flight, void *stream, uint64_t position)
 		flight->mark_capacity *= 2;
 	}
 	flight->marks[flight->mark_next++ & (flight->mark_capacity - 1)] =
-		(struct in_flight_mark){.stream = stream, .position = position, .below = flight->next};
+		(struct in_flight_mark){.stream = stream, .position = position, .lines = lines, .below = flight->next};
 }
 
 bool in_flight_safe(struct in_flight *flight, struct in_flight_mark *mark)

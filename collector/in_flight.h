@@ -17,6 +17,7 @@ struct in_flight;
 struct in_flight_mark {
 	void *stream; /* the caller's */
 	uint64_t position;
+	uint64_t lines; /* of the stream up to there */
 	uint64_t below; /* safe when every frame with a smaller number is acknowledged */
 };
 
@@ -32,8 +33,11 @@ int64_t in_flight_acknowledge(struct in_flight *flight, uint64_t number, int64_t
 /** Frames that are not acknowledged. */
 uint64_t in_flight_count(const struct in_flight *flight);
 
+/** When the oldest of them was sent; `now_ms` where there is none. */
+int64_t in_flight_oldest_ms(const struct in_flight *flight, int64_t now_ms);
+
 /** Everything read of the stream up to the position has been sent by now. */
-void in_flight_mark(struct in_flight *flight, void *stream, uint64_t position);
+void in_flight_mark(struct in_flight *flight, void *stream, uint64_t position, uint64_t lines);
 
 /** The next mark that has become safe, in order; false: none. */
 bool in_flight_safe(struct in_flight *flight, struct in_flight_mark *mark);

@@ -11,7 +11,9 @@ enum weir_status inputs_new(const struct weir_config *config, const struct weir_
 {
 	struct inputs *inputs = weir_alloc(1, sizeof *inputs);
 	inputs->config = config;
+	inputs->context = *context;
 	inputs->dead = dead;
+	pthread_mutex_init(&inputs->lock, NULL);
 	inputs->sources = weir_alloc(config->source_count, sizeof(struct source *));
 	field_table_init(&inputs->fields);
 	enum weir_status status =
@@ -30,17 +32,56 @@ enum weir_status inputs_new(const struct weir_config *config, const struct weir_
 	return WEIR_OK;
 }
 
-static void free_readers(struct source *source)
+size_t inputs_streams(const struct inputs *inputs, size_t place, struct source_stream ***streams)
+{
+	struct source *source = inputs->sources[place];
+	*streams = NULL;
+	return source != NULL ? source->ops->streams(source, streams) : 0;
+}
+
+static void free_readers(struct inputs *inputs, size_t place)
 {
 	struct source_stream **streams;
-	size_t count = source->ops->streams(source, &streams);
+	size_t count = inputs_streams(inputs, place, &streams);
 	for (size_t i = 0; i < count; i++) {
-		if (streams[i]->context == NULL)
+		struct record_reader *reader = streams[i]->context;
+		if (reader == NULL)
 			continue;
-		record_reader_deinit(streams[i]->context);
-		free(streams[i]->context);
+		record_counts_add(&inputs->ended, &reader->counts);
+		record_reader_deinit(reader);
+		free(reader);
 		streams[i]->context = NULL;
 	}
+}
+
+/* Puts another source in a place, for all threads, and gives the one before. */
+static struct source *exchange(struct inputs *inputs, size_t place, struct source *source)
+{
+	pthread_mutex_lock(&inputs->lock);
+	struct source *before = inputs->sources[place];
+	inputs->sources[place] = source;
+	pthread_mutex_unlock(&inputs->lock);
+	return before;
+}
+
+bool inputs_replayable(const struct inputs *inputs, size_t place)
+{
+	struct source *source = inputs->sources[place];
+	struct source_status status;
+	return source == NULL || source->ops->status(source, &status, 1) == 0 || status.replayable;
+}
+
+enum weir_status inputs_reopen(struct inputs *inputs, size_t place, struct weir_error *error)
+{
+	free_readers(inputs, place);
+	struct source *source = exchange(inputs, place, NULL);
+	if (source != NULL)
+		source->ops->free(source);
+	struct weir_json config = weir_json_element(&inputs->config->sources, place);
+	enum weir_status status = source_new(&config, &inputs->context, &source, error);
+	if (status == WEIR_OK)
+		exchange(inputs, place, source);
+	return status;
 }
 
 void inputs_free(struct inputs *inputs)
@@ -48,12 +89,14 @@ void inputs_free(struct inputs *inputs)
 	if (inputs == NULL)
 		return;
 	for (size_t i = 0; i < inputs->source_count; i++) {
-		free_readers(inputs->sources[i]);
-		inputs->sources[i]->ops->free(inputs->sources[i]);
+		free_readers(inputs, i);
+		if (inputs->sources[i] != NULL)
+			inputs->sources[i]->ops->free(inputs->sources[i]);
 	}
 	free(inputs->sources);
 	matcher_free(inputs->matcher);
 	field_table_deinit(&inputs->fields);
+	pthread_mutex_destroy(&inputs->lock);
 	free(inputs);
 }
 
@@ -122,7 +165,7 @@ static enum weir_status make_formats(const struct inputs *inputs, const struct f
                                      struct renewed **list, size_t *made, struct weir_error *error)
 {
 	struct source_stream **streams;
-	size_t count = inputs->sources[place]->ops->streams(inputs->sources[place], &streams);
+	size_t count = inputs_streams(inputs, place, &streams);
 	*list = weir_realloc(*list, *made + count, sizeof **list);
 	for (size_t i = 0; i < count; i++) {
 		if (streams[i]->context == NULL)
@@ -183,9 +226,10 @@ enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_poli
 
 void inputs_counts(const struct inputs *inputs, struct record_counts *sum)
 {
+	record_counts_add(sum, &inputs->ended);
 	for (size_t i = 0; i < inputs->source_count; i++) {
 		struct source_stream **streams;
-		size_t count = inputs->sources[i]->ops->streams(inputs->sources[i], &streams);
+		size_t count = inputs_streams(inputs, i, &streams);
 		for (size_t j = 0; j < count; j++) {
 			const struct record_reader *reader = streams[j]->context;
 			if (reader != NULL)

@@ -13,21 +13,25 @@
 #include "collector/source.h"
 #include "common/config.h"
 
+#include <pthread.h>
+
 struct inputs {
 	const struct weir_config *config; /* borrowed */
+	struct source_context context;
 	struct field_table fields;
 	struct matcher *matcher;
-	struct source **sources; /* in the configuration's order */
+	struct source **sources; /* in the configuration's order; NULL: it could not be opened again */
 	size_t source_count;
 	struct dead_letters *dead;  /* borrowed; may be NULL */
 	struct record_counts ended; /* of readers that are gone */
+	pthread_mutex_t lock;       /* sources, against being exchanged while others ask for their status */
 };
 
 /**
  * Opens the sources and prepares the matcher.
  *
  * @param policy   borrowed, outlives the inputs or the next inputs_set_policy
- * @param context  borrowed
+ * @param context  borrowed; the memory in it outlives the inputs
  */
 WEIR_MUST_USE enum weir_status inputs_new(const struct weir_config *config, const struct weir_policy *policy,
                                           const struct source_context *context, struct dead_letters *dead,
@@ -50,6 +54,9 @@ WEIR_MUST_USE enum weir_status inputs_check(const struct weir_config *config, st
 WEIR_MUST_USE enum weir_status inputs_check_policy(const struct weir_config *config, const struct weir_policy *policy,
                                                    struct weir_error *error);
 
+/** The streams of sources[place]; 0 where it is not open. */
+size_t inputs_streams(const struct inputs *inputs, size_t place, struct source_stream ***streams);
+
 /** The reader of a stream of sources[place], made at its first use and kept in stream->context. */
 WEIR_MUST_USE enum weir_status inputs_reader(struct inputs *inputs, size_t place, struct source_stream *stream,
                                              struct record_reader **reader, struct weir_error *error);
@@ -58,11 +65,27 @@ WEIR_MUST_USE enum weir_status inputs_reader(struct inputs *inputs, size_t place
 WEIR_MUST_USE enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_policy *policy,
                                                  struct weir_error *error);
 
+/** Whether what the source has handed out can be had again. */
+bool inputs_replayable(const struct inputs *inputs, size_t place);
+
+/**
+ * Closes a source and opens it again, so that it goes on at its acknowledged positions. Its readers are gone.
+ *
+ * @return WEIR_OK; else sources[place] is NULL and a later try may succeed
+ */
+WEIR_MUST_USE enum weir_status inputs_reopen(struct inputs *inputs, size_t place, struct weir_error *error);
+
 /** Sums what all readers have counted. */
 void inputs_counts(const struct inputs *inputs, struct record_counts *sum);
 
+/** Whether every source can be read; else appends why one of them cannot, in words. @thread any */
+bool inputs_ready(struct inputs *inputs, struct weir_text *why);
+
+/** Appends the metrics of what all readers have counted. @thread any */
+void inputs_metrics_counts(const struct record_counts *counts, struct weir_text *text);
+
 /** Appends the streams' metrics. @thread any */
-void inputs_metrics(const struct inputs *inputs, struct weir_text *text);
+void inputs_metrics(struct inputs *inputs, struct weir_text *text);
 
 /** Bytes handed out and bytes there are, over all streams: for progress. */
 void inputs_progress(const struct inputs *inputs, uint64_t *done_bytes, uint64_t *all_bytes);

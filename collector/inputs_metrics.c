@@ -1,4 +1,7 @@
-/* What the streams' own counters say, one family after another: asked by any thread, taken from the sources' status. */
+/*
+ * What the streams state about themselves, one family after another: asked by any thread, each source once a page, so
+ * that a page's numbers belong together.
+ */
 #include "collector/inputs.h"
 
 #include "common/alloc.h"
@@ -6,56 +9,162 @@
 
 #include <stdlib.h>
 
-/* One family over all streams. */
-static void stream_family(const struct inputs *inputs, struct weir_text *text, const char *name, const char *type,
-                          const char *help, double (*value)(const struct source_status *))
+enum { STREAMS_SHOWN = 256 }; /* of a source */
+
+/* A sample of one stream; false: it has none of this family. */
+typedef bool family_sample(const struct source_status *status, double *value);
+
+static bool position(const struct source_status *status, double *value)
 {
-	enum { STREAMS_SHOWN = 256 };
-	struct source_status *statuses = weir_alloc(STREAMS_SHOWN, sizeof *statuses);
-	weir_metrics_family(text, name, type, help);
+	*value = (double)(status->position & ((UINT64_C(1) << SOURCE_OFFSET_BITS) - 1));
+	return true;
+}
+
+static bool incarnation(const struct source_status *status, double *value)
+{
+	*value = (double)(status->position >> SOURCE_OFFSET_BITS);
+	return true;
+}
+
+static bool lag_seconds(const struct source_status *status, double *value)
+{
+	*value = (double)status->lag_ms / 1000.0;
+	return true;
+}
+
+static bool lag_bytes(const struct source_status *status, double *value)
+{
+	*value = (double)status->lag_bytes;
+	return true;
+}
+
+static bool lag_records(const struct source_status *status, double *value)
+{
+	*value = (double)status->lag_records;
+	return status->counts_records;
+}
+
+static bool lines(const struct source_status *status, double *value)
+{
+	*value = (double)status->lines;
+	return true;
+}
+
+static bool errors(const struct source_status *status, double *value)
+{
+	*value = (double)status->errors;
+	return true;
+}
+
+static bool lost_bytes(const struct source_status *status, double *value)
+{
+	*value = (double)status->lost_bytes;
+	return true;
+}
+
+static bool problem(const struct source_status *status, double *value)
+{
+	*value = status->problem[0] != '\0';
+	return true;
+}
+
+static bool replayable(const struct source_status *status, double *value)
+{
+	*value = status->replayable;
+	return true;
+}
+
+static const struct {
+	const char *name, *type, *help;
+	family_sample *sample;
+} families[] = {
+	{"weir_source_position", "gauge", "How far the stream is read: a file's offset in bytes, a topic's in records.",
+     position},
+	{"weir_source_incarnation", "gauge", "Which of the stream's files, or of its topic's generations, that is of.",
+     incarnation},
+	{"weir_source_lag_seconds", "gauge", "How long the oldest unread bytes wait.", lag_seconds},
+	{"weir_source_lag_bytes", "gauge", "Bytes that are known and not yet read.", lag_bytes},
+	{"weir_source_lag_records", "gauge", "Records that are known and not yet read, where they are counted.",
+     lag_records},
+	{"weir_source_lines_total", "counter", "Lines read since the source was opened.", lines},
+	{"weir_source_errors_total", "counter", "Opens and reads that failed.", errors},
+	{"weir_source_lost_bytes_total", "counter", "Bytes that a truncation took before they were read.", lost_bytes},
+	{"weir_source_problem", "gauge", "1 while something keeps the stream from being read: the log says what.", problem},
+	{"weir_source_replayable", "gauge", "0: what it gives can be had but once, so its lines arrive at most once.",
+     replayable},
+};
+
+/* The statuses of all streams. The names in them are the sources': the lock is held. */
+static struct source_status *ask(const struct inputs *inputs, size_t *count)
+{
+	struct source_status *statuses = weir_alloc(inputs->source_count * STREAMS_SHOWN, sizeof *statuses);
+	*count = 0;
 	for (size_t i = 0; i < inputs->source_count; i++) {
 		struct source *source = inputs->sources[i];
-		size_t count = source->ops->status(source, statuses, STREAMS_SHOWN);
-		for (size_t j = 0; j < count && j < STREAMS_SHOWN; j++) {
+		if (source == NULL)
+			continue;
+		size_t known = source->ops->status(source, statuses + *count, STREAMS_SHOWN);
+		*count += known < STREAMS_SHOWN ? known : STREAMS_SHOWN;
+	}
+	return statuses;
+}
+
+void inputs_metrics(struct inputs *inputs, struct weir_text *text)
+{
+	pthread_mutex_lock(&inputs->lock);
+	size_t count;
+	struct source_status *statuses = ask(inputs, &count);
+	for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+		weir_metrics_family(text, families[i].name, families[i].type, families[i].help);
+		for (size_t j = 0; j < count; j++) {
 			struct weir_label label = {"source", weir_span_of(statuses[j].name)};
-			weir_metrics_double(text, name, &label, 1, value(&statuses[j]));
+			double value;
+			if (families[i].sample(&statuses[j], &value))
+				weir_metrics_double(text, families[i].name, &label, 1, value);
 		}
 	}
+	pthread_mutex_unlock(&inputs->lock);
 	free(statuses);
 }
 
-static double lag_seconds(const struct source_status *status)
+void inputs_metrics_counts(const struct record_counts *counts, struct weir_text *text)
 {
-	return (double)status->lag_ms / 1000.0;
+	weir_metrics_counter(text, "weir_lines_total", "Lines read.", counts->lines);
+	weir_metrics_counter(text, "weir_records_total", "Well-formed records.", counts->records);
+	weir_metrics_counter(text, "weir_clamped_total", "Records whose time lay ahead of the clock.", counts->clamped);
+	weir_metrics_family(text, "weir_malformed_total", "counter", "Malformed lines by reason.");
+	for (int i = FORMAT_NO_TIME; i < FORMAT_REASON_COUNT; i++) {
+		struct weir_label label = {"reason", weir_span_of(format_reason_text((enum format_reason)i))};
+		weir_metrics_uint(text, "weir_malformed_total", &label, 1, counts->malformed[i]);
+	}
 }
 
-static double lag_bytes(const struct source_status *status)
+/* A source none of whose streams can be read. */
+static bool source_ready(struct source *source, struct source_status *statuses, struct weir_text *why)
 {
-	return (double)status->lag_bytes;
+	size_t count = source->ops->status(source, statuses, STREAMS_SHOWN);
+	for (size_t i = 0; i < count && i < STREAMS_SHOWN; i++)
+		if (statuses[i].problem[0] == '\0')
+			return true;
+	if (count > 0)
+		weir_text_printf(why, "%s: %s\n", statuses[0].name, statuses[0].problem);
+	return count == 0;
 }
 
-static double stream_lines(const struct source_status *status)
+bool inputs_ready(struct inputs *inputs, struct weir_text *why)
 {
-	return (double)status->lines;
-}
-
-static double stream_errors(const struct source_status *status)
-{
-	return (double)status->errors;
-}
-
-static double lost_bytes(const struct source_status *status)
-{
-	return (double)status->lost_bytes;
-}
-
-void inputs_metrics(const struct inputs *inputs, struct weir_text *text)
-{
-	stream_family(inputs, text, "weir_source_lag_seconds", "gauge", "How long the oldest unread bytes wait.",
-	              lag_seconds);
-	stream_family(inputs, text, "weir_source_lag_bytes", "gauge", "Bytes that are known and not yet read.", lag_bytes);
-	stream_family(inputs, text, "weir_source_lines_total", "counter", "Lines read.", stream_lines);
-	stream_family(inputs, text, "weir_source_errors_total", "counter", "Opens and reads that failed.", stream_errors);
-	stream_family(inputs, text, "weir_source_lost_bytes_total", "counter",
-	              "Bytes that a truncation took before they were read.", lost_bytes);
+	struct source_status *statuses = weir_alloc(STREAMS_SHOWN, sizeof *statuses);
+	bool ready = true;
+	pthread_mutex_lock(&inputs->lock);
+	for (size_t i = 0; i < inputs->source_count; i++) {
+		if (inputs->sources[i] != NULL) {
+			ready &= source_ready(inputs->sources[i], statuses, why);
+		} else {
+			weir_text_puts(why, "a source is not open\n");
+			ready = false;
+		}
+	}
+	pthread_mutex_unlock(&inputs->lock);
+	free(statuses);
+	return ready;
 }

@@ -48,6 +48,7 @@ struct record_reader {
 	size_t source_place;      /* of the stream's source in the configuration */
 	uint64_t marked_position; /* up to where it was told that everything is sent */
 	uint64_t safe_position;   /* up to where it has arrived; 0: its source knows */
+	uint64_t safe_lines;      /* counts.lines up to there */
 };
 
 /** Takes the format on success and failure alike: freed by deinit. */

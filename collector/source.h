@@ -83,6 +83,8 @@ struct source_status {
 	bool replayable;     /* false: at most once, and the words say so */
 	uint64_t position;   /* of the newest line handed out */
 	uint64_t lag_bytes;  /* known bytes behind it; for a .gz compressed bytes */
+	bool counts_records; /* lag_records is known */
+	uint64_t lag_records;
 	uint64_t size_bytes; /* what is there in all, where known: for progress */
 	int64_t lag_ms;      /* how long bytes have been waiting: 0 at the end */
 	uint64_t lines;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct report {
-	struct source *source; /* borrowed: names are its own */
+	size_t place; /* of the source: names are its own */
 	char *name;
 	struct weir_trouble trouble;
 	bool seen; /* in the statuses at hand */
@@ -43,18 +43,18 @@ void source_reports_free(struct source_reports *reports)
 	free(reports);
 }
 
-static struct report *report_of(struct source_reports *reports, struct source *source, const char *name)
+static struct report *report_of(struct source_reports *reports, size_t place, const char *name)
 {
 	for (size_t i = 0; i < reports->count; i++)
-		if (reports->reports[i].source == source && strcmp(reports->reports[i].name, name) == 0)
+		if (reports->reports[i].place == place && strcmp(reports->reports[i].name, name) == 0)
 			return &reports->reports[i];
 	reports->reports = weir_realloc(reports->reports, reports->count + 1, sizeof *reports->reports);
 	struct report *made = &reports->reports[reports->count++];
-	*made = (struct report){.source = source, .name = weir_copy(name, strlen(name))};
+	*made = (struct report){.place = place, .name = weir_copy(name, strlen(name))};
 	return made;
 }
 
-void source_reports_tell(struct source_reports *reports, struct source *source)
+void source_reports_tell(struct source_reports *reports, size_t place, struct source *source)
 {
 	size_t count = source->ops->status(source, reports->statuses, SOURCE_REPORTS_MAX);
 	for (size_t i = 0; i < reports->count; i++)
@@ -63,11 +63,11 @@ void source_reports_tell(struct source_reports *reports, struct source *source)
 		const struct source_status *status = &reports->statuses[i];
 		if (status->problem[0] == '\0')
 			continue;
-		struct report *report = report_of(reports, source, status->name);
+		struct report *report = report_of(reports, place, status->name);
 		report->seen = true;
 		weir_trouble_on(&report->trouble, reports->log, "collector", "%s: %s", status->name, status->problem);
 	}
 	for (size_t i = 0; i < reports->count; i++)
-		if (reports->reports[i].source == source && !reports->reports[i].seen)
+		if (reports->reports[i].place == place && !reports->reports[i].seen)
 			weir_trouble_off(&reports->reports[i].trouble, reports->log, "collector");
 }

@@ -15,20 +15,24 @@ static void a_mark_waits_for_every_frame_before_it(void **state)
 	struct in_flight_mark mark;
 	int a, b;
 	uint64_t first = in_flight_send(flight, 10), second = in_flight_send(flight, 11);
-	in_flight_mark(flight, &a, 100);
+	in_flight_mark(flight, &a, 100, 3);
 	uint64_t third = in_flight_send(flight, 12);
-	in_flight_mark(flight, &b, 50);
+	in_flight_mark(flight, &b, 50, 4);
+	assert_int_equal(in_flight_oldest_ms(flight, 99), 10);
 	assert_int_equal(in_flight_acknowledge(flight, second, 21), 10);
 	assert_false(in_flight_safe(flight, &mark));
 	in_flight_acknowledge(flight, first, 22);
 	assert_true(in_flight_safe(flight, &mark));
 	assert_ptr_equal(mark.stream, &a);
 	assert_int_equal(mark.position, 100);
+	assert_int_equal(mark.lines, 3);
+	assert_int_equal(in_flight_oldest_ms(flight, 99), 12);
 	assert_false(in_flight_safe(flight, &mark));
 	in_flight_acknowledge(flight, third, 23);
 	assert_true(in_flight_safe(flight, &mark));
 	assert_ptr_equal(mark.stream, &b);
 	assert_int_equal(in_flight_count(flight), 0);
+	assert_int_equal(in_flight_oldest_ms(flight, 99), 99);
 	in_flight_free(flight);
 }
 
@@ -37,7 +41,7 @@ static void a_mark_with_nothing_on_its_way_is_safe_at_once(void **state)
 	(void)state;
 	struct in_flight *flight = in_flight_new();
 	struct in_flight_mark mark;
-	in_flight_mark(flight, NULL, 7);
+	in_flight_mark(flight, NULL, 7, 1);
 	assert_true(in_flight_safe(flight, &mark));
 	assert_int_equal(mark.position, 7);
 	in_flight_free(flight);
@@ -60,7 +64,7 @@ static void random_orders_agree_with_a_model(void **state)
 			sent++;
 			if (rand() % 3 == 0) {
 				below[marks] = sent;
-				in_flight_mark(flight, NULL, marks++);
+				in_flight_mark(flight, NULL, marks++, 0);
 			}
 		} else if (waiting_count > 0) {
 			size_t pick = (size_t)rand() % waiting_count;
