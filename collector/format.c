@@ -80,3 +80,9 @@ void format_apply_client_ip(const struct format *format, struct record *record)
 {
 	client_ip_apply(format->client_ip, record);
 }
+
+bool format_lacks(const struct format *format, uint32_t field)
+{
+	bool from_header = field == FIELD_IP && format->client_ip != NULL;
+	return format->lacks != NULL && !from_header && format->lacks(format, field);
+}

@@ -54,7 +54,8 @@ struct format {
 	/* Both NULL where no line depends on an earlier one; see format_begin() and format_header(). */
 	void (*begin)(struct format *format, struct weir_span header);
 	struct weir_span (*header)(const struct format *format);
-	struct client_ip *client_ip; /* owned; NULL: the ip stays as the line has it */
+	bool (*lacks)(const struct format *format, uint32_t field); /* see format_lacks(); NULL: it cannot be told */
+	struct client_ip *client_ip;                                /* owned; NULL: the ip stays as the line has it */
 };
 
 /**
@@ -82,6 +83,9 @@ static inline enum format_reason format_parse(struct format *format, const char 
 		format_apply_client_ip(format, record);
 	return reason;
 }
+
+/** Whether no line of this format can ever give a wanted field: seen from the configuration alone. */
+bool format_lacks(const struct format *format, uint32_t field);
 
 /**
  * Says where the next line stands: at the beginning of a file (header absent), or further down in one whose header

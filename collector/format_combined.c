@@ -228,6 +228,12 @@ static enum combined_part part_of(const char *name)
 	return part;
 }
 
+static bool lacks(const struct format *format, uint32_t field)
+{
+	const struct format_combined *combined = (const struct format_combined *)format;
+	return part_of(combined->options.fields.names[field]) == COMBINED_NONE;
+}
+
 enum weir_status format_combined_new(const struct weir_json *config, const char *type, const struct field_table *fields,
                                      struct format **format, struct weir_error *error)
 {
@@ -235,6 +241,7 @@ enum weir_status format_combined_new(const struct weir_json *config, const char 
 	struct format_combined *combined = weir_alloc(1, sizeof *combined);
 	combined->format.parse = parse;
 	combined->format.free = combined_free;
+	combined->format.lacks = lacks;
 	combined->malformed = strcmp(type, "common") == 0 ? FORMAT_NOT_COMMON : FORMAT_NOT_COMBINED;
 	enum weir_status status =
 		format_options_init(&combined->options, config, fields, 0, own_names, &combined->format.client_ip, error);

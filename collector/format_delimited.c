@@ -203,6 +203,19 @@ static struct weir_span header_of(const struct format *format)
 	                          .length = delimited->header != NULL ? delimited->header_length : 0};
 }
 
+/* Where a header line names the columns, only the file can tell. */
+static bool lacks(const struct format *format, uint32_t field)
+{
+	const struct format_delimited *delimited = (const struct format_delimited *)format;
+	if (delimited->has_header && !delimited->named)
+		return false;
+	int slot = format_slots_of_field(&delimited->slots, field);
+	for (uint32_t i = 0; i < delimited->column_count; i++)
+		if (delimited->column_slots[i] == slot)
+			return false;
+	return true;
+}
+
 static void delimited_free(struct format *format)
 {
 	struct format_delimited *delimited = (struct format_delimited *)format;
@@ -285,8 +298,8 @@ enum weir_status format_delimited_new(const struct weir_json *config, const char
 {
 	(void)type;
 	struct format_delimited *delimited = weir_alloc(1, sizeof *delimited);
-	delimited->format =
-		(struct format){.parse = parse, .free = delimited_free, .begin = begin_file, .header = header_of};
+	delimited->format = (struct format){
+		.parse = parse, .free = delimited_free, .begin = begin_file, .header = header_of, .lacks = lacks};
 	delimited->separator = '\t';
 	delimited->has_header = true;
 	enum weir_status status = read_options(delimited, config, fields, error);

@@ -102,6 +102,13 @@ static enum weir_status compile(struct format_pattern *pattern, const struct wei
 	return WEIR_OK;
 }
 
+static bool lacks(const struct format *format, uint32_t field)
+{
+	const struct format_pattern *pattern = (const struct format_pattern *)format;
+	int slot = format_slots_of_field(&pattern->slots, field);
+	return slot < 0 || (pattern->groups[slot] == NO_GROUP && pattern->second_groups[slot] == NO_GROUP);
+}
+
 static uint32_t group_of(const struct format_pattern *pattern, const char *name)
 {
 	int group = pcre2_substring_number_from_name(pattern->code, (PCRE2_SPTR)name);
@@ -157,6 +164,7 @@ enum weir_status format_pattern_new(const struct weir_json *config, const char *
 	struct format_pattern *pattern = weir_alloc(1, sizeof *pattern);
 	pattern->format.parse = parse;
 	pattern->format.free = pattern_free;
+	pattern->format.lacks = lacks;
 	enum weir_status status = read_options(pattern, config, type, fields, error);
 	if (status != WEIR_OK) {
 		format_free(&pattern->format);

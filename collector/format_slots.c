@@ -37,6 +37,14 @@ int format_slots_find_among(const struct format_slots *slots, struct weir_span n
 	return -1;
 }
 
+int format_slots_of_field(const struct format_slots *slots, uint32_t field)
+{
+	for (uint32_t i = 0; i < slots->move_count; i++)
+		if (slots->moves[i].field == field)
+			return slots->moves[i].slot;
+	return -1;
+}
+
 enum format_reason format_slots_finish(const struct format_slots *slots, struct format_options *options,
                                        const struct weir_span *values, struct record *record)
 {

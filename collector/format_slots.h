@@ -39,6 +39,9 @@ static inline int format_slots_find(const struct format_slots *slots, const char
 	return format_slots_find_among(slots, (struct weir_span){.at = at, .length = length});
 }
 
+/** The slot that a wanted field is filled from, or -1. */
+int format_slots_of_field(const struct format_slots *slots, uint32_t field);
+
 /** Fills the record from the values by slot (empty ones are absent) and reads its time and cost. */
 enum format_reason format_slots_finish(const struct format_slots *slots, struct format_options *options,
                                        const struct weir_span *values, struct record *record);

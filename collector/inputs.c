@@ -100,8 +100,8 @@ void inputs_free(struct inputs *inputs)
 	free(inputs);
 }
 
-static enum weir_status new_format(const struct weir_config *config, const struct field_table *fields, size_t place,
-                                   struct format **format, struct weir_error *error)
+enum weir_status inputs_format(const struct weir_config *config, const struct field_table *fields, size_t place,
+                               struct format **format, struct weir_error *error)
 {
 	struct weir_json source = weir_json_element(&config->sources, place);
 	struct weir_json format_config = weir_json_member(&source, "format");
@@ -111,12 +111,14 @@ static enum weir_status new_format(const struct weir_config *config, const struc
 enum weir_status inputs_check(const struct weir_config *config, struct weir_error *error)
 {
 	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
+	static const struct weir_policy no_zones = {0};
+	const struct weir_policy *policy = config->policy != NULL ? config->policy : &no_zones;
 	struct inputs *inputs;
-	enum weir_status status = inputs_new(config, config->policy, &context, NULL, &inputs, error);
+	enum weir_status status = inputs_new(config, policy, &context, NULL, &inputs, error);
 	if (status != WEIR_OK)
 		return status;
 	inputs_free(inputs);
-	return inputs_check_policy(config, config->policy, error);
+	return inputs_check_policy(config, policy, error);
 }
 
 enum weir_status inputs_check_policy(const struct weir_config *config, const struct weir_policy *policy,
@@ -130,7 +132,7 @@ enum weir_status inputs_check_policy(const struct weir_config *config, const str
 		matcher_free(matcher);
 	for (size_t i = 0; status == WEIR_OK && i < config->source_count; i++) {
 		struct format *format;
-		status = new_format(config, &fields, i, &format, error);
+		status = inputs_format(config, &fields, i, &format, error);
 		if (status == WEIR_OK)
 			format_free(format);
 	}
@@ -145,7 +147,7 @@ enum weir_status inputs_reader(struct inputs *inputs, size_t place, struct sourc
 	if (*reader != NULL)
 		return WEIR_OK;
 	struct format *format;
-	enum weir_status status = new_format(inputs->config, &inputs->fields, place, &format, error);
+	enum weir_status status = inputs_format(inputs->config, &inputs->fields, place, &format, error);
 	if (status != WEIR_OK)
 		return status;
 	*reader = weir_alloc(1, sizeof **reader);
@@ -172,7 +174,7 @@ static enum weir_status make_formats(const struct inputs *inputs, const struct f
 			continue;
 		struct renewed *renewed = &(*list)[*made];
 		renewed->reader = streams[i]->context;
-		enum weir_status status = new_format(inputs->config, fields, place, &renewed->format, error);
+		enum weir_status status = inputs_format(inputs->config, fields, place, &renewed->format, error);
 		if (status != WEIR_OK)
 			return status;
 		++*made;

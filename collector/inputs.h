@@ -39,7 +39,8 @@ WEIR_MUST_USE enum weir_status inputs_new(const struct weir_config *config, cons
 void inputs_free(struct inputs *inputs);
 
 /**
- * Whether every source of a configuration and its format can be made: for a start that must not get half way.
+ * Whether every source of a configuration and its format can be made: for a start that must not get half way. A
+ * configuration without zones (a cluster's policy has them) is checked by itself.
  *
  * @return WEIR_OK; WEIR_INVALID with the path, the line and what would be accepted
  */
@@ -47,12 +48,26 @@ WEIR_MUST_USE enum weir_status inputs_check(const struct weir_config *config, st
 
 /**
  * Whether a policy's fields fit the formats of a configuration's sources: for a policy that is to replace another,
- * before anyone learns of it. Opens nothing.
+ * before anyone learns of it. Opens nothing. A field that a format cannot give is simply absent.
  *
- * @return WEIR_OK: inputs_set_policy will take it; WEIR_INVALID
+ * @return WEIR_OK: inputs_set_policy will take it; WEIR_INVALID: more fields than there may be
  */
 WEIR_MUST_USE enum weir_status inputs_check_policy(const struct weir_config *config, const struct weir_policy *policy,
                                                    struct weir_error *error);
+
+/** Makes the format of a source for these fields. @param format  returned: format_free() */
+WEIR_MUST_USE enum weir_status inputs_format(const struct weir_config *config, const struct field_table *fields,
+                                             size_t place, struct format **format, struct weir_error *error);
+
+/** A zone that no source can ever put a record in, and a field that it lacks. */
+typedef void inputs_unmatched(void *context, const struct weir_zone *zone, const char *field);
+
+/**
+ * Calls for each zone of a policy whose key, or match, has a field that no format of the sources can give: in a cluster
+ * other collectors may have it. Opens nothing.
+ */
+WEIR_MUST_USE enum weir_status inputs_each_unmatched(const struct weir_config *config, const struct weir_policy *policy,
+                                                     inputs_unmatched *call, void *context, struct weir_error *error);
 
 /** The streams of sources[place]; 0 where it is not open. */
 size_t inputs_streams(const struct inputs *inputs, size_t place, struct source_stream ***streams);

@@ -7,21 +7,23 @@
 
 enum { RETRY_MS = 1000, NAP_MS = 50 };
 
+enum weir_status weir_connect_check_bus(const struct weir_config *config, const char *who, struct weir_error *error)
+{
+	struct weir_json root = weir_json_root(config->document);
+	struct weir_json bus = weir_json_member(&root, "bus"), type = weir_json_member(&bus, "type");
+	if (config->bus.type == WEIR_BUS_KAFKA)
+		return WEIR_OK;
+	return weir_json_fail(&type, error, "%s needs \"kafka\"; `weir run` is the one process that needs no server", who);
+}
+
 enum weir_status weir_connect_check(const struct weir_config *config, const char *who, struct weir_error *error)
 {
 	struct weir_json root = weir_json_root(config->document);
-	struct weir_json bus = weir_json_member(&root, "bus"), store = weir_json_member(&root, "store");
-	if (config->bus.type != WEIR_BUS_KAFKA) {
-		struct weir_json type = weir_json_member(&bus, "type");
-		return weir_json_fail(&type, error, "%s needs \"kafka\"; `weir run` is the one process that needs no server",
-		                      who);
-	}
-	if (config->store.type != WEIR_STORE_MYSQL) {
-		struct weir_json type = weir_json_member(&store, "type");
-		return weir_json_fail(&type, error, "%s needs \"mysql\"; `weir run` is the one process that needs no server",
-		                      who);
-	}
-	return WEIR_OK;
+	struct weir_json store = weir_json_member(&root, "store"), type = weir_json_member(&store, "type");
+	enum weir_status status = weir_connect_check_bus(config, who, error);
+	if (status != WEIR_OK || config->store.type == WEIR_STORE_MYSQL)
+		return status;
+	return weir_json_fail(&type, error, "%s needs \"mysql\"; `weir run` is the one process that needs no server", who);
 }
 
 enum weir_status weir_connect_bus(const struct weir_config *config, const char *client, int64_t wait_ms,

@@ -14,6 +14,10 @@
 WEIR_MUST_USE enum weir_status weir_connect_check(const struct weir_config *config, const char *who,
                                                   struct weir_error *error);
 
+/** As weir_connect_check(), for those who need no store. */
+WEIR_MUST_USE enum weir_status weir_connect_check_bus(const struct weir_config *config, const char *who,
+                                                      struct weir_error *error);
+
 /** As weir_bus_kafka_open(). */
 WEIR_MUST_USE enum weir_status weir_connect_bus(const struct weir_config *config, const char *client, int64_t wait_ms,
                                                 const _Atomic bool *stop, const struct weir_log *log,

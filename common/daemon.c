@@ -72,6 +72,49 @@ enum weir_status weir_daemon_open(struct weir_daemon *daemon, struct weir_error 
 	return status;
 }
 
+/* The sections that differ, but for "zones", which the policy topic brings, and the log's level. */
+static void list_changed(const struct weir_config *running, const struct weir_config *next, struct weir_text *names)
+{
+	json_t *one = json_deep_copy(weir_json_root(running->document).value);
+	json_t *other = json_deep_copy(weir_json_root(next->document).value);
+	json_object_del(json_object_get(one, "log"), "level");
+	json_object_del(json_object_get(other, "log"), "level");
+	const char *name;
+	json_t *value;
+	json_object_foreach(one, name, value)
+	{
+		if (strcmp(name, "zones") != 0 && !json_equal(value, json_object_get(other, name)))
+			weir_text_printf(names, "%s\"%s\"", names->length > 0 ? ", " : "", name);
+	}
+	json_object_foreach(other, name, value)
+	{
+		if (strcmp(name, "zones") != 0 && json_object_get(one, name) == NULL && json_object_size(value) > 0)
+			weir_text_printf(names, "%s\"%s\"", names->length > 0 ? ", " : "", name);
+	}
+	json_decref(one);
+	json_decref(other);
+}
+
+void weir_daemon_reload(struct weir_daemon *daemon)
+{
+	struct weir_config *next;
+	struct weir_error error;
+	if (weir_config_load(daemon->config_path, &next, &error) != WEIR_OK) {
+		weir_log(&daemon->log, WEIR_LOG_ERROR, "reload", "%s; nothing has changed", error.text);
+		return;
+	}
+	struct weir_text names = {0};
+	list_changed(daemon->config, next, &names);
+	daemon->log.level = (enum weir_log_level)next->log.level;
+	weir_config_free(next);
+	if (names.length > 0)
+		weir_log(&daemon->log, WEIR_LOG_WARNING, "reload", "%.*s: changed; takes effect at a restart",
+		         (int)names.length, names.at);
+	else
+		weir_log(&daemon->log, WEIR_LOG_INFO, "reload", "the configuration was read again");
+	weir_text_deinit(&names);
+}
+
 static void show_metrics(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
 	(void)request;

@@ -40,6 +40,12 @@ int weir_daemon_begin(struct weir_daemon *daemon, const char *name, const char *
 /** Makes and locks the state directory, and lets signals set the flags of common/stop.h. */
 WEIR_MUST_USE enum weir_status weir_daemon_open(struct weir_daemon *daemon, struct weir_error *error);
 
+/**
+ * Reads the configuration again (SIGHUP): log.level takes effect; what else has changed waits for a restart, and a bad
+ * file changes nothing: both are said.
+ */
+void weir_daemon_reload(struct weir_daemon *daemon);
+
 /* The three pages; each runs on the HTTP server's thread and must not wait. */
 struct weir_daemon_pages {
 	void *context;

@@ -16,7 +16,7 @@ enum weir_log_level { WEIR_LOG_DEBUG, WEIR_LOG_INFO, WEIR_LOG_WARNING, WEIR_LOG_
 
 struct weir_log {
 	int fd;
-	enum weir_log_level level; /* lines below it are left out */
+	_Atomic enum weir_log_level level; /* lines below it are left out; its owner may change it while others log */
 	bool json;
 };
 
