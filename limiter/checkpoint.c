@@ -26,18 +26,34 @@ static void note_segment(void *context, uint32_t segment, uint32_t deltas, uint6
 }
 
 enum weir_status checkpoint_take(struct checkpoint_partition *partition, struct weir_store *store, uint32_t number,
-                                 struct weir_partition_state *state, struct weir_error *error)
+                                 struct weir_partition_state *state, struct weir_text *extra, struct weir_error *error)
 {
 	int64_t lateness_ms = partition->lateness_ms;
 	*partition = (struct checkpoint_partition){.partition = number, .lateness_ms = lateness_ms};
 	enum weir_status status = store->ops->take(store, WEIR_STORE_ROLE_LIMITER, number, state, error);
 	if (status != WEIR_OK)
 		return status;
+	weir_text_clear(extra);
+	weir_text_append(extra, state->extra.at, state->extra.length);
+	state->extra.at = extra->at;
 	partition->epoch = state->epoch;
 	partition->current = state->checkpoint;
 	if (state->checkpoint == 0)
 		return WEIR_OK;
 	return store->ops->list_segments(store, number, state->checkpoint, note_segment, partition, error);
+}
+
+enum weir_status checkpoint_restore(const struct checkpoint_partition *partition,
+                                    const struct weir_partition_state *state, struct lane *lane,
+                                    struct weir_error *error)
+{
+	if (state->checkpoint == 0)
+		return WEIR_OK;
+	enum weir_status status = lane_restore(lane, state, error);
+	for (uint32_t i = 0; status == WEIR_OK && i < SHARD_SEGMENTS; i++)
+		if (partition->segments[i].base_bytes > 0 || partition->segments[i].deltas > 0)
+			shard_set_stored(lane_shard(lane), i);
+	return status;
 }
 
 void checkpoint_cut(struct checkpoint_cut *cut, struct lane *lane, struct checkpoint_partition *partition)

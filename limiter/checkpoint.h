@@ -33,10 +33,15 @@ struct checkpoint_cut {
 	const struct rules *rules; /* in force at the cut */
 };
 
-/** Becomes the partition's owner; the state is borrowed from the store until its next call. */
+/** Becomes the partition's owner. @param extra  set to the bytes of state->extra, which point into it */
 WEIR_MUST_USE enum weir_status checkpoint_take(struct checkpoint_partition *partition, struct weir_store *store,
                                                uint32_t number, struct weir_partition_state *state,
-                                               struct weir_error *error);
+                                               struct weir_text *extra, struct weir_error *error);
+
+/** Brings a new lane to where the taken checkpoint left off; all its segments begin evicted. @thread the lane's */
+WEIR_MUST_USE enum weir_status checkpoint_restore(const struct checkpoint_partition *partition,
+                                                  const struct weir_partition_state *state, struct lane *lane,
+                                                  struct weir_error *error);
 
 /** Cuts the lane. The cut is to be stored (or given up) and then finished. @thread the lane's */
 void checkpoint_cut(struct checkpoint_cut *cut, struct lane *lane, struct checkpoint_partition *partition);

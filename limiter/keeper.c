@@ -1,4 +1,4 @@
-/* A queue, a thread, a store. What waits is bounded by its users: one save and one load a partition. */
+/* Two queues, a thread, a store. What waits is bounded by its users: a job of each kind a partition. */
 #include "limiter/keeper.h"
 
 #include "common/alloc.h"
@@ -8,24 +8,77 @@
 #include <string.h>
 #include <time.h>
 
+struct queue {
+	struct keeper_job *first, **last;
+};
+
 struct keeper {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t more;
-	struct keeper_job *first, **last;
+	struct queue soon, later;
 	_Atomic bool stopping;
 	struct weir_store *store;
 	const struct weir_log *log; /* borrowed */
 	struct weir_trouble trouble;
 };
 
-static enum weir_status try_job(struct keeper *keeper, struct keeper_job *job)
+static void put(struct queue *queue, struct keeper_job *job)
 {
-	if (job->kind == KEEPER_SAVE)
-		return checkpoint_store(keeper->store, &job->cut, 1, NULL, NULL, 0, &job->error);
-	checkpoint_blobs_deinit(&job->blobs);
-	return checkpoint_read(keeper->store, job->partition, job->epoch, job->segments, job->segment_count, &job->blobs,
-	                       &job->error);
+	job->next = NULL;
+	*queue->last = job;
+	queue->last = &job->next;
+}
+
+static struct keeper_job *get(struct queue *queue)
+{
+	struct keeper_job *job = queue->first;
+	if (job != NULL && (queue->first = job->next) == NULL)
+		queue->last = &queue->first;
+	return job;
+}
+
+struct adding {
+	struct rulebook *book;
+	struct weir_error *error;
+};
+
+static enum weir_status add_policy(void *context, uint64_t version, struct weir_span text)
+{
+	struct adding *adding = context;
+	return rulebook_add(adding->book, version, text, adding->error);
+}
+
+static enum weir_status load_policies(struct keeper_job *job, struct weir_store *store)
+{
+	struct adding adding = {.book = job->book, .error = &job->error};
+	return store->ops->policy_each(store, rulebook_newest(job->book) + 1, add_policy, &adding, &job->error);
+}
+
+/* The policies come last: whatever the checkpoint names is among them. */
+static enum weir_status take(struct keeper_job *job, struct weir_store *store)
+{
+	if (job->share != NULL && !share_has(job->share, job->partition))
+		return weir_fail(&job->error, WEIR_END, "partition %u is another's by now", job->partition);
+	enum weir_status status = load_policies(job, store);
+	if (status == WEIR_OK && rulebook_newest(job->book) == 0)
+		status = weir_fail(&job->error, WEIR_AGAIN, "there is no policy yet");
+	if (status == WEIR_OK)
+		status = checkpoint_take(job->partition_stored, store, job->partition, &job->state, &job->extra, &job->error);
+	return status == WEIR_OK ? load_policies(job, store) : status;
+}
+
+enum weir_status keeper_do(struct keeper_job *job, struct weir_store *store)
+{
+	switch (job->kind) {
+	case KEEPER_SAVE: return checkpoint_store(store, &job->cut, 1, NULL, NULL, 0, &job->error);
+	case KEEPER_TAKE: return take(job, store);
+	case KEEPER_POLICIES: return load_policies(job, store);
+	default:
+		checkpoint_blobs_deinit(&job->blobs);
+		return checkpoint_read(store, job->partition, job->epoch, job->segments, job->segment_count, &job->blobs,
+		                       &job->error);
+	}
 }
 
 /* A second, or less when the keeper is to stop. */
@@ -38,11 +91,11 @@ static void pause_retry(struct keeper *keeper)
 static void do_job(struct keeper *keeper, struct keeper_job *job)
 {
 	int64_t began_ms = weir_monotonic_ms();
-	while ((job->status = try_job(keeper, job)) == WEIR_IO && !atomic_load(&keeper->stopping)) {
+	while ((job->status = keeper_do(job, keeper->store)) == WEIR_IO && !atomic_load(&keeper->stopping)) {
 		weir_trouble_on(&keeper->trouble, keeper->log, "store", "%s; trying again each second", job->error.text);
 		pause_retry(keeper);
 	}
-	if (job->status == WEIR_OK)
+	if (job->status != WEIR_IO)
 		weir_trouble_off(&keeper->trouble, keeper->log, "store");
 	job->took_ms = weir_monotonic_ms() - began_ms;
 	job->next = NULL;
@@ -59,11 +112,10 @@ static void *work(void *context)
 	struct keeper *keeper = context;
 	for (;;) {
 		pthread_mutex_lock(&keeper->lock);
-		while (keeper->first == NULL && !atomic_load(&keeper->stopping))
+		struct keeper_job *job;
+		while ((job = get(&keeper->soon)) == NULL && (job = get(&keeper->later)) == NULL &&
+		       !atomic_load(&keeper->stopping))
 			pthread_cond_wait(&keeper->more, &keeper->lock);
-		struct keeper_job *job = keeper->first;
-		if (job != NULL && (keeper->first = job->next) == NULL)
-			keeper->last = &keeper->first;
 		pthread_mutex_unlock(&keeper->lock);
 		if (job == NULL)
 			return NULL;
@@ -77,7 +129,8 @@ enum weir_status keeper_start(enum weir_status (*open)(void *context, struct wei
 {
 	struct keeper *keeper = weir_alloc(1, sizeof *keeper);
 	keeper->log = log;
-	keeper->last = &keeper->first;
+	keeper->soon.last = &keeper->soon.first;
+	keeper->later.last = &keeper->later.first;
 	enum weir_status status = open(context, &keeper->store, error);
 	if (status != WEIR_OK) {
 		free(keeper);
@@ -97,10 +150,8 @@ enum weir_status keeper_start(enum weir_status (*open)(void *context, struct wei
 
 void keeper_submit(struct keeper *keeper, struct keeper_job *job)
 {
-	job->next = NULL;
 	pthread_mutex_lock(&keeper->lock);
-	*keeper->last = job;
-	keeper->last = &job->next;
+	put(job->later ? &keeper->later : &keeper->soon, job);
 	pthread_cond_signal(&keeper->more);
 	pthread_mutex_unlock(&keeper->lock);
 }
@@ -147,6 +198,8 @@ void keeper_job_free(struct keeper_job *job)
 {
 	free(job->segments);
 	checkpoint_blobs_deinit(&job->blobs);
+	free(job->partition_stored);
+	weir_text_deinit(&job->extra);
 	free(job);
 }
 

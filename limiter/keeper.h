@@ -1,20 +1,27 @@
 /*
- * A keeper: a thread with a store of its own that saves checkpoints, or loads
- * segments, while workers go on judging.
+ * A keeper: a thread with a store of its own that takes partitions, saves
+ * checkpoints, or loads segments, while workers go on judging.
  *
  * A worker submits a job and finds it again in its own reply queue when it is
- * done. Jobs of one keeper are done in order. A save that fails for a passing
- * reason is tried again each second until it succeeds or the keeper stops.
+ * done. Jobs of one keeper are done in order, those that nobody waits for after
+ * all others. One that fails for a passing reason is tried again each second
+ * until it succeeds or the keeper stops.
  */
 #ifndef LIMITER_KEEPER_H
 #define LIMITER_KEEPER_H
 
 #include "common/log.h"
 #include "limiter/checkpoint.h"
+#include "limiter/share.h"
 
 #include <pthread.h>
 
-enum keeper_kind { KEEPER_SAVE, KEEPER_LOAD };
+enum keeper_kind {
+	KEEPER_SAVE,     /* a cut */
+	KEEPER_LOAD,     /* segments */
+	KEEPER_TAKE,     /* a partition: its epoch, its checkpoint, and the policies that the book does not have */
+	KEEPER_POLICIES, /* those alone */
+};
 
 /* Done jobs of one worker. */
 struct keeper_replies {
@@ -33,7 +40,15 @@ struct keeper_job {
 	uint64_t epoch;
 	uint32_t *segments; /* owned by the job */
 	uint32_t segment_count;
+	bool later;                    /* nobody waits for it */
+	uint64_t stored;               /* the worker's: how many checkpoints were stored when it was submitted */
 	struct checkpoint_blobs blobs; /* the answer */
+	/* take, policies */
+	struct rulebook *book; /* borrowed */
+	struct share *share;   /* borrowed, or NULL: if it has the partition no more, the outcome is WEIR_END */
+	struct checkpoint_partition *partition_stored; /* owned by the job: filled in */
+	struct weir_partition_state state;             /* the answer */
+	struct weir_text extra;                        /* bytes of state.extra */
 	/* the outcome */
 	enum weir_status status;
 	struct weir_error error;
@@ -49,6 +64,9 @@ WEIR_MUST_USE enum weir_status keeper_start(enum weir_status (*open)(void *conte
                                             void *context, const struct weir_log *log, struct keeper **keeper,
                                             struct weir_error *error);
 
+/** Does a job with a store: one try, on the caller's thread. */
+WEIR_MUST_USE enum weir_status keeper_do(struct keeper_job *job, struct weir_store *store);
+
 /** Takes the job; it comes back through its reply queue. @thread any */
 void keeper_submit(struct keeper *keeper, struct keeper_job *job);
 
@@ -60,7 +78,7 @@ void keeper_replies_init(struct keeper_replies *replies);
 struct keeper_job *keeper_replies_take(struct keeper_replies *replies);
 /** Frees jobs that nobody took. */
 void keeper_replies_deinit(struct keeper_replies *replies);
-/** Frees a job's segments and blobs (a cut is finished with checkpoint_finish() before). */
+/** Frees a job and all that it owns (a cut is finished with checkpoint_finish() before). */
 void keeper_job_free(struct keeper_job *job);
 
 #endif

@@ -51,15 +51,6 @@ void lane_free(struct lane *lane)
 	free(lane);
 }
 
-static void mark_stored(void *context, uint32_t segment, uint32_t deltas, uint64_t base_bytes, uint64_t delta_bytes)
-{
-	(void)deltas;
-	(void)base_bytes;
-	(void)delta_bytes;
-	if (segment < SHARD_SEGMENTS)
-		shard_set_stored(context, segment);
-}
-
 /* The extra of a partition's state: the length of the shard's part (u32, little-endian), that part, the tally. */
 static enum weir_status import_extra(struct lane *lane, struct weir_span extra, struct weir_error *error)
 {
@@ -75,8 +66,7 @@ static enum weir_status import_extra(struct lane *lane, struct weir_span extra, 
 	return status == WEIR_OK ? tally_import(lane->tally, tally, error) : status;
 }
 
-enum weir_status lane_restore(struct lane *lane, const struct weir_partition_state *state, struct weir_store *store,
-                              struct weir_error *error)
+enum weir_status lane_restore(struct lane *lane, const struct weir_partition_state *state, struct weir_error *error)
 {
 	if (state->checkpoint == 0)
 		return WEIR_OK;
@@ -92,7 +82,7 @@ enum weir_status lane_restore(struct lane *lane, const struct weir_partition_sta
 	lane->next_offset = state->next_offset;
 	shard_set_rules(lane->shard, rules);
 	shard_set_clock_ms(lane->shard, state->clock_ms);
-	return store->ops->list_segments(store, lane->partition, state->checkpoint, mark_stored, lane->shard, error);
+	return WEIR_OK;
 }
 
 /* Zones of the rules before that the ones after do not have. */
@@ -112,9 +102,9 @@ static enum weir_status take_policy(struct lane *lane, struct lane_result *resul
 	uint64_t version = lane->frame.policy_version;
 	if (version <= lane->policy_version)
 		return WEIR_OK; /* appended again by a start that could not know that it had been */
-	enum weir_status status = rulebook_add(lane->book, version, lane->frame.body, error);
-	if (status != WEIR_OK)
-		return status;
+	if (rulebook_policy(lane->book, version) == NULL)
+		return weir_fail(error, WEIR_INVALID, "policy %llu is in the log, but not in the store",
+		                 (unsigned long long)version);
 	collect_lifted(lane, rulebook_policy(lane->book, lane->policy_version), rulebook_policy(lane->book, version),
 	               result);
 	lane->policy_version = version;
@@ -123,11 +113,27 @@ static enum weir_status take_policy(struct lane *lane, struct lane_result *resul
 	return WEIR_OK;
 }
 
+/* A record that is no events: it is done with, whatever it comes to. */
+static enum weir_status take_record(struct lane *lane, struct lane_result *result, struct weir_error *error)
+{
+	enum weir_status status;
+	if (lane->frame.kind == WEIR_FRAME_POLICY)
+		status = take_policy(lane, result, error);
+	else
+		status = weir_fail(error, WEIR_INVALID, "a frame of kind %d is not for a limiter", lane->frame.kind);
+	if (status == WEIR_INVALID)
+		lane->malformed++;
+	lane->waiting = false;
+	lane->next_offset++;
+	return status;
+}
+
 enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struct weir_error *error)
 {
-	(void)error;
 	assert(lane->waiting);
 	*result = (struct lane_result){.offset = lane->next_offset, .at_ms = lane->frame.sending_time_ms};
+	if (lane->frame.kind != WEIR_FRAME_EVENTS)
+		return take_record(lane, result, error);
 	lane->missing_count = shard_missing(lane->shard, lane->missing);
 	if (lane->missing_count > 0)
 		return WEIR_AGAIN;
@@ -149,21 +155,20 @@ enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_
 	enum weir_status status = weir_frame_decode(lane->reader, message, &lane->frame, error);
 	if (status == WEIR_NEWER)
 		return status;
-	lane->next_offset = offset;
-	if (status == WEIR_OK && lane->frame.kind == WEIR_FRAME_EVENTS) {
-		shard_frame_begin(lane->shard, &lane->frame, offset);
-		lane->waiting = true;
-		return lane_go_on(lane, result, error);
-	}
-	result->at_ms = lane->frame.sending_time_ms;
-	if (status == WEIR_OK && lane->frame.kind == WEIR_FRAME_POLICY)
-		status = take_policy(lane, result, error);
-	else if (status == WEIR_OK)
-		status = weir_fail(error, WEIR_INVALID, "a frame of kind %d is not for a limiter", lane->frame.kind);
-	if (status == WEIR_INVALID)
+	if (status != WEIR_OK) {
 		lane->malformed++;
-	lane->next_offset = offset + 1;
-	return status;
+		lane->next_offset = offset + 1;
+		return status;
+	}
+	lane->next_offset = offset;
+	lane->waiting = true;
+	lane->missing_count = 0;
+	if (lane->frame.kind == WEIR_FRAME_EVENTS)
+		shard_frame_begin(lane->shard, &lane->frame, offset);
+	else if (lane->frame.kind == WEIR_FRAME_POLICY && lane->frame.policy_version > lane->policy_version &&
+	         rulebook_policy(lane->book, lane->frame.policy_version) == NULL)
+		return WEIR_AGAIN;
+	return lane_go_on(lane, result, error);
 }
 
 /* Decoding the same bytes again fills the same arrays: only where keys point to changes. */

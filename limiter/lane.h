@@ -31,19 +31,21 @@ struct lane *lane_new(const struct shard_options *options, struct rulebook *book
 void lane_free(struct lane *lane);
 
 /**
- * Goes on where a checkpoint left off. Before the first message.
+ * Goes on where a checkpoint left off; which segments the store holds its shard is told apart. Before the first
+ * message.
  *
  * @param state  as take() gave it; a checkpoint of 0 is an empty lane
  */
 WEIR_MUST_USE enum weir_status lane_restore(struct lane *lane, const struct weir_partition_state *state,
-                                            struct weir_store *store, struct weir_error *error);
+                                            struct weir_error *error);
 
 /**
  * Takes the next message. Those below next_offset are passed over (WEIR_OK with an empty result).
  *
  * @param message  borrowed until this and the following lane_go_on calls are over
- * @return WEIR_OK; WEIR_AGAIN: lane_missing() segments must be loaded, then lane_go_on(); WEIR_INVALID: not a frame:
- *         counted and passed over; WEIR_NEWER: a newer weir wrote it: nothing was taken, the partition must wait
+ * @return WEIR_OK; WEIR_AGAIN: lane_missing() segments must be loaded (none: it is a policy that the rulebook does not
+ *         have, and the store does), then lane_go_on(); WEIR_INVALID: not a frame: counted and passed over; WEIR_NEWER:
+ *         a newer weir wrote it: nothing was taken, the partition must wait
  */
 WEIR_MUST_USE enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_t offset,
                                           struct lane_result *result, struct weir_error *error);

@@ -29,12 +29,17 @@ static void reset_paces(struct shard *shard)
 			shard->paces[i].windows.start_ms[j] = INT64_MIN / 2;
 }
 
+void shard_set_ceiling(struct shard *shard, int64_t ceiling_bytes)
+{
+	shard->options.ceiling_bytes = ceiling_bytes < CEILING_MOST_BYTES ? ceiling_bytes : CEILING_MOST_BYTES;
+	shard->starved = false;
+}
+
 struct shard *shard_new(const struct shard_options *options, const struct rules *rules)
 {
 	struct shard *shard = weir_alloc(1, sizeof *shard);
 	shard->options = *options;
-	if (shard->options.ceiling_bytes > CEILING_MOST_BYTES)
-		shard->options.ceiling_bytes = CEILING_MOST_BYTES;
+	shard_set_ceiling(shard, options->ceiling_bytes);
 	shard->rules = rules;
 	shard->rules_version = rules_version(rules);
 	reset_paces(shard);
@@ -74,6 +79,17 @@ void shard_set_stored(struct shard *shard, uint32_t segment)
 {
 	shard->has_store = true;
 	shard_set_residence(shard, segment, SEGMENT_UNKNOWN);
+}
+
+uint32_t shard_unread(const struct shard *shard, uint32_t *segments, uint32_t most)
+{
+	uint32_t count = 0;
+	if (shard->evicted_segments == 0 || !shard_has_room(shard))
+		return 0;
+	for (uint32_t i = 0; i < SHARD_SEGMENTS && count < most; i++)
+		if (shard->segments[i].residence == SEGMENT_UNKNOWN)
+			segments[count++] = i;
+	return count;
 }
 
 /* ---- rules ---- */

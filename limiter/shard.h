@@ -127,6 +127,17 @@ bool shard_is_full(const struct shard *shard);
 /** Which segments the store holds: called after shard_new when there is a checkpoint; those begin evicted. */
 void shard_set_stored(struct shard *shard, uint32_t segment);
 
+/**
+ * Segments that nothing has asked for since the start, and that there is room for: to be read in the background.
+ *
+ * @param segments  room for `most` numbers
+ * @return how many; 0: recovery is complete, or memory is full and the rest is read when it is asked for
+ */
+uint32_t shard_unread(const struct shard *shard, uint32_t *segments, uint32_t most);
+
+/** Another ceiling, 0 for none; what is above it goes with the next sweeps. */
+void shard_set_ceiling(struct shard *shard, int64_t ceiling_bytes);
+
 /** Positions taken by source, clock, event count: the `extra` of a partition's state. Returned, the caller frees. */
 char *shard_export_extra(const struct shard *shard, size_t *length);
 WEIR_MUST_USE enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra,

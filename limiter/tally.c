@@ -133,6 +133,22 @@ static void count_blocked_key(struct tally *tally, uint32_t zone_id, struct weir
 	index_rebuild(tally);
 }
 
+void tally_fold(struct tally *into, const struct tally *of, bool subtract)
+{
+	uint32_t count = atomic_load_explicit(&of->zone_count, memory_order_acquire);
+	uint64_t sign = subtract ? UINT64_MAX : 1; /* modulo 2^64, as all sums of them are */
+	for (uint32_t i = 0; i < count; i++) {
+		const struct tally_zone *from = &of->zones[i];
+		struct tally_zone *to = own_zone(into, from->zone_id);
+		if (to == NULL)
+			return;
+		add(&to->passed, sign * from->passed);
+		add(&to->blocked, sign * from->blocked);
+		add(&to->late, sign * from->late);
+		add(&to->decisions, sign * from->decisions);
+	}
+}
+
 size_t tally_keys(const struct tally *tally, const struct tally_key *const **keys)
 {
 	*keys = (const struct tally_key *const *)tally->keys;

@@ -45,6 +45,9 @@ const struct tally_zone *tally_zone(const struct tally *tally, uint32_t zone_id)
 /** The blocked keys, in no order; valid until the next tally_frame. */
 size_t tally_keys(const struct tally *tally, const struct tally_key *const **keys);
 
+/** Adds the zones' counters of one tally to another, or takes them off: sums that go on when a partition does not. */
+void tally_fold(struct tally *into, const struct tally *of, bool subtract);
+
 /** Appends the tally as bytes, and reads it back (WEIR_INVALID: they are damaged; the tally is then empty). */
 void tally_export(const struct tally *tally, struct weir_text *bytes);
 WEIR_MUST_USE enum weir_status tally_import(struct tally *tally, struct weir_span bytes, struct weir_error *error);

@@ -1,6 +1,7 @@
 /*
- * One loop: replies of the keepers, a batch of messages, acknowledgements,
- * housekeeping. Everything a partition needs beside its lane is in its slot.
+ * One loop: replies of the keepers, what the share gives, a batch of messages,
+ * acknowledgements, checkpoints. Everything a partition needs beside its lane
+ * is in its slot.
  */
 #include "limiter/worker_inner.h"
 
@@ -10,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATS_PERIOD_MS = 1000 };
-
 void worker_fail(struct worker *worker, enum weir_status status, const struct weir_error *error)
 {
 	if (worker->status != WEIR_OK)
@@ -20,71 +19,47 @@ void worker_fail(struct worker *worker, enum weir_status status, const struct we
 	worker->error = *error;
 }
 
-static void set(struct weir_counter *gauge, uint64_t value)
-{
-	atomic_store_explicit(&gauge->value, value, memory_order_relaxed);
-}
-
-static void refresh_stats(struct worker *worker)
-{
-	struct shard_stats sum = {0};
-	int64_t now_ms = weir_monotonic_ms(), oldest_ms = 0;
-	for (uint32_t i = 0; i < worker->slot_count; i++) {
-		const struct slot *slot = &worker->slots[i];
-		struct shard_stats stats;
-		shard_stats(lane_shard(slot->lane), &stats);
-		sum.buckets += stats.buckets;
-		sum.spilled += stats.spilled;
-		sum.bytes += stats.bytes;
-		sum.evicted_segments += stats.evicted_segments;
-		sum.evictions += stats.evictions;
-		sum.loads += stats.loads;
-		sum.forgotten += stats.forgotten;
-		if (lane_next_offset(slot->lane) != slot->cut_offset && now_ms - slot->cut_ms > oldest_ms)
-			oldest_ms = now_ms - slot->cut_ms;
-	}
-	set(&worker->stats.buckets, sum.buckets);
-	set(&worker->stats.spilled, sum.spilled);
-	set(&worker->stats.bytes, sum.bytes);
-	set(&worker->stats.evicted_segments, sum.evicted_segments);
-	set(&worker->stats.evictions, sum.evictions);
-	set(&worker->stats.loads, sum.loads);
-	set(&worker->stats.forgotten, sum.forgotten);
-	set(&worker->stats.checkpoint_age_ms, (uint64_t)oldest_ms);
-	worker->stats_due_ms = now_ms + STATS_PERIOD_MS;
-}
-
 /* Whether a keeper or the bus owes an answer. */
 static bool owed(const struct worker *worker)
 {
 	for (uint32_t i = 0; i < worker->slot_count; i++) {
 		const struct slot *slot = &worker->slots[i];
-		if (slot->waiting || slot->saving || !worker_acknowledged(slot, slot->sent))
+		if (slot->jobs > 0 || !worker_acknowledged(slot, slot->sent))
 			return true;
 	}
 	return false;
 }
 
-static bool turn(struct worker *worker)
+static int wait_ms(const struct worker *worker)
+{
+	if (owed(worker))
+		return WORKER_BUSY_WAIT_MS;
+	return worker->options.share != NULL ? WORKER_SHARE_WAIT_MS : WORKER_IDLE_WAIT_MS;
+}
+
+static void turn(struct worker *worker)
 {
 	worker_take_replies(worker);
-	bool any = worker_receive(worker, owed(worker) ? WORKER_BUSY_WAIT_MS : WORKER_IDLE_WAIT_MS);
+	if (worker->broken)
+		worker_renew_producer(worker);
+	worker_follow_share(worker);
+	worker_receive(worker, wait_ms(worker));
 	worker_take_deliveries(worker, 0);
 	worker_checkpoints(worker, false);
 	if (weir_monotonic_ms() >= worker->stats_due_ms)
-		refresh_stats(worker);
-	return any;
+		worker_refresh(worker);
 }
 
 /* Whether every partition is judged up to the log's end. */
 static bool caught_up(struct worker *worker)
 {
-	for (uint32_t i = 0; i < worker->slot_count; i++) {
+	for (uint32_t i = 0; i < worker->lane_count; i++) {
 		uint64_t first, next;
 		struct weir_error error;
-		uint32_t partition = lane_partition(worker->slots[i].lane);
-		if (worker->bus->extent(worker->options.bus, WEIR_TOPIC_EVENTS, partition, &first, &next, &error) != WEIR_OK ||
-		    lane_next_offset(worker->slots[i].lane) < next)
+		const struct lane *lane = worker->lanes[i];
+		if (worker->bus->extent(worker->options.bus, WEIR_TOPIC_EVENTS, lane_partition(lane), &first, &next, &error) !=
+		        WEIR_OK ||
+		    lane_next_offset(lane) < next)
 			return false;
 	}
 	return true;
@@ -92,11 +67,9 @@ static bool caught_up(struct worker *worker)
 
 static bool settled(const struct worker *worker)
 {
-	for (uint32_t i = 0; i < worker->slot_count; i++) {
-		const struct slot *slot = &worker->slots[i];
-		if (slot->saving || slot->cut != NULL || lane_next_offset(slot->lane) != slot->cut_offset)
+	for (uint32_t i = 0; i < worker->slot_count; i++)
+		if (worker_has(&worker->slots[i]) && !worker_is_stored(&worker->slots[i]))
 			return false;
-	}
 	return true;
 }
 
@@ -107,8 +80,8 @@ static void drain(struct worker *worker)
 	int64_t end_ms = 0;
 	while (worker->status == WEIR_OK && !caught_up(worker)) {
 		uint64_t offsets = 0;
-		for (uint32_t i = 0; i < worker->slot_count; i++)
-			offsets += lane_next_offset(worker->slots[i].lane);
+		for (uint32_t i = 0; i < worker->lane_count; i++)
+			offsets += lane_next_offset(worker->lanes[i]);
 		if (offsets != judged)
 			end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
 		else if (weir_monotonic_ms() >= end_ms)
@@ -124,7 +97,7 @@ static void finish(struct worker *worker)
 	if (atomic_load(&worker->drain))
 		drain(worker);
 	int64_t end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
-	while (worker->status == WEIR_OK && !settled(worker) && weir_monotonic_ms() < end_ms) {
+	while (worker_works(worker) && !settled(worker) && weir_monotonic_ms() < end_ms) {
 		worker_checkpoints(worker, true);
 		worker_take_deliveries(worker, WORKER_BUSY_WAIT_MS);
 		worker_take_replies(worker);
@@ -137,52 +110,51 @@ static void *work(void *context)
 	while (!atomic_load(&worker->stop) && worker->status == WEIR_OK)
 		turn(worker);
 	finish(worker);
-	refresh_stats(worker);
+	worker_refresh(worker);
 	atomic_store(&worker->ended, true);
 	return NULL;
 }
 
-static enum weir_status open_slot(struct worker *worker, struct slot *slot, uint32_t partition,
-                                  struct weir_store *store, struct weir_error *error)
+/* Without a share: takes a partition at once, and what goes wrong with it is the start's failure. */
+static enum weir_status open_slot(struct worker *worker, struct slot *slot, struct weir_store *store,
+                                  struct weir_error *error)
 {
-	const struct weir_config *config = worker->options.config;
-	struct shard_options options = {
-		.partition = partition,
-		.seed = worker->options.seed,
-		.ceiling_bytes = config->limiter.memory_bytes / worker->options.bus->partitions,
-		.lateness_ms = config->limiter.lateness_ms,
-	};
-	struct weir_partition_state state;
-	slot->stored.lateness_ms = config->limiter.lateness_ms;
-	slot->lane = lane_new(&options, worker->options.book, worker->options.first_policy);
-	enum weir_status status = checkpoint_take(&slot->stored, store, partition, &state, error);
-	if (status == WEIR_OK)
-		status = lane_restore(slot->lane, &state, store, error);
+	struct keeper_job job = {.kind = KEEPER_TAKE, .partition = slot->partition, .book = worker->options.book};
+	job.partition_stored = weir_alloc(1, sizeof *job.partition_stored);
+	job.partition_stored->lateness_ms = worker->options.config->limiter.lateness_ms;
+	slot->wanted = true;
+	slot->took_ms = weir_monotonic_ms();
+	enum weir_status status = keeper_do(&job, store);
 	if (status != WEIR_OK)
-		return status;
-	slot->cut_ms = weir_monotonic_ms();
-	slot->cut_offset = lane_next_offset(slot->lane);
-	return worker->bus->assign(worker->consumer, partition, slot->cut_offset, error);
+		*error = job.error;
+	else
+		status = worker_taken(worker, slot, &job, error);
+	free(job.partition_stored);
+	weir_text_deinit(&job.extra);
+	return status;
 }
 
 enum weir_status worker_new(const struct worker_options *options, struct weir_store *store, struct worker **out,
                             struct weir_error *error)
 {
 	struct worker *worker = weir_alloc(1, sizeof *worker);
+	uint32_t partitions = options->bus->partitions;
 	worker->options = *options;
 	worker->bus = options->bus->ops;
+	worker->ceiling_bytes = options->config->limiter.memory_bytes / partitions;
+	pthread_mutex_init(&worker->lock, NULL);
 	keeper_replies_init(&worker->replies);
-	uint32_t partitions = options->bus->partitions;
 	worker->slots = weir_alloc(partitions / options->count + 1, sizeof *worker->slots);
 	worker->lanes = weir_alloc(partitions / options->count + 1, sizeof(struct lane *));
+	worker->given = weir_alloc(partitions, sizeof *worker->given);
+	worker->retired = tally_new();
+	for (uint32_t p = options->number; p < partitions; p += options->count)
+		worker->slots[worker->slot_count++].partition = p;
 	enum weir_status status = worker->bus->producer_new(options->bus, &worker->producer, error);
 	if (status == WEIR_OK)
 		status = worker->bus->consumer_new(options->bus, WEIR_TOPIC_EVENTS, "limiter", &worker->consumer, error);
-	for (uint32_t p = options->number; status == WEIR_OK && p < partitions; p += options->count) {
-		struct slot *slot = &worker->slots[worker->slot_count++];
-		status = open_slot(worker, slot, p, store, error);
-		worker->lanes[worker->slot_count - 1] = slot->lane;
-	}
+	for (uint32_t i = 0; status == WEIR_OK && options->share == NULL && i < worker->slot_count; i++)
+		status = open_slot(worker, &worker->slots[i], store, error);
 	if (status != WEIR_OK) {
 		worker_free(worker);
 		return status;
@@ -221,15 +193,15 @@ enum weir_status worker_join(struct worker *worker, struct weir_error *error)
 	return worker->status;
 }
 
-static void free_slot(struct slot *slot)
+static void free_slot(struct worker *worker, struct slot *slot)
 {
-	for (uint32_t i = 0; i < slot->queued; i++)
-		free(slot->queue[i].bytes);
+	worker_cut_queue(slot, 0);
 	if (slot->cut != NULL) {
 		checkpoint_finish(&slot->cut->cut, slot->lane, false);
 		keeper_job_free(slot->cut);
 	}
-	lane_free(slot->lane);
+	if (slot->lane != NULL)
+		worker_remove_lane(worker, slot);
 }
 
 void worker_free(struct worker *worker)
@@ -240,7 +212,7 @@ void worker_free(struct worker *worker)
 		worker->status = WEIR_END; /* nothing goes on: the keepers have ended */
 	worker_take_replies(worker);   /* cuts that were under way belong to lanes */
 	for (uint32_t i = 0; i < worker->slot_count; i++)
-		free_slot(&worker->slots[i]);
+		free_slot(worker, &worker->slots[i]);
 	keeper_replies_deinit(&worker->replies);
 	if (worker->consumer != NULL)
 		worker->bus->consumer_free(worker->consumer);
@@ -249,18 +221,10 @@ void worker_free(struct worker *worker)
 	weir_text_deinit(&worker->text);
 	weir_text_deinit(&worker->key);
 	weir_text_deinit(&worker->judged);
+	tally_free(worker->retired);
+	pthread_mutex_destroy(&worker->lock);
 	free(worker->slots);
 	free(worker->lanes);
+	free(worker->given);
 	free(worker);
-}
-
-struct lane *const *worker_lanes(const struct worker *worker, uint32_t *count)
-{
-	*count = worker->slot_count;
-	return worker->lanes;
-}
-
-const struct worker_stats *worker_stats(const struct worker *worker)
-{
-	return &worker->stats;
 }

@@ -7,6 +7,11 @@
  * meanwhile. No checkpoint is stored before everything that was published up to
  * its cut is acknowledged. A frame that needs evicted segments waits for them
  * while the other partitions go on.
+ *
+ * Where it works for a share, its partitions come and go while the others go
+ * on: one that comes is taken and read by a keeper, one that goes gets a last
+ * checkpoint. What befalls one partition (another owner took it, the log has a
+ * gap) is no failure of the worker then.
  */
 #ifndef LIMITER_WORKER_H
 #define LIMITER_WORKER_H
@@ -17,6 +22,7 @@
 #include "common/metrics.h"
 #include "limiter/keeper.h"
 #include "limiter/rulebook.h"
+#include "limiter/share.h"
 
 struct worker;
 
@@ -26,12 +32,19 @@ struct worker_options {
 	struct rulebook *book;
 	uint64_t first_policy; /* the version that empty partitions begin with */
 	uint64_t seed;
-	uint32_t number, count; /* this worker of so many: it owns the partitions p with p % count == number */
+	uint32_t number, count; /* this worker of so many: partitions p with p % count == number are its to take */
+	struct share *share;    /* those of them that it has by now; NULL: all, from worker_new() to its end */
+	bool dead_letters;      /* messages that are no frames are kept in their topic, within deadletter.rate */
+	int64_t age_limit_ms;   /* a partition whose checkpoint is older waits for the next one; 0: none */
 	struct keeper *saver, *loader;
 	const struct weir_log *log;
 };
 
-/** Takes the partitions (raising their epochs) and restores them; `store` is used only within this call. */
+/**
+ * Without a share: takes the partitions (raising their epochs) and restores them.
+ *
+ * @param store  used only within this call; NULL where there is a share
+ */
 WEIR_MUST_USE enum weir_status worker_new(const struct worker_options *options, struct weir_store *store,
                                           struct worker **worker, struct weir_error *error);
 WEIR_MUST_USE enum weir_status worker_start(struct worker *worker, struct weir_error *error);
@@ -51,18 +64,51 @@ WEIR_MUST_USE enum weir_status worker_join(struct worker *worker, struct weir_er
 /** After the keepers have stopped. */
 void worker_free(struct worker *worker);
 
-/** Its lanes: to be read for their tallies (any thread), or whole after join. */
+/** Its lanes, after join; or at any time of a worker without a share, for their tallies. */
 struct lane *const *worker_lanes(const struct worker *worker, uint32_t *count);
 
-/* What metrics show of a worker; read by any thread. */
+/* ---- what metrics and pages show of a worker; read by any thread ---- */
+
 struct worker_stats {
 	struct weir_counter frames, events, repeated, malformed, decisions, checkpoints;
+	struct weir_counter taken, given_up, fenced; /* partitions that came, went, or were another's by then */
+	struct weir_counter dead_letters, dead_letters_dropped;
 	struct weir_histogram batch;      /* seconds from receiving a batch to its last verdict */
 	struct weir_histogram checkpoint; /* seconds from the cut to stored */
+	struct weir_histogram take;       /* seconds from asking for a partition to receiving its messages */
 	struct weir_counter buckets, spilled, bytes, evicted_segments, evictions, loads,
 		forgotten;                         /* gauges, set each second */
 	struct weir_counter checkpoint_age_ms; /* of the oldest partition */
 };
 const struct worker_stats *worker_stats(const struct worker *worker);
+
+/* A zone's counters: of its lanes, and of those that it had. Without a share they go on from the checkpoints'. */
+struct worker_zone {
+	uint64_t passed, blocked, late, decisions;
+};
+void worker_zone(struct worker *worker, uint32_t zone_id, struct worker_zone *numbers);
+
+enum worker_state {
+	WORKER_EMPTY,   /* not its own */
+	WORKER_TAKING,  /* a keeper takes it and reads its checkpoint */
+	WORKER_LIVE,    /* messages are judged */
+	WORKER_LEAVING, /* its last checkpoint is on its way */
+	WORKER_DROPPED, /* only keepers' answers are waited for */
+	WORKER_STUCK,   /* it has another owner, or a trouble that a person must end */
+	WORKER_STATE_COUNT,
+};
+
+/** "live", ... */
+const char *worker_state_name(enum worker_state state);
+
+struct worker_partition {
+	enum worker_state state;
+	uint64_t next_offset; /* as of the last second; LIVE */
+	int64_t clock_ms;     /* likewise: sending time of the newest frame judged */
+	char trouble[256];    /* why it stands still until a person does something; "": it does not */
+};
+
+/** What stands of one of its partitions (p % count == number). */
+void worker_look(struct worker *worker, uint32_t partition, struct worker_partition *look);
 
 #endif

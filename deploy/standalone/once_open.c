@@ -182,8 +182,12 @@ static enum weir_status open_lane(struct once *once, uint32_t number, uint64_t s
 		return WEIR_OK;
 	struct weir_partition_state state;
 	once->partitions[number].lateness_ms = -1;
-	enum weir_status status = checkpoint_take(&once->partitions[number], once->store, number, &state, error);
-	return status == WEIR_OK ? lane_restore(lane, &state, once->store, error) : status;
+	struct weir_text extra = {0};
+	enum weir_status status = checkpoint_take(&once->partitions[number], once->store, number, &state, &extra, error);
+	if (status == WEIR_OK)
+		status = checkpoint_restore(&once->partitions[number], &state, lane, error);
+	weir_text_deinit(&extra);
+	return status;
 }
 
 static enum weir_status open_lanes(struct once *once, struct weir_error *error)

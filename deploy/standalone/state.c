@@ -201,7 +201,7 @@ static enum weir_status read_partition(struct dump *dump, const struct weir_part
 	struct lane *lane = lane_new(&options, dump->book, state->policy_version);
 	struct checkpoint_blobs blobs = {0};
 	struct segment_list list = {.count = 0};
-	enum weir_status status = lane_restore(lane, state, store, error);
+	enum weir_status status = lane_restore(lane, state, error);
 	if (status == WEIR_OK)
 		status = store->ops->list_segments(store, state->partition, state->checkpoint, list_segment, &list, error);
 	/* One at a time: what is read stays in memory twice only for a moment. */

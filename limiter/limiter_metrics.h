@@ -1,0 +1,16 @@
+/* What operators watch of workers, in whatever process they are. */
+#ifndef LIMITER_LIMITER_METRICS_H
+#define LIMITER_LIMITER_METRICS_H
+
+#include "limiter/worker.h"
+
+struct limiter_parts {
+	struct worker *const *workers;
+	uint32_t worker_count;
+	struct rulebook *book;
+};
+
+/** Appends their metrics: verdicts by zone, events, state, checkpoints. @thread any */
+void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * A process's share of the partitions: what the group has given it, told by the
+ * thread that is its member, asked for by workers and keepers.
+ */
+#ifndef LIMITER_SHARE_H
+#define LIMITER_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct share;
+
+/** Nothing is given yet: generation 0. */
+struct share *share_new(uint32_t partitions);
+void share_free(struct share *share);
+
+/** What the group said. @param given  one for each partition; copied. @thread any */
+void share_set(struct share *share, const bool *given, uint64_t generation);
+
+/** Changes whenever the share does: cheap enough to be asked in every turn. @thread any */
+uint64_t share_version(const struct share *share);
+
+/**
+ * @param given  room for one of each partition; may be NULL
+ * @param count  how many are given; may be NULL
+ * @return the group's generation; 0: it has not spoken
+ * @thread any
+ */
+uint64_t share_get(struct share *share, bool *given, uint32_t *count);
+
+/** Whether a partition is given. @thread any */
+bool share_has(struct share *share, uint32_t partition);
+
+#endif

@@ -1,0 +1,180 @@
+/*
+ * What a worker gives: decisions, lifts, judged frames, dead letters; and what
+ * became of them. Every message carries its slot's partition as its tag: dead
+ * letters of all partitions lie in one.
+ */
+#include "limiter/worker_inner.h"
+
+#include "limiter/decision.h"
+
+#include <string.h>
+
+enum { DELIVERIES_AT_ONCE = 256, LETTER_MAX_BYTES = 1024 };
+
+static void set_broken(struct worker *worker, enum weir_status status, const struct weir_error *error)
+{
+	if (worker->options.share == NULL) {
+		worker_fail(worker, status, error);
+		return;
+	}
+	weir_trouble_on(&worker->producer_trouble, worker->options.log, "limiter",
+	                "%s; going on from the last checkpoints with a new producer", error->text);
+	worker->broken = true;
+}
+
+void worker_take_deliveries(struct worker *worker, int timeout_ms)
+{
+	if (!worker_works(worker))
+		return;
+	struct weir_delivery deliveries[DELIVERIES_AT_ONCE];
+	size_t count = worker->bus->poll(worker->producer, deliveries, DELIVERIES_AT_ONCE, timeout_ms);
+	for (size_t i = 0; i < count; i++) {
+		if (deliveries[i].status != WEIR_OK) {
+			struct weir_error error;
+			set_broken(worker,
+			           weir_fail(&error, deliveries[i].status, "the bus did not take a message of %s, partition %u",
+			                     weir_topic_name(deliveries[i].topic), deliveries[i].partition),
+			           &error);
+			return;
+		}
+		worker_slot(worker, (uint32_t)deliveries[i].tag)->acknowledged[deliveries[i].topic]++;
+	}
+	if (count > 0)
+		weir_trouble_off(&worker->producer_trouble, worker->options.log, "limiter");
+}
+
+void worker_renew_producer(struct worker *worker)
+{
+	if (worker->producer != NULL) {
+		worker->bus->producer_free(worker->producer);
+		worker->producer = NULL;
+		worker->renew_ms = weir_monotonic_ms() + WORKER_RETRY_MS;
+		for (uint32_t i = 0; i < worker->slot_count; i++)
+			if (worker_has(&worker->slots[i]))
+				worker_drop(worker, &worker->slots[i], worker->renew_ms);
+	}
+	if (weir_monotonic_ms() < worker->renew_ms)
+		return;
+	struct weir_error error;
+	if (worker->bus->producer_new(worker->options.bus, &worker->producer, &error) != WEIR_OK) {
+		weir_trouble_on(&worker->producer_trouble, worker->options.log, "limiter", "%s; trying again each second",
+		                error.text);
+		worker->producer = NULL;
+		worker->renew_ms = weir_monotonic_ms() + WORKER_RETRY_MS;
+		return;
+	}
+	worker->broken = false;
+	for (uint32_t i = 0; i < worker->slot_count; i++) {
+		struct slot *slot = &worker->slots[i];
+		memset(slot->sent, 0, sizeof slot->sent);
+		memset(slot->acknowledged, 0, sizeof slot->acknowledged);
+	}
+}
+
+static void send(struct worker *worker, struct slot *slot, enum weir_topic topic, uint32_t partition,
+                 struct weir_span key, struct weir_span payload)
+{
+	struct weir_error error;
+	enum weir_status status = WEIR_FULL;
+	int64_t end_ms = 0; /* while it is to stop: when it gives up */
+	while (worker_works(worker) && (status = worker->bus->send(worker->producer, topic, partition, key, payload,
+	                                                           slot->partition, &error)) == WEIR_FULL) {
+		worker_take_deliveries(worker, WORKER_IDLE_WAIT_MS);
+		if (!atomic_load(&worker->stop))
+			continue;
+		if (end_ms == 0)
+			end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
+		else if (weir_monotonic_ms() >= end_ms)
+			worker_fail(worker,
+			            weir_fail(&error, WEIR_IO,
+			                      "the bus takes no more of %s, partition %u: it is judged again by the "
+			                      "next start",
+			                      weir_topic_name(topic), partition),
+			            &error);
+	}
+	if (!worker_works(worker))
+		return;
+	if (status == WEIR_OK)
+		slot->sent[topic]++;
+	else if (status == WEIR_IO)
+		set_broken(worker, status, &error);
+	else
+		worker_fail(worker, status, &error);
+}
+
+static struct weir_span span_of_text(const struct weir_text *text)
+{
+	return (struct weir_span){.at = text->at, .length = (uint32_t)text->length};
+}
+
+static void publish_decision(struct worker *worker, struct slot *slot, const struct weir_zone *zone,
+                             struct weir_span key)
+{
+	weir_text_clear(&worker->key);
+	decision_message_key(&worker->key, zone, key);
+	send(worker, slot, zone->mode == WEIR_SHADOW ? WEIR_TOPIC_SHADOW : WEIR_TOPIC_DECISIONS, slot->partition,
+	     span_of_text(&worker->key), span_of_text(&worker->text));
+	weir_counter_add(&worker->stats.decisions, 1);
+}
+
+void worker_publish(struct worker *worker, struct slot *slot, const struct lane_result *result,
+                    struct weir_span message)
+{
+	uint32_t partition = slot->partition;
+	for (uint32_t i = 0; i < result->judged.decision_count; i++) {
+		const struct shard_decision *decision = &result->judged.decisions[i];
+		weir_text_clear(&worker->text);
+		decision_json(&worker->text, partition, decision);
+		publish_decision(worker, slot, decision->zone->zone, decision->key);
+	}
+	for (uint32_t i = 0; i < result->lifted_count; i++) {
+		weir_text_clear(&worker->text);
+		decision_lift_json(&worker->text, partition, result->offset, i, result->lifted[i], result->at_ms);
+		publish_decision(worker, slot, result->lifted[i], (struct weir_span){.at = "", .length = 0});
+	}
+	if (result->frame == NULL || !worker->options.config->archiver.enabled)
+		return;
+	uint32_t pairs = result->judged.pair_count;
+	weir_text_clear(&worker->judged);
+	char *out = weir_text_reserve(&worker->judged, message.length + 8 + (pairs + 1) / 2);
+	size_t length = weir_frame_judged(message, result->offset, result->judged.verdicts, pairs, out);
+	send(worker, slot, WEIR_TOPIC_JUDGED, partition, (struct weir_span){0},
+	     (struct weir_span){.at = out, .length = (uint32_t)length});
+}
+
+/* Whether one more may be kept, and said, in this second. */
+static bool letter_allowed(struct worker *worker)
+{
+	int64_t most = worker->options.config->deadletter.rate_per_second, second = weir_monotonic_ms() / 1000;
+	if (second != worker->letters_second) {
+		worker->letters_second = second;
+		worker->letters = 0;
+	}
+	return most <= 0 || worker->letters++ < most;
+}
+
+void worker_bury(struct worker *worker, struct slot *slot, struct weir_span message, uint64_t offset,
+                 const char *reason)
+{
+	weir_counter_add(&worker->stats.malformed, 1);
+	if (worker->options.dead_letters && !letter_allowed(worker)) {
+		weir_counter_add(&worker->stats.dead_letters_dropped, 1);
+		return;
+	}
+	weir_log(worker->options.log, WEIR_LOG_WARNING, "limiter", "partition %u, offset %llu: passed over: %s",
+	         slot->partition, (unsigned long long)offset, reason);
+	if (!worker->options.dead_letters)
+		return;
+	struct weir_span start = {.at = message.at,
+	                          .length = message.length < LETTER_MAX_BYTES ? message.length : LETTER_MAX_BYTES};
+	struct weir_text *text = &worker->text;
+	weir_text_clear(text);
+	weir_text_printf(text, "{\"source\":\"%s\",\"partition\":%u,\"position\":%llu,\"reason\":",
+	                 weir_topic_name(WEIR_TOPIC_EVENTS), slot->partition, (unsigned long long)offset);
+	weir_text_json(text, weir_span_of(reason));
+	weir_text_puts(text, ",\"text\":");
+	weir_text_json(text, start);
+	weir_text_puts(text, "}");
+	send(worker, slot, WEIR_TOPIC_DEADLETTER, 0, (struct weir_span){0}, span_of_text(text));
+	weir_counter_add(&worker->stats.dead_letters, 1);
+}

@@ -1,0 +1,228 @@
+/*
+ * Partitions that come and go while the others go on.
+ *
+ *   EMPTY ─► TAKING ─► LIVE ─► LEAVING ─► DROPPED ─► EMPTY
+ *                        └─ fenced, a gap ──► DROPPED ─► STUCK ─► EMPTY
+ *
+ * Taking, storing and loading are the keepers' work; a partition is freed only
+ * when they have given back every job about it. Who owns one is decided by its
+ * epoch in the store alone: to be told late that it is another's costs work
+ * that is refused, and nothing else.
+ */
+#include "limiter/worker_inner.h"
+
+#include "common/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GAPS_MAX = 10 }; /* failures in a row that no partition is the cause of */
+
+/* ---- taking ---- */
+
+static void ask_for(struct worker *worker, struct slot *slot)
+{
+	struct keeper_job *job = worker_job(worker, slot, KEEPER_TAKE);
+	job->book = worker->options.book;
+	job->share = worker->options.share;
+	job->partition_stored = weir_alloc(1, sizeof *job->partition_stored);
+	job->partition_stored->lateness_ms = worker->options.config->limiter.lateness_ms;
+	slot->took_ms = weir_monotonic_ms();
+	slot->generation = worker->generation;
+	worker_set_state(worker, slot, WORKER_TAKING);
+	worker_submit(worker, slot, job);
+}
+
+/* The slot as a new owner finds it; what was published by the owner before is still to be acknowledged. */
+static void begin(struct slot *slot, const struct keeper_job *job)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	slot->stored = *job->partition_stored;
+	slot->waiting = slot->paused = slot->full = slot->saving = slot->streaming = slot->whole = false;
+	slot->cut_ms = slot->safe_ms = now_ms;
+	slot->cut_offset = job->state.next_offset;
+	slot->checkpoints = 0;
+}
+
+static enum weir_status assign(struct worker *worker, struct slot *slot, uint64_t offset, struct weir_error *error)
+{
+	enum weir_status status = worker->bus->assign(worker->consumer, slot->partition, offset, error);
+	if (status != WEIR_INVALID)
+		return status;
+	struct weir_error gap = *error;
+	return weir_fail(error, status, "%s: what lies between is lost; `weir recover --accept-gap` goes on behind it",
+	                 gap.text);
+}
+
+enum weir_status worker_taken(struct worker *worker, struct slot *slot, struct keeper_job *job,
+                              struct weir_error *error)
+{
+	struct shard_options options = {
+		.partition = slot->partition,
+		.seed = worker->options.seed,
+		.ceiling_bytes = worker->ceiling_bytes,
+		.lateness_ms = worker->options.config->limiter.lateness_ms,
+	};
+	struct lane *lane = lane_new(&options, worker->options.book, worker->options.first_policy);
+	enum weir_status status = checkpoint_restore(job->partition_stored, &job->state, lane, error);
+	if (status == WEIR_OK)
+		status = assign(worker, slot, job->state.next_offset, error);
+	if (status != WEIR_OK) {
+		lane_free(lane);
+		return status;
+	}
+	begin(slot, job);
+	worker_add_lane(worker, slot, lane);
+	worker_set_state(worker, slot, WORKER_LIVE);
+	weir_counter_add(&worker->stats.taken, 1);
+	weir_histogram_observe(&worker->stats.take, &weir_latency_scale,
+	                       (double)(weir_monotonic_ms() - slot->took_ms) / 1000.0);
+	return WEIR_OK;
+}
+
+/* ---- letting go ---- */
+
+static void free_lane(struct worker *worker, struct slot *slot)
+{
+	worker_cut_queue(slot, 0);
+	worker_remove_lane(worker, slot);
+	worker_set_state(worker, slot, slot->stuck ? WORKER_STUCK : WORKER_EMPTY);
+}
+
+void worker_drop(struct worker *worker, struct slot *slot, int64_t retry_ms)
+{
+	worker->bus->unassign(worker->consumer, slot->partition);
+	if (slot->cut != NULL) {
+		checkpoint_finish(&slot->cut->cut, slot->lane, false);
+		keeper_job_free(slot->cut);
+		slot->cut = NULL;
+	}
+	slot->retry_ms = retry_ms;
+	weir_counter_add(&worker->stats.given_up, 1);
+	worker_set_state(worker, slot, WORKER_DROPPED);
+	if (slot->jobs == 0)
+		free_lane(worker, slot);
+}
+
+void worker_stick(struct worker *worker, struct slot *slot, enum weir_status status, const struct weir_error *error)
+{
+	const struct weir_log *log = worker->options.log;
+	if (worker->status != WEIR_OK)
+		return;
+	if (worker->options.share == NULL) {
+		worker_fail(worker, status, error);
+		return;
+	}
+	slot->stuck = true;
+	if (status == WEIR_FENCED) {
+		weir_log(log, WEIR_LOG_INFO, "limiter", "%s; it is taken again if the group still gives it", error->text);
+		weir_counter_add(&worker->stats.fenced, 1);
+	} else if (strncmp(error->text, slot->look.trouble, sizeof slot->look.trouble - 1) != 0) {
+		weir_log(log, WEIR_LOG_ERROR, "limiter", "partition %u stands still: %s", slot->partition, error->text);
+		worker_set_trouble(worker, slot, error->text);
+	}
+	int64_t retry_ms = weir_monotonic_ms() + (status == WEIR_FENCED ? WORKER_FENCED_RETRY_MS : WORKER_STUCK_RETRY_MS);
+	if (worker_has(slot)) {
+		worker_drop(worker, slot, retry_ms);
+		return;
+	}
+	slot->retry_ms = retry_ms;
+	worker_set_state(worker, slot, WORKER_STUCK);
+}
+
+/* A last checkpoint of what is judged; what is only received is the next owner's. */
+static void leave(struct worker *worker, struct slot *slot)
+{
+	worker->bus->unassign(worker->consumer, slot->partition);
+	worker_cut_queue(slot, slot->waiting ? 1 : 0);
+	slot->full = false;
+	slot->leave_end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
+	worker_set_state(worker, slot, WORKER_LEAVING);
+}
+
+void worker_find_gap(struct worker *worker, const struct weir_error *error)
+{
+	if (worker->options.share == NULL || ++worker->gaps > GAPS_MAX) {
+		worker_fail(worker, error->status, error);
+		return;
+	}
+	for (uint32_t i = 0; i < worker->slot_count; i++) {
+		struct slot *slot = &worker->slots[i];
+		if (slot->state != WORKER_LIVE)
+			continue;
+		uint64_t next = slot->queued > 0 ? slot->queue[slot->queued - 1].offset + 1 : lane_next_offset(slot->lane);
+		struct weir_error gap;
+		enum weir_status status = assign(worker, slot, next, &gap);
+		if (status == WEIR_OK && slot->paused)
+			worker->bus->pause(worker->consumer, slot->partition, true);
+		if (status == WEIR_IO)
+			worker_drop(worker, slot, weir_monotonic_ms() + WORKER_RETRY_MS);
+		else if (status != WEIR_OK)
+			worker_stick(worker, slot, status, &gap);
+	}
+}
+
+/* ---- each turn ---- */
+
+static void read_share(struct worker *worker)
+{
+	uint64_t version = share_version(worker->options.share);
+	if (version == worker->share_version)
+		return;
+	uint32_t count;
+	worker->share_version = version;
+	worker->generation = share_get(worker->options.share, worker->given, &count);
+	worker->ceiling_bytes = worker->options.config->limiter.memory_bytes / (count > 0 ? count : 1);
+	for (uint32_t i = 0; i < worker->slot_count; i++) {
+		struct slot *slot = &worker->slots[i];
+		slot->wanted = worker->given[slot->partition];
+		if (slot->lane != NULL)
+			shard_set_ceiling(lane_shard(slot->lane), worker->ceiling_bytes);
+	}
+}
+
+/* A stuck partition is tried again when the group has spoken since it was taken, and now and then. */
+static bool may_retry(const struct worker *worker, const struct slot *slot, int64_t now_ms)
+{
+	return !slot->wanted || worker->generation > slot->generation || now_ms >= slot->retry_ms;
+}
+
+static void step(struct worker *worker, struct slot *slot, int64_t now_ms)
+{
+	switch (slot->state) {
+	case WORKER_EMPTY:
+		if (slot->wanted && now_ms >= slot->retry_ms && worker->producer != NULL && !worker->broken)
+			ask_for(worker, slot);
+		break;
+	case WORKER_LIVE:
+		if (!slot->wanted)
+			leave(worker, slot);
+		break;
+	case WORKER_LEAVING:
+		if (now_ms >= slot->leave_end_ms || (worker_is_stored(slot) && !slot->waiting && !slot->saving))
+			worker_drop(worker, slot, 0);
+		break;
+	case WORKER_DROPPED:
+		if (slot->jobs == 0)
+			free_lane(worker, slot);
+		break;
+	case WORKER_STUCK:
+		if (may_retry(worker, slot, now_ms)) {
+			slot->retry_ms = 0;
+			slot->stuck = false;
+			worker_set_state(worker, slot, WORKER_EMPTY);
+		}
+		break;
+	default: break; /* TAKING: the keeper's answer moves it on */
+	}
+}
+
+void worker_follow_share(struct worker *worker)
+{
+	if (worker->options.share == NULL)
+		return;
+	read_share(worker);
+	int64_t now_ms = weir_monotonic_ms();
+	for (uint32_t i = 0; i < worker->slot_count; i++)
+		step(worker, &worker->slots[i], now_ms);
+}
