@@ -82,7 +82,10 @@ struct weir_bus_ops {
 	 */
 	enum weir_status (*consumer_new)(struct weir_bus *bus, enum weir_topic topic, const char *reader,
 	                                 struct weir_consumer **consumer, struct weir_error *error);
-	/** Begins to deliver a partition from an offset. WEIR_INVALID: that offset is trimmed or beyond the end. */
+	/**
+	 * Begins to deliver a partition from an offset. WEIR_INVALID: that offset is trimmed or beyond the end. Where a
+	 * server that does not answer just now would have to be asked, the assignment stands, and receive tells.
+	 */
 	enum weir_status (*assign)(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
 	                           struct weir_error *error);
 	void (*unassign)(struct weir_consumer *consumer, uint32_t partition);
@@ -92,8 +95,9 @@ struct weir_bus_ops {
 	 * Up to `most` durable messages, per partition in order, waiting at most timeout_ms for the first.
 	 *
 	 * @param messages  their bytes are borrowed until the next receive on this consumer
-	 * @return WEIR_OK with *count >= 0; WEIR_INVALID: the log is damaged or has a gap: the words say where;
-	 *         WEIR_IO: passing trouble
+	 * @return WEIR_OK with *count >= 0; WEIR_INVALID: the log is damaged or has a gap: the words say where, and
+	 *         messages[0] its partition and offset; it is told again until that partition is unassigned, or assigned
+	 *         elsewhere; WEIR_IO: passing trouble
 	 */
 	enum weir_status (*receive)(struct weir_consumer *consumer, struct weir_message *messages, size_t most,
 	                            int timeout_ms, size_t *count, struct weir_error *error);

@@ -13,6 +13,17 @@
 
 #include <stdbool.h>
 
+enum {
+	WEIR_BUS_KAFKA_PREFIX_MAX_BYTES = 200,
+	WEIR_BUS_KAFKA_TOPIC_BYTES = 250, /* a topic's name, terminated */
+};
+
+/** "PREFIX.events", ... for a prefix of at most WEIR_BUS_KAFKA_PREFIX_MAX_BYTES. */
+void weir_bus_kafka_topic_name(const char *prefix, enum weir_topic topic, char name[WEIR_BUS_KAFKA_TOPIC_BYTES]);
+
+/** Whether bus.prefix and the properties of bus.kafka can serve; connects to nothing: for --check. */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_check(const struct weir_config *config, struct weir_error *error);
+
 /**
  * Connects, and makes the topics that are missing; those that are there are checked: partitions, replication,
  * min.insync.replicas, message size, clean-up policy, and retention against the policy's longest block and the

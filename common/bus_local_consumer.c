@@ -54,6 +54,8 @@ struct weir_consumer {
 	size_t planned_count;
 	char *buffer;
 	size_t buffer_bytes;
+	uint32_t failed_partition; /* where the newest failure is */
+	uint64_t failed_offset;
 	int fd; /* of the segment read last */
 	uint64_t fd_sequence;
 };
@@ -151,6 +153,8 @@ static enum weir_status locate(struct weir_consumer *consumer, struct assigned *
                                struct weir_error *error)
 {
 	struct weir_bus_journal *journal = consumer->journal;
+	consumer->failed_partition = at->partition;
+	consumer->failed_offset = at->planned;
 	if (at->located || at->planned >= journal->next[at->partition])
 		return WEIR_OK;
 	if (at->planned < weir_bus_journal_first(journal, at->partition))
@@ -323,6 +327,8 @@ static enum weir_status read_run(struct weir_consumer *consumer, size_t start, s
                                  struct weir_message *messages, size_t *count, struct weir_error *error)
 {
 	const struct planned *first = &consumer->plan[start];
+	consumer->failed_partition = first->partition;
+	consumer->failed_offset = first->offset;
 	enum weir_status status = open_segment(consumer, first->sequence, error);
 	if (status != WEIR_OK)
 		return status;
@@ -333,6 +339,8 @@ static enum weir_status read_run(struct weir_consumer *consumer, size_t start, s
 	/* What a file that was cut does not have must not pass for what the buffer held before. */
 	memset(consumer->buffer + first->buffered + got, 0, bytes - (size_t)got);
 	for (size_t i = start; i < start + length; i++) {
+		consumer->failed_partition = consumer->plan[i].partition;
+		consumer->failed_offset = consumer->plan[i].offset;
 		status = check(consumer, &consumer->plan[i], &messages[*count], error);
 		if (status != WEIR_OK)
 			return status;
@@ -342,6 +350,13 @@ static enum weir_status read_run(struct weir_consumer *consumer, size_t start, s
 	return WEIR_OK;
 }
 
+static void say_where(const struct weir_consumer *consumer, struct weir_message *messages)
+{
+	messages[0] = (struct weir_message){.topic = consumer->journal->options.topic,
+	                                    .partition = consumer->failed_partition,
+	                                    .offset = consumer->failed_offset};
+}
+
 enum weir_status weir_consumer_receive(struct weir_consumer *consumer, struct weir_message *messages, size_t most,
                                        int timeout_ms, size_t *count, struct weir_error *error)
 {
@@ -349,8 +364,10 @@ enum weir_status weir_consumer_receive(struct weir_consumer *consumer, struct we
 	if (most == 0)
 		return WEIR_OK;
 	enum weir_status status = wait_for_plan(consumer, most, timeout_ms, error);
-	if (status != WEIR_OK)
+	if (status != WEIR_OK) {
+		say_where(consumer, messages);
 		return status;
+	}
 	if (consumer->planned_count > 0 && consumer->plan[0].place.bytes > consumer->buffer_bytes) {
 		consumer->buffer_bytes = consumer->plan[0].place.bytes;
 		consumer->buffer = weir_realloc(consumer->buffer, consumer->buffer_bytes, 1);
@@ -361,6 +378,9 @@ enum weir_status weir_consumer_receive(struct weir_consumer *consumer, struct we
 		status = read_run(consumer, start, length, bytes, messages, count, error);
 		start += length;
 	}
-	/* Messages before a failure are handed out; the failure is met again behind them. */
-	return *count > 0 ? WEIR_OK : status;
+	if (*count > 0)
+		return WEIR_OK; /* messages before a failure are handed out; the failure is met again behind them */
+	if (status != WEIR_OK)
+		say_where(consumer, messages);
+	return status;
 }
