@@ -59,7 +59,7 @@ static enum weir_status check_retention(const struct weir_config *config, enum w
 	weir_format_duration(retention_ms, has, sizeof has);
 	bool decisions = topic == WEIR_TOPIC_DECISIONS || topic == WEIR_TOPIC_SHADOW;
 	int64_t block_ms = decisions ? longest_block_ms(config->policy) : 0;
-	if (retention_ms <= block_ms)
+	if (block_ms > 0 && retention_ms <= block_ms)
 		return weir_fail(error, WEIR_INVALID,
 		                 "topic %s keeps its messages for %s (retention.ms), but a block can last %s: who starts later "
 		                 "would never learn of it",

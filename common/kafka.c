@@ -23,6 +23,7 @@ struct setting {
 struct weir_kafka {
 	char *part, *client, *brokers;
 	struct weir_log log;
+	struct weir_json at; /* where the settings are from, for refusals */
 	struct setting *settings;
 	size_t setting_count;
 	pthread_mutex_t lock; /* of all that follows */
@@ -44,6 +45,7 @@ static const struct weir_kafka_property defaults[] = {
 	{"linger.ms", "0", false},
 	{"check.crcs", "true", false},
 	{"session.timeout.ms", "10000", false},
+	{"heartbeat.interval.ms", "1000", false}, /* members learn of a rebalance by it */
 	/* A partition that is assigned while the others are idle waits this long for its first fetch. */
 	{"fetch.wait.max.ms", "20", false},
 	{"fetch.error.backoff.ms", "100", false},
@@ -148,6 +150,7 @@ enum weir_status weir_kafka_new(const struct weir_kafka_options *options, struct
 	made->client = weir_copy(options->client, strlen(options->client));
 	made->brokers = weir_copy(options->brokers, strlen(options->brokers));
 	made->log = *options->log;
+	made->at = options->settings;
 	enum weir_status status = read_settings(made, options, error);
 	if (status == WEIR_OK)
 		*kafka = made;
@@ -245,8 +248,8 @@ enum weir_status weir_kafka_open(struct weir_kafka *kafka, rd_kafka_type_t type,
 	if (*handle != NULL)
 		return WEIR_OK;
 	rd_kafka_conf_destroy(conf);
-	release(kafka);
-	return weir_fail(error, WEIR_INVALID, "%s: %s", kafka->part, words);
+	release(kafka); /* its owner still has it */
+	return weir_json_fail(&kafka->at, error, "%s", words);
 }
 
 /* An end that runs aside. The last of the two that know it frees it. */

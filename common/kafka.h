@@ -30,10 +30,11 @@ struct weir_kafka_refusal {
 };
 
 struct weir_kafka_options {
-	const char *part;          /* for the log: "bus" */
-	const char *client;        /* client.id, where the configuration gives none */
-	const char *brokers;       /* HOST:PORT[,HOST:PORT...] */
-	struct weir_json settings; /* the configuration's properties: an object, or without value */
+	const char *part;    /* for the log: "bus" */
+	const char *client;  /* client.id, where the configuration gives none */
+	const char *brokers; /* HOST:PORT[,HOST:PORT...] */
+	struct weir_json
+		settings; /* the configuration's properties: an object, or without value; its document is borrowed */
 	const struct weir_kafka_refusal *refusals;
 	const struct weir_log *log; /* copied */
 };

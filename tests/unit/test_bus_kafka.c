@@ -1,0 +1,266 @@
+/* The Kafka bus as far as it goes without a broker: its properties, its topics' names, what it accepts of a topic. */
+#include "common/bus_kafka_parts.h"
+
+#include "common/clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct weir_config *config_of(const char *bus, const char *more)
+{
+	struct weir_config *config;
+	struct weir_error error;
+	char text[4096];
+	snprintf(text, sizeof text,
+	         "{\"bus\": {\"type\": \"kafka\", \"brokers\": \"127.0.0.1:1\"%s%s},\n \"sources\": []%s}",
+	         bus[0] != '\0' ? ",\n  " : "", bus, more);
+	if (weir_config_parse("weir.json", text, strlen(text), &config, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	return config;
+}
+
+static void assert_check(const char *bus, const char *expected)
+{
+	struct weir_config *config = config_of(bus, "");
+	struct weir_error error = {.text = "OK"};
+	enum weir_status status = weir_bus_kafka_check(config, &error);
+	assert_int_equal(strcmp(expected, "OK") == 0 ? WEIR_OK : WEIR_INVALID, status);
+	if (strstr(error.text, expected) == NULL)
+		fail_msg("\"%s\" is not in \"%s\"", expected, error.text);
+	weir_config_free(config);
+}
+
+static void properties_pass_through(void **state)
+{
+	(void)state;
+	assert_check("", "OK");
+	assert_check("\"kafka\": {}", "OK");
+	assert_check("\"kafka\": {\"linger.ms\": 5, \"socket.keepalive.enable\": true, \"compression.type\": \"lz4\", "
+	             "\"session.timeout.ms\": \"30000\", \"client.id\": \"mine\", \"statistics.interval.ms\": 0}",
+	             "OK");
+}
+
+static void secrets_come_from_files_and_the_environment(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/weir-secret-XXXXXX", bus[512];
+	int fd = mkstemp(path);
+	assert_int_equal(4, write(fd, "abc\n", 4));
+	close(fd);
+	setenv("WEIR_TEST_USER", "me", 1);
+	snprintf(bus, sizeof bus,
+	         "\"kafka\": {\"sasl.mechanism\": \"PLAIN\", \"security.protocol\": \"sasl_plaintext\", "
+	         "\"sasl.username\": {\"env\": \"WEIR_TEST_USER\"}, \"sasl.password\": {\"file\": \"%s\"}}",
+	         path);
+	assert_check(bus, "OK");
+	unlink(path);
+	assert_check(bus, "weir.json:2: bus.kafka.sasl.password.file: ");
+	assert_check("\"kafka\": {\"sasl.password\": {\"env\": \"WEIR_TEST_NONE\"}}",
+	             "bus.kafka.sasl.password.env: the environment has no variable WEIR_TEST_NONE");
+	assert_check("\"kafka\": {\"sasl.password\": {\"path\": \"x\"}}", "bus.kafka.sasl.password: must be a string, ");
+}
+
+static void what_exactness_rests_on_is_refused(void **state)
+{
+	(void)state;
+	static const char *const names[] = {
+		"enable.idempotence",
+		"enable.gapless.guarantee",
+		"acks",
+		"request.required.acks",
+		"max.in.flight",
+		"max.in.flight.requests.per.connection",
+		"message.timeout.ms",
+		"delivery.timeout.ms",
+		"retries",
+		"message.send.max.retries",
+		"transactional.id",
+		"isolation.level",
+		"auto.offset.reset",
+		"enable.auto.commit",
+		"enable.auto.offset.store",
+		"group.id",
+		"group.instance.id",
+		"partition.assignment.strategy",
+		"message.max.bytes",
+		"receive.message.max.bytes",
+		"queue.buffering.max.messages",
+		"bootstrap.servers",
+		"metadata.broker.list",
+		"allow.auto.create.topics",
+	};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char bus[256], expected[256];
+		snprintf(bus, sizeof bus, "\"kafka\": {\"linger.ms\": 1,\n \"%s\": \"1\"}", names[i]);
+		snprintf(expected, sizeof expected, "weir.json:3: bus.kafka.%s: cannot be set here: ", names[i]);
+		assert_check(bus, expected);
+	}
+}
+
+static void librdkafka_says_what_it_does_not_know(void **state)
+{
+	(void)state;
+	assert_check("\"kafka\": {\"lingre.ms\": 5}",
+	             "weir.json:2: bus.kafka.lingre.ms: No such configuration property: \"lingre.ms\"");
+	assert_check("\"kafka\": {\"linger.ms\": \"soon\"}", "bus.kafka.linger.ms: ");
+	assert_check("\"kafka\": {\"linger.ms\": -1}", "bus.kafka.linger.ms: ");
+	assert_check("\"kafka\": {\"linger.ms\": [1]}", "bus.kafka.linger.ms: must be a string, a whole number, ");
+	assert_check("\"kafka\": {\"linger.ms\": 1.5}", "bus.kafka.linger.ms: must be a string, a whole number, ");
+	assert_check("\"kafka\": {\"security.protocol\": \"ssl\", \"ssl.ca.location\": \"/nowhere/ca.pem\"}",
+	             "weir.json:2: bus.kafka: ssl.ca.location failed");
+}
+
+static void topics_carry_the_prefix(void **state)
+{
+	(void)state;
+	static const char *const names[WEIR_TOPIC_COUNT] = {"a-b.events",           "a-b.judged", "a-b.decisions",
+	                                                    "a-b.decisions.shadow", "a-b.policy", "a-b.deadletter"};
+	char name[WEIR_BUS_KAFKA_TOPIC_BYTES];
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
+		weir_bus_kafka_topic_name("a-b", (enum weir_topic)topic, name);
+		assert_string_equal(names[topic], name);
+	}
+	weir_bus_kafka_topic_name("weir", WEIR_TOPIC_EVENTS, name);
+	assert_string_equal(weir_topic_name(WEIR_TOPIC_EVENTS), name);
+	assert_check("\"prefix\": \"a b\"", "weir.json:2: bus.prefix: must be 1 to 200 letters, digits");
+	assert_check("\"prefix\": \"a/b\"", "bus.prefix: ");
+	char bus[512], prefix[202] = {0};
+	memset(prefix, 'p', 201);
+	snprintf(bus, sizeof bus, "\"prefix\": \"%s\"", prefix);
+	assert_check(bus, "bus.prefix: ");
+	snprintf(bus, sizeof bus, "\"prefix\": \"%s\"", prefix + 1);
+	assert_check(bus, "OK");
+}
+
+/* ---- settings of topics ---- */
+
+struct judged {
+	enum weir_status status;
+	struct weir_error error;
+	char warning[1024];
+};
+
+static struct judged judge(const char *more, enum weir_topic topic, struct weir_bus_kafka_settings settings)
+{
+	struct weir_config *config = config_of("\"replication\": 3, \"retention\": \"1d\"", more);
+	struct weir_text warning = {0};
+	struct judged judged = {.error.text = ""};
+	judged.status = weir_bus_kafka_check_settings(config, topic, "t", &settings, &warning, &judged.error);
+	snprintf(judged.warning, sizeof judged.warning, "%.*s", (int)warning.length, warning.length > 0 ? warning.at : "");
+	weir_text_deinit(&warning);
+	weir_config_free(config);
+	return judged;
+}
+
+#define GOOD                                                                                            \
+	.min_insync = "2", .retention_ms = "86400000", .retention_bytes = "-1", .message_bytes = "4194304", \
+	.cleanup = "delete", .unclean = "false"
+
+static void assert_judged(const struct judged *judged, const char *refusal, const char *warning)
+{
+	if (refusal[0] == '\0' && judged->status != WEIR_OK)
+		fail_msg("refused: %s", judged->error.text);
+	assert_int_equal(refusal[0] == '\0' ? WEIR_OK : WEIR_INVALID, judged->status);
+	if (strstr(judged->error.text, refusal) == NULL)
+		fail_msg("\"%s\" is not in \"%s\"", refusal, judged->error.text);
+	if (warning[0] == '\0' ? judged->warning[0] != '\0' : strstr(judged->warning, warning) == NULL)
+		fail_msg("\"%s\" is not in \"%s\"", warning, judged->warning);
+}
+
+#define ASSERT_JUDGED(more, topic, refusal, warning, ...)                                          \
+	do {                                                                                           \
+		struct judged judged_ = judge(more, topic, (struct weir_bus_kafka_settings){__VA_ARGS__}); \
+		assert_judged(&judged_, refusal, warning);                                                 \
+	} while (0)
+
+static void a_good_topic_passes(void **state)
+{
+	(void)state;
+	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "", "", GOOD);
+	ASSERT_JUDGED("", WEIR_TOPIC_POLICY, "", "", .min_insync = "3", .message_bytes = "4194304", .cleanup = "compact",
+	              .retention_ms = "1", .unclean = "false");
+	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "", "", .retention_ms = "-1");
+	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "", "", .min_insync = NULL);
+}
+
+static void what_loses_records_is_refused(void **state)
+{
+	(void)state;
+	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "min.insync.replicas 1, less than \"bus.min_insync\" (2)", "",
+	              .min_insync = "1");
+	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "max.message.bytes 1048588, less than the 4194304", "",
+	              .message_bytes = "1048588");
+	ASSERT_JUDGED("", WEIR_TOPIC_DECISIONS, "", "", .message_bytes = "1048588");
+	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "cleanup.policy compact", "", .cleanup = "compact");
+	ASSERT_JUDGED("", WEIR_TOPIC_DECISIONS, "cleanup.policy compact,delete", "", .cleanup = "compact,delete");
+	ASSERT_JUDGED("", WEIR_TOPIC_POLICY, "it must be compact", "", .cleanup = "delete");
+	ASSERT_JUDGED(",\"limiter\": {\"checkpoint_interval\": \"10s\"}", WEIR_TOPIC_EVENTS, "it needs 20s at least", "",
+	              .retention_ms = "19999");
+	ASSERT_JUDGED(",\"limiter\": {\"checkpoint_interval\": \"10s\"}", WEIR_TOPIC_JUDGED, "it needs 20s at least", "",
+	              .retention_ms = "0");
+}
+
+#define ZONE(limits) \
+	",\"zones\": [{\"name\": \"z\", \"key\": [\"ip\"], \"limits\": [" limits "], \"block_for\": \"2h\"}]"
+
+static void retention_outlasts_the_longest_block(void **state)
+{
+	(void)state;
+	const char *minute = ZONE("{\"algorithm\": \"sliding_window\", \"rate\": 1, \"window\": \"1m\"}");
+	const char *day = ZONE("{\"algorithm\": \"sliding_window\", \"rate\": 1, \"window\": \"1d\"}");
+	ASSERT_JUDGED(minute, WEIR_TOPIC_DECISIONS, "a block can last 2h", "", .retention_ms = "7200000");
+	ASSERT_JUDGED(minute, WEIR_TOPIC_DECISIONS, "", "less than \"bus.retention\" says (1d)", .retention_ms = "7200001");
+	ASSERT_JUDGED(day, WEIR_TOPIC_SHADOW, "a block can last 1d", "", GOOD);
+	ASSERT_JUDGED(day, WEIR_TOPIC_EVENTS, "", "", GOOD);
+}
+
+static void what_costs_safety_is_a_warning(void **state)
+{
+	(void)state;
+	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "", "keeps 1000 bytes a partition (retention.bytes)",
+	              .retention_bytes = "1000");
+	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "", "unclean.leader.election.enable", .unclean = "true");
+	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "", "keeps its messages for 1h, less than", .retention_ms = "3600000");
+}
+
+/* ---- no broker ---- */
+
+static void without_a_broker_opening_ends_in_time(void **state)
+{
+	(void)state;
+	struct weir_config *config = config_of("", "");
+	struct weir_log silent = {.fd = -1, .level = WEIR_LOG_ERROR};
+	struct weir_bus *bus;
+	struct weir_error error;
+	const _Atomic bool stop = true;
+	int64_t start_ms = weir_monotonic_ms();
+	assert_int_equal(WEIR_IO, weir_bus_kafka_open(config, "test", 300, NULL, &silent, &bus, &error));
+	if (strstr(error.text, "no broker of 127.0.0.1:1 answers: ") == NULL ||
+	    strstr(error.text, "Connection refused") == NULL)
+		fail_msg("%s", error.text);
+	assert_int_equal(WEIR_IO, weir_bus_kafka_open(config, "test", 3600000, &stop, &silent, &bus, &error));
+	assert_true(weir_monotonic_ms() - start_ms < 30000);
+	weir_config_free(config);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(properties_pass_through),
+		cmocka_unit_test(secrets_come_from_files_and_the_environment),
+		cmocka_unit_test(what_exactness_rests_on_is_refused),
+		cmocka_unit_test(librdkafka_says_what_it_does_not_know),
+		cmocka_unit_test(topics_carry_the_prefix),
+		cmocka_unit_test(a_good_topic_passes),
+		cmocka_unit_test(what_loses_records_is_refused),
+		cmocka_unit_test(retention_outlasts_the_longest_block),
+		cmocka_unit_test(what_costs_safety_is_a_warning),
+		cmocka_unit_test(without_a_broker_opening_ends_in_time),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
