@@ -33,12 +33,15 @@ enum format_reason {
 	FORMAT_NOT_DELIMITED,
 	FORMAT_NOT_LOGFMT,
 	FORMAT_NO_MATCH,
+	FORMAT_NOT_SYSLOG,
+	FORMAT_NOT_JOURNAL,
 	FORMAT_REASON_COUNT,
 };
 
 const char *format_reason_text(enum format_reason reason);
 
 struct client_ip;
+struct time_reader;
 
 /* The head of every format; what a kind needs comes after it in memory. */
 struct format {
@@ -56,6 +59,9 @@ struct format {
 	struct weir_span (*header)(const struct format *format);
 	bool (*lacks)(const struct format *format, uint32_t field); /* see format_lacks(); NULL: it cannot be told */
 	struct client_ip *client_ip;                                /* owned; NULL: the ip stays as the line has it */
+	struct time_reader *time; /* its own: who knows a time for lines that have none says so there */
+	/* The group that a pattern lacks for the time: it serves only behind a head that has one. NULL: none is missing. */
+	const char *missing_time;
 };
 
 /**
@@ -69,6 +75,14 @@ struct format {
 WEIR_MUST_USE enum weir_status format_new(const struct weir_json *config, const struct field_table *fields,
                                           struct format **format, struct weir_error *error);
 void format_free(struct format *format);
+
+/** The same for what stands behind a head, which has a time: its own may be missing. */
+WEIR_MUST_USE enum weir_status format_new_inside(const struct weir_json *config, const struct field_table *fields,
+                                                 struct format **format, struct weir_error *error);
+
+/** The format of a configured source: behind the head that its kind puts before each line, where it has one. */
+WEIR_MUST_USE enum weir_status format_new_for(const struct weir_json *source, const struct field_table *fields,
+                                              struct format **format, struct weir_error *error);
 
 void format_apply_client_ip(const struct format *format, struct record *record);
 

@@ -244,7 +244,7 @@ enum weir_status format_combined_new(const struct weir_json *config, const char 
 	combined->format.lacks = lacks;
 	combined->malformed = strcmp(type, "common") == 0 ? FORMAT_NOT_COMMON : FORMAT_NOT_COMBINED;
 	enum weir_status status =
-		format_options_init(&combined->options, config, fields, 0, own_names, &combined->format.client_ip, error);
+		format_options_init(&combined->options, config, fields, 0, own_names, &combined->format, error);
 	if (status != WEIR_OK) {
 		format_free(&combined->format);
 		return status;

@@ -273,7 +273,7 @@ static enum weir_status read_options(struct format_delimited *delimited, const s
 	static const char *const own_names[] = {"separator", "header", "columns", "quote", NULL};
 	enum weir_status status = format_options_init(&delimited->options, config, fields,
 	                                              FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
-	                                              own_names, &delimited->format.client_ip, error);
+	                                              own_names, &delimited->format, error);
 	if (status != WEIR_OK)
 		return status;
 	format_slots_init(&delimited->slots, &delimited->options);

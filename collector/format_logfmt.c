@@ -110,7 +110,7 @@ enum weir_status format_logfmt_new(const struct weir_json *config, const char *t
 	logfmt->format.free = logfmt_free;
 	enum weir_status status = format_options_init(&logfmt->options, config, fields,
 	                                              FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
-	                                              own_names, &logfmt->format.client_ip, error);
+	                                              own_names, &logfmt->format, error);
 	if (status != WEIR_OK) {
 		format_free(&logfmt->format);
 		return status;

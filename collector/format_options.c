@@ -158,10 +158,10 @@ static enum weir_status read_sources(struct format_options *options, const struc
 
 enum weir_status format_options_init(struct format_options *options, const struct weir_json *config,
                                      const struct field_table *fields, unsigned takes, const char *const *own_names,
-                                     struct client_ip **client_ip, struct weir_error *error)
+                                     struct format *format, struct weir_error *error)
 {
 	*options = (struct format_options){.cost_field = -1};
-	*client_ip = NULL;
+	format->time = &options->time;
 	copy_table(&options->fields, fields);
 	enum weir_status status;
 	if (!json_is_string(config->value) && (status = check_names(config, takes, own_names, error)) != WEIR_OK)
@@ -171,9 +171,16 @@ enum weir_status format_options_init(struct format_options *options, const struc
 	if ((status = read_cost(options, config, error)) != WEIR_OK)
 		return status;
 	struct weir_json at = weir_json_member(config, "client_ip");
-	if ((status = client_ip_new(&at, &options->fields, client_ip, error)) != WEIR_OK)
+	if ((status = client_ip_new(&at, &options->fields, &format->client_ip, error)) != WEIR_OK)
 		return status;
 	return read_sources(options, config, error);
+}
+
+void format_options_set_time(struct format_options *options, const char *name, enum time_unit unit)
+{
+	free(options->time_name);
+	options->time_name = weir_copy(name, strlen(name));
+	options->time.unit = unit;
 }
 
 void format_options_deinit(struct format_options *options)

@@ -31,13 +31,16 @@ struct format_options {
  * @param config     a string (nothing but the format's name) or an object
  * @param takes      FORMAT_TAKES_…
  * @param own_names  the format's own options, NULL-terminated
- * @param client_ip  returned
+ * @param format     gets its client_ip and time
  * @param options    to be released by format_options_deinit(), after failure too
  */
 WEIR_MUST_USE enum weir_status format_options_init(struct format_options *options, const struct weir_json *config,
                                                    const struct field_table *fields, unsigned takes,
-                                                   const char *const *own_names, struct client_ip **client_ip,
+                                                   const char *const *own_names, struct format *format,
                                                    struct weir_error *error);
+
+/** Says where the time is and in which unit, for a format that has no such options. */
+void format_options_set_time(struct format_options *options, const char *name, enum time_unit unit);
 void format_options_deinit(struct format_options *options);
 
 /** Reads a record's cost from its fields. */
@@ -74,7 +77,25 @@ enum weir_status format_delimited_new(const struct weir_json *config, const char
                                       struct weir_error *error);
 enum weir_status format_logfmt_new(const struct weir_json *config, const char *type, const struct field_table *fields,
                                    struct format **format, struct weir_error *error);
+enum weir_status format_syslog_new(const struct weir_json *config, const char *type, const struct field_table *fields,
+                                   struct format **format, struct weir_error *error);
+enum weir_status format_journal_new(const struct weir_json *config, const char *type, const struct field_table *fields,
+                                    struct format **format, struct weir_error *error);
 enum weir_status format_pattern_new(const struct weir_json *config, const char *type, const struct field_table *fields,
                                     struct format **format, struct weir_error *error);
+
+/**
+ * What stands behind a head: the head's format gives the time, where the message has none, and the fields that the
+ * message leaves absent.
+ *
+ * @param head  the head's format, "syslog" or "journal", or an object with such a type
+ * @param body  the message's
+ */
+enum weir_status format_message_new(const struct weir_json *head, const struct weir_json *body,
+                                    const struct field_table *fields, struct format **format, struct weir_error *error);
+
+/** The same where both are in one object: the message's format is its member "message". */
+enum weir_status format_message_split(const struct weir_json *config, const struct field_table *fields,
+                                      struct format **format, struct weir_error *error);
 
 #endif

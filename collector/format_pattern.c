@@ -115,8 +115,7 @@ static uint32_t group_of(const struct format_pattern *pattern, const char *name)
 	return group > 0 ? (uint32_t)group : NO_GROUP;
 }
 
-static enum weir_status find_groups(struct format_pattern *pattern, const struct weir_json *at, bool ready,
-                                    struct weir_error *error)
+static void find_groups(struct format_pattern *pattern, bool ready)
 {
 	format_slots_init(&pattern->slots, &pattern->options);
 	for (uint32_t slot = 0; slot < pattern->slots.count; slot++) {
@@ -127,8 +126,7 @@ static enum weir_status find_groups(struct format_pattern *pattern, const struct
 		pattern->second_groups[slot] = ready ? group_of(pattern, second) : NO_GROUP;
 	}
 	if (pattern->groups[FORMAT_SLOT_TIME] == NO_GROUP)
-		return weir_json_fail(at, error, "has no group (?<%s>...) for the time", pattern->options.time_name);
-	return WEIR_OK;
+		pattern->format.missing_time = pattern->options.time_name;
 }
 
 static enum weir_status read_options(struct format_pattern *pattern, const struct weir_json *config, const char *type,
@@ -140,7 +138,7 @@ static enum weir_status read_options(struct format_pattern *pattern, const struc
 	bool ready = text != NULL;
 	unsigned takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR | (ready ? 0 : FORMAT_TAKES_TIME);
 	enum weir_status status = format_options_init(&pattern->options, config, fields, takes,
-	                                              ready ? ready_names : own_names, &pattern->format.client_ip, error);
+	                                              ready ? ready_names : own_names, &pattern->format, error);
 	if (status != WEIR_OK)
 		return status;
 	struct weir_json at = weir_json_member(config, "unmatched");
@@ -155,7 +153,8 @@ static enum weir_status read_options(struct format_pattern *pattern, const struc
 		return weir_json_fail(&at, error, "is missing: an expression such as \"^(?<time>\\\\S+) (?<ip>\\\\S+)\"");
 	if ((status = compile(pattern, &at, text, error)) != WEIR_OK)
 		return status;
-	return find_groups(pattern, &at, ready, error);
+	find_groups(pattern, ready);
+	return WEIR_OK;
 }
 
 enum weir_status format_pattern_new(const struct weir_json *config, const char *type, const struct field_table *fields,

@@ -36,11 +36,16 @@ static const char sshd[] =
 	"(?<message>(?:(?<event>Failed|Accepted) (?<method>\\S+) for (?:invalid user )?(?<user>.*) from (?<ip>\\S+) port "
 	"\\d+.*|(?<event2>Invalid) user (?<user2>.*) from (?<ip2>\\S+) port \\d+.*|.*))$";
 
+/* The same without the head, which syslog and the journal keep apart. */
+static const char sshd_message[] =
+	"^(?<message>(?:(?<event>Failed|Accepted) (?<method>\\S+) for (?:invalid user )?(?<user>.*) from (?<ip>\\S+) port "
+	"\\d+.*|(?<event2>Invalid) user (?<user2>.*) from (?<ip2>\\S+) port \\d+.*|.*))$";
+
 const char *format_pattern_ready(const char *type)
 {
 	static const struct {
 		const char *type, *pattern;
-	} ready[] = {{"nginx_error", nginx_error}, {"haproxy", haproxy}, {"sshd", sshd}};
+	} ready[] = {{"nginx_error", nginx_error}, {"haproxy", haproxy}, {"sshd", sshd}, {"sshd_message", sshd_message}};
 	for (size_t i = 0; i < sizeof ready / sizeof ready[0]; i++) {
 		if (strcmp(ready[i].type, type) == 0)
 			return ready[i].pattern;

@@ -104,8 +104,7 @@ enum weir_status inputs_format(const struct weir_config *config, const struct fi
                                struct format **format, struct weir_error *error)
 {
 	struct weir_json source = weir_json_element(&config->sources, place);
-	struct weir_json format_config = weir_json_member(&source, "format");
-	return format_new(&format_config, fields, format, error);
+	return format_new_for(&source, fields, format, error);
 }
 
 enum weir_status inputs_check(const struct weir_config *config, struct weir_error *error)

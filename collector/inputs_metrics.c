@@ -8,6 +8,7 @@
 #include "common/metrics.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { STREAMS_SHOWN = 256 }; /* of a source */
 
@@ -74,6 +75,30 @@ static bool replayable(const struct source_status *status, double *value)
 	return true;
 }
 
+static bool lost_records(const struct source_status *status, double *value)
+{
+	*value = (double)status->lost_records;
+	return status->counts_records;
+}
+
+static bool received(const struct source_status *status, double *value)
+{
+	*value = (double)status->received;
+	return strcmp(status->kind, "syslog") == 0;
+}
+
+static bool dropped(const struct source_status *status, double *value)
+{
+	*value = (double)status->dropped;
+	return strcmp(status->kind, "syslog") == 0;
+}
+
+static bool malformed(const struct source_status *status, double *value)
+{
+	*value = (double)status->malformed;
+	return strcmp(status->kind, "syslog") == 0;
+}
+
 static const struct {
 	const char *name, *type, *help;
 	family_sample *sample;
@@ -89,6 +114,12 @@ static const struct {
 	{"weir_source_lines_total", "counter", "Lines read since the source was opened.", lines},
 	{"weir_source_errors_total", "counter", "Opens and reads that failed.", errors},
 	{"weir_source_lost_bytes_total", "counter", "Bytes that a truncation took before they were read.", lost_bytes},
+	{"weir_source_lost_records_total", "counter", "Records, at most, that were removed before they were read.",
+     lost_records},
+	{"weir_source_received_total", "counter", "Messages taken off the network.", received},
+	{"weir_source_dropped_total", "counter", "Messages that the kernel had no room for while nobody read.", dropped},
+	{"weir_source_malformed_total", "counter",
+     "Messages received without a head that can be read, cut off, or too long.", malformed},
 	{"weir_source_problem", "gauge", "1 while something keeps the stream from being read: the log says what.", problem},
 	{"weir_source_replayable", "gauge", "0: what it gives can be had but once, so its lines arrive at most once.",
      replayable},

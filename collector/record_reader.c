@@ -56,7 +56,7 @@ void record_reader_feed(struct record_reader *reader, const struct source_chunk 
 		begin_file(reader->format, chunk->before);
 	reader->incarnation = incarnation;
 	reader->chunk = *chunk;
-	reader->at = reader->looked = reader->next_end = reader->ends.count = 0;
+	reader->at = reader->looked = reader->next_end = reader->next_line = reader->ends.count = 0;
 }
 
 /* Where the line at `at` ends: at its newline, or with the chunk. */
@@ -91,7 +91,8 @@ static void refuse_long_line(struct record_reader *reader)
 {
 	const struct source_chunk *chunk = &reader->chunk;
 	reader->at = chunk->length;
-	reader->position = chunk->position + chunk->length + chunk->skipped;
+	reader->position =
+		chunk->positions != NULL ? chunk->positions[0] : chunk->position + chunk->length + chunk->skipped;
 	reader->line = (struct weir_span){.at = chunk->data, .length = (uint32_t)chunk->length};
 	reader->ahead.lines++;
 	reader->ahead.bytes += chunk->length + chunk->skipped;
@@ -110,7 +111,8 @@ enum weir_status record_reader_next(struct record_reader *reader)
 		struct weir_span line = {.at = chunk->data + begin, .length = lines_trim(chunk->data, begin, end)};
 		size_t taken = end - begin + (end < chunk->length);
 		reader->at += taken;
-		reader->position = chunk->position + reader->at;
+		reader->position =
+			chunk->positions != NULL ? chunk->positions[reader->next_line++] : chunk->position + reader->at;
 		reader->ahead.lines++;
 		reader->ahead.bytes += taken;
 		if (line.length == 0)

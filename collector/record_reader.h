@@ -34,6 +34,7 @@ struct record_reader {
 	size_t at;            /* in the chunk: the first byte not yet read */
 	uint32_t looked;      /* in the chunk: newlines before it were found */
 	uint32_t next_end;    /* place in ends.ends of the next line's end */
+	uint32_t next_line;   /* place in the chunk's positions */
 	struct lines ends;
 	/* the newest record, valid after WEIR_OK until the next call */
 	struct record record;

@@ -49,6 +49,8 @@ struct source_chunk {
 	const char *data;  /* lines, each ended by '\n' but perhaps the last of a file (then `last_open`) */
 	size_t length;     /* 0: nothing now */
 	uint64_t position; /* of data[0]; a line's own position is position + the offset of the byte after its newline */
+	/* NULL, or each line's own position, where positions are no bytes: they grow from line to line */
+	const uint64_t *positions;
 	/*
 	 * In the first chunk of an incarnation that begins further down in its file: the file's first lines, whole, for
 	 * formats with a header. Those above the limit are left out; what lies before data[0] and behind these is not here.
@@ -79,18 +81,23 @@ struct source_context {
 /* Counters of one stream, for /metrics, the summary and `status`. */
 struct source_status {
 	const char *name;
-	const char *kind;    /* "file", "stdin" */
-	bool replayable;     /* false: at most once, and the words say so */
-	uint64_t position;   /* of the newest line handed out */
-	uint64_t lag_bytes;  /* known bytes behind it; for a .gz compressed bytes */
-	bool counts_records; /* lag_records is known */
-	uint64_t lag_records;
-	uint64_t size_bytes; /* what is there in all, where known: for progress */
-	int64_t lag_ms;      /* how long bytes have been waiting: 0 at the end */
+	const char *kind;     /* "file", "stdin", "syslog", "journal" */
+	bool replayable;      /* false: at most once, and the words say so */
+	uint64_t position;    /* of the newest line handed out */
+	uint64_t lag_bytes;   /* known bytes behind it; for a .gz compressed bytes */
+	bool counts_records;  /* lag_records is known */
+	uint64_t lag_records; /* known records behind it, at most */
+	uint64_t size_bytes;  /* what is there in all, where known: for progress */
+	int64_t lag_ms;       /* how long bytes have been waiting: 0 at the end */
 	uint64_t lines;
-	uint64_t errors;     /* failed opens and reads */
-	uint64_t lost_bytes; /* what a truncation in place took before it was read, as far as known */
-	char problem[256];   /* "" or what is wrong just now, in words */
+	uint64_t errors;       /* failed opens and reads */
+	uint64_t lost_bytes;   /* what a truncation in place took before it was read, as far as known */
+	uint64_t lost_records; /* what was removed before it was read, at most, where records are counted */
+	/* of what is sent to a listening source */
+	uint64_t received;  /* messages taken off the network */
+	uint64_t dropped;   /* messages that the kernel had no room for */
+	uint64_t malformed; /* of those received: without a head that can be read, or badly framed */
+	char problem[256];  /* "" or what is wrong just now, in words */
 };
 
 struct source_ops;
@@ -101,6 +108,7 @@ struct source {
 
 struct source_ops {
 	const char *type;
+	bool endless; /* it listens, and has no end that --once could read to */
 	/**
 	 * The next lines.
 	 *
@@ -131,7 +139,7 @@ struct source_ops {
 	void (*free)(struct source *source);
 };
 
-/** Creates a source from one element of "sources" by its "type" ("file", "stdin"). */
+/** Creates a source from one element of "sources" by its "type" ("file", "stdin", "syslog", "journal"). */
 WEIR_MUST_USE enum weir_status source_new(const struct weir_json *config, const struct source_context *context,
                                           struct source **source, struct weir_error *error);
 

@@ -15,6 +15,7 @@ struct report {
 	char *name;
 	struct weir_trouble trouble;
 	bool seen; /* in the statuses at hand */
+	bool told; /* that it is at most once */
 };
 
 struct source_reports {
@@ -54,6 +55,15 @@ static struct report *report_of(struct source_reports *reports, size_t place, co
 	return made;
 }
 
+/* What a stream cannot promise is said once. */
+static void tell_at_most_once(struct source_reports *reports, struct report *report)
+{
+	if (!report->told)
+		weir_log(reports->log, WEIR_LOG_INFO, "collector",
+		         "%s: each line is taken at most once, as it cannot be read again after a crash", report->name);
+	report->told = true;
+}
+
 void source_reports_tell(struct source_reports *reports, size_t place, struct source *source)
 {
 	size_t count = source->ops->status(source, reports->statuses, SOURCE_REPORTS_MAX);
@@ -61,6 +71,8 @@ void source_reports_tell(struct source_reports *reports, size_t place, struct so
 		reports->reports[i].seen = false;
 	for (size_t i = 0; i < count && i < SOURCE_REPORTS_MAX; i++) {
 		const struct source_status *status = &reports->statuses[i];
+		if (!status->replayable)
+			tell_at_most_once(reports, report_of(reports, place, status->name));
 		if (status->problem[0] == '\0')
 			continue;
 		struct report *report = report_of(reports, place, status->name);

@@ -25,7 +25,7 @@ struct cursor {
 
 void time_reader_init(struct time_reader *reader, struct time_zone *zone)
 {
-	*reader = (struct time_reader){.zone = zone, .unit = TIME_UNIT_S};
+	*reader = (struct time_reader){.zone = zone, .unit = TIME_UNIT_S, .absent_ms = -1};
 	reader->common.zone = UINT64_MAX;
 	reader->span = time_zone_find(zone, 0);
 }
@@ -239,8 +239,10 @@ static enum format_reason read_unix(struct time_reader *reader, struct cursor cu
 
 enum format_reason time_read(struct time_reader *reader, struct weir_span text, int64_t *time_ms)
 {
-	if (text.length == 0)
-		return FORMAT_NO_TIME;
+	if (text.length == 0) {
+		*time_ms = reader->absent_ms;
+		return reader->absent_ms >= 0 ? FORMAT_OK : FORMAT_NO_TIME;
+	}
 	struct cursor cursor = {.at = text.at, .end = text.at + text.length};
 	if (text.length > 4 && text.at[2] == '/')
 		return read_common(reader, cursor, time_ms);

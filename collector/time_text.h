@@ -30,6 +30,7 @@ struct time_reader {
 	 * lines before it, and a run that is cut and resumed gives the same.
 	 */
 	int32_t first_year, first_month;
+	int64_t absent_ms; /* the time of what has none, known from elsewhere; -1: it must have one */
 
 	struct time_zone_span span; /* the zone's offset at the last local time */
 	/* The last Common Log date and zone, and the UTC time of that midnight: most lines are of the same day. */
@@ -45,7 +46,7 @@ struct time_reader {
 void time_reader_init(struct time_reader *reader, struct time_zone *zone);
 void time_reader_deinit(struct time_reader *reader);
 
-/** @return FORMAT_OK, FORMAT_NO_TIME for an absent or empty text, FORMAT_BAD_TIME or FORMAT_TIME_RANGE */
+/** @return FORMAT_OK, FORMAT_NO_TIME for an absent or empty text where no other time is known, FORMAT_BAD_TIME or FORMAT_TIME_RANGE */
 enum format_reason time_read(struct time_reader *reader, struct weir_span text, int64_t *time_ms);
 
 static inline uint64_t time_load(const char *text)

@@ -135,9 +135,13 @@ static enum weir_status check_outputs(const struct once *once, struct weir_error
 	enum weir_status status = inputs_new(once->config, once->config->policy, &context, NULL, &inputs, error);
 	if (status != WEIR_OK)
 		return status;
-	for (size_t i = 0; i < inputs->source_count; i++) {
+	for (size_t i = 0; status == WEIR_OK && i < inputs->source_count; i++) {
 		struct source_stream **streams;
 		size_t count = inputs->sources[i]->ops->streams(inputs->sources[i], &streams);
+		if (inputs->sources[i]->ops->endless) {
+			struct weir_json at = weir_json_element(&once->config->sources, i);
+			status = weir_json_fail(&at, error, "has no end to read to: leave out --once");
+		}
 		for (size_t j = 0; status == WEIR_OK && j < count; j++) {
 			bool piped = strcmp(streams[j]->name, "-") == 0;
 			struct stat about;

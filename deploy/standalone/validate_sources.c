@@ -34,6 +34,7 @@ static void describe_source(struct validate_source *source, const struct weir_js
 	struct weir_json format = weir_json_member(config, "format"), follow = weir_json_member(config, "follow");
 	struct weir_json start = weir_json_member(config, "start"), kind = weir_json_member(&format, "type");
 	struct weir_text paths = {0};
+	struct weir_json listen = weir_json_member(config, "listen");
 	source->type = json_string_value(type.value);
 	source->format = json_string_value(json_is_string(format.value) ? format.value : kind.value);
 	source->follow = json_is_true(follow.value);
@@ -44,6 +45,8 @@ static void describe_source(struct validate_source *source, const struct weir_js
 		weir_text_puts(&paths, i > 0 ? ", " : "");
 		weir_text_puts(&paths, json_string_value(json_array_get(path.value, i)));
 	}
+	if (json_is_string(listen.value))
+		weir_text_puts(&paths, json_string_value(listen.value));
 	weir_text_append(&paths, "", 1);
 	source->paths = paths.at;
 }
@@ -176,10 +179,9 @@ static enum weir_status look_at_source(struct sampling *sampling, size_t place, 
 {
 	struct validate_report *report = sampling->report;
 	struct weir_json config = weir_json_element(&report->config->sources, place);
-	struct weir_json format_config = weir_json_member(&config, "format");
 	struct format *format;
 	/* A run makes the format when a file is found; what is wrong with it is to be said now. */
-	enum weir_status status = format_new(&format_config, &sampling->inputs->fields, &format, error);
+	enum weir_status status = format_new_for(&config, &sampling->inputs->fields, &format, error);
 	if (status != WEIR_OK)
 		return status;
 	format_free(format);

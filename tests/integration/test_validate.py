@@ -81,7 +81,7 @@ def test_what_is_wrong_is_said_with_file_line_and_path(place):
             ('"sliding_window"', '"sliding"', 3, "zones[0].limits[0].algorithm", '"sliding_window"'),
             ('"type": "file"', '"type": "fil"', 5, "sources[0].type", 'did you mean "file"?'),
             ('"json"', '"jsn"', 5, "sources[0].format", 'did you mean "json"?'),
-            (', "format": "json"', "", 5, 'sources[0].format: is missing: one of "combined", ', '"sshd", or an object with'),
+            (', "format": "json"', "", 5, 'sources[0].format: is missing: one of "combined", ', '"journal", or an object with'),
             ('"json"', '{"type": "json", "tine": "x"}', 5, "sources[0].format", 'did you mean "time"?'),
             ('"json"', '{"type": "pattern", "pattern": "("}', 5, "sources[0].format.pattern"),
             ('"path"', '"paht"', 5, "sources[0]", 'did you mean "path"?'),
