@@ -7,6 +7,7 @@
 
 #include "common/alloc.h"
 #include "common/config_settings.h"
+#include "common/http.h"
 #include "common/machine.h"
 
 #include <stdlib.h>
@@ -25,27 +26,16 @@ void weir_config_free(struct weir_config *config)
 	free(config);
 }
 
-/* "127.0.0.1:9464", "[::1]:9464", "localhost:9464", ":9464" or "*:9464". */
 static enum weir_status read_listen(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
 {
-	if (config->listen.http == NULL)
+	if (config->listen.http == NULL ||
+	    weir_http_address(config->listen.http, &config->listen.http_host, &config->listen.http_port))
 		return WEIR_OK;
 	struct weir_json listen = weir_json_member(root, "listen");
 	struct weir_json at = weir_json_member(&listen, "http");
-	const char *text = config->listen.http, *colon = strrchr(text, ':');
-	size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
-	long port = digits >= 1 && digits <= 5 && colon[1 + digits] == '\0' ? strtol(colon + 1, NULL, 10) : -1;
-	size_t length = colon != NULL ? (size_t)(colon - text) : 0;
-	bool bracketed = length >= 2 && text[0] == '[' && text[length - 1] == ']';
-	if (port < 0 || port > UINT16_MAX || (!bracketed && memchr(text, ':', length) != NULL))
-		return weir_json_fail(
-			&at, error, "must be HOST:PORT, such as \"127.0.0.1:9464\", \"[::1]:9464\" or \"*:9464\", not \"%.80s\"",
-			text);
-	config->listen.http_host = length == 0 ? weir_copy("*", 1)
-	                           : bracketed ? weir_copy(text + 1, length - 2)
-	                                       : weir_copy(text, length);
-	config->listen.http_port = (uint16_t)port;
-	return WEIR_OK;
+	return weir_json_fail(&at, error,
+	                      "must be HOST:PORT, such as \"127.0.0.1:9464\", \"[::1]:9464\" or \"*:9464\", not \"%.80s\"",
+	                      config->listen.http);
 }
 
 static enum weir_status read_sources(const struct weir_json *root, struct weir_config *config, struct weir_error *error)

@@ -21,5 +21,6 @@ int command_validate(int argc, char **argv);
 int command_generate(int argc, char **argv);
 int command_decode(int argc, char **argv);
 int command_state(int argc, char **argv);
+int command_subscribe(int argc, char **argv);
 
 #endif

@@ -17,6 +17,7 @@ static const struct command commands[] = {
 	{"generate", "write a synthetic log", command_generate},
 	{"decode", "print the messages of the log as JSON lines", command_decode},
 	{"state", "print the buckets of a state directory as JSON lines", command_state},
+	{"subscribe", "keep a gateway's list of who is blocked: Redis, nginx, HAProxy, nft, ...", command_subscribe},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };

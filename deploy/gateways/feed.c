@@ -1,0 +1,213 @@
+/*
+ * A consumer's place in each partition is kept here too, so that a consumer
+ * that the log refuses to go on with is replaced by one behind the gap.
+ *
+ * Ends are asked for on a thread of their own: a broker that does not answer
+ * must not hold up the list.
+ */
+#include "deploy/gateways/feed.h"
+
+#include "common/alloc.h"
+#include "common/deadline.h"
+#include "common/metrics.h"
+
+#include <stdlib.h>
+
+enum { ENDS_EACH_MS = 1000 };
+
+struct place {
+	_Atomic uint64_t next; /* of the next message to be received */
+	_Atomic uint64_t end;  /* the partition's next offset, as last heard */
+	uint64_t start_end;    /* the same when reading began */
+};
+
+struct feed {
+	struct weir_bus *bus;
+	struct weir_consumer *consumer;
+	struct place *places;
+	struct weir_counter gaps;
+	uint32_t behind; /* partitions that are before their start_end */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool stopping;
+};
+
+static uint64_t load(const _Atomic uint64_t *number)
+{
+	return atomic_load_explicit(number, memory_order_relaxed);
+}
+
+static void store(_Atomic uint64_t *number, uint64_t value)
+{
+	atomic_store_explicit(number, value, memory_order_relaxed);
+}
+
+/* ---- reading ---- */
+
+/* Assigns a partition at its place, or at its first message where that is behind it. */
+static enum weir_status assign(struct feed *feed, uint32_t partition, struct weir_error *error)
+{
+	struct place *place = &feed->places[partition];
+	uint64_t first, next;
+	enum weir_status status = feed->bus->ops->extent(feed->bus, WEIR_TOPIC_DECISIONS, partition, &first, &next, error);
+	if (status != WEIR_OK)
+		return WEIR_IO;
+	if (next < load(&place->next))
+		return weir_fail(error, WEIR_INVALID,
+		                 "partition %u of the decisions ends at %llu, before what was read of it: the topic was made "
+		                 "anew, and a new start reads it from its beginning",
+		                 partition, (unsigned long long)next);
+	if (first > load(&place->next))
+		store(&place->next, first);
+	store(&place->end, next);
+	/* Between the two calls its beginning may be trimmed: then the next try finds another first. */
+	return feed->bus->ops->assign(feed->consumer, partition, load(&place->next), error) == WEIR_OK ? WEIR_OK : WEIR_IO;
+}
+
+static enum weir_status begin(struct feed *feed, struct weir_error *error)
+{
+	enum weir_status status =
+		feed->bus->ops->consumer_new(feed->bus, WEIR_TOPIC_DECISIONS, NULL, &feed->consumer, error);
+	if (status != WEIR_OK) {
+		feed->consumer = NULL;
+		return WEIR_IO;
+	}
+	for (uint32_t i = 0; i < feed->bus->partitions && status == WEIR_OK; i++)
+		status = assign(feed, i, error);
+	if (status != WEIR_OK) {
+		feed->bus->ops->consumer_free(feed->consumer);
+		feed->consumer = NULL;
+	}
+	return status;
+}
+
+static void note(struct feed *feed, const struct weir_message *message)
+{
+	struct place *place = &feed->places[message->partition];
+	bool was_behind = load(&place->next) < place->start_end;
+	store(&place->next, message->offset + 1);
+	if (message->offset + 1 > load(&place->end))
+		store(&place->end, message->offset + 1);
+	if (was_behind && message->offset + 1 >= place->start_end)
+		feed->behind--;
+}
+
+/* Places that a gap has moved past their end of the start. */
+static void count_behind(struct feed *feed)
+{
+	feed->behind = 0;
+	for (uint32_t i = 0; i < feed->bus->partitions; i++)
+		feed->behind += load(&feed->places[i].next) < feed->places[i].start_end;
+}
+
+enum weir_status feed_receive(struct feed *feed, struct weir_message *messages, size_t most, int timeout_ms,
+                              size_t *count, struct weir_error *error)
+{
+	*count = 0;
+	enum weir_status status = WEIR_OK;
+	if (feed->consumer == NULL) {
+		status = begin(feed, error);
+		count_behind(feed);
+	}
+	if (status != WEIR_OK)
+		return status;
+	status = feed->bus->ops->receive(feed->consumer, messages, most, timeout_ms, count, error);
+	if (status == WEIR_INVALID) {
+		weir_counter_add(&feed->gaps, 1);
+		feed->bus->ops->consumer_free(feed->consumer);
+		feed->consumer = NULL;
+		*count = 0;
+		return WEIR_IO;
+	}
+	for (size_t i = 0; i < *count; i++)
+		note(feed, &messages[i]);
+	return status;
+}
+
+bool feed_caught_up(const struct feed *feed)
+{
+	return feed->behind == 0;
+}
+
+/* ---- ends ---- */
+
+static void *ask_for_ends(void *context)
+{
+	struct feed *feed = context;
+	pthread_mutex_lock(&feed->lock);
+	while (!feed->stopping) {
+		struct weir_deadline deadline = weir_deadline_in_ms(ENDS_EACH_MS);
+		while (!feed->stopping && weir_condition_wait(&feed->wake, &feed->lock, &deadline))
+			continue;
+		for (uint32_t i = 0; i < feed->bus->partitions && !feed->stopping; i++) {
+			pthread_mutex_unlock(&feed->lock);
+			uint64_t first, next;
+			if (feed->bus->ops->extent(feed->bus, WEIR_TOPIC_DECISIONS, i, &first, &next, NULL) == WEIR_OK)
+				store(&feed->places[i].end, next);
+			pthread_mutex_lock(&feed->lock);
+		}
+	}
+	pthread_mutex_unlock(&feed->lock);
+	return NULL;
+}
+
+uint64_t feed_lag(const struct feed *feed)
+{
+	uint64_t lag = 0;
+	for (uint32_t i = 0; i < feed->bus->partitions; i++) {
+		uint64_t next = load(&feed->places[i].next), end = load(&feed->places[i].end);
+		lag += end > next ? end - next : 0;
+	}
+	return lag;
+}
+
+uint64_t feed_gaps(const struct feed *feed)
+{
+	return weir_counter_read(&feed->gaps);
+}
+
+/* ---- */
+
+enum weir_status feed_open(struct weir_bus *bus, struct feed **feed, struct weir_error *error)
+{
+	struct feed *made = weir_alloc(1, sizeof *made);
+	made->bus = bus;
+	made->places = weir_alloc(bus->partitions, sizeof *made->places);
+	enum weir_status status = begin(made, error);
+	if (status != WEIR_OK) {
+		free(made->places);
+		free(made);
+		return status;
+	}
+	for (uint32_t i = 0; i < bus->partitions; i++)
+		made->places[i].start_end = load(&made->places[i].end);
+	count_behind(made);
+	pthread_mutex_init(&made->lock, NULL);
+	weir_condition_init(&made->wake);
+	if (pthread_create(&made->thread, NULL, ask_for_ends, made) != 0) {
+		bus->ops->consumer_free(made->consumer);
+		free(made->places);
+		free(made);
+		return weir_fail(error, WEIR_IO, "cannot start a thread");
+	}
+	*feed = made;
+	return WEIR_OK;
+}
+
+void feed_close(struct feed *feed)
+{
+	if (feed == NULL)
+		return;
+	pthread_mutex_lock(&feed->lock);
+	feed->stopping = true;
+	pthread_cond_signal(&feed->wake);
+	pthread_mutex_unlock(&feed->lock);
+	pthread_join(feed->thread, NULL);
+	if (feed->consumer != NULL)
+		feed->bus->ops->consumer_free(feed->consumer);
+	pthread_cond_destroy(&feed->wake);
+	pthread_mutex_destroy(&feed->lock);
+	free(feed->places);
+	free(feed);
+}

@@ -1,0 +1,30 @@
+/*
+ * Elements of an nftables set, with timeouts by which the kernel ends them.
+ *
+ * A key is an element if it is an address or a network of the set's family; a
+ * network needs a set of intervals.
+ */
+#ifndef DEPLOY_GATEWAYS_NFT_SET_H
+#define DEPLOY_GATEWAYS_NFT_SET_H
+
+#include "common/address.h"
+#include "common/text.h"
+
+struct nft_set {
+	bool v6;       /* else IPv4 */
+	bool interval; /* takes networks */
+	bool timeout;  /* its elements may end */
+};
+
+/** Reads `nft list set`. @return false: it tells of no set of addresses */
+bool nft_set_read(struct weir_span listing, struct nft_set *set);
+
+enum { NFT_SET_ELEMENT_BYTES = WEIR_ADDRESS_TEXT_BYTES + 4 };
+
+/** A key as an element's text; false: it cannot be one of this set. */
+bool nft_set_element(const struct nft_set *set, struct weir_span key, char text[NFT_SET_ELEMENT_BYTES]);
+
+/** Appends " timeout 1234ms" as of now; nothing for what does not end. */
+void nft_set_timeout(struct weir_text *text, int64_t until_ms, int64_t now_ms);
+
+#endif

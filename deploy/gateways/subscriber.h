@@ -1,0 +1,48 @@
+/*
+ * Keeps one gateway's list true: decisions from the topic into a table, what
+ * changes there into the target.
+ *
+ * Until all that the topic held at the start is read, nothing is written: the
+ * list would first lose blocks that the topic says further on. Then the target
+ * gets a copy of the whole table, and after that changes. A target that fails,
+ * or has lost its list, gets a copy again, tried at growing intervals.
+ *
+ * @thread subscriber_run's caller; pages are made on any
+ */
+#ifndef DEPLOY_GATEWAYS_SUBSCRIBER_H
+#define DEPLOY_GATEWAYS_SUBSCRIBER_H
+
+#include "deploy/gateways/feed.h"
+#include "deploy/gateways/target.h"
+
+struct subscriber_options {
+	struct weir_bus *bus; /* borrowed, as all below */
+	struct target *target;
+	const char *const *zones; /* those to keep; none: all */
+	size_t zone_count;
+	uint32_t max;        /* entries of the table */
+	int64_t interval_ms; /* at least so long between two changes of the target */
+	bool once;           /* one copy, and done */
+	const struct weir_log *log;
+	const _Atomic bool *stop;
+};
+
+struct subscriber;
+
+struct subscriber *subscriber_new(const struct subscriber_options *options);
+
+/**
+ * Works until it is stopped; with `once`, until one copy is made.
+ *
+ * @return WEIR_OK; WEIR_IO: with `once`, the copy failed; WEIR_INVALID: it cannot go on, the words say why
+ */
+WEIR_MUST_USE enum weir_status subscriber_run(struct subscriber *subscriber, struct weir_error *error);
+
+void subscriber_free(struct subscriber *subscriber);
+
+/** Appends the page of metrics. @thread any, while it exists */
+void subscriber_metrics(const struct subscriber *subscriber, struct weir_text *page);
+/** Whether the target's list is what the topic says; else why not, in a line. @thread any */
+bool subscriber_ready(const struct subscriber *subscriber, struct weir_text *why);
+
+#endif

@@ -1,0 +1,337 @@
+/*
+ * nft: sets of nftables, whose elements the kernel ends by itself.
+ *
+ * Everything goes through `nft -f -`, one transaction each: all of it or none.
+ * An element that is there keeps its timeout when it is added again, so it is
+ * added, removed, and added with the new one, which works from any state.
+ *
+ * A transaction that the kernel refuses is cut in halves until what it refuses
+ * (a network that overlaps with another, say) stands alone; that is counted
+ * and left out.
+ */
+#include "common/alloc.h"
+#include "deploy/gateways/nft_set.h"
+#include "deploy/gateways/program.h"
+#include "deploy/gateways/target.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { INTERVAL_MS = 50, CHECK_MS = 5000, SETS_MAX = 2, LINE_ELEMENTS = 1000, NAME_MAX_BYTES = 200 };
+
+struct element {
+	char text[NFT_SET_ELEMENT_BYTES];
+	int64_t until_ms; /* 0: to be removed */
+};
+
+struct one_set {
+	char name[NAME_MAX_BYTES]; /* "FAMILY TABLE SET" */
+	struct nft_set set;
+	struct element *elements; /* what is at work */
+	size_t count, capacity;
+	struct element sample; /* one that is there for long: what a check looks for; until_ms 0: none */
+};
+
+struct nft_target {
+	struct target target;
+	struct one_set sets[SETS_MAX];
+	size_t set_count;
+	struct weir_text script;
+};
+
+static enum weir_status run(const char *const *arguments, const struct weir_text *input, struct weir_text *said,
+                            struct weir_error *error)
+{
+	struct program_run program = {.arguments = arguments,
+	                              .input = input != NULL ? input->at : NULL,
+	                              .input_bytes = input != NULL ? input->length : 0,
+	                              .timeout_ms = TARGET_TIMEOUT_MS,
+	                              .said = said};
+	return program_run(&program, error);
+}
+
+/* Asks what the set is; it must be there, and let its elements end. */
+static enum weir_status describe(struct one_set *set, struct weir_error *error)
+{
+	char command[NAME_MAX_BYTES + 16], *words[8], *rest = command;
+	size_t count = 0;
+	snprintf(command, sizeof command, "nft -t list set %s", set->name);
+	for (char *word; (word = strsep(&rest, " ")) != NULL;)
+		words[count++] = word;
+	words[count] = NULL;
+	struct weir_text said = {0};
+	enum weir_status status = run((const char *const *)words, NULL, &said, error);
+	struct weir_span listing = {.at = said.at, .length = (uint32_t)said.length};
+	if (status == WEIR_OK && !nft_set_read(listing, &set->set))
+		status = weir_fail(error, WEIR_IO, "the set %s is none of addresses: it needs type ipv4_addr or ipv6_addr",
+		                   set->name);
+	else if (status == WEIR_OK && !set->set.timeout)
+		status = weir_fail(error, WEIR_IO, "the set %s lets no element end: it needs `flags timeout`", set->name);
+	weir_text_deinit(&said);
+	return status;
+}
+
+/* ---- scripts ---- */
+
+/* "VERB element SET { … }" lines. @param how  what of them: all, or those that stay, with their timeouts */
+static void write_elements(struct nft_target *nft, const struct one_set *set, const char *verb, bool staying,
+                           size_t from, size_t count, int64_t now_ms)
+{
+	size_t in_line = 0;
+	for (size_t i = from; i < from + count; i++) {
+		const struct element *element = &set->elements[i];
+		if (staying && element->until_ms == 0)
+			continue;
+		if (in_line == 0)
+			weir_text_printf(&nft->script, "%s element %s { ", verb, set->name);
+		else
+			weir_text_puts(&nft->script, ", ");
+		weir_text_puts(&nft->script, element->text);
+		if (staying)
+			nft_set_timeout(&nft->script, element->until_ms, now_ms);
+		if (++in_line == LINE_ELEMENTS) {
+			weir_text_puts(&nft->script, " }\n");
+			in_line = 0;
+		}
+	}
+	if (in_line > 0)
+		weir_text_puts(&nft->script, " }\n");
+}
+
+static enum weir_status run_script(struct nft_target *nft, struct weir_error *error)
+{
+	static const char *const arguments[] = {"nft", "-f", "-", NULL};
+	enum weir_status status = run(arguments, &nft->script, NULL, error);
+	weir_text_clear(&nft->script);
+	return status;
+}
+
+static enum weir_status change(struct nft_target *nft, struct one_set *set, size_t from, size_t count, int64_t now_ms,
+                               struct weir_error *error)
+{
+	write_elements(nft, set, "add", false, from, count, now_ms);
+	write_elements(nft, set, "delete", false, from, count, now_ms);
+	write_elements(nft, set, "add", true, from, count, now_ms);
+	return run_script(nft, error);
+}
+
+/* In halves, until what is refused stands alone. @thread as deep as the count has bits */
+static void change_in_halves(struct nft_target *nft, struct one_set *set, size_t from, size_t count, int64_t now_ms)
+{
+	struct weir_error ignored;
+	if (count == 0 || change(nft, set, from, count, now_ms, &ignored) == WEIR_OK)
+		return;
+	if (count == 1) {
+		weir_counter_add(&nft->target.unfit, 1);
+		return;
+	}
+	change_in_halves(nft, set, from, count / 2, now_ms);
+	change_in_halves(nft, set, from + count / 2, count - count / 2, now_ms);
+}
+
+/* ---- elements ---- */
+
+static bool take(struct one_set *set, struct weir_span key, int64_t until_ms)
+{
+	struct element element = {.until_ms = until_ms};
+	if (!nft_set_element(&set->set, key, element.text))
+		return false;
+	if (set->count == set->capacity) {
+		set->capacity = set->capacity > 0 ? 2 * set->capacity : 256;
+		set->elements = weir_realloc(set->elements, set->capacity, sizeof *set->elements);
+	}
+	set->elements[set->count++] = element;
+	if (until_ms > set->sample.until_ms)
+		set->sample = element;
+	else if (strcmp(element.text, set->sample.text) == 0)
+		set->sample.until_ms = until_ms;
+	return true;
+}
+
+static void take_key(struct nft_target *nft, struct weir_span key, int64_t until_ms)
+{
+	bool taken = false;
+	for (size_t i = 0; i < nft->set_count; i++)
+		taken |= take(&nft->sets[i], key, until_ms);
+	if (!taken)
+		weir_counter_add(&nft->target.unfit, 1);
+}
+
+static enum weir_status begin(struct nft_target *nft, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	weir_text_clear(&nft->script);
+	for (size_t i = 0; i < nft->set_count; i++)
+		nft->sets[i].count = 0;
+	for (size_t i = 0; i < nft->set_count && status == WEIR_OK; i++)
+		status = describe(&nft->sets[i], error);
+	return status;
+}
+
+static enum weir_status copy_set(struct nft_target *nft, struct one_set *set, int64_t now_ms, struct weir_error *error)
+{
+	weir_text_printf(&nft->script, "flush set %s\n", set->name);
+	write_elements(nft, set, "add", true, 0, set->count, now_ms);
+	enum weir_status status = run_script(nft, error);
+	if (status == WEIR_OK || set->count == 0)
+		return status;
+	weir_text_printf(&nft->script, "flush set %s\n", set->name);
+	status = run_script(nft, error);
+	if (status == WEIR_OK)
+		change_in_halves(nft, set, 0, set->count, now_ms);
+	return status;
+}
+
+static enum weir_status copy(struct target *target, const struct block_table *table, int64_t now_ms,
+                             struct weir_error *error)
+{
+	struct nft_target *nft = (struct nft_target *)target;
+	enum weir_status status = begin(nft, error);
+	if (status != WEIR_OK)
+		return status;
+	struct block_walk walk = {0};
+	const struct block_entry *entry;
+	for (size_t i = 0; i < nft->set_count; i++)
+		nft->sets[i].sample = (struct element){0};
+	while ((entry = block_table_next(table, &walk)) != NULL)
+		/* Of one key in several zones the block that ends last speaks for all. */
+		if (block_table_find_key(table, block_entry_key(entry)) == entry)
+			take_key(nft, block_entry_key(entry), entry->until_ms);
+	for (size_t i = 0; i < nft->set_count && status == WEIR_OK; i++)
+		status = copy_set(nft, &nft->sets[i], now_ms, error);
+	return status;
+}
+
+static enum weir_status apply_set(struct nft_target *nft, struct one_set *set, int64_t now_ms, struct weir_error *error)
+{
+	if (set->count == 0 || change(nft, set, 0, set->count, now_ms, error) == WEIR_OK)
+		return WEIR_OK;
+	/* The set is gone, or something in it is not to be had. */
+	enum weir_status status = describe(set, error);
+	if (status == WEIR_OK)
+		change_in_halves(nft, set, 0, set->count, now_ms);
+	return status;
+}
+
+static enum weir_status apply(struct target *target, const struct block_table *table, int64_t now_ms,
+                              struct weir_error *error)
+{
+	struct nft_target *nft = (struct nft_target *)target;
+	uint32_t count;
+	struct block_entry *const *changes = block_table_changes(table, &count);
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < nft->set_count; i++)
+		nft->sets[i].count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct block_entry *now = block_table_find_key(table, block_entry_key(changes[i]));
+		if (now != NULL)
+			take_key(nft, block_entry_key(changes[i]), now->until_ms);
+		else if (changes[i]->state != BLOCK_ENDED) /* that the kernel does */
+			take_key(nft, block_entry_key(changes[i]), 0);
+	}
+	for (size_t i = 0; i < nft->set_count && status == WEIR_OK; i++)
+		status = apply_set(nft, &nft->sets[i], now_ms, error);
+	return status;
+}
+
+/* One element that ought to be there stands for all: a flushed or remade set has lost it too. */
+static enum weir_status check(struct target *target, const struct block_table *table, int64_t now_ms,
+                              struct weir_error *error)
+{
+	(void)table;
+	struct nft_target *nft = (struct nft_target *)target;
+	enum { MARGIN_MS = 1000 };
+	for (size_t i = 0; i < nft->set_count; i++) {
+		struct one_set *set = &nft->sets[i];
+		enum weir_status status = describe(set, error);
+		if (status != WEIR_OK)
+			return status;
+		if (set->sample.until_ms <= now_ms + MARGIN_MS)
+			continue;
+		weir_text_clear(&nft->script);
+		weir_text_printf(&nft->script, "get element %s { %s }\n", set->name, set->sample.text);
+		if (run_script(nft, error) != WEIR_OK)
+			return weir_fail(error, WEIR_AGAIN, "%s is gone from the set %s", set->sample.text, set->name);
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status close_target(struct target *target, struct weir_error *error)
+{
+	(void)error;
+	struct nft_target *nft = (struct nft_target *)target;
+	for (size_t i = 0; i < nft->set_count; i++)
+		free(nft->sets[i].elements);
+	weir_text_deinit(&nft->script);
+	free(nft);
+	return WEIR_OK;
+}
+
+static const struct target_ops ops = {
+	.kind = "nft",
+	.interval_ms = INTERVAL_MS,
+	.check_after_ms = CHECK_MS,
+	.copy = copy,
+	.apply = apply,
+	.check = check,
+	.close = close_target,
+};
+
+/* ---- names ---- */
+
+static bool is_family(struct weir_span word)
+{
+	static const char *const families[] = {"ip", "ip6", "inet", "netdev", "bridge", "arp"};
+	for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+		if (weir_span_equal(word, weir_span_of(families[i])))
+			return true;
+	return false;
+}
+
+/* An identifier of nft. */
+static bool is_name(struct weir_span word)
+{
+	for (uint32_t i = 0; i < word.length; i++) {
+		char byte = word.at[i];
+		bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '_';
+		if (!letter && (i == 0 || !((byte >= '0' && byte <= '9') || byte == '-' || byte == '.')))
+			return false;
+	}
+	return word.length > 0 && word.length < 64;
+}
+
+static struct weir_span word_until(const char **at, char mark)
+{
+	const char *end = strchr(*at, mark);
+	end = end != NULL ? end : *at + strlen(*at);
+	struct weir_span word = {.at = *at, .length = (uint32_t)(end - *at)};
+	*at = *end != '\0' ? end + 1 : end;
+	return word;
+}
+
+enum weir_status target_nft_make(const char *rest, const struct target_options *options, struct target **target,
+                                 struct weir_error *error)
+{
+	(void)options;
+	const char *at = rest;
+	struct nft_target *made = weir_alloc(1, sizeof *made);
+	struct weir_span family = word_until(&at, '/'), table = word_until(&at, '/');
+	bool good = is_family(family) && is_name(table) && *at != '\0';
+	while (good && *at != '\0') {
+		struct weir_span name = word_until(&at, ',');
+		good = is_name(name) && made->set_count < SETS_MAX;
+		if (good)
+			snprintf(made->sets[made->set_count++].name, NAME_MAX_BYTES, "%.*s %.*s %.*s", (int)family.length,
+			         family.at, (int)table.length, table.at, (int)name.length, name.at);
+	}
+	if (!good) {
+		free(made);
+		return weir_fail(error, WEIR_INVALID,
+		                 "\"%s\" names no set: nft:FAMILY/TABLE/SET, or SET,SET where one is for IPv4 and one for "
+		                 "IPv6, such as nft:inet/filter/blocked",
+		                 rest);
+	}
+	made->target.ops = &ops;
+	*target = &made->target;
+	return WEIR_OK;
+}
