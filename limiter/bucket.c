@@ -16,6 +16,11 @@ static bool limit_runs(const struct limit_shape *shape, unsigned form)
 	return shape->runs_only || (form & BUCKET_RUNS);
 }
 
+static uint32_t scale_bytes(const struct layout *layout)
+{
+	return layout->scale == SCALE_ONE ? 0 : SCALE_BYTES;
+}
+
 static uint32_t form_index(unsigned form)
 {
 	return form & BUCKET_RUNS ? 1 : 0;
@@ -24,7 +29,7 @@ static uint32_t form_index(unsigned form)
 /* Where the rings begin. */
 static size_t head_bytes(const struct layout *layout, unsigned form)
 {
-	return sizeof(struct bucket) + (form & BUCKET_DECIDED ? DECIDED_BYTES : 0) +
+	return sizeof(struct bucket) + scale_bytes(layout) + (form & BUCKET_DECIDED ? DECIDED_BYTES : 0) +
 	       (form & BUCKET_OWN_TIMES ? TIME_BYTES * layout->limit_count : 0) + layout->fixed_bytes[form_index(form)];
 }
 
@@ -68,7 +73,7 @@ void bucket_refresh(struct bucket_view *view)
 
 void bucket_open(struct bucket_view *view, struct bucket *bucket, const struct layout *layout)
 {
-	uint8_t *at = (uint8_t *)(bucket + 1);
+	uint8_t *at = (uint8_t *)(bucket + 1) + scale_bytes(layout);
 	unsigned form = bucket->flags;
 	int64_t newest_ms = bucket->newest_ms;
 	view->bucket = bucket;
@@ -103,7 +108,9 @@ void bucket_init(struct bucket *bucket, const struct layout *layout, unsigned fo
 {
 	memset(bucket, 0, head_bytes(layout, form));
 	bucket->flags = form & BUCKET_FORM;
-	bucket->layout = layout->id & LAYOUT_ID_MAX;
+	bucket->layout = layout->id & LAYOUT_NUMBER_MASK;
+	if (layout->scale != SCALE_ONE)
+		bytes_put((uint8_t *)(bucket + 1), SCALE_BYTES, layout->scale);
 	uint8_t *fixed = (uint8_t *)bucket + head_bytes(layout, form) - layout->fixed_bytes[form_index(form)];
 	for (uint32_t i = 0; i < layout->limit_count; i++)
 		if (layout->limits[i].has_times)
@@ -115,6 +122,8 @@ static const struct limit_view *source_of(const struct bucket_view *to, const st
 {
 	if (to->layout == from->layout)
 		return &from->limits[i];
+	if (layout_is_rescaled(to->layout, from->layout))
+		return layout_same_limit(to->layout, from->layout, i) ? &from->limits[i] : NULL;
 	int8_t before = to->layout->before[i];
 	return before < 0 ? NULL : &from->limits[before];
 }
@@ -201,7 +210,7 @@ bool bucket_check(const struct bucket *bucket, const struct layout *layout, size
 	if (bucket->newest_ms >= WEIR_TIME_END_MS)
 		return false;
 	if (form & BUCKET_SINGLE)
-		return form == BUCKET_SINGLE && length == sizeof *bucket;
+		return form == BUCKET_SINGLE && layout->scale == SCALE_ONE && length == sizeof *bucket;
 	if (length < head_bytes(layout, form) || bucket_used(bucket, layout) != length)
 		return false;
 	struct bucket_view view;

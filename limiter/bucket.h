@@ -84,6 +84,12 @@ void bucket_widen(const struct layout *layout, unsigned form, size_t bytes, uint
 /** Whether bytes from outside are a bucket of the layout: `length` as bucket_used() says, and every part sound. */
 bool bucket_check(const struct bucket *bucket, const struct layout *layout, size_t length);
 
+/** Thousandths that the rates of the limits that it was last judged by are multiplied by. */
+static inline uint32_t bucket_scale(const struct bucket *bucket)
+{
+	return bucket->layout & LAYOUT_SCALED ? (uint32_t)bytes_get((const uint8_t *)(bucket + 1), SCALE_BYTES) : SCALE_ONE;
+}
+
 static inline int64_t bucket_decided_at(const struct bucket_view *view)
 {
 	return time_get(view->decided);
@@ -94,12 +100,19 @@ static inline int64_t bucket_decided_until(const struct bucket_view *view)
 	return time_get(view->decided + TIME_BYTES);
 }
 
+/** Where a bucket of any layout keeps its last decision: when, and until when; NULL if there was none. */
+static inline uint8_t *bucket_decided(struct bucket *bucket)
+{
+	if (!(bucket->flags & BUCKET_DECIDED))
+		return NULL;
+	return (uint8_t *)(bucket + 1) + (bucket->layout & LAYOUT_SCALED ? SCALE_BYTES : 0);
+}
+
 /** When the last decision ends; 0 if there was none. */
 static inline int64_t bucket_blocked_until(const struct bucket *bucket)
 {
-	if (!(bucket->flags & BUCKET_DECIDED))
-		return 0;
-	return time_get((const uint8_t *)(bucket + 1) + TIME_BYTES);
+	const uint8_t *decided = bucket_decided((struct bucket *)bucket);
+	return decided != NULL ? time_get(decided + TIME_BYTES) : 0;
 }
 
 /** The last clock, ms, at which the bucket is remembered. */

@@ -91,14 +91,17 @@ void bucket_work_new(struct bucket_work *work, struct bucket_scratch *scratch, c
 	open_scratch(work, layout, 0, rooms);
 }
 
-/* One layout on: what the next one does not have is dropped, what is new in it starts empty. */
+/* One layout on, or to another scale: what the next one does not have is dropped, what is new in it starts empty. */
 static void step_layout(struct bucket_work *work, const struct layout *next)
 {
 	struct bucket_view from = work->view;
 	uint32_t held[WEIR_ZONE_LIMITS_MAX], rooms[WEIR_ZONE_LIMITS_MAX] = {0};
+	bool is_rescaled = layout_is_rescaled(next, from.layout);
 	bucket_rooms(&from, held);
 	for (uint32_t i = 0; i < next->limit_count; i++)
-		if (next->before[i] >= 0)
+		if (is_rescaled)
+			rooms[i] = layout_same_limit(next, from.layout, i) ? held[i] : 0;
+		else if (next->before[i] >= 0)
 			rooms[i] = held[next->before[i]];
 	open_scratch(work, next, from.bucket->flags & BUCKET_FORM, rooms);
 	bucket_copy(&work->view, &from);
@@ -115,8 +118,12 @@ void bucket_work_convert(struct bucket_work *work, struct bucket_scratch *scratc
 	} else {
 		bucket_work_open(work, scratch, bucket, from);
 	}
-	while (work->view.layout != to)
+	while (work->view.layout->next != NULL)
 		step_layout(work, work->view.layout->next);
+	if (work->view.layout == to)
+		return;
+	step_layout(work, to);
+	work->changed = true;
 }
 
 /* Records in one limit, laying the bucket out anew as often as that takes. */
@@ -161,6 +168,7 @@ static void decide(struct bucket_work *work, const struct weir_zone *zone, unsig
 		}
 	}
 	const struct limit_view *limit = &work->view.limits[verdict->limit];
+	verdict->rule = &limit->shape->limit;
 	verdict->count = limit->shape->ops->held(limit, t);
 	verdict->until_ms = latest > t + zone->block_for_ms ? latest : t + zone->block_for_ms;
 	verdict->bits |= WEIR_VERDICT_DECIDED;
@@ -193,7 +201,7 @@ static void leave(struct bucket_work *work, int64_t t)
 	}
 }
 
-void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t c,
+void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t c, bool barred,
                   struct bucket_verdict *verdict)
 {
 	const struct layout *layout = work->view.layout;
@@ -209,9 +217,9 @@ void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_
 	}
 	bool penalty = zone->block_for_ms > 0 && work->view.decided != NULL && bucket_decided_at(&work->view) <= t &&
 	               t < bucket_decided_until(&work->view);
-	bool blocked = penalty || over != 0;
+	bool blocked = barred || penalty || over != 0;
 	bool recorded = c > 0 && (!blocked || zone->count_all);
-	unsigned breached = blocked ? find_breached(work, over, t, c) : 0;
+	unsigned breached = blocked && !barred ? find_breached(work, over, t, c) : 0;
 	if (recorded || layout->is_charged) {
 		for (uint32_t i = 0; i < count; i++) {
 			if (late >> i & 1 || !(recorded || layout->limits[i].ops->charged_by_all))

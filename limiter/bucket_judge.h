@@ -36,19 +36,29 @@ void bucket_work_open(struct bucket_work *work, struct bucket_scratch *scratch, 
 /** Opens an empty bucket in scratch. */
 void bucket_work_new(struct bucket_work *work, struct bucket_scratch *scratch, const struct layout *layout, int64_t c);
 
-/** Opens a single bucket, or one of an older layout (taken through every layout since), in scratch. */
+/**
+ * Opens a single bucket, or one of an older layout (taken through every layout since), in scratch.
+ *
+ * @param to  the layout in force; its scale may be another than that of `from`: limits that are not the same then start
+ *            empty, which is a change
+ */
 void bucket_work_convert(struct bucket_work *work, struct bucket_scratch *scratch, struct bucket *bucket,
                          const struct layout *from, const struct layout *to, int64_t c);
 
 struct bucket_verdict {
-	unsigned bits;  /* enum weir_verdict_bits, without NONE */
-	uint32_t limit; /* the rest: of a decision, if one was made */
+	unsigned bits;                 /* enum weir_verdict_bits, without NONE */
+	uint32_t limit;                /* the rest: of a decision, if one was made */
+	const struct weir_limit *rule; /* that limit as it was judged by, without `done`; lives as long as the layout */
 	int64_t until_ms;
 	int64_t count;
 };
 
-/** Judges an event at t of cost c, and records it as the zone says. */
-void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t c,
+/**
+ * Judges an event at t of cost c, and records it as the zone says.
+ *
+ * @param barred  an operator blocks the key: the verdict is block, and nothing is decided
+ */
+void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t c, bool barred,
                   struct bucket_verdict *verdict);
 
 /** A record that is done: the oldest entry of every queue goes. */

@@ -2,8 +2,14 @@
  * A layout: how the buckets of one zone are written, from one version of its
  * limits to the next.
  *
+ * A key whose rates an operator multiplies has limits of its own, and with them
+ * a layout of its own: the zone's, scaled (rules.h). Its number is the zone's
+ * with LAYOUT_SCALED set, and its buckets say by how much, so that each can be
+ * read by itself.
+ *
  *   bytes  part of a block
  *   32     header (struct bucket)
+ *   4      thousandths           only in a bucket of a scaled layout
  *   12     blocked at, until     only in a bucket that has published a decision
  *   6 n    newest time of each   only where the limits' newest times differ (limit.h)
  *   …      fixed part of each limit
@@ -17,7 +23,14 @@
 
 #include "limiter/limit.h"
 
-enum { LAYOUT_ID_MAX = (1 << 24) - 1 };
+enum {
+	LAYOUT_ID_MAX = (1 << 23) - 1,
+	LAYOUT_SCALED = 1 << 23,
+	LAYOUT_NUMBER_MASK = (1 << 24) - 1,
+	SCALE_BYTES = 4,
+	SCALE_ONE = 1000, /* thousandths */
+	SCALE_MAX = 100 * SCALE_ONE,
+};
 
 enum layout_fast {
 	LAYOUT_SLOW,
@@ -26,7 +39,8 @@ enum layout_fast {
 };
 
 struct layout {
-	uint32_t id; /* 1 on */
+	uint32_t id;    /* 1 on; of a scaled one with LAYOUT_SCALED */
+	uint32_t scale; /* thousandths: SCALE_ONE unless it is scaled */
 	uint32_t zone_id;
 	uint64_t version; /* of the policy that brought it */
 	uint32_t limit_count;
@@ -51,6 +65,26 @@ struct layout {
  */
 void layout_init(struct layout *layout, uint32_t id, uint64_t version, const struct weir_zone *zone,
                  const struct layout *previous);
+
+/**
+ * The layout of the same limits with their rates multiplied: a rate, and what may come in one burst or wait, is
+ * multiplied and rounded down, an interval divided and rounded up; both stay within a limit's bounds, 1 at least.
+ *
+ * @param thousandths  1 to SCALE_MAX, not SCALE_ONE
+ */
+void layout_init_scaled(struct layout *layout, const struct layout *base, uint32_t thousandths);
+
+/** Whether two layouts differ by their scale alone. */
+static inline bool layout_is_rescaled(const struct layout *a, const struct layout *b)
+{
+	return (a->id & LAYOUT_ID_MAX) == (b->id & LAYOUT_ID_MAX) && a->scale != b->scale;
+}
+
+/** Whether limit i means the same in a scaled form of a layout and in another form of it: it keeps its state. */
+static inline bool layout_same_limit(const struct layout *a, const struct layout *b, uint32_t i)
+{
+	return weir_limit_equal(&a->limits[i].limit, &b->limits[i].limit);
+}
 
 /** Whether buckets of a layout serve the zone as it stands in a later policy. */
 bool layout_serves(const struct layout *layout, const struct weir_zone *zone);

@@ -108,7 +108,7 @@ void decision_json(struct weir_text *text, uint32_t partition, const struct shar
 	member(text, "at", decision->at_ms);
 	member(text, "until", decision->until_ms);
 	weir_text_puts(text, ",\"limit\":");
-	decision_limit_json(text, &zone->limits[decision->limit]);
+	decision_limit_json(text, decision->rule);
 	member(text, "count", decision->count);
 	end_json(text, zone);
 }
@@ -121,6 +121,21 @@ void decision_lift_json(struct weir_text *text, uint32_t partition, uint64_t off
 	member(text, "at", at_ms);
 	member(text, "until", at_ms);
 	end_json(text, zone);
+}
+
+void decision_order_json(struct weir_text *text, uint32_t partition, uint64_t offset,
+                         const struct shard_order_decision *decision)
+{
+	begin_json(text, partition, offset, 0, decision->zone);
+	decision_key_json(text, decision->zone, decision->key);
+	weir_text_puts(text, decision->lift ? ",\"action\":\"lift\"" : ",\"action\":\"block\"");
+	member(text, "at", decision->at_ms);
+	member(text, "until", decision->until_ms);
+	weir_text_puts(text, ",\"by\":");
+	weir_text_json(text, weir_span_of(decision->by));
+	weir_text_puts(text, ",\"reason\":");
+	weir_text_json(text, weir_span_of(decision->reason));
+	end_json(text, decision->zone);
 }
 
 void decision_message_key(struct weir_text *text, const struct weir_zone *zone, struct weir_span key)

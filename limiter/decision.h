@@ -20,6 +20,15 @@ void decision_json(struct weir_text *text, uint32_t partition, const struct shar
 void decision_lift_json(struct weir_text *text, uint32_t partition, uint64_t offset, uint32_t index,
                         const struct weir_zone *zone, int64_t at_ms);
 
+/**
+ * Appends what an operator's command came to: "by" and "reason" where a decision of the limits has "limit" and "count".
+ * A block without end has the end of the calendar, the year 10000, as its "until": for readers a time like any other.
+ *
+ * @param offset  of the command
+ */
+void decision_order_json(struct weir_text *text, uint32_t partition, uint64_t offset,
+                         const struct shard_order_decision *decision);
+
 /** Appends the message key: the zone's name, '|', the joined key. */
 void decision_message_key(struct weir_text *text, const struct weir_zone *zone, struct weir_span key);
 

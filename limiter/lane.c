@@ -1,7 +1,8 @@
 /*
  * The order of things for one message: decode, look its keys up, wait for
- * segments that are not in memory, judge, count. A policy record switches the
- * rules between two messages.
+ * segments that are not in memory, judge, count. An operator's command waits for
+ * its bucket's segment as a frame does. A policy record switches the rules between
+ * two messages.
  */
 #include "limiter/lane.h"
 
@@ -17,6 +18,7 @@ struct lane {
 	struct tally *tally;
 	struct weir_frame_reader *reader;
 	struct weir_frame frame; /* the message at work */
+	struct order_command command;
 	uint64_t next_offset;
 	uint64_t policy_version;
 	const struct rules *rules; /* of that version */
@@ -100,6 +102,7 @@ static void collect_lifted(struct lane *lane, const struct weir_policy *before, 
 static enum weir_status take_policy(struct lane *lane, struct lane_result *result, struct weir_error *error)
 {
 	uint64_t version = lane->frame.policy_version;
+	shard_advance_clock(lane->shard, lane->frame.sending_time_ms);
 	if (version <= lane->policy_version)
 		return WEIR_OK; /* appended again by a start that could not know that it had been */
 	if (rulebook_policy(lane->book, version) == NULL)
@@ -113,7 +116,16 @@ static enum weir_status take_policy(struct lane *lane, struct lane_result *resul
 	return WEIR_OK;
 }
 
-/* A record that is no events: it is done with, whatever it comes to. */
+/* What cannot be done is counted and passed over. */
+static enum weir_status refuse(struct lane *lane, enum weir_status status)
+{
+	if (status == WEIR_OK)
+		return status;
+	lane->malformed++;
+	return WEIR_INVALID;
+}
+
+/* A record that is neither events nor a command: it is done with, whatever it comes to. */
 static enum weir_status take_record(struct lane *lane, struct lane_result *result, struct weir_error *error)
 {
 	enum weir_status status;
@@ -121,28 +133,41 @@ static enum weir_status take_record(struct lane *lane, struct lane_result *resul
 		status = take_policy(lane, result, error);
 	else
 		status = weir_fail(error, WEIR_INVALID, "a frame of kind %d is not for a limiter", lane->frame.kind);
-	if (status == WEIR_INVALID)
-		lane->malformed++;
 	lane->waiting = false;
 	lane->next_offset++;
-	return status;
+	return refuse(lane, status);
 }
 
 enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struct weir_error *error)
 {
 	assert(lane->waiting);
 	*result = (struct lane_result){.offset = lane->next_offset, .at_ms = lane->frame.sending_time_ms};
-	if (lane->frame.kind != WEIR_FRAME_EVENTS)
+	if (lane->frame.kind != WEIR_FRAME_EVENTS && lane->frame.kind != WEIR_FRAME_COMMAND)
 		return take_record(lane, result, error);
 	lane->missing_count = shard_missing(lane->shard, lane->missing);
 	if (lane->missing_count > 0)
 		return WEIR_AGAIN;
-	shard_frame_judge(lane->shard, &result->judged);
-	tally_frame(lane->tally, &lane->frame, &result->judged);
-	result->frame = &lane->frame;
+	enum weir_status status = WEIR_OK;
+	if (lane->frame.kind == WEIR_FRAME_COMMAND) {
+		status = refuse(lane, shard_command_apply(lane->shard, &result->ordered, error));
+	} else {
+		shard_frame_judge(lane->shard, &result->judged);
+		tally_frame(lane->tally, &lane->frame, &result->judged);
+		result->frame = &lane->frame;
+	}
 	lane->waiting = false;
 	lane->next_offset++;
-	return WEIR_OK;
+	return status;
+}
+
+/* Begins a command: it may have to wait for its bucket. */
+static enum weir_status begin_command(struct lane *lane, struct weir_error *error)
+{
+	shard_advance_clock(lane->shard, lane->frame.sending_time_ms);
+	enum weir_status status = order_command_parse(lane->frame.body, &lane->command, error);
+	if (status == WEIR_OK)
+		status = shard_command_begin(lane->shard, &lane->command, lane->frame.sending_time_ms, error);
+	return refuse(lane, status);
 }
 
 enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_t offset, struct lane_result *result,
@@ -156,11 +181,15 @@ enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_
 	if (status == WEIR_NEWER)
 		return status;
 	if (status != WEIR_OK) {
-		lane->malformed++;
+		lane->next_offset = offset + 1;
+		return refuse(lane, status);
+	}
+	lane->next_offset = offset;
+	if (lane->frame.kind == WEIR_FRAME_COMMAND && (status = begin_command(lane, error)) != WEIR_OK) {
+		result->at_ms = lane->frame.sending_time_ms;
 		lane->next_offset = offset + 1;
 		return status;
 	}
-	lane->next_offset = offset;
 	lane->waiting = true;
 	lane->missing_count = 0;
 	if (lane->frame.kind == WEIR_FRAME_EVENTS)

@@ -23,7 +23,8 @@ struct lane_result {
 	struct shard_result judged;            /* of the frame */
 	const struct weir_zone *const *lifted; /* zones that a policy removed: their blocks are to be lifted */
 	uint32_t lifted_count;
-	int64_t at_ms; /* sending time */
+	const struct shard_order_decision *ordered; /* what an operator's command publishes, NULL: nothing */
+	int64_t at_ms;                              /* sending time */
 };
 
 /** @param book  borrowed; the policy `version` is in force at first */
@@ -44,8 +45,8 @@ WEIR_MUST_USE enum weir_status lane_restore(struct lane *lane, const struct weir
  *
  * @param message  borrowed until this and the following lane_go_on calls are over
  * @return WEIR_OK; WEIR_AGAIN: lane_missing() segments must be loaded (none: it is a policy that the rulebook does not
- *         have, and the store does), then lane_go_on(); WEIR_INVALID: not a frame: counted and passed over; WEIR_NEWER:
- *         a newer weir wrote it: nothing was taken, the partition must wait
+ *         have, and the store does), then lane_go_on(); WEIR_INVALID: not a frame, or a command that cannot be done: counted and
+ *         passed over; WEIR_NEWER: a newer weir wrote it: nothing was taken, the partition must wait
  */
 WEIR_MUST_USE enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_t offset,
                                           struct lane_result *result, struct weir_error *error);
@@ -69,7 +70,7 @@ uint64_t lane_next_offset(const struct lane *lane);
 uint64_t lane_policy_version(const struct lane *lane);
 /** In force now. */
 const struct rules *lane_rules(const struct lane *lane);
-/** Messages that were no frames. */
+/** Messages that were no frames, and commands that could not be done. */
 uint64_t lane_malformed(const struct lane *lane);
 
 #endif

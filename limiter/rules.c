@@ -7,6 +7,7 @@
 
 #include "common/alloc.h"
 #include "limiter/bucket_layout.h"
+#include "limiter/scaled_layouts.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ struct rules {
 	uint32_t zone_count;
 	struct layout **layouts; /* by id - 1 */
 	uint32_t layout_count, layout_room;
+	struct scaled_layouts *scaled;
 };
 
 static struct layout *add_layout(struct rules *rules, uint64_t version, const struct weir_zone *zone,
@@ -73,6 +75,7 @@ struct rules *rules_new(const struct weir_policy *const *policies, size_t count)
 	struct layout **in_force = weir_alloc(WEIR_ZONE_ID_MAX + 1, sizeof(struct layout *));
 	for (size_t i = 0; i < count; i++)
 		take_policy(rules, policies[i], in_force);
+	rules->scaled = scaled_layouts_new();
 	rules->version = newest->version;
 	rules->zone_count = newest->zone_count;
 	rules->zones = weir_alloc(newest->zone_count, sizeof *rules->zones);
@@ -93,6 +96,7 @@ void rules_free(struct rules *rules)
 		return;
 	for (uint32_t i = 0; i < rules->layout_count; i++)
 		free(rules->layouts[i]);
+	scaled_layouts_free(rules->scaled);
 	free(rules->layouts);
 	free(rules->zones);
 	free(rules->by_id);
@@ -130,7 +134,12 @@ const struct zone_rules *rules_zone(const struct rules *rules, uint32_t id)
 	return NULL;
 }
 
-const struct layout *rules_layout(const struct rules *rules, uint32_t id)
+const struct layout *rules_layout(const struct rules *rules, uint32_t number, uint32_t scale)
 {
-	return id >= 1 && id <= rules->layout_count ? rules->layouts[id - 1] : NULL;
+	uint32_t id = number & LAYOUT_ID_MAX;
+	bool is_scaled = (number & LAYOUT_SCALED) != 0;
+	if (id < 1 || id > rules->layout_count || scale < 1 || scale > SCALE_MAX || is_scaled == (scale == SCALE_ONE))
+		return NULL;
+	return is_scaled ? scaled_layouts_get(rules->scaled, rules->layouts, rules->layout_count, id, scale)
+	                 : rules->layouts[id - 1];
 }

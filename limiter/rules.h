@@ -8,8 +8,9 @@
  * readable: rules hold every layout that their history knew, and which one
  * follows which.
  *
- * Rules are immutable and shared by all threads. They point into the policies
- * that they were compiled from.
+ * Rules are immutable and shared by all threads; layouts of keys whose rates an
+ * operator multiplies are made when they are first asked for. They
+ * point into the policies that they were compiled from.
  */
 #ifndef LIMITER_RULES_H
 #define LIMITER_RULES_H
@@ -45,7 +46,13 @@ const struct zone_rules *rules_zone_at(const struct rules *rules, uint32_t order
 /** The zone in force with an id, NULL if there is none. */
 const struct zone_rules *rules_zone(const struct rules *rules, uint32_t id);
 
-/** A layout by its number, NULL if the history has none such. */
-const struct layout *rules_layout(const struct rules *rules, uint32_t id);
+/**
+ * The layout of a bucket, by its number and its scale (bucket_scale()), NULL if the history has none such.
+ *
+ * @param number  with LAYOUT_SCALED or without
+ * @param scale   thousandths; 1000 where it is not scaled
+ * @thread any
+ */
+const struct layout *rules_layout(const struct rules *rules, uint32_t number, uint32_t scale);
 
 #endif

@@ -88,7 +88,7 @@ enum weir_status segment_blob_next(struct segment_blob_reader *reader, struct se
 		.newest_ms = (uint64_t)time_get(at + 16) & TIME_MASK,
 		.flags = at[29],
 		.clock_s = (uint32_t)bytes_get(at + 22, 4),
-		.layout = ((uint32_t)bytes_get(at + 26, 2) | (uint32_t)at[28] << 16) & LAYOUT_ID_MAX,
+		.layout = ((uint32_t)bytes_get(at + 26, 2) | (uint32_t)at[28] << 16) & LAYOUT_NUMBER_MASK,
 	};
 	bucket->body = (const char *)at + SEGMENT_BLOB_BUCKET_HEAD_BYTES;
 	bucket->body_bytes = (uint32_t)body;
@@ -97,10 +97,19 @@ enum weir_status segment_blob_next(struct segment_blob_reader *reader, struct se
 	return WEIR_OK;
 }
 
+/* The layout of a stored bucket, NULL if no policy brought it up. */
+static const struct layout *layout_of(const struct segment_blob_bucket *bucket, const struct rules *rules)
+{
+	uint32_t scale = SCALE_ONE;
+	if (bucket->header.layout & LAYOUT_SCALED)
+		scale = bucket->body_bytes < SCALE_BYTES ? 0 : (uint32_t)bytes_get((const uint8_t *)bucket->body, SCALE_BYTES);
+	return rules_layout(rules, bucket->header.layout, scale);
+}
+
 enum weir_status segment_blob_restore(const struct segment_blob_bucket *bucket, const struct rules *rules,
                                       struct bucket *block, struct weir_error *error)
 {
-	const struct layout *layout = rules_layout(rules, bucket->header.layout);
+	const struct layout *layout = layout_of(bucket, rules);
 	if (layout == NULL)
 		return weir_fail(error, WEIR_INVALID, "a stored bucket has layout %u, which no policy brought up",
 		                 (unsigned)bucket->header.layout);
@@ -175,8 +184,9 @@ static bool is_gone(const struct segment_blob_bucket *bucket, const struct layou
 	if (lateness_ms < 0 || bucket->header.clock_s == UINT32_MAX)
 		return false;
 	int64_t until = INT64_C(1000) * bucket->header.clock_s + layout->memory_ms + lateness_ms;
-	if ((bucket->header.flags & BUCKET_DECIDED) && bucket->body_bytes >= 2 * TIME_BYTES) {
-		int64_t blocked = time_get((const uint8_t *)bucket->body + TIME_BYTES);
+	uint32_t decided_at = bucket->header.layout & LAYOUT_SCALED ? SCALE_BYTES : 0;
+	if ((bucket->header.flags & BUCKET_DECIDED) && bucket->body_bytes >= decided_at + 2 * TIME_BYTES) {
+		int64_t blocked = time_get((const uint8_t *)bucket->body + decided_at + TIME_BYTES);
 		until = blocked > until ? blocked : until;
 	}
 	return clock_ms > until;
@@ -200,7 +210,7 @@ static enum weir_status merge_blob(struct merge *merge, struct weir_span blob, s
 		status = segment_blob_next(&reader, &bucket, error);
 		if (status != WEIR_OK)
 			break;
-		const struct layout *layout = rules_layout(merge->rules, bucket.header.layout);
+		const struct layout *layout = layout_of(&bucket, merge->rules);
 		if (layout == NULL)
 			return weir_fail(error, WEIR_INVALID, "a stored bucket has layout %u, which no policy brought up",
 			                 (unsigned)bucket.header.layout);

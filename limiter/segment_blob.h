@@ -15,7 +15,7 @@
  *   16     fingerprint
  *   6      newest recorded time, Unix ms
  *   4      the clock at its last event, s
- *   3      layout
+ *   3      layout: since version 2 its number may be that of a scaled one
  *   1      form (enum bucket_flags)
  *   …      what is behind the header in memory (bucket_layout.h)
  *
@@ -29,7 +29,7 @@
 #include "limiter/bucket.h"
 #include "limiter/rules.h"
 
-enum { SEGMENT_BLOB_VERSION = 1, SEGMENT_BLOB_HEAD_BYTES = 16, SEGMENT_BLOB_BUCKET_HEAD_BYTES = 30 };
+enum { SEGMENT_BLOB_VERSION = 2, SEGMENT_BLOB_HEAD_BYTES = 16, SEGMENT_BLOB_BUCKET_HEAD_BYTES = 30 };
 
 /* ---- writing ---- */
 

@@ -43,6 +43,7 @@ struct shard *shard_new(const struct shard_options *options, const struct rules 
 	shard->rules = rules;
 	shard->rules_version = rules_version(rules);
 	reset_paces(shard);
+	orders_init(&shard->orders, options->lateness_ms);
 	slab_init(&shard->slab);
 	table_init(&shard->table);
 	return shard;
@@ -60,6 +61,7 @@ void shard_free(struct shard *shard)
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		filter_deinit(&shard->segments[i].evicted);
 	bucket_scratch_deinit(&shard->scratch);
+	orders_deinit(&shard->orders);
 	table_deinit(&shard->table);
 	slab_deinit(&shard->slab);
 	free(shard->switches);
@@ -94,15 +96,22 @@ uint32_t shard_unread(const struct shard *shard, uint32_t *segments, uint32_t mo
 
 /* ---- rules ---- */
 
+static bool is_in_force(const void *rules, uint32_t zone_id)
+{
+	return rules_zone(rules, zone_id) != NULL;
+}
+
 void shard_set_rules(struct shard *shard, const struct rules *rules)
 {
 	assert(shard->work.frame == NULL);
 	shard->rules = rules;
+	shard->last_scaled = NULL;
 	reset_paces(shard);
 	uint64_t version = rules_version(rules);
 	if (version <= shard->rules_version)
 		return; /* the same policy, or a restart that has noted it already */
 	shard->rules_version = version;
+	orders_keep_zones(&shard->orders, is_in_force, rules);
 	shard->switches = weir_realloc(shard->switches, shard->switch_count + 1u, sizeof *shard->switches);
 	shard->switches[shard->switch_count++] = (struct rules_switch){.version = version, .clock_ms = shard->clock_ms};
 }
@@ -171,6 +180,7 @@ void shard_stats(const struct shard *shard, struct shard_stats *stats)
 	*stats = (struct shard_stats){.buckets = shard->slab.blocks,
 	                              .evicted_segments = shard->evicted_segments,
 	                              .bytes = shard_bytes(shard),
+	                              .orders = shard->orders.count,
 	                              .evictions = shard->evictions,
 	                              .loads = shard->loads,
 	                              .forgotten = shard->forgotten};

@@ -19,11 +19,13 @@
 #include "common/frame.h"
 #include "common/hash.h"
 #include "limiter/limit.h"
+#include "limiter/order_command.h"
 #include "limiter/rules.h"
 
 enum { SHARD_SEGMENTS = 1024 };
 
 struct shard;
+struct orders;
 
 struct shard_options {
 	uint32_t partition;
@@ -44,6 +46,7 @@ struct shard_decision {
 	uint32_t id_index;
 	const struct zone_rules *zone; /* valid while the rules that it came from live */
 	uint32_t limit;                /* index into zone->limits: the one with the latest reset */
+	const struct weir_limit *rule; /* as it was judged by: its rates may be multiplied by an operator */
 	struct weir_span key;          /* joined; borrowed from the frame */
 	int64_t at_ms, until_ms;
 	int64_t count;
@@ -87,6 +90,37 @@ WEIR_MUST_USE enum weir_status shard_load(struct shard *shard, uint32_t segment,
 /** Step 3. */
 void shard_frame_judge(struct shard *shard, struct shard_result *result);
 
+/* What a command publishes: a block, or the end of one. */
+struct shard_order_decision {
+	bool lift;
+	const struct weir_zone *zone;
+	struct weir_span key; /* joined */
+	int64_t at_ms, until_ms;
+	const char *by, *reason;
+};
+
+/**
+ * A command takes the place of a frame: begun, its bucket's segment loaded where shard_missing() says so, applied.
+ *
+ * @param command  borrowed until it is applied
+ * @param at_ms    its sending time
+ * @return WEIR_OK; WEIR_INVALID: there is no such zone, or the command is not for it: nothing waits
+ */
+WEIR_MUST_USE enum weir_status shard_command_begin(struct shard *shard, const struct order_command *command,
+                                                   int64_t at_ms, struct weir_error *error);
+
+/**
+ * Applies the command that waits.
+ *
+ * @param decision  what is to be published, NULL: nothing; its strings are the command's
+ * @return WEIR_OK; WEIR_FULL: too many orders hold already: nothing was changed
+ */
+WEIR_MUST_USE enum weir_status shard_command_apply(struct shard *shard, const struct shard_order_decision **decision,
+                                                   struct weir_error *error);
+
+/** A control record was sent then: the clock goes on to that, if it is later. */
+void shard_advance_clock(struct shard *shard, int64_t sent_ms);
+
 /**
  * Switches the policy at this offset (a policy frame): unchanged limits keep their state, changed ones start empty,
  * removed zones' buckets are dropped. Removed zones are those in `rules_before` only; the caller publishes their lifts.
@@ -124,6 +158,9 @@ bool shard_wants_checkpoint(const struct shard *shard);
  */
 bool shard_is_full(const struct shard *shard);
 
+/** What operators' commands hold. Borrowed until the next command. */
+const struct orders *shard_orders(const struct shard *shard);
+
 /** Which segments the store holds: called after shard_new when there is a checkpoint; those begin evicted. */
 void shard_set_stored(struct shard *shard, uint32_t segment);
 
@@ -153,6 +190,7 @@ struct shard_stats {
 	uint64_t evicted_segments;
 	uint64_t bytes; /* all memory of the shard */
 	uint64_t evictions, loads, forgotten;
+	uint64_t orders; /* keys and prefixes that operators' commands hold for */
 };
 void shard_stats(const struct shard *shard, struct shard_stats *stats);
 

@@ -16,6 +16,16 @@ uint32_t shard_find_ref(const struct shard *shard, uint64_t low, uint64_t high)
 	}
 }
 
+const struct layout *shard_layout(struct shard *shard, uint32_t number, uint32_t scale)
+{
+	const struct layout *last = shard->last_scaled;
+	if (scale == SCALE_ONE)
+		return rules_layout(shard->rules, number, scale);
+	if (last == NULL || last->id != (number | LAYOUT_SCALED) || last->scale != scale)
+		shard->last_scaled = rules_layout(shard->rules, number | LAYOUT_SCALED, scale);
+	return shard->last_scaled;
+}
+
 const struct layout *shard_layout_in_force(const struct layout *layout)
 {
 	while (layout != NULL && layout->ended_version != 0)
@@ -32,9 +42,9 @@ static int64_t switch_clock(const struct shard *shard, uint64_t version)
 	return shard->clock_ms;
 }
 
-bool shard_is_forgotten(const struct shard *shard, const struct bucket *bucket, int64_t clock_ms)
+bool shard_is_forgotten(struct shard *shard, const struct bucket *bucket, int64_t clock_ms)
 {
-	const struct layout *layout = rules_layout(shard->rules, bucket->layout);
+	const struct layout *layout = shard_layout_of(shard, bucket);
 	for (; layout != NULL; layout = layout->next) {
 		bool ended = layout->ended_version != 0;
 		int64_t clock = ended ? switch_clock(shard, layout->ended_version) : clock_ms;

@@ -5,6 +5,7 @@
  *   version of this form, clock, events taken, policy version
  *   policy switches: count, then for each: version, clock
  *   sources: count, then for each, by id: id, position, clock when last taken from
+ *   since version 2: the operators' orders (orders_blob.c)
  */
 #include "limiter/shard_parts.h"
 
@@ -12,7 +13,7 @@
 
 #include <stdlib.h>
 
-enum { EXTRA_VERSION = 1, NUMBER = 8 };
+enum { EXTRA_VERSION = 2, NUMBER = 8 };
 
 static uint8_t *put(uint8_t *at, uint64_t number)
 {
@@ -22,8 +23,10 @@ static uint8_t *put(uint8_t *at, uint64_t number)
 
 char *shard_export_extra(const struct shard *shard, size_t *length)
 {
+	struct weir_text orders = {0};
+	orders_export(&shard->orders, &orders);
 	*length = (6 + 2 * (size_t)shard->switch_count) * NUMBER +
-	          (size_t)shard->source_count * (WEIR_SOURCE_ID_BYTES + 2 * NUMBER);
+	          (size_t)shard->source_count * (WEIR_SOURCE_ID_BYTES + 2 * NUMBER) + orders.length;
 	char *extra = weir_alloc(*length, 1);
 	uint8_t *at = put((uint8_t *)extra, EXTRA_VERSION);
 	at = put(at, (uint64_t)shard->clock_ms);
@@ -38,6 +41,8 @@ char *shard_export_extra(const struct shard *shard, size_t *length)
 		memcpy(at, source->source, WEIR_SOURCE_ID_BYTES);
 		at = put(put(at + WEIR_SOURCE_ID_BYTES, source->position), (uint64_t)source->used_ms);
 	}
+	memcpy(at, orders.at, orders.length);
+	weir_text_deinit(&orders);
 	return extra;
 }
 
@@ -91,7 +96,15 @@ static bool import_sources(struct shard *shard, struct weir_span *bytes)
 		if (!is_sorted || !get(bytes, &next->position) || !get_clock(bytes, &next->used_ms))
 			return false;
 	}
-	return bytes->length == 0;
+	return true;
+}
+
+static bool import_orders(struct shard *shard, uint64_t form, struct weir_span bytes)
+{
+	if (form >= 2)
+		return orders_import(&shard->orders, bytes);
+	orders_deinit(&shard->orders);
+	return bytes.length == 0;
 }
 
 enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra, struct weir_error *error)
@@ -105,8 +118,9 @@ enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra,
 		                 (unsigned long long)form, EXTRA_VERSION);
 	shard->source_count = shard->switch_count = 0;
 	if (get_clock(&extra, &shard->clock_ms) && get(&extra, &shard->events) && get(&extra, &shard->rules_version) &&
-	    import_switches(shard, &extra) && import_sources(shard, &extra))
+	    import_switches(shard, &extra) && import_sources(shard, &extra) && import_orders(shard, form, extra))
 		return WEIR_OK;
 	shard->source_count = shard->switch_count = 0;
+	orders_deinit(&shard->orders);
 	return weir_fail(error, WEIR_INVALID, "a partition's state is damaged");
 }

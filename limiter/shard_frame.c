@@ -80,11 +80,14 @@ static void make_room_for_lookups(struct shard_frame *work, uint32_t count)
 }
 
 /* Fills a lookup of a key in a zone in force. */
-static inline void look_up(struct lookup *lookup, uint64_t seed, const struct zone_rules *zone, struct weir_span key)
+static inline void look_up(struct lookup *lookup, const struct shard *shard, bool any_orders,
+                           const struct zone_rules *zone, struct weir_span key)
 {
-	struct weir_fingerprint print = weir_fingerprint(seed, zone->zone->id, key);
+	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, zone->zone->id, key);
 	*lookup =
 		(struct lookup){.low = print.low, .high = print.high, .zone = zone, .alias = NO_LOOKUP, .state = LOOKUP_NEW};
+	if (__builtin_expect(any_orders, 0))
+		lookup->ordered = orders_touch(&shard->orders, zone->zone->id, key);
 }
 
 /* Adds the lookups of a key in a zone set. @param run  last one of the key, 0: none */
@@ -94,6 +97,7 @@ static uint32_t add_lookups(struct shard *shard, struct weir_span key, uint32_t 
 	uint32_t first = work->lookup_count, count = work->frame->zone_sets[zone_set].count;
 	make_room_for_lookups(work, count);
 	const struct zone_rules **zones = &work->set_zones[work->set_first[zone_set]];
+	bool any_orders = orders_any(&shard->orders);
 	for (uint32_t j = 0; j < count; j++) {
 		struct lookup *lookup = &work->lookups[first + j];
 		const struct zone_rules *zone = zones[j];
@@ -101,7 +105,7 @@ static uint32_t add_lookups(struct shard *shard, struct weir_span key, uint32_t 
 		if (zone == NULL || alias != NO_LOOKUP)
 			*lookup = (struct lookup){.zone = zone, .alias = alias, .state = LOOKUP_NONE};
 		else
-			look_up(lookup, shard->options.seed, zone, key);
+			look_up(lookup, shard, any_orders, zone, key);
 	}
 	work->lookup_count = first + count;
 	return first;
@@ -127,7 +131,7 @@ static void look_up_in_zone(struct shard *shard, uint32_t first_event)
 	struct shard_frame *work = &shard->work;
 	const struct weir_frame *frame = work->frame;
 	const struct zone_rules *zone = work->set_zones[0];
-	uint64_t seed = shard->options.seed;
+	bool any_orders = orders_any(&shard->orders);
 	uint32_t *key_first = work->key_first;
 	uint32_t count = 0;
 	make_room_for_lookups(work, frame->key_count);
@@ -135,7 +139,7 @@ static void look_up_in_zone(struct shard *shard, uint32_t first_event)
 		uint32_t key = frame->events[i].key;
 		if (key_first[key] != 0)
 			continue;
-		look_up(&work->lookups[count++], seed, zone, frame->keys[key]);
+		look_up(&work->lookups[count++], shard, any_orders, zone, frame->keys[key]);
 		key_first[key] = count;
 	}
 	work->lookup_count = count;
@@ -166,19 +170,10 @@ static void look_up_events(struct shard *shard)
 			key_first[events[i].key] = add_lookups(shard, frame->keys[events[i].key], 0, 0) + 1;
 }
 
-void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint64_t offset)
+/* Finds the buckets of all lookups before anything is judged, if some may have to be loaded for it. */
+static void find_early(struct shard *shard)
 {
 	struct shard_frame *work = &shard->work;
-	assert(work->frame == NULL);
-	work->frame = frame;
-	work->offset = offset;
-	work->clock_ms = frame->sending_time_ms > shard->clock_ms ? frame->sending_time_ms : shard->clock_ms;
-	work->position_before = shard_source(shard, frame->source, work->clock_ms)->position;
-	work->run_count = work->lookup_count = work->asked = work->guessed = work->decision_count = 0;
-	resolve_sets(shard);
-	work->key_first = shard_room_for(work, work->key_first, &work->room_keys, frame->key_count, sizeof(uint32_t));
-	memset(work->key_first, 0, frame->key_count * sizeof(uint32_t));
-	look_up_events(shard);
 	if (shard->evicted_segments == 0)
 		return;
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
@@ -191,6 +186,32 @@ void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint
 		if (work->lookups[i].state == LOOKUP_GUESSED)
 			shard_make_sure(shard, &work->lookups[i]);
 	work->asked = work->guessed = work->lookup_count;
+}
+
+void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint64_t offset)
+{
+	struct shard_frame *work = &shard->work;
+	assert(work->frame == NULL);
+	work->frame = frame;
+	work->offset = offset;
+	work->clock_ms = frame->sending_time_ms > shard->clock_ms ? frame->sending_time_ms : shard->clock_ms;
+	orders_purge(&shard->orders, work->clock_ms);
+	work->position_before = shard_source(shard, frame->source, work->clock_ms)->position;
+	work->run_count = work->lookup_count = work->asked = work->guessed = work->decision_count = 0;
+	resolve_sets(shard);
+	work->key_first = shard_room_for(work, work->key_first, &work->room_keys, frame->key_count, sizeof(uint32_t));
+	memset(work->key_first, 0, frame->key_count * sizeof(uint32_t));
+	look_up_events(shard);
+	find_early(shard);
+}
+
+void shard_command_look_up(struct shard *shard, const struct zone_rules *zone, struct weir_span key)
+{
+	struct shard_frame *work = &shard->work;
+	shard->paces[zone->order].kept_s = kept_clock(shard, zone);
+	make_room_for_lookups(work, 1);
+	look_up(&work->lookups[work->lookup_count++], shard, false, zone, key);
+	find_early(shard);
 }
 
 /* Whether the store may have a bucket that is not in memory. */

@@ -25,13 +25,6 @@ void shard_look_closer(struct shard *shard, struct lookup *lookup)
 		lookup->bucket = NULL;
 }
 
-/* The clock as a bucket notes it. */
-static uint32_t noted_clock(int64_t clock_ms)
-{
-	int64_t seconds = (clock_ms + 999) / 1000;
-	return seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
-}
-
 static void take_block(struct shard *shard, struct lookup *lookup, uint32_t ref)
 {
 	lookup->ref = ref;
@@ -42,46 +35,67 @@ static void take_block(struct shard *shard, struct lookup *lookup, uint32_t ref)
 static void record_first(struct shard *shard, struct lookup *lookup, int64_t t)
 {
 	struct bucket header = {.low = lookup->low, .high = lookup->high, .newest_ms = (uint64_t)t & TIME_MASK};
-	header.layout = lookup->zone->layout->id & LAYOUT_ID_MAX;
+	header.layout = lookup->zone->layout->id & LAYOUT_NUMBER_MASK;
 	take_block(shard, lookup, shard_place_single(shard, &header, lookup->ref));
 }
 
-/* Opens the bucket where it lies, or a copy of it in the layout in force. */
-static void open_work(struct shard *shard, struct lookup *lookup, int64_t c, struct bucket_work *work)
+/* Opens the bucket where it lies, or a copy of it in a layout in force. */
+static void open_work(struct shard *shard, struct lookup *lookup, const struct layout *layout, int64_t c,
+                      struct bucket_work *work)
 {
-	const struct layout *layout = lookup->zone->layout;
 	struct bucket *bucket = lookup->bucket;
 	if (bucket == NULL) {
 		bucket_work_new(work, &shard->scratch, layout, c);
 		work->view.bucket->low = lookup->low;
 		work->view.bucket->high = lookup->high;
-	} else if (bucket->layout == layout->id && !(bucket->flags & BUCKET_SINGLE)) {
+	} else if (bucket->layout == layout->id && bucket_scale(bucket) == layout->scale &&
+	           !(bucket->flags & BUCKET_SINGLE)) {
 		bucket_work_open(work, &shard->scratch, bucket, layout);
 	} else {
-		bucket_work_convert(work, &shard->scratch, bucket, rules_layout(shard->rules, bucket->layout), layout, c);
+		bucket_work_convert(work, &shard->scratch, bucket, shard_layout_of(shard, bucket), layout, c);
 	}
 }
 
 /* The whole way. @return whether the bucket changed */
-static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lookup *lookup, int64_t t, int64_t c,
-                                                  bool done, struct bucket_verdict *verdict)
+static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lookup *lookup,
+                                                  const struct layout *layout, int64_t t, int64_t c, bool done,
+                                                  bool barred, struct bucket_verdict *verdict)
 {
 	struct bucket_work work;
 	verdict->bits = 0;
 	if (lookup->bucket == NULL && done)
 		return false;
-	if (lookup->bucket == NULL && c == 1) {
+	if (lookup->bucket == NULL && c == 1 && !barred && layout->scale == SCALE_ONE) {
 		record_first(shard, lookup, t);
 		return true;
 	}
-	open_work(shard, lookup, c, &work);
+	open_work(shard, lookup, layout, c, &work);
 	if (done)
 		bucket_done(&work, t);
 	else
-		bucket_judge(&work, lookup->zone->zone, t, c, verdict);
+		bucket_judge(&work, lookup->zone->zone, t, c, barred, verdict);
 	if (work.moved && work.changed)
 		take_block(shard, lookup, shard_place(shard, work.view.bucket, work.view.layout, lookup->ref));
 	return work.changed;
+}
+
+enum whole { WHOLE_SAME, WHOLE_CHANGED, WHOLE_UNTOUCHED };
+
+/* The whole way of a key that an operator has commanded something for. */
+static __attribute__((noinline)) enum whole judge_ordered(struct shard *shard, struct lookup *lookup,
+                                                          const struct weir_frame_event *event, bool done,
+                                                          struct bucket_verdict *verdict)
+{
+	const struct zone_rules *zone = lookup->zone;
+	struct weir_span key = shard->work.frame->keys[event->key];
+	struct order_effect effect = orders_effect(&shard->orders, zone->zone->id, key, event->time_ms);
+	verdict->bits = 0;
+	if (effect.allowed && !done)
+		return WHOLE_UNTOUCHED;
+	const struct layout *layout = shard_layout(shard, zone->layout->id, effect.thousandths);
+	return judge_whole(shard, lookup, layout, event->time_ms, event->cost, done, effect.blocked, verdict)
+	           ? WHOLE_CHANGED
+	           : WHOLE_SAME;
 }
 
 /* Judges one event in one zone. */
@@ -91,12 +105,19 @@ static inline void judge_pair(struct shard *shard, struct lookup *lookup, const 
 	const struct zone_rules *zone = lookup->zone;
 	struct bucket *bucket = lookup->bucket;
 	enum bucket_fast fast = FAST_NOT;
-	if (bucket != NULL && event->cost == 1 && !done && bucket->layout == zone->layout->id)
+	if (bucket != NULL && event->cost == 1 && !done && bucket->layout == zone->layout->id && !lookup->ordered)
 		fast = bucket_fast(bucket, zone->layout, zone->zone, &shard->paces[zone->order].windows, event->time_ms);
 	bool changed = fast == FAST_PASSED;
 	verdict->bits = fast == FAST_BLOCKED ? WEIR_VERDICT_BLOCK : 0;
 	if (__builtin_expect(fast == FAST_NOT, 0)) {
-		changed = judge_whole(shard, lookup, event->time_ms, event->cost, done, verdict);
+		enum whole whole = WHOLE_SAME;
+		if (__builtin_expect(lookup->ordered, 0))
+			whole = judge_ordered(shard, lookup, event, done, verdict);
+		else
+			changed = judge_whole(shard, lookup, zone->layout, event->time_ms, event->cost, done, false, verdict);
+		if (whole == WHOLE_UNTOUCHED)
+			return;
+		changed |= whole == WHOLE_CHANGED;
 		bucket = lookup->bucket;
 		if (bucket == NULL)
 			return; /* nothing was there, and nothing is to be kept */
@@ -124,6 +145,7 @@ static __attribute__((noinline)) void add_decision(struct shard *shard, uint32_t
 	                            .id_index = by_event ? place : pair,
 	                            .zone = lookup->zone,
 	                            .limit = verdict->limit,
+	                            .rule = verdict->rule,
 	                            .key = work->frame->keys[judged->key],
 	                            .at_ms = judged->time_ms,
 	                            .until_ms = verdict->until_ms,
@@ -196,7 +218,7 @@ static inline void judge_events(struct shard *shard, uint32_t pair, bool one_set
 {
 	struct shard_frame *work = &shard->work;
 	const struct weir_frame *frame = work->frame;
-	uint32_t clock_s = noted_clock(work->clock_ms);
+	uint32_t clock_s = shard_noted_clock(work->clock_ms);
 	for (uint32_t i = work->first_event; i < frame->event_count; i++) {
 		const struct weir_frame_event *event = &frame->events[i];
 		const struct weir_frame_zone_set *set = &frame->zone_sets[one_set ? 0 : event->zone_set];

@@ -4,6 +4,7 @@
  *   shard.c           life, rules, positions, numbers
  *   shard_frame.c     a frame: which buckets it needs
  *   shard_judge.c     judging its events
+ *   shard_order.c     operators' commands
  *   shard_bucket.c    finding, placing, moving and dropping a bucket
  *   shard_sweep.c     the hand: forgetting, evicting, moving blocks together
  *   shard_snapshot.c  checkpoints
@@ -15,6 +16,7 @@
 #include "limiter/bucket_fast.h"
 #include "limiter/bucket_judge.h"
 #include "limiter/filter.h"
+#include "limiter/orders.h"
 #include "limiter/shard.h"
 #include "limiter/slab.h"
 #include "limiter/table.h"
@@ -28,6 +30,7 @@ struct lookup {
 	uint32_t alias;        /* an earlier lookup of the same pair, NO_LOOKUP: none */
 	uint32_t next_missing; /* place + 1 of the next one that its segment must be loaded for; 0: none */
 	uint8_t state;         /* enum lookup_state */
+	bool ordered;          /* an operator's order may hold for it */
 	bool settled;          /* known to be in no blob of the store that is not in memory */
 };
 
@@ -65,6 +68,11 @@ struct shard_frame {
 	uint8_t *verdicts;
 	struct shard_decision *decisions;
 	uint32_t decision_count;
+	struct weir_frame no_events;         /* stands for a command */
+	const struct order_command *command; /* the one that waits, NULL: a frame does */
+	const struct zone_rules *command_zone;
+	int64_t command_at_ms;
+	struct shard_order_decision order_decision;
 	size_t room_sets, room_set_zones, room_keys, room_runs, room_pairs, room_decisions, room_lookups;
 	size_t bytes; /* of all arrays */
 };
@@ -112,10 +120,13 @@ struct shard {
 	struct source_position *sources; /* by id */
 	uint32_t source_count;
 
+	struct orders orders;
+
 	struct slab slab;
 	struct table table;
 	struct bucket_scratch scratch;
-	struct zone_pace *paces; /* by zone, in the policy's order */
+	const struct layout *last_scaled; /* of the rules in force: the one asked for last */
+	struct zone_pace *paces;          /* by zone, in the policy's order */
 	struct shard_frame work;
 	struct segment segments[SHARD_SEGMENTS];
 	uint64_t filter_bytes;
@@ -143,11 +154,20 @@ static inline uint32_t bucket_tag(uint64_t low)
 /** Finds the bucket of a fingerprint. @return its reference, 0: not in memory */
 uint32_t shard_find_ref(const struct shard *shard, uint64_t low, uint64_t high);
 
+/** A layout by the number of the zone's own one, scaled or not; NULL: there is none. */
+const struct layout *shard_layout(struct shard *shard, uint32_t number, uint32_t scale);
+
+/** The layout that a bucket is written in. */
+static inline const struct layout *shard_layout_of(struct shard *shard, const struct bucket *bucket)
+{
+	return shard_layout(shard, bucket->layout, bucket_scale(bucket));
+}
+
 /** The layout in force that a bucket's layout has become, NULL if its zone was removed since. */
 const struct layout *shard_layout_in_force(const struct layout *layout);
 
 /** Whether a bucket counts as empty at a clock: forgotten under some layout that it went through, or its zone removed. */
-bool shard_is_forgotten(const struct shard *shard, const struct bucket *bucket, int64_t clock_ms);
+bool shard_is_forgotten(struct shard *shard, const struct bucket *bucket, int64_t clock_ms);
 
 /** Puts an image into a block of its own, in place of the one at old_ref (0: none). The image has the fingerprint. */
 uint32_t shard_place(struct shard *shard, const struct bucket *image, const struct layout *layout, uint32_t old_ref);
@@ -163,6 +183,18 @@ void shard_move(struct shard *shard, uint32_t ref);
 
 /** The bucket has changed. */
 void shard_set_dirty(struct shard *shard, struct bucket *bucket, uint32_t ref);
+
+/* ---- shard_frame.c ---- */
+
+/** The clock as a bucket notes it. */
+static inline uint32_t shard_noted_clock(int64_t clock_ms)
+{
+	int64_t seconds = (clock_ms + 999) / 1000;
+	return seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
+}
+
+/** Looks up the bucket that a command is about, and no other. */
+void shard_command_look_up(struct shard *shard, const struct zone_rules *zone, struct weir_span key);
 
 /* ---- shard_sweep.c ---- */
 

@@ -24,7 +24,7 @@ static bool read_bucket(struct shard *shard, uint32_t ref, struct shard_bucket *
 	struct bucket *bucket = slab_at(&shard->slab, ref);
 	if (shard_is_forgotten(shard, bucket, shard->clock_ms))
 		return false;
-	const struct layout *from = rules_layout(shard->rules, bucket->layout);
+	const struct layout *from = shard_layout_of(shard, bucket);
 	const struct layout *layout = shard_layout_in_force(from);
 	struct bucket_work work;
 	if (from == layout && !(bucket->flags & BUCKET_SINGLE))

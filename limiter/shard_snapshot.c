@@ -22,11 +22,6 @@ struct changes {
 	uint32_t buckets[SHARD_SEGMENTS];
 };
 
-static const struct layout *layout_of(const struct shard *shard, const struct bucket *bucket)
-{
-	return rules_layout(shard->rules, bucket->layout);
-}
-
 static void add_change(void *context, uint32_t ref)
 {
 	struct changes *changes = context;
@@ -37,7 +32,7 @@ static void add_change(void *context, uint32_t ref)
 	changes->refs[changes->count++] = ref;
 	const struct bucket *bucket = slab_at(&changes->shard->slab, ref);
 	uint32_t segment = table_segment_of(bucket_tag(bucket->low));
-	size_t used = bucket_used(bucket, layout_of(changes->shard, bucket));
+	size_t used = bucket_used(bucket, shard_layout_of(changes->shard, bucket));
 	changes->bytes[segment] += segment_blob_bucket_bytes(used);
 	changes->buckets[segment]++;
 }
@@ -83,7 +78,7 @@ void shard_snapshot(struct shard *shard, struct shard_snapshot *snapshot)
 	for (size_t i = 0; i < changes->count; i++) {
 		struct bucket *bucket = slab_at(&shard->slab, changes->refs[i]);
 		char **cursor = &cursors[table_segment_of(bucket_tag(bucket->low))];
-		*cursor = segment_blob_put(*cursor, bucket, bucket_used(bucket, layout_of(shard, bucket)));
+		*cursor = segment_blob_put(*cursor, bucket, bucket_used(bucket, shard_layout_of(shard, bucket)));
 		bucket->flags &= (uint8_t)~BUCKET_DIRTY;
 		bucket->generation = shard->generation;
 	}

@@ -24,7 +24,7 @@ uint64_t shard_bytes(const struct shard *shard)
 {
 	return sizeof *shard + shard->slab.bytes + shard->table.bytes + shard->filter_bytes + shard->work.bytes +
 	       shard->scratch.bytes[0] + shard->scratch.bytes[1] + shard->snapshot_bytes +
-	       shard->source_count * sizeof *shard->sources;
+	       shard->source_count * sizeof *shard->sources + shard->orders.bytes;
 }
 
 bool shard_is_clean(const struct shard *shard, const struct bucket *bucket)

@@ -132,6 +132,11 @@ void worker_publish(struct worker *worker, struct slot *slot, const struct lane_
 		decision_lift_json(&worker->text, partition, result->offset, i, result->lifted[i], result->at_ms);
 		publish_decision(worker, slot, result->lifted[i], (struct weir_span){.at = "", .length = 0});
 	}
+	if (result->ordered != NULL) {
+		weir_text_clear(&worker->text);
+		decision_order_json(&worker->text, partition, result->offset, result->ordered);
+		publish_decision(worker, slot, result->ordered->zone, result->ordered->key);
+	}
 	if (result->frame == NULL || !worker->options.config->archiver.enabled)
 		return;
 	uint32_t pairs = result->judged.pair_count;

@@ -91,7 +91,7 @@ void words_decision(struct weir_text *text, const struct shard_decision *decisio
 	weir_text_puts(text, "  blocked for ");
 	words_span(text, decision->until_ms - decision->at_ms);
 	weir_text_puts(text, ": over ");
-	words_limit(text, &zone->limits[decision->limit]);
+	words_limit(text, decision->rule);
 }
 
 /* The limit of a decision's JSON, as far as words need it. */

@@ -5,7 +5,7 @@
  * or a tally.
  *
  * A bucket that was let in is judged by events around its newest time, under the
- * policy that it was written in and the one after.
+ * policy that it was written in and the one after, and with its rates multiplied.
  */
 #include "common/alloc.h"
 #include "limiter/bucket_judge.h"
@@ -71,32 +71,33 @@ static struct rulebook *open_book(void)
 static void open_bucket(struct bucket_work *work, struct bucket_scratch *scratch, struct bucket *bucket,
                         const struct rules *rules, const struct layout *to)
 {
-	if (bucket->layout == to->id && !(bucket->flags & BUCKET_SINGLE))
+	if (bucket->layout == to->id && bucket_scale(bucket) == to->scale && !(bucket->flags & BUCKET_SINGLE))
 		bucket_work_open(work, scratch, bucket, to);
 	else
-		bucket_work_convert(work, scratch, bucket, rules_layout(rules, bucket->layout), to, 1);
+		bucket_work_convert(work, scratch, bucket, rules_layout(rules, bucket->layout, bucket_scale(bucket)), to, 1);
 }
 
-static void judge_around(struct bucket *bucket, const struct rules *rules)
+static void judge_around(struct bucket *bucket, const struct rules *rules, uint32_t scale)
 {
 	static const int64_t steps_ms[] = {-90000, -1, 0, 1, 999, 30000, 3600000, 86400000};
 	static const int64_t costs[] = {1, 0, 3, 1000000000};
-	const struct layout *layout = rules_layout(rules, bucket->layout);
+	const struct layout *layout = rules_layout(rules, bucket->layout, bucket_scale(bucket));
 	const struct zone_rules *zone = rules_zone(rules, layout->zone_id);
 	struct bucket_scratch scratch = {.next = 0};
 	struct bucket_work work;
 	if (zone == NULL)
 		return;
-	open_bucket(&work, &scratch, bucket, rules, zone->layout);
+	const struct layout *to = rules_layout(rules, zone->layout->id | (scale == SCALE_ONE ? 0 : LAYOUT_SCALED), scale);
+	open_bucket(&work, &scratch, bucket, rules, to);
 	for (size_t i = 0; i < sizeof steps_ms / sizeof *steps_ms; i++) {
 		struct bucket_verdict verdict = {.bits = 0};
 		int64_t t = (int64_t)work.view.bucket->newest_ms + steps_ms[i];
 		if (t < 0 || t >= WEIR_TIME_END_MS)
 			continue;
-		bucket_judge(&work, zone->zone, t, costs[i % (sizeof costs / sizeof *costs)], &verdict);
+		bucket_judge(&work, zone->zone, t, costs[i % (sizeof costs / sizeof *costs)], false, &verdict);
 		bucket_done(&work, t);
-		size_t used = bucket_used(work.view.bucket, zone->layout);
-		assert(bucket_check(work.view.bucket, zone->layout, used));
+		size_t used = bucket_used(work.view.bucket, to);
+		assert(bucket_check(work.view.bucket, to, used));
 		(void)used;
 	}
 	bucket_scratch_deinit(&scratch);
@@ -112,11 +113,14 @@ static void use_buckets(struct rulebook *book, struct weir_span blob)
 		if (segment_blob_open(&reader, blob, &error) != WEIR_OK)
 			return;
 		while (segment_blob_next(&reader, &stored, &error) == WEIR_OK) {
-			/* In a block of exactly its size, so that a step beyond it is seen. */
-			struct bucket *bucket = weir_alloc(1, sizeof *bucket + stored.body_bytes);
-			if (segment_blob_restore(&stored, rules, bucket, &error) == WEIR_OK)
-				judge_around(bucket, rules);
-			free(bucket);
+			static const uint32_t scales[] = {SCALE_ONE, 100, 10000};
+			for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+				/* In a block of exactly its size, so that a step beyond it is seen. */
+				struct bucket *bucket = weir_alloc(1, sizeof *bucket + stored.body_bytes);
+				if (segment_blob_restore(&stored, rules, bucket, &error) == WEIR_OK)
+					judge_around(bucket, rules, scales[i]);
+				free(bucket);
+			}
 		}
 	}
 }
@@ -161,7 +165,7 @@ static void use_segment(struct rulebook *book, struct weir_span blob)
 static void try_blob(struct rulebook *book, char *bytes, size_t length)
 {
 	struct weir_span blob = {.at = bytes, .length = (uint32_t)length};
-	if (length >= SEGMENT_BLOB_HEAD_BYTES && bytes[2] == SEGMENT_BLOB_VERSION) {
+	if (length >= SEGMENT_BLOB_HEAD_BYTES && bytes[2] >= 1 && bytes[2] <= SEGMENT_BLOB_VERSION) {
 		uint32_t buckets = (uint8_t)bytes[4] | (uint32_t)(uint8_t)bytes[5] << 8;
 		segment_blob_seal(bytes, length, buckets);
 	}
@@ -181,7 +185,7 @@ static void try_extra(struct rulebook *book, struct weir_span bytes)
 		char *again = shard_export_extra(shard, &length);
 		struct weir_span span = {.at = again, .length = (uint32_t)length};
 		enum weir_status status = shard_import_extra(shard, span, &error);
-		assert(length <= bytes.length && status == WEIR_OK);
+		assert(length <= bytes.length + 1 && status == WEIR_OK); /* version 1 has not even the number of orders */
 		(void)status;
 		free(again);
 	}

@@ -238,11 +238,11 @@ static inline int64_t model_reset(const struct model_limit *state, int64_t t)
 	return (int64_t)(reset > t ? reset : t);
 }
 
-static inline int64_t model_memory_ms(const struct weir_zone *zone)
+static inline int64_t model_memory_ms(const struct weir_limit *limits, uint32_t count)
 {
 	model_wide longest = 0;
-	for (uint32_t i = 0; i < zone->limit_count; i++) {
-		const struct weir_limit *limit = &zone->limits[i];
+	for (uint32_t i = 0; i < count; i++) {
+		const struct weir_limit *limit = &limits[i];
 		model_wide memory = 0;
 		switch (limit->algorithm) {
 		case WEIR_SLIDING_WINDOW: memory = limit->window_ms + limit->precision_ms; break;

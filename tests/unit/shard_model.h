@@ -12,6 +12,7 @@
 #include "common/hash.h"
 #include "limiter/shard.h"
 #include "tests/unit/limit_model.h"
+#include "tests/unit/order_model.h"
 
 #include <stdlib.h>
 
@@ -24,6 +25,8 @@ struct model_bucket {
 	int64_t memory_ms; /* of its zone as of its last event or policy */
 	uint32_t limit_count;
 	struct model_limit limits[WEIR_ZONE_LIMITS_MAX];
+	int64_t thousandths; /* that its rates were multiplied by when it was judged last */
+	struct weir_limit policy[WEIR_ZONE_LIMITS_MAX], own[WEIR_ZONE_LIMITS_MAX]; /* its limits, and those multiplied */
 	struct model_bucket *next;
 };
 
@@ -39,6 +42,7 @@ struct model {
 	uint8_t sources[MODEL_SOURCES][WEIR_SOURCE_ID_BYTES];
 	uint64_t positions[MODEL_SOURCES];
 	uint32_t source_count;
+	struct model_orders orders;
 };
 
 static inline struct model *model_new(const struct weir_policy *policy, int64_t lateness_ms, bool count_events)
@@ -50,16 +54,41 @@ static inline struct model *model_new(const struct weir_policy *policy, int64_t 
 	return model;
 }
 
+/* The zone's limits, multiplied as the bucket's are. */
+static inline void model_adopt(struct model_bucket *bucket, const struct weir_zone *zone)
+{
+	bucket->limit_count = zone->limit_count;
+	for (uint32_t i = 0; i < zone->limit_count; i++) {
+		bucket->policy[i] = zone->limits[i];
+		bucket->own[i] = model_scaled(&zone->limits[i], bucket->thousandths);
+		bucket->limits[i].limit = &bucket->own[i];
+	}
+	bucket->memory_ms = model_memory_ms(bucket->own, bucket->limit_count);
+}
+
 static inline void model_empty(struct model_bucket *bucket, const struct weir_zone *zone)
 {
 	for (uint32_t i = 0; i < bucket->limit_count; i++)
 		free(bucket->limits[i].times);
 	memset(bucket->limits, 0, sizeof bucket->limits);
-	bucket->limit_count = zone->limit_count;
-	for (uint32_t i = 0; i < zone->limit_count; i++)
-		bucket->limits[i].limit = &zone->limits[i];
 	bucket->blocked_at = bucket->blocked_until = -1;
-	bucket->memory_ms = model_memory_ms(zone);
+	bucket->thousandths = 1000;
+	model_adopt(bucket, zone);
+}
+
+/* Under another factor than before: limits that are not the same start empty. */
+static inline void model_rescale(struct model_bucket *bucket, int64_t thousandths)
+{
+	bucket->thousandths = thousandths;
+	for (uint32_t i = 0; i < bucket->limit_count; i++) {
+		struct weir_limit scaled = model_scaled(&bucket->policy[i], thousandths);
+		if (weir_limit_equal(&scaled, &bucket->own[i]))
+			continue;
+		free(bucket->limits[i].times);
+		bucket->own[i] = scaled;
+		bucket->limits[i] = (struct model_limit){.limit = &bucket->own[i]};
+	}
+	bucket->memory_ms = model_memory_ms(bucket->own, bucket->limit_count);
 }
 
 static inline void model_bucket_free(struct model_bucket *bucket)
@@ -120,7 +149,7 @@ struct model_verdict {
 };
 
 static inline struct model_verdict model_judge(struct model_bucket *bucket, const struct weir_zone *zone, int64_t t,
-                                               int64_t c, bool done)
+                                               int64_t c, bool done, bool barred)
 {
 	struct model_verdict verdict = {0};
 	for (uint32_t i = 0; i < bucket->limit_count; i++)
@@ -132,8 +161,8 @@ static inline struct model_verdict model_judge(struct model_bucket *bucket, cons
 		return verdict;
 	}
 	bool late[WEIR_ZONE_LIMITS_MAX], breached[WEIR_ZONE_LIMITS_MAX] = {false}, any = false;
-	bool blocked =
-		zone->block_for_ms > 0 && bucket->blocked_until >= 0 && bucket->blocked_at <= t && t < bucket->blocked_until;
+	bool blocked = barred || (zone->block_for_ms > 0 && bucket->blocked_until >= 0 && bucket->blocked_at <= t &&
+	                          t < bucket->blocked_until);
 	for (uint32_t i = 0; i < bucket->limit_count; i++) {
 		late[i] = model_late(&bucket->limits[i], t);
 		if (late[i])
@@ -141,7 +170,7 @@ static inline struct model_verdict model_judge(struct model_bucket *bucket, cons
 		else if (model_over(&bucket->limits[i], t, c))
 			blocked = true;
 	}
-	for (uint32_t i = 0; blocked && i < bucket->limit_count; i++) {
+	for (uint32_t i = 0; blocked && !barred && i < bucket->limit_count; i++) {
 		if (bucket->blocked_until < 0 || t >= bucket->blocked_until)
 			breached[i] = !late[i] && model_over(&bucket->limits[i], t, 1);
 		any |= breached[i];
@@ -211,9 +240,19 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 			verdicts[pair] = WEIR_VERDICT_NONE;
 			if (!taken || zone == NULL)
 				continue;
-			struct model_bucket *bucket = model_find(model, zone, frame->keys[event->key]);
+			struct weir_span key = frame->keys[event->key];
+			struct model_effect effect =
+				model_effect(&model->orders, zone->id, key, event->time_ms, model->clock_ms, model->lateness_ms);
+			if (effect.allowed && !set->zones[j].done) {
+				verdicts[pair] = 0;
+				continue;
+			}
+			struct model_bucket *bucket = model_find(model, zone, key);
+			if (bucket->thousandths != effect.thousandths)
+				model_rescale(bucket, effect.thousandths);
 			bucket->clock_s = (model->clock_ms + 999) / 1000;
-			struct model_verdict verdict = model_judge(bucket, zone, event->time_ms, event->cost, set->zones[j].done);
+			struct model_verdict verdict =
+				model_judge(bucket, zone, event->time_ms, event->cost, set->zones[j].done, effect.blocked);
 			verdicts[pair] = (uint8_t)verdict.bits;
 			if (verdict.decided)
 				decisions[decided++] =
@@ -247,18 +286,17 @@ static inline void model_set_policy(struct model *model, const struct weir_polic
 				continue;
 			}
 			struct model_limit before[WEIR_ZONE_LIMITS_MAX];
+			struct weir_limit policy_before[WEIR_ZONE_LIMITS_MAX];
 			uint32_t count = bucket->limit_count;
-			int64_t blocked_at = bucket->blocked_at, blocked_until = bucket->blocked_until;
 			memcpy(before, bucket->limits, sizeof before);
-			bucket->limit_count = 0;
-			model_empty(bucket, zone);
-			bucket->blocked_at = blocked_at;
-			bucket->blocked_until = blocked_until;
+			memcpy(policy_before, bucket->policy, sizeof policy_before);
+			memset(bucket->limits, 0, sizeof bucket->limits);
+			model_adopt(bucket, zone);
 			for (uint32_t j = 0; j < zone->limit_count; j++)
 				for (uint32_t k = 0; k < count; k++)
-					if (before[k].limit != NULL && weir_limit_equal(before[k].limit, &zone->limits[j])) {
+					if (before[k].limit != NULL && weir_limit_equal(&policy_before[k], &zone->limits[j])) {
 						bucket->limits[j] = before[k];
-						bucket->limits[j].limit = &zone->limits[j];
+						bucket->limits[j].limit = &bucket->own[j];
 						before[k].limit = NULL;
 						break;
 					}
@@ -269,6 +307,58 @@ static inline void model_set_policy(struct model *model, const struct weir_polic
 		}
 	}
 	model->policy = policy;
+	for (uint32_t i = 0; i < model->orders.count; i++)
+		if (model_zone(policy, model->orders.all[i].zone_id) == NULL)
+			model->orders.all[i].block_until = model->orders.all[i].allow_until = model->orders.all[i].rate_until = 0;
+}
+
+/* ---- operators ---- */
+
+/* What a command publishes. */
+struct model_published {
+	bool any, lift;
+	int64_t at, until;
+};
+
+static inline struct model_published model_command(struct model *model, const struct weir_zone *zone,
+                                                   const struct order_command *command, int64_t at)
+{
+	struct weir_span key = order_key(command);
+	struct model_order *order = model_order_of(&model->orders, zone->id, command->prefix, key);
+	struct model_published published = {.lift = command->kind != ORDER_BLOCK, .at = at, .until = at};
+	if (at > model->clock_ms)
+		model->clock_ms = at;
+	if (command->kind == ORDER_OVERRIDE) {
+		order->rate_until = command->thousandths == 1000 ? 0 : command->until_ms;
+		order->thousandths = command->thousandths;
+		return published;
+	}
+	struct model_bucket *bucket = model_find(model, zone, key);
+	/* A block that is forgotten by the clock ended before it: it is over at any time from here on but an earlier one. */
+	bool was_blocked = model_holds(order->block_until, at, model->clock_ms, model->lateness_ms);
+	switch (command->kind) {
+	case ORDER_BLOCK:
+		order->block_until = command->until_ms;
+		order->allow_until = 0;
+		published.any = true;
+		published.until = command->until_ms > bucket->blocked_until ? command->until_ms : bucket->blocked_until;
+		break;
+	case ORDER_LIFT:
+		order->block_until = 0;
+		model_empty(bucket, zone);
+		published.any = true;
+		break;
+	default:
+		order->allow_until = command->until_ms > at ? command->until_ms : 0;
+		if (order->allow_until == 0)
+			break;
+		order->block_until = 0;
+		published.any = was_blocked || bucket->blocked_until > at;
+		if (bucket->blocked_until > at)
+			bucket->blocked_until = bucket->blocked_at > at ? bucket->blocked_at : at;
+		break;
+	}
+	return published;
 }
 
 #endif

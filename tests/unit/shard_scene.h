@@ -33,6 +33,8 @@ static inline int64_t scene_among(struct scene_random *random, const int64_t *nu
 	return numbers[scene_below(random, (int64_t)count)];
 }
 
+enum { SCENE_ZONES = 200 }; /* ids */
+
 static inline struct weir_limit scene_limit(struct scene_random *random)
 {
 	static const int64_t rates[] = {1, 2, 3, 5, 10, 40, 300, 70000};
@@ -74,10 +76,17 @@ static inline struct weir_limit scene_limit(struct scene_random *random)
 	return limit;
 }
 
+static inline char *scene_zone_name(uint32_t id)
+{
+	static char names[SCENE_ZONES][8];
+	snprintf(names[id], sizeof names[id], "z%u", id);
+	return names[id];
+}
+
 static inline struct weir_zone scene_zone(struct scene_random *random, uint32_t id)
 {
 	static const int64_t blocks[] = {0, 0, 1, 13, 500};
-	struct weir_zone zone = {.id = id, .name = "zone", .description = ""};
+	struct weir_zone zone = {.id = id, .name = scene_zone_name(id), .description = "", .key_count = 1};
 	zone.limit_count = (uint32_t)(1 + scene_below(random, scene_below(random, 4) == 0 ? WEIR_ZONE_LIMITS_MAX : 3));
 	for (uint32_t i = 0; i < zone.limit_count; i++)
 		zone.limits[i] = scene_limit(random);
@@ -206,6 +215,34 @@ static inline void scene_fill(struct scene *scene, const struct weir_policy *pol
 	frame->keys = out->keys;
 	frame->zone_sets = out->sets;
 	frame->events = out->events;
+}
+
+/* A command about a key that frames may have, or a prefix of some. @return its zone */
+static inline const struct weir_zone *scene_command(struct scene *scene, const struct weir_policy *policy,
+                                                    struct order_command *command, int64_t *at_ms)
+{
+	static const int64_t rates[] = {1, 100, 500, 999, 1000, 1500, 3000, 10000, 100000};
+	struct scene_random *random = &scene->random;
+	const struct weir_zone *zone = &policy->zones[scene_below(random, policy->zone_count)];
+	char key[16];
+	*at_ms = scene->sent_ms > 0 ? scene->sent_ms : 0;
+	*command = (struct order_command){.kind = (enum order_kind)scene_below(random, 4), .by = "ann", .reason = "why"};
+	snprintf(command->zone, sizeof command->zone, "%s", zone->name);
+	snprintf(key, sizeof key, "k%lld", (long long)scene_below(random, scene->key_space));
+	if (command->kind == ORDER_OVERRIDE && scene_below(random, 2)) {
+		command->prefix = true;
+		key[scene_below(random, 4)] = '\0';
+	}
+	order_key_add(command, weir_span_of(key));
+	command->thousandths = (uint32_t)scene_among(random, rates, 9);
+	command->until_ms = ORDER_NO_END;
+	if (command->kind != ORDER_LIFT && scene_below(random, 3) > 0) {
+		int64_t reach = scene_below(random, 2) ? scene->spread_ms : scene->sent_step_ms;
+		command->until_ms = *at_ms + 1 + scene_below(random, 20 * reach + 1);
+		if (command->kind == ORDER_ALLOW && scene_below(random, 6) == 0)
+			command->until_ms = *at_ms - scene_below(random, *at_ms < 5 ? *at_ms + 1 : 5);
+	}
+	return zone;
 }
 
 static inline struct scene scene_new(uint64_t seed)

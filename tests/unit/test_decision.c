@@ -23,6 +23,7 @@ static void a_block_is_one_line_of_json(void **state)
 	struct shard_decision decision = {.id_offset = 1841,
 	                                  .id_index = 17,
 	                                  .zone = &rules,
+	                                  .rule = &zone.limits[0],
 	                                  .key = weir_span_of("203.0.113.9"),
 	                                  .at_ms = 1732173600123,
 	                                  .until_ms = 1732173655007,
@@ -44,6 +45,30 @@ static void a_lift_names_no_key(void **state)
 	decision_lift_json(&text, 3, 9, 1, &zone, 5000);
 	expect(&text, "{\"id\":\"3-9-1\",\"zone\":\"site\",\"key\":null,\"action\":\"lift\",\"at\":5000,\"until\":5000,"
 	              "\"mode\":\"shadow\"}");
+	weir_text_deinit(&text);
+}
+
+static void a_command_says_by_whom_and_why(void **state)
+{
+	(void)state;
+	struct weir_zone zone = {.id = 7, .name = (char *)"site", .key_count = 1};
+	struct shard_order_decision decision = {.zone = &zone,
+	                                        .key = weir_span_of("a\\|b"),
+	                                        .at_ms = 5000,
+	                                        .until_ms = ORDER_NO_END,
+	                                        .by = "ann",
+	                                        .reason = "\"too\" much"};
+	struct weir_text text = {0};
+	decision_order_json(&text, 3, 9, &decision);
+	expect(&text, "{\"id\":\"3-9-0\",\"zone\":\"site\",\"key\":[\"a|b\"],\"action\":\"block\",\"at\":5000,"
+	              "\"until\":253402300800000,\"by\":\"ann\",\"reason\":\"\\\"too\\\" much\",\"mode\":\"enforce\"}");
+	weir_text_clear(&text);
+	decision.lift = true;
+	decision.until_ms = 5000;
+	decision_order_json(&text, 3, 9, &decision);
+	expect(&text,
+	       "{\"id\":\"3-9-0\",\"zone\":\"site\",\"key\":[\"a|b\"],\"action\":\"lift\",\"at\":5000,\"until\":5000,"
+	       "\"by\":\"ann\",\"reason\":\"\\\"too\\\" much\",\"mode\":\"enforce\"}");
 	weir_text_deinit(&text);
 }
 
@@ -101,6 +126,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_block_is_one_line_of_json),
 		cmocka_unit_test(a_lift_names_no_key),
+		cmocka_unit_test(a_command_says_by_whom_and_why),
 		cmocka_unit_test(a_joined_key_comes_apart_where_it_was_joined),
 		cmocka_unit_test(each_algorithm_shows_its_own_parameters),
 	};

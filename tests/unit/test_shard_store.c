@@ -13,9 +13,13 @@
 
 enum { FRAMES = 300, POLICIES = 12, BLOBS_MAX = 6, PAIRS_MAX = SCENE_EVENTS * SCENE_SET_ZONES };
 
-/* What the log holds: a policy, or a frame with what the model said to it. */
+/* What the log holds: a policy, a command, or a frame, with what the model said to it. */
 struct record {
-	uint32_t policy; /* 0: a frame */
+	uint32_t policy; /* 0: none */
+	bool commanded;
+	struct order_command command;
+	int64_t at_ms;
+	struct model_published published;
 	struct scene_frame frame;
 	uint8_t verdicts[PAIRS_MAX];
 	struct shard_decision *decisions;
@@ -189,6 +193,15 @@ static void append_frame(struct stage *stage)
 	stage->record_count++;
 }
 
+static void append_command(struct stage *stage)
+{
+	struct record *record = &stage->records[stage->record_count++];
+	*record = (struct record){.commanded = true};
+	const struct weir_policy *policy = stage->policies[stage->policy_count - 1];
+	const struct weir_zone *zone = scene_command(&stage->scene, policy, &record->command, &record->at_ms);
+	record->published = model_command(stage->model, zone, &record->command, record->at_ms);
+}
+
 static void compare(const struct record *record, const struct shard_result *result)
 {
 	assert_int_equal(result->pair_count, record->frame.frame.pair_count);
@@ -218,7 +231,11 @@ static void take_record(struct stage *stage)
 	}
 	uint32_t segments[SHARD_SEGMENTS], count;
 	struct shard_result result;
-	shard_frame_begin(stage->shard, &record->frame.frame, stage->next);
+	struct weir_error error;
+	if (record->commanded)
+		assert_int_equal(shard_command_begin(stage->shard, &record->command, record->at_ms, &error), WEIR_OK);
+	else
+		shard_frame_begin(stage->shard, &record->frame.frame, stage->next);
 	while ((count = shard_missing(stage->shard, segments)) > 0) {
 		uint32_t some = 1 + (uint32_t)below(stage, count);
 		for (uint32_t i = 0; i < some; i++)
@@ -230,8 +247,16 @@ static void take_record(struct stage *stage)
 		if (stage->pending && below(stage, 4) == 0)
 			finish_snapshot(stage, below(stage, 3) > 0);
 	}
-	shard_frame_judge(stage->shard, &result);
-	compare(record, &result);
+	if (record->commanded) {
+		const struct shard_order_decision *decision;
+		assert_int_equal(shard_command_apply(stage->shard, &decision, &error), WEIR_OK);
+		assert_int_equal(decision != NULL, record->published.any);
+		if (decision != NULL)
+			assert_int_equal(decision->until_ms, record->published.until);
+	} else {
+		shard_frame_judge(stage->shard, &result);
+		compare(record, &result);
+	}
 	stage->next++;
 }
 
@@ -327,6 +352,7 @@ static void run_stage(uint64_t seed, uint64_t totals[3])
 	struct stage *stage = weir_alloc(1, sizeof *stage);
 	stage->scene = scene_new(seed);
 	stage->scene.key_space = below(stage, 3) == 0 ? 12 : 3000;
+	bool ordered = below(stage, 3) > 0;
 	stage->next_id = 100;
 	stage->policies[0] = scene_policy(&stage->scene.random, 1);
 	stage->policy_count = 1;
@@ -341,6 +367,8 @@ static void run_stage(uint64_t seed, uint64_t totals[3])
 		if (stage->next == stage->record_count) {
 			if (stage->policy_count < POLICIES && below(stage, 30) == 0)
 				append_policy(stage);
+			else if (ordered && below(stage, 5) == 0)
+				append_command(stage);
 			else
 				append_frame(stage);
 		}

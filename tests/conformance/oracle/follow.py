@@ -10,7 +10,7 @@ usage: follow.py --config FILE [--decisions OUT] [--shadow OUT] [--state OUT] [F
 FRAMES (or standard input) has one JSON object a line, those of a partition in
 the order of their offsets: {"partition", "offset", "kind": "events", "source",
 "sent", "events": [{"key", "time", "cost", "position", "zones": [{"id", "done"}]}]}
-or {…, "kind": "policy", "zones": […]}. `key` is the joined key; `key_hex`
+or {…, "kind": "policy", "zones": […]}, or {…, "kind": "command", "command": {…}}. `key` is the joined key; `key_hex`
 stands for one that is not UTF-8. Decisions come out by partition, then in
 order. The configuration's zones hold until a policy record says otherwise.
 """
@@ -20,8 +20,10 @@ import json
 import sys
 
 import json_out
+from keys import joined
 from limits import state_of
 from model import Bucket, Counts, Verdict, judge_event
+from orders import Command, Malformed, Orders, scaled
 from policy import Zone, duration_ms
 
 
@@ -56,7 +58,8 @@ class Follow:
         self.positions = {}
         self.buckets = {}
         self.counts = {zone.name: Counts() for zone in zones}
-        self.dropped = 0
+        self.dropped = self.malformed = 0
+        self.orders = Orders(lateness_ms)
 
     def take_frame(self, offset, source, sent_ms, events):
         """Judges a frame: [(id, Verdict)] in its own order.
@@ -66,6 +69,7 @@ class Follow:
         the frame, dropped ones and unknown zones too, so that a decision has
         the same id however often its frame is judged."""
         self.clock_ms = max(self.clock_ms, sent_ms)
+        self.orders.purge(self.clock_ms)
         held = self.positions.get(source, -1)
         index = 0
         results = []
@@ -75,8 +79,7 @@ class Follow:
             for zone_id, is_done in event["zones"]:
                 zone = self.zones.get(zone_id)
                 if is_new and zone is not None:
-                    bucket = self._bucket(zone, event["key"])
-                    verdict = judge_event(bucket, event["time"], event["cost"], is_done)
+                    verdict = self._judge(zone, event, is_done)
                     self.counts[zone.name].add(verdict)
                     results.append((f"{self.partition}-{offset}-{index}", verdict))
                 index += 1
@@ -84,6 +87,51 @@ class Follow:
             newest = max(event["position"] for event in events)
             self.positions[source] = max(held, newest)
         return results
+
+    def _judge(self, zone, event, is_done):
+        t, place = event["time"], (zone.id, event["key"])
+        if self.orders.allowed(*place, t) and not is_done:
+            return Verdict(zone, "pass")
+        bucket = self._bucket(zone, event["key"])
+        times = self.orders.times(*place)
+        if bucket.times != times:
+            bucket.rescale(times)
+        return judge_event(bucket, t, event["cost"], is_done, self.orders.blocked(*place, t))
+
+    def take_command(self, offset, sent_ms, body):
+        """Does what an operator commands: [(id, Verdict)] of what it publishes, one or none."""
+        self.clock_ms = max(self.clock_ms, sent_ms)
+        try:
+            command = Command(body, joined)
+            zone = next((zone for zone in self.zones.values() if zone.name == command.zone), None)
+            if zone is None:
+                raise Malformed("zone")
+            command.check(zone, sent_ms)
+            self.orders.purge(self.clock_ms)
+            place = (zone.id, command.key)
+            was_blocked = self.orders.blocked(*place, sent_ms)
+            self.orders.apply(zone.id, command, sent_ms)
+        except Malformed:
+            self.malformed += 1
+            return []
+        bucket = self.buckets.get(place)
+        if bucket is not None and self._is_forgotten(bucket):
+            bucket = None
+        until = bucket.blocked_until if bucket and bucket.blocked_until else 0
+        decision = {"zone": zone.name, "key": list(split_key(zone, command.key)), "action": "lift",
+                    "at": sent_ms, "until": sent_ms, "by": command.by, "reason": command.reason,
+                    "mode": zone.mode}
+        if command.kind == "block":
+            decision.update(action="block", until=max(command.until, until))
+        elif command.kind == "lift":
+            self.buckets.pop(place, None)
+        elif command.kind == "override" or command.until <= sent_ms:
+            return []
+        elif until > sent_ms:
+            bucket.blocked_until = max(bucket.blocked_at, sent_ms)
+        elif not was_blocked:
+            return []
+        return [(f"{self.partition}-{offset}-0", Verdict(zone, "order", decision=decision))]
 
     def take_policy(self, offset, sent_ms, zones):
         """Switches to these zones: [(id, Verdict)] of lifts, one for each removed zone.
@@ -96,8 +144,8 @@ class Follow:
         lifts = []
         for zone in self.zones.values():
             if zone.id not in new:
-                lift = {"zone": zone.name, "key": None, "action": "lift", "at": self.clock_ms,
-                        "until": self.clock_ms, "mode": zone.mode}
+                lift = {"zone": zone.name, "key": None, "action": "lift", "at": sent_ms,
+                        "until": sent_ms, "mode": zone.mode}
                 lifts.append((f"{self.partition}-{offset}-{len(lifts)}",
                               Verdict(zone, "lift", decision=lift)))
         kept = {}
@@ -106,6 +154,7 @@ class Follow:
                 _change_zone(bucket, new[zone_id])
                 kept[zone_id, key] = bucket
         self.buckets, self.zones = kept, new
+        self.orders.keep_zones(new)
         for zone in zones:
             self.counts.setdefault(zone.name, Counts())
         return lifts
@@ -118,8 +167,7 @@ class Follow:
         return bucket
 
     def _is_forgotten(self, bucket):
-        memory = max(limit.memory_ms() for limit in bucket.zone.limits)
-        quiet = 1000 * bucket.clock_s + memory + self.lateness_ms
+        quiet = 1000 * bucket.clock_s + bucket.memory_ms() + self.lateness_ms
         return self.clock_ms > max(bucket.blocked_until or 0, quiet)
 
     def state(self):
@@ -133,16 +181,16 @@ class Follow:
 
 def _change_zone(bucket, zone):
     """Gives a bucket its zone's new limits."""
-    old = list(bucket.states)
+    old = list(zip(bucket.limits, bucket.states))
     states = []
     for limit in zone.limits:
-        same = next((state for state in old if state.limit.same_as(limit)), None)
+        same = next((pair for pair in old if pair[0].same_as(limit)), None)
         if same is None:
-            states.append(state_of(limit))
+            states.append(state_of(scaled(limit, bucket.times)))
         else:
             old.remove(same)
-            states.append(same)
-    bucket.zone, bucket.states = zone, states
+            states.append(same[1])
+    bucket.zone, bucket.limits, bucket.states = zone, list(zone.limits), states
 
 
 def _events(frame):
@@ -167,6 +215,9 @@ def replay(config, lines):
         if frame["kind"] == "events":
             results[number] += logs[number].take_frame(
                 frame["offset"], frame["source"], frame["sent"], list(_events(frame)))
+        elif frame["kind"] == "command":
+            results[number] += logs[number].take_command(
+                frame["offset"], frame["sent"], frame["command"])
         elif frame["kind"] == "policy":
             results[number] += logs[number].take_policy(
                 frame["offset"], frame["sent"], [Zone(zone) for zone in frame["zones"]])

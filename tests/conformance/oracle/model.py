@@ -6,6 +6,7 @@ records in merged order. follow.py has what a limiter does to a partition's log.
 
 from limits import state_of
 from keys import bounded, joined, partition_of
+from orders import scaled
 
 
 class Bucket:
@@ -13,9 +14,23 @@ class Bucket:
 
     def __init__(self, zone, values):
         self.zone, self.values = zone, values
+        self.times = 1000  # thousandths that its rates are multiplied by
+        self.limits = list(zone.limits)  # as the policy has them
         self.states = [state_of(limit) for limit in zone.limits]
         self.blocked_at = self.blocked_until = None
         self.clock_s = 0
+
+    def rescale(self, times):
+        """Judged under another factor than before: limits that change by it start empty."""
+        for i, limit in enumerate(self.limits):
+            changed = scaled(limit, times)
+            if not self.states[i].limit.same_as(changed):
+                self.states[i] = state_of(changed)
+        self.times = times
+
+    def memory_ms(self):
+        """How long after its last event it can still matter."""
+        return max(state.limit.memory_ms() for state in self.states)
 
     def dump(self, partition):
         """The bucket as a state line's object; None if it holds nothing."""
@@ -34,8 +49,8 @@ class Verdict:
         self.zone, self.word, self.late, self.decision = zone, word, late, decision
 
 
-def judge_event(bucket, t, c, is_done):
-    """Judges one event in its bucket and records it as the zone says."""
+def judge_event(bucket, t, c, is_done, barred=False):
+    """Judges one event in its bucket and records it as the zone says; barred: an operator blocks it."""
     zone, states = bucket.zone, bucket.states
     for state in states:
         state.leave(t)
@@ -47,9 +62,9 @@ def judge_event(bucket, t, c, is_done):
     in_time = [state for state in states if not state.late(t)]
     penalty = (zone.block_for > 0 and bucket.blocked_until is not None
                and bucket.blocked_at <= t < bucket.blocked_until)
-    blocked = penalty or any(state.over(t, c) for state in in_time)
+    blocked = barred or penalty or any(state.over(t, c) for state in in_time)
     breached = []
-    if blocked and (bucket.blocked_until is None or t >= bucket.blocked_until):
+    if blocked and not barred and (bucket.blocked_until is None or t >= bucket.blocked_until):
         breached = [state for state in in_time if state.over(t, 1)]
 
     for state in in_time:

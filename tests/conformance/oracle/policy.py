@@ -122,7 +122,8 @@ class Limit:
             return -(-self.burst * self.window // self.rate)
         if self.algorithm == "gcra":
             return -(-(self.burst + 1) * self.window // self.rate)
-        return self.window + self.precision
+        # a precision of 1 ms is none: times are whole milliseconds as they are
+        return self.window + (self.precision if self.precision > 1 else 0)
 
     def described(self):
         """The `limit` member of a decision."""
