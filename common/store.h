@@ -12,7 +12,11 @@
 #include "common/span.h"
 #include "common/status.h"
 
-enum { WEIR_STORE_ROLE_LIMITER = 1, WEIR_STORE_ROLE_ARCHIVER = 2 };
+enum {
+	WEIR_STORE_ROLE_LIMITER = 1,
+	WEIR_STORE_ROLE_ARCHIVER = 2,
+	WEIR_STORE_ROLE_ALL = 3, /* partition 0 alone: its epoch guards notes that are made once, by whoever is first */
+};
 
 /* The row that makes a checkpoint current. */
 struct weir_partition_state {

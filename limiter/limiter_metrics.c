@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-static uint64_t sum(const struct limiter_parts *parts, size_t counter)
+uint64_t limiter_sum(const struct limiter_parts *parts, size_t counter)
 {
 	uint64_t total = 0;
 	for (uint32_t i = 0; i < parts->worker_count; i++) {
@@ -19,7 +19,7 @@ static uint64_t sum(const struct limiter_parts *parts, size_t counter)
 	return total;
 }
 
-#define SUM(parts, member) sum(parts, offsetof(struct worker_stats, member))
+#define SUM(parts, member) limiter_sum(parts, offsetof(struct worker_stats, member))
 
 static struct worker_zone zone_numbers(const struct limiter_parts *parts, uint32_t zone_id)
 {

@@ -10,6 +10,9 @@ struct limiter_parts {
 	struct rulebook *book;
 };
 
+/** A counter of all workers. @param counter  offsetof(struct worker_stats, …) */
+uint64_t limiter_sum(const struct limiter_parts *parts, size_t counter);
+
 /** Appends their metrics: verdicts by zone, events, state, checkpoints. @thread any */
 void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page);
 

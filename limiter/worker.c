@@ -46,8 +46,7 @@ static void turn(struct worker *worker)
 	worker_receive(worker, wait_ms(worker));
 	worker_take_deliveries(worker, 0);
 	worker_checkpoints(worker, false);
-	if (weir_monotonic_ms() >= worker->stats_due_ms)
-		worker_refresh(worker);
+	worker_refresh(worker, false);
 }
 
 /* Whether every partition is judged up to the log's end. */
@@ -110,7 +109,7 @@ static void *work(void *context)
 	while (!atomic_load(&worker->stop) && worker->status == WEIR_OK)
 		turn(worker);
 	finish(worker);
-	worker_refresh(worker);
+	worker_refresh(worker, true);
 	atomic_store(&worker->ended, true);
 	return NULL;
 }

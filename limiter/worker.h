@@ -103,7 +103,7 @@ const char *worker_state_name(enum worker_state state);
 
 struct worker_partition {
 	enum worker_state state;
-	uint64_t next_offset; /* as of the last second; LIVE */
+	uint64_t next_offset; /* as of the last tenth of a second */
 	int64_t clock_ms;     /* likewise: sending time of the newest frame judged */
 	char trouble[256];    /* why it stands still until a person does something; "": it does not */
 };

@@ -84,11 +84,10 @@ struct worker {
 	struct weir_trouble trouble, consumer_trouble, producer_trouble, policy_trouble, age_trouble;
 	uint64_t share_version, generation;
 	bool *given;            /* room for the share */
-	uint32_t gaps;          /* receives in a row that found the log damaged */
 	int64_t ceiling_bytes;  /* of one partition */
 	int64_t letters_second; /* the second in which so many dead letters were kept */
 	int64_t letters;
-	int64_t stats_due_ms;
+	int64_t looks_due_ms, gauges_due_ms;
 	struct worker_stats stats;
 
 	pthread_mutex_t lock;  /* of what other threads look at: */
@@ -201,8 +200,8 @@ void worker_drop(struct worker *worker, struct slot *slot, int64_t retry_ms);
  */
 void worker_stick(struct worker *worker, struct slot *slot, enum weir_status status, const struct weir_error *error);
 
-/** The log is not whole: finds out where, by asking for each partition's next message anew. */
-void worker_find_gap(struct worker *worker, const struct weir_error *error);
+/** The log is not whole in a partition: it stands still. */
+void worker_stand_at_gap(struct worker *worker, uint32_t partition, struct weir_error *error);
 
 /* ---- worker_look.c ---- */
 
@@ -212,7 +211,7 @@ void worker_set_trouble(struct worker *worker, struct slot *slot, const char *tr
 /** A lane that came, and one that goes: they are counted together with all others. */
 void worker_add_lane(struct worker *worker, struct slot *slot, struct lane *lane);
 void worker_remove_lane(struct worker *worker, struct slot *slot);
-/** Sets the gauges, once a second. */
-void worker_refresh(struct worker *worker);
+/** Sets what is due of gauges and looks, or all. */
+void worker_refresh(struct worker *worker, bool all);
 
 #endif

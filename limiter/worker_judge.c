@@ -146,6 +146,7 @@ void worker_go_on(struct worker *worker, struct slot *slot)
 bool worker_receive(struct worker *worker, int timeout_ms)
 {
 	struct weir_message messages[WORKER_BATCH_MESSAGES];
+	messages[0].partition = UINT32_MAX; /* a failure may name one */
 	size_t count = 0;
 	struct weir_error error;
 	enum weir_status status =
@@ -156,11 +157,10 @@ bool worker_receive(struct worker *worker, int timeout_ms)
 		return false;
 	}
 	if (status != WEIR_OK) {
-		worker_find_gap(worker, &error);
+		worker_stand_at_gap(worker, messages[0].partition, &error);
 		return false;
 	}
 	weir_trouble_off(&worker->consumer_trouble, worker->options.log, "limiter");
-	worker->gaps = 0;
 	if (count == 0)
 		return false;
 	struct timespec began, ended;

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-enum { PERIOD_MS = 1000 };
+enum { GAUGES_MS = 1000, LOOKS_MS = 100 };
 
 static const char *const state_names[WORKER_STATE_COUNT] = {"empty", "taking", "live", "leaving", "dropped", "stuck"};
 
@@ -81,10 +81,23 @@ static void add_shard(struct shard_stats *sum, const struct shard *shard)
 	sum->forgotten += stats.forgotten;
 }
 
-void worker_refresh(struct worker *worker)
+static void refresh_looks(struct worker *worker)
+{
+	pthread_mutex_lock(&worker->lock);
+	for (uint32_t i = 0; i < worker->slot_count; i++) {
+		struct slot *slot = &worker->slots[i];
+		if (slot->lane == NULL)
+			continue;
+		slot->look.next_offset = lane_next_offset(slot->lane);
+		slot->look.clock_ms = shard_clock_ms(lane_shard(slot->lane));
+	}
+	pthread_mutex_unlock(&worker->lock);
+}
+
+static void refresh_gauges(struct worker *worker, int64_t now_ms)
 {
 	struct shard_stats sum = {0};
-	int64_t now_ms = weir_monotonic_ms(), oldest_ms = 0;
+	int64_t oldest_ms = 0;
 	for (uint32_t i = 0; i < worker->slot_count; i++) {
 		struct slot *slot = &worker->slots[i];
 		if (slot->lane == NULL)
@@ -92,10 +105,6 @@ void worker_refresh(struct worker *worker)
 		add_shard(&sum, lane_shard(slot->lane));
 		if (worker_has(slot) && !worker_is_stored(slot) && now_ms - slot->safe_ms > oldest_ms)
 			oldest_ms = now_ms - slot->safe_ms;
-		pthread_mutex_lock(&worker->lock);
-		slot->look.next_offset = lane_next_offset(slot->lane);
-		slot->look.clock_ms = shard_clock_ms(lane_shard(slot->lane));
-		pthread_mutex_unlock(&worker->lock);
 	}
 	set(&worker->stats.buckets, sum.buckets);
 	set(&worker->stats.spilled, sum.spilled);
@@ -105,7 +114,19 @@ void worker_refresh(struct worker *worker)
 	set(&worker->stats.loads, sum.loads);
 	set(&worker->stats.forgotten, sum.forgotten);
 	set(&worker->stats.checkpoint_age_ms, (uint64_t)oldest_ms);
-	worker->stats_due_ms = now_ms + PERIOD_MS;
+}
+
+void worker_refresh(struct worker *worker, bool all)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	if (all || now_ms >= worker->looks_due_ms) {
+		refresh_looks(worker);
+		worker->looks_due_ms = now_ms + LOOKS_MS;
+	}
+	if (all || now_ms >= worker->gauges_due_ms) {
+		refresh_gauges(worker, now_ms);
+		worker->gauges_due_ms = now_ms + GAUGES_MS;
+	}
 }
 
 const struct worker_stats *worker_stats(const struct worker *worker)

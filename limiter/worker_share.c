@@ -16,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAPS_MAX = 10 }; /* failures in a row that no partition is the cause of */
-
 /* ---- taking ---- */
 
 static void ask_for(struct worker *worker, struct slot *slot)
@@ -44,14 +42,12 @@ static void begin(struct slot *slot, const struct keeper_job *job)
 	slot->checkpoints = 0;
 }
 
-static enum weir_status assign(struct worker *worker, struct slot *slot, uint64_t offset, struct weir_error *error)
+/* What a gap in the log is said by; what must be done about it only a person can say. */
+static void explain_gap(struct weir_error *error)
 {
-	enum weir_status status = worker->bus->assign(worker->consumer, slot->partition, offset, error);
-	if (status != WEIR_INVALID)
-		return status;
 	struct weir_error gap = *error;
-	return weir_fail(error, status, "%s: what lies between is lost; `weir recover --accept-gap` goes on behind it",
-	                 gap.text);
+	(void)weir_fail(error, gap.status, "%s: what lies between is lost; `weir recover --accept-gap` goes on behind it",
+	                gap.text);
 }
 
 enum weir_status worker_taken(struct worker *worker, struct slot *slot, struct keeper_job *job,
@@ -65,8 +61,11 @@ enum weir_status worker_taken(struct worker *worker, struct slot *slot, struct k
 	};
 	struct lane *lane = lane_new(&options, worker->options.book, worker->options.first_policy);
 	enum weir_status status = checkpoint_restore(job->partition_stored, &job->state, lane, error);
-	if (status == WEIR_OK)
-		status = assign(worker, slot, job->state.next_offset, error);
+	if (status == WEIR_OK) {
+		status = worker->bus->assign(worker->consumer, slot->partition, job->state.next_offset, error);
+		if (status == WEIR_INVALID)
+			explain_gap(error);
+	}
 	if (status != WEIR_OK) {
 		lane_free(lane);
 		return status;
@@ -140,25 +139,15 @@ static void leave(struct worker *worker, struct slot *slot)
 	worker_set_state(worker, slot, WORKER_LEAVING);
 }
 
-void worker_find_gap(struct worker *worker, const struct weir_error *error)
+void worker_stand_at_gap(struct worker *worker, uint32_t partition, struct weir_error *error)
 {
-	if (worker->options.share == NULL || ++worker->gaps > GAPS_MAX) {
+	const struct worker_options *options = &worker->options;
+	bool named = partition < options->bus->partitions && partition % options->count == options->number;
+	if (options->share != NULL && named && worker_slot(worker, partition)->state == WORKER_LIVE) {
+		explain_gap(error);
+		worker_stick(worker, worker_slot(worker, partition), WEIR_INVALID, error);
+	} else if (options->share == NULL || !named) {
 		worker_fail(worker, error->status, error);
-		return;
-	}
-	for (uint32_t i = 0; i < worker->slot_count; i++) {
-		struct slot *slot = &worker->slots[i];
-		if (slot->state != WORKER_LIVE)
-			continue;
-		uint64_t next = slot->queued > 0 ? slot->queue[slot->queued - 1].offset + 1 : lane_next_offset(slot->lane);
-		struct weir_error gap;
-		enum weir_status status = assign(worker, slot, next, &gap);
-		if (status == WEIR_OK && slot->paused)
-			worker->bus->pause(worker->consumer, slot->partition, true);
-		if (status == WEIR_IO)
-			worker_drop(worker, slot, weir_monotonic_ms() + WORKER_RETRY_MS);
-		else if (status != WEIR_OK)
-			worker_stick(worker, slot, status, &gap);
 	}
 }
 

@@ -1,0 +1,186 @@
+/*
+ * Workers take what the membership's thread says that the group gives; keepers
+ * bring it from the store and back. They meet only at the share, the keepers'
+ * queues and the bus, so that this file but starts and ends them in order.
+ */
+#include "limiter/limiter_parts.h"
+
+#include "common/alloc.h"
+#include "common/bus_kafka.h"
+#include "common/clock.h"
+#include "common/connect.h"
+#include "common/notify.h"
+#include "common/stop.h"
+#include "limiter/agreement.h"
+
+#include <stdio.h>
+
+static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
+
+enum { CHECK_WAIT_MS = 10000, WATCH_PERIOD_MS = 50 };
+
+struct limiter *limiter_new(struct weir_daemon *daemon)
+{
+	struct limiter *limiter = weir_alloc(1, sizeof *limiter);
+	limiter->daemon = daemon;
+	limiter->book = rulebook_new();
+	limiter_pages_init(limiter);
+	return limiter;
+}
+
+/* ---- connecting ---- */
+
+static enum weir_status connect_within(struct limiter *limiter, int64_t wait_ms, struct weir_store **store,
+                                       struct weir_error *error)
+{
+	const struct weir_daemon *daemon = limiter->daemon;
+	const _Atomic bool *stop = weir_stop_flag();
+	enum weir_status status =
+		weir_connect_bus(daemon->config, daemon->name, wait_ms, stop, &daemon->log, &limiter->bus, error);
+	if (status == WEIR_OK)
+		status = weir_connect_store(daemon->config, wait_ms, stop, &daemon->log, store, error);
+	if (status == WEIR_OK)
+		status = agreement_reach(*store, limiter->bus->partitions, &limiter->seed, error);
+	return status;
+}
+
+enum weir_status limiter_connect(struct limiter *limiter, struct weir_error *error)
+{
+	struct weir_store *store = NULL;
+	enum weir_status status = connect_within(limiter, FOR_EVER_MS, &store, error);
+	if (store != NULL)
+		store->ops->close(store);
+	return status != WEIR_OK && atomic_load(weir_stop_flag()) ? WEIR_END : status;
+}
+
+static enum weir_status count_policy(void *context, uint64_t version, struct weir_span text)
+{
+	(void)text;
+	*(uint64_t *)context = version;
+	return WEIR_OK;
+}
+
+int limiter_check(struct limiter *limiter)
+{
+	const struct weir_config *config = limiter->daemon->config;
+	struct weir_error error;
+	struct weir_store *store = NULL;
+	uint64_t newest = 0;
+	printf("%s: good\n", limiter->daemon->config_path);
+	enum weir_status status = connect_within(limiter, CHECK_WAIT_MS, &store, &error);
+	if (limiter->bus != NULL)
+		printf("bus: %s: the topics of \"%s\" are there, with %u partitions\n", config->bus.brokers, config->bus.prefix,
+		       limiter->bus->partitions);
+	if (status == WEIR_OK)
+		status = store->ops->policy_each(store, 1, count_policy, &newest, &error);
+	if (status != WEIR_OK) {
+		fprintf(stderr, "%s: %s\n", limiter->daemon->name, error.text);
+		return WEIR_EXIT_FAILED;
+	}
+	printf("store: database \"%s\" is there; ", config->store.database);
+	if (newest > 0)
+		printf("policy %llu is in force\n", (unsigned long long)newest);
+	else
+		printf("no policy yet: run `weir policy apply`\n");
+	return WEIR_EXIT_DONE;
+}
+
+/* ---- starting ---- */
+
+static enum weir_status open_store(void *context, struct weir_store **store, struct weir_error *error)
+{
+	const struct limiter *limiter = context;
+	return weir_connect_store(limiter->daemon->config, FOR_EVER_MS, weir_stop_flag(), &limiter->daemon->log, store,
+	                          error);
+}
+
+static enum weir_status start_worker(struct limiter *limiter, uint32_t number, struct weir_error *error)
+{
+	const struct weir_config *config = limiter->daemon->config;
+	struct worker_options options = {
+		.config = config,
+		.bus = limiter->bus,
+		.book = limiter->book,
+		.first_policy = 1, /* an empty partition meets every policy in its log, from the first one on */
+		.seed = limiter->seed,
+		.number = number,
+		.count = limiter->worker_count,
+		.share = limiter->share,
+		.dead_letters = true,
+		.age_limit_ms = config->bus.retention_ms / 2,
+		.saver = limiter->saver,
+		.loader = limiter->loader,
+		.log = &limiter->daemon->log,
+	};
+	struct worker **worker = &limiter->workers[number];
+	enum weir_status status = worker_new(&options, NULL, worker, error);
+	return status == WEIR_OK ? worker_start(*worker, error) : status;
+}
+
+enum weir_status limiter_start(struct limiter *limiter, struct weir_error *error)
+{
+	const struct weir_log *log = &limiter->daemon->log;
+	uint32_t threads = (uint32_t)limiter->daemon->config->limiter.threads, partitions = limiter->bus->partitions;
+	limiter->share = share_new(partitions);
+	limiter->worker_count = threads < partitions ? threads : partitions;
+	limiter->workers = weir_alloc(limiter->worker_count, sizeof(struct worker *));
+	enum weir_status status = keeper_start(open_store, limiter, log, &limiter->saver, error);
+	if (status == WEIR_OK)
+		status = keeper_start(open_store, limiter, log, &limiter->loader, error);
+	for (uint32_t i = 0; status == WEIR_OK && i < limiter->worker_count; i++)
+		status = start_worker(limiter, i, error);
+	if (status == WEIR_OK)
+		status = lag_start(limiter->bus, limiter->workers, limiter->worker_count, &limiter->lag, error);
+	if (status == WEIR_OK)
+		status = membership_start(limiter->bus, limiter->share, log, &limiter->membership, error);
+	if (status != WEIR_OK)
+		return status;
+	atomic_store(&limiter->phase, LIMITER_WORKING);
+	weir_log(log, WEIR_LOG_INFO, "limiter", "working on topic %s.%s, %u partitions, with %u thread%s",
+	         limiter->daemon->config->bus.prefix, "events", partitions, limiter->worker_count,
+	         limiter->worker_count == 1 ? "" : "s");
+	weir_notify("READY=1");
+	return WEIR_OK;
+}
+
+/* ---- working ---- */
+
+static bool part_failed(const struct limiter *limiter)
+{
+	for (uint32_t i = 0; i < limiter->worker_count; i++)
+		if (worker_ended(limiter->workers[i]))
+			return true;
+	return membership_failed(limiter->membership);
+}
+
+void limiter_watch(struct limiter *limiter)
+{
+	while (!atomic_load(weir_stop_flag()) && !part_failed(limiter)) {
+		if (weir_stop_take_reload())
+			weir_daemon_reload(limiter->daemon);
+		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
+	}
+}
+
+/* ---- ending ---- */
+
+bool limiter_stop(struct limiter *limiter)
+{
+	const struct weir_log *log = &limiter->daemon->log;
+	bool good = !membership_failed(limiter->membership);
+	struct weir_error error;
+	atomic_store(&limiter->phase, LIMITER_STOPPING);
+	weir_notify("STOPPING=1");
+	for (uint32_t i = 0; i < limiter->worker_count; i++)
+		worker_stop(limiter->workers[i], false);
+	for (uint32_t i = 0; i < limiter->worker_count; i++) {
+		if (worker_join(limiter->workers[i], &error) == WEIR_OK)
+			continue;
+		weir_log(log, WEIR_LOG_ERROR, "limiter", "%s", error.text);
+		good = false;
+	}
+	if (!membership_leave(limiter->membership))
+		weir_log(log, WEIR_LOG_WARNING, "group", "the group does not let go; it will find out by itself");
+	weir_log(log, WEIR_LOG_INFO, "limiter", "stopped");
+	return good;
+}

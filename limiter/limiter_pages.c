@@ -1,0 +1,129 @@
+/*
+ * What operators ask a limiter: is it well, is it ready, what does it do. Ready
+ * is who has all that the group gave it; not well is who needs a person.
+ */
+#include "limiter/limiter_parts.h"
+
+#include "common/alloc.h"
+#include "limiter/limiter_metrics.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+/* ---- healthy ---- */
+
+static bool healthy(void *context, struct weir_text *why)
+{
+	const struct limiter *limiter = context;
+	if (atomic_load(&limiter->phase) == LIMITER_CONNECTING)
+		return true; /* it waits for its servers, which are not its fault: not ready, but well */
+	bool good = true;
+	for (uint32_t i = 0; i < limiter->worker_count && good; i++)
+		good = !worker_ended(limiter->workers[i]) || atomic_load(&limiter->phase) == LIMITER_STOPPING;
+	if (!good || membership_failed(limiter->membership)) {
+		weir_text_puts(why, "a part of it has ended\n");
+		return false;
+	}
+	for (uint32_t partition = 0; partition < limiter->bus->partitions; partition++) {
+		struct worker_partition look;
+		worker_look(limiter->workers[partition % limiter->worker_count], partition, &look);
+		if (look.trouble[0] == '\0')
+			continue;
+		weir_text_printf(why, "partition %u stands still: %s\n", partition, look.trouble);
+		good = false;
+	}
+	return good;
+}
+
+/* ---- ready ---- */
+
+static bool ready(void *context, struct weir_text *why)
+{
+	const struct limiter *limiter = context;
+	int phase = atomic_load(&limiter->phase);
+	if (phase != LIMITER_WORKING) {
+		weir_text_puts(why, phase == LIMITER_CONNECTING ? "waiting for the servers\n" : "stopping\n");
+		return false;
+	}
+	bool *given = weir_alloc(limiter->bus->partitions, sizeof *given);
+	uint32_t count, missing = 0, first = 0;
+	bool spoken = share_get(limiter->share, given, &count) > 0;
+	for (uint32_t partition = limiter->bus->partitions; partition-- > 0;) {
+		struct worker_partition look;
+		worker_look(limiter->workers[partition % limiter->worker_count], partition, &look);
+		if (!given[partition] || look.state == WORKER_LIVE)
+			continue;
+		missing++;
+		first = partition;
+	}
+	free(given);
+	if (!spoken)
+		weir_text_puts(why, "the group has not said which partitions are ours\n");
+	else if (missing > 0 && rulebook_newest(limiter->book) == 0)
+		weir_text_puts(why, "there is no policy yet: run `weir policy apply`\n");
+	else if (missing > 0)
+		weir_text_printf(why, "%u of %u partitions are not here yet, partition %u first\n", missing, count, first);
+	return spoken && missing == 0;
+}
+
+/* ---- metrics ---- */
+
+static void partition_metrics(const struct limiter *limiter, struct weir_text *page)
+{
+	uint64_t counts[WORKER_STATE_COUNT] = {0};
+	for (uint32_t partition = 0; partition < limiter->bus->partitions; partition++) {
+		struct worker_partition look;
+		worker_look(limiter->workers[partition % limiter->worker_count], partition, &look);
+		counts[look.state]++;
+	}
+	uint32_t given;
+	share_get(limiter->share, NULL, &given);
+	weir_metrics_gauge(page, "weir_limiter_partitions_given", "Partitions that the group has given to this process.",
+	                   given);
+	weir_metrics_family(page, "weir_limiter_partitions", "gauge",
+	                    "Partitions of this process by what becomes of them.");
+	for (int state = WORKER_TAKING; state < WORKER_STATE_COUNT; state++) {
+		struct weir_label label = {"state", weir_span_of(worker_state_name((enum worker_state)state))};
+		weir_metrics_uint(page, "weir_limiter_partitions", &label, 1, counts[state]);
+	}
+}
+
+static void metrics(void *context, struct weir_text *page)
+{
+	const struct limiter *limiter = context;
+	if (atomic_load(&limiter->phase) == LIMITER_CONNECTING)
+		return;
+	struct limiter_parts parts = {
+		.workers = limiter->workers, .worker_count = limiter->worker_count, .book = limiter->book};
+	limiter_metrics(&parts, page);
+	partition_metrics(limiter, page);
+	weir_metrics_counter(page, "weir_limiter_partitions_taken_total", "Partitions that came to this process.",
+	                     limiter_sum(&parts, offsetof(struct worker_stats, taken)));
+	weir_metrics_counter(page, "weir_limiter_partitions_left_total", "Partitions that went.",
+	                     limiter_sum(&parts, offsetof(struct worker_stats, given_up)));
+	weir_metrics_counter(page, "weir_limiter_fenced_total", "Partitions that were found to be another's.",
+	                     limiter_sum(&parts, offsetof(struct worker_stats, fenced)));
+	weir_metrics_counter(page, "weir_limiter_dead_letters_total", "Messages that were no frames, and were kept.",
+	                     limiter_sum(&parts, offsetof(struct worker_stats, dead_letters)));
+	weir_metrics_counter(page, "weir_limiter_dead_letters_dropped_total",
+	                     "Messages that were no frames, and too many to be kept.",
+	                     limiter_sum(&parts, offsetof(struct worker_stats, dead_letters_dropped)));
+	uint64_t messages;
+	double seconds;
+	lag_read(limiter->lag, &messages, &seconds);
+	weir_metrics_gauge(page, "weir_limiter_lag_messages", "Messages of the log that are not judged yet.",
+	                   (double)messages);
+	weir_metrics_gauge(page, "weir_limiter_lag_seconds",
+	                   "Since the newest judged message was sent, where there are more.", seconds);
+}
+
+void limiter_pages_init(struct limiter *limiter)
+{
+	limiter->pages =
+		(struct weir_daemon_pages){.context = limiter, .metrics = metrics, .healthy = healthy, .ready = ready};
+}
+
+const struct weir_daemon_pages *limiter_pages(struct limiter *limiter)
+{
+	return &limiter->pages;
+}

@@ -1,0 +1,101 @@
+/*
+ * The group's protocol rests on being asked often, whatever the workers wait
+ * for: so it has a thread of its own. What the group says is taken as it comes;
+ * that it may be late costs nothing but refused work, as epochs decide.
+ */
+#include "limiter/membership.h"
+
+#include "common/alloc.h"
+#include "common/bus_kafka.h"
+#include "common/clock.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POLL_MS = 50, NAP_MS = 100, LEAVE_LIMIT_MS = 10000 };
+
+struct membership {
+	struct weir_bus *bus;
+	struct share *share;
+	const struct weir_log *log;
+	pthread_t thread;
+	_Atomic bool stop, failed;
+	struct weir_trouble trouble;
+	bool given[];
+};
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
+}
+
+/* What went wrong; gives whether to try again. */
+static bool told(struct membership *membership, enum weir_status status, const struct weir_error *error)
+{
+	if (status == WEIR_IO) {
+		weir_trouble_on(&membership->trouble, membership->log, "group", "%s; trying again", error->text);
+		nap();
+		return true;
+	}
+	weir_log(membership->log, WEIR_LOG_ERROR, "group", "%s", error->text);
+	atomic_store(&membership->failed, true);
+	return false;
+}
+
+static void *serve(void *context)
+{
+	struct membership *membership = context;
+	struct weir_group *group = NULL;
+	struct weir_error error;
+	uint64_t generation = 0;
+	while (!atomic_load(&membership->stop)) {
+		enum weir_status status = group == NULL
+		                              ? weir_group_join(membership->bus, "limiter", &group, &error)
+		                              : weir_group_poll(group, POLL_MS, membership->given, &generation, &error);
+		if (status == WEIR_OK) {
+			weir_trouble_off(&membership->trouble, membership->log, "group");
+			share_set(membership->share, membership->given, generation);
+		} else if (!told(membership, status, &error)) {
+			break;
+		}
+	}
+	if (group != NULL)
+		weir_group_leave(group);
+	return NULL;
+}
+
+enum weir_status membership_start(struct weir_bus *bus, struct share *share, const struct weir_log *log,
+                                  struct membership **out, struct weir_error *error)
+{
+	struct membership *membership = weir_alloc(1, sizeof *membership + bus->partitions * sizeof membership->given[0]);
+	membership->bus = bus;
+	membership->share = share;
+	membership->log = log;
+	int failed = pthread_create(&membership->thread, NULL, serve, membership);
+	if (failed != 0) {
+		free(membership);
+		return weir_fail(error, WEIR_IO, "cannot start the group's thread: %s", strerror(failed));
+	}
+	*out = membership;
+	return WEIR_OK;
+}
+
+bool membership_failed(const struct membership *membership)
+{
+	return atomic_load(&membership->failed);
+}
+
+bool membership_leave(struct membership *membership)
+{
+	if (membership == NULL)
+		return true;
+	atomic_store(&membership->stop, true);
+	int64_t end_ms = weir_clock_ms(CLOCK_REALTIME) + LEAVE_LIMIT_MS;
+	struct timespec end = {.tv_sec = end_ms / 1000, .tv_nsec = end_ms % 1000 * 1000000};
+	if (pthread_timedjoin_np(membership->thread, NULL, &end) != 0)
+		return false;
+	free(membership);
+	return true;
+}

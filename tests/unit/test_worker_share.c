@@ -1,0 +1,212 @@
+/*
+ * Partitions that come and go between limiters while frames are judged: whatever
+ * the group says and however late, decisions and states are those of one
+ * undisturbed worker.
+ */
+#include "worker_scene.h"
+
+struct stage {
+	struct scene *scene, *reference;
+	struct process processes[2];
+};
+
+static int set_up(void **state)
+{
+	struct stage *stage = calloc(1, sizeof *stage);
+	stage->scene = scene_new(true);
+	stage->reference = scene_new(false);
+	scene_put_policy(stage->scene, 1, scene_config);
+	scene_put_policy(stage->reference, 1, scene_config);
+	*state = stage;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct stage *stage = *state;
+	scene_free(stage->scene);
+	scene_free(stage->reference);
+	free(stage);
+	return 0;
+}
+
+static void feed(struct stage *stage, uint32_t rounds)
+{
+	scene_feed(stage->scene, rounds);
+	scene_feed(stage->reference, rounds);
+}
+
+static void start_two(struct stage *stage)
+{
+	process_start(&stage->processes[0], stage->scene, true, 0);
+	process_start(&stage->processes[1], stage->scene, true, 0);
+}
+
+static void end_two(struct stage *stage)
+{
+	AWAIT(all_done(stage->processes, 2));
+	process_stop(&stage->processes[0], false);
+	process_stop(&stage->processes[1], false);
+	compare_with_undisturbed(stage->scene, stage->reference);
+}
+
+static void nothing_is_taken_before_the_group_speaks(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->processes[0];
+	process_start(process, stage->scene, true, 0);
+	feed(stage, 20);
+	usleep(50000); /* it would have been taken by then, but it is no failure of the test if not */
+	assert_int_equal(PROCESS_COUNT(process, taken), 0);
+	process_give(process, 15);
+	AWAIT(all_done(process, 1));
+	assert_int_equal(PROCESS_COUNT(process, taken), 4);
+	process_stop(process, false);
+	compare_with_undisturbed(stage->scene, stage->reference);
+}
+
+static void partitions_move_while_the_log_grows(void **state)
+{
+	struct stage *stage = *state;
+	struct process *one = &stage->processes[0], *other = &stage->processes[1];
+	start_two(stage);
+	process_give(one, 15);
+	uint32_t seed = 1;
+	for (int i = 0; i < 30; i++) {
+		feed(stage, 8);
+		seed = seed * 1103515245 + 12345;
+		unsigned mask = seed >> 20 & 15;
+		process_give(one, mask);
+		process_give(other, 15 & ~mask);
+		if (i % 5 == 4)
+			AWAIT(all_done(stage->processes, 2));
+	}
+	end_two(stage);
+}
+
+static void what_stays_goes_on_and_what_goes_is_stored(void **state)
+{
+	struct stage *stage = *state;
+	struct process *one = &stage->processes[0], *other = &stage->processes[1];
+	start_two(stage);
+	process_give(one, 15);
+	feed(stage, 20);
+	AWAIT(all_done(one, 1));
+	process_give(one, 7);
+	AWAIT(process_state(one, 3) == WORKER_EMPTY);
+	struct weir_partition_state row;
+	uint64_t first, next;
+	assert_int_equal(stage->scene->own->extent(stage->scene->bus, WEIR_TOPIC_EVENTS, 3, &first, &next, NULL), WEIR_OK);
+	assert_int_equal(stage->scene->store->ops->look(stage->scene->store, 1, 3, &row, NULL), WEIR_OK);
+	assert_int_equal(row.next_offset, next); /* its last checkpoint holds all of it */
+	assert_int_equal(PROCESS_COUNT(one, fenced), 0);
+	uint64_t taken = PROCESS_COUNT(one, taken);
+	process_give(other, 8);
+	feed(stage, 20);
+	AWAIT(all_done(stage->processes, 2));
+	assert_int_equal(PROCESS_COUNT(one, taken), taken); /* those that stayed were not taken anew */
+	end_two(stage);
+}
+
+/* A zombie: it does not know that its partitions are another's. */
+static void who_is_fenced_drops_it_and_waits_for_the_group(void **state)
+{
+	struct stage *stage = *state;
+	struct process *zombie = &stage->processes[0], *other = &stage->processes[1];
+	start_two(stage);
+	process_give(zombie, 15);
+	feed(stage, 20);
+	AWAIT(all_done(zombie, 1));
+	process_give(other, 15);
+	AWAIT(process_state(other, 0) == WORKER_LIVE && process_state(other, 3) == WORKER_LIVE);
+	feed(stage, 20);
+	AWAIT(PROCESS_COUNT(zombie, fenced) == 4);
+	feed(stage, 20);
+	AWAIT(all_done(other, 1));
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
+		assert_int_equal(process_state(zombie, partition), WORKER_STUCK);
+	assert_int_equal(PROCESS_COUNT(other, fenced), 0);
+	assert_int_equal(PROCESS_COUNT(zombie, taken), 4);
+	process_give(other, 0);
+	process_give(zombie, 15);
+	feed(stage, 20);
+	AWAIT(all_done(zombie, 1));
+	assert_int_equal(PROCESS_COUNT(zombie, taken), 8);
+	end_two(stage);
+}
+
+/* Both believe that they have everything, for as long as they like. */
+static void two_that_fight_over_partitions_do_no_harm(void **state)
+{
+	struct stage *stage = *state;
+	start_two(stage);
+	for (int i = 0; i < 20; i++) {
+		process_give(&stage->processes[i % 2], 15);
+		feed(stage, 6);
+	}
+	process_give(&stage->processes[0], 0);
+	AWAIT(process_state(&stage->processes[0], 0) == WORKER_EMPTY);
+	process_give(&stage->processes[1], 15);
+	end_two(stage);
+}
+
+static void what_the_process_counts_only_grows(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->processes[0];
+	process_start(process, stage->scene, true, 0);
+	process_give(process, 15);
+	feed(stage, 20);
+	AWAIT(all_done(process, 1));
+	struct worker_zone before, after;
+	worker_zone(process->worker, 1, &before);
+	assert_int_equal(before.passed + before.blocked, 20 * SCENE_PARTITIONS * SCENE_FRAME_EVENTS);
+	process_give(process, 0);
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
+		AWAIT(process_state(process, partition) == WORKER_EMPTY);
+	worker_zone(process->worker, 1, &after);
+	assert_memory_equal(&before, &after, sizeof before);
+	process_give(process, 15);
+	AWAIT(all_done(process, 1));
+	worker_zone(process->worker, 1, &after);
+	assert_memory_equal(&before, &after, sizeof before);
+	process_stop(process, false);
+	compare_with_undisturbed(stage->scene, stage->reference);
+}
+
+static void what_was_stored_comes_back_without_being_asked_for(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->processes[0];
+	process_start(process, stage->scene, true, 0);
+	process_give(process, 15);
+	feed(stage, 20);
+	AWAIT(all_done(process, 1));
+	AWAIT(PROCESS_COUNT(process, buckets) == SCENE_USERS * SCENE_PARTITIONS);
+	process_stop(process, false);
+	process_start(process, stage->scene, true, 0);
+	process_give(process, 15);
+	AWAIT(PROCESS_COUNT(process, buckets) == SCENE_USERS * SCENE_PARTITIONS);
+	AWAIT(PROCESS_COUNT(process, evicted_segments) == 0);
+	feed(stage, 20);
+	AWAIT(all_done(process, 1));
+	process_stop(process, false);
+	compare_with_undisturbed(stage->scene, stage->reference);
+}
+
+int main(int argc, char **argv)
+{
+	scene_end_at_failure();
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(nothing_is_taken_before_the_group_speaks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(partitions_move_while_the_log_grows, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_stays_goes_on_and_what_goes_is_stored, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_is_fenced_drops_it_and_waits_for_the_group, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(two_that_fight_over_partitions_do_no_harm, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_the_process_counts_only_grows, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_was_stored_comes_back_without_being_asked_for, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

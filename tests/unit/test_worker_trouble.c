@@ -1,0 +1,249 @@
+/*
+ * What may befall a limiter: a producer that breaks, a store that is down, a
+ * log with a gap, messages that are no frames, policies that come late. It goes
+ * on, and in the end decisions and states are those of one undisturbed worker.
+ */
+#include "worker_scene.h"
+
+struct stage {
+	struct scene *scene, *reference;
+	struct process process;
+};
+
+static const char second_policy[] =
+	"{\"zones\":[{\"id\":1,\"name\":\"site\",\"key\":[\"user\"],\"limits\":[{\"algorithm\":\"sliding_window\","
+	"\"rate\":3,\"window\":\"1m\"}]}]}";
+
+static int set_up(void **state)
+{
+	struct stage *stage = calloc(1, sizeof *stage);
+	stage->scene = scene_new(true);
+	stage->reference = scene_new(false);
+	*state = stage;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct stage *stage = *state;
+	scene_free(stage->scene);
+	scene_free(stage->reference);
+	free(stage);
+	return 0;
+}
+
+static void put_policy(struct stage *stage, uint64_t version, const char *zones)
+{
+	scene_put_policy(stage->scene, version, zones);
+	scene_put_policy(stage->reference, version, zones);
+}
+
+static void feed(struct stage *stage, uint32_t rounds)
+{
+	scene_feed(stage->scene, rounds);
+	scene_feed(stage->reference, rounds);
+}
+
+static struct process *begin(struct stage *stage, int64_t age_limit_ms)
+{
+	put_policy(stage, 1, scene_config);
+	process_start(&stage->process, stage->scene, true, age_limit_ms);
+	process_give(&stage->process, 15);
+	return &stage->process;
+}
+
+static void end(struct stage *stage)
+{
+	AWAIT(all_done(&stage->process, 1));
+	process_stop(&stage->process, false);
+	compare_with_undisturbed(stage->scene, stage->reference);
+}
+
+static void a_broken_producer_is_replaced_and_nothing_is_lost(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = begin(stage, 0);
+	for (int i = 0; i < 3; i++) {
+		feed(stage, 10);
+		faults.producers_refused = i;
+		faults.failed_deliveries = 1;
+		feed(stage, 10);
+		AWAIT(faults.producers == i + 2);
+	}
+	AWAIT(PROCESS_COUNT(process, taken) >= 16);
+	end(stage);
+}
+
+static void a_store_that_is_down_stops_only_checkpoints(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = begin(stage, 0);
+	feed(stage, 10);
+	AWAIT(all_done(process, 1) && PROCESS_COUNT(process, checkpoints) > 0);
+	faults.store_down = true;
+	feed(stage, 10);
+	AWAIT(all_done(process, 1)); /* verdicts go on */
+	uint64_t checkpoints = PROCESS_COUNT(process, checkpoints);
+	feed(stage, 10);
+	AWAIT(all_done(process, 1));
+	assert_true(PROCESS_COUNT(process, checkpoints) <= checkpoints + 4); /* those that were committed by then */
+	faults.store_down = false;
+	AWAIT(PROCESS_COUNT(process, checkpoints) > checkpoints + 4 || PROCESS_COUNT(process, checkpoint_age_ms) == 0);
+	end(stage);
+}
+
+static bool is_behind(struct process *process)
+{
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
+		if (process_is_done(process, partition))
+			return false;
+	return true;
+}
+
+static void a_checkpoint_that_is_too_old_holds_up_its_partition(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = begin(stage, 300);
+	feed(stage, 10);
+	AWAIT(all_done(process, 1) && PROCESS_COUNT(process, checkpoints) > 0);
+	faults.store_down = true;
+	/* Each frame that is judged while the age is below the limit is fine; in the end none is. */
+	int64_t end_ms = weir_monotonic_ms() + SCENE_PATIENCE_MS;
+	for (bool held = false; !held;) {
+		assert_true(weir_monotonic_ms() < end_ms);
+		feed(stage, 1);
+		usleep(100000);
+		held = is_behind(process);
+	}
+	faults.store_down = false;
+	end(stage);
+}
+
+static void a_gap_stops_its_partition_and_no_other(void **state)
+{
+	struct stage *stage = *state;
+	faults.gap = 2 + 1;
+	struct process *process = begin(stage, 0);
+	feed(stage, 10);
+	struct worker_partition look;
+	AWAIT(process_state(process, 2) == WORKER_STUCK);
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
+		if (partition != 2)
+			AWAIT(process_is_done(process, partition));
+	worker_look(process->worker, 2, &look);
+	assert_non_null(strstr(look.trouble, "weir recover --accept-gap"));
+	worker_look(process->worker, 1, &look);
+	assert_string_equal(look.trouble, "");
+	faults.gap = 0;
+	process_give(process, 15);
+	AWAIT(process_state(process, 2) == WORKER_LIVE);
+	worker_look(process->worker, 2, &look);
+	assert_string_equal(look.trouble, "");
+	end(stage);
+}
+
+static void what_is_no_frame_goes_to_the_dead_letters(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = begin(stage, 0);
+	feed(stage, 5);
+	scene_send(stage->scene, 1, weir_span_of("not a frame \"at all\""));
+	scene_send(stage->reference, 1, weir_span_of("not a frame \"at all\""));
+	feed(stage, 5);
+	AWAIT(all_done(process, 1));
+	assert_int_equal(PROCESS_COUNT(process, malformed), 1);
+	assert_int_equal(PROCESS_COUNT(process, dead_letters), 1);
+	end(stage);
+	struct lines letters = scene_lines(stage->scene, WEIR_TOPIC_DEADLETTER);
+	assert_int_equal(letters.count, 1);
+	assert_non_null(strstr(letters.at[0], "\"partition\":1,\"position\":6,\"reason\":"));
+	assert_non_null(strstr(letters.at[0], "not a frame \\\"at all\\\""));
+	lines_free(&letters);
+}
+
+static void a_flood_of_what_is_no_frame_is_only_counted(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = begin(stage, 0);
+	for (int i = 0; i < 1000; i++) {
+		scene_send(stage->scene, 0, weir_span_of("x"));
+		scene_send(stage->reference, 0, weir_span_of("x"));
+	}
+	feed(stage, 5);
+	AWAIT(all_done(process, 1));
+	assert_int_equal(PROCESS_COUNT(process, malformed), 1000);
+	assert_int_equal(PROCESS_COUNT(process, dead_letters) + PROCESS_COUNT(process, dead_letters_dropped), 1000);
+	end(stage);
+}
+
+static void no_policy_is_waited_for(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->process;
+	process_start(process, stage->scene, true, 0);
+	process_give(process, 15);
+	AWAIT(process_state(process, 3) == WORKER_TAKING);
+	assert_int_equal(PROCESS_COUNT(process, taken), 0);
+	put_policy(stage, 1, scene_config);
+	feed(stage, 5);
+	end(stage);
+}
+
+static void a_policy_that_the_log_names_first_is_read_from_the_store(void **state)
+{
+	struct stage *stage = *state;
+	begin(stage, 0);
+	feed(stage, 10);
+	put_policy(stage, 2, second_policy);
+	feed(stage, 10);
+	put_policy(stage, 3, scene_config);
+	feed(stage, 10);
+	AWAIT(all_done(&stage->process, 1));
+	assert_int_equal(rulebook_newest(stage->process.book), 3);
+	end(stage);
+}
+
+/* A frame of a newer weir: the partition stands, says so, and is stored when it goes. */
+static void what_is_newer_is_waited_at(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = begin(stage, 0);
+	feed(stage, 5);
+	size_t length;
+	char *message = weir_frame_control(WEIR_FRAME_POLICY, SCENE_START_MS, 9, weir_span_of("{}"), &length);
+	message[2] = 99;
+	scene_send(stage->scene, 3, (struct weir_span){message, (uint32_t)length});
+	free(message);
+	struct worker_partition look;
+	AWAIT((worker_look(process->worker, 3, &look), look.trouble[0] != '\0'));
+	assert_non_null(strstr(look.trouble, "newer"));
+	assert_int_equal(look.state, WORKER_LIVE);
+	scene_feed(stage->scene, 5);
+	for (uint32_t partition = 0; partition < 3; partition++)
+		AWAIT(process_is_done(process, partition));
+	process_give(process, 7);
+	AWAIT(process_state(process, 3) == WORKER_EMPTY);
+	worker_look(process->worker, 3, &look);
+	assert_string_equal(look.trouble, "");
+	assert_int_equal(look.next_offset, 6);
+	process_stop(process, false);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_broken_producer_is_replaced_and_nothing_is_lost, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_store_that_is_down_stops_only_checkpoints, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_checkpoint_that_is_too_old_holds_up_its_partition, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_gap_stops_its_partition_and_no_other, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_no_frame_goes_to_the_dead_letters, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_flood_of_what_is_no_frame_is_only_counted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_policy_is_waited_for, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_policy_that_the_log_names_first_is_read_from_the_store, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_newer_is_waited_at, set_up, tear_down),
+	};
+	scene_end_at_failure();
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,448 @@
+/*
+ * Limiters at work on one log and one store: the local bus and SQLite, with as
+ * many processes as a test wants (each its own rulebook, share, keepers and
+ * worker, as if they were processes), and the means to break things.
+ *
+ * The same frames are judged in a second scene by one undisturbed worker: at the
+ * end decisions and states must be equal.
+ */
+#ifndef TESTS_UNIT_WORKER_SCENE_H
+#define TESTS_UNIT_WORKER_SCENE_H
+
+#include "common/clock.h"
+#include "common/frame.h"
+#include "limiter/worker.h"
+#include "scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+enum {
+	SCENE_PARTITIONS = 4,
+	SCENE_USERS = 40,
+	SCENE_FRAME_EVENTS = 50,
+	SCENE_PATIENCE_MS = 100000,
+};
+
+static const int64_t SCENE_START_MS = INT64_C(1732173600000);
+
+/* What is broken, and counts of it: read by any thread. */
+struct faults {
+	_Atomic bool store_down;       /* every write, take and load is WEIR_IO */
+	_Atomic int failed_deliveries; /* so many of the next polls report a failed delivery */
+	_Atomic int producers_refused; /* so many of the next producers cannot be made */
+	_Atomic uint32_t gap;          /* this partition + 1 cannot be assigned; 0: none */
+	_Atomic int producers;         /* made */
+};
+
+static struct faults faults; /* of the test that runs */
+
+struct scene {
+	char *directory;
+	struct weir_config *config;
+	struct weir_bus *bus;
+	struct weir_bus_ops ops;        /* the bus's, with faults */
+	const struct weir_bus_ops *own; /* without */
+	struct weir_store *store;
+	struct weir_store_ops store_ops; /* of the keepers' stores, with faults */
+	const struct weir_store_ops *own_store;
+	struct weir_producer *producer;
+	struct weir_frame_writer *writer;
+	struct weir_log log;
+	uint64_t position; /* of the source */
+	uint64_t frames;
+	struct weir_error error;
+};
+
+/* One limiter. */
+struct process {
+	struct scene *scene;
+	struct rulebook *book;
+	struct share *share;
+	struct keeper *saver, *loader;
+	struct worker *worker;
+	bool given[SCENE_PARTITIONS];
+	uint64_t generation;
+};
+
+static const char scene_config[] =
+	"{\"zones\":[{\"id\":1,\"name\":\"site\",\"key\":[\"user\"],\"limits\":[{\"algorithm\":\"sliding_window\","
+	"\"rate\":5,\"window\":\"1m\"},{\"algorithm\":\"fixed_window\",\"rate\":40,\"window\":\"1h\"}]}],"
+	"\"bus\":{\"partitions\":4},\"archiver\":{\"enabled\":true},"
+	"\"limiter\":{\"memory\":\"64MiB\",\"checkpoint_interval\":\"30ms\",\"threads\":1}}";
+
+/* ---- faults ---- */
+
+/* The scene whose functions are interposed: those of a bus and a store have no argument to find it by. */
+static struct scene *scene_faulty;
+
+static size_t faulty_poll(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most, int timeout_ms)
+{
+	size_t count = scene_faulty->own->poll(producer, deliveries, most, timeout_ms);
+	if (count > 0 && faults.failed_deliveries > 0) {
+		faults.failed_deliveries--;
+		deliveries[0].status = WEIR_IO;
+	}
+	return count;
+}
+
+static enum weir_status faulty_producer_new(struct weir_bus *bus, struct weir_producer **producer,
+                                            struct weir_error *error)
+{
+	if (faults.producers_refused > 0) {
+		faults.producers_refused--;
+		return weir_fail(error, WEIR_IO, "no producer just now");
+	}
+	faults.producers++;
+	return scene_faulty->own->producer_new(bus, producer, error);
+}
+
+static enum weir_status faulty_assign(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
+                                      struct weir_error *error)
+{
+	if (faults.gap == partition + 1)
+		return weir_fail(error, WEIR_INVALID, "weir.events partition %u has offsets 100 to 200, not %llu", partition,
+		                 (unsigned long long)offset);
+	return scene_faulty->own->assign(consumer, partition, offset, error);
+}
+
+static enum weir_status store_is_down(struct weir_error *error)
+{
+	return weir_fail(error, WEIR_IO, "the store is down");
+}
+
+static enum weir_status faulty_take(struct weir_store *store, int role, uint32_t partition,
+                                    struct weir_partition_state *state, struct weir_error *error)
+{
+	return faults.store_down ? store_is_down(error)
+	                         : scene_faulty->own_store->take(store, role, partition, state, error);
+}
+
+static enum weir_status faulty_commit(struct weir_store *store, int role, const struct weir_partition_state *states,
+                                      size_t count, const char *const *names, const struct weir_span *values,
+                                      size_t note_count, struct weir_error *error)
+{
+	return faults.store_down
+	           ? store_is_down(error)
+	           : scene_faulty->own_store->commit(store, role, states, count, names, values, note_count, error);
+}
+
+static enum weir_status scene_open_store(void *context, struct weir_store **store, struct weir_error *error)
+{
+	struct scene *scene = context;
+	enum weir_status status = weir_store_sqlite_open(scene->directory, store, error);
+	if (status == WEIR_OK && scene == scene_faulty)
+		(*store)->ops = &scene->store_ops;
+	return status;
+}
+
+/* ---- the scene ---- */
+
+/* What fails ends the program: threads are still at work on what would be torn down. */
+static inline void scene_end_at_failure(void)
+{
+	setenv("CMOCKA_TEST_ABORT", "1", 1);
+}
+
+static inline struct scene *scene_new(bool faulty)
+{
+	struct scene *scene = calloc(1, sizeof *scene);
+	char path[300];
+	scene->directory = scratch_new();
+	snprintf(path, sizeof path, "%s/log", scene->directory);
+	mkdir(path, 0755);
+	scene->log = (struct weir_log){.fd = STDERR_FILENO,
+	                               .level = getenv("WEIR_TEST_LOG") != NULL ? WEIR_LOG_INFO : WEIR_LOG_ERROR};
+	struct weir_bus_local_options options = {.partitions = SCENE_PARTITIONS};
+	if (weir_config_parse("weir.json", scene_config, strlen(scene_config), &scene->config, &scene->error) != WEIR_OK ||
+	    weir_bus_local_open(path, &options, &scene->bus, &scene->error) != WEIR_OK ||
+	    weir_store_sqlite_open(scene->directory, &scene->store, &scene->error) != WEIR_OK)
+		fail_msg("%s", scene->error.text);
+	scene->own = scene->bus->ops;
+	assert_int_equal(scene->own->producer_new(scene->bus, &scene->producer, NULL), WEIR_OK);
+	scene->writer = weir_frame_writer_new();
+	scene->position = 1; /* above what is held of a source that was never seen */
+	if (!faulty)
+		return scene;
+	faults = (struct faults){0};
+	scene_faulty = scene;
+	scene->ops = *scene->own;
+	scene->ops.poll = faulty_poll;
+	scene->ops.producer_new = faulty_producer_new;
+	scene->ops.assign = faulty_assign;
+	scene->bus->ops = &scene->ops;
+	scene->own_store = scene->store->ops;
+	scene->store_ops = *scene->own_store;
+	scene->store_ops.take = faulty_take;
+	scene->store_ops.commit = faulty_commit;
+	return scene;
+}
+
+static inline void scene_free(struct scene *scene)
+{
+	weir_frame_writer_free(scene->writer);
+	scene->own->producer_free(scene->producer);
+	scene->own->close(scene->bus);
+	scene->store->ops->close(scene->store);
+	weir_config_free(scene->config);
+	scratch_remove(scene->directory);
+	free(scene->directory);
+	free(scene);
+}
+
+static inline void scene_settle(struct scene *scene, uint32_t waiting)
+{
+	struct weir_delivery deliveries[64];
+	while (waiting > 0) {
+		size_t count = scene->own->poll(scene->producer, deliveries, 64, SCENE_PATIENCE_MS);
+		assert_true(count > 0);
+		waiting -= (uint32_t)count;
+	}
+}
+
+/* A message to each partition, or to one. */
+static inline void scene_send(struct scene *scene, uint32_t partition, struct weir_span message)
+{
+	assert_int_equal(scene->own->send(scene->producer, WEIR_TOPIC_EVENTS, partition, (struct weir_span){0}, message, 0,
+	                                  &scene->error),
+	                 WEIR_OK);
+	scene_settle(scene, 1);
+}
+
+static inline void scene_put_policy(struct scene *scene, uint64_t version, const char *zones)
+{
+	struct weir_config *config;
+	if (weir_config_parse("weir.json", zones, strlen(zones), &config, &scene->error) != WEIR_OK ||
+	    scene->store->ops->policy_put(scene->store, version, weir_span_of(config->policy->text), &scene->error) !=
+	        WEIR_OK)
+		fail_msg("%s", scene->error.text);
+	size_t length;
+	char *message =
+		weir_frame_control(WEIR_FRAME_POLICY, SCENE_START_MS, version, weir_span_of(config->policy->text), &length);
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
+		scene_send(scene, partition, (struct weir_span){message, (uint32_t)length});
+	free(message);
+	weir_config_free(config);
+}
+
+/* Frames of events, as many to each partition: users by turns, one event each 100 ms. */
+static inline void scene_feed(struct scene *scene, uint32_t rounds)
+{
+	static const struct weir_frame_zone zone = {.id = 1};
+	static const uint8_t source[WEIR_SOURCE_ID_BYTES] = {1, 2, 3};
+	for (uint32_t i = 0; i < rounds * SCENE_PARTITIONS; i++) {
+		uint32_t partition = (uint32_t)(scene->frames++ % SCENE_PARTITIONS);
+		int64_t at_ms = SCENE_START_MS + (int64_t)scene->position * 100;
+		weir_frame_begin(scene->writer, source, 1, at_ms, scene->position);
+		for (uint32_t j = 0; j < SCENE_FRAME_EVENTS; j++) {
+			char key[16];
+			uint64_t number = scene->position * 2654435761u >> 7;
+			int length =
+				snprintf(key, sizeof key, "user%u", (uint32_t)(number % SCENE_USERS) * SCENE_PARTITIONS + partition);
+			struct weir_span span = {.at = key, .length = (uint32_t)length};
+			at_ms = SCENE_START_MS + (int64_t)scene->position * 100;
+			assert_int_equal(weir_frame_add(scene->writer, span, weir_hash64(key, span.length), at_ms,
+			                                scene->position++, 1, &zone, 1),
+			                 WEIR_OK);
+		}
+		struct weir_span message = weir_frame_finish(scene->writer, at_ms);
+		assert_int_equal(scene->own->send(scene->producer, WEIR_TOPIC_EVENTS, partition, (struct weir_span){0}, message,
+		                                  0, &scene->error),
+		                 WEIR_OK);
+	}
+	scene_settle(scene, rounds * SCENE_PARTITIONS);
+}
+
+/* ---- limiters ---- */
+
+static inline void process_start(struct process *process, struct scene *scene, bool shared, int64_t age_limit_ms)
+{
+	*process = (struct process){.scene = scene, .book = rulebook_new()};
+	process->share = shared ? share_new(SCENE_PARTITIONS) : NULL;
+	struct weir_error error;
+	if (keeper_start(scene_open_store, scene, &scene->log, &process->saver, &error) != WEIR_OK ||
+	    keeper_start(scene_open_store, scene, &scene->log, &process->loader, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	struct worker_options options = {
+		.config = scene->config,
+		.bus = scene->bus,
+		.book = process->book,
+		.first_policy = 1,
+		.seed = 7,
+		.count = 1,
+		.share = process->share,
+		.dead_letters = shared,
+		.age_limit_ms = age_limit_ms,
+		.saver = process->saver,
+		.loader = process->loader,
+		.log = &scene->log,
+	};
+	if (worker_new(&options, scene->store, &process->worker, &error) != WEIR_OK ||
+	    worker_start(process->worker, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+}
+
+/* SIGTERM: last checkpoints, then the end. */
+static inline void process_stop(struct process *process, bool drain)
+{
+	struct weir_error error;
+	worker_stop(process->worker, drain);
+	if (worker_join(process->worker, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	keeper_stop(process->saver);
+	keeper_stop(process->loader);
+	worker_free(process->worker);
+	share_free(process->share);
+	rulebook_free(process->book);
+}
+
+/* The group speaks: this process has these partitions, by bit. */
+static inline void process_give(struct process *process, unsigned partitions)
+{
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
+		process->given[partition] = (partitions >> partition & 1) != 0;
+	share_set(process->share, process->given, ++process->generation);
+}
+
+static inline enum worker_state process_state(struct process *process, uint32_t partition)
+{
+	struct worker_partition look;
+	worker_look(process->worker, partition, &look);
+	return look.state;
+}
+
+static inline uint64_t process_count(struct process *process, const struct weir_counter *counter)
+{
+	assert_false(worker_ended(process->worker));
+	return weir_counter_read(counter);
+}
+
+#define PROCESS_COUNT(process, member) process_count(process, &worker_stats((process)->worker)->member)
+
+/* Waits for a condition. */
+#define AWAIT(condition)                                           \
+	do {                                                           \
+		int64_t end_ms_ = weir_monotonic_ms() + SCENE_PATIENCE_MS; \
+		while (!(condition)) {                                     \
+			if (weir_monotonic_ms() > end_ms_)                     \
+				fail_msg("in vain awaited: %s", #condition);       \
+			usleep(2000);                                          \
+		}                                                          \
+	} while (0)
+
+/* Whether a process has judged all of a partition's log. */
+static inline bool process_is_done(struct process *process, uint32_t partition)
+{
+	struct worker_partition look;
+	uint64_t first, next;
+	struct scene *scene = process->scene;
+	assert_int_equal(scene->own->extent(scene->bus, WEIR_TOPIC_EVENTS, partition, &first, &next, NULL), WEIR_OK);
+	worker_look(process->worker, partition, &look);
+	return look.state == WORKER_LIVE && look.next_offset == next;
+}
+
+static inline bool all_done(struct process *processes, uint32_t count)
+{
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++) {
+		bool done = false;
+		for (uint32_t i = 0; i < count && !done; i++)
+			done = processes[i].given[partition] && process_is_done(&processes[i], partition);
+		if (!done)
+			return false;
+	}
+	return true;
+}
+
+/* ---- results ---- */
+
+static inline int compare_lines(const void *one, const void *other)
+{
+	return strcmp(*(char *const *)one, *(char *const *)other);
+}
+
+struct lines {
+	char **at;
+	size_t count;
+};
+
+/* Every message of a topic, each once, in the order of their bytes. */
+static inline struct lines scene_lines(struct scene *scene, enum weir_topic topic)
+{
+	struct lines lines = {0};
+	struct weir_consumer *consumer;
+	assert_int_equal(scene->own->consumer_new(scene->bus, topic, NULL, &consumer, NULL), WEIR_OK);
+	uint64_t left = 0;
+	for (uint32_t partition = 0; partition < weir_topic_partitions(topic, SCENE_PARTITIONS); partition++) {
+		uint64_t first, next;
+		assert_int_equal(scene->own->extent(scene->bus, topic, partition, &first, &next, NULL), WEIR_OK);
+		assert_int_equal(scene->own->assign(consumer, partition, first, NULL), WEIR_OK);
+		left += next - first;
+	}
+	while (left > 0) {
+		struct weir_message messages[64];
+		size_t count;
+		assert_int_equal(scene->own->receive(consumer, messages, 64, SCENE_PATIENCE_MS, &count, NULL), WEIR_OK);
+		assert_true(count > 0);
+		for (size_t i = 0; i < count; i++) {
+			lines.at = realloc(lines.at, (lines.count + 1) * sizeof *lines.at);
+			lines.at[lines.count++] = strndup(messages[i].payload.at, messages[i].payload.length);
+		}
+		left -= count;
+	}
+	scene->own->consumer_free(consumer);
+	qsort(lines.at, lines.count, sizeof *lines.at, compare_lines);
+	size_t kept = 0;
+	for (size_t i = 0; i < lines.count; i++) {
+		if (kept > 0 && strcmp(lines.at[kept - 1], lines.at[i]) == 0)
+			free(lines.at[i]); /* published again */
+		else
+			lines.at[kept++] = lines.at[i];
+	}
+	lines.count = kept;
+	return lines;
+}
+
+static inline void lines_free(struct lines *lines)
+{
+	for (size_t i = 0; i < lines->count; i++)
+		free(lines->at[i]);
+	free(lines->at);
+}
+
+/* The same decisions, and the same rows: next offsets, clocks, positions and tallies. */
+static inline void assert_same(struct scene *scene, struct scene *reference)
+{
+	struct lines found = scene_lines(scene, WEIR_TOPIC_DECISIONS);
+	struct lines expected = scene_lines(reference, WEIR_TOPIC_DECISIONS);
+	assert_true(expected.count > 0);
+	assert_int_equal(found.count, expected.count);
+	for (size_t i = 0; i < found.count; i++)
+		assert_string_equal(found.at[i], expected.at[i]);
+	lines_free(&found);
+	lines_free(&expected);
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++) {
+		struct weir_partition_state one, other;
+		assert_int_equal(scene->store->ops->look(scene->store, 1, partition, &one, NULL), WEIR_OK);
+		assert_int_equal(reference->store->ops->look(reference->store, 1, partition, &other, NULL), WEIR_OK);
+		assert_int_equal(one.next_offset, other.next_offset);
+		assert_int_equal(one.clock_ms, other.clock_ms);
+		assert_int_equal(one.policy_version, other.policy_version);
+		assert_int_equal(one.extra.length, other.extra.length);
+		assert_memory_equal(one.extra.at, other.extra.at, one.extra.length);
+	}
+}
+
+/* Judges all that the scene was fed by one worker that nothing disturbs, and compares. */
+static inline void compare_with_undisturbed(struct scene *scene, struct scene *reference)
+{
+	struct process process;
+	process_start(&process, reference, false, 0);
+	process_stop(&process, true);
+	assert_same(scene, reference);
+}
+
+#endif
