@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 
-from parts.process import last_lines, running_command
+from parts.process import running_command
 from parts.programs import find
 from parts.words import Failed, Unavailable, say
 
@@ -72,12 +72,18 @@ def _fetching_into(target, parent):
             raise Unavailable(
                 "Kafka's jars cannot be fetched: Maven found no way to its repository (Maven Central, or the mirror\n"
                 "that ~/.m2/settings.xml names), or did not get all of them. Bring this machine online and try again,\n"
-                f"or copy {target} from one that has it. Maven's last words ({log}):\n{last_lines(log, 6)}") from why
+                f"or copy {target} from one that has it. Maven says ({log}):\n{_first_errors(log)}") from why
         os.rename(part, target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     if not _whole(target):
         raise Failed(f"Maven left no Kafka in {target}")
+
+
+def _first_errors(log):
+    with open(log, encoding="utf-8", errors="replace") as file:
+        lines = [line.strip() for line in file if "ERROR" in line]
+    return "\n".join(f"  {line[:400]}" for line in lines[:2])
 
 
 def _whole(target):

@@ -14,6 +14,7 @@ import time
 from parts.words import Failed
 
 TICK_S = 0.02
+_GROUP_S = 3
 _STATE, _START = 0, 19  # fields of /proc/PID/stat, counted behind the name
 
 
@@ -122,10 +123,22 @@ def running_command(command, log_path, patience_s, environment=None):
             yield
     finally:
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            _kill_group(process)
     if process.returncode != 0:
         raise Failed(f"{command[0]} left with {process.returncode}:\n{last_lines(log_path, 15)}")
+
+
+def _kill_group(process):
+    """Kills a command and its children, and waits a moment until the last of them is gone."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    end = time.monotonic() + _GROUP_S
+    while time.monotonic() < end:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(TICK_S)
 
 
 def together(tasks):

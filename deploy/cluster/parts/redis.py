@@ -15,7 +15,7 @@ class Redis(Server):
 
     def command(self):
         return [find("redis-server"), "--port", str(self.port), "--bind", LOCAL, "--save", "", "--appendonly", "no",
-                "--dir", self.directory, "--daemonize", "no"]
+                "--dir", self.directory, "--daemonize", "no", "--databases", "64"]
 
     def ready(self):
         try:
