@@ -5,12 +5,16 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, "deploy", "cluster"))
+
+from parts.ports import free_ports  # pylint: disable=wrong-import-position
+
 SANITIZED = bool(os.environ.get("WEIR_SANITIZED"))
 PATIENCE_S = 120 if SANITIZED else 30  # for what happens in a moment on a quiet machine
 
@@ -46,9 +50,7 @@ def until(condition, what, patience_s=PATIENCE_S, running=None):
 
 def free_port():
     """A port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return free_ports(1)[0]
 
 
 class Weir:

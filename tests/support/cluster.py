@@ -1,0 +1,207 @@
+"""The real servers of deploy/cluster for tests: one cluster that many tests share, or one of a test's own.
+
+    with cluster.shared() as c:               # started by the first that wants it
+    with cluster.own("--brokers", "3") as c:  # for tests that stop, kill or fill servers
+
+A shared cluster lies in the build directory. Tests use it side by side: each
+gets a prefix of its own for topics and groups, a database and a Redis
+database, and what it made is removed when it leaves. When nobody has used it
+for a while, or ctest is through (cluster_watch.py), it is taken down.
+WEIR_CLUSTER names the directory of one that is up and stays up.
+"""
+
+import contextlib
+import copy
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from support.cases import Skipped
+from support.kafka import Kafka
+from support.mariadb import MariaDB
+from support.place import ROOT
+from support.proxy import Proxy
+from support.redis import Redis
+
+_SCRIPTS = os.path.join(ROOT, "deploy", "cluster")
+_WATCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cluster_watch.py")
+_UP_S = 1500  # of which nearly all is the first fetch of packages
+_PART_S = 300
+_CANNOT = 3
+_REDIS_DATABASES = 64
+
+
+def _script(name, *words, patience_s=_PART_S):
+    """Runs one of deploy/cluster's scripts: its output."""
+    command = [os.path.join(_SCRIPTS, name), *map(str, words)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=patience_s, check=False)
+    said = done.stderr.decode(errors="replace")
+    if done.returncode == _CANNOT:
+        raise Skipped(f"no cluster on this machine: {said.strip()[-1000:]}")
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)} left with {done.returncode}: {said[-4000:]}")
+    return done.stdout.decode()
+
+
+class Cluster:
+    """One test's view of a cluster."""
+
+    def __init__(self, directory, redis_database=0):
+        self.directory = directory
+        with open(os.path.join(directory, "weir.json"), encoding="utf-8") as file:
+            self._sections = json.load(file)
+        with open(os.path.join(directory, "cluster.json"), encoding="utf-8") as file:
+            self._settings = json.load(file)
+        name = secrets.token_hex(4)
+        self.prefix, self.database = f"t{name}", f"weir_t{name}"
+        self.redis_database = redis_database
+        bus, store = self._sections["bus"], self._sections["store"]
+        self.brokers, self.kafka_properties = bus["brokers"], bus["kafka"]
+        self.kafka = Kafka(self.brokers, self.kafka_properties)
+        tls = {"ssl_ca": store["tls_ca"]} if "tls_ca" in store else {}
+        self.mariadb_port = store["port"]
+        self.mariadb_server = MariaDB(store["user"], store["password"], host=store["host"], port=store["port"], **tls)
+        self.mariadb = MariaDB(store["user"], store["password"], self.database, host=store["host"],
+                               port=store["port"], **tls)
+        self.mariadb_root = MariaDB("root", unix_socket=self._settings["mariadb"]["socket"])
+        self.redis_port = self._settings["redis"]["port"]
+        self.redis_url = f"redis://127.0.0.1:{self.redis_port}" + (f"/{redis_database}" if redis_database else "")
+        self.redis = Redis(self.redis_port, redis_database)
+
+    def topic(self, name):
+        """The full name of one of weir's topics: events, judged, decisions, decisions.shadow, policy, deadletter."""
+        return f"{self.prefix}.{name}"
+
+    def sections(self, **more):
+        """weir's configuration for this test: bus, store and redis, with other sections merged in.
+
+        partitions=N is short for bus={"partitions": N}."""
+        whole = copy.deepcopy(self._sections)
+        whole["bus"]["prefix"] = self.prefix
+        whole["store"]["database"] = self.database
+        whole["redis"]["url"] = self.redis_url
+        if "partitions" in more:
+            whole["bus"]["partitions"] = more.pop("partitions")
+        for name, section in more.items():
+            if isinstance(section, dict) and isinstance(whole.get(name), dict):
+                whole[name].update(section)
+            else:
+                whole[name] = section
+        return whole
+
+    def part(self, action, server):
+        """deploy/cluster/part: stop, kill, start, pause or resume kafka, broker-N, mariadb or redis."""
+        return _script("part", self.directory, action, server)
+
+    def log_of(self, server):
+        """The end of a server's log."""
+        with open(os.path.join(self.directory, server, "server.log"), encoding="utf-8", errors="replace") as file:
+            return file.read()[-8000:]
+
+    @contextlib.contextmanager
+    def proxied_kafka(self):
+        """A list of Proxy, one for each broker, and the addresses to give to weir; needs own("--proxy-port", "0")."""
+        with contextlib.ExitStack() as stack:
+            proxies = [stack.enter_context(Proxy(broker["behind"], broker["proxy"]))
+                       for broker in self._settings["brokers"]]
+            yield proxies, ",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies)
+
+    def proxied_mariadb(self):
+        """A Proxy before MariaDB: give its port to weir as store.port."""
+        return Proxy(self.mariadb_port)
+
+    def proxied_redis(self):
+        """A Proxy before Redis."""
+        return Proxy(self.redis_port)
+
+    def clean(self):
+        """Removes what the test left in the servers."""
+        self.kafka.delete(name for name in self.kafka.topics() if name.startswith(f"{self.prefix}."))
+        self.mariadb_server.query(f"DROP DATABASE IF EXISTS `{self.database}`")
+        self.redis.call("FLUSHDB")
+        self.redis.close()
+
+
+# ---- one of a test's own ----
+
+@contextlib.contextmanager
+def own(*options, parent=None):
+    """A cluster for this test alone, which it may break; options of deploy/cluster/up. parent: where its files go."""
+    directory = tempfile.mkdtemp(prefix="weir-own-", dir=parent)
+    try:
+        _script("up", *options, directory, patience_s=_UP_S)
+        yield Cluster(directory)
+    finally:
+        if os.path.exists(os.path.join(directory, "cluster.json")):
+            _script("part", directory, "kill", "all")
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+# ---- the one for all ----
+
+def home():
+    """The directory of the shared cluster: locks, and `servers`."""
+    build = os.environ.get("WEIR_BUILD") or os.path.join(ROOT, "build", "release")
+    return os.path.join(build, "cluster")
+
+
+def open_lock(name):
+    """One of the shared cluster's lock files."""
+    os.makedirs(home(), exist_ok=True)
+    return open(os.path.join(home(), name), "a", encoding="ascii")  # pylint: disable=consider-using-with
+
+
+def try_lock(file):
+    """Locks a file for oneself if nobody has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def shared():
+    """The cluster that tests share; it must not be broken: for that there is own()."""
+    with contextlib.ExitStack() as stack:
+        given = os.environ.get("WEIR_CLUSTER")
+        if given:
+            directory = given
+        else:
+            directory = os.path.join(home(), "servers")
+            with open_lock("changes") as changes:
+                fcntl.flock(changes, fcntl.LOCK_EX)
+                _start_watch()
+                _script("up", directory, patience_s=_UP_S)
+                # Held until this test ends, however it ends: the watch sees by it who is here.
+                fcntl.flock(stack.enter_context(open_lock("users")), fcntl.LOCK_SH)
+        one = Cluster(directory, _take_redis_database(stack))
+        try:
+            yield one
+        finally:
+            one.clean()
+
+
+def _take_redis_database(stack):
+    """The number of a Redis database that no other test has."""
+    for number in range(1, _REDIS_DATABASES):
+        lock = open_lock(f"redis-{number}")
+        if try_lock(lock):
+            stack.enter_context(lock)
+            return number
+        lock.close()
+    raise AssertionError("all Redis databases are taken")
+
+
+def _start_watch():
+    """Lets a process of its own take the cluster down when it is no longer used; one is enough, others leave."""
+    with open(os.path.join(home(), "watch.log"), "ab") as log:
+        # It outlives this test on purpose. pylint: disable-next=consider-using-with
+        subprocess.Popen([sys.executable, _WATCH, home()], stdin=subprocess.DEVNULL, stdout=log,
+                         stderr=subprocess.STDOUT, start_new_session=True)

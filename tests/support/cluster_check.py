@@ -1,0 +1,184 @@
+"""Holds what a cluster did against the conformance oracle, which replays the events topic in its own order.
+
+    check = cluster_check.Check(c)      # reads and replays weir.events
+    check.decisions()                   # PREFIX.decisions and PREFIX.decisions.shadow
+    check.judged()                      # PREFIX.judged
+    check.state(place)                  # what the limiters, stopped by now, left in the store
+
+Each raises AssertionError with the first differences. Kafka's order of a
+partition is what everything follows from, so nothing is assumed of how sources
+raced. A message may be published again, by whoever takes over: it must then be
+the same, and counts once.
+"""
+
+import json
+import os
+import sys
+
+from support.place import ROOT
+
+sys.path.append(os.path.join(ROOT, "tests", "conformance", "oracle"))
+
+# pylint: disable=wrong-import-position
+import follow
+import json_out
+import keys as oracle_keys
+from policy import Zone
+
+from support import frames
+
+_SHOWN = 3
+_WORDS = {"block": frames.BLOCK}
+
+
+class _Partition:
+    """What one partition's log comes to."""
+
+    def __init__(self, number, lateness_ms):
+        self.log = follow.Follow([], number, lateness_ms)
+        self.decisions, self.shadow = [], []  # (id, key, line)
+        self.judged = {}  # offset: (events, bits)
+        self.keys = set()
+        self.version = 0
+
+    def take(self, offset, frame):
+        """The next frame."""
+        if frame.kind == "events":
+            results = self.log.take_frame(offset, frame.source, frame.sent_ms, frame.events)
+            self.judged[offset] = frame.events, _bits(frame, results)
+            self.keys.update(event["key"] for event in frame.events)
+        elif frame.kind == "policy":
+            if frame.policy <= self.version:
+                return  # one that is appended again has no effect
+            self.version = frame.policy
+            results = self.log.take_policy(offset, frame.sent_ms, [Zone(zone) for zone in frame.content()["zones"]])
+        elif frame.kind == "command":
+            results = self.log.take_command(offset, frame.sent_ms, frame.content())
+        else:
+            return
+        for decision_id, verdict in results:
+            if verdict.decision is not None:
+                kept = self.shadow if verdict.zone.mode == "shadow" else self.decisions
+                line = json_out.decision_line(decision_id, verdict.decision)[:-1]
+                kept.append((decision_id, _message_key(verdict), line))
+
+
+def _bits(frame, results):
+    """The verdicts of a frame's pairs as a judged frame has them."""
+    bits = [frames.NONE] * frame.pairs
+    for decision_id, verdict in results:
+        if verdict.word != "done":
+            bits[int(decision_id.rsplit("-", 1)[1])] = (
+                _WORDS.get(verdict.word, 0) | (frames.LATE if verdict.late else 0)
+                | (frames.DECIDED if verdict.decision is not None else 0))
+    return bits
+
+
+def _message_key(verdict):
+    """Zone and key's values, joined; None where the decision has no key."""
+    values = verdict.decision["key"]
+    if values is None:
+        return None
+    return oracle_keys.joined([verdict.zone.name.encode()] + [
+        value if isinstance(value, bytes) else value.encode() for value in values])
+
+
+def _differ(what, got, want):
+    """Raises AssertionError with the first difference of two lists."""
+    if got == want:
+        return
+    at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
+    raise AssertionError(f"{what}: {len(got)} and not {len(want)}; from number {at} on there are\n  "
+                         f"{got[at:at + _SHOWN]}\nand the oracle has\n  {want[at:at + _SHOWN]}")
+
+
+class Check:
+    """A cluster's topics against the oracle. Takes the events topic as it is when this is made."""
+
+    def __init__(self, cluster, lateness_ms=follow.Follow.LATENESS_MS):
+        self.cluster = cluster
+        self.partitions = {}
+        self.events = self.malformed = self.again = 0
+        for number in cluster.kafka.extents(cluster.topic("events")):
+            self.partitions[number] = _Partition(number, lateness_ms)
+        for message in cluster.kafka.stream(cluster.topic("events")):
+            try:
+                frame = frames.decode(message.value or b"")
+            except frames.Malformed:
+                self.malformed += 1  # the limiter passes it over, too
+                continue
+            self.events += len(frame.events)
+            self.partitions[message.partition].take(message.offset, frame)
+
+    @property
+    def wanted(self):
+        """How many decisions there must be in force mode, in all."""
+        return sum(len(one.decisions) for one in self.partitions.values())
+
+    @property
+    def dropped(self):
+        """How many events were in the log again, and count once."""
+        return sum(one.log.dropped for one in self.partitions.values())
+
+    # ---- decisions ----
+
+    def decisions(self):
+        """Every decision is on its topic, in order, as the oracle has it; those of shadow zones on theirs."""
+        for topic, name in (("decisions", "decisions"), ("decisions.shadow", "shadow")):
+            published = {number: {} for number in self.partitions}
+            for message in self.cluster.kafka.stream(self.cluster.topic(topic)):
+                self._publish(topic, published[message.partition], message)
+            for number, one in self.partitions.items():
+                want = getattr(one, name)
+                _differ(f"{topic}, partition {number}", [line for _, line in published[number].values()],
+                        [line for _, _, line in want])
+                for decision_id, key, _ in want:
+                    got = published[number][decision_id][0]
+                    assert key is None or got == key, f"{topic}: {decision_id} has the key {got}, not {key}"
+
+    def _publish(self, topic, published, message):
+        line = message.value.rstrip(b"\n")
+        decision_id = json.loads(line)["id"]
+        if decision_id in published:
+            self.again += 1
+            assert published[decision_id] == (message.key, line), \
+                f"{topic}: published again, and not the same:\n  {published[decision_id]}\n  {message.key, line}"
+        published.setdefault(decision_id, (message.key, line))
+
+    def missing_decisions(self):
+        """How many of them are not on their topic yet: to wait until all are."""
+        published = {json.loads(message.value)["id"] for message in
+                     self.cluster.kafka.stream(self.cluster.topic("decisions"))}
+        return sum(decision_id not in published for one in self.partitions.values()
+                   for decision_id, _, _ in one.decisions)
+
+    # ---- judged frames ----
+
+    def judged(self):
+        """Every events frame is on the judged topic, with the verdicts that the oracle gives."""
+        published = {number: {} for number in self.partitions}
+        for message in self.cluster.kafka.stream(self.cluster.topic("judged")):
+            frame = frames.decode(message.value)
+            assert frame.kind == "judged", f"a {frame.kind} frame on the judged topic"
+            judged = frame.events, frame.verdicts
+            before = published[message.partition].setdefault(frame.judged_offset, judged)
+            assert before == judged, f"judged, partition {message.partition}: offset {frame.judged_offset} differs"
+        for number, one in self.partitions.items():
+            _differ(f"judged, offsets of partition {number}", list(published[number]), list(one.judged))
+            for offset, want in one.judged.items():
+                _differ(f"judged, partition {number}, offset {offset}, events", published[number][offset][0], want[0])
+                _differ(f"judged, partition {number}, offset {offset}, verdicts", published[number][offset][1], want[1])
+
+    # ---- buckets ----
+
+    def state_lines(self):
+        """The buckets at the end of the log, as `weir state` prints them, sorted."""
+        return sorted(json_out.dumps(line) for one in self.partitions.values() for line in one.log.state())
+
+    def state(self, place):
+        """The store has just these buckets; the limiters have stopped, with their last checkpoints made."""
+        config = place.write("state.json", json.dumps(self.cluster.sections(), indent=1))
+        listed = sorted({key for one in self.partitions.values() for key in one.keys})
+        named = place.write("state.keys", b"\n".join(listed) + b"\n")
+        dumped = place.good("state", "--config", config, "--keys", named).out()
+        _differ("buckets", sorted(dumped.splitlines()), self.state_lines())

@@ -1,0 +1,116 @@
+"""Frames in plain Python, from the description in common/frame.h."""
+
+import ctypes
+import json
+import struct
+
+_HEADER = struct.Struct("<2sBBIq16sQ")
+_BASE = struct.Struct("<qQ")
+_VERSION = 1
+_KINDS = {1: "events", 2: "judged", 3: "policy", 4: "command"}
+
+try:
+    _HASH = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
+    _HASH.argtypes, _HASH.restype = [ctypes.c_char_p, ctypes.c_size_t], ctypes.c_uint64
+except OSError:
+    _HASH = None  # then checksums are not looked at
+
+BLOCK, LATE, DECIDED, NONE = 1, 2, 4, 8
+
+
+class Malformed(Exception):
+    """Not a frame, or not a whole one."""
+
+
+class Frame:
+    """What a message says.
+
+    events: dicts as the oracle's Follow takes them: key, time, cost, position, zones [(id, done)]. verdicts: of a
+    judged frame the bits of each (event, zone) pair, in order. body: the bytes of a policy or command."""
+
+    def __init__(self, kind, sent_ms, source, policy):
+        self.kind, self.sent_ms, self.source, self.policy = kind, sent_ms, source, policy
+        self.events, self.verdicts, self.judged_offset, self.body = [], [], None, b""
+
+    @property
+    def pairs(self):
+        """How many (event, zone) pairs it has."""
+        return sum(len(event["zones"]) for event in self.events)
+
+    def content(self):
+        """The body of a policy or command as an object."""
+        return json.loads(self.body)
+
+
+class _Bytes:
+    def __init__(self, data, at):
+        self.data, self.at = data, at
+
+    def varint(self):
+        """LEB128."""
+        value = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value & 0xFFFFFFFFFFFFFFFF
+            shift += 7
+            if shift > 63:
+                raise Malformed("a number of more than ten bytes")
+
+    def svarint(self):
+        """Zigzag."""
+        value = self.varint()
+        return value >> 1 ^ -(value & 1)
+
+    def take(self, length):
+        """So many bytes."""
+        taken = self.data[self.at:self.at + length]
+        if len(taken) != length:
+            raise Malformed("cut")
+        self.at += length
+        return taken
+
+
+def decode(message):
+    """The Frame of a message; raises Malformed."""
+    try:
+        return _decode(message)
+    except (IndexError, struct.error) as cut:
+        raise Malformed(f"cut: {cut}") from cut
+
+
+def _decode(message):
+    magic, version, kind, checksum, sent_ms, source, policy = _HEADER.unpack_from(message)
+    if magic != b"wF" or kind not in _KINDS:
+        raise Malformed("not a frame")
+    if version != _VERSION:
+        raise Malformed(f"version {version}")
+    if _HASH is not None and _HASH(message[8:], len(message) - 8) & 0xFFFFFFFF != checksum:
+        raise Malformed("checksum")
+    frame = Frame(_KINDS[kind], sent_ms, source.hex(), policy)
+    if kind > 2:
+        frame.body = message[_HEADER.size:]
+        return frame
+    time_ms, position = _BASE.unpack_from(message, _HEADER.size)
+    data = _Bytes(message, _HEADER.size + _BASE.size)
+    sets = [[(word >> 1, bool(word & 1)) for word in [data.varint() for _ in range(data.varint())]]
+            for _ in range(data.varint())]
+    keys = [bytes(data.take(data.varint())) for _ in range(data.varint())]
+    for _ in range(data.varint()):
+        key = keys[data.varint()]
+        time_ms += data.svarint()
+        position += data.varint()
+        word = data.varint()
+        cost = data.varint() if word & 1 else 1
+        frame.events.append({"key": key, "time": time_ms, "cost": cost, "position": position,
+                             "zones": sets[word >> 1]})
+    if frame.kind == "judged":
+        frame.judged_offset, = struct.unpack("<Q", data.take(8))
+        pairs = frame.pairs
+        halves = data.take((pairs + 1) // 2)
+        frame.verdicts = [halves[pair // 2] >> (pair % 2 * 4) & 15 for pair in range(pairs)]
+    if data.at != len(message):
+        raise Malformed(f"{len(message) - data.at} bytes behind its end")
+    return frame

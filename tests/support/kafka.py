@@ -1,0 +1,201 @@
+"""Kafka for tests: topics, messages in, messages out, offsets. A connection a call, unless said otherwise."""
+
+import collections
+import contextlib
+
+from support import venv
+
+venv.enter()
+
+# pylint: disable=wrong-import-position,import-error
+import confluent_kafka
+from confluent_kafka import admin
+
+from support.place import PATIENCE_S, until
+
+Message = collections.namedtuple("Message", "topic partition offset key value time_ms")
+_LARGEST = 8 * 1024 * 1024
+_BATCH = 5000
+
+
+class Kafka:
+    """One cluster by its brokers' addresses."""
+
+    def __init__(self, brokers, properties=None):
+        self.brokers = brokers
+        self._settings = {"bootstrap.servers": brokers, "log_level": 0, **(properties or {})}
+        self._admin = None
+
+    def admin(self):
+        """The client for topics and groups; one for all calls."""
+        if self._admin is None:
+            self._admin = admin.AdminClient(self._settings)
+        return self._admin
+
+    # ---- topics ----
+
+    def topics(self):
+        """{name: number of partitions} of all but Kafka's own."""
+        listed = self.admin().list_topics(timeout=PATIENCE_S).topics
+        return {name: len(topic.partitions) for name, topic in listed.items() if not name.startswith("__")}
+
+    def create(self, topic, partitions=1, replication=1, **settings):
+        """Makes a topic and waits until each partition has a leader; settings: their names with _ for dots."""
+        config = {name.replace("_", "."): str(value) for name, value in settings.items()}
+        new = admin.NewTopic(topic, num_partitions=partitions, replication_factor=replication, config=config)
+        _done(self.admin().create_topics([new], operation_timeout=PATIENCE_S, request_timeout=PATIENCE_S))
+        until(lambda: self._has_leaders(topic, partitions), f"{topic} has leaders")
+
+    def _has_leaders(self, topic, partitions):
+        listed = self.admin().list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
+        return len(listed) == partitions and all(one.leader >= 0 for one in listed.values())
+
+    def delete(self, topics):
+        """Removes topics; of those that are not there it says nothing."""
+        topics = list(topics)
+        if not topics:
+            return
+        for future in self.admin().delete_topics(topics, operation_timeout=PATIENCE_S).values():
+            with contextlib.suppress(confluent_kafka.KafkaException):
+                future.result()
+
+    def settings_of(self, topic):
+        """{name: value} of a topic's configuration."""
+        resource = admin.ConfigResource(admin.ConfigResource.Type.TOPIC, topic)
+        (future,) = self.admin().describe_configs([resource]).values()
+        return {name: entry.value for name, entry in future.result().items()}
+
+    def change_settings(self, topic, **settings):
+        """Sets some of a topic's configuration; names with _ for dots."""
+        resource = admin.ConfigResource(admin.ConfigResource.Type.TOPIC, topic)
+        for name, value in settings.items():
+            resource.add_incremental_config(admin.ConfigEntry(
+                name.replace("_", "."), str(value), incremental_operation=admin.AlterConfigOpType.SET))
+        _done(self.admin().incremental_alter_configs([resource]))
+
+    def trim(self, topic, offsets):
+        """Deletes what lies below an offset: {partition: offset}."""
+        _done(self.admin().delete_records(
+            [confluent_kafka.TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]))
+
+    # ---- messages ----
+
+    def produce(self, topic, messages):
+        """Sends messages and waits until all are written: their offsets, in order.
+
+        messages: the bytes of each, or (key, bytes), or (key, bytes, partition)."""
+        producer = confluent_kafka.Producer({
+            **self._settings, "enable.idempotence": True, "message.max.bytes": _LARGEST, "linger.ms": 5,
+            "message.timeout.ms": int(4000 * PATIENCE_S)})
+        offsets, failed = [], []
+
+        def delivered(number):
+            def report(error, message):
+                if error is not None:
+                    failed.append(error)
+                else:
+                    offsets[number] = message.offset()
+            return report
+
+        for number, message in enumerate(messages):
+            key, value, *where = message if isinstance(message, tuple) else (None, message)
+            offsets.append(None)
+            more = {"partition": where[0]} if where else {}
+            while True:
+                try:
+                    producer.produce(topic, value, key, on_delivery=delivered(number), **more)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+            producer.poll(0)
+        left = producer.flush(4 * PATIENCE_S)
+        assert not failed and left == 0, f"{topic}: {failed[:3]}, {left} messages are not delivered"
+        return offsets
+
+    @contextlib.contextmanager
+    def reader(self, **properties):
+        """A confluent_kafka.Consumer that belongs to no group and begins where it is told."""
+        consumer = confluent_kafka.Consumer({
+            **self._settings, "group.id": "none", "enable.auto.commit": False, "enable.partition.eof": True,
+            "auto.offset.reset": "error", "fetch.wait.max.ms": 20, "fetch.message.max.bytes": _LARGEST,
+            "queued.max.messages.kbytes": 65536, **properties})
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+    def extents(self, topic):
+        """{partition: (first offset, next offset)}; {} of a topic that is not there."""
+        partitions = self.topics().get(topic, 0)
+        with self.reader() as consumer:
+            return {number: consumer.get_watermark_offsets(
+                confluent_kafka.TopicPartition(topic, number), timeout=PATIENCE_S) for number in range(partitions)}
+
+    def count(self, topic):
+        """How many offsets a topic has from its first to its next."""
+        return sum(last - first for first, last in self.extents(topic).values())
+
+    def consume(self, topic, since=None):
+        """All messages of a topic from its start (or since {partition: offset}) to its end as it is now.
+
+        Those of a partition come in the order of their offsets."""
+        return list(self.stream(topic, since))
+
+    def stream(self, topic, since=None):
+        """The same, one by one."""
+        since = since or {}
+        ends = {}
+        begin = []
+        for partition, (first, last) in self.extents(topic).items():
+            first = max(first, since.get(partition, first))
+            if first < last:
+                ends[partition] = last
+                begin.append(confluent_kafka.TopicPartition(topic, partition, first))
+        if not begin:
+            return
+        with self.reader() as consumer:
+            consumer.assign(begin)
+            while ends:
+                first = consumer.poll(2 * PATIENCE_S)
+                assert first is not None, f"{topic}: nothing came in time of partitions {sorted(ends)}"
+                # A batch is waited for until it is full: one that does not wait takes what is there.
+                yield from self._of_batch([first, *consumer.consume(_BATCH, timeout=0)], ends)
+
+    @staticmethod
+    def _of_batch(batch, ends):
+        for message in batch:
+            error, partition = message.error(), message.partition()
+            if error is not None:
+                # Behind the last message there may be offsets without one: compacted, or marks of transactions.
+                assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF, error  # pylint: disable=protected-access
+                ends.pop(partition, None)
+                continue
+            if partition not in ends:
+                continue
+            if message.offset() < ends[partition]:
+                yield Message(message.topic(), partition, message.offset(), message.key(), message.value(),
+                              message.timestamp()[1])
+            if message.offset() + 1 >= ends[partition]:
+                del ends[partition]
+
+    def committed(self, group, topic):
+        """{partition: offset} that a group has committed."""
+        asked = [confluent_kafka.TopicPartition(topic, number) for number in range(self.topics().get(topic, 0))]
+        with self.reader(**{"group.id": group}) as consumer:
+            answer = consumer.committed(asked, timeout=PATIENCE_S)
+        return {one.partition: one.offset for one in answer if one.offset >= 0}
+
+    def members(self, group):
+        """{member id: sorted partitions} of a group, as (topic, partition); {} of one that is not there."""
+        (future,) = self.admin().describe_consumer_groups([group], request_timeout=PATIENCE_S).values()
+        try:
+            described = future.result()
+        except confluent_kafka.KafkaException:
+            return {}
+        return {member.member_id: sorted((one.topic, one.partition) for one in member.assignment.topic_partitions)
+                for member in described.members}
+
+
+def _done(futures):
+    for future in futures.values():
+        future.result()

@@ -1,0 +1,77 @@
+"""Redis for tests: one connection, made again when it broke."""
+
+import socket
+
+
+class RedisError(Exception):
+    """The server's own words."""
+
+
+class Redis:
+    """call() sends a command; answers are bytes, int, None or lists of them."""
+
+    def __init__(self, port, database=0, host="127.0.0.1", timeout_s=30):
+        self._where, self._database, self._timeout_s = (host, port), database, timeout_s
+        self._stream = None
+
+    def _open(self):
+        with socket.create_connection(self._where, self._timeout_s) as connection:
+            self._stream = connection.makefile("rwb")
+        if self._database:
+            self._ask("SELECT", self._database)
+
+    def close(self):
+        """Ends the connection; the next call makes one."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def call(self, *words):
+        """One command: words of bytes, text or numbers. OSError: the connection broke."""
+        try:
+            if self._stream is None:
+                self._open()
+            return self._ask(*words)
+        except OSError:
+            stream, self._stream = self._stream, None
+            if stream is not None:
+                try:
+                    stream.close()
+                except OSError:
+                    pass
+            raise
+
+    def keys(self, pattern="*"):
+        """All keys of a pattern, sorted."""
+        found, cursor = set(), b"0"
+        while True:
+            cursor, names = self.call("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
+            found.update(names)
+            if cursor == b"0":
+                return sorted(found)
+
+    def _ask(self, *words):
+        parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        self._stream.write(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
+        self._stream.flush()
+        return self._answer()
+
+    def _answer(self):
+        line = self._stream.readline()
+        if not line.endswith(b"\r\n"):
+            raise ConnectionResetError("Redis closed the connection")
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"-":
+            raise RedisError(rest.decode())
+        if kind == b":":
+            return int(rest)
+        if kind == b"*":
+            return None if rest == b"-1" else [self._answer() for _ in range(int(rest))]
+        if kind == b"$":
+            if rest == b"-1":
+                return None
+            data = self._stream.read(int(rest) + 2)
+            if len(data) != int(rest) + 2:
+                raise ConnectionResetError("Redis closed the connection")
+            return data[:-2]
+        return rest

@@ -1,0 +1,26 @@
+"""Runs a script under the Python of tests/python, which has the packages that it needs.
+
+Modules that need those packages call enter() when they are imported: the
+script begins again under that Python, once.
+"""
+
+import os
+import subprocess
+import sys
+
+_TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_SKIPPED = 77
+_PATIENCE_S = 900
+
+
+def enter():
+    """Returns under that Python; leaves with 77, saying why, where it cannot be had."""
+    made = subprocess.run([os.path.join(_TESTS, "python")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          timeout=_PATIENCE_S, check=False)
+    interpreter = made.stdout.decode().strip()
+    if made.returncode != 0:
+        print("skipped: no Python packages for tests with servers", flush=True)
+        sys.exit(_SKIPPED if made.returncode == _SKIPPED else 1)
+    if os.path.abspath(sys.prefix) != os.path.dirname(os.path.dirname(interpreter)):
+        sys.stdout.flush()
+        os.execv(interpreter, [interpreter, *sys.orig_argv[1:]])
