@@ -36,7 +36,7 @@ struct weir_bus_scan {
 	uint64_t window_at;
 };
 
-static enum weir_status read_partitions(const char *directory, uint32_t *partitions, struct weir_error *error)
+enum weir_status weir_bus_scan_partitions(const char *directory, uint32_t *partitions, struct weir_error *error)
 {
 	char path[WEIR_PATH_BYTES], *text;
 	size_t length;
@@ -83,7 +83,7 @@ enum weir_status weir_bus_scan_open(const char *directory, enum weir_topic topic
 	char path[WEIR_PATH_BYTES];
 	uint32_t partitions = 0;
 	const char *name = weir_topic_name(topic);
-	enum weir_status status = read_partitions(directory, &partitions, error);
+	enum weir_status status = weir_bus_scan_partitions(directory, &partitions, error);
 	if (status == WEIR_OK)
 		status = weir_path_format(path, error, "%s/%s", directory, name + sizeof "weir." - 1);
 	if (status != WEIR_OK)

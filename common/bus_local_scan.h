@@ -17,6 +17,10 @@
 
 struct weir_bus_scan;
 
+/** How many partitions a bus was made with. WEIR_INVALID: there is none in that directory. */
+WEIR_MUST_USE enum weir_status weir_bus_scan_partitions(const char *directory, uint32_t *partitions,
+                                                        struct weir_error *error);
+
 /**
  * @param directory  of the bus
  * @param partition  only messages of this one; or WEIR_BUS_EVERY_PARTITION, in the order in which they were written

@@ -22,5 +22,10 @@ int command_generate(int argc, char **argv);
 int command_decode(int argc, char **argv);
 int command_state(int argc, char **argv);
 int command_subscribe(int argc, char **argv);
+int command_policy(int argc, char **argv);
+int command_block(int argc, char **argv);
+int command_lift(int argc, char **argv);
+int command_allow(int argc, char **argv);
+int command_override(int argc, char **argv);
 
 #endif

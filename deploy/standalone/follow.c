@@ -12,6 +12,7 @@
 #include "common/stop.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/monitor.h"
+#include "deploy/standalone/order_control.h"
 #include "deploy/standalone/policy_log.h"
 #include "deploy/standalone/progress.h"
 #include "deploy/standalone/sink.h"
@@ -41,6 +42,8 @@ struct follow {
 	struct sink *decisions, *shadow;
 	struct collector *collector;
 	struct monitor *monitor;
+	struct order_control orders;
+	struct control *control;
 	struct weir_trouble bus_trouble;
 	int64_t started_ms;
 };
@@ -179,6 +182,10 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 		};
 		status = monitor_start(&monitor, &follow->monitor, error);
 	}
+	follow->orders = (struct order_control){.bus = follow->bus, .book = follow->book, .log = follow->log};
+	if (status == WEIR_OK)
+		status = control_start(follow->state.path, order_control_answer, &follow->orders, follow->log, &follow->control,
+		                       error);
 	return status;
 }
 
@@ -308,6 +315,7 @@ static bool stop(struct follow *follow)
 {
 	struct weir_error error;
 	bool failed = false;
+	control_stop(follow->control);
 	monitor_stop(follow->monitor);
 	if (follow->collector != NULL) {
 		collector_stop(follow->collector);

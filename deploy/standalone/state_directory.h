@@ -6,6 +6,7 @@
  *   log/            the local bus (follow mode)
  *   sources.json    what the collector remembers of its files (follow mode)
  *   dead-letter.jsonl
+ *   control         the socket of a run that follows (control.h)
  */
 #ifndef DEPLOY_STANDALONE_STATE_DIRECTORY_H
 #define DEPLOY_STANDALONE_STATE_DIRECTORY_H

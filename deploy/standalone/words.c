@@ -1,6 +1,7 @@
 /* Words for terminals; nothing here is read by a program. */
 #include "deploy/standalone/words.h"
 
+#include "common/frame.h"
 #include "common/json.h"
 
 #include <string.h>
@@ -115,6 +116,30 @@ static bool read_limit(const json_t *json, struct weir_limit *limit)
 	return false;
 }
 
+/* What an operator has commanded, or the end of a block. */
+static void put_order(struct weir_text *text, const json_t *json, const char *action, int64_t at_ms)
+{
+	const char *by = json_string_value(json_object_get(json, "by"));
+	const char *reason = json_string_value(json_object_get(json, "reason"));
+	int64_t until_ms = json_integer_value(json_object_get(json, "until"));
+	if (strcmp(action, "block") != 0) {
+		weir_text_puts(text, "  lifted");
+	} else if (until_ms >= WEIR_TIME_END_MS) {
+		weir_text_puts(text, "  blocked until it is lifted");
+	} else {
+		weir_text_puts(text, "  blocked for ");
+		words_span(text, until_ms - at_ms);
+	}
+	if (by != NULL) {
+		weir_text_puts(text, " by ");
+		words_key(text, weir_span_of(by));
+	}
+	if (reason != NULL && reason[0] != '\0') {
+		weir_text_puts(text, ": ");
+		words_key(text, weir_span_of(reason));
+	}
+}
+
 bool words_decision_json(struct weir_text *text, struct weir_span bytes)
 {
 	json_t *json = json_loadb(bytes.at, bytes.length, 0, NULL);
@@ -141,7 +166,7 @@ bool words_decision_json(struct weir_text *text, struct weir_span bytes)
 		weir_text_puts(text, ": over ");
 		words_limit(text, &limit);
 	} else {
-		weir_text_puts(text, "  lifted");
+		put_order(text, json, action, at_ms);
 	}
 	json_decref(json);
 	return true;

@@ -1,0 +1,95 @@
+/* A command waits for servers a while, as people do, and says meanwhile what it waits for. */
+#include "deploy/standalone/realm.h"
+
+#include "common/bus_local_scan.h"
+#include "common/connect.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { WAIT_MS = 15000 };
+
+static enum weir_status open_cluster(struct realm *realm, const char *command, enum realm_need need,
+                                     struct weir_error *error)
+{
+	realm->kind = REALM_CLUSTER;
+	enum weir_status status = weir_connect_check(realm->config, command, error);
+	if (status == WEIR_OK)
+		status = weir_connect_store(realm->config, WAIT_MS, NULL, &realm->log, &realm->store, error);
+	if (status == WEIR_OK && need != REALM_READS)
+		status = weir_connect_bus(realm->config, "weir", WAIT_MS, NULL, &realm->log, &realm->bus, error);
+	return status;
+}
+
+/* The state as of this moment, beside whoever holds it. */
+static enum weir_status look(struct realm *realm, struct weir_error *error)
+{
+	enum weir_status status = state_directory_look(&realm->state, realm->state_path, &realm->once, &realm->seed, error);
+	realm->store = realm->state.store;
+	return status;
+}
+
+static enum weir_status open_log(struct realm *realm, struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES];
+	struct weir_bus_local_options options = {0};
+	enum weir_status status = weir_path_format(path, error, "%s/log", realm->state_path);
+	if (status == WEIR_OK && realm->config != NULL)
+		options = (struct weir_bus_local_options){.segment_bytes = realm->config->bus.segment_bytes,
+		                                          .retention_bytes = realm->config->bus.retention_bytes};
+	if (status == WEIR_OK)
+		status = weir_bus_scan_partitions(path, &options.partitions, error);
+	return status == WEIR_OK ? weir_bus_local_open(path, &options, &realm->bus, error) : status;
+}
+
+static enum weir_status open_state(struct realm *realm, enum realm_need need, struct weir_error *error)
+{
+	realm->kind = REALM_STATE;
+	enum weir_status status = look(realm, error);
+	if (status != WEIR_OK || need != REALM_APPENDS)
+		return status;
+	if (realm->once)
+		return weir_fail(error, WEIR_INVALID, "%s is the state of a --once run, whose log has ended",
+		                 realm->state_path);
+	state_directory_close(&realm->state);
+	realm->store = NULL;
+	status = state_directory_open(&realm->state, realm->state_path, "follow", error);
+	if (status == WEIR_LOCKED) {
+		realm->kind = REALM_RUNNING;
+		state_directory_close(&realm->state);
+		return look(realm, error);
+	}
+	realm->store = realm->state.store;
+	return status == WEIR_OK ? open_log(realm, error) : status;
+}
+
+enum weir_status realm_open(struct realm *realm, const char *command, const char *config_path, const char *state_path,
+                            enum realm_need need, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	realm->log = (struct weir_log){.fd = STDERR_FILENO, .level = WEIR_LOG_WARNING};
+	realm->state_path = state_path;
+	if (config_path != NULL)
+		status = weir_config_load(config_path, &realm->config, error);
+	if (status != WEIR_OK)
+		return status;
+	if (state_path == NULL && realm->config->bus.type == WEIR_BUS_KAFKA)
+		return open_cluster(realm, command, need, error);
+	if (state_path == NULL) {
+		status = state_directory_default(realm->state_default, error);
+		realm->state_path = realm->state_default;
+	}
+	return status == WEIR_OK ? open_state(realm, need, error) : status;
+}
+
+void realm_close(struct realm *realm)
+{
+	if (realm->bus != NULL)
+		realm->bus->ops->close(realm->bus);
+	if (realm->kind == REALM_CLUSTER && realm->store != NULL)
+		realm->store->ops->close(realm->store);
+	if (realm->kind != REALM_CLUSTER)
+		state_directory_close(&realm->state);
+	weir_config_free(realm->config);
+	*realm = (struct realm){0};
+}

@@ -1,0 +1,53 @@
+/*
+ * What a command for people works on: a cluster, or a state directory of one
+ * machine, which a running `weir run` may hold.
+ */
+#ifndef DEPLOY_STANDALONE_REALM_H
+#define DEPLOY_STANDALONE_REALM_H
+
+#include "common/bus.h"
+#include "common/config.h"
+#include "common/log.h"
+#include "common/policy_log.h"
+#include "deploy/standalone/state_directory.h"
+
+enum realm_kind {
+	REALM_CLUSTER,
+	REALM_STATE,   /* a state directory that nothing else works on */
+	REALM_RUNNING, /* one that `weir run` holds: it is asked through its control socket */
+};
+
+/* What is opened. */
+enum realm_need {
+	REALM_READS,   /* the store, to look at it */
+	REALM_BUS,     /* in a cluster: store and bus; of a state directory as REALM_READS */
+	REALM_APPENDS, /* store and bus, to change what is in force */
+};
+
+/* Zero-initialised, and realm_close()d in any case. */
+struct realm {
+	enum realm_kind kind;
+	struct weir_config *config; /* NULL: a state directory was named, and no configuration */
+	const char *state_path;     /* NULL: a cluster */
+	char state_default[WEIR_PATH_BYTES];
+	struct weir_log log;
+	struct state_directory state;
+	struct weir_store *store;
+	struct weir_bus *bus; /* NULL where it is not opened; of REALM_RUNNING never */
+	bool once;            /* the state is of a --once run */
+	uint64_t seed;        /* of the fingerprints */
+};
+
+/**
+ * Opens what the options name.
+ *
+ * @param command      "weir block", for the words
+ * @param config_path  --config, or NULL
+ * @param state_path   --state, or NULL: the configuration says which; one of both is given. Borrowed
+ * @return WEIR_OK; WEIR_INVALID: they name nothing that can be worked on; WEIR_IO: no server answers
+ */
+WEIR_MUST_USE enum weir_status realm_open(struct realm *realm, const char *command, const char *config_path,
+                                          const char *state_path, enum realm_need need, struct weir_error *error);
+void realm_close(struct realm *realm);
+
+#endif
