@@ -1,5 +1,5 @@
 /*
- * The store on a server: what partitions, notes and opening need.
+ * The store on a server: opening it, and taking partitions.
  *
  * Each operation is one transaction, safe to run twice. Whoever took a
  * partition last has its epoch. A transaction that writes under an epoch holds
@@ -11,7 +11,6 @@
 #include "common/alloc.h"
 #include "common/store_mysql_parts.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 /* ---- partitions ---- */
@@ -115,9 +114,10 @@ static enum weir_status take(struct weir_store *base, int role, uint32_t partiti
 {
 	struct partition_call call = {weir_store_mysql(base), role, partition, state};
 	enum weir_status status = weir_mysql_write(call.store->mysql, take_row, &call, error);
-	if (status == WEIR_OK && role == WEIR_STORE_ROLE_LIMITER)
-		status = drop_uncommitted(call.store, state, error);
-	return status;
+	if (status != WEIR_OK || role != WEIR_STORE_ROLE_LIMITER)
+		return status;
+	weir_mysql_written_forget(&call.store->written, partition);
+	return drop_uncommitted(call.store, state, error);
 }
 
 static enum weir_status look_at_row(void *context, struct weir_error *error)
@@ -137,110 +137,6 @@ static enum weir_status look(struct weir_store *base, int role, uint32_t partiti
 	return weir_mysql_read(call.store->mysql, look_at_row, &call, error);
 }
 
-/* ---- notes and commits ---- */
-
-struct commit_call {
-	struct weir_mysql *mysql;
-	int role;
-	const struct weir_partition_state *states;
-	size_t count;
-	const char *const *names;
-	const struct weir_span *values;
-	size_t note_count;
-};
-
-static enum weir_status put_note(struct weir_mysql *mysql, const char *name, struct weir_span value,
-                                 struct weir_error *error)
-{
-	struct weir_mysql_statement *statement =
-		weir_mysql_use(mysql, value.at != NULL ? WEIR_MYSQL_NOTE_PUT : WEIR_MYSQL_NOTE_REMOVE);
-	weir_mysql_put_text(statement, name);
-	if (value.at != NULL)
-		weir_mysql_put_bytes(statement, value);
-	return weir_mysql_execute(mysql, statement, NULL, error);
-}
-
-/* Moves one partition's row, if the epoch is its own. A row that has been moved already counts as well. */
-static enum weir_status commit_state(struct weir_mysql *mysql, int role, const struct weir_partition_state *state,
-                                     struct weir_error *error)
-{
-	struct weir_mysql_statement *statement = weir_mysql_use(mysql, WEIR_MYSQL_COMMIT);
-	weir_mysql_put_number(statement, state->checkpoint);
-	weir_mysql_put_number(statement, state->next_offset);
-	weir_mysql_put_signed(statement, state->clock_ms);
-	weir_mysql_put_number(statement, state->policy_version);
-	weir_mysql_put_bytes(statement, state->extra);
-	weir_mysql_put_number(statement, (uint64_t)role);
-	weir_mysql_put_number(statement, state->partition);
-	weir_mysql_put_number(statement, state->epoch);
-	uint64_t rows = 0;
-	enum weir_status status = weir_mysql_execute(mysql, statement, &rows, error);
-	if (status == WEIR_OK && rows != 1)
-		status = weir_fail(error, WEIR_FENCED, "partition %u has another owner by now", state->partition);
-	return status;
-}
-
-static enum weir_status commit_all(void *context, struct weir_error *error)
-{
-	const struct commit_call *call = context;
-	enum weir_status status = WEIR_OK;
-	for (size_t i = 0; i < call->count && status == WEIR_OK; i++)
-		status = commit_state(call->mysql, call->role, &call->states[i], error);
-	for (size_t i = 0; i < call->note_count && status == WEIR_OK; i++)
-		status = put_note(call->mysql, call->names[i], call->values[i], error);
-	return status;
-}
-
-/*
- * Where the answer to its COMMIT is lost, it is run again: the rows stay locked until the server has made up its mind
- * about the first, and then either have what they are given once more, or have it now.
- */
-static enum weir_status commit(struct weir_store *base, int role, const struct weir_partition_state *states,
-                               size_t count, const char *const *names, const struct weir_span *values,
-                               size_t note_count, struct weir_error *error)
-{
-	struct weir_mysql *mysql = weir_store_mysql(base)->mysql;
-	struct commit_call call = {mysql, role, states, count, names, values, note_count};
-	return weir_mysql_write(mysql, commit_all, &call, error);
-}
-
-static enum weir_status note_put(struct weir_store *base, const char *name, struct weir_span value,
-                                 struct weir_error *error)
-{
-	return commit(base, WEIR_STORE_ROLE_LIMITER, NULL, 0, &name, &value, 1, error);
-}
-
-struct note_call {
-	struct weir_mysql *mysql;
-	const char *name;
-	char **value;
-	size_t *length;
-};
-
-static enum weir_status read_note(void *context, struct weir_error *error)
-{
-	const struct note_call *call = context;
-	struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, WEIR_MYSQL_NOTE_GET);
-	weir_mysql_put_text(statement, call->name);
-	enum weir_status status = weir_mysql_step(call->mysql, statement, error);
-	if (status == WEIR_OK) {
-		struct weir_span bytes = weir_mysql_row_bytes(statement, 0);
-		*call->value = weir_copy(bytes.at, bytes.length);
-		*call->length = bytes.length;
-	}
-	weir_mysql_done(statement);
-	return status == WEIR_END ? WEIR_OK : status;
-}
-
-static enum weir_status note_get(struct weir_store *base, const char *name, char **value, size_t *length,
-                                 struct weir_error *error)
-{
-	struct note_call call = {weir_store_mysql(base)->mysql, name, value, length};
-	*value = NULL;
-	*length = 0;
-	return weir_mysql_read(call.mysql, read_note, &call, error);
-}
-
 /* ---- opening ---- */
 
 static void store_close(struct weir_store *base)
@@ -251,6 +147,7 @@ static void store_close(struct weir_store *base)
 	weir_mysql_free(store->mysql);
 	weir_text_deinit(&store->extra);
 	weir_text_deinit(&store->blobs);
+	free(store->written.places);
 	free(store);
 }
 
@@ -259,14 +156,14 @@ static const struct weir_store_ops operations = {
 	.take = take,
 	.look = look,
 	.write_segments = weir_mysql_write_segments,
-	.commit = commit,
+	.commit = weir_mysql_commit,
 	.read_segments = weir_mysql_read_segments,
 	.list_segments = weir_mysql_list_segments,
 	.clean = weir_mysql_clean,
 	.policy_put = weir_mysql_policy_put,
 	.policy_each = weir_mysql_policy_each,
-	.note_get = note_get,
-	.note_put = note_put,
+	.note_get = weir_mysql_note_get,
+	.note_put = weir_mysql_note_put,
 	.close = store_close,
 };
 

@@ -3,7 +3,6 @@
 #define WEIR_COMMON_STORE_MYSQL_CLIENT_H
 
 #include "common/store_mysql_database.h"
-#include "common/text.h"
 
 #include <mysql.h>
 
@@ -13,7 +12,8 @@ struct weir_mysql {
 	struct weir_mysql_statement **prepared; /* of this connection */
 	size_t statement_count;
 	char *name;
-	MYSQL *handle; /* NULL: not connected */
+	MYSQL *handle;        /* NULL: not connected */
+	uint64_t connections; /* made so far */
 	size_t room;
 	unsigned error_number;
 	struct weir_error last;

@@ -83,6 +83,11 @@ unsigned weir_mysql_error_number(const struct weir_mysql *mysql)
 	return mysql->error_number;
 }
 
+uint64_t weir_mysql_connection(const struct weir_mysql *mysql)
+{
+	return mysql->connections;
+}
+
 size_t weir_mysql_room(const struct weir_mysql *mysql)
 {
 	return mysql->room;
@@ -173,6 +178,7 @@ enum weir_status weir_mysql_connect(struct weir_mysql *mysql, bool database, str
 		return status;
 	}
 	mysql->handle = handle;
+	mysql->connections++;
 	enum weir_status status = set_session(mysql, error);
 	if (status == WEIR_OK)
 		status = learn_room(mysql, error);
@@ -316,7 +322,7 @@ enum weir_status weir_mysql_write(struct weir_mysql *mysql, weir_mysql_body *bod
 			return status;
 		bool passing = passes(mysql->error_number);
 		if (tries == TRIES || (!committing && !passing)) {
-			if (lost || (committing && !passing))
+			if ((lost && mysql->error_number != 0) || (committing && !passing))
 				weir_error_prefix(error, "whether a transaction was committed is not known");
 			return status;
 		}

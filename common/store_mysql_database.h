@@ -13,6 +13,7 @@
 #include "common/config.h"
 #include "common/span.h"
 #include "common/status.h"
+#include "common/text.h"
 
 struct weir_mysql;
 struct weir_mysql_statement;
@@ -49,6 +50,8 @@ void weir_mysql_free(struct weir_mysql *mysql);
 
 /** "weir@127.0.0.1:3306/weir", for words. */
 const char *weir_mysql_name(const struct weir_mysql *mysql);
+/** Which connection this is: another number after each that broke. */
+uint64_t weir_mysql_connection(const struct weir_mysql *mysql);
 /** Of the last failure: an enum weir_mysql_error, or another number of the server's or the client library's. */
 unsigned weir_mysql_error_number(const struct weir_mysql *mysql);
 
@@ -117,5 +120,7 @@ WEIR_MUST_USE enum weir_status weir_mysql_execute(struct weir_mysql *mysql, stru
 uint64_t weir_mysql_row_number(const struct weir_mysql_statement *statement, unsigned column);
 /** Borrowed until the next step. at is NULL for a NULL alone. */
 struct weir_span weir_mysql_row_bytes(struct weir_mysql_statement *statement, unsigned column);
+/** Appends the column's bytes to a text: how many. */
+size_t weir_mysql_row_append(struct weir_mysql_statement *statement, unsigned column, struct weir_text *text);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "common/store.h"
 #include "common/store_mysql_database.h"
+#include "common/store_mysql_written.h"
 #include "common/text.h"
 
 enum {
@@ -51,6 +52,7 @@ struct weir_store_mysql {
 	struct weir_mysql *mysql;
 	struct weir_text extra; /* of the state read last */
 	struct weir_text blobs; /* of the segments read last */
+	struct weir_mysql_written written;
 };
 
 static inline struct weir_store_mysql *weir_store_mysql(struct weir_store *store)
@@ -69,8 +71,15 @@ WEIR_MUST_USE enum weir_status weir_mysql_schema_upgrade(struct weir_mysql *mysq
 WEIR_MUST_USE enum weir_status weir_mysql_check_epoch(struct weir_mysql *mysql, bool locked, uint32_t partition,
                                                       uint64_t epoch, uint64_t *checkpoint, struct weir_error *error);
 
-/* ---- store_mysql_segments.c, store_mysql_read.c, store_mysql_policy.c: members of weir_store_ops ---- */
+/* ---- store_mysql_commit.c, _segments.c, _read.c, _policy.c: members of weir_store_ops ---- */
 
+enum weir_status weir_mysql_commit(struct weir_store *store, int role, const struct weir_partition_state *states,
+                                   size_t count, const char *const *names, const struct weir_span *values,
+                                   size_t note_count, struct weir_error *error);
+enum weir_status weir_mysql_note_put(struct weir_store *store, const char *name, struct weir_span value,
+                                     struct weir_error *error);
+enum weir_status weir_mysql_note_get(struct weir_store *store, const char *name, char **value, size_t *length,
+                                     struct weir_error *error);
 enum weir_status weir_mysql_write_segments(struct weir_store *store, uint32_t partition, uint64_t epoch,
                                            const struct weir_segment_blob *blobs, size_t count,
                                            struct weir_error *error);

@@ -61,17 +61,16 @@ static enum weir_status find_bases(struct read_call *call, const uint32_t *segme
 static void keep_row(struct read_call *call, struct weir_mysql_statement *statement)
 {
 	struct weir_text *blobs = &call->store->blobs;
-	struct weir_span bytes = weir_mysql_row_bytes(statement, 3);
 	if (call->kept_count == call->kept_capacity) {
 		call->kept_capacity = call->kept_capacity == 0 ? 64 : call->kept_capacity * 2;
 		call->kept = weir_realloc(call->kept, call->kept_capacity, sizeof *call->kept);
 	}
-	call->kept[call->kept_count++] = (struct kept_blob){.segment = (uint32_t)weir_mysql_row_number(statement, 0),
-	                                                    .checkpoint = weir_mysql_row_number(statement, 1),
-	                                                    .base = weir_mysql_row_number(statement, 2) != 0,
-	                                                    .at = blobs->length,
-	                                                    .length = bytes.length};
-	weir_text_append(blobs, bytes.at, bytes.length);
+	struct kept_blob *kept = &call->kept[call->kept_count++];
+	*kept = (struct kept_blob){.segment = (uint32_t)weir_mysql_row_number(statement, 0),
+	                           .checkpoint = weir_mysql_row_number(statement, 1),
+	                           .base = weir_mysql_row_number(statement, 2) != 0,
+	                           .at = blobs->length};
+	kept->length = weir_mysql_row_append(statement, 3, blobs);
 }
 
 static enum weir_status keep_rows(struct read_call *call, const uint32_t *segments, size_t count, uint64_t upto,

@@ -74,8 +74,12 @@ enum weir_status weir_mysql_write_segments(struct weir_store *base, uint32_t par
                                            const struct weir_segment_blob *blobs, size_t count,
                                            struct weir_error *error)
 {
-	struct write_call call = {weir_store_mysql(base)->mysql, partition, epoch, blobs, count};
-	return weir_mysql_write(call.mysql, write_all, &call, error);
+	struct weir_store_mysql *store = weir_store_mysql(base);
+	struct write_call call = {store->mysql, partition, epoch, blobs, count};
+	enum weir_status status = weir_mysql_write(store->mysql, write_all, &call, error);
+	for (size_t i = 0; i < count && status == WEIR_OK; i++)
+		weir_mysql_written_note(&store->written, partition, blobs[i].segment, weir_mysql_connection(store->mysql));
+	return status;
 }
 
 struct clean_call {

@@ -244,21 +244,29 @@ uint64_t weir_mysql_row_number(const struct weir_mysql_statement *statement, uns
 	return statement->columns[column].number;
 }
 
-struct weir_span weir_mysql_row_bytes(struct weir_mysql_statement *statement, unsigned number)
+size_t weir_mysql_row_append(struct weir_mysql_statement *statement, unsigned number, struct weir_text *text)
 {
 	struct column *column = &statement->columns[number];
-	if (column->null != 0)
-		return (struct weir_span){.at = NULL};
-	if (column->length == 0)
-		return (struct weir_span){.at = ""};
-	weir_text_clear(&column->bytes);
+	if (column->null != 0 || column->length == 0)
+		return 0;
 	unsigned long length = 0;
 	MYSQL_BIND bind = {.buffer_type = MYSQL_TYPE_BLOB,
-	                   .buffer = weir_text_reserve(&column->bytes, column->length),
+	                   .buffer = weir_text_reserve(text, column->length),
 	                   .buffer_length = column->length,
 	                   .length = &length};
 	int copied = mysql_stmt_fetch_column(statement->handle, &bind, number, 0);
 	assert(copied == 0);
 	(void)copied;
-	return (struct weir_span){.at = column->bytes.at, .length = (uint32_t)column->length};
+	text->length += column->length;
+	return column->length;
+}
+
+struct weir_span weir_mysql_row_bytes(struct weir_mysql_statement *statement, unsigned number)
+{
+	struct column *column = &statement->columns[number];
+	if (column->null != 0)
+		return (struct weir_span){.at = NULL};
+	weir_text_clear(&column->bytes);
+	size_t length = weir_mysql_row_append(statement, number, &column->bytes);
+	return (struct weir_span){.at = length > 0 ? column->bytes.at : "", .length = (uint32_t)length};
 }

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""The MySQL store on a real MariaDB: what every store must do, its schema, its users, what it says of a server."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+# pylint: disable=wrong-import-position
+from support import cases
+from support.place import PATIENCE_S, ROOT
+from support.store_shell import CALL_S, PROGRAMS, Shell, configure, main, new_database, restarted, server
+
+SCHEMA = os.path.join(ROOT, "deploy/mysql/schema.sql")
+
+
+# ---- what every store must do ----
+
+def test_suite(place):
+    config, _ = configure(place)
+    done = place.run(config, program=os.path.join(PROGRAMS, "store_mysql_suite"), patience_s=10 * PATIENCE_S)
+    assert done.code() == 0, (done.out() + done.said().encode())[-3000:].decode(errors="replace")
+
+
+# ---- the schema ----
+
+def described(database):
+    """Each table as the server would make it, and the version."""
+    tables = [row[0] for row in server().sql("SHOW TABLES", database)]
+    assert len(tables) == 6, tables
+    return ([server().sql(f"SHOW CREATE TABLE {name}", database) for name in tables],
+            server().sql("SELECT program, version FROM schema_version", database))
+
+
+def test_schema_file_makes_the_tables_that_the_store_makes(place):
+    config, made = configure(place)
+    Shell(place, config).end()
+    by_hand = new_database()
+    with open(SCHEMA, encoding="utf-8") as file:
+        text = file.read()
+    server().sql(f"CREATE DATABASE {by_hand} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+    for _ in range(2):
+        server().sql(text, by_hand)
+        assert described(by_hand) == described(made)
+    config, _ = configure(place, database=by_hand)
+    shell = Shell(place, config)
+    assert shell.take(0) == 1
+    shell.end()
+
+
+def test_daemons_may_start_together_on_nothing(place):
+    config, database = configure(place)
+    shells = [Shell(place, config, opened=False) for _ in range(6)]
+    for shell in shells:
+        shell.send("open")
+    for shell in shells:
+        assert shell.answer() == ("OK", ""), database
+    assert sorted(shell.take(0) for shell in shells) == [1, 2, 3, 4, 5, 6]
+    for shell in shells:
+        shell.end()
+
+
+def test_a_step_that_was_cut_off_is_done_again(place):
+    config, database = configure(place)
+    server().sql(f"CREATE DATABASE {database}")
+    with open(SCHEMA, encoding="utf-8") as file:
+        statements = [part for part in file.read().split(";\n")]
+    server().sql(";\n".join(statements[:3]) + ";\n", database)  # the version is still 0
+    Shell(place, config).end()
+    assert server().sql("SELECT version FROM schema_version", database) == [["1"]]
+    server().sql("UPDATE schema_version SET version = 0; DROP TABLE note", database)
+    Shell(place, config).end()
+    assert len(described(database)[0]) == 6
+
+
+def test_other_databases_are_refused(place):
+    for statements, status, words in (
+            ("CREATE TABLE theirs (x INT)", "INVALID", "another program's database: give weir one of its own"),
+            ("CREATE TABLE schema_version (installed_rank INT)", "INVALID", "schema_version is another program's"),
+            (None, "NEWER", "written by a newer version of weir (schema 99, known: 1)")):
+        config, database = configure(place)
+        shell = Shell(place, config, opened=False)
+        if statements is None:
+            shell.good("open")
+            shell.good("close")
+            statements = "UPDATE schema_version SET version = 99"
+        else:
+            server().sql(f"CREATE DATABASE {database}")
+        server().sql(statements, database)
+        assert words in shell.gives(status, "open")
+        shell.end()
+
+
+# ---- who may ---
+
+def test_a_user_works_without_making_databases(place):
+    database = new_database()
+    server().sql(f"CREATE DATABASE {database}; CREATE USER narrow@'127.0.0.1' IDENTIFIED BY 'secret';"
+                 f"GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON {database}.* TO narrow@'127.0.0.1'")
+    try:
+        config, _ = configure(place, database=database, user="narrow")
+        shell = Shell(place, config)
+        assert shell.take(0) == 1
+        shell.good("write", 0, 1, 1, "b", 0, 3, 10, "x")
+        shell.good("commit", 0, 1, 1, 5)
+        # Another one may only look.
+        server().sql(f"CREATE USER looker@'127.0.0.1' IDENTIFIED BY 'secret';"
+                     f"GRANT SELECT ON {database}.* TO looker@'127.0.0.1'")
+        config, _ = configure(place, database=database, user="looker")
+        looker = Shell(place, config)
+        assert looker.good("look", 0) == "1 1 5"
+        assert looker.good("read", 0, 1, 0, 1) == "0/1 b x*10;"
+        assert "denied" in looker.gives("IO", "take", 0)
+        # Where there is no database, it says so.
+        config, missing = configure(place, user="narrow")
+        words = Shell(place, config, opened=False).gives("INVALID", "open")
+        assert "denied" in words and missing in words, words
+        config, _ = configure(place, database=database, user="narrow", password="wrong")
+        assert "Access denied" in Shell(place, config, opened=False).gives("INVALID", "open")
+        looker.end()
+        shell.end()
+    finally:
+        server().sql("DROP USER IF EXISTS narrow@'127.0.0.1', looker@'127.0.0.1'")
+
+
+def certificates(place):
+    """An authority, another one, and a certificate for 127.0.0.1."""
+    def openssl(*words):
+        subprocess.run(["openssl", *words], cwd=place.directory, check=True, capture_output=True, timeout=CALL_S)
+
+    place.write("names", "subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    place.write("other-names", "subjectAltName=IP:127.0.0.2,DNS:elsewhere.example\n")
+    for name in ("ca", "other-ca"):
+        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", f"{name}.key",
+                "-out", f"{name}.pem")
+    for name, names, subject in (("cert", "names", "localhost"), ("elsewhere", "other-names", "elsewhere.example")):
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={subject}", "-keyout", f"{name}.key",
+                "-out", f"{name}.request")
+        openssl("x509", "-req", "-in", f"{name}.request", "-CA", "ca.pem", "-CAkey", "ca.key", "-set_serial", "1",
+                "-extfile", names, "-out", f"{name}.pem")
+
+
+def test_tls_asks_for_the_authority_and_the_name(place):
+    if shutil.which("openssl") is None:
+        raise cases.Skipped("no openssl here")
+    certificates(place)
+    config, database = configure(place, tls_ca=place.path("ca.pem"))
+    assert "INVALID" != Shell(place, config, opened=False)("open")[0]  # a server without TLS: refused, not for good
+    def tls(name):
+        return [f"--ssl-ca={place.path('ca.pem')}", f"--ssl-cert={place.path(name + '.pem')}",
+                f"--ssl-key={place.path(name + '.key')}", "--require-secure-transport=ON"]
+    with restarted(*tls("cert")):
+        shell = Shell(place, config)
+        assert shell.take(0) == 1
+        shell.end()
+        other, _ = configure(place, database=database, tls_ca=place.path("other-ca.pem"))
+        words = Shell(place, other, opened=False).gives("IO", "open")
+        assert "SSL" in words or "TLS" in words or "certificate" in words, words
+        plain, _ = configure(place, database=database)
+        assert Shell(place, plain, opened=False)("open")[0] != "OK"
+    with restarted(*tls("elsewhere")):
+        words = Shell(place, config, opened=False).gives("IO", "open")
+        assert "SSL" in words or "TLS" in words or "certificate" in words, words
+
+
+def test_a_small_packet_is_refused_in_words(place):
+    config, _ = configure(place)
+    with restarted("--max-allowed-packet=2M"):
+        words = Shell(place, config, opened=False).gives("INVALID", "open")
+        assert "max_allowed_packet is 2097152 bytes: set it to 4194304 or more" in words, words
+    with restarted("--max-allowed-packet=4M"):
+        shell = Shell(place, config)
+        shell.take(0)
+        shell.good("write", 0, 1, 1, "b", 0, 100, 100000, "x")
+        words = shell.gives("IO", "write", 0, 1, 1, "b", 200, 1, 5000000, "y")
+        assert "do not fit the server's max_allowed_packet: raise it" in words, words
+        shell.good("commit", 0, 1, 1, 9)
+        assert shell.good("read", 0, 1, 98, 200) == "98/1 b x*100000; 99/1 b x*100000;"
+        shell.end()
+
+
+def test_zones_are_rows_for_analysts(place):
+    config, database = configure(place)
+    shell = Shell(place, config)
+    def policy(*zones):
+        """Canonical text is what `weir validate` is not asked for: a policy of a few members is one too."""
+        return place.write("policy.json", json.dumps({"zones": list(zones)}))
+    site = {"id": 1, "name": "site", "description": "requests per client — all", "key": ["ip"], "block_for": "5s",
+            "limits": [{"algorithm": "sliding_window", "rate": 10, "window": "1m"},
+                       {"algorithm": "gcra", "rate": 3, "window": "1s", "burst": 7}]}
+    door = {"id": 7, "name": "door", "key": [], "mode": "shadow",
+            "limits": [{"algorithm": "queue", "length": 4, "hold": "30s", "done": {"path": ["/out"]}}]}
+    columns = ("zone_id, limit_number, name, description, mode, algorithm, rate, window_ms, burst, block_for_ms,"
+               " policy_version")
+    def rows():
+        return server().sql(f"SELECT {columns} FROM zone_master ORDER BY zone_id, limit_number", database)
+    shell.good("policy", 1, policy(site, door))
+    assert rows() == [
+        ["1", "1", "site", "requests per client — all", "enforce", "sliding_window", "10", "60000", "0", "5000", "1"],
+        ["1", "2", "site", "requests per client — all", "enforce", "gcra", "3", "1000", "7", "5000", "1"],
+        ["7", "1", "door", "", "shadow", "queue", "4", "30000", "0", "0", "1"]], rows()
+    site["limits"] = [{"algorithm": "fixed_window", "rate": 99, "window": "1h"}]
+    shell.good("policy", 2, policy(site))
+    assert [[*row[:3], *row[5:8], row[10]] for row in rows()] == [
+        ["1", "1", "site", "fixed_window", "99", "3600000", "2"], ["7", "1", "door", "queue", "4", "30000", "1"]]
+    shell.good("policy", 2, policy(site))  # again
+    assert "another policy already" in shell.gives("INVALID", "policy", 2, policy(site, door))
+    assert shell.good("policies") == "1 2"
+    assert len(rows()) == 2
+    shell.end()
+
+
+# ---- how fast ----
+
+def test_bench_runs_on_it(place):
+    config, _ = configure(place)
+    done = place.run(program=os.path.join(os.path.dirname(PROGRAMS), "bin", "bench_store_mysql"),
+                     env={**os.environ, "WEIR_BENCH": "smoke", "WEIR_STORE": config})
+    assert done.code() == 0, done.said()
+    names = [json.loads(line)["bench"] for line in done.out().splitlines()]
+    assert "store_mysql_write_million" in names and "store_mysql_read_million" in names, names
+
+
+if __name__ == "__main__":
+    main(globals())

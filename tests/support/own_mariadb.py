@@ -1,0 +1,98 @@
+"""A MariaDB of a test's own: to be stopped, killed and started again, with any settings."""
+
+import os
+import shutil
+import signal
+import subprocess
+
+from support.place import PATIENCE_S, Weir, free_port, until
+
+START_S = 4 * PATIENCE_S
+
+
+def find(program):
+    """A program's path, or None; servers lie where users have no way to."""
+    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin")
+
+
+def missing():
+    """Why there can be no server here; None if there can."""
+    lacking = [name for name in ("mariadbd", "mariadb-install-db", "mariadb") if find(name) is None]
+    return f"no {', '.join(lacking)} here (deploy/packages cluster)" if lacking else None
+
+
+class OwnMariaDB:
+    """A server on a free loopback port with the user weir, whose password is `secret`; root comes by the socket."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.port = free_port()
+        self.process = None
+        self._log = os.path.join(directory, "log")
+        os.makedirs(directory)
+        subprocess.run([find("mariadb-install-db"), "--no-defaults", f"--datadir={self._path('data')}", *self._user(),
+                        "--skip-test-db", "--skip-name-resolve", "--auth-root-authentication-method=normal",
+                        *self._small()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True,
+                       timeout=10 * PATIENCE_S)
+
+    def __enter__(self):
+        self.start()
+        self.sql("CREATE USER weir@'127.0.0.1' IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO weir@'127.0.0.1'")
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def _path(self, name):
+        return os.path.join(self.directory, name)
+
+    @staticmethod
+    def _user():
+        return ["--user=root"] if os.geteuid() == 0 else []
+
+    @staticmethod
+    def _small():
+        return ["--innodb-use-native-aio=0", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=48M"]
+
+    def start(self, *settings):
+        """Starts it, and waits until it serves."""
+        command = [find("mariadbd"), "--no-defaults", f"--datadir={self._path('data')}",
+                   f"--socket={self._path('s')}", f"--port={self.port}", "--bind-address=127.0.0.1",
+                   f"--pid-file={self._path('pid')}", "--skip-name-resolve", "--skip-log-bin",
+                   "--max-connect-errors=1000000", *self._user(), *self._small(), *settings]
+        self.process = Weir(command, self._log, self._log)
+        until(lambda: self._try("SELECT 1").returncode == 0, "MariaDB serves", START_S, running=self.process)
+
+    def kill(self):
+        """Ends it at once, wherever it is."""
+        if self.process is not None:
+            self.process.kill()
+
+    def stop(self):
+        """Ends it in good order."""
+        self.process.signal(signal.SIGTERM)
+        self.process.wait(START_S)
+
+    def freeze(self):
+        """Stops its process, connections and all, until thaw()."""
+        self.process.signal(signal.SIGSTOP)
+
+    def thaw(self):
+        """Lets it go on."""
+        self.process.signal(signal.SIGCONT)
+
+    def _try(self, text, database=None):
+        return subprocess.run([find("mariadb"), "--no-defaults", f"--socket={self._path('s')}", "--user=root",
+                               "--batch", "--skip-column-names", *([f"--database={database}"] if database else [])],
+                              input=text.encode(), capture_output=True, timeout=START_S, check=False)
+
+    def sql(self, text, database=None):
+        """Runs statements as root: the rows, as lists of words."""
+        done = self._try(text, database)
+        assert done.returncode == 0, f"{text}: {done.stderr.decode(errors='replace')}"
+        return [line.split("\t") for line in done.stdout.decode(errors="replace").splitlines()]
+
+    def connections(self, user="weir"):
+        """The ids of a user's connections."""
+        return [int(row[0]) for row in self.sql(
+            f"SELECT id FROM information_schema.processlist WHERE user = '{user}'")]
