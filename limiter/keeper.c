@@ -3,10 +3,13 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "limiter/handover.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+enum { NO_POLICY_WAIT_MS = 1000, HANDOVER_WAIT_MS = 20 };
 
 struct queue {
 	struct keeper_job *first, **last;
@@ -55,16 +58,25 @@ static enum weir_status load_policies(struct keeper_job *job, struct weir_store 
 	return store->ops->policy_each(store, rulebook_newest(job->book) + 1, add_policy, &adding, &job->error);
 }
 
-/* The policies come last: whatever the checkpoint names is among them. */
+/*
+ * The policies come last: whatever the checkpoint names is among them. They come first, too: with none, nothing is
+ * taken.
+ */
 static enum weir_status take(struct keeper_job *job, struct weir_store *store)
 {
-	if (job->share != NULL && !share_has(job->share, job->partition))
-		return weir_fail(&job->error, WEIR_END, "partition %u is another's by now", job->partition);
+	struct weir_error *error = &job->error;
 	enum weir_status status = load_policies(job, store);
+	job->retry_ms = NO_POLICY_WAIT_MS;
 	if (status == WEIR_OK && rulebook_newest(job->book) == 0)
-		status = weir_fail(&job->error, WEIR_AGAIN, "there is no policy yet");
+		return weir_fail(error, WEIR_AGAIN, "there is no policy yet");
+	if (status == WEIR_OK && job->share != NULL) {
+		if (!share_has(job->share, job->partition))
+			return weir_fail(error, WEIR_END, "partition %u is another's by now", job->partition);
+		job->retry_ms = HANDOVER_WAIT_MS;
+		status = handover_ask(store, job->partition, weir_monotonic_ms() - job->asked_ms, error);
+	}
 	if (status == WEIR_OK)
-		status = checkpoint_take(job->partition_stored, store, job->partition, &job->state, &job->extra, &job->error);
+		status = checkpoint_take(job->partition_stored, store, job->partition, &job->state, &job->extra, error);
 	return status == WEIR_OK ? load_policies(job, store) : status;
 }
 
@@ -74,6 +86,7 @@ enum weir_status keeper_do(struct keeper_job *job, struct weir_store *store)
 	case KEEPER_SAVE: return checkpoint_store(store, &job->cut, 1, NULL, NULL, 0, &job->error);
 	case KEEPER_TAKE: return take(job, store);
 	case KEEPER_POLICIES: return load_policies(job, store);
+	case KEEPER_SAY: return handover_say(store, job->partition, job->epoch, job->left, &job->error);
 	default:
 		checkpoint_blobs_deinit(&job->blobs);
 		return checkpoint_read(store, job->partition, job->epoch, job->segments, job->segment_count, &job->blobs,

@@ -21,6 +21,7 @@ enum keeper_kind {
 	KEEPER_LOAD,     /* segments */
 	KEEPER_TAKE,     /* a partition: its epoch, its checkpoint, and the policies that the book does not have */
 	KEEPER_POLICIES, /* those alone */
+	KEEPER_SAY,      /* that a partition is about to go, or has gone */
 };
 
 /* Done jobs of one worker. */
@@ -49,6 +50,10 @@ struct keeper_job {
 	struct checkpoint_partition *partition_stored; /* owned by the job: filled in */
 	struct weir_partition_state state;             /* the answer */
 	struct weir_text extra;                        /* bytes of state.extra */
+	int64_t asked_ms;                              /* monotonic: when it was first asked for */
+	int64_t retry_ms;                              /* WEIR_AGAIN: not before so long */
+	/* say */
+	bool left;
 	/* the outcome */
 	enum weir_status status;
 	struct weir_error error;

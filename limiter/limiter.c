@@ -17,7 +17,7 @@
 
 static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
 
-enum { CHECK_WAIT_MS = 10000, WATCH_PERIOD_MS = 50 };
+enum { CHECK_WAIT_MS = 10000, WATCH_PERIOD_MS = 50, NO_POLICY_MS = 2000 };
 
 struct limiter *limiter_new(struct weir_daemon *daemon)
 {
@@ -153,11 +153,27 @@ static bool part_failed(const struct limiter *limiter)
 	return membership_failed(limiter->membership);
 }
 
+/* The partitions' keepers look for one each second; whoever has none after two turns is told. */
+static void tell_policy(const struct limiter *limiter, struct weir_trouble *trouble, int64_t *since_ms)
+{
+	uint32_t given;
+	share_get(limiter->share, NULL, &given);
+	if (given == 0 || *since_ms == 0)
+		*since_ms = weir_monotonic_ms();
+	if (rulebook_newest(limiter->book) > 0)
+		weir_trouble_off(trouble, &limiter->daemon->log, "policy");
+	else if (weir_monotonic_ms() - *since_ms > NO_POLICY_MS)
+		weir_trouble_on(trouble, &limiter->daemon->log, "policy", "no policy yet: run `weir policy apply`");
+}
+
 void limiter_watch(struct limiter *limiter)
 {
+	struct weir_trouble no_policy = {0};
+	int64_t policy_since_ms = 0;
 	while (!atomic_load(weir_stop_flag()) && !part_failed(limiter)) {
 		if (weir_stop_take_reload())
 			weir_daemon_reload(limiter->daemon);
+		tell_policy(limiter, &no_policy, &policy_since_ms);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
 }

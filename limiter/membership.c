@@ -1,7 +1,9 @@
 /*
  * The group's protocol rests on being asked often, whatever the workers wait
  * for: so it has a thread of its own. What the group says is taken as it comes;
- * that it may be late costs nothing but refused work, as epochs decide.
+ * that it may be late costs nothing but refused work, as epochs decide. So a
+ * membership that is lost, as after an outage, by itself takes nothing away:
+ * most often the group gives the same again a moment later.
  */
 #include "limiter/membership.h"
 
@@ -54,12 +56,14 @@ static void *serve(void *context)
 		enum weir_status status = group == NULL
 		                              ? weir_group_join(membership->bus, "limiter", &group, &error)
 		                              : weir_group_poll(group, POLL_MS, membership->given, &generation, &error);
-		if (status == WEIR_OK) {
-			weir_trouble_off(&membership->trouble, membership->log, "group");
+		if (generation > 0)
 			share_set(membership->share, membership->given, generation);
-		} else if (!told(membership, status, &error)) {
+		else
+			share_lose(membership->share);
+		if (status == WEIR_OK)
+			weir_trouble_off(&membership->trouble, membership->log, "group");
+		else if (!told(membership, status, &error))
 			break;
-		}
 	}
 	if (group != NULL)
 		weir_group_leave(group);

@@ -46,6 +46,16 @@ void share_set(struct share *share, const bool *given, uint64_t generation)
 	pthread_mutex_unlock(&share->lock);
 }
 
+void share_lose(struct share *share)
+{
+	pthread_mutex_lock(&share->lock);
+	if (share->generation != 0) {
+		share->generation = 0;
+		atomic_fetch_add(&share->version, 1);
+	}
+	pthread_mutex_unlock(&share->lock);
+}
+
 uint64_t share_version(const struct share *share)
 {
 	return atomic_load(&share->version);

@@ -17,13 +17,16 @@ void share_free(struct share *share);
 /** What the group said. @param given  one for each partition; copied. @thread any */
 void share_set(struct share *share, const bool *given, uint64_t generation);
 
+/** The group no longer knows this process: what was given stays until it speaks again, and nothing more is taken. */
+void share_lose(struct share *share);
+
 /** Changes whenever the share does: cheap enough to be asked in every turn. @thread any */
 uint64_t share_version(const struct share *share);
 
 /**
  * @param given  room for one of each partition; may be NULL
  * @param count  how many are given; may be NULL
- * @return the group's generation; 0: it has not spoken
+ * @return the group's generation; 0: it has not spoken, or this process was lost to it
  * @thread any
  */
 uint64_t share_get(struct share *share, bool *given, uint32_t *count);

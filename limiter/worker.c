@@ -64,11 +64,14 @@ static bool caught_up(struct worker *worker)
 	return true;
 }
 
+/* Whether nothing is left to be stored, and to be said where partitions are handed on. */
 static bool settled(const struct worker *worker)
 {
-	for (uint32_t i = 0; i < worker->slot_count; i++)
-		if (worker_has(&worker->slots[i]) && !worker_is_stored(&worker->slots[i]))
+	for (uint32_t i = 0; i < worker->slot_count; i++) {
+		const struct slot *slot = &worker->slots[i];
+		if (worker_has(slot) && (worker->options.share != NULL || !worker_is_stored(slot)))
 			return false;
+	}
 	return true;
 }
 
@@ -97,6 +100,7 @@ static void finish(struct worker *worker)
 		drain(worker);
 	int64_t end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
 	while (worker_works(worker) && !settled(worker) && weir_monotonic_ms() < end_ms) {
+		worker_follow_share(worker);
 		worker_checkpoints(worker, true);
 		worker_take_deliveries(worker, WORKER_BUSY_WAIT_MS);
 		worker_take_replies(worker);
@@ -122,7 +126,7 @@ static enum weir_status open_slot(struct worker *worker, struct slot *slot, stru
 	job.partition_stored = weir_alloc(1, sizeof *job.partition_stored);
 	job.partition_stored->lateness_ms = worker->options.config->limiter.lateness_ms;
 	slot->wanted = true;
-	slot->took_ms = weir_monotonic_ms();
+	slot->asked_ms = weir_monotonic_ms();
 	enum weir_status status = keeper_do(&job, store);
 	if (status != WEIR_OK)
 		*error = job.error;

@@ -158,19 +158,15 @@ static void loaded(struct worker *worker, struct slot *slot, struct keeper_job *
 static void taken(struct worker *worker, struct slot *slot, struct keeper_job *job)
 {
 	enum weir_status status = job->status;
-	if (status == WEIR_OK && !worker_works(worker))
+	if (status == WEIR_OK && (!worker_works(worker) || !slot->wanted))
 		status = WEIR_END;
 	if (status == WEIR_OK)
 		status = worker_taken(worker, slot, job, &job->error);
-	if (status == WEIR_AGAIN)
-		weir_trouble_on(&worker->policy_trouble, worker->options.log, "limiter",
-		                "%s: run `weir policy apply`; trying again each second", job->error.text);
-	else if (status == WEIR_OK)
-		weir_trouble_off(&worker->policy_trouble, worker->options.log, "limiter");
 	if (status == WEIR_INVALID || status == WEIR_NEWER) {
 		worker_stick(worker, slot, status, &job->error);
 	} else if (status != WEIR_OK) {
-		slot->retry_ms = status == WEIR_END ? 0 : weir_monotonic_ms() + WORKER_RETRY_MS;
+		int64_t wait_ms = status == WEIR_AGAIN ? job->retry_ms : status == WEIR_END ? 0 : WORKER_RETRY_MS;
+		slot->retry_ms = weir_monotonic_ms() + wait_ms;
 		worker_set_state(worker, slot, WORKER_EMPTY);
 	}
 }
@@ -184,6 +180,7 @@ void worker_take_replies(struct worker *worker)
 		switch (job->kind) {
 		case KEEPER_SAVE: saved(worker, slot, job); break;
 		case KEEPER_TAKE: taken(worker, slot, job); break;
+		case KEEPER_SAY: break; /* a courtesy: nothing rests on it */
 		default: loaded(worker, slot, job); break;
 		}
 		keeper_job_free(job);

@@ -41,8 +41,9 @@ struct slot {
 	uint32_t jobs;                /* that keepers have */
 	uint64_t generation;          /* of the group, when it was taken */
 	int64_t retry_ms;             /* monotonic: EMPTY, STUCK: not taken before then */
+	int64_t asked_ms;             /* monotonic: when it was first asked for; 0: it is not */
+	bool saying_left;             /* LEAVING: its last checkpoint is stored, and this is being said */
 	int64_t leave_end_ms;         /* LEAVING: then it goes without a last checkpoint */
-	int64_t took_ms;              /* monotonic: when it was asked for */
 	struct lane *lane;            /* LIVE, LEAVING, DROPPED */
 	struct worker_partition look; /* under worker->lock */
 
@@ -81,7 +82,7 @@ struct worker {
 	struct weir_text text, key, judged;
 	enum weir_status status; /* the first failure: ends the loop */
 	struct weir_error error;
-	struct weir_trouble trouble, consumer_trouble, producer_trouble, policy_trouble, age_trouble;
+	struct weir_trouble trouble, consumer_trouble, producer_trouble, age_trouble;
 	uint64_t share_version, generation;
 	bool *given;            /* room for the share */
 	int64_t ceiling_bytes;  /* of one partition */
@@ -184,7 +185,7 @@ bool worker_is_overdue(const struct worker *worker, const struct slot *slot);
 
 /* ---- worker_share.c ---- */
 
-/** Takes what the share gives by now, and lets go what it does not. */
+/** Takes what the share gives by now, and lets go what it does not; once it is to stop, that is all. */
 void worker_follow_share(struct worker *worker);
 
 /** A keeper's answer: the partition goes live, if all is well. Says what went wrong where it is the worker's failure. */

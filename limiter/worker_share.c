@@ -25,7 +25,9 @@ static void ask_for(struct worker *worker, struct slot *slot)
 	job->share = worker->options.share;
 	job->partition_stored = weir_alloc(1, sizeof *job->partition_stored);
 	job->partition_stored->lateness_ms = worker->options.config->limiter.lateness_ms;
-	slot->took_ms = weir_monotonic_ms();
+	if (slot->asked_ms == 0)
+		slot->asked_ms = weir_monotonic_ms();
+	job->asked_ms = slot->asked_ms;
 	slot->generation = worker->generation;
 	worker_set_state(worker, slot, WORKER_TAKING);
 	worker_submit(worker, slot, job);
@@ -36,6 +38,8 @@ static void begin(struct slot *slot, const struct keeper_job *job)
 {
 	int64_t now_ms = weir_monotonic_ms();
 	slot->stored = *job->partition_stored;
+	slot->asked_ms = 0;
+	slot->saying_left = false;
 	slot->waiting = slot->paused = slot->full = slot->saving = slot->streaming = slot->whole = false;
 	slot->cut_ms = slot->safe_ms = now_ms;
 	slot->cut_offset = job->state.next_offset;
@@ -70,12 +74,12 @@ enum weir_status worker_taken(struct worker *worker, struct slot *slot, struct k
 		lane_free(lane);
 		return status;
 	}
+	weir_histogram_observe(&worker->stats.take, &weir_latency_scale,
+	                       (double)(weir_monotonic_ms() - slot->asked_ms) / 1000.0);
 	begin(slot, job);
 	worker_add_lane(worker, slot, lane);
 	worker_set_state(worker, slot, WORKER_LIVE);
 	weir_counter_add(&worker->stats.taken, 1);
-	weir_histogram_observe(&worker->stats.take, &weir_latency_scale,
-	                       (double)(weir_monotonic_ms() - slot->took_ms) / 1000.0);
 	return WEIR_OK;
 }
 
@@ -129,9 +133,17 @@ void worker_stick(struct worker *worker, struct slot *slot, enum weir_status sta
 	worker_set_state(worker, slot, WORKER_STUCK);
 }
 
+static void say(struct worker *worker, struct slot *slot, bool left)
+{
+	struct keeper_job *job = worker_job(worker, slot, KEEPER_SAY);
+	job->left = left;
+	worker_submit(worker, slot, job);
+}
+
 /* A last checkpoint of what is judged; what is only received is the next owner's. */
 static void leave(struct worker *worker, struct slot *slot)
 {
+	say(worker, slot, false);
 	worker->bus->unassign(worker->consumer, slot->partition);
 	worker_cut_queue(slot, slot->waiting ? 1 : 0);
 	slot->full = false;
@@ -170,27 +182,45 @@ static void read_share(struct worker *worker)
 	}
 }
 
-/* A stuck partition is tried again when the group has spoken since it was taken, and now and then. */
+/*
+ * A stuck partition is tried again when the group has spoken since it was taken. And now and then: the other may have
+ * taken it by mistake and dropped it, as one does whom the group's word reached late; or a person has mended the log.
+ */
 static bool may_retry(const struct worker *worker, const struct slot *slot, int64_t now_ms)
 {
 	return !slot->wanted || worker->generation > slot->generation || now_ms >= slot->retry_ms;
+}
+
+/* On its way out: once all is stored, and said, it goes. */
+static void go(struct worker *worker, struct slot *slot, int64_t now_ms)
+{
+	if (now_ms >= slot->leave_end_ms || (slot->saying_left && slot->jobs == 0)) {
+		worker_drop(worker, slot, 0);
+	} else if (!slot->saying_left && !slot->waiting && worker_is_stored(slot)) {
+		slot->saying_left = true;
+		say(worker, slot, true);
+	}
+}
+
+static bool may_take(const struct worker *worker, const struct slot *slot, int64_t now_ms)
+{
+	return slot->wanted && worker->generation > 0 && now_ms >= slot->retry_ms && worker_works(worker);
 }
 
 static void step(struct worker *worker, struct slot *slot, int64_t now_ms)
 {
 	switch (slot->state) {
 	case WORKER_EMPTY:
-		if (slot->wanted && now_ms >= slot->retry_ms && worker->producer != NULL && !worker->broken)
+		if (may_take(worker, slot, now_ms))
 			ask_for(worker, slot);
+		else if (!slot->wanted)
+			slot->asked_ms = 0;
 		break;
 	case WORKER_LIVE:
 		if (!slot->wanted)
 			leave(worker, slot);
 		break;
-	case WORKER_LEAVING:
-		if (now_ms >= slot->leave_end_ms || (worker_is_stored(slot) && !slot->waiting && !slot->saving))
-			worker_drop(worker, slot, 0);
-		break;
+	case WORKER_LEAVING: go(worker, slot, now_ms); break;
 	case WORKER_DROPPED:
 		if (slot->jobs == 0)
 			free_lane(worker, slot);
@@ -210,8 +240,12 @@ void worker_follow_share(struct worker *worker)
 {
 	if (worker->options.share == NULL)
 		return;
-	read_share(worker);
+	bool stop = atomic_load(&worker->stop);
+	if (!stop)
+		read_share(worker);
 	int64_t now_ms = weir_monotonic_ms();
-	for (uint32_t i = 0; i < worker->slot_count; i++)
+	for (uint32_t i = 0; i < worker->slot_count; i++) {
+		worker->slots[i].wanted &= !stop;
 		step(worker, &worker->slots[i], now_ms);
+	}
 }
