@@ -1,0 +1,89 @@
+/* Sets as nft lists them, keys as their elements. */
+#include "deploy/gateways/nft_set.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void test_listings(void **state)
+{
+	(void)state;
+	struct nft_set set;
+	assert_true(nft_set_read(weir_span_of("table inet weir {\n\tset blocked {\n\t\ttype ipv4_addr\n\t\tflags "
+	                                      "timeout\n\t}\n}\n"),
+	                         &set));
+	assert_true(!set.v6 && !set.interval && set.timeout);
+	assert_true(nft_set_read(weir_span_of("set b {\n type ipv6_addr\n flags interval,timeout\n}"), &set));
+	assert_true(set.v6 && set.interval && set.timeout);
+	assert_true(nft_set_read(weir_span_of("set b {\n typeof ip saddr\n}"), &set));
+	assert_true(!set.v6 && !set.interval && !set.timeout);
+	assert_true(nft_set_read(weir_span_of("set b {\n typeof ip6 saddr\n flags dynamic,timeout"), &set));
+	assert_true(set.v6 && set.timeout);
+	assert_false(nft_set_read(weir_span_of("set b {\n type inet_service\n}"), &set));
+	assert_false(nft_set_read(weir_span_of("set b {\n type ipv4_addr . inet_service\n}"), &set));
+	assert_false(nft_set_read(weir_span_of("set b {\n typeof tcp dport\n}"), &set));
+	assert_false(nft_set_read(weir_span_of(""), &set));
+}
+
+static void assert_element(struct nft_set set, const char *key, const char *expected)
+{
+	char text[NFT_SET_ELEMENT_BYTES];
+	bool found = nft_set_element(&set, weir_span_of(key), text);
+	assert_int_equal(expected != NULL, found);
+	if (found)
+		assert_string_equal(expected, text);
+}
+
+static void test_elements(void **state)
+{
+	(void)state;
+	struct nft_set v4 = {.v6 = false}, v6 = {.v6 = true};
+	struct nft_set v4_networks = {.interval = true}, v6_networks = {.v6 = true, .interval = true};
+	assert_element(v4, "203.0.113.9", "203.0.113.9");
+	assert_element(v6, "203.0.113.9", NULL);
+	assert_element(v6, "2001:db8::1", "2001:db8::1");
+	assert_element(v4, "2001:db8::1", NULL);
+	assert_element(v4, "::ffff:203.0.113.9", "203.0.113.9");
+	assert_element(v4, "203.0.113.0/24", NULL);
+	assert_element(v4, "203.0.113.9/32", "203.0.113.9");
+	assert_element(v4_networks, "203.0.113.0/24", "203.0.113.0/24");
+	assert_element(v4_networks, "0.0.0.0/0", "0.0.0.0/0");
+	assert_element(v4_networks, "::/0", NULL);
+	assert_element(v6_networks, "::/0", "::/0");
+	assert_element(v6_networks, "2001:db8::/32", "2001:db8::/32");
+	assert_element(v4, "", NULL);
+	assert_element(v4, "bob", NULL);
+	assert_element(v4, "203.0.113.9|/login", NULL);
+	assert_element(v4, "203.0.113.9 } ; flush ruleset", NULL);
+}
+
+static void assert_timeout(int64_t until_ms, const char *expected)
+{
+	struct weir_text text = {0};
+	nft_set_timeout(&text, until_ms, 1000);
+	weir_text_append(&text, "", 1);
+	assert_string_equal(expected, text.at);
+	weir_text_deinit(&text);
+}
+
+static void test_timeouts(void **state)
+{
+	(void)state;
+	assert_timeout(56007, " timeout 55007ms");
+	assert_timeout(1001, " timeout 20ms"); /* 0 would be none */
+	assert_timeout(0, " timeout 20ms");
+	assert_timeout(INT64_MAX, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_listings),
+		cmocka_unit_test(test_elements),
+		cmocka_unit_test(test_timeouts),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,100 @@
+/* Addresses of Redis servers. */
+#include "deploy/gateways/redis.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void assert_text(const char *expected, const char *found)
+{
+	if (expected == NULL)
+		assert_null(found);
+	else
+		assert_string_equal(expected, found);
+}
+
+static void assert_url(const char *text, const char *host, unsigned port, const char *user, const char *password,
+                       unsigned database)
+{
+	struct redis_url url;
+	struct weir_error error;
+	if (redis_url_parse(text, &url, &error) != WEIR_OK)
+		fail_msg("%s: %s", text, error.text);
+	assert_text(host, url.host);
+	assert_int_equal(port, url.port);
+	assert_text(user, url.user);
+	assert_text(password, url.password);
+	assert_int_equal(database, url.database);
+	redis_url_deinit(&url);
+}
+
+static void test_addresses(void **state)
+{
+	(void)state;
+	assert_url("redis://localhost", "localhost", 6379, NULL, NULL, 0);
+	assert_url("redis://127.0.0.1:7000/3", "127.0.0.1", 7000, NULL, NULL, 3);
+	assert_url("redis://127.0.0.1/", "127.0.0.1", 6379, NULL, NULL, 0);
+	assert_url("redis://:secret@h:1", "h", 1, NULL, "secret", 0);
+	assert_url("redis://weir:p%40s%2fs@h", "h", 6379, "weir", "p@s/s", 0);
+	assert_url("redis://secret@h", "h", 6379, NULL, "secret", 0);
+	assert_url("redis://:a@b@h/15", "h", 6379, NULL, "a@b", 15);
+	assert_url("redis://[::1]", "::1", 6379, NULL, NULL, 0);
+	assert_url("redis://[::1]:7000/1", "::1", 7000, NULL, NULL, 1);
+	assert_url("redis://:@h", "h", 6379, NULL, "", 0);
+}
+
+static void test_what_is_none(void **state)
+{
+	(void)state;
+	static const char *const texts[] = {
+		"",
+		"redis:",
+		"redis://",
+		"redis:///1",
+		"rediss://h",
+		"redis://h:",
+		"redis://h:0",
+		"redis://h:65536",
+		"redis://h:7x",
+		"redis://h/x",
+		"redis://h/1/2",
+		"redis://[::1",
+		"redis://[::1]7",
+		"redis://:%@h",
+		"redis://:%4@h",
+		"redis://:%00@h",
+		"redis://:%zz@h",
+		"redis://h:99999999999999999999",
+		"redis://h/99999999999999999999",
+	};
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct redis_url url;
+		struct weir_error error = {.text = ""};
+		if (redis_url_parse(texts[i], &url, &error) != WEIR_INVALID)
+			fail_msg("%s is taken", texts[i]);
+		assert_non_null(strstr(error.text, "redis://"));
+		redis_url_deinit(&url); /* of nothing */
+	}
+}
+
+static void test_a_refusal_does_not_repeat_the_password(void **state)
+{
+	(void)state;
+	struct redis_url url;
+	struct weir_error error;
+	assert_int_equal(WEIR_INVALID, redis_url_parse("redis://:hunter2@h:x", &url, &error));
+	assert_null(strstr(error.text, "hunter2"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_what_is_none),
+		cmocka_unit_test(test_a_refusal_does_not_repeat_the_password),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
