@@ -79,7 +79,7 @@ def _message_key(verdict):
     values = verdict.decision["key"]
     if values is None:
         return None
-    return oracle_keys.joined([verdict.zone.name.encode()] + [
+    return verdict.zone.name.encode() + b"|" + oracle_keys.joined([
         value if isinstance(value, bytes) else value.encode() for value in values])
 
 

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""A cluster whose daemons are killed, halted and joined by others at any moment: every event counts once.
+
+Each round has a prefix and a database of its own on the shared servers. Logs
+grow and rotate while collectors and limiters are killed, stood still past
+their sessions, stopped and started; policies change, and operators command.
+At the end the events topic holds every line once, and decisions, judged frames
+and buckets are what the oracle makes of that topic in its own order.
+WEIR_CLUSTER names the directory of servers that are up (deploy/cluster/up).
+"""
+
+import copy
+import os
+import random
+import sys
+import time
+
+import rounds
+from policies import POLICIES
+from writer import Writer
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cluster, cluster_check, frames, traffic, venv
+from support.place import PATIENCE_S, SANITIZED, until
+from support.roles import Roles
+
+venv.enter()
+
+SCALE = 4 if SANITIZED else 1
+SESSION_MS = 2000
+
+
+class Load:
+    """The logs of one round, and who writes them."""
+
+    def __init__(self, one, collectors):
+        rng, self.place = one.rng, one.place
+        self.lines = {}
+        self.of = {}  # collector: its logs
+        os.mkdir(self.place.path("logs"))
+        shared = rng.random() < 0.5
+        for number in range(collectors):
+            for log in range(rng.choice([1, 2])):
+                name = f"log-{number}-{log}"
+                self.lines[name] = traffic.crowd(rng, rng.randint(2000, 12000) // SCALE, rng.choice([20, 500, 5000]),
+                                                 prefix="u" if shared else f"u{number}{log}-", disorder=0.1)
+                self.of.setdefault(number, []).append(name)
+                self.place.write(os.path.join("logs", name), b"")
+        self.writers = [Writer(self.place.path("logs", name), lines, rng, rotations=rng.choice([0, 0, 2]),
+                               length_s=rng.choice([1, 3])) for name, lines in sorted(self.lines.items())]
+
+    def sources(self, number):
+        """A collector's sources."""
+        return [traffic.source(self.place.path("logs", name)) for name in self.of[number]]
+
+    @property
+    def total(self):
+        """How many lines there are."""
+        return sum(map(len, self.lines.values()))
+
+
+class Crew:
+    """The daemons of one round, and what befalls them."""
+
+    def __init__(self, one, roles, load, limiters):
+        self.one, self.roles, self.load = one, roles, load
+        self.collectors = [roles.collector(load.sources(number)) for number in sorted(load.of)]
+        self.limiters = [roles.limiter() for _ in range(limiters)]
+        self.halted = []  # (role, when it goes on)
+
+    def disturb(self):
+        """One thing happens, to one of them."""
+        moments = self.one.moments
+        time.sleep(moments.choice([moments.uniform(0, 0.05), moments.uniform(0, 0.4), moments.uniform(0, 1)]))
+        self.go_on(False)
+        free = [role for role in self.collectors + self.limiters if role not in [held for held, _ in self.halted]]
+        if not free:
+            return
+        role, deed = moments.choice(free), moments.random()
+        if role.run.code() is not None:
+            assert role.run.code() in (0, -9), f"{role.name} left by itself with {role.run.code()}: {role.said()[-2000:]}"
+            self._tell(role, "started")
+            role.start()
+        elif deed < 0.55:
+            self._tell(role, "killed")
+            role.kill()
+            if moments.random() < 0.8:
+                role.start()
+        elif deed < 0.75:
+            self._tell(role, "halted")
+            role.pause()
+            self.halted.append((role, time.monotonic() + moments.choice([0.3, 1, 2.5 * SESSION_MS / 1000])))
+        elif deed < 0.9:
+            self._tell(role, "asked to stop")
+            code = role.stop()
+            assert code in (0, -15), f"{role.name} stopped with {code}: {role.said()[-2000:]}"
+        elif len(self.limiters) < 4:
+            self.limiters.append(self.roles.limiter())
+            self._tell(self.limiters[-1], "joins")
+
+    def _tell(self, role, words):
+        self.one.tell(f"{role.name} {words}")
+
+    def go_on(self, every):
+        """Those that have stood still long enough go on."""
+        for role, when in list(self.halted):
+            if every or time.monotonic() >= when:
+                self._tell(role, "goes on")
+                role.resume()
+                self.halted.remove((role, when))
+
+    def all_run(self):
+        """Everyone is there again."""
+        self.go_on(True)
+        for role in self.collectors + self.limiters:
+            if role.run.code() is not None:
+                role.start()
+
+    def stop(self):
+        """Everyone leaves, in the order in which events flow."""
+        for role in self.collectors + self.limiters:
+            code = role.stop()
+            assert code == 0, f"{role.name} stopped with {code}: {role.said()[-2000:]}"
+
+
+class Log:
+    """What the events topic holds: judgements that are due, each event's once, as limiters take it."""
+
+    def __init__(self, served):
+        self.served = served
+        self.taken = self.again = 0
+
+    def read(self):
+        """Reads it from its beginning."""
+        held = {}
+        self.taken = self.again = 0
+        for message in self.served.kafka.stream(self.served.topic("events")):
+            frame = frames.decode(message.value)
+            if frame.kind != "events":
+                continue
+            reader = message.partition, frame.source
+            before = held.get(reader, -1)
+            for event in frame.events:
+                judgements = sum(not done for _, done in event["zones"])
+                if event["position"] > before:
+                    self.taken += judgements
+                else:
+                    self.again += judgements
+                held[reader] = max(held.get(reader, -1), event["position"])
+        return self.taken
+
+
+def orders(one, crew, zones):
+    """Operators command, and the policy changes."""
+    rng = one.rng
+    zone = rng.choice([zone for zone in zones if zone["key"]] or zones)
+    key = [rng.choice(["u1", "u7", "u00-3", "/3"]) for _ in zone["key"]]
+    what = rng.choice([["block", "--for", "1h"], ["allow", "--for", "1h"], ["lift"], ["override", "--rate", "0.5"]])
+    crew.roles.command(*what, *key, "--zone", zone["name"])
+    one.tell(f"{what} {key} in {zone['name']}")
+
+
+def change_policy(one, crew, zones):
+    """The same zones with other rates."""
+    changed = copy.deepcopy(zones)
+    for zone in changed:
+        for limit in zone["limits"]:
+            if "rate" in limit:
+                limit["rate"] += one.rng.randint(1, 5)
+    crew.roles.apply(changed)
+    one.tell("policy changed")
+    return changed
+
+
+def settle(one, crew, served, load, due):
+    """Waits until everything is in the log and judged; then everyone leaves."""
+    crew.all_run()
+    log = Log(served)
+    try:
+        until(lambda: log.read() >= due, f"{due} judgements in the log", patience_s=8 * PATIENCE_S)
+    except AssertionError as failed:
+        raise AssertionError(f"{failed}, but {log.taken} and {log.again} again") from None
+    assert log.taken == due, f"{log.taken} judgements are in the log, {due} are due"
+    one.tell(f"{load.total} lines, {log.taken} judgements, {log.again} sent again")
+    ends = served.kafka.extents(served.topic("events"))
+    messages = sum(last for _, last in ends.values())
+    # A partition that nobody has counts for nobody: all must be given out, and none may lag.
+    until(lambda: sum(role.value("weir_limiter_partitions", state="live") for role in crew.limiters) == len(ends)
+          and sum(role.value("weir_limiter_lag_messages") for role in crew.limiters) == 0,
+          f"{messages} messages judged", patience_s=8 * PATIENCE_S)
+    crew.stop()
+
+
+def due_judgements(zones, load):
+    """How many the lines make, by `weir run --once`; rates have no say in it."""
+    place = load.place
+    for name, lines in load.lines.items():
+        place.write(os.path.join("whole", name), b"".join(lines))
+    config = place.config(zones, [traffic.source(place.path("whole", name)) for name in sorted(load.lines)],
+                          "whole.json", deadletter={"rate": 0})
+    done = place.good("run", "--once", "--config", config, "--decisions", place.path("whole-decisions"),
+                      "--summary", "json")
+    return sum(counts["matched"] for counts in done.summary()["zones"].values())
+
+
+def play(one):
+    """One round."""
+    rng = one.rng
+    zones = copy.deepcopy(rng.choice(POLICIES))
+    partitions = rng.choice([1, 4, 8])
+    load = Load(one, rng.choice([1, 2, 3]))
+    limiter = {"checkpoint_interval": f"{rng.choice([20, 100, 500, 2000])}ms", "threads": rng.choice([1, 2])}
+    if rng.random() < 0.3:
+        limiter["memory"] = "16MiB"
+    one.tell(f"{len(load.of)} collectors, {partitions} partitions, {len(zones)} zones, {limiter}")
+    with cluster.shared() as served:
+        properties = {**served.kafka_properties, "session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 300}
+        with Roles(one.place, served, zones, bus={"partitions": partitions, "kafka": properties}, limiter=limiter,
+                   archiver={"enabled": True}, deadletter={"rate": 0}) as roles:
+            roles.apply()
+            crew = Crew(one, roles, load, rng.choice([1, 2, 3]))
+            for role in crew.collectors:
+                role.until_ready()  # a log that is rotated before it was ever seen is none of weir's affair
+            for writer in load.writers:
+                writer.start()
+            deeds = 0
+            while any(writer.is_alive() for writer in load.writers) or deeds < 3:
+                crew.disturb()
+                deeds += 1
+                if rng.random() < 0.1:
+                    zones = change_policy(one, crew, zones)
+                if rng.random() < 0.15:
+                    orders(one, crew, zones)
+            assert not any(writer.failed for writer in load.writers), [writer.failed for writer in load.writers]
+            settle(one, crew, served, load, due_judgements(zones, load))
+            check = cluster_check.Check(served)
+            check.decisions()
+            check.judged()
+            check.state(one.place)
+            one.tell(f"{check.wanted} decisions, {check.again} published again")
+
+
+if __name__ == "__main__":
+    random.seed()
+    rounds.main(play, __doc__)
