@@ -53,7 +53,7 @@ class _Partition:
             self.version = frame.policy
             results = self.log.take_policy(offset, frame.sent_ms, [Zone(zone) for zone in frame.content()["zones"]])
         elif frame.kind == "command":
-            results = self.log.take_command(offset, frame.sent_ms, frame.content())
+            results = self.log.take_command(offset, frame.sent_ms, _command(frame))
         else:
             return
         for decision_id, verdict in results:
@@ -61,6 +61,15 @@ class _Partition:
                 kept = self.shadow if verdict.zone.mode == "shadow" else self.decisions
                 line = json_out.decision_line(decision_id, verdict.decision)[:-1]
                 kept.append((decision_id, _message_key(verdict), line))
+
+
+def _command(frame):
+    """What was commanded; a body that is no object can be commanded nothing by."""
+    try:
+        body = frame.content()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
 
 
 def _bits(frame, results):
@@ -75,12 +84,12 @@ def _bits(frame, results):
 
 
 def _message_key(verdict):
-    """Zone and key's values, joined; None where the decision has no key."""
+    """The zone's name, | and the joined key; None where the decision has no key."""
     values = verdict.decision["key"]
     if values is None:
         return None
-    return verdict.zone.name.encode() + b"|" + oracle_keys.joined([
-        value if isinstance(value, bytes) else value.encode() for value in values])
+    joined = oracle_keys.joined([value if isinstance(value, bytes) else value.encode() for value in values])
+    return verdict.zone.name.encode() + b"|" + joined
 
 
 def _differ(what, got, want):
@@ -144,6 +153,11 @@ class Check:
             assert published[decision_id] == (message.key, line), \
                 f"{topic}: published again, and not the same:\n  {published[decision_id]}\n  {message.key, line}"
         published.setdefault(decision_id, (message.key, line))
+
+    @property
+    def frames(self):
+        """How many frames there are to be judged."""
+        return sum(len(one.judged) for one in self.partitions.values())
 
     def missing_decisions(self):
         """How many of them are not on their topic yet: to wait until all are."""

@@ -114,3 +114,57 @@ def _decode(message):
     if data.at != len(message):
         raise Malformed(f"{len(message) - data.at} bytes behind its end")
     return frame
+
+
+def _varint(value):
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _sealed(kind, sent_ms, source, policy, rest):
+    number = next(number for number, name in _KINDS.items() if name == kind)
+    body = struct.pack("<q16sQ", sent_ms, source, policy) + rest
+    checksum = _HASH(body, len(body)) & 0xFFFFFFFF if _HASH is not None else 0
+    return struct.pack("<2sBBI", b"wF", _VERSION, number, checksum) + body
+
+
+def control(kind, sent_ms, body, policy=0):
+    """The message of a "policy" or "command"; body: an object, or bytes."""
+    if not isinstance(body, bytes):
+        body = json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+    return _sealed(kind, sent_ms, bytes(16), policy, body)
+
+
+def events(sent_ms, source, policy, happened):
+    """The message of events; source: 16 bytes; happened: dicts as Frame.events has them, in order of position."""
+    time_ms, position = happened[0]["time"], happened[0]["position"]
+    rest = _BASE.pack(time_ms, position)
+    sets = sorted({tuple(event["zones"]) for event in happened})
+    keys = sorted({event["key"] for event in happened})
+    rest += _varint(len(sets)) + b"".join(
+        _varint(len(one)) + b"".join(_varint(zone << 1 | done) for zone, done in one) for one in sets)
+    rest += _varint(len(keys)) + b"".join(_varint(len(key)) + key for key in keys)
+    rest += _varint(len(happened))
+    for event in happened:
+        step = event["time"] - time_ms
+        has_cost = event["cost"] != 1
+        rest += (_varint(keys.index(event["key"])) + _varint(step << 1 if step >= 0 else (-step << 1) - 1)
+                 + _varint(event["position"] - position)
+                 + _varint(sets.index(tuple(event["zones"])) << 1 | has_cost)
+                 + (_varint(event["cost"]) if has_cost else b""))
+        time_ms, position = event["time"], event["position"]
+    return _sealed("events", sent_ms, source, policy, rest)
+
+
+def judged(message, offset, verdicts):
+    """The message of an events message that was judged; verdicts: the bits of each pair."""
+    frame = decode(message)
+    halves = bytearray((len(verdicts) + 1) // 2)
+    for pair, bits in enumerate(verdicts):
+        halves[pair // 2] |= bits << (pair % 2 * 4)
+    return _sealed("judged", frame.sent_ms, bytes.fromhex(frame.source), frame.policy,
+                   message[_HEADER.size:] + struct.pack("<Q", offset) + bytes(halves))
