@@ -8,11 +8,12 @@
  */
 #include "common/alloc.h"
 #include "common/arguments.h"
-#include "common/bus_local_scan.h"
 #include "common/durable_file.h"
 #include "common/frame.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/decode_json.h"
+#include "deploy/standalone/realm.h"
+#include "deploy/standalone/topic_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,13 +24,16 @@
 
 static const char help[] =
 	"usage: weir decode --state DIR [--topic TOPIC] [--partition P] [--from OFFSET] [--flat]\n"
+	"       weir decode --config FILE [--topic TOPIC] [...]\n"
 	"       weir decode FILE\n"
 	"\n"
-	"Prints the messages of a state directory's log, or the one frame in FILE (- is standard input), as\n"
-	"JSON lines. The log is only read: a weir that follows with this state may run meanwhile.\n"
+	"Prints the messages of a state directory's log, of the topics of the cluster that --config names, or the\n"
+	"one frame in FILE (- is standard input), as JSON lines. The log is only read, up to the end that it has\n"
+	"now: whatever works with it may run meanwhile.\n"
 	"\n"
 	"  --topic TOPIC    events (default), judged, decisions, shadow, policy or deadletter\n"
-	"  --partition P    only this partition; else all, in the order in which they were written\n"
+	"  --partition P    only this partition; else all: of a state directory in the order in which\n"
+	"                   they were written, of a cluster each in its own order\n"
 	"  --from OFFSET    only offsets from this one on\n"
 	"  --flat           a line for each event, not for each frame\n"
 	"\n"
@@ -46,19 +50,22 @@ static const char help[] =
 	"  weir decode --state /var/lib/weir --topic decisions --partition 3 --from 1841\n"
 	"  weir decode --state /var/lib/weir --topic judged --flat |\n"
 	"    jq -c 'select(.zones[].verdict == \"block\") | [.time, .key]'\n"
+	"  weir decode --config weir.json --topic deadletter | jq -r .letter.reason | sort | uniq -c\n"
 	"  kcat -C -t weir.events -p 3 -o 1841 -c 1 -D '' | weir decode -\n";
 
-enum option { STATE, TOPIC, PARTITION, FROM, FLAT };
+enum option { STATE, CONFIG, TOPIC, PARTITION, FROM, FLAT };
 
 static const struct weir_argument_option table[] = {
-	{"state", true}, {"topic", true}, {"partition", true}, {"from", true}, {"flat", false}, {NULL, false},
+	{"state", true}, {"config", true}, {"topic", true}, {"partition", true},
+	{"from", true},  {"flat", false},  {NULL, false},
 };
 
 enum { FLUSH_BYTES = 64 * 1024 };
 
 struct decode {
 	struct weir_arguments arguments;
-	const char *state, *file; /* borrowed; one of them is NULL */
+	const char *state, *config, *file; /* borrowed; one of them is set */
+	struct realm realm;
 	enum weir_topic topic;
 	uint32_t partition;
 	uint64_t from;
@@ -96,6 +103,7 @@ static int take_option(struct decode *decode, int option, const char *value)
 	uint64_t number;
 	switch (option) {
 	case STATE: decode->state = value; return -1;
+	case CONFIG: decode->config = value; return -1;
 	case FLAT: decode->flat = true; return -1;
 	case FROM:
 		if (!weir_arguments_count(value, &decode->from))
@@ -134,10 +142,11 @@ static int parse(struct decode *decode, int argc, char **argv)
 		else
 			code = refuse(decode, "one file at a time: \"%s\" is too many", value);
 	}
-	if (code == -1 && (decode->state == NULL) == (decode->file == NULL))
+	int named = (decode->state != NULL) + (decode->config != NULL) + (decode->file != NULL);
+	if (code == -1 && named != 1)
 		code = refuse(decode, "%s",
-		              decode->state == NULL ? "name a --state directory, or a file with a frame"
-		                                    : "either --state or a file, not both");
+		              named == 0 ? "name a --state directory, a cluster's --config, or a file with a frame"
+		                         : "one of --state, --config and a file, not two");
 	return code;
 }
 
@@ -154,25 +163,25 @@ static bool flush(struct decode *decode)
 	return good;
 }
 
-static int decode_log(struct decode *decode)
+static enum weir_status open_topic(struct decode *decode, struct topic_read **read, struct weir_error *error)
 {
-	char path[WEIR_PATH_BYTES];
+	if (decode->config == NULL)
+		return topic_read_open(NULL, decode->state, decode->topic, decode->partition, decode->from, read, error);
+	enum weir_status status = realm_open(&decode->realm, "weir decode", decode->config, NULL, REALM_LOG, error);
+	if (status != WEIR_OK)
+		return status;
+	return topic_read_open(decode->realm.bus, decode->realm.state_path, decode->topic, decode->partition, decode->from,
+	                       read, error);
+}
+
+/* Says what is damaged and what is trimmed; gives whether the rest can be printed. */
+static bool print_topic(struct decode *decode, struct topic_read *read)
+{
 	struct weir_error error;
-	struct weir_bus_scan *scan;
 	struct weir_message message;
-	enum weir_status status = weir_path_format(path, &error, "%s/log", decode->state);
-	if (status == WEIR_OK)
-		status = weir_bus_scan_open(path, decode->topic, decode->partition, decode->from, &scan, &error);
-	if (status != WEIR_OK) {
-		fprintf(stderr, "weir decode: %s\n", error.text);
-		return status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
-	}
-	if (decode->partition != WEIR_BUS_EVERY_PARTITION && decode->from < weir_bus_scan_first(scan, decode->partition) &&
-	    decode->from > 0)
-		fprintf(stderr, "weir decode: partition %u begins at offset %llu: what was before has been trimmed\n",
-		        decode->partition, (unsigned long long)weir_bus_scan_first(scan, decode->partition));
+	enum weir_status status;
 	bool good = true;
-	while (good && (status = weir_bus_scan_next(scan, &message, &error)) != WEIR_END) {
+	while (good && (status = topic_read_next(read, &message, &error)) != WEIR_END) {
 		if (status == WEIR_OK && decode_json_put(decode->json, &message, true, &decode->text, &error) != WEIR_OK) {
 			fprintf(stderr, "weir decode: %s partition %u offset %llu: %s\n", weir_topic_name(message.topic),
 			        message.partition, (unsigned long long)message.offset, error.text);
@@ -184,9 +193,25 @@ static int decode_log(struct decode *decode)
 		if (decode->text.length >= FLUSH_BYTES)
 			good = flush(decode);
 	}
-	weir_bus_scan_free(scan);
-	if (good)
+	return good;
+}
+
+static int decode_log(struct decode *decode)
+{
+	struct weir_error error;
+	struct topic_read *read;
+	enum weir_status status = open_topic(decode, &read, &error);
+	if (status != WEIR_OK) {
+		fprintf(stderr, "weir decode: %s\n", error.text);
+		return status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+	}
+	if (decode->partition != WEIR_BUS_EVERY_PARTITION && decode->from > 0 &&
+	    decode->from < topic_read_first(read, decode->partition))
+		fprintf(stderr, "weir decode: partition %u begins at offset %llu: what was before has been trimmed\n",
+		        decode->partition, (unsigned long long)topic_read_first(read, decode->partition));
+	if (print_topic(decode, read))
 		flush(decode);
+	topic_read_free(read);
 	return decode->write_failed || decode->damaged > 0 ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -246,7 +271,8 @@ int command_decode(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	decode.json = decode_json_new(decode.flat);
-	code = decode.state != NULL ? decode_log(&decode) : decode_file(&decode);
+	code = decode.file == NULL ? decode_log(&decode) : decode_file(&decode);
+	realm_close(&decode.realm);
 	decode_json_free(decode.json);
 	weir_text_deinit(&decode.text);
 	return code;

@@ -19,6 +19,8 @@ static const struct command commands[] = {
 	{"block", "block a key", command_block},
 	{"lift", "end the block of a key, and let it start afresh", command_lift},
 	{"allow", "let a key pass, whatever its limits say", command_allow},
+	{"list", "say who is blocked, until when and why", command_list},
+	{"recover", "let a partition go on behind a gap in its log", command_recover},
 	{"override", "multiply the rates of a key, or of a prefix of keys", command_override},
 	{"decode", "print the messages of the log as JSON lines", command_decode},
 	{"state", "print the buckets of a state directory as JSON lines", command_state},

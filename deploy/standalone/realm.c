@@ -3,19 +3,37 @@
 
 #include "common/bus_local_scan.h"
 #include "common/connect.h"
+#include "deploy/standalone/state_read.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
+#define LATENESS_DEFAULT_MS INT64_C(600000)
+#define SEED_NOTE "seed" /* limiter/agreement.c */
+
 enum { WAIT_MS = 15000 };
+
+static enum weir_status read_seed(struct realm *realm, struct weir_error *error)
+{
+	char *note = NULL;
+	size_t length;
+	enum weir_status status = realm->store->ops->note_get(realm->store, SEED_NOTE, &note, &length, error);
+	if (status == WEIR_OK && note != NULL)
+		realm->seed = strtoull(note, NULL, 16);
+	if (status == WEIR_OK)
+		free(note);
+	return status;
+}
 
 static enum weir_status open_cluster(struct realm *realm, const char *command, enum realm_need need,
                                      struct weir_error *error)
 {
 	realm->kind = REALM_CLUSTER;
 	enum weir_status status = weir_connect_check(realm->config, command, error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK && need != REALM_LOG)
 		status = weir_connect_store(realm->config, WAIT_MS, NULL, &realm->log, &realm->store, error);
+	if (status == WEIR_OK && need != REALM_LOG)
+		status = read_seed(realm, error);
 	if (status == WEIR_OK && need != REALM_READS)
 		status = weir_connect_bus(realm->config, "weir", WAIT_MS, NULL, &realm->log, &realm->bus, error);
 	return status;
@@ -26,6 +44,8 @@ static enum weir_status look(struct realm *realm, struct weir_error *error)
 {
 	enum weir_status status = state_directory_look(&realm->state, realm->state_path, &realm->once, &realm->seed, error);
 	realm->store = realm->state.store;
+	if (realm->once)
+		realm->lateness_ms = -1;
 	return status;
 }
 
@@ -73,6 +93,7 @@ enum weir_status realm_open(struct realm *realm, const char *command, const char
 		status = weir_config_load(config_path, &realm->config, error);
 	if (status != WEIR_OK)
 		return status;
+	realm->lateness_ms = realm->config != NULL ? realm->config->limiter.lateness_ms : LATENESS_DEFAULT_MS;
 	if (state_path == NULL && realm->config->bus.type == WEIR_BUS_KAFKA)
 		return open_cluster(realm, command, need, error);
 	if (state_path == NULL) {
@@ -80,6 +101,14 @@ enum weir_status realm_open(struct realm *realm, const char *command, const char
 		realm->state_path = realm->state_default;
 	}
 	return status == WEIR_OK ? open_state(realm, need, error) : status;
+}
+
+enum weir_status realm_partitions(const struct realm *realm, uint32_t *count, struct weir_error *error)
+{
+	if (realm->kind != REALM_CLUSTER)
+		return state_read_count(realm->store, count, error);
+	*count = (uint32_t)realm->config->bus.partitions;
+	return WEIR_OK;
 }
 
 void realm_close(struct realm *realm)

@@ -20,6 +20,7 @@ enum realm_kind {
 /* What is opened. */
 enum realm_need {
 	REALM_READS,   /* the store, to look at it */
+	REALM_LOG,     /* in a cluster the bus alone; of a state directory as REALM_READS */
 	REALM_BUS,     /* in a cluster: store and bus; of a state directory as REALM_READS */
 	REALM_APPENDS, /* store and bus, to change what is in force */
 };
@@ -35,7 +36,8 @@ struct realm {
 	struct weir_store *store;
 	struct weir_bus *bus; /* NULL where it is not opened; of REALM_RUNNING never */
 	bool once;            /* the state is of a --once run */
-	uint64_t seed;        /* of the fingerprints */
+	uint64_t seed;        /* of the fingerprints; 0 while there is none */
+	int64_t lateness_ms;  /* limiter.lateness; < 0: nothing is forgotten */
 };
 
 /**
@@ -49,5 +51,8 @@ struct realm {
 WEIR_MUST_USE enum weir_status realm_open(struct realm *realm, const char *command, const char *config_path,
                                           const char *state_path, enum realm_need need, struct weir_error *error);
 void realm_close(struct realm *realm);
+
+/** How many partitions there are. */
+WEIR_MUST_USE enum weir_status realm_partitions(const struct realm *realm, uint32_t *count, struct weir_error *error);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * `weir state`: the buckets of a state directory, as of its checkpoint.
+ * `weir state`: the buckets of a state directory or of a cluster, as of the
+ * current checkpoint, and what operators' commands hold.
  *
- * It looks at the store from beside the process that may be writing it, as of
- * one moment, and reads each partition through a lane, as a start would: so
+ * It looks at the store from beside the processes that may be writing it, so
  * what it prints is what a start would go on with.
  */
 #include "common/alloc.h"
@@ -10,26 +10,28 @@
 #include "common/json.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/policy_log.h"
-#include "deploy/standalone/state_directory.h"
-#include "deploy/standalone/state_keys.h"
+#include "deploy/standalone/realm.h"
 #include "deploy/standalone/state_lines.h"
-#include "limiter/checkpoint.h"
+#include "deploy/standalone/state_orders.h"
+#include "deploy/standalone/state_read.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define LATENESS_DEFAULT_MS INT64_C(600000)
 #define LATENESS_MAX_MS (INT64_C(366) * 86400000)
 
 static const char help[] =
-	"usage: weir state --state DIR [--zone NAME] [--keys FILE] [--key KEY...]\n"
+	"usage: weir state --state DIR [--zone NAME] [--keys FILE] [--key KEY...] [--orders]\n"
+	"       weir state --config FILE [--partition P] [...]\n"
 	"\n"
-	"Prints what a limiter keeps, one bucket a line, as of the last checkpoint. The state is only read: a\n"
-	"weir that follows with it may run meanwhile.\n"
+	"Prints what a limiter keeps, one bucket a line, as of the last checkpoint: of a state directory, or of the\n"
+	"cluster that FILE names. The state is only read: whatever works with it may run meanwhile.\n"
 	"\n"
 	"  --zone NAME      only this zone\n"
+	"  --partition P    only this partition\n"
+	"  --orders         what operators have commanded and still holds, in place of buckets\n"
 	"  --keys FILE      names for the buckets: one key a line (- is standard input)\n"
 	"  --key KEY        only the buckets of this key; again for more\n"
 	"  --lateness TIME  limiter.lateness of the configuration (10m): when idle buckets count as forgotten\n"
@@ -44,31 +46,37 @@ static const char help[] =
 	"units as its window has ms, or {\"tokens\":k,\"time\":t}; gcra {\"tat\":n} in 1/rate ms. Times are Unix ms;\n"
 	"null: nothing was recorded.\n"
 	"\n"
+	"An order is {\"order\":\"block\"|\"allow\"|\"override\",\"zone\":...,\"key\":[...],\"prefix\":true,\"partition\":p,\"rate\":...,\n"
+	"\"at\":ms,\"until\":ms or null,\"by\":...,\"reason\":...}.\n"
+	"\n"
 	"Examples\n"
 	"  weir state --state /var/lib/weir --key 203.0.113.9\n"
 	"  weir state --state run1 --zone login --key 'alice|203.0.113.9'\n"
+	"  weir state --config weir.json --orders | jq -r 'select(.by == \"ann\") | .key[0]'\n"
 	"  cut -d' ' -f1 access.log | sort -u | weir state --state run1 --keys - > buckets.jsonl\n";
 
-enum option { STATE, ZONE, KEYS, KEY, LATENESS };
+enum option { STATE, CONFIG, ZONE, KEYS, KEY, LATENESS, PARTITION, ORDERS };
 
 static const struct weir_argument_option table[] = {
-	{"state", true}, {"zone", true}, {"keys", true}, {"key", true}, {"lateness", true}, {NULL, false},
+	{"state", true},    {"config", true},    {"zone", true},    {"keys", true}, {"key", true},
+	{"lateness", true}, {"partition", true}, {"orders", false}, {NULL, false},
 };
 
 struct dump {
 	struct weir_arguments arguments;
-	const char *path;
+	const char *state_path, *config_path;
 	const char *zone; /* NULL: all */
 	struct state_keys *keys;
 	bool named;      /* some names were given: the lines are sorted over all partitions */
 	bool only_named; /* buckets without a name are left out */
-	int64_t lateness_ms;
-	struct state_directory state;
-	uint64_t seed;
+	bool only_orders;
+	int64_t lateness_ms;     /* -1: not given */
+	uint64_t only_partition; /* UINT64_MAX: all */
+	struct realm realm;
 	struct rulebook *book;
 	struct state_lines *lines;
+	struct weir_text orders;
 	uint32_t partition_count;
-	uint32_t partition; /* being read */
 };
 
 /* ---- the command line ---- */
@@ -84,8 +92,14 @@ static int take_option(struct dump *dump, int option, const char *value)
 	struct weir_error error;
 	enum weir_status status = WEIR_OK;
 	switch (option) {
-	case STATE: dump->path = value; return -1;
+	case STATE: dump->state_path = value; return -1;
+	case CONFIG: dump->config_path = value; return -1;
 	case ZONE: dump->zone = value; return -1;
+	case ORDERS: dump->only_orders = true; return -1;
+	case PARTITION:
+		if (!weir_arguments_count(value, &dump->only_partition) || dump->only_partition >= WEIR_PARTITIONS_MAX)
+			return refuse(dump, "--partition must be a number, not \"%s\"", value);
+		return -1;
 	case KEYS: status = state_keys_read(dump->keys, value, &error); break;
 	case KEY:
 		status = state_keys_add(dump->keys, weir_span_of(value), &error);
@@ -115,52 +129,47 @@ static int parse(struct dump *dump, int argc, char **argv)
 		code = option == WEIR_ARGUMENTS_WORD ? refuse(dump, "\"%s\" is no option; name the directory by --state", value)
 		                                     : take_option(dump, option, value);
 	}
-	if (code == -1 && dump->path == NULL)
-		code = refuse(dump, "%s", "name the directory by --state");
+	if (code == -1 && dump->state_path == NULL && dump->config_path == NULL)
+		code = refuse(dump, "%s", "name the directory by --state, or a cluster's configuration by --config");
 	return code;
 }
 
 /* ---- the state ---- */
 
-/* Up to the first that nobody ever took. */
-static enum weir_status count_partitions(struct dump *dump, struct weir_error *error)
+static enum weir_status check_zone(const struct dump *dump, const struct weir_policy *policy, struct weir_error *error)
 {
-	struct weir_partition_state state = {.epoch = 1};
-	struct weir_store *store = dump->state.store;
-	enum weir_status status = WEIR_OK;
-	while (status == WEIR_OK && state.epoch > 0 && dump->partition_count < WEIR_PARTITIONS_MAX) {
-		status = store->ops->look(store, WEIR_STORE_ROLE_LIMITER, dump->partition_count, &state, error);
-		dump->partition_count += status == WEIR_OK && state.epoch > 0;
-	}
-	return status;
+	for (uint32_t i = 0; i < policy->zone_count; i++)
+		if (dump->zone == NULL || strcmp(policy->zones[i].name, dump->zone) == 0)
+			return WEIR_OK;
+	return dump->zone == NULL ? WEIR_OK : weir_fail(error, WEIR_INVALID, "the state has no zone \"%s\"", dump->zone);
 }
 
 static enum weir_status open_state(struct dump *dump, struct weir_error *error)
 {
-	bool once;
-	enum weir_status status = state_directory_look(&dump->state, dump->path, &once, &dump->seed, error);
+	struct realm *realm = &dump->realm;
+	enum weir_status status = realm_open(realm, "weir state", dump->config_path, dump->state_path, REALM_READS, error);
 	if (status != WEIR_OK)
 		return status;
-	if (once)
-		dump->lateness_ms = -1;
+	if (dump->lateness_ms >= 0 && !realm->once)
+		realm->lateness_ms = dump->lateness_ms;
 	dump->book = rulebook_new();
-	status = policy_log_load(dump->state.store, dump->book, error);
+	status = policy_log_load(realm->store, dump->book, error);
 	uint64_t newest = rulebook_newest(dump->book);
 	if (status != WEIR_OK || newest == 0)
 		return status;
 	const struct weir_policy *policy = rulebook_policy(dump->book, newest);
-	bool found = dump->zone == NULL;
-	for (uint32_t i = 0; i < policy->zone_count; i++)
-		found |= dump->zone != NULL && strcmp(policy->zones[i].name, dump->zone) == 0;
-	if (!found)
-		return weir_fail(error, WEIR_INVALID, "the state has no zone \"%s\"", dump->zone);
-	status = count_partitions(dump, error);
+	status = check_zone(dump, policy, error);
+	if (status == WEIR_OK)
+		status = realm_partitions(realm, &dump->partition_count, error);
+	if (status == WEIR_OK && dump->only_partition != UINT64_MAX && dump->only_partition >= dump->partition_count)
+		status = weir_fail(error, WEIR_INVALID, "there is no partition %llu; they are 0 to %u",
+		                   (unsigned long long)dump->only_partition, dump->partition_count - 1);
 	if (status == WEIR_OK && dump->partition_count > 0)
-		state_keys_index(dump->keys, policy, dump->seed, dump->partition_count);
+		state_keys_index(dump->keys, policy, realm->seed, dump->partition_count);
 	return status;
 }
 
-static void add_bucket(void *context, const struct shard_bucket *bucket)
+static void add_bucket(void *context, uint32_t partition, const struct shard_bucket *bucket)
 {
 	struct dump *dump = context;
 	struct weir_fingerprint fingerprint = {.low = bucket->fingerprint_low, .high = bucket->fingerprint_high};
@@ -170,61 +179,34 @@ static void add_bucket(void *context, const struct shard_bucket *bucket)
 		return;
 	if (!state_keys_find(dump->keys, fingerprint, room, &key) && dump->only_named)
 		return;
-	state_lines_add(dump->lines, bucket, key, dump->partition);
+	state_lines_add(dump->lines, bucket, key, partition);
 }
 
-struct segment_list {
-	uint32_t numbers[SHARD_SEGMENTS];
-	size_t count;
-};
-
-static void list_segment(void *context, uint32_t segment, uint32_t deltas, uint64_t base_bytes, uint64_t delta_bytes)
+static void add_orders(void *context, uint32_t partition, const struct orders *orders)
 {
-	struct segment_list *list = context;
-	(void)deltas;
-	(void)base_bytes;
-	(void)delta_bytes;
-	if (segment < SHARD_SEGMENTS && list->count < SHARD_SEGMENTS)
-		list->numbers[list->count++] = segment;
-}
-
-/* Reads every bucket of a partition into the lines. */
-static enum weir_status read_partition(struct dump *dump, const struct weir_partition_state *state,
-                                       struct weir_error *error)
-{
-	struct weir_store *store = dump->state.store;
-	struct shard_options options = {
-		.partition = state->partition, .seed = dump->seed, .lateness_ms = dump->lateness_ms};
-	if (rulebook_rules(dump->book, state->policy_version) == NULL)
-		return weir_fail(error, WEIR_INVALID, "partition %u was saved under policy %llu, which the store does not hold",
-		                 state->partition, (unsigned long long)state->policy_version);
-	struct lane *lane = lane_new(&options, dump->book, state->policy_version);
-	struct checkpoint_blobs blobs = {0};
-	struct segment_list list = {.count = 0};
-	enum weir_status status = lane_restore(lane, state, error);
-	if (status == WEIR_OK)
-		status = store->ops->list_segments(store, state->partition, state->checkpoint, list_segment, &list, error);
-	/* One at a time: what is read stays in memory twice only for a moment. */
-	for (size_t i = 0; status == WEIR_OK && i < list.count; i++) {
-		if (dump->only_named && !state_keys_in_segment(dump->keys, state->partition, list.numbers[i]))
+	struct dump *dump = context;
+	const struct weir_policy *policy = rulebook_policy(dump->book, rulebook_newest(dump->book));
+	for (uint32_t i = 0; i < orders->count; i++) {
+		struct state_order terms[STATE_ORDER_TERMS];
+		const struct weir_zone *zone = weir_policy_zone(policy, orders->list[i]->zone_id);
+		if (zone == NULL || (dump->zone != NULL && strcmp(zone->name, dump->zone) != 0))
 			continue;
-		status = checkpoint_read(store, state->partition, state->epoch, &list.numbers[i], 1, &blobs, error);
-		if (status == WEIR_OK)
-			status = checkpoint_load(lane, &list.numbers[i], 1, &blobs, error);
-		checkpoint_blobs_deinit(&blobs);
+		uint32_t count = state_order_terms(orders->list[i], terms);
+		for (uint32_t j = 0; j < count; j++)
+			state_order_json(&dump->orders, &terms[j], zone, partition);
 	}
-	if (status == WEIR_OK)
-		shard_each(lane_shard(lane), add_bucket, dump);
-	lane_free(lane);
-	return status;
 }
 
 /* False: standard output takes no more. */
 static bool write_lines(struct dump *dump)
 {
+	size_t written;
 	state_lines_sort(dump->lines);
-	if (state_lines_write(dump->lines, STDOUT_FILENO) == 0)
+	if (state_lines_write(dump->lines, STDOUT_FILENO) == 0 &&
+	    weir_write_all(STDOUT_FILENO, dump->orders.at, dump->orders.length, &written) == 0) {
+		weir_text_clear(&dump->orders);
 		return true;
+	}
 	fprintf(stderr, "weir state: cannot write: %s\n", strerror(errno));
 	return false;
 }
@@ -232,14 +214,21 @@ static bool write_lines(struct dump *dump)
 /* Partition by partition; without names each is written as it is read. */
 static int print_all(struct dump *dump)
 {
-	struct weir_partition_state state;
 	struct weir_error error;
-	struct weir_store *store = dump->state.store;
-	for (; dump->partition < dump->partition_count; dump->partition++) {
-		enum weir_status status = store->ops->look(store, WEIR_STORE_ROLE_LIMITER, dump->partition, &state, &error);
-		if (status == WEIR_OK && state.checkpoint > 0)
-			status = read_partition(dump, &state, &error);
-		if (status != WEIR_OK) {
+	struct state_read read = {
+		.store = dump->realm.store,
+		.book = dump->book,
+		.seed = dump->realm.seed,
+		.lateness_ms = dump->realm.lateness_ms,
+		.only = dump->only_named ? dump->keys : NULL,
+		.each = dump->only_orders ? NULL : add_bucket,
+		.orders = dump->only_orders ? add_orders : NULL,
+		.context = dump,
+	};
+	for (uint32_t partition = 0; partition < dump->partition_count; partition++) {
+		if (dump->only_partition != UINT64_MAX && dump->only_partition != partition)
+			continue;
+		if (state_read_partition(&read, partition, &error) != WEIR_OK) {
 			fprintf(stderr, "weir state: %s\n", error.text);
 			return EXIT_FAILED;
 		}
@@ -251,7 +240,8 @@ static int print_all(struct dump *dump)
 
 int command_state(int argc, char **argv)
 {
-	struct dump dump = {.keys = state_keys_new(), .lines = state_lines_new(), .lateness_ms = LATENESS_DEFAULT_MS};
+	struct dump dump = {
+		.keys = state_keys_new(), .lines = state_lines_new(), .lateness_ms = -1, .only_partition = UINT64_MAX};
 	struct weir_error error;
 	int code = parse(&dump, argc, argv);
 	if (code == -1) {
@@ -263,9 +253,10 @@ int command_state(int argc, char **argv)
 		if (status != WEIR_OK)
 			fprintf(stderr, "weir state: %s\n", error.text);
 		rulebook_free(dump.book);
-		state_directory_close(&dump.state);
+		realm_close(&dump.realm);
 	}
 	state_keys_free(dump.keys);
 	state_lines_free(dump.lines);
+	weir_text_deinit(&dump.orders);
 	return code;
 }

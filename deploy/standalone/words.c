@@ -116,6 +116,15 @@ static bool read_limit(const json_t *json, struct weir_limit *limit)
 	return false;
 }
 
+bool words_limit_json(struct weir_text *text, const json_t *json)
+{
+	struct weir_limit limit;
+	if (!read_limit(json, &limit))
+		return false;
+	words_limit(text, &limit);
+	return true;
+}
+
 /* What an operator has commanded, or the end of a block. */
 static void put_order(struct weir_text *text, const json_t *json, const char *action, int64_t at_ms)
 {

@@ -2,6 +2,7 @@
 #ifndef DEPLOY_STANDALONE_WORDS_H
 #define DEPLOY_STANDALONE_WORDS_H
 
+#include "common/json.h"
 #include "common/text.h"
 #include "limiter/shard.h"
 
@@ -19,6 +20,9 @@ void words_time(struct weir_text *text, int64_t time_ms);
 
 /** A joined key: printable bytes as they stand, all others as \xNN. */
 void words_key(struct weir_text *text, struct weir_span key);
+
+/** The same of a decision's "limit"; false (and nothing appended) where it is none. */
+bool words_limit_json(struct weir_text *text, const json_t *limit);
 
 /** A limit in a few words: "10 in 1m". */
 void words_limit(struct weir_text *text, const struct weir_limit *limit);
