@@ -80,13 +80,23 @@ static void write_clear(struct write *write)
 	write->count = write->bytes = 0;
 }
 
-static enum weir_status write_flush(struct write *write, struct weir_store *store,
-                                    const struct checkpoint_partition *partition, struct weir_error *error)
+/* A commit whose answer was lost may have made the checkpoint current: there is nothing to write any more. */
+static bool is_current(struct weir_store *store, const struct checkpoint_cut *cut)
+{
+	struct weir_partition_state found;
+	return store->ops->look(store, WEIR_STORE_ROLE_LIMITER, cut->state.partition, &found, NULL) == WEIR_OK &&
+	       found.epoch == cut->state.epoch && found.checkpoint == cut->state.checkpoint;
+}
+
+static enum weir_status write_flush(struct write *write, struct weir_store *store, const struct checkpoint_cut *cut,
+                                    struct weir_error *error)
 {
 	if (write->count == 0)
 		return WEIR_OK;
 	enum weir_status status =
-		store->ops->write_segments(store, partition->partition, partition->epoch, write->blobs, write->count, error);
+		store->ops->write_segments(store, cut->state.partition, cut->state.epoch, write->blobs, write->count, error);
+	if (status == WEIR_INVALID && is_current(store, cut))
+		status = WEIR_OK;
 	write_clear(write);
 	return status;
 }
@@ -151,10 +161,10 @@ static enum weir_status write_cut(struct weir_store *store, struct checkpoint_cu
 				(struct checkpoint_segment){stored->base_bytes, stored->delta_bytes + delta.length, stored->deltas + 1};
 		write.bytes += blob->bytes.length;
 		if (++write.count == WRITE_BLOBS || write.bytes >= WRITE_BYTES)
-			status = write_flush(&write, store, cut->partition, error);
+			status = write_flush(&write, store, cut, error);
 	}
 	if (status == WEIR_OK)
-		status = write_flush(&write, store, cut->partition, error);
+		status = write_flush(&write, store, cut, error);
 	write_clear(&write);
 	return status;
 }
