@@ -189,7 +189,7 @@ static enum weir_status execute(struct weir_mysql *mysql, struct weir_mysql_stat
                                 struct weir_error *error)
 {
 	if (statement == NULL)
-		return weir_fail(error, mysql->last.status, "%s", mysql->last.text);
+		return weir_fail(error, WEIR_IO, "%s", mysql->last.text);
 	assert(statement->put == statement->parameter_count);
 	if (statement->put_bytes > mysql->room)
 		return weir_fail(error, WEIR_IO,

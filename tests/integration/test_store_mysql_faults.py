@@ -2,6 +2,7 @@
 """The MySQL store while connections are cut, servers end, rows are locked, and others take its partitions."""
 
 import contextlib
+import itertools
 import os
 import random
 import subprocess
@@ -13,9 +14,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 # pylint: disable=wrong-import-position
 from support import own_mariadb
-from support.place import PATIENCE_S, SANITIZED, until
+from support.place import PATIENCE_S, until
 from support.sql_proxy import AFTER, BEFORE, STALL, SqlProxy
 from support.store_shell import Shell, configure, main, server
+
+SEED = int(os.environ.get("WEIR_SEED", "5"))
 
 
 # ---- connections that end ----
@@ -286,13 +289,12 @@ def deadlocks_so_far():
     return int(server().sql("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'")[0][1])
 
 
-def churn(shell, partition, checkpoints, count, words):
-    """Checkpoints as a limiter makes them, whatever breaks: written again until they are current."""
+def churn(shell, partition, enough, count, words):
+    """Checkpoints as a limiter makes them, whatever breaks, each written again until it is current: epoch, how many."""
     epoch = shell.take_patiently(partition)
-    for checkpoint in range(1, checkpoints + 1):
-        while True:
-            letter = chr(ord("a") + checkpoint % 26)
-            status = "OK"
+    for checkpoint in itertools.count(1):
+        letter, status = chr(ord("a") + checkpoint % 26), None
+        while status != "OK":
             for first in range(0, count, 20):
                 status, told = shell("write", partition, epoch, checkpoint, "d" if checkpoint % 3 else "b", first, 20,
                                      1000 + checkpoint, letter)
@@ -302,13 +304,14 @@ def churn(shell, partition, checkpoints, count, words):
                 assert status == "OK" or "is current" in told, told
                 status, told = shell("commit", partition, epoch, checkpoint, checkpoint)
             words.append(f"{status} {told}")
-            if status == "OK":
-                break
-            assert status == "IO", (status, told)
-            time.sleep(0.02)  # as a limiter waits, though not as long
+            assert status in ("OK", "IO"), (status, told)
+            if status == "IO":
+                time.sleep(0.02)  # as a limiter waits, though not as long
         if checkpoint % 4 == 0:
             shell("clean", partition, epoch)
-    return epoch
+        if enough(checkpoint):
+            return epoch, checkpoint
+    raise AssertionError("never enough")
 
 
 class PatientShell(Shell):
@@ -331,15 +334,15 @@ def expected(checkpoints, count):
                    ).strip()
 
 
-def churn_two(place, disturb, checkpoints, count=60):
-    """Two writers on two partitions at once, disturbed; what both come to."""
+def churn_two(place, disturb, enough, count=60):
+    """Two writers on two partitions at once, disturbed until each has enough: the words of their commits."""
     config, database = configure(place)
     shells = [PatientShell(place, config) for _ in range(2)]
-    failures, epochs, words = [], [None, None], []
+    failures, reached, words = [], [None, None], []
 
     def work(number):
         try:
-            epochs[number] = churn(shells[number], number, checkpoints, count, words)
+            reached[number] = churn(shells[number], number, enough, count, words)
         except BaseException as failure:  # pylint: disable=broad-except
             failures.append(failure)
     threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
@@ -350,23 +353,27 @@ def churn_two(place, disturb, checkpoints, count=60):
     for thread in threads:
         thread.join()
     assert not failures, failures
-    for number in range(2):
-        told = shells[number].good("read", number, epochs[number], 0, count)
-        assert told == expected(checkpoints, count)
-        assert shells[number].state(number) == [epochs[number], checkpoints]
+    for number, (epoch, checkpoints) in enumerate(reached):
+        assert shells[number].good("read", number, epoch, 0, count) == expected(checkpoints, count)
+        assert shells[number].state(number) == [epoch, checkpoints]
     for shell in shells:
         shell.end()
     return words
 
 
 def test_two_writers_work_at_once(place):
-    words = churn_two(place, lambda _: time.sleep(0.01), 60)
+    words = churn_two(place, lambda _: time.sleep(0.01), lambda checkpoint: checkpoint == 60)
     assert set(words) == {"OK "}, set(words)
 
 
+def report(what, kills, words):
+    """What a round of kills did."""
+    print(f"seed {SEED}: {len(kills)} {what} killed in {len(words)} tries of a checkpoint, "
+          f"{sum(not word.startswith('OK') for word in words)} of which failed")
+
+
 def test_connections_killed_at_any_moment_lose_nothing(place):
-    chance = random.Random(int(os.environ.get("WEIR_SEED", "5")))
-    kills = []
+    chance, kills = random.Random(SEED), []
 
     def disturb(database):
         time.sleep(chance.random() * 0.08)
@@ -375,23 +382,23 @@ def test_connections_killed_at_any_moment_lose_nothing(place):
                 with contextlib.suppress(AssertionError):  # it may have ended by itself
                     server().sql(f"KILL {one}")
                     kills.append(one)
-    words = churn_two(place, disturb, 25 if SANITIZED else 60)
-    print(f"{len(kills)} connections killed, {sum(not word.startswith('OK') for word in words)} checkpoints tried again")
-    assert len(kills) > 5
+    words = churn_two(place, disturb, lambda checkpoint: checkpoint >= 30 and len(kills) >= 20)
+    report("connections", kills, words)
 
 
 def test_servers_killed_at_any_moment_lose_nothing(place):
-    chance = random.Random(int(os.environ.get("WEIR_SEED", "6")))
-    kills = []
+    chance, kills = random.Random(SEED), []
 
     def disturb(_):
+        if len(kills) == 4:
+            time.sleep(0.01)
+            return
         time.sleep(chance.random() * 0.5)
-        if len(kills) < 4:
-            server().kill()
-            server().start()
-            kills.append(1)
-    words = churn_two(place, disturb, 60 if SANITIZED else 150, 20)
-    print(f"{len(kills)} kills, {sum(not word.startswith('OK') for word in words)} commits that failed")
+        server().kill()
+        server().start()
+        kills.append(1)
+    words = churn_two(place, disturb, lambda checkpoint: checkpoint >= 30 and len(kills) == 4, 20)
+    report("servers", kills, words)
 
 
 if __name__ == "__main__":
