@@ -91,7 +91,10 @@ static void partition_metrics(const struct limiter *limiter, struct weir_text *p
 static void metrics(void *context, struct weir_text *page)
 {
 	const struct limiter *limiter = context;
-	if (atomic_load(&limiter->phase) == LIMITER_CONNECTING)
+	int phase = atomic_load(&limiter->phase);
+	weir_metrics_gauge(page, "weir_limiter_working", "Whether it has its servers, and is not about to end.",
+	                   phase == LIMITER_WORKING);
+	if (phase == LIMITER_CONNECTING)
 		return;
 	struct limiter_parts parts = {
 		.workers = limiter->workers, .worker_count = limiter->worker_count, .book = limiter->book};

@@ -7,15 +7,15 @@ and the states of all partitions must be equal.
 
 import os
 import random
-import signal
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import Skipped, cases, cluster
-from support.place import PATIENCE_S, ROOT, until
+from support import cases, cluster
+from support.cases import Skipped
+from support.place import PATIENCE_S, ROOT
 from support.roles import Roles
 from support.traffic import sliding, zone
 
