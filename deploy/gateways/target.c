@@ -26,12 +26,15 @@ enum weir_status target_open(const char *name, const struct target_options *opti
 			continue;
 		if (name[length] == '\0')
 			return weir_fail(error, WEIR_INVALID, "\"%s\" says no more than its kind; there are " ACCEPTED, name);
-		enum weir_status status = kinds[i].make(name + (kinds[i].whole ? 0 : length), options, target, error);
-		if (status == WEIR_OK && options->reload != NULL && !(*target)->ops->may_reload) {
+		struct target *made;
+		enum weir_status status = kinds[i].make(name + (kinds[i].whole ? 0 : length), options, &made, error);
+		if (status == WEIR_OK && options->reload != NULL && !made->ops->may_reload) {
 			struct weir_error ignored;
-			(void)!(*target)->ops->close(*target, &ignored);
+			(void)!made->ops->close(made, &ignored);
 			return weir_fail(error, WEIR_INVALID, "--reload is for file: and nginx-map:, which are files");
 		}
+		if (status == WEIR_OK)
+			*target = made;
 		return status;
 	}
 	return weir_fail(error, WEIR_INVALID, "there is no target \"%s\"; there are " ACCEPTED, name);

@@ -214,16 +214,27 @@ static bool is_stray(const struct redis_target *redis, const struct block_table 
 	return is_ours(redis, zone) && block_table_find(table, zone, key) == NULL;
 }
 
-/* The partition in a block's value; UINT32_MAX: it is none of ours. */
+static const char *skip_blanks(const char *at, const char *end)
+{
+	while (at < end && (*at == ' ' || *at == '\t'))
+		at++;
+	return at;
+}
+
+/* The partition in a block's value, of its "id" as the scripts find it; UINT32_MAX: it is none of ours. */
 static uint32_t value_partition(struct weir_span value)
 {
-	static const char mark[] = "\"id\":\"";
+	static const char mark[] = "\"id\"";
 	const char *at = value.at != NULL ? memmem(value.at, value.length, mark, strlen(mark)) : NULL;
-	uint32_t partition = 0;
 	if (at == NULL)
 		return UINT32_MAX;
 	const char *end = value.at + value.length;
-	for (at += strlen(mark); at < end && *at >= '0' && *at <= '9' && partition < WEIR_BUS_PARTITIONS_MAX; at++)
+	at = skip_blanks(at + strlen(mark), end);
+	at = at < end && *at == ':' ? skip_blanks(at + 1, end) : end;
+	if (at == end || *at != '"')
+		return UINT32_MAX;
+	uint32_t partition = 0;
+	for (at++; at < end && *at >= '0' && *at <= '9' && partition < WEIR_BUS_PARTITIONS_MAX; at++)
 		partition = partition * 10 + (uint32_t)(*at - '0');
 	return at < end && *at == '-' ? partition : UINT32_MAX;
 }
