@@ -2,20 +2,31 @@
 #include "collector/source.h"
 
 #include "collector/source_file.h"
+#include "collector/source_journal.h"
 #include "collector/source_stdin.h"
 #include "collector/source_syslog.h"
 
 enum weir_status source_new(const struct weir_json *config, const struct source_context *context,
                             struct source **source, struct weir_error *error)
 {
-	static const char *const types[] = {"file", "stdin", "syslog", NULL};
-	static enum weir_status (*const news[])(const struct weir_json *config, const struct source_context *context,
-	                                        struct source **source, struct weir_error *error) = {
-		source_file_new, source_stdin_new, source_syslog_new};
+	static const struct {
+		const char *type;
+		enum weir_status (*create)(const struct weir_json *config, const struct source_context *context,
+		                           struct source **source, struct weir_error *error);
+	} kinds[] = {
+		{"file", source_file_new},
+		{"stdin", source_stdin_new},
+		{"syslog", source_syslog_new},
+		{"journal", source_journal_new},
+	};
+	enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
+	const char *types[KIND_COUNT + 1] = {NULL};
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		types[i] = kinds[i].type;
 	struct weir_json type = weir_json_member(config, "type");
 	int kind = 0;
-	enum weir_status status = weir_json_require(&type, "give \"file\", \"stdin\" or \"syslog\"", error);
+	enum weir_status status = weir_json_require(&type, "give \"file\", \"stdin\", \"syslog\" or \"journal\"", error);
 	if (status == WEIR_OK)
 		status = weir_json_word(&type, types, &kind, error);
-	return status == WEIR_OK ? news[kind](config, context, source, error) : status;
+	return status == WEIR_OK ? kinds[kind].create(config, context, source, error) : status;
 }

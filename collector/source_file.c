@@ -6,6 +6,7 @@
  */
 #include "collector/source_file.h"
 
+#include "collector/source_journal.h"
 #include "common/alloc.h"
 #include "common/clock.h"
 
@@ -81,7 +82,9 @@ static void claim_known(struct file_source *source)
 {
 	for (size_t i = 0; i < source->memory->stream_count;) {
 		struct source_memory_stream *record = source->memory->streams[i];
-		int pattern = record->claimed ? -1 : file_source_pattern(source, record->path);
+		bool others =
+			record->claimed || strncmp(record->path, SOURCE_JOURNAL_PREFIX, sizeof SOURCE_JOURNAL_PREFIX - 1) == 0;
+		int pattern = others ? -1 : file_source_pattern(source, record->path);
 		if (pattern >= 0 && is_bygone(record, weir_wall_ms() / 1000)) {
 			source_memory_remove(source->memory, i);
 			continue;

@@ -10,6 +10,7 @@
  */
 #include "collector/source_file.h"
 
+#include "collector/source_journal.h"
 #include "common/alloc.h"
 
 #include <string.h>
@@ -24,6 +25,8 @@ static enum weir_status add_pattern(struct file_source *source, const struct wei
 		return status;
 	if (path == NULL || path[0] == '\0')
 		return weir_json_fail(at, error, "is empty; give a path or a glob, such as \"/var/log/nginx/access*.log\"");
+	if (strncmp(path, SOURCE_JOURNAL_PREFIX, strlen(SOURCE_JOURNAL_PREFIX)) == 0)
+		return weir_json_fail(at, error, "must not begin with \"" SOURCE_JOURNAL_PREFIX "\"; write ./ before it");
 	source->patterns[source->pattern_count++] = weir_copy(path, strlen(path));
 	return WEIR_OK;
 }

@@ -14,6 +14,8 @@
  *     incarnation 3   access.log.1   1000 .. 1050
  *     incarnation 4   access.log     200 ..
  *
+ * A journal's stream has no files: its low-water mark says all (source_journal.h).
+ *
  * A part is saved before its first line is handed out. So a run that goes on
  * after a crash reads the same bytes under the same positions again.
  *
@@ -67,9 +69,9 @@ struct source_memory_part {
 
 struct source_memory_stream {
 	char *path;
-	uint64_t low_water;        /* position: all before it is acknowledged */
-	int64_t forgotten_ns;      /* rotated files last written at or before this are not news */
-	uint32_t next_file;        /* the next file's number */
+	uint64_t low_water;   /* position: all before it is acknowledged */
+	int64_t forgotten_ns; /* rotated files last written at or before this are not news; of a journal: when last seen */
+	uint32_t next_file;   /* the next file's number */
 	uint32_t next_incarnation; /* the next part's */
 	struct source_memory_file **files;
 	size_t file_count;

@@ -18,6 +18,7 @@ void syslog_line_init(struct syslog_line *line, struct time_zone *zone)
 void syslog_line_deinit(struct syslog_line *line)
 {
 	time_reader_deinit(&line->time);
+	weir_text_deinit(&line->flat);
 }
 
 static void set_year(struct syslog_line *line, int64_t now_ms)
@@ -78,15 +79,17 @@ static void put_word(struct weir_text *text, struct weir_span word)
 		weir_text_append(text, "-", 1);
 }
 
-/* A newline would end the line. */
-static void put_flat(struct weir_text *text, struct weir_span bytes)
+/* A newline would end the line, wherever it stands: the same message with spaces in their places. */
+static struct weir_span flatten(struct syslog_line *line, struct weir_span message)
 {
-	size_t at = text->length;
-	weir_text_append(text, bytes.at, bytes.length);
-	for (char *newline; (newline = memchr(text->at + at, '\n', text->length - at)) != NULL;) {
+	if (memchr(message.at, '\n', message.length) == NULL)
+		return message;
+	weir_text_clear(&line->flat);
+	weir_text_append(&line->flat, message.at, message.length);
+	char *end = line->flat.at + line->flat.length, *newline = line->flat.at;
+	while ((newline = memchr(newline, '\n', (size_t)(end - newline))) != NULL)
 		*newline = ' ';
-		at = (size_t)(newline - text->at) + 1;
-	}
+	return (struct weir_span){.at = line->flat.at, .length = message.length};
 }
 
 static bool is_trailer(char c)
@@ -115,9 +118,10 @@ bool syslog_line_put(struct syslog_line *line, struct weir_span message, int64_t
 		message.length--;
 	if (message.length == 0)
 		return false;
+	message = flatten(line, message);
 	bool good = syslog_header_parse(message, &header) && read_time(line, &header, now_ms, &time_ms);
 	if (!good || (header.modern && header.time.length > 0)) {
-		put_flat(text, message);
+		weir_text_append(text, message.at, message.length);
 		weir_text_append(text, "\n", 1);
 		return good;
 	}
@@ -129,7 +133,7 @@ bool syslog_line_put(struct syslog_line *line, struct weir_span message, int64_t
 	put_word(text, header.msgid);
 	put_word(text, header.data);
 	weir_text_append(text, " ", 1);
-	put_flat(text, header.message);
+	weir_text_append(text, header.message.at, header.message.length);
 	weir_text_append(text, "\n", 1);
 	return true;
 }

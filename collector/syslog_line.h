@@ -16,6 +16,7 @@ struct syslog_line {
 	int32_t year;
 	int64_t second;
 	char second_text[24];
+	struct weir_text flat; /* a message that had newlines */
 };
 
 /** @param zone  taken */
@@ -25,7 +26,7 @@ void syslog_line_deinit(struct syslog_line *line);
 /**
  * Appends a message with its newline: a whole head of RFC 5424 as it stands, any other rewritten as one. A time
  * without a year is of the year that brings it nearest to now_ms; without a time it is now_ms. Newlines in the message
- * become spaces; what follows its last byte (newlines, zeros) is left out, and of nothing else nothing is appended.
+ * become spaces, before anything else; what follows its last byte (newlines, zeros) is left out, and of nothing else nothing is appended.
  *
  * @param message  borrowed
  * @return false: its head cannot be read, and it was appended as it is

@@ -28,6 +28,19 @@ struct sampling {
 
 /* ---- what is configured ---- */
 
+/* "journal of nginx.service in /var/log/journal/remote" */
+static void describe_journal(struct weir_text *words, const char *type, const struct weir_json *config)
+{
+	if (strcmp(type, "journal") != 0)
+		return;
+	struct weir_json units = weir_json_member(config, "units"), directory = weir_json_member(config, "directory");
+	weir_text_puts(words, "journal");
+	for (size_t i = 0; i < json_array_size(units.value); i++)
+		weir_text_printf(words, "%s%s", i > 0 ? ", " : " of ", json_string_value(json_array_get(units.value, i)));
+	if (json_is_string(directory.value))
+		weir_text_printf(words, " in %s", json_string_value(directory.value));
+}
+
 static void describe_source(struct validate_source *source, const struct weir_json *config)
 {
 	struct weir_json type = weir_json_member(config, "type"), path = weir_json_member(config, "path");
@@ -45,6 +58,7 @@ static void describe_source(struct validate_source *source, const struct weir_js
 		weir_text_puts(&paths, i > 0 ? ", " : "");
 		weir_text_puts(&paths, json_string_value(json_array_get(path.value, i)));
 	}
+	describe_journal(&paths, source->type, config);
 	if (json_is_string(listen.value))
 		weir_text_puts(&paths, json_string_value(listen.value));
 	weir_text_append(&paths, "", 1);
@@ -153,6 +167,17 @@ static enum weir_status look_at_file(struct sampling *sampling, size_t place, st
 	return status;
 }
 
+/* What a source that is no file says of itself. */
+static void warn_problem(struct validate_report *report, size_t place, struct source *source)
+{
+	struct source_status status;
+	struct weir_text words = {0};
+	if (source->ops->status(source, &status, 1) == 0 || status.problem[0] == '\0')
+		return;
+	weir_text_puts(&words, status.problem);
+	warn_source(report, place, &words);
+}
+
 static void warn_malformed(struct sampling *sampling, size_t place)
 {
 	const struct validate_source *source = &sampling->report->sources[place];
@@ -186,9 +211,11 @@ static enum weir_status look_at_source(struct sampling *sampling, size_t place, 
 		return status;
 	format_free(format);
 	describe_source(&report->sources[place], &config);
-	if (strcmp(report->sources[place].type, "file") != 0)
-		return WEIR_OK;
 	struct source *source = sampling->inputs->sources[place];
+	if (strcmp(report->sources[place].type, "file") != 0) {
+		warn_problem(report, place, source);
+		return WEIR_OK;
+	}
 	struct source_stream **streams;
 	size_t count = source->ops->streams(source, &streams);
 	for (size_t i = 0; status == WEIR_OK && i < count; i++)

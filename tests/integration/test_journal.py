@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""The source `journal`: each entry once, through restarts, kills, rotations and removed files."""
+
+import glob
+import json
+import os
+import random
+import shutil
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, journal, metrics
+from support.place import PATIENCE_S, SANITIZED, free_port, lines_of, until
+from support.traffic import site, sliding, zone
+
+DONE, USAGE = 0, 2
+
+
+def source(place, **more):
+    """The journal of a test."""
+    return {"type": "journal", "directory": place.path("journal"), "units": ["shop"], "format": "json", **more}
+
+
+def require_journals():
+    """Skips where nothing can write one."""
+    if not journal.available():
+        raise cases.Skipped(f"there is no {journal.REMOTE}")
+
+
+def start(place, sources, zones=None, until_following=True):
+    """A weir that follows and serves: (weir, port)."""
+    require_journals()
+    port = free_port()
+    config = place.config(zones or site(), sources, listen={"http": f"127.0.0.1:{port}"}, deadletter={"rate": 0})
+    weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("out"),
+                       "--dead-letter", place.path("dead"), "--summary", "json")
+    if until_following:
+        until(lambda: "following" in weir.said(), "it follows", running=weir)
+    return weir, port
+
+
+def user(number, name, **fields):
+    """An entry of a user's request."""
+    return journal.entry(number, json.dumps({"user": name}), **fields)
+
+
+def rotating(number, name):
+    """The same, with field names of its own: these soon fill a file's table, and another is begun."""
+    return user(number, name, **{f"EXTRA_{number}_{i}": "1" for i in range(8)})
+
+
+def keys(place):
+    """The first key value of each decision that blocks."""
+    return sorted(decision["key"][0] for decision in lines_of(place.path("out")) if decision["action"] == "block")
+
+
+def until_keys(place, weir, *wanted):
+    """Waits until just these keys were blocked."""
+    until(lambda: len(keys(place)) >= len(wanted), f"decisions for {wanted}", running=weir)
+    assert keys(place) == sorted(wanted), keys(place)
+
+
+def verdicts(port):
+    """How many were given in all of weir's lives; -1 while it does not answer."""
+    page = metrics.scrape(port)
+    return page.sum("weir_verdicts_total") if page else -1
+
+
+def positions(place):
+    """(source, position) of every event in weir's log, as a limiter takes them: repetitions are passed over."""
+    held, seen = {}, []
+    for line in place.good("decode", "--state", place.path("state")).out().splitlines():
+        frame = json.loads(line)
+        if frame["kind"] != "events":
+            continue
+        reader = frame["partition"], frame["source"]
+        before = held.get(reader, -1)
+        for event in frame["events"]:
+            held[reader] = max(held.get(reader, -1), event["position"])
+            if event["position"] > before:
+                seen.append((frame["source"], event["position"]))
+    return seen
+
+
+def test_entries_become_decisions(place):
+    require_journals()
+    with journal.Journal(place.path("journal", "system.journal")) as writer:
+        writer.write(*(user(i, "ann") for i in range(4)), *(user(i, "eve", unit="other.service") for i in range(9)))
+        weir, port = start(place, [source(place)])
+        until_keys(place, weir, "ann")
+        writer.write(*(user(10 + i, "bob") for i in range(4)))
+        until_keys(place, weir, "ann", "bob")
+        page = metrics.scrape(port)
+        assert page.sum("weir_source_at_most_once") == 0 and page.sum("weir_source_lost_records_total") == 0
+        until(lambda: metrics.scrape(port).sum("weir_source_lines_total") == 8, "the lines", running=weir)
+        assert weir.stop() == DONE, weir.said()
+    assert weir.summary()["zones"]["site"]["matched"] == 8, weir.summary()
+
+
+def test_fields_of_the_journal_are_fields(place):
+    require_journals()
+    with journal.Journal(place.path("journal", "system.journal")) as writer:
+        writer.write(*(journal.entry(i, f"said \"{i}\"\n\tand more\x01", unit=unit, _COMM=comm)
+                       for i, (unit, comm) in enumerate([("a.service", "x"), ("a.service", "x"), ("b.service", "x"),
+                                                         ("a.service", "y"), ("a.service", "z")])))
+        weir, _ = start(place, [source(place, format="journal", units=["a", "b.service"], match={"_COMM": ["x", "z"]})],
+                        [zone("site", [sliding(1, "1d")], key=["_SYSTEMD_UNIT", "_COMM"]),
+                         zone("message", [sliding(9, "1d")], key=["MESSAGE"], match={"PRIORITY": ["6"]})])
+        until(lambda: lines_of(place.path("out")), "a decision", running=weir)
+        writer.write(journal.entry(9, "last", unit="b.service", _COMM="x"))
+        until(lambda: len(lines_of(place.path("out"))) == 2, "another", running=weir)
+        assert [decision["key"] for decision in lines_of(place.path("out"))] == [["a.service", "x"], ["b.service", "x"]]
+        assert lines_of(place.path("out"))[0]["at"] == journal.START_US // 1000 + 1
+        assert weir.stop() == DONE, weir.said()
+    assert {name: counts["matched"] for name, counts in weir.summary()["zones"].items()} == {"site": 5, "message": 5}
+
+
+def test_it_goes_on_where_it_was(place):
+    require_journals()
+    with journal.Journal(place.path("journal", "system.journal")) as writer:
+        number = 0
+        for stop in ("stop", "kill", "stop", "kill", "stop"):
+            weir, port = start(place, [source(place)])
+            writer.write(user(number, "ann"), user(number, f"u{number}"))
+            number += 1
+            until(lambda: verdicts(port) == 2 * number, "the verdicts", running=weir)  # pylint: disable=cell-var-from-loop
+            if stop == "stop":
+                assert weir.stop() == DONE, weir.said()
+            weir.kill()
+        assert keys(place) == ["ann"]
+    seen = positions(place)
+    assert len(seen) == len(set(seen)) == 2 * number, seen
+
+
+def test_it_starts_at_the_end_when_told_to(place):
+    require_journals()
+    with journal.Journal(place.path("journal", "system.journal")) as writer:
+        writer.write(*(user(i, "old") for i in range(9)))
+        other = source(place, name="all")
+        config_of_all = place.config(site(), [other], name="all.json")
+        until(lambda: os.path.exists(place.path("journal", "system.journal")) and json.loads(
+            place.good("run", "--once", "--config", config_of_all, "--decisions", place.path("all"), "--summary",
+                       "json").said().splitlines()[-1])["lines"] == 9, "the entries are there")
+        weir, _ = start(place, [source(place, start="end")])
+        writer.write(*(user(10 + i, "new") for i in range(4)))
+        until_keys(place, weir, "new")
+        weir.kill()
+        writer.write(*(user(20 + i, "newer") for i in range(4)))
+        weir, _ = start(place, [source(place, start="end")])
+        until_keys(place, weir, "new", "newer")
+        assert weir.stop() == DONE, weir.said()
+
+
+def test_rotations_lose_and_double_nothing(place):
+    weir, port = start(place, [source(place)])
+    count = 800
+    with journal.Journal(place.path("journal", "system.journal")) as writer:
+        for i in range(count):
+            writer.write(rotating(i, f"u{i % 100}"))
+        until(lambda: verdicts(port) >= count, f"{count} verdicts", running=weir)
+        writer.close()
+    assert len(glob.glob(place.path("journal", "*.journal"))) >= 5, os.listdir(place.path("journal"))
+    page = metrics.scrape(port)
+    assert page.sum("weir_source_lost_records_total") == 0 and page.sum("weir_source_errors_total") == 0
+    assert weir.stop() == DONE, weir.said()
+    assert weir.summary()["zones"]["site"]["matched"] == count
+    # and so when it is read again from the beginning
+    done = place.good("run", "--once", "--config", place.config(site(), [source(place)], name="once.json"),
+                      "--decisions", place.path("once"), "--summary", "json")
+    assert done.summary()["events"] == count
+
+
+def test_kills_at_any_moment_lose_and_double_nothing(place):
+    require_journals()
+    rng, moments = random.Random(1), random.Random()
+    rounds = 8 if SANITIZED else 25
+    with journal.Journal(place.path("journal", "system.journal")) as writer:
+        count = 0
+        for _ in range(rounds):
+            weir, _ = start(place, [source(place)], until_following=False)
+            for _ in range(rng.randint(1, 6)):
+                size = rng.randint(1, 60)
+                writer.write(*((rotating if rng.random() < 0.5 else user)(count + i, f"u{(count + i) % 50}")
+                               for i in range(size)), user(count, "eve", unit="other.service"))
+                count += size
+                time.sleep(moments.uniform(0, 0.03))  # a kill comes when it comes: there is nothing to wait for
+            time.sleep(moments.uniform(0, 0.6))
+            assert weir.code() is None, weir.said()
+            weir.kill()
+        weir, port = start(place, [source(place)])
+        until(lambda: verdicts(port) >= count, f"{count} verdicts", running=weir)
+        page = metrics.scrape(port)
+        assert page.sum("weir_source_lost_records_total") == 0, page.samples
+        assert weir.stop() == DONE, weir.said()
+    assert weir.summary()["zones"]["site"]["matched"] == count, (weir.summary(), count)
+    seen = positions(place)
+    assert len(seen) == len(set(seen)) == count, (len(seen), len(set(seen)), count)
+    assert len(glob.glob(place.path("journal", "*.journal"))) > 1, "nothing was rotated"
+    print(f"{rounds} kills, {count} entries, {len(glob.glob(place.path('journal', '*.journal')))} files")
+
+
+def test_what_was_removed_before_it_was_read_is_counted(place):
+    require_journals()
+    with journal.Journal(place.path("journal", "system.journal")) as writer:
+        weir, port = start(place, [source(place)])
+        writer.write(user(0, "ann"), user(1, "ann"))
+        until(lambda: verdicts(port) == 2, "two verdicts", running=weir)
+        assert weir.stop() == DONE, weir.said()
+        writer.write(*(rotating(i, "bob") for i in range(2, 300)))
+        until(lambda: len(glob.glob(place.path("journal", "*@*.journal"))) >= 4, "rotated files")
+        writer.write(*(user(1000 + i, "eve") for i in range(4)))
+        writer.close()
+    removed = sorted(glob.glob(place.path("journal", "*@*.journal")))[:2]
+    for path in removed:
+        os.unlink(path)
+    # its name has the number of the first entry
+    oldest = int(sorted(glob.glob(place.path("journal", "*@*.journal")))[0].rsplit("-", 2)[1], 16)
+    weir, port = start(place, [source(place)])
+    until(lambda: "eve" in keys(place), "eve is blocked", running=weir)
+    page = metrics.scrape(port)
+    assert page.sum("weir_source_lost_records_total") == oldest - 3, page.samples
+    until(lambda: f"up to {oldest - 3} entries behind number 2 are lost" in weir.said(), "it is said", running=weir)
+    assert weir.stop() == DONE, weir.said()
+    assert weir.summary()["zones"]["site"]["matched"] == 2 + (300 + 4) - (oldest - 1)
+
+
+def test_a_removed_file_that_was_read_is_no_loss(place):
+    weir, port = start(place, [source(place)])
+    with journal.Journal(place.path("journal", "system.journal")) as writer:
+        writer.write(*(rotating(i, f"u{i}") for i in range(200)))
+        until(lambda: verdicts(port) == 200, "all verdicts", running=weir)
+        for path in glob.glob(place.path("journal", "*@*.journal")):
+            os.unlink(path)
+        writer.write(*(rotating(i, f"u{i}") for i in range(200, 400)))
+        until(lambda: verdicts(port) == 400, "all verdicts", running=weir)
+        assert weir.stop() == DONE, weir.said()
+        for path in glob.glob(place.path("journal", "*@*.journal")):
+            os.unlink(path)
+        weir, port = start(place, [source(place)])
+        writer.write(*(rotating(i, f"u{i}") for i in range(400, 500)))
+        until(lambda: verdicts(port) == 500, "all verdicts", running=weir)
+        assert metrics.scrape(port).sum("weir_source_lost_records_total") == 0
+        assert weir.stop() == DONE, weir.said()
+
+
+def test_a_journal_that_was_made_anew_is_another_stream(place):
+    require_journals()
+    weir, port = start(place, [source(place)])
+    for i, name in enumerate(("ann", "bob")):
+        with journal.Journal(place.path("journal", "system.journal")) as writer:
+            writer.write(*(user(10 * i + j, name) for j in range(4)))
+            until(lambda: verdicts(port) == 4 * (i + 1), "the verdicts", running=weir)  # pylint: disable=cell-var-from-loop
+            writer.close()
+        os.unlink(place.path("journal", "system.journal"))
+    until_keys(place, weir, "ann", "bob")
+    assert weir.stop() == DONE, weir.said()
+    # times that go back: a clock that was set back must not hide what came after
+    with journal.Journal(place.path("journal", "system.journal")) as writer:
+        writer.write(*(user(j, "old", __REALTIME_TIMESTAMP=str(journal.START_US - 10**9 + j)) for j in range(4)))
+        weir, _ = start(place, [source(place)])
+        until_keys(place, weir, "ann", "bob", "old")
+        assert weir.stop() == DONE, weir.said()
+    with open(place.path("state", "sources.json"), encoding="utf-8") as file:
+        streams = json.load(file)["streams"]
+    assert len(streams) == 3 and all(stream["path"].startswith("journal:") for stream in streams), streams
+
+
+def test_a_damaged_file_is_said_and_passed(place):
+    require_journals()
+    journal.write_whole(place.path("journal", "system.journal"), [user(i, f"u{i}") for i in range(2000)])
+    weir, port = start(place, [source(place)])
+    until(lambda: verdicts(port) == 2000, "all verdicts", running=weir)
+    assert weir.stop() == DONE, weir.said()
+    shutil.rmtree(place.path("state"))
+    path = place.path("journal", "system.journal")
+    with open(path, "r+b") as file:  # the entries' objects lie in the used part, behind the tables
+        data = bytearray(file.read())
+        used = max(at for at in range(0, len(data), 4096) if any(data[at:at + 4096]))
+        middle = used - (used - 3700000) // 2
+        data[middle:middle + 65536] = b"\xff" * 65536
+        file.seek(0)
+        file.write(data)
+    with journal.Journal(place.path("journal", "other.journal")) as writer:
+        writer.write(*(user(5000 + i, "other") for i in range(4)))
+        weir, port = start(place, [source(place)])
+        until(lambda: "other" in keys(place), "the other file is read", running=weir)
+        assert metrics.scrape(port).sum("weir_source_errors_total") > 0
+        until(lambda: "system.journal: is damaged" in weir.said(), "it is said", running=weir)
+        assert weir.stop() == DONE, weir.said()
+
+
+def test_long_entries_are_counted(place):
+    require_journals()
+    long_one = json.dumps({"user": "x" * 3000})
+    with journal.Journal(place.path("journal", "system.journal")) as writer:
+        writer.write(user(0, "ann"), journal.entry(1, long_one), user(2, "ann"), journal.entry(3, "\0" * 300000),
+                     user(4, "ann"), user(5, "ann", BIG="y" * 5000))
+        weir, _ = start(place, [source(place, line_max="2KiB")])
+        until_keys(place, weir, "ann")
+        assert weir.stop() == DONE, weir.said()
+    letters = lines_of(place.path("dead"))
+    assert [letter["reason"] for letter in letters] == ["line too long"] * 2, letters
+    assert [letter["position"] - (1 << 40) for letter in letters] == [2, 4], letters
+    assert weir.summary()["lines"] == 6
+
+
+def test_what_is_said_beforehand(place):
+    require_journals()
+    config = place.config(site(), [source(place, start="end")])
+    said = place.good("validate", "--config", config).out().decode()
+    assert f"journal of shop in {place.path('journal')}, json, followed; at first from the end" in said, said
+    assert f"no journal is there: {place.path('journal')}" in said, said
+    weir, _ = start(place, [source(place)])
+    until(lambda: "no journal is there" in weir.said(), "it is said", running=weir)
+    with journal.Journal(place.path("journal", "a.journal")) as writer:
+        writer.write(*(user(i, "ann") for i in range(4)))
+        until_keys(place, weir, "ann")
+        assert weir.stop() == DONE, weir.said()
+    for more, words in (({"units": []}, "units"), ({"match": {"low": "x"}}, "match.low: is no field of the journal"),
+                        ({"match": ["x"]}, "match: must be an object"), ({"path": "/x"}, "path")):
+        done = place.run("validate", "--config", place.config(site(), [source(place, **more)]))
+        assert done.code() == USAGE and words in done.said(), (done.code(), done.said())
+    done = place.run("run", "--config", place.config(site(), [source(place), source(place)]), "--state",
+                     place.path("twice"))
+    assert done.code() != DONE and 'give each a "name" of its own' in done.said(), done.said()
+
+
+if __name__ == "__main__":
+    print(f"patience {PATIENCE_S} s", flush=True)
+    cases.main(globals())

@@ -1,0 +1,173 @@
+/* The files of a journal by their headers: which there are, in which order, and where reading goes on. */
+#include "collector/journal_files.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "collector/source.h"
+#include "tests/unit/scratch.h"
+
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+static void put_le64(uint8_t *at, uint64_t value)
+{
+	for (int i = 0; i < 8; i++)
+		at[i] = (uint8_t)(value >> (8 * i));
+}
+
+static void make_header(uint8_t bytes[JOURNAL_HEADER_BYTES], uint8_t id, uint64_t head, uint64_t tail, uint64_t entries)
+{
+	memset(bytes, 0, JOURNAL_HEADER_BYTES);
+	memcpy(bytes, "LPKSHHRH", 8);
+	memset(bytes + 72, id, JOURNAL_ID_BYTES);
+	put_le64(bytes + 152, entries);
+	put_le64(bytes + 160, tail);
+	put_le64(bytes + 168, head);
+}
+
+static void put_file(const char *directory, const char *name, uint8_t id, uint64_t head, uint64_t tail)
+{
+	uint8_t bytes[JOURNAL_HEADER_BYTES];
+	char path[512];
+	make_header(bytes, id, head, tail, head == 0 ? 0 : tail - head + 1);
+	snprintf(path, sizeof path, "%s/%s", directory, name);
+	FILE *file = fopen(path, "wb");
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, sizeof bytes, file), sizeof bytes);
+	fclose(file);
+}
+
+static void headers_are_told_from_other_bytes(void **state)
+{
+	(void)state;
+	uint8_t bytes[JOURNAL_HEADER_BYTES];
+	struct journal_header header;
+	make_header(bytes, 7, 3, UINT64_C(0x0102030405060708), 5);
+	assert_true(journal_header_parse(bytes, sizeof bytes, &header));
+	assert_int_equal(header.id[0], 7);
+	assert_int_equal(header.head, 3);
+	assert_int_equal(header.tail, UINT64_C(0x0102030405060708));
+	assert_int_equal(header.entries, 5);
+	assert_false(journal_header_parse(bytes, sizeof bytes - 1, &header));
+	make_header(bytes, 7, 9, 8, 5);
+	assert_false(journal_header_parse(bytes, sizeof bytes, &header));
+	bytes[0] = 'X';
+	assert_false(journal_header_parse(bytes, sizeof bytes, &header));
+}
+
+static void files_follow_one_another_by_their_numbers(void **state)
+{
+	const char *directory = *state;
+	char below[512], other[512];
+	snprintf(below, sizeof below, "%s/0123456789abcdef0123456789abcdef", directory);
+	snprintf(other, sizeof other, "%s/remote", directory);
+	assert_int_equal(mkdir(below, 0700), 0);
+	assert_int_equal(mkdir(other, 0700), 0);
+	put_file(directory, "system.journal", 1, 201, 250);
+	put_file(directory, "system@a.journal", 1, 101, 200);
+	put_file(below, "system@b.journal~", 1, 11, 60);
+	put_file(below, "user-1000.journal", 2, 5, 90);
+	put_file(directory, "empty.journal", 1, 0, 250);
+	put_file(directory, "system.journal.bak", 1, 1, 10);
+	put_file(other, "remote.journal", 3, 1, 10);
+
+	struct journal_files files;
+	journal_files_init(&files, directory);
+	assert_true(journal_files_scan(&files));
+	assert_int_equal(files.count, 4);
+	assert_int_equal(files.empty, 1);
+	assert_string_equal(files.problem, "");
+	static const struct {
+		uint64_t after, head;
+		bool kept;
+	} expected[] = {{0, 11, false},   {10, 11, false},  {11, 11, true},   {59, 11, true}, {60, 101, true},
+	                {100, 101, true}, {200, 201, true}, {249, 201, true}, {250, 0, true}, {9999, 0, true}};
+	uint8_t id[JOURNAL_ID_BYTES];
+	memset(id, 1, sizeof id);
+	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+		bool kept;
+		size_t place = journal_files_after(&files, id, expected[i].after, &kept);
+		assert_int_equal(place < files.count ? files.list[place].header.head : 0, expected[i].head);
+		assert_int_equal(kept, expected[i].kept);
+	}
+	memset(id, 9, sizeof id);
+	bool kept;
+	assert_int_equal(journal_files_after(&files, id, 0, &kept), files.count);
+
+	/* while there is a file without an entry, the list is made again */
+	put_file(directory, "empty.journal", 1, 251, 260);
+	assert_true(journal_files_scan(&files));
+	assert_int_equal(files.count, 5);
+	assert_int_equal(files.empty, 0);
+	journal_files_deinit(&files);
+}
+
+static void no_directory_is_no_file(void **state)
+{
+	char path[512];
+	snprintf(path, sizeof path, "%s/none", (const char *)*state);
+	struct journal_files files;
+	journal_files_init(&files, path);
+	assert_true(journal_files_scan(&files));
+	assert_int_equal(files.count, 0);
+	assert_string_equal(files.problem, "");
+	/* and one that comes later is found */
+	assert_int_equal(mkdir(path, 0700), 0);
+	put_file(path, "a.journal", 1, 1, 2);
+	assert_true(journal_files_scan(&files));
+	assert_int_equal(files.count, 1);
+	journal_files_deinit(&files);
+}
+
+static enum weir_status try_source(const char *config, struct weir_error *error)
+{
+	struct weir_json_document *document;
+	struct source *source;
+	assert_int_equal(weir_json_parse("config", config, strlen(config), &document, error), WEIR_OK);
+	struct weir_json root = weir_json_root(document);
+	struct source_context context = {.once = true};
+	enum weir_status status = source_new(&root, &context, &source, error);
+	if (status == WEIR_OK)
+		source->ops->free(source);
+	weir_json_document_free(document);
+	return status;
+}
+
+static void wrong_configurations_are_refused(void **state)
+{
+	(void)state;
+	static const char *const cases[][2] = {
+		{"{\"type\":\"journal\",\"path\":\"x\"}", "path"},
+		{"{\"type\":\"journal\",\"units\":[]}", "units"},
+		{"{\"type\":\"journal\",\"units\":[\"\"]}", "units[0]: must have 1 to"},
+		{"{\"type\":\"journal\",\"match\":[]}", "match: must be an object"},
+		{"{\"type\":\"journal\",\"match\":{\"a\":\"x\"}}", "match.a: is no field of the journal"},
+		{"{\"type\":\"journal\",\"match\":{\"A\":5}}", "match.A"},
+		{"{\"type\":\"journal\",\"directory\":\"\"}", "directory: is empty"},
+		{"{\"type\":\"journal\",\"start\":\"middle\"}", "start"},
+		{"{\"type\":\"file\",\"path\":\"journal:x\"}", "must not begin with \"journal:\""},
+	};
+	struct weir_error error = {.text = ""};
+	enum weir_status built_in = try_source("{\"type\":\"journal\",\"directory\":\"/nonexistent\"}", &error);
+	if (built_in != WEIR_OK) {
+		assert_non_null(strstr(error.text, "built without libsystemd"));
+		skip();
+	}
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		if (try_source(cases[i][0], &error) != WEIR_INVALID || strstr(error.text, cases[i][1]) == NULL)
+			fail_msg("%s: %s", cases[i][0], error.text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(headers_are_told_from_other_bytes),
+		cmocka_unit_test_setup_teardown(files_follow_one_another_by_their_numbers, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(no_directory_is_no_file, scratch_setup, scratch_teardown),
+		cmocka_unit_test(wrong_configurations_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+/* Positions of records: bytes of their stream, or numbers that the source gives to its lines. */
+#include "collector/record_reader.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static struct format *json_format(const struct field_table *fields)
+{
+	struct weir_json_document *document;
+	struct weir_error error;
+	struct format *format;
+	static const char config[] = "{\"type\":\"json\"}";
+	assert_int_equal(weir_json_parse("config", config, sizeof config - 1, &document, &error), WEIR_OK);
+	struct weir_json root = weir_json_root(document);
+	assert_int_equal(format_new(&root, fields, &format, &error), WEIR_OK);
+	weir_json_document_free(document);
+	return format;
+}
+
+static void expect_positions(const struct source_chunk *chunk, const uint64_t *records, size_t count, uint64_t last)
+{
+	struct field_table fields;
+	struct source_stream stream = {.name = (char *)(uintptr_t) "stream"};
+	struct record_reader reader;
+	field_table_init(&fields);
+	record_reader_init(&reader, &stream, json_format(&fields), NULL);
+	record_reader_feed(&reader, chunk);
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(record_reader_next(&reader), WEIR_OK);
+		assert_int_equal(reader.position, records[i]);
+		record_reader_take(&reader, 0);
+	}
+	assert_int_equal(record_reader_next(&reader), WEIR_AGAIN);
+	record_reader_take(&reader, 0);
+	assert_int_equal(reader.taken_position, last);
+	record_reader_deinit(&reader);
+	field_table_deinit(&fields);
+}
+
+static const char text[] = "{\"time\":1}\nnone\n\n{\"time\":2}\n{\"time\":\"x\"}\n";
+
+static void positions_are_bytes(void **state)
+{
+	(void)state;
+	struct source_chunk chunk = {.data = text, .length = sizeof text - 1, .position = 1000};
+	expect_positions(&chunk, (const uint64_t[]){1011, 1028}, 2, 1000 + sizeof text - 1);
+}
+
+static void positions_are_what_the_source_says(void **state)
+{
+	(void)state;
+	static const uint64_t positions[] = {7, 9, 10, 500, 501};
+	struct source_chunk chunk = {.data = text, .length = sizeof text - 1, .position = 7, .positions = positions};
+	expect_positions(&chunk, (const uint64_t[]){7, 500}, 2, 501);
+}
+
+static void a_long_line_has_its_position_too(void **state)
+{
+	(void)state;
+	static const uint64_t positions[] = {77};
+	struct source_chunk chunk = {.data = text, .length = 5, .position = 10, .too_long = true, .skipped = 3};
+	expect_positions(&chunk, NULL, 0, 18);
+	chunk.positions = positions;
+	expect_positions(&chunk, NULL, 0, 77);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(positions_are_bytes),
+		cmocka_unit_test(positions_are_what_the_source_says),
+		cmocka_unit_test(a_long_line_has_its_position_too),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
