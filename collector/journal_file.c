@@ -14,7 +14,9 @@
 #ifdef WEIR_JOURNAL
 
 #include <errno.h>
+#include <fcntl.h>
 #include <systemd/sd-journal.h>
+#include <unistd.h>
 
 enum { FIELD_MAX_BYTES = 4096 };
 
@@ -51,10 +53,15 @@ enum weir_status journal_file_open(int fd, const struct journal_filter *filter, 
                                    struct journal_file **file, struct weir_error *error)
 {
 	sd_journal *journal;
-	int result = sd_journal_open_files_fd(&journal, &fd, 1, 0);
-	if (result < 0)
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the library's, once it has opened it */
+	if (own < 0)
+		return weir_fail(error, WEIR_IO, "cannot be opened: %s", strerror(errno));
+	int result = sd_journal_open_files_fd(&journal, &own, 1, 0);
+	if (result < 0) {
+		close(own);
 		return weir_fail(error, result == -EBADMSG || result == -ENODATA ? WEIR_INVALID : WEIR_IO,
 		                 "cannot be read as a journal: %s", strerror(-result));
+	}
 	enum weir_status status = add_matches(journal, filter);
 	if (status == WEIR_OK)
 		result = seek(journal, id, after);

@@ -32,7 +32,7 @@ bool journal_built_in(void);
 /**
  * Opens a file, and goes behind an entry.
  *
- * @param fd      borrowed until journal_file_close()
+ * @param fd      borrowed
  * @param id      the file's seqnum id, 16 bytes
  * @param after   seqnum; 0: from the first entry on
  * @return WEIR_OK; WEIR_INVALID: it is no journal that can be read; WEIR_IO

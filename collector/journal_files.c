@@ -31,10 +31,11 @@ static uint64_t read_le64(const uint8_t *at)
 
 bool journal_header_parse(const uint8_t *bytes, size_t length, struct journal_header *header)
 {
-	enum { ID_AT = 72, ENTRIES_AT = 152, TAIL_AT = 160, HEAD_AT = 168 };
+	enum { STATE_AT = 16, ARCHIVED = 2, ID_AT = 72, ENTRIES_AT = 152, TAIL_AT = 160, HEAD_AT = 168 };
 	if (length < JOURNAL_HEADER_BYTES || memcmp(bytes, "LPKSHHRH", 8) != 0)
 		return false;
 	memcpy(header->id, bytes + ID_AT, JOURNAL_ID_BYTES);
+	header->archived = bytes[STATE_AT] == ARCHIVED;
 	header->entries = read_le64(bytes + ENTRIES_AT);
 	header->tail = read_le64(bytes + TAIL_AT);
 	header->head = read_le64(bytes + HEAD_AT);
@@ -211,15 +212,19 @@ bool journal_files_scan(struct journal_files *files)
 
 size_t journal_files_after(const struct journal_files *files, const uint8_t *id, uint64_t seqnum, bool *kept)
 {
-	size_t found = files->count;
+	size_t found = files->count, newest = files->count;
 	*kept = false;
 	for (size_t i = 0; i < files->count; i++) {
 		const struct journal_header *header = &files->list[i].header;
 		if (memcmp(header->id, id, JOURNAL_ID_BYTES) != 0)
 			continue;
 		*kept |= header->head <= seqnum;
+		newest = i;
 		if (header->tail > seqnum && found == files->count)
 			found = i;
 	}
+	/* Entries change no directory: the file that they go to is read whether it has any yet or not. */
+	if (found == files->count && newest < files->count && !files->list[newest].header.archived)
+		found = newest;
 	return found;
 }

@@ -21,6 +21,7 @@ struct journal_header {
 	uint8_t id[JOURNAL_ID_BYTES];
 	uint64_t head, tail; /* seqnums of its first and newest entry; the newest may still be on its way */
 	uint64_t entries;
+	bool archived; /* nothing is written to it any more */
 };
 
 struct journal_listed {
@@ -53,7 +54,7 @@ void journal_files_deinit(struct journal_files *files);
 bool journal_files_scan(struct journal_files *files);
 
 /**
- * The first listed file of an id whose newest entry is behind a seqnum: an index, or count.
+ * The first listed file of an id that has, or may be given, entries behind a seqnum: an index, or count.
  *
  * @param kept  set: whether the file that has the entry of this seqnum, or ends before it, is still there
  */

@@ -102,8 +102,6 @@ static enum step open_listed(struct journal_source *source, struct journal_strea
 	}
 	stream->fd = fd;
 	stream->succeeded = stream->complete = false;
-	if (stream->problem_until_ms == INT64_MAX)
-		state(source, stream, 0, "%s", "");
 	return STEP_AGAIN;
 }
 
@@ -285,6 +283,10 @@ enum weir_status journal_stream_collect(struct journal_source *source, struct jo
 	for (int i = 0; step == STEP_AGAIN && i < STEPS_MAX; i++)
 		step =
 			stream->file == NULL ? open_next(source, stream, now_ms, error) : read_file(source, stream, now_ms, error);
+	/* that a damaged file can be opened again is no news */
+	bool reads = step == STEP_LINES || (step == STEP_NOTHING && stream->file != NULL);
+	if (reads && stream->problem_until_ms == INT64_MAX)
+		state(source, stream, 0, "%s", "");
 	if (step == STEP_LINES)
 		hand_out(stream, chunk);
 	tell(source, stream, step == STEP_NOTHING && now_ms >= stream->retry_ms, now_ms);

@@ -123,6 +123,8 @@ def test_it_goes_on_where_it_was(place):
     with journal.Journal(place.path("journal", "system.journal")) as writer:
         number = 0
         for stop in ("stop", "kill", "stop", "kill", "stop"):
+            if number > 0:
+                os.utime(place.path("journal"), (1, 1))  # the directory has not changed for long: its files may
             weir, port = start(place, [source(place)])
             writer.write(user(number, "ann"), user(number, f"u{number}"))
             number += 1

@@ -83,8 +83,8 @@ static void files_follow_one_another_by_their_numbers(void **state)
 	static const struct {
 		uint64_t after, head;
 		bool kept;
-	} expected[] = {{0, 11, false},   {10, 11, false},  {11, 11, true},   {59, 11, true}, {60, 101, true},
-	                {100, 101, true}, {200, 201, true}, {249, 201, true}, {250, 0, true}, {9999, 0, true}};
+	} expected[] = {{0, 11, false},   {10, 11, false},  {11, 11, true},   {59, 11, true},   {60, 101, true},
+	                {100, 101, true}, {200, 201, true}, {249, 201, true}, {250, 201, true}, {9999, 201, true}};
 	uint8_t id[JOURNAL_ID_BYTES];
 	memset(id, 1, sizeof id);
 	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
@@ -96,6 +96,13 @@ static void files_follow_one_another_by_their_numbers(void **state)
 	memset(id, 9, sizeof id);
 	bool kept;
 	assert_int_equal(journal_files_after(&files, id, 0, &kept), files.count);
+	/* to an archived one nothing is written */
+	memset(id, 2, sizeof id);
+	size_t place = journal_files_after(&files, id, 90, &kept);
+	assert_true(place < files.count);
+	files.list[place].header.archived = true;
+	assert_int_equal(journal_files_after(&files, id, 90, &kept), files.count);
+	assert_int_equal(journal_files_after(&files, id, 89, &kept), place);
 
 	/* while there is a file without an entry, the list is made again */
 	put_file(directory, "empty.journal", 1, 251, 260);
