@@ -47,8 +47,9 @@ class Load:
                 self.lines[name] = traffic.crowd(rng, rng.randint(2000, 12000) // SCALE, rng.choice([20, 500, 5000]),
                                                  prefix="u" if shared else f"u{number}{log}-", disorder=0.1)
                 self.of.setdefault(number, []).append(name)
-                self.place.write(os.path.join("logs", name), b"")
-        self.writers = [Writer(self.place.path("logs", name), lines, rng, rotations=rng.choice([0, 0, 2]),
+                # A log that is rotated before weir has ever seen it is none of its affair: each begins with a line.
+                self.place.write(os.path.join("logs", name), self.lines[name][0])
+        self.writers = [Writer(self.place.path("logs", name), lines[1:], rng, rotations=rng.choice([0, 0, 2]),
                                length_s=rng.choice([1, 3])) for name, lines in sorted(self.lines.items())]
 
     def sources(self, number):
@@ -221,8 +222,9 @@ def play(one):
                    archiver={"enabled": True}, deadletter={"rate": 0}) as roles:
             roles.apply()
             crew = Crew(one, roles, load, rng.choice([1, 2, 3]))
-            for role in crew.collectors:
-                role.until_ready()  # a log that is rotated before it was ever seen is none of weir's affair
+            for number, role in enumerate(crew.collectors):
+                logs = len(load.of[number])
+                role.until(lambda role=role, logs=logs: role.value("weir_lines_total") >= logs, "has seen its logs")
             for writer in load.writers:
                 writer.start()
             deeds = 0

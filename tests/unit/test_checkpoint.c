@@ -60,7 +60,9 @@ static void a_lost_answer_is_no_failure(void **state)
 	assert_int_equal(WEIR_OK, weir_store_sqlite_open(*state, &deaf.real, &error));
 	static struct checkpoint_partition partition;
 	struct weir_partition_state taken;
-	assert_int_equal(WEIR_OK, checkpoint_take(&partition, deaf.real, 4, &taken, &error));
+	struct weir_text extra = {0};
+	assert_int_equal(WEIR_OK, checkpoint_take(&partition, deaf.real, 4, &taken, &extra, &error));
+	weir_text_deinit(&extra);
 
 	static uint32_t segments[SEGMENTS];
 	static struct weir_span deltas[SEGMENTS];
