@@ -28,6 +28,7 @@ from policy import Zone
 from support import frames
 
 _SHOWN = 3
+_SHOWN_BYTES = 2000
 _WORDS = {"block": frames.BLOCK}
 
 
@@ -97,8 +98,9 @@ def _differ(what, got, want):
     if got == want:
         return
     at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
+    shown = [str(lines[at:at + _SHOWN])[:_SHOWN_BYTES] for lines in (got, want)]
     raise AssertionError(f"{what}: {len(got)} and not {len(want)}; from number {at} on there are\n  "
-                         f"{got[at:at + _SHOWN]}\nand the oracle has\n  {want[at:at + _SHOWN]}")
+                         f"{shown[0]}\nand the oracle has\n  {shown[1]}")
 
 
 class Check:
@@ -191,7 +193,7 @@ class Check:
 
     def state(self, place):
         """The store has just these buckets; the limiters have stopped, with their last checkpoints made."""
-        config = place.write("state.json", json.dumps(self.cluster.sections(), indent=1))
+        config = place.write("state.json", json.dumps(self.cluster.sections(partitions=len(self.partitions)), indent=1))
         listed = sorted({key for one in self.partitions.values() for key in one.keys})
         named = place.write("state.keys", b"\n".join(listed) + b"\n")
         dumped = place.good("state", "--config", config, "--keys", named).out()
