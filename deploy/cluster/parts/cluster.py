@@ -111,7 +111,7 @@ class Cluster:
         write(self.directory, "env", "".join(f"{name}={shlex.quote(str(value))}\n" for name, value in values.items()))
 
 
-def make(directory, brokers, partitions, with_tls, proxy_port, temporary):
+def make(directory, *, brokers, partitions=8, with_tls=False, proxy_port=None, temporary=False):
     """Decides what a new cluster is."""
     behind = proxy_port is not None
     ports = iter(free_ports(brokers * 5 + 2))

@@ -5,6 +5,7 @@ when all of it is there. Maven checks what it fetches against the repository's
 checksums.
 """
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -40,18 +41,41 @@ def place():
     return os.path.join(cache, "weir", f"kafka-{KAFKA}")
 
 
+def archive_path():
+    """Where an archive of Kafka's classes is, or will be, for the Java of this machine."""
+    java = os.stat(os.path.realpath(find("java")))
+    return os.path.join(place(), f"classes-{java.st_size:x}-{java.st_mtime_ns:x}.jsa")
+
+
+def archive():
+    """The path of that archive; None if there is none."""
+    path = archive_path()
+    return path if os.path.exists(path) and os.path.getsize(path) > 0 else None
+
+
+@contextlib.contextmanager
+def locked_cache():
+    """Gives the steps after which nobody else changes the cache, until the block is left."""
+    parent = os.path.dirname(place())
+    os.makedirs(parent, exist_ok=True)
+    with open(os.path.join(parent, "lock"), "w", encoding="ascii") as lock:
+        yield _locking(lock)
+
+
+def _locking(lock):
+    while not _try_lock(lock):
+        yield
+
+
 def fetching():
     """Steps: fetches them where they are not there yet."""
     target = place()
     if _whole(target):
         return
-    parent = os.path.dirname(target)
-    os.makedirs(parent, exist_ok=True)
-    with open(os.path.join(parent, "lock"), "w", encoding="ascii") as lock:
-        while not _try_lock(lock):  # somebody else fetches
-            yield
+    with locked_cache() as locking:
+        yield from locking
         if not _whole(target):
-            yield from _fetching_into(target, parent)
+            yield from _fetching_into(target, os.path.dirname(target))
 
 
 def _fetching_into(target, parent):

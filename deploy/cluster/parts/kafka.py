@@ -34,6 +34,7 @@ class Broker(Server):
         super().__init__(cluster, f"broker-{number}")
         self.number = number
         self.settings = cluster.settings["brokers"][number - 1]
+        self.class_options = None  # of Java, in place of the archive of its classes
 
     @property
     def port(self):
@@ -100,7 +101,7 @@ class Broker(Server):
         return self.write("server.properties", "".join(f"{name}={value}\n" for name, value in self._properties()))
 
     def making_data(self):
-        command = self._java("-Xmx256m", "-XX:TieredStopAtLevel=1", main="kafka.tools.StorageTool")
+        command = self._java("-Xmx256m", "-XX:TieredStopAtLevel=1", *self._archive(), main="kafka.tools.StorageTool")
         command += ["format", "--cluster-id", self.cluster.settings["cluster_id"], "--config", self.configure()]
         if self.cluster.settings["tls"]:
             sasl = self.cluster.settings["sasl"]
@@ -108,7 +109,13 @@ class Broker(Server):
         yield from running_command(command, self.path("format.log"), _FORMAT_S, self.environment())
 
     def command(self):
-        return self._java("-Xms256m", "-Xmx512m", main="kafka.Kafka") + [self.path("server.properties")]
+        classes = self.class_options or self._archive()
+        return self._java("-Xms256m", "-Xmx512m", *classes, main="kafka.Kafka") + [self.path("server.properties")]
+
+    @staticmethod
+    def _archive():
+        path = jars.archive()
+        return [f"-XX:SharedArchiveFile={path}"] if path else []
 
     def _java(self, *options, main):
         # Nothing of it goes to /tmp, where what a killed process leaves would stay.
