@@ -105,13 +105,16 @@ void weir_daemon_reload(struct weir_daemon *daemon)
 	}
 	struct weir_text names = {0};
 	list_changed(daemon->config, next, &names);
-	daemon->log.level = (enum weir_log_level)next->log.level;
+	enum weir_log_level level = (enum weir_log_level)next->log.level;
 	weir_config_free(next);
+	if (level < daemon->log.level) /* what is said here is to be seen at either level */
+		daemon->log.level = level;
 	if (names.length > 0)
 		weir_log(&daemon->log, WEIR_LOG_WARNING, "reload", "%.*s: changed; takes effect at a restart",
 		         (int)names.length, names.at);
 	else
 		weir_log(&daemon->log, WEIR_LOG_INFO, "reload", "the configuration was read again");
+	daemon->log.level = level;
 	weir_text_deinit(&names);
 }
 
