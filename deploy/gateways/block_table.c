@@ -161,6 +161,7 @@ void block_table_settle(struct block_table *table)
 	for (uint32_t i = 0; i < table->change_count; i++) {
 		struct block_entry *entry = table->changes[i];
 		entry->changed = false;
+		entry->told = entry->state == BLOCK_LIVE;
 		if (entry->gone) {
 			entry_free(entry);
 		} else if (entry->state != BLOCK_LIVE) {
@@ -330,6 +331,15 @@ const struct block_entry *block_table_find_key(const struct block_table *table, 
 		    (found == NULL || entry->until_ms > found->until_ms))
 			found = entry;
 	return found;
+}
+
+bool block_table_was_told(const struct block_table *table, struct weir_span key)
+{
+	uint64_t hash = key_hash(table, key);
+	const struct block_entry *entry = *slot_of(table, hash);
+	while (entry != NULL && !(entry->told && is_of_key(entry, hash, key)))
+		entry = entry->next;
+	return entry != NULL;
 }
 
 struct decision_version block_table_seen(const struct block_table *table, uint32_t partition)

@@ -42,6 +42,7 @@ struct block_entry {
 	uint64_t hash;
 	enum block_state state;
 	bool changed; /* in the list of changes */
+	bool told;    /* live at the last settle: whoever carries out changes has it */
 	bool gone;    /* out of the table, and freed at the next settle */
 	uint32_t partition;
 	struct decision_version version;
@@ -112,6 +113,9 @@ const struct block_entry *block_table_find(const struct block_table *table, stru
 
 /** The live entry of this key that ends last, of all zones; NULL: there is none. For lists that know keys alone. */
 const struct block_entry *block_table_find_key(const struct block_table *table, struct weir_span key);
+
+/** Whether an entry of this key was live at the last settle, in any zone, but for those that are gone. */
+bool block_table_was_told(const struct block_table *table, struct weir_span key);
 
 /** The newest version read of a partition. */
 struct decision_version block_table_seen(const struct block_table *table, uint32_t partition);

@@ -1,4 +1,4 @@
-/* A command is split at blanks and semicolons unless a backslash stands before them. */
+/* A command is split at blanks and semicolons, and << begins a payload, unless a backslash stands before them. */
 #include "deploy/gateways/haproxy_map.h"
 
 #define LAST_SECOND INT64_C(253402300799) /* of the year 9999 */
@@ -26,7 +26,7 @@ void haproxy_map_word(struct weir_text *text, struct weir_span key)
 {
 	for (uint32_t i = 0; i < key.length; i++) {
 		char byte = key.at[i];
-		if (byte == ' ' || byte == '\t' || byte == ';' || byte == '\\')
+		if (byte == ' ' || byte == '\t' || byte == ';' || byte == '\\' || byte == '<')
 			weir_text_append(text, "\\", 1);
 		weir_text_append(text, &byte, 1);
 	}

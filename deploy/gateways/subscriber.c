@@ -24,6 +24,7 @@ enum {
 	RETRY_MOST_MS = 10000,
 	STEADY_MS = 10000, /* a target that holds so long is tried again quickly when it fails */
 	NOTICE_MS = 60000,
+	LONG_MS = 50,
 	CHANGES_MANY = 16384, /* are applied before their interval is over */
 	CHANGES_MOST = 65536, /* while a copy waits for its interval */
 };
@@ -109,11 +110,15 @@ static void observe_delays(struct subscriber *subscriber)
 			                       now_ms > changes[i]->at_ms ? (double)(now_ms - changes[i]->at_ms) / 1000.0 : 0);
 }
 
-static void settle(struct subscriber *subscriber)
+/* What took the target long is not asked of it again at once: meanwhile changes gather, and are cheaper together. */
+static void settle(struct subscriber *subscriber, int64_t started_ms)
 {
 	block_table_settle(subscriber->table);
 	subscriber->overflowed = false;
-	subscriber->apply_at_ms = weir_monotonic_ms() + subscriber->options.interval_ms;
+	int64_t now_ms = weir_monotonic_ms(), pause_ms = subscriber->options.interval_ms;
+	if (now_ms - started_ms >= LONG_MS && now_ms - started_ms > pause_ms)
+		pause_ms = now_ms - started_ms;
+	subscriber->apply_at_ms = now_ms + pause_ms;
 }
 
 static void announce(struct subscriber *subscriber)
@@ -130,6 +135,7 @@ static enum weir_status copy(struct subscriber *subscriber, struct weir_error *e
 {
 	struct target *target = subscriber->options.target;
 	bool anew = !atomic_load(&subscriber->in_place);
+	int64_t started_ms = weir_monotonic_ms();
 	enum weir_status status = target->ops->copy(target, subscriber->table, weir_wall_ms(), error);
 	int64_t now_ms = weir_monotonic_ms();
 	if (status != WEIR_OK) {
@@ -139,7 +145,7 @@ static enum weir_status copy(struct subscriber *subscriber, struct weir_error *e
 	weir_counter_add(&subscriber->copies, 1);
 	if (!anew)
 		observe_delays(subscriber);
-	settle(subscriber);
+	settle(subscriber, started_ms);
 	subscriber->copy_wanted = false;
 	subscriber->check_at_ms = now_ms + target->ops->check_after_ms;
 	if (anew) {
@@ -156,12 +162,13 @@ static enum weir_status apply(struct subscriber *subscriber, struct weir_error *
 	struct target *target = subscriber->options.target;
 	if (target->ops->copies_only)
 		return copy(subscriber, error);
+	int64_t started_ms = weir_monotonic_ms();
 	enum weir_status status = target->ops->apply(target, subscriber->table, weir_wall_ms(), error);
 	if (status == WEIR_OK)
 		observe_delays(subscriber);
 	else
 		fail(subscriber, weir_monotonic_ms(), error);
-	settle(subscriber);
+	settle(subscriber, started_ms);
 	return status;
 }
 

@@ -15,7 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CHECK_MS = 1000, MAP_NAME_BYTES = 16 };
+enum {
+	CHECK_MS = 1000,
+	MAP_NAME_BYTES = 16,
+	REMOVALS_MANY = 256, /* take HAProxy longer than a copy does, however long the map is */
+};
 
 #define MAP_DEFAULT "weir.map"
 
@@ -195,11 +199,27 @@ static enum weir_status copy(struct target *target, const struct block_table *ta
 
 /* ---- changes ---- */
 
+/* Whether HAProxy may have the key: one that it has not is only added, as a removal looks through the whole map. */
+static bool may_be_there(const struct block_table *table, const struct block_entry *change)
+{
+	return change->told || block_table_was_told(table, block_entry_key(change));
+}
+
+static uint32_t removals(const struct block_table *table)
+{
+	uint32_t count, found = 0;
+	struct block_entry *const *changes = block_table_changes(table, &count);
+	for (uint32_t i = 0; i < count; i++)
+		found += may_be_there(table, changes[i]);
+	return found;
+}
+
 static enum weir_status apply(struct target *target, const struct block_table *table, int64_t now_ms,
                               struct weir_error *error)
 {
-	(void)now_ms;
 	struct haproxy_target *haproxy = (struct haproxy_target *)target;
+	if (removals(table) > REMOVALS_MANY)
+		return copy(target, table, now_ms, error);
 	uint32_t count;
 	struct block_entry *const *changes = block_table_changes(table, &count);
 	enum weir_status status = WEIR_OK;
@@ -210,7 +230,8 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 			continue;
 		const struct block_entry *now = block_table_find_key(table, key);
 		status = make_room(haproxy, key, error);
-		command(haproxy, "del", "", key);
+		if (may_be_there(table, changes[i]))
+			command(haproxy, "del", "", key);
 		if (now == NULL)
 			continue;
 		command(haproxy, "add", "", key);

@@ -206,6 +206,30 @@ static void test_changes_are_a_list_of_buckets(void **state)
 	block_table_free(table);
 }
 
+static void test_what_was_told_is_known(void **state)
+{
+	(void)state;
+	struct block_table *table = table_of(10);
+	uint32_t count;
+	give(table, "site", "a", 1, START_MS + 100, START_MS);
+	assert_false(block_table_was_told(table, weir_span_of("a")));
+	block_table_settle(table);
+	assert_true(block_table_was_told(table, weir_span_of("a")));
+	assert_false(block_table_was_told(table, weir_span_of("b")));
+	give(table, "shop", "a", 2, START_MS + 200, START_MS);
+	give(table, "site", "a", 3, 0, START_MS);
+	assert_true(block_table_was_told(table, weir_span_of("a"))); /* by site's, until this is settled */
+	give(table, "shop", "a", 4, 0, START_MS);
+	block_table_settle(table);
+	assert_false(block_table_was_told(table, weir_span_of("a")));
+	give(table, "site", "b", 5, START_MS + 100, START_MS);
+	block_table_settle(table);
+	block_table_expire(table, START_MS + 100);
+	assert_false(block_table_was_told(table, weir_span_of("b"))); /* gone: its own change says so */
+	assert_true(block_table_changes(table, &count)[0]->told);
+	block_table_free(table);
+}
+
 static void test_a_block_without_end_stays_until_it_is_lifted(void **state)
 {
 	(void)state;
@@ -404,6 +428,7 @@ int main(void)
 		cmocka_unit_test(test_a_key_is_blocked_as_long_as_in_any_zone),
 		cmocka_unit_test(test_a_full_table_leaves_out_what_ends_first),
 		cmocka_unit_test(test_changes_are_a_list_of_buckets),
+		cmocka_unit_test(test_what_was_told_is_known),
 		cmocka_unit_test(test_a_block_without_end_stays_until_it_is_lifted),
 		cmocka_unit_test(test_random_decisions_as_the_model),
 		cmocka_unit_test(test_many_entries_are_found_again),

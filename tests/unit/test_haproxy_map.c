@@ -23,7 +23,7 @@ static void test_words(void **state)
 	(void)state;
 	assert_word("203.0.113.9", "203.0.113.9");
 	assert_word("a b;c\\d\te", "a\\ b\\;c\\\\d\\\te");
-	assert_word("\xff\"<", "\xff\"<");
+	assert_word("\xff\"<", "\xff\"\\<");
 }
 
 /* HAProxy's way: a blank or semicolon ends a word unless a backslash stands before it, which goes. */
