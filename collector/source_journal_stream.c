@@ -52,7 +52,7 @@ static void count_lost(struct journal_source *source, struct journal_stream *str
 static enum step trouble(struct journal_source *source, struct journal_stream *stream, int64_t now_ms,
                          struct weir_error *error)
 {
-	weir_error_prefix(error, "%s", stream->at.path);
+	weir_error_prefix(error, "%s", strrchr(stream->at.path, '/') + 1); /* the directory is in the stream's name */
 	pthread_mutex_lock(&source->mutex);
 	stream->status.errors++;
 	pthread_mutex_unlock(&source->mutex);

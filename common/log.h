@@ -30,7 +30,7 @@ void weir_log(const struct weir_log *log, enum weir_log_level level, const char 
  */
 struct weir_trouble {
 	bool on;
-	char text[160];
+	char text[512]; /* a stream's name and what is wrong with it are long */
 	uint64_t times;
 };
 

@@ -110,6 +110,17 @@ static inline struct log_bytes log_zstd(struct log_bytes plain)
 	return packed;
 }
 
+/* The same, with a checksum at its end. */
+static inline struct log_bytes log_zstd_checked(struct log_bytes plain)
+{
+	struct log_bytes packed = {.at = weir_alloc(ZSTD_compressBound(plain.length), 1)};
+	ZSTD_CCtx *context = ZSTD_createCCtx();
+	ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+	packed.length = ZSTD_compress2(context, packed.at, ZSTD_compressBound(plain.length), plain.at, plain.length);
+	ZSTD_freeCCtx(context);
+	return packed;
+}
+
 static inline struct log_bytes log_joined(struct log_bytes a, const void *between, size_t length, struct log_bytes b)
 {
 	struct log_bytes all = {.at = weir_alloc(a.length + length + b.length, 1), .length = a.length + length + b.length};

@@ -164,6 +164,62 @@ static void damage_is_stated(void **state)
 	free(trailing.at);
 }
 
+/* What comes before the damage is the same whatever is asked for at a time, and nothing of it is wrong. */
+static void expect_same_before_damage(struct log_bytes packed, size_t *least, size_t *most)
+{
+	static const size_t steps[] = {1 << 20, 37, 700, 4096, 100000, 131072, 131073, 300000};
+	struct log_bytes first = {.at = NULL};
+	enum weir_status first_status = WEIR_OK;
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		struct weir_error error;
+		enum weir_status status;
+		log_write("damaged.log", O_TRUNC, packed.at, packed.length);
+		struct input *input = open_input("damaged.log", false);
+		struct log_bytes bytes = read_all(input, steps[i], &status, &error);
+		input_free(input);
+		if (i == 0) {
+			first = bytes;
+			first_status = status;
+			continue;
+		}
+		assert_int_equal(status, first_status);
+		assert_int_equal(bytes.length, first.length);
+		assert_memory_equal(bytes.at, first.at, first.length);
+		free(bytes.at);
+	}
+	*least = first.length < *least ? first.length : *least;
+	*most = first.length > *most ? first.length : *most;
+	free(first.at);
+}
+
+static void what_comes_before_damage_does_not_depend_on_reads(void **state)
+{
+	(void)state;
+	/* several frames of several blocks, each kind of block, with a checksum and without */
+	struct log_bytes small = log_lines("%d\n", 1, 3), large = log_lines(line, 1, 12000),
+					 zeros = log_lines(line, 1, 4000);
+	uint64_t random = 1;
+	memset(zeros.at, 0, zeros.length);
+	struct log_bytes noise = {.at = weir_alloc(150000, 1), .length = 150000};
+	for (size_t i = 0; i < noise.length; i++)
+		noise.at[i] = (char)((random = random * 6364136223846793005U + 1442695040888963407U) >> 33);
+	struct log_bytes all = log_joined(large, noise.at, noise.length, zeros);
+	struct log_bytes packed_all = log_zstd_checked(all), packed_small = log_zstd(small), packed_large = log_zstd(large);
+	struct log_bytes two = log_joined(packed_small, packed_all.at, packed_all.length, packed_large);
+	size_t least = SIZE_MAX, most = 0;
+	for (size_t i = 0; i < 40; i++) {
+		struct log_bytes damaged = log_joined(two, NULL, 0, (struct log_bytes){.at = NULL});
+		size_t at = i < 20 ? two.length * i / 20 : (size_t)(random = random * 6364136223846793005U + 99) % two.length;
+		damaged.at[at] = (char)(damaged.at[at] ^ (1 << (i % 8)));
+		expect_same_before_damage(damaged, &least, &most);
+		free(damaged.at);
+	}
+	assert_true(least < most); /* they were damaged here and there */
+	struct log_bytes *made[] = {&small, &large, &zeros, &noise, &all, &packed_all, &packed_small, &packed_large, &two};
+	for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+		free(made[i]->at);
+}
+
 static void short_beginnings_wait_only_where_more_may_come(void **state)
 {
 	(void)state;
@@ -274,6 +330,7 @@ int main(void)
 		cmocka_unit_test(members_and_frames_follow_one_another),
 		cmocka_unit_test(cut_data_goes_on_when_it_has_grown),
 		cmocka_unit_test(damage_is_stated),
+		cmocka_unit_test(what_comes_before_damage_does_not_depend_on_reads),
 		cmocka_unit_test(short_beginnings_wait_only_where_more_may_come),
 		cmocka_unit_test(a_descriptor_is_read_from_where_it_stands),
 		cmocka_unit_test(pipes_are_read_as_they_fill),
