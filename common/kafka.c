@@ -164,6 +164,8 @@ enum weir_status weir_kafka_new(const struct weir_kafka_options *options, struct
 /* Its own thread's name, "[thrd:...]: ", and how often it tried are of no use to a reader. */
 static void keep_complaint(struct weir_kafka *kafka, const char *words)
 {
+	if (strstr(words, "brokers are down") != NULL)
+		return; /* what follows from the causes before it, and names none */
 	const char *behind = strncmp(words, "[thrd:", 6) == 0 ? strstr(words, "]: ") : NULL;
 	if (behind != NULL)
 		words = behind + 3;
