@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""`weir state --config`: what the limiters of a cluster keep, as the oracle has it; beside them while they work."""
+
+import json
+import os
+import sys
+import time
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, TESTS)
+
+# pylint: disable=wrong-import-position
+from support import cases, cluster, frames, work
+from support.cluster_check import Check
+from support.place import PATIENCE_S
+from support.roles import Roles
+from support.traffic import fixed, sliding, zone
+
+ZONES = [
+    zone("site", [sliding(3, "10s"), fixed(50, "1h")], ("ip",), id=1),
+    zone("trial", [sliding(5, "1m")], ("ip",), id=2, mode="shadow"),
+    zone("path", [sliding(30, "1m")], ("path",), id=3, block_for="20s"),
+    zone("all", [fixed(100, "1h")], (), id=4)]
+LINES = 4000
+
+
+def apply_by_hand(one):
+    """Policy 1, as records: what this test is about needs no more of it."""
+    body = json.dumps({"zones": ZONES}).encode()
+    message = frames.control("policy", int(1000 * time.time()), body, 1)
+    one.mariadb.query("INSERT INTO policy_version (version, text) VALUES (1, %s)", body)
+    one.kafka.produce(one.topic("events"), [(None, message, number) for number in range(4)])
+    one.kafka.produce(one.topic("policy"), [("1", message)])
+
+
+def test_state_of_a_cluster(place):
+    with cluster.shared() as one, Roles(place, one, bus={"partitions": 4}, archiver={"enabled": True},
+                                        limiter={"checkpoint_interval": "100ms"}) as roles:
+        config = place.write("look.json", json.dumps(roles.sections()))
+        assert place.good("state", "--config", config).out() == b""  # nobody has worked with this store yet
+        limiters = [roles.limiter(), roles.limiter()]
+        limiters[0].until_says("working on topic")
+        apply_by_hand(one)
+        for limiter in limiters:
+            limiter.until(limiter.is_ready, "is ready", 4 * PATIENCE_S)
+        logs = [work.generated(place, f"log-{number}", LINES, seed=number) for number in (1, 2)]
+        collectors = [roles.collector([work.source(log)]) for log in logs]
+        for collector in collectors:
+            collector.until(lambda role=collector: role.value("weir_lines_total") == LINES, "all is read")
+        for _ in range(5):  # checkpoints go on meanwhile
+            place.good("state", "--config", config)
+        for role in collectors + limiters:
+            assert role.stop() == 0, role.said()
+        # Those who stopped have judged what was there then: the next one judges the rest.
+        check = Check(one)
+        last = roles.limiter()
+        last.until(lambda: not check.missing_decisions() and len(one.kafka.consume(one.topic("judged"))) >= check.frames,
+                   "all is judged", 4 * PATIENCE_S)
+        assert last.stop() == 0
+        assert check.events >= 2 * LINES and check.malformed == 0
+        check.decisions()
+        check.judged()
+        check.state(place)
+        line = json.loads(check.state_lines()[0])
+        asked = place.good("state", "--config", config, "--zone", line["zone"], "--key", json.dumps(line["key"])).out()
+        assert asked.splitlines() == [check.state_lines()[0]]
+
+
+if __name__ == "__main__":
+    cases.main(globals())
