@@ -2,6 +2,7 @@
 """deploy/cluster: up, every server used, stopped, killed and started again, down; and nothing is left."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -137,6 +138,23 @@ def test_a_shared_cluster_keeps_tests_apart_and_ends(place):
     until(lambda: not processes_in(place.path("build")), "the shared cluster has ended", 4 * BUSY_S)
     assert not os.path.exists(directory)
     print(f"  gone {time.monotonic() - began:.0f} s after its last use")
+
+
+def test_servers_end_that_lose_their_directory(place):
+    os.environ["WEIR_BUILD"] = place.path("build")
+    servers = os.path.join(cluster.home(), "servers")
+    subprocess.run([UP, servers], stdout=subprocess.DEVNULL, timeout=BUSY_S, check=True)
+    watch = subprocess.Popen([sys.executable, os.path.join(TESTS, "support", "cluster_watch.py"), cluster.home()],
+                             stdout=subprocess.PIPE)
+    try:
+        assert watch.stdout.readline().startswith(b"watching")
+        assert {state for state, _ in status(servers).values()} == {"up"}
+        shutil.rmtree(place.path("build"), ignore_errors=True)
+        until(lambda: not processes_in(servers), "they have ended", BUSY_S)
+        assert watch.wait(BUSY_S) == 0
+    finally:
+        watch.kill()
+        watch.communicate()
 
 
 if __name__ == "__main__":

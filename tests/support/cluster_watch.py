@@ -69,7 +69,7 @@ class Watch:
         return os.path.exists(os.path.join(self.servers, "cluster.json"))
 
     def end_orphans(self):
-        """Ends what runs without a directory."""
+        """Ends what runs without what tells of it."""
         for pid, start in self.processes:
             if is_running(pid, start):
                 os.kill(pid, signal.SIGKILL)
@@ -83,15 +83,18 @@ class Watch:
             if self.look():
                 subprocess.run([os.path.join(DEPLOY, "down"), self.servers], stdin=subprocess.DEVNULL,
                                timeout=DOWN_S, check=True)
+            self.end_orphans()
             shutil.rmtree(self.servers, ignore_errors=True)
         return True
 
 
 def watch(cluster):
     """Until nobody has used it for a while, or it is gone."""
+    cluster.look()
     mine = locked(cluster.path("watch"))
     if mine is None:
         return  # there is a watch
+    print(f"watching {cluster.servers}", flush=True)
     unused_since, was_there = time.monotonic(), False
     try:
         while True:
