@@ -22,20 +22,41 @@ enum {
 	SETTLE_MS = 30000, /* topics that are being made are waited for so long, however short the patience */
 };
 
+/*
+ * One end of a partition. Asked as for a time, with the times that stand for the first and the next offset: the call
+ * that is made for the ends of partitions waits for ever in some versions once its broker is gone.
+ */
+static rd_kafka_resp_err_t ask_end(struct bus_kafka *bus, const char *name, uint32_t partition, int64_t which,
+                                   int timeout_ms, uint64_t *offset)
+{
+	rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+	rd_kafka_topic_partition_t *one = rd_kafka_topic_partition_list_add(list, name, (int32_t)partition);
+	one->offset = which;
+	rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(bus->control, list, timeout_ms);
+	if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+		code = list->elems[0].err;
+	if (code == RD_KAFKA_RESP_ERR_NO_ERROR && list->elems[0].offset < 0)
+		code = RD_KAFKA_RESP_ERR_OFFSET_NOT_AVAILABLE;
+	*offset = (uint64_t)list->elems[0].offset;
+	rd_kafka_topic_partition_list_destroy(list);
+	return code;
+}
+
 enum weir_status weir_bus_kafka_extent(struct bus_kafka *bus, enum weir_topic topic, uint32_t partition, int timeout_ms,
                                        uint64_t *first, uint64_t *next, struct weir_error *error)
 {
 	const char *name = bus->names[topic];
-	int64_t low, high;
 	if (partition >= weir_bus_kafka_partitions(bus, topic))
 		return weir_fail(error, WEIR_INVALID, "%s has no partition %u", name, partition);
-	rd_kafka_resp_err_t code =
-		rd_kafka_query_watermark_offsets(bus->control, name, (int32_t)partition, &low, &high, timeout_ms);
+	uint64_t low, high;
+	rd_kafka_resp_err_t code = ask_end(bus, name, partition, RD_KAFKA_OFFSET_BEGINNING, timeout_ms, &low);
+	if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+		code = ask_end(bus, name, partition, RD_KAFKA_OFFSET_END, timeout_ms, &high);
 	if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
 		return weir_fail(error, WEIR_IO, "the offsets of %s partition %u are not known: %s", name, partition,
 		                 rd_kafka_err2str(code));
-	*first = (uint64_t)low;
-	*next = (uint64_t)high;
+	*first = low;
+	*next = high;
 	return WEIR_OK;
 }
 

@@ -185,7 +185,8 @@ static void on_log(const rd_kafka_t *handle, int level, const char *facility, co
 	struct weir_kafka *kafka = handle != NULL ? rd_kafka_opaque(handle) : NULL;
 	if (kafka == NULL)
 		return;
-	if (strcmp(facility, "FAIL") == 0 || strcmp(facility, "ERROR") == 0)
+	/* That all brokers are down follows a line that says why. */
+	if (strcmp(facility, "FAIL") == 0 || (strcmp(facility, "ERROR") == 0 && strstr(words, "brokers are down") == NULL))
 		keep_complaint(kafka, words);
 	(void)level; /* by itself none of it is news for an operator: what does not work is said by those who need it */
 	weir_log(&kafka->log, WEIR_LOG_DEBUG, kafka->part, "librdkafka: %s: %s", facility, words);

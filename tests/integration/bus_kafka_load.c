@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 256, QUIET_MS = 60000, MOST_BYTES = 1 << 20, ACTION_MS = 20 };
+enum { AT_ONCE = 256, QUIET_MS = 60000, MOST_BYTES = 1 << 20, ACTION_MS = 20, RATE_PER_MS = 10 };
 
 struct load {
 	struct weir_bus *bus;
@@ -114,8 +114,12 @@ static int send_all(struct load *load, size_t bytes)
 	sender.sent = calloc(load->bus->partitions, sizeof *sender.sent);
 	sender.delivered = calloc(load->bus->partitions, sizeof *sender.delivered);
 	must(load->ops->producer_new(load->bus, &sender.producer, &load->error), &load->error);
-	for (uint64_t i = 0; i % AT_ONCE != 0 || !input_ended(); i++)
+	int64_t start_ms = weir_monotonic_ms();
+	for (uint64_t i = 0; i % AT_ONCE != 0 || !input_ended(); i++) {
 		send_next(&sender, (uint32_t)(i % load->bus->partitions), payload, bytes);
+		while ((int64_t)i / RATE_PER_MS > weir_monotonic_ms() - start_ms) /* leaves the others some of the machine */
+			take_deliveries(&sender, 1);
+	}
 	int64_t end_ms = weir_monotonic_ms() + QUIET_MS;
 	while (!all_delivered(&sender) && weir_monotonic_ms() < end_ms)
 		take_deliveries(&sender, 100);

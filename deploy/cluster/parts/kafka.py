@@ -102,7 +102,7 @@ class Broker(Server):
 
     def making_data(self):
         command = self._java("-Xmx256m", "-XX:TieredStopAtLevel=1", *self._archive(), main="kafka.tools.StorageTool")
-        command += ["format", "--cluster-id", self.cluster.settings["cluster_id"], "--config", self.configure()]
+        command += ["format", f"--cluster-id={self.cluster.settings['cluster_id']}", "--config", self.configure()]
         if self.cluster.settings["tls"]:
             sasl = self.cluster.settings["sasl"]
             command += ["--add-scram", f"{MECHANISM}=[name={sasl['user']},password={sasl['password']}]"]
