@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""weir-limiter on real servers: partitions that move while frames come, limiters that are killed, zombies.
+
+Each test gives the same frames to two topics; one of them is judged by one undisturbed limiter (support/limiters.py).
+"""
+
+import os
+import random
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, cluster
+from support.limiters import Stage, all_live, compare, end_feed, until_all_live
+
+QUICK = {"bus": {"kafka": {"session.timeout.ms": 6000}}}  # so that who is dead is found so
+
+
+def test_limiters_that_come_and_go_share_the_work(place):
+    """One, then three, then one other; nothing is judged again when all leave in good order."""
+    with cluster.shared() as servers, Stage(place, "stage", servers) as stage:
+        stage.feed(8)
+        feed = stage.start_feed(4000, rate=400)
+        first = stage.limiter("first").until_ready()
+        others = [stage.limiter(name) for name in ("second", "third")]
+        until_all_live([first, *others])
+        for one in (first, *others):
+            one.until(lambda one=one: one.value("weir_limiter_partitions", state="live") >= 2, "has its share")
+        assert first.stop() == 0
+        until_all_live(others)
+        assert others[0].stop() == 0
+        until_all_live(others[1:])
+        end_feed(feed)
+        stage.until_stored(others[1])
+        assert others[1].stop() == 0
+        compare(place, stage)
+
+
+def test_limiters_that_are_killed_at_random_moments(place):
+    """kill -9, SIGTERM and new starts, while frames come."""
+    seed = int(os.environ.get("WEIR_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
+    print(f"seed {seed}: WEIR_SEED={seed} runs it again", flush=True)
+    dice = random.Random(seed)
+    with cluster.shared() as servers, Stage(place, "stage", servers, **QUICK) as stage:
+        stage.feed(8)
+        feed = stage.start_feed(5000, rate=400)
+        limiters = [stage.limiter(name).until_ready() for name in ("a", "b", "c")]
+        for _ in range(6):
+            victim = dice.choice(limiters)
+            time.sleep(dice.uniform(0.1, 1.5))
+            if dice.random() < 0.7:
+                victim.kill()
+            else:
+                victim.until(lambda victim=victim: victim.page("/healthz"), "has come up")
+                assert victim.stop() == 0
+            time.sleep(dice.uniform(0, 1))
+            victim.start()
+        end_feed(feed)
+        stage.until_stored(limiters[0])
+        for one in limiters:
+            assert one.stop() == 0
+        compare(place, stage)
+
+
+def test_a_zombie_is_fenced_and_joins_again(place):
+    """SIGSTOP past the session, while another works on; then SIGCONT."""
+    with cluster.shared() as servers, Stage(place, "stage", servers, **QUICK) as stage:
+        stage.feed(8)
+        feed = stage.start_feed(6000, rate=400)
+        zombie = stage.limiter("zombie").until_ready()
+        other = stage.limiter("other")
+        until_all_live([zombie, other])
+        zombie.pause()
+        other.until(lambda: all_live([other]), "has everything")
+        zombie.resume()
+        until_all_live([zombie, other])
+        zombie.until(lambda: zombie.value("weir_limiter_partitions", state="live") > 0, "has its share again")
+        end_feed(feed)
+        stage.until_stored(other)
+        assert zombie.stop() == 0 and other.stop() == 0
+        compare(place, stage)
+
+
+if __name__ == "__main__":
+    cases.main(globals())

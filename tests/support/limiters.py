@@ -1,0 +1,110 @@
+"""Limiters on one filled topic, and one that nothing disturbs, to hold them against.
+
+Frames follow from their numbers (limiter_feed), so that two topics can be given the same: decisions and the states of
+all partitions must be equal in the end.
+"""
+
+import os
+
+from support import cluster
+from support.cases import Skipped
+from support.place import PATIENCE_S, ROOT
+from support.roles import Roles
+from support.traffic import fixed, sliding, zone
+
+PARTITIONS = 8
+EVENTS = 100  # in each frame
+ZONES = [zone("site", [sliding(20, "1m"), fixed(100, "1h")], id=1)]
+SECTIONS = {"partitions": PARTITIONS, "archiver": {"enabled": True},
+            "limiter": {"threads": 2, "memory": "64MiB", "checkpoint_interval": "300ms"}}
+STATE = "SELECT partition_id, next_offset, clock_ms, policy_version, extra FROM partition_state WHERE role = 1"
+
+
+class Stage:
+    """A cluster's view with its limiters, and what fills its topic."""
+
+    def __init__(self, place, name, servers, **sections):
+        self.place, self.name, self.servers = place, name, servers
+        sections = {**SECTIONS, **sections}
+        sections["bus"] = {"partitions": sections.pop("partitions"), **sections.get("bus", {})}
+        self.roles = Roles(place, servers, ZONES, **sections)
+        self.fed = 0
+        build = os.environ.get("WEIR_BUILD") or os.path.join(ROOT, "build", "release")
+        self._feed = os.path.join(build, "tests", "limiter_feed")
+        if not os.access(self._feed, os.X_OK):
+            raise Skipped("limiter_feed is not built")
+        self._config = place.config(ZONES, [], name=f"{name}-feed.json",
+                                    **{key: value for key, value in self.roles.sections().items() if key != "zones"})
+
+    def __enter__(self):
+        self.roles.__enter__()
+        return self
+
+    def __exit__(self, *why):
+        self.roles.__exit__(*why)
+
+    def start_feed(self, frames, rate=0):
+        """Lets so many more frames be sent: the process."""
+        run = self.place.start(self._config, self.fed, self.fed + frames, rate, program=self._feed)
+        self.fed += frames
+        return run
+
+    def feed(self, frames):
+        """The same, to its end."""
+        end_feed(self.start_feed(frames))
+
+    def limiter(self, name, **sections):
+        """A limiter that is started."""
+        return self.roles.limiter(name=f"{self.name}-{name}", **sections)
+
+    def ends(self):
+        """The next offset of each partition of the events."""
+        return {number: last for number, (_, last) in self.servers.kafka.extents(self.servers.topic("events")).items()}
+
+    def stored(self):
+        """The next offset of each partition's checkpoint."""
+        return {row[0]: row[1] for row in self.servers.mariadb.query(STATE)}
+
+    def until_stored(self, limiter):
+        """Waits until checkpoints hold all of the log."""
+        ends = self.ends()
+        limiter.until(lambda: self.stored() == ends, "checkpoints hold all of the log")
+
+    def decisions(self):
+        """{id: bytes}; what is published again must be the same."""
+        found = {}
+        for message in self.servers.kafka.stream(self.servers.topic("decisions")):
+            name = message.value.split(b'"', 4)[3]
+            assert found.setdefault(name, message.value) == message.value, f"{name}: {found[name]}, {message.value}"
+        return found
+
+
+def end_feed(run):
+    """Waits until it has sent everything."""
+    assert run.wait(8 * PATIENCE_S) == 0, run.said()
+
+
+def compare(place, stage):
+    """Judges the same frames by one undisturbed limiter in a place of their own, and compares."""
+    with cluster.shared() as servers, Stage(place, "undisturbed", servers) as reference:
+        reference.feed(stage.fed)
+        limiter = reference.limiter("only")
+        reference.until_stored(limiter)
+        assert limiter.stop() == 0
+        expected, found = reference.decisions(), stage.decisions()
+        assert len(expected) > 100, len(expected)
+        missing, more = expected.keys() - found.keys(), found.keys() - expected.keys()
+        assert not missing and not more, f"{len(missing)} are missing ({sorted(missing)[:3]}), " \
+                                         f"{len(more)} are too many ({sorted(more)[:3]})"
+        assert all(found[name] == value for name, value in expected.items())
+        assert sorted(stage.servers.mariadb.query(STATE)) == sorted(servers.mariadb.query(STATE))
+
+
+def all_live(limiters):
+    """Whether these have all partitions between them."""
+    return sum(one.value("weir_limiter_partitions", state="live") for one in limiters) == PARTITIONS
+
+
+def until_all_live(limiters):
+    """Waits for that."""
+    limiters[0].until(lambda: all_live(limiters) and all(one.is_ready() for one in limiters), "all partitions are live")
