@@ -78,8 +78,8 @@ def test_a_zone_whose_fields_it_lacks_never_matches_there(place):
 
 def test_kills_lose_nothing_and_double_nothing(place):
     seed = int(os.environ.get("WEIR_SEED", random.randrange(1 << 31)))
-    rounds = int(os.environ.get("WEIR_ROUNDS", 12))
-    print(f"WEIR_SEED={seed} WEIR_ROUNDS={rounds}", flush=True)
+    rounds = int(os.environ.get("WEIR_KILLS", 12))
+    print(f"WEIR_SEED={seed} WEIR_KILLS={rounds}", flush=True)
     rng = random.Random(seed)
     log = Log(place)
     with cluster.shared() as one, Roles(place, one, zones("a"), bus={"partitions": PARTITIONS}) as roles:
