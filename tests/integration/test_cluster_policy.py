@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""weir policy on a real cluster: numbered once, in every partition before the policy topic, mended after a crash."""
+
+import json
+import os
+import sys
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, TESTS)
+
+# pylint: disable=wrong-import-position
+from support import cases, cluster, cluster_check
+from support.place import until
+from support.roles import Roles
+from support.traffic import burst, sliding, source, zone
+
+USAGE = 2
+PARTITIONS = 4
+
+
+def zones(rate=3):
+    """Two keys."""
+    return [zone("site", [sliding(rate, "1h")], id=1), zone("pair", [sliding(5, "1h")], key=("user", "path"), id=2)]
+
+
+def objects(run):
+    """The JSON lines that a command wrote."""
+    return [json.loads(text) for text in run.out().splitlines()]
+
+
+def caught_up(one, roles):
+    """Waits until everything in the log is decided as the oracle has it, and holds it against that."""
+    def complete():
+        return cluster_check.Check(one).missing_decisions() == 0
+    until(complete, "all decisions are on their topic", 240, roles.all[0].run)
+    check = cluster_check.Check(one)
+    check.decisions()
+    return check
+
+
+def test_policies_are_numbered_applied_and_shown(place):
+    """The first, the same again, a next one, one that cannot follow; beside daemons that work by them."""
+    with cluster.shared() as one, Roles(place, one, zones(), bus={"partitions": PARTITIONS}) as roles:
+        refused = place.run("policy", "show", "--config", place.write("none.json", json.dumps(roles.sections())))
+        assert refused.code() == USAGE and "weir policy apply" in refused.said(), refused.said()
+        assert f"policy 1 is in force in {PARTITIONS} partitions: site new, pair new" in roles.apply().out().decode()
+        assert "in force already" in roles.apply().out().decode()
+        log = place.write("log", burst("ann", 5))
+        roles.limiter().until_ready()
+        roles.collector([source(log)])
+        caught_up(one, roles)
+        said = roles.apply(zones(2) + [zone("new", [sliding(1, "1m")], id=7)]).out().decode()
+        assert "policy 2" in said and "site changed, new new" in said, said
+        other = place.write("other.json", json.dumps(roles.sections(zones=[zone("site", [sliding(3, "1h")],
+                                                                                key=("path",), id=1)])))
+        wrong = place.run("policy", "apply", "--config", other)
+        assert wrong.code() == USAGE and "key" in wrong.said(), wrong.said()
+        place.append("log", burst("joe", 5) + burst("eve", 5))
+        until(lambda: len(one.kafka.consume(one.topic("decisions"))) >= 5, "joe and eve are blocked", 240)
+        history = objects(roles.command("policy", "history", "--json"))
+        assert [(text["version"], text["zones"], text["in_log"]) for text in history] == [(1, 2, True), (2, 3, True)]
+        shown = json.loads(roles.command("policy", "show", "--version", "1", "--json").out())
+        assert shown["version"] == 1 and [z["name"] for z in shown["zones"]] == ["site", "pair"]
+        assert "site" in roles.command("policy", "show").out().decode()
+        caught_up(one, roles)
+        frames = objects(roles.command("decode", "--partition", "0"))
+        assert [frame["policy"] for frame in frames if frame["kind"] == "policy"] == [1, 2]
+        assert [frame["policy"] for frame in objects(roles.command("decode", "--topic", "policy"))] == [1, 2]
+        assert [m.key for m in one.kafka.consume(one.topic("policy"))] == [b"1", b"2"]
+
+
+def test_a_policy_that_a_crash_left_out_is_appended_by_the_next(place):
+    """Numbered and in the store, but in no partition, or in some: the next apply puts all of them everywhere."""
+    with cluster.shared() as one, Roles(place, one, zones(), bus={"partitions": PARTITIONS}) as roles:
+        roles.apply()
+        roles.apply(zones(4))
+        # As a crash leaves it: numbered, and the note not yet moved on.
+        one.mariadb.query("UPDATE note SET value = '1' WHERE name = 'policy-appended'")
+        assert [entry["in_log"] for entry in objects(roles.command("policy", "history", "--json"))] == [True, False]
+        roles.apply(zones(5))
+        for number in range(PARTITIONS):
+            versions = [frame["policy"] for frame in objects(roles.command("decode", "--partition", str(number)))]
+            assert versions == [1, 2, 2, 3], versions
+        assert [frame["policy"] for frame in objects(roles.command("decode", "--topic", "policy"))] == [1, 2, 2, 3]
+        log = place.write("log", burst("ann", 8))
+        roles.limiter().until_ready()
+        roles.collector([source(log)])
+        until(lambda: one.kafka.consume(one.topic("decisions")), "ann is blocked", 240)
+        check = caught_up(one, roles)
+        assert check.wanted == 1
+        decision = json.loads(one.kafka.consume(one.topic("decisions"))[0].value)
+        assert decision["limit"]["rate"] == 5, decision
+
+
+def test_what_cannot_be_done_is_refused_in_words(place):
+    """Zones, values, sections, a cluster without a policy: nothing reaches the log."""
+    with cluster.shared() as one, Roles(place, one, zones(), bus={"partitions": PARTITIONS}) as roles:
+        config = place.write("c.json", json.dumps(roles.sections()))
+        refused = place.run("block", "ann", "--config", config)
+        assert refused.code() == USAGE and "weir policy apply" in refused.said(), refused.said()
+        refused = place.run("policy", "apply", "--config", config)
+        assert refused.code() == USAGE and "zones: is missing" in refused.said(), refused.said()
+        roles.apply()
+        for words, said in ((("block", "ann", "--zone", "sit"), '"site" is meant?'),
+                            (("lift", "a", "b", "c"), "site (user), pair (user, path)"),
+                            (("recover", "--accept-gap", "--partition", "9"), "0 to 3"),
+                            (("recover", "--partition", "0"), "--accept-gap"),
+                            (("list", "--zone", "pairs"), '"pair" is meant?'),
+                            (("decode", "--topic", "event"), "there is no topic"),
+                            (("decode", "--partition", "9"), "0 to 3"),
+                            (("state", "--partition", "9"), "0 to 3")):
+            refused = place.run(*words, "--config", config)
+            assert refused.code() == USAGE and said in refused.said(), (words, refused.said())
+        assert not [f for f in objects(roles.command("decode")) if f["kind"] == "command"]
+        local = place.write("local.json", json.dumps({"zones": zones(), "sources": []}))
+        refused = place.run("policy", "apply", "--config", local)
+        assert refused.code() == USAGE, refused.said()
+
+
+if __name__ == "__main__":
+    cases.main(globals())
