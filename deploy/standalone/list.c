@@ -141,10 +141,10 @@ static void put_cause(struct weir_text *text, struct weir_span json)
 	const char *reason = json_string_value(json_object_get(decision, "reason"));
 	if (by != NULL) {
 		weir_text_puts(text, "by ");
-		words_key(text, weir_span_of(by));
+		words_text(text, by);
 		if (reason != NULL && reason[0] != '\0') {
 			weir_text_puts(text, ": ");
-			words_key(text, weir_span_of(reason));
+			words_text(text, reason);
 		}
 	} else if (words_limit_json(text, json_object_get(decision, "limit"))) {
 		weir_text_printf(text, " (held %lld)", (long long)json_integer_value(json_object_get(decision, "count")));

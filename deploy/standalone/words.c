@@ -41,6 +41,17 @@ void words_key(struct weir_text *text, struct weir_span key)
 	}
 }
 
+void words_text(struct weir_text *text, const char *string)
+{
+	for (const unsigned char *at = (const unsigned char *)string; *at != '\0'; at++) {
+		bool is_second = at[0] == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0; /* a control character of two bytes */
+		if (*at >= 0x20 && *at != 0x7F && !is_second)
+			weir_text_append(text, at, 1);
+		else
+			weir_text_printf(text, "\\x%02x", is_second ? *++at : *at);
+	}
+}
+
 void words_limit(struct weir_text *text, const struct weir_limit *limit)
 {
 	char window[24];
@@ -141,11 +152,11 @@ static void put_order(struct weir_text *text, const json_t *json, const char *ac
 	}
 	if (by != NULL) {
 		weir_text_puts(text, " by ");
-		words_key(text, weir_span_of(by));
+		words_text(text, by);
 	}
 	if (reason != NULL && reason[0] != '\0') {
 		weir_text_puts(text, ": ");
-		words_key(text, weir_span_of(reason));
+		words_text(text, reason);
 	}
 }
 

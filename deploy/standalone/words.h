@@ -21,6 +21,9 @@ void words_time(struct weir_text *text, int64_t time_ms);
 /** A joined key: printable bytes as they stand, all others as \xNN. */
 void words_key(struct weir_text *text, struct weir_span key);
 
+/** What a person wrote, in UTF-8: as it stands, but for control characters, which are \xNN. */
+void words_text(struct weir_text *text, const char *string);
+
 /** The same of a decision's "limit"; false (and nothing appended) where it is none. */
 bool words_limit_json(struct weir_text *text, const json_t *limit);
 
