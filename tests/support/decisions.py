@@ -64,6 +64,13 @@ class Subscriber:
         return self
 
 
+def start(place, config, target, *options, **popen):
+    """Starts a subscriber: a Subscriber."""
+    port = free_port()
+    weir = place.start("subscribe", "--config", config, "--to", target, "--http", f"127.0.0.1:{port}", *options, **popen)
+    return Subscriber(weir, port)
+
+
 class Topic:
     """A topic, its own configuration, and the decisions that were published: what is live follows from those."""
 
@@ -115,7 +122,4 @@ class Topic:
 
     def subscribe(self, target, *options, **popen):
         """Starts a subscriber: a Subscriber."""
-        port = free_port()
-        weir = self.place.start("subscribe", "--config", self.config, "--to", target, "--http", f"127.0.0.1:{port}",
-                                *options, **popen)
-        return Subscriber(weir, port)
+        return start(self.place, self.config, target, *options, **popen)

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""HAProxy with deploy/gateways/haproxy.cfg: blocks without a reload, in memory, and again after one."""
+
+import os
+import signal
+import socket
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, cluster
+from support.decisions import Topic
+from support.gateways import Site, Stage, always, ask, check_block_and_return, example, program
+from support.place import PATIENCE_S, free_port, until
+
+
+class HAProxy:
+    """HAProxy with the example's configuration, as master and worker."""
+
+    def __init__(self, place):
+        self.program, self.port = program("haproxy"), free_port()
+        self.socket, self.map = place.path("weir.sock"), place.write("weir.map", "")
+        text = example("haproxy.cfg", ("bind :80", f"bind 127.0.0.1:{self.port}"),
+                       ("(/etc/haproxy/weir.map", f"({self.map}"),
+                       ("/run/haproxy/weir.sock mode", f"{self.socket} mode"),
+                       ("127.0.0.1:8080", f"127.0.0.1:{Site().port}"),
+                       ("mode http\n", "mode http\nlog stdout format raw local0\noption httplog\n"))
+        self.run = place.start("-W", "-db", "-f", place.write("haproxy.cfg", text), program=self.program)
+        until(lambda: ask(self.port) == (200, None), "HAProxy answers", running=self.run)
+
+    def tell(self, command):
+        """The answer to a command of the runtime interface."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(PATIENCE_S)
+            client.connect(self.socket)
+            client.sendall(command.encode() + b"\n")
+            return b"".join(iter(lambda: client.recv(65536), b""))
+
+    def entries(self):
+        """{key: value} of the map."""
+        lines = self.tell(f"show map {self.map}").decode(errors="surrogateescape").split("\n")
+        return dict(line.split(" ", 1)[1].rsplit(" ", 1) for line in lines if line)
+
+
+def test_haproxy_blocks_and_lets_in_again(place):
+    with cluster.shared() as c:
+        topic, haproxy = Topic(place, c), HAProxy(place)
+        subscriber = topic.subscribe(f"haproxy:{haproxy.socket}", "--zone", "site").until_ready()
+        check_block_and_return(topic, subscriber, haproxy.port)
+        topic.block("127.0.0.1", zone="shop")
+        topic.block("127.0.0.9")
+        subscriber.until(lambda: "127.0.0.9" in haproxy.entries(), "the map")
+        assert ask(haproxy.port) == (200, None)
+        assert subscriber.value("rebuilds_total") == 1, "all of it were to be changes"
+        assert subscriber.weir.stop() == 0
+        assert haproxy.run.code() is None
+
+
+def test_a_client_that_goes_over_the_limit(place):
+    haproxy = HAProxy(place)
+    with cluster.shared() as c, Stage(place, c) as stage:
+        subscriber = stage.start(haproxy.run.out_path, "haproxy", f"haproxy:{haproxy.socket}", "--zone", "site")
+        stage.check(subscriber, haproxy.port)
+
+
+def test_haproxy_that_was_reloaded_or_emptied_gets_the_list_again(place):
+    with cluster.shared() as c:
+        topic, haproxy = Topic(place, c), HAProxy(place)
+        topic.block("127.0.0.1")
+        subscriber = topic.subscribe(f"haproxy:{haproxy.socket}")
+        subscriber.until(lambda: always(haproxy.port, 429), "the client is blocked")
+        haproxy.tell(f"clear map {haproxy.map}")
+        subscriber.until(lambda: subscriber.value("rebuilds_total") == 2, "a copy after it was emptied")
+        assert ask(haproxy.port)[0] == 429
+        before = haproxy.tell("show info").split(b"\nPid: ")[1].split(b"\n")[0]
+
+        def reloaded():
+            try:
+                return haproxy.tell("show info").split(b"\nPid: ")[1].split(b"\n")[0] != before
+            except OSError:
+                return False
+
+        haproxy.run.signal(signal.SIGUSR2)
+        subscriber.until(reloaded, "HAProxy has reloaded")
+        subscriber.until(lambda: always(haproxy.port, 429), "the new process has the list")
+        topic.lift("127.0.0.1")
+        subscriber.until(lambda: always(haproxy.port, 200), "the client is let in by a lift")
+
+
+def test_haproxy_takes_any_key(place):
+    with cluster.shared() as c:
+        topic, haproxy = Topic(place, c), HAProxy(place)
+        odd = ["a b", "a;b", "a\\b", "a|b", "a\tb", "<<", "x<", "'q'", '"q"', "Bob", "bob", "$x", "%[src]", "é", "@1"]
+
+        def words():
+            return {key.replace("\\", "\\\\").replace("|", "\\|") for key in odd}
+
+        for key in odd[::2]:
+            topic.block(key)
+        for key in ("", "#1", "two\nlines"):
+            topic.block(key)
+        subscriber = topic.subscribe(f"haproxy:{haproxy.socket}", "--map", haproxy.map).until_ready()  # in a copy,
+        topic.publish([topic.decision((key,)) for key in odd[1::2]])  # and by changes
+
+        def keys():
+            return {key.encode(errors="surrogateescape").decode() for key in haproxy.entries()}
+
+        subscriber.until(lambda: keys() == words(), "all keys")
+        assert subscriber.value("unfit_total") == 3
+        topic.publish([topic.decision((key,), for_s=0) for key in odd])
+        subscriber.until(lambda: not haproxy.entries(), "all are lifted")
+        assert subscriber.value("errors_total") == 0
+
+
+def test_haproxy_with_a_hundred_thousand_blocks(place):
+    with cluster.shared() as c:
+        topic, haproxy = Topic(place, c), HAProxy(place)
+        topic.publish([topic.decision((f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}",)) for n in range(100000)])
+        started = time.monotonic()
+        subscriber = topic.subscribe(f"haproxy:{haproxy.socket}")
+        subscriber.until(subscriber.is_ready, "the copy", 10 * PATIENCE_S)
+        print(f"read and copied in {time.monotonic() - started:.1f} s")
+        assert len(haproxy.entries()) == 100000
+        started = time.monotonic()
+        topic.publish([topic.decision((f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}",), for_s=0) for n in range(20000)])
+        topic.publish([topic.decision((f"11.0.{n >> 8 & 255}.{n & 255}",)) for n in range(20000)])
+        subscriber.until(lambda: subscriber.value("lag_records") == 0, "all are read", 10 * PATIENCE_S)
+        wanted = {key.decode() for _, key in topic.expected()}
+        subscriber.until(lambda: set(haproxy.entries()) == wanted, "the changes", 10 * PATIENCE_S)
+        print(f"20000 lifts and 20000 blocks in {time.monotonic() - started:.1f} s")
+
+
+def test_a_haproxy_without_the_map_is_told_in_words(place):
+    with cluster.shared() as c:
+        topic, haproxy = Topic(place, c), HAProxy(place)
+        wrong = place.run("subscribe", "--config", topic.config, "--to", f"haproxy:{haproxy.socket}",
+                          "--map", "other.map", "--once")
+        assert wrong.code() == 1 and 'uses no map "other.map"' in wrong.said(), wrong.said()
+        wrong = place.run("subscribe", "--config", topic.config, "--to", f"haproxy:{place.path('none')}", "--once")
+        assert wrong.code() == 1 and "cannot reach HAProxy" in wrong.said(), wrong.said()
+
+
+if __name__ == "__main__":
+    cases.main(globals())

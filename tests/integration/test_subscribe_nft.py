@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""nftables in a network namespace of the test's own: packets of the blocked are refused until the block ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, cluster
+from support.decisions import Topic, now_ms
+from support.gateways import BLOCK_S, program
+from support.place import until
+
+
+class Network:
+    """A network namespace in which nft may be used; gone with the process that holds it."""
+
+    RULES = """
+        add table inet weir
+        add set inet weir blocked { type ipv4_addr; flags timeout; }
+        add set inet weir blocked6 { type ipv6_addr; flags interval, timeout; }
+        add chain inet weir input { type filter hook input priority 0; }
+        add rule inet weir input tcp dport 8080 ip saddr @blocked reject with tcp reset
+        add rule inet weir input tcp dport 8080 ip6 saddr @blocked6 reject with tcp reset
+    """
+
+    def __init__(self, place):
+        self.place = place
+        nft, unshare, nsenter = program("nft"), program("unshare"), program("nsenter")
+        words = ["--net"] if os.geteuid() == 0 else ["--net", "--user", "--map-root-user"]
+        may = subprocess.run([unshare, *words, nft, "add", "table", "inet", "weir"], capture_output=True, check=False)
+        if may.returncode != 0:
+            raise cases.Skipped(f"nft cannot be used here, in a network namespace: {may.stderr.decode().strip()}")
+        self.holder = place.start(*words, "sh", "-c", "echo ready; exec sleep 3600", program=unshare)
+        until(self.holder.out, "the namespace", running=self.holder)
+        self.enter = [nsenter, "--target", str(self.holder.pid), "--net"]
+        if os.geteuid() != 0:
+            self.enter += ["--user", "--preserve-credentials"]
+        wrapper = place.write("bin/nft", f"#!/bin/sh\nexec {' '.join(self.enter)} {nft} \"$@\"\n")
+        os.chmod(wrapper, 0o755)
+        self.environment = {**os.environ, "PATH": f"{place.path('bin')}:{os.environ['PATH']}"}
+        for command in ("ip link set lo up", "ip address add 203.0.113.9/32 dev lo",
+                        "ip address add 203.0.113.10/32 dev lo", "ip address add 2001:db8::9/128 dev lo nodad"):
+            self.good(*command.split())
+        self.nft(self.RULES)
+        self.server = place.start(*self.enter[1:], sys.executable, "-m", "http.server", "8080", "--bind", "::",
+                                  "--directory", place.path("bin"), program=self.enter[0])
+        until(lambda: self.is_let_in("203.0.113.10"), "the server answers", running=self.server)
+
+    def good(self, *words, **more):
+        """Runs a program in the namespace: its output."""
+        done = subprocess.run([*self.enter, *words], capture_output=True, check=False, **more)
+        assert done.returncode == 0, (words, done.stderr)
+        return done.stdout.decode()
+
+    def nft(self, script):
+        """Runs a script of nft."""
+        return self.good("nft", "-f", "-", input=script.encode())
+
+    def elements(self, name):
+        """The lines of a set that tell of elements."""
+        return self.good("nft", "list", "set", "inet", "weir", name).partition("elements = ")[2]
+
+    def is_let_in(self, source, host="127.0.0.1"):
+        """Whether a connection from an address is accepted."""
+        script = ("import socket, sys\n"
+                  "try: socket.create_connection((sys.argv[1], 8080), 10, (sys.argv[2], 0)).close()\n"
+                  "except OSError: sys.exit(9)\n")
+        done = subprocess.run([*self.enter, sys.executable, "-c", script, host, source], check=False)
+        assert done.returncode in (0, 9)
+        return done.returncode == 0
+
+
+def test_nft_blocks_and_lets_in_again(place):
+    network = Network(place)
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        topic.block("203.0.113.10", for_s=3600)
+        subscriber = topic.subscribe("nft:inet/weir/blocked,blocked6", env=network.environment).until_ready()
+        assert not network.is_let_in("203.0.113.10")
+        assert network.is_let_in("203.0.113.9") and network.is_let_in("2001:db8::9", "::1")
+        block = topic.block("203.0.113.9", for_s=BLOCK_S)
+        topic.block("2001:db8::/32", for_s=BLOCK_S)
+        topic.block("bob")
+        topic.block("203.0.113.0/24")  # that set takes no networks
+        subscriber.until(lambda: not network.is_let_in("203.0.113.9"), "the address is blocked")
+        subscriber.until(lambda: not network.is_let_in("2001:db8::9", "::1"), "the network is blocked")
+        subscriber.until(lambda: network.is_let_in("203.0.113.9"), "it is let in again")
+        assert now_ms() >= block["until"] - 20, "before its time"
+        subscriber.until(lambda: network.is_let_in("2001:db8::9", "::1"), "the network is let in again")
+        assert not network.is_let_in("203.0.113.10")
+        assert subscriber.value("unfit_total") == 2 and subscriber.value("errors_total") == 0
+        # A longer block in place of a shorter, a lift, a block without end.
+        topic.block("203.0.113.10", for_s=7200)
+        subscriber.until(lambda: any(left in network.elements("blocked") for left in ("2h", "1h59m")), "longer")
+        topic.lift("203.0.113.10")
+        subscriber.until(lambda: network.is_let_in("203.0.113.10"), "a lift lets in")
+        topic.block("203.0.113.9", for_s=None)
+        subscriber.until(lambda: "203.0.113.9" in network.elements("blocked"), "a block without end")
+        assert "timeout" not in network.elements("blocked")
+        assert subscriber.weir.stop() == 0
+
+
+def test_nft_sets_that_were_flushed_or_made_anew_get_the_list_again(place):
+    network = Network(place)
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        topic.publish([topic.decision((f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}",)) for n in range(20000)])
+        topic.block("203.0.113.9")
+        started = time.monotonic()
+        subscriber = topic.subscribe("nft:inet/weir/blocked", env=network.environment).until_ready()
+        print(f"20001 blocks read and in the kernel in {time.monotonic() - started:.1f} s")
+        assert network.elements("blocked").count("expires") == 20001
+        network.nft("flush set inet weir blocked")
+        subscriber.until(lambda: not network.is_let_in("203.0.113.9"), "the list is there again")
+        network.nft("delete table inet weir")
+        subscriber.until(lambda: not subscriber.is_ready(), "it says that the set is gone")
+        network.nft(network.RULES)
+        subscriber.until_ready()
+        assert not network.is_let_in("203.0.113.9")
+        assert "trying again" in subscriber.weir.said()
+
+
+def test_nft_refuses_what_overlaps_and_keeps_the_rest(place):
+    network = Network(place)
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        keys = [f"2001:db8:{n:x}::/48" for n in range(50)] + ["2001:db8::/32", "2001:db8:7::1"]
+        topic.publish([topic.decision((key,)) for key in keys[:30]])
+        subscriber = topic.subscribe("nft:inet/weir/blocked6", env=network.environment).until_ready()
+        topic.publish([topic.decision((key,)) for key in keys[30:]])
+        subscriber.until(lambda: network.elements("blocked6").count("expires") >= 50, "what fits")
+        subscriber.until(lambda: subscriber.value("unfit_total") == 2, "what does not is counted")
+        before = subscriber.value("rebuilds_total")
+        subscriber.weir.signal(signal.SIGHUP)
+        subscriber.until(lambda: subscriber.value("rebuilds_total") > before, "a copy")
+        assert network.elements("blocked6").count("expires") >= 1
+        assert not network.is_let_in("2001:db8::9", "::1")
+
+
+if __name__ == "__main__":
+    cases.main(globals())

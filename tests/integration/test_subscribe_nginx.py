@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""nginx with deploy/gateways/nginx.conf: whoever is blocked gets 429 with Retry-After, until the block ends."""
+
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, cluster
+from support.decisions import Topic
+from support.gateways import Stage, always, ask, check_block_and_return, example, program, seconds_left
+from support.place import PATIENCE_S, free_port, read, until
+
+
+class Nginx:
+    """nginx with the example's configuration."""
+
+    def __init__(self, place):
+        self.program, self.port = program("nginx"), free_port()
+        self.map, self.log = place.write("weir.map", ""), place.write("access.log", "")
+        os.makedirs(place.path("html"))
+        place.write("html/index.html", "hi\n")
+        temporary = "".join(f"{kind}_temp_path {place.path('tmp-' + kind)};\n"
+                            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        main = f"daemon off; pid {place.path('nginx.pid')}; error_log stderr;\n"
+        if os.geteuid() == 0:
+            main = "user root;\n" + main
+        text = main + example(
+            "nginx.conf", ("listen 80;", f"listen 127.0.0.1:{self.port};"),
+            ("include weir.map;", f"include {self.map};"), ("/usr/share/nginx/html", place.path("html")),
+            ("http {\n", f"http {{\naccess_log {self.log} combined;\n{temporary}"))
+        self._words = ["-p", place.directory, "-c", place.write("nginx.conf", text)]
+        self.reload = " ".join([self.program, *self._words, "-s", "reload"])
+        self.run = place.start(*self._words, program=self.program)
+        until(lambda: ask(self.port), "nginx answers", running=self.run)
+
+
+def test_nginx_blocks_and_lets_in_again(place):
+    with cluster.shared() as c:
+        topic, nginx = Topic(place, c), Nginx(place)
+        subscriber = topic.subscribe(f"nginx-map:{nginx.map}", "--zone", "site", "--interval", "200ms",
+                                     "--reload", nginx.reload).until_ready()
+        check_block_and_return(topic, subscriber, nginx.port)
+        # A block of another zone is none of this gateway's.
+        topic.block("127.0.0.1", zone="shop")
+        topic.block("127.0.0.9")
+        subscriber.until(lambda: b"127.0.0.9" in read(nginx.map), "the map")
+        assert ask(nginx.port) == (200, None)
+        assert subscriber.weir.stop() == 0
+        nginx.run.stop()
+
+
+def test_a_client_that_goes_over_the_limit(place):
+    nginx = Nginx(place)
+    with cluster.shared() as c, Stage(place, c) as stage:
+        subscriber = stage.start(nginx.log, "combined", f"nginx-map:{nginx.map}", "--zone", "site", "--interval", "200ms",
+                                 "--reload", nginx.reload)
+        stage.check(subscriber, nginx.port)
+
+
+def test_nginx_takes_any_key(place):
+    with cluster.shared() as c:
+        topic, nginx = Topic(place, c), Nginx(place)
+        for key in ("default", "include", "hostnames", "volatile", "~^.*$", "\\x", 'a "quoted" ; } one', "$remote_addr",
+                    "Bob", "bob", "two\nlines", "", "a" * 255, "a" * 256, b"\xff\xfe", b"zero\x00"):
+            topic.block(key)
+        topic.block("127.0.0.1", for_s=1000)
+        topic.block("127.0.0.1", zone="shop", for_s=3600)  # in two zones: the map has it once
+        subscriber = topic.subscribe(f"nginx-map:{nginx.map}", "--reload", nginx.reload).until_ready()
+        subscriber.until(lambda: always(nginx.port, 429), "nginx takes the map")
+        assert seconds_left(ask(nginx.port)[1]) > 2000
+        assert ask(nginx.port, "127.0.0.2") == (200, None)  # "$remote_addr" and "~^.*$" are but words
+        assert read(nginx.map).lower().count(b'"bob"') == 1
+        assert subscriber.value("unfit_total") >= 2 and "cannot hold" in subscriber.weir.said()
+        nginx.run.stop()
+
+
+def test_nginx_with_a_hundred_thousand_blocks(place):
+    with cluster.shared() as c:
+        topic, nginx = Topic(place, c), Nginx(place)
+        topic.publish([topic.decision((f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}",)) for n in range(100000)])
+        topic.block("127.0.0.1")
+        started = time.monotonic()
+        subscriber = topic.subscribe(f"nginx-map:{nginx.map}", "--reload", nginx.reload).until_ready()
+        print(f"read, written and told to nginx in {time.monotonic() - started:.1f} s")
+        subscriber.until(lambda: always(nginx.port, 429), "nginx takes the map", 4 * PATIENCE_S)
+        assert read(nginx.map).count(b"\n") == 100001
+        nginx.run.stop()
+
+
+if __name__ == "__main__":
+    cases.main(globals())
