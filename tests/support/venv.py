@@ -13,13 +13,13 @@ _SKIPPED = 77
 _PATIENCE_S = 900
 
 
-def enter():
-    """Returns under that Python; leaves with 77, saying why, where it cannot be had."""
-    made = subprocess.run([os.path.join(_TESTS, "python")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+def enter(*name):
+    """Returns under that Python, or that of a name; leaves with 77, saying why, where it cannot be had."""
+    made = subprocess.run([os.path.join(_TESTS, "python"), *name], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           timeout=_PATIENCE_S, check=False)
     interpreter = made.stdout.decode().strip()
     if made.returncode != 0:
-        print("skipped: no Python packages for tests with servers", flush=True)
+        print("skipped: no Python packages for these tests", flush=True)
         sys.exit(_SKIPPED if made.returncode == _SKIPPED else 1)
     if os.path.abspath(sys.prefix) != os.path.dirname(os.path.dirname(interpreter)):
         sys.stdout.flush()

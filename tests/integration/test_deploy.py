@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""What deploy/ gives to systemd, Prometheus and Grafana is what they take, and speaks of what weir has."""
+
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+# pylint: disable=wrong-import-position
+from support import cases, metrics
+from support.place import PATIENCE_S, ROOT, free_port, until
+
+UNITS = ("weir-collector.service", "weir-limiter.service", "weir-subscribe@.service")
+ALERTS = os.path.join(ROOT, "deploy/grafana/weir-alerts.yaml")
+ALERT_TESTS = os.path.join(ROOT, "tests/data/weir-alerts-test.yaml")
+DASHBOARD = os.path.join(ROOT, "deploy/grafana/weir-dashboard.json")
+# Tenths, as systemd counts from 0 to 10: what a daemon on the network cannot do without.
+EXPOSURE = {"weir-collector.service": 16, "weir-limiter.service": 15, "weir-subscribe@edge.service": 15}
+
+
+def read(*names):
+    with open(os.path.join(ROOT, *names), encoding="utf-8") as file:
+        return file.read()
+
+
+def needed(program):
+    """A program's path; without it the test is skipped."""
+    path = shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if path is None:
+        raise cases.Skipped(f"no {program} here (deploy/packages gateways)")
+    return path
+
+
+def run(*command, **more):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                          timeout=10 * PATIENCE_S, **more)
+
+
+# ---- systemd ----
+
+def program_of(place, name):
+    path = os.path.join(os.path.dirname(place.weir), name)
+    if not os.access(path, os.X_OK):
+        raise cases.Skipped(f"{name} is not built")
+    return path
+
+
+def placed_units(place):
+    """The units with the programs that were built: name to path; the template as an instance of it."""
+    placed = {}
+    for name in UNITS:
+        text = read("deploy/systemd", name)
+        for program in set(re.findall(r"/usr/local/bin/([\w-]+)", text)):
+            text = text.replace(f"/usr/local/bin/{program} ", program_of(place, program) + " ")
+        assert "/usr/local" not in text, text
+        place.write(f"units/{name}", text)
+        instance = name.replace("@.", "@edge.")
+        placed[instance] = place.write(f"units/{instance}", text)
+    return placed
+
+
+def test_units_are_valid(place):
+    analyze, units = needed("systemd-analyze"), placed_units(place)
+    done = run(analyze, "verify", "--recursive-errors=no", *units.values())
+    assert done.returncode == 0 and "weir" not in done.stdout, done.stdout
+    # A unit with a fault is found: that is what the check above is worth.
+    with open(units["weir-limiter.service"], encoding="utf-8") as file:
+        text = file.read()
+    for fault in (text.replace("Restart=on-failure", "Restart=sometimes"),
+                  text.replace(program_of(place, "weir-limiter"), "/nonexistent/weir-limiter")):
+        done = run(analyze, "verify", "--recursive-errors=no", place.write("units/weir-faulty.service", fault))
+        assert "weir-faulty" in done.stdout, done.stdout
+
+
+def test_units_expose_little(place):
+    analyze, units = needed("systemd-analyze"), placed_units(place)
+    for name, bound in EXPOSURE.items():
+        done = run(analyze, "security", "--offline=true", "--no-pager", f"--threshold={bound}", units[name])
+        if "unrecognized option" in done.stdout:
+            raise cases.Skipped("this systemd-analyze looks at no files")
+        assert done.returncode == 0 and "Overall exposure level" in done.stdout, done.stdout[-1500:]
+        low = run(analyze, "security", "--offline=true", "--no-pager", "--threshold=1", units[name])
+        assert low.returncode != 0, "no threshold is ever met"
+
+
+def test_units_say_what_the_daemons_do(place):
+    for name in UNITS:
+        lines = read("deploy/systemd", name).splitlines()
+        for line in ("Type=notify", "User=weir", "Group=weir", "Restart=on-failure", "RestartPreventExitStatus=2",
+                     "ExecReload=/bin/kill -HUP $MAINPID", "ProtectSystem=strict", "NoNewPrivileges=yes",
+                     "CapabilityBoundingSet="):
+            assert line in lines, f"{name}: {line}"
+        (command,) = [line.removeprefix("ExecStart=").split() for line in lines if line.startswith("ExecStart=")]
+        program, words = program_of(place, os.path.basename(command[0])), command[1:]
+        commands = list(itertools.takewhile(lambda word: word[0].isalpha(), words))
+        told = run(program, *commands, "--help")
+        assert told.returncode == 0
+        for option in (word for word in words if word.startswith("--")):
+            assert re.search(rf"^ *{option}\b", told.stdout, re.M), f"{name}: {option} is no option of {program}"
+        directories = [line.split("=")[1] for line in lines if line.startswith("StateDirectory=")]
+        if "--state" in words:
+            assert words[words.index("--state") + 1] == f"/var/lib/{directories[0]}"
+
+
+def test_the_user_can_be_made(place):
+    sysusers = needed("systemd-sysusers")
+    file = os.path.join(ROOT, "deploy/systemd/weir.sysusers")
+    done = run(sysusers, "--dry-run", f"--root={place.directory}", file)
+    assert done.returncode == 0 and "Failed" not in done.stdout, done.stdout
+    os.makedirs(place.path("etc"), exist_ok=True)
+    if os.geteuid() == 0:
+        done = run(sysusers, f"--root={place.directory}", file)
+        with open(place.path("etc", "passwd"), encoding="utf-8") as passwd:
+            assert re.search(r"^weir:x:\d+:\d+:[^:]*:/var/lib/weir:/usr/sbin/nologin$", passwd.read(), re.M), done.stdout
+
+
+# ---- Prometheus ----
+
+def test_rules_are_valid_and_fire_as_they_should(_place):
+    promtool = needed("promtool")
+    for command in (("check", "rules", ALERTS), ("test", "rules", ALERT_TESTS)):
+        done = run(promtool, *command)
+        assert done.returncode == 0 and "SUCCESS" in done.stdout, done.stdout
+    alerts = re.findall(r"^ *- alert: (\w+)$", read("deploy/grafana/weir-alerts.yaml"), re.M)
+    assert len(alerts) == len(set(alerts)) > 10, alerts
+    text = read("tests/data/weir-alerts-test.yaml")
+    for alert in alerts:
+        assert f"alertname: {alert}, exp_alerts: []" in text, f"{alert} is never seen quiet"
+        assert re.search(rf"alertname: {alert}\n *exp_alerts:\n *- exp_labels", text), f"{alert} is never seen firing"
+
+
+def test_a_live_page_is_as_prometheus_wants_it(place):
+    promtool, port = needed("promtool"), free_port()
+    log = place.write("access.log", b"".join(traffic_lines(200)))
+    config = place.config([{"name": "site", "key": ["ip"],
+                            "limits": [{"algorithm": "sliding_window", "rate": 3, "window": "1m"}]}],
+                          [{"type": "file", "path": log, "format": "combined", "follow": True, "start": "beginning"}],
+                          listen={"http": f"127.0.0.1:{port}"})
+    weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("decisions"))
+
+    def judged():
+        page = metrics.scrape(port)
+        return page is not None and page.value("weir_events_total") == 200
+    until(judged, "all lines are judged", running=weir)
+    status, _, text = metrics.get(port, "/metrics")
+    assert status == 200
+    done = run(promtool, "check", "metrics", input=text)
+    assert done.returncode == 0 and done.stdout.strip() == "", done.stdout
+    faulty = run(promtool, "check", "metrics", input="# TYPE weir_things counter\nweir_things 1\n")
+    assert faulty.returncode != 0, "any page would do"
+    assert weir.stop() == 0, weir.said()
+
+
+def traffic_lines(count):
+    for number in range(count):
+        yield (f'192.0.2.{number % 50} - - [21/Nov/2024:07:{number // 60:02}:{number % 60:02} +0000] '
+               f'"GET / HTTP/1.1" 200 1 "-" "-"\n').encode()
+
+
+# ---- names ----
+
+def known_metrics():
+    """Name to type, as the code that writes the pages has them."""
+    known = {}
+    for folder in ("common", "collector", "limiter", "deploy/standalone", "deploy/gateways"):
+        for name in sorted(os.listdir(os.path.join(ROOT, folder))):
+            if not name.endswith(".c"):
+                continue
+            code = read(folder, name)
+            known.update(re.findall(r'"(weir_[a-z_]+)",\s*"(counter|gauge|histogram)"', code))
+            known.update((found, kind) for kind, found in
+                         re.findall(r'weir_metrics_(counter|gauge)\(\w+,\s*"(weir_[a-z_]+)"', code))
+            known.update((found, "histogram") for found in re.findall(r'histogram\(\w+, \w+, "(weir_[a-z_]+)"', code))
+    return known
+
+
+def named_metrics(text):
+    return set(re.findall(r"\bweir_[a-z_]+\b", text))
+
+
+def test_every_metric_that_is_named_exists(_place):
+    known = known_metrics()
+    assert len(known) > 50, sorted(known)
+    families = dict(known)
+    for name, kind in known.items():
+        if kind == "histogram":
+            families.update({name + suffix: kind for suffix in ("_bucket", "_sum", "_count")})
+    expressions = "\n".join(dashboard_expressions())
+    for what, text in (("the dashboard", expressions), ("the alerts", read("deploy/grafana/weir-alerts.yaml")),
+                       ("the alerts' tests", read("tests/data/weir-alerts-test.yaml"))):
+        named = named_metrics(text)
+        assert named, what
+        assert not named - set(families), f"{what} names {sorted(named - set(families))}"
+        for name in re.findall(r"(?:rate|increase)\((weir_[a-z_]+)", text):
+            assert families[name] != "gauge", f"{what}: a rate of the gauge {name}"
+    # A state is named as the limiter names it.
+    for state in set(re.findall(r'state="(\w+)"', expressions + read("deploy/grafana/weir-alerts.yaml"))):
+        assert f'"{state}"' in read("limiter/worker_look.c"), state
+
+
+# ---- Grafana ----
+
+def dashboard():
+    return json.loads(read("deploy/grafana/weir-dashboard.json"))
+
+
+def dashboard_expressions():
+    return [target["expr"] for panel in dashboard()["panels"] for target in panel.get("targets", ())]
+
+
+def test_the_dashboard_is_whole(_place):
+    whole = dashboard()
+    assert whole["schemaVersion"] >= 36 and whole["uid"] and whole["title"]
+    panels = whole["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    cells = {}
+    for panel in panels:
+        at = panel["gridPos"]
+        assert 0 <= at["x"] and at["x"] + at["w"] <= 24 and at["h"] > 0, panel["title"]
+        for cell in itertools.product(range(at["x"], at["x"] + at["w"]), range(at["y"], at["y"] + at["h"])):
+            assert cell not in cells, f"{panel['title']} lies on {cells[cell]}"
+            cells[cell] = panel["title"]
+        if panel["type"] == "row":
+            continue
+        assert panel["targets"], panel["title"]
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
+        assert panel["datasource"]["uid"] == "${source}" and panel["fieldConfig"]["defaults"]["unit"]
+    variables = {variable["name"] for variable in whole["templating"]["list"]} | {"__rate_interval"}
+    used = set(re.findall(r"\$\{?(\w+)", "".join(dashboard_expressions())))
+    assert used <= variables, used - variables
+    titles = " ".join(panel["title"] for panel in panels).lower()
+    for watched in ("lag", "checkpoint age", "late share", "spill", "dead letters", "down"):
+        assert watched in titles, f"no panel shows {watched}"
+
+
+def test_the_dashboards_expressions_are_promql(place):
+    promtool = needed("promtool")
+    rules = []
+    for number, expression in enumerate(dashboard_expressions()):
+        plain = expression.replace("$__rate_interval", "5m").replace("$job", ".*").replace("$instance", ".*")
+        rules.append({"record": f"panel:{number}", "expr": plain})
+    path = place.write("rules.yaml", json.dumps({"groups": [{"name": "panels", "rules": rules}]}))  # JSON is YAML
+    done = run(promtool, "check", "rules", path)
+    assert done.returncode == 0 and f"{len(rules)} rules found" in done.stdout, done.stdout
+
+
+if __name__ == "__main__":
+    cases.main(globals())

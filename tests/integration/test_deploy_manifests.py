@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""The compose file and the Kubernetes manifests are what their schemas ask for, fit together, and fit weir."""
+
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+# pylint: disable=wrong-import-position,import-error
+from support import cases, metrics, venv
+from support.place import PATIENCE_S, ROOT, free_port, until
+
+venv.enter("manifests")
+
+import jsonschema
+import kubernetes_validate
+import yaml
+
+COMPOSE = os.path.join(ROOT, "deploy/compose")
+KUBERNETES = os.path.join(ROOT, "deploy/kubernetes")
+KUBERNETES_VERSIONS = ("1.30", "1.34")
+
+
+def load(path):
+    with open(path, encoding="utf-8") as file:
+        return list(yaml.safe_load_all(file))
+
+
+def run(*command, **more):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                          timeout=10 * PATIENCE_S, **more)
+
+
+def validate_configuration(place, path):
+    """weir itself says what it thinks of a configuration; the log files it names are not there."""
+    done = run(place.weir, "validate", "--config", path, env={**os.environ, "WEIR_STORE_PASSWORD": "secret"})
+    assert done.returncode == 0 and re.search(r" is good(\.|, with 1 warning\.)$", done.stdout.strip()), done.stdout
+    with open(path, encoding="utf-8") as file:
+        whole = json.load(file)
+    assert whole["bus"]["type"] == "kafka" and whole["store"]["type"] == "mysql"
+    return whole
+
+
+def check_command(place, command):
+    """The program is weir's, and knows the options."""
+    program = os.path.join(os.path.dirname(place.weir), command[0])
+    if not os.access(program, os.X_OK):
+        raise cases.Skipped(f"{command[0]} is not built")
+    words = command[1:]
+    plain = words[:next((i for i, word in enumerate(words) if word.startswith("--")), len(words))]
+    told = run(program, *plain[:1], "--help")
+    assert told.returncode == 0, command
+    assert all(word in told.stdout for word in plain), command
+    for option in (word for word in words if word.startswith("--")):
+        assert option in told.stdout, f"{option} is no option of {' '.join([command[0], *plain])}"
+
+
+# ---- compose ----
+
+def compose():
+    """The file, with its shared parts put in."""
+    (whole,) = load(os.path.join(COMPOSE, "compose.yaml"))
+    return whole
+
+
+def compose_schema():
+    """It comes with a package of which no more is used: its own name is found where it lies."""
+    (path,) = [path for folder in sys.path
+               for path in glob.glob(os.path.join(folder, "compose", "config", "compose_spec.json"))]
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def test_compose_is_valid(_place):
+    whole, schema = compose(), compose_schema()
+    validator = jsonschema.Draft201909Validator(schema)
+    assert not [error.message for error in validator.iter_errors(whole)]
+    whole["services"]["limiter"]["comand"] = ["x"]
+    assert [error.message for error in validator.iter_errors(whole)], "any file would do"
+
+
+def test_compose_fits_together(place):
+    whole = compose()
+    services = whole["services"]
+    assert {"kafka", "mariadb", "redis", "policy", "collector", "limiter", "subscribe"} <= set(services)
+    for name, service in services.items():
+        if name != "policy":  # it ends
+            assert service["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL"), name
+        for other, condition in service.get("depends_on", {}).items():
+            assert "healthcheck" in services[other] and condition["condition"] == "service_healthy", name
+        assert set(service["networks"]) <= set(whole["networks"])
+        for volume in service.get("volumes", ()):
+            source = re.split(r":(?=/)", volume)[0]
+            if source.startswith("./"):
+                assert os.path.exists(os.path.join(COMPOSE, source)), f"{name}: {volume}"
+            elif not source.startswith("$"):
+                assert source in whole["volumes"], f"{name}: {volume}"
+        if service["image"] == "weir":
+            check_command(place, service["command"])
+            assert service["read_only"] and service["cap_drop"] == ["ALL"], name
+    example = load_environment(os.path.join(COMPOSE, "env.example"))
+    with open(os.path.join(COMPOSE, "compose.yaml"), encoding="utf-8") as file:
+        text = re.sub(r"#.*", "", file.read())
+    assert set(re.findall(r"\$\{(\w+)", text)) == set(example)
+
+
+def load_environment(path):
+    with open(path, encoding="utf-8") as file:
+        return dict(line.rstrip("\n").split("=", 1) for line in file if line.strip() and not line.startswith("#"))
+
+
+def test_compose_configuration_names_its_services(place):
+    whole, services = validate_configuration(place, os.path.join(COMPOSE, "weir.json")), compose()["services"]
+    kafka = services["kafka"]["environment"]
+    assert kafka["KAFKA_ADVERTISED_LISTENERS"] == f"CLIENTS://{whole['bus']['brokers']}"
+    assert whole["bus"]["replication"] == whole["bus"]["min_insync"] == 1
+    assert whole["store"]["host"] in services and whole["store"]["password"] == {"env": "WEIR_STORE_PASSWORD"}
+    assert whole["redis"]["url"].split("//")[1].split(":")[0] in services
+    maria = services["mariadb"]["environment"]
+    assert maria["MARIADB_USER"] == "weir" and maria["MARIADB_DATABASE"] == "weir"
+    assert maria["MARIADB_PASSWORD"] == services["limiter"]["environment"]["WEIR_STORE_PASSWORD"]
+
+
+def test_the_containers_ask_how_a_daemon_is(place):
+    ask, port = os.path.join(COMPOSE, "ask"), free_port()
+    assert run(ask, "/readyz", str(port)).returncode == 1  # nobody is there
+    log = place.write("access.log", b"")
+    config = place.config([{"name": "site", "key": ["ip"],
+                            "limits": [{"algorithm": "sliding_window", "rate": 3, "window": "1m"}]}],
+                          [{"type": "file", "path": log, "format": "combined", "follow": True}],
+                          listen={"http": f"127.0.0.1:{port}"})
+    weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("decisions"))
+    until(lambda: (metrics.get(port, "/readyz") or [0])[0] == 200, "it is ready", running=weir)
+    done = run(ask, "/readyz", str(port))
+    assert done.returncode == 0, done.stdout
+    assert run(ask, "/nothing", str(port)).returncode == 1
+    assert weir.stop() == 0
+
+
+def dockerfile():
+    """The instructions, in one line each."""
+    with open(os.path.join(COMPOSE, "Dockerfile"), encoding="utf-8") as file:
+        text = re.sub(r"^#.*\n", "", file.read(), flags=re.M)
+    return re.sub(r"\\\n\s*", " ", text).strip().split("\n")
+
+
+def test_the_image_has_what_weir_needs(place):
+    lines = [line for line in dockerfile() if line.strip()]
+    for line in lines:
+        assert re.match(r"(FROM|WORKDIR|COPY|RUN|USER|VOLUME|CMD) ", line), line
+        if line.startswith("COPY ") and "--from" not in line:
+            for source in line.split()[1:-1]:
+                assert os.path.exists(os.path.join(ROOT, source)), line
+    (installs,) = [line for line in lines if "--no-install-recommends" in line]
+    packages = set(re.search(r"--no-install-recommends (.*?)&&", installs)[1].split())
+    wanted = set()
+    for name in ("weir", "weir-collector", "weir-limiter"):
+        path = os.path.join(os.path.dirname(place.weir), name)
+        if not os.access(path, os.X_OK):
+            raise cases.Skipped(f"{name} is not built")
+        listed = run("readelf", "-d", path)
+        if listed.returncode != 0:
+            raise cases.Skipped("no readelf here")
+        wanted |= set(re.findall(r"\(NEEDED\).*\[(.*?)\]", listed.stdout))
+    wanted -= {name for name in wanted if re.match(r"lib(c|m|asan|ubsan|tsan)\.so|ld-", name)}
+    assert wanted
+    with open("/etc/os-release", encoding="utf-8") as file:
+        if 'VERSION_ID="12"' not in file.read():
+            raise cases.Skipped("the image's packages are Debian 12's; this is another system")
+    owners = run("dpkg-query", "--search", *[f"*/{library}" for library in sorted(wanted)]).stdout
+    for library in sorted(wanted):
+        of = set(re.findall(rf"^([^:]+):.*/{re.escape(library)}$", owners, re.M))
+        assert of & packages, f"{library} is of {of}, which the image does not have"
+
+
+# ---- Kubernetes ----
+
+def manifests():
+    """File name to documents."""
+    return {os.path.basename(path): load(path) for path in sorted(glob.glob(os.path.join(KUBERNETES, "*.yaml")))}
+
+
+def objects():
+    """(kind, name) to document, without the kustomization."""
+    return {(one["kind"], one["metadata"]["name"]): one for name, documents in manifests().items()
+            if name != "kustomization.yaml" for one in documents}
+
+
+def workloads():
+    """What has a pod template: (kind, its template's spec, the document)."""
+    return [(kind, one["spec"]["template"]["spec"], one) for (kind, _), one in objects().items()
+            if "template" in one.get("spec", {})]
+
+
+def test_kubernetes_objects_are_valid(_place):
+    for (kind, name), one in objects().items():
+        for version in KUBERNETES_VERSIONS:
+            kubernetes_validate.validate(one, version, strict=True)
+        assert kind == "Namespace" or one["metadata"]["namespace"] == "weir", name
+    limiter = objects()["StatefulSet", "weir-limiter"]
+    limiter["spec"]["template"]["spec"]["containers"][0]["redinessProbe"] = {}
+    try:
+        kubernetes_validate.validate(limiter, KUBERNETES_VERSIONS[0], strict=True)
+    except kubernetes_validate.ValidationError:
+        pass
+    else:
+        raise AssertionError("any object would do")
+
+
+def test_kubernetes_objects_fit_together(place):
+    whole = objects()
+    (kustomization,) = manifests()["kustomization.yaml"]
+    assert sorted(kustomization["resources"]) == sorted(set(manifests()) - {"kustomization.yaml"})
+    secret = whole["Secret", "weir"]
+    for kind, spec, one in workloads():
+        (container,) = spec["containers"]
+        name = one["metadata"]["name"]
+        check_command(place, container["command"])
+        assert container["image"] == "weir" and container["securityContext"]["readOnlyRootFilesystem"], name
+        assert container["securityContext"]["capabilities"]["drop"] == ["ALL"], name
+        assert not container["securityContext"]["allowPrivilegeEscalation"], name
+        assert "memory" in container["resources"]["limits"], name
+        for variable in container.get("env", ()):
+            assert variable["valueFrom"]["secretKeyRef"]["key"] in secret["stringData"], name
+        volumes = {volume["name"]: volume for volume in spec["volumes"]}
+        assert {mount["name"] for mount in container["volumeMounts"]} == set(volumes), name
+        assert ("ConfigMap", volumes["config"]["configMap"]["name"]) in whole
+        if kind == "Job":
+            continue
+        labels = one["spec"]["selector"]["matchLabels"]
+        assert labels.items() <= one["spec"]["template"]["metadata"]["labels"].items(), name
+        (port,) = container["ports"]
+        for probe, path in (("livenessProbe", "/healthz"), ("readinessProbe", "/readyz"), ("startupProbe", "/healthz")):
+            assert container[probe]["httpGet"] == {"path": path, "port": port["name"]}, f"{name}: {probe}"
+        assert one["spec"]["template"]["metadata"]["annotations"]["prometheus.io/port"] == str(port["containerPort"])
+    assert {(kind, one["metadata"]["name"]) for kind, _, one in workloads()} == {
+        ("StatefulSet", "weir-limiter"), ("DaemonSet", "weir-collector"), ("Deployment", "weir-subscribe"),
+        ("Job", "weir-policy")}
+
+
+def test_the_limiters_are_disrupted_one_at_a_time(_place):
+    whole = objects()
+    limiter, budget = whole["StatefulSet", "weir-limiter"], whole["PodDisruptionBudget", "weir-limiter"]
+    assert budget["spec"]["selector"] == limiter["spec"]["selector"] and budget["spec"]["maxUnavailable"] == 1
+    service = whole["Service", limiter["spec"]["serviceName"]]
+    assert service["spec"]["selector"] == limiter["spec"]["selector"]["matchLabels"]
+    assert service["spec"]["clusterIP"] == "None"
+
+
+def test_kubernetes_configuration_is_good(place):
+    text = objects()["ConfigMap", "weir"]["data"]["weir.json"]
+    whole = validate_configuration(place, place.write("weir.json", text))
+    for _, spec, _ in workloads():
+        (container,) = spec["containers"]
+        if "ports" in container:
+            assert whole["listen"]["http"] == f"0.0.0.0:{container['ports'][0]['containerPort']}"
+    limits = objects()["StatefulSet", "weir-limiter"]["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    assert whole["limiter"]["memory"] == "2GiB" and limits["memory"] == "3Gi"
+    # The format reads a line as a container runtime writes it.
+    line = ('2026-11-21T07:20:00.123456789Z stdout F 192.0.2.1 - - [21/Nov/2026:07:20:00 +0000] "GET /a?b HTTP/1.1" '
+            '200 5 "-" "curl"\n2026-11-21T07:20:01.1Z stderr F 2001:db8::1 - an na [21/Nov/2026:07:20:01 +0000] "-" '
+            '400 0 "-" "-"\n')
+    whole["sources"][0].update(path=place.write("pod.log", line), follow=False)
+    config = {name: whole[name] for name in ("zones", "sources")}
+    path = place.write("once.json", json.dumps(config))
+    done = place.good("run", "--once", "--config", path, "--summary", "json", "--decisions", place.path("decisions"))
+    summary = done.summary()
+    assert summary["events"] == 2 and not summary["malformed"], summary
+
+
+if __name__ == "__main__":
+    cases.main(globals())
