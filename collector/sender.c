@@ -13,9 +13,10 @@
 enum {
 	DELIVERIES_AT_ONCE = 256,
 	FULL_WAIT_MS = 100,
-	RENEWALS_MAX = 30, /* in a row, without one acknowledgement: some three minutes */
-	PAUSE_LEAST_MS = 100,
-	PAUSE_MOST_MS = 10000,
+	PEACE_MS = 5000,   /* a producer that has worked for so long ends the row of those that broke */
+	RENEWALS_MAX = 30, /* in a row: some two minutes */
+	PAUSE_LEAST_MS = 50,
+	PAUSE_MOST_MS = 5000,
 	NAP_MS = 20,
 };
 
@@ -27,6 +28,7 @@ struct sender {
 	struct weir_error error;
 	int64_t linger_ms;
 	uint32_t renewals_in_row;
+	int64_t renewed_ms; /* when this producer was made */
 	struct weir_trouble trouble;
 	struct weir_counter renewals, frames, frame_bytes;
 	struct weir_histogram acknowledgement;
@@ -89,7 +91,8 @@ void sender_poll(struct sender *sender, int timeout_ms)
 		weir_histogram_observe(&sender->acknowledgement, &weir_latency_scale, (double)took_ms / 1000.0);
 		adapt_linger(sender, took_ms);
 	}
-	if (count > 0 && sender->renewals_in_row > 0) {
+	/* one partition's messages may go on being refused while others' are taken */
+	if (count > 0 && sender->renewals_in_row > 0 && now_ms - sender->renewed_ms >= PEACE_MS) {
 		sender->renewals_in_row = 0;
 		weir_trouble_off(&sender->trouble, sender->options.log, "collector");
 	}
@@ -195,8 +198,10 @@ enum sender_state sender_renew(struct sender *sender)
 			return sender->state = SENDER_GAVE_UP;
 		weir_counter_add(&sender->renewals, 1);
 		enum weir_status status = bus->producer_new(sender->options.bus, &sender->producer, &sender->error);
-		if (status == WEIR_OK)
+		if (status == WEIR_OK) {
+			sender->renewed_ms = weir_monotonic_ms();
 			return sender->state = SENDER_WELL;
+		}
 		sender->producer = NULL;
 		if (status != WEIR_IO)
 			return sender->state = SENDER_FAILED;

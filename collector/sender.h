@@ -69,8 +69,7 @@ bool sender_safe(struct sender *sender, struct in_flight_mark *mark);
  * In place of a broken producer makes another, after a pause that doubles from time to time. What was on its way, and
  * the marks that waited for it, are forgotten.
  *
- * @return SENDER_WELL; SENDER_GAVE_UP: it is to stop; SENDER_FAILED: so many producers in a row have not had one
- *         message acknowledged
+ * @return SENDER_WELL; SENDER_GAVE_UP: it is to stop; SENDER_FAILED: one producer after another breaks soon
  */
 enum sender_state sender_renew(struct sender *sender);
 

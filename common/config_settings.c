@@ -110,7 +110,8 @@ static const struct setting settings[] = {
 	{"deadletter", "path", TEXT, AT(deadletter.path), NULL, 0, 0, NULL, "in the state directory",
      "file of the lines that could not be used"},
 	{"deadletter", "max_size", SIZE, AT(deadletter.max_bytes), "64MiB", 0, 1024 * TIB, NULL, NULL,
-     "of that file where it is not rotated; what comes later is only counted"},
+     "of that file where it is not rotated, and of what a collector sends to the topic in a day; what comes later is only "
+     "counted"},
 	{"deadletter", "rotate_size", SIZE, AT(deadletter.rotate_bytes), "0", 0, 1024 * TIB, NULL, NULL,
      "a larger file is rotated; 0: never"},
 	{"deadletter", "rate", NUMBER, AT(deadletter.rate_per_second), "100", 0, 1000000, NULL, NULL,

@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import socket
 import sys
 import time
 
@@ -209,6 +210,34 @@ def test_a_check_says_what_a_start_would_meet(place):
         nobody = roles.sections(sources=[log.source()], bus={"brokers": f"127.0.0.1:{free_port()}"})
         code, said = check(place.write("nobody.json", json.dumps(nobody)))
         assert code == 1, said
+
+
+def test_the_service_manager_is_told(place):
+    log = Log(place)
+    address = place.path("notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, cluster.shared() as one, \
+            Roles(place, one, zones("a"), bus={"partitions": PARTITIONS}) as roles:
+        manager.bind(address)
+        manager.settimeout(LONG_S)
+        roles.apply()
+        os.environ["NOTIFY_SOCKET"] = address
+        try:
+            collector = roles.collector([log.source()])
+        finally:
+            del os.environ["NOTIFY_SOCKET"]
+
+        def await_word(word):
+            while word not in manager.recv(4096).decode().split("\n"):
+                pass
+
+        await_word("READY=1")
+        await_word("STATUS=collecting")
+        # A second one on the same state would read the same files.
+        other = place.run("--config", collector.config, "--state", collector.state,
+                          program=program(place, "weir-collector"))
+        assert other.code() == 1 and str(collector.run.pid) in other.said(), other.said()
+        assert collector.stop() == 0, collector.said()
+        await_word("STOPPING=1")
 
 
 def test_a_reload_changes_the_log_level_and_says_what_waits(place):
