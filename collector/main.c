@@ -16,14 +16,14 @@ static const char help[] =
 	"It leaves with 0 when told to stop, with 1 after a failure, with 2 if the command line or the configuration\n"
 	"is wrong.\n";
 
-static int tell(struct service *service, const struct weir_error *error, enum weir_exit code)
+static int tell(struct service *service, const struct weir_error *error, int code)
 {
 	weir_log(&service->daemon.log, WEIR_LOG_ERROR, "collector", "%s", error->text);
 	return code;
 }
 
 /* What cannot serve, a topic's partitions perhaps, is the configuration's affair; else a server failed. */
-static enum weir_exit code_of(enum weir_status status)
+static int code_of(enum weir_status status)
 {
 	return status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 }
