@@ -29,11 +29,15 @@ class OwnMariaDB:
         self.port = free_port()
         self.process = None
         self._log = os.path.join(directory, "log")
-        os.makedirs(directory)
-        subprocess.run([find("mariadb-install-db"), "--no-defaults", f"--datadir={self._path('data')}", *self._user(),
-                        "--skip-test-db", "--skip-name-resolve", "--auth-root-authentication-method=normal",
-                        *self._small()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True,
-                       timeout=10 * PATIENCE_S)
+        os.makedirs(self._path("tmp"))
+        done = subprocess.run([find("mariadb-install-db"), "--no-defaults", f"--datadir={self._path('data')}",
+                               *self._user(), "--skip-test-db", "--skip-name-resolve",
+                               "--auth-root-authentication-method=normal", f"--log-error={self._log}", *self._small()],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=10 * PATIENCE_S, check=False)
+        if done.returncode != 0:
+            with open(self._log, "ab+") as log:
+                log.seek(0)
+                raise AssertionError((done.stdout + log.read()).decode(errors="replace"))
 
     def __enter__(self):
         self.start()
@@ -50,9 +54,10 @@ class OwnMariaDB:
     def _user():
         return ["--user=root"] if os.geteuid() == 0 else []
 
-    @staticmethod
-    def _small():
-        return ["--innodb-use-native-aio=0", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=48M"]
+    def _small(self):
+        # A server that starts removes temporary tables from its directory for them, other servers' too.
+        return [f"--tmpdir={self._path('tmp')}", "--innodb-use-native-aio=0", "--innodb-buffer-pool-size=64M",
+                "--innodb-log-file-size=48M"]
 
     def start(self, *settings):
         """Starts it, and waits until it serves."""

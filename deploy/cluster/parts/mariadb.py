@@ -16,8 +16,10 @@ from parts.server import LOCAL, Server
 _INSTALL_S = 300
 _SOCKET_BYTES = 100  # a path of a socket is limited to 107
 
+# tmpdir: a server that starts removes temporary tables from there, other servers' too.
 _CONFIGURATION = """[mariadbd]
 datadir={data}
+tmpdir={tmp}
 socket={socket}
 bind-address={host}
 port={port}
@@ -64,19 +66,22 @@ class MariaDB(Server):
         return os.path.join(tempfile.mkdtemp(prefix="weir-cluster-", dir="/tmp"), "socket")
 
     def making_data(self):
+        os.makedirs(self.path("tmp"), exist_ok=True)
         yield from running_command(
             [find("mariadb-install-db"), "--no-defaults", f"--datadir={self.path('data')}", *self._user(),
              "--skip-test-db", "--skip-name-resolve", "--auth-root-authentication-method=normal",
-             "--innodb-use-native-aio=0", "--innodb-log-file-size=64M", "--innodb-buffer-pool-size=32M"],
+             f"--tmpdir={self.path('tmp')}", "--innodb-use-native-aio=0", "--innodb-log-file-size=64M",
+             "--innodb-buffer-pool-size=32M"],
             self.path("install.log"), _INSTALL_S, self.environment())
 
     def configure(self):
+        os.makedirs(self.path("tmp"), exist_ok=True)
         files = self.cluster.tls_files()
         tls = "".join(f"ssl_{name}={files[name]}\n" for name in ("ca", "cert", "key")) if files else ""
         user, password = self.settings["user"], self.settings["password"]
         init = self.write("init.sql", _INIT.format(user=user, password=password))
-        self.write("my.cnf", _CONFIGURATION.format(data=self.path("data"), socket=self.socket_path, host=LOCAL,
-                                                   port=self.port, init=init, tls=tls))
+        self.write("my.cnf", _CONFIGURATION.format(data=self.path("data"), tmp=self.path("tmp"), socket=self.socket_path,
+                                                   host=LOCAL, port=self.port, init=init, tls=tls))
         os.makedirs(os.path.dirname(self.socket_path), mode=0o700, exist_ok=True)
 
     def command(self):

@@ -31,9 +31,10 @@ def mariadb():
     with own_folder() as folder:
         data = f"--datadir={folder / 'data'}"
         # The data are thrown away: nothing needs to reach the disk. Asynchronous writing takes a share of what the
-        # kernel gives to all servers of the machine; several at once run out of it.
-        hasty = ["--innodb-flush-log-at-trx-commit=0", "--skip-log-bin", "--innodb-use-native-aio=0",
-                 "--innodb-log-file-size=4M", "--innodb-buffer-pool-size=16M"]
+        # kernel gives to all servers of the machine; several at once run out of it. A server that starts removes
+        # temporary tables from its directory for them, other servers' too.
+        hasty = [f"--tmpdir={folder}", "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin",
+                 "--innodb-use-native-aio=0", "--innodb-log-file-size=4M", "--innodb-buffer-pool-size=16M"]
         prepare([installer, "--no-defaults", data, "--skip-test-db", "--skip-name-resolve",
                  "--auth-root-authentication-method=normal", *hasty], folder)
         path = folder / "socket"
