@@ -200,7 +200,8 @@ void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint
 	work->run_count = work->lookup_count = work->asked = work->guessed = work->decision_count = 0;
 	resolve_sets(shard);
 	work->key_first = shard_room_for(work, work->key_first, &work->room_keys, frame->key_count, sizeof(uint32_t));
-	memset(work->key_first, 0, frame->key_count * sizeof(uint32_t));
+	if (frame->key_count > 0) /* else there may be no array at all */
+		memset(work->key_first, 0, frame->key_count * sizeof(uint32_t));
 	look_up_events(shard);
 	find_early(shard);
 }
