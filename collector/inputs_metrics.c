@@ -65,7 +65,7 @@ static bool lost_bytes(const struct source_status *status, double *value)
 
 static bool problem(const struct source_status *status, double *value)
 {
-	*value = status->problem[0] != '\0';
+	*value = status->problem[0] != '\0' && !status->reads_on;
 	return true;
 }
 
@@ -103,8 +103,8 @@ static const struct {
 	const char *name, *type, *help;
 	family_sample *sample;
 } families[] = {
-	{"weir_source_position", "gauge", "How far the stream is read: a file's offset in bytes, a topic's in records.",
-     position},
+	{"weir_source_position", "gauge",
+     "How far the stream is read: a file's offset in bytes, a topic's and a journal's in records.", position},
 	{"weir_source_incarnation", "gauge", "Which of the stream's files, or of its topic's generations, that is of.",
      incarnation},
 	{"weir_source_lag_seconds", "gauge", "How long the oldest unread bytes wait.", lag_seconds},
@@ -175,7 +175,7 @@ static bool source_ready(struct source *source, struct source_status *statuses, 
 {
 	size_t count = source->ops->status(source, statuses, STREAMS_SHOWN);
 	for (size_t i = 0; i < count && i < STREAMS_SHOWN; i++)
-		if (statuses[i].problem[0] == '\0')
+		if (statuses[i].problem[0] == '\0' || statuses[i].reads_on)
 			return true;
 	if (count > 0)
 		weir_text_printf(why, "%s: %s\n", statuses[0].name, statuses[0].problem);

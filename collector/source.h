@@ -98,6 +98,7 @@ struct source_status {
 	uint64_t dropped;   /* messages that the kernel had no room for */
 	uint64_t malformed; /* of those received: without a head that can be read, or badly framed */
 	char problem[256];  /* "" or what is wrong just now, in words */
+	bool reads_on;      /* the problem is what was lost lately: the stream is read all the same */
 };
 
 struct source_ops;

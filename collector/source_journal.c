@@ -54,6 +54,7 @@ static void add_stream(struct journal_source *source, struct source_memory_strea
 	stream->status = (struct source_status){.name = record->path,
 	                                        .kind = "journal",
 	                                        .replayable = true,
+	                                        .counts_records = true,
 	                                        .position = JOURNAL_POSITION_BASE + stream->handed};
 	pthread_mutex_lock(&source->mutex);
 	stream->caught_up_ms = weir_monotonic_ms();

@@ -35,6 +35,7 @@ static void WEIR_PRINTF(4, 5)
 	pthread_mutex_lock(&source->mutex);
 	vsnprintf(stream->status.problem, sizeof stream->status.problem, format, arguments);
 	stream->problem_until_ms = until_ms;
+	stream->status.reads_on = until_ms != INT64_MAX; /* else it is shown until it is over */
 	pthread_mutex_unlock(&source->mutex);
 	va_end(arguments);
 }

@@ -21,8 +21,9 @@ static struct syslog_source *syslog_of(struct source *source)
 	return (struct syslog_source *)(void *)source;
 }
 
-void syslog_source_problem(struct syslog_source *source, const char *format, ...)
+void syslog_source_problem(struct syslog_source *source, bool reads_on, const char *format, ...)
 {
+	source->reads_on = reads_on;
 	va_list arguments;
 	va_start(arguments, format);
 	vsnprintf(source->problem, sizeof source->problem, format, arguments);
@@ -83,6 +84,7 @@ static void tell(struct syslog_source *source)
 	status->dropped = source->dropped;
 	status->malformed = source->malformed;
 	status->errors = source->errors;
+	status->reads_on = source->reads_on;
 	memcpy(status->problem, shown ? source->problem : "", shown ? sizeof status->problem : 1);
 	pthread_mutex_unlock(&source->mutex);
 }

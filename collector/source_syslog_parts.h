@@ -44,6 +44,7 @@ struct syslog_source {
 	uint64_t received, dropped, malformed, errors;
 	int64_t problem_until_ms; /* a problem is shown for a while after it was met */
 	char problem[256];
+	bool reads_on;
 	pthread_mutex_t mutex;
 	struct source_status status; /* guarded by the mutex */
 };
@@ -62,8 +63,8 @@ static inline bool syslog_source_full(const struct syslog_source *source)
 	return source->lines.length >= SYSLOG_CHUNK_BYTES || source->long_skipped > 0;
 }
 
-/** Shows a problem for some time. */
-void syslog_source_problem(struct syslog_source *source, const char *format, ...) WEIR_PRINTF(2, 3);
+/** Shows a problem for some time. @param reads_on  something was lost, but messages are taken all the same */
+void syslog_source_problem(struct syslog_source *source, bool reads_on, const char *format, ...) WEIR_PRINTF(3, 4);
 
 /** A bound socket of the configured address; TCP: listening. */
 WEIR_MUST_USE enum weir_status syslog_socket(const struct syslog_config *config, int *fd, struct weir_error *error);
