@@ -58,8 +58,8 @@ static void zone_metrics(const struct limiter_parts *parts, struct weir_text *pa
 	}
 }
 
-static void histogram(const struct limiter_parts *parts, struct weir_text *page, const char *name, const char *help,
-                      size_t member)
+void limiter_histogram(const struct limiter_parts *parts, struct weir_text *page, const char *name, const char *help,
+                       size_t member)
 {
 	const struct weir_histogram **histograms = weir_alloc(parts->worker_count, sizeof(const struct weir_histogram *));
 	for (uint32_t i = 0; i < parts->worker_count; i++) {
@@ -99,8 +99,8 @@ void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 	}
 	weir_metrics_gauge(page, "weir_checkpoint_age_seconds", "Age of the oldest change that no checkpoint holds.",
 	                   (double)oldest_ms / 1000.0);
-	histogram(parts, page, "weir_checkpoint_seconds", "From a checkpoint's cut to its being stored.",
-	          offsetof(struct worker_stats, checkpoint));
-	histogram(parts, page, "weir_batch_seconds", "From receiving a batch of frames to its last verdict.",
-	          offsetof(struct worker_stats, batch));
+	limiter_histogram(parts, page, "weir_checkpoint_seconds", "From a checkpoint's cut to its being stored.",
+	                  offsetof(struct worker_stats, checkpoint));
+	limiter_histogram(parts, page, "weir_batch_seconds", "From receiving a batch of frames to its last verdict.",
+	                  offsetof(struct worker_stats, batch));
 }

@@ -13,6 +13,10 @@ struct limiter_parts {
 /** A counter of all workers. @param counter  offsetof(struct worker_stats, …) */
 uint64_t limiter_sum(const struct limiter_parts *parts, size_t counter);
 
+/** Appends a histogram of all workers. @param member  offsetof(struct worker_stats, …) */
+void limiter_histogram(const struct limiter_parts *parts, struct weir_text *page, const char *name, const char *help,
+                       size_t member);
+
 /** Appends their metrics: verdicts by zone, events, state, checkpoints. @thread any */
 void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page);
 
