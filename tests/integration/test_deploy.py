@@ -116,7 +116,8 @@ def test_the_user_can_be_made(place):
     if os.geteuid() == 0:
         done = run(sysusers, f"--root={place.directory}", file)
         with open(place.path("etc", "passwd"), encoding="utf-8") as passwd:
-            assert re.search(r"^weir:x:\d+:\d+:[^:]*:/var/lib/weir:/usr/sbin/nologin$", passwd.read(), re.M), done.stdout
+            users = passwd.read()
+        assert re.search(r"^weir:x:\d+:\d+:[^:]*:/var/lib/weir:/usr/sbin/nologin$", users, re.M), users + done.stdout
 
 
 # ---- Prometheus ----
@@ -141,7 +142,8 @@ def test_a_live_page_is_as_prometheus_wants_it(place):
                             "limits": [{"algorithm": "sliding_window", "rate": 3, "window": "1m"}]}],
                           [{"type": "file", "path": log, "format": "combined", "follow": True, "start": "beginning"}],
                           listen={"http": f"127.0.0.1:{port}"})
-    weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("decisions"))
+    weir = place.start("run", "--config", config, "--state", place.path("state"),
+                       "--decisions", place.path("decisions"))
 
     def judged():
         page = metrics.scrape(port)

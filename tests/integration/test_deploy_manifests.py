@@ -133,7 +133,8 @@ def test_the_containers_ask_how_a_daemon_is(place):
                             "limits": [{"algorithm": "sliding_window", "rate": 3, "window": "1m"}]}],
                           [{"type": "file", "path": log, "format": "combined", "follow": True}],
                           listen={"http": f"127.0.0.1:{port}"})
-    weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("decisions"))
+    weir = place.start("run", "--config", config, "--state", place.path("state"),
+                       "--decisions", place.path("decisions"))
     until(lambda: (metrics.get(port, "/readyz") or [0])[0] == 200, "it is ready", running=weir)
     done = run(ask, "/readyz", str(port))
     assert done.returncode == 0, done.stdout
@@ -258,8 +259,8 @@ def test_kubernetes_configuration_is_good(place):
         (container,) = spec["containers"]
         if "ports" in container:
             assert whole["listen"]["http"] == f"0.0.0.0:{container['ports'][0]['containerPort']}"
-    limits = objects()["StatefulSet", "weir-limiter"]["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
-    assert whole["limiter"]["memory"] == "2GiB" and limits["memory"] == "3Gi"
+    (limiter,) = objects()["StatefulSet", "weir-limiter"]["spec"]["template"]["spec"]["containers"]
+    assert whole["limiter"]["memory"] == "2GiB" and limiter["resources"]["limits"]["memory"] == "3Gi"
     # The format reads a line as a container runtime writes it.
     line = ('2026-11-21T07:20:00.123456789Z stdout F 192.0.2.1 - - [21/Nov/2026:07:20:00 +0000] "GET /a?b HTTP/1.1" '
             '200 5 "-" "curl"\n2026-11-21T07:20:01.1Z stderr F 2001:db8::1 - an na [21/Nov/2026:07:20:01 +0000] "-" '
