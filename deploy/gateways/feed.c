@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-enum { ENDS_EACH_MS = 1000 };
+enum { ENDS_EACH_MS = 1000, AGAIN_AFTER_MS = 1000 };
 
 struct place {
 	_Atomic uint64_t next; /* of the next message to be received */
@@ -23,9 +23,12 @@ struct place {
 
 struct feed {
 	struct weir_bus *bus;
-	struct weir_consumer *consumer;
+	struct weir_consumer *consumer; /* NULL: it was refused, and another is made at again_at_ms (monotonic) */
+	int64_t again_at_ms;
+	struct weir_error refusal;
 	struct place *places;
 	struct weir_counter gaps;
+	bool begun;      /* its first consumer was made */
 	uint32_t behind; /* partitions that are before their start_end */
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -58,8 +61,10 @@ static enum weir_status assign(struct feed *feed, uint32_t partition, struct wei
 		                 "partition %u of the decisions ends at %llu, before what was read of it: the topic was made "
 		                 "anew, and a new start reads it from its beginning",
 		                 partition, (unsigned long long)next);
-	if (first > load(&place->next))
+	if (first > load(&place->next)) {
+		weir_counter_add(&feed->gaps, feed->begun);
 		store(&place->next, first);
+	}
 	store(&place->end, next);
 	/* Between the two calls its beginning may be trimmed: then the next try finds another first. */
 	return feed->bus->ops->assign(feed->consumer, partition, load(&place->next), error) == WEIR_OK ? WEIR_OK : WEIR_IO;
@@ -101,22 +106,35 @@ static void count_behind(struct feed *feed)
 		feed->behind += load(&feed->places[i].next) < feed->places[i].start_end;
 }
 
+/* Another consumer in place of one that was refused, not at once: it may be refused as well. */
+static enum weir_status begin_again(struct feed *feed, int timeout_ms, struct weir_error *error)
+{
+	int64_t left_ms = feed->again_at_ms - weir_monotonic_ms();
+	if (left_ms > 0) {
+		left_ms = left_ms < timeout_ms ? left_ms : timeout_ms;
+		nanosleep(&(struct timespec){.tv_nsec = left_ms % 1000 * 1000000L}, NULL);
+		return weir_fail(error, WEIR_IO, "%s", feed->refusal.text);
+	}
+	feed->again_at_ms = weir_monotonic_ms() + AGAIN_AFTER_MS;
+	enum weir_status status = begin(feed, error);
+	count_behind(feed);
+	if (status == WEIR_IO)
+		feed->refusal = *error;
+	return status;
+}
+
 enum weir_status feed_receive(struct feed *feed, struct weir_message *messages, size_t most, int timeout_ms,
                               size_t *count, struct weir_error *error)
 {
 	*count = 0;
-	enum weir_status status = WEIR_OK;
-	if (feed->consumer == NULL) {
-		status = begin(feed, error);
-		count_behind(feed);
-	}
+	enum weir_status status = feed->consumer == NULL ? begin_again(feed, timeout_ms, error) : WEIR_OK;
 	if (status != WEIR_OK)
 		return status;
 	status = feed->bus->ops->receive(feed->consumer, messages, most, timeout_ms, count, error);
 	if (status == WEIR_INVALID) {
-		weir_counter_add(&feed->gaps, 1);
 		feed->bus->ops->consumer_free(feed->consumer);
 		feed->consumer = NULL;
+		feed->refusal = *error;
 		*count = 0;
 		return WEIR_IO;
 	}
@@ -182,6 +200,7 @@ enum weir_status feed_open(struct weir_bus *bus, struct feed **feed, struct weir
 	}
 	for (uint32_t i = 0; i < bus->partitions; i++)
 		made->places[i].start_end = load(&made->places[i].end);
+	made->begun = true;
 	count_behind(made);
 	pthread_mutex_init(&made->lock, NULL);
 	weir_condition_init(&made->wake);

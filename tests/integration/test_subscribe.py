@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from support import cases, cluster, metrics
 from support.blocks_in_redis import check_redis, keys_of
-from support.decisions import Topic
+from support.decisions import PARTITIONS, Topic
 from support.place import PATIENCE_S, free_port, lines_of, read, until
 
 
@@ -168,6 +168,44 @@ def test_pages_and_the_service_manager(place):
             subscriber.until(lambda: subscriber.value("delay_seconds_count") == 1, "the delay of one decision")
             assert subscriber.weir.stop() == 0
             assert b"STOPPING=1" in manager.recv(1000)
+
+
+def test_a_gap_is_passed_over(place):
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        subscriber = topic.subscribe(c.redis_url).until_ready()
+        topic.block("10.0.0.1")
+        check_redis(topic, c.redis, subscriber)
+        # While it stands still, a part of what it has not read goes, as it does behind a topic's retention.
+        subscriber.weir.signal(signal.SIGSTOP)
+        lost = [topic.decision((f"10.0.1.{n}",)) for n in range(100)]
+        topic.publish(lost)
+        c.kafka.trim(c.topic("decisions"),
+                     {number: last for number, (_, last) in c.kafka.extents(c.topic("decisions")).items()})
+        for bucket in [bucket for bucket in topic.live if bucket[1].startswith(b"10.0.1.")]:
+            del topic.live[bucket]
+        topic.publish([topic.decision((f"10.0.2.{n}",)) for n in range(20)])
+        subscriber.weir.signal(signal.SIGCONT)
+        subscriber.until(lambda: set(keys_of(topic)) <= set(c.redis.keys("weir:*")), "what came behind the gap")
+        subscriber.until(lambda: subscriber.value("lag_records") == 0, "all is read")
+        assert subscriber.value("gaps_total") >= 1 or len(c.redis.keys("weir:*")) == len(topic.live) + len(lost)
+        assert subscriber.weir.stop() == 0
+
+
+def test_a_topic_that_was_made_anew_ends_it(place):
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        subscriber = topic.subscribe(c.redis_url).until_ready()
+        topic.publish([topic.decision((f"10.0.0.{n}",)) for n in range(100)])
+        check_redis(topic, c.redis, subscriber)
+        settings = c.kafka.settings_of(c.topic("decisions"))
+        c.kafka.delete([c.topic("decisions")])
+        until(lambda: c.topic("decisions") not in c.kafka.topics(), "the topic is gone")
+        c.kafka.create(c.topic("decisions"), partitions=PARTITIONS, retention_ms=settings["retention.ms"],
+                       max_message_bytes=settings["max.message.bytes"])
+        topic.block("10.0.0.1")
+        assert subscriber.weir.wait(6 * PATIENCE_S) == 1, subscriber.weir.said()
+        assert "made anew" in subscriber.weir.said(), subscriber.weir.said()
 
 
 def test_the_broker_goes_and_comes(place):

@@ -50,7 +50,7 @@ def ask(port, source="127.0.0.1"):
         connection.close()
 
 
-def always(port, status, times=8):
+def always(port, status, times=20):
     """Whether a page is answered with this status, time after time: a process that is being replaced answers too."""
     return all((ask(port) or (0,))[0] == status for _ in range(times))
 
@@ -120,6 +120,7 @@ class Stage:
             assert time.monotonic() < until_s, "nobody blocks the client"
             time.sleep(0.02)
         assert answer[0] == 429 and passed >= self.LIMIT, (answer, passed)
+        subscriber.until(lambda: always(port, 429, 20), "nobody who is being replaced answers any more")
         left = seconds_left(answer[1])
         assert -1 <= left <= self.WINDOW_S + 1, answer
         end_s = time.time() + left
