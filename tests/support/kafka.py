@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import time
 
 from support import venv
 
@@ -16,6 +17,11 @@ from support.place import PATIENCE_S, until
 Message = collections.namedtuple("Message", "topic partition offset key value time_ms")
 _LARGEST = 8 * 1024 * 1024
 _BATCH = 5000
+_ERRORS = confluent_kafka.KafkaError
+_PASSING = {_ERRORS._TRANSPORT, _ERRORS._TIMED_OUT, _ERRORS._ALL_BROKERS_DOWN, _ERRORS._WAIT_COORD,  # pylint: disable=protected-access
+            _ERRORS.NOT_LEADER_FOR_PARTITION, _ERRORS.LEADER_NOT_AVAILABLE, _ERRORS.REQUEST_TIMED_OUT,
+            _ERRORS.COORDINATOR_NOT_AVAILABLE, _ERRORS.COORDINATOR_LOAD_IN_PROGRESS, _ERRORS.NOT_COORDINATOR,
+            _ERRORS.UNKNOWN_TOPIC_OR_PART}
 
 
 class Kafka:
@@ -36,7 +42,7 @@ class Kafka:
 
     def topics(self):
         """{name: number of partitions} of all but Kafka's own."""
-        listed = self.admin().list_topics(timeout=PATIENCE_S).topics
+        listed = _again(lambda: self.admin().list_topics(timeout=PATIENCE_S)).topics
         return {name: len(topic.partitions) for name, topic in listed.items() if not name.startswith("__")}
 
     def create(self, topic, partitions=1, replication=1, **settings):
@@ -47,7 +53,7 @@ class Kafka:
         until(lambda: self._has_leaders(topic, partitions), f"{topic} has leaders")
 
     def _has_leaders(self, topic, partitions):
-        listed = self.admin().list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
+        listed = _again(lambda: self.admin().list_topics(topic, timeout=PATIENCE_S)).topics[topic].partitions
         return len(listed) == partitions and all(one.leader >= 0 for one in listed.values())
 
     def delete(self, topics):
@@ -128,8 +134,9 @@ class Kafka:
         """{partition: (first offset, next offset)}; {} of a topic that is not there."""
         partitions = self.topics().get(topic, 0)
         with self.reader() as consumer:
-            return {number: consumer.get_watermark_offsets(
-                confluent_kafka.TopicPartition(topic, number), timeout=PATIENCE_S) for number in range(partitions)}
+            return {number: _again(lambda where=confluent_kafka.TopicPartition(topic, number):
+                                   consumer.get_watermark_offsets(where, timeout=PATIENCE_S))
+                    for number in range(partitions)}
 
     def count(self, topic):
         """How many offsets a topic has from its first to its next."""
@@ -182,7 +189,7 @@ class Kafka:
         """{partition: offset} that a group has committed."""
         asked = [confluent_kafka.TopicPartition(topic, number) for number in range(self.topics().get(topic, 0))]
         with self.reader(**{"group.id": group}) as consumer:
-            answer = consumer.committed(asked, timeout=PATIENCE_S)
+            answer = _again(lambda: consumer.committed(asked, timeout=PATIENCE_S))
         return {one.partition: one.offset for one in answer if one.offset >= 0}
 
     def members(self, group):
@@ -194,6 +201,18 @@ class Kafka:
             return {}
         return {member.member_id: sorted((one.topic, one.partition) for one in member.assignment.topic_partitions)
                 for member in described.members}
+
+
+def _again(ask):
+    """What ask() gives; asked again for a while when a connection broke, or a partition has just moved."""
+    end = time.monotonic() + 2 * PATIENCE_S
+    while True:
+        try:
+            return ask()
+        except confluent_kafka.KafkaException as why:
+            if time.monotonic() > end or why.args[0].code() not in _PASSING:
+                raise
+        time.sleep(0.1)  # it is the broker that has to change
 
 
 def _done(futures):
