@@ -15,16 +15,23 @@ enum { STREAMS_SHOWN = 256 }; /* of a source */
 /* A sample of one stream; false: it has none of this family. */
 typedef bool family_sample(const struct source_status *status, double *value);
 
+/* A topic's offset is the whole position. */
+static bool has_incarnations(const struct source_status *status)
+{
+	return strcmp(status->kind, "kafka") != 0;
+}
+
 static bool position(const struct source_status *status, double *value)
 {
-	*value = (double)(status->position & ((UINT64_C(1) << SOURCE_OFFSET_BITS) - 1));
+	uint64_t mask = has_incarnations(status) ? (UINT64_C(1) << SOURCE_OFFSET_BITS) - 1 : UINT64_MAX;
+	*value = (double)(status->position & mask);
 	return true;
 }
 
 static bool incarnation(const struct source_status *status, double *value)
 {
 	*value = (double)(status->position >> SOURCE_OFFSET_BITS);
-	return true;
+	return has_incarnations(status);
 }
 
 static bool lag_seconds(const struct source_status *status, double *value)
@@ -81,6 +88,12 @@ static bool lost_records(const struct source_status *status, double *value)
 	return status->counts_records;
 }
 
+static bool skipped(const struct source_status *status, double *value)
+{
+	*value = (double)status->skipped;
+	return strcmp(status->kind, "kafka") == 0;
+}
+
 static bool received(const struct source_status *status, double *value)
 {
 	*value = (double)status->received;
@@ -105,8 +118,7 @@ static const struct {
 } families[] = {
 	{"weir_source_position", "gauge",
      "How far the stream is read: a file's offset in bytes, a topic's and a journal's in records.", position},
-	{"weir_source_incarnation", "gauge", "Which of the stream's files, or of its topic's generations, that is of.",
-     incarnation},
+	{"weir_source_incarnation", "gauge", "Which of the stream's files that is of.", incarnation},
 	{"weir_source_lag_seconds", "gauge", "How long the oldest unread bytes wait.", lag_seconds},
 	{"weir_source_lag_bytes", "gauge", "Bytes that are known and not yet read.", lag_bytes},
 	{"weir_source_lag_records", "gauge", "Records that are known and not yet read, where they are counted.",
@@ -116,6 +128,7 @@ static const struct {
 	{"weir_source_lost_bytes_total", "counter", "Bytes that a truncation took before they were read.", lost_bytes},
 	{"weir_source_lost_records_total", "counter", "Records, at most, that were removed before they were read.",
      lost_records},
+	{"weir_source_skipped_total", "counter", "Messages of a topic without a line in them.", skipped},
 	{"weir_source_received_total", "counter", "Messages taken off the network.", received},
 	{"weir_source_dropped_total", "counter", "Messages that the kernel had no room for while nobody read.", dropped},
 	{"weir_source_malformed_total", "counter",
@@ -150,6 +163,8 @@ void inputs_metrics(struct inputs *inputs, struct weir_text *text)
 		for (size_t j = 0; j < count; j++) {
 			struct weir_label label = {"source", weir_span_of(statuses[j].name)};
 			double value;
+			if (statuses[j].whole && families[i].sample != problem && families[i].sample != errors)
+				continue;
 			if (families[i].sample(&statuses[j], &value))
 				weir_metrics_double(text, families[i].name, &label, 1, value);
 		}
@@ -174,7 +189,8 @@ void inputs_metrics_counts(const struct record_counts *counts, struct weir_text 
 static bool source_ready(struct source *source, struct source_status *statuses, struct weir_text *why)
 {
 	size_t count = source->ops->status(source, statuses, STREAMS_SHOWN);
-	for (size_t i = 0; i < count && i < STREAMS_SHOWN; i++)
+	bool whole = count > 0 && statuses[0].whole && statuses[0].problem[0] != '\0';
+	for (size_t i = 0; i < count && i < STREAMS_SHOWN && !whole; i++)
 		if (statuses[i].problem[0] == '\0' || statuses[i].reads_on)
 			return true;
 	if (count > 0)

@@ -55,6 +55,9 @@ void record_reader_feed(struct record_reader *reader, const struct source_chunk 
 	if (incarnation != reader->incarnation)
 		begin_file(reader->format, chunk->before);
 	reader->incarnation = incarnation;
+	/* A partition that comes back may begin before where it was left: what is read of it is marked afresh. */
+	if (chunk->positions != NULL && chunk->positions[0] <= reader->marked_position)
+		reader->marked_position = 0;
 	reader->chunk = *chunk;
 	reader->at = reader->looked = reader->next_end = reader->next_line = reader->ends.count = 0;
 }

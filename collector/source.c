@@ -3,6 +3,7 @@
 
 #include "collector/source_file.h"
 #include "collector/source_journal.h"
+#include "collector/source_kafka.h"
 #include "collector/source_stdin.h"
 #include "collector/source_syslog.h"
 
@@ -14,10 +15,8 @@ enum weir_status source_new(const struct weir_json *config, const struct source_
 		enum weir_status (*create)(const struct weir_json *config, const struct source_context *context,
 		                           struct source **source, struct weir_error *error);
 	} kinds[] = {
-		{"file", source_file_new},
-		{"stdin", source_stdin_new},
-		{"syslog", source_syslog_new},
-		{"journal", source_journal_new},
+		{"file", source_file_new},       {"stdin", source_stdin_new}, {"syslog", source_syslog_new},
+		{"journal", source_journal_new}, {"kafka", source_kafka_new},
 	};
 	enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 	const char *types[KIND_COUNT + 1] = {NULL};
@@ -25,7 +24,8 @@ enum weir_status source_new(const struct weir_json *config, const struct source_
 		types[i] = kinds[i].type;
 	struct weir_json type = weir_json_member(config, "type");
 	int kind = 0;
-	enum weir_status status = weir_json_require(&type, "give \"file\", \"stdin\", \"syslog\" or \"journal\"", error);
+	enum weir_status status =
+		weir_json_require(&type, "give \"file\", \"stdin\", \"syslog\", \"journal\" or \"kafka\"", error);
 	if (status == WEIR_OK)
 		status = weir_json_word(&type, types, &kind, error);
 	return status == WEIR_OK ? kinds[kind].create(config, context, source, error) : status;

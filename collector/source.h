@@ -81,7 +81,8 @@ struct source_context {
 /* Counters of one stream, for /metrics, the summary and `status`. */
 struct source_status {
 	const char *name;
-	const char *kind;     /* "file", "stdin", "syslog", "journal" */
+	const char *kind;     /* "file", "stdin", "syslog", "journal", "kafka" */
+	bool whole;           /* of the source as a whole: its problem is that of all its streams */
 	bool replayable;      /* false: at most once, and the words say so */
 	uint64_t position;    /* of the newest line handed out */
 	uint64_t lag_bytes;   /* known bytes behind it; for a .gz compressed bytes */
@@ -93,6 +94,7 @@ struct source_status {
 	uint64_t errors;       /* failed opens and reads */
 	uint64_t lost_bytes;   /* what a truncation in place took before it was read, as far as known */
 	uint64_t lost_records; /* what was removed before it was read, at most, where records are counted */
+	uint64_t skipped;      /* messages of a topic without a line in them */
 	/* of what is sent to a listening source */
 	uint64_t received;  /* messages taken off the network */
 	uint64_t dropped;   /* messages that the kernel had no room for */
@@ -140,7 +142,7 @@ struct source_ops {
 	void (*free)(struct source *source);
 };
 
-/** Creates a source from one element of "sources" by its "type" ("file", "stdin", "syslog", "journal"). */
+/** Creates a source from one element of "sources" by its "type" ("file", "stdin", "syslog", "journal", "kafka"). */
 WEIR_MUST_USE enum weir_status source_new(const struct weir_json *config, const struct source_context *context,
                                           struct source **source, struct weir_error *error);
 

@@ -41,6 +41,19 @@ static void describe_journal(struct weir_text *words, const char *type, const st
 		weir_text_printf(words, " in %s", json_string_value(directory.value));
 }
 
+/* "topics app-logs, audit at 127.0.0.1:9092" */
+static void describe_kafka(struct weir_text *words, const char *type, const struct weir_json *config)
+{
+	if (strcmp(type, "kafka") != 0)
+		return;
+	struct weir_json topics = weir_json_member(config, "topics"), brokers = weir_json_member(config, "brokers");
+	size_t count = json_array_size(topics.value);
+	weir_text_puts(words, count > 1 ? "topics" : "topic");
+	for (size_t i = 0; i < count; i++)
+		weir_text_printf(words, "%s %s", i > 0 ? "," : "", json_string_value(json_array_get(topics.value, i)));
+	weir_text_printf(words, " at %s", json_string_value(brokers.value));
+}
+
 static void describe_source(struct validate_source *source, const struct weir_json *config)
 {
 	struct weir_json type = weir_json_member(config, "type"), path = weir_json_member(config, "path");
@@ -59,6 +72,7 @@ static void describe_source(struct validate_source *source, const struct weir_js
 		weir_text_puts(&paths, json_string_value(json_array_get(path.value, i)));
 	}
 	describe_journal(&paths, source->type, config);
+	describe_kafka(&paths, source->type, config);
 	if (json_is_string(listen.value))
 		weir_text_puts(&paths, json_string_value(listen.value));
 	weir_text_append(&paths, "", 1);

@@ -86,6 +86,9 @@ static void put_sources(struct weir_text *text, const struct validate_report *re
 		else if (strcmp(source->type, "journal") == 0)
 			weir_text_printf(text, ", followed; at first from the %s of what is there",
 			                 source->from_end ? "end" : "beginning");
+		else if (strcmp(source->type, "kafka") == 0)
+			weir_text_printf(text, ", followed from where its group is; at first from the %s of what is there",
+			                 source->from_end ? "end" : "beginning");
 		else if (source->follow)
 			weir_text_printf(text, ", followed; at first from the %s of what is there",
 			                 source->from_end ? "end" : "beginning");
