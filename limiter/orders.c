@@ -216,14 +216,18 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+/* When something of an order ends first. */
+static int64_t next_end(const struct orders *orders, const struct order *order)
+{
+	int64_t verdict = earlier(forgotten_at(orders, &order->block), forgotten_at(orders, &order->allow));
+	return earlier(verdict, ended_at(&order->rate));
+}
+
 void orders_settle(struct orders *orders)
 {
 	orders->next_end_ms = INT64_MAX;
-	for (uint32_t i = 0; i < orders->count; i++) {
-		const struct order *order = orders->list[i];
-		int64_t verdict = earlier(forgotten_at(orders, &order->block), forgotten_at(orders, &order->allow));
-		orders->next_end_ms = earlier(orders->next_end_ms, earlier(verdict, ended_at(&order->rate)));
-	}
+	for (uint32_t i = 0; i < orders->count; i++)
+		orders->next_end_ms = earlier(orders->next_end_ms, next_end(orders, orders->list[i]));
 	note_prefixes(orders);
 }
 
@@ -307,7 +311,8 @@ enum weir_status orders_apply(struct orders *orders, uint32_t zone_id, const str
 		                 orders->count, orders->bytes, ORDERS_MAX, ORDERS_BYTES_MAX);
 	if (ends && order == NULL)
 		return WEIR_OK;
-	if (order == NULL)
+	bool is_new = order == NULL;
+	if (is_new)
 		order = orders_make(orders, zone_id, command->prefix, key);
 	struct order_term *term = command->kind == ORDER_OVERRIDE ? &order->rate
 	                          : command->kind == ORDER_ALLOW  ? &order->allow
@@ -324,6 +329,9 @@ enum weir_status orders_apply(struct orders *orders, uint32_t zone_id, const str
 		return WEIR_OK;
 	}
 	orders_set_term(orders, term, at_ms, command->until_ms, command->by, command->reason);
-	orders_settle(orders);
+	/* What ended sooner and was replaced costs a walk too many later, not one now. */
+	orders->next_end_ms = earlier(orders->next_end_ms, next_end(orders, order));
+	if (is_new && command->prefix)
+		note_prefixes(orders);
 	return WEIR_OK;
 }
