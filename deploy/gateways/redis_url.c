@@ -57,7 +57,9 @@ static bool read_account(const char *at, const char *end, struct redis_url *url)
 static bool read_host(const char *at, const char *end, struct redis_url *url)
 {
 	const char *host_end = end, *port = NULL;
-	if (at < end && *at == '[') {
+	if (at >= end)
+		return false;
+	if (*at == '[') {
 		at++;
 		host_end = memchr(at, ']', (size_t)(end - at));
 		if (host_end == NULL || (host_end + 1 < end && host_end[1] != ':'))

@@ -1,6 +1,8 @@
 /* The files of a journal by their headers: which there are, in which order, and where reading goes on. */
 #include "collector/journal_files.h"
 
+#include "common/durable_file.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,9 +33,9 @@ static void make_header(uint8_t bytes[JOURNAL_HEADER_BYTES], uint8_t id, uint64_
 static void put_file(const char *directory, const char *name, uint8_t id, uint64_t head, uint64_t tail)
 {
 	uint8_t bytes[JOURNAL_HEADER_BYTES];
-	char path[512];
+	char path[WEIR_PATH_BYTES];
 	make_header(bytes, id, head, tail, head == 0 ? 0 : tail - head + 1);
-	snprintf(path, sizeof path, "%s/%s", directory, name);
+	assert_int_equal(WEIR_OK, weir_path_format(path, NULL, "%s/%s", directory, name));
 	FILE *file = fopen(path, "wb");
 	assert_non_null(file);
 	assert_int_equal(fwrite(bytes, 1, sizeof bytes, file), sizeof bytes);
