@@ -40,8 +40,8 @@ def test_brokers_that_stop_and_start_cost_nothing(place):
 def fill_what_may_be_in_flight(log, collector):
     """It must stop reading then, and take no memory for what it has not read."""
     held = collector.run.peak_bytes()
-    while log.bytes < 60 * MIB:
-        log.feed(10000, pad="x" * 200)
+    while log.bytes < 40 * MIB:
+        log.feed(1000, pad="x" * 900)
     collector.until(lambda: collector.value("weir_low_water_age_seconds") > 3, "its marks grow old")
     collector.until(lambda: is_at_rest(collector), "reads no more")
     assert collector.value("weir_source_lag_bytes") > MIB
