@@ -56,8 +56,8 @@ static enum syslog_frame_status skip(struct syslog_frames *frames, bool ended, s
 {
 	size_t there = frames->end - frames->line_max;
 	const char *rest = frames->bytes + frames->line_max;
-	size_t taken = there;
-	bool whole = false;
+	size_t taken;
+	bool whole;
 	if (frames->counted) {
 		taken = there < frames->left ? there : (size_t)frames->left;
 		frames->left -= taken;

@@ -270,12 +270,17 @@ static void free_ending(struct ending *ending)
 	free(ending);
 }
 
+static void destroy(rd_kafka_t *handle)
+{
+	struct weir_kafka *kafka = rd_kafka_opaque(handle);
+	rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+	release(kafka);
+}
+
 static void *end_handle(void *context)
 {
 	struct ending *ending = context;
-	struct weir_kafka *kafka = rd_kafka_opaque(ending->handle);
-	rd_kafka_destroy_flags(ending->handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-	release(kafka);
+	destroy(ending->handle);
 	pthread_mutex_lock(&ending->lock);
 	ending->ended = true;
 	bool left = ending->left;
@@ -297,7 +302,7 @@ void weir_kafka_end(rd_kafka_t *handle, int64_t wait_ms)
 	pthread_mutex_init(&ending->lock, NULL);
 	weir_condition_init(&ending->done);
 	if (pthread_create(&thread, NULL, end_handle, ending) != 0) {
-		end_handle(ending);
+		destroy(handle);
 		free_ending(ending);
 		return;
 	}
