@@ -24,7 +24,7 @@ static bool healthy(void *context, struct weir_text *why)
 		weir_text_puts(why, "a part of it has ended\n");
 		return false;
 	}
-	for (uint32_t partition = 0; partition < limiter->bus->partitions; partition++) {
+	for (uint32_t partition = 0; limiter->worker_count > 0 && partition < limiter->bus->partitions; partition++) {
 		struct worker_partition look;
 		worker_look(limiter->workers[partition % limiter->worker_count], partition, &look);
 		if (look.trouble[0] == '\0')

@@ -70,7 +70,7 @@ static enum weir_status read_text(const struct weir_json *root, const char *name
 	if (status == WEIR_OK && strlen(text) >= bytes)
 		status = weir_json_fail(&at, error, "must be of at most %zu bytes", bytes - 1);
 	if (status == WEIR_OK)
-		strcpy(out, text);
+		memcpy(out, text, strlen(text) + 1);
 	return status;
 }
 

@@ -123,7 +123,7 @@ enum weir_status order_key_make(const struct order_options *options, const struc
 		return WEIR_INVALID;
 	if (!fits(options, zone))
 		return refuse_values(options, zone, error);
-	strcpy(command->zone, zone->name);
+	snprintf(command->zone, sizeof command->zone, "%s", zone->name);
 	command->prefix = options->prefix;
 	enum weir_status status = WEIR_OK;
 	if (options->key_hex != NULL)

@@ -94,7 +94,7 @@ enum weir_status realm_open(struct realm *realm, const char *command, const char
 	if (status != WEIR_OK)
 		return status;
 	realm->lateness_ms = realm->config != NULL ? realm->config->limiter.lateness_ms : LATENESS_DEFAULT_MS;
-	if (state_path == NULL && realm->config->bus.type == WEIR_BUS_KAFKA)
+	if (state_path == NULL && realm->config != NULL && realm->config->bus.type == WEIR_BUS_KAFKA)
 		return open_cluster(realm, command, need, error);
 	if (state_path == NULL) {
 		status = state_directory_default(realm->state_default, error);

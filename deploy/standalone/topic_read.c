@@ -126,7 +126,7 @@ void topic_read_free(struct topic_read *read)
 	if (read == NULL)
 		return;
 	weir_bus_scan_free(read->scan);
-	if (read->consumer != NULL)
+	if (read->bus != NULL && read->consumer != NULL)
 		read->bus->ops->consumer_free(read->consumer);
 	free(read->firsts);
 	free(read->ends);

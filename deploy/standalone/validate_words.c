@@ -83,13 +83,10 @@ static void put_sources(struct weir_text *text, const struct validate_report *re
 			weir_text_puts(text, ", read to its end, at most once");
 		else if (strcmp(source->type, "syslog") == 0)
 			weir_text_puts(text, ", listened to; each message at most once, as it cannot be asked for again");
-		else if (strcmp(source->type, "journal") == 0)
-			weir_text_printf(text, ", followed; at first from the %s of what is there",
-			                 source->from_end ? "end" : "beginning");
 		else if (strcmp(source->type, "kafka") == 0)
 			weir_text_printf(text, ", followed from where its group is; at first from the %s of what is there",
 			                 source->from_end ? "end" : "beginning");
-		else if (source->follow)
+		else if (source->follow || strcmp(source->type, "journal") == 0)
 			weir_text_printf(text, ", followed; at first from the %s of what is there",
 			                 source->from_end ? "end" : "beginning");
 		else
