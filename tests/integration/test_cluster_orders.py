@@ -35,10 +35,13 @@ def objects(run):
     return [json.loads(text) for text in run.out().splitlines()]
 
 
-def caught_up(one, roles):
-    """Waits until everything in the log is decided as the oracle has it, and holds it against that."""
+def caught_up(one, roles, wanted=None):
+    """Waits until everything in the log is decided as the oracle has it, and holds it against that.
+
+    wanted: how many decisions there must be, where events may still be on their way into the log."""
     def complete():
-        return cluster_check.Check(one).missing_decisions() == 0
+        check = cluster_check.Check(one)
+        return (wanted is None or check.wanted >= wanted) and check.missing_decisions() == 0
     until(complete, "all decisions are on their topic", 240, roles.all[0].run)
     check = cluster_check.Check(one)
     check.decisions()
