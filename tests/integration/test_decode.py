@@ -206,7 +206,8 @@ def test_what_is_wrong_is_said(place):
     os.mkdir(place.path("empty"))
     for words, *options in (("no local log in", "--state", place.path("empty")),
                             ("no local log in", "--state", place.path("none")),
-                            ("name a --state directory, or a file",), ("not both", "--state", "a", "b"),
+                            ("name a --state directory, a cluster's --config, or a file",),
+                            ("not two", "--state", "a", "b"), ("not two", "--state", "a", "--config", "b"),
                             ('there is no topic "event"', "--state", "a", "--topic", "event"),
                             ("--partition must be a number", "--state", "a", "--partition", "one"),
                             ("--from must be an offset", "--state", "a", "--from", "-1"),
