@@ -24,7 +24,7 @@ enum {
 	RETRY_MOST_MS = 10000,
 	STEADY_MS = 10000, /* a target that holds so long is tried again quickly when it fails */
 	NOTICE_MS = 60000,
-	LONG_MS = 50,
+	LONG_MS = 250,
 	CHANGES_MANY = 16384, /* are applied before their interval is over */
 	CHANGES_MOST = 65536, /* while a copy waits for its interval */
 };
