@@ -183,6 +183,12 @@ def change_policy(one, crew, zones):
     return changed
 
 
+def stored(served):
+    """The next offset of each partition's current checkpoint."""
+    rows = served.mariadb.query("SELECT partition_id, next_offset FROM partition_state WHERE role = 1")
+    return {int(number): int(offset) for number, offset in rows}
+
+
 def settle(one, crew, served, load, due):
     """Waits until everything is in the log and judged; then everyone leaves."""
     crew.all_run()
@@ -194,6 +200,10 @@ def settle(one, crew, served, load, due):
     assert log.taken == due, f"{log.taken} judgements are in the log, {due} are due"
     one.tell(f"{load.total} lines, {log.taken} judgements, {log.again} sent again")
     until(lambda: not log.unjudged(), "every frame is judged", patience_s=8 * PATIENCE_S)
+    # It may have been judged by who was killed since: buckets are compared once the store has the whole log.
+    until(lambda: stored(served) == {number: last for number, (_, last) in
+                                     served.kafka.extents(served.topic("events")).items()},
+          "checkpoints hold the whole log", patience_s=8 * PATIENCE_S)
     crew.stop()
 
 
