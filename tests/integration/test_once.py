@@ -386,7 +386,9 @@ def test_a_terminal_gets_words_and_json_only_when_asked(place):
 
 def test_a_terminal_for_errors_shows_progress_and_a_file_does_not(place):
     config = big_job(place)
-    shown = on_a_terminal(place, "run", "--once", "--config", config, "--decisions", place.path("out"), errors=True)
+    os.mkfifo(place.path("fifo"))  # read late, so that the run takes longer than progress waits, on any machine
+    with subprocess.Popen(["sh", "-c", 'sleep 0.5; exec cat "$1" >"$2"', "late", place.path("fifo"), place.path("out")]):
+        shown = on_a_terminal(place, "run", "--once", "--config", config, "--decisions", place.path("fifo"), errors=True)
     assert "\r" in shown and " a second" in shown and "left" in shown, shown
     done = place.good("run", "--once", "--config", config, "--decisions", place.path("out"))
     assert "\r" not in done.said() and "\x1b" not in done.said()
