@@ -18,7 +18,7 @@
 
 enum {
 	TRY_MS = 1000, /* the first try waits so long for an answer, each later one longer */
-	NAP_MS = 100,
+	NAP_MS = 50,
 	SETTLE_MS = 30000, /* topics that are being made are waited for so long, however short the patience */
 };
 
@@ -42,16 +42,40 @@ static rd_kafka_resp_err_t ask_end(struct bus_kafka *bus, const char *name, uint
 	return code;
 }
 
+/* Whether the brokers only need a moment: a partition that has just been made, or has moved. */
+static bool is_passing(rd_kafka_resp_err_t code)
+{
+	switch (code) {
+	case RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION:
+	case RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE:
+	case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+	case RD_KAFKA_RESP_ERR_FENCED_LEADER_EPOCH:
+	case RD_KAFKA_RESP_ERR_UNKNOWN_LEADER_EPOCH:
+	case RD_KAFKA_RESP_ERR_OFFSET_NOT_AVAILABLE:
+	case RD_KAFKA_RESP_ERR__TRANSPORT:
+	case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION: return true;
+	default: return false;
+	}
+}
+
 enum weir_status weir_bus_kafka_extent(struct bus_kafka *bus, enum weir_topic topic, uint32_t partition, int timeout_ms,
                                        uint64_t *first, uint64_t *next, struct weir_error *error)
 {
 	const char *name = bus->names[topic];
+	int64_t end_ms = weir_monotonic_ms() + timeout_ms, left_ms = timeout_ms;
+	rd_kafka_resp_err_t code;
+	uint64_t low = 0, high = 0;
 	if (partition >= weir_bus_kafka_partitions(bus, topic))
 		return weir_fail(error, WEIR_INVALID, "%s has no partition %u", name, partition);
-	uint64_t low, high;
-	rd_kafka_resp_err_t code = ask_end(bus, name, partition, RD_KAFKA_OFFSET_BEGINNING, timeout_ms, &low);
-	if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
-		code = ask_end(bus, name, partition, RD_KAFKA_OFFSET_END, timeout_ms, &high);
+	for (;;) {
+		code = ask_end(bus, name, partition, RD_KAFKA_OFFSET_BEGINNING, (int)left_ms, &low);
+		if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+			code = ask_end(bus, name, partition, RD_KAFKA_OFFSET_END, (int)left_ms, &high);
+		left_ms = end_ms - weir_monotonic_ms();
+		if (!is_passing(code) || left_ms <= NAP_MS)
+			break;
+		nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
+	}
 	if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
 		return weir_fail(error, WEIR_IO, "the offsets of %s partition %u are not known: %s", name, partition,
 		                 rd_kafka_err2str(code));

@@ -23,8 +23,9 @@
 #include <stdlib.h>
 
 enum {
+	BATCH_MESSAGES = 64,
 	HELD_MESSAGES = 1024,          /* at most handed out by one receive */
-	HELD_BYTES = 32 * 1024 * 1024, /* likewise; one larger message goes alone */
+	HELD_BYTES = 4 * 1024 * 1024,  /* likewise; one larger message goes alone */
 	ASIDE_MESSAGES = 4096,         /* of a paused partition */
 	ASIDE_BYTES = 4 * 1024 * 1024, /* likewise */
 	ASSIGN_ASK_MS = 1000,          /* an offset is looked up for so long; unanswered, receive tells */
@@ -63,9 +64,12 @@ static const struct weir_kafka_property properties[] = {
 	{"isolation.level", "read_uncommitted", false},
 	{"enable.partition.eof", "false", false},
 	{"allow.auto.create.topics", "false", false},
-	/* One message that is larger than these comes all the same, up to the last of them. */
-	{"fetch.message.max.bytes", "4194304", false},
-	{"fetch.max.bytes", "52428800", false},
+	/*
+	 * Answers that the allocator has at hand: larger ones are mapped, and their pages cleared, each time anew. One
+	 * message that is larger than these comes all the same, up to the last of them.
+	 */
+	{"fetch.message.max.bytes", "1048576", false},
+	{"fetch.max.bytes", "8388608", false},
 	{"receive.message.max.bytes", "1000000000", false},
 	{NULL, NULL, false},
 };
@@ -348,6 +352,41 @@ static enum weir_status tell_broken(struct weir_consumer *consumer, bool again, 
 	return WEIR_OK;
 }
 
+/*
+ * What the queue has, waiting for the first of it. The batch call waits for its whole timeout unless it fills its array,
+ * so it gets none, and the first message is waited for alone.
+ */
+static size_t take_batch(struct weir_consumer *consumer, int64_t wait_ms, rd_kafka_message_t **batch, size_t most)
+{
+	size_t count = 0;
+	if (wait_ms > 0) {
+		batch[0] = rd_kafka_consume_queue(consumer->queue, (int)wait_ms);
+		if (batch[0] == NULL)
+			return 0;
+		count = 1;
+	}
+	if (count == most)
+		return count;
+	ssize_t more = rd_kafka_consume_batch_queue(consumer->queue, 0, batch + count, most - count);
+	return more > 0 ? count + (size_t)more : count;
+}
+
+/* Takes all messages of a batch. @return WEIR_OK; else of the last error among them */
+static enum weir_status take_all(struct weir_consumer *consumer, rd_kafka_message_t **batch, size_t count,
+                                 struct weir_message *messages, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < count; i++) {
+		if (batch[i]->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+			take_message(consumer, batch[i], messages);
+			continue;
+		}
+		status = take_error(consumer, batch[i], error);
+		rd_kafka_message_destroy(batch[i]);
+	}
+	return status;
+}
+
 enum weir_status weir_kafka_consumer_receive(struct weir_consumer *consumer, struct weir_message *messages, size_t most,
                                              int timeout_ms, size_t *count, struct weir_error *error)
 {
@@ -361,19 +400,14 @@ enum weir_status weir_kafka_consumer_receive(struct weir_consumer *consumer, str
 		return status;
 	if (consumer->aside_partitions > 0)
 		hand_out_aside(consumer, messages, most);
-	while (has_room(consumer, most)) {
-		int64_t left_ms = consumer->held_count == 0 && timeout_ms > 0 ? end_ms - weir_monotonic_ms() : 0;
-		rd_kafka_message_t *message = rd_kafka_consume_queue(consumer->queue, left_ms > 0 ? (int)left_ms : 0);
-		if (message == NULL)
+	while (has_room(consumer, most) && status != WEIR_AGAIN) {
+		rd_kafka_message_t *batch[BATCH_MESSAGES];
+		size_t room = (most < HELD_MESSAGES ? most : HELD_MESSAGES) - consumer->held_count;
+		int64_t wait_ms = consumer->held_count == 0 && timeout_ms > 0 ? end_ms - weir_monotonic_ms() : 0;
+		size_t some = take_batch(consumer, wait_ms, batch, room < BATCH_MESSAGES ? room : BATCH_MESSAGES);
+		if (some == 0)
 			break;
-		if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-			take_message(consumer, message, messages);
-			continue;
-		}
-		status = take_error(consumer, message, error);
-		rd_kafka_message_destroy(message);
-		if (status == WEIR_AGAIN)
-			break;
+		status = take_all(consumer, batch, some, messages, error);
 	}
 	*count = consumer->held_count;
 	if (*count > 0)
