@@ -381,7 +381,9 @@ static enum weir_status take_all(struct weir_consumer *consumer, rd_kafka_messag
 			take_message(consumer, batch[i], messages);
 			continue;
 		}
-		status = take_error(consumer, batch[i], error);
+		enum weir_status told = take_error(consumer, batch[i], error);
+		if (told != WEIR_OK)
+			status = told;
 		rd_kafka_message_destroy(batch[i]);
 	}
 	return status;
