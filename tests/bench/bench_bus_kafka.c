@@ -149,7 +149,7 @@ static void count_report(rd_kafka_t *handle, const rd_kafka_message_t *message, 
 
 static double bare_produce(struct bench *bench, size_t count, size_t bytes)
 {
-	size_t delivered = 0;
+	size_t sent = 0, delivered = 0;
 	rd_kafka_conf_t *conf = bare_conf(bench);
 	set(conf, "acks", "all");
 	rd_kafka_conf_set_opaque(conf, &delivered);
@@ -157,7 +157,7 @@ static double bare_produce(struct bench *bench, size_t count, size_t bytes)
 	rd_kafka_t *handle = bare_handle(RD_KAFKA_PRODUCER, conf);
 	rd_kafka_topic_t *topic = rd_kafka_topic_new(handle, bench->topic, NULL);
 	double start = seconds();
-	for (size_t sent = 0; delivered < count;) {
+	while (delivered < count) {
 		/* As much in flight as the bus has. */
 		bool room = sent < count && (sent - delivered) * bytes < WEIR_BUS_PRODUCER_MAX_BYTES;
 		if (room)
