@@ -11,7 +11,7 @@
  */
 #include "common/alloc.h"
 #include "common/bus_kafka.h"
-#include "common/kafka.h"
+#include "tests/bench/bare_kafka.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,12 +55,6 @@ static void check(enum weir_status status, const struct weir_error *error)
 	exit(1);
 }
 
-static void fail(const char *words)
-{
-	fprintf(stderr, "%s\n", words);
-	exit(1);
-}
-
 /* ---- through the bus ---- */
 
 static double bus_produce(struct bench *bench, size_t count, size_t bytes)
@@ -83,7 +77,7 @@ static double bus_produce(struct bench *bench, size_t count, size_t bytes)
 		size_t some = ops->poll(producer, deliveries, AT_ONCE, status == WEIR_FULL ? WAIT_MS : 0);
 		for (size_t i = 0; i < some; i++)
 			if (deliveries[i].status != WEIR_OK)
-				fail("a delivery failed");
+				bare_fail("a delivery failed");
 		delivered += some;
 	}
 	double rate = (double)count / (seconds() - start);
@@ -110,48 +104,19 @@ static double bus_consume(struct bench *bench, size_t count)
 
 /* ---- librdkafka alone ---- */
 
-static void set(rd_kafka_conf_t *conf, const char *name, const char *value)
-{
-	char words[256];
-	if (rd_kafka_conf_set(conf, name, value, words, sizeof words) != RD_KAFKA_CONF_OK)
-		fail(words);
-}
-
-/* The brokers, and what the configuration says to reach them. */
-static rd_kafka_conf_t *bare_conf(const struct bench *bench)
-{
-	rd_kafka_conf_t *conf = rd_kafka_conf_new();
-	const char *name;
-	json_t *value;
-	set(conf, "bootstrap.servers", bench->config->bus.brokers);
-	set(conf, "message.max.bytes", "4194304");
-	json_object_foreach(bench->config->bus.kafka.value, name, value) if (json_is_string(value))
-		set(conf, name, json_string_value(value));
-	return conf;
-}
-
-static rd_kafka_t *bare_handle(rd_kafka_type_t type, rd_kafka_conf_t *conf)
-{
-	char words[256];
-	rd_kafka_t *handle = rd_kafka_new(type, conf, words, sizeof words);
-	if (handle == NULL)
-		fail(words);
-	return handle;
-}
-
 static void count_report(rd_kafka_t *handle, const rd_kafka_message_t *message, void *context)
 {
 	(void)handle;
 	if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
-		fail(rd_kafka_err2str(message->err));
+		bare_fail(rd_kafka_err2str(message->err));
 	++*(size_t *)context;
 }
 
 static double bare_produce(struct bench *bench, size_t count, size_t bytes)
 {
 	size_t sent = 0, delivered = 0;
-	rd_kafka_conf_t *conf = bare_conf(bench);
-	set(conf, "acks", "all");
+	rd_kafka_conf_t *conf = bare_conf(bench->config);
+	bare_set(conf, "acks", "all");
 	rd_kafka_conf_set_opaque(conf, &delivered);
 	rd_kafka_conf_set_dr_msg_cb(conf, count_report);
 	rd_kafka_t *handle = bare_handle(RD_KAFKA_PRODUCER, conf);
@@ -172,32 +137,18 @@ static double bare_produce(struct bench *bench, size_t count, size_t bytes)
 	return rate;
 }
 
-static void count_message(rd_kafka_message_t *message, void *context)
+static void count_message(void *context, const rd_kafka_message_t *message)
 {
-	if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR)
-		++*(size_t *)context;
+	(void)message;
+	++*(size_t *)context;
 }
 
-static double bare_consume(struct bench *bench, size_t count)
+static double consume_bare(struct bench *bench, size_t count)
 {
 	size_t received = 0;
-	rd_kafka_conf_t *conf = bare_conf(bench);
-	set(conf, "queued.min.messages", "1000000");
-	rd_kafka_t *handle = bare_handle(RD_KAFKA_CONSUMER, conf);
-	rd_kafka_topic_t *topic = rd_kafka_topic_new(handle, bench->topic, NULL);
-	rd_kafka_queue_t *queue = rd_kafka_queue_new(handle);
 	double start = seconds();
-	for (uint32_t i = 0; i < bench->bus->partitions; i++)
-		rd_kafka_consume_start_queue(topic, (int32_t)i, 0, queue);
-	while (received < count)
-		rd_kafka_consume_callback_queue(queue, 100, count_message, &received);
-	double rate = (double)count / (seconds() - start);
-	for (uint32_t i = 0; i < bench->bus->partitions; i++)
-		rd_kafka_consume_stop(topic, (int32_t)i);
-	rd_kafka_queue_destroy(queue);
-	rd_kafka_topic_destroy(topic);
-	rd_kafka_destroy(handle);
-	return rate;
+	bare_consume(bench->config, bench->topic, bench->bus->partitions, count, count_message, &received);
+	return (double)received / (seconds() - start);
 }
 
 /* ---- a bus with topics of its own ---- */
@@ -219,7 +170,7 @@ static void close_bus(struct bench *bench)
 	rd_kafka_DeleteTopic_t *topics[WEIR_TOPIC_COUNT];
 	char name[WEIR_BUS_KAFKA_TOPIC_BYTES];
 	bench->bus->ops->close(bench->bus);
-	rd_kafka_t *handle = bare_handle(RD_KAFKA_PRODUCER, bare_conf(bench));
+	rd_kafka_t *handle = bare_handle(RD_KAFKA_PRODUCER, bare_conf(bench->config));
 	rd_kafka_queue_t *queue = rd_kafka_queue_new(handle);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
 		weir_bus_kafka_topic_name(bench->config->bus.prefix, (enum weir_topic)topic, name);
@@ -257,10 +208,10 @@ static void measure_flood(struct bench *bench, const char *name, const char *uni
 		if (run % 2 == 0)
 			bare_in[run] = bare_produce(bench, count, bytes);
 		if (run % 2 == 1)
-			bare_out[run] = bare_consume(bench, 2 * count);
+			bare_out[run] = consume_bare(bench, 2 * count);
 		out[run] = bus_consume(bench, 2 * count);
 		if (run % 2 == 0)
-			bare_out[run] = bare_consume(bench, 2 * count);
+			bare_out[run] = consume_bare(bench, 2 * count);
 		close_bus(bench);
 	}
 	snprintf(line, sizeof line, "bus_kafka_%s_in", name);
@@ -300,15 +251,15 @@ static void bus_round_trips(struct bench *bench, double *times, size_t count, si
 static void bare_round_trips(struct bench *bench, double *times, size_t count, size_t bytes)
 {
 	size_t delivered = 0;
-	rd_kafka_conf_t *conf = bare_conf(bench);
-	set(conf, "acks", "all");
-	set(conf, "linger.ms", "0");
-	set(conf, "socket.nagle.disable", "true");
+	rd_kafka_conf_t *conf = bare_conf(bench->config);
+	bare_set(conf, "acks", "all");
+	bare_set(conf, "linger.ms", "0");
+	bare_set(conf, "socket.nagle.disable", "true");
 	rd_kafka_conf_set_opaque(conf, &delivered);
 	rd_kafka_conf_set_dr_msg_cb(conf, count_report);
 	rd_kafka_t *from = bare_handle(RD_KAFKA_PRODUCER, conf), *to;
-	conf = bare_conf(bench);
-	set(conf, "socket.nagle.disable", "true");
+	conf = bare_conf(bench->config);
+	bare_set(conf, "socket.nagle.disable", "true");
 	to = bare_handle(RD_KAFKA_CONSUMER, conf);
 	rd_kafka_topic_t *in = rd_kafka_topic_new(from, bench->topic, NULL),
 					 *out = rd_kafka_topic_new(to, bench->topic, NULL);

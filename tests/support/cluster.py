@@ -104,6 +104,11 @@ class Cluster:
         with open(os.path.join(self.directory, server, "server.log"), encoding="utf-8", errors="replace") as file:
             return file.read()[-8000:]
 
+    def pid_of(self, server):
+        """A server's process id."""
+        with open(os.path.join(self.directory, server, "pid"), encoding="ascii") as file:
+            return int(file.read().split()[0])
+
     @contextlib.contextmanager
     def proxied_kafka(self):
         """A list of Proxy, one for each broker, and the addresses to give to weir; needs own("--proxy-port", "0")."""

@@ -41,6 +41,10 @@ class Redis:
                     pass
             raise
 
+    def next_push(self):
+        """The next message of what was subscribed to."""
+        return self._answer()
+
     def keys(self, pattern="*"):
         """All keys of a pattern, sorted."""
         found, cursor = set(), b"0"
