@@ -6,7 +6,7 @@ enum exit_code {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1,      /* failed, or a source was unreadable (the others are finished) */
 	EXIT_USAGE = 2,       /* the command line or the configuration */
-	EXIT_INTERRUPTED = 3, /* --once stopped by a signal; its state is saved */
+	EXIT_INTERRUPTED = 3, /* --once stopped by a signal; its state holds the last cut */
 };
 
 struct command {

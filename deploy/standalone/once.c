@@ -131,7 +131,11 @@ int run_once(const struct run_options *options, const struct weir_log *log)
 		status = finish(&once, &finished, &error);
 	progress_clear(&once.progress);
 	int code = finished ? once.source_failed ? EXIT_FAILED : EXIT_DONE : EXIT_INTERRUPTED;
-	if (status != WEIR_OK) {
+	if (status == WEIR_AGAIN) {
+		/* nobody took what was to be written; a state goes on behind its last cut */
+		weir_log(log, WEIR_LOG_WARNING, "run", "stopped while it waited: %s", error.text);
+		code = EXIT_INTERRUPTED;
+	} else if (status != WEIR_OK) {
 		weir_log(log, WEIR_LOG_ERROR, "run", "%s", error.text);
 		code = status == WEIR_INVALID && once.rounds == NULL ? EXIT_USAGE : EXIT_FAILED;
 	} else if (!options->quiet || options->summary_json) {

@@ -71,7 +71,7 @@ static void fill_note(const struct once *once, bool finished, struct once_note *
 	note->memory = source_memory_export(once->memory, &length);
 }
 
-/* Stores the cuts; a store that cannot be written now is tried again each second. */
+/* Stores the cuts; a store that cannot be written now is tried again each second. WEIR_AGAIN: until the stop. */
 static enum weir_status store_cuts(struct once *once, struct checkpoint_cut *cuts, const char *note,
                                    struct weir_error *error)
 {
@@ -86,7 +86,7 @@ static enum weir_status store_cuts(struct once *once, struct checkpoint_cut *cut
 	}
 	if (status == WEIR_OK)
 		weir_trouble_off(&trouble, once->log, "checkpoint");
-	return status;
+	return status == WEIR_IO ? WEIR_AGAIN : status;
 }
 
 enum weir_status once_cut(struct once *once, bool finished, struct weir_error *error)

@@ -59,7 +59,11 @@ void once_close(struct once *once);
 /** Whether the store is to be given a cut now: the time has come, or memory is short. */
 bool once_cut_due(const struct once *once);
 
-/** Waits for all rounds and stores one cut of everything. The last one of a run says whether it finished. */
+/**
+ * Waits for all rounds and stores one cut of everything. The last one of a run says whether it finished.
+ *
+ * @return WEIR_OK; WEIR_AGAIN: a signal ended the wait for a file or the store, the cut before this one stands
+ */
 WEIR_MUST_USE enum weir_status once_cut(struct once *once, bool finished, struct weir_error *error);
 
 #endif

@@ -130,7 +130,7 @@ static size_t gather(struct output_files *files, const struct output_batch *batc
 	return total;
 }
 
-/* Flushes or syncs one file; a file that cannot be written now is tried again each second. */
+/* Flushes or syncs one file; a file that cannot be written now is tried again each second. WEIR_AGAIN: until the stop. */
 static enum weir_status put(struct output_files *files, struct weir_line_file *file,
                             enum weir_status (*step)(struct weir_line_file *, struct weir_error *),
                             struct weir_error *error)
@@ -142,7 +142,7 @@ static enum weir_status put(struct output_files *files, struct weir_line_file *f
 	}
 	if (status == WEIR_OK)
 		weir_trouble_off(&files->trouble, files->log, "output");
-	return status;
+	return status == WEIR_IO ? WEIR_AGAIN : status;
 }
 
 enum weir_status output_files_sync(struct output_files *files, struct weir_error *error)

@@ -54,7 +54,11 @@ struct output_files {
 
 void output_files_deinit(struct output_files *files);
 
-/** Puts all files on disk; a disk that is full is said once and tried again each second, until `stop`. */
+/**
+ * Puts all files on disk; a disk that is full is said once and tried again each second.
+ *
+ * @return WEIR_OK; WEIR_AGAIN: `stop` was set before it worked
+ */
 WEIR_MUST_USE enum weir_status output_files_sync(struct output_files *files, struct weir_error *error);
 
 /** Writes the lines of all batches in order, and clears them; retries as sync does. */

@@ -44,7 +44,7 @@ static const char help[] =
 	"  weir run --once --state run1 --config weir.json --decisions out.jsonl   # may be killed and typed again\n"
 	"\n"
 	"exit codes: 0 done; 1 failed, or a source was unreadable (the others are finished); 2 usage or configuration;\n"
-	"3 --once was stopped by a signal, its state is saved.\n";
+	"3 --once was stopped by a signal: its state holds what it had written.\n";
 
 enum { MEMORY_SENSIBLE_BYTES = 16 << 20 }; /* the least that a configuration may say */
 
