@@ -102,57 +102,6 @@ static enum weir_status open_file(struct once *once, const char *path, const str
 	return status;
 }
 
-struct output_path {
-	const char *option, *path; /* NULL: not asked for */
-};
-
-/* Whether an output's path names the file that `about` is of. */
-static enum weir_status refuse_source(const struct output_path *outputs, const char *source, const struct stat *about,
-                                      struct weir_error *error)
-{
-	struct stat output;
-	for (; outputs->option != NULL; outputs++) {
-		if (outputs->path == NULL || strcmp(outputs->path, "-") == 0 || stat(outputs->path, &output) != 0)
-			continue;
-		if (output.st_dev == about->st_dev && output.st_ino == about->st_ino)
-			return weir_fail(error, WEIR_INVALID, "%s %s would overwrite %s, which is to be read: name another file",
-			                 outputs->option, outputs->path, source);
-	}
-	return WEIR_OK;
-}
-
-/* No output is a file that is read, by whatever name: it would be emptied. Nothing has been opened for writing yet. */
-static enum weir_status check_outputs(const struct once *once, struct weir_error *error)
-{
-	const struct run_options *options = once->options;
-	const struct output_path outputs[] = {{"--decisions", options->decisions_path},
-	                                      {"--shadow", options->shadow_path},
-	                                      {"--judged", options->judged_path},
-	                                      {"--dead-letter", options->dead_letters_path},
-	                                      {NULL, NULL}};
-	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)once->config->collector.line_max_bytes};
-	struct inputs *inputs;
-	enum weir_status status = inputs_new(once->config, once->config->policy, &context, NULL, &inputs, error);
-	if (status != WEIR_OK)
-		return status;
-	for (size_t i = 0; status == WEIR_OK && i < inputs->source_count; i++) {
-		struct source_stream **streams;
-		size_t count = inputs->sources[i]->ops->streams(inputs->sources[i], &streams);
-		if (inputs->sources[i]->ops->endless) {
-			struct weir_json at = weir_json_element(&once->config->sources, i);
-			status = weir_json_fail(&at, error, "has no end to read to: leave out --once");
-		}
-		for (size_t j = 0; status == WEIR_OK && j < count; j++) {
-			bool piped = strcmp(streams[j]->name, "-") == 0;
-			struct stat about;
-			if ((piped ? fstat(STDIN_FILENO, &about) : stat(streams[j]->name, &about)) == 0 && S_ISREG(about.st_mode))
-				status = refuse_source(outputs, piped ? "standard input" : streams[j]->name, &about, error);
-		}
-	}
-	inputs_free(inputs);
-	return status;
-}
-
 static enum weir_status open_files(struct once *once, struct weir_error *error)
 {
 	const struct run_options *options = once->options;
@@ -279,9 +228,7 @@ enum weir_status once_open(struct once *once, struct weir_error *error)
 {
 	once->partition_count = (uint32_t)once->config->bus.partitions;
 	once->started_ms = weir_monotonic_ms();
-	enum weir_status status = check_outputs(once, error);
-	if (status == WEIR_OK)
-		status = open_state(once, error);
+	enum weir_status status = open_state(once, error);
 	if (status == WEIR_OK)
 		status = open_memory(once, error);
 	if (status == WEIR_OK)

@@ -4,15 +4,16 @@
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/follow.h"
 #include "deploy/standalone/once.h"
+#include "deploy/standalone/run_check.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-/* A configuration that is wrong in its sources is refused before anything is made or opened. */
+/* What is wrong in its sources is refused before anything is made or opened. */
 static int check_sources(const struct run_options *options)
 {
 	struct weir_error error;
-	if (inputs_check(options->config, &error) == WEIR_OK)
+	if (inputs_check(options->config, &error) == WEIR_OK && run_check(options, &error) == WEIR_OK)
 		return -1;
 	fprintf(stderr, "weir: %s\n", error.text);
 	return error.status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;

@@ -463,6 +463,21 @@ def test_a_fresh_state_refuses_a_decisions_file_that_is_not_empty(place):
     assert read(place.path("out")) == b"not yours\n"
 
 
+def test_an_output_that_is_a_source_is_refused_and_left_alone(place):
+    """It would feed itself for ever."""
+    log = place.write("access-1.log", burst("ann", 4))
+    os.symlink(log, place.path("symlink"))
+    config = place.config(site(), [source(place.path("access-*.log"), follow=True)])
+    for option in ("--decisions", "--shadow", "--dead-letter"):
+        for name in ("access-1.log", "symlink"):
+            done = place.run("run", "--config", config, "--state", place.path("state"), option, place.path(name))
+            assert done.code() == USAGE and option in done.said() and log in done.said(), done.said()
+    with open(log, "ab") as end:
+        done = place.run("run", "--config", config, "--state", place.path("state"), stdout=end)
+    assert done.code() == USAGE and "--decisions -" in done.said(), done.said()
+    assert read(log) == burst("ann", 4).encode() and not os.path.exists(place.path("state"))
+
+
 def test_an_address_that_is_taken_is_said(place):
     log = place.write("log", "")
     config = place.config(site(), [source(log)], listen={"http": f"127.0.0.1:{free_port()}"})
