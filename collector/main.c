@@ -9,7 +9,7 @@ static const char help[] =
 	"\n"
 	"  --config FILE  the configuration: sections \"bus\" and \"sources\"\n"
 	"  --state DIR    what it remembers of its sources, and its lock (/var/lib/weir/weir-collector)\n"
-	"  --check        only say whether it could start: configuration, brokers, policy\n"
+	"  --check        only say whether it could start: configuration, brokers, topics, policy\n"
 	"  --version      print the version\n"
 	"\n"
 	"SIGTERM ends it when what was read is on the bus; SIGHUP reads the configuration again.\n"

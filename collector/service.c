@@ -5,6 +5,7 @@
 #include "collector/service.h"
 
 #include "collector/inputs.h"
+#include "common/bus_kafka.h"
 #include "common/clock.h"
 #include "common/connect.h"
 #include "common/notify.h"
@@ -32,19 +33,14 @@ enum weir_status service_check(struct service *service, struct weir_error *error
 	return status == WEIR_OK ? inputs_check(config, error) : status;
 }
 
-static enum weir_status open_bus(struct service *service, int64_t wait_ms, struct weir_error *error)
+static enum weir_status open_bus(struct service *service, struct weir_error *error)
 {
-	const struct weir_config *config = service->daemon.config;
 	struct weir_bus *bus;
-	enum weir_status status =
-		weir_connect_bus(config, service->daemon.name, wait_ms, weir_stop_flag(), &service->daemon.log, &bus, error);
-	if (status != WEIR_OK)
-		return status;
-	atomic_store(&service->bus, bus);
-	if (bus->partitions == (uint32_t)config->bus.partitions)
-		return WEIR_OK;
-	return weir_fail(error, WEIR_INVALID, "%s has %u partitions, and the configuration says %lld in bus.partitions",
-	                 weir_topic_name(WEIR_TOPIC_EVENTS), bus->partitions, (long long)config->bus.partitions);
+	enum weir_status status = weir_connect_bus(service->daemon.config, service->daemon.name, CONNECT_WAIT_MS,
+	                                           weir_stop_flag(), &service->daemon.log, &bus, error);
+	if (status == WEIR_OK)
+		atomic_store(&service->bus, bus);
+	return status;
 }
 
 static enum weir_status open_policies(struct service *service, struct weir_error *error)
@@ -57,9 +53,29 @@ static enum weir_status open_policies(struct service *service, struct weir_error
 	return status;
 }
 
+/* Looks at the topics, and says which a start would make. */
+static enum weir_status look_at_bus(struct service *service, struct weir_error *error)
+{
+	const struct weir_daemon *daemon = &service->daemon;
+	bool missing[WEIR_TOPIC_COUNT];
+	struct weir_bus *bus;
+	enum weir_status status = weir_bus_kafka_look(daemon->config, daemon->name, CHECK_WAIT_MS, weir_stop_flag(),
+	                                              &daemon->log, missing, &bus, error);
+	if (status != WEIR_OK)
+		return status;
+	atomic_store(&service->bus, bus);
+	struct weir_text names = {0};
+	if (weir_bus_kafka_topic_names(daemon->config->bus.prefix, missing, &names) > 0)
+		printf("%s: the brokers answer; a start would make %.*s\n", daemon->config_path, (int)names.length, names.at);
+	weir_text_deinit(&names);
+	if (missing[WEIR_TOPIC_POLICY])
+		return weir_fail(error, WEIR_AGAIN, "there is no policy yet: run `weir policy apply`");
+	return WEIR_OK;
+}
+
 enum weir_status service_try(struct service *service, struct weir_error *error)
 {
-	enum weir_status status = open_bus(service, CHECK_WAIT_MS, error);
+	enum weir_status status = look_at_bus(service, error);
 	if (status == WEIR_OK)
 		status = open_policies(service, error);
 	if (status != WEIR_OK)
@@ -92,7 +108,7 @@ enum weir_status service_connect(struct service *service, struct weir_error *err
 	enum weir_status status;
 	weir_notify("STATUS=waiting for the brokers");
 	do
-		status = open_bus(service, CONNECT_WAIT_MS, error);
+		status = open_bus(service, error);
 	while (status == WEIR_IO && !stopping());
 	if (status == WEIR_IO)
 		return WEIR_END;

@@ -15,10 +15,12 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	TRY_MS = 1000, /* the first try waits so long for an answer, each later one longer */
 	NAP_MS = 50,
+	PAUSE_MS = 250,    /* before another try where somebody has to do something */
 	SETTLE_MS = 30000, /* topics that are being made are waited for so long, however short the patience */
 };
 
@@ -124,7 +126,7 @@ static const struct weir_bus_ops operations = {
 	.close = bus_close,
 };
 
-static enum weir_status open_control(struct bus_kafka *bus, struct weir_error *error)
+static enum weir_status open_control(struct bus_kafka *bus, const bool *needed, struct weir_error *error)
 {
 	static const struct weir_kafka_property properties[] = {
 		{"allow.auto.create.topics", "false", false},
@@ -134,6 +136,8 @@ static enum weir_status open_control(struct bus_kafka *bus, struct weir_error *e
 	enum weir_status status =
 		weir_kafka_open(bus->kafka, RD_KAFKA_CONSUMER, weir_kafka_conf(bus->kafka, properties), &bus->control, error);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT && status == WEIR_OK; topic++) {
+		if (needed != NULL && !needed[topic])
+			continue;
 		bus->topics[topic] = rd_kafka_topic_new(bus->control, bus->names[topic], NULL);
 		assert(bus->topics[topic] != NULL);
 	}
@@ -170,13 +174,14 @@ static enum weir_status wait_for_topics(struct bus_kafka *bus, int64_t wait_ms, 
 			weir_trouble_on(&trouble, &bus->log, "bus", "%s; trying on", words.text);
 		else
 			trouble.times += trouble.on;
-		nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = (status == WEIR_IO ? PAUSE_MS : NAP_MS) * 1000000L}, NULL);
 	}
 }
 
-enum weir_status weir_bus_kafka_open(const struct weir_config *config, const char *client, int64_t wait_ms,
-                                     const _Atomic bool *stop, const struct weir_log *log, struct weir_bus **bus,
-                                     struct weir_error *error)
+/* @param needed  by topic; NULL: all */
+static enum weir_status open_bus(const struct weir_config *config, const char *client, enum bus_kafka_absent absent,
+                                 const bool *needed, int64_t wait_ms, const _Atomic bool *stop,
+                                 const struct weir_log *log, struct bus_kafka **bus, struct weir_error *error)
 {
 	struct weir_kafka *kafka;
 	enum weir_status status = weir_bus_kafka_properties(config, client, log, &kafka, error);
@@ -187,16 +192,54 @@ enum weir_status weir_bus_kafka_open(const struct weir_config *config, const cha
 	opened->config = config;
 	opened->kafka = kafka;
 	opened->log = *log;
+	opened->absent = absent;
 	pthread_mutex_init(&opened->lock, NULL);
 	weir_condition_init(&opened->wake);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
 		weir_bus_kafka_topic_name(config->bus.prefix, (enum weir_topic)topic, opened->names[topic]);
-	if ((status = open_control(opened, error)) == WEIR_OK &&
-	    (status = wait_for_topics(opened, wait_ms, stop, error)) == WEIR_OK)
+	if ((status = open_control(opened, needed, error)) == WEIR_OK &&
+	    (status = wait_for_topics(opened, wait_ms, stop, error)) == WEIR_OK && absent != BUS_KAFKA_TRY)
 		status = weir_bus_kafka_watch_start(opened, error);
 	if (status == WEIR_OK)
-		*bus = &opened->bus;
+		*bus = opened;
 	else
 		bus_close(&opened->bus);
+	return status;
+}
+
+enum weir_status weir_bus_kafka_open(const struct weir_config *config, const char *client, int64_t wait_ms,
+                                     const _Atomic bool *stop, const struct weir_log *log, struct weir_bus **bus,
+                                     struct weir_error *error)
+{
+	struct bus_kafka *opened;
+	enum weir_status status = open_bus(config, client, BUS_KAFKA_MAKE, NULL, wait_ms, stop, log, &opened, error);
+	if (status == WEIR_OK)
+		*bus = &opened->bus;
+	return status;
+}
+
+enum weir_status weir_bus_kafka_look(const struct weir_config *config, const char *client, int64_t wait_ms,
+                                     const _Atomic bool *stop, const struct weir_log *log,
+                                     bool missing[WEIR_TOPIC_COUNT], struct weir_bus **bus, struct weir_error *error)
+{
+	struct bus_kafka *opened;
+	enum weir_status status = open_bus(config, client, BUS_KAFKA_TRY, NULL, wait_ms, stop, log, &opened, error);
+	if (status != WEIR_OK)
+		return status;
+	memcpy(missing, opened->missing, sizeof opened->missing);
+	*bus = &opened->bus;
+	return WEIR_OK;
+}
+
+enum weir_status weir_bus_kafka_open_reader(const struct weir_config *config, const char *client, enum weir_topic topic,
+                                            int64_t wait_ms, const _Atomic bool *stop, const struct weir_log *log,
+                                            struct weir_bus **bus, struct weir_error *error)
+{
+	struct bus_kafka *opened;
+	bool needed[WEIR_TOPIC_COUNT] = {false};
+	needed[topic] = true;
+	enum weir_status status = open_bus(config, client, BUS_KAFKA_AWAIT, needed, wait_ms, stop, log, &opened, error);
+	if (status == WEIR_OK)
+		*bus = &opened->bus;
 	return status;
 }

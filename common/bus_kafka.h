@@ -10,6 +10,7 @@
 
 #include "common/bus.h"
 #include "common/config.h"
+#include "common/text.h"
 
 #include <stdbool.h>
 
@@ -38,6 +39,28 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_open(const struct weir_config *con
                                                    int64_t wait_ms, const _Atomic bool *stop,
                                                    const struct weir_log *log, struct weir_bus **bus,
                                                    struct weir_error *error);
+
+/**
+ * As weir_bus_kafka_open(), but changes nothing: the brokers are asked whether the missing topics could be made.
+ *
+ * @param missing  set: the topics that an open would make; the bus cannot be used for these
+ */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_look(const struct weir_config *config, const char *client,
+                                                   int64_t wait_ms, const _Atomic bool *stop,
+                                                   const struct weir_log *log, bool missing[WEIR_TOPIC_COUNT],
+                                                   struct weir_bus **bus, struct weir_error *error);
+
+/**
+ * As weir_bus_kafka_open(), for who reads one topic and may do no more: the bus is good for that topic alone. While it
+ * is not there, that is said and waited for.
+ */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_open_reader(const struct weir_config *config, const char *client,
+                                                          enum weir_topic topic, int64_t wait_ms,
+                                                          const _Atomic bool *stop, const struct weir_log *log,
+                                                          struct weir_bus **bus, struct weir_error *error);
+
+/** Appends the names of the topics that are set, ", " between them. @return how many there are */
+size_t weir_bus_kafka_topic_names(const char *prefix, const bool topics[WEIR_TOPIC_COUNT], struct weir_text *names);
 
 /*
  * Membership of a consumer group, apart from fetching: the group says which

@@ -167,12 +167,16 @@ enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus, int timeout_
 	rd_kafka_ConfigResource_t *wanted[WEIR_TOPIC_COUNT];
 	char words[WEIR_ERROR_TEXT_BYTES / 2];
 	struct weir_text warning = {0};
+	size_t wanted_count = 0;
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
-		wanted[topic] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, bus->names[topic]);
+		if (bus->topics[topic] != NULL && !bus->missing[topic])
+			wanted[wanted_count++] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, bus->names[topic]);
+	if (wanted_count == 0)
+		return WEIR_OK;
 	rd_kafka_queue_t *queue = rd_kafka_queue_new(bus->control);
 	rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(bus->control, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
 	rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, words, sizeof words);
-	rd_kafka_DescribeConfigs(bus->control, wanted, WEIR_TOPIC_COUNT, options, queue);
+	rd_kafka_DescribeConfigs(bus->control, wanted, wanted_count, options, queue);
 	rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms + BUS_KAFKA_ASK_MS);
 	enum weir_status status = WEIR_OK;
 	if (event == NULL || rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -190,7 +194,7 @@ enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus, int timeout_
 	weir_text_deinit(&warning);
 	if (event != NULL)
 		rd_kafka_event_destroy(event);
-	rd_kafka_ConfigResource_destroy_array(wanted, WEIR_TOPIC_COUNT);
+	rd_kafka_ConfigResource_destroy_array(wanted, wanted_count);
 	rd_kafka_AdminOptions_destroy(options);
 	rd_kafka_queue_destroy(queue);
 	return status;

@@ -14,6 +14,13 @@ enum {
 	BUS_KAFKA_END_MS = 2000,                       /* and the end of a handle */
 };
 
+/* What is done about topics that are not there. */
+enum bus_kafka_absent {
+	BUS_KAFKA_MAKE,  /* they are made */
+	BUS_KAFKA_TRY,   /* the brokers are asked whether they could be made */
+	BUS_KAFKA_AWAIT, /* they are waited for */
+};
+
 struct bus_kafka {
 	struct weir_bus bus;              /* first, so that a pointer to it is one to this */
 	const struct weir_config *config; /* borrowed */
@@ -21,8 +28,10 @@ struct bus_kafka {
 	struct weir_log log;
 	rd_kafka_t *control; /* asks: metadata, extents, settings. Reads and writes nothing */
 	char names[WEIR_TOPIC_COUNT][WEIR_BUS_KAFKA_TOPIC_BYTES];
-	rd_kafka_topic_t *topics[WEIR_TOPIC_COUNT]; /* of control: what its metadata is about */
-	int replicas[WEIR_TOPIC_COUNT];             /* brokers that hold a topic, as last seen at the start */
+	rd_kafka_topic_t *topics[WEIR_TOPIC_COUNT]; /* of control: what its metadata is about; NULL: not needed here */
+	enum bus_kafka_absent absent;
+	bool missing[WEIR_TOPIC_COUNT]; /* BUS_KAFKA_TRY: not there, and could be made */
+	int replicas[WEIR_TOPIC_COUNT]; /* brokers that hold a topic, as last seen at the start */
 
 	/* bus_kafka_watch.c */
 	pthread_t watch;
@@ -53,9 +62,10 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_properties(const struct weir_confi
 /* ---- bus_kafka_topics.c ---- */
 
 /*
- * Makes the topics that are missing, and looks whether all partitions have a leader.
+ * Makes the topics that are missing, or what else is to be done about them, and looks whether all partitions have a
+ * leader.
  *
- * @return WEIR_OK; WEIR_AGAIN: not yet, in words; WEIR_INVALID: a topic that cannot serve
+ * @return WEIR_OK; WEIR_AGAIN: not yet, in words; WEIR_INVALID: a topic that cannot serve; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_ms,
                                                           struct weir_error *error);

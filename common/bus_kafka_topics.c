@@ -50,7 +50,10 @@ static enum weir_status take_made(const struct bus_kafka *bus, const rd_kafka_to
 	if (words == NULL)
 		words = rd_kafka_err2str(code);
 	switch (code) {
-	case RD_KAFKA_RESP_ERR_NO_ERROR: weir_log(&bus->log, WEIR_LOG_INFO, "bus", "made topic %s", name); return WEIR_OK;
+	case RD_KAFKA_RESP_ERR_NO_ERROR:
+		if (bus->absent == BUS_KAFKA_MAKE)
+			weir_log(&bus->log, WEIR_LOG_INFO, "bus", "made topic %s", name);
+		return WEIR_OK;
 	case RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS: return WEIR_OK;
 	case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
 	case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
@@ -65,6 +68,7 @@ static enum weir_status take_made(const struct bus_kafka *bus, const rd_kafka_to
 	}
 }
 
+/* Has the missing topics made, or only asks whether they could be. */
 static enum weir_status make(struct bus_kafka *bus, const int *seen, int timeout_ms, struct weir_error *error)
 {
 	rd_kafka_NewTopic_t *wanted[WEIR_TOPIC_COUNT];
@@ -76,21 +80,19 @@ static enum weir_status make(struct bus_kafka *bus, const int *seen, int timeout
 	rd_kafka_queue_t *queue = rd_kafka_queue_new(bus->control);
 	rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(bus->control, RD_KAFKA_ADMIN_OP_CREATETOPICS);
 	rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, words, sizeof words);
+	rd_kafka_AdminOptions_set_validate_only(options, bus->absent == BUS_KAFKA_TRY, words, sizeof words);
 	rd_kafka_CreateTopics(bus->control, wanted, count, options, queue);
 	rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms + BUS_KAFKA_ASK_MS);
-	enum weir_status status = WEIR_AGAIN;
+	enum weir_status status = WEIR_OK;
 	if (event == NULL || rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR) {
 		status = weir_fail(error, WEIR_IO, "the missing topics were not made: %s",
 		                   event != NULL ? rd_kafka_event_error_string(event) : "no answer");
 	} else {
-		(void)weir_fail(error, WEIR_AGAIN, "topics are being made");
 		const rd_kafka_CreateTopics_result_t *result = rd_kafka_event_CreateTopics_result(event);
 		size_t results;
 		const rd_kafka_topic_result_t **each = rd_kafka_CreateTopics_result_topics(result, &results);
-		for (size_t i = 0; i < results && status == WEIR_AGAIN; i++) {
-			enum weir_status of_one = take_made(bus, each[i], error);
-			status = of_one == WEIR_OK ? WEIR_AGAIN : of_one;
-		}
+		for (size_t i = 0; i < results && status == WEIR_OK; i++)
+			status = take_made(bus, each[i], error);
 	}
 	if (event != NULL)
 		rd_kafka_event_destroy(event);
@@ -131,6 +133,26 @@ static enum weir_status look(struct bus_kafka *bus, enum weir_topic topic, const
 	return WEIR_OK;
 }
 
+/* What is to be done about missing topics. @param looked  WEIR_AGAIN: others are not ready yet */
+static enum weir_status handle_missing(struct bus_kafka *bus, const int *seen, enum weir_status looked, int timeout_ms,
+                                       struct weir_error *error)
+{
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
+		bus->missing[topic] = seen[topic] == SEEN_MISSING;
+		if (bus->missing[topic] && bus->absent == BUS_KAFKA_AWAIT)
+			return weir_fail(error, WEIR_IO,
+			                 "topic %s is not there yet: the first limiter, or `weir policy apply`, makes it",
+			                 bus->names[topic]);
+	}
+	struct weir_error trouble;
+	enum weir_status status = make(bus, seen, timeout_ms, &trouble);
+	if (status != WEIR_OK)
+		return weir_fail(error, status, "%s", trouble.text);
+	if (bus->absent == BUS_KAFKA_TRY)
+		return looked;
+	return weir_fail(error, WEIR_AGAIN, "topics are being made");
+}
+
 enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_ms, struct weir_error *error)
 {
 	const struct rd_kafka_metadata *metadata;
@@ -140,6 +162,8 @@ enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_m
 	if (status != WEIR_OK)
 		return status;
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT && (status == WEIR_OK || status == WEIR_AGAIN); topic++) {
+		if (bus->topics[topic] == NULL)
+			continue;
 		for (int i = 0; i < metadata->topic_cnt; i++) {
 			if (strcmp(metadata->topics[i].topic, bus->names[topic]) != 0)
 				continue;
@@ -151,11 +175,23 @@ enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_m
 		unknown |= seen[topic] == SEEN_UNKNOWN;
 	}
 	rd_kafka_metadata_destroy(metadata);
+	memset(bus->missing, 0, sizeof bus->missing);
 	if (status == WEIR_INVALID)
 		return status;
-	if (missing)
-		return make(bus, seen, timeout_ms, error);
 	if (status == WEIR_OK && unknown)
-		return weir_fail(error, WEIR_AGAIN, "the topics are not known yet");
-	return status;
+		status = weir_fail(error, WEIR_AGAIN, "the topics are not known yet");
+	return missing ? handle_missing(bus, seen, status, timeout_ms, error) : status;
+}
+
+size_t weir_bus_kafka_topic_names(const char *prefix, const bool topics[WEIR_TOPIC_COUNT], struct weir_text *names)
+{
+	size_t count = 0;
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
+		char name[WEIR_BUS_KAFKA_TOPIC_BYTES];
+		if (!topics[topic])
+			continue;
+		weir_bus_kafka_topic_name(prefix, (enum weir_topic)topic, name);
+		weir_text_printf(names, "%s%s", count++ > 0 ? ", " : "", name);
+	}
+	return count;
 }

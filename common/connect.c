@@ -44,13 +44,16 @@ static bool wait_for_retry(int64_t end_ms, const _Atomic bool *stop)
 	return true;
 }
 
-enum weir_status weir_connect_store(const struct weir_config *config, int64_t wait_ms, const _Atomic bool *stop,
-                                    const struct weir_log *log, struct weir_store **store, struct weir_error *error)
+/* @param missing  NULL: what is missing is made */
+static enum weir_status connect_store(const struct weir_config *config, int64_t wait_ms, const _Atomic bool *stop,
+                                      const struct weir_log *log, struct weir_text *missing, struct weir_store **store,
+                                      struct weir_error *error)
 {
 	int64_t end_ms = weir_monotonic_ms() + wait_ms;
 	struct weir_trouble trouble = {0};
 	enum weir_status status;
-	while ((status = weir_store_mysql_open(config, store, error)) == WEIR_IO) {
+	while ((status = missing != NULL ? weir_store_mysql_look(config, missing, store, error)
+	                                 : weir_store_mysql_open(config, store, error)) == WEIR_IO) {
 		weir_trouble_on(&trouble, log, "store", "%s; trying again each second", error->text);
 		if (!wait_for_retry(end_ms, stop))
 			return status;
@@ -58,4 +61,17 @@ enum weir_status weir_connect_store(const struct weir_config *config, int64_t wa
 	if (status == WEIR_OK)
 		weir_trouble_off(&trouble, log, "store");
 	return status;
+}
+
+enum weir_status weir_connect_store(const struct weir_config *config, int64_t wait_ms, const _Atomic bool *stop,
+                                    const struct weir_log *log, struct weir_store **store, struct weir_error *error)
+{
+	return connect_store(config, wait_ms, stop, log, NULL, store, error);
+}
+
+enum weir_status weir_connect_store_look(const struct weir_config *config, int64_t wait_ms, const _Atomic bool *stop,
+                                         const struct weir_log *log, struct weir_text *missing,
+                                         struct weir_store **store, struct weir_error *error)
+{
+	return connect_store(config, wait_ms, stop, log, missing, store, error);
 }

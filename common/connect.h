@@ -5,6 +5,7 @@
 #include "common/bus.h"
 #include "common/config.h"
 #include "common/store.h"
+#include "common/text.h"
 
 /**
  * Refuses what a cluster cannot work with: bus.type must be kafka and store.type mysql.
@@ -27,5 +28,11 @@ WEIR_MUST_USE enum weir_status weir_connect_bus(const struct weir_config *config
 WEIR_MUST_USE enum weir_status weir_connect_store(const struct weir_config *config, int64_t wait_ms,
                                                   const _Atomic bool *stop, const struct weir_log *log,
                                                   struct weir_store **store, struct weir_error *error);
+
+/** As weir_store_mysql_look(), with the same patience. */
+WEIR_MUST_USE enum weir_status weir_connect_store_look(const struct weir_config *config, int64_t wait_ms,
+                                                       const _Atomic bool *stop, const struct weir_log *log,
+                                                       struct weir_text *missing, struct weir_store **store,
+                                                       struct weir_error *error);
 
 #endif

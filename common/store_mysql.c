@@ -196,25 +196,52 @@ static enum weir_status make_database(struct weir_mysql *mysql, const char *name
 	return status;
 }
 
-enum weir_status weir_store_mysql_open(const struct weir_config *config, struct weir_store **store,
-                                       struct weir_error *error)
+static enum weir_status open_store(const struct weir_config *config, struct weir_text *missing,
+                                   struct weir_store_mysql *store, struct weir_error *error)
+{
+	enum weir_status status = weir_mysql_connect(store->mysql, true, error);
+	if (status == WEIR_IO && weir_mysql_error_number(store->mysql) == WEIR_MYSQL_NO_DATABASE) {
+		if (missing != NULL) {
+			weir_text_printf(missing, "database \"%s\" and its tables", config->store.database);
+			return WEIR_OK;
+		}
+		status = make_database(store->mysql, config->store.database, error);
+		if (status == WEIR_OK)
+			status = weir_mysql_connect(store->mysql, true, error);
+	}
+	if (status != WEIR_OK)
+		return status;
+	return missing != NULL ? weir_mysql_schema_look(store->mysql, missing, error)
+	                       : weir_mysql_schema_upgrade(store->mysql, error);
+}
+
+/* @param missing  NULL: it is made */
+static enum weir_status store_new(const struct weir_config *config, struct weir_text *missing,
+                                  struct weir_store **store, struct weir_error *error)
 {
 	struct weir_store_mysql *opened = weir_alloc(1, sizeof *opened);
 	opened->store.ops = &operations;
 	opened->mysql = weir_mysql_new(config, weir_mysql_statements, WEIR_MYSQL_STATEMENTS);
-	enum weir_status status = weir_mysql_connect(opened->mysql, true, error);
-	if (status == WEIR_IO && weir_mysql_error_number(opened->mysql) == WEIR_MYSQL_NO_DATABASE) {
-		status = make_database(opened->mysql, config->store.database, error);
-		if (status == WEIR_OK)
-			status = weir_mysql_connect(opened->mysql, true, error);
-	}
-	if (status == WEIR_OK)
-		status = weir_mysql_schema_upgrade(opened->mysql, error);
+	enum weir_status status = open_store(config, missing, opened, error);
 	if (status == WEIR_IO && is_refusal(weir_mysql_error_number(opened->mysql)))
 		status = WEIR_INVALID;
-	if (status == WEIR_OK)
+	*store = NULL;
+	if (status == WEIR_OK && (missing == NULL || missing->length == 0))
 		*store = &opened->store;
 	else
 		store_close(&opened->store);
 	return status;
+}
+
+enum weir_status weir_store_mysql_open(const struct weir_config *config, struct weir_store **store,
+                                       struct weir_error *error)
+{
+	return store_new(config, NULL, store, error);
+}
+
+enum weir_status weir_store_mysql_look(const struct weir_config *config, struct weir_text *missing,
+                                       struct weir_store **store, struct weir_error *error)
+{
+	weir_text_clear(missing);
+	return store_new(config, missing, store, error);
 }

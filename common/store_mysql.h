@@ -4,6 +4,7 @@
 
 #include "common/config.h"
 #include "common/store.h"
+#include "common/text.h"
 
 /**
  * Connects, makes the database and its tables where they are missing, and upgrades an older schema by numbered steps.
@@ -14,5 +15,14 @@
  */
 WEIR_MUST_USE enum weir_status weir_store_mysql_open(const struct weir_config *config, struct weir_store **store,
                                                      struct weir_error *error);
+
+/**
+ * As weir_store_mysql_open(), but makes nothing.
+ *
+ * @param missing  set: what an open would make, in words
+ * @param store    NULL where something is missing
+ */
+WEIR_MUST_USE enum weir_status weir_store_mysql_look(const struct weir_config *config, struct weir_text *missing,
+                                                     struct weir_store **store, struct weir_error *error);
 
 #endif

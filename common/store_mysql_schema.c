@@ -182,6 +182,21 @@ static enum weir_status upgrade_alone(struct weir_mysql *mysql, struct weir_erro
 	return status == WEIR_OK ? run_steps(mysql, version, error) : status;
 }
 
+enum weir_status weir_mysql_schema_look(struct weir_mysql *mysql, struct weir_text *missing, struct weir_error *error)
+{
+	uint64_t version = 0;
+	enum weir_status status = find_version(mysql, &version, error);
+	bool none = status == WEIR_END;
+	if (none)
+		status = check_empty(mysql, error);
+	if (status == WEIR_OK && none)
+		weir_text_printf(missing, "the tables of %s", weir_mysql_name(mysql));
+	else if (status == WEIR_OK && version < SCHEMA_VERSION)
+		weir_text_printf(missing, "the step from schema %" PRIu64 " to %d in %s", version, SCHEMA_VERSION,
+		                 weir_mysql_name(mysql));
+	return status;
+}
+
 enum weir_status weir_mysql_schema_upgrade(struct weir_mysql *mysql, struct weir_error *error)
 {
 	uint64_t version = 0, locked = 0;

@@ -32,8 +32,7 @@ static enum weir_status read_number(struct weir_store *store, const char *name, 
 	return WEIR_OK;
 }
 
-static enum weir_status read_notes(struct weir_store *store, uint32_t partitions, uint64_t *seed,
-                                   struct weir_error *error)
+enum weir_status agreement_find(struct weir_store *store, uint32_t partitions, uint64_t *seed, struct weir_error *error)
 {
 	uint64_t stored = 0;
 	enum weir_status status = read_number(store, PARTITIONS_NOTE, 10, &stored, error);
@@ -53,7 +52,7 @@ static enum weir_status make_notes(struct weir_store *store, uint32_t partitions
 	enum weir_status status = store->ops->take(store, WEIR_STORE_ROLE_ALL, 0, &state, error);
 	if (status != WEIR_OK)
 		return status;
-	status = read_notes(store, partitions, &seed, error);
+	status = agreement_find(store, partitions, &seed, error);
 	if (status != WEIR_END)
 		return status;
 	char hex[20], count[12];
@@ -70,7 +69,7 @@ enum weir_status agreement_reach(struct weir_store *store, uint32_t partitions, 
                                  struct weir_error *error)
 {
 	for (int i = 0; i < TRIES; i++) {
-		enum weir_status status = read_notes(store, partitions, seed, error);
+		enum weir_status status = agreement_find(store, partitions, seed, error);
 		if (status != WEIR_END)
 			return status;
 		uint64_t random;

@@ -16,4 +16,8 @@
 WEIR_MUST_USE enum weir_status agreement_reach(struct weir_store *store, uint32_t partitions, uint64_t *seed,
                                                struct weir_error *error);
 
+/** Only reads it. @return as agreement_reach(); WEIR_END: there was no limiter yet */
+WEIR_MUST_USE enum weir_status agreement_find(struct weir_store *store, uint32_t partitions, uint64_t *seed,
+                                              struct weir_error *error);
+
 #endif

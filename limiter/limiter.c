@@ -13,11 +13,9 @@
 #include "common/stop.h"
 #include "limiter/agreement.h"
 
-#include <stdio.h>
-
 static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
 
-enum { CHECK_WAIT_MS = 10000, WATCH_PERIOD_MS = 50, NO_POLICY_MS = 2000 };
+enum { WATCH_PERIOD_MS = 50, NO_POLICY_MS = 2000 };
 
 struct limiter *limiter_new(struct weir_daemon *daemon)
 {
@@ -30,69 +28,29 @@ struct limiter *limiter_new(struct weir_daemon *daemon)
 
 /* ---- connecting ---- */
 
-static enum weir_status connect_within(struct limiter *limiter, int64_t wait_ms, struct weir_store **store,
-                                       struct weir_error *error)
-{
-	const struct weir_daemon *daemon = limiter->daemon;
-	const _Atomic bool *stop = weir_stop_flag();
-	enum weir_status status =
-		weir_connect_bus(daemon->config, daemon->name, wait_ms, stop, &daemon->log, &limiter->bus, error);
-	if (status == WEIR_OK)
-		status = weir_connect_store(daemon->config, wait_ms, stop, &daemon->log, store, error);
-	if (status == WEIR_OK)
-		status = agreement_reach(*store, limiter->bus->partitions, &limiter->seed, error);
-	return status;
-}
-
-enum weir_status limiter_connect(struct limiter *limiter, struct weir_error *error)
-{
-	struct weir_store *store = NULL;
-	enum weir_status status = connect_within(limiter, FOR_EVER_MS, &store, error);
-	if (store != NULL)
-		store->ops->close(store);
-	return status != WEIR_OK && atomic_load(weir_stop_flag()) ? WEIR_END : status;
-}
-
-static enum weir_status count_policy(void *context, uint64_t version, struct weir_span text)
-{
-	(void)text;
-	*(uint64_t *)context = version;
-	return WEIR_OK;
-}
-
-int limiter_check(struct limiter *limiter)
-{
-	const struct weir_config *config = limiter->daemon->config;
-	struct weir_error error;
-	struct weir_store *store = NULL;
-	uint64_t newest = 0;
-	printf("%s: good\n", limiter->daemon->config_path);
-	enum weir_status status = connect_within(limiter, CHECK_WAIT_MS, &store, &error);
-	if (limiter->bus != NULL)
-		printf("bus: %s: the topics of \"%s\" are there, with %u partitions\n", config->bus.brokers, config->bus.prefix,
-		       limiter->bus->partitions);
-	if (status == WEIR_OK)
-		status = store->ops->policy_each(store, 1, count_policy, &newest, &error);
-	if (status != WEIR_OK) {
-		fprintf(stderr, "%s: %s\n", limiter->daemon->name, error.text);
-		return WEIR_EXIT_FAILED;
-	}
-	printf("store: database \"%s\" is there; ", config->store.database);
-	if (newest > 0)
-		printf("policy %llu is in force\n", (unsigned long long)newest);
-	else
-		printf("no policy yet: run `weir policy apply`\n");
-	return WEIR_EXIT_DONE;
-}
-
-/* ---- starting ---- */
-
 static enum weir_status open_store(void *context, struct weir_store **store, struct weir_error *error)
 {
 	const struct limiter *limiter = context;
 	return weir_connect_store(limiter->daemon->config, FOR_EVER_MS, weir_stop_flag(), &limiter->daemon->log, store,
 	                          error);
 }
+
+enum weir_status limiter_connect(struct limiter *limiter, struct weir_error *error)
+{
+	const struct weir_daemon *daemon = limiter->daemon;
+	struct weir_store *store = NULL;
+	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, FOR_EVER_MS, weir_stop_flag(),
+	                                           &daemon->log, &limiter->bus, error);
+	if (status == WEIR_OK)
+		status = open_store(limiter, &store, error);
+	if (status == WEIR_OK)
+		status = agreement_reach(store, limiter->bus->partitions, &limiter->seed, error);
+	if (store != NULL)
+		store->ops->close(store);
+	return status != WEIR_OK && atomic_load(weir_stop_flag()) ? WEIR_END : status;
+}
+
+/* ---- starting ---- */
 
 static enum weir_status start_worker(struct limiter *limiter, uint32_t number, struct weir_error *error)
 {

@@ -14,7 +14,7 @@ static const char help[] =
 	"\n"
 	"  --config FILE  sections \"bus\", \"store\", \"limiter\", \"listen\", \"log\"\n"
 	"  --state DIR    where its lock lies (/var/lib/weir/weir-limiter)\n"
-	"  --check        say whether it could start, and make what is missing of topics and tables\n"
+	"  --check        only say whether it could start, and what it would make of topics and tables\n"
 	"  --version      say which version it is\n"
 	"\n"
 	"SIGTERM stores a last checkpoint, leaves the group and ends. SIGHUP reads log.level again.\n"

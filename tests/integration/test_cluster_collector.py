@@ -195,7 +195,8 @@ def test_a_check_says_what_a_start_would_meet(place):
     with cluster.shared() as one, Roles(place, one, zones("a"), bus={"partitions": PARTITIONS}) as roles:
         good = place.write("good.json", json.dumps(roles.sections(sources=[log.source()])))
         code, said = check(good)
-        assert code == 1 and "no policy" in said, said
+        assert code == 1 and "no policy" in said and f"would make {one.topic('events')}, " in said, said
+        assert not [name for name in one.kafka.topics() if name.startswith(one.prefix)], "a check makes nothing"
         roles.apply()
         code, said = check(good)
         assert code == 0 and "policy 1" in said, said

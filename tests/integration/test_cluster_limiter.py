@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import cases, cluster
 from support.limiters import EVENTS, PARTITIONS, ZONES, Stage, compare
 from support.place import PATIENCE_S
+from support.roles import Roles
 
 
 def test_one_limiter_judges_everything(place):
@@ -118,6 +119,27 @@ def test_it_says_what_hinders_a_start(place):
         limiter.reload()
         limiter.until_says("reload")
         assert limiter.stop() == 0
+
+
+def test_a_check_changes_nothing(place):
+    """What a start would make is named, and not made."""
+    with cluster.shared() as servers, Roles(place, servers) as roles:
+        def check():
+            limiter = roles.limiter(arguments=["--check"])
+            assert limiter.run.wait() == 0, limiter.run.said()
+            return limiter.run.out().decode()
+
+        databases = f"SELECT count(*) FROM information_schema.schemata WHERE schema_name = '{servers.database}'"
+        said = check()
+        assert f"would make {servers.topic('events')}, " in said and f'make database "{servers.database}"' in said, said
+        assert not [name for name in servers.kafka.topics() if name.startswith(servers.prefix)]
+        assert servers.mariadb_server.one(databases) == 0
+        servers.mariadb_server.query(f"CREATE DATABASE `{servers.database}`")
+        assert "make the tables of " in check() and not servers.mariadb.tables()
+        roles.apply(ZONES)
+        said = check()
+        assert "are there" in said and "policy 1 is in force" in said and "make" not in said, said
+        assert servers.mariadb.one("SELECT count(*) FROM note WHERE name = 'partitions'") == 0
 
 
 def test_it_ends_while_it_waits_for_its_servers(place):
