@@ -4,8 +4,8 @@
  */
 #include "common/alloc.h"
 #include "common/arguments.h"
+#include "common/bus_kafka.h"
 #include "common/config.h"
-#include "common/connect.h"
 #include "common/http.h"
 #include "common/notify.h"
 #include "common/stop.h"
@@ -210,9 +210,9 @@ static enum weir_status open_target(struct subscribe *subscribe, struct weir_err
 
 static enum weir_status open_subscriber(struct subscribe *subscribe, struct weir_error *error)
 {
-	enum weir_status status =
-		weir_connect_bus(subscribe->config, "weir-subscribe", subscribe->once ? ONCE_WAIT_MS : INT64_MAX / 2,
-	                     weir_stop_flag(), &subscribe->log, &subscribe->bus, error);
+	enum weir_status status = weir_bus_kafka_open_reader(subscribe->config, "weir-subscribe", WEIR_TOPIC_DECISIONS,
+	                                                     subscribe->once ? ONCE_WAIT_MS : INT64_MAX / 2,
+	                                                     weir_stop_flag(), &subscribe->log, &subscribe->bus, error);
 	if (status != WEIR_OK)
 		return status;
 	struct subscriber_options subscriber = {

@@ -235,6 +235,23 @@ def test_the_broker_goes_and_comes(place):
         assert subscriber.weir.stop() == 0
 
 
+def test_it_waits_for_its_topic_and_makes_none(place):
+    with cluster.shared() as c:
+        topic, path = Topic(place, c, make=False), place.path("list")
+        words = f"{c.topic('decisions')} is not there yet"
+        subscriber, other = topic.subscribe(f"file:{path}"), topic.subscribe(f"file:{place.path('other')}")
+        subscriber.until(lambda: words in subscriber.weir.said(), "what it waits for")
+        other.until(lambda: words in other.weir.said(), "what it waits for")
+        assert other.weir.stop() == 0, other.weir.said()
+        assert not [name for name in c.kafka.topics() if name.startswith(c.prefix)]
+        topic.make()
+        topic.block("203.0.113.1")
+        subscriber.until_ready()
+        subscriber.until(lambda: len(lines_of(path)) == 1, "the list")
+        assert [name for name in c.kafka.topics() if name.startswith(c.prefix)] == [c.topic("decisions")]
+        assert subscriber.weir.stop() == 0
+
+
 def test_once_says_how_it_went(place):
     with cluster.shared() as c:
         topic = Topic(place, c)

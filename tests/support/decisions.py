@@ -74,14 +74,19 @@ def start(place, config, target, *options, **popen):
 class Topic:
     """A topic, its own configuration, and the decisions that were published: what is live follows from those."""
 
-    def __init__(self, place, cluster, **sections):
+    def __init__(self, place, cluster, make=True, **sections):
+        """make: else the test makes the topic itself, by make()."""
         self.place, self.cluster = place, cluster
         sections = cluster.sections(partitions=PARTITIONS, **sections)
         self.config = place.write("subscribe.json", json.dumps(sections))
         self._offsets = [itertools.count(1) for _ in range(PARTITIONS)]
         self.live = {}  # (zone, joined key): the newest decision
-        # Its first start makes the topics.
-        place.good("subscribe", "--config", self.config, "--to", f"file:{place.path('first')}", "--once")
+        if make:
+            self.make()
+
+    def make(self):
+        """Makes the topic, as the first limiter would."""
+        self.cluster.kafka.create(self.cluster.topic("decisions"), PARTITIONS, max_message_bytes=4 << 20)
 
     def decision(self, key, zone="site", for_s=_HOUR_S, until_ms=None, at_ms=None, **more):
         """A decision that was not published yet; for_s 0: a lift, None: without end."""
