@@ -135,14 +135,25 @@ static void put_head(struct weir_text *text, const struct weir_frame *frame)
 	weir_text_puts(text, "\",");
 }
 
-/* Bytes that are JSON as they stand, others as a string. */
+/* JSON on one line: a line break in it is white space, as strings have none as such. */
+static void put_line(struct weir_text *text, struct weir_span json)
+{
+	char *line = weir_text_reserve(text, json.length);
+	weir_text_append(text, json.at, json.length);
+	for (uint32_t i = 0; i < json.length; i++)
+		if (line[i] == '\n' || line[i] == '\r')
+			line[i] = ' ';
+}
+
+/* Bytes that are JSON as they stand, others as a string; with a byte order mark they are none within a line. */
 static void put_json(struct weir_text *text, const char *name, struct weir_span json)
 {
 	struct weir_json_document *document;
 	weir_text_printf(text, "\"%s\":", name);
-	if (weir_json_parse(name, json.at, json.length, &document, NULL) == WEIR_OK) {
+	bool unmarked = json.length > 0 && json.at[0] != '\xef';
+	if (unmarked && weir_json_parse(name, json.at, json.length, &document, NULL) == WEIR_OK) {
 		weir_json_document_free(document);
-		weir_text_append(text, json.at, json.length);
+		put_line(text, json);
 	} else {
 		weir_text_json(text, json);
 	}

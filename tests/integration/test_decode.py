@@ -15,7 +15,7 @@ sys.path[:0] = [TESTS, os.path.join(TESTS, "conformance", "oracle")]
 # pylint: disable=wrong-import-position
 import follow
 import json_out
-from support import cases, traffic
+from support import cases, frames as weir_frames, traffic
 from support.place import lines_of, read, until
 from support.traffic import burst, fixed, sliding, source, zone
 
@@ -190,6 +190,14 @@ def test_one_frame_in_a_file_or_pipe(place):
         assert done.code() == FAILED and done.said().count("\n") == 1 and not done.out(), done.said()
     done = place.run("decode", place.path("none"))
     assert done.code() == FAILED and "No such file" in done.said()
+
+
+def test_a_message_is_one_line(place):
+    for body, want in ((b'{\n "a": [1,\r\n 2]}\n', {"a": [1, 2]}), (b"no\njson\r", "no\njson\r"), (b"", ""),
+                       (b'\xef\xbb\xbf{"a":1}', '\ufeff{"a":1}')):
+        out = place.good("decode", place.write("command", weir_frames.control("command", 1, body))).out()
+        assert out.count(b"\n") == 1 and b"\r" not in out, out
+        assert json.loads(out)["command"] == want, out
 
 
 def test_a_reader_may_leave(place):
