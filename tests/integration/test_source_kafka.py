@@ -110,6 +110,28 @@ def test_each_message_is_one_record(place):
         assert collector.stop() == 0
 
 
+def test_messages_of_any_size_and_form_are_taken_or_told(place):
+    """10 MB, keys and headers that are larger than what they belong to, every compression."""
+    with cluster.shared() as one, roles_of(place, one) as roles:
+        one.kafka.create(one.topic("logs"), partitions=1, max_message_bytes=16 << 20)
+
+        def send(number, pad=0, key=None, headers=None, codec="none"):
+            one.kafka.produce(one.topic("logs"), [(key, record(f"u{number}", pad="x" * pad))], headers,
+                              message_max_bytes=16 << 20, compression_type=codec)
+
+        send(0, pad=10 << 20)
+        send(1, key=b"k" * (1 << 20), codec="gzip")
+        send(2, headers=[(f"h{number}", b"v" * 1000) for number in range(1000)], codec="lz4")
+        send(3, pad=10 << 20, codec="zstd")
+        send(4, codec="snappy")
+        collector = roles.collector([source(one)])
+        collector.until(lambda: committed(one) == ends(one), "all is committed")
+        assert taken(one)[0] == {"u1": 1, "u2": 1, "u4": 1}
+        letters = [json.loads(message.value) for message in one.kafka.consume(one.topic("deadletter"))]
+        assert [letter["reason"] for letter in letters] == ["line too long"] * 2
+        assert collector.stop() == 0
+
+
 def test_a_restart_goes_on_where_the_group_is(place):
     with cluster.shared() as one, roles_of(place, one) as roles:
         one.kafka.create(one.topic("logs"), partitions=PARTITIONS)

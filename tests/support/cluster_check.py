@@ -35,7 +35,8 @@ _WORDS = {"block": frames.BLOCK}
 class _Partition:
     """What one partition's log comes to."""
 
-    def __init__(self, number, lateness_ms):
+    def __init__(self, number, lateness_ms, knows):
+        self.knows = knows  # of a policy's number, whether the store has it
         self.log = follow.Follow([], number, lateness_ms)
         self.decisions, self.shadow = [], []  # (id, key, line)
         self.judged = {}  # offset: (events, bits)
@@ -49,8 +50,8 @@ class _Partition:
             self.judged[offset] = frame.events, _bits(frame, results)
             self.keys.update(event["key"] for event in frame.events)
         elif frame.kind == "policy":
-            if frame.policy <= self.version:
-                return  # one that is appended again has no effect
+            if frame.policy <= self.version or not self.knows(frame.policy):
+                return  # one that is appended again has no effect; nor has one that nobody has numbered
             self.version = frame.policy
             results = self.log.take_policy(offset, frame.sent_ms, [Zone(zone) for zone in frame.content()["zones"]])
         elif frame.kind == "command":
@@ -104,21 +105,25 @@ def _differ(what, got, want):
 
 
 class Check:
-    """A cluster's topics against the oracle. Takes the events topic as it is when this is made."""
+    """A cluster's topics against the oracle. Takes the events topic as it is when this is made.
 
-    def __init__(self, cluster, lateness_ms=follow.Follow.LATENESS_MS):
-        self.cluster = cluster
+    policies: the numbers that the store has; without them every policy in the log is one. foreign: {(topic, partition,
+    offset)} of messages that somebody else has put on the topics of what limiters publish."""
+
+    def __init__(self, cluster, lateness_ms=follow.Follow.LATENESS_MS, policies=None, foreign=()):
+        self.cluster, self._foreign = cluster, frozenset(foreign)
         self.partitions = {}
         self.events = self.malformed = self.again = 0
         for number in cluster.kafka.extents(cluster.topic("events")):
-            self.partitions[number] = _Partition(number, lateness_ms)
+            self.partitions[number] = _Partition(number, lateness_ms,
+                                                 lambda version: policies is None or version in policies)
         for message in cluster.kafka.stream(cluster.topic("events")):
             try:
                 frame = frames.decode(message.value or b"")
             except frames.Malformed:
                 self.malformed += 1  # the limiter passes it over, too
                 continue
-            self.events += len(frame.events)
+            self.events += len(frame.events) if frame.kind == "events" else 0
             self.partitions[message.partition].take(message.offset, frame)
 
     @property
@@ -131,13 +136,19 @@ class Check:
         """How many events were in the log again, and count once."""
         return sum(one.log.dropped for one in self.partitions.values())
 
+    def _published(self, name):
+        """The messages that limiters have put on a topic."""
+        topic = self.cluster.topic(name)
+        return (message for message in self.cluster.kafka.stream(topic)
+                if (topic, message.partition, message.offset) not in self._foreign)
+
     # ---- decisions ----
 
     def decisions(self):
         """Every decision is on its topic, in order, as the oracle has it; those of shadow zones on theirs."""
         for topic, name in (("decisions", "decisions"), ("decisions.shadow", "shadow")):
             published = {number: {} for number in self.partitions}
-            for message in self.cluster.kafka.stream(self.cluster.topic(topic)):
+            for message in self._published(topic):
                 self._publish(topic, published[message.partition], message)
             for number, one in self.partitions.items():
                 want = getattr(one, name)
@@ -164,16 +175,22 @@ class Check:
     def missing_decisions(self):
         """How many of them are not on their topic yet: to wait until all are."""
         published = {json.loads(message.value)["id"] for message in
-                     self.cluster.kafka.stream(self.cluster.topic("decisions"))}
+                     self._published("decisions")}
         return sum(decision_id not in published for one in self.partitions.values()
                    for decision_id, _, _ in one.decisions)
 
     # ---- judged frames ----
 
+    def missing_judged(self):
+        """How many frames are not on the judged topic yet: to wait until all are."""
+        judged = {(message.partition, frames.decode(message.value).judged_offset)
+                  for message in self._published("judged")}
+        return sum((number, offset) not in judged for number, one in self.partitions.items() for offset in one.judged)
+
     def judged(self):
         """Every events frame is on the judged topic, with the verdicts that the oracle gives."""
         published = {number: {} for number in self.partitions}
-        for message in self.cluster.kafka.stream(self.cluster.topic("judged")):
+        for message in self._published("judged"):
             frame = frames.decode(message.value)
             assert frame.kind == "judged", f"a {frame.kind} frame on the judged topic"
             judged = frame.events, frame.verdicts

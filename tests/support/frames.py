@@ -7,6 +7,7 @@ import struct
 _HEADER = struct.Struct("<2sBBIq16sQ")
 _BASE = struct.Struct("<qQ")
 _VERSION = 1
+_TIME_END_MS = 253402300800000  # the year 10000
 _KINDS = {1: "events", 2: "judged", 3: "policy", 4: "command"}
 
 try:
@@ -89,6 +90,8 @@ def _decode(message):
         raise Malformed(f"version {version}")
     if _HASH is not None and _HASH(message[8:], len(message) - 8) & 0xFFFFFFFF != checksum:
         raise Malformed("checksum")
+    if not 0 <= sent_ms < _TIME_END_MS:
+        raise Malformed(f"sent at {sent_ms}")
     frame = Frame(_KINDS[kind], sent_ms, source.hex(), policy)
     if kind > 2:
         frame.body = message[_HEADER.size:]
@@ -127,9 +130,13 @@ def _varint(value):
 
 def _sealed(kind, sent_ms, source, policy, rest):
     number = next(number for number, name in _KINDS.items() if name == kind)
-    body = struct.pack("<q16sQ", sent_ms, source, policy) + rest
-    checksum = _HASH(body, len(body)) & 0xFFFFFFFF if _HASH is not None else 0
-    return struct.pack("<2sBBI", b"wF", _VERSION, number, checksum) + body
+    return seal(_HEADER.pack(b"wF", _VERSION, number, 0, sent_ms, source, policy) + rest)
+
+
+def seal(message):
+    """The same bytes with the checksum that they should have."""
+    checksum = _HASH(message[8:], len(message) - 8) & 0xFFFFFFFF if _HASH is not None else 0
+    return message[:4] + struct.pack("<I", checksum) + message[8:]
 
 
 def control(kind, sent_ms, body, policy=0):

@@ -86,14 +86,19 @@ class Kafka:
 
     # ---- messages ----
 
-    def produce(self, topic, messages):
+    def produce(self, topic, messages, headers=None, **properties):
         """Sends messages and waits until all are written: their offsets, in order.
 
-        messages: the bytes of each, or (key, bytes), or (key, bytes, partition)."""
+        messages: the bytes of each, or (key, bytes), or (key, bytes, partition); headers: of each of them; properties:
+        the producer's, their names with _ for dots. One with a transactional_id sends them in one transaction."""
         producer = confluent_kafka.Producer({
             **self._settings, "enable.idempotence": True, "message.max.bytes": _LARGEST, "linger.ms": 5,
-            "message.timeout.ms": int(4000 * PATIENCE_S)})
+            "message.timeout.ms": int(4000 * PATIENCE_S), "transaction.timeout.ms": int(4000 * PATIENCE_S),
+            **{name.replace("_", "."): value for name, value in properties.items()}})
         offsets, failed = [], []
+        if "transactional_id" in properties:
+            producer.init_transactions(4 * PATIENCE_S)
+            producer.begin_transaction()
 
         def delivered(number):
             def report(error, message):
@@ -106,7 +111,7 @@ class Kafka:
         for number, message in enumerate(messages):
             key, value, *where = message if isinstance(message, tuple) else (None, message)
             offsets.append(None)
-            more = {"partition": where[0]} if where else {}
+            more = {"headers": headers, **({"partition": where[0]} if where else {})}
             while True:
                 try:
                     producer.produce(topic, value, key, on_delivery=delivered(number), **more)
@@ -115,6 +120,8 @@ class Kafka:
                     producer.poll(0.1)
             producer.poll(0)
         left = producer.flush(4 * PATIENCE_S)
+        if "transactional_id" in properties:
+            producer.commit_transaction(4 * PATIENCE_S)
         assert not failed and left == 0, f"{topic}: {failed[:3]}, {left} messages are not delivered"
         return offsets
 
