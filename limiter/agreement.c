@@ -38,8 +38,8 @@ enum weir_status agreement_find(struct weir_store *store, uint32_t partitions, u
 	enum weir_status status = read_number(store, PARTITIONS_NOTE, 10, &stored, error);
 	if (status == WEIR_OK && stored != partitions)
 		return weir_fail(error, WEIR_INVALID,
-		                 "the store is of %llu partitions, and the bus has %u: how many there are is fixed once there "
-		                 "is state",
+		                 "the store is of %llu partitions, and \"bus.partitions\" is %u: how many there are is fixed "
+		                 "once there is state",
 		                 (unsigned long long)stored, partitions);
 	return status == WEIR_OK ? read_number(store, SEED_NOTE, 16, seed, error) : status;
 }

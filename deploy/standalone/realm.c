@@ -4,25 +4,20 @@
 #include "common/bus_local_scan.h"
 #include "common/connect.h"
 #include "deploy/standalone/state_read.h"
+#include "limiter/agreement.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #define LATENESS_DEFAULT_MS INT64_C(600000)
-#define SEED_NOTE "seed" /* limiter/agreement.c */
 
 enum { WAIT_MS = 15000 };
 
-static enum weir_status read_seed(struct realm *realm, struct weir_error *error)
+/* What its limiters agreed on, if there was one yet. */
+static enum weir_status read_agreement(struct realm *realm, struct weir_error *error)
 {
-	char *note = NULL;
-	size_t length;
-	enum weir_status status = realm->store->ops->note_get(realm->store, SEED_NOTE, &note, &length, error);
-	if (status == WEIR_OK && note != NULL)
-		realm->seed = strtoull(note, NULL, 16);
-	if (status == WEIR_OK)
-		free(note);
-	return status;
+	enum weir_status status =
+		agreement_find(realm->store, (uint32_t)realm->config->bus.partitions, &realm->seed, error);
+	return status == WEIR_END ? WEIR_OK : status;
 }
 
 static enum weir_status open_cluster(struct realm *realm, const char *command, enum realm_need need,
@@ -33,7 +28,7 @@ static enum weir_status open_cluster(struct realm *realm, const char *command, e
 	if (status == WEIR_OK && need != REALM_LOG)
 		status = weir_connect_store(realm->config, WAIT_MS, NULL, &realm->log, &realm->store, error);
 	if (status == WEIR_OK && need != REALM_LOG)
-		status = read_seed(realm, error);
+		status = read_agreement(realm, error);
 	if (status == WEIR_OK && need != REALM_READS)
 		status = weir_connect_bus(realm->config, "weir", WAIT_MS, NULL, &realm->log, &realm->bus, error);
 	return status;

@@ -49,6 +49,10 @@ def test_state_of_a_cluster(place):
             collector.until(lambda role=collector: role.value("weir_lines_total") == LINES, "all is read")
         for _ in range(5):  # checkpoints go on meanwhile
             place.good("state", "--config", config)
+        other = place.write("other.json", json.dumps(roles.sections(bus={"partitions": 8})))
+        for words in (("state",), ("list",)):
+            done = place.run(*words, "--config", other)
+            assert done.code() != 0 and "4 partitions" in done.said(), (words, done.said())
         for role in collectors + limiters:
             assert role.stop() == 0, role.said()
         # Those who stopped have judged what was there then: the next one judges the rest.

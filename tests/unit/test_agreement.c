@@ -53,6 +53,19 @@ static void limiters_that_start_at_once_agree(void **state)
 	store->ops->close(store);
 }
 
+static void what_nobody_agreed_on_is_not_made_by_looking(void **state)
+{
+	struct weir_store *store;
+	uint64_t seed, found;
+	assert_int_equal(weir_store_sqlite_open(*state, &store, NULL), WEIR_OK);
+	assert_int_equal(agreement_find(store, 16, &seed, NULL), WEIR_END);
+	assert_int_equal(agreement_find(store, 16, &seed, NULL), WEIR_END);
+	assert_int_equal(agreement_reach(store, 16, &seed, NULL), WEIR_OK);
+	assert_int_equal(agreement_find(store, 16, &found, NULL), WEIR_OK);
+	assert_int_equal(found, seed);
+	store->ops->close(store);
+}
+
 static void another_number_of_partitions_is_refused(void **state)
 {
 	struct weir_store *store;
@@ -62,6 +75,8 @@ static void another_number_of_partitions_is_refused(void **state)
 	assert_int_equal(agreement_reach(store, 16, &seed, &error), WEIR_OK);
 	assert_int_equal(agreement_reach(store, 8, &seed, &error), WEIR_INVALID);
 	assert_non_null(strstr(error.text, "16 partitions"));
+	assert_int_equal(agreement_find(store, 8, &seed, &error), WEIR_INVALID);
+	assert_non_null(strstr(error.text, "16 partitions"));
 	store->ops->close(store);
 }
 
@@ -69,6 +84,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(limiters_that_start_at_once_agree, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(what_nobody_agreed_on_is_not_made_by_looking, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(another_number_of_partitions_is_refused, scratch_setup, scratch_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
