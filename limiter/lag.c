@@ -17,10 +17,11 @@ struct lag {
 	uint32_t worker_count;
 	pthread_t thread;
 	_Atomic uint64_t messages, milliseconds;
+	_Atomic bool known; /* a partition was live, and its end known, at least once */
 };
 
 /* Adds one partition's; false: nobody answers. */
-static bool add(const struct lag *lag, uint32_t partition, uint64_t *messages, int64_t *late_ms)
+static bool add(const struct lag *lag, uint32_t partition, uint32_t *live, uint64_t *messages, int64_t *late_ms)
 {
 	struct worker_partition look;
 	struct weir_error error;
@@ -30,6 +31,7 @@ static bool add(const struct lag *lag, uint32_t partition, uint64_t *messages, i
 		return true;
 	if (lag->bus->ops->extent(lag->bus, WEIR_TOPIC_EVENTS, partition, &first, &next, &error) != WEIR_OK)
 		return false;
+	++*live;
 	if (next <= look.next_offset)
 		return true;
 	*messages += next - look.next_offset;
@@ -43,11 +45,14 @@ static void measure(struct lag *lag)
 {
 	uint64_t messages = 0;
 	int64_t late_ms = 0;
+	uint32_t live = 0;
 	for (uint32_t partition = 0; partition < lag->bus->partitions; partition++)
-		if (!add(lag, partition, &messages, &late_ms))
+		if (!add(lag, partition, &live, &messages, &late_ms))
 			return;
 	atomic_store(&lag->messages, messages);
 	atomic_store(&lag->milliseconds, (uint64_t)late_ms);
+	if (live > 0)
+		atomic_store(&lag->known, true);
 }
 
 static void *work(void *context)
@@ -76,8 +81,11 @@ enum weir_status lag_start(struct weir_bus *bus, struct worker *const *workers, 
 	return WEIR_OK;
 }
 
-void lag_read(const struct lag *lag, uint64_t *messages, double *seconds)
+bool lag_read(const struct lag *lag, uint64_t *messages, double *seconds)
 {
+	if (!atomic_load(&lag->known))
+		return false;
 	*messages = atomic_load(&lag->messages);
 	*seconds = (double)atomic_load(&lag->milliseconds) / 1000.0;
+	return true;
 }

@@ -8,6 +8,8 @@
 #include "common/bus.h"
 #include "limiter/worker.h"
 
+#include <stdbool.h>
+
 struct lag;
 
 /** Goes on until the process ends, for which everything is borrowed. */
@@ -19,8 +21,9 @@ WEIR_MUST_USE enum weir_status lag_start(struct weir_bus *bus, struct worker *co
  *
  * @param messages  that are in the log and not judged
  * @param seconds   since the newest judged one was sent, of the partition that is furthest behind; 0 where none is
+ * @return false: no partition was live yet, or the log's end has not been known; nothing is set
  * @thread any
  */
-void lag_read(const struct lag *lag, uint64_t *messages, double *seconds);
+bool lag_read(const struct lag *lag, uint64_t *messages, double *seconds);
 
 #endif

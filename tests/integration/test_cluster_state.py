@@ -33,6 +33,12 @@ def apply_by_hand(one):
     one.kafka.produce(one.topic("policy"), [("1", message)])
 
 
+def lag_of(limiter):
+    """What it shows of its lag: (messages, seconds), None where there is no sample."""
+    page = limiter.metrics()
+    return tuple(page and page.value(f"weir_limiter_lag_{unit}") for unit in ("messages", "seconds"))
+
+
 def test_state_of_a_cluster(place):
     with cluster.shared() as one, Roles(place, one, bus={"partitions": 4}, archiver={"enabled": True},
                                         limiter={"checkpoint_interval": "100ms"}) as roles:
@@ -40,9 +46,12 @@ def test_state_of_a_cluster(place):
         assert place.good("state", "--config", config).out() == b""  # nobody has worked with this store yet
         limiters = [roles.limiter(), roles.limiter()]
         limiters[0].until_says("working on topic")
+        limiters[0].until(lambda: limiters[0].value("weir_limiter_working") == 1, "shows that it works")
+        assert lag_of(limiters[0]) == (None, None), "no partition is live before a policy"
         apply_by_hand(one)
         for limiter in limiters:
             limiter.until(limiter.is_ready, "is ready", 4 * PATIENCE_S)
+        limiters[0].until(lambda: lag_of(limiters[0]) == (0, 0), "knows its lag")
         logs = [work.generated(place, f"log-{number}", LINES, seed=number) for number in (1, 2)]
         collectors = [roles.collector([work.source(log)]) for log in logs]
         for collector in collectors:
