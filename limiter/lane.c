@@ -150,6 +150,7 @@ enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struc
 	enum weir_status status = WEIR_OK;
 	if (lane->frame.kind == WEIR_FRAME_COMMAND) {
 		status = refuse(lane, shard_command_apply(lane->shard, &result->ordered, error));
+		result->command = status == WEIR_OK ? &lane->command : NULL;
 	} else {
 		shard_frame_judge(lane->shard, &result->judged);
 		tally_frame(lane->tally, &lane->frame, &result->judged);

@@ -23,7 +23,8 @@ struct lane_result {
 	struct shard_result judged;            /* of the frame */
 	const struct weir_zone *const *lifted; /* zones that a policy removed: their blocks are to be lifted */
 	uint32_t lifted_count;
-	const struct shard_order_decision *ordered; /* what an operator's command publishes, NULL: nothing */
+	const struct order_command *command;        /* of an operator, that was carried out; NULL: none */
+	const struct shard_order_decision *ordered; /* what it publishes, NULL: nothing */
 	int64_t at_ms;                              /* sending time */
 };
 

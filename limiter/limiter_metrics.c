@@ -71,6 +71,17 @@ void limiter_histogram(const struct limiter_parts *parts, struct weir_text *page
 	free(histograms);
 }
 
+static void order_metrics(const struct limiter_parts *parts, struct weir_text *page)
+{
+	weir_metrics_family(page, "weir_orders_total", "counter",
+	                    "Operators' commands carried out, by kind; one for a prefix in each partition.");
+	for (int kind = 0; kind < ORDER_KIND_COUNT; kind++) {
+		struct weir_label label = {"command", weir_span_of(order_kind_name((enum order_kind)kind))};
+		size_t counter = offsetof(struct worker_stats, orders) + (size_t)kind * sizeof(struct weir_counter);
+		weir_metrics_uint(page, "weir_orders_total", &label, 1, limiter_sum(parts, counter));
+	}
+}
+
 void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
 	if (rulebook_newest(parts->book) > 0)
@@ -81,6 +92,7 @@ void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 	weir_metrics_counter(page, "weir_frames_total", "Frames judged.", SUM(parts, frames));
 	weir_metrics_counter(page, "weir_malformed_frames_total", "Messages of the log that were no frames.",
 	                     SUM(parts, malformed));
+	order_metrics(parts, page);
 	weir_metrics_gauge(page, "weir_buckets", "Buckets in memory.", (double)SUM(parts, buckets));
 	weir_metrics_gauge(page, "weir_buckets_spilled", "Buckets that only the store has.", (double)SUM(parts, spilled));
 	weir_metrics_gauge(page, "weir_evicted_segments", "Segments of which some buckets are only in the store.",

@@ -41,6 +41,8 @@ enum {
 
 enum order_kind { ORDER_BLOCK, ORDER_LIFT, ORDER_ALLOW, ORDER_OVERRIDE };
 
+enum { ORDER_KIND_COUNT = ORDER_OVERRIDE + 1 };
+
 struct order_command {
 	enum order_kind kind;
 	char zone[WEIR_ZONE_NAME_MAX_BYTES + 1];

@@ -21,6 +21,7 @@
 #include "common/log.h"
 #include "common/metrics.h"
 #include "limiter/keeper.h"
+#include "limiter/order_command.h"
 #include "limiter/rulebook.h"
 #include "limiter/share.h"
 
@@ -71,7 +72,8 @@ struct lane *const *worker_lanes(const struct worker *worker, uint32_t *count);
 
 struct worker_stats {
 	struct weir_counter frames, events, repeated, malformed, decisions, checkpoints;
-	struct weir_counter taken, given_up, fenced; /* partitions that came, went, or were another's by then */
+	struct weir_counter orders[ORDER_KIND_COUNT]; /* operators' commands that were carried out */
+	struct weir_counter taken, given_up, fenced;  /* partitions that came, went, or were another's by then */
 	struct weir_counter dead_letters, dead_letters_dropped;
 	struct weir_histogram batch;      /* seconds from receiving a batch to its last verdict */
 	struct weir_histogram checkpoint; /* seconds from the cut to stored */

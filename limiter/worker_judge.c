@@ -77,6 +77,8 @@ static bool settle(struct worker *worker, struct slot *slot, enum weir_status st
 	}
 	worker_publish(worker, slot, result, message);
 	weir_counter_add(&worker->stats.frames, 1);
+	if (result->command != NULL)
+		weir_counter_add(&worker->stats.orders[result->command->kind], 1);
 	weir_counter_add(&worker->stats.events, result->judged.events_taken);
 	weir_counter_add(&worker->stats.repeated, result->judged.events_repeated);
 	shard_sweep(lane_shard(slot->lane), SWEEP_BUCKETS + result->judged.events_taken);

@@ -17,8 +17,8 @@ sys.path[:0] = [TESTS, os.path.join(TESTS, "conformance", "oracle")]
 # pylint: disable=wrong-import-position
 import follow
 import json_out
-from support import cases
-from support.place import PATIENCE_S, lines_of, read, until
+from support import cases, metrics
+from support.place import PATIENCE_S, free_port, lines_of, read, until
 from support.traffic import burst, sliding, source, zone
 
 DONE, FAILED, USAGE = 0, 1, 2
@@ -118,7 +118,8 @@ def ask(state, request):
 
 def test_a_running_weir_does_what_is_commanded(place):
     """Block, allow, override, lift: published, judged by, and as the oracle has it."""
-    run = Run(place, archiver={"enabled": True}).start()
+    port = free_port()
+    run = Run(place, archiver={"enabled": True}, listen={"http": f"127.0.0.1:{port}"}).start()
     done = run.order("block", "--zone", "site", "ann", "--for", "1h", "--reason", 'too "much"', "--by", "bob")
     (placed,) = done["placed"]
     block = run.published(zone="site", key=["ann"], action="block")
@@ -138,6 +139,9 @@ def test_a_running_weir_does_what_is_commanded(place):
     run.append(burst("max", 10, step_ms=2))
     until(lambda: len([one for one in run.decisions() if one["key"] == ["max"]]) == 3, "max is blocked again",
           running=run.weir)
+    page = metrics.scrape(port)
+    orders = {kind: page.value("weir_orders_total", command=kind) for kind in ("block", "lift", "allow", "override")}
+    assert orders == {"block": 1, "lift": 1, "allow": 1, "override": 1 + PARTITIONS}, orders
     run.stop()
     decisions = run.compare()
     assert not [one for one in decisions if one["key"] == ["joe"]]
