@@ -92,7 +92,7 @@ static void take_record(struct collector *collector, struct record_reader *reade
 	int64_t latest_ms = now_ms + collector->options.config->collector.max_skew_ms;
 	if (reader->record.time_ms > latest_ms) {
 		reader->record.time_ms = latest_ms;
-		reader->ahead.clamped++;
+		reader->ahead.clamped += record_reader_is_fresh(reader);
 	}
 	matcher_match(collector->inputs->matcher, &reader->record, &matched);
 	if (matched.event_count > 0) {

@@ -4,6 +4,7 @@
 #include "common/alloc.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum weir_status inputs_new(const struct weir_config *config, const struct weir_policy *policy,
                             const struct source_context *context, struct dead_letters *dead, struct inputs **out,
@@ -39,6 +40,28 @@ size_t inputs_streams(const struct inputs *inputs, size_t place, struct source_s
 	return source != NULL ? source->ops->streams(source, streams) : 0;
 }
 
+static void keep_count(struct inputs *inputs, const struct record_reader *reader)
+{
+	inputs->counts = weir_realloc(inputs->counts, inputs->count_count + 1, sizeof *inputs->counts);
+	struct inputs_count *kept = &inputs->counts[inputs->count_count++];
+	*kept = (struct inputs_count){.position = reader->counted_position, .counts = reader->counts};
+	memcpy(kept->id, reader->stream->id, sizeof kept->id);
+}
+
+/* A stream that is read again goes on counting where it was: so nothing counts twice, and no sum ever falls. */
+static void take_count(struct inputs *inputs, struct record_reader *reader)
+{
+	for (size_t i = 0; i < inputs->count_count; i++) {
+		const struct inputs_count *kept = &inputs->counts[i];
+		if (memcmp(kept->id, reader->stream->id, sizeof kept->id) != 0)
+			continue;
+		reader->counts = kept->counts;
+		reader->counted_position = kept->position;
+		inputs->counts[i] = inputs->counts[--inputs->count_count];
+		return;
+	}
+}
+
 static void free_readers(struct inputs *inputs, size_t place)
 {
 	struct source_stream **streams;
@@ -47,7 +70,7 @@ static void free_readers(struct inputs *inputs, size_t place)
 		struct record_reader *reader = streams[i]->context;
 		if (reader == NULL)
 			continue;
-		record_counts_add(&inputs->ended, &reader->counts);
+		keep_count(inputs, reader);
 		record_reader_deinit(reader);
 		free(reader);
 		streams[i]->context = NULL;
@@ -94,6 +117,7 @@ void inputs_free(struct inputs *inputs)
 			inputs->sources[i]->ops->free(inputs->sources[i]);
 	}
 	free(inputs->sources);
+	free(inputs->counts);
 	matcher_free(inputs->matcher);
 	field_table_deinit(&inputs->fields);
 	pthread_mutex_destroy(&inputs->lock);
@@ -151,6 +175,7 @@ enum weir_status inputs_reader(struct inputs *inputs, size_t place, struct sourc
 		return status;
 	*reader = weir_alloc(1, sizeof **reader);
 	record_reader_init(*reader, stream, format, inputs->dead);
+	take_count(inputs, *reader);
 	stream->context = *reader;
 	return WEIR_OK;
 }
@@ -227,7 +252,8 @@ enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_poli
 
 void inputs_counts(const struct inputs *inputs, struct record_counts *sum)
 {
-	record_counts_add(sum, &inputs->ended);
+	for (size_t i = 0; i < inputs->count_count; i++)
+		record_counts_add(sum, &inputs->counts[i].counts);
 	for (size_t i = 0; i < inputs->source_count; i++) {
 		struct source_stream **streams;
 		size_t count = inputs_streams(inputs, i, &streams);

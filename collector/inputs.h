@@ -15,6 +15,13 @@
 
 #include <pthread.h>
 
+/* How far a stream was counted, and what that came to. */
+struct inputs_count {
+	uint8_t id[SOURCE_ID_BYTES];
+	uint64_t position;
+	struct record_counts counts;
+};
+
 struct inputs {
 	const struct weir_config *config; /* borrowed */
 	struct source_context context;
@@ -22,9 +29,10 @@ struct inputs {
 	struct matcher *matcher;
 	struct source **sources; /* in the configuration's order; NULL: it could not be opened again */
 	size_t source_count;
-	struct dead_letters *dead;  /* borrowed; may be NULL */
-	struct record_counts ended; /* of readers that are gone */
-	pthread_mutex_t lock;       /* sources, against being exchanged while others ask for their status */
+	struct dead_letters *dead;   /* borrowed; may be NULL */
+	struct inputs_count *counts; /* of readers that are gone, until their streams are read again */
+	size_t count_count;
+	pthread_mutex_t lock; /* sources, against being exchanged while others ask for their status */
 };
 
 /**

@@ -175,7 +175,7 @@ void inputs_metrics(struct inputs *inputs, struct weir_text *text)
 
 void inputs_metrics_counts(const struct record_counts *counts, struct weir_text *text)
 {
-	weir_metrics_counter(text, "weir_lines_total", "Lines read.", counts->lines);
+	weir_metrics_counter(text, "weir_lines_total", "Lines read, each once.", counts->lines);
 	weir_metrics_counter(text, "weir_records_total", "Well-formed records.", counts->records);
 	weir_metrics_counter(text, "weir_clamped_total", "Records whose time lay ahead of the clock.", counts->clamped);
 	weir_metrics_family(text, "weir_malformed_total", "counter", "Malformed lines by reason.");

@@ -78,7 +78,7 @@ static inline uint32_t line_end(struct record_reader *reader)
 /* The newest line is malformed. */
 static void refuse_line(struct record_reader *reader, enum format_reason reason)
 {
-	reader->ahead.malformed[reason]++;
+	reader->ahead.malformed[reason] += record_reader_is_fresh(reader);
 	reader->ahead_malformed = true;
 	if (reader->dead == NULL)
 		return;
@@ -97,8 +97,8 @@ static void refuse_long_line(struct record_reader *reader)
 	reader->position =
 		chunk->positions != NULL ? chunk->positions[0] : chunk->position + chunk->length + chunk->skipped;
 	reader->line = (struct weir_span){.at = chunk->data, .length = (uint32_t)chunk->length};
-	reader->ahead.lines++;
-	reader->ahead.bytes += chunk->length + chunk->skipped;
+	reader->ahead.lines += record_reader_is_fresh(reader);
+	reader->ahead.bytes += record_reader_is_fresh(reader) ? chunk->length + chunk->skipped : 0;
 	refuse_line(reader, FORMAT_LINE_TOO_LONG);
 }
 
@@ -116,14 +116,15 @@ enum weir_status record_reader_next(struct record_reader *reader)
 		reader->at += taken;
 		reader->position =
 			chunk->positions != NULL ? chunk->positions[reader->next_line++] : chunk->position + reader->at;
-		reader->ahead.lines++;
-		reader->ahead.bytes += taken;
+		bool fresh = record_reader_is_fresh(reader);
+		reader->ahead.lines += fresh;
+		reader->ahead.bytes += fresh ? taken : 0;
 		if (line.length == 0)
 			continue;
 		reader->line = line;
 		enum format_reason reason = format_parse(reader->format, line.at, line.length, &reader->record);
 		if (reason == FORMAT_OK) {
-			reader->ahead.records = 1;
+			reader->ahead.records = fresh;
 			return WEIR_OK;
 		}
 		if (reason != FORMAT_SKIP)
@@ -154,6 +155,8 @@ void record_reader_take(struct record_reader *reader, int64_t now_ms)
 	counts->records += ahead->records;
 	counts->clamped += ahead->clamped;
 	reader->taken_position = reader->position;
+	if (record_reader_is_fresh(reader))
+		reader->counted_position = reader->position;
 	ahead->lines = ahead->bytes = ahead->records = ahead->clamped = 0;
 	if (reader->ahead_malformed)
 		take_malformed(reader, now_ms);

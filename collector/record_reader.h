@@ -41,6 +41,7 @@ struct record_reader {
 	struct weir_span line;
 	uint64_t position;           /* just behind its line */
 	uint64_t taken_position;     /* behind the newest record taken: where a cut resumes */
+	uint64_t counted_position;   /* behind the furthest record taken: what is read again up to there counts no more */
 	struct record_counts counts; /* up to and with the records taken */
 	struct record_counts ahead;  /* of the newest record and what came before it: added when it is taken */
 	bool ahead_malformed;        /* ahead.malformed or letters hold something */
@@ -51,6 +52,12 @@ struct record_reader {
 	uint64_t safe_position;   /* up to where it has arrived; 0: its source knows */
 	uint64_t safe_lines;      /* counts.lines up to there */
 };
+
+/** Whether the newest line is read for the first time. */
+static inline bool record_reader_is_fresh(const struct record_reader *reader)
+{
+	return reader->position > reader->counted_position;
+}
 
 /** Takes the format on success and failure alike: freed by deinit. */
 void record_reader_init(struct record_reader *reader, struct source_stream *stream, struct format *format,

@@ -314,6 +314,10 @@ static void every_line_arrives_once_through_broken_producers(void **state)
 	assert_int_equal(metric(scene, "weir_source_lost_lines_total"), 0);
 	stop(scene);
 	print_message("%llu events came again\n", (unsigned long long)scene->repeated);
+	/* what was read again for them counts no more */
+	assert_int_equal(metric(scene, "weir_lines_total"), scene->lines);
+	assert_int_equal(metric(scene, "weir_records_total"), scene->lines - scene->garbage);
+	assert_int_equal(metric(scene, "weir_malformed_total{reason=\"not combined\"}"), scene->garbage);
 	assert_int_equal(scene->memory->streams[0]->low_water, file_end(scene));
 	assert_true(metric(scene, "weir_low_water_age_seconds") < 60);
 	check_letters(scene);
