@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""A whole cluster with everything on, that works for a while: memory stays flat, lag bounded, and everything is right.
+
+Two collectors follow logs that rotate, a syslog connection and a topic; three limiters publish decisions, shadow
+decisions and judged frames; Redis and a file hold who is blocked. At the end decisions, verdicts and buckets are what
+the oracle makes of the log; of more lines than it takes in a reasonable time they are counted. It prints what it saw
+as one line of JSON.
+
+WEIR_SOAK_SECONDS (60; 1800 by hand), WEIR_SOAK_RATE (lines a second, 800), WEIR_SOAK_ORACLE (most lines for the
+oracle, 400,000).
+"""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, cluster, cluster_check, decisions, live, traffic
+from support.place import PATIENCE_S, SANITIZED, free_port, lines_of
+from support.roles import Roles
+from support.watching import Watching
+
+SECONDS = int(os.environ.get("WEIR_SOAK_SECONDS", 60))
+RATE = int(os.environ.get("WEIR_SOAK_RATE", 800))
+ORACLE_LINES = int(os.environ.get("WEIR_SOAK_ORACLE", 400000))
+PARTITIONS = 8
+
+# Buckets are few and windows short: after the first third there is nothing left that could grow.
+ZONES = [traffic.zone("site", [traffic.sliding(20, "5s"), traffic.fixed(300, "10s")], id=1),
+         traffic.zone("paths", [traffic.sliding(100, "1s")], key=("path",), id=2, mode="shadow"),
+         traffic.zone("heavy", [traffic.fixed(100, "10s")], id=3, block_for="10m")]
+
+MIB = 1 << 20
+LINE_BYTES = 100
+GROWTH_MIB = 6 + 2 * RATE * LINE_BYTES / MIB  # of a role between the medians of the second and the last third
+MOST_MIB = 64 + 10 * RATE * LINE_BYTES / MIB  # ever; in a stall what comes so long may lie in memory
+LAG_S = 5  # the median of each lag is less than what comes in so long
+
+
+class Soak:
+    """The cluster, and what is asked of it."""
+
+    def __init__(self, place, one, roles):
+        self.place, self.one, self.roles = place, one, roles
+        syslog, topic = free_port(), one.topic("logs")
+        logs = [place.path(f"app-{number}.log") for number in range(3)]
+        rotate_s = max(3, SECONDS / 40)
+        one.kafka.create(topic, partitions=2)
+        roles.apply()
+        self.limiters = [roles.limiter() for _ in range(3)]
+        self.outlets = [(0.3, live.RotatingLog(path, rotate_s)) for path in logs]
+        self.collectors = [
+            roles.collector([traffic.source(path) for path in logs[:2]]),
+            roles.collector([traffic.source(logs[2]),
+                             {"type": "syslog", "listen": f"tcp://127.0.0.1:{syslog}", "format": traffic.FORMAT},
+                             {"type": "kafka", "brokers": one.brokers, "topics": [topic], "format": traffic.FORMAT,
+                              "group": one.topic("collectors"), "kafka": one.kafka_properties}])]
+        config = place.write("subscribe.json", json.dumps(roles.sections()))
+        self.blocked = place.path("blocked.jsonl")
+        self.subscribers = [decisions.start(place, config, to) for to in (one.redis_url, f"file:{self.blocked}")]
+        for limiter in self.limiters:
+            limiter.until(lambda limiter=limiter: limiter.is_ready() and limiter.value(
+                "weir_limiter_partitions", state="live") >= PARTITIONS // 4, "has its share")
+        for collector in self.collectors:
+            collector.until_ready()
+        self.outlets += [(0.05, live.SyslogSender(syslog)),
+                         (0.05, live.TopicSender(one.brokers, one.kafka_properties, topic))]
+
+    def total(self, name, **labels):
+        """The sum of a metric of all limiters."""
+        return sum(one.value(name, **labels) for one in self.limiters)
+
+    def watching(self):
+        """What is looked at meanwhile."""
+        roles = {role.name: role.run.pid for role in self.collectors + self.limiters}
+        targets = {f"subscribe-{name}": one.weir.pid for name, one in zip(("redis", "file"), self.subscribers)}
+        return Watching({**roles, **targets}, {
+            "lag_messages": lambda: self.total("weir_limiter_lag_messages"),
+            "lag_bytes": lambda: sum(one.value("weir_source_lag_bytes") for one in self.collectors),
+            "lag_records": lambda: sum(one.value("weir_source_lag_records") for one in self.collectors),
+            "lag_decisions": lambda: sum(one.value("lag_records") or 0 for one in self.subscribers),
+            "checkpoint_age_s": lambda: max(one.value("weir_checkpoint_age_seconds") for one in self.limiters)})
+
+    def until_judged(self, lines):
+        """Waits until every line has its verdicts, and there is nothing behind."""
+        self.limiters[0].until(lambda: self.total("weir_verdicts_total", zone="site") >= lines, "all is judged",
+                               4 * PATIENCE_S)
+        self.limiters[0].until(lambda: self.total("weir_limiter_lag_messages") == 0, "nothing is behind")
+
+    def until_listed(self):
+        """Waits until Redis and the file have whom the decisions block at that moment."""
+        newest = {}
+        for message in self.one.kafka.stream(self.one.topic("decisions")):
+            decision = json.loads(message.value)
+            newest[decision["zone"], decision["key"][0]] = decision["until"]
+
+        def are_true():
+            blocked = {bucket for bucket, until_ms in newest.items() if until_ms > decisions.now_ms()}
+            in_file = {(line["zone"], line["key"][0]) for line in lines_of(self.blocked)}
+            in_redis = {tuple(key.decode().split(":", 2)[1:]) for key in self.one.redis.keys("weir:*")}
+            return in_file == in_redis == blocked
+        self.limiters[0].until(are_true, "Redis and the file hold who is blocked")
+
+    def require_counts(self, lines):
+        """What can be counted: each line's verdicts once, each frame judged, each decision on its topic."""
+        for zone in ZONES:
+            verdicts = self.total("weir_verdicts_total", zone=zone["name"])
+            assert verdicts == lines, f"{zone['name']}: {verdicts} verdicts of {lines} lines"
+        count = {name: self.one.kafka.count(self.one.topic(name))
+                 for name in ("events", "judged", "decisions", "decisions.shadow", "deadletter")}
+        assert count["judged"] == count["events"] - PARTITIONS, count  # of which each has a policy
+        published = {zone["name"]: self.total("weir_decisions_total", zone=zone["name"]) for zone in ZONES}
+        assert count["decisions"] == published["site"] + published["heavy"], (count, published)
+        assert count["decisions.shadow"] == published["paths"], (count, published)
+        assert count["deadletter"] == 0, count
+        return count
+
+
+def require_steady(soak, watched, report, rate):
+    """Memory is flat and lag bounded."""
+    for role in [one.name for one in soak.collectors + soak.limiters] + ["subscribe-redis", "subscribe-file"]:
+        memory = watched.memory(role)
+        report["roles"][role] = {f"{what}_mib": round(value / MIB, 2) for what, value in memory.items()}
+    for name, most in (("lag_messages", LAG_S * rate * len(ZONES)), ("lag_bytes", LAG_S * rate * LINE_BYTES),
+                       ("lag_records", LAG_S * rate), ("lag_decisions", LAG_S * rate), ("checkpoint_age_s", 60)):
+        report[name] = {**watched.figure(name), "bound_of_median": most}
+    print(json.dumps(report), flush=True)
+    for role, seen in report["roles"].items():
+        assert seen["last_mib"] - seen["middle_mib"] <= GROWTH_MIB, f"{role} grows by more than {GROWTH_MIB:.0f} MiB: {seen}"
+        assert seen["max_mib"] <= MOST_MIB, f"{role} has more than {MOST_MIB:.0f} MiB: {seen}"
+    for name, seen in report.items():
+        if isinstance(seen, dict) and "bound_of_median" in seen:
+            assert seen["median"] <= seen["bound_of_median"], (name, seen)
+
+
+def test_everything_at_once_for_a_while(place):
+    """Memory, lag, and what became of every line."""
+    if SANITIZED:
+        raise cases.Skipped("a sanitizer's memory is not weir's")
+    with cluster.shared() as one, Roles(place, one, ZONES, bus={"partitions": PARTITIONS}, archiver={"enabled": True},
+                                        limiter={"checkpoint_interval": "2s"}) as roles:
+        soak = Soak(place, one, roles)
+        watched = soak.watching()
+        with live.Traffic(soak.outlets, RATE) as lines:
+            watched.during(SECONDS)
+            lines.finish()
+        soak.until_judged(lines.total)
+        soak.until_listed()
+        count = soak.require_counts(lines.total)
+        report = {"bench": "cluster_soak", "seconds": round(watched.seconds), "rate": RATE, "lines": lines.total,
+                  "rotations": sum(outlet.rotations for _, outlet in soak.outlets[:3]), "roles": {},
+                  "frames": count["judged"], "decisions": count["decisions"], "shadow": count["decisions.shadow"]}
+        for role in soak.collectors + soak.limiters:
+            assert role.stop() == 0, role.said()[-2000:]
+        report["check"] = "oracle" if lines.total <= ORACLE_LINES else "counts"
+        if lines.total <= ORACLE_LINES:
+            check = cluster_check.Check(one)
+            check.decisions()
+            check.judged()
+            check.state(place)
+        require_steady(soak, watched, report, lines.total / watched.seconds)
+
+
+if __name__ == "__main__":
+    cases.main(globals())

@@ -1,0 +1,146 @@
+"""Services that log all the time: lines of the present moment at an even rate, to logs that rotate, a socket, a topic.
+
+    logs = [live.RotatingLog(path, every_s=5)]
+    with live.Traffic([(0.9, logs[0]), (0.1, live.SyslogSender(port))], rate=1000) as traffic:
+        …
+    traffic.total   # so many lines were written, each with the time at which it was
+"""
+
+import os
+import random
+import socket
+import threading
+import time
+
+from support.kafka import confluent_kafka
+from support.place import PATIENCE_S
+
+_TICK_S = 0.02
+_POOL = 20000  # lines that are used again and again, with other times
+_NO_TIME = b"0000000000000"
+_ROTATED_KEPT = 3
+_SYSLOG_HEAD = b"<190>1 2024-01-01T00:00:00Z www app - - - "
+
+
+class RotatingLog:
+    """A log that is renamed now and then, and begun anew; what was rotated some times ago is removed."""
+
+    def __init__(self, path, every_s):
+        self.path, self.rotations = path, 0
+        self._every_s, self._since_s = every_s, time.monotonic()
+        self._file = open(path, "ab", buffering=0)  # pylint: disable=consider-using-with
+
+    def write(self, lines):
+        """Appends lines."""
+        if time.monotonic() - self._since_s >= self._every_s:
+            self._rotate()
+        self._file.write(b"".join(lines))
+
+    def _rotate(self):
+        self._since_s = time.monotonic()
+        for number in range(min(self.rotations, _ROTATED_KEPT - 1), 0, -1):
+            os.rename(f"{self.path}.{number}", f"{self.path}.{number + 1}")
+        os.rename(self.path, f"{self.path}.1")
+        self.rotations += 1
+        self._file.close()
+        self._file = open(self.path, "ab", buffering=0)  # pylint: disable=consider-using-with
+
+    def close(self):
+        """No more is written."""
+        self._file.close()
+
+
+class SyslogSender:
+    """A connection to a source `syslog`."""
+
+    def __init__(self, port):
+        self._connection = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
+
+    def write(self, lines):
+        """Sends a message for each line."""
+        self._connection.sendall(b"".join(_SYSLOG_HEAD + line for line in lines))
+
+    def close(self):
+        """No more is sent."""
+        self._connection.close()
+
+
+class TopicSender:
+    """A service that logs to a topic of its own."""
+
+    def __init__(self, brokers, properties, topic):
+        self._topic = topic
+        self._producer = confluent_kafka.Producer({"bootstrap.servers": brokers, "log_level": 0, "linger.ms": 20,
+                                                   "enable.idempotence": True, **properties})
+
+    def write(self, lines):
+        """Sends a message for each line."""
+        for line in lines:
+            self._producer.produce(self._topic, line)
+        self._producer.poll(0)
+
+    def close(self):
+        """Waits until all is written."""
+        left = self._producer.flush(4 * PATIENCE_S)
+        assert left == 0, f"{left} messages are not delivered"
+
+
+class Traffic(threading.Thread):
+    """Writes until its with statement ends. outlets: [(share of the lines, RotatingLog or the like)]."""
+
+    def __init__(self, outlets, rate, users=2000, seed=1):
+        super().__init__(daemon=True)
+        self.written = [0] * len(outlets)
+        self._due = 0  # lines that the rate has asked for so far
+        self._outlets, self._rate = outlets, rate
+        self._over, self._failed = threading.Event(), None
+        rng = random.Random(seed)
+        self._pool = [b'{"time":%s,"user":"u%d","path":"/%d","status":200}\n'
+                      % (_NO_TIME, int(users * rng.random() ** 3), rng.randrange(7)) for _ in range(_POOL)]
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self.join()
+
+    def finish(self):
+        """Writes no more, and waits until what was written has left."""
+        self.__exit__()
+        if self._failed:
+            raise self._failed
+
+    def run(self):
+        """Writes."""
+        try:
+            began_s = time.monotonic()
+            while not self._over.wait(_TICK_S):
+                # After a stall at most a second's worth comes at once: what was not written then is not made up for.
+                due = int(self._rate * (time.monotonic() - began_s)) - self._due
+                if due > self._rate:
+                    began_s += due / self._rate - 1
+                    due = int(self._rate)
+                self._write(due)
+            for _, outlet in self._outlets:
+                outlet.close()
+        except (OSError, AssertionError, confluent_kafka.KafkaException) as failed:
+            self._failed = failed
+
+    def _write(self, count):
+        self._due += count
+        for number, (share, outlet) in enumerate(self._outlets):
+            left = int(share * self._due) - self.written[number]
+            while left > 0:
+                at = self.written[number] % _POOL
+                lines = b"".join(self._pool[at:at + left])
+                lines = lines.replace(_NO_TIME, b"%013d" % int(1000 * time.time())).splitlines(keepends=True)
+                outlet.write(lines)
+                self.written[number] += len(lines)
+                left -= len(lines)
+
+    @property
+    def total(self):
+        """How many lines were written."""
+        return sum(self.written)
