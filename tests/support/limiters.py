@@ -5,6 +5,7 @@ all partitions must be equal in the end.
 """
 
 import os
+import struct
 
 from support import cluster
 from support.cases import Skipped
@@ -78,6 +79,16 @@ class Stage:
             assert found.setdefault(name, message.value) == message.value, f"{name}: {found[name]}, {message.value}"
         return found
 
+    def judged(self):
+        """{(partition, offset): (hash of its judged frame, when it came first)}; what comes again must be the same."""
+        found = {}
+        for message in self.servers.kafka.stream(self.servers.topic("judged")):
+            # Every frame has so many events of one zone: the offset stands before the verdicts, half a byte each.
+            offset, = struct.unpack_from("<Q", message.value, len(message.value) - 8 - EVENTS // 2)
+            place, same = (message.partition, offset), hash(message.value)
+            assert found.setdefault(place, (same, message.time_ms))[0] == same, f"{place} is judged in two ways"
+        return found
+
 
 def end_feed(run):
     """Waits until it has sent everything."""
@@ -97,6 +108,9 @@ def compare(place, stage):
         assert not missing and not more, f"{len(missing)} are missing ({sorted(missing)[:3]}), " \
                                          f"{len(more)} are too many ({sorted(more)[:3]})"
         assert all(found[name] == value for name, value in expected.items())
+        judged, reference_judged = stage.judged(), reference.judged()
+        assert judged.keys() == reference_judged.keys(), "other frames are judged"
+        assert all(judged[at][0] == same for at, (same, _) in reference_judged.items()), "frames are judged otherwise"
         assert sorted(stage.servers.mariadb.query(STATE)) == sorted(servers.mariadb.query(STATE))
 
 
