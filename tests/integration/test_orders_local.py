@@ -5,7 +5,6 @@ What is judged, published and kept is what the oracle says of the log."""
 
 import json
 import os
-import signal
 import socket
 import stat
 import sys
@@ -310,11 +309,11 @@ def test_a_state_directory_may_have_a_long_path(place):
 def test_a_process_that_is_not_weir_takes_no_commands(place):
     """The directory is held, and nobody listens: said, and left with 1."""
     run = Run(place).start()
-    run.weir.signal(signal.SIGSTOP)
+    run.weir.pause()
     os.unlink(os.path.join(run.state, "control"))
     done = run.command("block", "--zone", "site", "ann", code=FAILED)
     assert "takes no commands" in done.said(), done.said()
-    run.weir.signal(signal.SIGCONT)
+    run.weir.resume()
     run.stop()
 
 

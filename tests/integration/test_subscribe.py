@@ -187,7 +187,7 @@ def test_a_gap_is_passed_over(place):
         topic.block("10.0.0.1")
         check_redis(topic, c.redis, subscriber)
         # While it stands still, a part of what it has not read goes, as it does behind a topic's retention.
-        subscriber.weir.signal(signal.SIGSTOP)
+        subscriber.weir.pause()
         lost = [topic.decision((f"10.0.1.{n}",)) for n in range(100)]
         topic.publish(lost)
         c.kafka.trim(c.topic("decisions"),
@@ -195,7 +195,7 @@ def test_a_gap_is_passed_over(place):
         for bucket in [bucket for bucket in topic.live if bucket[1].startswith(b"10.0.1.")]:
             del topic.live[bucket]
         topic.publish([topic.decision((f"10.0.2.{n}",)) for n in range(20)])
-        subscriber.weir.signal(signal.SIGCONT)
+        subscriber.weir.resume()
         subscriber.until(lambda: set(keys_of(topic)) <= set(c.redis.keys("weir:*")), "what came behind the gap")
         subscriber.until(lambda: subscriber.value("lag_records") == 0, "all is read")
         assert subscriber.value("gaps_total") >= 1 or len(c.redis.keys("weir:*")) == len(topic.live) + len(lost)

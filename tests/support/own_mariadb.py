@@ -80,11 +80,11 @@ class OwnMariaDB:
 
     def freeze(self):
         """Stops its process, connections and all, until thaw()."""
-        self.process.signal(signal.SIGSTOP)
+        self.process.pause()
 
     def thaw(self):
         """Lets it go on."""
-        self.process.signal(signal.SIGCONT)
+        self.process.resume()
 
     def _try(self, text, database=None):
         return subprocess.run([find("mariadb"), "--no-defaults", f"--socket={self._path('s')}", "--user=root",

@@ -100,6 +100,15 @@ class Weir:
         """Sends a signal; of no effect once it has ended."""
         self.process.send_signal(number)
 
+    def pause(self):
+        """Makes it stand still, every thread of it: under load some run on for a while after SIGSTOP was sent."""
+        self.signal(signal.SIGSTOP)
+        until(lambda: os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT | os.WNOHANG), "it stands still")
+
+    def resume(self):
+        """Lets it go on."""
+        self.signal(signal.SIGCONT)
+
     def wait(self, patience_s=PATIENCE_S):
         """Waits for its end: the exit code."""
         try:

@@ -60,11 +60,11 @@ class Role:
 
     def pause(self):
         """SIGSTOP: it stands still."""
-        self.run.signal(signal.SIGSTOP)
+        self.run.pause()
 
     def resume(self):
         """SIGCONT."""
-        self.run.signal(signal.SIGCONT)
+        self.run.resume()
 
     def reload(self):
         """SIGHUP."""
