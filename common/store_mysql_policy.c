@@ -62,6 +62,7 @@ static enum weir_status compare_policy(const struct policy_call *call, struct we
 	return status;
 }
 
+/* Leaves it as it is where there is no policy. */
 static enum weir_status find_newest(const struct policy_call *call, uint64_t *newest, struct weir_error *error)
 {
 	struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, WEIR_MYSQL_POLICY_NEWEST);
@@ -69,7 +70,7 @@ static enum weir_status find_newest(const struct policy_call *call, uint64_t *ne
 	if (status == WEIR_OK)
 		*newest = weir_mysql_row_number(statement, 0);
 	weir_mysql_done(statement);
-	return status;
+	return status == WEIR_END ? WEIR_OK : status;
 }
 
 static enum weir_status put_policy(void *context, struct weir_error *error)

@@ -117,7 +117,7 @@ const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
                    " WHERE gone.partition_id = ?"},
 	[WEIR_MYSQL_POLICY_PUT] = {.before = "INSERT INTO policy_version (version, text) VALUES (?, ?)"},
 	[WEIR_MYSQL_POLICY_GET] = {.before = "SELECT text FROM policy_version WHERE version = ? FOR UPDATE"},
-	[WEIR_MYSQL_POLICY_NEWEST] = {.before = "SELECT coalesce(max(version), 0) FROM policy_version"},
+	[WEIR_MYSQL_POLICY_NEWEST] = {.before = "SELECT version FROM policy_version ORDER BY version DESC LIMIT 1"},
 	[WEIR_MYSQL_POLICY_EACH] = {.before =
                                     "SELECT version, text FROM policy_version WHERE version >= ? ORDER BY version"},
 	[WEIR_MYSQL_ZONE_REMOVE] = {.before = "DELETE FROM zone_master WHERE zone_id = ?"},

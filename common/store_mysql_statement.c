@@ -241,6 +241,8 @@ enum weir_status weir_mysql_execute(struct weir_mysql *mysql, struct weir_mysql_
 
 uint64_t weir_mysql_row_number(const struct weir_mysql_statement *statement, unsigned column)
 {
+	/* An expression may be of another type on one server than on another, and of none that is taken for a number. */
+	assert(statement->results[column].buffer_type == MYSQL_TYPE_LONGLONG);
 	return statement->columns[column].number;
 }
 

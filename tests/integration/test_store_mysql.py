@@ -210,6 +210,9 @@ def test_zones_are_rows_for_analysts(place):
     assert "another policy already" in shell.gives("INVALID", "policy", 2, policy(site, door))
     assert shell.good("policies") == "1 2"
     assert len(rows()) == 2
+    shell.good("policy", 4, policy(site))
+    shell.good("policy", 3, policy(site, door))  # a limiter that comes late: the newest one's rows stay
+    assert [row[10] for row in rows()] == ["4", "1"], rows()
     shell.end()
 
 
