@@ -30,6 +30,7 @@ enum {
 
 /* MariaDB alone can bound a transaction that stands still; MySQL bounds a session that does. */
 static const char *const session[] = {
+	"SET NAMES utf8mb4", /* the collation that libmysqlclient names at connecting is one that MariaDB does not know */
 	"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 	"SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1",
 	"SET SESSION innodb_lock_wait_timeout = 3, lock_wait_timeout = 9, net_read_timeout = 15, net_write_timeout = 60",
