@@ -102,6 +102,7 @@ static void print_summary(const struct once *once, bool finished)
 
 static enum weir_status finish(struct once *once, bool *finished, struct weir_error *error)
 {
+	merge_take(once->merge); /* a signal may have come before the newest record was counted */
 	framer_flush(once->framer, 0);
 	enum weir_status status = rounds_submit(once->rounds, error);
 	if (status == WEIR_OK)

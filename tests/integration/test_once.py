@@ -206,6 +206,21 @@ def test_a_signal_stops_it_with_3_and_the_next_run_goes_on(place):
         assert last.summary()[name] == calm.summary()[name], f"{name} do not cover the whole"
 
 
+def test_what_was_read_until_a_signal_adds_up(place):
+    config = big_job(place, 300000)
+    reading, writing = os.pipe()
+    with open(reading, "rb") as decisions:
+        weir = place.start("run", "--once", "--config", config, "--summary", "json", stdout=writing)
+        os.close(writing)
+        decisions.read(1)  # what nobody reads further holds the run up, on any machine
+        weir.signal(signal.SIGTERM)
+        decisions.read()
+        assert weir.wait() == STOPPED, weir.said()
+    summary = weir.summary()
+    counts = summary["zones"]["site"]
+    assert 0 < summary["events"] == counts["matched"] == counts["passed"] + counts["blocked"], summary
+
+
 def test_an_unfinished_run_refuses_other_zones_and_sources(place):
     config, out = big_job(place), place.path("out")
     arguments = ("--state", place.path("state"), "--decisions", out)
