@@ -120,6 +120,20 @@ static void ask_for_tls(MYSQL *handle, const char *authority)
 #endif
 }
 
+/*
+ * MySQL takes a password over TLS, or enciphered with a key of the server's, once for as long as it runs.
+ * MariaDB Connector/C asks for the key by itself; libmysqlclient also begins TLS, unverified, where the server has it.
+ */
+static void ask_for_key(MYSQL *handle)
+{
+#ifdef LIBMARIADB
+	(void)handle;
+#else
+	static const bool yes = true;
+	mysql_options(handle, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &yes);
+#endif
+}
+
 static void set_options(MYSQL *handle, const struct weir_config *config)
 {
 	static const unsigned connect_s = CONNECT_TIMEOUT_S, io_s = IO_TIMEOUT_S, no = 0;
@@ -135,6 +149,8 @@ static void set_options(MYSQL *handle, const struct weir_config *config)
 		mysql_options(handle, MYSQL_OPT_PROTOCOL, &tcp); /* "localhost" would mean a socket */
 	if (config->store.tls_ca != NULL)
 		ask_for_tls(handle, config->store.tls_ca);
+	else
+		ask_for_key(handle);
 }
 
 static enum weir_status set_session(struct weir_mysql *mysql, struct weir_error *error)
