@@ -261,7 +261,8 @@ def test_deadlocks_and_locked_rows_are_tried_again(place):
         # A deadlock: each holds what the other asks for next. The lighter transaction is the one to give in.
         for _ in range(3):
             ask("BEGIN")
-            ask("INSERT INTO note (name, value) SELECT concat('heavy', seq), '' FROM seq_1_to_300")
+            ask("INSERT INTO note (name, value) WITH RECURSIVE counted (i) AS (SELECT 1 UNION ALL "
+                "SELECT i + 1 FROM counted WHERE i < 300) SELECT concat('heavy', i), '' FROM counted")
             ask("REPLACE INTO segment_state VALUES (0, 9, 2, 1, 1, 'x')")
             deadlocks = deadlocks_so_far()
             shell.send("write", 0, epoch, 2, "b", 9, 1, 10, "b")
@@ -286,7 +287,7 @@ def waiting_since():
 
 
 def deadlocks_so_far():
-    return int(server().sql("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'")[0][1])
+    return int(server().sql("SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'")[0][0])
 
 
 def churn(shell, partition, enough, count, words):

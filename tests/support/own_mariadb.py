@@ -1,4 +1,8 @@
-"""A MariaDB of a test's own: to be stopped, killed and started again, with any settings."""
+"""A MariaDB of a test's own: to be stopped, killed and started again, with any settings.
+
+WEIR_MYSQLD=PATH names a mysqld of MySQL 8 to be used instead. The statements
+go to it through MariaDB's client all the same.
+"""
 
 import os
 import shutil
@@ -15,9 +19,15 @@ def find(program):
     return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin")
 
 
+def mysqld():
+    """The MySQL server that stands in for MariaDB, or None."""
+    return os.environ.get("WEIR_MYSQLD")
+
+
 def missing():
     """Why there can be no server here; None if there can."""
-    lacking = [name for name in ("mariadbd", "mariadb-install-db", "mariadb") if find(name) is None]
+    servers = [mysqld()] if mysqld() else ["mariadbd", "mariadb-install-db"]
+    lacking = [name for name in (*servers, "mariadb") if find(name) is None]
     return f"no {', '.join(lacking)} here (deploy/packages cluster)" if lacking else None
 
 
@@ -30,9 +40,8 @@ class OwnMariaDB:
         self.process = None
         self._log = os.path.join(directory, "log")
         os.makedirs(self._path("tmp"))
-        done = subprocess.run([find("mariadb-install-db"), "--no-defaults", f"--datadir={self._path('data')}",
-                               *self._user(), "--skip-test-db", "--skip-name-resolve",
-                               "--auth-root-authentication-method=normal", f"--log-error={self._log}", *self._small()],
+        done = subprocess.run([*self._installer(), f"--datadir={self._path('data')}", *self._user(),
+                               f"--log-error={self._log}", *self._small()],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=10 * PATIENCE_S, check=False)
         if done.returncode != 0:
             with open(self._log, "ab+") as log:
@@ -51,6 +60,19 @@ class OwnMariaDB:
         return os.path.join(self.directory, name)
 
     @staticmethod
+    def _program():
+        if mysqld() is None:
+            return [find("mariadbd"), "--no-defaults"]
+        program = os.path.realpath(find(mysqld()))
+        return [program, "--no-defaults", f"--basedir={os.path.dirname(os.path.dirname(program))}", "--mysqlx=OFF"]
+
+    def _installer(self):
+        if mysqld() is not None:
+            return [*self._program(), "--initialize-insecure"]
+        return [find("mariadb-install-db"), "--no-defaults", "--skip-test-db", "--skip-name-resolve",
+                "--auth-root-authentication-method=normal"]
+
+    @staticmethod
     def _user():
         return ["--user=root"] if os.geteuid() == 0 else []
 
@@ -61,8 +83,8 @@ class OwnMariaDB:
 
     def start(self, *settings):
         """Starts it, and waits until it serves."""
-        command = [find("mariadbd"), "--no-defaults", f"--datadir={self._path('data')}",
-                   f"--socket={self._path('s')}", f"--port={self.port}", "--bind-address=127.0.0.1",
+        command = [*self._program(), f"--datadir={self._path('data')}", f"--socket={self._path('s')}",
+                   f"--port={self.port}", "--bind-address=127.0.0.1",
                    f"--pid-file={self._path('pid')}", "--skip-name-resolve", "--skip-log-bin",
                    "--max-connect-errors=1000000", *self._user(), *self._small(), *settings]
         self.process = Weir(command, self._log, self._log)
