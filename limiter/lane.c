@@ -166,6 +166,7 @@ static enum weir_status begin_command(struct lane *lane, struct weir_error *erro
 {
 	shard_advance_clock(lane->shard, lane->frame.sending_time_ms);
 	enum weir_status status = order_command_parse(lane->frame.body, &lane->command, error);
+	lane->command.offset = lane->next_offset;
 	if (status == WEIR_OK)
 		status = shard_command_begin(lane->shard, &lane->command, lane->frame.sending_time_ms, error);
 	return refuse(lane, status);

@@ -66,6 +66,7 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 		.share = limiter->share,
 		.dead_letters = true,
 		.age_limit_ms = config->bus.retention_ms / 2,
+		.remind_ms = config->bus.retention_ms / 3,
 		.saver = limiter->saver,
 		.loader = limiter->loader,
 		.log = &limiter->daemon->log,

@@ -111,6 +111,9 @@ static void metrics(void *context, struct weir_text *page)
 	weir_metrics_counter(page, "weir_limiter_dead_letters_dropped_total",
 	                     "Messages that were no frames, and too many to be kept.",
 	                     limiter_sum(&parts, offsetof(struct worker_stats, dead_letters_dropped)));
+	weir_metrics_counter(page, "weir_limiter_reminders_total",
+	                     "Operators' blocks published again, as they outlast the topic's retention.",
+	                     limiter_sum(&parts, offsetof(struct worker_stats, reminders)));
 	limiter_histogram(&parts, page, "weir_limiter_take_seconds",
 	                  "From a partition's being given to its being live: waiting for the last owner, taking, reading.",
 	                  offsetof(struct worker_stats, take));

@@ -55,6 +55,7 @@ struct order_command {
 	char by[ORDER_BY_MAX_BYTES + 1];
 	char reason[ORDER_REASON_MAX_BYTES + 1];
 	char id[ORDER_ID_MAX_BYTES + 1];
+	uint64_t offset; /* of its record: not of the body, whoever reads the log sets it */
 };
 
 /** "block", "lift", "allow", "override". */

@@ -96,13 +96,14 @@ static void clear_term(struct orders *orders, struct order_term *term)
 	*term = (struct order_term){0};
 }
 
-void orders_set_term(struct orders *orders, struct order_term *term, int64_t at_ms, int64_t until_ms, const char *by,
-                     const char *reason)
+void orders_set_term(struct orders *orders, struct order_term *term, int64_t at_ms, int64_t until_ms, uint64_t offset,
+                     const char *by, const char *reason)
 {
 	clear_term(orders, term);
 	*term = (struct order_term){.holds = true,
 	                            .at_ms = at_ms,
 	                            .until_ms = until_ms,
+	                            .offset = offset,
 	                            .by = weir_copy(by, strlen(by)),
 	                            .reason = weir_copy(reason, strlen(reason))};
 	orders->bytes += term_bytes(term);
@@ -328,7 +329,7 @@ enum weir_status orders_apply(struct orders *orders, uint32_t zone_id, const str
 		drop_empty(orders);
 		return WEIR_OK;
 	}
-	orders_set_term(orders, term, at_ms, command->until_ms, command->by, command->reason);
+	orders_set_term(orders, term, at_ms, command->until_ms, command->offset, command->by, command->reason);
 	/* What ended sooner and was replaced costs a walk too many later, not one now. */
 	orders->next_end_ms = earlier(orders->next_end_ms, next_end(orders, order));
 	if (is_new && command->prefix)

@@ -27,11 +27,15 @@ enum {
 	ORDERS_BYTES_MAX = 4 * 1024 * 1024, /* of their keys and words: they are in every checkpoint */
 };
 
+/* Not known: the term was stored by a weir that did not keep it. */
+#define ORDER_NO_OFFSET UINT64_MAX
+
 /* One command that holds. */
 struct order_term {
 	bool holds;
 	int64_t at_ms;    /* when it was given */
 	int64_t until_ms; /* exclusive; ORDER_NO_END */
+	uint64_t offset;  /* of the record that gave it, which its decision's id is made of; ORDER_NO_OFFSET */
 	char *by, *reason;
 };
 
@@ -102,15 +106,20 @@ void orders_keep_zones(struct orders *orders, bool (*in_force)(const void *conte
 
 void orders_export(const struct orders *orders, struct weir_text *bytes);
 
-/** Takes the place of what is there. @return false: the bytes are no orders, and there are none */
-bool orders_import(struct orders *orders, struct weir_span bytes);
+/**
+ * Takes the place of what is there.
+ *
+ * @param offsets  whether terms have theirs, as orders_export() writes them; older forms have none
+ * @return false: the bytes are no orders, and there are none
+ */
+bool orders_import(struct orders *orders, struct weir_span bytes, bool offsets);
 
 /* ---- for orders_blob.c ---- */
 
 /** An order of a key, made if there is none yet. */
 struct order *orders_make(struct orders *orders, uint32_t zone_id, bool prefix, struct weir_span key);
-void orders_set_term(struct orders *orders, struct order_term *term, int64_t at_ms, int64_t until_ms, const char *by,
-                     const char *reason);
+void orders_set_term(struct orders *orders, struct order_term *term, int64_t at_ms, int64_t until_ms, uint64_t offset,
+                     const char *by, const char *reason);
 /** To be called when orders were made or changed. */
 void orders_settle(struct orders *orders);
 

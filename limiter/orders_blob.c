@@ -4,7 +4,8 @@
  *
  *   orders: count, then for each, in the order of their first commands:
  *     zone id, bits (1: of a prefix, 2: a block, 4: an allow, 8: an override), the joined key
- *     for each of block, allow, override that there is: given at, until, by, reason
+ *     for each of block, allow, override that there is: given at, until, offset (since form 3 of the extra), by,
+ *     reason
  *     of an override: thousandths
  */
 #include "limiter/orders.h"
@@ -33,6 +34,7 @@ static void put_term(struct weir_text *bytes, const struct order_term *term)
 		return;
 	put(bytes, (uint64_t)term->at_ms);
 	put(bytes, (uint64_t)term->until_ms);
+	put(bytes, term->offset);
 	put_bytes(bytes, term->by, strlen(term->by));
 	put_bytes(bytes, term->reason, strlen(term->reason));
 }
@@ -88,18 +90,19 @@ static bool get_text(struct weir_span *bytes, char *out, size_t room)
 	return true;
 }
 
-static bool get_term(struct weir_span *bytes, struct orders *orders, struct order_term *term)
+static bool get_term(struct weir_span *bytes, struct orders *orders, bool offsets, struct order_term *term)
 {
-	uint64_t at_ms, until_ms;
+	uint64_t at_ms, until_ms, offset = ORDER_NO_OFFSET;
 	char by[ORDER_BY_MAX_BYTES + 1], reason[ORDER_REASON_MAX_BYTES + 1];
-	if (!get(bytes, INT64_MAX, &at_ms) || !get(bytes, ORDER_NO_END, &until_ms) || !get_text(bytes, by, sizeof by) ||
+	if (!get(bytes, INT64_MAX, &at_ms) || !get(bytes, ORDER_NO_END, &until_ms) ||
+	    (offsets && !get(bytes, UINT64_MAX, &offset)) || !get_text(bytes, by, sizeof by) ||
 	    !get_text(bytes, reason, sizeof reason))
 		return false;
-	orders_set_term(orders, term, (int64_t)at_ms, (int64_t)until_ms, by, reason);
+	orders_set_term(orders, term, (int64_t)at_ms, (int64_t)until_ms, offset, by, reason);
 	return true;
 }
 
-static bool get_order(struct weir_span *bytes, struct orders *orders)
+static bool get_order(struct weir_span *bytes, struct orders *orders, bool offsets)
 {
 	uint64_t zone_id, bits, thousandths = RATE_ONE;
 	struct weir_span key;
@@ -114,9 +117,9 @@ static bool get_order(struct weir_span *bytes, struct orders *orders)
 	struct order *order = orders_make(orders, (uint32_t)zone_id, bits & IS_PREFIX, key);
 	if (orders->count == before)
 		return false; /* the same one twice */
-	if (((bits & HAS_BLOCK) && !get_term(bytes, orders, &order->block)) ||
-	    ((bits & HAS_ALLOW) && !get_term(bytes, orders, &order->allow)) ||
-	    ((bits & HAS_RATE) && !get_term(bytes, orders, &order->rate)))
+	if (((bits & HAS_BLOCK) && !get_term(bytes, orders, offsets, &order->block)) ||
+	    ((bits & HAS_ALLOW) && !get_term(bytes, orders, offsets, &order->allow)) ||
+	    ((bits & HAS_RATE) && !get_term(bytes, orders, offsets, &order->rate)))
 		return false;
 	if ((bits & HAS_RATE) && (!get(bytes, RATE_MAX, &thousandths) || thousandths < 1 || thousandths == RATE_ONE))
 		return false;
@@ -124,13 +127,13 @@ static bool get_order(struct weir_span *bytes, struct orders *orders)
 	return true;
 }
 
-bool orders_import(struct orders *orders, struct weir_span bytes)
+bool orders_import(struct orders *orders, struct weir_span bytes, bool offsets)
 {
 	uint64_t count;
 	orders_deinit(orders);
 	bool good = get(&bytes, ORDERS_MAX, &count);
 	for (uint64_t i = 0; good && i < count; i++)
-		good = get_order(&bytes, orders);
+		good = get_order(&bytes, orders, offsets);
 	if (good && bytes.length == 0) {
 		orders_settle(orders);
 		return true;

@@ -5,7 +5,7 @@
  *   version of this form, clock, events taken, policy version
  *   policy switches: count, then for each: version, clock
  *   sources: count, then for each, by id: id, position, clock when last taken from
- *   since version 2: the operators' orders (orders_blob.c)
+ *   since version 2: the operators' orders (orders_blob.c), since version 3 with their offsets
  */
 #include "limiter/shard_parts.h"
 
@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-enum { EXTRA_VERSION = 2, NUMBER = 8 };
+enum { EXTRA_VERSION = 3, NUMBER = 8 };
 
 static uint8_t *put(uint8_t *at, uint64_t number)
 {
@@ -102,7 +102,7 @@ static bool import_sources(struct shard *shard, struct weir_span *bytes)
 static bool import_orders(struct shard *shard, uint64_t form, struct weir_span bytes)
 {
 	if (form >= 2)
-		return orders_import(&shard->orders, bytes);
+		return orders_import(&shard->orders, bytes, form >= 3);
 	orders_deinit(&shard->orders);
 	return bytes.length == 0;
 }

@@ -46,6 +46,7 @@ static void turn(struct worker *worker)
 	worker_receive(worker, wait_ms(worker));
 	worker_take_deliveries(worker, 0);
 	worker_checkpoints(worker, false);
+	worker_remind(worker);
 	worker_refresh(worker, false);
 }
 

@@ -37,6 +37,7 @@ struct worker_options {
 	struct share *share;    /* those of them that it has by now; NULL: all, from worker_new() to its end */
 	bool dead_letters;      /* messages that are no frames are kept in their topic, within deadletter.rate */
 	int64_t age_limit_ms;   /* a partition whose checkpoint is older waits for the next one; 0: none */
+	int64_t remind_ms;      /* operators' blocks that outlast thrice that are published again so often; 0: never */
 	struct keeper *saver, *loader;
 	const struct weir_log *log;
 };
@@ -73,6 +74,7 @@ struct lane *const *worker_lanes(const struct worker *worker, uint32_t *count);
 struct worker_stats {
 	struct weir_counter frames, events, repeated, malformed, decisions, checkpoints;
 	struct weir_counter orders[ORDER_KIND_COUNT]; /* operators' commands that were carried out */
+	struct weir_counter reminders;                /* of their blocks, published again */
 	struct weir_counter taken, given_up, fenced;  /* partitions that came, went, or were another's by then */
 	struct weir_counter dead_letters, dead_letters_dropped;
 	struct weir_histogram batch;      /* seconds from receiving a batch to its last verdict */

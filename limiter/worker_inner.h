@@ -65,6 +65,7 @@ struct slot {
 	uint64_t cut_offset;                  /* next_offset of it */
 	int64_t safe_ms;                      /* monotonic: all that was judged by then is stored */
 	uint64_t checkpoints;                 /* stored since it was taken */
+	int64_t remind_due_ms;                /* monotonic: when its operators' blocks are looked through again */
 	bool streaming;                       /* segments that nothing asks for are being read */
 	bool whole;                           /* all of them are, or there is no room for more */
 };
@@ -88,7 +89,7 @@ struct worker {
 	int64_t ceiling_bytes;  /* of one partition */
 	int64_t letters_second; /* the second in which so many dead letters were kept */
 	int64_t letters;
-	int64_t looks_due_ms, gauges_due_ms;
+	int64_t looks_due_ms, gauges_due_ms, remind_due_ms;
 	struct worker_stats stats;
 
 	pthread_mutex_t lock;  /* of what other threads look at: */
@@ -148,6 +149,13 @@ void worker_cut_queue(struct slot *slot, uint32_t from);
 /** Publishes what a message came to. */
 void worker_publish(struct worker *worker, struct slot *slot, const struct lane_result *result,
                     struct weir_span message);
+
+/**
+ * Publishes operators' blocks that outlast the topic's retention again, with the ids that they have: a gateway that
+ * starts later is to learn of them. When is for the wall clock to say, as it is for the topic; readers of the first
+ * copy pass over the others.
+ */
+void worker_remind(struct worker *worker);
 
 /** Says that a message is none, and keeps it. */
 void worker_bury(struct worker *worker, struct slot *slot, struct weir_span message, uint64_t offset,

@@ -5,11 +5,13 @@
  */
 #include "limiter/worker_inner.h"
 
+#include "common/clock.h"
 #include "limiter/decision.h"
+#include "limiter/orders.h"
 
 #include <string.h>
 
-enum { DELIVERIES_AT_ONCE = 256, LETTER_MAX_BYTES = 1024 };
+enum { DELIVERIES_AT_ONCE = 256, LETTER_MAX_BYTES = 1024, REMIND_LOOK_MS = 50 };
 
 static void set_broken(struct worker *worker, enum weir_status status, const struct weir_error *error)
 {
@@ -145,6 +147,50 @@ void worker_publish(struct worker *worker, struct slot *slot, const struct lane_
 	size_t length = weir_frame_judged(message, result->offset, result->judged.verdicts, pairs, out);
 	send(worker, slot, WEIR_TOPIC_JUDGED, partition, (struct weir_span){0},
 	     (struct weir_span){.at = out, .length = (uint32_t)length});
+}
+
+/* A block that the topic may forget while it holds, and has not been in it for long enough to be thought of again. */
+static bool is_to_be_reminded(const struct order_term *block, int64_t remind_ms, int64_t now_ms)
+{
+	return block->holds && block->offset != ORDER_NO_OFFSET && block->until_ms > now_ms &&
+	       block->until_ms - block->at_ms > 2 * remind_ms && now_ms - block->at_ms >= remind_ms;
+}
+
+static void remind_of(struct worker *worker, struct slot *slot, const struct order *order)
+{
+	const struct zone_rules *zone = rules_zone(lane_rules(slot->lane), order->zone_id);
+	if (zone == NULL)
+		return;
+	const struct order_term *block = &order->block;
+	struct shard_order_decision decision = {.zone = zone->zone,
+	                                        .key = order->key,
+	                                        .at_ms = block->at_ms,
+	                                        .until_ms = block->until_ms,
+	                                        .by = block->by,
+	                                        .reason = block->reason};
+	weir_text_clear(&worker->text);
+	decision_order_json(&worker->text, slot->partition, block->offset, &decision);
+	publish_decision(worker, slot, decision.zone, decision.key);
+	weir_counter_add(&worker->stats.reminders, 1);
+}
+
+void worker_remind(struct worker *worker)
+{
+	int64_t remind_ms = worker->options.remind_ms, monotonic_ms = weir_monotonic_ms();
+	if (remind_ms == 0 || worker->broken || monotonic_ms < worker->remind_due_ms)
+		return;
+	worker->remind_due_ms = monotonic_ms + REMIND_LOOK_MS;
+	int64_t now_ms = weir_wall_ms();
+	for (uint32_t i = 0; i < worker->slot_count && worker_works(worker); i++) {
+		struct slot *slot = &worker->slots[i];
+		if (slot->state != WORKER_LIVE || monotonic_ms < slot->remind_due_ms)
+			continue;
+		slot->remind_due_ms = monotonic_ms + remind_ms;
+		const struct orders *orders = shard_orders(lane_shard(slot->lane));
+		for (uint32_t k = 0; k < orders->count; k++)
+			if (is_to_be_reminded(&orders->list[k]->block, remind_ms, now_ms))
+				remind_of(worker, slot, orders->list[k]);
+	}
 }
 
 /* Whether one more may be kept, and said, in this second. */

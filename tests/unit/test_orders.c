@@ -306,7 +306,7 @@ static void orders_are_what_they_were_after_a_checkpoint(void **state)
 	apply(&orders, OTHERS);
 	orders_export(&orders, &bytes);
 	struct weir_span span = {bytes.at, (uint32_t)bytes.length};
-	assert_true(orders_import(&again, span));
+	assert_true(orders_import(&again, span, true));
 	orders_export(&again, &twice);
 	assert_int_equal(bytes.length, twice.length);
 	assert_memory_equal(bytes.at, twice.at, bytes.length);
@@ -317,7 +317,7 @@ static void orders_are_what_they_were_after_a_checkpoint(void **state)
 	assert_int_equal(orders_effect(&again, 1, weir_span_of("kk7"), AT).thousandths, 4000);
 	for (uint32_t length = 0; length < span.length; length++) {
 		struct weir_span cut = {weir_copy(span.at, length), length};
-		assert_false(orders_import(&again, cut));
+		assert_false(orders_import(&again, cut, true));
 		assert_int_equal(again.count, 0);
 		free((char *)cut.at);
 	}
@@ -344,7 +344,7 @@ static void bytes_that_are_no_orders_are_refused(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct orders orders;
 		orders_init(&orders, LATENESS);
-		assert_false(orders_import(&orders, (struct weir_span){cases[i].bytes, cases[i].length}));
+		assert_false(orders_import(&orders, (struct weir_span){cases[i].bytes, cases[i].length}, false));
 		orders_deinit(&orders);
 	}
 }
@@ -386,16 +386,32 @@ static void a_state_of_before_there_were_orders_is_read(void **state)
 	size_t length;
 	char *saved = shard_export_extra(shard, &length);
 	struct shard *restarted = shard_new(&options, rules);
-	assert_int_equal(saved[0], 2);
+	assert_int_equal(saved[0], 3);
 	assert_int_equal(shard_import_extra(restarted, (struct weir_span){saved, (uint32_t)length}, &error), WEIR_OK);
 	assert_true(orders_effect(shard_orders(restarted), 1, weir_span_of("k"), AT).blocked);
-	saved[0] = 3;
+	saved[0] = 4;
 	assert_int_equal(shard_import_extra(restarted, (struct weir_span){saved, (uint32_t)length}, &error), WEIR_NEWER);
 	free(saved);
 	weir_text_deinit(&text);
 	shard_free(restarted);
 	shard_free(shard);
 	rules_free(rules);
+}
+
+static void orders_of_before_there_were_offsets_are_read(void **state)
+{
+	(void)state;
+	/* one order: zone 1, a block; key "k"; given at 1, until 5, by "a", no reason */
+	static const char bytes[] = {1, 1, 2, 1, 'k', 1, 5, 1, 'a', 0};
+	struct weir_span span = {bytes, sizeof bytes};
+	struct orders orders;
+	orders_init(&orders, LATENESS);
+	assert_true(orders_import(&orders, span, false));
+	assert_true(orders.list[0]->block.holds);
+	assert_int_equal(orders.list[0]->block.until_ms, 5);
+	assert_true(orders.list[0]->block.offset == ORDER_NO_OFFSET);
+	assert_false(orders_import(&orders, span, true));
+	orders_deinit(&orders);
 }
 
 int main(void)
@@ -412,6 +428,7 @@ int main(void)
 		cmocka_unit_test(orders_are_what_they_were_after_a_checkpoint),
 		cmocka_unit_test(bytes_that_are_no_orders_are_refused),
 		cmocka_unit_test(a_state_of_before_there_were_orders_is_read),
+		cmocka_unit_test(orders_of_before_there_were_offsets_are_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -194,6 +194,78 @@ static void what_was_stored_comes_back_without_being_asked_for(void **state)
 	compare_with_undisturbed(stage->scene, stage->reference);
 }
 
+/* ---- operators' blocks that outlast the topic's retention ---- */
+
+enum { ORDERS_PARTITION = 2 };
+
+static void command(struct scene *scene, const char *body)
+{
+	size_t length;
+	char *message = weir_frame_control(WEIR_FRAME_COMMAND, SCENE_START_MS, 0, weir_span_of(body), &length);
+	scene_send(scene, ORDERS_PARTITION, (struct weir_span){message, (uint32_t)length});
+	free(message);
+}
+
+/* How often the newest decision of a key stands at the topic's end side: its copies, which must be alike. */
+static uint64_t copies(struct scene *scene, const char *key, char *newest, size_t room)
+{
+	struct weir_consumer *consumer;
+	struct weir_message messages[64];
+	uint64_t first, next, found = 0;
+	assert_int_equal(scene->own->extent(scene->bus, WEIR_TOPIC_DECISIONS, ORDERS_PARTITION, &first, &next, NULL),
+	                 WEIR_OK);
+	assert_int_equal(scene->own->consumer_new(scene->bus, WEIR_TOPIC_DECISIONS, NULL, &consumer, NULL), WEIR_OK);
+	assert_int_equal(scene->own->assign(consumer, ORDERS_PARTITION, first, NULL), WEIR_OK);
+	newest[0] = '\0';
+	while (first < next) {
+		size_t count;
+		assert_int_equal(scene->own->receive(consumer, messages, 64, SCENE_PATIENCE_MS, &count, NULL), WEIR_OK);
+		assert_true(count > 0);
+		for (size_t i = 0; i < count; i++, first++) {
+			char line[512];
+			snprintf(line, sizeof line, "%.*s", (int)messages[i].payload.length, messages[i].payload.at);
+			if (strstr(line, key) == NULL)
+				continue;
+			found = strcmp(line, newest) == 0 ? found + 1 : 1;
+			snprintf(newest, room, "%s", line);
+		}
+	}
+	scene->own->consumer_free(consumer);
+	return found;
+}
+
+static void a_block_that_outlasts_the_topic_is_published_again(void **state)
+{
+	struct stage *stage = *state;
+	struct scene *scene = stage->scene;
+	struct process *process = &stage->processes[0];
+	char ann[512], bob[512], short_one[512], later[512];
+	scene->remind_ms = 100;
+	process_start(process, scene, true, 0);
+	process_give(process, 15);
+	feed(stage, 1);
+	command(scene, "{\"command\":\"block\",\"zone\":\"site\",\"key\":[\"ann\"],\"by\":\"op\",\"reason\":\"why\"}");
+	command(scene, "{\"command\":\"block\",\"zone\":\"site\",\"key\":[\"bob\"],\"by\":\"op\"}");
+	command(scene, "{\"command\":\"block\",\"zone\":\"site\",\"key\":[\"eve\"],\"until\":1732173600150,\"by\":\"op\"}");
+	AWAIT(copies(scene, "[\"ann\"]", ann, sizeof ann) >= 3 && copies(scene, "[\"bob\"]", bob, sizeof bob) >= 3);
+	assert_int_equal(copies(scene, "[\"eve\"]", short_one, sizeof short_one), 1);
+	assert_non_null(strstr(ann, "\"id\":\"2-2-0\""));
+	assert_non_null(strstr(ann, "\"reason\":\"why\""));
+	AWAIT(all_done(process, 1));
+	process_stop(process, false);
+
+	/* the next owner knows them from the checkpoint; what is lifted does not come back */
+	process_start(process, scene, true, 0);
+	process_give(process, 15);
+	command(scene, "{\"command\":\"lift\",\"zone\":\"site\",\"key\":[\"bob\"],\"by\":\"op\"}");
+	uint64_t before = copies(scene, "[\"ann\"]", later, sizeof later);
+	AWAIT(copies(scene, "[\"bob\"]", bob, sizeof bob) == 1 && strstr(bob, "\"lift\"") != NULL);
+	AWAIT(copies(scene, "[\"ann\"]", later, sizeof later) >= before + 3);
+	assert_string_equal(later, ann);
+	assert_int_equal(copies(scene, "[\"bob\"]", bob, sizeof bob), 1);
+	process_stop(process, false);
+}
+
 int main(int argc, char **argv)
 {
 	scene_end_at_failure();
@@ -207,6 +279,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(two_that_fight_over_partitions_do_no_harm, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_the_process_counts_only_grows, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_was_stored_comes_back_without_being_asked_for, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_block_that_outlasts_the_topic_is_published_again, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,6 +55,7 @@ struct scene {
 	struct weir_log log;
 	uint64_t position; /* of the source */
 	uint64_t frames;
+	int64_t remind_ms; /* of its processes */
 	struct weir_error error;
 };
 
@@ -277,6 +278,7 @@ static inline void process_start(struct process *process, struct scene *scene, b
 		.share = process->share,
 		.dead_letters = shared,
 		.age_limit_ms = age_limit_ms,
+		.remind_ms = scene->remind_ms,
 		.saver = process->saver,
 		.loader = process->loader,
 		.log = &scene->log,
