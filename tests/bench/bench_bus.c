@@ -7,6 +7,7 @@
 #include "common/alloc.h"
 #include "common/bus.h"
 #include "common/deadline.h"
+#include "tests/bench/measure.h"
 #include "tests/bench/scratch.h"
 
 #include <fcntl.h>
@@ -17,33 +18,6 @@
 #include <unistd.h>
 
 enum { PARTITIONS = 16, FRAME_BYTES = 64 * 1024, BATCH_BYTES = 4 * 1024 * 1024, RUNS = 5 };
-
-static double seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double first = *(const double *)a, second = *(const double *)b;
-	return first < second ? -1 : first > second;
-}
-
-static double part_of(double *values, size_t count, double part)
-{
-	qsort(values, count, sizeof *values, compare);
-	return values[(size_t)((double)(count - 1) * part)];
-}
-
-static void check(enum weir_status status, const struct weir_error *error)
-{
-	if (status == WEIR_OK)
-		return;
-	fprintf(stderr, "%s\n", error->text);
-	exit(1);
-}
 
 /* A bus in a directory of its own. */
 struct setting {
@@ -116,7 +90,7 @@ static double flood_rate(size_t count, size_t bytes)
 	struct weir_message messages[256];
 	struct weir_error error;
 	pthread_t thread;
-	double start = seconds();
+	double start = wall_seconds();
 	pthread_create(&thread, NULL, produce, &flood);
 	uint64_t next[PARTITIONS] = {0};
 	for (size_t received = 0; received < count;) {
@@ -128,7 +102,7 @@ static double flood_rate(size_t count, size_t bytes)
 			ops->consumed(setting.consumer, i, next[i]);
 		received += some;
 	}
-	double rate = (double)count / (seconds() - start);
+	double rate = (double)count / (wall_seconds() - start);
 	pthread_join(thread, NULL);
 	close_bus(&setting);
 	return rate;
@@ -141,11 +115,11 @@ static double disk_rate(size_t total)
 	snprintf(path, sizeof path, "%s/file", directory);
 	char *bytes = weir_alloc(BATCH_BYTES, 1);
 	int fd = open(path, O_CREAT | O_WRONLY, 0600);
-	double start = seconds();
+	double start = wall_seconds();
 	for (size_t written = 0; written < total; written += BATCH_BYTES)
 		if (write(fd, bytes, BATCH_BYTES) != BATCH_BYTES || fdatasync(fd) != 0)
 			exit(1);
-	double rate = (double)total / (seconds() - start);
+	double rate = (double)total / (wall_seconds() - start);
 	close(fd);
 	free(bytes);
 	bench_scratch_remove(directory);
@@ -189,19 +163,19 @@ static void measure_latency(size_t count, size_t bytes)
 	int fd = open(path, O_CREAT | O_WRONLY, 0600);
 	for (size_t i = 0; i < count; i++) {
 		size_t received = 0;
-		double start = seconds();
+		double start = wall_seconds();
 		check(ops->send(setting.producer, WEIR_TOPIC_EVENTS, 0, (struct weir_span){0},
 		                (struct weir_span){.at = payload, .length = (uint32_t)bytes}, i, &error),
 		      &error);
 		while (received == 0)
 			check(ops->receive(setting.consumer, &message, 1, 1000, &received, &error), &error);
-		bus[i] = seconds() - start;
+		bus[i] = wall_seconds() - start;
 		while (ops->poll(setting.producer, &delivery, 1, 1000) == 0)
 			;
-		start = seconds();
+		start = wall_seconds();
 		if (write(fd, payload, bytes) != (ssize_t)bytes || fdatasync(fd) != 0)
 			exit(1);
-		disk[i] = seconds() - start;
+		disk[i] = wall_seconds() - start;
 	}
 	double p50 = part_of(bus, count, 0.5) * 1e3, disk_p50 = part_of(disk, count, 0.5) * 1e3;
 	printf("{\"bench\":\"bus_latency\",\"unit\":\"ms, %zu bytes\",\"rate\":%.3f,\"ceiling\":%.3f,\"ratio\":%.2f,"
@@ -226,7 +200,7 @@ static void measure_topics(size_t count)
 	char payload[4096] = {0};
 	double times[2];
 	for (size_t used = 1; used <= 3; used += 2) {
-		double start = seconds();
+		double start = wall_seconds();
 		for (size_t i = 0; i < count; i++) {
 			for (size_t k = 0; k < used; k++)
 				check(ops->send(setting.producer, topics[k], 0, (struct weir_span){0},
@@ -235,7 +209,7 @@ static void measure_topics(size_t count)
 			for (size_t back = 0; back < used;)
 				back += ops->poll(setting.producer, deliveries, 3, 1000);
 		}
-		times[used / 2] = (seconds() - start) / (double)count * 1e3;
+		times[used / 2] = (wall_seconds() - start) / (double)count * 1e3;
 	}
 	printf("{\"bench\":\"bus_three_topics\",\"unit\":\"ms a round\",\"rate\":%.3f,\"one_topic\":%.3f,\"ratio\":%.2f}\n",
 	       times[1], times[0], times[1] / times[0]);
@@ -244,8 +218,7 @@ static void measure_topics(size_t count)
 
 int main(void)
 {
-	const char *mode = getenv("WEIR_BENCH");
-	bool smoke = mode != NULL && strcmp(mode, "smoke") == 0;
+	bool smoke = is_smoke();
 	measure_throughput(smoke ? (size_t)16 << 20 : (size_t)1 << 30, smoke ? 1 : RUNS);
 	measure_small(smoke ? 20000 : 2000000, smoke ? 1 : RUNS);
 	measure_latency(smoke ? 50 : 1000, 4096);

@@ -12,11 +12,11 @@
 #include "common/alloc.h"
 #include "common/bus_kafka.h"
 #include "tests/bench/bare_kafka.h"
+#include "tests/bench/measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SKIPPED = 77, FRAME_BYTES = 64 * 1024, SMALL_BYTES = 200, RUNS = 3, AT_ONCE = 256, WAIT_MS = 60000 };
@@ -28,33 +28,6 @@ struct bench {
 	char *payload;
 };
 
-static double seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double first = *(const double *)a, second = *(const double *)b;
-	return first < second ? -1 : first > second;
-}
-
-static double part_of(double *values, size_t count, double part)
-{
-	qsort(values, count, sizeof *values, compare);
-	return values[(size_t)((double)(count - 1) * part)];
-}
-
-static void check(enum weir_status status, const struct weir_error *error)
-{
-	if (status == WEIR_OK)
-		return;
-	fprintf(stderr, "%s\n", error->text);
-	exit(1);
-}
-
 /* ---- through the bus ---- */
 
 static double bus_produce(struct bench *bench, size_t count, size_t bytes)
@@ -65,7 +38,7 @@ static double bus_produce(struct bench *bench, size_t count, size_t bytes)
 	struct weir_error error;
 	struct weir_span payload = {.at = bench->payload, .length = (uint32_t)bytes};
 	check(ops->producer_new(bench->bus, &producer, &error), &error);
-	double start = seconds();
+	double start = wall_seconds();
 	for (size_t sent = 0, delivered = 0; delivered < count;) {
 		enum weir_status status = WEIR_FULL;
 		if (sent < count)
@@ -80,7 +53,7 @@ static double bus_produce(struct bench *bench, size_t count, size_t bytes)
 				bare_fail("a delivery failed");
 		delivered += some;
 	}
-	double rate = (double)count / (seconds() - start);
+	double rate = (double)count / (wall_seconds() - start);
 	ops->producer_free(producer);
 	return rate;
 }
@@ -92,12 +65,12 @@ static double bus_consume(struct bench *bench, size_t count)
 	struct weir_consumer *consumer;
 	struct weir_error error;
 	check(ops->consumer_new(bench->bus, WEIR_TOPIC_EVENTS, NULL, &consumer, &error), &error);
-	double start = seconds();
+	double start = wall_seconds();
 	for (uint32_t i = 0; i < bench->bus->partitions; i++)
 		check(ops->assign(consumer, i, 0, &error), &error);
 	for (size_t received = 0, some; received < count; received += some)
 		check(ops->receive(consumer, messages, AT_ONCE, WAIT_MS, &some, &error), &error);
-	double rate = (double)count / (seconds() - start);
+	double rate = (double)count / (wall_seconds() - start);
 	ops->consumer_free(consumer);
 	return rate;
 }
@@ -121,7 +94,7 @@ static double bare_produce(struct bench *bench, size_t count, size_t bytes)
 	rd_kafka_conf_set_dr_msg_cb(conf, count_report);
 	rd_kafka_t *handle = bare_handle(RD_KAFKA_PRODUCER, conf);
 	rd_kafka_topic_t *topic = rd_kafka_topic_new(handle, bench->topic, NULL);
-	double start = seconds();
+	double start = wall_seconds();
 	while (delivered < count) {
 		/* As much in flight as the bus has. */
 		bool room = sent < count && (sent - delivered) * bytes < WEIR_BUS_PRODUCER_MAX_BYTES;
@@ -131,7 +104,7 @@ static double bare_produce(struct bench *bench, size_t count, size_t bytes)
 		sent += room;
 		rd_kafka_poll(handle, room ? 0 : 100);
 	}
-	double rate = (double)count / (seconds() - start);
+	double rate = (double)count / (wall_seconds() - start);
 	rd_kafka_topic_destroy(topic);
 	rd_kafka_destroy(handle);
 	return rate;
@@ -146,9 +119,9 @@ static void count_message(void *context, const rd_kafka_message_t *message)
 static double consume_bare(struct bench *bench, size_t count)
 {
 	size_t received = 0;
-	double start = seconds();
+	double start = wall_seconds();
 	bare_consume(bench->config, bench->topic, bench->bus->partitions, count, count_message, &received);
-	return (double)received / (seconds() - start);
+	return (double)received / (wall_seconds() - start);
 }
 
 /* ---- a bus with topics of its own ---- */
@@ -236,11 +209,11 @@ static void bus_round_trips(struct bench *bench, double *times, size_t count, si
 	check(ops->assign(consumer, 0, next, &error), &error);
 	for (size_t i = 0; i < count; i++) {
 		size_t received = 0;
-		double start = seconds();
+		double start = wall_seconds();
 		check(ops->send(producer, WEIR_TOPIC_EVENTS, 0, (struct weir_span){0}, payload, i, &error), &error);
 		while (received == 0)
 			check(ops->receive(consumer, &message, 1, WAIT_MS, &received, &error), &error);
-		times[i] = seconds() - start;
+		times[i] = wall_seconds() - start;
 		while (ops->poll(producer, &delivery, 1, WAIT_MS) == 0)
 			;
 	}
@@ -269,11 +242,11 @@ static void bare_round_trips(struct bench *bench, double *times, size_t count, s
 	rd_kafka_consume_start(out, 0, (int64_t)next);
 	for (size_t i = 0; i < count; i++) {
 		rd_kafka_message_t *message = NULL;
-		double start = seconds();
+		double start = wall_seconds();
 		rd_kafka_produce(in, 0, RD_KAFKA_MSG_F_COPY, bench->payload, bytes, NULL, 0, NULL);
 		while (message == NULL)
 			message = rd_kafka_consume(out, 0, WAIT_MS);
-		times[i] = seconds() - start;
+		times[i] = wall_seconds() - start;
 		rd_kafka_message_destroy(message);
 		while (delivered <= i)
 			rd_kafka_poll(from, 100);
@@ -302,8 +275,8 @@ static void measure_latency(struct bench *bench, size_t count, size_t bytes)
 
 int main(void)
 {
-	const char *path = getenv("WEIR_BUS"), *mode = getenv("WEIR_BENCH");
-	bool smoke = mode != NULL && strcmp(mode, "smoke") == 0;
+	const char *path = getenv("WEIR_BUS");
+	bool smoke = is_smoke();
 	if (path == NULL) {
 		printf("{\"bench\":\"bus_kafka\",\"skipped\":\"WEIR_BUS names no configuration of brokers: "
 		       "deploy/cluster/up makes one\"}\n");

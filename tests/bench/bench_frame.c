@@ -10,10 +10,10 @@
 #include "common/alloc.h"
 #include "common/frame.h"
 #include "common/hash.h"
+#include "tests/bench/measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { RUNS = 7, USERS = 200000 };
 
@@ -26,14 +26,6 @@ struct workload {
 	uint32_t *lengths;
 	size_t frame_count, bytes;
 };
-
-/* The thread's own time: what else the machine does counts as little as it can. */
-static double now_seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static void workload_init(struct workload *load, size_t events)
 {
@@ -76,7 +68,7 @@ static double encode_seconds(struct workload *load)
 	static const struct weir_frame_zone zone = {.id = 1};
 	struct weir_frame_writer *writer = weir_frame_writer_new();
 	load->bytes = load->frame_count = 0;
-	double start = now_seconds();
+	double start = thread_seconds();
 	bool open = false;
 	for (size_t i = 0; i < load->events; i++) {
 		int64_t time_ms = INT64_C(1700000000000) + (int64_t)(i / 4);
@@ -92,7 +84,7 @@ static double encode_seconds(struct workload *load)
 	}
 	if (open)
 		take(load, weir_frame_finish(writer, 0));
-	double seconds = now_seconds() - start;
+	double seconds = thread_seconds() - start;
 	weir_frame_writer_free(writer);
 	return seconds;
 }
@@ -102,7 +94,7 @@ static double decode_seconds(struct workload *load)
 	struct weir_frame_reader *reader = weir_frame_reader_new();
 	struct weir_frame frame;
 	size_t events = 0, at = 0;
-	double start = now_seconds();
+	double start = thread_seconds();
 	for (size_t i = 0; i < load->frame_count; i++) {
 		struct weir_span message = {.at = load->frames + at, .length = load->lengths[i]};
 		if (weir_frame_decode(reader, message, &frame, NULL) != WEIR_OK)
@@ -110,26 +102,19 @@ static double decode_seconds(struct workload *load)
 		events += frame.event_count;
 		at += load->lengths[i];
 	}
-	double seconds = now_seconds() - start;
+	double seconds = thread_seconds() - start;
 	if (events != load->events)
 		abort();
 	weir_frame_reader_free(reader);
 	return seconds;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double median(double (*measure)(struct workload *load), struct workload *load)
+static double median_of(double (*measure)(struct workload *load), struct workload *load)
 {
 	double seconds[RUNS];
 	for (int i = 0; i < RUNS; i++)
 		seconds[i] = measure(load);
-	qsort(seconds, RUNS, sizeof *seconds, compare_doubles);
-	return seconds[RUNS / 2];
+	return median(seconds, RUNS);
 }
 
 static void report(const char *bench, const struct workload *load, double seconds, double goal_ns)
@@ -142,12 +127,11 @@ static void report(const char *bench, const struct workload *load, double second
 
 int main(void)
 {
-	const char *size = getenv("WEIR_BENCH");
-	bool smoke = size != NULL && strcmp(size, "smoke") == 0;
+	bool smoke = is_smoke();
 	struct workload load;
 	workload_init(&load, smoke ? 50000 : 4000000);
-	report("frame_encode", &load, median(encode_seconds, &load), 25);
-	report("frame_decode", &load, median(decode_seconds, &load), 10);
+	report("frame_encode", &load, median_of(encode_seconds, &load), 25);
+	report("frame_decode", &load, median_of(decode_seconds, &load), 10);
 	workload_deinit(&load);
 	return 0;
 }

@@ -27,12 +27,12 @@
 #include "common/alloc.h"
 #include "common/frame.h"
 #include "limiter/shard.h"
+#include "tests/bench/measure.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { FRAME_EVENTS = 2048, KEY_BYTES = 16, RUNS = 5, ROUND_MS = 6000, PREFETCHED = 64 };
@@ -41,33 +41,6 @@ enum { FRAME_EVENTS = 2048, KEY_BYTES = 16, RUNS = 5, ROUND_MS = 6000, PREFETCHE
 enum { MINUTE_ROUNDS = 10, WARM_ROUNDS = 20, OVER_WARM_RUNS = 8 };
 
 static const int64_t start_ms = INT64_C(1700000000000);
-
-static double thread_seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double median(double *numbers, size_t count)
-{
-	qsort(numbers, count, sizeof *numbers, compare_doubles);
-	return numbers[count / 2];
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
 
 static uint32_t random_below(uint64_t *state, uint32_t below)
 {
@@ -463,8 +436,8 @@ static bool is_asked_for(int argc, char **argv, const char *name)
 
 int main(int argc, char **argv)
 {
-	const char *size = getenv("WEIR_BENCH"), *number = getenv("WEIR_BENCH_USERS");
-	bool smoke = size != NULL && strcmp(size, "smoke") == 0;
+	const char *number = getenv("WEIR_BENCH_USERS");
+	bool smoke = is_smoke();
 	uint32_t users = smoke ? 50000 : number != NULL ? (uint32_t)strtoul(number, NULL, 10) : 10000000;
 	struct bench below, over;
 	double one = 0;

@@ -5,10 +5,10 @@
  */
 #include "collector/matcher.h"
 #include "common/alloc.h"
+#include "tests/bench/measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { RUNS = 7, ADDRESSES = 4096 };
 
@@ -31,14 +31,6 @@ static const struct bench_case {
      "{\"name\": \"c\", \"key\": [], " LIMITS "}]"},
 };
 
-/* The thread's own time: what else the machine does counts as little as it can. */
-static double now_seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 static struct weir_span *make_addresses(char (*texts)[16])
 {
 	struct weir_span *addresses = weir_alloc(ADDRESSES, sizeof *addresses);
@@ -58,7 +50,7 @@ static double match_seconds(struct matcher *matcher, const struct weir_span *add
 	static struct record record;
 	struct matched matched;
 	uint64_t events = 0;
-	double start = now_seconds();
+	double start = thread_seconds();
 	for (int round = 0; round < rounds; round++)
 		for (int i = 0; i < ADDRESSES; i++) {
 			record.fields[FIELD_IP] = addresses[i];
@@ -68,16 +60,10 @@ static double match_seconds(struct matcher *matcher, const struct weir_span *add
 			matcher_match(matcher, &record, &matched);
 			events += matched.event_count;
 		}
-	double seconds = now_seconds() - start;
+	double seconds = thread_seconds() - start;
 	if (events == 0)
 		abort();
 	return seconds;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
 }
 
 static void measure(const struct bench_case *bench, const struct weir_span *addresses, int rounds)
@@ -96,8 +82,7 @@ static void measure(const struct bench_case *bench, const struct weir_span *addr
 	double seconds[RUNS];
 	for (int i = 0; i < RUNS; i++)
 		seconds[i] = match_seconds(matcher, addresses, rounds);
-	qsort(seconds, RUNS, sizeof *seconds, compare_doubles);
-	double rate = (double)rounds * ADDRESSES / seconds[RUNS / 2];
+	double rate = (double)rounds * ADDRESSES / median(seconds, RUNS);
 	printf("{\"bench\":\"%s\",\"unit\":\"records/s\",\"rate\":%.0f,\"ns\":%.1f", bench->name, rate, 1e9 / rate);
 	if (bench->goal_ns > 0)
 		printf(",\"goal\":%.0f,\"ratio\":%.2f", 1e9 / bench->goal_ns, rate * bench->goal_ns / 1e9);
@@ -110,8 +95,7 @@ static void measure(const struct bench_case *bench, const struct weir_span *addr
 
 int main(void)
 {
-	const char *size = getenv("WEIR_BENCH");
-	int rounds = size != NULL && strcmp(size, "smoke") == 0 ? 5 : 300;
+	int rounds = is_smoke() ? 5 : 300;
 	char(*texts)[16] = weir_alloc(ADDRESSES, sizeof *texts);
 	struct weir_span *addresses = make_addresses(texts);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -14,6 +14,7 @@
 #include "collector/lines.h"
 #include "common/alloc.h"
 #include "tests/bench/log_lines.h"
+#include "tests/bench/measure.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,18 +34,6 @@ static double cpu_seconds(int who)
 	getrusage(who, &usage);
 	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
 	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t count)
-{
-	qsort(values, count, sizeof *values, compare_doubles);
-	return values[count / 2];
 }
 
 /* What a run saw: to be compared with other runs, and so that no work is left out as unused. */
@@ -349,8 +338,7 @@ static void write_log(char *path, size_t path_bytes, uint32_t count)
 
 int main(int argc, char **argv)
 {
-	const char *size = getenv("WEIR_BENCH");
-	bool smoke = size != NULL && strcmp(size, "smoke") == 0;
+	bool smoke = is_smoke();
 	int runs = smoke ? 1 : RUNS;
 	uint32_t count = smoke ? 20000 : 2000000, some = smoke ? 5000 : 200000;
 	if (argc > 1) {

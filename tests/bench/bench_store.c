@@ -15,11 +15,11 @@ static double write_plainly(const char *directory, const char *bytes, size_t tot
 	char path[4096];
 	snprintf(path, sizeof path, "%s/file", directory);
 	int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
-	double start = seconds();
+	double start = wall_seconds();
 	for (size_t at = 0; at < total; at += TRANSACTION_BYTES)
 		if (write(fd, bytes, TRANSACTION_BYTES) != TRANSACTION_BYTES || fdatasync(fd) != 0)
 			exit(1);
-	double took = seconds() - start;
+	double took = wall_seconds() - start;
 	close(fd);
 	return took;
 }

@@ -65,13 +65,13 @@ static void measure_plain(const struct weir_config *config, const struct store_b
 	check(weir_mysql_connect(mysql, true, &error), &error);
 	check(weir_mysql_run(mysql, "CREATE TABLE plain (id INT PRIMARY KEY, bytes LONGBLOB) ENGINE=InnoDB", &error),
 	      &error);
-	double start = seconds();
+	double start = wall_seconds();
 	while (plain.next < SEGMENTS)
 		check(weir_mysql_write(mysql, write_some, &plain, &error), &error);
-	*write = seconds() - start;
-	start = seconds();
+	*write = wall_seconds() - start;
+	start = wall_seconds();
 	check(weir_mysql_read(mysql, read_everything, &plain, &error), &error);
-	*read = seconds() - start;
+	*read = wall_seconds() - start;
 	if (plain.read != bench->total)
 		exit(1);
 	weir_mysql_free(mysql);

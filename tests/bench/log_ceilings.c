@@ -11,9 +11,8 @@
 #include "common/bus_kafka.h"
 #include "limiter/shard.h"
 #include "tests/bench/bare_kafka.h"
+#include "tests/bench/measure.h"
 
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { RUNS = 3, AT_ONCE = 16, WAIT_MS = 60000 };
@@ -32,31 +31,6 @@ struct ceilings {
 	size_t messages;
 	uint64_t bytes, events, pairs;
 };
-
-static double seconds(clockid_t clock)
-{
-	struct timespec now;
-	clock_gettime(clock, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double first = *(const double *)a, second = *(const double *)b;
-	return first < second ? -1 : first > second;
-}
-
-static double median(double times[RUNS])
-{
-	qsort(times, RUNS, sizeof *times, compare);
-	return times[RUNS / 2];
-}
-
-static void check(enum weir_status status, const struct weir_error *error)
-{
-	if (status != WEIR_OK)
-		bare_fail(error->text);
-}
 
 /* ---- fetching ---- */
 
@@ -111,9 +85,9 @@ static void judge_message(struct ceilings *ceilings, struct weir_frame_reader *r
 	struct weir_error error;
 	struct shard_result result;
 	uint32_t segments[SHARD_SEGMENTS];
-	double begun = seconds(CLOCK_THREAD_CPUTIME_ID);
+	double begun = thread_seconds();
 	check(weir_frame_decode(reader, message, &frame, &error), &error);
-	double decoded = seconds(CLOCK_THREAD_CPUTIME_ID);
+	double decoded = thread_seconds();
 	times->decode += decoded - begun;
 	if (frame.kind != WEIR_FRAME_EVENTS)
 		return;
@@ -121,7 +95,7 @@ static void judge_message(struct ceilings *ceilings, struct weir_frame_reader *r
 	if (shard_missing(shard, segments) > 0)
 		bare_fail("a shard without a store misses a segment");
 	shard_frame_judge(shard, &result);
-	times->judge += seconds(CLOCK_THREAD_CPUTIME_ID) - decoded;
+	times->judge += thread_seconds() - decoded;
 	ceilings->events += result.events_taken;
 	ceilings->pairs += result.pair_count;
 }
@@ -172,9 +146,9 @@ int main(int argc, char **argv)
 	weir_bus_kafka_topic_name(ceilings.config->bus.prefix, WEIR_TOPIC_EVENTS, ceilings.topic);
 	count_messages(&ceilings);
 	for (size_t run = 0; run < RUNS; run++) {
-		double begun = seconds(CLOCK_MONOTONIC);
+		double begun = wall_seconds();
 		fetch(&ceilings, pass_over);
-		fetched[run] = seconds(CLOCK_MONOTONIC) - begun;
+		fetched[run] = wall_seconds() - begun;
 	}
 	fetch(&ceilings, keep);
 	for (size_t run = 0; run < RUNS; run++) {
@@ -185,7 +159,7 @@ int main(int argc, char **argv)
 	printf("{\"messages\":%zu,\"bytes\":%llu,\"events\":%llu,\"pairs\":%llu,\"fetch\":%.6f,\"decode\":%.6f,"
 	       "\"judge\":%.6f}\n",
 	       ceilings.messages, (unsigned long long)ceilings.bytes, (unsigned long long)ceilings.events,
-	       (unsigned long long)ceilings.pairs, median(fetched), median(decoded), median(judged));
+	       (unsigned long long)ceilings.pairs, median(fetched, RUNS), median(decoded, RUNS), median(judged, RUNS));
 	for (uint32_t i = 0; i < ceilings.partitions; i++) {
 		for (size_t at = 0; at < ceilings.parts[i].count; at++)
 			free((void *)(uintptr_t)ceilings.parts[i].messages[at].at);

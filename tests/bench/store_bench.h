@@ -4,11 +4,11 @@
 
 #include "common/alloc.h"
 #include "common/store.h"
+#include "tests/bench/measure.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum {
 	SEGMENTS = 1024,
@@ -16,33 +16,6 @@ enum {
 	TRANSACTION_BYTES = 4 * 1024 * 1024,
 	RUNS = 5,
 };
-
-static inline double seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static inline int compare(const void *a, const void *b)
-{
-	double first = *(const double *)a, second = *(const double *)b;
-	return first < second ? -1 : first > second;
-}
-
-static inline double median(double *values, size_t count)
-{
-	qsort(values, count, sizeof *values, compare);
-	return values[count / 2];
-}
-
-static inline void check(enum weir_status status, const struct weir_error *error)
-{
-	if (status == WEIR_OK)
-		return;
-	fprintf(stderr, "%s\n", error->text);
-	exit(1);
-}
 
 /* Writes a blob for every segment in transactions of a few MiB and makes the checkpoint current. */
 static inline void write_checkpoint(struct weir_store *store, struct weir_partition_state *mine, bool base,
@@ -87,15 +60,9 @@ struct store_bench {
 	double write[RUNS], read[RUNS], delta[RUNS], clean[RUNS], list[RUNS];
 };
 
-static inline bool store_bench_is_smoke(void)
-{
-	const char *mode = getenv("WEIR_BENCH");
-	return mode != NULL && strcmp(mode, "smoke") == 0;
-}
-
 static inline void store_bench_init(struct store_bench *bench)
 {
-	bool smoke = store_bench_is_smoke();
+	bool smoke = is_smoke();
 	bench->runs = smoke ? 1 : RUNS;
 	bench->blob_bytes = (smoke ? 20000 : 1000000) / SEGMENTS * BUCKET_BYTES;
 	bench->total = bench->blob_bytes * SEGMENTS;
@@ -118,30 +85,30 @@ static inline void store_bench_run(struct store_bench *bench, struct weir_store 
 	struct weir_partition_state mine;
 	struct weir_error error;
 	check(store->ops->take(store, WEIR_STORE_ROLE_LIMITER, 0, &mine, &error), &error);
-	double start = seconds();
+	double start = wall_seconds();
 	write_checkpoint(store, &mine, true, bench->bytes, bench->blob_bytes);
-	bench->write[run] = seconds() - start;
+	bench->write[run] = wall_seconds() - start;
 
-	start = seconds();
+	start = wall_seconds();
 	if (read_checkpoint(store, &mine) != bench->total)
 		exit(1);
-	bench->read[run] = seconds() - start;
+	bench->read[run] = wall_seconds() - start;
 
-	start = seconds();
+	start = wall_seconds();
 	write_checkpoint(store, &mine, false, bench->bytes, bench->blob_bytes / 20);
-	bench->delta[run] = seconds() - start;
+	bench->delta[run] = wall_seconds() - start;
 
 	size_t listed = 0;
-	start = seconds();
+	start = wall_seconds();
 	check(store->ops->list_segments(store, 0, mine.checkpoint, count_segment, &listed, &error), &error);
-	bench->list[run] = seconds() - start;
+	bench->list[run] = wall_seconds() - start;
 	if (listed != (bench->blob_bytes + bench->blob_bytes / 20) * SEGMENTS)
 		exit(1);
 
 	write_checkpoint(store, &mine, true, bench->bytes, bench->blob_bytes);
-	start = seconds();
+	start = wall_seconds();
 	check(store->ops->clean(store, 0, mine.epoch, &error), &error);
-	bench->clean[run] = seconds() - start;
+	bench->clean[run] = wall_seconds() - start;
 }
 
 static inline void print(const char *name, double took, double plain, double goal, size_t bytes)
