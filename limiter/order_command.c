@@ -96,8 +96,7 @@ static int hex_digit(char digit)
 	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-/* How many values a joined key has: escapes are taken off as they come. */
-static uint32_t count_values(struct weir_span key)
+uint32_t order_value_count(struct weir_span key)
 {
 	uint32_t count = 1;
 	for (uint32_t i = 0; i < key.length; i++) {
@@ -122,7 +121,7 @@ static enum weir_status read_hex(const struct weir_json *at, struct order_comman
 			return weir_json_fail(at, error, "must be hexadecimal digits, 0-9 and a-f");
 		command->key[command->key_length++] = (char)(high << 4 | low);
 	}
-	command->value_count = count_values(order_key(command));
+	command->value_count = order_value_count(order_key(command));
 	return status;
 }
 

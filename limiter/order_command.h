@@ -82,6 +82,9 @@ bool order_rate_parse(const char *text, uint32_t *thousandths);
 /** The other way: the shortest form. @param text  of at least 12 bytes */
 void order_rate_format(uint32_t thousandths, char *text);
 
+/** How many values a joined key has: escapes are taken off as they come. */
+uint32_t order_value_count(struct weir_span key);
+
 /** Appends one more value to a joined key; false: it does not fit. */
 bool order_key_add(struct order_command *command, struct weir_span value);
 

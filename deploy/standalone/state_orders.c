@@ -15,23 +15,11 @@ uint32_t state_order_terms(const struct order *order, struct state_order terms[S
 	return count;
 }
 
-static uint32_t count_values(struct weir_span key)
-{
-	uint32_t count = 1;
-	for (uint32_t i = 0; i < key.length; i++) {
-		if (key.at[i] == '\\')
-			i++;
-		else
-			count += key.at[i] == '|';
-	}
-	return count;
-}
-
 void state_order_key_json(struct weir_text *text, const struct weir_zone *zone, const struct order *order)
 {
 	struct weir_zone part = *zone;
 	if (order->prefix)
-		part.key_count = count_values(order->key);
+		part.key_count = order_value_count(order->key);
 	decision_key_json(text, &part, order->key);
 }
 

@@ -9,7 +9,8 @@ TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TESTS)
 
 # pylint: disable=wrong-import-position
-from support import cases, cluster, cluster_check
+from support import cases, cluster
+from support.cluster_check import caught_up
 from support.place import until
 from support.roles import Roles
 from support.traffic import burst, sliding, source, zone
@@ -21,24 +22,6 @@ PARTITIONS = 4
 def zones(rate=3):
     """Two keys."""
     return [zone("site", [sliding(rate, "1h")], id=1), zone("pair", [sliding(5, "1h")], key=("user", "path"), id=2)]
-
-
-def ordered(roles, *words):
-    """Gives a command: what it says was done."""
-    return json.loads(roles.command(*words, "--json").out())
-
-
-def caught_up(one, roles, wanted=None):
-    """Waits until everything in the log is decided as the oracle has it, and holds it against that.
-
-    wanted: how many decisions there must be, where events may still be on their way into the log."""
-    def complete():
-        check = cluster_check.Check(one)
-        return (wanted is None or check.wanted >= wanted) and check.missing_decisions() == 0
-    until(complete, "all decisions are on their topic", 240, roles.all[0].run)
-    check = cluster_check.Check(one)
-    check.decisions()
-    return check
 
 
 def test_a_gap_is_accepted_by_word_alone(place):
@@ -59,7 +42,7 @@ def test_a_gap_is_accepted_by_word_alone(place):
 
         fine = recover()
         assert fine.code() == DONE and "no gap" in fine.out().decode(), (fine.out(), fine.said())
-        ordered(roles, "block", "--zone", "site", "ann")
+        roles.order("block", "--zone", "site", "ann")
         place.append("log", burst("ann", 2))
         roles.apply(zones(2))
         collector.until(lambda: collector.value("weir_source_lag_bytes") == 0, "has read its log")
@@ -72,7 +55,7 @@ def test_a_gap_is_accepted_by_word_alone(place):
             said.out(), said.said())
         done = recover("--yes")
         assert done.code() == DONE and f"goes on at offset {end}" in done.out().decode(), (done.out(), done.said())
-        ordered(roles, "lift", "--zone", "site", "ann")
+        roles.order("lift", "--zone", "site", "ann")
         place.append("log", burst("ann", 4))
         until(lambda: any(json.loads(m.value).get("limit", {}).get("rate") == 2
                           for m in one.kafka.consume(one.topic("decisions"))),

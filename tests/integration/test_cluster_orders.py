@@ -12,6 +12,7 @@ sys.path.insert(0, TESTS)
 
 # pylint: disable=wrong-import-position
 from support import cases, cluster, cluster_check
+from support.cluster_check import caught_up
 from support.place import until
 from support.roles import Roles
 from support.traffic import burst, line, sliding, source, zone
@@ -23,29 +24,6 @@ PARTITIONS = 4
 def zones(rate=3):
     """Two keys."""
     return [zone("site", [sliding(rate, "1h")], id=1), zone("pair", [sliding(5, "1h")], key=("user", "path"), id=2)]
-
-
-def ordered(roles, *words):
-    """Gives a command: what it says was done."""
-    return json.loads(roles.command(*words, "--json").out())
-
-
-def objects(run):
-    """The JSON lines that a command wrote."""
-    return [json.loads(text) for text in run.out().splitlines()]
-
-
-def caught_up(one, roles, wanted=None):
-    """Waits until everything in the log is decided as the oracle has it, and holds it against that.
-
-    wanted: how many decisions there must be, where events may still be on their way into the log."""
-    def complete():
-        check = cluster_check.Check(one)
-        return (wanted is None or check.wanted >= wanted) and check.missing_decisions() == 0
-    until(complete, "all decisions are on their topic", 240, roles.all[0].run)
-    check = cluster_check.Check(one)
-    check.decisions()
-    return check
 
 
 def test_commands_are_judged_through_kills(place):
@@ -72,7 +50,7 @@ def test_commands_are_judged_through_kills(place):
                     words = [kind, "--zone", "site", "u" + rng.choice(["", "1"]), "--prefix", *words[4:]]
             if kind != "lift" and rng.random() < 0.6:
                 words += ["--for", rng.choice(["100ms", "1s", "1h"])]
-            ordered(roles, *words, "--by", f"op{number}")
+            roles.order(*words, "--by", f"op{number}")
             if number % 6 == 3:
                 victim = rng.choice(limiters)
                 victim.kill()
@@ -90,7 +68,7 @@ def test_commands_are_judged_through_kills(place):
         check.judged()
         check.state(place)
         orders = {(text["order"], text["zone"], tuple(text["key"]), text.get("prefix", False))
-                  for text in objects(roles.command("state", "--orders"))}
+                  for text in roles.command("state", "--orders").objects()}
         want = set()
         for partition in check.partitions.values():
             held = partition.log.orders
@@ -108,12 +86,12 @@ def test_list_says_who_is_blocked(place):
         log = place.write("log", burst("ann", 5, start_ms=now) + burst("old", 5, start_ms=now - 7200000))
         limiter = roles.limiter().until_ready()
         roles.collector([source(log)])
-        ordered(roles, "block", "--zone", "site", "bob", "--reason", "why", "--by", "op")
-        ordered(roles, "block", "--zone", "pair", "eve", "/x", "--for", "1h")
-        ordered(roles, "block", "--zone", "site", "max")
-        ordered(roles, "lift", "--zone", "site", "max")
+        roles.order("block", "--zone", "site", "bob", "--reason", "why", "--by", "op")
+        roles.order("block", "--zone", "pair", "eve", "/x", "--for", "1h")
+        roles.order("block", "--zone", "site", "max")
+        roles.order("lift", "--zone", "site", "max")
         until(lambda: len(one.kafka.consume(one.topic("decisions"))) >= 6, "all decisions are there", 240)
-        found = {(text["zone"], *text["key"]): text for text in objects(roles.command("list", "--json"))}
+        found = {(text["zone"], *text["key"]): text for text in roles.command("list", "--json").objects()}
         assert set(found) == {("site", "ann"), ("site", "bob"), ("pair", "eve", "/x")}, found
         assert found["site", "ann"]["limit"]["rate"] == 3 and found["site", "bob"]["by"] == "op"
         assert limiter.stop() == DONE

@@ -9,8 +9,8 @@ TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TESTS)
 
 # pylint: disable=wrong-import-position
-from support import cases, cluster, cluster_check
-from support.place import until
+from support import cases, cluster
+from support.cluster_check import caught_up
 from support.roles import Roles
 from support.traffic import burst, sliding, source, zone
 
@@ -21,24 +21,6 @@ PARTITIONS = 4
 def zones(rate=3):
     """Two keys."""
     return [zone("site", [sliding(rate, "1h")], id=1), zone("pair", [sliding(5, "1h")], key=("user", "path"), id=2)]
-
-
-def objects(run):
-    """The JSON lines that a command wrote."""
-    return [json.loads(text) for text in run.out().splitlines()]
-
-
-def caught_up(one, roles, wanted=None):
-    """Waits until everything in the log is decided as the oracle has it, and holds it against that.
-
-    wanted: how many decisions there must be, where events may still be on their way into the log."""
-    def complete():
-        check = cluster_check.Check(one)
-        return (wanted is None or check.wanted >= wanted) and check.missing_decisions() == 0
-    until(complete, "all decisions are on their topic", 240, roles.all[0].run)
-    check = cluster_check.Check(one)
-    check.decisions()
-    return check
 
 
 def test_policies_are_numbered_applied_and_shown(place):
@@ -61,14 +43,14 @@ def test_policies_are_numbered_applied_and_shown(place):
         collector.until_says("policy 2 is in force")
         place.append("log", burst("joe", 5) + burst("eve", 5))
         caught_up(one, roles, 5)
-        history = objects(roles.command("policy", "history", "--json"))
+        history = roles.command("policy", "history", "--json").objects()
         assert [(text["version"], text["zones"], text["in_log"]) for text in history] == [(1, 2, True), (2, 3, True)]
         shown = json.loads(roles.command("policy", "show", "--version", "1", "--json").out())
         assert shown["version"] == 1 and [z["name"] for z in shown["zones"]] == ["site", "pair"]
         assert "site" in roles.command("policy", "show").out().decode()
-        frames = objects(roles.command("decode", "--partition", "0"))
+        frames = roles.command("decode", "--partition", "0").objects()
         assert [frame["policy"] for frame in frames if frame["kind"] == "policy"] == [1, 2]
-        assert [frame["policy"] for frame in objects(roles.command("decode", "--topic", "policy"))] == [1, 2]
+        assert [frame["policy"] for frame in roles.command("decode", "--topic", "policy").objects()] == [1, 2]
         assert [m.key for m in one.kafka.consume(one.topic("policy"))] == [b"1", b"2"]
 
 
@@ -79,12 +61,12 @@ def test_a_policy_that_a_crash_left_out_is_appended_by_the_next(place):
         roles.apply(zones(4))
         # As a crash leaves it: numbered, and the note not yet moved on.
         one.mariadb.query("UPDATE note SET value = '1' WHERE name = 'policy-appended'")
-        assert [entry["in_log"] for entry in objects(roles.command("policy", "history", "--json"))] == [True, False]
+        assert [entry["in_log"] for entry in roles.command("policy", "history", "--json").objects()] == [True, False]
         roles.apply(zones(5))
         for number in range(PARTITIONS):
-            versions = [frame["policy"] for frame in objects(roles.command("decode", "--partition", str(number)))]
+            versions = [frame["policy"] for frame in roles.command("decode", "--partition", str(number)).objects()]
             assert versions == [1, 2, 2, 3], versions
-        assert [frame["policy"] for frame in objects(roles.command("decode", "--topic", "policy"))] == [1, 2, 2, 3]
+        assert [frame["policy"] for frame in roles.command("decode", "--topic", "policy").objects()] == [1, 2, 2, 3]
         log = place.write("log", burst("ann", 8))
         roles.limiter().until_ready()
         roles.collector([source(log)])
@@ -113,7 +95,7 @@ def test_what_cannot_be_done_is_refused_in_words(place):
                             (("state", "--partition", "9"), "0 to 3")):
             refused = place.run(*words, "--config", config)
             assert refused.code() == USAGE and said in refused.said(), (words, refused.said())
-        assert not [f for f in objects(roles.command("decode")) if f["kind"] == "command"]
+        assert not [f for f in roles.command("decode").objects() if f["kind"] == "command"]
         local = place.write("local.json", json.dumps({"zones": zones(), "sources": []}))
         refused = place.run("policy", "apply", "--config", local)
         assert refused.code() == USAGE, refused.said()

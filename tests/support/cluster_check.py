@@ -15,7 +15,7 @@ import json
 import os
 import sys
 
-from support.place import ROOT
+from support.place import ROOT, until
 
 sys.path.append(os.path.join(ROOT, "tests", "conformance", "oracle"))
 
@@ -28,6 +28,7 @@ from policy import Zone
 from support import frames
 
 _SHOWN = 3
+_CAUGHT_UP_S = 240
 _SHOWN_BYTES = 2000
 _WORDS = {"block": frames.BLOCK}
 
@@ -215,3 +216,16 @@ class Check:
         named = place.write("state.keys", b"\n".join(listed) + b"\n")
         dumped = place.good("state", "--config", config, "--keys", named).out()
         _differ("buckets", sorted(dumped.splitlines()), self.state_lines())
+
+
+def caught_up(cluster, roles, wanted=None):
+    """Waits until everything in the log is decided as the oracle has it, and holds it against that: the Check.
+
+    wanted: how many decisions there must be, where events may still be on their way into the log."""
+    def complete():
+        check = Check(cluster)
+        return (wanted is None or check.wanted >= wanted) and check.missing_decisions() == 0
+    until(complete, "all decisions are on their topic", _CAUGHT_UP_S, roles.all[0].run)
+    check = Check(cluster)
+    check.decisions()
+    return check

@@ -96,6 +96,10 @@ class Weir:
         with open(self.out_path, "rb") as file:
             return file.read()
 
+    def objects(self):
+        """The JSON lines that it wrote to standard output so far."""
+        return [json.loads(line) for line in self.out().splitlines()]
+
     def signal(self, number):
         """Sends a signal; of no effect once it has ended."""
         self.process.send_signal(number)

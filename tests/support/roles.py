@@ -152,6 +152,10 @@ class Roles:
         path = self.place.write("command.json", json.dumps(self.sections(**sections), indent=1))
         return self.place.good(*words, "--config", path)
 
+    def order(self, *words):
+        """Gives an operator's command: what it says was done."""
+        return json.loads(self.command(*words, "--json").out())
+
     def collector(self, sources, name=None, arguments=(), **sections):
         """A weir-collector that is started."""
         return self._start("collector", name, arguments, {"sources": sources, **sections})
