@@ -92,6 +92,19 @@ class Town:
         if victim.run.code() is not None:
             victim.start()
 
+    def until_taken(self, lines):
+        """Waits until every line is in the log."""
+        taken = 0
+
+        def complete():
+            nonlocal taken
+            taken = Log(self.one).taken
+            return taken >= lines
+        try:
+            self.limiters[0].until(complete, f"{lines} lines are in the log", 8 * PATIENCE_S)
+        except AssertionError as late:
+            raise AssertionError(f"{late}, but {taken}") from None
+
     def until_stored(self):
         """Waits until the store has the whole log, judged."""
         def stored():
@@ -143,7 +156,7 @@ def test_a_policy_that_changes_under_load_and_kills(place):
                 town.change()
             time.sleep(1)
             lines.finish()
-        town.limiters[0].until(lambda: Log(one).taken >= lines.total, "every line is in the log", 8 * PATIENCE_S)
+        town.until_taken(lines.total)
         town.until_stored()
         for role in town.collectors + town.limiters:
             assert role.stop() == 0, role.said()[-2000:]

@@ -18,12 +18,11 @@ from support.place import PATIENCE_S
 _TICK_S = 0.02
 _POOL = 20000  # lines that are used again and again, with other times
 _NO_TIME = b"0000000000000"
-_ROTATED_KEPT = 3
 _SYSLOG_HEAD = b"<190>1 2024-01-01T00:00:00Z www app - - - "
 
 
 class RotatingLog:
-    """A log that is renamed now and then, and begun anew; what was rotated some times ago is removed."""
+    """A log that is renamed now and then, and begun anew. What was rotated stays: its reader may be late."""
 
     def __init__(self, path, every_s):
         self.path, self.rotations = path, 0
@@ -38,7 +37,7 @@ class RotatingLog:
 
     def _rotate(self):
         self._since_s = time.monotonic()
-        for number in range(min(self.rotations, _ROTATED_KEPT - 1), 0, -1):
+        for number in range(self.rotations, 0, -1):
             os.rename(f"{self.path}.{number}", f"{self.path}.{number + 1}")
         os.rename(self.path, f"{self.path}.1")
         self.rotations += 1
