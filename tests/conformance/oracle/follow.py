@@ -31,6 +31,8 @@ def split_key(zone, key):
     """The values of a joined key."""
     if not zone.key:
         return ()
+    if b"\\" not in key:
+        return tuple(key.split(b"|"))
     values, value = [], bytearray()
     at = 0
     while at < len(key):

@@ -1,7 +1,10 @@
 """Compact JSON as weir writes it, from bytes that may not be UTF-8."""
 
+import re
+
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r",
           "\t": "\\t"}
+_PLAIN = re.compile('[^"\\\\\0-\x1f\udc80-\udcff]*')  # what stays as it is
 
 
 def _char(char):
@@ -29,6 +32,8 @@ def _text(value):
     if isinstance(value, bytes):
         value = value.decode("utf-8", "surrogateescape")
     if isinstance(value, str):
+        if _PLAIN.fullmatch(value):
+            return f'"{value}"'
         return '"' + "".join(_char(char) for char in value) + '"'
     if isinstance(value, dict):
         return "{" + ",".join(_text(name) + ":" + _text(member)
