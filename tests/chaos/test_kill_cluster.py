@@ -16,14 +16,15 @@ import sys
 import time
 
 import rounds
+import settled
 from policies import POLICIES
 from writer import Writer
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import cluster, cluster_check, frames, traffic, venv
-from support.place import PATIENCE_S, SANITIZED, until
+from support import cluster, traffic, venv
+from support.place import SANITIZED
 from support.roles import Roles
 
 venv.enter()
@@ -55,11 +56,6 @@ class Load:
     def sources(self, number):
         """A collector's sources."""
         return [traffic.source(self.place.path("logs", name)) for name in self.of[number]]
-
-    @property
-    def total(self):
-        """How many lines there are."""
-        return sum(map(len, self.lines.values()))
 
 
 class Crew:
@@ -126,41 +122,6 @@ class Crew:
             assert code == 0, f"{role.name} stopped with {code}: {role.said()[-2000:]}"
 
 
-class Log:
-    """What the events topic holds: judgements that are due, each event's once, as limiters take it."""
-
-    def __init__(self, served):
-        self.served = served
-        self.taken = self.again = 0
-        self.frames = set()  # (partition, offset) of those with events
-
-    def unjudged(self):
-        """Frames that are not on the judged topic yet."""
-        judged = {(message.partition, frames.decode(message.value).judged_offset)
-                  for message in self.served.kafka.stream(self.served.topic("judged"))}
-        return self.frames - judged
-
-    def read(self):
-        """Reads it from its beginning."""
-        held = {}
-        self.taken = self.again = 0
-        for message in self.served.kafka.stream(self.served.topic("events")):
-            frame = frames.decode(message.value)
-            if frame.kind != "events":
-                continue
-            self.frames.add((message.partition, message.offset))
-            reader = message.partition, frame.source
-            before = held.get(reader, -1)
-            for event in frame.events:
-                judgements = sum(not done for _, done in event["zones"])
-                if event["position"] > before:
-                    self.taken += judgements
-                else:
-                    self.again += judgements
-                held[reader] = max(held.get(reader, -1), event["position"])
-        return self.taken
-
-
 def orders(one, crew, zones):
     """Operators command, and the policy changes."""
     rng = one.rng
@@ -181,42 +142,6 @@ def change_policy(one, crew, zones):
     crew.roles.apply(changed)
     one.tell("policy changed")
     return changed
-
-
-def stored(served):
-    """The next offset of each partition's current checkpoint."""
-    rows = served.mariadb.query("SELECT partition_id, next_offset FROM partition_state WHERE role = 1")
-    return {int(number): int(offset) for number, offset in rows}
-
-
-def settle(one, crew, served, load, due):
-    """Waits until everything is in the log and judged; then everyone leaves."""
-    crew.all_run()
-    log = Log(served)
-    try:
-        until(lambda: log.read() >= due, f"{due} judgements in the log", patience_s=8 * PATIENCE_S)
-    except AssertionError as failed:
-        raise AssertionError(f"{failed}, but {log.taken} and {log.again} again") from None
-    assert log.taken == due, f"{log.taken} judgements are in the log, {due} are due"
-    one.tell(f"{load.total} lines, {log.taken} judgements, {log.again} sent again")
-    until(lambda: not log.unjudged(), "every frame is judged", patience_s=8 * PATIENCE_S)
-    # It may have been judged by who was killed since: buckets are compared once the store has the whole log.
-    until(lambda: stored(served) == {number: last for number, (_, last) in
-                                     served.kafka.extents(served.topic("events")).items()},
-          "checkpoints hold the whole log", patience_s=8 * PATIENCE_S)
-    crew.stop()
-
-
-def due_judgements(zones, load):
-    """How many the lines make, by `weir run --once`; rates have no say in it."""
-    place = load.place
-    for name, lines in load.lines.items():
-        place.write(os.path.join("whole", name), b"".join(lines))
-    config = place.config(zones, [traffic.source(place.path("whole", name)) for name in sorted(load.lines)],
-                          "whole.json", deadletter={"rate": 0})
-    done = place.good("run", "--once", "--config", config, "--decisions", place.path("whole-decisions"),
-                      "--summary", "json")
-    return sum(counts["matched"] for counts in done.summary()["zones"].values())
 
 
 def play(one):
@@ -249,12 +174,10 @@ def play(one):
                 if rng.random() < 0.15:
                     orders(one, crew, zones)
             assert not any(writer.failed for writer in load.writers), [writer.failed for writer in load.writers]
-            settle(one, crew, served, load, due_judgements(zones, load))
-            check = cluster_check.Check(served)
-            check.decisions()
-            check.judged()
-            check.state(one.place)
-            one.tell(f"{check.wanted} decisions, {check.again} published again")
+            crew.all_run()
+            settled.until_settled(one, served, zones, load.lines)
+            crew.stop()
+            settled.prove(one, served)
 
 
 if __name__ == "__main__":
