@@ -27,6 +27,7 @@ from support.mariadb import MariaDB
 from support.place import ROOT
 from support.proxy import Proxy
 from support.redis import Redis
+from support.small_disk import SmallDisk
 
 _SCRIPTS = os.path.join(ROOT, "deploy", "cluster")
 _WATCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cluster_watch.py")
@@ -73,6 +74,7 @@ class Cluster:
         self.redis_port = self._settings["redis"]["port"]
         self.redis_url = f"redis://127.0.0.1:{self.redis_port}" + (f"/{redis_database}" if redis_database else "")
         self.redis = Redis(self.redis_port, redis_database)
+        self.disks = {}  # {server: its SmallDisk}
 
     def topic(self, name):
         """The full name of one of weir's topics: events, judged, decisions, decisions.shadow, policy, deadletter."""
@@ -136,16 +138,28 @@ class Cluster:
 # ---- one of a test's own ----
 
 @contextlib.contextmanager
-def own(*options, parent=None):
-    """A cluster for this test alone, which it may break; options of deploy/cluster/up. parent: where its files go."""
+def own(*options, parent=None, disks=None):
+    """A cluster for this test alone, which it may break; options of deploy/cluster/up. parent: where its files go.
+
+    disks: {server: bytes} of those whose files get a small file system, Cluster.disks; needs enter_namespace()."""
     directory = tempfile.mkdtemp(prefix="weir-own-", dir=parent)
     try:
-        _script("up", *options, directory, patience_s=_UP_S)
-        yield Cluster(directory)
+        with contextlib.ExitStack() as stack:
+            mounted = {server: stack.enter_context(SmallDisk(os.path.join(directory, server), size))
+                       for server, size in (disks or {}).items()}
+            stack.callback(_end_all, directory)
+            _script("up", *options, directory, patience_s=_UP_S)
+            one = Cluster(directory)
+            one.disks = mounted
+            yield one
     finally:
-        if os.path.exists(os.path.join(directory, "cluster.json")):
-            _script("part", directory, "kill", "all")
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _end_all(directory):
+    """Ends every server of a directory that has some."""
+    if os.path.exists(os.path.join(directory, "cluster.json")):
+        _script("part", directory, "kill", "all")
 
 
 # ---- the one for all ----
