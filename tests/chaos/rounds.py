@@ -54,11 +54,11 @@ def _play(job):
             return number, words, one.story
 
 
-def main(play, description):
-    """Plays the rounds that the command line asks for, and leaves."""
+def main(play, description, ordinary=4 if SANITIZED else 20):
+    """Plays the rounds that the command line asks for, and leaves. ordinary: how many, where nobody says so."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weir", help="the program (WEIR_BIN, build/release/bin/weir)")
-    parser.add_argument("--rounds", type=int, default=int(os.environ.get("WEIR_ROUNDS", 4 if SANITIZED else 20)))
+    parser.add_argument("--rounds", type=int, default=int(os.environ.get("WEIR_ROUNDS", ordinary)))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first round")
     parser.add_argument("--times", type=int, default=1, help="how often each round is played")

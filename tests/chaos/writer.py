@@ -63,3 +63,33 @@ class Writer(threading.Thread):
             os.rename(f"{self.path}.{number}", f"{self.path}.{number + 1}")
         os.rename(self.path, f"{self.path}.1")
         self.rotated += 1
+
+
+class Endless(threading.Thread):
+    """A service that logs until it is told to stop: lap after lap of lines, rotated now and then.
+
+    path: where it logs; what is there already is its first line. lap: gives some more lines each time.
+    length_s: how long a lap takes, about."""
+
+    def __init__(self, path, first, lap, rng, length_s):
+        super().__init__(daemon=True)
+        self.path, self.rng, self.length_s = path, rng, length_s
+        self.lines = [first]  # all that there will be once it has ended
+        self.failed = None
+        self._lap = lap
+        self._over = threading.Event()
+
+    def stop(self):
+        """Ends with the lap."""
+        self._over.set()
+
+    def run(self):
+        """Writes."""
+        rotated = 0
+        while not self._over.is_set() and self.failed is None:
+            lines = self._lap()
+            self.lines += lines
+            writer = Writer(self.path, lines, self.rng, length_s=self.length_s, rotations=self.rng.random() < 0.1)
+            writer.rotated = rotated
+            writer.run()
+            rotated, self.failed = writer.rotated, writer.failed
