@@ -4,12 +4,15 @@ An outage begins, is felt, and ends: for each server those who need it say that
 they miss it, and everyone else works on.
 """
 
+import contextlib
 import time
 
 from stage import FLOOD_BYTES, FLOOD_LINES, TEN_MINUTES_S
+from support import mariadb
 from support.proxy import DOWN, UP
 
 KAFKA, MARIADB, REDIS = "kafka", "mariadb", "redis"
+NO_PARTITION = 4000000000
 
 
 class Outages:
@@ -54,13 +57,33 @@ class Outages:
         self.served.part("start", server)
 
     def full(self, server, mark):
-        """Nothing more goes to its disk. A broker ends itself then; it is given room and started again."""
+        """Nothing more goes to its disk. A broker ends itself then, and MariaDB may: it is given room and started again."""
         name = "broker-1" if server == KAFKA else server
-        self._without(server, mark, self.served.disks[name].fill, self.served.disks[name].drain)
+        disk = self.served.disks[name]
+        self._without(server, mark, lambda: self._fill(server, disk), disk.drain)
+        self.stage.one.tell(f"{name} is " + self.served.part("status", name).split()[1])
         if server == KAFKA:
-            self.stage.one.tell("the broker is " + self.served.part("status", name).split()[1])
-            self.served.part("kill", server)  # whatever is left of it
-            self.served.part("start", server)
+            self.served.part("kill", name)  # whatever is left of it
+        self.served.part("start", name)
+        if server == MARIADB:
+            self.served.mariadb.query("DELETE FROM segment_state WHERE partition_id = %s", NO_PARTITION)
+
+    def _fill(self, server, disk):
+        disk.fill()
+        if server == MARIADB:
+            with contextlib.suppress(mariadb.Error):  # it may end with that
+                self._fill_tables()
+
+    def _fill_tables(self):
+        """Takes what the table of checkpoints has free within its file, so that the next one needs the disk."""
+        with self.served.mariadb.connect() as connection, connection.cursor() as cursor:
+            segment = 0
+            for size in (1 << 18, 1 << 14, 1 << 10):
+                with contextlib.suppress(mariadb.Error):
+                    while True:
+                        segment += 1
+                        cursor.execute("INSERT INTO segment_state VALUES (%s, %s, 1, 1, %s, repeat('x', %s))",
+                                       (NO_PARTITION, segment, size, size))
 
     def cut(self, server, mark):
         """No connection is there, and none is made."""

@@ -180,7 +180,7 @@ class Stage:
         """Waits until all that is logged by now is judged and stored, and everyone is well: words on it."""
         began = time.monotonic()
         for number, role in enumerate(self.collectors):
-            self._until(began, lambda role=role, lines=self.load.count(number): self._has_sent(role, lines),
+            self._until(began, lambda role=role, lines=self.load.count(number): self._has_sent(role, lines, began),
                         f"{role.name} has sent what it had")
         sent = time.monotonic()
         ends = settled.ends(self.served)
@@ -197,9 +197,10 @@ class Stage:
                 f"in Redis {time.monotonic() - judged:.1f}")
 
     @staticmethod
-    def _has_sent(role, lines):
+    def _has_sent(role, lines, began):
+        """Whether it has read so many lines, and all that it had read by then is acknowledged."""
         return (role.value("weir_lines_total") >= lines and role.is_ready()
-                and role.value("weir_low_water_age_seconds") < 2)
+                and role.value("weir_low_water_age_seconds") < time.monotonic() - began)
 
     def _has_stored(self, ends):
         stored = settled.stored(self.served)

@@ -7,6 +7,8 @@ venv.enter()
 # pylint: disable=wrong-import-position,import-error
 import pymysql
 
+Error = pymysql.MySQLError  # what a statement raises that the server refused, or did not get
+
 
 class MariaDB:
     """A user's way to a server."""
