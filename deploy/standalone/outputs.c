@@ -136,7 +136,10 @@ static enum weir_status put(struct output_files *files, struct weir_line_file *f
                             struct weir_error *error)
 {
 	enum weir_status status;
+	if (files->on_screen)
+		progress_clear(files->progress);
 	while ((status = step(file, error)) == WEIR_IO && !*files->stop) {
+		progress_clear(files->progress);
 		weir_trouble_on(&files->trouble, files->log, "output", "%s; trying again each second", error->text);
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	}
@@ -170,6 +173,8 @@ enum weir_status output_files_write(struct output_files *files, struct output_ba
 		if (files->files[kind] == NULL)
 			continue;
 		size_t lines = gather(files, batches, count, kind);
+		if (lines > 0 && files->on_screen)
+			progress_clear(files->progress); /* a full buffer is written as lines come */
 		for (size_t i = 0; i < lines; i++) {
 			struct weir_span line = {.at = files->sorted[i].at, .length = files->sorted[i].length};
 			while (weir_line_file_append(files->files[kind], line) == WEIR_FULL) {

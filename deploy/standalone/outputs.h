@@ -11,6 +11,7 @@
 #include "common/line_file.h"
 #include "common/log.h"
 #include "common/text.h"
+#include "deploy/standalone/progress.h"
 #include "limiter/lane.h"
 
 enum output_kind { OUTPUT_DECISIONS, OUTPUT_SHADOW, OUTPUT_JUDGED, OUTPUT_COUNT };
@@ -47,6 +48,8 @@ struct output_files {
 	struct weir_line_file *files[OUTPUT_COUNT];
 	const struct weir_log *log; /* borrowed */
 	const _Atomic bool *stop;   /* borrowed: ends the retries */
+	struct progress *progress;  /* borrowed; taken off the screen before anything else goes there */
+	bool on_screen;             /* lines go to a terminal */
 	struct weir_trouble trouble;
 	struct output_line *sorted;
 	size_t capacity;

@@ -1,4 +1,4 @@
-/* Drawn at most four times a second, so that a slow terminal does not slow the work. */
+/* Drawn four times a second, so that a slow terminal does not slow the work; more often only beneath other lines. */
 #include "deploy/standalone/progress.h"
 
 #include "common/clock.h"
@@ -47,7 +47,9 @@ void progress_draw(struct progress *progress, uint64_t lines, uint64_t done_byte
 
 void progress_clear(struct progress *progress)
 {
-	if (progress->drawn)
-		fputs("\r\033[K", stderr);
+	if (!progress->drawn)
+		return;
+	fputs("\r\033[K", stderr);
 	progress->drawn = false;
+	progress->next_ms = 0; /* it comes back below what took its place */
 }

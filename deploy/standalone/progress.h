@@ -19,7 +19,7 @@ bool progress_due(struct progress *progress);
 /** Draws: lines so far, rate, share of the bytes, estimated time left. all_bytes 0: not known. */
 void progress_draw(struct progress *progress, uint64_t lines, uint64_t done_bytes, uint64_t all_bytes);
 
-/** Takes the line off the screen. */
+/** Takes the line off the screen, for others: it is due again at once. */
 void progress_clear(struct progress *progress);
 
 #endif

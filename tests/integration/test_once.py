@@ -367,13 +367,16 @@ def test_the_bytes_are_the_same_for_any_number_of_threads(place):
     assert len(lines_of(place.path("out"))) > 1000
 
 
-def on_a_terminal(place, *arguments, errors=False):
-    """Runs weir with a terminal for its output, or for its errors: what it wrote there."""
+def on_a_terminal(place, *arguments, errors=False, both=False):
+    """Runs weir with a terminal for its output, its errors, or both: what it wrote there."""
     master, slave = pty.openpty()
     try:
-        weir = place.start(*arguments, **{"stderr" if errors else "stdout": slave})
+        streams = ("stdout", "stderr") if both else ("stderr",) if errors else ("stdout",)
+        weir = place.start(*arguments, **dict.fromkeys(streams, slave))
         os.close(slave)
         slave, wrote = None, b""
+        if both:
+            time.sleep(0.5)  # read late, so that the run takes longer than progress waits, on any machine
         while True:
             try:
                 part = os.read(master, 65536)
@@ -407,6 +410,13 @@ def test_a_terminal_for_errors_shows_progress_and_a_file_does_not(place):
     assert "\r" in shown and " a second" in shown and "left" in shown, shown
     done = place.good("run", "--once", "--config", config, "--decisions", place.path("out"))
     assert "\r" not in done.said() and "\x1b" not in done.said()
+
+
+def test_progress_gives_way_to_decisions_on_the_same_terminal(place):
+    shown = on_a_terminal(place, "run", "--once", "--json", "--config", big_job(place), both=True)
+    drawn = [part for part in shown.split("\r\x1b[K") if " a second, " in part and "weir: done" not in part]
+    assert drawn, "no progress was shown"
+    assert not [part for part in drawn if "{" in part], "decisions stand behind the progress on its line"
 
 
 def test_quiet_says_nothing(place):
