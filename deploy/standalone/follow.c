@@ -14,10 +14,10 @@
 #include "deploy/standalone/monitor.h"
 #include "deploy/standalone/order_control.h"
 #include "deploy/standalone/policy_log.h"
-#include "deploy/standalone/progress.h"
 #include "deploy/standalone/sink.h"
 #include "deploy/standalone/state_directory.h"
 #include "deploy/standalone/summary.h"
+#include "deploy/standalone/unmatched.h"
 #include "limiter/worker.h"
 
 #include <stdlib.h>
@@ -233,8 +233,11 @@ static void reload(struct follow *follow)
 		follow->policy_version = before;
 		return;
 	}
-	if (follow->policy_version != before)
-		collector_set_policy(follow->collector, rulebook_policy(follow->book, follow->policy_version));
+	if (follow->policy_version != before) {
+		const struct weir_policy *policy = rulebook_policy(follow->book, follow->policy_version);
+		collector_set_policy(follow->collector, policy);
+		unmatched_tell(follow->options->config, policy, follow->log);
+	}
 	weir_log(follow->log, WEIR_LOG_INFO, "policy", "policy %llu is in force%s",
 	         (unsigned long long)follow->policy_version, follow->policy_version == before ? ", unchanged" : "");
 	if (others)

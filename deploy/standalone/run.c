@@ -5,6 +5,7 @@
 #include "deploy/standalone/follow.h"
 #include "deploy/standalone/once.h"
 #include "deploy/standalone/run_check.h"
+#include "deploy/standalone/unmatched.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ int command_run(int argc, char **argv)
 		                       .level = (enum weir_log_level)options.config->log.level,
 		                       .json = options.config->log.json != 0};
 		weir_stop_install();
+		unmatched_tell(options.config, options.config->policy, &log);
 		code = options.once ? run_once(&options, &log) : run_follow(&options, &log);
 	}
 	run_options_deinit(&options);

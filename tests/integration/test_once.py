@@ -419,6 +419,15 @@ def test_progress_gives_way_to_decisions_on_the_same_terminal(place):
     assert not [part for part in drawn if "{" in part], "decisions stand behind the progress on its line"
 
 
+def test_a_zone_that_no_source_can_match_is_told(place):
+    log = place.write("access.log", combined("192.0.2.1", 5))
+    done = place.good("run", "--once", "--key", "ipp", "--limit", "3/1m", log)
+    assert 'zone "ipp" never matches' in done.said() and 'the field "ipp"' in done.said(), done.said()
+    place.write("access.json", burst("ann", 5))  # a field of JSON may come with any line
+    done = place.good("run", "--once", "--format", "json", "--key", "ipp", "--limit", "3/1m", place.path("access.json"))
+    assert "never matches" not in done.said(), done.said()
+
+
 def test_quiet_says_nothing(place):
     log = place.write("access.log", combined("192.0.2.1", 5))
     done = place.good("run", "--once", "--quiet", *LIMIT, "--decisions", place.path("out"), log)
