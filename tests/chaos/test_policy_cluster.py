@@ -72,7 +72,7 @@ class Town:
         self.place, self.one, self.roles, self.dice = place, one, roles, dice
         self.version, self.kills = 1, 0
         roles.apply(zones(1))
-        self.logs = [live.RotatingLog(place.path(f"log-{number}"), 2) for number in range(2)]
+        self.logs = [live.RotatingLog(place.path("logs", f"log-{number}"), 2) for number in range(2)]
         self.limiters = [roles.limiter() for _ in range(2)]
         self.collectors = [roles.collector([traffic.source(log.path)]) for log in self.logs]
         for role in self.limiters + self.collectors:
@@ -150,7 +150,11 @@ def test_a_policy_that_changes_under_load_and_kills(place):
                                         archiver={"enabled": True}, deadletter={"rate": 0},
                                         limiter={"checkpoint_interval": "300ms"}) as roles:
         town = Town(place, one, roles, random.Random(seed))
-        with live.Traffic([(0.5, log) for log in town.logs], RATE, USERS) as lines:
+        lines = live.Traffic([(0.5, log) for log in town.logs], RATE, USERS)
+        lines.begin()
+        for collector in town.collectors:
+            collector.until(lambda collector=collector: collector.value("weir_lines_total") >= 1, "has seen its log")
+        with lines:
             for _ in range(CHANGES):
                 time.sleep(town.dice.uniform(0.2, 1))  # moments are what is drawn
                 town.change()

@@ -1,7 +1,10 @@
 """Services that log all the time: lines of the present moment at an even rate, to logs that rotate, a socket, a topic.
 
     logs = [live.RotatingLog(path, every_s=5)]
-    with live.Traffic([(0.9, logs[0]), (0.1, live.SyslogSender(port))], rate=1000) as traffic:
+    traffic = live.Traffic([(0.9, logs[0]), (0.1, live.SyslogSender(port))], rate=1000)
+    traffic.begin()   # with one line each: a log that is rotated before it was ever seen is none of weir's affair
+    …                 # until those are read
+    with traffic:
         …
     traffic.total   # so many lines were written, each with the time at which it was
 """
@@ -22,9 +25,13 @@ _SYSLOG_HEAD = b"<190>1 2024-01-01T00:00:00Z www app - - - "
 
 
 class RotatingLog:
-    """A log that is renamed now and then, and begun anew. What was rotated stays: its reader may be late."""
+    """A log that is renamed now and then, and begun anew. What was rotated stays: its reader may be late.
+
+    It belongs into a directory of logs: where other files come and go all the time a reader cannot wait until renaming
+    is over, and may overlook a file while its name changes."""
 
     def __init__(self, path, every_s):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         self.path, self.rotations = path, 0
         self._every_s, self._since_s = every_s, time.monotonic()
         self._file = open(path, "ab", buffering=0)  # pylint: disable=consider-using-with
@@ -97,6 +104,11 @@ class Traffic(threading.Thread):
         self._pool = [b'{"time":%s,"user":"u%d","path":"/%d","status":200}\n'
                       % (_NO_TIME, int(users * rng.random() ** 3), rng.randrange(7)) for _ in range(_POOL)]
 
+    def begin(self):
+        """Writes one line to each outlet."""
+        for number in range(len(self._outlets)):
+            self._write_to(number, 1)
+
     def __enter__(self):
         self.start()
         return self
@@ -129,15 +141,17 @@ class Traffic(threading.Thread):
 
     def _write(self, count):
         self._due += count
-        for number, (share, outlet) in enumerate(self._outlets):
-            left = int(share * self._due) - self.written[number]
-            while left > 0:
-                at = self.written[number] % _POOL
-                lines = b"".join(self._pool[at:at + left])
-                lines = lines.replace(_NO_TIME, b"%013d" % int(1000 * time.time())).splitlines(keepends=True)
-                outlet.write(lines)
-                self.written[number] += len(lines)
-                left -= len(lines)
+        for number, (share, _) in enumerate(self._outlets):
+            self._write_to(number, int(share * self._due) - self.written[number])
+
+    def _write_to(self, number, left):
+        while left > 0:
+            at = self.written[number] % _POOL
+            lines = b"".join(self._pool[at:at + left])
+            lines = lines.replace(_NO_TIME, b"%013d" % int(1000 * time.time())).splitlines(keepends=True)
+            self._outlets[number][1].write(lines)
+            self.written[number] += len(lines)
+            left -= len(lines)
 
     @property
     def total(self):
