@@ -21,7 +21,9 @@ _ERRORS = confluent_kafka.KafkaError
 _PASSING = {_ERRORS._TRANSPORT, _ERRORS._TIMED_OUT, _ERRORS._ALL_BROKERS_DOWN, _ERRORS._WAIT_COORD,  # pylint: disable=protected-access
             _ERRORS.NOT_LEADER_FOR_PARTITION, _ERRORS.LEADER_NOT_AVAILABLE, _ERRORS.REQUEST_TIMED_OUT,
             _ERRORS.COORDINATOR_NOT_AVAILABLE, _ERRORS.COORDINATOR_LOAD_IN_PROGRESS, _ERRORS.NOT_COORDINATOR,
-            _ERRORS.UNKNOWN_TOPIC_OR_PART}
+            _ERRORS.UNKNOWN_TOPIC_OR_PART,
+            # A broker that has just started does not know all topics yet.
+            _ERRORS._UNKNOWN_TOPIC, _ERRORS._UNKNOWN_PARTITION}  # pylint: disable=protected-access
 
 
 class Kafka:
