@@ -57,7 +57,7 @@ class Outages:
         self.served.part("start", server)
 
     def full(self, server, mark):
-        """Nothing more goes to its disk. A broker ends itself then, and MariaDB may: it is given room and started again."""
+        """Nothing more goes to its disk. A broker ends itself then, MariaDB may: it is given room and started again."""
         name = "broker-1" if server == KAFKA else server
         disk = self.served.disks[name]
         self._without(server, mark, lambda: self._fill(server, disk), disk.drain)
