@@ -38,7 +38,7 @@ static void resolve_sets(struct shard *shard)
 {
 	struct shard_frame *work = &shard->work;
 	const struct weir_frame *frame = work->frame;
-	size_t zones = 0;
+	size_t zones = 1; /* the place of a set without zones is one, too */
 	for (uint32_t i = 0; i < frame->zone_set_count; i++)
 		zones += frame->zone_sets[i].count;
 	work->set_first =

@@ -174,7 +174,7 @@ static struct weir_span join(const struct state_keys *keys, const struct key_pla
 {
 	struct record record;
 	struct address_cache cache = {0};
-	const char *at = keys->text.at + place->at, *end = at + place->length;
+	const char *at = place->length > 0 ? keys->text.at + place->at : "", *end = at + place->length;
 	uint32_t used = 0;
 	for (uint32_t i = 0; i < zone->template.part_count; i++) {
 		uint32_t from = used;
