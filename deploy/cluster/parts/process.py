@@ -15,11 +15,12 @@ from parts.words import Failed
 
 TICK_S = 0.02
 _GROUP_S = 3
+_STILL_S = 30
 _STATE, _START = 0, 19  # fields of /proc/PID/stat, counted behind the name
 
 
 def _stat(pid):
-    """(state, start time) of a process; None if there is none."""
+    """(state, start time) of a process, or of a thread by PID/task/THREAD; None if there is none."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -51,10 +52,25 @@ class Process:
         return known and known[0]
 
     def paused(self):
-        """Whether it stands still by SIGSTOP."""
+        """Whether it stands still by SIGSTOP, every thread of it: under load some run on for a while."""
         known = self.identity()
-        stat = known and _stat(known[0])
-        return bool(stat) and stat[_STATE] == "T"
+        if not known:
+            return False
+        try:
+            threads = os.listdir(f"/proc/{known[0]}/task")
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        stats = [_stat(f"{known[0]}/task/{thread}") for thread in threads]
+        return all(stat is None or stat[_STATE] == "T" for stat in stats)
+
+    def pausing(self):
+        """Steps: makes it stand still."""
+        self.signal(signal.SIGSTOP)
+        end = time.monotonic() + _STILL_S
+        while self.identity() and not self.paused():
+            if time.monotonic() > end:
+                raise Failed(f"process {self.pid()} does not stand still after {_STILL_S} s")
+            yield
 
     def start(self, command, environment):
         """Starts it in a session of its own, its output going to its log."""
