@@ -177,10 +177,7 @@ static void measure_latency(size_t count, size_t bytes)
 			exit(1);
 		disk[i] = wall_seconds() - start;
 	}
-	double p50 = part_of(bus, count, 0.5) * 1e3, disk_p50 = part_of(disk, count, 0.5) * 1e3;
-	printf("{\"bench\":\"bus_latency\",\"unit\":\"ms, %zu bytes\",\"rate\":%.3f,\"ceiling\":%.3f,\"ratio\":%.2f,"
-	       "\"p99\":%.3f,\"ceiling_p99\":%.3f}\n",
-	       bytes, p50, disk_p50, p50 / disk_p50, part_of(bus, count, 0.99) * 1e3, part_of(disk, count, 0.99) * 1e3);
+	print_latency("bus_latency", bytes, bus, disk, count);
 	close(fd);
 	free(payload);
 	free(bus);

@@ -265,10 +265,7 @@ static void measure_latency(struct bench *bench, size_t count, size_t bytes)
 	bus_round_trips(bench, bus, count, bytes);
 	bare_round_trips(bench, bare, count, bytes);
 	close_bus(bench);
-	double rate = part_of(bus, count, 0.5) * 1e3, ceiling = part_of(bare, count, 0.5) * 1e3;
-	printf("{\"bench\":\"bus_kafka_latency\",\"unit\":\"ms, %zu bytes\",\"rate\":%.3f,\"ceiling\":%.3f,\"ratio\":%.2f,"
-	       "\"p99\":%.3f,\"ceiling_p99\":%.3f}\n",
-	       bytes, rate, ceiling, rate / ceiling, part_of(bus, count, 0.99) * 1e3, part_of(bare, count, 0.99) * 1e3);
+	print_latency("bus_kafka_latency", bytes, bus, bare, count);
 	free(bus);
 	free(bare);
 }

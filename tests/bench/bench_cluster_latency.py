@@ -68,7 +68,7 @@ def watch_topic(servers):
     """Watches the decisions' topic, from its end on."""
     topic = servers.topic("decisions")
     where = [confluent_kafka.TopicPartition(topic, number, last)
-             for number, (_, last) in servers.kafka.extents(topic).items()]
+             for number, last in servers.ends("decisions").items()]
 
     def watch(note, ended):
         with servers.kafka.reader(**{"fetch.wait.max.ms": 500}) as consumer:
@@ -153,7 +153,7 @@ def measure(place):
         written = write_probes(path)
         rate = (limiter.value("weir_events_total") - before) / (time.monotonic() - begun)
         for watch in watches:
-            until(lambda: written.keys() <= watch.seen.keys(), "all decisions are seen")  # pylint: disable=cell-var-from-loop
+            until(lambda watch=watch: written.keys() <= watch.seen.keys(), "all decisions are seen")
             watch.end()
         bare = bare_round_trips(servers)
         assert generator.code() is None, generator.said()

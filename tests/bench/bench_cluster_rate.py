@@ -27,24 +27,14 @@ PATIENCE_S = 900
 SECTIONS = {"bus": {"partitions": 8}, "limiter": {"threads": 2, "memory": "2GiB"}}
 
 
-def events(limiter):
-    """The counter that shows how far it is."""
-    return lambda: limiter.value("weir_events_total")
-
-
-def fill(roles, path):
-    """Lets a collector send a log: it, still running."""
-    return roles.collector([bench.combined(path, follow=True)])
-
-
 def measure_whole(place, servers, roles, path):
     """From the file to decisions."""
     grep = bench.grep_rate(path, LINES)
     limiter = roles.limiter().until_ready()
-    collector = fill(roles, path)
+    collector = roles.collector([bench.combined(path, follow=True)])
     pids = {"collector": collector.run.pid, "limiter": limiter.run.pid, "broker": servers.pid_of("broker-1"),
             "store": servers.pid_of("mariadb")}
-    samples = bench.Samples(events(limiter), pids).until(LINES, PATIENCE_S)
+    samples = bench.Samples(bench.judged(limiter), pids).until(LINES, PATIENCE_S)
     seconds, lines, used = samples.steady()
     again = bench.grep_rate(path, LINES)
     ceiling = (grep + again) / 2
@@ -55,17 +45,11 @@ def measure_whole(place, servers, roles, path):
     assert collector.stop() == 0 and limiter.stop() == 0
 
 
-def forget(servers):
-    """What limiters have stored goes: the next begins with the log's first record."""
-    servers.mariadb.query("DELETE FROM partition_state")
-    servers.mariadb.query("DELETE FROM segment_state")
-
-
 def judge_all(servers, roles, count):
     """The rate at which a limiter with no state goes through the log."""
-    forget(servers)
+    servers.forget()
     limiter = roles.limiter()
-    samples = bench.Samples(events(limiter), {"limiter": limiter.run.pid, "broker": servers.pid_of("broker-1")},
+    samples = bench.Samples(bench.judged(limiter), {"limiter": limiter.run.pid, "broker": servers.pid_of("broker-1")},
                             every_s=0.02).until(count, PATIENCE_S)
     assert limiter.stop() == 0
     return samples
@@ -73,7 +57,8 @@ def judge_all(servers, roles, count):
 
 def ceilings(place, roles):
     """What bounds it: events a second fetched, decoded and judged, by log_ceilings."""
-    done = subprocess.run([bench.program("log_ceilings"), bench.config(place, roles)], check=True, stdout=subprocess.PIPE)
+    command = [bench.program("log_ceilings"), bench.config(place, roles)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     found = json.loads(done.stdout)
     return {name: found["events"] / found[name] for name in ("fetch", "decode", "judge")}, found
 
@@ -107,9 +92,7 @@ def rate_of_log(place, path, lines):
     """The limiter's rate on a log alone in a cluster."""
     with bench.stage(place, **SECTIONS) as (servers, roles):
         roles.apply()
-        collector = fill(roles, path)
-        collector.until(lambda: collector.value("weir_lines_total") >= lines, "all lines are read", PATIENCE_S)
-        assert collector.stop() == 0
+        bench.fill(roles, path, lines, PATIENCE_S)
         rates = sorted(judge_all(servers, roles, lines).rate() for _ in range(RUNS))
         return rates[len(rates) // 2]
 

@@ -27,22 +27,10 @@ PATIENCE_S = 900
 SECTIONS = {"bus": {"partitions": 1}, "limiter": {"threads": 1, "memory": "2GiB"}}
 
 
-def fill(roles, path, lines):
-    """Sends a log to the topic, all of it."""
-    collector = roles.collector([bench.combined(path, follow=True)])
-    collector.until(lambda: collector.value("weir_lines_total") >= lines, "all lines are read", PATIENCE_S)
-    assert collector.stop(PATIENCE_S) == 0
-
-
-def judged(limiter):
-    """The counter of its events."""
-    return lambda: limiter.value("weir_events_total")
-
-
 def run_to_end(roles, events, **limiter):
     """A limiter over so many events of the log: it, and the samples of its counter."""
     one = roles.limiter(limiter=limiter)
-    return one, bench.Samples(judged(one), every_s=0.02).until(events, PATIENCE_S)
+    return one, bench.Samples(bench.judged(one), every_s=0.02).until(events, PATIENCE_S)
 
 
 def copy_state(servers, frm, to):
@@ -82,15 +70,9 @@ def measure_recovery(servers, roles):
            segments=int(users[0]), stored_bytes=int(users[1]), runs=RUNS)
 
 
-def forget(servers):
-    """The next limiter begins with the log's first record."""
-    servers.mariadb.query("DELETE FROM partition_state")
-    servers.mariadb.query("DELETE FROM segment_state")
-
-
 def rate_with(servers, roles, interval):
     """The rate of verdicts with checkpoints at an interval, their seconds and count."""
-    forget(servers)
+    servers.forget()
     events = FIRST_LINES + BEHIND_LINES
     limiter, samples = run_to_end(roles, events, checkpoint_interval=interval)
     page = limiter.metrics()
@@ -124,11 +106,13 @@ def measure(place):
     """All of them."""
     with bench.stage(place, **SECTIONS) as (servers, roles):
         roles.apply()
-        fill(roles, bench.generate(place, "first.log", FIRST_LINES, "--users", USERS, "--zipf", "0"), FIRST_LINES)
+        first = bench.generate(place, "first.log", FIRST_LINES, "--users", USERS, "--zipf", "0")
+        bench.fill(roles, first, FIRST_LINES, PATIENCE_S)
         measure_first(servers, roles)
         copy_state(servers, "", "kept_")
-        fill(roles, bench.generate(place, "behind.log", BEHIND_LINES, "--users", USERS, "--seed", "2",
-                                   "--start", "2025-01-01T01:30:00Z"), BEHIND_LINES)
+        behind = bench.generate(place, "behind.log", BEHIND_LINES, "--users", USERS, "--seed", "2",
+                                "--start", "2025-01-01T01:30:00Z")
+        bench.fill(roles, behind, BEHIND_LINES, PATIENCE_S)
         measure_recovery(servers, roles)
         measure_checkpoint(servers, roles)
 

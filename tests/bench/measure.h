@@ -48,6 +48,16 @@ static inline double median(double *values, size_t count)
 	return part_of(values, count, 0.5);
 }
 
+/* One line on how long messages took, in seconds, and what they are held against. Sorts both. */
+static inline void print_latency(const char *name, size_t bytes, double *times, double *ceilings, size_t count)
+{
+	double rate = part_of(times, count, 0.5) * 1e3, ceiling = part_of(ceilings, count, 0.5) * 1e3;
+	printf("{\"bench\":\"%s\",\"unit\":\"ms, %zu bytes\",\"rate\":%.3f,\"ceiling\":%.3f,\"ratio\":%.2f,\"p99\":%.3f,"
+	       "\"ceiling_p99\":%.3f}\n",
+	       name, bytes, rate, ceiling, rate / ceiling, part_of(times, count, 0.99) * 1e3,
+	       part_of(ceilings, count, 0.99) * 1e3);
+}
+
 /* Not 0 at first. */
 static inline uint64_t next_random(uint64_t *state)
 {

@@ -47,17 +47,6 @@ class Log:
         return self.taken
 
 
-def ends(served):
-    """The next offset of each partition of the events."""
-    return {number: last for number, (_, last) in served.kafka.extents(served.topic("events")).items()}
-
-
-def stored(served):
-    """The next offset of each partition's current checkpoint."""
-    rows = served.mariadb.query("SELECT partition_id, next_offset FROM partition_state WHERE role = 1")
-    return {int(number): int(offset) for number, offset in rows}
-
-
 def due_judgements(place, zones, logs):
     """How many the lines make, by `weir run --once`; rates have no say in it. logs: {name: lines}"""
     for name, lines in logs.items():
@@ -81,7 +70,7 @@ def until_settled(one, served, zones, logs):
     one.tell(f"{sum(map(len, logs.values()))} lines, {log.taken} judgements, {log.again} sent again")
     until(lambda: not log.unjudged(), "every frame is judged", patience_s=LONG_S)
     # It may have been judged by who was killed since: buckets are compared once the store has the whole log.
-    until(lambda: stored(served) == ends(served), "checkpoints hold the whole log", patience_s=LONG_S)
+    until(lambda: served.stored() == served.ends(), "checkpoints hold the whole log", patience_s=LONG_S)
 
 
 def prove(one, served):

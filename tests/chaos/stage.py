@@ -183,7 +183,7 @@ class Stage:
             self._until(began, lambda role=role, lines=self.load.count(number): self._has_sent(role, lines, began),
                         f"{role.name} has sent what it had")
         sent = time.monotonic()
-        ends = settled.ends(self.served)
+        ends = until(self._ends, "all partitions are known", RECOVERY_S)
         self._until(began, lambda: self._has_stored(ends), f"checkpoints hold {ends}")
         self._until(began, self._all_live, "all partitions are live")
         judged = time.monotonic()
@@ -202,8 +202,13 @@ class Stage:
         return (role.value("weir_lines_total") >= lines and role.is_ready()
                 and role.value("weir_low_water_age_seconds") < time.monotonic() - began)
 
+    def _ends(self):
+        """{partition: next offset} once the brokers know all partitions again."""
+        ends = self.served.ends()
+        return ends if len(ends) == self.partitions else None
+
     def _has_stored(self, ends):
-        stored = settled.stored(self.served)
+        stored = self.served.stored()
         return all(stored.get(number, 0) >= end for number, end in ends.items())
 
     def _all_live(self):

@@ -107,17 +107,7 @@ class Town:
 
     def until_stored(self):
         """Waits until the store has the whole log, judged."""
-        def stored():
-            rows = self.one.mariadb.query("SELECT partition_id, next_offset FROM partition_state WHERE role = 1")
-            ends = self.one.kafka.extents(self.one.topic("events"))
-            return {int(number): int(offset) for number, offset in rows} == {
-                number: last for number, (_, last) in ends.items()}
-        self.limiters[0].until(stored, "checkpoints hold the whole log", 8 * PATIENCE_S)
-
-    def forget(self):
-        """Throws away what the limiters, who have left, have kept: the log is all that there is."""
-        self.one.mariadb.query("DELETE FROM segment_state")
-        self.one.mariadb.query("DELETE FROM partition_state WHERE role = 1")
+        self.limiters[0].until(lambda: self.one.stored() == self.one.ends(), "checkpoints hold the whole log", 8 * PATIENCE_S)
 
 
 def require_right(place, one, log):
@@ -173,7 +163,7 @@ def test_a_policy_that_changes_under_load_and_kills(place):
                   "versions_seen_in_decisions": len(seen)}
         assert len(seen) > CHANGES // 3, seen
 
-        town.forget()
+        one.forget()
         town.limiters[0].start()
         town.until_stored()
         assert town.limiters[0].stop() == 0

@@ -77,7 +77,7 @@ def committed(one):
 def ends(one):
     """{partition: next offset} of the logs; {} while no broker says."""
     try:
-        return {partition: last for partition, (_, last) in one.kafka.extents(one.topic("logs")).items()}
+        return one.ends("logs")
     except confluent_kafka.KafkaException:
         return {}
 

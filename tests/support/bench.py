@@ -93,10 +93,18 @@ def cpu_s(pid):
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def resident_bytes(pid):
-    """The memory of a process that is resident."""
-    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+# ---- a log on its way ----
+
+def fill(roles, path, lines, patience_s):
+    """Lets a collector send a log whole, and end."""
+    collector = roles.collector([combined(path, follow=True)])
+    collector.until(lambda: collector.value("weir_lines_total") >= lines, "all lines are read", patience_s)
+    assert collector.stop(patience_s) == 0
+
+
+def judged(limiter):
+    """The counter that shows how far a limiter is."""
+    return lambda: limiter.value("weir_events_total")
 
 
 # ---- counters as they go ----

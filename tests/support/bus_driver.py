@@ -183,8 +183,7 @@ def load(place, one, path, name=""):
         print(f"  {len(sent)} delivered, {end[1]} producers broke; {followed[1]} read, {followed[3]} troubles")
         assert end[1] == "0", sender.said()
         assert all(offset == number for (_, offset), number in sent.items())
-        extents = one.kafka.extents(one.topic("events"))
-        assert {partition: last for partition, (_, last) in extents.items()} == {
+        assert one.ends() == {
             partition: sum(1 for at, _ in sent if at == partition) for partition in range(PARTITIONS)}
 
 

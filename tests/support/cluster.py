@@ -97,6 +97,20 @@ class Cluster:
                 whole[name] = section
         return whole
 
+    def ends(self, topic="events"):
+        """{partition: next offset} of one of weir's topics."""
+        return {number: last for number, (_, last) in self.kafka.extents(self.topic(topic)).items()}
+
+    def stored(self):
+        """{partition: next offset} of the limiters' checkpoints."""
+        rows = self.mariadb.query("SELECT partition_id, next_offset FROM partition_state WHERE role = 1")
+        return {int(number): int(offset) for number, offset in rows}
+
+    def forget(self):
+        """Throws away what limiters, who have left, have stored: the next begins with the log's first record."""
+        self.mariadb.query("DELETE FROM segment_state")
+        self.mariadb.query("DELETE FROM partition_state WHERE role = 1")
+
     def part(self, action, server):
         """deploy/cluster/part: stop, kill, start, pause or resume kafka, broker-N, mariadb or redis."""
         return _script("part", self.directory, action, server)

@@ -60,11 +60,11 @@ class Stage:
 
     def ends(self):
         """The next offset of each partition of the events."""
-        return {number: last for number, (_, last) in self.servers.kafka.extents(self.servers.topic("events")).items()}
+        return self.servers.ends()
 
     def stored(self):
         """The next offset of each partition's checkpoint."""
-        return {row[0]: row[1] for row in self.servers.mariadb.query(STATE)}
+        return self.servers.stored()
 
     def until_stored(self, limiter):
         """Waits until checkpoints hold all of the log."""
