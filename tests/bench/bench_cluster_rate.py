@@ -20,10 +20,10 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import bench
 from support.bench import SMOKE, report
 
-LINES = int(os.environ.get("WEIR_BENCH_LINES", 30_000 if SMOKE else 20_000_000))
-HOT_LINES = LINES // 3
+LINES = int(os.environ.get("WEIR_BENCH_LINES", 30_000 if SMOKE else 50_000_000))
+HOT_LINES = LINES // 2
 RUNS = 1 if SMOKE else 3
-PATIENCE_S = 900
+PATIENCE_S = 1200
 SECTIONS = {"bus": {"partitions": 8}, "limiter": {"threads": 2, "memory": "2GiB"}}
 
 

@@ -95,6 +95,12 @@ def cpu_s(pid):
 
 # ---- a log on its way ----
 
+def steal_s():
+    """Seconds of processor that this machine's host has kept for itself, of all cores, since the start."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        return int(stat.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+
+
 def fill(roles, path, lines, patience_s):
     """Lets a collector send a log whole, and end."""
     collector = roles.collector([combined(path, follow=True)])
