@@ -9,6 +9,7 @@
 #ifndef WEIR_COMMON_STORE_H
 #define WEIR_COMMON_STORE_H
 
+#include "common/archive.h"
 #include "common/span.h"
 #include "common/status.h"
 
@@ -107,6 +108,19 @@ struct weir_store_ops {
 	                             struct weir_error *error);
 	enum weir_status (*note_put)(struct weir_store *store, const char *name, struct weir_span value,
 	                             struct weir_error *error);
+
+	/**
+	 * Adds what was archived and makes the archiver's states current, in one transaction: all or nothing.
+	 *
+	 * @param states  one a partition, each with a checkpoint that is one above its current one. Where they are current
+	 *                already the batch has been added, by a try whose answer was lost: nothing is done
+	 * @return WEIR_OK; WEIR_FENCED: some epoch is not the stored one: nothing was written; WEIR_IO: as of commit
+	 */
+	enum weir_status (*archive)(struct weir_store *store, const struct weir_archive_batch *batch,
+	                            const struct weir_partition_state *states, size_t count, struct weir_error *error);
+	/** Runs SQL that reads, all of one moment. @param each  called for every row */
+	enum weir_status (*query)(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters,
+	                          unsigned count, weir_sql_row *each, void *context, struct weir_error *error);
 	void (*close)(struct weir_store *store);
 };
 

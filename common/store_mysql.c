@@ -58,11 +58,11 @@ static enum weir_status take_row(void *context, struct weir_error *error)
 	return status == WEIR_OK ? read_state(call, error) : status;
 }
 
-enum weir_status weir_mysql_check_epoch(struct weir_mysql *mysql, bool locked, uint32_t partition, uint64_t epoch,
-                                        uint64_t *checkpoint, struct weir_error *error)
+enum weir_status weir_mysql_check_epoch(struct weir_mysql *mysql, bool locked, int role, uint32_t partition,
+                                        uint64_t epoch, uint64_t *checkpoint, struct weir_error *error)
 {
 	struct weir_mysql_statement *statement = weir_mysql_use(mysql, locked ? WEIR_MYSQL_STATE_LOCKED : WEIR_MYSQL_STATE);
-	weir_mysql_put_number(statement, WEIR_STORE_ROLE_LIMITER);
+	weir_mysql_put_number(statement, (uint64_t)role);
 	weir_mysql_put_number(statement, partition);
 	enum weir_status status = weir_mysql_step(mysql, statement, error);
 	if (status == WEIR_END || (status == WEIR_OK && weir_mysql_row_number(statement, 0) != epoch))
@@ -83,8 +83,8 @@ static enum weir_status drop_some(void *context, struct weir_error *error)
 {
 	struct drop *drop = context;
 	uint64_t current;
-	enum weir_status status =
-		weir_mysql_check_epoch(drop->mysql, true, drop->taken->partition, drop->taken->epoch, &current, error);
+	enum weir_status status = weir_mysql_check_epoch(drop->mysql, true, WEIR_STORE_ROLE_LIMITER, drop->taken->partition,
+	                                                 drop->taken->epoch, &current, error);
 	if (status != WEIR_OK)
 		return status;
 	struct weir_mysql_statement *statement = weir_mysql_use(drop->mysql, WEIR_MYSQL_DROP_UNCOMMITTED);
@@ -164,6 +164,8 @@ static const struct weir_store_ops operations = {
 	.policy_each = weir_mysql_policy_each,
 	.note_get = weir_mysql_note_get,
 	.note_put = weir_mysql_note_put,
+	.archive = weir_mysql_archive,
+	.query = weir_mysql_query,
 	.close = store_close,
 };
 

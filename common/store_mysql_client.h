@@ -23,7 +23,4 @@ struct weir_mysql {
 enum weir_status weir_mysql_failed(struct weir_mysql *mysql, unsigned number, const char *words,
                                    struct weir_error *error);
 
-/** NULL is fine. */
-void weir_mysql_statement_free(struct weir_mysql_statement *statement);
-
 #endif

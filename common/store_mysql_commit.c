@@ -28,9 +28,9 @@ static enum weir_status put_note(struct weir_mysql *mysql, const char *name, str
 	return weir_mysql_execute(mysql, statement, NULL, error);
 }
 
-/* Moves one partition's row, if the epoch is its own. A row that has been moved already counts as well. */
-static enum weir_status commit_state(struct weir_mysql *mysql, int role, const struct weir_partition_state *state,
-                                     struct weir_error *error)
+/* A row that has been moved already counts as well. */
+enum weir_status weir_mysql_commit_state(struct weir_mysql *mysql, int role, const struct weir_partition_state *state,
+                                         struct weir_error *error)
 {
 	struct weir_mysql_statement *statement = weir_mysql_use(mysql, WEIR_MYSQL_COMMIT);
 	weir_mysql_put_number(statement, state->checkpoint);
@@ -59,8 +59,8 @@ static enum weir_status check_written(struct weir_store_mysql *store, const stru
 	if (weir_mysql_written_over(&store->written, state->partition, weir_mysql_connection(store->mysql)))
 		return WEIR_OK;
 	uint64_t current = 0;
-	enum weir_status status =
-		weir_mysql_check_epoch(store->mysql, true, state->partition, state->epoch, &current, error);
+	enum weir_status status = weir_mysql_check_epoch(store->mysql, true, WEIR_STORE_ROLE_LIMITER, state->partition,
+	                                                 state->epoch, &current, error);
 	if (status != WEIR_OK || current >= state->checkpoint)
 		return status;
 	weir_mysql_written_forget(&store->written, state->partition);
@@ -79,7 +79,7 @@ static enum weir_status commit_all(void *context, struct weir_error *error)
 		if (call->role == WEIR_STORE_ROLE_LIMITER)
 			status = check_written(store, &call->states[i], error);
 		if (status == WEIR_OK)
-			status = commit_state(store->mysql, call->role, &call->states[i], error);
+			status = weir_mysql_commit_state(store->mysql, call->role, &call->states[i], error);
 	}
 	for (size_t i = 0; i < call->note_count && status == WEIR_OK; i++)
 		status = put_note(store->mysql, call->names[i], call->values[i], error);

@@ -10,6 +10,7 @@
 #ifndef WEIR_COMMON_STORE_MYSQL_DATABASE_H
 #define WEIR_COMMON_STORE_MYSQL_DATABASE_H
 
+#include "common/archive.h"
 #include "common/config.h"
 #include "common/span.h"
 #include "common/status.h"
@@ -98,6 +99,11 @@ size_t weir_mysql_room(const struct weir_mysql *mysql);
  */
 struct weir_mysql_statement *weir_mysql_use(struct weir_mysql *mysql, size_t number);
 
+/** A statement of SQL that is not among those; NULL as above. Its end: weir_mysql_statement_free(). */
+struct weir_mysql_statement *weir_mysql_prepare(struct weir_mysql *mysql, const char *sql);
+/** NULL is fine. */
+void weir_mysql_statement_free(struct weir_mysql_statement *statement);
+
 /**
  * Parameters, in their order. Bytes are borrowed until the statement is executed; a span without `at` is NULL.
  * The statement may be NULL: weir_mysql_use() failed.
@@ -120,6 +126,9 @@ WEIR_MUST_USE enum weir_status weir_mysql_execute(struct weir_mysql *mysql, stru
 uint64_t weir_mysql_row_number(const struct weir_mysql_statement *statement, unsigned column);
 /** Borrowed until the next step. at is NULL for a NULL alone. */
 struct weir_span weir_mysql_row_bytes(struct weir_mysql_statement *statement, unsigned column);
+unsigned weir_mysql_columns(const struct weir_mysql_statement *statement);
+/** A column as a number or bytes; borrowed likewise. */
+struct weir_sql_value weir_mysql_row_value(struct weir_mysql_statement *statement, unsigned column);
 /** Appends the column's bytes to a text: how many. */
 size_t weir_mysql_row_append(struct weir_mysql_statement *statement, unsigned column, struct weir_text *text);
 

@@ -13,6 +13,8 @@ enum {
 	/* Rows that one statement writes: as many as fit of the larger, the rest by the smaller. */
 	WEIR_MYSQL_ROWS = 32,
 	WEIR_MYSQL_FEW_ROWS = 8,
+	/* Rows of the archive that one statement adds: of the longest keys, 300 KB. */
+	WEIR_MYSQL_ARCHIVE_ROWS = 256,
 	/* A transaction that removes blobs: with large ones, some 25 MB in a server's binary log. */
 	WEIR_MYSQL_REMOVE_ROWS = 256,
 };
@@ -41,6 +43,14 @@ enum weir_mysql_statement_number {
 	WEIR_MYSQL_NOTE_GET,
 	WEIR_MYSQL_NOTE_PUT,
 	WEIR_MYSQL_NOTE_REMOVE,
+	WEIR_MYSQL_ADD_HOURLY,
+	WEIR_MYSQL_ADD_HOURLY_MANY,
+	WEIR_MYSQL_ADD_DAILY,
+	WEIR_MYSQL_ADD_DAILY_MANY,
+	WEIR_MYSQL_ADD_DECISION,
+	WEIR_MYSQL_ADD_DECISION_MANY,
+	WEIR_MYSQL_ADD_EVENT,
+	WEIR_MYSQL_ADD_EVENT_MANY,
 	WEIR_MYSQL_STATEMENTS,
 };
 
@@ -68,12 +78,18 @@ WEIR_MUST_USE enum weir_status weir_mysql_schema_look(struct weir_mysql *mysql, 
                                                       struct weir_error *error);
 
 /**
- * Checks that the limiter's epoch is the given one; *checkpoint is its current one. WEIR_FENCED where it is not.
+ * Checks that the role's epoch is the given one; *checkpoint is its current one. WEIR_FENCED where it is not.
  *
  * @param locked  in a transaction that writes: nobody takes the partition, or commits, until the transaction has ended
  */
-WEIR_MUST_USE enum weir_status weir_mysql_check_epoch(struct weir_mysql *mysql, bool locked, uint32_t partition,
-                                                      uint64_t epoch, uint64_t *checkpoint, struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_mysql_check_epoch(struct weir_mysql *mysql, bool locked, int role,
+                                                      uint32_t partition, uint64_t epoch, uint64_t *checkpoint,
+                                                      struct weir_error *error);
+
+/** Moves one partition's row, if the epoch is its own; in a transaction of the caller's. */
+WEIR_MUST_USE enum weir_status weir_mysql_commit_state(struct weir_mysql *mysql, int role,
+                                                       const struct weir_partition_state *state,
+                                                       struct weir_error *error);
 
 /* ---- store_mysql_commit.c, _segments.c, _read.c, _policy.c: members of weir_store_ops ---- */
 
@@ -103,5 +119,12 @@ enum weir_status weir_mysql_policy_each(struct weir_store *store, uint64_t first
                                         enum weir_status (*each)(void *context, uint64_t version,
                                                                  struct weir_span text),
                                         void *context, struct weir_error *error);
+
+/* ---- store_mysql_archive.c: likewise ---- */
+
+enum weir_status weir_mysql_archive(struct weir_store *store, const struct weir_archive_batch *batch,
+                                    const struct weir_partition_state *states, size_t count, struct weir_error *error);
+enum weir_status weir_mysql_query(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters,
+                                  unsigned count, weir_sql_row *each, void *context, struct weir_error *error);
 
 #endif

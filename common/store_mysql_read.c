@@ -116,8 +116,8 @@ static enum weir_status read_all(void *context, struct weir_error *error)
 {
 	struct read_call *call = context;
 	uint64_t current = 0;
-	enum weir_status status =
-		weir_mysql_check_epoch(call->store->mysql, false, call->partition, call->epoch, &current, error);
+	enum weir_status status = weir_mysql_check_epoch(call->store->mysql, false, WEIR_STORE_ROLE_LIMITER,
+	                                                 call->partition, call->epoch, &current, error);
 	for (size_t first = 0; first < call->count && status == WEIR_OK; first += WEIR_MYSQL_SEGMENTS) {
 		const uint32_t *segments = call->segments + first;
 		size_t rest = call->count - first, count = rest < WEIR_MYSQL_SEGMENTS ? rest : WEIR_MYSQL_SEGMENTS;

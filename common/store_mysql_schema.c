@@ -66,7 +66,60 @@ static const char *const step_1[] = {
 	NULL,
 };
 
-static const char *const *const steps[] = {step_1};
+static const char *const step_2[] = {
+	"CREATE TABLE IF NOT EXISTS count_hourly ("
+	"  zone_id INT UNSIGNED NOT NULL,"
+	"  bucket VARBINARY(1024) NOT NULL,"
+	"  hour_ms BIGINT NOT NULL,"
+	"  passed BIGINT UNSIGNED NOT NULL,"
+	"  blocked BIGINT UNSIGNED NOT NULL,"
+	"  late BIGINT UNSIGNED NOT NULL,"
+	"  PRIMARY KEY (zone_id, bucket, hour_ms)" TABLE_OPTIONS
+	" PARTITION BY RANGE (hour_ms) (PARTITION later VALUES LESS THAN MAXVALUE)",
+	"CREATE TABLE IF NOT EXISTS count_daily ("
+	"  day_ms BIGINT NOT NULL,"
+	"  zone_id INT UNSIGNED NOT NULL,"
+	"  bucket VARBINARY(1024) NOT NULL,"
+	"  passed BIGINT UNSIGNED NOT NULL,"
+	"  blocked BIGINT UNSIGNED NOT NULL,"
+	"  late BIGINT UNSIGNED NOT NULL,"
+	"  PRIMARY KEY (day_ms, zone_id, bucket),"
+	"  KEY count_daily_bucket (zone_id, bucket, day_ms)" TABLE_OPTIONS
+	" PARTITION BY RANGE (day_ms) (PARTITION later VALUES LESS THAN MAXVALUE)",
+	"CREATE TABLE IF NOT EXISTS decision_history ("
+	"  at_ms BIGINT NOT NULL,"
+	"  partition_id INT UNSIGNED NOT NULL,"
+	"  log_offset BIGINT UNSIGNED NOT NULL,"
+	"  pair INT UNSIGNED NOT NULL,"
+	"  zone VARCHAR(64) NOT NULL,"
+	"  bucket VARBINARY(1024) NULL,"
+	"  action VARCHAR(16) NOT NULL,"
+	"  until_ms BIGINT NOT NULL,"
+	"  mode VARCHAR(16) NOT NULL,"
+	"  algorithm VARCHAR(32) NULL,"
+	"  rate BIGINT NULL,"
+	"  window_ms BIGINT NULL,"
+	"  held BIGINT NULL,"
+	"  ordered_by TEXT NULL,"
+	"  reason TEXT NULL,"
+	"  PRIMARY KEY (at_ms, partition_id, log_offset, pair),"
+	"  KEY decision_bucket (zone, bucket, at_ms)" TABLE_OPTIONS
+	" PARTITION BY RANGE (at_ms) (PARTITION later VALUES LESS THAN MAXVALUE)",
+	"CREATE TABLE IF NOT EXISTS zone_txn ("
+	"  zone_id INT UNSIGNED NOT NULL,"
+	"  bucket VARBINARY(1024) NOT NULL,"
+	"  at_ms BIGINT NOT NULL,"
+	"  partition_id INT UNSIGNED NOT NULL,"
+	"  log_offset BIGINT UNSIGNED NOT NULL,"
+	"  pair INT UNSIGNED NOT NULL,"
+	"  blocked TINYINT UNSIGNED NOT NULL,"
+	"  PRIMARY KEY (zone_id, bucket, at_ms, partition_id, log_offset, pair)" TABLE_OPTIONS
+	" PARTITION BY RANGE (at_ms) (PARTITION later VALUES LESS THAN MAXVALUE)",
+	"UPDATE schema_version SET version = 2 WHERE program = 'weir' AND version < 2",
+	NULL,
+};
+
+static const char *const *const steps[] = {step_1, step_2};
 
 enum { SCHEMA_VERSION = sizeof steps / sizeof steps[0] };
 
@@ -81,6 +134,20 @@ enum { SCHEMA_VERSION = sizeof steps / sizeof steps[0] };
 	"SELECT segment, checkpoint, base, bytes FROM segment_state FORCE INDEX (PRIMARY)" \
 	" WHERE partition_id = ? AND checkpoint <= ? AND ("
 #define SEGMENT_RANGE "(segment = ? AND checkpoint >= ?)"
+
+#define ADD_HOURLY "INSERT INTO count_hourly (zone_id, bucket, hour_ms, passed, blocked, late) VALUES "
+#define ADD_DAILY "INSERT INTO count_daily (zone_id, bucket, day_ms, passed, blocked, late) VALUES "
+#define COUNT_ROW "(?, ?, ?, ?, ?, ?)"
+#define ADD_COUNTS                                                                                    \
+	" ON DUPLICATE KEY UPDATE passed = passed + VALUES(passed), blocked = blocked + VALUES(blocked)," \
+	" late = late + VALUES(late)"
+#define ADD_DECISION                                                                                             \
+	"INSERT INTO decision_history (at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode," \
+	" algorithm, rate, window_ms, held, ordered_by, reason) VALUES "
+#define DECISION_ROW "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+#define KEEP_FIRST " ON DUPLICATE KEY UPDATE decision_history.pair = decision_history.pair"
+#define ADD_EVENT "INSERT INTO zone_txn (zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked) VALUES "
+#define EVENT_ROW "(?, ?, ?, ?, ?, ?, ?)"
 
 const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
 	[WEIR_MYSQL_TAKE] = {.before =
@@ -128,6 +195,14 @@ const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
 	[WEIR_MYSQL_NOTE_GET] = {.before = "SELECT value FROM note WHERE name = ?"},
 	[WEIR_MYSQL_NOTE_PUT] = {.before = "REPLACE INTO note (name, value) VALUES (?, ?)"},
 	[WEIR_MYSQL_NOTE_REMOVE] = {.before = "DELETE FROM note WHERE name = ?"},
+	[WEIR_MYSQL_ADD_HOURLY] = {ADD_HOURLY, COUNT_ROW, ", ", ADD_COUNTS, 1},
+	[WEIR_MYSQL_ADD_HOURLY_MANY] = {ADD_HOURLY, COUNT_ROW, ", ", ADD_COUNTS, WEIR_MYSQL_ARCHIVE_ROWS},
+	[WEIR_MYSQL_ADD_DAILY] = {ADD_DAILY, COUNT_ROW, ", ", ADD_COUNTS, 1},
+	[WEIR_MYSQL_ADD_DAILY_MANY] = {ADD_DAILY, COUNT_ROW, ", ", ADD_COUNTS, WEIR_MYSQL_ARCHIVE_ROWS},
+	[WEIR_MYSQL_ADD_DECISION] = {ADD_DECISION, DECISION_ROW, ", ", KEEP_FIRST, 1},
+	[WEIR_MYSQL_ADD_DECISION_MANY] = {ADD_DECISION, DECISION_ROW, ", ", KEEP_FIRST, WEIR_MYSQL_ARCHIVE_ROWS},
+	[WEIR_MYSQL_ADD_EVENT] = {ADD_EVENT, EVENT_ROW, ", ", NULL, 1},
+	[WEIR_MYSQL_ADD_EVENT_MANY] = {ADD_EVENT, EVENT_ROW, ", ", NULL, WEIR_MYSQL_ARCHIVE_ROWS},
 };
 
 /* ---- steps ---- */

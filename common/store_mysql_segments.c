@@ -53,7 +53,8 @@ static enum weir_status write_all(void *context, struct weir_error *error)
 {
 	const struct write_call *call = context;
 	uint64_t current = 0;
-	enum weir_status status = weir_mysql_check_epoch(call->mysql, true, call->partition, call->epoch, &current, error);
+	enum weir_status status = weir_mysql_check_epoch(call->mysql, true, WEIR_STORE_ROLE_LIMITER, call->partition,
+	                                                 call->epoch, &current, error);
 	for (size_t i = 0; i < call->count && status == WEIR_OK; i++)
 		if (call->blobs[i].checkpoint <= current)
 			status = weir_fail(error, WEIR_INVALID,
@@ -93,7 +94,8 @@ static enum weir_status clean_some(void *context, struct weir_error *error)
 {
 	struct clean_call *call = context;
 	uint64_t current = 0;
-	enum weir_status status = weir_mysql_check_epoch(call->mysql, true, call->partition, call->epoch, &current, error);
+	enum weir_status status = weir_mysql_check_epoch(call->mysql, true, WEIR_STORE_ROLE_LIMITER, call->partition,
+	                                                 call->epoch, &current, error);
 	if (status != WEIR_OK)
 		return status;
 	struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, WEIR_MYSQL_SEGMENT_CLEAN);

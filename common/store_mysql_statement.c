@@ -114,6 +114,11 @@ static struct weir_mysql_statement *prepare(struct weir_mysql *mysql, const stru
 	return statement;
 }
 
+struct weir_mysql_statement *weir_mysql_prepare(struct weir_mysql *mysql, const char *sql)
+{
+	return prepare(mysql, &(struct weir_mysql_sql){.before = sql});
+}
+
 struct weir_mysql_statement *weir_mysql_use(struct weir_mysql *mysql, size_t number)
 {
 	struct weir_mysql_statement **statement = &mysql->prepared[number];
@@ -271,4 +276,18 @@ struct weir_span weir_mysql_row_bytes(struct weir_mysql_statement *statement, un
 	weir_text_clear(&column->bytes);
 	size_t length = weir_mysql_row_append(statement, number, &column->bytes);
 	return (struct weir_span){.at = length > 0 ? column->bytes.at : "", .length = (uint32_t)length};
+}
+
+unsigned weir_mysql_columns(const struct weir_mysql_statement *statement)
+{
+	return statement->column_count;
+}
+
+struct weir_sql_value weir_mysql_row_value(struct weir_mysql_statement *statement, unsigned number)
+{
+	if (statement->columns[number].null != 0)
+		return (struct weir_sql_value){.type = WEIR_SQL_NULL};
+	if (statement->results[number].buffer_type == MYSQL_TYPE_LONGLONG)
+		return weir_sql_number((int64_t)statement->columns[number].number);
+	return weir_sql_text(weir_mysql_row_bytes(statement, number));
 }

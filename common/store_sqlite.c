@@ -90,11 +90,11 @@ static enum weir_status look(struct weir_store *base, int role, uint32_t partiti
 	return weir_database_end(store->database, status, error);
 }
 
-enum weir_status weir_store_check_epoch(struct weir_store_sqlite *store, uint32_t partition, uint64_t epoch,
+enum weir_status weir_store_check_epoch(struct weir_store_sqlite *store, int role, uint32_t partition, uint64_t epoch,
                                         uint64_t *checkpoint, struct weir_error *error)
 {
 	struct weir_statement *statement = weir_database_use(store->database, WEIR_STORE_STATE);
-	weir_statement_number(statement, 1, WEIR_STORE_ROLE_LIMITER);
+	weir_statement_number(statement, 1, (uint64_t)role);
 	weir_statement_number(statement, 2, partition);
 	enum weir_status status = weir_statement_step(store->database, statement, error);
 	if (status == WEIR_END || (status == WEIR_OK && weir_row_number(statement, 0) != epoch))
@@ -109,15 +109,14 @@ static enum weir_status put_note(struct weir_store_sqlite *store, const char *na
 {
 	struct weir_statement *statement =
 		weir_database_use(store->database, value.at != NULL ? WEIR_STORE_NOTE_PUT : WEIR_STORE_NOTE_REMOVE);
-	weir_statement_text(statement, 1, name);
+	weir_statement_text(statement, 1, weir_span_of(name));
 	if (value.at != NULL)
 		weir_statement_bytes(statement, 2, value);
 	return weir_statement_run(store->database, statement, NULL, error);
 }
 
-/* Moves one partition's row, if the epoch is its own. */
-static enum weir_status commit_state(struct weir_store_sqlite *store, int role,
-                                     const struct weir_partition_state *state, struct weir_error *error)
+enum weir_status weir_store_commit_state(struct weir_store_sqlite *store, int role,
+                                         const struct weir_partition_state *state, struct weir_error *error)
 {
 	struct weir_statement *statement = weir_database_use(store->database, WEIR_STORE_COMMIT);
 	weir_statement_number(statement, 1, state->checkpoint);
@@ -144,7 +143,7 @@ static enum weir_status commit(struct weir_store *base, int role, const struct w
 	if (status != WEIR_OK)
 		return status;
 	for (size_t i = 0; i < count && status == WEIR_OK; i++)
-		status = commit_state(store, role, &states[i], error);
+		status = weir_store_commit_state(store, role, &states[i], error);
 	for (size_t i = 0; i < note_count && status == WEIR_OK; i++)
 		status = put_note(store, names[i], values[i], error);
 	return weir_database_end(store->database, status, error);
@@ -196,7 +195,7 @@ static enum weir_status note_get(struct weir_store *base, const char *name, char
 {
 	struct weir_store_sqlite *store = weir_store_sqlite(base);
 	struct weir_statement *statement = weir_database_use(store->database, WEIR_STORE_NOTE_GET);
-	weir_statement_text(statement, 1, name);
+	weir_statement_text(statement, 1, weir_span_of(name));
 	enum weir_status status = weir_statement_step(store->database, statement, error);
 	*value = NULL;
 	*length = 0;
@@ -245,6 +244,8 @@ static const struct weir_store_ops operations = {
 	.policy_each = policy_each,
 	.note_get = note_get,
 	.note_put = note_put,
+	.archive = weir_store_archive,
+	.query = weir_store_query,
 	.close = store_close,
 };
 

@@ -234,6 +234,20 @@ struct weir_statement *weir_database_use(struct weir_database *database, size_t 
 	return (struct weir_statement *)*statement;
 }
 
+struct weir_statement *weir_database_prepare(struct weir_database *database, const char *sql, int *columns)
+{
+	sqlite3_stmt *statement = NULL;
+	if (sqlite3_prepare_v2(database->handle, sql, -1, &statement, NULL) != SQLITE_OK)
+		return NULL;
+	*columns = sqlite3_column_count(statement);
+	return (struct weir_statement *)statement;
+}
+
+void weir_statement_free(struct weir_statement *statement)
+{
+	sqlite3_finalize(handle_of(statement));
+}
+
 void weir_statement_number(struct weir_statement *statement, int parameter, uint64_t number)
 {
 	sqlite3_bind_int64(handle_of(statement), parameter, (sqlite3_int64)number);
@@ -245,9 +259,10 @@ void weir_statement_bytes(struct weir_statement *statement, int parameter, struc
 		sqlite3_bind_blob64(handle_of(statement), parameter, bytes.at, bytes.length, SQLITE_STATIC);
 }
 
-void weir_statement_text(struct weir_statement *statement, int parameter, const char *text)
+void weir_statement_text(struct weir_statement *statement, int parameter, struct weir_span text)
 {
-	sqlite3_bind_text(handle_of(statement), parameter, text, -1, SQLITE_STATIC);
+	if (text.at != NULL)
+		sqlite3_bind_text64(handle_of(statement), parameter, text.at, text.length, SQLITE_STATIC, SQLITE_UTF8);
 }
 
 enum weir_status weir_statement_step(struct weir_database *database, struct weir_statement *statement,
@@ -286,4 +301,9 @@ struct weir_span weir_row_bytes(struct weir_statement *statement, int column)
 	if (bytes.at == NULL && sqlite3_column_type(handle_of(statement), column) != SQLITE_NULL)
 		bytes.at = "";
 	return bytes;
+}
+
+bool weir_row_is_number(struct weir_statement *statement, int column)
+{
+	return sqlite3_column_type(handle_of(statement), column) == SQLITE_INTEGER;
 }

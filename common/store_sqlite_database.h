@@ -57,10 +57,15 @@ WEIR_MUST_USE enum weir_status weir_database_end(struct weir_database *database,
  */
 struct weir_statement *weir_database_use(struct weir_database *database, size_t number);
 
+/** A statement of SQL that is not among those; NULL as above. weir_statement_free() ends it. */
+struct weir_statement *weir_database_prepare(struct weir_database *database, const char *sql, int *columns);
+/** NULL is fine. */
+void weir_statement_free(struct weir_statement *statement);
+
 /** Parameters count from 1. Bytes are borrowed until the statement is used again. A span without `at` is NULL. */
 void weir_statement_number(struct weir_statement *statement, int parameter, uint64_t number);
 void weir_statement_bytes(struct weir_statement *statement, int parameter, struct weir_span bytes);
-void weir_statement_text(struct weir_statement *statement, int parameter, const char *text);
+void weir_statement_text(struct weir_statement *statement, int parameter, struct weir_span text);
 
 /** The next row. @return WEIR_OK; WEIR_END: there is none (any more); WEIR_INVALID, WEIR_IO */
 WEIR_MUST_USE enum weir_status weir_statement_step(struct weir_database *database, struct weir_statement *statement,
@@ -72,5 +77,6 @@ WEIR_MUST_USE enum weir_status weir_statement_run(struct weir_database *database
 uint64_t weir_row_number(struct weir_statement *statement, int column);
 /** Borrowed until the next step. at is NULL for a NULL alone. */
 struct weir_span weir_row_bytes(struct weir_statement *statement, int column);
+bool weir_row_is_number(struct weir_statement *statement, int column);
 
 #endif

@@ -21,6 +21,10 @@ enum weir_store_statement {
 	WEIR_STORE_NOTE_GET,
 	WEIR_STORE_NOTE_PUT,
 	WEIR_STORE_NOTE_REMOVE,
+	WEIR_STORE_ADD_HOURLY,
+	WEIR_STORE_ADD_DAILY,
+	WEIR_STORE_ADD_DECISION,
+	WEIR_STORE_ADD_EVENT,
 	WEIR_STORE_STATEMENTS,
 };
 
@@ -46,9 +50,14 @@ WEIR_MUST_USE enum weir_status weir_store_schema_upgrade(struct weir_database *d
 WEIR_MUST_USE enum weir_status weir_store_schema_check(struct weir_database *database, const char *path,
                                                        struct weir_error *error);
 
-/** Checks that the limiter's epoch is the given one; *checkpoint is its current one. WEIR_FENCED where it is not. */
-WEIR_MUST_USE enum weir_status weir_store_check_epoch(struct weir_store_sqlite *store, uint32_t partition,
+/** Checks that the role's epoch is the given one; *checkpoint is its current one. WEIR_FENCED where it is not. */
+WEIR_MUST_USE enum weir_status weir_store_check_epoch(struct weir_store_sqlite *store, int role, uint32_t partition,
                                                       uint64_t epoch, uint64_t *checkpoint, struct weir_error *error);
+
+/** Moves one partition's row, if the epoch is its own; in a transaction of the caller's. */
+WEIR_MUST_USE enum weir_status weir_store_commit_state(struct weir_store_sqlite *store, int role,
+                                                       const struct weir_partition_state *state,
+                                                       struct weir_error *error);
 
 /* ---- store_sqlite_segments.c: members of weir_store_ops ---- */
 
@@ -65,5 +74,12 @@ enum weir_status weir_store_list_segments(struct weir_store *store, uint32_t par
                                           void *context, struct weir_error *error);
 enum weir_status weir_store_clean(struct weir_store *store, uint32_t partition, uint64_t epoch,
                                   struct weir_error *error);
+
+/* ---- store_sqlite_archive.c: likewise ---- */
+
+enum weir_status weir_store_archive(struct weir_store *store, const struct weir_archive_batch *batch,
+                                    const struct weir_partition_state *states, size_t count, struct weir_error *error);
+enum weir_status weir_store_query(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters,
+                                  unsigned count, weir_sql_row *each, void *context, struct weir_error *error);
 
 #endif

@@ -42,9 +42,71 @@ static const char *const steps[] = {
 	"CREATE TABLE schema_version ("
 	"  version INTEGER NOT NULL);"
 	"INSERT INTO schema_version VALUES (0);",
+	/* What the archiver keeps: the columns as in deploy/mysql/schema.sql, which says what they mean. */
+	"CREATE TABLE zone_master ("
+	"  zone_id INTEGER NOT NULL,"
+	"  limit_number INTEGER NOT NULL,"
+	"  name TEXT NOT NULL,"
+	"  description TEXT NOT NULL,"
+	"  mode TEXT NOT NULL,"
+	"  algorithm TEXT NOT NULL,"
+	"  rate INTEGER NOT NULL,"
+	"  window_ms INTEGER NOT NULL,"
+	"  burst INTEGER NOT NULL,"
+	"  block_for_ms INTEGER NOT NULL,"
+	"  policy_version INTEGER NOT NULL,"
+	"  PRIMARY KEY (zone_id, limit_number)) WITHOUT ROWID;"
+	"CREATE TABLE count_hourly ("
+	"  zone_id INTEGER NOT NULL,"
+	"  bucket BLOB NOT NULL,"
+	"  hour_ms INTEGER NOT NULL,"
+	"  passed INTEGER NOT NULL,"
+	"  blocked INTEGER NOT NULL,"
+	"  late INTEGER NOT NULL,"
+	"  PRIMARY KEY (zone_id, bucket, hour_ms)) WITHOUT ROWID;"
+	"CREATE TABLE count_daily ("
+	"  day_ms INTEGER NOT NULL,"
+	"  zone_id INTEGER NOT NULL,"
+	"  bucket BLOB NOT NULL,"
+	"  passed INTEGER NOT NULL,"
+	"  blocked INTEGER NOT NULL,"
+	"  late INTEGER NOT NULL,"
+	"  PRIMARY KEY (day_ms, zone_id, bucket)) WITHOUT ROWID;"
+	"CREATE INDEX count_daily_bucket ON count_daily (zone_id, bucket, day_ms);"
+	"CREATE TABLE decision_history ("
+	"  at_ms INTEGER NOT NULL,"
+	"  partition_id INTEGER NOT NULL,"
+	"  log_offset INTEGER NOT NULL,"
+	"  pair INTEGER NOT NULL,"
+	"  zone TEXT NOT NULL,"
+	"  bucket BLOB,"
+	"  action TEXT NOT NULL,"
+	"  until_ms INTEGER NOT NULL,"
+	"  mode TEXT NOT NULL,"
+	"  algorithm TEXT,"
+	"  rate INTEGER,"
+	"  window_ms INTEGER,"
+	"  held INTEGER,"
+	"  ordered_by TEXT,"
+	"  reason TEXT,"
+	"  PRIMARY KEY (at_ms, partition_id, log_offset, pair)) WITHOUT ROWID;"
+	"CREATE INDEX decision_bucket ON decision_history (zone, bucket, at_ms);"
+	"CREATE TABLE zone_txn ("
+	"  zone_id INTEGER NOT NULL,"
+	"  bucket BLOB NOT NULL,"
+	"  at_ms INTEGER NOT NULL,"
+	"  partition_id INTEGER NOT NULL,"
+	"  log_offset INTEGER NOT NULL,"
+	"  pair INTEGER NOT NULL,"
+	"  blocked INTEGER NOT NULL,"
+	"  PRIMARY KEY (zone_id, bucket, at_ms, partition_id, log_offset, pair)) WITHOUT ROWID;",
 };
 
 enum { SCHEMA_VERSION = sizeof steps / sizeof steps[0] };
+
+#define ADD_COUNTS                                                                                        \
+	" ON CONFLICT DO UPDATE SET passed = passed + excluded.passed, blocked = blocked + excluded.blocked," \
+	" late = late + excluded.late"
 
 const char *const weir_store_statements[WEIR_STORE_STATEMENTS] = {
 	[WEIR_STORE_TAKE] = "INSERT INTO partition_state VALUES (?1, ?2, 1, 0, 0, 0, 0, NULL)"
@@ -74,6 +136,12 @@ const char *const weir_store_statements[WEIR_STORE_STATEMENTS] = {
 	[WEIR_STORE_NOTE_GET] = "SELECT value FROM note WHERE name = ?1",
 	[WEIR_STORE_NOTE_PUT] = "INSERT OR REPLACE INTO note VALUES (?1, ?2)",
 	[WEIR_STORE_NOTE_REMOVE] = "DELETE FROM note WHERE name = ?1",
+	[WEIR_STORE_ADD_HOURLY] = "INSERT INTO count_hourly VALUES (?1, ?2, ?3, ?4, ?5, ?6)" ADD_COUNTS,
+	[WEIR_STORE_ADD_DAILY] = "INSERT INTO count_daily VALUES (?3, ?1, ?2, ?4, ?5, ?6)" ADD_COUNTS,
+	[WEIR_STORE_ADD_DECISION] = "INSERT INTO decision_history"
+								" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
+								" ON CONFLICT DO NOTHING",
+	[WEIR_STORE_ADD_EVENT] = "INSERT INTO zone_txn VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
 };
 
 /* The version that is there; 0 for an empty database. */

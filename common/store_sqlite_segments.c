@@ -38,7 +38,7 @@ enum weir_status weir_store_write_segments(struct weir_store *base, uint32_t par
 	enum weir_status status = weir_database_begin_unsynced(store->database, error);
 	if (status != WEIR_OK)
 		return status;
-	status = weir_store_check_epoch(store, partition, epoch, &current, error);
+	status = weir_store_check_epoch(store, WEIR_STORE_ROLE_LIMITER, partition, epoch, &current, error);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++)
 		status = put_segment(store, partition, &blobs[i], current, error);
 	return weir_database_end(store->database, status, error);
@@ -76,7 +76,7 @@ enum weir_status weir_store_read_segments(struct weir_store *base, uint32_t part
 	enum weir_status status = weir_database_begin_reading(store->database, error);
 	if (status != WEIR_OK)
 		return status;
-	status = weir_store_check_epoch(store, partition, epoch, &current, error);
+	status = weir_store_check_epoch(store, WEIR_STORE_ROLE_LIMITER, partition, epoch, &current, error);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++)
 		status = read_segment(store, partition, segments[i], current, each, context, error);
 	return weir_database_end(store->database, status, error);
@@ -135,7 +135,7 @@ enum weir_status weir_store_clean(struct weir_store *base, uint32_t partition, u
 	enum weir_status status = weir_database_begin_unsynced(store->database, error);
 	if (status != WEIR_OK)
 		return status;
-	status = weir_store_check_epoch(store, partition, epoch, &current, error);
+	status = weir_store_check_epoch(store, WEIR_STORE_ROLE_LIMITER, partition, epoch, &current, error);
 	if (status == WEIR_OK) {
 		struct weir_statement *statement = weir_database_use(store->database, WEIR_STORE_SEGMENT_CLEAN);
 		weir_statement_number(statement, 1, partition);

@@ -7,7 +7,7 @@
 --   CREATE USER weir@'10.0.0.%' IDENTIFIED BY '...';
 --   GRANT SELECT, INSERT, UPDATE, DELETE ON weir.* TO weir@'10.0.0.%';           -- to work
 --   GRANT CREATE, ALTER, INDEX, DROP ON weir.* TO weir@'10.0.0.%';               -- to make and upgrade the tables
---   GRANT SELECT ON weir.zone_master TO analyst@'10.0.0.%';
+--   GRANT SELECT ON weir.* TO analyst@'10.0.0.%';
 --
 -- The server's max_allowed_packet must be 4 MiB or more, and above the largest segment (a partition's
 -- state divided by 1,024). innodb_flush_log_at_trx_commit = 1: a checkpoint that is current survives.
@@ -81,3 +81,69 @@ CREATE TABLE IF NOT EXISTS note (
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 UPDATE schema_version SET version = 1 WHERE program = 'weir' AND version < 1;
+
+-- ---- step 2: what the archiver keeps ----
+
+-- How often each key came to each zone: requests passed, blocked, and late (those are among the first two, too).
+-- Hours and days are of the events' own times, in UTC, named by the millisecond in which they begin. A key is the
+-- values of the zone's key joined by "|"; with archiver.hash_keys it is their HMAC.
+CREATE TABLE IF NOT EXISTS count_hourly (
+  zone_id INT UNSIGNED NOT NULL,
+  bucket VARBINARY(1024) NOT NULL,
+  hour_ms BIGINT NOT NULL,
+  passed BIGINT UNSIGNED NOT NULL,
+  blocked BIGINT UNSIGNED NOT NULL,
+  late BIGINT UNSIGNED NOT NULL,
+  PRIMARY KEY (zone_id, bucket, hour_ms)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  PARTITION BY RANGE (hour_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
+
+CREATE TABLE IF NOT EXISTS count_daily (
+  day_ms BIGINT NOT NULL,
+  zone_id INT UNSIGNED NOT NULL,
+  bucket VARBINARY(1024) NOT NULL,
+  passed BIGINT UNSIGNED NOT NULL,
+  blocked BIGINT UNSIGNED NOT NULL,
+  late BIGINT UNSIGNED NOT NULL,
+  PRIMARY KEY (day_ms, zone_id, bucket),
+  KEY count_daily_bucket (zone_id, bucket, day_ms)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  PARTITION BY RANGE (day_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
+
+-- Every decision once, by its id: partition_id-log_offset-pair. bucket is NULL where a zone was removed. The limit
+-- that was over, and what it held then (held); or who commanded it (ordered_by) and why.
+CREATE TABLE IF NOT EXISTS decision_history (
+  at_ms BIGINT NOT NULL,
+  partition_id INT UNSIGNED NOT NULL,
+  log_offset BIGINT UNSIGNED NOT NULL,
+  pair INT UNSIGNED NOT NULL,
+  zone VARCHAR(64) NOT NULL,
+  bucket VARBINARY(1024) NULL,
+  action VARCHAR(16) NOT NULL,
+  until_ms BIGINT NOT NULL,
+  mode VARCHAR(16) NOT NULL,
+  algorithm VARCHAR(32) NULL,
+  rate BIGINT NULL,
+  window_ms BIGINT NULL,
+  held BIGINT NULL,
+  ordered_by TEXT NULL,
+  reason TEXT NULL,
+  PRIMARY KEY (at_ms, partition_id, log_offset, pair),
+  KEY decision_bucket (zone, bucket, at_ms)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  PARTITION BY RANGE (at_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
+
+-- Every event of zones with "history", by its id: partition_id-log_offset-pair; and those of check_velocity.
+CREATE TABLE IF NOT EXISTS zone_txn (
+  zone_id INT UNSIGNED NOT NULL,
+  bucket VARBINARY(1024) NOT NULL,
+  at_ms BIGINT NOT NULL,
+  partition_id INT UNSIGNED NOT NULL,
+  log_offset BIGINT UNSIGNED NOT NULL,
+  pair INT UNSIGNED NOT NULL,
+  blocked TINYINT UNSIGNED NOT NULL,
+  PRIMARY KEY (zone_id, bucket, at_ms, partition_id, log_offset, pair)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  PARTITION BY RANGE (at_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
+
+UPDATE schema_version SET version = 2 WHERE program = 'weir' AND version < 2;

@@ -448,6 +448,11 @@ int store_suite_run(const struct store_suite *of)
 		test(a_reader_may_stop),
 		test(policies_are_numbered_and_never_change),
 		test(random_operations_equal_a_model),
+		test(what_is_archived_is_added_once),
+		test(who_was_fenced_archives_nothing),
+		test(a_decision_is_kept_as_it_came_first),
+		test(many_counts_are_summed),
+		test(a_wrong_question_is_refused),
 		test(writers_wait_for_their_turn),
 	};
 	suite = of;

@@ -12,5 +12,10 @@ enum weir_status commit(struct weir_store *store, struct weir_partition_state *s
 
 void random_operations_equal_a_model(void **state);
 void writers_wait_for_their_turn(void **state);
+void what_is_archived_is_added_once(void **state);
+void who_was_fenced_archives_nothing(void **state);
+void a_decision_is_kept_as_it_came_first(void **state);
+void many_counts_are_summed(void **state);
+void a_wrong_question_is_refused(void **state);
 
 #endif

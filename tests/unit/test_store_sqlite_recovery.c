@@ -312,7 +312,7 @@ static void a_newer_schema_is_refused(void **state)
 	store->ops->close(store);
 	run_sql(state, "UPDATE schema_version SET version = 99");
 	assert_int_equal(WEIR_NEWER, weir_store_sqlite_open(*state, &store, &error));
-	assert_non_null(strstr(error.text, "written by a newer version of weir (schema 99, known: 1)"));
+	assert_non_null(strstr(error.text, "written by a newer version of weir (schema 99, known: "));
 }
 
 static void damage_is_told_from_trouble(void **state)

@@ -1,0 +1,95 @@
+/*
+ * What the archiver keeps, as rows; and SQL for whoever reads them.
+ *
+ * The tables are in deploy/mysql/schema.sql, for SQLite likewise. All times are
+ * Unix ms, UTC.
+ */
+#ifndef WEIR_COMMON_ARCHIVE_H
+#define WEIR_COMMON_ARCHIVE_H
+
+#include "common/span.h"
+#include "common/status.h"
+
+enum { WEIR_HOUR_MS = 3600 * 1000, WEIR_DAY_MS = 24 * WEIR_HOUR_MS };
+
+/** The beginning of the span of so many ms that holds a time; before 1970, too. */
+static inline int64_t weir_begin_of(int64_t time_ms, int64_t span_ms)
+{
+	int64_t rest = time_ms % span_ms;
+	return time_ms - (rest < 0 ? rest + span_ms : rest);
+}
+
+static inline int64_t weir_day_of(int64_t time_ms)
+{
+	return weir_begin_of(time_ms, WEIR_DAY_MS);
+}
+
+/* What is added to a bucket's count of an hour, and of that hour's day. */
+struct weir_archive_count {
+	uint32_t zone;
+	struct weir_span bucket;
+	int64_t hour_ms; /* in which it begins */
+	uint64_t passed, blocked, late;
+};
+
+/* Where in the log something happened: its id is partition-offset-pair. */
+struct weir_archive_id {
+	uint32_t partition;
+	uint64_t offset; /* of the events topic */
+	uint32_t pair;   /* of the frame's (event, zone) pairs, or of the record's decisions */
+};
+
+/* A decision; texts and numbers that it has not are absent. One that is there already stays as it is. */
+struct weir_archive_decision {
+	struct weir_archive_id id;
+	int64_t at_ms, until_ms;
+	struct weir_span zone, bucket, action, mode;
+	bool limited; /* by a limit: the next four are set; else by an order: the two after them may be */
+	struct weir_span algorithm;
+	int64_t rate, window_ms, held;
+	struct weir_span ordered_by, reason;
+};
+
+/* One event in a zone with "history". */
+struct weir_archive_event {
+	struct weir_archive_id id;
+	uint32_t zone;
+	struct weir_span bucket;
+	int64_t at_ms;
+	bool blocked;
+};
+
+/* Everything borrowed. Sorted as the tables are, rows go in faster; they need not be. */
+struct weir_archive_batch {
+	const struct weir_archive_count *counts; /* each (zone, bucket, hour) once */
+	size_t count_count;
+	const struct weir_archive_decision *decisions;
+	size_t decision_count;
+	const struct weir_archive_event *events;
+	size_t event_count;
+};
+
+/* ---- reading, by SQL that both kinds of store take: parameters are ?, whatever is summed is cast AS SIGNED ---- */
+
+enum weir_sql_type { WEIR_SQL_NULL, WEIR_SQL_NUMBER, WEIR_SQL_TEXT };
+
+struct weir_sql_value {
+	enum weir_sql_type type;
+	int64_t number;
+	struct weir_span text;
+};
+
+static inline struct weir_sql_value weir_sql_number(int64_t number)
+{
+	return (struct weir_sql_value){.type = WEIR_SQL_NUMBER, .number = number};
+}
+
+static inline struct weir_sql_value weir_sql_text(struct weir_span text)
+{
+	return (struct weir_sql_value){.type = WEIR_SQL_TEXT, .text = text};
+}
+
+/** A row; its texts are borrowed until it returns. Anything but WEIR_OK ends the reading and is passed on. */
+typedef enum weir_status weir_sql_row(void *context, const struct weir_sql_value *columns, unsigned count);
+
+#endif

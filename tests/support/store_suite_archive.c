@@ -1,0 +1,182 @@
+/* Any store: what is archived is added once, with its states or not at all, and read back by SQL. */
+#include "common/text.h"
+#include "tests/support/store_suite_parts.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { ARCHIVER = WEIR_STORE_ROLE_ARCHIVER, KEYS = 700, ROUNDS = 3 };
+
+static struct weir_error error;
+
+static enum weir_status append_row(void *context, const struct weir_sql_value *columns, unsigned count)
+{
+	struct weir_text *text = context;
+	for (unsigned i = 0; i < count; i++) {
+		if (i > 0)
+			weir_text_puts(text, " ");
+		if (columns[i].type == WEIR_SQL_NUMBER)
+			weir_text_printf(text, "%lld", (long long)columns[i].number);
+		else if (columns[i].type == WEIR_SQL_TEXT)
+			weir_text_append(text, columns[i].text.at, columns[i].text.length);
+		else
+			weir_text_puts(text, "-");
+	}
+	weir_text_puts(text, "; ");
+	return WEIR_OK;
+}
+
+static void assert_rows(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters,
+                        unsigned count, const char *expected)
+{
+	struct weir_text text = {0};
+	if (store->ops->query(store, sql, parameters, count, append_row, &text, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	weir_text_append(&text, "", 1);
+	assert_string_equal(text.at, expected);
+	weir_text_deinit(&text);
+}
+
+static enum weir_status archive(struct weir_store *store, const struct weir_archive_batch *batch,
+                                struct weir_partition_state *state, uint64_t checkpoint)
+{
+	state->checkpoint = checkpoint;
+	return store->ops->archive(store, batch, state, 1, &error);
+}
+
+void what_is_archived_is_added_once(void **place)
+{
+	struct weir_store *store = open_store(*place);
+	const struct weir_archive_count counts[] = {
+		{1, weir_span_of("10.0.0.1"), 86400000 + 3600000, 5, 2, 1},
+		{1, weir_span_of("10.0.0.1"), -3600000, 1, 0, 0}, /* the last hour of 1969 */
+		{2, {.at = "a\0\xff", .length = 3}, 86400000, 0, 7, 0},
+	};
+	const struct weir_archive_batch batch = {.counts = counts, .count_count = 3};
+	struct weir_partition_state state = take(store, ARCHIVER, 3);
+	state.next_offset = 10;
+	assert_int_equal(archive(store, &batch, &state, 1), WEIR_OK);
+	assert_int_equal(archive(store, &batch, &state, 1), WEIR_OK); /* as after a lost answer */
+	assert_int_equal(archive(store, &batch, &state, 2), WEIR_OK);
+	const struct weir_sql_value key[] = {weir_sql_number(1), weir_sql_text(weir_span_of("10.0.0.1"))};
+	assert_rows(store,
+	            "SELECT hour_ms, passed, blocked, late FROM count_hourly WHERE zone_id = ? AND bucket = ?"
+	            " ORDER BY hour_ms",
+	            key, 2, "-3600000 2 0 0; 90000000 10 4 2; ");
+	assert_rows(store, "SELECT day_ms, passed FROM count_daily WHERE zone_id = ? AND bucket = ? ORDER BY day_ms", key,
+	            2, "-86400000 2; 86400000 10; ");
+	const struct weir_sql_value bytes = weir_sql_text(counts[2].bucket);
+	assert_rows(store, "SELECT zone_id, blocked, NULL FROM count_daily WHERE bucket = ?", &bytes, 1, "2 14 -; ");
+	store->ops->close(store);
+}
+
+void who_was_fenced_archives_nothing(void **place)
+{
+	struct weir_store *store = open_store(*place);
+	const struct weir_archive_event event = {{0, 5, 1}, 1, weir_span_of("k"), 1000, true};
+	const struct weir_archive_batch batch = {.events = &event, .event_count = 1};
+	struct weir_partition_state states[2] = {take(store, ARCHIVER, 0), take(store, ARCHIVER, 1)};
+	states[0].checkpoint = states[1].checkpoint = 1;
+	take(store, ARCHIVER, 1);
+	assert_int_equal(store->ops->archive(store, &batch, states, 2, &error), WEIR_FENCED);
+	assert_rows(store, "SELECT count(*) FROM zone_txn", NULL, 0, "0; ");
+	assert_int_equal(store->ops->archive(store, &batch, states, 1, &error), WEIR_OK);
+	assert_rows(store, "SELECT zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked FROM zone_txn", NULL, 0,
+	            "1 k 1000 0 5 1 1; ");
+	struct weir_partition_state stored;
+	assert_int_equal(store->ops->look(store, ARCHIVER, 0, &stored, &error), WEIR_OK);
+	assert_int_equal(stored.checkpoint, 1);
+	store->ops->close(store);
+}
+
+void a_decision_is_kept_as_it_came_first(void **place)
+{
+	struct weir_store *store = open_store(*place);
+	struct weir_archive_decision rows[] = {
+		{.id = {1, 7, 0},
+	     .at_ms = 100,
+	     .until_ms = 200,
+	     .zone = weir_span_of("site"),
+	     .bucket = weir_span_of("k"),
+	     .action = weir_span_of("block"),
+	     .mode = weir_span_of("enforce"),
+	     .limited = true,
+	     .algorithm = weir_span_of("gcra"),
+	     .rate = 10,
+	     .window_ms = 60000,
+	     .held = 9},
+		{.id = {1, 7, 1},
+	     .at_ms = 100,
+	     .until_ms = 100,
+	     .zone = weir_span_of("site"),
+	     .action = weir_span_of("lift"),
+	     .mode = weir_span_of("enforce"),
+	     .ordered_by = weir_span_of("root")},
+	};
+	const struct weir_archive_batch batch = {.decisions = rows, .decision_count = 2};
+	struct weir_partition_state state = take(store, ARCHIVER, 0);
+	assert_int_equal(archive(store, &batch, &state, 1), WEIR_OK);
+	rows[0].until_ms = 900; /* published again */
+	assert_int_equal(archive(store, &batch, &state, 2), WEIR_OK);
+	assert_rows(store,
+	            "SELECT pair, bucket, action, until_ms, algorithm, rate, window_ms, held, ordered_by, reason"
+	            " FROM decision_history ORDER BY at_ms, pair",
+	            NULL, 0, "0 k block 200 gcra 10 60000 9 - -; 1 - lift 100 - - - - root -; ");
+	store->ops->close(store);
+}
+
+/* Many keys and hours: more rows than one statement takes, and a rest. */
+void many_counts_are_summed(void **place)
+{
+	struct weir_store *store = open_store(*place);
+	struct weir_partition_state state = take(store, ARCHIVER, 0);
+	static char names[KEYS][8];
+	static struct weir_archive_count counts[KEYS];
+	uint64_t model[2][3] = {{0}}; /* by zone: passed, blocked, late */
+	for (unsigned round = 1; round <= ROUNDS; round++) {
+		for (unsigned i = 0; i < KEYS; i++) {
+			snprintf(names[i], sizeof names[i], "u%u", i);
+			struct weir_archive_count *row = &counts[i];
+			*row = (struct weir_archive_count){
+				1 + i % 2, weir_span_of(names[i]), (int64_t)(round % 2) * WEIR_HOUR_MS, i * round, i % 5, i % 3};
+			model[i % 2][0] += row->passed;
+			model[i % 2][1] += row->blocked;
+			model[i % 2][2] += row->late;
+		}
+		const struct weir_archive_batch batch = {.counts = counts, .count_count = KEYS};
+		assert_int_equal(archive(store, &batch, &state, round), WEIR_OK);
+	}
+	struct weir_text expected = {0};
+	for (unsigned zone = 0; zone < 2; zone++)
+		weir_text_printf(&expected, "%u %llu %llu %llu; ", zone + 1, (unsigned long long)model[zone][0],
+		                 (unsigned long long)model[zone][1], (unsigned long long)model[zone][2]);
+	weir_text_append(&expected, "", 1);
+	static const char *const tables[] = {"count_hourly", "count_daily"};
+	for (int i = 0; i < 2; i++) {
+		char sql[256];
+		snprintf(sql, sizeof sql,
+		         "SELECT zone_id, CAST(SUM(passed) AS SIGNED), CAST(SUM(blocked) AS SIGNED), CAST(SUM(late) AS SIGNED)"
+		         " FROM %s GROUP BY zone_id ORDER BY zone_id",
+		         tables[i]);
+		assert_rows(store, sql, NULL, 0, expected.at);
+	}
+	assert_rows(store, "SELECT count(*) FROM count_hourly WHERE bucket = 'u699'", NULL, 0, "2; ");
+	weir_text_deinit(&expected);
+	store->ops->close(store);
+}
+
+void a_wrong_question_is_refused(void **place)
+{
+	struct weir_store *store = open_store(*place);
+	struct weir_text text = {0};
+	assert_int_not_equal(store->ops->query(store, "SELECT nothing FROM nowhere", NULL, 0, append_row, &text, &error),
+	                     WEIR_OK);
+	assert_true(strlen(error.text) > 0);
+	assert_rows(store, "SELECT count(*) FROM zone_txn", NULL, 0, "0; ");
+	store->ops->close(store);
+}
