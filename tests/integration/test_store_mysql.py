@@ -73,7 +73,7 @@ def test_a_step_that_was_cut_off_is_done_again(place):
     assert server().sql("SELECT version FROM schema_version", database) == [["2"]]
     server().sql("UPDATE schema_version SET version = 0; DROP TABLE note", database)
     Shell(place, config).end()
-    assert len(described(database)[0]) == 6
+    assert len(described(database)[0]) == 10
 
 
 def test_other_databases_are_refused(place):
