@@ -70,7 +70,7 @@ static enum weir_status take(struct keeper_job *job, struct weir_store *store)
 	if (status == WEIR_OK && rulebook_newest(job->book) == 0)
 		return weir_fail(error, WEIR_AGAIN, "there is no policy yet");
 	if (status == WEIR_OK && job->share != NULL) {
-		if (!share_has(job->share, job->partition))
+		if (!weir_share_has(job->share, job->partition))
 			return weir_fail(error, WEIR_END, "partition %u is another's by now", job->partition);
 		job->retry_ms = HANDOVER_WAIT_MS;
 		status = handover_ask(store, job->partition, weir_monotonic_ms() - job->asked_ms, error);

@@ -11,8 +11,8 @@
 #define LIMITER_KEEPER_H
 
 #include "common/log.h"
+#include "common/share.h"
 #include "limiter/checkpoint.h"
-#include "limiter/share.h"
 
 #include <pthread.h>
 
@@ -45,8 +45,8 @@ struct keeper_job {
 	uint64_t stored;               /* the worker's: how many checkpoints were stored when it was submitted */
 	struct checkpoint_blobs blobs; /* the answer */
 	/* take, policies */
-	struct rulebook *book; /* borrowed */
-	struct share *share;   /* borrowed, or NULL: if it has the partition no more, the outcome is WEIR_END */
+	struct rulebook *book;    /* borrowed */
+	struct weir_share *share; /* borrowed, or NULL: if it has the partition no more, the outcome is WEIR_END */
 	struct checkpoint_partition *partition_stored; /* owned by the job: filled in */
 	struct weir_partition_state state;             /* the answer */
 	struct weir_text extra;                        /* bytes of state.extra */

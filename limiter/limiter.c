@@ -80,7 +80,7 @@ enum weir_status limiter_start(struct limiter *limiter, struct weir_error *error
 {
 	const struct weir_log *log = &limiter->daemon->log;
 	uint32_t threads = (uint32_t)limiter->daemon->config->limiter.threads, partitions = limiter->bus->partitions;
-	limiter->share = share_new(partitions);
+	limiter->share = weir_share_new(partitions);
 	limiter->worker_count = threads < partitions ? threads : partitions;
 	limiter->workers = weir_alloc(limiter->worker_count, sizeof(struct worker *));
 	enum weir_status status = keeper_start(open_store, limiter, log, &limiter->saver, error);
@@ -91,7 +91,7 @@ enum weir_status limiter_start(struct limiter *limiter, struct weir_error *error
 	if (status == WEIR_OK)
 		status = lag_start(limiter->bus, limiter->workers, limiter->worker_count, &limiter->lag, error);
 	if (status == WEIR_OK)
-		status = membership_start(limiter->bus, limiter->share, log, &limiter->membership, error);
+		status = weir_membership_start(limiter->bus, "limiter", limiter->share, log, &limiter->membership, error);
 	if (status != WEIR_OK)
 		return status;
 	atomic_store(&limiter->phase, LIMITER_WORKING);
@@ -109,14 +109,14 @@ static bool part_failed(const struct limiter *limiter)
 	for (uint32_t i = 0; i < limiter->worker_count; i++)
 		if (worker_ended(limiter->workers[i]))
 			return true;
-	return membership_failed(limiter->membership);
+	return weir_membership_failed(limiter->membership);
 }
 
 /* The partitions' keepers look for one each second; whoever has none after two turns is told. */
 static void tell_policy(const struct limiter *limiter, struct weir_trouble *trouble, int64_t *since_ms)
 {
 	uint32_t given;
-	share_get(limiter->share, NULL, &given);
+	weir_share_get(limiter->share, NULL, &given);
 	if (given == 0 || *since_ms == 0)
 		*since_ms = weir_monotonic_ms();
 	if (rulebook_newest(limiter->book) > 0)
@@ -142,7 +142,7 @@ void limiter_watch(struct limiter *limiter)
 bool limiter_stop(struct limiter *limiter)
 {
 	const struct weir_log *log = &limiter->daemon->log;
-	bool good = !membership_failed(limiter->membership);
+	bool good = !weir_membership_failed(limiter->membership);
 	struct weir_error error;
 	atomic_store(&limiter->phase, LIMITER_STOPPING);
 	weir_notify("STOPPING=1");
@@ -154,7 +154,7 @@ bool limiter_stop(struct limiter *limiter)
 		weir_log(log, WEIR_LOG_ERROR, "limiter", "%s", error.text);
 		good = false;
 	}
-	if (!membership_leave(limiter->membership))
+	if (!weir_membership_leave(limiter->membership))
 		weir_log(log, WEIR_LOG_WARNING, "group", "the group does not let go; it will find out by itself");
 	weir_log(log, WEIR_LOG_INFO, "limiter", "stopped");
 	return good;

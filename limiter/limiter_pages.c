@@ -20,7 +20,7 @@ static bool healthy(void *context, struct weir_text *why)
 	bool good = true;
 	for (uint32_t i = 0; i < limiter->worker_count && good; i++)
 		good = !worker_ended(limiter->workers[i]) || atomic_load(&limiter->phase) == LIMITER_STOPPING;
-	if (!good || membership_failed(limiter->membership)) {
+	if (!good || weir_membership_failed(limiter->membership)) {
 		weir_text_puts(why, "a part of it has ended\n");
 		return false;
 	}
@@ -47,7 +47,7 @@ static bool ready(void *context, struct weir_text *why)
 	}
 	bool *given = weir_alloc(limiter->bus->partitions, sizeof *given);
 	uint32_t count, missing = 0, first = 0;
-	bool spoken = share_get(limiter->share, given, &count) > 0;
+	bool spoken = weir_share_get(limiter->share, given, &count) > 0;
 	for (uint32_t partition = limiter->bus->partitions; partition-- > 0;) {
 		struct worker_partition look;
 		worker_look(limiter->workers[partition % limiter->worker_count], partition, &look);
@@ -77,7 +77,7 @@ static void partition_metrics(const struct limiter *limiter, struct weir_text *p
 		counts[look.state]++;
 	}
 	uint32_t given;
-	share_get(limiter->share, NULL, &given);
+	weir_share_get(limiter->share, NULL, &given);
 	weir_metrics_gauge(page, "weir_limiter_partitions_given", "Partitions that the group has given to this process.",
 	                   given);
 	weir_metrics_family(page, "weir_limiter_partitions", "gauge",

@@ -2,9 +2,9 @@
 #ifndef LIMITER_LIMITER_PARTS_H
 #define LIMITER_LIMITER_PARTS_H
 
+#include "common/membership.h"
 #include "limiter/lag.h"
 #include "limiter/limiter.h"
-#include "limiter/membership.h"
 #include "limiter/worker.h"
 
 enum limiter_phase { LIMITER_CONNECTING, LIMITER_WORKING, LIMITER_STOPPING };
@@ -16,11 +16,11 @@ struct limiter {
 	struct weir_bus *bus;
 	uint64_t seed;
 	struct rulebook *book;
-	struct share *share;
+	struct weir_share *share;
 	struct keeper *saver, *loader;
 	struct worker **workers;
 	uint32_t worker_count;
-	struct membership *membership;
+	struct weir_membership *membership;
 	struct lag *lag;
 };
 

@@ -20,10 +20,10 @@
 #include "common/config.h"
 #include "common/log.h"
 #include "common/metrics.h"
+#include "common/share.h"
 #include "limiter/keeper.h"
 #include "limiter/order_command.h"
 #include "limiter/rulebook.h"
-#include "limiter/share.h"
 
 struct worker;
 
@@ -33,11 +33,11 @@ struct worker_options {
 	struct rulebook *book;
 	uint64_t first_policy; /* the version that empty partitions begin with */
 	uint64_t seed;
-	uint32_t number, count; /* this worker of so many: partitions p with p % count == number are its to take */
-	struct share *share;    /* those of them that it has by now; NULL: all, from worker_new() to its end */
-	bool dead_letters;      /* messages that are no frames are kept in their topic, within deadletter.rate */
-	int64_t age_limit_ms;   /* a partition whose checkpoint is older waits for the next one; 0: none */
-	int64_t remind_ms;      /* operators' blocks that outlast thrice that are published again so often; 0: never */
+	uint32_t number, count;   /* this worker of so many: partitions p with p % count == number are its to take */
+	struct weir_share *share; /* those of them that it has by now; NULL: all, from worker_new() to its end */
+	bool dead_letters;        /* messages that are no frames are kept in their topic, within deadletter.rate */
+	int64_t age_limit_ms;     /* a partition whose checkpoint is older waits for the next one; 0: none */
+	int64_t remind_ms;        /* operators' blocks that outlast thrice that are published again so often; 0: never */
 	struct keeper *saver, *loader;
 	const struct weir_log *log;
 };

@@ -84,7 +84,7 @@ struct worker {
 	enum weir_status status; /* the first failure: ends the loop */
 	struct weir_error error;
 	struct weir_trouble trouble, consumer_trouble, producer_trouble, age_trouble;
-	uint64_t share_version, generation;
+	uint64_t weir_share_version, generation;
 	bool *given;            /* room for the share */
 	int64_t ceiling_bytes;  /* of one partition */
 	int64_t letters_second; /* the second in which so many dead letters were kept */

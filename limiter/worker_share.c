@@ -168,12 +168,12 @@ void worker_stand_at_gap(struct worker *worker, uint32_t partition, struct weir_
 
 static void read_share(struct worker *worker)
 {
-	uint64_t version = share_version(worker->options.share);
-	if (version == worker->share_version)
+	uint64_t version = weir_share_version(worker->options.share);
+	if (version == worker->weir_share_version)
 		return;
 	uint32_t count;
-	worker->share_version = version;
-	worker->generation = share_get(worker->options.share, worker->given, &count);
+	worker->weir_share_version = version;
+	worker->generation = weir_share_get(worker->options.share, worker->given, &count);
 	worker->ceiling_bytes = worker->options.config->limiter.memory_bytes / (count > 0 ? count : 1);
 	for (uint32_t i = 0; i < worker->slot_count; i++) {
 		struct slot *slot = &worker->slots[i];

@@ -63,7 +63,7 @@ struct scene {
 struct process {
 	struct scene *scene;
 	struct rulebook *book;
-	struct share *share;
+	struct weir_share *share;
 	struct keeper *saver, *loader;
 	struct worker *worker;
 	bool given[SCENE_PARTITIONS];
@@ -263,7 +263,7 @@ static inline void scene_feed(struct scene *scene, uint32_t rounds)
 static inline void process_start(struct process *process, struct scene *scene, bool shared, int64_t age_limit_ms)
 {
 	*process = (struct process){.scene = scene, .book = rulebook_new()};
-	process->share = shared ? share_new(SCENE_PARTITIONS) : NULL;
+	process->share = shared ? weir_share_new(SCENE_PARTITIONS) : NULL;
 	struct weir_error error;
 	if (keeper_start(scene_open_store, scene, &scene->log, &process->saver, &error) != WEIR_OK ||
 	    keeper_start(scene_open_store, scene, &scene->log, &process->loader, &error) != WEIR_OK)
@@ -298,7 +298,7 @@ static inline void process_stop(struct process *process, bool drain)
 	keeper_stop(process->saver);
 	keeper_stop(process->loader);
 	worker_free(process->worker);
-	share_free(process->share);
+	weir_share_free(process->share);
 	rulebook_free(process->book);
 }
 
@@ -307,7 +307,7 @@ static inline void process_give(struct process *process, unsigned partitions)
 {
 	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
 		process->given[partition] = (partitions >> partition & 1) != 0;
-	share_set(process->share, process->given, ++process->generation);
+	weir_share_set(process->share, process->given, ++process->generation);
 }
 
 static inline enum worker_state process_state(struct process *process, uint32_t partition)

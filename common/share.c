@@ -1,5 +1,5 @@
 /* A few bytes behind a mutex, and a number that says whether it is worth taking. */
-#include "limiter/share.h"
+#include "common/share.h"
 
 #include "common/alloc.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct share {
+struct weir_share {
 	pthread_mutex_t lock;
 	_Atomic uint64_t version;
 	uint64_t generation;
@@ -16,15 +16,15 @@ struct share {
 	bool given[];
 };
 
-struct share *share_new(uint32_t partitions)
+struct weir_share *weir_share_new(uint32_t partitions)
 {
-	struct share *share = weir_alloc(1, sizeof *share + partitions * sizeof share->given[0]);
+	struct weir_share *share = weir_alloc(1, sizeof *share + partitions * sizeof share->given[0]);
 	pthread_mutex_init(&share->lock, NULL);
 	share->partitions = partitions;
 	return share;
 }
 
-void share_free(struct share *share)
+void weir_share_free(struct weir_share *share)
 {
 	if (share == NULL)
 		return;
@@ -32,7 +32,7 @@ void share_free(struct share *share)
 	free(share);
 }
 
-void share_set(struct share *share, const bool *given, uint64_t generation)
+void weir_share_set(struct weir_share *share, const bool *given, uint64_t generation)
 {
 	pthread_mutex_lock(&share->lock);
 	if (generation != share->generation || memcmp(given, share->given, share->partitions * sizeof *given) != 0) {
@@ -46,7 +46,7 @@ void share_set(struct share *share, const bool *given, uint64_t generation)
 	pthread_mutex_unlock(&share->lock);
 }
 
-void share_lose(struct share *share)
+void weir_share_lose(struct weir_share *share)
 {
 	pthread_mutex_lock(&share->lock);
 	if (share->generation != 0) {
@@ -56,12 +56,12 @@ void share_lose(struct share *share)
 	pthread_mutex_unlock(&share->lock);
 }
 
-uint64_t share_version(const struct share *share)
+uint64_t weir_share_version(const struct weir_share *share)
 {
 	return atomic_load(&share->version);
 }
 
-uint64_t share_get(struct share *share, bool *given, uint32_t *count)
+uint64_t weir_share_get(struct weir_share *share, bool *given, uint32_t *count)
 {
 	pthread_mutex_lock(&share->lock);
 	if (given != NULL)
@@ -73,7 +73,7 @@ uint64_t share_get(struct share *share, bool *given, uint32_t *count)
 	return generation;
 }
 
-bool share_has(struct share *share, uint32_t partition)
+bool weir_share_has(struct weir_share *share, uint32_t partition)
 {
 	pthread_mutex_lock(&share->lock);
 	bool given = partition < share->partitions && share->given[partition];

@@ -5,7 +5,7 @@
  * membership that is lost, as after an outage, by itself takes nothing away:
  * most often the group gives the same again a moment later.
  */
-#include "limiter/membership.h"
+#include "common/membership.h"
 
 #include "common/alloc.h"
 #include "common/bus_kafka.h"
@@ -18,9 +18,10 @@
 
 enum { POLL_MS = 50, NAP_MS = 100, LEAVE_LIMIT_MS = 10000 };
 
-struct membership {
+struct weir_membership {
 	struct weir_bus *bus;
-	struct share *share;
+	const char *role;
+	struct weir_share *share;
 	const struct weir_log *log;
 	pthread_t thread;
 	_Atomic bool stop, failed;
@@ -34,7 +35,7 @@ static void nap(void)
 }
 
 /* What went wrong; gives whether to try again. */
-static bool told(struct membership *membership, enum weir_status status, const struct weir_error *error)
+static bool told(struct weir_membership *membership, enum weir_status status, const struct weir_error *error)
 {
 	if (status == WEIR_IO) {
 		weir_trouble_on(&membership->trouble, membership->log, "group", "%s; trying again", error->text);
@@ -48,18 +49,18 @@ static bool told(struct membership *membership, enum weir_status status, const s
 
 static void *serve(void *context)
 {
-	struct membership *membership = context;
+	struct weir_membership *membership = context;
 	struct weir_group *group = NULL;
 	struct weir_error error;
 	uint64_t generation = 0;
 	while (!atomic_load(&membership->stop)) {
 		enum weir_status status = group == NULL
-		                              ? weir_group_join(membership->bus, "limiter", &group, &error)
+		                              ? weir_group_join(membership->bus, membership->role, &group, &error)
 		                              : weir_group_poll(group, POLL_MS, membership->given, &generation, &error);
 		if (generation > 0)
-			share_set(membership->share, membership->given, generation);
+			weir_share_set(membership->share, membership->given, generation);
 		else
-			share_lose(membership->share);
+			weir_share_lose(membership->share);
 		if (status == WEIR_OK)
 			weir_trouble_off(&membership->trouble, membership->log, "group");
 		else if (!told(membership, status, &error))
@@ -70,11 +71,14 @@ static void *serve(void *context)
 	return NULL;
 }
 
-enum weir_status membership_start(struct weir_bus *bus, struct share *share, const struct weir_log *log,
-                                  struct membership **out, struct weir_error *error)
+enum weir_status weir_membership_start(struct weir_bus *bus, const char *role, struct weir_share *share,
+                                       const struct weir_log *log, struct weir_membership **out,
+                                       struct weir_error *error)
 {
-	struct membership *membership = weir_alloc(1, sizeof *membership + bus->partitions * sizeof membership->given[0]);
+	struct weir_membership *membership =
+		weir_alloc(1, sizeof *membership + bus->partitions * sizeof membership->given[0]);
 	membership->bus = bus;
+	membership->role = role;
 	membership->share = share;
 	membership->log = log;
 	int failed = pthread_create(&membership->thread, NULL, serve, membership);
@@ -86,12 +90,12 @@ enum weir_status membership_start(struct weir_bus *bus, struct share *share, con
 	return WEIR_OK;
 }
 
-bool membership_failed(const struct membership *membership)
+bool weir_membership_failed(const struct weir_membership *membership)
 {
 	return atomic_load(&membership->failed);
 }
 
-bool membership_leave(struct membership *membership)
+bool weir_membership_leave(struct weir_membership *membership)
 {
 	if (membership == NULL)
 		return true;
