@@ -61,6 +61,8 @@ struct weir_config {
 	} limiter;
 	struct {
 		bool enabled;
+		int64_t interval_ms;
+		int64_t memory_bytes;
 	} archiver;
 	struct {
 		char *http;

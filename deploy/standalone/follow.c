@@ -1,10 +1,11 @@
 /*
- * Collector, workers, keepers and the decisions file over the local bus, in one
+ * Collector, workers, keepers, the archiver and the decisions file over the local bus, in one
  * process. They meet only at the bus and the store, as they would on several
  * machines; this file starts them in order and ends them in order.
  */
 #include "deploy/standalone/follow.h"
 
+#include "archiver/archiver.h"
 #include "collector/collector.h"
 #include "collector/inputs.h"
 #include "common/alloc.h"
@@ -40,6 +41,7 @@ struct follow {
 	struct worker **workers;
 	uint32_t worker_count;
 	struct sink *decisions, *shadow;
+	struct archiver *archiver; /* NULL: none is asked for */
 	struct collector *collector;
 	struct monitor *monitor;
 	struct order_control orders;
@@ -136,6 +138,23 @@ static enum weir_status start_sink(struct follow *follow, enum weir_topic topic,
 	return status == WEIR_OK ? sink_start(&options, sink, error) : status;
 }
 
+/* Where none is asked for, one that there was before holds back the log no more. */
+static enum weir_status start_archiver(struct follow *follow, struct weir_error *error)
+{
+	if (!follow->options->config->archiver.enabled) {
+		enum weir_status status = weir_bus_local_forget(follow->bus, WEIR_TOPIC_JUDGED, "archiver", error);
+		return status == WEIR_OK ? weir_bus_local_forget(follow->bus, WEIR_TOPIC_DECISIONS, "archiver", error) : status;
+	}
+	struct archiver_options options = {
+		.config = follow->options->config,
+		.bus = follow->bus,
+		.open_store = open_store,
+		.context = (char *)(uintptr_t)follow->state.path,
+		.log = follow->log,
+	};
+	return archiver_start(&options, &follow->archiver, error);
+}
+
 static enum weir_status start_collector(struct follow *follow, struct weir_error *error)
 {
 	const struct weir_config *config = follow->options->config;
@@ -170,6 +189,8 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 	if (status == WEIR_OK)
 		status = start_sink(follow, WEIR_TOPIC_SHADOW, options->shadow_path, &follow->shadow, error);
 	if (status == WEIR_OK)
+		status = start_archiver(follow, error);
+	if (status == WEIR_OK)
 		status = start_collector(follow, error);
 	if (status == WEIR_OK && options->config->listen.http_host != NULL) {
 		struct monitor_options monitor = {
@@ -179,6 +200,7 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 			.workers = follow->workers,
 			.worker_count = follow->worker_count,
 			.book = follow->book,
+			.archiver = follow->archiver,
 		};
 		status = monitor_start(&monitor, &follow->monitor, error);
 	}
@@ -250,6 +272,8 @@ static bool part_failed(const struct follow *follow)
 	for (uint32_t i = 0; i < follow->worker_count; i++)
 		if (worker_ended(follow->workers[i]))
 			return true;
+	if (follow->archiver != NULL && archiver_ended(follow->archiver))
+		return true;
 	return sink_ended(follow->decisions) || (follow->shadow != NULL && sink_ended(follow->shadow));
 }
 
@@ -328,6 +352,10 @@ static bool stop(struct follow *follow)
 		worker_stop(follow->workers[i], !failed);
 	for (uint32_t i = 0; i < follow->worker_count; i++)
 		note_failure(follow, "limiter", worker_join(follow->workers[i], &error), &error, &failed);
+	if (follow->archiver != NULL) {
+		archiver_stop(follow->archiver, !failed);
+		note_failure(follow, "archiver", archiver_join(follow->archiver, &error), &error, &failed);
+	}
 	keeper_stop(follow->saver);
 	keeper_stop(follow->loader);
 	if (follow->decisions != NULL)

@@ -4,6 +4,7 @@
  */
 #include "deploy/standalone/monitor.h"
 
+#include "archiver/archiver_metrics.h"
 #include "common/alloc.h"
 #include "common/http.h"
 #include "limiter/limiter_metrics.h"
@@ -25,6 +26,8 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 	                              .worker_count = monitor->options.worker_count,
 	                              .book = monitor->options.book};
 	limiter_metrics(&parts, &reply->body);
+	if (monitor->options.archiver != NULL)
+		archiver_metrics(archiver_stats(monitor->options.archiver), &reply->body);
 }
 
 static bool healthy(const struct monitor *monitor)

@@ -5,6 +5,7 @@
 #ifndef DEPLOY_STANDALONE_MONITOR_H
 #define DEPLOY_STANDALONE_MONITOR_H
 
+#include "archiver/archiver.h"
 #include "collector/collector.h"
 #include "limiter/worker.h"
 
@@ -17,6 +18,7 @@ struct monitor_options {
 	struct worker *const *workers;
 	uint32_t worker_count;
 	struct rulebook *book;
+	struct archiver *archiver; /* NULL: none */
 };
 
 /** Everything in the options is borrowed until monitor_stop(). */

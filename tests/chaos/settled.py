@@ -6,7 +6,7 @@ frame is to be judged, and the store to have checkpoints of the whole log.
 
 import os
 
-from support import cluster_check, frames, traffic
+from support import archive_check, cluster_check, frames, traffic
 from support.place import PATIENCE_S, until
 
 LONG_S = 8 * PATIENCE_S
@@ -81,3 +81,24 @@ def prove(one, served):
     check.state(one.place)
     one.tell(f"{check.wanted} decisions, {check.again} published again")
     return check
+
+
+def until_archived(served):
+    """Waits until the archivers have stored all that was judged and decided."""
+    statement = "SELECT partition_id, next_offset, extra FROM partition_state WHERE role = 2"
+
+    def all_stored():
+        stored = {partition: (judged, int.from_bytes(extra[1:9], "little"))
+                  for partition, judged, extra in served.mariadb.query(statement) if extra}
+        ends = {topic: {number: last for number, last in served.ends(topic).items() if last > 0}
+                for topic in ("judged", "decisions")}
+        return (all(stored.get(number, (0, 0))[0] == last for number, last in ends["judged"].items())
+                and all(stored.get(number, (0, 0))[1] == last for number, last in ends["decisions"].items()))
+    until(all_stored, "all is archived", patience_s=LONG_S)
+
+
+def prove_archive(one, served, check, zones):
+    """Holds counts, histories and decisions in the store against a recount of the check."""
+    recount = archive_check.from_cluster(check, zones)
+    recount.require(archive_check.mariadb_reader(served.mariadb))
+    one.tell(f"{recount.total} judgements archived, {len(recount.events)} with their history")

@@ -5,7 +5,8 @@ Each round has a prefix and a database of its own on the shared servers. Logs
 grow and rotate while collectors and limiters are killed, stood still past
 their sessions, stopped and started; policies change, and operators command.
 At the end the events topic holds every line once, and decisions, judged frames
-and buckets are what the oracle makes of that topic in its own order.
+buckets and the archive are what the oracle makes of that topic in its own
+order.
 WEIR_CLUSTER names the directory of servers that are up (deploy/cluster/up).
 """
 
@@ -23,7 +24,7 @@ from writer import Writer
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import cluster, traffic, venv
+from support import archive_check, cluster, traffic, venv
 from support.place import SANITIZED
 from support.roles import Roles
 
@@ -65,6 +66,7 @@ class Crew:
         self.one, self.roles, self.load = one, roles, load
         self.collectors = [roles.collector(load.sources(number)) for number in sorted(load.of)]
         self.limiters = [roles.limiter() for _ in range(limiters)]
+        self.archivers = [roles.archiver() for _ in range(one.rng.choice([1, 2]))]
         self.halted = []  # (role, when it goes on)
 
     def disturb(self):
@@ -72,7 +74,7 @@ class Crew:
         moments = self.one.moments
         time.sleep(moments.choice([moments.uniform(0, 0.05), moments.uniform(0, 0.4), moments.uniform(0, 1)]))
         self.go_on(False)
-        free = [role for role in self.collectors + self.limiters if role not in [held for held, _ in self.halted]]
+        free = [role for role in self.everyone if role not in [held for held, _ in self.halted]]
         if not free:
             return
         role, deed = moments.choice(free), moments.random()
@@ -97,6 +99,11 @@ class Crew:
             self.limiters.append(self.roles.limiter())
             self._tell(self.limiters[-1], "joins")
 
+    @property
+    def everyone(self):
+        """All of them, in the order in which events flow."""
+        return self.collectors + self.limiters + self.archivers
+
     def _tell(self, role, words):
         self.one.tell(f"{role.name} {words}")
 
@@ -111,13 +118,13 @@ class Crew:
     def all_run(self):
         """Everyone is there again."""
         self.go_on(True)
-        for role in self.collectors + self.limiters:
+        for role in self.everyone:
             if role.run.code() is not None:
                 role.start()
 
     def stop(self):
         """Everyone leaves, in the order in which events flow."""
-        for role in self.collectors + self.limiters:
+        for role in self.everyone:
             code = role.stop()
             assert code == 0, f"{role.name} stopped with {code}: {role.said()[-2000:]}"
 
@@ -147,7 +154,7 @@ def change_policy(one, crew, zones):
 def play(one):
     """One round."""
     rng = one.rng
-    zones = copy.deepcopy(rng.choice(POLICIES))
+    zones = archive_check.some_history(rng, copy.deepcopy(rng.choice(POLICIES)))
     partitions = rng.choice([1, 4, 8])
     load = Load(one, rng.choice([1, 2, 3]))
     limiter = {"checkpoint_interval": f"{rng.choice([20, 100, 500, 2000])}ms", "threads": rng.choice([1, 2])}
@@ -157,7 +164,8 @@ def play(one):
     with cluster.shared() as served:
         properties = {**served.kafka_properties, "session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 300}
         with Roles(one.place, served, zones, bus={"partitions": partitions, "kafka": properties}, limiter=limiter,
-                   archiver={"enabled": True}, deadletter={"rate": 0}) as roles:
+                   archiver={"enabled": True, "interval": f"{rng.choice([100, 700])}ms"},
+                   deadletter={"rate": 0}) as roles:
             roles.apply()
             crew = Crew(one, roles, load, rng.choice([1, 2, 3]))
             for number, role in enumerate(crew.collectors):
@@ -176,8 +184,10 @@ def play(one):
             assert not any(writer.failed for writer in load.writers), [writer.failed for writer in load.writers]
             crew.all_run()
             settled.until_settled(one, served, zones, load.lines)
+            settled.until_archived(served)
             crew.stop()
-            settled.prove(one, served)
+            check = settled.prove(one, served)
+            settled.prove_archive(one, served, check, zones)
 
 
 if __name__ == "__main__":

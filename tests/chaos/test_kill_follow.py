@@ -28,7 +28,7 @@ import follow as oracle_follow
 import json_out
 import oracle
 import random_cases
-from support import metrics, traffic
+from support import archive_check, metrics, traffic
 from support.place import PATIENCE_S, SANITIZED, free_port, lines_of, read, until
 
 SCALE = 4 if SANITIZED else 1
@@ -109,9 +109,11 @@ class Service:
         self.rotates = one.rng.random() < 0.25
         self.renamed = []  # decisions files that were moved away
         self.memory = one.rng.choice([None, None, "64KiB", "1MiB"])
+        self.zones = archive_check.some_history(one.rng, logs.zones)
         decisions = {"rotate_size": "16KiB", "keep": 1000} if self.rotates else {}
         self.config = self.place.config(
-            logs.zones, logs.sources("logs"), bus={"partitions": one.rng.choice([1, 4, 16])}, decisions=decisions,
+            self.zones, logs.sources("logs"), archiver={"enabled": True, "interval": f"{one.rng.choice([100, 700])}ms"},
+            bus={"partitions": one.rng.choice([1, 4, 16])}, decisions=decisions,
             listen={"http": f"127.0.0.1:{self.port}"}, deadletter={"rate": 0},
             limiter={"threads": one.rng.choice([1, 2]),
                      "checkpoint_interval": f"{one.rng.choice([20, 100, 500, 10000])}ms"})
@@ -201,7 +203,7 @@ def state_of(place, name):
 
 
 def require_oracle(service, frames):
-    """Requires decisions and buckets to be the oracle's, which replays the log."""
+    """Requires decisions, buckets and archive to be the oracle's, which replays the log."""
     place = service.place
     with open(service.config, encoding="utf-8") as file:
         logs, results = oracle_follow.replay(json.load(file), frames)
@@ -214,6 +216,8 @@ def require_oracle(service, frames):
     place.write("keys", b"".join({key + b"\n" for log in logs.values() for _, key in log.buckets}))
     states = sorted(json_out.dumps(line) for number in sorted(logs) for line in logs[number].state())
     require_equal(state_of(place, "state"), states, "buckets, the oracle's replay")
+    archive_check.from_replay(frames, results, service.zones).require(
+        archive_check.sqlite_reader(place.path("state", "weir.db")))
 
 
 def require_once(service, logs, whole):

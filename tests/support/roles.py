@@ -164,6 +164,10 @@ class Roles:
         """A weir-limiter that is started."""
         return self._start("limiter", name, arguments, sections)
 
+    def archiver(self, name=None, arguments=(), **sections):
+        """A weir-archiver that is started."""
+        return self._start("archiver", name, arguments, sections)
+
     def _start(self, kind, name, arguments, sections):
         name = name or f"{kind}-{1 + sum(role.kind == kind for role in self.all)}"
         role = Role(self, kind, name, self.sections(**sections), arguments)

@@ -195,7 +195,8 @@ def _change_zone(bucket, zone):
     bucket.zone, bucket.limits, bucket.states = zone, list(zone.limits), states
 
 
-def _events(frame):
+def events_of(frame):
+    """The events of a frame as `weir decode` prints it: keys as bytes, zones as (id, is_done)."""
     for event in frame["events"]:
         key = bytes.fromhex(event["key_hex"]) if "key_hex" in event else event["key"].encode()
         yield dict(event, key=key,
@@ -216,7 +217,7 @@ def replay(config, lines):
             results[number] = []
         if frame["kind"] == "events":
             results[number] += logs[number].take_frame(
-                frame["offset"], frame["source"], frame["sent"], list(_events(frame)))
+                frame["offset"], frame["source"], frame["sent"], list(events_of(frame)))
         elif frame["kind"] == "command":
             results[number] += logs[number].take_command(
                 frame["offset"], frame["sent"], frame["command"])

@@ -1,0 +1,137 @@
+/* The thread: partitions, messages, storing, in turn; and its beginning and end. */
+#include "archiver/archiver_parts.h"
+
+#include "common/alloc.h"
+#include "common/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WAIT_MS = 20, DRAIN_LIMIT_MS = 30000, LAST_TRIES = 5 };
+
+static enum weir_status open_all(struct archiver *archiver, struct weir_error *error)
+{
+	struct weir_bus *bus = archiver->options.bus;
+	enum weir_status status = archiver->options.open_store(archiver->options.context, &archiver->store, error);
+	if (status == WEIR_OK)
+		status = bus->ops->consumer_new(bus, WEIR_TOPIC_JUDGED, "archiver", &archiver->judged, error);
+	if (status == WEIR_OK)
+		status = bus->ops->consumer_new(bus, WEIR_TOPIC_DECISIONS, "archiver", &archiver->decisions, error);
+	return status;
+}
+
+static void close_all(struct archiver *archiver)
+{
+	for (uint32_t i = 0;
+	     archiver->judged != NULL && archiver->decisions != NULL && i < archiver->options.bus->partitions; i++)
+		archiver_drop(archiver, i, PARTITION_EMPTY);
+	if (archiver->judged != NULL)
+		bus_of(archiver)->consumer_free(archiver->judged);
+	if (archiver->decisions != NULL)
+		bus_of(archiver)->consumer_free(archiver->decisions);
+	if (archiver->store != NULL)
+		archiver->store->ops->close(archiver->store);
+}
+
+/* One turn. A store that is away lets memory fill up to its bound; then the topics keep what comes. */
+static void turn(struct archiver *archiver)
+{
+	size_t rows;
+	archiver_follow_share(archiver);
+	if ((int64_t)archiver_waiting(archiver, &rows) < archiver->options.config->archiver.memory_bytes || rows == 0)
+		archiver_receive(archiver, WAIT_MS);
+	else
+		nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
+	archiver_store_if_due(archiver);
+}
+
+/* Takes what the topics hold now. */
+static void drain(struct archiver *archiver)
+{
+	int64_t end_ms = weir_monotonic_ms() + DRAIN_LIMIT_MS;
+	uint64_t *ends = archiver_ends(archiver);
+	while (ends != NULL && !archiver_caught_up(archiver, ends) && weir_monotonic_ms() < end_ms)
+		turn(archiver);
+	free(ends);
+}
+
+static void store_last(struct archiver *archiver)
+{
+	for (int tries = 0; tries < LAST_TRIES; tries++) {
+		if (archiver_store(archiver))
+			return;
+		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+	}
+	archiver->status = archiver->failure.status; /* it lies in the topics, and is taken from there next time */
+}
+
+static void *work(void *context)
+{
+	struct archiver *archiver = context;
+	archiver->status = open_all(archiver, &archiver->failure);
+	if (archiver->status == WEIR_OK) {
+		archiver->due_ms = weir_monotonic_ms() + archiver->options.config->archiver.interval_ms;
+		while (!atomic_load(&archiver->stop))
+			turn(archiver);
+		if (atomic_load(&archiver->drain))
+			drain(archiver);
+		store_last(archiver);
+	} else if (archiver->status == WEIR_END) {
+		archiver->status = WEIR_OK; /* it was asked to stop while it waited for its store */
+	}
+	atomic_store(&archiver->ended, true);
+	return NULL;
+}
+
+enum weir_status archiver_start(const struct archiver_options *options, struct archiver **out, struct weir_error *error)
+{
+	struct archiver *archiver = weir_alloc(1, sizeof *archiver);
+	archiver->options = *options;
+	archiver->partitions = weir_alloc(options->bus->partitions, sizeof *archiver->partitions);
+	archiver->reader = weir_frame_reader_new();
+	archiver->histories = histories_new();
+	archiver->batch = batch_new();
+	int failed = pthread_create(&archiver->thread, NULL, work, archiver);
+	if (failed != 0) {
+		free(archiver->partitions);
+		weir_frame_reader_free(archiver->reader);
+		histories_free(archiver->histories);
+		batch_free(archiver->batch);
+		free(archiver);
+		return weir_fail(error, WEIR_IO, "cannot start the archiver's thread: %s", strerror(failed));
+	}
+	*out = archiver;
+	return WEIR_OK;
+}
+
+void archiver_stop(struct archiver *archiver, bool with_drain)
+{
+	atomic_store(&archiver->drain, with_drain);
+	atomic_store(&archiver->stop, true);
+}
+
+bool archiver_ended(const struct archiver *archiver)
+{
+	return atomic_load(&archiver->ended);
+}
+
+enum weir_status archiver_join(struct archiver *archiver, struct weir_error *error)
+{
+	pthread_join(archiver->thread, NULL);
+	enum weir_status status = archiver->status;
+	if (status != WEIR_OK)
+		*error = archiver->failure;
+	close_all(archiver);
+	free(archiver->partitions);
+	weir_frame_reader_free(archiver->reader);
+	histories_free(archiver->histories);
+	batch_free(archiver->batch);
+	free(archiver);
+	return status;
+}
+
+const struct archiver_stats *archiver_stats(const struct archiver *archiver)
+{
+	return &archiver->stats;
+}

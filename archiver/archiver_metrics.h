@@ -1,0 +1,9 @@
+/* What an archiver shows on /metrics, in the daemon and in `weir run`. */
+#ifndef ARCHIVER_ARCHIVER_METRICS_H
+#define ARCHIVER_ARCHIVER_METRICS_H
+
+#include "archiver/archiver.h"
+
+void archiver_metrics(const struct archiver_stats *stats, struct weir_text *page);
+
+#endif

@@ -1,0 +1,74 @@
+/* What the files of the archiver's thread share. Everything belongs to that thread, but what is atomic. */
+#ifndef ARCHIVER_ARCHIVER_PARTS_H
+#define ARCHIVER_ARCHIVER_PARTS_H
+
+#include "archiver/archiver.h"
+#include "archiver/batch.h"
+
+#include <pthread.h>
+
+enum partition_state {
+	PARTITION_EMPTY, /* not its own */
+	PARTITION_LIVE,
+	PARTITION_STUCK, /* its own; it gives nothing until a person does something, or the process starts again */
+};
+
+struct partition {
+	enum partition_state state;
+	struct ledger *ledger; /* where it is live */
+};
+
+struct archiver {
+	struct archiver_options options;
+	pthread_t thread;
+	_Atomic bool stop, drain, ended;
+	struct weir_store *store;
+	struct weir_consumer *judged, *decisions;
+	struct partition *partitions; /* by number */
+	struct weir_frame_reader *reader;
+	struct histories *histories;
+	struct batch *batch;
+	/* the share */
+	uint64_t share_version; /* as of the last look */
+	int64_t retake_ms;      /* monotonic: not before; what could not be taken is tried again */
+	/* storing */
+	int64_t due_ms, retry_ms; /* monotonic */
+	struct weir_trouble store_trouble, bus_trouble;
+	struct weir_error failure; /* why it ended by itself, or what was not stored */
+	enum weir_status status;
+	struct archiver_stats stats;
+};
+
+static inline const struct weir_bus_ops *bus_of(const struct archiver *archiver)
+{
+	return archiver->options.bus->ops;
+}
+
+/* ---- archiver_partitions.c ---- */
+
+/** Takes what has come to be its own, gives up what has gone. */
+void archiver_follow_share(struct archiver *archiver);
+/** The partition gives nothing more; what it holds is dropped: it lies in the topics. */
+void archiver_drop(struct archiver *archiver, uint32_t partition, enum partition_state state);
+/** Likewise, with the reason for people. */
+void archiver_stick(struct archiver *archiver, uint32_t partition, const char *why);
+
+/* ---- archiver_messages.c ---- */
+
+/** Takes what there is, waiting a little for it. */
+void archiver_receive(struct archiver *archiver, int timeout_ms);
+/** Whether every live partition stands at, or behind, the ends of its topics that there are now, asked once. */
+bool archiver_caught_up(struct archiver *archiver, const uint64_t *ends);
+/** The topics' ends: judged, then decisions, by partition; the caller frees. NULL: they cannot be told now. */
+uint64_t *archiver_ends(struct archiver *archiver);
+
+/* ---- archiver_store.c ---- */
+
+/** Bytes held, and rows, for what has come and is not stored. */
+size_t archiver_waiting(const struct archiver *archiver, size_t *rows);
+/** Stores where it is time. */
+void archiver_store_if_due(struct archiver *archiver);
+/** Stores what there is. @return whether nothing is left */
+bool archiver_store(struct archiver *archiver);
+
+#endif

@@ -1,0 +1,114 @@
+/* Rows are gathered, then sorted: a commit's work is the store's, this is a small part of it. */
+#include "archiver/batch.h"
+
+#include "common/alloc.h"
+
+#include <stdlib.h>
+
+struct batch {
+	struct weir_archive_batch rows;
+	struct weir_archive_count *counts;
+	struct weir_archive_decision *decisions;
+	struct weir_archive_event *events;
+};
+
+struct batch *batch_new(void)
+{
+	return weir_alloc(1, sizeof(struct batch));
+}
+
+void batch_free(struct batch *batch)
+{
+	if (batch == NULL)
+		return;
+	free(batch->counts);
+	free(batch->decisions);
+	free(batch->events);
+	free(batch);
+}
+
+/* ---- the tables' order ---- */
+
+static int compare_numbers(int64_t a, int64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_bytes(struct weir_span a, struct weir_span b)
+{
+	uint32_t shorter = a.length < b.length ? a.length : b.length;
+	int order = shorter > 0 ? memcmp(a.at, b.at, shorter) : 0;
+	return order != 0 ? order : compare_numbers(a.length, b.length);
+}
+
+static int compare_counts(const void *one, const void *other)
+{
+	const struct weir_archive_count *a = one, *b = other;
+	int order = compare_numbers(a->zone, b->zone);
+	if (order == 0)
+		order = compare_bytes(a->bucket, b->bucket);
+	return order != 0 ? order : compare_numbers(a->hour_ms, b->hour_ms);
+}
+
+static int compare_ids(const struct weir_archive_id *a, const struct weir_archive_id *b)
+{
+	int order = compare_numbers(a->partition, b->partition);
+	if (order == 0)
+		order = (a->offset > b->offset) - (a->offset < b->offset);
+	return order != 0 ? order : compare_numbers(a->pair, b->pair);
+}
+
+static int compare_decisions(const void *one, const void *other)
+{
+	const struct weir_archive_decision *a = one, *b = other;
+	int order = compare_numbers(a->at_ms, b->at_ms);
+	return order != 0 ? order : compare_ids(&a->id, &b->id);
+}
+
+static int compare_events(const void *one, const void *other)
+{
+	const struct weir_archive_event *a = one, *b = other;
+	int order = compare_numbers(a->zone, b->zone);
+	if (order == 0)
+		order = compare_bytes(a->bucket, b->bucket);
+	if (order == 0)
+		order = compare_numbers(a->at_ms, b->at_ms);
+	return order != 0 ? order : compare_ids(&a->id, &b->id);
+}
+
+/* ---- gathering ---- */
+
+static void gather(struct batch *batch, const struct ledger *ledger)
+{
+	struct weir_archive_batch *rows = &batch->rows;
+	for (size_t i = 0; i < counts_size(ledger->counts); i++)
+		counts_row(ledger->counts, i, &batch->counts[rows->count_count++]);
+	for (size_t i = 0; i < ledger->decision_count; i++)
+		batch->decisions[rows->decision_count++] = ledger->decisions[i].row;
+	for (size_t i = 0; i < ledger->event_count; i++) {
+		struct weir_archive_event *row = &batch->events[rows->event_count++];
+		*row = ledger->events[i].row;
+		row->bucket.at = row->bucket.length > 0 ? ledger->names.at + ledger->events[i].bucket_at : "";
+	}
+}
+
+const struct weir_archive_batch *batch_fill(struct batch *batch, struct ledger *const *ledgers, size_t count)
+{
+	size_t counts = 1, decisions = 1, events = 1;
+	for (size_t i = 0; i < count; i++) {
+		counts += counts_size(ledgers[i]->counts);
+		decisions += ledgers[i]->decision_count;
+		events += ledgers[i]->event_count;
+	}
+	batch->counts = weir_realloc(batch->counts, counts, sizeof *batch->counts);
+	batch->decisions = weir_realloc(batch->decisions, decisions, sizeof *batch->decisions);
+	batch->events = weir_realloc(batch->events, events, sizeof *batch->events);
+	batch->rows =
+		(struct weir_archive_batch){.counts = batch->counts, .decisions = batch->decisions, .events = batch->events};
+	for (size_t i = 0; i < count; i++)
+		gather(batch, ledgers[i]);
+	qsort(batch->counts, batch->rows.count_count, sizeof *batch->counts, compare_counts);
+	qsort(batch->decisions, batch->rows.decision_count, sizeof *batch->decisions, compare_decisions);
+	qsort(batch->events, batch->rows.event_count, sizeof *batch->events, compare_events);
+	return &batch->rows;
+}
