@@ -2,7 +2,7 @@
  * Counts of one partition since they were last stored: how many events of each
  * (zone, bucket, hour) passed, were blocked, were late.
  *
- * Plain structure: no clock, no store. tests/unit/test_counts.c compares it with
+ * Plain structure: no clock, no store. tests/unit/test_ledger.c compares it with
  * a list that is searched from its beginning.
  *
  * @thread one at a time

@@ -1,0 +1,265 @@
+/* Counts against a list that is searched from its beginning; ledgers against frames that come twice. */
+#include "archiver/ledger.h"
+#include "common/hash.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { ROUNDS = 30, STEPS = 4000, MODEL_MAX = 4000 };
+
+struct model_row {
+	uint32_t zone;
+	char bucket[16];
+	uint32_t length;
+	int64_t hour_ms;
+	uint64_t passed, blocked, late;
+};
+
+struct model {
+	struct model_row rows[MODEL_MAX];
+	size_t count;
+};
+
+static struct model_row *find(struct model *model, uint32_t zone, struct weir_span bucket, int64_t hour_ms)
+{
+	for (size_t i = 0; i < model->count; i++) {
+		struct model_row *row = &model->rows[i];
+		if (row->zone == zone && row->hour_ms == hour_ms &&
+		    weir_span_equal((struct weir_span){row->bucket, row->length}, bucket))
+			return row;
+	}
+	return NULL;
+}
+
+static void model_add(struct model *model, uint32_t zone, struct weir_span bucket, int64_t hour_ms, bool blocked,
+                      bool late)
+{
+	struct model_row *row = find(model, zone, bucket, hour_ms);
+	if (row == NULL) {
+		row = &model->rows[model->count++];
+		*row = (struct model_row){.zone = zone, .length = bucket.length, .hour_ms = hour_ms};
+		memcpy(row->bucket, bucket.at, bucket.length);
+	}
+	row->passed += !blocked;
+	row->blocked += blocked;
+	row->late += late;
+}
+
+static void require_equal(const struct counts *counts, struct model *model)
+{
+	assert_int_equal(counts_size(counts), model->count);
+	for (size_t i = 0; i < counts_size(counts); i++) {
+		struct weir_archive_count row;
+		counts_row(counts, i, &row);
+		const struct model_row *wanted = find(model, row.zone, row.bucket, row.hour_ms);
+		assert_non_null(wanted);
+		assert_int_equal(row.passed, wanted->passed);
+		assert_int_equal(row.blocked, wanted->blocked);
+		assert_int_equal(row.late, wanted->late);
+	}
+}
+
+static void counts_equal_a_list(void **state)
+{
+	(void)state;
+	static struct model model;
+	struct counts *counts = counts_new();
+	srand(7);
+	for (int round = 0; round < ROUNDS; round++) {
+		int keys = 1 + rand() % 300, zones = 1 + rand() % 3, hours = 1 + rand() % 4;
+		model.count = 0;
+		for (int step = 0; step < STEPS; step++) {
+			char name[16];
+			int length = rand() % 20 == 0 ? 0 : snprintf(name, sizeof name, "k%d", rand() % keys);
+			struct weir_span bucket = {name, (uint32_t)length};
+			uint32_t zone = 1 + (uint32_t)(rand() % zones);
+			int64_t hour_ms = (int64_t)(rand() % hours - 1) * WEIR_HOUR_MS;
+			bool blocked = rand() % 3 == 0, late = rand() % 9 == 0;
+			counts_add(counts, zone, bucket, counts_hash(bucket), hour_ms, blocked, late);
+			model_add(&model, zone, bucket, hour_ms, blocked, late);
+		}
+		require_equal(counts, &model);
+		counts_clear(counts);
+		assert_int_equal(counts_size(counts), 0);
+	}
+	counts_free(counts);
+}
+
+/* Two keys of one hash are two rows: bytes decide. */
+static void equal_hashes_are_told_apart(void **state)
+{
+	(void)state;
+	struct counts *counts = counts_new();
+	counts_add(counts, 1, weir_span_of("a"), 42, 0, false, false);
+	counts_add(counts, 1, weir_span_of("b"), 42, 0, true, false);
+	counts_add(counts, 1, weir_span_of("a"), 42, 0, true, true);
+	assert_int_equal(counts_size(counts), 2);
+	struct weir_archive_count row;
+	counts_row(counts, 0, &row);
+	assert_int_equal(row.passed + row.blocked * 10 + row.late * 100, 111);
+	counts_free(counts);
+}
+
+/* ---- ledgers ---- */
+
+/* A judged frame of two events of one key, the first passed and late, the second blocked: its length. */
+static size_t judged_message(uint64_t offset, char *out)
+{
+	static const uint8_t source[WEIR_SOURCE_ID_BYTES] = {1};
+	const struct weir_frame_zone zone = {.id = 3};
+	struct weir_frame_writer *writer = weir_frame_writer_new();
+	struct weir_span key = weir_span_of("u1");
+	weir_frame_begin(writer, source, 1, 7200000, 0);
+	for (uint64_t position = 1; position <= 2; position++)
+		assert_int_equal(
+			weir_frame_add(writer, key, counts_hash(key), 7200000 + (int64_t)position, position, 1, &zone, 1), WEIR_OK);
+	struct weir_span message = weir_frame_finish(writer, 9000000);
+	const uint8_t verdicts = WEIR_VERDICT_LATE | WEIR_VERDICT_BLOCK << 4;
+	size_t length = weir_frame_judged(message, offset, &verdicts, 2, out);
+	weir_frame_writer_free(writer);
+	return length;
+}
+
+static bool take(struct ledger *ledger, uint64_t at, uint64_t judged_offset)
+{
+	static char message[4096];
+	struct weir_frame frame;
+	struct weir_error error;
+	struct weir_frame_reader *reader = weir_frame_reader_new();
+	struct histories *none = histories_new();
+	struct weir_span span = {message, (uint32_t)judged_message(judged_offset, message)};
+	assert_int_equal(weir_frame_decode(reader, span, &frame, &error), WEIR_OK);
+	bool counted = ledger_judged(ledger, at, &frame, none);
+	histories_free(none);
+	weir_frame_reader_free(reader);
+	return counted;
+}
+
+static void what_is_judged_again_counts_once(void **state)
+{
+	(void)state;
+	struct ledger *ledger = ledger_new(0);
+	struct weir_archive_count row;
+	assert_true(take(ledger, 0, 10));
+	assert_true(take(ledger, 1, 12)); /* between them a policy */
+	assert_false(take(ledger, 2, 10));
+	assert_false(take(ledger, 3, 12));
+	assert_true(take(ledger, 4, 13));
+	assert_int_equal(ledger->judged_next, 5);
+	assert_int_equal(counts_size(ledger->counts), 1);
+	counts_row(ledger->counts, 0, &row);
+	assert_int_equal(row.hour_ms, 7200000);
+	assert_int_equal(row.passed, 3);
+	assert_int_equal(row.blocked, 3);
+	assert_int_equal(row.late, 3);
+	assert_int_equal(ledger->clock_ms, 9000000);
+	ledger_free(ledger);
+}
+
+static void a_ledger_goes_on_where_it_was_stored(void **state)
+{
+	(void)state;
+	struct weir_partition_state stored;
+	struct weir_text extra = {0};
+	struct weir_error error;
+	struct ledger *ledger = ledger_new(5);
+	take(ledger, 0, 10);
+	ledger_skip(ledger, WEIR_TOPIC_DECISIONS, 8);
+	ledger_state(ledger, &stored, &extra);
+	ledger_stored(ledger);
+	assert_int_equal(ledger_size(ledger), 0);
+	assert_false(ledger->changed);
+	assert_int_equal(stored.checkpoint, 1);
+	struct ledger *next = ledger_new(5);
+	stored.epoch = 4;
+	assert_int_equal(ledger_restore(next, &stored, &error), WEIR_OK);
+	assert_int_equal(next->judged_next, 1);
+	assert_int_equal(next->decisions_next, 9);
+	assert_int_equal(next->checkpoint, 1);
+	assert_false(take(next, 1, 10));
+	assert_true(take(next, 2, 11));
+	stored.extra.length--;
+	assert_int_equal(ledger_restore(next, &stored, &error), WEIR_INVALID);
+	extra.at[0] = 9;
+	stored.extra.length++;
+	assert_int_equal(ledger_restore(next, &stored, &error), WEIR_NEWER);
+	ledger_free(ledger);
+	ledger_free(next);
+	weir_text_deinit(&extra);
+}
+
+/* ---- decisions ---- */
+
+static enum weir_status read(const char *key, const char *json, struct decision_row *row)
+{
+	struct weir_error error;
+	struct weir_message message = {.key = weir_span_of(key), .payload = weir_span_of(json)};
+	return decision_row_read(&message, row, &error);
+}
+
+static void a_decision_becomes_a_row(void **state)
+{
+	(void)state;
+	struct decision_row row;
+	assert_int_equal(read("site|a|b\xff",
+	                      "{\"id\":\"3-1841-17\",\"zone\":\"site\",\"key\":[\"a\",\"b\"],\"action\":\"block\",\"at\":5,"
+	                      "\"until\":9,\"limit\":{\"algorithm\":\"queue\",\"length\":4,\"hold\":60},\"count\":4,"
+	                      "\"mode\":\"enforce\"}",
+	                      &row),
+	                 WEIR_OK);
+	assert_int_equal(row.row.id.partition, 3);
+	assert_int_equal(row.row.id.offset, 1841);
+	assert_int_equal(row.row.id.pair, 17);
+	assert_true(weir_span_equal(row.row.bucket, weir_span_of("a|b\xff")));
+	assert_true(row.row.limited);
+	assert_int_equal(row.row.rate * 1000 + row.row.window_ms, 4060);
+	assert_null(row.row.reason.at);
+	decision_row_deinit(&row);
+	assert_int_equal(read("site|",
+	                      "{\"id\":\"0-1-0\",\"zone\":\"site\",\"key\":null,\"action\":\"lift\",\"at\":5,"
+	                      "\"until\":5,\"by\":\"ann\",\"reason\":\"\",\"mode\":\"enforce\"}",
+	                      &row),
+	                 WEIR_OK);
+	assert_null(row.row.bucket.at);
+	assert_true(weir_span_equal(row.row.ordered_by, weir_span_of("ann")));
+	assert_false(row.row.limited);
+	decision_row_deinit(&row);
+}
+
+static void other_messages_are_refused(void **state)
+{
+	(void)state;
+	static const char *const wrong[] = {
+		"",
+		"{",
+		"[]",
+		"7",
+		"{}",
+		"{\"id\":\"0-1\",\"zone\":\"z\",\"action\":\"block\",\"mode\":\"enforce\",\"at\":1,\"until\":2}",
+		"{\"id\":\"0-1-2x\",\"zone\":\"z\",\"action\":\"block\",\"mode\":\"enforce\",\"at\":1,\"until\":2}",
+		"{\"id\":\"0-1-2\",\"zone\":\"z\",\"action\":\"block\",\"mode\":\"enforce\",\"at\":\"now\",\"until\":2}",
+		"{\"id\":\"0-1-2\",\"zone\":7,\"action\":\"block\",\"mode\":\"enforce\",\"at\":1,\"until\":2}",
+		"{\"id\":\"0-1-2\",\"zone\":\"z\",\"action\":\"a word that is too long\",\"mode\":\"enforce\",\"at\":1,\"until\":2}",
+	};
+	struct decision_row row;
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		assert_int_equal(read("z|k", wrong[i], &row), WEIR_INVALID);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counts_equal_a_list),
+		cmocka_unit_test(equal_hashes_are_told_apart),
+		cmocka_unit_test(what_is_judged_again_counts_once),
+		cmocka_unit_test(a_ledger_goes_on_where_it_was_stored),
+		cmocka_unit_test(a_decision_becomes_a_row),
+		cmocka_unit_test(other_messages_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
