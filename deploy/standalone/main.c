@@ -2,6 +2,7 @@
  * weir: the command for people. Each subcommand is a file of its own; this one
  * finds it by name.
  */
+#include "common/suggest.h"
 #include "deploy/standalone/command.h"
 
 #include <errno.h>
@@ -47,6 +48,21 @@ static void print_help(FILE *out)
 	      out);
 }
 
+static int refuse_unknown(const char *written)
+{
+	const char *names[COMMAND_COUNT + 2] = {"help"};
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		names[i + 1] = commands[i].name;
+	const char *near = weir_nearest_name(written, names);
+	if (near != NULL) {
+		fprintf(stderr, "weir: there is no command \"%s\"; \"%s\" is meant?\nTry \"weir --help\".\n", written, near);
+		return EXIT_USAGE;
+	}
+	fprintf(stderr, "weir: there is no command \"%s\"\n\n", written);
+	print_help(stderr);
+	return EXIT_USAGE;
+}
+
 /* A standard descriptor that is closed would become the first file that is opened, and its lines would go there. */
 static bool open_standard(void)
 {
@@ -75,7 +91,5 @@ int main(int argc, char **argv)
 	for (int i = 0; i < COMMAND_COUNT; i++)
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return commands[i].run(argc - 1, argv + 1);
-	fprintf(stderr, "weir: there is no command \"%s\"\n\n", argv[1]);
-	print_help(stderr);
-	return EXIT_USAGE;
+	return refuse_unknown(argv[1]);
 }

@@ -148,6 +148,13 @@ def test_what_cannot_be_understood_is_usage(place):
         assert done.said().strip() and done.out() == b"", f"{arguments} said {done.said()!r}"
 
 
+def test_a_mistyped_command_is_answered_with_the_nearest(place):
+    for arguments, said in ((["rnu"], '"run" is meant?'), (["shwo"], "usage: weir COMMAND"),
+                            (["policy", "shwo", "--state", place.directory], '"show" is meant?')):
+        done = place.run(*arguments)
+        assert done.code() == USAGE and said in done.said() and done.out() == b"", done.said()
+
+
 def test_a_bad_configuration_names_the_place_and_starts_nothing(place):
     log = place.write("log", burst("ann", 5))
     good = {"zones": site(), "sources": [source(log)]}
