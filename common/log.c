@@ -107,5 +107,6 @@ void weir_trouble_off(struct weir_trouble *trouble, const struct weir_log *log, 
 	if (!trouble->on)
 		return;
 	trouble->on = false;
-	weir_log(log, WEIR_LOG_INFO, part, "over after %llu tries: %s", (unsigned long long)trouble->times, trouble->text);
+	weir_log(log, WEIR_LOG_INFO, part, "over after %llu %s: %s", (unsigned long long)trouble->times,
+	         trouble->times == 1 ? "try" : "tries", trouble->text);
 }

@@ -144,6 +144,8 @@ static void trouble_is_said_once_and_once_when_over(void **state)
 	weir_trouble_off(&trouble, &log, "store");
 	weir_trouble_on(&trouble, &log, "store", "cannot write: %s", "broken");
 	assert_string_equal(" WARNING store: cannot write: broken\n", read_once() + 24);
+	weir_trouble_off(&trouble, &log, "store");
+	assert_string_equal(" INFO store: over after 1 try: cannot write: broken\n", read_once() + 24);
 }
 
 int main(void)
