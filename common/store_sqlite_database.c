@@ -17,8 +17,10 @@
 #include "common/text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -86,9 +88,26 @@ static enum weir_status open_file(const char *path, int flags, const char *sql, 
 	return status;
 }
 
+/*
+ * SQLite would let everybody read what it makes; its log and index get the rights of the database. Only a file that was
+ * not there is opened here: closing one that SQLite has open would end the locks that this process has on it.
+ */
+static enum weir_status make_file(const char *path, struct weir_error *error)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	if (fd >= 0)
+		close(fd);
+	else if (errno != EEXIST)
+		return weir_fail(error, WEIR_IO, "cannot make %s: %s", path, strerror(errno));
+	return WEIR_OK;
+}
+
 enum weir_status weir_database_open(const char *path, const char *const *statements, size_t statement_count,
                                     struct weir_database **database, struct weir_error *error)
 {
+	enum weir_status status = make_file(path, error);
+	if (status != WEIR_OK)
+		return status;
 	return open_file(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
 	                 "PRAGMA page_size = 16384;"
 	                 "PRAGMA journal_mode = WAL;"

@@ -285,6 +285,22 @@ static void a_full_disk_fails_in_words_and_goes_on_later(void **state)
 	free(small);
 }
 
+static void others_may_not_read_what_is_made(void **state)
+{
+	static const char *const ends[] = {"", "-wal", "-shm"};
+	struct weir_store *store = open_store(*state);
+	mode_t mask = umask(0);
+	umask(mask);
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+		char path[520];
+		struct stat about;
+		snprintf(path, sizeof path, "%s%s", database_path(state), ends[i]);
+		assert_int_equal(0, stat(path, &about));
+		assert_int_equal(0640 & ~mask, about.st_mode & 0777);
+	}
+	store->ops->close(store);
+}
+
 static void foreign_files_are_refused(void **state)
 {
 	struct weir_store *store = NULL;
@@ -365,6 +381,7 @@ int main(void)
 		test(what_was_committed_survives_a_kill),
 		test(a_file_that_may_not_grow_fails_in_words_and_goes_on_later),
 		test(a_full_disk_fails_in_words_and_goes_on_later),
+		test(others_may_not_read_what_is_made),
 		test(foreign_files_are_refused),
 		test(a_newer_schema_is_refused),
 		test(damage_is_told_from_trouble),
