@@ -78,6 +78,19 @@ static enum weir_status open_memory(struct once *once, struct weir_error *error)
 	return WEIR_OK;
 }
 
+/* The state's own file, cut behind its mark. No other goes with the state, as none holds what it says was written. */
+static enum weir_status resume_file(const struct once *once, const struct weir_line_file_options *options,
+                                    const struct weir_line_file_mark *mark, struct weir_line_file **file,
+                                    struct weir_error *error)
+{
+	struct weir_error why;
+	enum weir_status status = weir_line_file_resume(options, mark, file, &why);
+	if (status == WEIR_INVALID || status == WEIR_END)
+		return weir_fail(error, WEIR_INVALID, "%s: name that file, or another --state directory than %s", why.text,
+		                 once->options->state_directory);
+	return status == WEIR_OK ? status : weir_fail(error, status, "%s", why.text);
+}
+
 static enum weir_status open_file(struct once *once, const char *path, const struct weir_line_file_mark *mark,
                                   struct weir_line_file **file, struct weir_error *error)
 {
@@ -89,7 +102,7 @@ static enum weir_status open_file(struct once *once, const char *path, const str
 	}
 	struct weir_line_file_options options = {.path = path};
 	if (once->resumed && mark->inode != 0)
-		return weir_line_file_resume(&options, mark, file, error);
+		return resume_file(once, &options, mark, file, error);
 	struct stat about; /* what is no file has nothing to cut: /dev/null, a pipe */
 	if (once->options->state_directory == NULL && stat(path, &about) == 0 && S_ISREG(about.st_mode) &&
 	    truncate(path, 0) != 0)

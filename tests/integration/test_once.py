@@ -251,6 +251,19 @@ def test_an_unfinished_run_refuses_other_zones_and_sources(place):
     place.good("run", "--once", "--config", config, *arguments)
 
 
+def test_a_state_refuses_another_decisions_file(place):
+    log, out = place.write("access.log", combined("192.0.2.1", 5)), place.path("out")
+    other, mine = place.path("other"), place.write("mine", "not yours\n")
+    arguments = ("run", "--once", *LIMIT, "--state", place.path("state"), log, "--decisions")
+    place.good(*arguments, out)
+    for name in (other, mine):
+        done = place.run(*arguments, name)
+        assert done.code() == USAGE, f"left with {done.code()}: {done.said()}"
+        refused(done, name, place.path("state"), "name that file")
+    assert not os.path.exists(other) and read(mine) == b"not yours\n"
+    place.good(*arguments, out)
+
+
 def test_a_finished_run_reads_only_what_was_appended(place):
     log = place.write("log", burst("ann", 5) + burst("bob", 2))
     config, out = place.config(site(), [source(log)]), place.path("out")
