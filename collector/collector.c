@@ -24,6 +24,7 @@
 
 enum {
 	SAVE_PERIOD_MS = 1000,
+	COUNTS_PERIOD_MS = 200,
 	IDLE_WAIT_MS = 100,
 	REOPEN_TRIES = 30, /* a second apart: then the collector fails */
 };
@@ -40,7 +41,7 @@ struct collector {
 	uint64_t policy_version;
 
 	int64_t oldest_ms; /* when the oldest event in open frames was added */
-	int64_t save_due_ms;
+	int64_t save_due_ms, counts_due_ms;
 	bool dirty;              /* marks became safe since the last save */
 	enum weir_status status; /* the first failure */
 	struct weir_error error;
@@ -63,8 +64,7 @@ static void fail(struct collector *collector, enum weir_status status, const str
 	if (collector->status != WEIR_OK)
 		return;
 	collector->status = status;
-	if (error != &collector->error)
-		collector->error = *error;
+	collector->error = *error;
 }
 
 static bool going(const struct collector *collector)
@@ -131,11 +131,6 @@ static bool read_chunk(struct collector *collector, size_t place, bool *ended)
 	return true;
 }
 
-static void set(struct weir_counter *counter, uint64_t value)
-{
-	atomic_store_explicit(&counter->value, value, memory_order_relaxed);
-}
-
 /* Makes the dead letters safe, in a new file if that was asked for. */
 static enum weir_status save_dead_letters(struct collector *collector, struct weir_error *error)
 {
@@ -146,20 +141,24 @@ static enum weir_status save_dead_letters(struct collector *collector, struct we
 	return status;
 }
 
-/* What the pages show, as of this moment. */
 static void tell_counts(struct collector *collector)
 {
 	struct record_counts counts = {0};
+	collector->counts_due_ms = weir_monotonic_ms() + COUNTS_PERIOD_MS;
 	inputs_counts(collector->inputs, &counts);
 	pthread_mutex_lock(&collector->lock);
 	collector->counts = counts;
 	pthread_mutex_unlock(&collector->lock);
-	set(&collector->letters_written, dead_letters_written(collector->dead));
-	set(&collector->letters_dropped, dead_letters_dropped(collector->dead));
+}
+
+/* What the pages show, as of this moment, and what the log is to say of the sources. */
+static void tell(struct collector *collector)
+{
+	tell_counts(collector);
+	weir_counter_set(&collector->letters_written, dead_letters_written(collector->dead));
+	weir_counter_set(&collector->letters_dropped, dead_letters_dropped(collector->dead));
 	low_water_tell_lines(collector->inputs);
-	for (size_t i = 0; i < collector->inputs->source_count; i++)
-		if (collector->inputs->sources[i] != NULL)
-			source_reports_tell(collector->reports, i, collector->inputs->sources[i]);
+	source_reports_tell(collector->reports, collector->inputs->sources, collector->inputs->source_count);
 }
 
 /*
@@ -170,7 +169,7 @@ static void save(struct collector *collector)
 {
 	struct weir_error error;
 	collector->save_due_ms = weir_monotonic_ms() + SAVE_PERIOD_MS;
-	tell_counts(collector);
+	tell(collector);
 	int64_t safe_until_ms = sender_oldest_ms(collector->sender);
 	if (framer_pending(collector->framer) > 0 && collector->oldest_ms < safe_until_ms)
 		safe_until_ms = collector->oldest_ms;
@@ -334,6 +333,8 @@ static bool work_once(struct collector *collector)
 		flush(collector);
 	sender_poll(collector->sender, 0);
 	collector->dirty |= low_water_take(collector->sender);
+	if (weir_monotonic_ms() >= collector->counts_due_ms)
+		tell_counts(collector);
 	if (weir_monotonic_ms() >= collector->save_due_ms)
 		save(collector);
 	if (!any && !all_ended)
@@ -395,12 +396,11 @@ enum weir_status collector_new(const struct collector_options *options, struct c
 		status = inputs_new(options->config, options->policy, &collector->source_context, collector->dead,
 		                    &collector->inputs, error);
 	}
-	if (status != WEIR_OK) {
+	if (status == WEIR_OK)
+		*out = collector;
+	else
 		collector_free(collector);
-		return status;
-	}
-	*out = collector;
-	return WEIR_OK;
+	return status;
 }
 
 enum weir_status collector_start(struct collector *collector, struct weir_error *error)
@@ -471,6 +471,11 @@ void collector_counts(struct collector *collector, struct record_counts *counts)
 	pthread_mutex_lock(&collector->lock);
 	*counts = collector->counts;
 	pthread_mutex_unlock(&collector->lock);
+}
+
+uint64_t collector_lag_bytes(struct collector *collector)
+{
+	return inputs_lag_bytes(collector->inputs);
 }
 
 void collector_dead_letters(struct collector *collector, uint64_t *written, uint64_t *dropped)

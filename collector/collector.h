@@ -63,8 +63,11 @@ bool collector_ended(const struct collector *collector);
 WEIR_MUST_USE enum weir_status collector_join(struct collector *collector, struct weir_error *error);
 void collector_free(struct collector *collector);
 
-/** Sums of all streams as of at most a second ago. @thread any */
+/** Sums of all streams as of at most a quarter of a second ago. @thread any */
 void collector_counts(struct collector *collector, struct record_counts *counts);
+
+/** Bytes that the sources know of and that are not read yet. @thread any */
+uint64_t collector_lag_bytes(struct collector *collector);
 
 /** Dead letters kept and only counted. @thread any */
 void collector_dead_letters(struct collector *collector, uint64_t *written, uint64_t *dropped);

@@ -110,6 +110,9 @@ void inputs_metrics_counts(const struct record_counts *counts, struct weir_text 
 /** Appends the streams' metrics. @thread any */
 void inputs_metrics(struct inputs *inputs, struct weir_text *text);
 
+/** Bytes that are known and not yet read, over all streams. @thread any */
+uint64_t inputs_lag_bytes(struct inputs *inputs);
+
 /** Bytes handed out and bytes there are, over all streams: for progress. */
 void inputs_progress(const struct inputs *inputs, uint64_t *done_bytes, uint64_t *all_bytes);
 

@@ -173,6 +173,19 @@ void inputs_metrics(struct inputs *inputs, struct weir_text *text)
 	free(statuses);
 }
 
+uint64_t inputs_lag_bytes(struct inputs *inputs)
+{
+	uint64_t sum = 0;
+	size_t count;
+	pthread_mutex_lock(&inputs->lock);
+	struct source_status *statuses = ask(inputs, &count);
+	for (size_t i = 0; i < count; i++)
+		sum += statuses[i].lag_bytes;
+	pthread_mutex_unlock(&inputs->lock);
+	free(statuses);
+	return sum;
+}
+
 void inputs_metrics_counts(const struct record_counts *counts, struct weir_text *text)
 {
 	weir_metrics_counter(text, "weir_lines_total", "Lines read, each once.", counts->lines);

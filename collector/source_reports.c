@@ -64,7 +64,7 @@ static void tell_at_most_once(struct source_reports *reports, struct report *rep
 	report->told = true;
 }
 
-void source_reports_tell(struct source_reports *reports, size_t place, struct source *source)
+static void tell(struct source_reports *reports, size_t place, struct source *source)
 {
 	size_t count = source->ops->status(source, reports->statuses, SOURCE_REPORTS_MAX);
 	for (size_t i = 0; i < reports->count; i++)
@@ -82,4 +82,11 @@ void source_reports_tell(struct source_reports *reports, size_t place, struct so
 	for (size_t i = 0; i < reports->count; i++)
 		if (reports->reports[i].place == place && !reports->reports[i].seen)
 			weir_trouble_off(&reports->reports[i].trouble, reports->log, "collector");
+}
+
+void source_reports_tell(struct source_reports *reports, struct source *const *sources, size_t count)
+{
+	for (size_t place = 0; place < count; place++)
+		if (sources[place] != NULL)
+			tell(reports, place, sources[place]);
 }

@@ -18,7 +18,7 @@ struct source_reports;
 struct source_reports *source_reports_new(const struct weir_log *log);
 void source_reports_free(struct source_reports *reports);
 
-/** Says what is new in the statuses of a source. @param place  the source's: it may be closed and opened again */
-void source_reports_tell(struct source_reports *reports, size_t place, struct source *source);
+/** Says what is new in the sources' statuses. @param sources  each in its place; NULL: it is closed just now */
+void source_reports_tell(struct source_reports *reports, struct source *const *sources, size_t count);
 
 #endif

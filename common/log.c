@@ -44,6 +44,8 @@ static void append_time(struct weir_text *line)
 static void write_line(const struct weir_log *log, enum weir_log_level level, const char *part, const char *words)
 {
 	struct weir_text line = {0};
+	if (log->unfinished != NULL && *log->unfinished)
+		weir_text_puts(&line, "\r\033[K");
 	if (log->json) {
 		weir_text_puts(&line, "{\"time\":\"");
 		append_time(&line);

@@ -18,6 +18,8 @@ struct weir_log {
 	int fd;
 	_Atomic enum weir_log_level level; /* lines below it are left out; its owner may change it while others log */
 	bool json;
+	const _Atomic bool *unfinished; /* while set, a line without its end stands on the terminal (progress): each line
+	                                   takes it off first. NULL: none ever does. Borrowed */
 };
 
 /** One line. A line break in the words is written as a space. @thread any */

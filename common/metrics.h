@@ -26,6 +26,12 @@ static inline void weir_counter_add(struct weir_counter *counter, uint64_t amoun
 	atomic_store_explicit(&counter->value, value + amount, memory_order_relaxed);
 }
 
+/** For a gauge, or what is counted elsewhere. @thread likewise */
+static inline void weir_counter_set(struct weir_counter *counter, uint64_t value)
+{
+	atomic_store_explicit(&counter->value, value, memory_order_relaxed);
+}
+
 static inline uint64_t weir_counter_read(const struct weir_counter *counter)
 {
 	return atomic_load_explicit(&counter->value, memory_order_relaxed);

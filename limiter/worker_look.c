@@ -63,11 +63,6 @@ void worker_remove_lane(struct worker *worker, struct slot *slot)
 	lane_free(lane);
 }
 
-static void set(struct weir_counter *gauge, uint64_t value)
-{
-	atomic_store_explicit(&gauge->value, value, memory_order_relaxed);
-}
-
 static void add_shard(struct shard_stats *sum, const struct shard *shard)
 {
 	struct shard_stats stats;
@@ -106,14 +101,14 @@ static void refresh_gauges(struct worker *worker, int64_t now_ms)
 		if (worker_has(slot) && !worker_is_stored(slot) && now_ms - slot->safe_ms > oldest_ms)
 			oldest_ms = now_ms - slot->safe_ms;
 	}
-	set(&worker->stats.buckets, sum.buckets);
-	set(&worker->stats.spilled, sum.spilled);
-	set(&worker->stats.bytes, sum.bytes);
-	set(&worker->stats.evicted_segments, sum.evicted_segments);
-	set(&worker->stats.evictions, sum.evictions);
-	set(&worker->stats.loads, sum.loads);
-	set(&worker->stats.forgotten, sum.forgotten);
-	set(&worker->stats.checkpoint_age_ms, (uint64_t)oldest_ms);
+	weir_counter_set(&worker->stats.buckets, sum.buckets);
+	weir_counter_set(&worker->stats.spilled, sum.spilled);
+	weir_counter_set(&worker->stats.bytes, sum.bytes);
+	weir_counter_set(&worker->stats.evicted_segments, sum.evicted_segments);
+	weir_counter_set(&worker->stats.evictions, sum.evictions);
+	weir_counter_set(&worker->stats.loads, sum.loads);
+	weir_counter_set(&worker->stats.forgotten, sum.forgotten);
+	weir_counter_set(&worker->stats.checkpoint_age_ms, (uint64_t)oldest_ms);
 }
 
 void worker_refresh(struct worker *worker, bool all)

@@ -31,6 +31,7 @@ enum { WATCH_PERIOD_MS = 50 };
 struct follow {
 	struct run_options *options; /* borrowed; a reload puts another configuration in */
 	const struct weir_log *log;
+	struct progress *progress; /* borrowed */
 	struct state_directory state;
 	struct weir_bus *bus;
 	struct rulebook *book;
@@ -133,6 +134,7 @@ static enum weir_status start_sink(struct follow *follow, enum weir_topic topic,
 		.keep = (uint32_t)config->decisions.keep,
 		.words = run_options_words(follow->options) && topic == WEIR_TOPIC_DECISIONS,
 		.log = follow->log,
+		.progress = strcmp(path, "-") == 0 && isatty(STDOUT_FILENO) ? follow->progress : NULL,
 	};
 	enum weir_status status = weir_store_sqlite_open(follow->state.path, &options.store, error);
 	return status == WEIR_OK ? sink_start(&options, sink, error) : status;
@@ -287,14 +289,29 @@ static void tell_bus_problem(struct follow *follow)
 		weir_trouble_off(&follow->bus_trouble, follow->log, "log");
 }
 
+static void show_progress(struct follow *follow)
+{
+	if (!progress_due(follow->progress))
+		return;
+	struct record_counts counts;
+	collector_counts(follow->collector, &counts);
+	struct progress_numbers numbers = {
+		.lines = counts.lines, .events = counts.records, .lag_bytes = collector_lag_bytes(follow->collector)};
+	for (uint32_t i = 0; i < follow->worker_count; i++)
+		numbers.decisions += weir_counter_read(&worker_stats(follow->workers[i])->decisions);
+	progress_draw_endless(follow->progress, &numbers);
+}
+
 static void watch(struct follow *follow)
 {
 	while (!atomic_load(weir_stop_flag()) && !collector_ended(follow->collector) && !part_failed(follow)) {
 		if (weir_stop_take_reload())
 			reload(follow);
 		tell_bus_problem(follow);
+		show_progress(follow);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
+	progress_clear(follow->progress);
 }
 
 static void note_failure(const struct follow *follow, const char *part, enum weir_status status,
@@ -381,9 +398,9 @@ static void close_all(struct follow *follow)
 	state_directory_close(&follow->state);
 }
 
-int run_follow(struct run_options *options, const struct weir_log *log)
+int run_follow(struct run_options *options, const struct weir_log *log, struct progress *progress)
 {
-	struct follow follow = {.options = options, .log = log, .started_ms = weir_monotonic_ms()};
+	struct follow follow = {.options = options, .log = log, .progress = progress, .started_ms = weir_monotonic_ms()};
 	struct weir_error error;
 	enum weir_status status = start(&follow, &error);
 	if (status != WEIR_OK) {

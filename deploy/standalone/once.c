@@ -19,7 +19,6 @@ enum { ROUND_RECORDS = 4096 };
 static void report_source(struct once *once, const struct weir_error *error)
 {
 	once->source_failed = true;
-	progress_clear(&once->progress);
 	weir_log(once->log, WEIR_LOG_ERROR, "collector", "%s", error->text);
 }
 
@@ -28,12 +27,12 @@ static enum weir_status end_round(struct once *once, struct weir_error *error)
 	framer_flush(once->framer, 0);
 	once->round_start = once->records;
 	enum weir_status status = rounds_submit(once->rounds, error);
-	if (progress_due(&once->progress)) {
+	if (progress_due(once->progress)) {
 		struct record_counts counts = {0};
 		uint64_t done_bytes, all_bytes;
 		inputs_counts(once->inputs, &counts);
 		inputs_progress(once->inputs, &done_bytes, &all_bytes);
-		progress_draw(&once->progress, counts.lines - once->lines_before, done_bytes, all_bytes);
+		progress_draw(once->progress, counts.lines - once->lines_before, done_bytes, all_bytes);
 	}
 	if (status == WEIR_OK && once_cut_due(once))
 		status = once_cut(once, false, error);
@@ -115,13 +114,12 @@ static enum weir_status finish(struct once *once, bool *finished, struct weir_er
 	return status;
 }
 
-int run_once(const struct run_options *options, const struct weir_log *log)
+int run_once(const struct run_options *options, const struct weir_log *log, struct progress *progress)
 {
-	struct once once = {.options = options, .config = options->config, .log = log};
+	struct once once = {.options = options, .config = options->config, .log = log, .progress = progress};
 	struct weir_error error;
 	bool finished = false;
 
-	progress_init(&once.progress, options->quiet);
 	enum weir_status status = once_open(&once, &error);
 	/* before the first line is written, so that after a crash the files are known to be this run's own */
 	if (status == WEIR_OK && options->state_directory != NULL && !once.resumed)
@@ -130,7 +128,7 @@ int run_once(const struct run_options *options, const struct weir_log *log)
 		status = read_all(&once, &error);
 	if (status == WEIR_OK)
 		status = finish(&once, &finished, &error);
-	progress_clear(&once.progress);
+	progress_clear(progress);
 	int code = finished ? once.source_failed ? EXIT_FAILED : EXIT_DONE : EXIT_INTERRUPTED;
 	if (status == WEIR_AGAIN) {
 		/* nobody took what was to be written; a state goes on behind its last cut */

@@ -121,7 +121,7 @@ static enum weir_status open_files(struct once *once, struct weir_error *error)
 	const char *paths[OUTPUT_COUNT] = {options->decisions_path, options->shadow_path, options->judged_path};
 	once->files.log = once->log;
 	once->files.stop = weir_stop_flag();
-	once->files.progress = &once->progress;
+	once->files.progress = once->progress;
 	once->files.on_screen = isatty(STDOUT_FILENO);
 	enum weir_status status = WEIR_OK;
 	for (int i = 0; status == WEIR_OK && i < OUTPUT_COUNT; i++)

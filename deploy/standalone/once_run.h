@@ -18,6 +18,7 @@ struct once {
 	const struct run_options *options; /* borrowed, as are config and log */
 	const struct weir_config *config;
 	const struct weir_log *log;
+	struct progress *progress; /* borrowed */
 
 	struct state_directory state; /* empty without one */
 	char *spill_directory;        /* made for this run where a ceiling is set without a state; removed at the end */
@@ -49,7 +50,6 @@ struct once {
 	uint64_t lines_before; /* lines that earlier runs read */
 	int64_t started_ms, checkpoint_due_ms;
 	bool source_failed;
-	struct progress progress;
 };
 
 /** Brings everything up. On failure what is up is taken down by once_close(). */

@@ -139,7 +139,6 @@ static enum weir_status put(struct output_files *files, struct weir_line_file *f
 	if (files->on_screen)
 		progress_clear(files->progress);
 	while ((status = step(file, error)) == WEIR_IO && !*files->stop) {
-		progress_clear(files->progress);
 		weir_trouble_on(&files->trouble, files->log, "output", "%s; trying again each second", error->text);
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	}

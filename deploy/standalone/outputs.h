@@ -48,7 +48,7 @@ struct output_files {
 	struct weir_line_file *files[OUTPUT_COUNT];
 	const struct weir_log *log; /* borrowed */
 	const _Atomic bool *stop;   /* borrowed: ends the retries */
-	struct progress *progress;  /* borrowed; taken off the screen before anything else goes there */
+	struct progress *progress;  /* borrowed; taken off the screen before lines go there */
 	bool on_screen;             /* lines go to a terminal */
 	struct weir_trouble trouble;
 	struct output_line *sorted;

@@ -27,12 +27,15 @@ int command_run(int argc, char **argv)
 	if (code == -1)
 		code = check_sources(&options);
 	if (code == -1) {
+		struct progress progress;
+		progress_init(&progress, options.quiet);
 		struct weir_log log = {.fd = STDERR_FILENO,
 		                       .level = (enum weir_log_level)options.config->log.level,
-		                       .json = options.config->log.json != 0};
+		                       .json = options.config->log.json != 0,
+		                       .unfinished = &progress.drawn};
 		weir_stop_install();
 		unmatched_tell(options.config, options.config->policy, &log);
-		code = options.once ? run_once(&options, &log) : run_follow(&options, &log);
+		code = options.once ? run_once(&options, &log, &progress) : run_follow(&options, &log, &progress);
 	}
 	run_options_deinit(&options);
 	return code;

@@ -224,6 +224,17 @@ static enum weir_status reopen(struct sink *sink, struct weir_error *error)
 	return status == WEIR_OK ? save(sink, error) : status;
 }
 
+/* Lines have the screen to themselves until the last one is whole there. */
+static void share_screen(struct sink *sink, bool writing)
+{
+	if (sink->options.progress == NULL)
+		return;
+	if (writing)
+		progress_leave(sink->options.progress);
+	else if (!sink->trouble.on)
+		progress_return(sink->options.progress);
+}
+
 /* One batch; gives whether there was any. */
 static bool turn(struct sink *sink, int timeout_ms)
 {
@@ -231,6 +242,8 @@ static bool turn(struct sink *sink, int timeout_ms)
 	struct weir_error error;
 	size_t count = 0;
 	enum weir_status status = sink->bus->receive(sink->consumer, messages, BATCH_MESSAGES, timeout_ms, &count, &error);
+	if (count > 0)
+		share_screen(sink, true);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
 		take(sink, &messages[i]);
 		if (sink->status != WEIR_OK)
@@ -252,6 +265,7 @@ static bool turn(struct sink *sink, int timeout_ms)
 		weir_trouble_on(&sink->trouble, sink->options.log, "decisions", "%s; trying again each second", error.text);
 	else if (!sink->dirty) /* saved since: between two tries nothing is known */
 		weir_trouble_off(&sink->trouble, sink->options.log, "decisions");
+	share_screen(sink, false);
 	if (!received && sink->status == WEIR_OK)
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	return count > 0;

@@ -13,6 +13,7 @@
 #include "common/config.h"
 #include "common/log.h"
 #include "common/store.h"
+#include "deploy/standalone/progress.h"
 
 struct sink;
 
@@ -25,6 +26,7 @@ struct sink_options {
 	bool words;               /* lines for people */
 	struct weir_store *store; /* taken: the sink's own handle */
 	const struct weir_log *log;
+	struct progress *progress; /* borrowed: kept off the screen while lines go there; NULL: they go elsewhere */
 };
 
 /** Goes on where the store says it left off. WEIR_INVALID: nothing was written before, but the file is not empty. */

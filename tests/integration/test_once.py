@@ -4,7 +4,6 @@
 import gzip
 import json
 import os
-import pty
 import random
 import signal
 import subprocess
@@ -16,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from support import cases, traffic
 from support.place import PATIENCE_S, lines_of, read, until
+from support.terminal import ERASE, Terminal
 from support.traffic import burst, line, site, sliding, source, zone
 
 DONE, FAILED, USAGE, STOPPED = 0, 1, 2, 3
@@ -389,37 +389,23 @@ def test_the_bytes_are_the_same_for_any_number_of_threads(place):
 
 def on_a_terminal(place, *arguments, errors=False, both=False):
     """Runs weir with a terminal for its output, its errors, or both: what it wrote there."""
-    master, slave = pty.openpty()
-    try:
+    with Terminal() as screen:
         streams = ("stdout", "stderr") if both else ("stderr",) if errors else ("stdout",)
-        weir = place.start(*arguments, **dict.fromkeys(streams, slave))
-        os.close(slave)
-        slave, wrote = None, b""
+        weir = place.start(*arguments, **dict.fromkeys(streams, screen.fd))
         if both:
             time.sleep(0.5)  # read late, so that the run takes longer than progress waits, on any machine
-        while True:
-            try:
-                part = os.read(master, 65536)
-            except OSError:  # the other side is closed
-                break
-            if not part:
-                break
-            wrote += part
+        screen.read()
         assert weir.wait() == DONE, weir.said()
-        return wrote.decode()
-    finally:
-        os.close(master)
-        if slave is not None:
-            os.close(slave)
+        return screen.whole()
 
 
 def test_a_terminal_gets_words_and_json_only_when_asked(place):
     log = place.write("access.log", combined("192.0.2.1", 5))
-    words = on_a_terminal(place, "run", "--once", *LIMIT, log).split("\r\n")
+    words = on_a_terminal(place, "run", "--once", *LIMIT, log).split("\n")
     assert len(words) == 2 and words[1] == "", words
     assert not words[0].startswith("{") and "192.0.2.1" in words[0] and "2023-11-14" in words[0], words
     forced = on_a_terminal(place, "run", "--once", "--json", *LIMIT, log)
-    assert blocked([json.loads(text) for text in forced.split("\r\n")[:-1]]) == ["192.0.2.1"]
+    assert blocked([json.loads(text) for text in forced.split("\n")[:-1]]) == ["192.0.2.1"]
 
 
 def test_a_terminal_for_errors_shows_progress_and_a_file_does_not(place):
@@ -434,7 +420,7 @@ def test_a_terminal_for_errors_shows_progress_and_a_file_does_not(place):
 
 def test_progress_gives_way_to_decisions_on_the_same_terminal(place):
     shown = on_a_terminal(place, "run", "--once", "--json", "--config", big_job(place), both=True)
-    drawn = [part for part in shown.split("\r\x1b[K") if " a second, " in part and "weir: done" not in part]
+    drawn = [part for part in shown.split(ERASE) if " a second, " in part and "weir: done" not in part]
     assert drawn, "no progress was shown"
     assert not [part for part in drawn if "{" in part], "decisions stand behind the progress on its line"
 

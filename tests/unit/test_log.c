@@ -76,6 +76,18 @@ static void json_lines_are_json(void **state)
 	weir_json_document_free(document);
 }
 
+static void an_unfinished_line_is_taken_off_first(void **state)
+{
+	(void)state;
+	_Atomic bool unfinished = true;
+	struct weir_log log = {.fd = pipe_ends[1], .unfinished = &unfinished};
+	weir_log(&log, WEIR_LOG_INFO, "x", "this");
+	assert_memory_equal("\r\033[K2", read_once(), 5);
+	unfinished = false;
+	weir_log(&log, WEIR_LOG_INFO, "x", "this");
+	assert_int_equal('2', read_once()[0]);
+}
+
 static void lower_levels_are_left_out(void **state)
 {
 	(void)state;
@@ -154,6 +166,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_line_has_time_level_part_and_words, setup, teardown),
 		cmocka_unit_test_setup_teardown(control_characters_become_spaces, setup, teardown),
 		cmocka_unit_test_setup_teardown(json_lines_are_json, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_unfinished_line_is_taken_off_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(lower_levels_are_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(long_words_are_cut_to_what_a_pipe_takes_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(lines_of_several_threads_do_not_mix, setup, teardown),
