@@ -168,8 +168,9 @@ static enum weir_status wait_for_topics(struct bus_kafka *bus, int64_t wait_ms, 
 			return WEIR_OK;
 		}
 		int64_t patience_ms = status == WEIR_AGAIN && wait_ms < SETTLE_MS ? SETTLE_MS : wait_ms;
-		if (status == WEIR_INVALID || (stop != NULL && *stop) || weir_monotonic_ms() - start_ms >= patience_ms)
-			return weir_fail(error, status == WEIR_INVALID ? WEIR_INVALID : WEIR_IO, "%s", words.text);
+		bool final = status == WEIR_INVALID || status == WEIR_END;
+		if (final || (stop != NULL && *stop) || weir_monotonic_ms() - start_ms >= patience_ms)
+			return weir_fail(error, final ? status : WEIR_IO, "%s", words.text);
 		if (status == WEIR_IO && !trouble.on)
 			weir_trouble_on(&trouble, &bus->log, "bus", "%s; trying on", words.text);
 		else
@@ -231,14 +232,15 @@ enum weir_status weir_bus_kafka_look(const struct weir_config *config, const cha
 	return WEIR_OK;
 }
 
-enum weir_status weir_bus_kafka_open_reader(const struct weir_config *config, const char *client, enum weir_topic topic,
-                                            int64_t wait_ms, const _Atomic bool *stop, const struct weir_log *log,
-                                            struct weir_bus **bus, struct weir_error *error)
+enum weir_status weir_bus_kafka_open_topic(const struct weir_config *config, const char *client, enum weir_topic topic,
+                                           bool awaited, int64_t wait_ms, const _Atomic bool *stop,
+                                           const struct weir_log *log, struct weir_bus **bus, struct weir_error *error)
 {
 	struct bus_kafka *opened;
 	bool needed[WEIR_TOPIC_COUNT] = {false};
 	needed[topic] = true;
-	enum weir_status status = open_bus(config, client, BUS_KAFKA_AWAIT, needed, wait_ms, stop, log, &opened, error);
+	enum weir_status status = open_bus(config, client, awaited ? BUS_KAFKA_AWAIT : BUS_KAFKA_LEAVE, needed, wait_ms,
+	                                   stop, log, &opened, error);
 	if (status == WEIR_OK)
 		*bus = &opened->bus;
 	return status;

@@ -51,13 +51,15 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_look(const struct weir_config *con
                                                    struct weir_bus **bus, struct weir_error *error);
 
 /**
- * As weir_bus_kafka_open(), for who reads one topic and may do no more: the bus is good for that topic alone. While it
- * is not there, that is said and waited for.
+ * As weir_bus_kafka_open(), but makes nothing, and the bus is good for one topic alone: for who may, or wants to, do no
+ * more than that.
+ *
+ * @param awaited  while the topic is not there, that is said and waited for; false: WEIR_END
  */
-WEIR_MUST_USE enum weir_status weir_bus_kafka_open_reader(const struct weir_config *config, const char *client,
-                                                          enum weir_topic topic, int64_t wait_ms,
-                                                          const _Atomic bool *stop, const struct weir_log *log,
-                                                          struct weir_bus **bus, struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_bus_kafka_open_topic(const struct weir_config *config, const char *client,
+                                                         enum weir_topic topic, bool awaited, int64_t wait_ms,
+                                                         const _Atomic bool *stop, const struct weir_log *log,
+                                                         struct weir_bus **bus, struct weir_error *error);
 
 /** Appends the names of the topics that are set, ", " between them. @return how many there are */
 size_t weir_bus_kafka_topic_names(const char *prefix, const bool topics[WEIR_TOPIC_COUNT], struct weir_text *names);

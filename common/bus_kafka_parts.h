@@ -19,6 +19,7 @@ enum bus_kafka_absent {
 	BUS_KAFKA_MAKE,  /* they are made */
 	BUS_KAFKA_TRY,   /* the brokers are asked whether they could be made */
 	BUS_KAFKA_AWAIT, /* they are waited for */
+	BUS_KAFKA_LEAVE, /* that is told: WEIR_END */
 };
 
 struct bus_kafka {
@@ -65,7 +66,8 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_properties(const struct weir_confi
  * Makes the topics that are missing, or what else is to be done about them, and looks whether all partitions have a
  * leader.
  *
- * @return WEIR_OK; WEIR_AGAIN: not yet, in words; WEIR_INVALID: a topic that cannot serve; WEIR_IO
+ * @return WEIR_OK; WEIR_AGAIN: not yet, in words; WEIR_INVALID: a topic that cannot serve; WEIR_END: BUS_KAFKA_LEAVE,
+ *         and one is not there; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_ms,
                                                           struct weir_error *error);

@@ -139,8 +139,8 @@ static enum weir_status handle_missing(struct bus_kafka *bus, const int *seen, e
 {
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
 		bus->missing[topic] = seen[topic] == SEEN_MISSING;
-		if (bus->missing[topic] && bus->absent == BUS_KAFKA_AWAIT)
-			return weir_fail(error, WEIR_IO,
+		if (bus->missing[topic] && (bus->absent == BUS_KAFKA_AWAIT || bus->absent == BUS_KAFKA_LEAVE))
+			return weir_fail(error, bus->absent == BUS_KAFKA_AWAIT ? WEIR_IO : WEIR_END,
 			                 "topic %s is not there yet: the first limiter, or `weir policy apply`, makes it",
 			                 bus->names[topic]);
 	}

@@ -33,6 +33,13 @@ enum weir_status weir_connect_bus(const struct weir_config *config, const char *
 	return weir_bus_kafka_open(config, client, wait_ms, stop, log, bus, error);
 }
 
+enum weir_status weir_connect_topic(const struct weir_config *config, const char *client, enum weir_topic topic,
+                                    int64_t wait_ms, const struct weir_log *log, struct weir_bus **bus,
+                                    struct weir_error *error)
+{
+	return weir_bus_kafka_open_topic(config, client, topic, false, wait_ms, NULL, log, bus, error);
+}
+
 static bool wait_for_retry(int64_t end_ms, const _Atomic bool *stop)
 {
 	int64_t retry_ms = weir_monotonic_ms() + RETRY_MS;

@@ -24,6 +24,11 @@ WEIR_MUST_USE enum weir_status weir_connect_bus(const struct weir_config *config
                                                 const _Atomic bool *stop, const struct weir_log *log,
                                                 struct weir_bus **bus, struct weir_error *error);
 
+/** As weir_bus_kafka_open_topic(), of a topic that is not awaited. */
+WEIR_MUST_USE enum weir_status weir_connect_topic(const struct weir_config *config, const char *client,
+                                                  enum weir_topic topic, int64_t wait_ms, const struct weir_log *log,
+                                                  struct weir_bus **bus, struct weir_error *error);
+
 /** As weir_store_mysql_open(), tried again each second for wait_ms or until `stop`; the trouble is logged once. */
 WEIR_MUST_USE enum weir_status weir_connect_store(const struct weir_config *config, int64_t wait_ms,
                                                   const _Atomic bool *stop, const struct weir_log *log,

@@ -167,6 +167,7 @@ static enum weir_status open_topic(struct decode *decode, struct topic_read **re
 {
 	if (decode->config == NULL)
 		return topic_read_open(NULL, decode->state, decode->topic, decode->partition, decode->from, read, error);
+	decode->realm.topic = decode->topic;
 	enum weir_status status = realm_open(&decode->realm, "weir decode", decode->config, NULL, REALM_LOG, error);
 	if (status != WEIR_OK)
 		return status;

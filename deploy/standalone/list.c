@@ -229,8 +229,14 @@ int command_list(int argc, char **argv)
 	int code = parse(&command, argc, argv);
 	if (code >= 0)
 		return code;
+	command.realm.topic = WEIR_TOPIC_DECISIONS;
 	enum weir_status status =
-		realm_open(&command.realm, "weir list", command.config_path, command.state_path, REALM_BUS, &error);
+		realm_open(&command.realm, "weir list", command.config_path, command.state_path, REALM_TOPIC, &error);
+	if (command.realm.absent) {
+		fprintf(stderr, "nobody is blocked: %s\n", error.text);
+		realm_close(&command.realm);
+		return EXIT_DONE;
+	}
 	if (status == WEIR_OK)
 		status = check_zone(&command, &error);
 	if (status == WEIR_OK)

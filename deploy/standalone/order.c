@@ -96,6 +96,7 @@ static enum weir_status append(struct order_run *run, struct weir_error *error)
 static enum weir_status run_order(struct order_run *run, struct weir_error *error)
 {
 	const struct order_options *options = &run->options;
+	run->realm.topic = WEIR_TOPIC_EVENTS;
 	enum weir_status status = realm_open(&run->realm, options->arguments.command, options->config_path,
 	                                     options->state_path, REALM_APPENDS, error);
 	if (status == WEIR_OK)

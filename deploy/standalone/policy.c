@@ -202,12 +202,10 @@ static enum weir_status show(struct policy_command *command, struct weir_error *
 	for (size_t i = 0; i < history->count; i++)
 		if (command->version == 0 || history->policies[i]->version == command->version)
 			policy = history->policies[i];
-	if (policy == NULL && command->version != 0)
+	if (policy == NULL)
 		return weir_fail(error, WEIR_INVALID, "there is no policy %llu; the newest is %llu",
 		                 (unsigned long long)command->version,
-		                 (unsigned long long)(history->count > 0 ? history->policies[history->count - 1]->version : 0));
-	if (policy == NULL)
-		return weir_fail(error, WEIR_INVALID, "there is no policy yet: weir policy apply --config FILE");
+		                 (unsigned long long)history->policies[history->count - 1]->version);
 	enum weir_status status = weir_policy_appended(command->realm.store, &appended, error);
 	if (status != WEIR_OK)
 		return status;
@@ -261,13 +259,15 @@ static enum weir_status run(struct policy_command *command, struct weir_error *e
 {
 	bool is_apply = strcmp(command->action, "apply") == 0;
 	enum weir_status status = realm_open(&command->realm, "weir policy", command->config_path, command->state_path,
-	                                     is_apply ? REALM_BUS : REALM_READS, error);
+	                                     is_apply ? REALM_MAKES : REALM_READS, error);
 	if (status == WEIR_OK)
 		status = weir_policy_history_load(command->realm.store, &command->history, error);
 	if (status != WEIR_OK)
 		return status;
 	if (is_apply)
 		return apply(command, error);
+	if (command->history.count == 0)
+		return weir_fail(error, WEIR_INVALID, "there is no policy yet: run `weir policy apply`");
 	return strcmp(command->action, "show") == 0 ? show(command, error) : show_history(command, error);
 }
 

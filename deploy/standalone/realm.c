@@ -20,17 +20,47 @@ static enum weir_status read_agreement(struct realm *realm, struct weir_error *e
 	return status == WEIR_END ? WEIR_OK : status;
 }
 
+static enum weir_status look_at_store(struct realm *realm, struct weir_error *error)
+{
+	struct weir_text missing = {0};
+	enum weir_status status =
+		weir_connect_store_look(realm->config, WAIT_MS, NULL, &realm->log, &missing, &realm->store, error);
+	if (status == WEIR_OK && realm->store == NULL) {
+		realm->absent = true;
+		status =
+			weir_fail(error, WEIR_INVALID, "there is no policy yet: run `weir policy apply`, which makes %.*s, too",
+		              (int)missing.length, missing.at);
+	}
+	weir_text_deinit(&missing);
+	return status;
+}
+
+static enum weir_status open_topic(struct realm *realm, struct weir_error *error)
+{
+	enum weir_status status =
+		weir_connect_topic(realm->config, "weir", realm->topic, WAIT_MS, &realm->log, &realm->bus, error);
+	if (status != WEIR_END)
+		return status;
+	realm->absent = true;
+	error->status = WEIR_INVALID;
+	return WEIR_INVALID;
+}
+
 static enum weir_status open_cluster(struct realm *realm, const char *command, enum realm_need need,
                                      struct weir_error *error)
 {
 	realm->kind = REALM_CLUSTER;
 	enum weir_status status = weir_connect_check(realm->config, command, error);
-	if (status == WEIR_OK && need != REALM_LOG)
+	if (status == WEIR_OK && need == REALM_MAKES)
 		status = weir_connect_store(realm->config, WAIT_MS, NULL, &realm->log, &realm->store, error);
+	else if (status == WEIR_OK && need != REALM_LOG)
+		status = look_at_store(realm, error);
 	if (status == WEIR_OK && need != REALM_LOG)
 		status = read_agreement(realm, error);
-	if (status == WEIR_OK && need != REALM_READS)
+	if (status == WEIR_OK && need == REALM_MAKES)
 		status = weir_connect_bus(realm->config, "weir", WAIT_MS, NULL, &realm->log, &realm->bus, error);
+	else if (status == WEIR_OK && need != REALM_READS)
+		status = open_topic(realm, error);
 	return status;
 }
 

@@ -17,17 +17,20 @@ enum realm_kind {
 	REALM_RUNNING, /* one that `weir run` holds: it is asked through its control socket */
 };
 
-/* What is opened. */
+/* What is opened. In a cluster all but REALM_MAKES leave it as it is: what is missing is told. */
 enum realm_need {
 	REALM_READS,   /* the store, to look at it */
-	REALM_LOG,     /* in a cluster the bus alone; of a state directory as REALM_READS */
-	REALM_BUS,     /* in a cluster: store and bus; of a state directory as REALM_READS */
-	REALM_APPENDS, /* store and bus, to change what is in force */
+	REALM_LOG,     /* in a cluster one topic alone; of a state directory as REALM_READS */
+	REALM_TOPIC,   /* in a cluster the store and one topic; of a state directory as REALM_READS */
+	REALM_APPENDS, /* the store and one topic, to append to it */
+	REALM_MAKES, /* in a cluster the store and the bus, made where they are missing; of a state directory as REALM_READS */
 };
 
 /* Zero-initialised, and realm_close()d in any case. */
 struct realm {
 	enum realm_kind kind;
+	enum weir_topic topic;      /* which one; to be set before */
+	bool absent;                /* there is nothing yet: that topic, or the store's tables, is missing */
 	struct weir_config *config; /* NULL: a state directory was named, and no configuration */
 	const char *state_path;     /* NULL: a cluster */
 	char state_default[WEIR_PATH_BYTES];
@@ -46,7 +49,8 @@ struct realm {
  * @param command      "weir block", for the words
  * @param config_path  --config, or NULL
  * @param state_path   --state, or NULL: the configuration says which; one of both is given. Borrowed
- * @return WEIR_OK; WEIR_INVALID: they name nothing that can be worked on; WEIR_IO: no server answers
+ * @return WEIR_OK; WEIR_INVALID: they name nothing that can be worked on, or what has not been made yet (absent);
+ *         WEIR_IO: no server answers
  */
 WEIR_MUST_USE enum weir_status realm_open(struct realm *realm, const char *command, const char *config_path,
                                           const char *state_path, enum realm_need need, struct weir_error *error);

@@ -197,7 +197,8 @@ static enum weir_status run(struct recover *recover, bool *refused, struct weir_
 	struct weir_partition_state state;
 	struct realm *realm = &recover->realm;
 	recover->book = rulebook_new();
-	enum weir_status status = realm_open(realm, "weir recover", recover->config_path, NULL, REALM_BUS, error);
+	realm->topic = WEIR_TOPIC_EVENTS;
+	enum weir_status status = realm_open(realm, "weir recover", recover->config_path, NULL, REALM_TOPIC, error);
 	if (status == WEIR_OK)
 		status = policy_log_load(realm->store, recover->book, error);
 	if (status == WEIR_OK)

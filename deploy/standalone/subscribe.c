@@ -210,9 +210,9 @@ static enum weir_status open_target(struct subscribe *subscribe, struct weir_err
 
 static enum weir_status open_subscriber(struct subscribe *subscribe, struct weir_error *error)
 {
-	enum weir_status status = weir_bus_kafka_open_reader(subscribe->config, "weir-subscribe", WEIR_TOPIC_DECISIONS,
-	                                                     subscribe->once ? ONCE_WAIT_MS : INT64_MAX / 2,
-	                                                     weir_stop_flag(), &subscribe->log, &subscribe->bus, error);
+	enum weir_status status = weir_bus_kafka_open_topic(subscribe->config, "weir-subscribe", WEIR_TOPIC_DECISIONS, true,
+	                                                    subscribe->once ? ONCE_WAIT_MS : INT64_MAX / 2,
+	                                                    weir_stop_flag(), &subscribe->log, &subscribe->bus, error);
 	if (status != WEIR_OK)
 		return status;
 	struct subscriber_options subscriber = {

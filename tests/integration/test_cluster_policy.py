@@ -76,6 +76,32 @@ def test_a_policy_that_a_crash_left_out_is_appended_by_the_next(place):
         assert decision["limit"]["rate"] == 5, decision
 
 
+def test_what_only_reads_makes_nothing(place):
+    """Neither topics nor tables come of a look at a cluster that has none, or of a mistyped prefix."""
+    with cluster.shared() as one:
+        config = place.write("c.json", json.dumps(one.sections(bus={"partitions": PARTITIONS})))
+        for words, code, said in ((("policy", "show"), USAGE, "no policy yet: run `weir policy apply`"),
+                                  (("policy", "history"), USAGE, "no policy yet: run `weir policy apply`"),
+                                  (("list",), 0, "nobody is blocked: there is no policy yet"),
+                                  (("state",), USAGE, "no policy yet"), (("block", "ann"), USAGE, "no policy yet"),
+                                  (("recover", "--partition", "0", "--accept-gap"), USAGE, "no policy yet"),
+                                  (("decode", "--topic", "judged"), USAGE, f"{one.topic('judged')} is not there yet")):
+            done = place.run(*words, "--config", config)
+            assert done.code() == code and said in done.said() and not done.out(), (words, done.code(), done.said())
+        assert not [name for name in one.kafka.topics() if name.startswith(one.prefix)]
+        assert not one.mariadb_server.query(f"SHOW DATABASES LIKE '{one.database}'")
+        # A store that has a policy, and no topics: as of a prefix that is mistyped.
+        with_zones = place.write("z.json", json.dumps(one.sections(bus={"partitions": PARTITIONS}, zones=zones())))
+        place.good("policy", "apply", "--config", with_zones)
+        sections = one.sections(bus={"partitions": PARTITIONS, "prefix": one.prefix + ".x"})
+        mistyped = place.write("m.json", json.dumps(sections))
+        for words, code in ((("list",), 0), (("block", "ann", "--zone", "site"), USAGE), (("decode",), USAGE)):
+            done = place.run(*words, "--config", mistyped)
+            assert done.code() == code and ".x." in done.said() and "not there yet" in done.said(), done.said()
+        assert not [name for name in one.kafka.topics() if name.startswith(one.prefix + ".x")]
+        assert "nobody is blocked\n" in place.good("list", "--config", with_zones).said()
+
+
 def test_what_cannot_be_done_is_refused_in_words(place):
     """Zones, values, sections, a cluster without a policy: nothing reaches the log."""
     with cluster.shared() as one, Roles(place, one, zones(), bus={"partitions": PARTITIONS}) as roles:
