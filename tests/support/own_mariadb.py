@@ -38,6 +38,7 @@ class OwnMariaDB:
         self.directory = directory
         self.port = free_port()
         self.process = None
+        self.socket = self._path("s")
         self._log = os.path.join(directory, "log")
         os.makedirs(self._path("tmp"))
         done = subprocess.run([*self._installer(), f"--datadir={self._path('data')}", *self._user(),
@@ -83,7 +84,7 @@ class OwnMariaDB:
 
     def start(self, *settings):
         """Starts it, and waits until it serves."""
-        command = [*self._program(), f"--datadir={self._path('data')}", f"--socket={self._path('s')}",
+        command = [*self._program(), f"--datadir={self._path('data')}", f"--socket={self.socket}",
                    f"--port={self.port}", "--bind-address=127.0.0.1",
                    f"--pid-file={self._path('pid')}", "--skip-name-resolve", "--skip-log-bin",
                    "--max-connect-errors=1000000", *self._user(), *self._small(), *settings]
@@ -109,7 +110,7 @@ class OwnMariaDB:
         self.process.resume()
 
     def _try(self, text, database=None):
-        return subprocess.run([find("mariadb"), "--no-defaults", f"--socket={self._path('s')}", "--user=root",
+        return subprocess.run([find("mariadb"), "--no-defaults", f"--socket={self.socket}", "--user=root",
                                "--batch", "--skip-column-names", *([f"--database={database}"] if database else [])],
                               input=text.encode(), capture_output=True, timeout=START_S, check=False)
 

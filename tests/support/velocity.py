@@ -1,0 +1,100 @@
+"""check_velocity of deploy/mysql/velocity.sql: its database, its zones, and the rule as slowly as it can be said."""
+
+import itertools
+import os
+
+from support.mariadb import MariaDB
+from support.place import ROOT
+
+WEIRS_OWN = 4294967295  # partition_id of the rows that no partition of weir's log has
+_HISTORY = """
+CREATE TABLE IF NOT EXISTS zone_txn (
+  zone_id INT UNSIGNED NOT NULL, bucket VARBINARY(1024) NOT NULL, at_ms BIGINT NOT NULL,
+  partition_id INT UNSIGNED NOT NULL, log_offset BIGINT UNSIGNED NOT NULL, pair INT UNSIGNED NOT NULL,
+  blocked TINYINT UNSIGNED NOT NULL,
+  PRIMARY KEY (zone_id, bucket, at_ms, partition_id, log_offset, pair)
+) ENGINE=InnoDB PARTITION BY RANGE (at_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
+"""
+_NUMBERS = itertools.count(1)
+
+
+def text(name):
+    """A file of deploy/mysql."""
+    with open(os.path.join(ROOT, "deploy", "mysql", name), encoding="ascii") as file:
+        return file.read()
+
+
+class Velocity:
+    """check_velocity in a database of its own."""
+
+    def __init__(self, server, database=None):
+        self.server = server
+        self.database = database or f"velocity_{next(_NUMBERS)}"
+        self._zones = itertools.count(1)
+        server.sql(f"CREATE DATABASE {self.database}")
+        self.install()
+
+    def install(self):
+        """As its file says: after schema.sql."""
+        for part in (text("schema.sql"), _HISTORY, text("velocity.sql")):
+            self.sql(part)
+
+    def sql(self, statements):
+        """Runs statements as root: the rows, as lists of words."""
+        return self.server.sql(statements, self.database)
+
+    def zone(self, rate, window_ms):
+        """The id of a new zone."""
+        number = next(self._zones)
+        self.sql(f"INSERT INTO zone_master VALUES ({number}, 0, 'z', '', 'enforce', 'sliding_window',"
+                 f" {rate}, {window_ms}, 0, 0, 0)")
+        return number
+
+    def connect(self, *statements, user="root", password="", **more):
+        """A connection that has had some statements; more: pymysql's own settings."""
+        one = MariaDB(user, password, self.database, unix_socket=self.server.socket).connect(**more)
+        with one.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+        return one
+
+    def history(self, zone):
+        """[(bucket, at_ms, blocked, number)] of a zone, in the order in which its attempts were judged."""
+        with self.connect() as connection:
+            return [(bucket, at_ms, blocked, number) for bucket, at_ms, blocked, number in rows(
+                connection, "SELECT bucket, at_ms, blocked, log_offset FROM zone_txn WHERE zone_id = %s"
+                " AND partition_id = %s AND pair = 0 ORDER BY log_offset", zone, WEIRS_OWN)]
+
+    def deadlocks(self):
+        """How many the server has met."""
+        return int(self.sql("SELECT count FROM information_schema.innodb_metrics"
+                            " WHERE name = 'lock_deadlocks'")[0][0])
+
+
+def rows(connection, statement, *values):
+    """The rows that a statement gives, as tuples."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values or None)
+        return list(cursor.fetchall())
+
+
+def check(connection, zone, key):
+    """One attempt: (blocked, number)."""
+    ((blocked, number, *_),) = rows(connection, "CALL check_velocity(%s, %s)", zone, key)
+    return blocked, number
+
+
+class Model:
+    """The seed's rule: all that ever passed, counted anew for each attempt."""
+
+    def __init__(self, rate, window_ms):
+        self.rate, self.window_ms = rate, window_ms
+        self._passed = {}
+
+    def judge(self, bucket, at_ms):
+        """1 if blocked, else 0 and it counts."""
+        passed = self._passed.setdefault(bucket, [])
+        if sum(x >= at_ms - self.window_ms for x in passed) >= self.rate:
+            return 1
+        passed.append(at_ms)
+        return 0
