@@ -8,20 +8,15 @@ WEIR_MYSQLD=PATH runs it on MySQL 8.
 import os
 import random
 import re
-import shutil
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 # pylint: disable=wrong-import-position
-from support import cases, own_mariadb
 from support.mariadb import Error
-from support.velocity import Model, Velocity, check, rows, text
+from support.velocity import LEVELS, Model, Velocity, check, main, rows, text
 
 START_MS = 1_700_000_000_123
-LEVELS = ("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
-_SERVER = []
 
 
 def set_clock(connection, at_ms):
@@ -68,7 +63,7 @@ def walk(chance, count, window_ms):
 
 
 def test_verdicts_equal_a_model(_place):
-    velocity = Velocity(_SERVER[0])
+    velocity = Velocity()
     callers = sessions(velocity)
     seed = random.randrange(10**9)
     chance = random.Random(seed)
@@ -86,7 +81,7 @@ def test_verdicts_equal_a_model(_place):
 
 
 def test_a_changed_rate_counts_at_once(_place):
-    velocity = Velocity(_SERVER[0])
+    velocity = Velocity()
     zone, model = velocity.zone(3, 1000), Model(3, 1000)
     with velocity.connect() as caller:
         for step in range(120):
@@ -98,7 +93,7 @@ def test_a_changed_rate_counts_at_once(_place):
 
 
 def test_an_hour_that_comes_twice_is_two_hours(_place):
-    velocity = Velocity(_SERVER[0])
+    velocity = Velocity()
     zone = velocity.zone(1, 600_000)
     with velocity.connect() as caller:
         half_past_two_ms = 1_792_888_200_000  # 2026-10-25T00:30Z, and half past two again an hour later
@@ -111,7 +106,7 @@ def test_an_hour_that_comes_twice_is_two_hours(_place):
 
 
 def test_a_large_rate_is_held_to(_place):
-    velocity = Velocity(_SERVER[0])
+    velocity = Velocity()
     zone = velocity.zone(2000, 60_000)
     with velocity.connect() as caller:
         at_ms = b"".join((START_MS + number).to_bytes(6, "big") for number in range(1999))
@@ -123,7 +118,7 @@ def test_a_large_rate_is_held_to(_place):
 # ---- the caller's transaction ----
 
 def test_an_old_snapshot_does_not_hide_attempts(_place):
-    velocity = Velocity(_SERVER[0])
+    velocity = Velocity()
     zone = velocity.zone(2, 3_600_000)
     for level in LEVELS:
         for key in (f"{level} old", f"{level} new"):
@@ -140,7 +135,7 @@ def test_an_old_snapshot_does_not_hide_attempts(_place):
 
 
 def test_the_callers_transaction_is_the_callers(_place):
-    velocity = Velocity(_SERVER[0])
+    velocity = Velocity()
     zone = velocity.zone(2, 3_600_000)
     velocity.sql("CREATE TABLE orders (id INT PRIMARY KEY)")
     for begin in ("START TRANSACTION", "SET autocommit = 0"):
@@ -159,7 +154,7 @@ def test_the_callers_transaction_is_the_callers(_place):
 
 
 def test_a_lock_that_is_not_had_leaves_nothing_open(_place):
-    velocity = Velocity(_SERVER[0])
+    velocity = Velocity()
     zone = velocity.zone(1, 3_600_000)
     with velocity.connect("START TRANSACTION") as holder, velocity.connect(
             "SET innodb_lock_wait_timeout = 1") as caller:
@@ -173,7 +168,7 @@ def test_a_lock_that_is_not_had_leaves_nothing_open(_place):
 # ---- words ----
 
 def test_what_is_wrong_is_said(_place):
-    velocity = Velocity(_SERVER[0])
+    velocity = Velocity()
     zone, far = velocity.zone(1, 1000), velocity.zone(100_001, 1000)
     velocity.sql(f"INSERT INTO zone_master SELECT 77, 1, name, '', mode, algorithm, 1, 1, 0, 0, 0 FROM zone_master"
                  f" WHERE zone_id = {zone}")
@@ -196,7 +191,7 @@ def test_what_is_wrong_is_said(_place):
 
 
 def test_the_answer_has_the_seeds_columns_and_a_caller_needs_only_to_execute(_place):
-    velocity = Velocity(_SERVER[0])
+    velocity = Velocity()
     zone = velocity.zone(3, 60_000)
     velocity.sql("DROP USER IF EXISTS login@localhost; CREATE USER login@localhost IDENTIFIED BY 'secret';"
                  f"GRANT EXECUTE ON PROCEDURE {velocity.database}.check_velocity TO login@localhost")
@@ -211,7 +206,7 @@ def test_the_answer_has_the_seeds_columns_and_a_caller_needs_only_to_execute(_pl
 
 
 def test_its_file_may_be_run_again_and_its_examples_run(_place):
-    velocity = Velocity(_SERVER[0])
+    velocity = Velocity()
     remarks = "\n".join(re.findall(r"^-- ?(.*)", text("velocity.sql"), flags=re.M))
     example, event = (re.search(pattern, remarks, flags=re.S).group(0)
                       for pattern in (r"INSERT INTO zone_master.*?\);", r"CREATE EVENT.*?1000\);"))
@@ -231,7 +226,7 @@ def test_its_file_may_be_run_again_and_its_examples_run(_place):
 # ---- trimming ----
 
 def test_trimming(_place):
-    velocity = Velocity(_SERVER[0])
+    velocity = Velocity()
     short, long = velocity.zone(2, 1000), velocity.zone(3, 50_000)
     with velocity.connect() as caller, velocity.connect() as other:
         for at in range(0, 20_000, 1000):
@@ -268,21 +263,5 @@ def test_trimming(_place):
         assert velocity.sql(buckets) == [] and velocity.sql(older) == [["idle", "1"]]
 
 
-def main():
-    """Runs the tests with a server of their own; without one they are skipped."""
-    why = own_mariadb.missing()
-    if why is not None:
-        print(f"skipped: {why}\n0 passed, 0 failed")
-        sys.exit(cases.SKIPPED)
-    os.environ["TZ"] = "CET-1CEST,M3.5.0,M10.5.0/3"
-    directory = tempfile.mkdtemp(prefix="weir-db-")
-    try:
-        with own_mariadb.OwnMariaDB(os.path.join(directory, "mariadb")) as own:
-            _SERVER.append(own)
-            cases.main(globals())
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-
-
 if __name__ == "__main__":
-    main()
+    main(globals(), TZ="CET-1CEST,M3.5.0,M10.5.0/3")

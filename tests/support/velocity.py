@@ -2,11 +2,16 @@
 
 import itertools
 import os
+import shutil
+import sys
+import tempfile
 
+from support import cases, own_mariadb
 from support.mariadb import MariaDB
 from support.place import ROOT
 
-WEIRS_OWN = 4294967295  # partition_id of the rows that no partition of weir's log has
+LEVELS = ("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
+NO_PARTITION = 4294967295  # partition_id in the history, where weir's own rows have their partition of the log
 _HISTORY = """
 CREATE TABLE IF NOT EXISTS zone_txn (
   zone_id INT UNSIGNED NOT NULL, bucket VARBINARY(1024) NOT NULL, at_ms BIGINT NOT NULL,
@@ -16,6 +21,7 @@ CREATE TABLE IF NOT EXISTS zone_txn (
 ) ENGINE=InnoDB PARTITION BY RANGE (at_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
 """
 _NUMBERS = itertools.count(1)
+_SERVER = []
 
 
 def text(name):
@@ -25,13 +31,13 @@ def text(name):
 
 
 class Velocity:
-    """check_velocity in a database of its own."""
+    """check_velocity in a database of its own, on a server that is given or main()'s."""
 
-    def __init__(self, server, database=None):
-        self.server = server
-        self.database = database or f"velocity_{next(_NUMBERS)}"
+    def __init__(self, server=None):
+        self.server = server or _SERVER[0]
+        self.database = f"velocity_{next(_NUMBERS)}"
         self._zones = itertools.count(1)
-        server.sql(f"CREATE DATABASE {self.database}")
+        self.server.sql(f"CREATE DATABASE {self.database}")
         self.install()
 
     def install(self):
@@ -63,7 +69,7 @@ class Velocity:
         with self.connect() as connection:
             return [(bucket, at_ms, blocked, number) for bucket, at_ms, blocked, number in rows(
                 connection, "SELECT bucket, at_ms, blocked, log_offset FROM zone_txn WHERE zone_id = %s"
-                " AND partition_id = %s AND pair = 0 ORDER BY log_offset", zone, WEIRS_OWN)]
+                " AND partition_id = %s AND pair = 0 ORDER BY log_offset", zone, NO_PARTITION)]
 
     def deadlocks(self):
         """How many the server has met."""
@@ -98,3 +104,19 @@ class Model:
             return 1
         passed.append(at_ms)
         return 0
+
+
+def main(names, **environment):
+    """Runs a script's tests with a server of their own, in this environment; without one they are skipped."""
+    why = own_mariadb.missing()
+    if why is not None:
+        print(f"skipped: {why}\n0 passed, 0 failed")
+        sys.exit(cases.SKIPPED)
+    os.environ.update(environment)
+    directory = tempfile.mkdtemp(prefix="weir-db-")
+    try:
+        with own_mariadb.OwnMariaDB(os.path.join(directory, "mariadb")) as own:
+            _SERVER.append(own)
+            cases.main(names)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
