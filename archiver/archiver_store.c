@@ -64,7 +64,8 @@ static enum weir_status try_to_store(struct archiver *archiver, struct ledger *c
 		ledger_state(ledgers[i], &states[i], &extras[i]);
 	const struct weir_archive_batch *batch = batch_fill(archiver->batch, ledgers, count);
 	int64_t begun_ms = weir_monotonic_ms();
-	enum weir_status status = archiver->store->ops->archive(archiver->store, batch, states, count, error);
+	enum weir_status status = archiver->store->ops->archive(archiver->store, WEIR_STORE_ROLE_ARCHIVER, batch, states,
+	                                                        count, NULL, NULL, 0, error);
 	int64_t now_ms = weir_monotonic_ms(), took_ms = now_ms - begun_ms,
 			least_ms = archiver->options.config->archiver.interval_ms;
 	if (status == WEIR_OK) {

@@ -101,7 +101,7 @@ void ledger_stored(struct ledger *ledger)
 /* ---- what comes ---- */
 
 static void keep_event(struct ledger *ledger, const struct weir_frame *frame, const struct weir_frame_event *event,
-                       uint32_t zone, uint32_t pair, bool blocked)
+                       uint32_t zone, uint64_t offset, uint32_t pair, bool blocked)
 {
 	struct weir_span bucket = frame->keys[event->key];
 	if (ledger->event_count == ledger->event_room) {
@@ -109,7 +109,7 @@ static void keep_event(struct ledger *ledger, const struct weir_frame *frame, co
 		ledger->events = weir_realloc(ledger->events, ledger->event_room, sizeof *ledger->events);
 	}
 	ledger->events[ledger->event_count++] = (struct ledger_event){
-		.row = {.id = {ledger->partition, frame->judged_offset, pair},
+		.row = {.id = {ledger->partition, offset, pair},
 	            .zone = zone,
 	            .bucket = {NULL, bucket.length},
 	            .at_ms = event->time_ms,
@@ -119,7 +119,8 @@ static void keep_event(struct ledger *ledger, const struct weir_frame *frame, co
 	weir_text_append(&ledger->names, bucket.at, bucket.length);
 }
 
-static void count_events(struct ledger *ledger, const struct weir_frame *frame, const struct histories *histories)
+void ledger_count(struct ledger *ledger, const struct weir_frame *frame, const struct histories *histories,
+                  bool by_event)
 {
 	bool keeps = histories_any(histories, frame->policy_version);
 	uint64_t *hashes = weir_alloc(frame->key_count + 1, sizeof *hashes);
@@ -139,11 +140,13 @@ static void count_events(struct ledger *ledger, const struct weir_frame *frame, 
 			counts_add(ledger->counts, zone, frame->keys[event->key], hashes[event->key], hour_ms, blocked,
 			           (bits & WEIR_VERDICT_LATE) != 0);
 			if (keeps && histories_has(histories, frame->policy_version, zone))
-				keep_event(ledger, frame, event, zone, pair, blocked);
+				keep_event(ledger, frame, event, zone, frame->judged_offset + (by_event ? i : 0), by_event ? z : pair,
+				           blocked);
 			ledger->event_total++;
 		}
 	}
 	free(hashes);
+	ledger->changed = true;
 }
 
 bool ledger_judged(struct ledger *ledger, uint64_t offset, const struct weir_frame *frame,
@@ -152,7 +155,7 @@ bool ledger_judged(struct ledger *ledger, uint64_t offset, const struct weir_fra
 	ledger_skip(ledger, WEIR_TOPIC_JUDGED, offset);
 	if (frame->judged_offset < ledger->events_next)
 		return false;
-	count_events(ledger, frame, histories);
+	ledger_count(ledger, frame, histories, false);
 	ledger->events_next = frame->judged_offset + 1;
 	ledger->policy_version = frame->policy_version;
 	if (frame->sending_time_ms > ledger->clock_ms)

@@ -64,9 +64,17 @@ WEIR_MUST_USE enum weir_status ledger_restore(struct ledger *ledger, const struc
  */
 bool ledger_judged(struct ledger *ledger, uint64_t offset, const struct weir_frame *frame,
                    const struct histories *histories);
+/**
+ * Counts a judged frame's events, wherever it came from: what ledger_judged() does once it knows that the frame is new.
+ *
+ * @param by_event  the frame's judged_offset is the number of its first event in the partition, and an event's id is its
+ *                  own number and the place within it, as decisions of --once have them
+ */
+void ledger_count(struct ledger *ledger, const struct weir_frame *frame, const struct histories *histories,
+                  bool by_event);
 /** Takes a decision; owns the row from then on. */
 void ledger_decision(struct ledger *ledger, uint64_t offset, struct decision_row *row);
-/** Stands behind a message that is not archived. */
+/** Stands behind a message that is not archived. @param topic  judged, or decisions */
 void ledger_skip(struct ledger *ledger, enum weir_topic topic, uint64_t offset);
 
 /** Rows that storing it would write, about. */

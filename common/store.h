@@ -110,14 +110,15 @@ struct weir_store_ops {
 	                             struct weir_error *error);
 
 	/**
-	 * Adds what was archived and makes the archiver's states current, in one transaction: all or nothing.
+	 * A commit that also adds what was archived: all or nothing.
 	 *
-	 * @param states  one a partition, each with a checkpoint that is one above its current one. Where they are current
-	 *                already the batch has been added, by a try whose answer was lost: nothing is done
-	 * @return WEIR_OK; WEIR_FENCED: some epoch is not the stored one: nothing was written; WEIR_IO: as of commit
+	 * @param states  each with a checkpoint above its current one. Where they are current already the batch has been
+	 *                added, by a try whose answer was lost: nothing is done
+	 * @return as commit
 	 */
-	enum weir_status (*archive)(struct weir_store *store, const struct weir_archive_batch *batch,
-	                            const struct weir_partition_state *states, size_t count, struct weir_error *error);
+	enum weir_status (*archive)(struct weir_store *store, int role, const struct weir_archive_batch *batch,
+	                            const struct weir_partition_state *states, size_t count, const char *const *names,
+	                            const struct weir_span *values, size_t note_count, struct weir_error *error);
 	/** Runs SQL that reads, all of one moment. @param each  called for every row */
 	enum weir_status (*query)(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters,
 	                          unsigned count, weir_sql_row *each, void *context, struct weir_error *error);

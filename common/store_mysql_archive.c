@@ -1,34 +1,5 @@
-/*
- * What the archiver keeps, in MySQL: rows added in the transaction that makes
- * its states current; and SQL that reads them.
- *
- * The transaction may be run again where the answer to its commit was lost, and
- * adding is not like putting: what had been added shows by the states, which are
- * locked first.
- */
+/* What the archiver keeps, in MySQL: rows, added in a transaction of the caller's; and SQL that reads them. */
 #include "common/store_mysql_parts.h"
-
-struct archive_call {
-	struct weir_mysql *mysql;
-	const struct weir_archive_batch *batch;
-	const struct weir_partition_state *states;
-	size_t count;
-};
-
-/* Locks the states. *added: they are current, so the batch has been added. */
-static enum weir_status find_added(const struct archive_call *call, bool *added, struct weir_error *error)
-{
-	enum weir_status status = WEIR_OK;
-	*added = false;
-	for (size_t i = 0; i < call->count && status == WEIR_OK; i++) {
-		uint64_t current;
-		status = weir_mysql_check_epoch(call->mysql, true, WEIR_STORE_ROLE_ARCHIVER, call->states[i].partition,
-		                                call->states[i].epoch, &current, error);
-		if (status == WEIR_OK && current >= call->states[i].checkpoint)
-			*added = true;
-	}
-	return status;
-}
 
 /* ---- rows ---- */
 
@@ -101,54 +72,37 @@ static void put_event(struct weir_mysql_statement *statement, const struct weir_
 }
 
 /* As many as fit by the statement for many, the rest one by one. */
-static enum weir_status add_rows(const struct archive_call *call, size_t count, put_row *put,
-                                 enum weir_mysql_statement_number one, enum weir_mysql_statement_number many,
-                                 struct weir_error *error)
+static enum weir_status add_rows(struct weir_mysql *mysql, const struct weir_archive_batch *batch, size_t count,
+                                 put_row *put, enum weir_mysql_statement_number one,
+                                 enum weir_mysql_statement_number many, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 	for (size_t done = 0; done < count && status == WEIR_OK;) {
 		size_t rows = count - done >= WEIR_MYSQL_ARCHIVE_ROWS ? WEIR_MYSQL_ARCHIVE_ROWS : 1;
-		struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, rows > 1 ? many : one);
+		struct weir_mysql_statement *statement = weir_mysql_use(mysql, rows > 1 ? many : one);
 		for (size_t i = 0; i < rows; i++)
-			put(statement, call->batch, done + i);
-		status = weir_mysql_execute(call->mysql, statement, NULL, error);
+			put(statement, batch, done + i);
+		status = weir_mysql_execute(mysql, statement, NULL, error);
 		done += rows;
 	}
 	return status;
 }
 
-static enum weir_status add_all(const struct archive_call *call, struct weir_error *error)
+enum weir_status weir_mysql_add_batch(struct weir_mysql *mysql, const struct weir_archive_batch *batch,
+                                      struct weir_error *error)
 {
-	const struct weir_archive_batch *batch = call->batch;
-	enum weir_status status =
-		add_rows(call, batch->count_count, put_hourly, WEIR_MYSQL_ADD_HOURLY, WEIR_MYSQL_ADD_HOURLY_MANY, error);
+	enum weir_status status = add_rows(mysql, batch, batch->count_count, put_hourly, WEIR_MYSQL_ADD_HOURLY,
+	                                   WEIR_MYSQL_ADD_HOURLY_MANY, error);
 	if (status == WEIR_OK)
-		status = add_rows(call, batch->count_count, put_daily, WEIR_MYSQL_ADD_DAILY, WEIR_MYSQL_ADD_DAILY_MANY, error);
+		status = add_rows(mysql, batch, batch->count_count, put_daily, WEIR_MYSQL_ADD_DAILY, WEIR_MYSQL_ADD_DAILY_MANY,
+		                  error);
 	if (status == WEIR_OK)
-		status = add_rows(call, batch->decision_count, put_decision, WEIR_MYSQL_ADD_DECISION,
+		status = add_rows(mysql, batch, batch->decision_count, put_decision, WEIR_MYSQL_ADD_DECISION,
 		                  WEIR_MYSQL_ADD_DECISION_MANY, error);
 	if (status == WEIR_OK)
-		status = add_rows(call, batch->event_count, put_event, WEIR_MYSQL_ADD_EVENT, WEIR_MYSQL_ADD_EVENT_MANY, error);
+		status = add_rows(mysql, batch, batch->event_count, put_event, WEIR_MYSQL_ADD_EVENT, WEIR_MYSQL_ADD_EVENT_MANY,
+		                  error);
 	return status;
-}
-
-static enum weir_status archive(void *context, struct weir_error *error)
-{
-	const struct archive_call *call = context;
-	bool added = false;
-	enum weir_status status = find_added(call, &added, error);
-	if (status == WEIR_OK && !added)
-		status = add_all(call, error);
-	for (size_t i = 0; i < call->count && status == WEIR_OK && !added; i++)
-		status = weir_mysql_commit_state(call->mysql, WEIR_STORE_ROLE_ARCHIVER, &call->states[i], error);
-	return status;
-}
-
-enum weir_status weir_mysql_archive(struct weir_store *base, const struct weir_archive_batch *batch,
-                                    const struct weir_partition_state *states, size_t count, struct weir_error *error)
-{
-	struct archive_call call = {weir_store_mysql(base)->mysql, batch, states, count};
-	return weir_mysql_write(call.mysql, archive, &call, error);
 }
 
 /* ---- reading ---- */

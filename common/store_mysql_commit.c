@@ -1,6 +1,7 @@
 /*
- * Making checkpoints current, with notes, in one transaction that may be run
- * again: the rows have then what they are given once more.
+ * Making checkpoints current, with notes and what was archived, in one
+ * transaction that may be run again: the rows have then what they are given once
+ * more, and nothing is added twice.
  */
 #include "common/alloc.h"
 #include "common/store_mysql_parts.h"
@@ -10,6 +11,7 @@
 struct commit_call {
 	struct weir_store_mysql *store;
 	int role;
+	const struct weir_archive_batch *batch; /* NULL: none */
 	const struct weir_partition_state *states;
 	size_t count;
 	const char *const *names;
@@ -28,9 +30,9 @@ static enum weir_status put_note(struct weir_mysql *mysql, const char *name, str
 	return weir_mysql_execute(mysql, statement, NULL, error);
 }
 
-/* A row that has been moved already counts as well. */
-enum weir_status weir_mysql_commit_state(struct weir_mysql *mysql, int role, const struct weir_partition_state *state,
-                                         struct weir_error *error)
+/* Moves one partition's row, if the epoch is its own. A row that has been moved already counts as well. */
+static enum weir_status commit_state(struct weir_mysql *mysql, int role, const struct weir_partition_state *state,
+                                     struct weir_error *error)
 {
 	struct weir_mysql_statement *statement = weir_mysql_use(mysql, WEIR_MYSQL_COMMIT);
 	weir_mysql_put_number(statement, state->checkpoint);
@@ -70,19 +72,50 @@ static enum weir_status check_written(struct weir_store_mysql *store, const stru
 	                 weir_mysql_name(store->mysql), state->checkpoint, state->partition);
 }
 
+/*
+ * Adding is not like putting: whether an earlier run of this transaction, whose answer was lost, has added the batch
+ * shows by the states, which are locked first.
+ */
+static enum weir_status add_batch(const struct commit_call *call, bool *added, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < call->count && status == WEIR_OK; i++) {
+		const struct weir_partition_state *state = &call->states[i];
+		uint64_t current;
+		status = weir_mysql_check_epoch(call->store->mysql, true, call->role, state->partition, state->epoch, &current,
+		                                error);
+		if (status == WEIR_OK && current >= state->checkpoint)
+			*added = true;
+	}
+	return status == WEIR_OK && !*added ? weir_mysql_add_batch(call->store->mysql, call->batch, error) : status;
+}
+
 static enum weir_status commit_all(void *context, struct weir_error *error)
 {
 	const struct commit_call *call = context;
 	struct weir_store_mysql *store = call->store;
-	enum weir_status status = WEIR_OK;
-	for (size_t i = 0; i < call->count && status == WEIR_OK; i++) {
+	bool added = false;
+	enum weir_status status = call->batch != NULL ? add_batch(call, &added, error) : WEIR_OK;
+	for (size_t i = 0; i < call->count && status == WEIR_OK && !added; i++) {
 		if (call->role == WEIR_STORE_ROLE_LIMITER)
 			status = check_written(store, &call->states[i], error);
 		if (status == WEIR_OK)
-			status = weir_mysql_commit_state(store->mysql, call->role, &call->states[i], error);
+			status = commit_state(store->mysql, call->role, &call->states[i], error);
 	}
 	for (size_t i = 0; i < call->note_count && status == WEIR_OK; i++)
 		status = put_note(store->mysql, call->names[i], call->values[i], error);
+	return status;
+}
+
+enum weir_status weir_mysql_archive(struct weir_store *base, int role, const struct weir_archive_batch *batch,
+                                    const struct weir_partition_state *states, size_t count, const char *const *names,
+                                    const struct weir_span *values, size_t note_count, struct weir_error *error)
+{
+	struct weir_store_mysql *store = weir_store_mysql(base);
+	struct commit_call call = {store, role, batch, states, count, names, values, note_count};
+	enum weir_status status = weir_mysql_write(store->mysql, commit_all, &call, error);
+	for (size_t i = 0; i < count && status != WEIR_IO && role == WEIR_STORE_ROLE_LIMITER; i++)
+		weir_mysql_written_forget(&store->written, states[i].partition);
 	return status;
 }
 
@@ -90,12 +123,7 @@ enum weir_status weir_mysql_commit(struct weir_store *base, int role, const stru
                                    size_t count, const char *const *names, const struct weir_span *values,
                                    size_t note_count, struct weir_error *error)
 {
-	struct weir_store_mysql *store = weir_store_mysql(base);
-	struct commit_call call = {store, role, states, count, names, values, note_count};
-	enum weir_status status = weir_mysql_write(store->mysql, commit_all, &call, error);
-	for (size_t i = 0; i < count && status != WEIR_IO && role == WEIR_STORE_ROLE_LIMITER; i++)
-		weir_mysql_written_forget(&store->written, states[i].partition);
-	return status;
+	return weir_mysql_archive(base, role, NULL, states, count, names, values, note_count, error);
 }
 
 enum weir_status weir_mysql_note_put(struct weir_store *base, const char *name, struct weir_span value,

@@ -86,11 +86,6 @@ WEIR_MUST_USE enum weir_status weir_mysql_check_epoch(struct weir_mysql *mysql, 
                                                       uint32_t partition, uint64_t epoch, uint64_t *checkpoint,
                                                       struct weir_error *error);
 
-/** Moves one partition's row, if the epoch is its own; in a transaction of the caller's. */
-WEIR_MUST_USE enum weir_status weir_mysql_commit_state(struct weir_mysql *mysql, int role,
-                                                       const struct weir_partition_state *state,
-                                                       struct weir_error *error);
-
 /* ---- store_mysql_commit.c, _segments.c, _read.c, _policy.c: members of weir_store_ops ---- */
 
 enum weir_status weir_mysql_commit(struct weir_store *store, int role, const struct weir_partition_state *states,
@@ -120,10 +115,15 @@ enum weir_status weir_mysql_policy_each(struct weir_store *store, uint64_t first
                                                                  struct weir_span text),
                                         void *context, struct weir_error *error);
 
-/* ---- store_mysql_archive.c: likewise ---- */
+enum weir_status weir_mysql_archive(struct weir_store *store, int role, const struct weir_archive_batch *batch,
+                                    const struct weir_partition_state *states, size_t count, const char *const *names,
+                                    const struct weir_span *values, size_t note_count, struct weir_error *error);
 
-enum weir_status weir_mysql_archive(struct weir_store *store, const struct weir_archive_batch *batch,
-                                    const struct weir_partition_state *states, size_t count, struct weir_error *error);
+/* ---- store_mysql_archive.c ---- */
+
+/** Adds rows, in a transaction of the caller's. */
+WEIR_MUST_USE enum weir_status weir_mysql_add_batch(struct weir_mysql *mysql, const struct weir_archive_batch *batch,
+                                                    struct weir_error *error);
 enum weir_status weir_mysql_query(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters,
                                   unsigned count, weir_sql_row *each, void *context, struct weir_error *error);
 

@@ -115,8 +115,9 @@ static enum weir_status put_note(struct weir_store_sqlite *store, const char *na
 	return weir_statement_run(store->database, statement, NULL, error);
 }
 
-enum weir_status weir_store_commit_state(struct weir_store_sqlite *store, int role,
-                                         const struct weir_partition_state *state, struct weir_error *error)
+/* Moves one partition's row, if the epoch is its own. */
+static enum weir_status commit_state(struct weir_store_sqlite *store, int role,
+                                     const struct weir_partition_state *state, struct weir_error *error)
 {
 	struct weir_statement *statement = weir_database_use(store->database, WEIR_STORE_COMMIT);
 	weir_statement_number(statement, 1, state->checkpoint);
@@ -134,19 +135,45 @@ enum weir_status weir_store_commit_state(struct weir_store_sqlite *store, int ro
 	return status;
 }
 
+/* Whether the batch has been added: its states are current. WEIR_FENCED: some epoch is not its own. */
+static enum weir_status find_added(struct weir_store_sqlite *store, int role, const struct weir_partition_state *states,
+                                   size_t count, bool *added, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
+		uint64_t current;
+		status = weir_store_check_epoch(store, role, states[i].partition, states[i].epoch, &current, error);
+		if (status == WEIR_OK && current >= states[i].checkpoint)
+			*added = true;
+	}
+	return status;
+}
+
+static enum weir_status archive(struct weir_store *base, int role, const struct weir_archive_batch *batch,
+                                const struct weir_partition_state *states, size_t count, const char *const *names,
+                                const struct weir_span *values, size_t note_count, struct weir_error *error)
+{
+	struct weir_store_sqlite *store = weir_store_sqlite(base);
+	bool added = false;
+	enum weir_status status = weir_database_begin(store->database, error);
+	if (status != WEIR_OK)
+		return status;
+	if (batch != NULL)
+		status = find_added(store, role, states, count, &added, error);
+	if (status == WEIR_OK && batch != NULL && !added)
+		status = weir_store_add_batch(store, batch, error);
+	for (size_t i = 0; i < count && status == WEIR_OK && !added; i++)
+		status = commit_state(store, role, &states[i], error);
+	for (size_t i = 0; i < note_count && status == WEIR_OK; i++)
+		status = put_note(store, names[i], values[i], error);
+	return weir_database_end(store->database, status, error);
+}
+
 static enum weir_status commit(struct weir_store *base, int role, const struct weir_partition_state *states,
                                size_t count, const char *const *names, const struct weir_span *values,
                                size_t note_count, struct weir_error *error)
 {
-	struct weir_store_sqlite *store = weir_store_sqlite(base);
-	enum weir_status status = weir_database_begin(store->database, error);
-	if (status != WEIR_OK)
-		return status;
-	for (size_t i = 0; i < count && status == WEIR_OK; i++)
-		status = weir_store_commit_state(store, role, &states[i], error);
-	for (size_t i = 0; i < note_count && status == WEIR_OK; i++)
-		status = put_note(store, names[i], values[i], error);
-	return weir_database_end(store->database, status, error);
+	return archive(base, role, NULL, states, count, names, values, note_count, error);
 }
 
 /* ---- policies ---- */
@@ -244,7 +271,7 @@ static const struct weir_store_ops operations = {
 	.policy_each = policy_each,
 	.note_get = note_get,
 	.note_put = note_put,
-	.archive = weir_store_archive,
+	.archive = archive,
 	.query = weir_store_query,
 	.close = store_close,
 };

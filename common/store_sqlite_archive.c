@@ -1,24 +1,8 @@
 /*
- * What the archiver keeps, in SQLite: rows added in the transaction that makes
- * its states current; and SQL that reads them.
+ * What the archiver keeps, in SQLite: rows, added in a transaction of the
+ * caller's; and SQL that reads them.
  */
 #include "common/store_sqlite_parts.h"
-
-/* Whether the batch has been added: its states are current. WEIR_FENCED: some epoch is not its own. */
-static enum weir_status find_added(struct weir_store_sqlite *store, const struct weir_partition_state *states,
-                                   size_t count, bool *added, struct weir_error *error)
-{
-	enum weir_status status = WEIR_OK;
-	*added = false;
-	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
-		uint64_t current;
-		status = weir_store_check_epoch(store, WEIR_STORE_ROLE_ARCHIVER, states[i].partition, states[i].epoch, &current,
-		                                error);
-		if (status == WEIR_OK && current >= states[i].checkpoint)
-			*added = true;
-	}
-	return status;
-}
 
 static enum weir_status add_count(struct weir_store_sqlite *store, enum weir_store_statement number,
                                   const struct weir_archive_count *row, int64_t time_ms, struct weir_error *error)
@@ -74,8 +58,8 @@ static enum weir_status add_event(struct weir_store_sqlite *store, const struct 
 	return weir_statement_run(store->database, statement, NULL, error);
 }
 
-static enum weir_status add_all(struct weir_store_sqlite *store, const struct weir_archive_batch *batch,
-                                struct weir_error *error)
+enum weir_status weir_store_add_batch(struct weir_store_sqlite *store, const struct weir_archive_batch *batch,
+                                      struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 	for (size_t i = 0; i < batch->count_count && status == WEIR_OK; i++)
@@ -88,22 +72,6 @@ static enum weir_status add_all(struct weir_store_sqlite *store, const struct we
 	for (size_t i = 0; i < batch->event_count && status == WEIR_OK; i++)
 		status = add_event(store, &batch->events[i], error);
 	return status;
-}
-
-enum weir_status weir_store_archive(struct weir_store *base, const struct weir_archive_batch *batch,
-                                    const struct weir_partition_state *states, size_t count, struct weir_error *error)
-{
-	struct weir_store_sqlite *store = weir_store_sqlite(base);
-	bool added = false;
-	enum weir_status status = weir_database_begin(store->database, error);
-	if (status != WEIR_OK)
-		return status;
-	status = find_added(store, states, count, &added, error);
-	if (status == WEIR_OK && !added)
-		status = add_all(store, batch, error);
-	for (size_t i = 0; i < count && status == WEIR_OK && !added; i++)
-		status = weir_store_commit_state(store, WEIR_STORE_ROLE_ARCHIVER, &states[i], error);
-	return weir_database_end(store->database, status, error);
 }
 
 /* ---- reading ---- */

@@ -54,11 +54,6 @@ WEIR_MUST_USE enum weir_status weir_store_schema_check(struct weir_database *dat
 WEIR_MUST_USE enum weir_status weir_store_check_epoch(struct weir_store_sqlite *store, int role, uint32_t partition,
                                                       uint64_t epoch, uint64_t *checkpoint, struct weir_error *error);
 
-/** Moves one partition's row, if the epoch is its own; in a transaction of the caller's. */
-WEIR_MUST_USE enum weir_status weir_store_commit_state(struct weir_store_sqlite *store, int role,
-                                                       const struct weir_partition_state *state,
-                                                       struct weir_error *error);
-
 /* ---- store_sqlite_segments.c: members of weir_store_ops ---- */
 
 enum weir_status weir_store_write_segments(struct weir_store *store, uint32_t partition, uint64_t epoch,
@@ -75,10 +70,11 @@ enum weir_status weir_store_list_segments(struct weir_store *store, uint32_t par
 enum weir_status weir_store_clean(struct weir_store *store, uint32_t partition, uint64_t epoch,
                                   struct weir_error *error);
 
-/* ---- store_sqlite_archive.c: likewise ---- */
+/* ---- store_sqlite_archive.c ---- */
 
-enum weir_status weir_store_archive(struct weir_store *store, const struct weir_archive_batch *batch,
-                                    const struct weir_partition_state *states, size_t count, struct weir_error *error);
+/** Adds rows, in a transaction of the caller's. */
+WEIR_MUST_USE enum weir_status weir_store_add_batch(struct weir_store_sqlite *store,
+                                                    const struct weir_archive_batch *batch, struct weir_error *error);
 enum weir_status weir_store_query(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters,
                                   unsigned count, weir_sql_row *each, void *context, struct weir_error *error);
 

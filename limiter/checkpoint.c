@@ -179,8 +179,8 @@ static void clean_now_and_then(struct weir_store *store, const struct checkpoint
 }
 
 enum weir_status checkpoint_store(struct weir_store *store, struct checkpoint_cut *cuts, size_t count,
-                                  const char *const *names, const struct weir_span *values, size_t note_count,
-                                  struct weir_error *error)
+                                  const struct weir_archive_batch *batch, const char *const *names,
+                                  const struct weir_span *values, size_t note_count, struct weir_error *error)
 {
 	/* What is known of the segments changes only once the checkpoint is current: a try that fails is made again. */
 	struct checkpoint_segment(*after)[SHARD_SEGMENTS] = weir_alloc(count, sizeof *after);
@@ -192,7 +192,8 @@ enum weir_status checkpoint_store(struct weir_store *store, struct checkpoint_cu
 		status = write_cut(store, &cuts[i], after[i], error);
 	}
 	if (status == WEIR_OK)
-		status = store->ops->commit(store, WEIR_STORE_ROLE_LIMITER, states, count, names, values, note_count, error);
+		status =
+			store->ops->archive(store, WEIR_STORE_ROLE_LIMITER, batch, states, count, names, values, note_count, error);
 	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
 		struct checkpoint_partition *partition = cuts[i].partition;
 		memcpy(partition->segments, after[i], sizeof after[i]);

@@ -47,13 +47,14 @@ WEIR_MUST_USE enum weir_status checkpoint_restore(const struct checkpoint_partit
 void checkpoint_cut(struct checkpoint_cut *cut, struct lane *lane, struct checkpoint_partition *partition);
 
 /**
- * Stores cuts as one: all become current, with the notes, or none.
+ * Stores cuts as one: all become current, with what was archived (NULL: nothing) and the notes, or none.
  *
  * On WEIR_IO it can be called again with the same cuts. WEIR_FENCED: another owner took over.
  */
 WEIR_MUST_USE enum weir_status checkpoint_store(struct weir_store *store, struct checkpoint_cut *cuts, size_t count,
-                                                const char *const *names, const struct weir_span *values,
-                                                size_t note_count, struct weir_error *error);
+                                                const struct weir_archive_batch *batch, const char *const *names,
+                                                const struct weir_span *values, size_t note_count,
+                                                struct weir_error *error);
 
 /** Tells the shard what became of its cut, and frees it. @thread the lane's */
 void checkpoint_finish(struct checkpoint_cut *cut, struct lane *lane, bool stored);

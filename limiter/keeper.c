@@ -83,7 +83,7 @@ static enum weir_status take(struct keeper_job *job, struct weir_store *store)
 enum weir_status keeper_do(struct keeper_job *job, struct weir_store *store)
 {
 	switch (job->kind) {
-	case KEEPER_SAVE: return checkpoint_store(store, &job->cut, 1, NULL, NULL, 0, &job->error);
+	case KEEPER_SAVE: return checkpoint_store(store, &job->cut, 1, NULL, NULL, NULL, 0, &job->error);
 	case KEEPER_TAKE: return take(job, store);
 	case KEEPER_POLICIES: return load_policies(job, store);
 	case KEEPER_SAY: return handover_say(store, job->partition, job->epoch, job->left, &job->error);

@@ -59,6 +59,7 @@ struct shard_result {
 	const struct shard_decision *decisions; /* in order of the pairs */
 	uint32_t decision_count;
 	uint32_t events_taken, events_repeated; /* judged; dropped because their position was taken before */
+	uint64_t first_event;                   /* the partition's number of the first that was judged */
 };
 
 /**

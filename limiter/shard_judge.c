@@ -279,6 +279,7 @@ void shard_frame_judge(struct shard *shard, struct shard_result *result)
 	                                .decisions = work->decisions,
 	                                .decision_count = work->decision_count,
 	                                .events_taken = taken,
-	                                .events_repeated = work->first_event};
+	                                .events_repeated = work->first_event,
+	                                .first_event = shard->events - taken};
 	shard_tidy(shard);
 }

@@ -220,6 +220,13 @@ static enum weir_status open_inputs(struct once *once, struct weir_error *error)
 	return WEIR_OK;
 }
 
+static enum weir_status open_archive(struct once *once, struct weir_error *error)
+{
+	if (!once->config->archiver.enabled || once->options->state_directory == NULL)
+		return WEIR_OK;
+	return once_archive_new(once->partition_count, once->policy_version, once->store, &once->archive, error);
+}
+
 static enum weir_status open_rounds(struct once *once, struct weir_error *error)
 {
 	const struct run_options *options = once->options;
@@ -232,6 +239,8 @@ static enum weir_status open_rounds(struct once *once, struct weir_error *error)
 		.choice = {.wanted = {true, options->shadow_path != NULL, options->judged_path != NULL},
 	               .words = run_options_words(options)},
 		.files = &once->files,
+		.archive = once->archive,
+		.archive_bytes = (size_t)options->config->archiver.memory_bytes / 2 / once->partition_count,
 	};
 	enum weir_status status = rounds_new(&rounds, &once->rounds, error);
 	if (status == WEIR_OK)
@@ -253,6 +262,8 @@ enum weir_status once_open(struct once *once, struct weir_error *error)
 	if (status == WEIR_OK)
 		status = open_inputs(once, error);
 	if (status == WEIR_OK)
+		status = open_archive(once, error);
+	if (status == WEIR_OK)
 		status = open_rounds(once, error);
 	once->records = once->round_start = once->before.records;
 	once->checkpoint_due_ms = once->started_ms + once->config->limiter.checkpoint_interval_ms;
@@ -269,6 +280,7 @@ static void close_file(struct once *once, struct weir_line_file *file)
 void once_close(struct once *once)
 {
 	rounds_free(once->rounds);
+	once_archive_free(once->archive);
 	framer_free(once->framer);
 	merge_free(once->merge);
 	inputs_free(once->inputs);

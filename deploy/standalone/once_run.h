@@ -42,6 +42,7 @@ struct once {
 	struct output_files files;
 	struct weir_line_file *dead_file;
 	struct dead_letters *dead;
+	struct once_archive *archive; /* NULL: none is kept */
 	struct rounds *rounds;
 	struct framer *framer;
 

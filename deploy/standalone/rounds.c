@@ -54,6 +54,16 @@ static enum weir_status load_missing(struct worker *worker, struct lane *lane, s
 	return status;
 }
 
+static void archive(struct rounds *rounds, const struct lane *lane, const struct lane_result *result)
+{
+	const struct rounds_options *options = &rounds->options;
+	if (options->archive == NULL)
+		return;
+	once_archive_add(options->archive, lane, result);
+	if (once_archive_bytes(options->archive, lane_partition(lane)) > options->archive_bytes)
+		atomic_store_explicit(&rounds->want_cut, true, memory_order_relaxed);
+}
+
 static enum weir_status judge_frame(struct worker *worker, struct lane *lane, struct weir_span frame,
                                     struct output_batch *batch, struct weir_error *error)
 {
@@ -64,8 +74,10 @@ static enum weir_status judge_frame(struct worker *worker, struct lane *lane, st
 		if (status == WEIR_OK)
 			status = lane_go_on(lane, &result, error);
 	}
-	if (status == WEIR_OK && result.frame != NULL)
+	if (status == WEIR_OK && result.frame != NULL) {
 		output_batch_add(batch, &worker->rounds->options.choice, lane, &result);
+		archive(worker->rounds, lane, &result);
+	}
 	shard_sweep(lane_shard(lane), result.frame != NULL ? result.frame->event_count : 0);
 	if (shard_wants_checkpoint(lane_shard(lane)))
 		atomic_store_explicit(&worker->rounds->want_cut, true, memory_order_relaxed);

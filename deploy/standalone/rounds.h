@@ -13,6 +13,7 @@
 #ifndef DEPLOY_STANDALONE_ROUNDS_H
 #define DEPLOY_STANDALONE_ROUNDS_H
 
+#include "deploy/standalone/once_archive.h"
 #include "deploy/standalone/outputs.h"
 #include "limiter/checkpoint.h"
 
@@ -25,7 +26,9 @@ struct rounds_options {
 	uint32_t threads;
 	const char *state_directory; /* where workers read evicted segments; NULL: none are */
 	struct output_choice choice;
-	struct output_files *files; /* borrowed */
+	struct output_files *files;   /* borrowed */
+	struct once_archive *archive; /* NULL: none is kept; borrowed */
+	size_t archive_bytes;         /* of one partition's rows: more of them want a cut */
 };
 
 /** Starts the workers. */
@@ -40,7 +43,7 @@ void rounds_emit(void *context, uint32_t partition, struct weir_span frame);
 /** Hands the filled round to the workers; waits for the oldest one, and writes its lines, if all are under way. */
 WEIR_MUST_USE enum weir_status rounds_submit(struct rounds *rounds, struct weir_error *error);
 
-/** Whether some shard is short of memory that only a checkpoint can free. @thread the reader */
+/** Whether some shard, or the archive, is short of memory that only a checkpoint can free. @thread the reader */
 bool rounds_want_cut(const struct rounds *rounds);
 
 /** Waits for all rounds and writes their lines. */

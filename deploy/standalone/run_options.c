@@ -224,6 +224,8 @@ static void warn(const struct run_options *options)
 	const struct weir_config *config = options->config;
 	if (options->judged_path != NULL && !options->once)
 		fputs("weir run: --judged is for --once: nothing is written to it\n", stderr);
+	if (options->once && config->archiver.enabled && options->state_directory == NULL)
+		fputs("weir run: archiver.enabled needs --state DIR with --once: nothing is archived\n", stderr);
 	if (options->once && config->decisions.rotate_bytes > 0)
 		fputs("weir run: decisions.rotate_size is not for --once: the file is not rotated\n", stderr);
 	if (options->memory_set && config->limiter.memory_bytes < MEMORY_SENSIBLE_BYTES)

@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 # pylint: disable=wrong-import-position
 import oracle
 import random_cases
-from support import traffic
+from support import archive_check, traffic
 from support.place import SANITIZED, read
 
 DONE, STOPPED = 0, 3
@@ -43,6 +43,8 @@ class Job:
         kind = self.rng.choice(["small", "random", "crowd", "crowd"])
         self.config = self._crowd() if kind == "crowd" else self._random(kind == "small")
         self.config["bus"] = {"partitions": self.rng.choice([1, 4, 16, 16, 64])}
+        self.config["zones"] = archive_check.some_history(self.rng, self.config["zones"])
+        self.config["archiver"] = {"enabled": True, "memory": self.rng.choice(["1MiB", "256MiB"])}
         partitions = self.config["bus"]["partitions"]
         if kind == "crowd":
             self.place.write("keys", b"\n".join(traffic.joined_keys(*self.written)))
@@ -112,7 +114,12 @@ class Job:
         state = self.place.good("state", "--state", self.place.path(f"{name}-state"), "--keys", self.place.path("keys"))
         files = {kind: read(self.place.path(f"{name}-{kind}"))
                  for kind in ("decisions", "shadow", "dead-letter", "judged")}
-        return dict(files, state=state.out(), summary=json.dumps(summary, indent=1).encode())
+        archive = archive_check.dump(self.archive(name))
+        return dict(files, state=state.out(), summary=json.dumps(summary, indent=1).encode(), archive=archive)
+
+    def archive(self, name):
+        """read() of what a run has archived."""
+        return archive_check.sqlite_reader(self.place.path(f"{name}-state", "weir.db"))
 
 
 def first_difference(got, want):
@@ -173,6 +180,9 @@ def play(one):
     if job.oracle_state is not None:
         assert whole["state"] == job.oracle_state, (
             f"undisturbed, the oracle's buckets: {first_difference(whole['state'], job.oracle_state)}")
+    if job.judged:
+        archive_check.require_judged_lines(job.archive("calm"), job.config["zones"], whole["judged"])
+    assert whole["archive"].count(b"\n") > 2 or not job.judged, "nothing is archived"
     if job.grows:
         log, beginning, rest = job.grows
         job.place.write(log, beginning)

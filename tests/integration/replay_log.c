@@ -158,7 +158,7 @@ static void store_checkpoint(struct replay *replay)
 	struct checkpoint_cut cut;
 	struct weir_error error;
 	checkpoint_cut(&cut, replay->lane, &replay->stored);
-	must(checkpoint_store(replay->store, &cut, 1, NULL, NULL, 0, &error) == WEIR_OK, error.text);
+	must(checkpoint_store(replay->store, &cut, 1, NULL, NULL, NULL, 0, &error) == WEIR_OK, error.text);
 	checkpoint_finish(&cut, replay->lane, true);
 }
 

@@ -73,6 +73,36 @@ def from_replay(lines, results, zones):
     return recount
 
 
+def require_judged_lines(read, zones, lines):
+    """Requires hourly counts to be those of the verdicts that `weir run --once --judged` has written.
+
+    A key with bytes outside UTF-8 has other letters there: such are compared in sum."""
+    names = {zone["name"]: zone.get("id", number) for number, zone in enumerate(zones, 1)}
+    want = collections.Counter()
+    for line in lines.splitlines():
+        verdict = json.loads(line)
+        bucket = keys.joined([value.encode() for value in verdict["key"]])
+        place = names[verdict["zone"]], _plain(bucket), verdict["at"] // HOUR_MS * HOUR_MS
+        want[(*place, "blocked" if verdict["verdict"] == "block" else "passed")] += 1
+        want[(*place, "late")] += verdict["late"]
+    got = collections.Counter()
+    for zone, bucket, hour, *counts in read("SELECT zone_id, bucket, hour_ms, passed, blocked, late FROM count_hourly"):
+        for name, count in zip(("passed", "blocked", "late"), counts):
+            got[zone, _plain(bucket), hour, name] += count
+    _require_equal("count_hourly", set((+got).items()), set((+want).items()))
+
+
+def _plain(bucket):
+    return None if "\ufffd" in bucket.decode(errors="replace") else bucket
+
+
+def dump(read):
+    """All that is archived, as lines: to compare two runs."""
+    rows = [(table, *row) for table in ("count_hourly", "count_daily", "decision_history", "zone_txn")
+            for row in read(f"SELECT * FROM {table}")]
+    return b"\n".join(sorted(repr(row).encode() for row in rows))
+
+
 def sqlite_reader(path):
     """read() of a state directory's database."""
     def read(sql):

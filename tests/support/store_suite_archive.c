@@ -46,7 +46,7 @@ static enum weir_status archive(struct weir_store *store, const struct weir_arch
                                 struct weir_partition_state *state, uint64_t checkpoint)
 {
 	state->checkpoint = checkpoint;
-	return store->ops->archive(store, batch, state, 1, &error);
+	return store->ops->archive(store, ARCHIVER, batch, state, 1, NULL, NULL, 0, &error);
 }
 
 void what_is_archived_is_added_once(void **place)
@@ -83,9 +83,9 @@ void who_was_fenced_archives_nothing(void **place)
 	struct weir_partition_state states[2] = {take(store, ARCHIVER, 0), take(store, ARCHIVER, 1)};
 	states[0].checkpoint = states[1].checkpoint = 1;
 	take(store, ARCHIVER, 1);
-	assert_int_equal(store->ops->archive(store, &batch, states, 2, &error), WEIR_FENCED);
+	assert_int_equal(store->ops->archive(store, ARCHIVER, &batch, states, 2, NULL, NULL, 0, &error), WEIR_FENCED);
 	assert_rows(store, "SELECT count(*) FROM zone_txn", NULL, 0, "0; ");
-	assert_int_equal(store->ops->archive(store, &batch, states, 1, &error), WEIR_OK);
+	assert_int_equal(store->ops->archive(store, ARCHIVER, &batch, states, 1, NULL, NULL, 0, &error), WEIR_OK);
 	assert_rows(store, "SELECT zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked FROM zone_txn", NULL, 0,
 	            "1 k 1000 0 5 1 1; ");
 	struct weir_partition_state stored;

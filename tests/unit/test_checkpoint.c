@@ -24,12 +24,13 @@ static struct weir_store *real_of(struct weir_store *store)
 	return ((struct deaf_store *)store)->real;
 }
 
-static enum weir_status deaf_commit(struct weir_store *store, int role, const struct weir_partition_state *states,
-                                    size_t count, const char *const *names, const struct weir_span *values,
-                                    size_t note_count, struct weir_error *why)
+static enum weir_status deaf_archive(struct weir_store *store, int role, const struct weir_archive_batch *batch,
+                                     const struct weir_partition_state *states, size_t count, const char *const *names,
+                                     const struct weir_span *values, size_t note_count, struct weir_error *why)
 {
 	struct deaf_store *deaf = (struct deaf_store *)store;
-	enum weir_status status = deaf->real->ops->commit(deaf->real, role, states, count, names, values, note_count, why);
+	enum weir_status status =
+		deaf->real->ops->archive(deaf->real, role, batch, states, count, names, values, note_count, why);
 	return deaf->lost-- > 0 ? WEIR_IO : status;
 }
 
@@ -55,7 +56,7 @@ static enum weir_status count_blob(void *context, const struct weir_segment_blob
 static void a_lost_answer_is_no_failure(void **state)
 {
 	static const struct weir_store_ops ops = {
-		.name = "deaf", .write_segments = deaf_write, .commit = deaf_commit, .look = deaf_look};
+		.name = "deaf", .write_segments = deaf_write, .archive = deaf_archive, .look = deaf_look};
 	struct deaf_store deaf = {.store = {&ops}, .lost = 2};
 	assert_int_equal(WEIR_OK, weir_store_sqlite_open(*state, &deaf.real, &error));
 	static struct checkpoint_partition partition;
@@ -74,8 +75,8 @@ static void a_lost_answer_is_no_failure(void **state)
 	                             .state = {.partition = 4, .epoch = taken.epoch, .checkpoint = 1, .next_offset = 10},
 	                             .snapshot = {.segment_count = SEGMENTS, .segments = segments, .deltas = deltas}};
 	for (int lost = 0; lost < 2; lost++)
-		assert_int_equal(WEIR_IO, checkpoint_store(&deaf.store, &cut, 1, NULL, NULL, 0, &error));
-	assert_int_equal(WEIR_OK, checkpoint_store(&deaf.store, &cut, 1, NULL, NULL, 0, &error));
+		assert_int_equal(WEIR_IO, checkpoint_store(&deaf.store, &cut, 1, NULL, NULL, NULL, 0, &error));
+	assert_int_equal(WEIR_OK, checkpoint_store(&deaf.store, &cut, 1, NULL, NULL, NULL, 0, &error));
 	assert_int_equal(1, partition.current);
 	for (uint32_t i = 0; i < SEGMENTS; i++)
 		assert_int_equal(deltas[i].length, partition.segments[i].base_bytes);
@@ -87,7 +88,7 @@ static void a_lost_answer_is_no_failure(void **state)
 	/* A checkpoint of that number that is not this one's is none of its own. */
 	cut.state.checkpoint = 1;
 	cut.state.epoch++;
-	assert_int_equal(WEIR_FENCED, checkpoint_store(&deaf.store, &cut, 1, NULL, NULL, 0, &error));
+	assert_int_equal(WEIR_FENCED, checkpoint_store(&deaf.store, &cut, 1, NULL, NULL, NULL, 0, &error));
 	deaf.real->ops->close(deaf.real);
 }
 
