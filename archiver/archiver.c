@@ -44,6 +44,7 @@ static void turn(struct archiver *archiver)
 	else
 		nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
 	archiver_store_if_due(archiver);
+	archiver_keep_if_due(archiver);
 }
 
 /* Takes what the topics hold now. */

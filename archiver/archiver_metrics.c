@@ -1,3 +1,4 @@
+/* Names and help texts of the archiver's metrics: deploy/grafana draws them. */
 #include "archiver/archiver_metrics.h"
 
 #include "common/clock.h"

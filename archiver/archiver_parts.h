@@ -33,7 +33,8 @@ struct archiver {
 	int64_t retake_ms;      /* monotonic: not before; what could not be taken is tried again */
 	/* storing */
 	int64_t due_ms, retry_ms; /* monotonic */
-	struct weir_trouble store_trouble, bus_trouble;
+	int64_t keep_due_ms;      /* likewise: when old rows are to be removed again */
+	struct weir_trouble store_trouble, bus_trouble, keep_trouble;
 	struct weir_error failure; /* why it ended by itself, or what was not stored */
 	enum weir_status status;
 	struct archiver_stats stats;
@@ -68,6 +69,8 @@ uint64_t *archiver_ends(struct archiver *archiver);
 size_t archiver_waiting(const struct archiver *archiver, size_t *rows);
 /** Stores where it is time. */
 void archiver_store_if_due(struct archiver *archiver);
+/** Removes what is too old, now and then. */
+void archiver_keep_if_due(struct archiver *archiver);
 /** Stores what there is. @return whether nothing is left */
 bool archiver_store(struct archiver *archiver);
 

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-enum { RETRY_MS = 1000, REST_TIMES = 3 };
+enum { RETRY_MS = 1000, REST_TIMES = 3, KEEP_PERIOD_MS = 600000, KEEP_STEP_MS = 100 };
 
 static void set(struct weir_counter *gauge, uint64_t value)
 {
@@ -134,4 +134,21 @@ void archiver_store_if_due(struct archiver *archiver)
 	if (now_ms >= archiver->due_ms ||
 	    (rows > 0 && (int64_t)bytes >= archiver->options.config->archiver.memory_bytes / 2))
 		(void)archiver_store(archiver);
+}
+
+void archiver_keep_if_due(struct archiver *archiver)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	struct weir_error error;
+	bool more = false;
+	if (now_ms < archiver->keep_due_ms)
+		return;
+	enum weir_status status = archiver->store->ops->keep(archiver->store, archiver->options.config->archiver.keep_ms,
+	                                                     weir_wall_ms(), &more, &error);
+	if (status != WEIR_OK)
+		weir_trouble_on(&archiver->keep_trouble, archiver->options.log, "archiver", "old rows stay: %s; trying again",
+		                error.text);
+	else
+		weir_trouble_off(&archiver->keep_trouble, archiver->options.log, "archiver");
+	archiver->keep_due_ms = now_ms + (more ? KEEP_STEP_MS : KEEP_PERIOD_MS);
 }

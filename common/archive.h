@@ -69,6 +69,21 @@ struct weir_archive_batch {
 	size_t event_count;
 };
 
+/* The tables that grow. */
+enum weir_archive_table {
+	WEIR_ARCHIVE_HOURLY,
+	WEIR_ARCHIVE_DAILY,
+	WEIR_ARCHIVE_DECISIONS,
+	WEIR_ARCHIVE_EVENTS,
+	WEIR_ARCHIVE_TABLES,
+};
+
+struct weir_archive_name {
+	const char *table, *time; /* the column that rows' age goes by */
+};
+/** By enum weir_archive_table. */
+extern const struct weir_archive_name weir_archive_names[WEIR_ARCHIVE_TABLES];
+
 /* ---- reading, by SQL that both kinds of store take: parameters are ?, whatever is summed is cast AS SIGNED ---- */
 
 enum weir_sql_type { WEIR_SQL_NULL, WEIR_SQL_NUMBER, WEIR_SQL_TEXT };

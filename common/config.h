@@ -11,6 +11,7 @@
 #ifndef WEIR_COMMON_CONFIG_H
 #define WEIR_COMMON_CONFIG_H
 
+#include "common/archive.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/policy.h"
@@ -63,6 +64,7 @@ struct weir_config {
 		bool enabled;
 		int64_t interval_ms;
 		int64_t memory_bytes;
+		int64_t keep_ms[WEIR_ARCHIVE_TABLES]; /* 0: for ever */
 	} archiver;
 	struct {
 		char *http;

@@ -119,6 +119,15 @@ struct weir_store_ops {
 	enum weir_status (*archive)(struct weir_store *store, int role, const struct weir_archive_batch *batch,
 	                            const struct weir_partition_state *states, size_t count, const char *const *names,
 	                            const struct weir_span *values, size_t note_count, struct weir_error *error);
+	/**
+	 * Removes rows of the archive that are too old, in bounded steps, and on servers that partition by time makes the
+	 * partitions of the days to come. For any number of callers.
+	 *
+	 * @param keep_ms  by enum weir_archive_table; 0: for ever
+	 * @param more     set: there may be more to remove; call again
+	 */
+	enum weir_status (*keep)(struct weir_store *store, const int64_t keep_ms[WEIR_ARCHIVE_TABLES], int64_t now_ms,
+	                         bool *more, struct weir_error *error);
 	/** Runs SQL that reads, all of one moment. @param each  called for every row */
 	enum weir_status (*query)(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters,
 	                          unsigned count, weir_sql_row *each, void *context, struct weir_error *error);

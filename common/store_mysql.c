@@ -165,6 +165,7 @@ static const struct weir_store_ops operations = {
 	.note_get = weir_mysql_note_get,
 	.note_put = weir_mysql_note_put,
 	.archive = weir_mysql_archive,
+	.keep = weir_mysql_keep,
 	.query = weir_mysql_query,
 	.close = store_close,
 };

@@ -272,6 +272,7 @@ static const struct weir_store_ops operations = {
 	.note_get = note_get,
 	.note_put = note_put,
 	.archive = archive,
+	.keep = weir_store_keep,
 	.query = weir_store_query,
 	.close = store_close,
 };

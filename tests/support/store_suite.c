@@ -452,6 +452,7 @@ int store_suite_run(const struct store_suite *of)
 		test(who_was_fenced_archives_nothing),
 		test(a_decision_is_kept_as_it_came_first),
 		test(many_counts_are_summed),
+		test(old_rows_go),
 		test(a_wrong_question_is_refused),
 		test(writers_wait_for_their_turn),
 	};

@@ -170,6 +170,48 @@ void many_counts_are_summed(void **place)
 	store->ops->close(store);
 }
 
+/* Rows at every day around now, before it and after; those that are too old go, others never. */
+void old_rows_go(void **place)
+{
+	enum { DAYS = 90, KEPT_DAYS = 40 };
+	struct weir_store *store = open_store(*place);
+	const int64_t now_ms = INT64_C(1700000000000), first_ms = weir_day_of(now_ms) - 60 * (int64_t)WEIR_DAY_MS;
+	const int64_t keep_ms[WEIR_ARCHIVE_TABLES] = {
+		[WEIR_ARCHIVE_HOURLY] = KEPT_DAYS * (int64_t)WEIR_DAY_MS, [WEIR_ARCHIVE_EVENTS] = 1};
+	static struct weir_archive_count counts[DAYS];
+	static struct weir_archive_event events[DAYS];
+	for (int i = 0; i < DAYS; i++) {
+		int64_t at_ms = first_ms + i * (int64_t)WEIR_DAY_MS;
+		counts[i] = (struct weir_archive_count){1, weir_span_of("k"), at_ms, 1, 0, 0};
+		events[i] = (struct weir_archive_event){{0, 1, (uint32_t)i}, 1, weir_span_of("k"), at_ms, false};
+	}
+	const struct weir_archive_batch batch = {
+		.counts = counts, .count_count = DAYS, .events = events, .event_count = DAYS};
+	struct weir_partition_state state = take(store, ARCHIVER, 0);
+	bool more;
+	assert_int_equal(store->ops->keep(store, keep_ms, now_ms - 30 * (int64_t)WEIR_DAY_MS, &more, &error), WEIR_OK);
+	assert_int_equal(archive(store, &batch, &state, 1), WEIR_OK);
+	for (int times = 0; times < 3; times++)
+		if (store->ops->keep(store, keep_ms, now_ms, &more, &error) != WEIR_OK)
+			fail_msg("%s", error.text);
+	/* A partition goes when all of it is too old, so that some days more may stay, but never one less. */
+	char sql[256], wanted[64];
+	snprintf(sql, sizeof sql, "SELECT count(*) FROM count_hourly WHERE hour_ms >= %lld",
+	         (long long)(now_ms - keep_ms[WEIR_ARCHIVE_HOURLY]));
+	snprintf(wanted, sizeof wanted, "%d; ", DAYS - 60 + KEPT_DAYS - 1); /* the first of them begins earlier */
+	assert_rows(store, sql, NULL, 0, wanted);
+	snprintf(sql, sizeof sql, "SELECT count(*) FROM count_hourly WHERE hour_ms < %lld",
+	         (long long)(now_ms - keep_ms[WEIR_ARCHIVE_HOURLY] - 31 * (int64_t)WEIR_DAY_MS));
+	assert_rows(store, sql, NULL, 0, "0; ");
+	assert_rows(store, "SELECT count(*) FROM count_daily", NULL, 0, "90; ");
+	snprintf(sql, sizeof sql, "SELECT count(*) FROM zone_txn WHERE at_ms >= %lld", (long long)now_ms);
+	assert_rows(store, sql, NULL, 0, "29; ");
+	snprintf(sql, sizeof sql, "SELECT count(*) FROM zone_txn WHERE at_ms < %lld",
+	         (long long)(now_ms - 31 * (int64_t)WEIR_DAY_MS));
+	assert_rows(store, sql, NULL, 0, "0; ");
+	store->ops->close(store);
+}
+
 void a_wrong_question_is_refused(void **place)
 {
 	struct weir_store *store = open_store(*place);

@@ -16,6 +16,7 @@ void what_is_archived_is_added_once(void **state);
 void who_was_fenced_archives_nothing(void **state);
 void a_decision_is_kept_as_it_came_first(void **state);
 void many_counts_are_summed(void **state);
+void old_rows_go(void **state);
 void a_wrong_question_is_refused(void **state);
 
 #endif
