@@ -1,171 +1,224 @@
 /*
- * The HTTP server: libmicrohttpd with one thread of its own.
+ * The HTTP server: libmicrohttpd with one thread of its own for all
+ * connections, and a pool of workers where callbacks may wait.
  *
  * Everything a client can hold on to is bounded: connections, the time that one
- * may be idle, the bytes of its request. Replies are built whole and handed
- * over, so a slow reader holds memory and no thread.
+ * may be idle or take over a request or a reply, the bytes of its request, the
+ * replies that are made and not yet read. A slow reader holds memory and no
+ * thread.
  */
-#include "common/http.h"
+#include "common/http_parts.h"
 
 #include "common/alloc.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <microhttpd.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum {
-	REQUEST_MAX_BYTES = 16 * 1024, /* headers and what libmicrohttpd needs beside them */
-	BACKLOG = 64,
-};
-
-struct weir_http {
-	struct MHD_Daemon *daemon;
-	struct weir_http_path *paths;
-	size_t path_count;
-	uint16_t port;
-};
-
-struct weir_http_request {
-	struct MHD_Connection *connection;
-};
-
-bool weir_http_address(const char *text, char **host, uint16_t *port)
-{
-	const char *colon = strrchr(text, ':');
-	size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
-	long number = digits >= 1 && digits <= 5 && colon[1 + digits] == '\0' ? strtol(colon + 1, NULL, 10) : -1;
-	size_t length = colon != NULL ? (size_t)(colon - text) : 0;
-	bool bracketed = length >= 2 && text[0] == '[' && text[length - 1] == ']';
-	if (number < 0 || number > UINT16_MAX || (!bracketed && memchr(text, ':', length) != NULL))
-		return false;
-	*host = length == 0 ? weir_copy("*", 1) : bracketed ? weir_copy(text + 1, length - 2) : weir_copy(text, length);
-	*port = (uint16_t)number;
-	return true;
-}
+/* ---- what a callback may ask of its request ---- */
 
 const char *weir_http_query(const struct weir_http_request *request, const char *name)
 {
 	const char *value = NULL;
-	if (MHD_lookup_connection_value_n(request->connection, MHD_GET_ARGUMENT_KIND, name, strlen(name), &value, NULL) !=
-	    MHD_YES)
+	if (MHD_lookup_connection_value_n(request->exchange->connection, MHD_GET_ARGUMENT_KIND, name, strlen(name), &value,
+	                                  NULL) != MHD_YES)
 		return NULL;
 	return value != NULL ? value : "";
 }
 
-static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status, const char *content_type,
-                             const char *allow, struct weir_text *body)
+struct each_query {
+	bool (*each)(void *context, struct weir_span name, struct weir_span value);
+	void *context;
+};
+
+static enum MHD_Result pass_on(void *context, enum MHD_ValueKind kind, const char *name, size_t name_length,
+                               const char *value, size_t value_length)
 {
-	/* The body is libmicrohttpd's from here on; an empty one has no memory to hand over. */
-	struct MHD_Response *response =
-		MHD_create_response_from_buffer(body->length, body->length > 0 ? body->at : "",
-	                                    body->length > 0 ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
-	if (response == NULL || body->length == 0)
-		weir_text_deinit(body);
-	if (response == NULL)
-		return MHD_NO;
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-	if (allow != NULL)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, allow);
-	enum MHD_Result result = MHD_queue_response(connection, status, response);
-	MHD_destroy_response(response);
-	return result;
+	const struct each_query *query = context;
+	(void)kind;
+	return query->each(query->context, (struct weir_span){name, (uint32_t)name_length},
+	                   (struct weir_span){value, (uint32_t)value_length})
+	           ? MHD_YES
+	           : MHD_NO;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *words)
+void weir_http_each_query(const struct weir_http_request *request,
+                          bool (*each)(void *context, struct weir_span name, struct weir_span value), void *context)
 {
-	struct weir_text body = {0};
-	weir_text_puts(&body, words);
-	return reply(connection, status, "text/plain; charset=utf-8",
-	             status == MHD_HTTP_METHOD_NOT_ALLOWED ? "GET, HEAD" : NULL, &body);
+	struct each_query query = {each, context};
+	MHD_get_connection_values_n(request->exchange->connection, MHD_GET_ARGUMENT_KIND, pass_on, &query);
 }
 
-/* Called for each part of a request; *state stays NULL until its headers were seen. */
-static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path, const char *method,
+const char *weir_http_field(const struct weir_http_request *request, const char *name)
+{
+	return MHD_lookup_connection_value(request->exchange->connection, MHD_HEADER_KIND, name);
+}
+
+const char *weir_http_path(const struct weir_http_request *request)
+{
+	return request->exchange->target;
+}
+
+unsigned weir_http_worker(const struct weir_http_request *request)
+{
+	return request->worker;
+}
+
+struct weir_span weir_http_peer(const struct weir_http_request *request)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(request->exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const struct sockaddr *address = info != NULL ? info->client_addr : NULL;
+	if (address != NULL && address->sa_family == AF_INET)
+		return (struct weir_span){(const char *)&((const struct sockaddr_in *)(const void *)address)->sin_addr, 4};
+	if (address != NULL && address->sa_family == AF_INET6)
+		return (struct weir_span){(const char *)&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, 16};
+	return (struct weir_span){.at = NULL};
+}
+
+void weir_http_header(struct weir_http_reply *reply, const char *name, const char *format, ...)
+{
+	if (reply->header_count == WEIR_HTTP_HEADERS_MAX)
+		abort();
+	reply->headers[reply->header_count].name = name;
+	va_list args;
+	va_start(args, format);
+	vsnprintf(reply->headers[reply->header_count++].value, WEIR_HTTP_HEADER_BYTES, format, args);
+	va_end(args);
+}
+
+/* ---- exchanges ---- */
+
+static struct weir_http_exchange *exchange_new(struct weir_http *http, struct MHD_Connection *connection,
+                                               const char *target)
+{
+	struct weir_http_exchange *exchange = weir_alloc(1, sizeof *exchange);
+	exchange->http = http;
+	exchange->connection = connection;
+	exchange->target = target;
+	exchange->reply = (struct weir_http_reply){.status = MHD_HTTP_OK, .content_type = "text/plain; charset=utf-8"};
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	exchange->client = info != NULL ? info->socket_context : NULL;
+	weir_http_client_extend(exchange->client);
+	return exchange;
+}
+
+static void on_completed(void *context, struct MHD_Connection *connection, void **state,
+                         enum MHD_RequestTerminationCode code)
+{
+	(void)context;
+	(void)connection;
+	(void)code;
+	struct weir_http_exchange *exchange = *state;
+	*state = NULL;
+	if (exchange == NULL)
+		return;
+	weir_http_pool_forget(exchange);
+	weir_http_client_extend(exchange->client);
+	if (exchange->reply.end != NULL)
+		exchange->reply.end(exchange->reply.stream);
+	weir_gzip_free(exchange->gzip);
+	weir_text_deinit(&exchange->reply.body);
+	free(exchange);
+}
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **client,
+                          enum MHD_ConnectionNotificationCode code)
+{
+	struct weir_http *http = context;
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+		*client = info != NULL ? weir_http_pool_join(http->pool, info->connect_fd) : NULL;
+	} else if (*client != NULL) {
+		weir_http_pool_leave(http->pool, *client);
+		*client = NULL;
+	}
+}
+
+static enum MHD_Result add_length(void *context, enum MHD_ValueKind kind, const char *name, size_t name_length,
+                                  const char *value, size_t value_length)
+{
+	(void)kind;
+	(void)name;
+	(void)value;
+	*(size_t *)context += name_length + value_length + 2;
+	return MHD_YES;
+}
+
+static enum MHD_Result refuse(struct weir_http_exchange *exchange, unsigned status, const char *words)
+{
+	weir_http_refuse(exchange, status, words);
+	return weir_http_send(exchange);
+}
+
+/* Called with the headers, before any body, which nobody wants. */
+static enum MHD_Result begin(struct weir_http_exchange *exchange, bool known_method)
+{
+	if (!known_method)
+		return refuse(exchange, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
+	if (exchange->http->pool == NULL)
+		return MHD_YES;
+	size_t address = strlen(exchange->target), fields = 0;
+	MHD_get_connection_values_n(exchange->connection, MHD_GET_ARGUMENT_KIND, add_length, &address);
+	MHD_get_connection_values_n(exchange->connection, MHD_HEADER_KIND, add_length, &fields);
+	if (address > WEIR_HTTP_ADDRESS_MAX_BYTES)
+		return refuse(exchange, MHD_HTTP_URI_TOO_LONG, "path and query must not be above 8 KiB");
+	if (fields > WEIR_HTTP_FIELDS_MAX_BYTES)
+		return refuse(exchange, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, "header fields must not be above 16 KiB");
+	return MHD_YES;
+}
+
+/* Called for each part of a request, and again when a worker has answered; *state stays NULL until its headers came. */
+static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *target, const char *method,
                               const char *version, const char *upload, size_t *upload_bytes, void **state)
 {
 	struct weir_http *http = context;
+	struct weir_http_exchange *exchange = *state;
+	bool known = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 	(void)version;
 	(void)upload;
-	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
-		/* Answered before its body is read, which ends the connection. */
-		return *state == NULL ? refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n") : MHD_NO;
+	if (exchange == NULL) {
+		*state = exchange = exchange_new(http, connection, target);
+		return begin(exchange, known);
 	}
-	if (*state == NULL) {
-		*state = http;
-		return MHD_YES;
-	}
+	if (exchange->answered)
+		return weir_http_send(exchange);
+	if (!known)
+		return MHD_NO;
 	if (*upload_bytes > 0) {
 		*upload_bytes = 0;
 		return MHD_YES;
 	}
-	for (size_t i = 0; i < http->path_count; i++) {
-		if (strcmp(path, http->paths[i].path) != 0)
-			continue;
-		struct weir_http_request request = {.connection = connection};
-		struct weir_http_reply filled = {.status = MHD_HTTP_OK, .content_type = "text/plain; charset=utf-8"};
-		http->paths[i].handle(http->paths[i].context, &request, &filled);
-		return reply(connection, filled.status, filled.content_type, NULL, &filled.body);
+	for (size_t i = 0; i < http->path_count && exchange->path == NULL; i++)
+		if (strcmp(target, http->paths[i].path) == 0)
+			exchange->path = &http->paths[i];
+	if (exchange->path == NULL)
+		return refuse(exchange, MHD_HTTP_NOT_FOUND, "not found");
+	if (http->pool != NULL) {
+		if (weir_http_pool_take(exchange))
+			return MHD_YES;
+		return refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests wait");
 	}
-	return refuse(connection, MHD_HTTP_NOT_FOUND, "not found\n");
+	struct weir_http_request request = {.exchange = exchange};
+	exchange->path->handle(exchange->path->context, &request, &exchange->reply);
+	weir_http_finish(exchange);
+	return weir_http_send(exchange);
 }
 
-/* A listening socket on the first of the host's addresses that takes it. */
-static enum weir_status listen_on(const char *host, uint16_t port, int *fd, uint16_t *bound, struct weir_error *error)
+/* ---- starting and stopping ---- */
+
+static struct weir_http *http_new(const struct weir_http_options *options)
 {
-	bool any = host == NULL || strcmp(host, "*") == 0;
-	char service[8];
-	snprintf(service, sizeof service, "%u", port);
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-	struct addrinfo *found = NULL;
-	int result = getaddrinfo(any ? NULL : host, service, &hints, &found);
-	if (result != 0)
-		return weir_fail(error, WEIR_INVALID, "cannot listen on %s: %s", any ? "*" : host, gai_strerror(result));
-
-	enum weir_status status = WEIR_IO;
-	*fd = -1;
-	/* Every address of the machine: an IPv6 socket takes both, so it is tried first. */
-	for (int pass = any ? 0 : 1; pass < 2 && *fd < 0; pass++) {
-		for (struct addrinfo *at = found; at != NULL && *fd < 0; at = at->ai_next) {
-			if (pass == 0 && at->ai_family != AF_INET6)
-				continue;
-			int one = 1, zero = 0;
-			int candidate = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-			if (candidate >= 0) {
-				setsockopt(candidate, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-				if (at->ai_family == AF_INET6)
-					setsockopt(candidate, IPPROTO_IPV6, IPV6_V6ONLY, any ? &zero : &one, sizeof one);
-			}
-			if (candidate >= 0 && bind(candidate, at->ai_addr, at->ai_addrlen) == 0 &&
-			    listen(candidate, BACKLOG) == 0) {
-				*fd = candidate;
-			} else {
-				status = weir_fail(error, WEIR_IO, "cannot listen on %s port %u: %s", any ? "*" : host, port,
-				                   strerror(errno));
-				if (candidate >= 0)
-					close(candidate);
-			}
-		}
-	}
-	freeaddrinfo(found);
-	if (*fd < 0)
-		return status;
-
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} address = {.v6 = {0}};
-	socklen_t length = sizeof address;
-	getsockname(*fd, &address.any, &length);
-	*bound = ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
-	return WEIR_OK;
+	struct weir_http *http = weir_alloc(1, sizeof *http);
+	http->refuse = options->refuse;
+	http->refuse_context = options->refuse_context;
+	http->path_count = options->path_count;
+	http->paths = weir_alloc(options->path_count, sizeof *http->paths);
+	if (options->path_count > 0)
+		memcpy(http->paths, options->paths, options->path_count * sizeof *http->paths);
+	return http;
 }
 
 enum weir_status weir_http_start(const struct weir_http_options *options, struct weir_http **http,
@@ -173,22 +226,22 @@ enum weir_status weir_http_start(const struct weir_http_options *options, struct
 {
 	int fd = -1;
 	uint16_t port = 0;
-	enum weir_status status = listen_on(options->host, options->port, &fd, &port, error);
+	enum weir_status status = weir_http_listen(options->host, options->port, &fd, &port, error);
 	if (status != WEIR_OK)
 		return status;
-
-	struct weir_http *started = weir_alloc(1, sizeof *started);
+	struct weir_http *started = http_new(options);
 	started->port = port;
-	started->path_count = options->path_count;
-	started->paths = weir_alloc(options->path_count, sizeof *started->paths);
-	if (options->path_count > 0)
-		memcpy(started->paths, options->paths, options->path_count * sizeof *started->paths);
 	unsigned connections = options->connections > 0 ? options->connections : WEIR_HTTP_CONNECTIONS_DEFAULT;
 	unsigned timeout_s = options->timeout_s > 0 ? options->timeout_s : WEIR_HTTP_TIMEOUT_DEFAULT_S;
-	started->daemon =
-		MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD, 0, NULL, NULL, answer, started, MHD_OPTION_LISTEN_SOCKET, fd,
-	                     MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_TIMEOUT, timeout_s,
-	                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MAX_BYTES, MHD_OPTION_END);
+	size_t bytes = options->request_bytes > 0 ? options->request_bytes : WEIR_HTTP_REQUEST_DEFAULT_BYTES;
+	unsigned waiting = options->waiting > 0 ? options->waiting : WEIR_HTTP_WAITING_DEFAULT;
+	if (options->workers > 0)
+		started->pool = weir_http_pool_start(started, options->workers, waiting);
+	started->daemon = MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, answer,
+	                                   started, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, connections,
+	                                   MHD_OPTION_CONNECTION_TIMEOUT, timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+	                                   bytes, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+	                                   MHD_OPTION_NOTIFY_CONNECTION, on_connection, started, MHD_OPTION_END);
 	if (started->daemon == NULL) {
 		status = weir_fail(error, WEIR_IO, "cannot start the HTTP server on port %u", port);
 		close(fd);
@@ -208,8 +261,11 @@ void weir_http_stop(struct weir_http *http)
 {
 	if (http == NULL)
 		return;
+	if (http->pool != NULL)
+		weir_http_pool_quiet(http->pool);
 	if (http->daemon != NULL)
 		MHD_stop_daemon(http->daemon);
+	weir_http_pool_free(http->pool);
 	free(http->paths);
 	free(http);
 }
