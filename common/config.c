@@ -10,10 +10,11 @@
 #include "common/http.h"
 #include "common/machine.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOURCES_MAX = 1024, MEMORY_LEAST_BYTES = 64 << 20 };
+enum { SOURCES_MAX = 1024, MEMORY_LEAST_BYTES = 64 << 20, TOKEN_LEAST_BYTES = 16, TOKEN_MAX_BYTES = 1024 };
 
 void weir_config_free(struct weir_config *config)
 {
@@ -21,6 +22,7 @@ void weir_config_free(struct weir_config *config)
 		return;
 	weir_settings_free(config);
 	free(config->listen.http_host);
+	free(config->archiver.api_host);
 	weir_policy_free(config->policy);
 	weir_json_document_free(config->document);
 	free(config);
@@ -36,6 +38,46 @@ static enum weir_status read_listen(const struct weir_json *root, struct weir_co
 	return weir_json_fail(&at, error,
 	                      "must be HOST:PORT, such as \"127.0.0.1:9464\", \"[::1]:9464\" or \"*:9464\", not \"%.80s\"",
 	                      config->listen.http);
+}
+
+static bool is_loopback(const char *host)
+{
+	unsigned char address[4];
+	return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+	       (inet_pton(AF_INET, host, address) == 1 && address[0] == 127);
+}
+
+/* A token is sent as one word of a header field, and must be beyond guessing. */
+static enum weir_status check_token(const struct weir_json *at, const char *token, struct weir_error *error)
+{
+	size_t length = strlen(token), plain = 0;
+	while (plain < length && token[plain] > ' ' && token[plain] < 0x7f)
+		plain++;
+	if (plain < length || length < TOKEN_LEAST_BYTES || length > TOKEN_MAX_BYTES)
+		return weir_json_fail(at, error, "a token must be %d to %d letters, digits and signs, without spaces",
+		                      TOKEN_LEAST_BYTES, TOKEN_MAX_BYTES);
+	return WEIR_OK;
+}
+
+static enum weir_status read_api(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
+{
+	struct weir_json archiver = weir_json_member(root, "archiver");
+	struct weir_json api = weir_json_member(&archiver, "api"), tokens = weir_json_member(&archiver, "tokens");
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < config->archiver.tokens.count && status == WEIR_OK; i++) {
+		struct weir_json token = weir_json_element(&tokens, i);
+		status = check_token(&token, config->archiver.tokens.at[i], error);
+	}
+	if (status != WEIR_OK || config->archiver.api == NULL)
+		return status;
+	if (!weir_http_address(config->archiver.api, &config->archiver.api_host, &config->archiver.api_port))
+		return weir_json_fail(&api, error, "must be HOST:PORT, such as \"127.0.0.1:8642\", not \"%.80s\"",
+		                      config->archiver.api);
+	if (config->archiver.tokens.count == 0 && !is_loopback(config->archiver.api_host))
+		return weir_json_fail(&api, error,
+		                      "without \"tokens\" only an address of this machine is listened on, such as "
+		                      "\"127.0.0.1:8642\": whoever reaches it reads everything");
+	return WEIR_OK;
 }
 
 static enum weir_status read_sources(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
@@ -101,7 +143,7 @@ static enum weir_status read_all(const struct weir_json *root, struct weir_confi
 	if (status == WEIR_OK && (weir_json_exists(&zones) || config->bus.type == WEIR_BUS_LOCAL))
 		status = weir_policy_parse(&zones, &config->policy, error);
 	if (status != WEIR_OK || (status = read_listen(root, config, error)) != WEIR_OK ||
-	    (status = check_servers(root, config, error)) != WEIR_OK)
+	    (status = read_api(root, config, error)) != WEIR_OK || (status = check_servers(root, config, error)) != WEIR_OK)
 		return status;
 	if (config->bus.min_insync > config->bus.replication)
 		config->bus.min_insync = config->bus.replication; /* the default of one, beside a configured other */

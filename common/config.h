@@ -20,6 +20,12 @@
 enum weir_bus_type { WEIR_BUS_LOCAL, WEIR_BUS_KAFKA };
 enum weir_store_type { WEIR_STORE_SQLITE, WEIR_STORE_MYSQL };
 
+/* A list of secrets; owned by the configuration. */
+struct weir_secrets {
+	char **at;
+	size_t count;
+};
+
 /* Strings are NULL where nothing is set and there is no default. */
 struct weir_config {
 	struct weir_json_document *document; /* owned: the cursors below point into it */
@@ -65,6 +71,12 @@ struct weir_config {
 		int64_t interval_ms;
 		int64_t memory_bytes;
 		int64_t keep_ms[WEIR_ARCHIVE_TABLES]; /* 0: for ever */
+		char *api; /* NULL: none */
+		char *api_host;
+		uint16_t api_port;
+		struct weir_secrets tokens; /* none: api_host is of this machine alone */
+		int64_t api_rate;           /* requests a second of one client; 0: any */
+		int64_t api_workers;
 	} archiver;
 	struct {
 		char *http;

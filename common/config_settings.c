@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum setting_kind { NUMBER, TIME, SIZE, FLAG, WORD, TEXT, SECRET, OBJECT };
+enum setting_kind { NUMBER, TIME, SIZE, FLAG, WORD, TEXT, SECRET, SECRETS, OBJECT };
+
+enum { SECRETS_MAX = 64 };
 
 struct setting {
 	const char *section, *name;
@@ -108,6 +110,14 @@ static const struct setting settings[] = {
      NULL, "decisions, likewise"},
 	{"archiver", "keep_history", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_EVENTS]), "0s", 0, 36600 * DAY_MS, NULL, NULL,
      "the events of zones with `history`, likewise"},
+	{"archiver", "api", TEXT, AT(archiver.api), NULL, 0, 0, NULL, "off",
+     "`HOST:PORT` of the HTTP API for analysts, such as `127.0.0.1:8642`"},
+	{"archiver", "tokens", SECRETS, AT(archiver.tokens), NULL, 0, 0, NULL, "none, and the API on loopback alone",
+     "each of which opens the API: a list of texts, `{\"file\": …}` or `{\"env\": …}`"},
+	{"archiver", "api_rate", NUMBER, AT(archiver.api_rate), "50", 0, 1000000, NULL, NULL,
+     "requests a second that one client, a token at an address, may make on average; 0: any"},
+	{"archiver", "api_workers", NUMBER, AT(archiver.api_workers), "4", 1, 64, NULL, NULL,
+     "threads that answer the API's requests, each with a connection to the store"},
 	{"listen", "http", TEXT, AT(listen.http), NULL, 0, 0, NULL, "off",
      "`HOST:PORT` for `/metrics`, `/healthz` and `/readyz`, such as `127.0.0.1:9464`"},
 	{"log", "level", WORD, AT(log.level), "info", 0, 0, log_levels, NULL, "the least important lines that are shown"},
@@ -162,6 +172,7 @@ void weir_settings_default(struct weir_config *config)
 		case WORD: *(int *)place = find_word(setting->words, setting->fallback); break;
 		case TEXT:
 		case SECRET: *(char **)place = weir_copy(setting->fallback, strlen(setting->fallback)); break;
+		case SECRETS:
 		case OBJECT: break;
 		}
 		assert(known);
@@ -182,6 +193,20 @@ static enum weir_status read_text(const struct weir_json *at, char **place, stru
 	return WEIR_OK;
 }
 
+static enum weir_status read_secrets(const struct weir_json *at, struct weir_secrets *secrets, struct weir_error *error)
+{
+	size_t count = 0;
+	enum weir_status status = weir_json_list(at, 0, SECRETS_MAX, &count, error);
+	if (status != WEIR_OK || count == 0)
+		return status;
+	secrets->at = weir_alloc(count, sizeof *secrets->at);
+	for (; secrets->count < count && status == WEIR_OK; secrets->count += status == WEIR_OK) {
+		struct weir_json element = weir_json_element(at, secrets->count);
+		status = weir_json_secret(&element, &secrets->at[secrets->count], error);
+	}
+	return status;
+}
+
 static enum weir_status read_setting(const struct setting *setting, const struct weir_json *at,
                                      struct weir_config *config, struct weir_error *error)
 {
@@ -194,6 +219,7 @@ static enum weir_status read_setting(const struct setting *setting, const struct
 	case WORD: return weir_json_word(at, setting->words, place, error);
 	case TEXT: return read_text(at, place, error);
 	case SECRET: return weir_json_exists(at) ? weir_json_secret(at, place, error) : WEIR_OK;
+	case SECRETS: return weir_json_exists(at) ? read_secrets(at, place, error) : WEIR_OK;
 	case OBJECT:
 		if (weir_json_exists(at) && !json_is_object(at->value))
 			return weir_json_fail(at, error, "must be an object");
@@ -225,17 +251,27 @@ enum weir_status weir_settings_read(const struct weir_json *root, const char *se
 	return status;
 }
 
+static void free_secrets(struct weir_secrets *secrets)
+{
+	for (size_t i = 0; i < secrets->count; i++)
+		free(secrets->at[i]);
+	free(secrets->at);
+}
+
 void weir_settings_free(struct weir_config *config)
 {
 	for (size_t i = 0; i < SETTING_COUNT; i++)
 		if (settings[i].kind == TEXT || settings[i].kind == SECRET)
 			free(*(char **)place_of(&settings[i], config));
+		else if (settings[i].kind == SECRETS)
+			free_secrets(place_of(&settings[i], config));
 }
 
 /* "number, 1 to 1024" */
 static void describe_kind(struct weir_text *text, const struct setting *setting)
 {
-	static const char *const kinds[] = {"number", "time", "size", "true or false", NULL, "text", "secret", "object"};
+	static const char *const kinds[] = {"number", "time",   "size",    "true or false", NULL,
+	                                    "text",   "secret", "secrets", "object"};
 	char least[24], most[24];
 	switch (setting->kind) {
 	case NUMBER:

@@ -90,6 +90,24 @@ static size_t utf8_sequence(const unsigned char *at, size_t left)
 	return bytes;
 }
 
+void weir_text_utf8(struct weir_text *text, struct weir_span bytes)
+{
+	const unsigned char *at = (const unsigned char *)bytes.at;
+	size_t length = bytes.at == NULL ? 0 : bytes.length;
+	size_t run = 0; /* where the bytes not yet copied begin */
+	for (size_t i = 0; i < length;) {
+		size_t sequence = at[i] < 0x80 ? 1 : utf8_sequence(at + i, length - i);
+		i += sequence;
+		if (sequence > 0)
+			continue;
+		weir_text_append(text, at + run, i - run);
+		weir_text_puts(text, "\xEF\xBF\xBD");
+		run = ++i;
+	}
+	if (length > run)
+		weir_text_append(text, at + run, length - run);
+}
+
 static void append_escaped(struct weir_text *text, unsigned char byte)
 {
 	static const char letters[] = "btnvfr"; /* from \b (8) on; \v has no short form in JSON */

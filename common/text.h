@@ -33,6 +33,9 @@ void weir_text_int(struct weir_text *text, int64_t number);
 void weir_text_uint(struct weir_text *text, uint64_t number);
 void weir_text_printf(struct weir_text *text, const char *format, ...) WEIR_PRINTF(2, 3);
 
+/** As it stands, but each byte that is not part of valid UTF-8 as U+FFFD. */
+void weir_text_utf8(struct weir_text *text, struct weir_span bytes);
+
 /**
  * A JSON string with its quotes: `"`, `\` and control characters escaped, each byte that is not part of valid UTF-8
  * written as U+FFFD, everything else as it stands. So any bytes give valid JSON.
