@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""What the archiver's API answers, on SQLite and on MariaDB: against a recount of the rows, and its own description."""
+
+import csv
+import io
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+# pylint: disable=wrong-import-position
+from support import cases, cluster
+from support.archiver_api import CONTRACT, served
+from support.archiver_rows import DAY_MS, DAYS, FIRST_MS, HOUR_MS, NAMES, ODD_KEYS, Rows, policies, shown
+
+APIS = []
+ROWS = Rows(int(os.environ.get("WEIR_SEED", "5")), int(time.time() * 1000))
+LAST_MS = FIRST_MS + (DAYS + 2) * DAY_MS
+
+
+def table(api, resource, **parameters):
+    """The lines of CSV, without the first; the answer must be whole."""
+    if "from_" in parameters:
+        parameters["from"] = parameters.pop("from_")
+    answer = api.ask(resource, parameters, Accept="text/csv", Accept_Encoding="gzip")
+    assert answer.status == 200, answer.body
+    packed = api.ask(resource, {**parameters, "format": "csv"})
+    assert packed.body == answer.body
+    first, *lines = csv.reader(io.StringIO(answer.body.decode(), newline=""))
+    return first, lines
+
+
+def texts(rows):
+    """Rows as CSV has them."""
+    return [["" if one is None else shown(one) if isinstance(one, bytes) else str(one) for one in row] for row in rows]
+
+
+def test_zones(_):
+    for api in APIS:
+        said = api.get("zones")
+        assert said["policy_version"] == 2
+        assert [(zone["id"], zone["name"], zone["live"], zone["policy_version"]) for zone in said["zones"]] == \
+            [(1, "site", True, 2), (2, "login", True, 2), (3, "gone", False, 1)]
+        login = said["zones"][1]
+        assert login["key"] == ["user", "ip"] and login["history"] and login["mode"] == "shadow"
+        assert login["limits"] == [{"algorithm": "gcra", "rate": 5, "window_ms": 60000, "burst": 3},
+                                   {"algorithm": "queue", "rate": 7, "window_ms": 10000, "burst": 0}]
+        assert login["block_for_ms"] == 300000 and login["description"] == 'who "logs" in'
+
+
+def test_counts(_):
+    for api in APIS:
+        for zone, name in NAMES.items():
+            for grain, span_ms in (("hour", HOUR_MS), ("day", DAY_MS)):
+                for key in ROWS.keys[25:]:
+                    # Rounded outwards: the beginning to its bucket, the end to the bucket's end.
+                    first, last = FIRST_MS + 3 * DAY_MS, LAST_MS - 2 * DAY_MS
+                    said = api.get("counts", zone=name, key=key, grain=grain, from_=first + 1, to=last - span_ms + 1)
+                    wanted = ROWS.counts(zone, key, span_ms, first, last)
+                    assert [list(one.values()) for one in said["counts"]] == wanted, (name, key, said, wanted)
+                    assert list(said["total"].values()) == [sum(row[place] for row in wanted) for place in (1, 2, 3)]
+                    assert (said["from_ms"], said["to_ms"], said["key"]) == (first, last, shown(key))
+                wanted = ROWS.counts(zone, None, span_ms, FIRST_MS + 12 * DAY_MS, LAST_MS)
+                said = api.get("counts", zone=name, grain=grain, from_=FIRST_MS + 12 * DAY_MS, to=LAST_MS)
+                assert [list(one.values()) for one in said["counts"]] == wanted and said["key"] is None
+                lines = table(api, "counts", zone=name, grain=grain, from_=FIRST_MS + 12 * DAY_MS, to=LAST_MS)
+                assert lines == (["at_ms", "passed", "blocked", "late"], texts(wanted))
+
+
+def test_times(_):
+    api = APIS[0]
+    for text, ms in (("2023-11-15", 1700006400000), ("2023-11-15T01:00:00.999Z", 1700010000000),
+                     ("2023-11-15T03:30:00+02:30", 1700010000000), ("1700010000000", 1700010000000)):
+        assert api.get("counts", zone="site", from_=text, to="2023-11-16T00:00")["from_ms"] == ms, text
+    now_ms = time.time() * 1000
+    said = api.get("counts", zone="site", key="192.0.2.1")
+    assert said["to_ms"] - said["from_ms"] in (24 * HOUR_MS, 25 * HOUR_MS)
+    assert said["to_ms"] - 2 * HOUR_MS < now_ms < said["to_ms"] + HOUR_MS
+
+
+def test_top(_):
+    crowded = FIRST_MS + (DAYS + 1) * DAY_MS
+    for api in APIS:
+        for by in ("passed", "blocked", "total"):
+            for first, last, where in ((crowded, crowded + DAY_MS, {"day": crowded + 5}),
+                                       (FIRST_MS, FIRST_MS + 31 * DAY_MS, {"from": FIRST_MS, "to": FIRST_MS + 31 * DAY_MS})):
+                wanted = ROWS.top(1, first, last, by)
+                said = api.get("top", zone="site", by=by, limit=1000, **where)
+                assert [list(one.values()) for one in said["top"]] == [[shown(key), *row] for key, *row in wanted[:1000]]
+                assert (said["from_ms"], said["to_ms"], said["by"]) == (first, last, by)
+                assert len(api.get("top", zone="site", by=by, **where)["top"]) == min(100, len(wanted))
+                columns, lines = table(api, "top", zone="site", by=by, **where)
+                assert columns == ["key", "passed", "blocked", "late", "total"]
+                assert lines == texts(wanted)
+    assert len(ROWS.top(1, crowded, crowded + DAY_MS, "total")) < len(ROWS.crowd)  # some have none
+    assert len(table(APIS[0], "top", zone="site", day=crowded, limit=9000)[1]) == 9000
+
+
+def pages(api, **parameters):
+    """All of the decisions, page by page."""
+    found, after = [], None
+    while True:
+        said = api.get("decisions", after=after, **parameters)
+        found += said["decisions"]
+        after = said["next"]
+        if after is None:
+            return found
+        assert len(said["decisions"]) == parameters.get("limit", 100)
+
+
+def test_decisions(_):
+    for api in APIS:
+        everything = ROWS.newest()
+        assert pages(api, limit=997) == everything
+        assert pages(api, limit=7, zone="login", key="192.0.2.1") == \
+            ROWS.newest(zone="login", bucket=b"192.0.2.1")
+        assert pages(api, zone="site", action="lift") == ROWS.newest(zone="site", action="lift")
+        for key in ODD_KEYS:
+            assert pages(api, zone="gone", key=key) == ROWS.newest(zone="gone", bucket=key), key
+        some = [one for one in everything if FIRST_MS + 100 <= one["at_ms"] < FIRST_MS + 400]
+        assert pages(api, limit=1000, from_=FIRST_MS + 100, to=FIRST_MS + 400) == some
+        columns, lines = table(api, "decisions")
+        assert columns[:6] == ["id", "zone", "key", "action", "at_ms", "until_ms"]
+        assert lines == texts([[one["id"], one["zone"], one["key"], one["action"], one["at_ms"], one["until_ms"],
+                                one["mode"], *(one["limit"] or {"algorithm": None, "rate": None, "window": None}).values(),
+                                one["held"], one["ordered_by"], one["reason"]] for one in everything])
+        assert len(table(api, "decisions", limit=3001)[1]) == 3001
+
+
+def test_blocks(_):
+    wanted = ROWS.blocked_now()
+    assert len(wanted) > 20
+    for api in APIS:
+        said = api.get("blocks", limit=1000)
+        assert sorted(one["id"] for one in said["blocks"]) == wanted
+        assert not said["more"] and abs(said["now_ms"] - time.time() * 1000) < 600_000
+        assert [one["at_ms"] for one in said["blocks"]] == sorted((one["at_ms"] for one in said["blocks"]), reverse=True)
+        few = api.get("blocks", limit=5)
+        assert few["blocks"] == said["blocks"][:5] and few["more"]
+        assert {one["zone"] for one in api.get("blocks", zone="login")["blocks"]} == {"login"}
+
+
+def test_events(_):
+    for api in APIS:
+        for key in ROWS.keys[:3] + ODD_KEYS[:8]:
+            rows = sorted((row for row in ROWS.events if row[1] == key), key=lambda row: row[2:6], reverse=True)
+            wanted = [{"id": f"{row[3]}-{row[4]}-{row[5]}", "at_ms": row[2], "blocked": bool(row[6])} for row in rows]
+            found, after = [], None
+            while found == [] or after is not None:
+                said = api.get("events", zone="login", key=key, limit=150, after=after)
+                found, after = found + said["events"], said["next"]
+            assert found == wanted and said["history"] and said["key"] == shown(key)
+            lines = table(api, "events", zone="login", key=key)
+            assert lines == (["id", "at_ms", "blocked"],
+                             texts([[one["id"], one["at_ms"], int(one["blocked"])] for one in wanted]))
+            some = api.get("events", zone="login", key=key, limit=1000, from_=FIRST_MS + 500, to=FIRST_MS + 900)
+            assert some["events"] == [one for one in wanted if FIRST_MS + 500 <= one["at_ms"] < FIRST_MS + 900]
+        said = api.get("events", zone="site", key="192.0.2.1")
+        assert said["events"] == [] and not said["history"] and said["from_ms"] is None
+
+
+def test_status(_):
+    for api, kind in zip(APIS, ("sqlite", "mysql")):
+        answer = api.ask("status")
+        said = answer.json()
+        assert said["store"] == kind and said["policy_version"] == 2 and said["schema_version"] >= 2
+        assert said["figures"] == {"weir_test_figure": 42}
+        assert [(one["role"], one["partition"], one["epoch"], one["checkpoint"], one["next_offset"])
+                for one in said["partitions"]] == [(role, number, 3, 40 + number, 1000 + number)
+                                                   for role in ("limiter", "archiver") for number in range(3)]
+        assert b"secret" not in answer.body and all(one["clock_ms"] == FIRST_MS for one in said["partitions"])
+
+
+def test_a_new_policy_is_seen(_):
+    """The last of the tests: it changes the zones."""
+    for api in APIS:
+        text = policies()[1][1].replace('"name": "site"', '"name": "place"').replace('"id": 1', '"id": 9')
+        assert api.ask("counts", {"zone": "place"}).status == 404
+        api.insert("policy_version", [(3, text)])
+        assert api.get("counts", zone="place")["zone"] == "place"
+        assert {zone["name"]: zone["live"] for zone in api.get("zones")["zones"]} == \
+            {"site": False, "login": True, "gone": False, "place": True}
+
+
+def test_description_is_what_the_tree_has(_):
+    answer = APIS[0].ask("openapi.json", None, Accept_Encoding="gzip")
+    assert answer.packed and answer.json() == CONTRACT.document
+
+
+if __name__ == "__main__":
+    try:
+        with cluster.shared() as servers, served(servers, ROWS) as APIS:
+            cases.main(globals())
+    except cases.Skipped as why:
+        print(f"skipped: {why}")
+        sys.exit(cases.SKIPPED)
