@@ -234,9 +234,8 @@ enum weir_status weir_http_start(const struct weir_http_options *options, struct
 	unsigned connections = options->connections > 0 ? options->connections : WEIR_HTTP_CONNECTIONS_DEFAULT;
 	unsigned timeout_s = options->timeout_s > 0 ? options->timeout_s : WEIR_HTTP_TIMEOUT_DEFAULT_S;
 	size_t bytes = options->request_bytes > 0 ? options->request_bytes : WEIR_HTTP_REQUEST_DEFAULT_BYTES;
-	unsigned waiting = options->waiting > 0 ? options->waiting : WEIR_HTTP_WAITING_DEFAULT;
 	if (options->workers > 0)
-		started->pool = weir_http_pool_start(started, options->workers, waiting);
+		started->pool = weir_http_pool_start(started, options);
 	started->daemon = MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, answer,
 	                                   started, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, connections,
 	                                   MHD_OPTION_CONNECTION_TIMEOUT, timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,

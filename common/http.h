@@ -29,7 +29,7 @@ enum {
 	WEIR_HTTP_FIELDS_MAX_BYTES = 16 * 1024, /* of the header fields; longer: 431 */
 	WEIR_HTTP_STREAMS_MAX = 16,             /* replies in parts at a time; beyond: 503 */
 	WEIR_HTTP_HELD_MAX_BYTES = 128 << 20,   /* of replies that are not read yet; beyond, new requests get 503 */
-	WEIR_HTTP_REPLY_MAX_S = 60,             /* until a request has come, a reply or a part has gone: else cut off */
+	WEIR_HTTP_TURN_DEFAULT_S = 60,
 };
 
 struct weir_http_request;
@@ -90,7 +90,9 @@ struct weir_http_options {
 	unsigned timeout_s;     /* 0: WEIR_HTTP_TIMEOUT_DEFAULT_S */
 	unsigned request_bytes; /* of memory for a connection; 0: WEIR_HTTP_REQUEST_DEFAULT_BYTES */
 	unsigned workers;       /* at most WEIR_HTTP_WORKERS_MAX; 0: callbacks run on the server's thread */
-	unsigned waiting;       /* requests that may wait for a worker; 0: WEIR_HTTP_WAITING_DEFAULT */
+	unsigned turn_s;  /* with workers: within it a request comes, and a reply or a part is read, or the connection is
+	                           cut; 0: WEIR_HTTP_TURN_DEFAULT_S */
+	unsigned waiting; /* requests that may wait for a worker; 0: WEIR_HTTP_WAITING_DEFAULT */
 	/*
 	 * Makes the reply where no path's callback does: its status is set (404, 405, 414, 431, 503) and the words are
 	 * what a plain one would say. NULL: plain ones. Runs on the server's thread: it must not wait.

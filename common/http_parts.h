@@ -28,6 +28,7 @@ struct weir_http {
 /* A connection; it is cut when its time is over. */
 struct weir_http_client {
 	int fd;
+	int64_t turn_ms;
 	_Atomic int64_t deadline_ms; /* monotonic */
 	struct weir_http_client *previous, *next;
 };
@@ -72,7 +73,7 @@ enum MHD_Result weir_http_send(struct weir_http_exchange *exchange);
 
 /* ---- http_pool.c ---- */
 
-struct weir_http_pool *weir_http_pool_start(struct weir_http *http, unsigned workers, unsigned waiting);
+struct weir_http_pool *weir_http_pool_start(struct weir_http *http, const struct weir_http_options *options);
 /** Ends the workers; those who wait are answered with 503. Nobody is taken in any more. */
 void weir_http_pool_quiet(struct weir_http_pool *pool);
 /** After libmicrohttpd's end. NULL is fine. */

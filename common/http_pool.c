@@ -30,6 +30,7 @@ struct weir_http_pool {
 	struct weir_http *http;
 	struct worker *workers;
 	unsigned worker_count, waiting_max;
+	int64_t turn_ms;
 	pthread_mutex_t mutex; /* of all that follows */
 	pthread_cond_t changed;
 	struct weir_http_exchange *first, *last;
@@ -48,6 +49,7 @@ struct weir_http_client *weir_http_pool_join(struct weir_http_pool *pool, int fd
 		return NULL;
 	struct weir_http_client *client = weir_alloc(1, sizeof *client);
 	client->fd = fd;
+	client->turn_ms = pool->turn_ms;
 	weir_http_client_extend(client);
 	pthread_mutex_lock(&pool->mutex);
 	client->next = pool->clients;
@@ -74,7 +76,7 @@ void weir_http_pool_leave(struct weir_http_pool *pool, struct weir_http_client *
 void weir_http_client_extend(struct weir_http_client *client)
 {
 	if (client != NULL)
-		client->deadline_ms = weir_monotonic_ms() + WEIR_HTTP_REPLY_MAX_S * 1000;
+		client->deadline_ms = weir_monotonic_ms() + client->turn_ms;
 }
 
 /* Cuts those whose time is over: the server's thread then finds them closed. The mutex keeps the descriptors open. */
@@ -211,7 +213,7 @@ static void *work(void *context)
 
 /* ---- starting and stopping ---- */
 
-struct weir_http_pool *weir_http_pool_start(struct weir_http *http, unsigned workers, unsigned waiting)
+struct weir_http_pool *weir_http_pool_start(struct weir_http *http, const struct weir_http_options *options)
 {
 	struct weir_http_pool *pool = weir_alloc(1, sizeof *pool);
 	pthread_condattr_t monotonic;
@@ -221,9 +223,10 @@ struct weir_http_pool *weir_http_pool_start(struct weir_http *http, unsigned wor
 	pthread_condattr_destroy(&monotonic);
 	pthread_mutex_init(&pool->mutex, NULL);
 	pool->http = http;
-	pool->waiting_max = waiting;
-	pool->workers = weir_alloc(workers, sizeof *pool->workers);
-	for (unsigned i = 0; i < workers && i < WEIR_HTTP_WORKERS_MAX; i++) {
+	pool->waiting_max = options->waiting > 0 ? options->waiting : WEIR_HTTP_WAITING_DEFAULT;
+	pool->turn_ms = (options->turn_s > 0 ? options->turn_s : WEIR_HTTP_TURN_DEFAULT_S) * INT64_C(1000);
+	pool->workers = weir_alloc(options->workers, sizeof *pool->workers);
+	for (unsigned i = 0; i < options->workers && i < WEIR_HTTP_WORKERS_MAX; i++) {
 		struct worker *worker = &pool->workers[i];
 		*worker = (struct worker){.pool = pool, .number = i};
 		if (pthread_create(&worker->thread, NULL, work, worker) != 0)
