@@ -101,6 +101,12 @@ struct weir_bus_ops {
 	 */
 	enum weir_status (*receive)(struct weir_consumer *consumer, struct weir_message *messages, size_t most,
 	                            int timeout_ms, size_t *count, struct weir_error *error);
+	/**
+	 * How far a partition is read: behind every message that receive has given of it and, once its end was met, behind
+	 * what there is no message at, as the marks of other programs' transactions. To be compared with an extent's
+	 * `next`, which the last message may never reach. 0: it is not assigned.
+	 */
+	uint64_t (*position)(const struct weir_consumer *consumer, uint32_t partition);
 	/** The reader will never again need offsets below this one (its own checkpoint is durable). */
 	void (*consumed)(struct weir_consumer *consumer, uint32_t partition, uint64_t offset);
 	void (*consumer_free)(struct weir_consumer *consumer);

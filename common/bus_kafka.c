@@ -119,6 +119,7 @@ static const struct weir_bus_ops operations = {
 	.unassign = weir_kafka_consumer_unassign,
 	.pause = weir_kafka_consumer_pause,
 	.receive = weir_kafka_consumer_receive,
+	.position = weir_kafka_consumer_position,
 	.consumed = weir_kafka_consumer_consumed,
 	.consumer_free = weir_kafka_consumer_free,
 	.extent = extent,

@@ -35,7 +35,8 @@ struct assigned {
 	bool on, paused, fetching;
 	bool broken, told; /* its offset is not there, or damaged bytes; whether receive has said it */
 	uint64_t next;     /* the offset to be taken from librdkafka next */
-	char *words;       /* once broken: why */
+	uint64_t end; /* the partition's end as librdkafka last met it, which may lie beyond: then nothing is between */
+	char *words;  /* once broken: why */
 	/* What came while it was paused, in order. */
 	rd_kafka_message_t **aside;
 	size_t aside_first, aside_count;
@@ -50,6 +51,7 @@ struct weir_consumer {
 	rd_kafka_queue_t *queue;
 	uint32_t partitions;
 	struct assigned *assigned;               /* by partition */
+	bool met_end;                            /* in this receive, behind what is no message */
 	uint32_t aside_partitions;               /* how many have something aside */
 	uint32_t broken_partitions;              /* how many are broken */
 	rd_kafka_message_t *held[HELD_MESSAGES]; /* handed out until the next receive */
@@ -62,7 +64,7 @@ static const struct weir_kafka_property properties[] = {
 	{"enable.auto.offset.store", "false", false},
 	{"auto.offset.reset", "error", false},
 	{"isolation.level", "read_uncommitted", false},
-	{"enable.partition.eof", "false", false},
+	{"enable.partition.eof", "true", false}, /* told only by a fetch that waited in vain: seldom */
 	{"allow.auto.create.topics", "false", false},
 	/*
 	 * Answers that the allocator has at hand: larger ones are mapped, and their pages cleared, each time anew. One
@@ -208,6 +210,16 @@ void weir_kafka_consumer_pause(struct weir_consumer *consumer, uint32_t partitio
 		consumer->assigned[partition].paused = paused;
 }
 
+uint64_t weir_kafka_consumer_position(const struct weir_consumer *consumer, uint32_t partition)
+{
+	const struct assigned *at = partition < consumer->partitions ? &consumer->assigned[partition] : NULL;
+	if (at == NULL || !at->on)
+		return 0;
+	if (at->aside != NULL)
+		return (uint64_t)at->aside[at->aside_first]->offset;
+	return at->end > at->next ? at->end : at->next;
+}
+
 void weir_kafka_consumer_consumed(struct weir_consumer *consumer, uint32_t partition, uint64_t offset)
 {
 	(void)consumer, (void)partition, (void)offset; /* Kafka trims by time; the store knows the place */
@@ -321,6 +333,17 @@ static enum weir_status take_error(struct weir_consumer *consumer, const rd_kafk
 	return weir_fail(error, WEIR_IO, "%s partition %u: %s", name, partition, rd_kafka_message_errstr(message));
 }
 
+/* The end of a partition comes in order, too: all that lies before it was taken. */
+static void take_end(struct weir_consumer *consumer, const rd_kafka_message_t *message)
+{
+	uint32_t partition = (uint32_t)message->partition;
+	struct assigned *at = partition < consumer->partitions ? &consumer->assigned[partition] : NULL;
+	if (at == NULL || !at->fetching || (uint64_t)message->offset <= at->next)
+		return;
+	at->end = (uint64_t)message->offset;
+	consumer->met_end = true;
+}
+
 /* Takes one message of the queue: hands it out, puts it aside, or drops it as known. */
 static void take_message(struct weir_consumer *consumer, rd_kafka_message_t *message, struct weir_message *out)
 {
@@ -381,9 +404,13 @@ static enum weir_status take_all(struct weir_consumer *consumer, rd_kafka_messag
 			take_message(consumer, batch[i], messages);
 			continue;
 		}
-		enum weir_status told = take_error(consumer, batch[i], error);
-		if (told != WEIR_OK)
-			status = told;
+		if (batch[i]->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+			take_end(consumer, batch[i]);
+		} else {
+			enum weir_status told = take_error(consumer, batch[i], error);
+			if (told != WEIR_OK)
+				status = told;
+		}
 		rd_kafka_message_destroy(batch[i]);
 	}
 	return status;
@@ -395,6 +422,7 @@ enum weir_status weir_kafka_consumer_receive(struct weir_consumer *consumer, str
 	int64_t end_ms = weir_monotonic_ms() + timeout_ms;
 	enum weir_status status = WEIR_OK;
 	*count = 0;
+	consumer->met_end = false;
 	release_held(consumer);
 	if (most == 0)
 		return WEIR_OK;
@@ -402,7 +430,7 @@ enum weir_status weir_kafka_consumer_receive(struct weir_consumer *consumer, str
 		return status;
 	if (consumer->aside_partitions > 0)
 		hand_out_aside(consumer, messages, most);
-	while (has_room(consumer, most) && status != WEIR_AGAIN) {
+	while (has_room(consumer, most) && status != WEIR_AGAIN && !consumer->met_end) {
 		rd_kafka_message_t *batch[BATCH_MESSAGES];
 		size_t room = (most < HELD_MESSAGES ? most : HELD_MESSAGES) - consumer->held_count;
 		int64_t wait_ms = consumer->held_count == 0 && timeout_ms > 0 ? end_ms - weir_monotonic_ms() : 0;

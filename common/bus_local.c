@@ -96,6 +96,7 @@ static const struct weir_bus_ops operations = {
 	.unassign = weir_consumer_unassign,
 	.pause = weir_consumer_pause,
 	.receive = weir_consumer_receive,
+	.position = weir_consumer_position,
 	.consumed = weir_consumer_consumed,
 	.consumer_free = weir_consumer_free,
 	.extent = extent,

@@ -94,7 +94,7 @@ void weir_consumer_free(struct weir_consumer *consumer)
 	free(consumer);
 }
 
-static struct assigned *find(struct weir_consumer *consumer, uint32_t partition)
+static struct assigned *find(const struct weir_consumer *consumer, uint32_t partition)
 {
 	for (uint32_t i = 0; i < consumer->assigned_count; i++)
 		if (consumer->assigned[i].partition == partition)
@@ -134,6 +134,12 @@ void weir_consumer_pause(struct weir_consumer *consumer, uint32_t partition, boo
 	struct assigned *assigned = find(consumer, partition);
 	if (assigned != NULL)
 		assigned->paused = paused;
+}
+
+uint64_t weir_consumer_position(const struct weir_consumer *consumer, uint32_t partition)
+{
+	const struct assigned *assigned = find(consumer, partition);
+	return assigned != NULL ? assigned->offset : 0;
 }
 
 void weir_consumer_consumed(struct weir_consumer *consumer, uint32_t partition, uint64_t offset)

@@ -15,7 +15,6 @@
 enum {
 	MESSAGES_AT_ONCE = 64,
 	BAD_TOLD_MAX = 10, /* later ones are only counted */
-	QUIET_MS = 3000,   /* where the last offset is none that is delivered: after so long without a message */
 	RETRY_NAP_MS = 100,
 };
 
@@ -24,8 +23,7 @@ struct weir_policy_feed {
 	struct weir_consumer *consumer;
 	struct weir_frame_reader *reader;
 	bool assigned, caught_up;
-	uint64_t end;       /* next offset when reading began */
-	int64_t message_ms; /* monotonic: of the newest message, or when reading began */
+	uint64_t end; /* next offset when reading began */
 	struct weir_policy **policies;
 	size_t count, capacity;
 	struct weir_counter bad;
@@ -145,7 +143,6 @@ static enum weir_status begin(struct weir_policy_feed *feed, struct weir_error *
 		return status;
 	feed->assigned = true;
 	feed->caught_up |= first >= feed->end;
-	feed->message_ms = weir_monotonic_ms();
 	return WEIR_OK;
 }
 
@@ -175,13 +172,7 @@ enum weir_status weir_policy_feed_poll(struct weir_policy_feed *feed, int timeou
 		struct weir_error why;
 		if (take(feed, messages[i].payload, &why) != WEIR_OK)
 			pass_over(feed, messages[i].offset, &why);
-		feed->caught_up |= messages[i].offset + 1 >= feed->end;
 	}
-	int64_t now_ms = weir_monotonic_ms();
-	if (count > 0)
-		feed->message_ms = now_ms;
-	char words[WEIR_ERROR_TEXT_BYTES];
-	if (!feed->caught_up && now_ms - feed->message_ms >= QUIET_MS)
-		feed->caught_up = !bus->problem(feed->options.bus, words, sizeof words);
+	feed->caught_up |= bus->position(feed->consumer, 0) >= feed->end;
 	return WEIR_OK;
 }

@@ -76,6 +76,16 @@ static void add_shard(struct shard_stats *sum, const struct shard *shard)
 	sum->forgotten += stats.forgotten;
 }
 
+/* While it works, what is received is judged by now, or queued; behind it there may be offsets that no message has. */
+static uint64_t place_of(const struct worker *worker, const struct slot *slot)
+{
+	uint64_t judged = lane_next_offset(slot->lane);
+	if (slot->state != WORKER_LIVE || slot->queued > 0 || !worker_works(worker))
+		return judged;
+	uint64_t read = worker->bus->position(worker->consumer, slot->partition);
+	return read > judged ? read : judged;
+}
+
 static void refresh_looks(struct worker *worker)
 {
 	pthread_mutex_lock(&worker->lock);
@@ -83,7 +93,7 @@ static void refresh_looks(struct worker *worker)
 		struct slot *slot = &worker->slots[i];
 		if (slot->lane == NULL)
 			continue;
-		slot->look.next_offset = lane_next_offset(slot->lane);
+		slot->look.next_offset = place_of(worker, slot);
 		slot->look.clock_ms = shard_clock_ms(lane_shard(slot->lane));
 	}
 	pthread_mutex_unlock(&worker->lock);

@@ -87,15 +87,20 @@ static enum weir_status begin(struct feed *feed, struct weir_error *error)
 	return status;
 }
 
-static void note(struct feed *feed, const struct weir_message *message)
+/* Takes down how far each partition is read. */
+static void note_places(struct feed *feed)
 {
-	struct place *place = &feed->places[message->partition];
-	bool was_behind = load(&place->next) < place->start_end;
-	store(&place->next, message->offset + 1);
-	if (message->offset + 1 > load(&place->end))
-		store(&place->end, message->offset + 1);
-	if (was_behind && message->offset + 1 >= place->start_end)
-		feed->behind--;
+	for (uint32_t i = 0; i < feed->bus->partitions; i++) {
+		struct place *place = &feed->places[i];
+		uint64_t before = load(&place->next), next = feed->bus->ops->position(feed->consumer, i);
+		if (next <= before)
+			continue;
+		store(&place->next, next);
+		if (next > load(&place->end))
+			store(&place->end, next);
+		if (before < place->start_end && next >= place->start_end)
+			feed->behind--;
+	}
 }
 
 /* Places that a gap has moved past their end of the start. */
@@ -138,8 +143,7 @@ enum weir_status feed_receive(struct feed *feed, struct weir_message *messages, 
 		*count = 0;
 		return WEIR_IO;
 	}
-	for (size_t i = 0; i < *count; i++)
-		note(feed, &messages[i]);
+	note_places(feed);
 	return status;
 }
 

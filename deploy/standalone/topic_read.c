@@ -73,19 +73,32 @@ enum weir_status topic_read_open(struct weir_bus *bus, const char *directory, en
 	return status;
 }
 
-/* One more batch. What goes wrong for a moment is tried again. */
+/* Once all that was received is handed out: which partitions are at their ends. */
+static void close_partitions(struct topic_read *read)
+{
+	for (uint32_t i = 0; i < read->count; i++)
+		if (read->ends[i] > 0 && read->bus->ops->position(read->consumer, i) >= read->ends[i]) {
+			read->ends[i] = 0;
+			read->open--;
+		}
+}
+
+/* One more batch, or none where that was all. What goes wrong for a moment is tried again. */
 static enum weir_status receive(struct topic_read *read, struct weir_error *error)
 {
 	int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS;
 	read->batched = read->taken = 0;
 	weir_fail(error, WEIR_IO, "the topic holds more, but nothing came in %d s", PATIENCE_MS / 1000);
-	while (read->batched == 0 && weir_monotonic_ms() < end_ms) {
+	close_partitions(read);
+	while (read->open > 0 && read->batched == 0 && weir_monotonic_ms() < end_ms) {
 		enum weir_status status =
 			read->bus->ops->receive(read->consumer, read->batch, BATCH_MESSAGES, POLL_MS, &read->batched, error);
 		if (status != WEIR_OK && status != WEIR_IO)
 			return status;
+		if (read->batched == 0)
+			close_partitions(read);
 	}
-	return read->batched > 0 ? WEIR_OK : WEIR_IO;
+	return read->batched > 0 || read->open == 0 ? WEIR_OK : WEIR_IO;
 }
 
 enum weir_status topic_read_next(struct topic_read *read, struct weir_message *message, struct weir_error *error)
@@ -100,17 +113,10 @@ enum weir_status topic_read_next(struct topic_read *read, struct weir_message *m
 				return status;
 			}
 		}
+		if (read->taken == read->batched)
+			continue;
 		*message = read->batch[read->taken++];
-		uint64_t *end = &read->ends[message->partition];
-		if (message->offset + 1 >= *end && *end > 0) {
-			bool is_beyond = message->offset >= *end;
-			read->open--;
-			*end = 0;
-			if (is_beyond) /* a gap before the end: what came since is not asked for */
-				continue;
-			return WEIR_OK;
-		}
-		if (*end > 0)
+		if (message->offset < read->ends[message->partition]) /* what came since the start is not asked for */
 			return WEIR_OK;
 	}
 	return WEIR_END;

@@ -60,9 +60,12 @@ static void nothing_is_seen_before_it_is_durable(void **state)
 	assert_int_equal(0, fixture->ops->poll(fixture->producer, &delivery, 1, 0));
 	fixture_extent(fixture, 1, &first, &next);
 	assert_int_equal(0, next);
+	assert_int_equal(0, fixture->ops->position(consumer, 1));
 	sync_blocked = false;
 	assert_int_equal(WEIR_OK, fixture->ops->receive(consumer, &message, 1, 10000, &count, NULL));
 	assert_int_equal(1, count);
+	assert_int_equal(1, fixture->ops->position(consumer, 1));
+	assert_int_equal(0, fixture->ops->position(consumer, 0));
 	assert_int_equal(1, fixture->ops->poll(fixture->producer, &delivery, 1, 10000));
 	fixture->ops->consumer_free(consumer);
 }
