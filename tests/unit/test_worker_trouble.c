@@ -14,6 +14,13 @@ static const char second_policy[] =
 	"{\"zones\":[{\"id\":1,\"name\":\"site\",\"key\":[\"user\"],\"limits\":[{\"algorithm\":\"sliding_window\","
 	"\"rate\":3,\"window\":\"1m\"}]}]}";
 
+/* The scene's zone, and one more, which is lifted when it goes. */
+static const char third_policy[] =
+	"{\"zones\":[{\"id\":1,\"name\":\"site\",\"key\":[\"user\"],\"limits\":[{\"algorithm\":\"sliding_window\","
+	"\"rate\":5,\"window\":\"1m\"},{\"algorithm\":\"fixed_window\",\"rate\":40,\"window\":\"1h\"}]},"
+	"{\"id\":2,\"name\":\"more\",\"key\":[\"user\"],\"limits\":[{\"algorithm\":\"sliding_window\","
+	"\"rate\":3,\"window\":\"1m\"}]}]}";
+
 static int set_up(void **state)
 {
 	struct stage *stage = calloc(1, sizeof *stage);
@@ -89,6 +96,54 @@ static void a_store_that_is_down_stops_only_checkpoints(void **state)
 	assert_true(PROCESS_COUNT(process, checkpoints) <= checkpoints + 4); /* those that were committed by then */
 	faults.store_down = false;
 	AWAIT(PROCESS_COUNT(process, checkpoints) > checkpoints + 4 || PROCESS_COUNT(process, checkpoint_age_ms) == 0);
+	end(stage);
+}
+
+static uint64_t stored_offset(struct stage *stage, uint32_t partition)
+{
+	struct weir_partition_state row;
+	struct scene *scene = stage->scene;
+	assert_int_equal(scene->store->ops->look(scene->store, 1, partition, &row, NULL), WEIR_OK);
+	return row.next_offset;
+}
+
+static uint64_t log_end(struct stage *stage, uint32_t partition)
+{
+	uint64_t first, next;
+	struct scene *scene = stage->scene;
+	assert_int_equal(scene->own->extent(scene->bus, WEIR_TOPIC_EVENTS, partition, &first, &next, NULL), WEIR_OK);
+	return next;
+}
+
+/* While one topic acknowledges nothing, the other's acknowledgements, however many more they are, let no cut pass. */
+static void no_checkpoint_passes_what_is_withheld(struct stage *stage, enum weir_topic topic, uint64_t version)
+{
+	struct process *process = &stage->process;
+	uint64_t before[SCENE_PARTITIONS];
+	feed(stage, 10);
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
+		AWAIT((before[partition] = stored_offset(stage, partition)) == log_end(stage, partition));
+	faults.withheld = (int)topic + 1;
+	/* Each partition publishes to the topic at once: a lift with the second policy, a judged frame with what follows. */
+	put_policy(stage, version, third_policy);
+	put_policy(stage, version + 1, scene_config);
+	for (int round = 0; round < 5; round++) {
+		feed(stage, 2);
+		AWAIT(all_done(process, 1));
+		usleep(60000); /* two intervals of checkpoints: nothing says that none was stored */
+	}
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
+		assert_in_range(stored_offset(stage, partition), before[partition],
+		                before[partition] + (topic == WEIR_TOPIC_JUDGED ? 2 : 1));
+	faults.withheld = 0;
+}
+
+static void a_checkpoint_waits_for_the_acknowledgements_of_each_topic(void **state)
+{
+	struct stage *stage = *state;
+	begin(stage, 0);
+	no_checkpoint_passes_what_is_withheld(stage, WEIR_TOPIC_DECISIONS, 2);
+	no_checkpoint_passes_what_is_withheld(stage, WEIR_TOPIC_JUDGED, 4);
 	end(stage);
 }
 
@@ -234,6 +289,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_broken_producer_is_replaced_and_nothing_is_lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_store_that_is_down_stops_only_checkpoints, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_checkpoint_waits_for_the_acknowledgements_of_each_topic, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_checkpoint_that_is_too_old_holds_up_its_partition, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_gap_stops_its_partition_and_no_other, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_frame_goes_to_the_dead_letters, set_up, tear_down),

@@ -37,6 +37,7 @@ struct faults {
 	_Atomic int producers_refused; /* so many of the next producers cannot be made */
 	_Atomic uint32_t gap;          /* this partition + 1 cannot be assigned; 0: none */
 	_Atomic int producers;         /* made */
+	_Atomic int withheld;          /* acknowledgements of this topic + 1 are kept back; 0: they are given out again */
 };
 
 static struct faults faults; /* of the test that runs */
@@ -81,6 +82,28 @@ static const char scene_config[] =
 /* The scene whose functions are interposed: those of a bus and a store have no argument to find it by. */
 static struct scene *scene_faulty;
 
+enum { KEPT_MAX = 4096 };
+
+/* Acknowledgements that are kept back. Of the one thread that polls. */
+static struct {
+	struct weir_delivery deliveries[KEPT_MAX];
+	size_t first, count;
+} kept_back;
+
+static size_t keep_back(struct weir_delivery *deliveries, size_t count, size_t most)
+{
+	int withheld = faults.withheld;
+	size_t given = 0;
+	for (size_t i = 0; i < count; i++) {
+		bool back = withheld == 0 ? kept_back.first < kept_back.count : (int)deliveries[i].topic == withheld - 1;
+		assert_true(kept_back.count < KEPT_MAX);
+		*(back ? &kept_back.deliveries[kept_back.count++] : &deliveries[given++]) = deliveries[i];
+	}
+	while (withheld == 0 && kept_back.first < kept_back.count && given < most)
+		deliveries[given++] = kept_back.deliveries[kept_back.first++];
+	return given;
+}
+
 static size_t faulty_poll(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most, int timeout_ms)
 {
 	size_t count = scene_faulty->own->poll(producer, deliveries, most, timeout_ms);
@@ -88,7 +111,7 @@ static size_t faulty_poll(struct weir_producer *producer, struct weir_delivery *
 		faults.failed_deliveries--;
 		deliveries[0].status = WEIR_IO;
 	}
-	return count;
+	return keep_back(deliveries, count, most);
 }
 
 static enum weir_status faulty_producer_new(struct weir_bus *bus, struct weir_producer **producer,
@@ -170,6 +193,7 @@ static inline struct scene *scene_new(bool faulty)
 	if (!faulty)
 		return scene;
 	faults = (struct faults){0};
+	kept_back.first = kept_back.count = 0;
 	scene_faulty = scene;
 	scene->ops = *scene->own;
 	scene->ops.poll = faulty_poll;
