@@ -23,7 +23,7 @@ static const struct weir_kafka_property properties[] = {
 	{"enable.auto.offset.store", "false", false},
 	{"auto.offset.reset", "error", false},
 	{"allow.auto.create.topics", "false", false},
-	{"enable.partition.eof", "false", false},
+	{"enable.partition.eof", "true", false}, /* told only by a fetch that waited in vain: seldom */
 	{"partition.assignment.strategy", "range", false},
 	{NULL, NULL, false},
 };

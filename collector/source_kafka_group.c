@@ -278,22 +278,43 @@ static void look_again(struct kafka_source *source, int64_t now_ms)
 	}
 }
 
+/* The partition that an event is about, if it is ours; else NULL. @param offset  the event's */
+static struct kafka_stream *stream_of(struct kafka_source *source, rd_kafka_event_t *event, int64_t *offset)
+{
+	rd_kafka_topic_partition_t *at = rd_kafka_event_topic_partition(event);
+	if (at == NULL)
+		return NULL;
+	struct kafka_stream *stream = kafka_find(source, at->topic, at->partition);
+	*offset = at->offset;
+	rd_kafka_topic_partition_destroy(at);
+	return stream != NULL && stream->assigned ? stream : NULL;
+}
+
+/* Behind the last message there may be marks of transactions, which are never delivered. */
+static void take_end(struct kafka_source *source, struct kafka_stream *stream, int64_t offset)
+{
+	pthread_mutex_lock(&source->mutex);
+	stream->end = offset;
+	pthread_mutex_unlock(&source->mutex);
+}
+
 static void take_error(struct kafka_source *source, rd_kafka_event_t *event, int64_t now_ms)
 {
+	int64_t offset;
+	struct kafka_stream *stream = stream_of(source, event, &offset);
 	char cause[WEIR_KAFKA_COMPLAINT_BYTES];
 	rd_kafka_resp_err_t code = rd_kafka_event_error(event);
 	const char *words = rd_kafka_event_error_string(event);
 	switch (code) {
-	case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
-	case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE: {
-		rd_kafka_topic_partition_t *at = rd_kafka_event_topic_partition(event);
-		struct kafka_stream *stream = at != NULL ? kafka_find(source, at->topic, at->partition) : NULL;
-		if (stream != NULL && stream->assigned)
-			mend_offset(source, stream, now_ms);
-		if (at != NULL)
-			rd_kafka_topic_partition_destroy(at);
+	case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+		if (stream != NULL)
+			take_end(source, stream, offset);
 		break;
-	}
+	case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+	case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
+		if (stream != NULL)
+			mend_offset(source, stream, now_ms);
+		break;
 	case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
 		kafka_problem(source, "no broker of %s answers: %s", source->config.brokers,
 		              weir_kafka_complaint(source->kafka, cause, sizeof cause) ? cause : words);

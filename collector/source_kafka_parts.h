@@ -32,6 +32,7 @@ struct kafka_stream {
 	bool assigned;
 	bool stopped;      /* its offset is beyond the log's end: nothing is read */
 	int64_t next;      /* the offset to be taken next */
+	int64_t end;       /* the log's end as last met: between `next` and it there is no message */
 	int64_t newest_ms; /* when the newest record taken was put there; 0: not known */
 	uint64_t skipped;  /* messages without a line in them */
 	uint64_t lost;     /* offsets that were trimmed before they were read */

@@ -69,7 +69,7 @@ struct kafka_stream *kafka_take(struct kafka_source *source, const char *topic, 
 	pthread_mutex_lock(&source->mutex);
 	stream->assigned = true;
 	stream->stopped = false;
-	stream->next = offset;
+	stream->next = stream->end = offset;
 	stream->newest_ms = 0;
 	pthread_mutex_unlock(&source->mutex);
 	stream->handed = stream->safe = offset;
@@ -115,12 +115,12 @@ void kafka_free_streams(struct kafka_source *source)
 static void state_lag(const struct kafka_source *source, const struct kafka_stream *stream,
                       struct source_status *status)
 {
-	int64_t low, high;
+	int64_t low, high, place = stream->end > stream->next ? stream->end : stream->next;
 	if (rd_kafka_get_watermark_offsets(source->handle, stream->topic, stream->partition, &low, &high) !=
 	        RD_KAFKA_RESP_ERR_NO_ERROR ||
-	    high <= stream->next)
+	    high <= place)
 		return;
-	status->lag_records = (uint64_t)(high - stream->next);
+	status->lag_records = (uint64_t)(high - place);
 	int64_t waited_ms = stream->newest_ms > 0 ? weir_wall_ms() - stream->newest_ms : 0;
 	status->lag_ms = waited_ms > 0 ? waited_ms : 0;
 }

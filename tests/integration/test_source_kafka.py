@@ -110,6 +110,21 @@ def test_each_message_is_one_record(place):
         assert collector.stop() == 0
 
 
+def test_marks_of_transactions_are_no_lag(place):
+    """The last offset of a topic that is written in transactions is the mark of one, and never delivered."""
+    with cluster.shared() as one, roles_of(place, one) as roles:
+        one.kafka.create(one.topic("logs"), partitions=1)
+        collector = roles.collector([source(one)])
+        for number in range(1, 3):
+            one.kafka.produce(one.topic("logs"), [record("a"), record("b")], transactional_id=one.topic("writer"))
+            until(lambda: ends(one) == {0: 3 * number}, "the mark is there")  # pylint: disable=cell-var-from-loop
+            collector.until(lambda: collector.value("weir_lines_total") == 2 * number, "all is read")  # pylint: disable=cell-var-from-loop
+            collector.until(lambda: collector.metrics().value("weir_source_lag_records", source=f"kafka:{one.topic('logs')}/0")
+                            == 0, "lags no longer")
+        assert collector.stop() == 0
+        assert taken(one)[0] == {"a": 2, "b": 2}
+
+
 def test_messages_of_any_size_and_form_are_taken_or_told(place):
     """10 MB, keys and headers that are larger than what they belong to, every compression."""
     with cluster.shared() as one, roles_of(place, one) as roles:
