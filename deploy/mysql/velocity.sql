@@ -17,11 +17,11 @@
 -- passes writes 6 * rate bytes. A zone may be changed at any time; a longer window counts from there on.
 --
 -- How: zone_bucket_lock has a row a bucket, which is its lock and holds the times of the newest `rate`
--- attempts that passed. Under the lock the oldest of them is compared with the window's begin. zone_txn, the
--- history, is written and never read. The clock is the server's, read once the lock is held.
+-- attempts that passed: the oldest of them is compared with the window's begin. No attempt passes but under
+-- the lock. zone_txn, the history, is written and never read. The clock is the server's, read under the lock.
 --
 -- In which transaction: called outside of one, with autocommit on, the procedure makes its own (READ
--- COMMITTED, whatever the session has), and the lock is held for a fraction of a millisecond; a deadlock is
+-- COMMITTED, whatever the session has), and the lock is held for a moment; a deadlock is
 -- tried again. Called within a transaction, or with autocommit off, it is a part of that: as exact, under
 -- any isolation level, but others who ask for the same bucket wait until it ends, a rollback takes the
 -- attempt back, and whoever asks for several buckets in one transaction must keep to one order of them, as
@@ -60,7 +60,7 @@ BEGIN
   DECLARE v_passed MEDIUMBLOB;
   DECLARE v_at, v_edge BINARY(6);
   DECLARE v_zone_txn_id BIGINT UNSIGNED;
-  DECLARE v_blocked TINYINT;
+  DECLARE v_blocked, v_locked TINYINT;
   DECLARE v_place INT;
   DECLARE v_own TINYINT DEFAULT @@SESSION.autocommit;
   DECLARE v_tries INT DEFAULT 0;
@@ -100,30 +100,43 @@ BEGIN
           SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
         END;
       END IF;
-
-      -- A row that is not there must not be searched with a lock but under READ COMMITTED: above that, two
-      -- who both find none lock the gap, and neither may insert. An insert that meets a row locks it at once.
-      SET v_passed = NULL;
+      SET v_passed = NULL, v_locked = 0;
       IF v_own THEN
         START TRANSACTION;
         SELECT passed INTO v_passed
-          FROM zone_bucket_lock WHERE zone_id = p_zone_id AND bucket = p_bucket_key FOR UPDATE;
-      END IF;
-      IF v_passed IS NULL THEN
-        INSERT INTO zone_bucket_lock (zone_id, bucket, passed) VALUES (p_zone_id, p_bucket_key, '')
-          ON DUPLICATE KEY UPDATE zone_id = p_zone_id;
-        SELECT passed INTO v_passed
-          FROM zone_bucket_lock WHERE zone_id = p_zone_id AND bucket = p_bucket_key FOR UPDATE;
+          FROM zone_bucket_lock WHERE zone_id = p_zone_id AND bucket = p_bucket_key;
       END IF;
 
-      -- Not by UNIX_TIMESTAMP(NOW(3)): where clocks are put back in autumn, an hour of it is ambiguous.
-      SET v_now_ms = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
-      SET v_at = UNHEX(LPAD(HEX(v_now_ms), 12, '0'));
-      SET v_edge = UNHEX(LPAD(HEX(GREATEST(v_now_ms - v_window_ms, 0)), 12, '0'));
-      SET v_blocked = v_rate < 1
-        OR (LENGTH(v_passed) >= 6 * v_rate AND SUBSTRING(v_passed, -6 * v_rate, 6) >= v_edge);
+      -- At first by what is committed: an attempt that it blocks is blocked, whatever passes meanwhile, and
+      -- needs no lock. Any other is judged again under the lock.
+      judge: LOOP
+        -- Not by UNIX_TIMESTAMP(NOW(3)): where clocks are put back in autumn, an hour of it is ambiguous.
+        SET v_now_ms = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
+        SET v_edge = UNHEX(LPAD(HEX(GREATEST(v_now_ms - v_window_ms, 0)), 12, '0'));
+        SET v_blocked = LENGTH(v_passed) >= 6 * v_rate
+          AND (v_rate < 1 OR SUBSTRING(v_passed, -6 * v_rate, 6) >= v_edge);
+        IF v_blocked OR v_locked THEN
+          LEAVE judge;
+        END IF;
+
+        IF v_passed IS NOT NULL THEN
+          SET v_passed = NULL;
+          SELECT passed INTO v_passed
+            FROM zone_bucket_lock WHERE zone_id = p_zone_id AND bucket = p_bucket_key FOR UPDATE;
+        END IF;
+        -- A row that is not there must not be searched with a lock, but under READ COMMITTED: above that, two
+        -- who both find none lock the gap, and neither may insert. An insert that meets a row locks it at once.
+        IF v_passed IS NULL THEN
+          INSERT INTO zone_bucket_lock (zone_id, bucket, passed) VALUES (p_zone_id, p_bucket_key, '')
+            ON DUPLICATE KEY UPDATE zone_id = p_zone_id;
+          SELECT passed INTO v_passed
+            FROM zone_bucket_lock WHERE zone_id = p_zone_id AND bucket = p_bucket_key FOR UPDATE;
+        END IF;
+        SET v_locked = 1;
+      END LOOP;
 
       IF NOT v_blocked THEN
+        SET v_at = UNHEX(LPAD(HEX(v_now_ms), 12, '0'));
         SET v_place = LENGTH(v_passed); -- the end, unless the server's clock was set back
         WHILE v_place > 0 AND SUBSTRING(v_passed, v_place - 5, 6) > v_at DO
           SET v_place = v_place - 6;
@@ -146,8 +159,8 @@ BEGIN
   SELECT v_blocked, v_zone_txn_id, p_zone_id, p_bucket_key, v_rate, v_window_ms;
 END //
 
--- Removes history older than p_keep_ms, and buckets that have no history left and that no window needs,
--- at most p_rows rows a transaction. A bucket that is in use stays for the next time; nobody is waited for if
+-- Removes history older than p_keep_ms, and buckets that have no history left and that no window has needed
+-- for a minute, at most p_rows rows a transaction. A bucket that is in use stays for the next time; nobody is waited for if
 -- callers' own transactions are shorter than p_keep_ms. One call at a time does it, others meanwhile nothing.
 -- Gives the numbers of rows removed: v_history, v_buckets. Not to be called within a transaction.
 CREATE PROCEDURE trim_velocity(IN p_keep_ms BIGINT, IN p_rows INT)
@@ -215,7 +228,7 @@ BEGIN
               WHERE zone_id = v_zone_id AND bucket = v_bucket FOR UPDATE SKIP LOCKED;
             -- Again, under the lock: an attempt may have come in between.
             IF v_found
-                AND RIGHT(v_passed, 6) < UNHEX(LPAD(HEX(GREATEST(v_now_ms - v_window_ms, 0)), 12, '0'))
+                AND RIGHT(v_passed, 6) < UNHEX(LPAD(HEX(GREATEST(v_now_ms - v_window_ms - 60000, 0)), 12, '0'))
                 AND NOT EXISTS (SELECT 1 FROM zone_txn
                                   WHERE zone_id = v_zone_id AND bucket = v_bucket AND partition_id = 4294967295) THEN
               DELETE FROM zone_bucket_lock WHERE zone_id = v_zone_id AND bucket = v_bucket;
