@@ -141,6 +141,7 @@ static enum weir_status save_dead_letters(struct collector *collector, struct we
 	return status;
 }
 
+/* What the pages show, as of this moment. */
 static void tell_counts(struct collector *collector)
 {
 	struct record_counts counts = {0};
@@ -149,16 +150,9 @@ static void tell_counts(struct collector *collector)
 	pthread_mutex_lock(&collector->lock);
 	collector->counts = counts;
 	pthread_mutex_unlock(&collector->lock);
-}
-
-/* What the pages show, as of this moment, and what the log is to say of the sources. */
-static void tell(struct collector *collector)
-{
-	tell_counts(collector);
 	weir_counter_set(&collector->letters_written, dead_letters_written(collector->dead));
 	weir_counter_set(&collector->letters_dropped, dead_letters_dropped(collector->dead));
 	low_water_tell_lines(collector->inputs);
-	source_reports_tell(collector->reports, collector->inputs->sources, collector->inputs->source_count);
 }
 
 /*
@@ -169,7 +163,8 @@ static void save(struct collector *collector)
 {
 	struct weir_error error;
 	collector->save_due_ms = weir_monotonic_ms() + SAVE_PERIOD_MS;
-	tell(collector);
+	tell_counts(collector);
+	source_reports_tell(collector->reports, collector->inputs->sources, collector->inputs->source_count);
 	int64_t safe_until_ms = sender_oldest_ms(collector->sender);
 	if (framer_pending(collector->framer) > 0 && collector->oldest_ms < safe_until_ms)
 		safe_until_ms = collector->oldest_ms;
