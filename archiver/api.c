@@ -84,7 +84,7 @@ void api_figures(struct api *api, struct weir_text *text)
 	if (api->options.figures == NULL)
 		return;
 	weir_text_puts(text, "\"figures\":{");
-	api->options.figures(api->options.context, text);
+	api->options.figures(api->options.figures_context, text);
 	weir_text_puts(text, "},");
 }
 

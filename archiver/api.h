@@ -30,6 +30,7 @@ struct api_options {
 	void *context;
 	/** Appends `"name": number, …` for "figures" of /api/v1/status; NULL: there are none. @thread any worker */
 	void (*figures)(void *context, struct weir_text *members);
+	void *figures_context;
 	const struct api_file *files;
 	size_t file_count;
 };

@@ -37,3 +37,20 @@ void archiver_metrics(const struct archiver_stats *stats, struct weir_text *page
 	weir_metrics_family(page, "weir_archiver_commit_seconds", "histogram", "One transaction.");
 	weir_metrics_histogram(page, "weir_archiver_commit_seconds", NULL, 0, &weir_latency_scale, commits, 1);
 }
+
+void archiver_figures(void *context, struct weir_text *members)
+{
+	const struct archiver_stats *stats = context;
+	const struct {
+		const char *name;
+		const struct weir_counter *counter;
+	} figures[] = {
+		{"weir_archiver_events_total", &stats->events},         {"weir_archiver_decisions_total", &stats->decisions},
+		{"weir_archiver_malformed_total", &stats->malformed},   {"weir_archiver_partitions", &stats->partitions},
+		{"weir_archiver_partitions_stuck", &stats->stuck},      {"weir_archiver_waiting_rows", &stats->waiting_rows},
+		{"weir_archiver_waiting_bytes", &stats->waiting_bytes},
+	};
+	for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+		weir_text_printf(members, "%s\"%s\":%llu", i > 0 ? "," : "", figures[i].name,
+		                 (unsigned long long)weir_counter_read(figures[i].counter));
+}

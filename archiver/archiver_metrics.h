@@ -6,4 +6,7 @@
 
 void archiver_metrics(const struct archiver_stats *stats, struct weir_text *page);
 
+/** The gauges of them as members of a JSON object: "figures" of the API's status. @param context  struct archiver_stats */
+void archiver_figures(void *context, struct weir_text *members);
+
 #endif

@@ -15,7 +15,29 @@ static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
 
 enum { WATCH_PERIOD_MS = 50 };
 
+enum { API_WAIT_MS = 2000 };
+
 /* ---- starting ---- */
+
+/* A worker of the API does not wait long: whoever asked is told to try again. */
+static enum weir_status open_for_api(void *context, struct weir_store **store, struct weir_error *error)
+{
+	const struct weir_daemon *daemon = context;
+	return weir_connect_store(daemon->config, API_WAIT_MS, weir_stop_flag(), &daemon->log, store, error);
+}
+
+static enum weir_status start_api(struct process *process, struct weir_error *error)
+{
+	struct api_options options = {
+		.config = process->daemon->config,
+		.log = &process->daemon->log,
+		.open_store = open_for_api,
+		.context = process->daemon,
+		.figures = archiver_figures,
+		.figures_context = (void *)(uintptr_t)archiver_stats(process->archiver),
+	};
+	return api_start(&options, &process->api, error);
+}
 
 static enum weir_status open_store(void *context, struct weir_store **store, struct weir_error *error)
 {
@@ -42,6 +64,8 @@ enum weir_status process_start(struct process *process, struct weir_error *error
 		.log = &daemon->log,
 	};
 	status = archiver_start(&options, &process->archiver, error);
+	if (status == WEIR_OK)
+		status = start_api(process, error);
 	if (status == WEIR_OK)
 		status =
 			weir_membership_start(process->bus, "archiver", process->share, &daemon->log, &process->membership, error);
@@ -74,6 +98,7 @@ bool process_stop(struct process *process)
 	atomic_store(&process->phase, PROCESS_STOPPING);
 	weir_notify("STOPPING=1");
 	weir_daemon_silence(process->daemon);
+	api_stop(process->api);
 	archiver_stop(process->archiver, false);
 	if (archiver_join(process->archiver, &error) != WEIR_OK) {
 		weir_log(log, WEIR_LOG_ERROR, "archiver", "%s", error.text);

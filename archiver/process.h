@@ -5,6 +5,7 @@
 #ifndef ARCHIVER_PROCESS_H
 #define ARCHIVER_PROCESS_H
 
+#include "archiver/api.h"
 #include "archiver/archiver.h"
 #include "common/daemon.h"
 #include "common/membership.h"
@@ -19,6 +20,7 @@ struct process {
 	struct weir_share *share;
 	struct weir_membership *membership;
 	struct archiver *archiver;
+	struct api *api; /* NULL: none is configured */
 };
 
 /** @param daemon  borrowed until the process ends */

@@ -5,10 +5,10 @@
 #include "collector/input_codec.h"
 
 #include "common/alloc.h"
+#include "common/gzip.h"
 
 #include <limits.h>
 #include <stdlib.h>
-#include <zlib.h>
 
 enum { GZIP_ONLY_WINDOW_BITS = 15 + 16 };
 

@@ -5,7 +5,8 @@
  */
 #include "deploy/standalone/follow.h"
 
-#include "archiver/archiver.h"
+#include "archiver/api.h"
+#include "archiver/archiver_metrics.h"
 #include "collector/collector.h"
 #include "collector/inputs.h"
 #include "common/alloc.h"
@@ -43,6 +44,7 @@ struct follow {
 	uint32_t worker_count;
 	struct sink *decisions, *shadow;
 	struct archiver *archiver; /* NULL: none is asked for */
+	struct api *api;           /* likewise */
 	struct collector *collector;
 	struct monitor *monitor;
 	struct order_control orders;
@@ -154,7 +156,18 @@ static enum weir_status start_archiver(struct follow *follow, struct weir_error 
 		.context = (char *)(uintptr_t)follow->state.path,
 		.log = follow->log,
 	};
-	return archiver_start(&options, &follow->archiver, error);
+	enum weir_status status = archiver_start(&options, &follow->archiver, error);
+	if (status != WEIR_OK)
+		return status;
+	struct api_options api = {
+		.config = follow->options->config,
+		.log = follow->log,
+		.open_store = open_store,
+		.context = options.context,
+		.figures = archiver_figures,
+		.figures_context = (void *)(uintptr_t)archiver_stats(follow->archiver),
+	};
+	return api_start(&api, &follow->api, error);
 }
 
 static enum weir_status start_collector(struct follow *follow, struct weir_error *error)
@@ -361,6 +374,7 @@ static bool stop(struct follow *follow)
 	bool failed = false;
 	control_stop(follow->control);
 	monitor_stop(follow->monitor);
+	api_stop(follow->api);
 	if (follow->collector != NULL) {
 		collector_stop(follow->collector);
 		note_failure(follow, "collector", collector_join(follow->collector, &error), &error, &failed);
