@@ -99,19 +99,11 @@ def rate_of_log(place, path, lines):
 
 def measure_hot(place, path):
     """One user with half of all requests."""
-    plain = with_lines(place, path, "plain.log", HOT_LINES)
+    plain = bench.first_lines(place, path, "plain.log", HOT_LINES)
     even = rate_of_log(place, plain, HOT_LINES)
     hot = rate_of_log(place, with_hot_user(place, path, "hot.log", HOT_LINES), HOT_LINES)
     report("cluster_hot", unit="events/s", rate=round(hot), ceiling=round(even), ratio=round(hot / even, 3), goal=0.9,
            lines=HOT_LINES, runs=RUNS)
-
-
-def with_lines(place, path, name, lines):
-    """The start of a log."""
-    out = place.path(name)
-    with open(out, "wb") as target:
-        subprocess.run(["head", "-n", str(lines), path], check=True, stdout=target)
-    return out
 
 
 def measure(place):

@@ -68,6 +68,14 @@ def generate(place, name, lines, *options):
     return path
 
 
+def first_lines(place, path, name, lines):
+    """The start of a log."""
+    out = place.path(name)
+    with open(out, "wb") as target:
+        subprocess.run(["head", "-n", str(lines), path], check=True, stdout=target)
+    return out
+
+
 def combined(path, **more):
     """It as a source."""
     return {"type": "file", "path": path, "format": "combined", **more}
@@ -93,13 +101,13 @@ def cpu_s(pid):
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-# ---- a log on its way ----
-
 def steal_s():
     """Seconds of processor that this machine's host has kept for itself, of all cores, since the start."""
     with open("/proc/stat", encoding="ascii") as stat:
         return int(stat.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
 
+
+# ---- a log on its way ----
 
 def fill(roles, path, lines, patience_s):
     """Lets a collector send a log whole, and end."""
