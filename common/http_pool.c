@@ -34,7 +34,7 @@ struct weir_http_pool {
 	pthread_mutex_t mutex; /* of all that follows */
 	pthread_cond_t changed;
 	struct weir_http_exchange *first, *last;
-	unsigned waiting, streams;
+	unsigned waiting, streams; /* of those in the queue, the requests; replies in parts */
 	size_t held_bytes;
 	bool stopping;
 	struct weir_http_client *clients;
@@ -102,7 +102,7 @@ static void push(struct weir_http_pool *pool, struct weir_http_exchange *exchang
 	else
 		pool->first = exchange;
 	pool->last = exchange;
-	pool->waiting++;
+	pool->waiting += !exchange->answered;
 	pthread_cond_signal(&pool->changed);
 }
 
@@ -114,7 +114,7 @@ static struct weir_http_exchange *pop(struct weir_http_pool *pool)
 	pool->first = exchange->next;
 	if (pool->first == NULL)
 		pool->last = NULL;
-	pool->waiting--;
+	pool->waiting -= !exchange->answered;
 	return exchange;
 }
 
@@ -135,7 +135,7 @@ bool weir_http_pool_again(struct weir_http_exchange *exchange)
 	pthread_mutex_lock(&pool->mutex);
 	bool running = !pool->stopping;
 	if (running)
-		push(pool, exchange); /* beyond the queue's bound, but there are few of these */
+		push(pool, exchange); /* not among those that `waiting` bounds: there are few of these */
 	pthread_mutex_unlock(&pool->mutex);
 	return running;
 }

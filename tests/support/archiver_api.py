@@ -166,6 +166,12 @@ def on_sqlite(place, **archiver):
     return OnSqlite(place, {"zones": ZONES}, archiver)
 
 
+def started_with(place, address, **archiver):
+    """The program alone, with a configuration that it may refuse."""
+    config = place.write("api.json", json.dumps({"zones": ZONES, "archiver": {"api": address, **archiver}}))
+    return place.start(config, place.path("state"), program=_PROGRAM)
+
+
 @contextlib.contextmanager
 def served(servers, rows):
     """(an Api on SQLite, one on the MariaDB of a cluster), filled."""

@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Who may ask the archiver's API, how often, and what others can do to it: tokens, rates, fuzz, crowds, slow readers.
+
+    WEIR_IDLE_CONNECTIONS=10000 tests/integration/test_archiver_api_guards.py idle   # needs ulimit -n 25000
+    WEIR_API_FUZZ=100000 tests/integration/test_archiver_api_guards.py fuzz
+"""
+
+import os
+import random
+import resource
+import socket
+import sys
+import time
+import urllib.parse
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+# pylint: disable=wrong-import-position
+from support import cases
+from support.archiver_api import CONTRACT, on_sqlite, started_with
+from support.archiver_rows import FIRST_MS, policies
+from support.place import PATIENCE_S, SANITIZED, until
+
+TOKEN, OTHER = "a-token-of-16-or-more", "another-token-0123456789"
+# Of the process, with hundreds of connections and answers under way; a sanitizer's shadow is not counted.
+MEMORY_BYTES = 200 << 20
+
+
+def filled(api):
+    """The same API, with zones."""
+    api.insert("policy_version", policies())
+    return api
+
+
+def refused(api, status, parameter, resource, parameters=None, **headers):
+    """Asks for what is refused: the message."""
+    answer = api.ask(resource, parameters, **headers)
+    assert answer.status == status, (answer.status, answer.body)
+    assert answer.json()["error"]["parameter"] == parameter, answer.body
+    return answer.json()["error"]["message"]
+
+
+# ---- who may ask ----
+
+def test_tokens(place):
+    os.environ["WEIR_TEST_TOKEN"] = OTHER
+    api = filled(on_sqlite(place, tokens=[{"file": place.write("token", TOKEN + "\n")}, {"env": "WEIR_TEST_TOKEN"}]))
+    assert "missing" in refused(api, 401, "Authorization", "zones")
+    for wrong in ("x" * 21, TOKEN[:-1], TOKEN + "x", TOKEN + TOKEN, "", OTHER.upper()):
+        assert "wrong" in refused(api, 401, "Authorization", "counts", {"zone": "site"}, Authorization=f"Bearer {wrong}")
+    assert refused(api, 401, "Authorization", "zones", Authorization=TOKEN)
+    assert api.ask("zones").headers["www-authenticate"] == "Bearer"
+    for scheme, token in (("Bearer", TOKEN), ("bearer", OTHER)):
+        assert api.ask("zones", Authorization=f"{scheme} {token}").status == 200
+    assert api.ask("openapi.json").status == 200
+    api.end()
+
+
+def test_without_tokens_only_this_machine_is_listened_to(place):
+    for address, words in (("0.0.0.0:0", "without \"tokens\" only an address of this machine"), (":0", "tokens"),
+                           ("10.0.0.1:80", "tokens"), ("nonsense", "must be HOST:PORT")):
+        program = started_with(place, address)
+        assert program.wait() == 1 and words in program.said(), program.said()
+    program = started_with(place, "127.0.0.1:0", tokens=["short"])
+    assert program.wait() == 1 and "archiver.tokens[0]: a token must be 16 to 1024" in program.said(), program.said()
+    program = started_with(place, "*:0", tokens=[TOKEN])
+    until(lambda: program.out().endswith(b"\n"), "it listens", running=program)
+    assert program.stop() == 0
+
+
+def test_rate_is_each_clients_own(place):
+    api = filled(on_sqlite(place, tokens=[TOKEN, OTHER], api_rate=1))
+    def ask(token):
+        return api.ask("zones", Authorization=f"Bearer {token}")
+    begin = time.monotonic()
+    good, refused_one = 0, None
+    while refused_one is None:
+        answer = ask(TOKEN)
+        if answer.status == 200:
+            good += 1
+        else:
+            refused_one = answer
+        assert good <= 5 + time.monotonic() - begin
+    assert good >= 4 and refused_one.status == 429 and int(refused_one.headers["retry-after"]) >= 1
+    assert ask(OTHER).status == 200
+    assert api.ask("zones").status == 401  # without a token: a client of its own
+    until(lambda: ask(TOKEN).status == 200, "the next is let in")
+
+
+# ---- what is refused ----
+
+def test_refusals_name_what_is_expected(place):
+    api = filled(on_sqlite(place))
+    zone = {"zone": "site"}
+    assert "/api/v1/zones" in refused(api, 404, "zone", "counts", {"zone": "nobody"})
+    assert "missing" in refused(api, 400, "zone", "counts")
+    assert "missing" in refused(api, 400, "zone", "decisions", {"key": "x"})
+    assert "missing" in refused(api, 400, "key", "events", zone)
+    for bad in ("yesterday", "2024-13-01", "2023-02-29", "2024-01-01T24:00", "1e3", "9" * 15, "2024-01-01T00:00:00."):
+        assert "ISO 8601" in refused(api, 400, "from", "counts", {**zone, "from": bad})
+    assert "before" in refused(api, 400, "from", "counts", {**zone, "from": 2, "to": 2})
+    assert "at most 10000 hours" in refused(api, 400, "from", "counts", {**zone, "key": "x", "from": 0})
+    assert "at most 744 hours" in refused(api, 400, "from", "counts", {**zone, "from": FIRST_MS})
+    assert "at most 31 days" in refused(api, 400, "from", "top", {**zone, "from": 0, "to": FIRST_MS})
+    assert "either" in refused(api, 400, "day", "top", {**zone, "day": 5, "to": FIRST_MS})
+    assert "\"day\"" in refused(api, 400, "to", "top", {**zone, "from": 0})
+    assert "hour, day" in refused(api, 400, "grain", "counts", {**zone, "grain": "week"})
+    assert "1 to 1000" in refused(api, 400, "limit", "decisions", {"limit": 1001})
+    assert "1 to 1000000" in refused(api, 400, "limit", "decisions", {"limit": 1000001, "format": "csv"})
+    for bad in ("0", "-1", "1.5", "1" * 30, " 1"):
+        refused(api, 400, "limit", "blocks", {"limit": bad})
+    for bad in ("x", "1.2.3", "1.2.3.4.5", "1.2.3.4 ", "99999999999999999999.0.0.0", "1.0x2.3.4"):
+        assert "next" in refused(api, 400, "after", "decisions", {"after": bad})
+    assert "expected are zone, limit" in refused(api, 400, "nonsense", "blocks", {"nonsense": 1})
+    assert "no parameter" in refused(api, 400, "zone", "status", zone)
+    assert "text/csv" in refused(api, 406, "Accept", "counts", zone, Accept="image/png")
+    assert refused(api, 406, "Accept", "zones", Accept="text/csv") == "expected application/json"
+    assert api.ask("counts", {**zone, "key": "x", "format": "csv"}, Accept="image/png").status == 200
+    assert api.raw("/api/v1/blocks?limit=1&limit=1").json()["error"]["message"] == "there twice: expected once"
+    for target, status in (("/api/v1", 404), ("/", 404), ("/api/v1/zones/", 404), ("/api/v1/zones?x=" + 9000 * "x", 414)):
+        answer = api.raw(target)
+        assert answer.status == status and answer.json()["error"]["status"] == status
+    assert api.raw("/api/v1/zones", method="POST").status == 405
+    assert api.raw("/api/v1/zones", method="DELETE").headers["allow"] == "GET, HEAD"
+    assert api.raw("/api/v1/zones", method="HEAD").body == b""
+    api.end()
+
+
+def test_a_tag_is_good_until_something_changes(place):
+    api = filled(on_sqlite(place))
+    wanted = {"zone": "site", "from": FIRST_MS, "to": FIRST_MS + 3600_000, "key": "x"}
+    first = api.ask("counts", wanted)
+    again = api.ask("counts", wanted, If_None_Match=first.headers["etag"])
+    assert first.status == 200 and again.status == 304
+    api.insert("count_hourly", [(1, b"x", FIRST_MS, 3, 0, 0)])  # late, in an hour that was over
+    assert api.ask("counts", wanted, If_None_Match=first.headers["etag"]).json()["total"]["passed"] == 3
+
+
+# ---- anything at all ----
+
+def odd(chance):
+    """A value that somebody may send."""
+    return chance.choice([
+        "", "site", "login", "hour", "day", "block", "csv", "json", "total", "0", "1", "-1", "5", "1000", str(FIRST_MS),
+        "2023-11-15", "2023-11-15T00:00:00Z", "1700000000000.0.0.0", "\x00", "a\x00b", "\u00fc", "%", "'", "' OR 1=1 --",
+        '"', "\\", "../../etc/passwd", "9" * 40, "1" * 1500, "NaN", "null", "\xff", "|", "\r\nX: y", "{}", "-0", "+1",
+        "".join(chr(chance.randrange(1, 300)) for _ in range(chance.randrange(40)))])
+
+
+def test_fuzz(place):
+    api = filled(on_sqlite(place))
+    seed = int(os.environ.get("WEIR_SEED", random.randrange(1 << 30)))
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    names = ["zone", "key", "from", "to", "day", "grain", "by", "action", "limit", "after", "format", "\x00", "Zone", ""]
+    seen = set()
+    for _ in range(int(os.environ.get("WEIR_API_FUZZ", "600"))):
+        path = chance.choice(list(CONTRACT.document["paths"]))
+        known = [one["name"] for one in CONTRACT.document["paths"][path]["get"].get("parameters", [])] or names
+        some = [(chance.choice(known if chance.random() < 0.95 else names), odd(chance))
+                for _ in range(chance.randrange(5))]
+        if chance.random() < 0.6:
+            some.append(("zone", "login"))
+        query = urllib.parse.urlencode(some, quote_via=chance.choice([urllib.parse.quote, urllib.parse.quote_plus]))
+        if chance.random() < 0.1:
+            query = "".join(chance.choice("%&=+?;zone'\"a0\\") for _ in range(20))
+        answer = api.raw(f"{path}?{query}", Accept=chance.choice(["*/*", "text/csv", "application/json", "x", ""]))
+        assert answer.status in (200, 400, 404, 406, 414), (path, query, answer.status)
+        CONTRACT.check(path, answer)
+        seen.add(answer.status)
+    assert {200, 400, 404} <= seen
+    assert api.get("zones")["zones"]
+    api.end()
+
+
+# ---- many, and slow ones ----
+
+def resident(api):
+    """Bytes that the process holds."""
+    with open(f"/proc/{api.program.pid}/status", encoding="ascii") as file:
+        return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+
+
+def answers_well(api):
+    """The API answers others, and its memory is bounded."""
+    assert api.get("zones")["zones"]
+    assert SANITIZED or resident(api) < MEMORY_BYTES, resident(api)
+
+
+def test_idle_connections(place):
+    wanted = int(os.environ.get("WEIR_IDLE_CONNECTIONS", "400"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 2 * wanted + 500)), hard))
+    api = filled(on_sqlite(place))
+    held = []
+    try:
+        for number in range(wanted):
+            one = socket.create_connection(("127.0.0.1", api.port), timeout=PATIENCE_S)
+            held.append(one)
+            if number % 2:
+                one.sendall(b"GET /api/v1/zones HTTP/1.1\r\nHost: x\r\nX-" + b"y" * (number % 4000))
+            if number % 100 == 0:
+                answers_well(api)
+        answers_well(api)
+        print(f"{wanted} connections, {resident(api) >> 20} MiB")
+    finally:
+        for one in held:
+            one.close()
+    answers_well(api)
+    api.end()
+
+
+def test_slow_readers_of_long_answers(place):
+    api = filled(on_sqlite(place))
+    rows = [(FIRST_MS + number, 0, number, 0, "site", b"%d-" % number + b"k" * 900, "block", FIRST_MS, "enforce",
+             "uniform", 1, 1000, 1, None, None) for number in range(25000)]
+    api.insert("decision_history", rows)
+    held = []
+    for _ in range(40):
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.settimeout(PATIENCE_S)
+        one.connect(("127.0.0.1", api.port))
+        one.sendall(b"GET /api/v1/decisions?format=csv HTTP/1.1\r\nHost: x\r\n\r\n")
+        held.append((one, one.recv(12)))
+    seen = [begin[9:] for _, begin in held]
+    assert set(seen) == {b"200", b"503"} and seen.count(b"200") == 16, seen  # WEIR_HTTP_STREAMS_MAX
+    for _ in range(20):
+        answers_well(api)
+    for one, _ in held:
+        one.close()
+    whole = until(lambda: (lambda one: one.status == 200 and one)(api.ask("decisions", {"format": "csv"})),
+                  "a long answer is given again")
+    assert whole.body.count(b"\r\n") == 25001
+    api.end()
+
+
+if __name__ == "__main__":
+    cases.main(globals())
