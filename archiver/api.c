@@ -286,11 +286,19 @@ static void refuse(void *context, const char *words, struct weir_http_reply *rep
 
 /* ---- starting and stopping ---- */
 
-/* As many connections as the process may have descriptors for. */
+/* As many connections as the process may have descriptors for: all that it is allowed, as nothing here counts on few. */
 static unsigned connection_limit(void)
 {
 	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= CONNECTIONS_MAX + DESCRIPTORS_LEFT)
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return DESCRIPTORS_LEFT;
+	rlim_t wanted = CONNECTIONS_MAX + DESCRIPTORS_LEFT;
+	if (limit.rlim_cur < wanted) {
+		struct rlimit raised = {limit.rlim_max < wanted ? limit.rlim_max : wanted, limit.rlim_max};
+		if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+			limit = raised;
+	}
+	if (limit.rlim_cur >= wanted)
 		return CONNECTIONS_MAX;
 	return limit.rlim_cur > 2 * DESCRIPTORS_LEFT ? (unsigned)limit.rlim_cur - DESCRIPTORS_LEFT : DESCRIPTORS_LEFT;
 }

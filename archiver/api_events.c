@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-enum { PART_ROWS = 5000 };
+enum { PART_ROWS = 2000 };
 
 /* Columns: at_ms, partition_id, log_offset, pair, blocked. */
 enum { COLUMN_AT, COLUMN_BLOCKED = 4 };

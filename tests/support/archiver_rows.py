@@ -57,10 +57,10 @@ class Rows:
         self.crowd = [b"c%05d" % number for number in range(10500)]
         for key in self.crowd:
             self.hourly[1, key, FIRST_MS + (DAYS + 1) * DAY_MS] = [self.random.randint(0, 3), self.random.randint(0, 1), 0]
-        self.decisions = [self._decision(number) for number in range(4500)] + self._blocks()
-        self.events = {(2, self.random.choice(self.keys[:3] + ODD_KEYS[:8]),
+        self.decisions = [self._decision(number) for number in range(2300)] + self._blocks()
+        self.events = {(2, self.random.choice([self.keys[0], self.random.choice(self.keys[1:3] + ODD_KEYS[:8])]),
                         FIRST_MS + self.random.randrange(3000), self.random.randrange(3), number, 0,
-                        self.random.randrange(2)) for number in range(6000)}
+                        self.random.randrange(2)) for number in range(4600)}
 
     def _decision(self, number, **more):
         """A row of decision_history, as a dictionary."""
