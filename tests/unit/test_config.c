@@ -57,6 +57,11 @@ static void everything_but_zones_has_a_default(void **state)
 	assert_int_equal(config->limiter.checkpoint_interval_ms, 10000);
 	assert_int_equal(config->limiter.lateness_ms, 600000);
 	assert_false(config->archiver.enabled);
+	assert_null(config->archiver.api);
+	assert_null(config->archiver.api_host);
+	assert_int_equal(config->archiver.tokens.count, 0);
+	assert_int_equal(config->archiver.api_rate, 50);
+	assert_int_equal(config->archiver.api_workers, 4);
 	assert_null(config->listen.http);
 	assert_null(config->listen.http_host);
 	assert_int_equal(config->log.level, WEIR_LOG_INFO);
@@ -76,6 +81,7 @@ static void everything_but_zones_has_a_default(void **state)
 static void every_setting_can_be_set(void **state)
 {
 	(void)state;
+	setenv("HOME", "/home/of/somebody", 1);
 	struct weir_config *config = accept(
 		"{" ZONES ", \"sources\": [{\"type\": \"file\", \"path\": \"x\"}, {}],"
 		"\"bus\": {\"partitions\": 8, \"linger\": \"1ms\", \"max_linger\": \"20ms\", \"sync_delay\": \"3ms\","
@@ -83,7 +89,8 @@ static void every_setting_can_be_set(void **state)
 		"\"store\": {\"type\": \"sqlite\"},"
 		"\"collector\": {\"max_skew\": \"0s\", \"line_max\": 4096},"
 		"\"limiter\": {\"threads\": 3, \"memory\": \"2GiB\", \"checkpoint_interval\": \"1m\", \"lateness\": \"1h\"},"
-		"\"archiver\": {\"enabled\": true}, \"listen\": {\"http\": \"127.0.0.1:9464\"},"
+		"\"archiver\": {\"enabled\": true, \"api\": \"*:8642\", \"tokens\": [\"0123456789abcdef\", {\"env\": \"HOME\"}],"
+		"\"api_rate\": 0, \"api_workers\": 2}, \"listen\": {\"http\": \"127.0.0.1:9464\"},"
 		"\"log\": {\"level\": \"warning\", \"format\": \"json\"},"
 		"\"decisions\": {\"path\": \"d\", \"shadow_path\": \"s\", \"rotate_size\": \"1GiB\", \"keep\": 3},"
 		"\"deadletter\": {\"path\": \"l\", \"max_size\": \"1MiB\", \"rotate_size\": \"2MiB\", \"rate\": 0, \"keep\": 2}}");
@@ -106,6 +113,13 @@ static void every_setting_can_be_set(void **state)
 	assert_int_equal(config->limiter.checkpoint_interval_ms, 60000);
 	assert_int_equal(config->limiter.lateness_ms, 3600000);
 	assert_true(config->archiver.enabled);
+	assert_string_equal(config->archiver.api_host, "*");
+	assert_int_equal(config->archiver.api_port, 8642);
+	assert_int_equal(config->archiver.tokens.count, 2);
+	assert_string_equal(config->archiver.tokens.at[0], "0123456789abcdef");
+	assert_string_equal(config->archiver.tokens.at[1], "/home/of/somebody");
+	assert_int_equal(config->archiver.api_rate, 0);
+	assert_int_equal(config->archiver.api_workers, 2);
 	assert_string_equal(config->listen.http_host, "127.0.0.1");
 	assert_int_equal(config->listen.http_port, 9464);
 	assert_int_equal(config->log.level, WEIR_LOG_WARNING);
@@ -167,6 +181,31 @@ static void refuses_in_words(void **state)
 		"or TiB such as \"64MiB\", not \"1MiB\"");
 	refuse("{" ZONES ", \"archiver\": {\"enabled\": \"yes\"}}",
 	       "weir.json:1: archiver.enabled: must be true or false, not \"yes\"");
+}
+
+static void the_api_is_open_to_others_by_tokens_alone(void **state)
+{
+	(void)state;
+	static const char *const own[] = {"127.0.0.1:1", "127.9.9.9:1", "localhost:1", "[::1]:1"};
+	static const char *const others[] = {"*:1", ":1", "0.0.0.0:1", "[::]:1", "192.0.2.1:1", "127.0.0.1.example:1"};
+	char text[512];
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+		snprintf(text, sizeof text, "{" ZONES ", \"archiver\": {\"api\": \"%s\"}}", own[i]);
+		weir_config_free(accept(text));
+	}
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		snprintf(text, sizeof text, "{" ZONES ", \"archiver\": {\"api\": \"%s\", \"tokens\": []}}", others[i]);
+		refuse(text,
+		       "weir.json:1: archiver.api: without \"tokens\" only an address of this machine is listened on, such "
+		       "as \"127.0.0.1:8642\": whoever reaches it reads everything");
+		snprintf(text, sizeof text, "{" ZONES ", \"archiver\": {\"api\": \"%s\", \"tokens\": [\"0123456789abcdef\"]}}",
+		         others[i]);
+		weir_config_free(accept(text));
+	}
+	refuse("{" ZONES ", \"archiver\": {\"tokens\": [\"0123456789abcdef\", \"0123456789 abcdef\"]}}",
+	       "weir.json:1: archiver.tokens[1]: a token must be 16 to 1024 letters, digits and signs, without spaces");
+	refuse("{" ZONES ", \"archiver\": {\"tokens\": [1]}}",
+	       "weir.json:1: archiver.tokens[0]: must be a string, {\"file\": PATH} or {\"env\": NAME}");
 }
 
 static void listen_addresses_are_split(void **state)
@@ -390,6 +429,7 @@ int main(void)
 		cmocka_unit_test(every_setting_can_be_set),
 		cmocka_unit_test(threads_are_no_more_than_partitions),
 		cmocka_unit_test(refuses_in_words),
+		cmocka_unit_test(the_api_is_open_to_others_by_tokens_alone),
 		cmocka_unit_test(listen_addresses_are_split),
 		cmocka_unit_test(files_are_read),
 		cmocka_unit_test(the_settings_are_documented),
