@@ -103,7 +103,9 @@ static const char *const step_2[] = {
 	"  ordered_by TEXT NULL,"
 	"  reason TEXT NULL,"
 	"  PRIMARY KEY (at_ms, partition_id, log_offset, pair),"
-	"  KEY decision_bucket (zone, bucket, at_ms)" TABLE_OPTIONS
+	"  KEY decision_bucket (zone, bucket, at_ms),"
+	"  KEY decision_zone (zone, at_ms),"
+	"  KEY decision_until (until_ms)" TABLE_OPTIONS
 	" PARTITION BY RANGE (at_ms) (PARTITION later VALUES LESS THAN MAXVALUE)",
 	"CREATE TABLE IF NOT EXISTS zone_txn ("
 	"  zone_id INT UNSIGNED NOT NULL,"

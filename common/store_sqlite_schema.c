@@ -91,6 +91,8 @@ static const char *const steps[] = {
 	"  reason TEXT,"
 	"  PRIMARY KEY (at_ms, partition_id, log_offset, pair)) WITHOUT ROWID;"
 	"CREATE INDEX decision_bucket ON decision_history (zone, bucket, at_ms);"
+	"CREATE INDEX decision_zone ON decision_history (zone, at_ms);"
+	"CREATE INDEX decision_until ON decision_history (until_ms);"
 	"CREATE TABLE zone_txn ("
 	"  zone_id INTEGER NOT NULL,"
 	"  bucket BLOB NOT NULL,"

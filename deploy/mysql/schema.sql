@@ -129,7 +129,9 @@ CREATE TABLE IF NOT EXISTS decision_history (
   ordered_by TEXT NULL,
   reason TEXT NULL,
   PRIMARY KEY (at_ms, partition_id, log_offset, pair),
-  KEY decision_bucket (zone, bucket, at_ms)
+  KEY decision_bucket (zone, bucket, at_ms),
+  KEY decision_zone (zone, at_ms),
+  KEY decision_until (until_ms)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   PARTITION BY RANGE (at_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
 
