@@ -210,24 +210,35 @@ def test_idle_connections(place):
     api.end()
 
 
-def test_slow_readers_of_long_answers(place):
-    api = filled(on_sqlite(place))
-    rows = [(FIRST_MS + number, 0, number, 0, "site", b"%d-" % number + b"k" * 900, "block", FIRST_MS, "enforce",
-             "uniform", 1, 1000, 1, None, None) for number in range(25000)]
-    api.insert("decision_history", rows)
+def crowd(api):
+    """Connections that ask for a long answer and do not read it, once so many come at a time that some are refused."""
     held = []
-    for _ in range(40):
+    for _ in range(24):
         one = socket.socket()
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         one.settimeout(PATIENCE_S)
         one.connect(("127.0.0.1", api.port))
         one.sendall(b"GET /api/v1/decisions?format=csv HTTP/1.1\r\nHost: x\r\n\r\n")
-        held.append((one, one.recv(12)))
-    seen = [begin[9:] for _, begin in held]
-    assert set(seen) == {b"200", b"503"} and seen.count(b"200") == 16, seen  # WEIR_HTTP_STREAMS_MAX
+        held.append(one)
+    begun = [one.recv(12)[9:] for one in held]
+    assert set(begun) <= {b"200", b"503"}, begun
+    if b"503" in begun:
+        assert begun.count(b"200") >= 16, begun  # WEIR_HTTP_STREAMS_MAX; more where some idled for too long meanwhile
+        return held
+    for one in held:
+        one.close()
+    return None
+
+
+def test_slow_readers_of_long_answers(place):
+    api = filled(on_sqlite(place))
+    rows = [(FIRST_MS + number, 0, number, 0, "site", b"%d-" % number + b"k" * 900, "block", FIRST_MS, "enforce",
+             "uniform", 1, 1000, 1, None, None) for number in range(25000)]
+    api.insert("decision_history", rows)
+    held = until(lambda: crowd(api), "some of a crowd are refused")
     for _ in range(20):
         answers_well(api)
-    for one, _ in held:
+    for one in held:
         one.close()
     whole = until(lambda: (lambda one: one.status == 200 and one)(api.ask("decisions", {"format": "csv"})),
                   "a long answer is given again")

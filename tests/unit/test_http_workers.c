@@ -132,6 +132,7 @@ static int start(unsigned turn_s)
 	                                    .paths = paths,
 	                                    .path_count = 3,
 	                                    .connections = 200,
+	                                    .timeout_s = 100,
 	                                    .request_bytes = 32768,
 	                                    .workers = WORKERS,
 	                                    .waiting = WAITING,
