@@ -12,14 +12,6 @@ from support.place import ROOT
 
 LEVELS = ("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 NO_PARTITION = 4294967295  # partition_id in the history, where weir's own rows have their partition of the log
-_HISTORY = """
-CREATE TABLE IF NOT EXISTS zone_txn (
-  zone_id INT UNSIGNED NOT NULL, bucket VARBINARY(1024) NOT NULL, at_ms BIGINT NOT NULL,
-  partition_id INT UNSIGNED NOT NULL, log_offset BIGINT UNSIGNED NOT NULL, pair INT UNSIGNED NOT NULL,
-  blocked TINYINT UNSIGNED NOT NULL,
-  PRIMARY KEY (zone_id, bucket, at_ms, partition_id, log_offset, pair)
-) ENGINE=InnoDB PARTITION BY RANGE (at_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
-"""
 _NUMBERS = itertools.count(1)
 _SERVER = []
 
@@ -42,7 +34,7 @@ class Velocity:
 
     def install(self):
         """As its file says: after schema.sql."""
-        for part in (text("schema.sql"), _HISTORY, text("velocity.sql")):
+        for part in (text("schema.sql"), text("velocity.sql")):
             self.sql(part)
 
     def sql(self, statements):
