@@ -18,20 +18,21 @@
 --
 -- How: zone_bucket_lock has a row a bucket, which is its lock and holds the times of the newest `rate`
 -- attempts that passed: the oldest of them is compared with the window's begin. No attempt passes but under
--- the lock. zone_txn, the history, is written and never read. The clock is the server's, read under the lock.
+-- the lock. zone_txn, the history, is written and never read. The clock is the server's, read under the lock;
+-- a session that sets its own TIMESTAMP moves it for its attempts (MariaDB's secure_timestamp forbids that).
 --
 -- In which transaction: called outside of one, with autocommit on, the procedure makes its own (READ
--- COMMITTED, whatever the session has), and the lock is held for a moment; a deadlock is
--- tried again. Called within a transaction, or with autocommit off, it is a part of that: as exact, under
--- any isolation level, but others who ask for the same bucket wait until it ends, a rollback takes the
--- attempt back, and whoever asks for several buckets in one transaction must keep to one order of them, as
--- with all locks. Under REPEATABLE READ with innodb_snapshot_isolation = ON such a call may fail with
--- error 1020 where the bucket has changed since the transaction began.
+-- COMMITTED, whatever the session has); the lock is held for a moment, and a deadlock is tried again. Called
+-- within a transaction, or with autocommit off, it is a part of that: as exact, under any isolation level,
+-- but others who ask for the same bucket wait until it ends, a rollback takes the attempt back, and whoever
+-- asks for several buckets in one transaction must keep to one order of them, as with all locks. Under
+-- REPEATABLE READ with innodb_snapshot_isolation = ON such a call may fail with error 1020 where the bucket
+-- has changed since the transaction began.
 --
--- Who needs what: to run this file CREATE, CREATE ROUTINE, and SELECT, INSERT, UPDATE, DELETE on the
--- database, which the procedures keep on using in its owner's name; a caller needs no more than
+-- Who needs what: the user who runs this file, in whose name the procedures work from then on, and a caller:
 --
---   GRANT EXECUTE ON PROCEDURE weir.check_velocity TO login@'10.0.0.%';
+--   GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, CREATE ROUTINE, ALTER ROUTINE ON weir.* TO keeper@localhost;
+--   GRANT EXECUTE ON PROCEDURE weir.check_velocity TO login@localhost;
 --
 -- With a binary log, binlog_format must be ROW or MIXED. Servers that write to one another need a server_id
 -- each, below 256, or their transaction numbers may meet; from 128 on those need unsigned 64 bits.
@@ -160,9 +161,9 @@ BEGIN
 END //
 
 -- Removes history older than p_keep_ms, and buckets that have no history left and that no window has needed
--- for a minute, at most p_rows rows a transaction. A bucket that is in use stays for the next time; nobody is waited for if
--- callers' own transactions are shorter than p_keep_ms. One call at a time does it, others meanwhile nothing.
--- Gives the numbers of rows removed: v_history, v_buckets. Not to be called within a transaction.
+-- for a minute, at most p_rows rows a transaction. A bucket that is in use stays for the next time; nobody is
+-- waited for if callers' own transactions are shorter than p_keep_ms. One call at a time does it, others
+-- meanwhile nothing. Gives the numbers of rows removed: v_history, v_buckets. Not within a transaction.
 CREATE PROCEDURE trim_velocity(IN p_keep_ms BIGINT, IN p_rows INT)
   MODIFIES SQL DATA
 BEGIN

@@ -36,7 +36,7 @@ PATIENCE_S = 300
 SEED = os.path.join(ROOT, "tests", "conformance", "seeds", "check_velocity.sql")
 TEN = "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5" \
       " UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)"
-# A day of attempts, a hundredth of them of the hot key, a fifth blocked; none of the last hour, so that all start level.
+# A day of attempts, a hundredth of them of the hot key, a fifth blocked; none of the last hour: all start level.
 PAST = f"""
 CREATE TABLE past AS SELECT IF(n % 100 = 0, 'hot', CONCAT('u', n % {KEYS})) AS k, n % 5 = 0 AS blocked,
     UNIX_TIMESTAMP() - 3600 - 86400 + FLOOR(n * 86400 / {HISTORY}) AS at_s

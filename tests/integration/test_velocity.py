@@ -13,30 +13,9 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 # pylint: disable=wrong-import-position
-from support.mariadb import Error
-from support.velocity import LEVELS, Model, Velocity, check, main, rows, text
+from support.velocity import LEVELS, Model, Velocity, check, check_at, main, refused, rows, set_clock, text
 
 START_MS = 1_700_000_000_123
-
-
-def set_clock(connection, at_ms):
-    """Lets a session's time stand still; in the middle of a millisecond, for the server reads it as a float."""
-    rows(connection, f"SET TIMESTAMP = {at_ms // 1000}.{at_ms % 1000:03}5")
-
-
-def check_at(connection, zone, key, at_ms):
-    """1 if an attempt at that time is blocked."""
-    set_clock(connection, at_ms)
-    return check(connection, zone, key)[0]
-
-
-def refused(connection, statement, *values):
-    """(number, words) of the error that a statement must end with."""
-    try:
-        given = rows(connection, statement, *values)
-    except Error as error:
-        return error.args
-    raise AssertionError(f"{statement} {values} gave {given}")
 
 
 def sessions(velocity):
@@ -190,11 +169,19 @@ def test_what_is_wrong_is_said(_place):
     assert {bytes(bucket)[-1000:] for bucket, *_ in velocity.history(zone)} == {b"k" * 1000}
 
 
-def test_the_answer_has_the_seeds_columns_and_a_caller_needs_only_to_execute(_place):
+def test_its_users_need_what_its_file_says(_place):
     velocity = Velocity()
     zone = velocity.zone(3, 60_000)
-    velocity.sql("DROP USER IF EXISTS login@localhost; CREATE USER login@localhost IDENTIFIED BY 'secret';"
-                 f"GRANT EXECUTE ON PROCEDURE {velocity.database}.check_velocity TO login@localhost")
+    keeper, login = (grant.replace("weir.", f"{velocity.database}.")
+                     for grant in re.findall(r"^-- +(GRANT .*;)", text("velocity.sql"), flags=re.M))
+    for user in ("keeper", "login"):
+        velocity.sql(f"DROP USER IF EXISTS {user}@localhost; CREATE USER {user}@localhost IDENTIFIED BY 'secret'")
+    velocity.sql("DROP PROCEDURE check_velocity; DROP PROCEDURE trim_velocity; DROP TABLE zone_bucket_lock;" + keeper)
+    for _ in range(2):
+        velocity.server.sql(text("velocity.sql"), velocity.database, "--user=keeper", "--password=secret")
+    velocity.sql(login)
+    with velocity.connect(user="keeper", password="secret") as caller:
+        assert rows(caller, "CALL trim_velocity(0, 1)") == [(0, 0)]
     with velocity.connect(user="login", password="secret") as caller, caller.cursor() as cursor:
         cursor.execute("CALL check_velocity(%s, 'k')", (zone,))
         assert [column[0] for column in cursor.description] == [
@@ -203,6 +190,7 @@ def test_the_answer_has_the_seeds_columns_and_a_caller_needs_only_to_execute(_pl
         assert not cursor.nextset() or cursor.description is None
         assert (blocked, *rest) == (0, zone, b"k", 3, 60_000)
         assert [one[3] for one in velocity.history(zone)] == [number]
+        assert refused(caller, "CALL trim_velocity(0, 1)")[0] == 1370
 
 
 def test_its_file_may_be_run_again_and_its_examples_run(_place):

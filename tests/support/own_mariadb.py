@@ -109,14 +109,15 @@ class OwnMariaDB:
         """Lets it go on."""
         self.process.resume()
 
-    def _try(self, text, database=None):
-        return subprocess.run([find("mariadb"), "--no-defaults", f"--socket={self.socket}", "--user=root",
-                               "--batch", "--skip-column-names", *([f"--database={database}"] if database else [])],
+    def _try(self, text, database=None, *options):
+        where = [f"--socket={self.socket}", *([f"--database={database}"] if database else [])]
+        return subprocess.run([find("mariadb"), "--no-defaults", *where, "--user=root", "--batch",
+                               "--skip-column-names", *options],
                               input=text.encode(), capture_output=True, timeout=START_S, check=False)
 
-    def sql(self, text, database=None):
-        """Runs statements as root: the rows, as lists of words."""
-        done = self._try(text, database)
+    def sql(self, text, database=None, *options):
+        """Runs statements, as root unless the client's options say otherwise: the rows, as lists of words."""
+        done = self._try(text, database, *options)
         assert done.returncode == 0, f"{text}: {done.stderr.decode(errors='replace')}"
         return [line.split("\t") for line in done.stdout.decode(errors="replace").splitlines()]
 

@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 from support import cases, own_mariadb
-from support.mariadb import MariaDB
+from support.mariadb import Error, MariaDB
 from support.place import ROOT
 
 LEVELS = ("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
@@ -80,6 +80,26 @@ def check(connection, zone, key):
     """One attempt: (blocked, number)."""
     ((blocked, number, *_),) = rows(connection, "CALL check_velocity(%s, %s)", zone, key)
     return blocked, number
+
+
+def set_clock(connection, at_ms):
+    """Lets a session's time stand still; in the middle of a millisecond, for the server reads it as a float."""
+    rows(connection, f"SET TIMESTAMP = {at_ms // 1000}.{at_ms % 1000:03}5")
+
+
+def check_at(connection, zone, key, at_ms):
+    """1 if an attempt at that time is blocked."""
+    set_clock(connection, at_ms)
+    return check(connection, zone, key)[0]
+
+
+def refused(connection, statement, *values):
+    """(number, words) of the error that a statement must end with."""
+    try:
+        given = rows(connection, statement, *values)
+    except Error as error:
+        return error.args
+    raise AssertionError(f"{statement} {values} gave {given}")
 
 
 class Model:
