@@ -271,7 +271,11 @@ static void handle_file(void *context, const struct weir_http_request *request, 
 	const struct api_file *file = context;
 	(void)request;
 	weir_http_header(reply, "X-Content-Type-Options", "nosniff");
-	weir_http_header(reply, "Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'");
+	/* A page has nothing from elsewhere and nothing inline, and sends nothing but its own questions. */
+	weir_http_header(reply, "Content-Security-Policy",
+	                 "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'");
+	weir_http_header(reply, "Referrer-Policy", "no-referrer");
+	weir_http_header(reply, "Cache-Control", "no-cache"); /* kept by the browser, if the tag is still the same */
 	reply->content_type = file->content_type;
 	weir_text_append(&reply->body, file->bytes, file->length);
 	reply->tagged = reply->packed = true;

@@ -1,12 +1,12 @@
 /*
- * The archiver's API by itself, for scripts that fill the store by SQL.
+ * The archiver's API and page by themselves, for scripts that fill the store by SQL.
  *
  * usage: archiver_api CONFIG [STATE]
  *
  * Makes the store's tables, prints "PORT" when it listens, and ends on SIGTERM.
  * STATE is where a store of SQLite lies.
  */
-#include "archiver/api.h"
+#include "archiver/page.h"
 #include "common/stop.h"
 #include "common/store_mysql.h"
 
@@ -53,8 +53,13 @@ int main(int argc, char **argv)
 	if (open_store(&driver, &store, &error) != WEIR_OK)
 		return failed(&error);
 	store->ops->close(store);
-	struct api_options options = {
-		.config = driver.config, .log = &log, .open_store = open_store, .context = &driver, .figures = write_figures};
+	struct api_options options = {.config = driver.config,
+	                              .log = &log,
+	                              .open_store = open_store,
+	                              .context = &driver,
+	                              .figures = write_figures,
+	                              .files = page_files,
+	                              .file_count = page_file_count};
 	if (api_start(&options, &api, &error) != WEIR_OK)
 		return failed(&error);
 	printf("%u\n", api != NULL ? api_port(api) : 0);

@@ -1,0 +1,31 @@
+// Who is blocked at this moment.
+
+import { get } from "./api.js";
+import { decision_columns } from "./decisions.js";
+import { empty, figures, table } from "./dom.js";
+import { digits, duration, number, time } from "./words.js";
+
+const MOST = 1000;
+
+export const name = "blocks";
+export const title = "Live blocks";
+export const refresh_ms = 5000;
+
+export const fields = (zones) => [
+  { name: "zone", label: "Zone", options: [["", "all zones"], ...zones.map((zone) => [zone.name, zone.name])], standard: "" },
+  { name: "refresh", label: "Refresh", options: [["on", "each 5 s"], ["off", "off"]], standard: "on" },
+];
+
+export const load = ({ zone }, _, signal) => get("blocks", { zone: zone || undefined, limit: MOST }, signal);
+
+export function draw({ now_ms, blocks, more }, { zone }) {
+  const head = figures([["Blocked now", more ? `more than ${digits(MOST)}` : number(blocks.length)], ["As of", time(now_ms)]]);
+  if (blocks.length === 0)
+    return [head, empty(zone ? `Nobody is blocked in ${zone}.` : "Nobody is blocked.",
+      "That is how it looks when all keep within their limits. Blocks that have ended are in a user’s story.")];
+  const left = { name: "Still", cell: (row) => duration(Math.max(0, row.until_ms - now_ms)) };
+  const [key, in_zone, action, when, until, limit, by, reason] =
+    decision_columns("key", "zone", "action", "when", "until", "limit", "by", "reason");
+  return [head, table("Blocked keys, the latest first",
+    [key, in_zone, action, { ...when, name: "Since" }, until, left, limit, by, reason], blocks)];
+}

@@ -1,0 +1,193 @@
+// Which view is shown: the address says it behind "#", so that each can be linked, and what it shows with it.
+
+import { basis } from "./api.js";
+import * as blocks from "./blocks.js";
+import { h } from "./dom.js";
+import * as overview from "./overview.js";
+import * as system from "./system.js";
+import { start_theme } from "./theme.js";
+import * as top from "./top.js";
+import * as user from "./user.js";
+
+const views = [overview, top, user, blocks, system];
+const content = document.getElementById("content");
+const news = document.getElementById("news");
+
+// What is on the screen; `ends` those that draw it.
+const shown = { view: null, fields: [], form: null, results: null, parameters: {}, load: null, drawing: null, timer: 0 };
+
+const say = (words) => { news.textContent = words; };
+
+function address() {
+  const [path, query = ""] = location.hash.replace(/^#\//, "").split("?");
+  return { view: views.find((view) => view.name === path) ?? overview, query: new URLSearchParams(query) };
+}
+
+/** Goes to the same view with some parameters changed; standard ones are left out of the address. */
+function go(changes) {
+  const standard = Object.fromEntries(shown.fields.map((field) => [field.name, field.standard]));
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries({ ...shown.parameters, ...changes }))
+    if (value !== "" && value !== undefined && String(value) !== standard[name]) query.set(name, value);
+  location.hash = `#/${shown.view.name}${query.size > 0 ? `?${query}` : ""}`;
+}
+
+/* ---- the form above a view ---- */
+
+function control(field) {
+  const id = `field-${field.name}`;
+  const input = field.options ?
+    h("select", { id, name: field.name }, field.options.map(([value, words]) => h("option", { value }, words))) :
+    h("input", { id, name: field.name, type: field.type, autocomplete: "off", spellcheck: "false" });
+  return h("div", { class: `field ${field.name}` }, h("label", { for: id }, field.label), input);
+}
+
+const values = (form) => Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]));
+
+function make_form(fields) {
+  const form = h("form", { class: "controls", "aria-label": "What is shown", onsubmit: (event) => {
+    event.preventDefault();
+    go({ ...values(form), pages: "" });
+  } }, fields.map(control));
+  // A choice counts at once; what is typed does with Enter, or when the field is left.
+  form.addEventListener("change", () => form.requestSubmit());
+  return form;
+}
+
+function read_parameters(query) {
+  const parameters = Object.fromEntries(query);
+  for (const field of shown.fields) {
+    const value = parameters[field.name] ?? field.standard;
+    const known = !field.options || field.options.some(([option]) => option === value);
+    parameters[field.name] = known ? value : field.standard;
+    shown.form.elements[field.name].value = parameters[field.name];
+  }
+  return parameters;
+}
+
+/* ---- showing ---- */
+
+function frame(view, fields) {
+  shown.view = view;
+  shown.fields = fields;
+  shown.form = make_form(fields);
+  shown.results = h("div", { class: "results" });
+  content.replaceChildren(h("h1", { tabindex: "-1" }, view.title), shown.form, shown.results);
+  document.title = `${view.title} – weir`;
+}
+
+function mark_links() {
+  for (const link of document.querySelectorAll("#views a")) {
+    if (link.dataset.view === shown.view.name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+function failed(error) {
+  const again = h("button", { type: "button", id: "again", onclick: show }, "Try again");
+  const status = error.status ? ` (HTTP ${error.status})` : "";
+  return h("div", { class: "failed", role: "alert" }, h("p", { class: "empty-title" }, "This could not be shown."),
+    h("p", {}, (error.message || String(error)) + status), again);
+}
+
+/** A button's function: its end, or what went wrong, is said to the reader. */
+function report(action, done = "") {
+  return async (event) => {
+    const button = event.currentTarget;
+    button.disabled = true;
+    try {
+      say((await action()) ?? done);
+    } catch (error) {
+      if (error.name !== "AbortError") say(`That did not work: ${error.message}`);
+    } finally {
+      button.disabled = false;
+    }
+  };
+}
+
+/** Puts new results in the old ones' place; the focus, open tables and their scrolling stay where they were. */
+function replace(nodes) {
+  const { results } = shown;
+  const active = results.contains(document.activeElement) ? document.activeElement : null;
+  const mark = active && (active.id ? `#${CSS.escape(active.id)}` :
+    active.getAttribute("href") && `a[href="${CSS.escape(active.getAttribute("href"))}"]`);
+  const lefts = [...results.querySelectorAll(".scroll")].map((box) => box.scrollLeft);
+  results.replaceChildren(...nodes);
+  results.querySelectorAll(".scroll").forEach((box, index) => { box.scrollLeft = lefts[index] ?? 0; });
+  if (mark) results.querySelector(mark)?.focus({ preventScroll: true });
+}
+
+function paint(data) {
+  shown.drawing?.abort();
+  shown.drawing = new AbortController();
+  replace(shown.view.draw(data, shown.parameters, { signal: shown.drawing.signal, go, report }));
+  shown.results.dataset.shown = JSON.stringify(shown.parameters);
+}
+
+async function load(spoken) {
+  shown.load?.abort();
+  clearTimeout(shown.timer);
+  const ended = shown.load = new AbortController();
+  const { view, parameters, results } = shown;
+  if (spoken) {
+    say("Loading…");
+    results.setAttribute("aria-busy", "true");
+  }
+  try {
+    const data = await view.load(parameters, await basis(ended.signal), ended.signal);
+    if (ended.signal.aborted) return;
+    paint(data);
+    if (spoken) say(`${view.title}: loaded.`);
+  } catch (error) {
+    if (ended.signal.aborted) return;
+    shown.drawing?.abort();
+    replace([failed(error)]);
+    if (spoken) say("");
+  }
+  results.removeAttribute("aria-busy");
+  if (view.refresh_ms && parameters.refresh === "on") shown.timer = setTimeout(refresh, view.refresh_ms);
+}
+
+// What nobody looks at is not asked for.
+function refresh() {
+  if (document.hidden) document.addEventListener("visibilitychange", refresh, { once: true });
+  else load(false);
+}
+
+async function show() {
+  const { view, query } = address();
+  const changed = view !== shown.view;
+  const moved = changed && shown.view !== null;
+  if (changed) {
+    let zones = [];
+    if (shown.view === null) frame(view, []);
+    try {
+      ({ zones } = await basis());
+    } catch (error) {
+      frame(view, []);
+      mark_links();
+      replace([failed(error)]);
+      shown.view = null;
+      return undefined;
+    }
+    if (address().view !== view) return undefined; // somebody went on meanwhile
+    frame(view, view.fields(zones));
+  }
+  shown.parameters = read_parameters(query);
+  mark_links();
+  if (moved) content.querySelector("h1").focus({ preventScroll: true });
+  if (moved) scrollTo(0, 0);
+  return load(true);
+}
+
+/* ---- starting ---- */
+
+document.getElementById("views").append(h("ul", {}, views.map((view) =>
+  h("li", {}, h("a", { href: `#/${view.name}`, "data-view": view.name }, view.title)))));
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault(); // what is behind "#" is the view's
+  content.focus();
+});
+start_theme(document.getElementById("theme"), () => document.dispatchEvent(new Event("weir-theme")));
+addEventListener("hashchange", show);
+show();

@@ -1,0 +1,65 @@
+// How weir itself is: how far the roles are, which zones are in force, what this process says of itself.
+
+import { get } from "./api.js";
+import { empty, figures, h, table } from "./dom.js";
+import { duration, limit, number, time } from "./words.js";
+
+export const name = "system";
+export const title = "System";
+export const refresh_ms = 5000;
+
+export const fields = () => [
+  { name: "refresh", label: "Refresh", options: [["on", "each 5 s"], ["off", "off"]], standard: "on" },
+];
+
+export const load = (_, { zones }, signal) => get("status", {}, signal).then((status) => ({ status, zones }));
+
+/** How far each archiver's partition is behind its limiter's. */
+function lags(partitions) {
+  const limiter = new Map(partitions.filter((one) => one.role === "limiter").map((one) => [one.partition, one]));
+  return new Map(partitions.filter((one) => one.role === "archiver" && limiter.has(one.partition))
+    .map((one) => [one.partition, Math.max(0, limiter.get(one.partition).next_offset - one.next_offset)]));
+}
+
+function partition_table(status) {
+  const behind = lags(status.partitions);
+  return table("Partitions, as the store has them", [
+    { name: "Partition", cell: (row) => `${row.role} ${row.partition}` },
+    { name: "Newest data", cell: (row) => (row.clock_ms > 0 ? time(row.clock_ms) : "none yet") },
+    { name: "Age", cell: (row) => (row.clock_ms > 0 ? duration(Math.max(0, status.now_ms - row.clock_ms)) : "–") },
+    { name: "Lag (records)", number: true, cell: (row) => (row.role === "archiver" ? number(behind.get(row.partition)) : "–") },
+    { name: "Next offset", number: true, cell: (row) => number(row.next_offset) },
+    { name: "Checkpoint", number: true, cell: (row) => number(row.checkpoint) },
+    { name: "Taken", number: true, cell: (row) => number(row.epoch) },
+    { name: "Policy", number: true, cell: (row) => number(row.policy_version) },
+  ], status.partitions);
+}
+
+function zone_table(zones) {
+  return table("Zones", [
+    { name: "Zone", cell: (row) => h("a", { href: `#/top?${new URLSearchParams({ zone: row.name })}` }, row.name) },
+    { name: "Key", cell: (row) => row.key.join(", ") || "one for all" },
+    { name: "Limits", cell: (row) => row.limits.map(limit).join("; ") || "–" },
+    { name: "Blocks for", cell: (row) => (row.block_for_ms > 0 ? duration(row.block_for_ms) : "as long as it is over") },
+    { name: "Mode", cell: (row) => (row.live ? row.mode : "removed") },
+    { name: "History", cell: (row) => (row.history ? "yes" : "no") },
+  ], zones);
+}
+
+export function draw({ status, zones }) {
+  const parts = [figures([
+    ["weir", status.version], ["Store", status.store], ["Schema", number(status.schema_version)],
+    ["Policy", status.policy_version > 0 ? number(status.policy_version) : "none yet"], ["Clock", time(status.now_ms)],
+  ])];
+  parts.push(h("h2", {}, "Roles"), status.partitions.length > 0 ? partition_table(status) :
+    empty("No role has stored anything yet.", "Limiters and archivers store how far they are with their first checkpoint."));
+  const own = Object.entries(status.figures ?? {});
+  if (own.length > 0)
+    parts.push(h("h2", {}, "This process"), table("Figures, by their names in /metrics", [
+      { name: "Figure", cell: ([figure]) => h("code", {}, figure) },
+      { name: "Value", number: true, cell: ([, value]) => number(value) },
+    ], own));
+  parts.push(h("h2", {}, "Zones"), zones.length > 0 ? zone_table(zones) :
+    empty("There are no zones yet.", "Give weir a policy: “zones” in its configuration, or weir policy apply."));
+  return parts;
+}
