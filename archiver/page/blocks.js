@@ -9,6 +9,7 @@ const MOST = 1000;
 
 export const name = "blocks";
 export const title = "Live blocks";
+export const short = "Blocks";
 export const refresh_ms = 5000;
 
 export const fields = (zones) => [
@@ -24,8 +25,7 @@ export function draw({ now_ms, blocks, more }, { zone }) {
     return [head, empty(zone ? `Nobody is blocked in ${zone}.` : "Nobody is blocked.",
       "That is how it looks when all keep within their limits. Blocks that have ended are in a user’s story.")];
   const left = { name: "Still", cell: (row) => duration(Math.max(0, row.until_ms - now_ms)) };
-  const [key, in_zone, action, when, until, limit, by, reason] =
-    decision_columns("key", "zone", "action", "when", "until", "limit", "by", "reason");
+  const [key, in_zone, when, until, why] = decision_columns("key", "zone", "when", "until", "why");
   return [head, table("Blocked keys, the latest first",
-    [key, in_zone, action, { ...when, name: "Since" }, until, left, limit, by, reason], blocks)];
+    [key, in_zone, left, why, { ...when, name: "Since" }, until], blocks)];
 }

@@ -36,7 +36,7 @@ function axis(more) {
 }
 
 // Blocked stands on top of passed: drawn first, at the height of both.
-function options_of(box, grain, readout) {
+function options_of(box, { grain, readout, held }) {
   const bars = UPlot.paths.bars({ size: [0.9, 60], align: 1 });
   const series = (label, name) => ({ label, fill: colour(name), width: 0, paths: bars, points: { show: false } });
   return {
@@ -44,7 +44,7 @@ function options_of(box, grain, readout) {
     height: box.clientHeight,
     ms: 1,
     legend: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 20, 0, 0],
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(most * 1.05, 4)] } },
     series: [{}, series("Blocked", "--blocked"), series("Passed", "--passed")],
@@ -52,41 +52,58 @@ function options_of(box, grain, readout) {
       axis({ values: (_, splits) => splits.map((at) => tick(at, grain)), space: 70, size: 30 }),
       axis({ values: (_, splits) => splits.map(compact), space: 36, size: 48, incrs: WHOLE }),
     ],
-    hooks: { setCursor: [(plot) => readout(plot.cursor.idx)] },
+    hooks: { setCursor: [(plot) => readout(plot.cursor.idx)], drawClear: [(plot) => shade(plot, held)] },
   };
 }
 
 // Requests come whole.
 const WHOLE = [1, 2, 5].flatMap((digit) => Array.from({ length: 15 }, (_, power) => digit * 10 ** power)).sort((a, b) => a - b);
 
-function draw(box, data, grain, readout) {
+/** Behind the bars: the times that it was blocked, two pixels wide at least. */
+function shade(plot, held) {
+  const { ctx: canvas, bbox: box } = plot;
+  canvas.save();
+  canvas.fillStyle = colour("--held");
+  canvas.beginPath();
+  canvas.rect(box.left, box.top, box.width, box.height);
+  canvas.clip();
+  for (const [from, to] of held) {
+    const [left, right] = [from, to].map((at) => plot.valToPos(at, "x", true));
+    canvas.fillRect(left, box.top, Math.max(right - left, 2), box.height);
+  }
+  canvas.restore();
+}
+
+function draw(box, data, more) {
   plots.get(box)?.destroy();
-  plots.set(box, new UPlot(options_of(box, grain, readout), data, box));
+  plots.set(box, new UPlot(options_of(box, more), data, box));
 }
 
 /** The chart alone, which follows its box's width until the signal ends it. */
-function canvas(data, counts, signal) {
+function canvas(data, counts, signal, held) {
   const line = h("p", { class: "readout", "aria-hidden": "true" }, "\u00a0");
   const box = h("div", { class: "plot", role: "img", "aria-label": summary(counts) });
   const readout = (index) => {
     line.textContent = index == null ? "\u00a0" : `${period_text(data[0][index], counts.grain)}: ` +
       `${digits(data[2][index])} passed, ${digits(data[1][index] - data[2][index])} blocked`;
   };
+  const more = { grain: counts.grain, readout, held };
   const size = new ResizeObserver(() => {
     const plot = plots.get(box);
     if (box.clientWidth === 0) return;
-    if (!plot) draw(box, data, counts.grain, readout);
+    if (!plot) draw(box, data, more);
     else if (plot.width !== box.clientWidth) plot.setSize({ width: box.clientWidth, height: box.clientHeight });
   });
   size.observe(box);
-  const repaint = () => draw(box, data, counts.grain, readout);
+  const repaint = () => draw(box, data, more);
   document.addEventListener("weir-theme", repaint, { signal });
   signal.addEventListener("abort", () => {
     size.disconnect();
     plots.get(box)?.destroy();
   });
   return [box, h("div", { class: "legend" },
-    h("span", { class: "passed" }, "passed"), h("span", { class: "blocked" }, "blocked"), line)];
+    h("span", { class: "passed" }, "passed"), h("span", { class: "blocked" }, "blocked"),
+    held.length > 0 && h("span", { class: "held" }, "block in force"), line)];
 }
 
 function summary({ counts, total, grain }) {
@@ -106,13 +123,13 @@ function numbers({ counts, grain }, name) {
   ], counts, { hidden_caption: true });
 }
 
-/** The counts of /api/v1/counts; the table is made when it is opened. */
-export function chart(counts, name, signal) {
+/** The counts of /api/v1/counts; held: [from, to) of blocks, to be seen behind them. The table is made when it is opened. */
+export function chart(counts, name, signal, held = []) {
   const alternative = h("details", { class: "numbers", open: UPlot === null }, h("summary", {}, `Table of ${name}`));
   const fill = () => {
     if (alternative.open && alternative.childElementCount === 1) alternative.append(numbers(counts, name));
   };
   alternative.addEventListener("toggle", fill);
   fill();
-  return h("div", { class: "chart" }, UPlot && canvas(columns_of(counts), counts, signal), alternative);
+  return h("div", { class: "chart" }, UPlot && canvas(columns_of(counts), counts, signal, held), alternative);
 }

@@ -12,23 +12,24 @@ function lasting({ action, at_ms, until_ms }) {
   return until_ms >= NO_END_MS ? "no end" : duration(until_ms - at_ms);
 }
 
-function over(decision) {
-  if (decision.limit === null) return decision.ordered_by !== null ? "an operator’s order" : "–";
-  return h("span", {}, limit(decision.limit), h("span", { class: "soft" }, ", held ", number(decision.held)));
+/** The limit that was over; or who ordered it, in whose words. */
+function why({ limit: over, held, ordered_by, reason }) {
+  if (over !== null) return h("span", {}, limit(over), h("span", { class: "soft" }, ", held ", number(held)));
+  if (ordered_by === null) return "–";
+  return h("span", { class: "words" }, `ordered by ${ordered_by}`, reason !== null && `: ${reason}`);
 }
+
+const shadow = (row) => row.mode === "shadow" && h("span", { class: "tag" }, "shadow");
 
 const columns = {
   when: { name: "When", cell: (row) => time(row.at_ms) },
   key: { name: "Key", cell: (row) => (row.key === null ? "all keys" :
     h("a", { href: story(row.zone, row.key), class: "key" }, row.key || "(empty)")) },
-  zone: { name: "Zone", cell: (row) => row.zone },
-  action: { name: "Action", cell: (row) => h("span", {}, h("span", { class: `action ${row.action}` }, row.action),
-    row.mode === "shadow" && h("span", { class: "tag" }, "shadow")) },
+  zone: { name: "Zone", cell: (row) => h("span", {}, row.zone, shadow(row)) },
+  action: { name: "Action", cell: (row) => h("span", {}, h("span", { class: `action ${row.action}` }, row.action), shadow(row)) },
   until: { name: "Until", cell: (row) => (row.action === "lift" ? "–" : time(row.until_ms)) },
   lasting: { name: "For", cell: lasting },
-  limit: { name: "Limit that was over", cell: over },
-  by: { name: "Ordered by", cell: (row) => row.ordered_by ?? "–" },
-  reason: { name: "Reason", cell: (row) => row.reason ?? "–" },
+  why: { name: "Limit that was over", cell: why },
 };
 
 /** Columns by name. */

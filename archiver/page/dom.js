@@ -12,21 +12,23 @@ export function h(name, attributes = {}, ...children) {
   return element;
 }
 
+const kind = ({ number, wide }) => (number ? "number" : wide ? "wide" : null);
+
 /**
  * A table with a caption, in a box of its own that scrolls sideways by pointer and keyboard.
  *
- * columns: {name, cell(row) → a node or text, number: to the right}; the first one names its row.
+ * columns: {name, cell(row) → a node or text, number: to the right, wide: not on a phone}; the first names its row.
  */
 export function table(caption, columns, rows, { hidden_caption = false } = {}) {
   const body = h("tbody");
   const element = h("table", {},
-    h("caption", { class: hidden_caption && "unseen" }, caption),
+    h("caption", { class: hidden_caption && "unseen" }, h("span", {}, caption)),
     h("thead", {}, h("tr", {}, columns.map((column) =>
-      h("th", { scope: "col", class: column.number && "number" }, column.name)))),
+      h("th", { scope: "col", class: kind(column) }, column.name)))),
     body);
   const box = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, element);
   box.add = (more) => body.append(...more.map((row) => h("tr", {}, columns.map((column, number) =>
-    h(number === 0 ? "th" : "td", { scope: number === 0 && "row", class: column.number && "number" },
+    h(number === 0 ? "th" : "td", { scope: number === 0 && "row", class: kind(column) },
       column.cell(row))))));
   box.add(rows);
   return box;

@@ -183,7 +183,7 @@ async function show() {
 /* ---- starting ---- */
 
 document.getElementById("views").append(h("ul", {}, views.map((view) =>
-  h("li", {}, h("a", { href: `#/${view.name}`, "data-view": view.name }, view.title)))));
+  h("li", {}, h("a", { href: `#/${view.name}`, "data-view": view.name }, view.short ?? view.title)))));
 document.getElementById("skip").addEventListener("click", (event) => {
   event.preventDefault(); // what is behind "#" is the view's
   content.focus();

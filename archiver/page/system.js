@@ -43,7 +43,7 @@ function zone_table(zones) {
     { name: "Blocks for", cell: (row) => (row.block_for_ms > 0 ? duration(row.block_for_ms) : "as long as it is over") },
     { name: "Mode", cell: (row) => (row.live ? row.mode : "removed") },
     { name: "History", cell: (row) => (row.history ? "yes" : "no") },
-  ], zones);
+  ], zones, { hidden_caption: true });
 }
 
 export function draw({ status, zones }) {

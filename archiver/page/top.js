@@ -7,6 +7,7 @@ import { DAY_MS, number, percent, period_text } from "./words.js";
 
 export const name = "top";
 export const title = "Top talkers";
+export const short = "Talkers";
 
 export const fields = (zones) => [
   { name: "zone", label: "Zone", options: zones.map((zone) => [zone.name, zone.name]), standard: zones[0]?.name ?? "" },
@@ -55,7 +56,7 @@ export function draw(data, parameters, { report }) {
   return [
     table(`The ${top.length === 1 ? "key that" : `${top.length} keys that`} came most to ${zone}, ${span}`, [
       { name: "Key", cell: (row) => h("a", { href: story(zone, row.key), class: "key" }, row.key || "(empty)") },
-      { name: "", cell: (row) => bar(row, by, most) },
+      { name: h("span", { class: "unseen" }, "Bar"), wide: true, cell: (row) => bar(row, by, most) },
       { name: "All", number: true, cell: (row) => number(row.total) },
       { name: "Passed", number: true, cell: (row) => number(row.passed) },
       { name: "Blocked", number: true, cell: (row) => number(row.blocked) },

@@ -7,8 +7,11 @@ import { empty, figures, h, table } from "./dom.js";
 import { span_fields, span_of } from "./span.js";
 import { number, percent, time } from "./words.js";
 
+const PAGE = 50;
+
 export const name = "user";
 export const title = "One user";
+export const short = "User";
 
 export const fields = (zones) => [
   { name: "zone", label: "Zone", options: zones.map((zone) => [zone.name, zone.name]), standard: zones[0]?.name ?? "" },
@@ -25,18 +28,21 @@ export async function load(parameters, { zones, status }, signal) {
   const asked = { zone, key, from: span.from, to: span.to };
   const [counts, decisions, events] = await Promise.all([
     get("counts", { ...asked, grain: span.grain }, signal),
-    get("decisions", asked, signal),
-    known.history ? get("events", asked, signal) : null,
+    get("decisions", { ...asked, limit: PAGE }, signal),
+    known.history ? get("events", { ...asked, limit: PAGE }, signal) : null,
   ]);
   return { asked, span, counts, decisions, events };
 }
+
+/** When it was blocked, as far as the first page of decisions says. */
+const held = (decisions) => decisions.filter((one) => one.action === "block").map((one) => [one.at_ms, one.until_ms]);
 
 /** A table that grows by pages: `rows` is the member of a page that has them. */
 function paged(caption, columns, path, asked, first, rows, { report, signal }) {
   const box = table(caption, columns, first[rows]);
   let next = first.next;
   const more = h("button", { type: "button", hidden: next === null, onclick: report(async () => {
-    const page = await get(path, { ...asked, after: next }, signal);
+    const page = await get(path, { ...asked, limit: PAGE, after: next }, signal);
     box.add(page[rows]);
     next = page.next;
     more.hidden = next === null;
@@ -67,12 +73,12 @@ export function draw(data, parameters, tools) {
     figures([["Passed", number(total.passed)], ["Blocked", number(total.blocked)],
       ["Blocked share", percent(total.blocked, came)], ["Late", number(total.late)]]),
     h("h2", {}, "Requests over time"),
-    came > 0 ? chart(counts, "requests", tools.signal) :
+    came > 0 ? chart(counts, "requests", tools.signal, held(decisions.decisions)) :
       empty("This user did not come in this time.", "Choose a longer span or an earlier day above, or look whether the key is " +
         "written as Top talkers has it."),
     h("h2", {}, "Decisions"),
     decisions.decisions.length === 0 ? h("p", { class: "soft" }, "Nothing was decided about this user in this time.") :
-      paged("Decisions, newest first", decision_columns("when", "action", "until", "lasting", "limit", "by", "reason"),
+      paged("Decisions, newest first", decision_columns("when", "action", "until", "lasting", "why"),
         "decisions", asked, decisions, "decisions", tools),
   ];
   if (events !== null && events.events.length > 0)

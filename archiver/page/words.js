@@ -57,6 +57,7 @@ export function duration(ms) {
     left -= count * unit;
     if (count > 0 && parts.length < 2) parts.push(`${digits(count)} ${name}`);
     else if (parts.length > 0) break;
+    if (name === "s" && parts.length > 0) break; // milliseconds are for what is shorter than a second
   }
   return (ms < 0 ? "−" : "") + parts.join(" ");
 }
