@@ -25,10 +25,10 @@ function address() {
 
 /** Goes to the same view with some parameters changed; standard ones are left out of the address. */
 function go(changes) {
-  const standard = Object.fromEntries(shown.fields.map((field) => [field.name, field.standard]));
+  const values_now = { ...shown.parameters, ...changes };
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries({ ...shown.parameters, ...changes }))
-    if (value !== "" && value !== undefined && String(value) !== standard[name]) query.set(name, value);
+  for (const { name, standard } of [...shown.fields, { name: "pages", standard: "1" }])
+    if (values_now[name] && String(values_now[name]) !== standard) query.set(name, values_now[name]);
   location.hash = `#/${shown.view.name}${query.size > 0 ? `?${query}` : ""}`;
 }
 

@@ -13,6 +13,7 @@ Skipped where there is none (deploy/packages browser).
 import base64
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -54,7 +55,6 @@ class Chromium:
             env={**os.environ, "HOME": self._profile, "TZ": "UTC", "LANGUAGE": "en_US"})
         os.close(out)
         os.close(into)
-        os.set_blocking(self._from, False)
         self._left, self._number, self._pages = b"", 0, {}
 
     def __enter__(self):
@@ -91,11 +91,9 @@ class Chromium:
         while not done():
             assert time.monotonic() < end, f"Chromium said nothing of it within {patience_s} s"
             assert self._process.poll() is None, f"Chromium left with {self._process.returncode}"
-            try:
-                data = os.read(self._from, 1 << 20)
-            except BlockingIOError:
-                time.sleep(0.002)
+            if not select.select([self._from], [], [], 0.1)[0]:
                 continue
+            data = os.read(self._from, 1 << 20)
             assert data, "Chromium has closed its pipe"
             *messages, self._left = (self._left + data).split(b"\0")
             for message in map(json.loads, messages):
@@ -167,7 +165,7 @@ class Page:
                 return value
             if time.monotonic() > end:
                 raise AssertionError(f"not within {patience_s} s: {script}; {self.errors}") from error
-            time.sleep(0.01)
+            time.sleep(0.02)
 
     def press(self, key, code, text=None, **more):
         """Presses a key and lets it go."""

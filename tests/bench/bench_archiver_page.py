@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""How soon the archiver's page shows something: a week of a million decisions, in a headless Chromium.
+
+page_VIEW   from asking for the page to the view with its data painted, in a browser that has never seen it; the
+            median and the worst of some runs, and what the API took of it. Goal: the first view within a second.
+
+WEIR_BENCH=smoke runs a small size.
+"""
+
+import os
+import statistics
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import bench
+from support.archiver_page import filled, looking
+from support.bench import SMOKE, report
+from support.chromium import Chromium
+from support.page_rows import Week
+
+USERS = int(os.environ.get("WEIR_BENCH_USERS", 50 if SMOKE else 2000))
+DECISIONS = int(os.environ.get("WEIR_BENCH_DECISIONS", 5000 if SMOKE else 1_000_000))
+RUNS = 2 if SMOKE else 7
+GOAL_MS = 1000
+VIEWS = (("overview", {}), ("top", {"zone": "api"}), ("user", {"zone": "api", "key": "198.51.0.1"}), ("blocks", {}),
+         ("system", {}))
+
+# By the browser's own clock, from the navigation on.
+_SHOWN = """new Promise((done) => {
+  const look = () => document.querySelector(".results")?.dataset.shown ?
+    requestAnimationFrame(() => setTimeout(() => done(performance.now()))) : requestAnimationFrame(look);
+  look();
+})"""
+_API = """performance.getEntriesByType("resource").filter((one) => one.name.includes("/api/v1/"))
+  .map((one) => one.responseEnd - one.requestStart)"""
+
+
+def measure(place):
+    """Fills a store, and opens each view."""
+    with Chromium(place) as browser:
+        started = time.monotonic()
+        week = Week(int(time.time() * 1000), users=USERS, decisions=DECISIONS)
+        api = filled(place, week)
+        counts, filled_s = len(week.hourly), time.monotonic() - started
+        del week
+        for name, parameters in VIEWS:
+            taken, slowest = [], []
+            for _ in range(RUNS):
+                with looking(browser, api) as view:
+                    view.page.open(view.address(name, **parameters))
+                    taken.append(view.page.run(_SHOWN))
+                    slowest.append(max(view.page.run(_API)))
+            report(f"page_{name}", unit="ms", median=round(statistics.median(taken)), worst=round(max(taken)),
+                   slowest_answer=round(statistics.median(slowest)), goal=GOAL_MS, runs=RUNS, decisions=DECISIONS,
+                   counts=counts, filled_s=round(filled_s))
+
+
+if __name__ == "__main__":
+    bench.main("page", measure)

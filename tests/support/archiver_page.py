@@ -1,0 +1,120 @@
+"""The archiver's page in a browser, as the tests read it: a view is opened, and what it says is taken as values."""
+
+import contextlib
+import json
+import os
+import urllib.parse
+
+from support.archiver_api import ZONES, OnSqlite
+from support.place import ROOT
+
+SHOTS = os.path.join(os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build/release")), "page")
+
+# A cell: its instant, else its number (which must be written as the locale has it), else its text.
+_ROWS = """((caption) => {
+  const found = [...document.querySelectorAll("table")].find((one) => one.caption.textContent.startsWith(caption));
+  if (!found) throw Error(`no table ${caption}`);
+  return [...found.tBodies[0].rows].map((row) => [...row.cells].map((cell) => {
+    const [time, data] = [cell.querySelector("time"), cell.querySelector("data")];
+    if (time) {
+      if (time.title !== `${time.dateTime} (UTC)`) throw Error(`a title: ${time.title}`);
+      return Date.parse(time.dateTime);
+    }
+    if (!data || data.parentNode !== cell) return cell.textContent;
+    if (data.textContent !== Number(data.value).toLocaleString("en-US")) throw Error(`a number: ${data.outerHTML}`);
+    return Number(data.value);
+  }));
+})"""
+_FIGURES = """((within) => Object.fromEntries([...document.querySelectorAll(`${within} .figures > div`)].map((one) =>
+  [one.querySelector("dt").textContent, one.querySelector("data") ? Number(one.querySelector("data").value) :
+    one.querySelector("dd").textContent])))"""
+
+
+class View:
+    """A page of the browser's on an API, and what it shows."""
+
+    def __init__(self, page, api):
+        self.page, self.origin = page, f"http://127.0.0.1:{api.port}/"
+
+    def address(self, name="", **parameters):
+        """Where a view is."""
+        query = urllib.parse.urlencode(parameters)
+        return self.origin + (f"#/{name}" if name else "") + (f"?{query}" if query else "")
+
+    def open(self, name="", **parameters):
+        """Opens a view and waits until it shows what it has: itself."""
+        self.page.run("delete document.querySelector('.results')?.dataset.shown")
+        self.page.open(self.address(name, **parameters))
+        return self.shown(**parameters)
+
+    def shown(self, **parameters):
+        """Waits until results with these parameters are there: itself."""
+        wanted = json.dumps(parameters)
+        self.page.until(f"""(() => {{
+            const results = document.querySelector(".results");
+            if (!results?.dataset.shown || results.hasAttribute("aria-busy")) return false;
+            const shown = JSON.parse(results.dataset.shown);
+            return Object.entries({wanted}).every(([name, value]) => shown[name] === value);
+        }})()""")
+        return self
+
+    def rows(self, caption):
+        """The cells of the table whose caption begins so."""
+        return self.page.run(f"{_ROWS}({json.dumps(caption)})")
+
+    def figures(self, within="#content"):
+        """The headline figures: {name: number or text}."""
+        return self.page.run(f"{_FIGURES}({json.dumps(within)})")
+
+    def text(self, selector="#content"):
+        """What an element says."""
+        return self.page.run(f"document.querySelector({json.dumps(selector)}).innerText")
+
+    def choose(self, field, value):
+        """Chooses in a field as a reader does."""
+        self.page.run(f"""(() => {{
+            const field = document.getElementById("field-{field}");
+            field.value = {json.dumps(value)};
+            field.dispatchEvent(new Event("change", {{ bubbles: true }}));
+        }})()""")
+        return self.shown(**{field: value})
+
+    def press(self, selector):
+        """Presses a link or button by the keyboard."""
+        self.page.run(f"document.querySelector({json.dumps(selector)}).focus()")
+        self.page.press("Enter", 13, "\r")
+
+    def asked(self, resource):
+        """What the page asked the API's resource for last: {parameter: value}."""
+        prefix = f"{self.origin}api/v1/{resource}?"
+        (*_, last) = [one for one in self.page.requests if one.startswith(prefix)]
+        return dict(urllib.parse.parse_qsl(last[len(prefix):], keep_blank_values=True))
+
+    def fits(self):
+        """Whether nothing is wider than the window."""
+        return self.page.run("document.documentElement.scrollWidth <= innerWidth")
+
+    def shot(self, name):
+        """Leaves a picture for a person to look at."""
+        self.page.screenshot(os.path.join(SHOTS, f"{name}.png"))
+
+
+@contextlib.contextmanager
+def looking(browser, api, allowed=(), **window):
+    """A View; at its end nothing must have gone wrong in the browser but what is allowed, and no other host asked."""
+    view = View(browser.page(**window), api)
+    yield view
+    view.page.run("1")
+    errors = [error for error in view.page.errors if not any(words in error for words in allowed)]
+    assert not errors, errors
+    # Pictures that the browser itself draws controls with are data.
+    others = [one for one in view.page.requests if not one.startswith((view.origin, "data:", "about:", "blob:"))]
+    assert not others, others
+
+
+def filled(place, rows, **archiver):
+    """An API on SQLite that has the rows."""
+    api = OnSqlite(place, {"zones": ZONES}, archiver)
+    for table, some in rows.tables().items():
+        api.insert(table, some)
+    return api
