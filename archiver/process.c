@@ -2,6 +2,7 @@
 #include "archiver/process.h"
 
 #include "archiver/archiver_metrics.h"
+#include "archiver/page.h"
 #include "common/clock.h"
 #include "common/connect.h"
 #include "common/daemon_check.h"
@@ -35,6 +36,8 @@ static enum weir_status start_api(struct process *process, struct weir_error *er
 		.context = process->daemon,
 		.figures = archiver_figures,
 		.figures_context = (void *)(uintptr_t)archiver_stats(process->archiver),
+		.files = page_files,
+		.file_count = page_file_count,
 	};
 	return api_start(&options, &process->api, error);
 }

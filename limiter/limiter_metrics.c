@@ -82,6 +82,16 @@ static void order_metrics(const struct limiter_parts *parts, struct weir_text *p
 	}
 }
 
+static double checkpoint_age_s(const struct limiter_parts *parts)
+{
+	uint64_t oldest_ms = 0;
+	for (uint32_t i = 0; i < parts->worker_count; i++) {
+		uint64_t age_ms = weir_counter_read(&worker_stats(parts->workers[i])->checkpoint_age_ms);
+		oldest_ms = age_ms > oldest_ms ? age_ms : oldest_ms;
+	}
+	return (double)oldest_ms / 1000.0;
+}
+
 void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
 	if (rulebook_newest(parts->book) > 0)
@@ -104,15 +114,19 @@ void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 	weir_metrics_counter(page, "weir_forgotten_total", "Buckets that nothing can depend on any more.",
 	                     SUM(parts, forgotten));
 	weir_metrics_counter(page, "weir_checkpoints_total", "Checkpoints stored.", SUM(parts, checkpoints));
-	uint64_t oldest_ms = 0;
-	for (uint32_t i = 0; i < parts->worker_count; i++) {
-		uint64_t age_ms = weir_counter_read(&worker_stats(parts->workers[i])->checkpoint_age_ms);
-		oldest_ms = age_ms > oldest_ms ? age_ms : oldest_ms;
-	}
 	weir_metrics_gauge(page, "weir_checkpoint_age_seconds", "Age of the oldest change that no checkpoint holds.",
-	                   (double)oldest_ms / 1000.0);
+	                   checkpoint_age_s(parts));
 	limiter_histogram(parts, page, "weir_checkpoint_seconds", "From a checkpoint's cut to its being stored.",
 	                  offsetof(struct worker_stats, checkpoint));
 	limiter_histogram(parts, page, "weir_batch_seconds", "From receiving a batch of frames to its last verdict.",
 	                  offsetof(struct worker_stats, batch));
+}
+
+void limiter_figures(const struct limiter_parts *parts, struct weir_text *members)
+{
+	weir_text_printf(members, "\"weir_events_total\":%llu,\"weir_buckets\":%llu,\"weir_buckets_spilled\":%llu",
+	                 (unsigned long long)SUM(parts, events), (unsigned long long)SUM(parts, buckets),
+	                 (unsigned long long)SUM(parts, spilled));
+	weir_text_printf(members, ",\"weir_state_bytes\":%llu,\"weir_checkpoint_age_seconds\":%.3f",
+	                 (unsigned long long)SUM(parts, bytes), checkpoint_age_s(parts));
 }

@@ -20,4 +20,7 @@ void limiter_histogram(const struct limiter_parts *parts, struct weir_text *page
 /** Appends their metrics: verdicts by zone, events, state, checkpoints. @thread any */
 void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page);
 
+/** Appends `"name":number,…` of their state: buckets, memory, checkpoints; names as in the metrics. @thread any */
+void limiter_figures(const struct limiter_parts *parts, struct weir_text *members);
+
 #endif

@@ -14,6 +14,14 @@ export const fields = () => [
 
 export const load = (_, { zones }, signal) => get("status", {}, signal).then((status) => ({ status, zones }));
 
+// Those that are read first, by a person's words.
+const TOLD = [
+  ["weir_buckets", "Buckets in memory"],
+  ["weir_buckets_spilled", "Buckets in the store alone"],
+  ["weir_checkpoint_age_seconds", "Checkpoint age", (seconds) => duration(1000 * seconds)],
+  ["weir_archiver_waiting_rows", "Rows not stored yet"],
+];
+
 /** How far each archiver's partition is behind its limiter's. */
 function lags(partitions) {
   const limiter = new Map(partitions.filter((one) => one.role === "limiter").map((one) => [one.partition, one]));
@@ -25,9 +33,9 @@ function partition_table(status) {
   const behind = lags(status.partitions);
   return table("Partitions, as the store has them", [
     { name: "Partition", cell: (row) => `${row.role} ${row.partition}` },
-    { name: "Newest data", cell: (row) => (row.clock_ms > 0 ? time(row.clock_ms) : "none yet") },
     { name: "Age", cell: (row) => (row.clock_ms > 0 ? duration(Math.max(0, status.now_ms - row.clock_ms)) : "–") },
     { name: "Lag (records)", number: true, cell: (row) => (row.role === "archiver" ? number(behind.get(row.partition)) : "–") },
+    { name: "Newest data", cell: (row) => (row.clock_ms > 0 ? time(row.clock_ms) : "none yet") },
     { name: "Next offset", number: true, cell: (row) => number(row.next_offset) },
     { name: "Checkpoint", number: true, cell: (row) => number(row.checkpoint) },
     { name: "Taken", number: true, cell: (row) => number(row.epoch) },
@@ -54,12 +62,14 @@ export function draw({ status, zones }) {
   parts.push(h("h2", {}, "Roles"), status.partitions.length > 0 ? partition_table(status) :
     empty("No role has stored anything yet.", "Limiters and archivers store how far they are with their first checkpoint."));
   const own = Object.entries(status.figures ?? {});
+  const told = TOLD.filter(([figure]) => status.figures?.[figure] !== undefined);
   if (own.length > 0)
-    parts.push(h("h2", {}, "This process"), table("Figures, by their names in /metrics", [
+    parts.push(h("h2", {}, "This process"),
+      told.length > 0 && figures(told.map(([figure, words, show = number]) => [words, show(status.figures[figure])])), table("Figures, by their names in /metrics", [
       { name: "Figure", cell: ([figure]) => h("code", {}, figure) },
       { name: "Value", number: true, cell: ([, value]) => number(value) },
     ], own));
   parts.push(h("h2", {}, "Zones"), zones.length > 0 ? zone_table(zones) :
     empty("There are no zones yet.", "Give weir a policy: “zones” in its configuration, or weir policy apply."));
-  return parts;
+  return parts.filter(Boolean);
 }

@@ -7,6 +7,7 @@
 
 #include "archiver/api.h"
 #include "archiver/archiver_metrics.h"
+#include "archiver/page.h"
 #include "collector/collector.h"
 #include "collector/inputs.h"
 #include "common/alloc.h"
@@ -20,6 +21,7 @@
 #include "deploy/standalone/state_directory.h"
 #include "deploy/standalone/summary.h"
 #include "deploy/standalone/unmatched.h"
+#include "limiter/limiter_metrics.h"
 #include "limiter/worker.h"
 
 #include <stdlib.h>
@@ -142,6 +144,17 @@ static enum weir_status start_sink(struct follow *follow, enum weir_topic topic,
 	return status == WEIR_OK ? sink_start(&options, sink, error) : status;
 }
 
+/* What the API says of this process. @thread any */
+static void write_figures(void *context, struct weir_text *members)
+{
+	const struct follow *follow = context;
+	struct limiter_parts parts = {
+		.workers = follow->workers, .worker_count = follow->worker_count, .book = follow->book};
+	limiter_figures(&parts, members);
+	weir_text_puts(members, ",");
+	archiver_figures((void *)(uintptr_t)archiver_stats(follow->archiver), members);
+}
+
 /* Where none is asked for, one that there was before holds back the log no more. */
 static enum weir_status start_archiver(struct follow *follow, struct weir_error *error)
 {
@@ -164,8 +177,10 @@ static enum weir_status start_archiver(struct follow *follow, struct weir_error 
 		.log = follow->log,
 		.open_store = open_store,
 		.context = options.context,
-		.figures = archiver_figures,
-		.figures_context = (void *)(uintptr_t)archiver_stats(follow->archiver),
+		.figures = write_figures,
+		.figures_context = follow,
+		.files = page_files,
+		.file_count = page_file_count,
 	};
 	return api_start(&api, &follow->api, error);
 }

@@ -161,10 +161,10 @@ def test_the_system_says_how_it_is(_):
         view.open("system", refresh="off")
         status, zones = API[0].get("status"), API[0].get("zones")["zones"]
         rows = view.rows("Partitions")
-        assert [(row[0], row[1], *row[4:]) for row in rows] == \
+        assert [(row[0], row[3], *row[4:]) for row in rows] == \
             [(f"{one['role']} {one['partition']}", one["clock_ms"], one["next_offset"], one["checkpoint"], one["epoch"],
               one["policy_version"]) for one in status["partitions"]] and len(rows) == 8
-        assert {row[0]: row[3] for row in rows if row[0].startswith("archiver")} == \
+        assert {row[0]: row[2] for row in rows if row[0].startswith("archiver")} == \
             {f"archiver {number}": 37 * number for number in range(4)}
         assert view.rows("Figures") == [[name, value] for name, value in status["figures"].items()]
         assert [row[0] for row in view.rows("Zones")] == [zone["name"] for zone in zones]
