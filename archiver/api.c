@@ -275,7 +275,6 @@ static void handle_file(void *context, const struct weir_http_request *request, 
 	weir_http_header(reply, "Content-Security-Policy",
 	                 "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'");
 	weir_http_header(reply, "Referrer-Policy", "no-referrer");
-	weir_http_header(reply, "Cache-Control", "no-cache"); /* kept by the browser, if the tag is still the same */
 	reply->content_type = file->content_type;
 	weir_text_append(&reply->body, file->bytes, file->length);
 	reply->tagged = reply->packed = true;

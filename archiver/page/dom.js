@@ -41,5 +41,5 @@ export function figures(list) {
 
 /** What stands where there is nothing to show: what that means, and what to do. */
 export function empty(title, ...words) {
-  return h("div", { class: "empty" }, h("p", { class: "empty-title" }, title), words.map((text) => h("p", {}, text)));
+  return h("div", { class: "empty" }, h("p", { class: "empty-title" }, title), words.filter(Boolean).map((text) => h("p", {}, text)));
 }

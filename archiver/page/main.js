@@ -117,11 +117,16 @@ function replace(nodes) {
   if (mark) results.querySelector(mark)?.focus({ preventScroll: true });
 }
 
-function paint(data) {
+/** Draws what has come; `later` takes promises of parts that are still to come. Waits for all of them. */
+async function paint(data) {
+  const { view, parameters, results } = shown;
+  const pending = [];
   shown.drawing?.abort();
   shown.drawing = new AbortController();
-  replace(shown.view.draw(data, shown.parameters, { signal: shown.drawing.signal, go, report }));
-  shown.results.dataset.shown = JSON.stringify(shown.parameters);
+  const { signal } = shown.drawing;
+  replace(view.draw(data, parameters, { signal, go, report, later: (promise) => pending.push(promise) }));
+  await Promise.all(pending);
+  if (!signal.aborted) results.dataset.shown = JSON.stringify(parameters);
 }
 
 async function load(spoken) {
@@ -136,7 +141,8 @@ async function load(spoken) {
   try {
     const data = await view.load(parameters, await basis(ended.signal), ended.signal);
     if (ended.signal.aborted) return;
-    paint(data);
+    await paint(data);
+    if (ended.signal.aborted) return;
     if (spoken) say(`${view.title}: loaded.`);
   } catch (error) {
     if (ended.signal.aborted) return;

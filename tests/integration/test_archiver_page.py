@@ -83,6 +83,9 @@ def test_the_overview_has_every_zone(_):
         assert day == 0
         view.open("overview", span="24h", until="2001-01-01")
         assert "Nobody came in this time." in view.text()
+        view.press("#newest")
+        view.shown(until=time.strftime("%Y-%m-%d", time.gmtime(API[0].get("decisions", limit=1)["decisions"][0]["at_ms"] / 1000)))
+        assert view.figures("section[aria-labelledby=zone-1]")["Passed"] > 0
 
 
 def test_top_talkers_are_in_order_and_lead_to_their_stories(_):
