@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The archiver's page in a headless Chromium: what it shows is what the API gives, for every reader, and nothing else.
+"""The archiver's page in a headless Chromium: what it shows is what the API gives, and what the rows have.
 
 Leaves pictures of each view in page/ of the build directory. Skipped where there is no Chromium.
 """
@@ -13,20 +13,17 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 # pylint: disable=wrong-import-position
 from support import cases
-from support.archiver_api import on_sqlite
-from support.archiver_page import filled, looking
-from support.chromium import Chromium
+from support.archiver_page import looking, shared
 from support.page_rows import DAY_MS, HOUR_MS, ODD, ZONES, Week
-from support.place import ROOT, Place, until
 
 WEEK = Week(int(time.time() * 1000))
-API, BROWSER = [], []  # one for all tests
+STAGE = []  # the browser and the API of all tests
 USER = "user1|198.51.0.1"
 
 
 def look(**more):
     """A page on what all tests share."""
-    return looking(BROWSER[0], API[0], **more)
+    return looking(*STAGE, **more)
 
 
 def counted(zone, first, last, key=None):
@@ -66,7 +63,7 @@ def test_the_overview_has_every_zone(_):
         first, last = int(asked["from"]), int(asked["to"])
         assert last - first == 7 * DAY_MS and last - HOUR_MS <= time.time() * 1000 <= last
         for number, (zone_id, zone) in enumerate(ZONES.items()):
-            said = API[0].get("counts", zone=zone, from_=first, to=last)
+            said = STAGE[1].get("counts", zone=zone, from_=first, to=last)
             card = f"section[aria-labelledby=zone-{zone_id}]"
             shown = view.figures(card)
             assert {name.lower(): shown[name] for name in ("Passed", "Blocked", "Late")} == said["total"], zone
@@ -84,7 +81,7 @@ def test_the_overview_has_every_zone(_):
         view.open("overview", span="24h", until="2001-01-01")
         assert "Nobody came in this time." in view.text()
         view.press("#newest")
-        view.shown(until=time.strftime("%Y-%m-%d", time.gmtime(API[0].get("decisions", limit=1)["decisions"][0]["at_ms"] / 1000)))
+        view.shown(until=time.strftime("%Y-%m-%d", time.gmtime(STAGE[1].get("decisions", limit=1)["decisions"][0]["at_ms"] / 1000)))
         assert view.figures("section[aria-labelledby=zone-1]")["Passed"] > 0
 
 
@@ -93,7 +90,7 @@ def test_top_talkers_are_in_order_and_lead_to_their_stories(_):
         view.open("top", zone="api", days="31")
         for by in ("total", "blocked", "passed"):
             view.choose("by", by)
-            said = API[0].get("top", **{**{k.replace("from", "from_"): v for k, v in view.asked("top").items()}})
+            said = STAGE[1].get("top", **{**{k.replace("from", "from_"): v for k, v in view.asked("top").items()}})
             assert said["by"] == by and len(said["top"]) > 3
             rows = view.rows(f"The {len(said['top'])} keys that came most to api")
             assert [(row[0], *row[2:5], row[6]) for row in rows] == \
@@ -117,14 +114,14 @@ def test_a_user_has_a_story(_):
         view.open("user", zone="login", key=USER)
         asked = {name: view.asked("counts")[name] for name in ("from", "to")}
         span = {"zone": "login", "key": USER, "from_": asked["from"], "to": asked["to"]}
-        counts = API[0].get("counts", **span)
+        counts = STAGE[1].get("counts", **span)
         require_chart(view, [list(one.values()) for one in counts["counts"]], int(asked["from"]), int(asked["to"]))
-        decisions = API[0].get("decisions", **span, limit=1000)["decisions"]
+        decisions = STAGE[1].get("decisions", **span, limit=1000)["decisions"]
         rows = view.rows("Decisions, newest first")
         assert [(row[0], row[1], row[2]) for row in rows] == \
             [(one["at_ms"], one["action"], one["until_ms"]) for one in decisions] and len(rows) > 3
         assert {(row[3], row[4]) for row in rows} == {("5 min", "5 in 1 min (gcra), held 6")}
-        events = API[0].get("events", **span, limit=1000)["events"]
+        events = STAGE[1].get("events", **span, limit=1000)["events"]
         assert len(events) > 100
         for _ in range(len(events) // 50):
             count = len(view.rows("Requests, newest first"))
@@ -142,7 +139,7 @@ def test_a_user_has_a_story(_):
 def test_blocks_are_live_and_leave_the_focus(_):
     with look() as view:
         view.open("blocks")
-        said = API[0].get("blocks", limit=1000)["blocks"]
+        said = STAGE[1].get("blocks", limit=1000)["blocks"]
         rows = view.rows("Blocked keys")
         assert [(row[0], row[1], row[4], row[5]) for row in rows] == \
             [(one["key"], one["zone"], one["at_ms"], one["until_ms"]) for one in said]
@@ -151,7 +148,7 @@ def test_blocks_are_live_and_leave_the_focus(_):
         view.page.run("document.querySelector('#content td a, #content tbody a').focus()")
         focus = view.page.run("document.activeElement.href")
         now = int(time.time() * 1000)
-        API[0].insert("decision_history (at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode)",
+        STAGE[1].insert("decision_history (at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode)",
                       [(now, 0, 10**9, 0, b"login", b"new one", b"block", now + HOUR_MS, b"enforce")])
         view.page.until("document.querySelector('#content tbody').innerText.includes('new one')")
         assert view.page.run("document.activeElement.href") == focus
@@ -162,7 +159,7 @@ def test_blocks_are_live_and_leave_the_focus(_):
 def test_the_system_says_how_it_is(_):
     with look() as view:
         view.open("system", refresh="off")
-        status, zones = API[0].get("status"), API[0].get("zones")["zones"]
+        status, zones = STAGE[1].get("status"), STAGE[1].get("zones")["zones"]
         rows = view.rows("Partitions")
         assert [(row[0], row[3], *row[4:]) for row in rows] == \
             [(f"{one['role']} {one['partition']}", one["clock_ms"], one["next_offset"], one["checkpoint"], one["epoch"],
@@ -175,112 +172,5 @@ def test_the_system_says_how_it_is(_):
         view.shot("system")
 
 
-def test_every_view_fits_a_phone_in_both_colours_and_stands_still(_):
-    for dark in (False, True):
-        with look(width=360, height=740, dark=dark) as view:
-            for name, parameters in (("overview", {}), ("top", {"zone": "api"}), ("user", {"zone": "login", "key": USER}),
-                                     ("blocks", {}), ("system", {})):
-                view.open(name, **parameters)
-                assert view.fits(), name
-                view.shot(f"phone-{name}-{'dark' if dark else 'light'}")
-            moved = view.page.run("""new Promise((done) => {
-                new PerformanceObserver((list) => done(list.getEntries().filter((one) => !one.hadRecentInput)
-                    .reduce((sum, one) => sum + one.value, 0))).observe({ type: "layout-shift", buffered: true });
-                setTimeout(() => done(0), 300);
-            })""")
-            assert moved < 0.05, moved
-            colour = view.page.run("getComputedStyle(document.body).backgroundColor")
-            view.press("#theme")
-            assert view.page.run("getComputedStyle(document.body).backgroundColor") != colour
-
-
-def test_the_keyboard_reaches_everything(_):
-    with look() as view:
-        view.open("top", zone="api")
-        view.page.run("document.activeElement.blur()")
-        met = []
-        for _ in range(80):
-            view.page.press("Tab", 9)
-            one = view.page.run("""(() => { const at = document.activeElement; const style = getComputedStyle(at);
-                return { at: at === document.body ? "" : at.id || at.getAttribute("href") || at.ariaLabel || at.textContent,
-                         seen: at === document.body || (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2) };
-            })()""")
-            assert one["seen"], f"no focus to be seen: {one['at']}"
-            if not one["at"] or one["at"] in met[:-1]:
-                break
-            if one["at"] not in met:  # a date has several places
-                met.append(one["at"])
-        assert met[0] == "skip" and "theme" in met and "Save as CSV" in met[-1], met
-        everything = view.page.run("[...document.querySelectorAll('a[href], button, select, input, [tabindex=\"0\"]')]"
-                                   ".filter((one) => one.checkVisibility() && !one.closest('dialog')).length")
-        assert len(met) == everything, (len(met), everything, met)
-        view.press("#skip")
-        assert view.page.run("document.activeElement.id") == "content" and "top" in view.page.run("location.hash")
-        view.press("a[href='#/system']")
-        view.shown(refresh="on")
-        assert view.page.run("document.activeElement.tagName") == "H1"
-        assert view.page.run("document.querySelector('nav [aria-current]').textContent") == "System"
-        view.page.until("document.getElementById('news').textContent === 'System: loaded.'")
-
-
-def test_a_token_is_asked_for_and_an_empty_store_says_what_to_do(place):
-    api = on_sqlite(place, tokens=["a-secret-of-16-letters", "another-of-16-letters"])
-    with looking(BROWSER[0], api, allowed=["401 (Unauthorized)"]) as view:
-        view.page.open(view.origin)
-        for token in ("wrong", "a-secret-of-16-letters"):
-            view.page.until("document.getElementById('token').open && document.activeElement.id === 'token-text'"
-                            f" && document.activeElement.value === '' && ({json.dumps(token)} === 'wrong' ||"
-                            " document.getElementById('token-why').textContent.includes('does not know'))")
-            if token == "wrong":
-                view.shot("token")
-            view.page.type(token)
-            view.page.press("Enter", 13, "\r")
-        view.shown()
-        assert "There are no zones yet." in view.text() and "weir policy apply" in view.text()
-        view.shot("empty")
-        for name, words in (("top", "There are no zones yet."), ("user", "Whose story?"), ("blocks", "Nobody is blocked."),
-                            ("system", "No role has stored anything yet.")):
-            assert words in view.open(name).text()  # the token is kept
-        view.page.call("Page.reload")
-        view.page.until("document.querySelector('.results')?.innerText.includes('No role has stored')")
-    with looking(BROWSER[0], api, allowed=["ERR_CONNECTION_REFUSED"]) as view:
-        view.page.open(view.origin)
-        view.page.until("document.getElementById('token').open")
-        view.page.errors.clear()
-        api.program.kill()
-        view.page.type("a-secret-of-16-letters")
-        view.page.press("Enter", 13, "\r")
-        view.page.until("document.querySelector('[role=alert]')?.innerText.includes('The archiver does not answer')")
-        view.shot("failed")
-
-
-def test_the_files_are_those_of_the_tree_and_shut_everything_else_out(_):
-    for name in sorted(os.listdir(os.path.join(ROOT, "archiver", "page"))):
-        if name.endswith(".cmake"):
-            continue
-        answer = API[0].raw("/" if name == "index.html" else f"/page/{name}", Accept_Encoding="gzip")
-        with open(os.path.join(ROOT, "archiver", "page", name), "rb") as file:
-            assert answer.status == 200 and answer.body == file.read(), name
-        assert answer.headers["content-security-policy"].startswith("default-src 'self';")
-        assert answer.headers["x-content-type-options"] == "nosniff" and answer.headers["referrer-policy"] == "no-referrer"
-        again = API[0].raw("/" if name == "index.html" else f"/page/{name}", If_None_Match=answer.headers["etag"])
-        assert again.status == 304 and again.body == b""
-    assert b"Permission is hereby granted" in API[0].raw("/page/uPlot.LICENSE.txt").body or plotted is None
-    with look(allowed=["Content Security Policy"]) as view:
-        view.open("system")
-        view.page.run("(() => { const one = document.createElement('script'); one.textContent = 'window.broken = 1';"
-                      " document.body.append(one); })()")
-        assert view.page.run("window.broken === undefined")
-        until(lambda: view.page.run("1") and view.page.errors, "the browser says what it refused")
-
-
 if __name__ == "__main__":
-    with Place(None) as SHARED:
-        try:
-            BROWSER.append(Chromium(SHARED))
-        except cases.Skipped as why:
-            print(f"skipped: {why}\n0 passed, 0 failed")
-            sys.exit(cases.SKIPPED)
-        with BROWSER[0]:
-            API.append(filled(SHARED, WEEK))
-            cases.main(globals())
+    sys.exit(shared(WEEK, lambda browser, api: (STAGE.extend((browser, api)), cases.main(globals()))))

@@ -6,7 +6,9 @@ import os
 import urllib.parse
 
 from support.archiver_api import ZONES, OnSqlite
-from support.place import ROOT
+from support.cases import SKIPPED, Skipped
+from support.chromium import Chromium
+from support.place import ROOT, Place
 
 SHOTS = os.path.join(os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build/release")), "page")
 
@@ -118,3 +120,16 @@ def filled(place, rows, **archiver):
     for table, some in rows.tables().items():
         api.insert(table, some)
     return api
+
+
+def shared(rows, test):
+    """Calls test(browser, api) with an API that has the rows: what a script's tests share."""
+    with Place(None) as place:
+        try:
+            browser = Chromium(place)
+        except Skipped as why:
+            print(f"skipped: {why}\n0 passed, 0 failed")
+            return SKIPPED
+        with browser:
+            test(browser, filled(place, rows))
+    return 0

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""The archiver's page for every reader: on a phone, by keyboard alone, in both colours, with a token; and shut to others.
+
+Leaves pictures in page/ of the build directory. Skipped where there is no Chromium.
+"""
+
+import json
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+# pylint: disable=wrong-import-position
+from support import cases
+from support.archiver_api import on_sqlite
+from support.archiver_page import looking, shared
+from support.page_rows import Week
+from support.place import ROOT, until
+
+STAGE = []  # the browser and the API of all tests
+USER = "user1|198.51.0.1"
+
+
+def look(**more):
+    """A page on what all tests share."""
+    return looking(*STAGE, **more)
+
+
+def test_every_view_fits_a_phone_in_both_colours_and_stands_still(_):
+    for dark in (False, True):
+        with look(width=360, height=740, dark=dark) as view:
+            for name, parameters in (("overview", {}), ("top", {"zone": "api"}), ("user", {"zone": "login", "key": USER}),
+                                     ("blocks", {}), ("system", {})):
+                view.open(name, **parameters)
+                assert view.fits(), name
+                view.shot(f"phone-{name}-{'dark' if dark else 'light'}")
+            moved = view.page.run("""new Promise((done) => {
+                new PerformanceObserver((list) => done(list.getEntries().filter((one) => !one.hadRecentInput)
+                    .reduce((sum, one) => sum + one.value, 0))).observe({ type: "layout-shift", buffered: true });
+                setTimeout(() => done(0), 300);
+            })""")
+            assert moved < 0.05, moved
+            colour = view.page.run("getComputedStyle(document.body).backgroundColor")
+            view.press("#theme")
+            assert view.page.run("getComputedStyle(document.body).backgroundColor") != colour
+
+
+def test_the_keyboard_reaches_everything(_):
+    with look() as view:
+        view.open("top", zone="api")
+        view.page.run("document.activeElement.blur()")
+        met = []
+        for _ in range(80):
+            view.page.press("Tab", 9)
+            one = view.page.run("""(() => { const at = document.activeElement; const style = getComputedStyle(at);
+                return { at: at === document.body ? "" : at.id || at.getAttribute("href") || at.ariaLabel || at.textContent,
+                         seen: at === document.body || (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2) };
+            })()""")
+            assert one["seen"], f"no focus to be seen: {one['at']}"
+            if not one["at"] or one["at"] in met[:-1]:
+                break
+            if one["at"] not in met:  # a date has several places
+                met.append(one["at"])
+        assert met[0] == "skip" and "theme" in met and "Save as CSV" in met[-1], met
+        everything = view.page.run("[...document.querySelectorAll('a[href], button, select, input, [tabindex=\"0\"]')]"
+                                   ".filter((one) => one.checkVisibility() && !one.closest('dialog')).length")
+        assert len(met) == everything, (len(met), everything, met)
+        view.press("#skip")
+        assert view.page.run("document.activeElement.id") == "content" and "top" in view.page.run("location.hash")
+        view.press("a[href='#/system']")
+        view.shown(refresh="on")
+        assert view.page.run("document.activeElement.tagName") == "H1"
+        assert view.page.run("document.querySelector('nav [aria-current]').textContent") == "System"
+        view.page.until("document.getElementById('news').textContent === 'System: loaded.'")
+
+
+def test_a_token_is_asked_for_and_an_empty_store_says_what_to_do(place):
+    api = on_sqlite(place, tokens=["a-secret-of-16-letters", "another-of-16-letters"])
+    with looking(STAGE[0], api, allowed=["401 (Unauthorized)"]) as view:
+        view.page.open(view.origin)
+        for token in ("wrong", "a-secret-of-16-letters"):
+            view.page.until("document.getElementById('token').open && document.activeElement.id === 'token-text'"
+                            f" && document.activeElement.value === '' && ({json.dumps(token)} === 'wrong' ||"
+                            " document.getElementById('token-why').textContent.includes('does not know'))")
+            if token == "wrong":
+                view.shot("token")
+            view.page.type(token)
+            view.page.press("Enter", 13, "\r")
+        view.shown()
+        assert "There are no zones yet." in view.text() and "weir policy apply" in view.text()
+        view.shot("empty")
+        for name, words in (("top", "There are no zones yet."), ("user", "Whose story?"), ("blocks", "Nobody is blocked."),
+                            ("system", "No role has stored anything yet.")):
+            assert words in view.open(name).text()  # the token is kept
+        view.page.call("Page.reload")
+        view.page.until("document.querySelector('.results')?.innerText.includes('No role has stored')")
+    with looking(STAGE[0], api, allowed=["ERR_CONNECTION_REFUSED"]) as view:
+        view.page.open(view.origin)
+        view.page.until("document.getElementById('token').open")
+        view.page.errors.clear()
+        api.program.kill()
+        view.page.type("a-secret-of-16-letters")
+        view.page.press("Enter", 13, "\r")
+        view.page.until("document.querySelector('[role=alert]')?.innerText.includes('The archiver does not answer')")
+        view.shot("failed")
+
+
+def test_the_files_are_those_of_the_tree_and_shut_everything_else_out(_):
+    for name in sorted(os.listdir(os.path.join(ROOT, "archiver", "page"))):
+        if name.endswith(".cmake"):
+            continue
+        answer = STAGE[1].raw("/" if name == "index.html" else f"/page/{name}", Accept_Encoding="gzip")
+        with open(os.path.join(ROOT, "archiver", "page", name), "rb") as file:
+            assert answer.status == 200 and answer.body == file.read(), name
+        assert answer.headers["content-security-policy"].startswith("default-src 'self';")
+        assert answer.headers["x-content-type-options"] == "nosniff" and answer.headers["referrer-policy"] == "no-referrer"
+        again = STAGE[1].raw("/" if name == "index.html" else f"/page/{name}", If_None_Match=answer.headers["etag"])
+        assert again.status == 304 and again.body == b""
+    licence = STAGE[1].raw("/page/uPlot.LICENSE.txt").body
+    assert b"Permission is hereby granted" in licence or licence == b"This build has no uPlot in it.\n"
+    with look(allowed=["Content Security Policy"]) as view:
+        view.open("system")
+        view.page.run("(() => { const one = document.createElement('script'); one.textContent = 'window.broken = 1';"
+                      " document.body.append(one); })()")
+        assert view.page.run("window.broken === undefined")
+        until(lambda: view.page.run("1") and view.page.errors, "the browser says what it refused")
+
+
+if __name__ == "__main__":
+    sys.exit(shared(Week(int(time.time() * 1000)), lambda browser, api: (STAGE.extend((browser, api)), cases.main(globals()))))
