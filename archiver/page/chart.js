@@ -23,7 +23,14 @@ function columns_of({ from_ms, to_ms, grain, counts }) {
   return [times, both, passed];
 }
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** One of the page's colours as a canvas takes it, in the theme that is in force. */
+function colour(name) {
+  const probe = document.body.appendChild(h("span", { hidden: true }));
+  probe.style.color = `var(${name})`;
+  const value = getComputedStyle(probe).color;
+  probe.remove();
+  return value;
+}
 
 function axis(more) {
   return {

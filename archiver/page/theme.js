@@ -14,7 +14,7 @@ const is_dark = () => (chosen ?? (system.matches ? "dark" : "light")) === "dark"
 /** Puts the theme in force and gives the button its function; changed() is called after each change. */
 export function start_theme(button, changed) {
   const show = () => {
-    document.documentElement.dataset.theme = is_dark() ? "dark" : "light";
+    if (chosen) document.documentElement.dataset.theme = chosen;
     button.textContent = is_dark() ? "Light" : "Dark";
     button.setAttribute("aria-label", is_dark() ? "Light colours" : "Dark colours");
   };
