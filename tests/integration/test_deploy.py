@@ -15,12 +15,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from support import cases, metrics
 from support.place import PATIENCE_S, ROOT, free_port, until
 
-UNITS = ("weir-collector.service", "weir-limiter.service", "weir-subscribe@.service")
+UNITS = ("weir-collector.service", "weir-limiter.service", "weir-archiver.service", "weir-subscribe@.service")
 ALERTS = os.path.join(ROOT, "deploy/grafana/weir-alerts.yaml")
 ALERT_TESTS = os.path.join(ROOT, "tests/data/weir-alerts-test.yaml")
 DASHBOARD = os.path.join(ROOT, "deploy/grafana/weir-dashboard.json")
 # Tenths, as systemd counts from 0 to 10: what a daemon on the network cannot do without.
-EXPOSURE = {"weir-collector.service": 16, "weir-limiter.service": 15, "weir-subscribe@edge.service": 15}
+EXPOSURE = {"weir-collector.service": 16, "weir-limiter.service": 15, "weir-archiver.service": 15, "weir-subscribe@edge.service": 15}
 
 
 def read(*names):
@@ -169,7 +169,7 @@ def traffic_lines(count):
 def known_metrics():
     """Name to type, as the code that writes the pages has them."""
     known = {}
-    for folder in ("common", "collector", "limiter", "deploy/standalone", "deploy/gateways"):
+    for folder in ("common", "collector", "limiter", "archiver", "deploy/standalone", "deploy/gateways"):
         for name in sorted(os.listdir(os.path.join(ROOT, folder))):
             if not name.endswith(".c"):
                 continue
