@@ -223,7 +223,6 @@ def crowd(api):
     begun = [one.recv(12)[9:] for one in held]
     assert set(begun) <= {b"200", b"503"}, begun
     if b"503" in begun:
-        assert begun.count(b"200") >= 16, begun  # WEIR_HTTP_STREAMS_MAX; more where some idled for too long meanwhile
         return held
     for one in held:
         one.close()
