@@ -117,9 +117,9 @@ def test_refusals_name_what_is_expected(place):
     assert refused(api, 406, "Accept", "zones", Accept="text/csv") == "expected application/json"
     assert api.ask("counts", {**zone, "key": "x", "format": "csv"}, Accept="image/png").status == 200
     assert api.raw("/api/v1/blocks?limit=1&limit=1").json()["error"]["message"] == "there twice: expected once"
-    for target, status in (("/api/v1", 404), ("/", 404), ("/api/v1/zones/", 404), ("/api/v1/zones?x=" + 9000 * "x", 414)):
+    for target, status in (("/api/v1", 404), ("/nothing", 404), ("/api/v1/zones/", 404), ("/api/v1/zones?x=" + 9000 * "x", 414)):
         answer = api.raw(target)
-        assert answer.status == status and answer.json()["error"]["status"] == status
+        assert answer.status == status and answer.json()["error"]["status"] == status, (target, answer.body[:200])
     assert api.raw("/api/v1/zones", method="POST").status == 405
     assert api.raw("/api/v1/zones", method="DELETE").headers["allow"] == "GET, HEAD"
     assert api.raw("/api/v1/zones", method="HEAD").body == b""
