@@ -244,8 +244,7 @@ void weir_http_pool_quiet(struct weir_http_pool *pool)
 	pthread_mutex_unlock(&pool->mutex);
 	for (unsigned i = 0; i < pool->worker_count; i++)
 		pthread_join(pool->workers[i].thread, NULL);
-	/* libmicrohttpd cannot end while connections are suspended. */
-	pthread_mutex_lock(&pool->mutex);
+	/* libmicrohttpd cannot end while connections are suspended. Nobody else touches the queue any more. */
 	struct weir_http_exchange *exchange;
 	while ((exchange = pop(pool)) != NULL) {
 		if (exchange->answered)
@@ -254,7 +253,6 @@ void weir_http_pool_quiet(struct weir_http_pool *pool)
 			weir_http_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
 		MHD_resume_connection(exchange->connection);
 	}
-	pthread_mutex_unlock(&pool->mutex);
 }
 
 void weir_http_pool_free(struct weir_http_pool *pool)
