@@ -78,7 +78,7 @@ export function draw(data, parameters, tools) {
         "written as Top talkers has it."),
     h("h2", {}, "Decisions"),
     decisions.decisions.length === 0 ? h("p", { class: "soft" }, "Nothing was decided about this user in this time.") :
-      paged("Decisions, newest first", decision_columns("when", "action", "until", "lasting", "why"),
+      paged("Decisions, newest first", decision_columns("when", "action", "why", "lasting", "until"),
         "decisions", asked, decisions, "decisions", tools),
   ];
   if (events !== null && events.events.length > 0)

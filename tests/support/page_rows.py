@@ -36,7 +36,7 @@ def policies():
 class Week:
     """Its rows, as tuples in the columns' order; users: for each zone; more decisions: of the first zone's users."""
 
-    def __init__(self, now_ms, users=40, decisions=0, seed=11):
+    def __init__(self, now_ms, users=24, decisions=0, seed=11):
         self.random = random.Random(seed)
         self.now_ms, self.end_ms = now_ms, now_ms // HOUR_MS * HOUR_MS
         self.hourly, self.decisions, self.events = [], [], []
