@@ -107,6 +107,7 @@ def looking(browser, api, allowed=(), **window):
     view = View(browser.page(**window), api)
     yield view
     view.page.run("1")
+    view.page.close()
     errors = [error for error in view.page.errors if not any(words in error for words in allowed)]
     assert not errors, errors
     # Pictures that the browser itself draws controls with are data.

@@ -106,7 +106,7 @@ class Chromium:
         context = self.call("Target.createBrowserContext")["browserContextId"]
         target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        page = self._pages[session] = Page(self, session)
+        page = self._pages[session] = Page(self, session, context)
         for domain in ("Page", "Runtime", "Log", "Network"):
             page.call(f"{domain}.enable")
         page.look(width, height, dark)
@@ -116,13 +116,17 @@ class Chromium:
 class Page:
     """A page as a reader has it."""
 
-    def __init__(self, browser, session):
-        self._browser, self._session = browser, session
+    def __init__(self, browser, session, context):
+        self._browser, self._session, self._context = browser, session, context
         self.errors, self.requests = [], []
 
     def call(self, method, **parameters):
         """Asks for something of the page."""
         return self._browser.call(method, self._session, **parameters)
+
+    def close(self):
+        """Closes it, and what it has stored."""
+        self._browser.call("Target.disposeBrowserContext", browserContextId=self._context)
 
     def notice(self, method, event):
         """Takes an event of the page."""
