@@ -146,13 +146,14 @@ static enum weir_status faulty_take(struct weir_store *store, int role, uint32_t
 	                         : scene_faulty->own_store->take(store, role, partition, state, error);
 }
 
-static enum weir_status faulty_commit(struct weir_store *store, int role, const struct weir_partition_state *states,
-                                      size_t count, const char *const *names, const struct weir_span *values,
-                                      size_t note_count, struct weir_error *error)
+static enum weir_status faulty_archive(struct weir_store *store, int role, const struct weir_archive_batch *batch,
+                                       const struct weir_partition_state *states, size_t count,
+                                       const char *const *names, const struct weir_span *values, size_t note_count,
+                                       struct weir_error *error)
 {
 	return faults.store_down
 	           ? store_is_down(error)
-	           : scene_faulty->own_store->commit(store, role, states, count, names, values, note_count, error);
+	           : scene_faulty->own_store->archive(store, role, batch, states, count, names, values, note_count, error);
 }
 
 static enum weir_status scene_open_store(void *context, struct weir_store **store, struct weir_error *error)
@@ -203,7 +204,7 @@ static inline struct scene *scene_new(bool faulty)
 	scene->own_store = scene->store->ops;
 	scene->store_ops = *scene->own_store;
 	scene->store_ops.take = faulty_take;
-	scene->store_ops.commit = faulty_commit;
+	scene->store_ops.archive = faulty_archive;
 	return scene;
 }
 
