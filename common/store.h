@@ -128,7 +128,11 @@ struct weir_store_ops {
 	 */
 	enum weir_status (*keep)(struct weir_store *store, const int64_t keep_ms[WEIR_ARCHIVE_TABLES], int64_t now_ms,
 	                         bool *more, struct weir_error *error);
-	/** Runs SQL that reads, all of one moment. @param each  called for every row */
+	/**
+	 * Runs SQL that reads, all of one moment; what takes too long, some 10 s, is ended: WEIR_IO.
+	 *
+	 * @param each  called for every row
+	 */
 	enum weir_status (*query)(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters,
 	                          unsigned count, weir_sql_row *each, void *context, struct weir_error *error);
 	void (*close)(struct weir_store *store);

@@ -94,6 +94,7 @@ static enum weir_status remove_old(struct weir_database *database, const struct 
 	if (statement != NULL)
 		weir_statement_number(statement, 1, (uint64_t)before_ms);
 	enum weir_status status = weir_statement_run(database, statement, rows, error);
+	weir_database_bound(database, 0);
 	weir_statement_free(statement);
 	return status;
 }
@@ -121,7 +122,7 @@ enum weir_status weir_store_keep(struct weir_store *base, const int64_t keep_ms[
 
 /* ---- reading ---- */
 
-enum { COLUMNS_MAX = 32 };
+enum { COLUMNS_MAX = 32, QUERY_MAX_MS = 10000 };
 
 static enum weir_status read_rows(struct weir_database *database, struct weir_statement *statement, int columns,
                                   weir_sql_row *each, void *context, struct weir_error *error)
@@ -157,9 +158,11 @@ enum weir_status weir_store_query(struct weir_store *base, const char *sql, cons
 		else if (parameters[i].type == WEIR_SQL_TEXT)
 			weir_statement_text(statement, (int)i + 1, parameters[i].text);
 	}
+	weir_database_bound(database, QUERY_MAX_MS);
 	enum weir_status status = columns <= COLUMNS_MAX
 	                              ? read_rows(database, statement, columns, each, context, error)
 	                              : weir_fail(error, WEIR_INVALID, "%d columns are too many", columns);
+	weir_database_bound(database, 0);
 	weir_statement_free(statement);
 	return status;
 }

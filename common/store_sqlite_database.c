@@ -13,6 +13,7 @@
 #include "common/store_sqlite_database.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
 #include "common/durable_file.h"
 #include "common/text.h"
 
@@ -26,7 +27,8 @@
 
 enum {
 	BUSY_STEP_US = 1000,
-	BUSY_STEPS = 20000, /* 20 s and more: what holds the lock so long is no checkpoint */
+	BOUND_STEPS = 10000, /* of SQLite's machine, some 0.1 ms, between two looks at the clock */
+	BUSY_STEPS = 20000,  /* 20 s and more: what holds the lock so long is no checkpoint */
 };
 
 struct weir_database {
@@ -37,6 +39,7 @@ struct weir_database {
 	size_t statement_count;
 	bool only_looked_at; /* one transaction that reads, for as long as it is open */
 	bool synced;         /* the next commit is */
+	int64_t end_ms;      /* monotonic: of what runs, where it is bounded */
 };
 
 static sqlite3_stmt *handle_of(struct weir_statement *statement)
@@ -265,6 +268,18 @@ struct weir_statement *weir_database_prepare(struct weir_database *database, con
 void weir_statement_free(struct weir_statement *statement)
 {
 	sqlite3_finalize(handle_of(statement));
+}
+
+static int is_over(void *context)
+{
+	const struct weir_database *database = context;
+	return weir_monotonic_ms() > database->end_ms;
+}
+
+void weir_database_bound(struct weir_database *database, int64_t within_ms)
+{
+	database->end_ms = weir_monotonic_ms() + within_ms;
+	sqlite3_progress_handler(database->handle, BOUND_STEPS, within_ms > 0 ? is_over : NULL, database);
 }
 
 void weir_statement_number(struct weir_statement *statement, int parameter, uint64_t number)

@@ -62,6 +62,9 @@ struct weir_statement *weir_database_prepare(struct weir_database *database, con
 /** NULL is fine. */
 void weir_statement_free(struct weir_statement *statement);
 
+/** Ends a statement that still runs so many ms from here on: its step gives WEIR_IO. 0: no bound. */
+void weir_database_bound(struct weir_database *database, int64_t within_ms);
+
 /** Parameters count from 1. Bytes are borrowed until the statement is used again. A span without `at` is NULL. */
 void weir_statement_number(struct weir_statement *statement, int parameter, uint64_t number);
 void weir_statement_bytes(struct weir_statement *statement, int parameter, struct weir_span bytes);
