@@ -92,9 +92,9 @@ class View:
         (*_, last) = [one for one in self.page.requests if one.startswith(prefix)]
         return dict(urllib.parse.parse_qsl(last[len(prefix):], keep_blank_values=True))
 
-    def fits(self):
-        """Whether nothing is wider than the window."""
-        return self.page.run("document.documentElement.scrollWidth <= innerWidth")
+    def wide(self):
+        """How wide it is: a phone's window grows with what does not fit, so that this is held against its screen."""
+        return self.page.run("Math.max(innerWidth, document.documentElement.scrollWidth)")
 
     def shot(self, name):
         """Leaves a picture for a person to look at."""
