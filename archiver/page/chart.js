@@ -23,13 +23,18 @@ function columns_of({ from_ms, to_ms, grain, counts }) {
   return [times, both, passed];
 }
 
-/** One of the page's colours as a canvas takes it, in the theme that is in force. */
+// The page's colours as a canvas takes them, for as long as the theme is the same.
+const colours = new Map();
+document.addEventListener("weir-theme", () => colours.clear());
+
 function colour(name) {
-  const probe = document.body.appendChild(h("span", { hidden: true }));
-  probe.style.color = `var(${name})`;
-  const value = getComputedStyle(probe).color;
-  probe.remove();
-  return value;
+  if (!colours.has(name)) {
+    const probe = document.body.appendChild(h("span", { hidden: true }));
+    probe.style.color = `var(${name})`;
+    colours.set(name, getComputedStyle(probe).color);
+    probe.remove();
+  }
+  return colours.get(name);
 }
 
 function axis(more) {
