@@ -123,7 +123,8 @@ function summary({ counts, total, grain }) {
     { passed: 0, blocked: -1 });
   const peak = most.at_ms === undefined ? "" :
     `; the most in one ${grain}: ${digits(most.passed + most.blocked)}, ${period_text(most.at_ms, grain)}`;
-  return `Chart: ${digits(total.passed)} passed, ${digits(total.blocked)} blocked by ${grain}${peak}. The table below has all of it.`;
+  const sums = `${digits(total.passed)} passed, ${digits(total.blocked)} blocked`;
+  return `Chart: ${sums} by ${grain}${peak}. The table below has all of it.`;
 }
 
 function numbers({ counts, grain }, name) {

@@ -36,7 +36,8 @@ export function table(caption, columns, rows, { hidden_caption = false } = {}) {
 
 /** A few headline figures: [name, node or text] each. */
 export function figures(list) {
-  return h("dl", { class: "figures" }, list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  return h("dl", { class: "figures" }, list.map(([name, value]) =>
+    h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
 /** What stands where there is nothing to show: what that means, and what to do. */

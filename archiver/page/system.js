@@ -65,7 +65,8 @@ export function draw({ status, zones }) {
   const told = TOLD.filter(([figure]) => status.figures?.[figure] !== undefined);
   if (own.length > 0)
     parts.push(h("h2", {}, "This process"),
-      told.length > 0 && figures(told.map(([figure, words, show = number]) => [words, show(status.figures[figure])])), table("Figures, by their names in /metrics", [
+      told.length > 0 && figures(told.map(([figure, words, show = number]) => [words, show(status.figures[figure])])),
+      table("Figures, by their names in /metrics", [
       { name: "Figure", cell: ([figure]) => h("code", {}, figure) },
       { name: "Value", number: true, cell: ([, value]) => number(value) },
     ], own));

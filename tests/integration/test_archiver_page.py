@@ -48,10 +48,11 @@ def require_chart(view, rows, first, last, number=0):
         raise cases.Skipped("built without charts (deploy/packages charts, and build again)")
     known = {hour: (passed + blocked, passed) for hour, passed, blocked, _ in rows}
     hours = list(range(first, last, HOUR_MS))
-    assert data == [hours, [known.get(hour, (0, 0))[0] for hour in hours], [known.get(hour, (0, 0))[1] for hour in hours]]
+    assert data == [hours, *([known.get(hour, (0, 0))[which] for hour in hours] for which in (0, 1))]
     painted = view.page.run(f"""(() => {{
         const canvas = document.querySelectorAll(".plot canvas")[{number}];
-        return new Set(new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size;
+        const dots = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        return new Set(new Uint32Array(dots.buffer)).size;
     }})()""")
     assert painted > 3, "the chart is blank"
 
@@ -82,7 +83,8 @@ def test_the_overview_has_every_zone(_):
         view.open("overview", span="24h", until="2001-01-01")
         assert "Nobody came in this time." in view.text()
         view.press("#newest")
-        view.shown(until=time.strftime("%Y-%m-%d", time.gmtime(STAGE[1].get("decisions", limit=1)["decisions"][0]["at_ms"] / 1000)))
+        (newest,) = STAGE[1].get("decisions", limit=1)["decisions"]
+        view.shown(until=time.strftime("%Y-%m-%d", time.gmtime(newest["at_ms"] / 1000)))
         assert view.figures("section[aria-labelledby=zone-1]")["Passed"] > 0
 
 
@@ -126,7 +128,8 @@ def test_a_user_has_a_story(_):
         assert len(events) > 100
         for _ in range(len(events) // 50):
             count = len(view.rows("Requests, newest first"))
-            view.page.run("[...document.querySelectorAll('button')].findLast((one) => one.textContent === 'Show older').click()")
+            view.page.run("[...document.querySelectorAll('button')].findLast((one) =>"
+                          " one.textContent === 'Show older').click()")
             view.page.until(f"[...document.querySelectorAll('table')].at(-1).tBodies[0].rows.length > {count}")
         assert view.rows("Requests, newest first") == \
             [[one["at_ms"], "blocked" if one["blocked"] else "passed", one["id"]] for one in events]
@@ -149,8 +152,9 @@ def test_blocks_are_live_and_leave_the_focus(_):
         view.page.run("document.querySelector('#content td a, #content tbody a').focus()")
         focus = view.page.run("document.activeElement.href")
         now = int(time.time() * 1000)
-        STAGE[1].insert("decision_history (at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode)",
-                      [(now, 0, 10**9, 0, b"login", b"new one", b"block", now + HOUR_MS, b"enforce")])
+        STAGE[1].insert("decision_history"
+                        " (at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode)",
+                        [(now, 0, 10**9, 0, b"login", b"new one", b"block", now + HOUR_MS, b"enforce")])
         view.page.until("document.querySelector('#content tbody').innerText.includes('new one')")
         assert view.page.run("document.activeElement.href") == focus
         view.choose("zone", "login")
@@ -173,5 +177,11 @@ def test_the_system_says_how_it_is(_):
         view.shot("system")
 
 
+def main(browser, api):
+    """Runs the tests on these."""
+    STAGE.extend((browser, api))
+    cases.main(globals())
+
+
 if __name__ == "__main__":
-    sys.exit(shared(WEEK, lambda browser, api: (STAGE.extend((browser, api)), cases.main(globals()))))
+    sys.exit(shared(WEEK, main))

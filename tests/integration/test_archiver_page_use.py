@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The archiver's page for every reader: on a phone, by keyboard alone, in both colours, with a token; and shut to others.
+"""The archiver's page for every reader: on a phone, by keyboard alone, in both colours, with a token; shut to others.
 
 Leaves pictures in page/ of the build directory. Skipped where there is no Chromium.
 """
@@ -30,8 +30,8 @@ def look(**more):
 def test_every_view_fits_a_phone_in_both_colours_and_stands_still(_):
     for dark in (False, True):
         with look(width=360, height=740, dark=dark) as view:
-            for name, parameters in (("overview", {}), ("top", {"zone": "api"}), ("user", {"zone": "login", "key": USER}),
-                                     ("blocks", {}), ("system", {})):
+            for name, parameters in (("overview", {}), ("top", {"zone": "api"}),
+                                     ("user", {"zone": "login", "key": USER}), ("blocks", {}), ("system", {})):
                 view.open(name, **parameters)
                 assert view.wide() == 360, (name, view.wide())
                 view.shot(f"phone-{name}-{'dark' if dark else 'light'}")
@@ -54,8 +54,9 @@ def test_the_keyboard_reaches_everything(_):
         for _ in range(80):
             view.page.press("Tab", 9)
             one = view.page.run("""(() => { const at = document.activeElement; const style = getComputedStyle(at);
-                return { at: at === document.body ? "" : at.id || at.getAttribute("href") || at.ariaLabel || at.textContent,
-                         seen: at === document.body || (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2) };
+                if (at === document.body) return { at: "", seen: true };
+                return { at: at.id || at.getAttribute("href") || at.ariaLabel || at.textContent,
+                         seen: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2 };
             })()""")
             assert one["seen"], f"no focus to be seen: {one['at']}"
             if not one["at"] or one["at"] in met[:-1]:
@@ -90,8 +91,8 @@ def test_a_token_is_asked_for_and_an_empty_store_says_what_to_do(place):
         view.shown()
         assert "There are no zones yet." in view.text() and "weir policy apply" in view.text()
         view.shot("empty")
-        for name, words in (("top", "There are no zones yet."), ("user", "Whose story?"), ("blocks", "Nobody is blocked."),
-                            ("system", "No role has stored anything yet.")):
+        for name, words in (("top", "There are no zones yet."), ("user", "Whose story?"),
+                            ("blocks", "Nobody is blocked."), ("system", "No role has stored anything yet.")):
             assert words in view.open(name).text()  # the token is kept
         view.page.call("Page.reload")
         view.page.until("document.querySelector('.results')?.innerText.includes('No role has stored')")
@@ -114,7 +115,8 @@ def test_the_files_are_those_of_the_tree_and_shut_everything_else_out(_):
         with open(os.path.join(ROOT, "archiver", "page", name), "rb") as file:
             assert answer.status == 200 and answer.body == file.read(), name
         assert answer.headers["content-security-policy"].startswith("default-src 'self';")
-        assert answer.headers["x-content-type-options"] == "nosniff" and answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
         again = STAGE[1].raw("/" if name == "index.html" else f"/page/{name}", If_None_Match=answer.headers["etag"])
         assert again.status == 304 and again.body == b""
     licence = STAGE[1].raw("/page/uPlot.LICENSE.txt").body
@@ -127,5 +129,11 @@ def test_the_files_are_those_of_the_tree_and_shut_everything_else_out(_):
         until(lambda: view.page.run("1") and view.page.errors, "the browser says what it refused")
 
 
+def main(browser, api):
+    """Runs the tests on these."""
+    STAGE.extend((browser, api))
+    cases.main(globals())
+
+
 if __name__ == "__main__":
-    sys.exit(shared(Week(int(time.time() * 1000)), lambda browser, api: (STAGE.extend((browser, api)), cases.main(globals()))))
+    sys.exit(shared(Week(int(time.time() * 1000)), main))

@@ -102,8 +102,8 @@ class Week:
     def tables(self):
         """{table: rows} to insert."""
         ordered = [tuple(one for one in row if one is not None) for row in self.decisions if row[9] is None]
-        short = ("at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode, algorithm, rate, window_ms,"
-                 " held")
+        short = ("at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode, algorithm, rate,"
+                 " window_ms, held")
         return {"policy_version": policies(), "partition_state": self._states(), "count_hourly": self.hourly,
                 "count_daily": self._daily(),
                 f"decision_history ({short})": [row[:13] for row in self.decisions if row[9] is not None],
