@@ -142,7 +142,7 @@ size_t counts_size(const struct counts *counts)
 
 size_t counts_bytes(const struct counts *counts)
 {
-	return counts->room * sizeof *counts->rows + (counts->mask + 1) * sizeof *counts->index + counts->names.capacity;
+	return counts->count * (sizeof *counts->rows + 4 * sizeof *counts->index) + counts->names.length;
 }
 
 void counts_row(const struct counts *counts, size_t i, struct weir_archive_count *row)

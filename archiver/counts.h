@@ -33,7 +33,7 @@ void counts_add(struct counts *counts, uint32_t zone, struct weir_span bucket, u
 
 /** How many (zone, bucket, hour) there are. */
 size_t counts_size(const struct counts *counts);
-/** Memory in use, in bytes. */
+/** Bytes that they take, about; what is kept for more is not counted. */
 size_t counts_bytes(const struct counts *counts);
 
 /** Row number i; its bucket is borrowed until the next call that changes. */

@@ -8,7 +8,11 @@
 
 #include <stdlib.h>
 
-enum { EXTRA_VERSION = 1, EXTRA_BYTES = 1 + 8 + 8 };
+enum {
+	EXTRA_VERSION = 1,
+	EXTRA_BYTES = 1 + 8 + 8,
+	DECISION_TEXT_BYTES = 256, /* of one decision, about */
+};
 
 struct ledger *ledger_new(uint32_t partition)
 {
@@ -190,6 +194,6 @@ size_t ledger_size(const struct ledger *ledger)
 
 size_t ledger_bytes(const struct ledger *ledger)
 {
-	return counts_bytes(ledger->counts) + ledger->decision_room * (sizeof *ledger->decisions + 256) +
-	       ledger->event_room * sizeof *ledger->events + ledger->names.capacity;
+	return counts_bytes(ledger->counts) + ledger->decision_count * (sizeof *ledger->decisions + DECISION_TEXT_BYTES) +
+	       ledger->event_count * sizeof *ledger->events + ledger->names.length;
 }

@@ -79,6 +79,7 @@ void ledger_skip(struct ledger *ledger, enum weir_topic topic, uint64_t offset);
 
 /** Rows that storing it would write, about. */
 size_t ledger_size(const struct ledger *ledger);
+/** Bytes that they take, about. */
 size_t ledger_bytes(const struct ledger *ledger);
 
 /** The state that makes it stored, with the checkpoint after its own. @param extra  cleared and filled: state->extra */
