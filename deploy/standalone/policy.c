@@ -198,14 +198,15 @@ static enum weir_status show(struct policy_command *command, struct weir_error *
 	const struct weir_policy_history *history = &command->history;
 	const struct weir_policy *policy = NULL;
 	struct weir_text *text = &command->text;
-	uint64_t appended;
-	for (size_t i = 0; i < history->count; i++)
-		if (command->version == 0 || history->policies[i]->version == command->version)
+	uint64_t appended, newest = 0;
+	for (size_t i = 0; i < history->count; i++) {
+		newest = history->policies[i]->version;
+		if (command->version == 0 || newest == command->version)
 			policy = history->policies[i];
+	}
 	if (policy == NULL)
 		return weir_fail(error, WEIR_INVALID, "there is no policy %llu; the newest is %llu",
-		                 (unsigned long long)command->version,
-		                 (unsigned long long)history->policies[history->count - 1]->version);
+		                 (unsigned long long)command->version, (unsigned long long)newest);
 	enum weir_status status = weir_policy_appended(command->realm.store, &appended, error);
 	if (status != WEIR_OK)
 		return status;
