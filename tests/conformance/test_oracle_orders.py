@@ -160,7 +160,7 @@ def expected(log):
         frame = json.loads(line)
         malformed = lane.malformed
         if frame["kind"] == "events":
-            events = list(follow._events(frame))  # pylint: disable=protected-access
+            events = list(follow.events_of(frame))  # pylint: disable=protected-access
             results = lane.take_frame(frame["offset"], frame["source"], frame["sent"], events)
         elif frame["kind"] == "policy":
             results = lane.take_policy(frame["offset"], frame["sent"],

@@ -58,6 +58,7 @@ def test_commands_are_judged_through_kills(place):
         collector.until(lambda: collector.value("weir_source_lag_bytes") == 0, "has read its log")
         assert collector.stop() == DONE
         caught_up(one, roles)
+        until(lambda: cluster_check.Check(one).missing_judged() == 0, "every frame is judged", running=limiters[0].run)
         decisions = [json.loads(message.value) for message in one.kafka.consume(one.topic("decisions"))]
         assert sum("by" in decision for decision in decisions) > 5
         assert {decision["limit"]["rate"] for decision in decisions if "limit" in decision} > {3}, "no rate was overridden"
