@@ -1,8 +1,10 @@
 /* A statement of SQLite that would run for ever ends when its time is over, and the next one runs. */
 #include "common/store_sqlite_database.h"
+#include "scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -24,8 +26,9 @@ static void what_takes_too_long_is_ended(void **state)
 		"WITH RECURSIVE g(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM g) SELECT count(*) FROM g";
 	struct weir_database *database;
 	struct weir_error error;
-	(void)state;
-	assert_int_equal(WEIR_OK, weir_database_open(":memory:", no_statements, 0, &database, &error));
+	char path[300];
+	snprintf(path, sizeof path, "%s/weir.db", (const char *)*state);
+	assert_int_equal(WEIR_OK, weir_database_open(path, no_statements, 0, &database, &error));
 	weir_database_bound(database, 50);
 	assert_int_equal(WEIR_IO, run(database, endless, &error));
 	assert_non_null(strstr(error.text, "interrupted"));
@@ -36,6 +39,7 @@ static void what_takes_too_long_is_ended(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(what_takes_too_long_is_ended)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_takes_too_long_is_ended, scratch_setup, scratch_teardown)};
 	return cmocka_run_group_tests_name("store_sqlite_bound", tests, NULL, NULL);
 }
