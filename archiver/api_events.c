@@ -72,8 +72,6 @@ bool api_events_answer(struct api_call *call)
 	weir_text_puts(text, ",\"events\":[");
 	if (!api_listing_page(call, &view, &more))
 		return false;
-	char place[API_PLACE_BYTES];
-	weir_text_puts(text, "],\"next\":");
-	weir_text_printf(text, more ? "\"%s\"}\n" : "null}\n", api_place_write(&view.place, place));
+	api_listing_next(text, &view, more);
 	return true;
 }

@@ -92,6 +92,13 @@ static enum weir_status next_part(void *stream, unsigned worker, struct weir_tex
 	return status;
 }
 
+void api_listing_next(struct weir_text *text, const struct api_view *view, bool more)
+{
+	char place[API_PLACE_BYTES];
+	weir_text_puts(text, "],\"next\":");
+	weir_text_printf(text, more ? "\"%s\"}\n" : "null}\n", api_place_write(&view->place, place));
+}
+
 bool api_listing_csv(struct api_call *call, const struct api_view *view)
 {
 	struct api_view *kept = weir_alloc(1, sizeof *kept);

@@ -59,6 +59,9 @@ void api_view_init(struct api_view *view, const struct api_call *call, const str
  */
 bool api_listing_page(struct api_call *call, struct api_view *view, bool *more);
 
+/** The end of a page that leads on by places: `],"next":…}`. */
+void api_listing_next(struct weir_text *text, const struct api_view *view, bool more);
+
 /** Makes the whole reply, as CSV of at most view->left rows. */
 bool api_listing_csv(struct api_call *call, const struct api_view *view);
 
