@@ -37,9 +37,8 @@ static void close_all(struct archiver *archiver)
 /* One turn. A store that is away lets memory fill up to its bound; then the topics keep what comes. */
 static void turn(struct archiver *archiver)
 {
-	size_t rows;
 	archiver_follow_share(archiver);
-	if ((int64_t)archiver_waiting(archiver, &rows) < archiver->options.config->archiver.memory_bytes || rows == 0)
+	if ((int64_t)weir_counter_read(&archiver->stats.waiting_bytes) < archiver->options.config->archiver.memory_bytes)
 		archiver_receive(archiver, WAIT_MS);
 	else
 		nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);

@@ -65,9 +65,7 @@ uint64_t *archiver_ends(struct archiver *archiver);
 
 /* ---- archiver_store.c ---- */
 
-/** Bytes held, and rows, for what has come and is not stored. */
-size_t archiver_waiting(const struct archiver *archiver, size_t *rows);
-/** Stores where it is time. */
+/** Counts what waits to be stored, and stores where it is time. */
 void archiver_store_if_due(struct archiver *archiver);
 /** Removes what is too old, now and then. */
 void archiver_keep_if_due(struct archiver *archiver);

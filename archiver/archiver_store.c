@@ -19,7 +19,8 @@ static void set(struct weir_counter *gauge, uint64_t value)
 	atomic_store_explicit(&gauge->value, value, memory_order_relaxed);
 }
 
-size_t archiver_waiting(const struct archiver *archiver, size_t *rows)
+/* Bytes that what is not stored takes, and rows. */
+static size_t count_waiting(const struct archiver *archiver, size_t *rows)
 {
 	size_t bytes = 0;
 	*rows = 0;
@@ -127,14 +128,13 @@ bool archiver_store(struct archiver *archiver)
 
 void archiver_store_if_due(struct archiver *archiver)
 {
-	size_t rows, bytes = archiver_waiting(archiver, &rows);
+	size_t rows, bytes = count_waiting(archiver, &rows);
 	int64_t now_ms = weir_monotonic_ms();
 	set(&archiver->stats.waiting_rows, rows);
 	set(&archiver->stats.waiting_bytes, bytes);
 	if (now_ms < archiver->retry_ms)
 		return;
-	if (now_ms >= archiver->due_ms ||
-	    (rows > 0 && (int64_t)bytes >= archiver->options.config->archiver.memory_bytes / 2))
+	if (now_ms >= archiver->due_ms || (int64_t)bytes >= archiver->options.config->archiver.memory_bytes / 2)
 		(void)archiver_store(archiver);
 }
 
