@@ -8,7 +8,10 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+import tempfile
 
+from support import cases
 from support.place import PATIENCE_S, Weir, free_port, until
 
 START_S = 4 * PATIENCE_S
@@ -125,3 +128,20 @@ class OwnMariaDB:
         """The ids of a user's connections."""
         return [int(row[0]) for row in self.sql(
             f"SELECT id FROM information_schema.processlist WHERE user = '{user}'")]
+
+
+def main(names, take, why=None):
+    """Runs a script's tests with a server of their own, which take() is given; without one they are skipped.
+
+    why: another reason to skip them."""
+    why = missing() or why
+    if why is not None:
+        print(f"skipped: {why}\n0 passed, 0 failed")
+        sys.exit(cases.SKIPPED)
+    directory = tempfile.mkdtemp(prefix="weir-db-")
+    try:
+        with OwnMariaDB(os.path.join(directory, "mariadb")) as own:
+            take(own)
+            cases.main(names)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)

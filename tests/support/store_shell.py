@@ -3,13 +3,10 @@
 import contextlib
 import json
 import os
-import shutil
 import subprocess
-import sys
-import tempfile
 import threading
 
-from support import cases, own_mariadb
+from support import own_mariadb
 from support.place import PATIENCE_S, ROOT
 
 PROGRAMS = os.path.join(os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build/release")), "tests")
@@ -108,16 +105,5 @@ class Shell:
 
 def main(names):
     """Runs a script's tests with a server of their own; without one they are skipped."""
-    why = own_mariadb.missing()
-    if why is None and not os.access(os.path.join(PROGRAMS, "store_shell"), os.X_OK):
-        why = f"no store_shell in {PROGRAMS}"
-    if why is not None:
-        print(f"skipped: {why}\n0 passed, 0 failed")
-        sys.exit(cases.SKIPPED)
-    directory = tempfile.mkdtemp(prefix="weir-db-")
-    try:
-        with own_mariadb.OwnMariaDB(os.path.join(directory, "mariadb")) as own:
-            _SERVER.append(own)
-            cases.main(names)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    built = os.access(os.path.join(PROGRAMS, "store_shell"), os.X_OK)
+    own_mariadb.main(names, _SERVER.append, None if built else f"no store_shell in {PROGRAMS}")

@@ -2,11 +2,8 @@
 
 import itertools
 import os
-import shutil
-import sys
-import tempfile
 
-from support import cases, own_mariadb
+from support import own_mariadb
 from support.mariadb import Error, MariaDB
 from support.place import ROOT
 
@@ -120,15 +117,5 @@ class Model:
 
 def main(names, **environment):
     """Runs a script's tests with a server of their own, in this environment; without one they are skipped."""
-    why = own_mariadb.missing()
-    if why is not None:
-        print(f"skipped: {why}\n0 passed, 0 failed")
-        sys.exit(cases.SKIPPED)
     os.environ.update(environment)
-    directory = tempfile.mkdtemp(prefix="weir-db-")
-    try:
-        with own_mariadb.OwnMariaDB(os.path.join(directory, "mariadb")) as own:
-            _SERVER.append(own)
-            cases.main(names)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    own_mariadb.main(names, _SERVER.append)
