@@ -6,6 +6,7 @@ so a failing round may have to be repeated some times: --times.
 """
 
 import argparse
+import contextlib
 import multiprocessing
 import os
 import random
@@ -54,8 +55,10 @@ def _play(job):
             return number, words, one.story
 
 
-def main(play, description, ordinary=4 if SANITIZED else 20):
-    """Plays the rounds that the command line asks for, and leaves. ordinary: how many, where nobody says so."""
+def main(play, description, ordinary=4 if SANITIZED else 20, around=None):
+    """Plays the rounds that the command line asks for, and leaves.
+
+    ordinary: how many, where nobody says so; around(jobs): what is entered while they are played."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weir", help="the program (WEIR_BIN, build/release/bin/weir)")
     parser.add_argument("--rounds", type=int, default=int(os.environ.get("WEIR_ROUNDS", ordinary)))
@@ -75,7 +78,8 @@ def main(play, description, ordinary=4 if SANITIZED else 20):
     failures = 0
     started = time.monotonic()
     # The pool's processes leave through their places, which end what runs in them.
-    with multiprocessing.Pool(options.jobs, signal.signal, (signal.SIGTERM, lambda *_: sys.exit(1))) as pool:
+    with around(options.jobs) if around else contextlib.nullcontext(), \
+            multiprocessing.Pool(options.jobs, signal.signal, (signal.SIGTERM, lambda *_: sys.exit(1))) as pool:
         for number, words, story in pool.imap_unordered(_play, jobs, chunksize=1):
             failures += words is not None
             done = "".join(f"\n  {line}" for line in story)

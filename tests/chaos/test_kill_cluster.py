@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""A cluster whose daemons are killed, halted and joined by others at any moment: every event counts once.
+"""A cluster whose daemons and servers are killed at any moment: every event counts once.
 
-Each round has a prefix and a database of its own on the shared servers. Logs
-grow and rotate while collectors and limiters are killed, stood still past
-their sessions, stopped and started; policies change, and operators command.
-At the end the events topic holds every line once, and decisions, judged frames
-buckets and the archive are what the oracle makes of that topic in its own
-order.
-WEIR_CLUSTER names the directory of servers that are up (deploy/cluster/up).
+Each round has a prefix and a database of its own. Logs grow and rotate while
+collectors, limiters and archivers are killed, stood still past their sessions,
+stopped, started and joined by others; the broker and the database are killed;
+policies change, and operators command. At the end the events topic holds every
+line once, and decisions, judged frames, buckets and the archive are what the
+oracle makes of that topic in its own order.
+Rounds that are played at the same time have servers of their own.
 """
 
+import contextlib
 import copy
+import multiprocessing
 import os
 import random
 import sys
@@ -32,6 +34,7 @@ venv.enter()
 
 SCALE = 4 if SANITIZED else 1
 SESSION_MS = 2000
+SERVERS = multiprocessing.SimpleQueue()  # directories of those that no round uses
 
 
 class Load:
@@ -64,6 +67,7 @@ class Crew:
 
     def __init__(self, one, roles, load, limiters):
         self.one, self.roles, self.load = one, roles, load
+        self._killable = one.rng.choice([[], ["mariadb"], ["kafka"], ["kafka", "mariadb"]])  # servers, each once
         self.collectors = [roles.collector(load.sources(number)) for number in sorted(load.of)]
         self.limiters = [roles.limiter() for _ in range(limiters)]
         self.archivers = [roles.archiver() for _ in range(one.rng.choice([1, 2]))]
@@ -82,22 +86,34 @@ class Crew:
             assert role.run.code() in (0, -9, -15), f"{role.name} left by itself with {role.run.code()}: {role.said()[-2000:]}"
             self._tell(role, "started")
             role.start()
-        elif deed < 0.55:
+        elif deed < 0.5:
             self._tell(role, "killed")
             role.kill()
             if moments.random() < 0.8:
                 role.start()
-        elif deed < 0.75:
+        elif deed < 0.7:
             self._tell(role, "halted")
             role.pause()
             self.halted.append((role, time.monotonic() + moments.choice([0.3, 1, 2.5 * SESSION_MS / 1000])))
-        elif deed < 0.9:
+        elif deed < 0.85:
             self._tell(role, "asked to stop")
             code = role.stop()
             assert code in (0, -15), f"{role.name} stopped with {code}: {role.said()[-2000:]}"
+        elif self._killable:
+            self._kill_server(self._killable.pop())
         elif len(self.limiters) < 4:
             self.limiters.append(self.roles.limiter())
             self._tell(self.limiters[-1], "joins")
+
+    def _kill_server(self, name):
+        """A server ends at once, and comes back while others may have met something, too."""
+        self.one.tell(f"{name} killed")
+        served = self.roles.cluster
+        served.part("kill", name)
+        for _ in range(self.one.moments.choice([0, 1, 3])):
+            self.disturb()
+        served.part("start", name)
+        self.one.tell(f"{name} is there again")
 
     @property
     def everyone(self):
@@ -161,7 +177,7 @@ def play(one):
     if rng.random() < 0.3:
         limiter["memory"] = "16MiB"
     one.tell(f"{len(load.of)} collectors, {partitions} partitions, {len(zones)} zones, {limiter}")
-    with cluster.shared() as served:
+    with some_servers() as served:
         properties = {**served.kafka_properties, "session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 300}
         with Roles(one.place, served, zones, bus={"partitions": partitions, "kafka": properties}, limiter=limiter,
                    archiver={"enabled": True, "interval": f"{rng.choice([100, 700])}ms"},
@@ -190,6 +206,28 @@ def play(one):
             settled.prove_archive(one, served, check, zones)
 
 
+@contextlib.contextmanager
+def servers_of_our_own(jobs):
+    """Servers for as many rounds as are played at the same time."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(jobs):
+            SERVERS.put(stack.enter_context(cluster.own()).directory)
+        yield
+
+
+@contextlib.contextmanager
+def some_servers():
+    """Servers that no other round uses now."""
+    directory = SERVERS.get()
+    served = cluster.Cluster(directory)
+    try:
+        yield served
+    finally:
+        served.part("start", "all")  # a round that failed may have left one down
+        served.clean()
+        SERVERS.put(directory)
+
+
 if __name__ == "__main__":
     random.seed()
-    rounds.main(play, __doc__)
+    rounds.main(play, __doc__, around=servers_of_our_own)
