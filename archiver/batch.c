@@ -8,13 +8,17 @@
 struct batch {
 	struct weir_archive_batch rows;
 	struct weir_archive_count *counts;
+	struct weir_archive_total *totals;
+	struct counts *sums; /* of a zone's hour, all buckets as one of no name */
 	struct weir_archive_decision *decisions;
 	struct weir_archive_event *events;
 };
 
 struct batch *batch_new(void)
 {
-	return weir_alloc(1, sizeof(struct batch));
+	struct batch *batch = weir_alloc(1, sizeof *batch);
+	batch->sums = counts_new();
+	return batch;
 }
 
 void batch_free(struct batch *batch)
@@ -22,6 +26,8 @@ void batch_free(struct batch *batch)
 	if (batch == NULL)
 		return;
 	free(batch->counts);
+	free(batch->totals);
+	counts_free(batch->sums);
 	free(batch->decisions);
 	free(batch->events);
 	free(batch);
@@ -47,6 +53,13 @@ static int compare_counts(const void *one, const void *other)
 	int order = compare_numbers(a->zone, b->zone);
 	if (order == 0)
 		order = compare_bytes(a->bucket, b->bucket);
+	return order != 0 ? order : compare_numbers(a->hour_ms, b->hour_ms);
+}
+
+static int compare_totals(const void *one, const void *other)
+{
+	const struct weir_archive_total *a = one, *b = other;
+	int order = compare_numbers(a->zone, b->zone);
 	return order != 0 ? order : compare_numbers(a->hour_ms, b->hour_ms);
 }
 
@@ -92,6 +105,26 @@ static void gather(struct batch *batch, const struct ledger *ledger)
 	}
 }
 
+static void sum(struct batch *batch, uint32_t partition)
+{
+	static const struct weir_span every = {.at = "", .length = 0};
+	struct weir_archive_batch *rows = &batch->rows;
+	counts_clear(batch->sums);
+	for (size_t i = 0; i < rows->count_count; i++) {
+		const struct weir_archive_count *row = &batch->counts[i];
+		counts_add(batch->sums, row->zone, every, 0, row->hour_ms, row->passed, row->blocked, row->late);
+	}
+	rows->total_count = counts_size(batch->sums);
+	batch->totals = weir_realloc(batch->totals, rows->total_count + 1, sizeof *batch->totals);
+	rows->totals = batch->totals;
+	for (size_t i = 0; i < rows->total_count; i++) {
+		struct weir_archive_count row;
+		counts_row(batch->sums, i, &row);
+		batch->totals[i] =
+			(struct weir_archive_total){row.zone, row.hour_ms, partition, row.passed, row.blocked, row.late};
+	}
+}
+
 const struct weir_archive_batch *batch_fill(struct batch *batch, struct ledger *const *ledgers, size_t count)
 {
 	size_t counts = 1, decisions = 1, events = 1;
@@ -107,6 +140,8 @@ const struct weir_archive_batch *batch_fill(struct batch *batch, struct ledger *
 		(struct weir_archive_batch){.counts = batch->counts, .decisions = batch->decisions, .events = batch->events};
 	for (size_t i = 0; i < count; i++)
 		gather(batch, ledgers[i]);
+	sum(batch, count > 0 ? ledgers[0]->partition : 0);
+	qsort(batch->totals, batch->rows.total_count, sizeof *batch->totals, compare_totals);
 	qsort(batch->counts, batch->rows.count_count, sizeof *batch->counts, compare_counts);
 	qsort(batch->decisions, batch->rows.decision_count, sizeof *batch->decisions, compare_decisions);
 	qsort(batch->events, batch->rows.event_count, sizeof *batch->events, compare_events);

@@ -116,7 +116,7 @@ static struct row *add_row(struct counts *counts, uint64_t hash, uint32_t zone, 
 }
 
 void counts_add(struct counts *counts, uint32_t zone, struct weir_span bucket, uint64_t bucket_hash, int64_t hour_ms,
-                bool blocked, bool late)
+                uint64_t passed, uint64_t blocked, uint64_t late)
 {
 	uint64_t hash = mix(bucket_hash, zone, hour_ms);
 	struct row *row = NULL;
@@ -130,7 +130,7 @@ void counts_add(struct counts *counts, uint32_t zone, struct weir_span bucket, u
 	}
 	if (row == NULL)
 		row = add_row(counts, hash, zone, bucket, hour_ms);
-	row->passed += !blocked;
+	row->passed += passed;
 	row->blocked += blocked;
 	row->late += late;
 }

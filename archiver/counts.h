@@ -22,14 +22,14 @@ void counts_free(struct counts *counts);
 uint64_t counts_hash(struct weir_span bucket);
 
 /**
- * One event in one zone.
+ * Adds events of one bucket and hour in one zone.
  *
  * @param bucket   copied where it is new
  * @param hash     counts_hash(bucket)
- * @param hour_ms  the beginning of the event's hour
+ * @param hour_ms  the beginning of the events' hour
  */
 void counts_add(struct counts *counts, uint32_t zone, struct weir_span bucket, uint64_t hash, int64_t hour_ms,
-                bool blocked, bool late);
+                uint64_t passed, uint64_t blocked, uint64_t late);
 
 /** How many (zone, bucket, hour) there are. */
 size_t counts_size(const struct counts *counts);

@@ -141,7 +141,7 @@ void ledger_count(struct ledger *ledger, const struct weir_frame *frame, const s
 				continue;
 			bool blocked = (bits & WEIR_VERDICT_BLOCK) != 0;
 			uint32_t zone = set->zones[z].id;
-			counts_add(ledger->counts, zone, frame->keys[event->key], hashes[event->key], hour_ms, blocked,
+			counts_add(ledger->counts, zone, frame->keys[event->key], hashes[event->key], hour_ms, !blocked, blocked,
 			           (bits & WEIR_VERDICT_LATE) != 0);
 			if (keeps && histories_has(histories, frame->policy_version, zone))
 				keep_event(ledger, frame, event, zone, frame->judged_offset + (by_event ? i : 0), by_event ? z : pair,

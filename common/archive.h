@@ -32,6 +32,17 @@ struct weir_archive_count {
 	uint64_t passed, blocked, late;
 };
 
+/*
+ * What is added to a zone's count of an hour, of all keys together. Who adds names the lowest of its partitions: so
+ * archivers that store at the same time do not wait for each other's rows.
+ */
+struct weir_archive_total {
+	uint32_t zone;
+	int64_t hour_ms;
+	uint32_t partition;
+	uint64_t passed, blocked, late;
+};
+
 /* Where in the log something happened: its id is partition-offset-pair. */
 struct weir_archive_id {
 	uint32_t partition;
@@ -63,6 +74,8 @@ struct weir_archive_event {
 struct weir_archive_batch {
 	const struct weir_archive_count *counts; /* each (zone, bucket, hour) once */
 	size_t count_count;
+	const struct weir_archive_total *totals; /* of these counts */
+	size_t total_count;
 	const struct weir_archive_decision *decisions;
 	size_t decision_count;
 	const struct weir_archive_event *events;
@@ -73,6 +86,7 @@ struct weir_archive_batch {
 enum weir_archive_table {
 	WEIR_ARCHIVE_HOURLY,
 	WEIR_ARCHIVE_DAILY,
+	WEIR_ARCHIVE_TOTALS,
 	WEIR_ARCHIVE_DECISIONS,
 	WEIR_ARCHIVE_EVENTS,
 	WEIR_ARCHIVE_TABLES,

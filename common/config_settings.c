@@ -106,6 +106,8 @@ static const struct setting settings[] = {
      "how old hourly counts become; `0s`: for ever"},
 	{"archiver", "keep_daily", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_DAILY]), "0s", 0, 36600 * DAY_MS, NULL, NULL,
      "daily counts, likewise"},
+	{"archiver", "keep_totals", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_TOTALS]), "0s", 0, 36600 * DAY_MS, NULL, NULL,
+     "each zone's hourly counts of all keys together, likewise"},
 	{"archiver", "keep_decisions", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_DECISIONS]), "0s", 0, 36600 * DAY_MS, NULL,
      NULL, "decisions, likewise"},
 	{"archiver", "keep_history", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_EVENTS]), "0s", 0, 36600 * DAY_MS, NULL, NULL,

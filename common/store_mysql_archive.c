@@ -25,6 +25,17 @@ static void put_daily(struct weir_mysql_statement *statement, const struct weir_
 	put_count(statement, &batch->counts[number], weir_day_of(batch->counts[number].hour_ms));
 }
 
+static void put_total(struct weir_mysql_statement *statement, const struct weir_archive_batch *batch, size_t number)
+{
+	const struct weir_archive_total *row = &batch->totals[number];
+	weir_mysql_put_number(statement, row->zone);
+	weir_mysql_put_signed(statement, row->hour_ms);
+	weir_mysql_put_number(statement, row->partition);
+	weir_mysql_put_number(statement, row->passed);
+	weir_mysql_put_number(statement, row->blocked);
+	weir_mysql_put_number(statement, row->late);
+}
+
 static void put_id(struct weir_mysql_statement *statement, const struct weir_archive_id *id)
 {
 	weir_mysql_put_number(statement, id->partition);
@@ -95,6 +106,9 @@ enum weir_status weir_mysql_add_batch(struct weir_mysql *mysql, const struct wei
 	                                   WEIR_MYSQL_ADD_HOURLY_MANY, error);
 	if (status == WEIR_OK)
 		status = add_rows(mysql, batch, batch->count_count, put_daily, WEIR_MYSQL_ADD_DAILY, WEIR_MYSQL_ADD_DAILY_MANY,
+		                  error);
+	if (status == WEIR_OK)
+		status = add_rows(mysql, batch, batch->total_count, put_total, WEIR_MYSQL_ADD_TOTAL, WEIR_MYSQL_ADD_TOTAL_MANY,
 		                  error);
 	if (status == WEIR_OK)
 		status = add_rows(mysql, batch, batch->decision_count, put_decision, WEIR_MYSQL_ADD_DECISION,

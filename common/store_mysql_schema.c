@@ -86,6 +86,15 @@ static const char *const step_2[] = {
 	"  PRIMARY KEY (day_ms, zone_id, bucket),"
 	"  KEY count_daily_bucket (zone_id, bucket, day_ms)" TABLE_OPTIONS
 	" PARTITION BY RANGE (day_ms) (PARTITION later VALUES LESS THAN MAXVALUE)",
+	"CREATE TABLE IF NOT EXISTS zone_hourly ("
+	"  zone_id INT UNSIGNED NOT NULL,"
+	"  hour_ms BIGINT NOT NULL,"
+	"  partition_id INT UNSIGNED NOT NULL,"
+	"  passed BIGINT UNSIGNED NOT NULL,"
+	"  blocked BIGINT UNSIGNED NOT NULL,"
+	"  late BIGINT UNSIGNED NOT NULL,"
+	"  PRIMARY KEY (zone_id, hour_ms, partition_id)" TABLE_OPTIONS
+	" PARTITION BY RANGE (hour_ms) (PARTITION later VALUES LESS THAN MAXVALUE)",
 	"CREATE TABLE IF NOT EXISTS decision_history ("
 	"  at_ms BIGINT NOT NULL,"
 	"  partition_id INT UNSIGNED NOT NULL,"
@@ -139,6 +148,7 @@ enum { SCHEMA_VERSION = sizeof steps / sizeof steps[0] };
 
 #define ADD_HOURLY "INSERT INTO count_hourly (zone_id, bucket, hour_ms, passed, blocked, late) VALUES "
 #define ADD_DAILY "INSERT INTO count_daily (zone_id, bucket, day_ms, passed, blocked, late) VALUES "
+#define ADD_TOTAL "INSERT INTO zone_hourly (zone_id, hour_ms, partition_id, passed, blocked, late) VALUES "
 #define COUNT_ROW "(?, ?, ?, ?, ?, ?)"
 #define ADD_COUNTS                                                                                    \
 	" ON DUPLICATE KEY UPDATE passed = passed + VALUES(passed), blocked = blocked + VALUES(blocked)," \
@@ -201,6 +211,8 @@ const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
 	[WEIR_MYSQL_ADD_HOURLY_MANY] = {ADD_HOURLY, COUNT_ROW, ", ", ADD_COUNTS, WEIR_MYSQL_ARCHIVE_ROWS},
 	[WEIR_MYSQL_ADD_DAILY] = {ADD_DAILY, COUNT_ROW, ", ", ADD_COUNTS, 1},
 	[WEIR_MYSQL_ADD_DAILY_MANY] = {ADD_DAILY, COUNT_ROW, ", ", ADD_COUNTS, WEIR_MYSQL_ARCHIVE_ROWS},
+	[WEIR_MYSQL_ADD_TOTAL] = {ADD_TOTAL, COUNT_ROW, ", ", ADD_COUNTS, 1},
+	[WEIR_MYSQL_ADD_TOTAL_MANY] = {ADD_TOTAL, COUNT_ROW, ", ", ADD_COUNTS, WEIR_MYSQL_ARCHIVE_ROWS},
 	[WEIR_MYSQL_ADD_DECISION] = {ADD_DECISION, DECISION_ROW, ", ", KEEP_FIRST, 1},
 	[WEIR_MYSQL_ADD_DECISION_MANY] = {ADD_DECISION, DECISION_ROW, ", ", KEEP_FIRST, WEIR_MYSQL_ARCHIVE_ROWS},
 	[WEIR_MYSQL_ADD_EVENT] = {ADD_EVENT, EVENT_ROW, ", ", NULL, 1},

@@ -19,6 +19,19 @@ static enum weir_status add_count(struct weir_store_sqlite *store, enum weir_sto
 	return weir_statement_run(store->database, statement, NULL, error);
 }
 
+static enum weir_status add_total(struct weir_store_sqlite *store, const struct weir_archive_total *row,
+                                  struct weir_error *error)
+{
+	struct weir_statement *statement = weir_database_use(store->database, WEIR_STORE_ADD_TOTAL);
+	weir_statement_number(statement, 1, row->zone);
+	weir_statement_number(statement, 2, (uint64_t)row->hour_ms);
+	weir_statement_number(statement, 3, row->partition);
+	weir_statement_number(statement, 4, row->passed);
+	weir_statement_number(statement, 5, row->blocked);
+	weir_statement_number(statement, 6, row->late);
+	return weir_statement_run(store->database, statement, NULL, error);
+}
+
 static void put_id(struct weir_statement *statement, int first, const struct weir_archive_id *id)
 {
 	weir_statement_number(statement, first, id->partition);
@@ -69,6 +82,8 @@ enum weir_status weir_store_add_batch(struct weir_store_sqlite *store, const str
 	for (size_t i = 0; i < batch->count_count && status == WEIR_OK; i++)
 		status =
 			add_count(store, WEIR_STORE_ADD_DAILY, &batch->counts[i], weir_day_of(batch->counts[i].hour_ms), error);
+	for (size_t i = 0; i < batch->total_count && status == WEIR_OK; i++)
+		status = add_total(store, &batch->totals[i], error);
 	for (size_t i = 0; i < batch->decision_count && status == WEIR_OK; i++)
 		status = add_decision(store, &batch->decisions[i], error);
 	for (size_t i = 0; i < batch->event_count && status == WEIR_OK; i++)

@@ -73,6 +73,14 @@ static const char *const steps[] = {
 	"  late INTEGER NOT NULL,"
 	"  PRIMARY KEY (day_ms, zone_id, bucket)) WITHOUT ROWID;"
 	"CREATE INDEX count_daily_bucket ON count_daily (zone_id, bucket, day_ms);"
+	"CREATE TABLE zone_hourly ("
+	"  zone_id INTEGER NOT NULL,"
+	"  hour_ms INTEGER NOT NULL,"
+	"  partition_id INTEGER NOT NULL,"
+	"  passed INTEGER NOT NULL,"
+	"  blocked INTEGER NOT NULL,"
+	"  late INTEGER NOT NULL,"
+	"  PRIMARY KEY (zone_id, hour_ms, partition_id)) WITHOUT ROWID;"
 	"CREATE TABLE decision_history ("
 	"  at_ms INTEGER NOT NULL,"
 	"  partition_id INTEGER NOT NULL,"
@@ -140,6 +148,7 @@ const char *const weir_store_statements[WEIR_STORE_STATEMENTS] = {
 	[WEIR_STORE_NOTE_REMOVE] = "DELETE FROM note WHERE name = ?1",
 	[WEIR_STORE_ADD_HOURLY] = "INSERT INTO count_hourly VALUES (?1, ?2, ?3, ?4, ?5, ?6)" ADD_COUNTS,
 	[WEIR_STORE_ADD_DAILY] = "INSERT INTO count_daily VALUES (?3, ?1, ?2, ?4, ?5, ?6)" ADD_COUNTS,
+	[WEIR_STORE_ADD_TOTAL] = "INSERT INTO zone_hourly VALUES (?1, ?2, ?3, ?4, ?5, ?6)" ADD_COUNTS,
 	[WEIR_STORE_ADD_DECISION] = "INSERT INTO decision_history"
 								" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
 								" ON CONFLICT DO NOTHING",

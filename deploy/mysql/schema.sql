@@ -110,6 +110,19 @@ CREATE TABLE IF NOT EXISTS count_daily (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   PARTITION BY RANGE (day_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
 
+-- What count_hourly has of all keys together. partition_id tells the rows of archivers apart that store at the same
+-- time, and means nothing else: sum over it.
+CREATE TABLE IF NOT EXISTS zone_hourly (
+  zone_id INT UNSIGNED NOT NULL,
+  hour_ms BIGINT NOT NULL,
+  partition_id INT UNSIGNED NOT NULL,
+  passed BIGINT UNSIGNED NOT NULL,
+  blocked BIGINT UNSIGNED NOT NULL,
+  late BIGINT UNSIGNED NOT NULL,
+  PRIMARY KEY (zone_id, hour_ms, partition_id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  PARTITION BY RANGE (hour_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
+
 -- Every decision once, by its id: partition_id-log_offset-pair. bucket is NULL where a zone was removed. The limit
 -- that was over, and what it held then (held); or who commanded it (ordered_by) and why.
 CREATE TABLE IF NOT EXISTS decision_history (

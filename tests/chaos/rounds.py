@@ -77,9 +77,9 @@ def main(play, description, ordinary=4 if SANITIZED else 20, around=None):
             for number in range(options.first, options.first + options.rounds) for _ in range(options.times)]
     failures = 0
     started = time.monotonic()
-    # The pool's processes leave through their places, which end what runs in them.
-    with around(options.jobs) if around else contextlib.nullcontext(), \
-            multiprocessing.Pool(options.jobs, signal.signal, (signal.SIGTERM, lambda *_: sys.exit(1))) as pool:
+    # Everyone, the pool's processes too, leaves through what ends all that runs in it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with around(options.jobs) if around else contextlib.nullcontext(), multiprocessing.Pool(options.jobs) as pool:
         for number, words, story in pool.imap_unordered(_play, jobs, chunksize=1):
             failures += words is not None
             done = "".join(f"\n  {line}" for line in story)

@@ -21,13 +21,14 @@ import time
 import rounds
 import settled
 from policies import POLICIES
+from settled import LONG_S
 from writer import Writer
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import archive_check, cluster, traffic, venv
-from support.place import SANITIZED
+from support.place import SANITIZED, until
 from support.roles import Roles
 
 venv.enter()
@@ -72,6 +73,7 @@ class Crew:
         self.limiters = [roles.limiter() for _ in range(limiters)]
         self.archivers = [roles.archiver() for _ in range(one.rng.choice([1, 2]))]
         self.halted = []  # (role, when it goes on)
+        self._good_ends = (0, -9, -15)
 
     def disturb(self):
         """One thing happens, to one of them."""
@@ -83,7 +85,7 @@ class Crew:
             return
         role, deed = moments.choice(free), moments.random()
         if role.run.code() is not None:
-            assert role.run.code() in (0, -9, -15), f"{role.name} left by itself with {role.run.code()}: {role.said()[-2000:]}"
+            self._require_good_end(role, role.run.code())
             self._tell(role, "started")
             role.start()
         elif deed < 0.5:
@@ -97,8 +99,7 @@ class Crew:
             self.halted.append((role, time.monotonic() + moments.choice([0.3, 1, 2.5 * SESSION_MS / 1000])))
         elif deed < 0.85:
             self._tell(role, "asked to stop")
-            code = role.stop()
-            assert code in (0, -15), f"{role.name} stopped with {code}: {role.said()[-2000:]}"
+            self._require_good_end(role, role.stop())
         elif self._killable:
             self._kill_server(self._killable.pop())
         elif len(self.limiters) < 4:
@@ -109,6 +110,7 @@ class Crew:
         """A server ends at once, and comes back while others may have met something, too."""
         self.one.tell(f"{name} killed")
         served = self.roles.cluster
+        self._good_ends = (0, 1, -9, -15)  # 1: who finds no server as it starts, or is to store what it has and cannot
         served.part("kill", name)
         for _ in range(self.one.moments.choice([0, 1, 3])):
             self.disturb()
@@ -119,6 +121,9 @@ class Crew:
     def everyone(self):
         """All of them, in the order in which events flow."""
         return self.collectors + self.limiters + self.archivers
+
+    def _require_good_end(self, role, code):
+        assert code in self._good_ends, f"{role.name} left with {code}: {role.said()[-2000:]}"
 
     def _tell(self, role, words):
         self.one.tell(f"{role.name} {words}")
@@ -132,10 +137,12 @@ class Crew:
                 self.halted.remove((role, when))
 
     def all_run(self):
-        """Everyone is there again."""
+        """Everyone is there again: started as a supervisor does it, where a server was still away at the first try."""
         self.go_on(True)
         for role in self.everyone:
+            until(lambda role=role: role.run.code() is not None or role.is_ready(), f"{role.name} is ready, or gone", LONG_S)
             if role.run.code() is not None:
+                self._require_good_end(role, role.run.code())
                 role.start()
 
     def stop(self):

@@ -30,7 +30,7 @@ def test_suite(place):
 def described(database):
     """Each table as the server would make it, and the version."""
     tables = [row[0] for row in server().sql("SHOW TABLES", database)]
-    assert len(tables) == 10, tables
+    assert len(tables) == 11, tables
     return ([server().sql(f"SHOW CREATE TABLE {name}", database) for name in tables],
             server().sql("SELECT program, version FROM schema_version", database))
 
@@ -73,7 +73,7 @@ def test_a_step_that_was_cut_off_is_done_again(place):
     assert server().sql("SELECT version FROM schema_version", database) == [["2"]]
     server().sql("UPDATE schema_version SET version = 0; DROP TABLE note", database)
     Shell(place, config).end()
-    assert len(described(database)[0]) == 10
+    assert len(described(database)[0]) == 11
 
 
 def test_other_databases_are_refused(place):

@@ -98,7 +98,7 @@ def _plain(bucket):
 
 def dump(read):
     """All that is archived, as lines: to compare two runs."""
-    rows = [(table, *row) for table in ("count_hourly", "count_daily", "decision_history", "zone_txn")
+    rows = [(table, *row) for table in ("count_hourly", "count_daily", "zone_hourly", "decision_history", "zone_txn")
             for row in read(f"SELECT * FROM {table}")]
     return b"\n".join(sorted(repr(row).encode() for row in rows))
 
@@ -128,7 +128,7 @@ class Recount:
 
     def __init__(self, history=()):
         self._history = frozenset(history)
-        self.hourly, self.daily = collections.Counter(), collections.Counter()
+        self.hourly, self.daily, self.zones = (collections.Counter() for _ in range(3))
         self.decisions, self.events = set(), set()
         self.total = 0
 
@@ -151,6 +151,7 @@ class Recount:
             if counts:
                 self.hourly[zone, event["key"], hour, name] += 1
                 self.daily[zone, event["key"], day, name] += 1
+                self.zones[zone, hour, name] += 1
 
     def decision(self, decision_id, key, decision):
         """A decision as it is published; key: the joined one, None where it has none."""
@@ -174,6 +175,11 @@ class Recount:
                     read(f"SELECT zone_id, bucket, {time}, passed, blocked, late FROM {table}")
                     for name, count in zip(("passed", "blocked", "late"), counts) if count}
             _require_equal(table, set(rows.items()), set(want.items()))
+        rows = {(zone, at, name): int(count) for zone, at, *counts in
+                read("SELECT zone_id, hour_ms, SUM(passed), SUM(blocked), SUM(late) FROM zone_hourly"
+                     " GROUP BY zone_id, hour_ms")
+                for name, count in zip(("passed", "blocked", "late"), counts) if count}
+        _require_equal("zone_hourly", set(rows.items()), set(self.zones.items()))
         _require_equal("decision_history", set(read(
             "SELECT at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode, algorithm, rate,"
             " window_ms, held, ordered_by, reason FROM decision_history")), self.decisions)

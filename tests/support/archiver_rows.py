@@ -40,6 +40,17 @@ def policies():
     return [(1, json.dumps({"zones": zones})), (2, json.dumps({"zones": zones[:2]}))]
 
 
+def count_tables(hourly):
+    """{table: rows} of all counts; hourly: (zone, key, hour, passed, blocked, late) of each."""
+    daily, zones = {}, {}
+    for zone, key, hour, *counts in hourly:
+        for sums, where in ((daily, (hour // DAY_MS * DAY_MS, zone, key)), (zones, (zone, hour, len(key) % 3))):
+            row = sums.setdefault(where, [0, 0, 0])
+            row[:] = (one + more for one, more in zip(row, counts))
+    return {"count_hourly": hourly, "count_daily": [(*where, *counts) for where, counts in daily.items()],
+            "zone_hourly": [(*where, *counts) for where, counts in zones.items()]}
+
+
 class Rows:
     """All of them. Keys are bytes; a decision's id is (at_ms, partition, offset, pair)."""
 
@@ -105,16 +116,9 @@ class Rows:
 
     def tables(self):
         """{table: rows} to insert."""
-        daily = {}
-        for (zone, key, hour), counts in self.hourly.items():
-            row = daily.setdefault((hour // DAY_MS * DAY_MS, zone, key), [0, 0, 0])
-            for place, count in enumerate(counts):
-                row[place] += count
         with_key = [tuple(row.values()) for row in self.decisions if row["bucket"] is not None]
         without = [tuple(row.values()) for row in self.decisions if row["bucket"] is None]
-        return {"policy_version": policies(),
-                "count_hourly": [(*where, *counts) for where, counts in self.hourly.items()],
-                "count_daily": [(*where, *counts) for where, counts in daily.items()],
+        return {"policy_version": policies(), **count_tables([(*at, *counts) for at, counts in self.hourly.items()]),
                 "decision_history": with_key, "decision_history (at_ms, partition_id, log_offset, pair, zone, bucket,"
                 " action, until_ms, mode, algorithm, rate, window_ms, held, ordered_by, reason)": without,
                 "zone_txn": sorted(self.events),

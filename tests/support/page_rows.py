@@ -9,6 +9,8 @@ import json
 import math
 import random
 
+from support.archiver_rows import count_tables
+
 HOUR_MS, DAY_MS = 3600 * 1000, 24 * 3600 * 1000
 HOURS = 7 * 24
 ZONES = {1: "api", 2: "login", 3: "search", 4: "old-login"}
@@ -87,14 +89,6 @@ class Week:
         self._block(1, b"banned <script>", self.now_ms - DAY_MS, until_ms=self.now_ms + 400 * DAY_MS, algorithm=None,
                     rate=None, window_ms=None, held=None, ordered_by=b"jo", reason="a scraper – “again”".encode())
 
-    def _daily(self):
-        sums = {}
-        for zone, key, hour, *counts in self.hourly:
-            row = sums.setdefault((hour // DAY_MS * DAY_MS, zone, key), [0, 0, 0])
-            for place, count in enumerate(counts):
-                row[place] += count
-        return [(*where, *counts) for where, counts in sums.items()]
-
     def _states(self):
         return [(role, partition, 1 + role, 5000 + partition, 900_000 - 37 * role * partition,
                  self.now_ms - 900 * role, 2, None) for role in (1, 2) for partition in range(4)]
@@ -104,8 +98,7 @@ class Week:
         ordered = [tuple(one for one in row if one is not None) for row in self.decisions if row[9] is None]
         short = ("at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode, algorithm, rate,"
                  " window_ms, held")
-        return {"policy_version": policies(), "partition_state": self._states(), "count_hourly": self.hourly,
-                "count_daily": self._daily(),
+        return {"policy_version": policies(), "partition_state": self._states(), **count_tables(self.hourly),
                 f"decision_history ({short})": [row[:13] for row in self.decisions if row[9] is not None],
                 "decision_history (at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode,"
                 " ordered_by, reason)": ordered,

@@ -57,7 +57,8 @@ void what_is_archived_is_added_once(void **place)
 		{1, weir_span_of("10.0.0.1"), -3600000, 1, 0, 0}, /* the last hour of 1969 */
 		{2, {.at = "a\0\xff", .length = 3}, 86400000, 0, 7, 0},
 	};
-	const struct weir_archive_batch batch = {.counts = counts, .count_count = 3};
+	const struct weir_archive_total totals[] = {{1, 90000000, 3, 5, 2, 1}, {1, 90000000, 4, 10, 0, 0}};
+	const struct weir_archive_batch batch = {.counts = counts, .count_count = 3, .totals = totals, .total_count = 2};
 	struct weir_partition_state state = take(store, ARCHIVER, 3);
 	state.next_offset = 10;
 	assert_int_equal(archive(store, &batch, &state, 1), WEIR_OK);
@@ -72,6 +73,8 @@ void what_is_archived_is_added_once(void **place)
 	            2, "-86400000 2; 86400000 10; ");
 	const struct weir_sql_value bytes = weir_sql_text(counts[2].bucket);
 	assert_rows(store, "SELECT zone_id, blocked, NULL FROM count_daily WHERE bucket = ?", &bytes, 1, "2 14 -; ");
+	assert_rows(store, "SELECT partition_id, zone_id, hour_ms, passed, blocked, late FROM zone_hourly ORDER BY 1", NULL,
+	            0, "3 1 90000000 10 4 2; 4 1 90000000 20 0 0; ");
 	store->ops->close(store);
 }
 

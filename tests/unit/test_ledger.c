@@ -1,4 +1,5 @@
 /* Counts against a list that is searched from its beginning; ledgers against frames that come twice. */
+#include "archiver/batch.h"
 #include "archiver/ledger.h"
 #include "common/hash.h"
 
@@ -80,7 +81,7 @@ static void counts_equal_a_list(void **state)
 			uint32_t zone = 1 + (uint32_t)(rand() % zones);
 			int64_t hour_ms = (int64_t)(rand() % hours - 1) * WEIR_HOUR_MS;
 			bool blocked = rand() % 3 == 0, late = rand() % 9 == 0;
-			counts_add(counts, zone, bucket, counts_hash(bucket), hour_ms, blocked, late);
+			counts_add(counts, zone, bucket, counts_hash(bucket), hour_ms, !blocked, blocked, late);
 			model_add(&model, zone, bucket, hour_ms, blocked, late);
 		}
 		require_equal(counts, &model);
@@ -95,9 +96,9 @@ static void equal_hashes_are_told_apart(void **state)
 {
 	(void)state;
 	struct counts *counts = counts_new();
-	counts_add(counts, 1, weir_span_of("a"), 42, 0, false, false);
-	counts_add(counts, 1, weir_span_of("b"), 42, 0, true, false);
-	counts_add(counts, 1, weir_span_of("a"), 42, 0, true, true);
+	counts_add(counts, 1, weir_span_of("a"), 42, 0, 1, 0, 0);
+	counts_add(counts, 1, weir_span_of("b"), 42, 0, 0, 1, 0);
+	counts_add(counts, 1, weir_span_of("a"), 42, 0, 0, 1, 1);
 	assert_int_equal(counts_size(counts), 2);
 	struct weir_archive_count row;
 	counts_row(counts, 0, &row);
@@ -193,6 +194,40 @@ static void a_ledger_goes_on_where_it_was_stored(void **state)
 	weir_text_deinit(&extra);
 }
 
+/* Rows in the tables' order; the totals are the sums of the counts, by zone and hour. */
+static void a_batch_sums_what_ledgers_have(void **state)
+{
+	(void)state;
+	enum { ZONES = 3, HOURS = 40, KEYS = 30 };
+	uint64_t model[ZONES][HOURS] = {{0}}, more = 0;
+	struct ledger *ledgers[] = {ledger_new(4), ledger_new(9)};
+	struct batch *batch = batch_new();
+	for (int i = 0; i < 5000; i++) {
+		int zone = rand() % ZONES, hour = rand() % HOURS, ledger = rand() % 2;
+		char name[16];
+		struct weir_span key = {name, (uint32_t)snprintf(name, sizeof name, "%d-%d", ledger, rand() % KEYS)};
+		counts_add(ledgers[ledger]->counts, (uint32_t)zone, key, counts_hash(key), hour * (int64_t)WEIR_HOUR_MS, 1, 2,
+		           3);
+		model[zone][hour]++;
+	}
+	for (int times = 0; times < 2; times++) {
+		const struct weir_archive_batch *rows = batch_fill(batch, ledgers, 2);
+		for (size_t i = 0; i < rows->total_count; i++) {
+			const struct weir_archive_total *row = &rows->totals[i];
+			uint64_t wanted = model[row->zone][row->hour_ms / WEIR_HOUR_MS];
+			assert_int_equal(row->partition, 4);
+			assert_true(row->passed == wanted && row->blocked == 2 * wanted && row->late == 3 * wanted);
+			more += wanted;
+			if (i > 0)
+				assert_true(row[-1].zone < row->zone || (row[-1].zone == row->zone && row[-1].hour_ms < row->hour_ms));
+		}
+	}
+	assert_int_equal(more, 2 * 5000);
+	batch_free(batch);
+	ledger_free(ledgers[0]);
+	ledger_free(ledgers[1]);
+}
+
 /* ---- decisions ---- */
 
 static enum weir_status read(const char *key, const char *json, struct decision_row *row)
@@ -258,6 +293,7 @@ int main(void)
 		cmocka_unit_test(equal_hashes_are_told_apart),
 		cmocka_unit_test(what_is_judged_again_counts_once),
 		cmocka_unit_test(a_ledger_goes_on_where_it_was_stored),
+		cmocka_unit_test(a_batch_sums_what_ledgers_have),
 		cmocka_unit_test(a_decision_becomes_a_row),
 		cmocka_unit_test(other_messages_are_refused),
 	};
