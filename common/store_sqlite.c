@@ -12,7 +12,6 @@
 #include "common/store_sqlite_parts.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -176,45 +175,6 @@ static enum weir_status commit(struct weir_store *base, int role, const struct w
 	return archive(base, role, NULL, states, count, names, values, note_count, error);
 }
 
-/* ---- policies ---- */
-
-static enum weir_status policy_put(struct weir_store *base, uint64_t version, struct weir_span text,
-                                   struct weir_error *error)
-{
-	struct weir_store_sqlite *store = weir_store_sqlite(base);
-	enum weir_status status = weir_database_begin(store->database, error);
-	if (status != WEIR_OK)
-		return status;
-	struct weir_statement *statement = weir_database_use(store->database, WEIR_STORE_POLICY_GET);
-	weir_statement_number(statement, 1, version);
-	status = weir_statement_step(store->database, statement, error);
-	if (status == WEIR_OK && !weir_span_equal(weir_row_bytes(statement, 0), text)) {
-		status = weir_fail(error, WEIR_INVALID, "policy version %" PRIu64 " is another policy already", version);
-	} else if (status == WEIR_END) {
-		statement = weir_database_use(store->database, WEIR_STORE_POLICY_PUT);
-		weir_statement_number(statement, 1, version);
-		weir_statement_bytes(statement, 2, text);
-		status = weir_statement_run(store->database, statement, NULL, error);
-	}
-	return weir_database_end(store->database, status, error);
-}
-
-static enum weir_status policy_each(struct weir_store *base, uint64_t first,
-                                    enum weir_status (*each)(void *context, uint64_t version, struct weir_span text),
-                                    void *context, struct weir_error *error)
-{
-	struct weir_store_sqlite *store = weir_store_sqlite(base);
-	struct weir_statement *statement = weir_database_use(store->database, WEIR_STORE_POLICY_EACH);
-	weir_statement_number(statement, 1, first);
-	enum weir_status status, given = WEIR_OK;
-	while (given == WEIR_OK && (status = weir_statement_step(store->database, statement, error)) == WEIR_OK)
-		given = each(context, weir_row_number(statement, 0), weir_row_bytes(statement, 1));
-	weir_database_use(store->database, WEIR_STORE_POLICY_EACH); /* ends its reading */
-	if (given != WEIR_OK)
-		return given;
-	return status == WEIR_END ? WEIR_OK : status;
-}
-
 /* ---- notes ---- */
 
 static enum weir_status note_get(struct weir_store *base, const char *name, char **value, size_t *length,
@@ -267,8 +227,8 @@ static const struct weir_store_ops operations = {
 	.read_segments = weir_store_read_segments,
 	.list_segments = weir_store_list_segments,
 	.clean = weir_store_clean,
-	.policy_put = policy_put,
-	.policy_each = policy_each,
+	.policy_put = weir_store_policy_put,
+	.policy_each = weir_store_policy_each,
 	.note_get = note_get,
 	.note_put = note_put,
 	.archive = archive,
@@ -290,6 +250,8 @@ enum weir_status weir_store_sqlite_open(const char *directory, struct weir_store
 	status = weir_database_open(path, weir_store_statements, WEIR_STORE_STATEMENTS, &opened->database, error);
 	if (status == WEIR_OK)
 		status = weir_store_schema_upgrade(opened->database, path, error);
+	if (status == WEIR_OK)
+		status = weir_store_zones_fill(opened, error);
 	if (status == WEIR_OK)
 		status = weir_directory_sync(directory, error);
 	if (status == WEIR_OK)

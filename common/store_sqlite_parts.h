@@ -18,6 +18,8 @@ enum weir_store_statement {
 	WEIR_STORE_POLICY_PUT,
 	WEIR_STORE_POLICY_GET,
 	WEIR_STORE_POLICY_EACH,
+	WEIR_STORE_ZONE_REMOVE,
+	WEIR_STORE_ZONE_PUT,
 	WEIR_STORE_NOTE_GET,
 	WEIR_STORE_NOTE_PUT,
 	WEIR_STORE_NOTE_REMOVE,
@@ -70,6 +72,17 @@ enum weir_status weir_store_list_segments(struct weir_store *store, uint32_t par
                                           void *context, struct weir_error *error);
 enum weir_status weir_store_clean(struct weir_store *store, uint32_t partition, uint64_t epoch,
                                   struct weir_error *error);
+
+/* ---- store_sqlite_policy.c ---- */
+
+enum weir_status weir_store_policy_put(struct weir_store *store, uint64_t version, struct weir_span text,
+                                       struct weir_error *error);
+enum weir_status weir_store_policy_each(struct weir_store *store, uint64_t first,
+                                        enum weir_status (*each)(void *context, uint64_t version,
+                                                                 struct weir_span text),
+                                        void *context, struct weir_error *error);
+/** Makes the zones' rows where policies have none: states of before there were such rows. */
+WEIR_MUST_USE enum weir_status weir_store_zones_fill(struct weir_store_sqlite *store, struct weir_error *error);
 
 /* ---- store_sqlite_archive.c ---- */
 

@@ -189,40 +189,6 @@ def test_a_small_packet_is_refused_in_words(place):
         shell.end()
 
 
-def test_zones_are_rows_for_analysts(place):
-    config, database = configure(place)
-    shell = Shell(place, config)
-    def policy(*zones):
-        """Canonical text is what `weir validate` is not asked for: a policy of a few members is one too."""
-        return place.write("policy.json", json.dumps({"zones": list(zones)}))
-    site = {"id": 1, "name": "site", "description": "requests per client — all", "key": ["ip"], "block_for": "5s",
-            "limits": [{"algorithm": "sliding_window", "rate": 10, "window": "1m"},
-                       {"algorithm": "gcra", "rate": 3, "window": "1s", "burst": 7}]}
-    door = {"id": 7, "name": "door", "key": [], "mode": "shadow",
-            "limits": [{"algorithm": "queue", "length": 4, "hold": "30s", "done": {"path": ["/out"]}}]}
-    columns = ("zone_id, limit_number, name, description, mode, algorithm, rate, window_ms, burst, block_for_ms,"
-               " policy_version")
-    def rows():
-        return server().sql(f"SELECT {columns} FROM zone_master ORDER BY zone_id, limit_number", database)
-    shell.good("policy", 1, policy(site, door))
-    assert rows() == [
-        ["1", "1", "site", "requests per client — all", "enforce", "sliding_window", "10", "60000", "0", "5000", "1"],
-        ["1", "2", "site", "requests per client — all", "enforce", "gcra", "3", "1000", "7", "5000", "1"],
-        ["7", "1", "door", "", "shadow", "queue", "4", "30000", "0", "0", "1"]], rows()
-    site["limits"] = [{"algorithm": "fixed_window", "rate": 99, "window": "1h"}]
-    shell.good("policy", 2, policy(site))
-    assert [[*row[:3], *row[5:8], row[10]] for row in rows()] == [
-        ["1", "1", "site", "fixed_window", "99", "3600000", "2"], ["7", "1", "door", "queue", "4", "30000", "1"]]
-    shell.good("policy", 2, policy(site))  # again
-    assert "another policy already" in shell.gives("INVALID", "policy", 2, policy(site, door))
-    assert shell.good("policies") == "1 2"
-    assert len(rows()) == 2
-    shell.good("policy", 4, policy(site))
-    shell.good("policy", 3, policy(site, door))  # a limiter that comes late: the newest one's rows stay
-    assert [row[10] for row in rows()] == ["4", "1"], rows()
-    shell.end()
-
-
 # ---- how fast ----
 
 def test_bench_runs_on_it(place):

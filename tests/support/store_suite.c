@@ -454,6 +454,7 @@ int store_suite_run(const struct store_suite *of)
 		test(many_counts_are_summed),
 		test(old_rows_go),
 		test(a_wrong_question_is_refused),
+		test(zones_are_rows),
 		test(writers_wait_for_their_turn),
 	};
 	suite = of;

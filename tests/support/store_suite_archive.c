@@ -31,8 +31,8 @@ static enum weir_status append_row(void *context, const struct weir_sql_value *c
 	return WEIR_OK;
 }
 
-static void assert_rows(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters,
-                        unsigned count, const char *expected)
+void assert_rows(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters, unsigned count,
+                 const char *expected)
 {
 	struct weir_text text = {0};
 	if (store->ops->query(store, sql, parameters, count, append_row, &text, &error) != WEIR_OK)

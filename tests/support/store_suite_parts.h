@@ -9,6 +9,9 @@ struct weir_store *open_store(void *place);
 enum weir_status store_suite_open(void *place, struct weir_store **store, struct weir_error *why);
 struct weir_partition_state take(struct weir_store *store, int role, uint32_t partition);
 enum weir_status commit(struct weir_store *store, struct weir_partition_state *state, uint64_t checkpoint);
+/* Asks, and compares the rows: columns with a space between, NULL as -, "; " behind each row. */
+void assert_rows(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters, unsigned count,
+                 const char *expected);
 
 void random_operations_equal_a_model(void **state);
 void writers_wait_for_their_turn(void **state);
@@ -18,5 +21,6 @@ void a_decision_is_kept_as_it_came_first(void **state);
 void many_counts_are_summed(void **state);
 void old_rows_go(void **state);
 void a_wrong_question_is_refused(void **state);
+void zones_are_rows(void **state);
 
 #endif

@@ -331,6 +331,35 @@ static void a_newer_schema_is_refused(void **state)
 	assert_non_null(strstr(error.text, "written by a newer version of weir (schema 99, known: "));
 }
 
+static enum weir_status take_number(void *context, const struct weir_sql_value *columns, unsigned count)
+{
+	*(int64_t *)context = count == 1 ? columns[0].number : -1;
+	return WEIR_OK;
+}
+
+/* A state of before zones were rows: they are made from its policies, the newest last. */
+static void zones_of_an_older_state_become_rows(void **state)
+{
+	static const char policy[] = "{\"zones\":[{\"id\":3,\"name\":\"site\",\"key\":[\"ip\"],\"limits\":"
+								 "[{\"algorithm\":\"sliding_window\",\"rate\":%d,\"window\":\"1m\"}]}]}";
+	char text[256];
+	struct weir_store *store = open_store(*state);
+	for (int version = 1; version <= 2; version++) {
+		snprintf(text, sizeof text, policy, 10 * version);
+		assert_int_equal(WEIR_OK, store->ops->policy_put(store, (uint64_t)version, weir_span_of(text), &error));
+	}
+	store->ops->close(store);
+	run_sql(state, "DELETE FROM zone_master");
+	for (int times = 0; times < 2; times++) {
+		int64_t rate = 0;
+		store = open_store(*state);
+		assert_int_equal(WEIR_OK, store->ops->query(store, "SELECT sum(rate) FROM zone_master WHERE policy_version = 2",
+		                                            NULL, 0, take_number, &rate, &error));
+		assert_int_equal(20, rate);
+		store->ops->close(store);
+	}
+}
+
 static void damage_is_told_from_trouble(void **state)
 {
 	struct weir_store *store = open_store(*state);
@@ -384,6 +413,7 @@ int main(void)
 		test(others_may_not_read_what_is_made),
 		test(foreign_files_are_refused),
 		test(a_newer_schema_is_refused),
+		test(zones_of_an_older_state_become_rows),
 		test(damage_is_told_from_trouble),
 		test(a_directory_that_cannot_be_used_is_said),
 	};
