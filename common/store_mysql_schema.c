@@ -130,7 +130,40 @@ static const char *const step_2[] = {
 	NULL,
 };
 
-static const char *const *const steps[] = {step_1, step_2};
+/* For people: a view's readable columns come first, what its table is indexed by last. */
+#define CREATE_VIEW "CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW "
+#define KEY_TEXT                                                             \
+	"CASE WHEN CONVERT(CONVERT(bucket USING utf8mb4) USING binary) = bucket" \
+	" THEN CONVERT(bucket USING utf8mb4) COLLATE utf8mb4_bin ELSE HEX(bucket) END AS key_text,"
+#define EPOCH_PLUS "TIMESTAMP '1970-01-01 00:00:00' + INTERVAL "
+#define EVENT_ID "CONCAT(partition_id, '-', log_offset, '-', pair) AS id,"
+#define ZONE_OF_ID " LEFT JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1"
+
+static const char *const step_3[] = {
+	CREATE_VIEW "hourly AS SELECT name AS zone, " KEY_TEXT " CAST(" EPOCH_PLUS
+				"hour_ms DIV 1000 SECOND AS DATE) AS day,"
+				" " EPOCH_PLUS "hour_ms DIV 1000 SECOND AS hour,"
+				" passed, blocked, late, passed + blocked AS total, c.zone_id, bucket, hour_ms"
+				" FROM count_hourly AS c" ZONE_OF_ID,
+	CREATE_VIEW "daily AS SELECT name AS zone, " KEY_TEXT " CAST(" EPOCH_PLUS "day_ms DIV 1000 SECOND AS DATE) AS day,"
+				" passed, blocked, late, passed + blocked AS total, c.zone_id, bucket, day_ms"
+				" FROM count_daily AS c" ZONE_OF_ID,
+	CREATE_VIEW "decisions AS SELECT " EVENT_ID " zone, " KEY_TEXT " CAST(" EPOCH_PLUS
+				"at_ms * 0.001 SECOND AS DATE) AS day,"
+				" CAST(" EPOCH_PLUS "at_ms * 0.001 SECOND AS DATETIME(3)) AS at, action,"
+				" CAST(" EPOCH_PLUS "until_ms * 0.001 SECOND AS DATETIME(3)) AS until, mode,"
+				" algorithm, rate, window_ms, held, ordered_by, reason, bucket, at_ms, until_ms"
+				" FROM decision_history",
+	CREATE_VIEW "events AS SELECT " EVENT_ID " name AS zone, " KEY_TEXT " CAST(" EPOCH_PLUS
+				"at_ms * 0.001 SECOND AS DATE) AS day,"
+				" CAST(" EPOCH_PLUS "at_ms * 0.001 SECOND AS DATETIME(3)) AS at,"
+				" blocked, c.zone_id, bucket, at_ms"
+				" FROM zone_txn AS c" ZONE_OF_ID,
+	"UPDATE schema_version SET version = 3 WHERE program = 'weir' AND version < 3",
+	NULL,
+};
+
+static const char *const *const steps[] = {step_1, step_2, step_3};
 
 enum { SCHEMA_VERSION = sizeof steps / sizeof steps[0] };
 

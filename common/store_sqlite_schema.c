@@ -13,6 +13,11 @@
 /* "weir" in ASCII: tells its databases from others'. */
 #define APPLICATION_ID 2003134834
 
+#define KEY_TEXT "bucket AS key_text,"
+#define TIME_OF(ms) "strftime('%Y-%m-%d %H:%M:%f', " ms " / 1000.0, 'unixepoch')"
+#define EVENT_ID "partition_id || '-' || log_offset || '-' || pair AS id,"
+#define ZONE_OF_ID " LEFT JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1"
+
 static const char *const steps[] = {
 	"CREATE TABLE partition_state ("
 	"  role INTEGER NOT NULL,"
@@ -110,6 +115,23 @@ static const char *const steps[] = {
 	"  pair INTEGER NOT NULL,"
 	"  blocked INTEGER NOT NULL,"
 	"  PRIMARY KEY (zone_id, bucket, at_ms, partition_id, log_offset, pair)) WITHOUT ROWID;",
+	/* For people, as deploy/mysql/schema.sql says. */
+	"CREATE VIEW hourly AS SELECT name AS zone, " KEY_TEXT
+	" date(hour_ms / 1000, 'unixepoch') AS day, datetime(hour_ms / 1000, 'unixepoch') AS hour,"
+	" passed, blocked, late, passed + blocked AS total, c.zone_id, bucket, hour_ms"
+	" FROM count_hourly AS c" ZONE_OF_ID ";"
+	"CREATE VIEW daily AS SELECT name AS zone, " KEY_TEXT " date(day_ms / 1000, 'unixepoch') AS day,"
+	" passed, blocked, late, passed + blocked AS total, c.zone_id, bucket, day_ms"
+	" FROM count_daily AS c" ZONE_OF_ID ";"
+	"CREATE VIEW decisions AS SELECT " EVENT_ID " zone, " KEY_TEXT
+	" date(at_ms / 1000.0, 'unixepoch') AS day, " TIME_OF("at_ms") " AS at, action, " TIME_OF(
+		"until_ms") " AS until,"
+					" mode, algorithm, rate, window_ms, held, ordered_by, reason, bucket, at_ms, until_ms"
+					" FROM decision_history;"
+					"CREATE VIEW events AS SELECT " EVENT_ID " name AS zone, " KEY_TEXT
+					" date(at_ms / 1000.0, 'unixepoch') AS day, " TIME_OF(
+						"at_ms") " AS at, blocked, c.zone_id, bucket, at_ms"
+								 " FROM zone_txn AS c" ZONE_OF_ID ";",
 };
 
 enum { SCHEMA_VERSION = sizeof steps / sizeof steps[0] };

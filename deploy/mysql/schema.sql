@@ -5,8 +5,8 @@
 --
 --   CREATE DATABASE weir CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 --   CREATE USER weir@'10.0.0.%' IDENTIFIED BY '...';
---   GRANT SELECT, INSERT, UPDATE, DELETE ON weir.* TO weir@'10.0.0.%';           -- to work
---   GRANT CREATE, ALTER, INDEX, DROP ON weir.* TO weir@'10.0.0.%';               -- to make and upgrade the tables
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON weir.* TO weir@'10.0.0.%';        -- to work
+--   GRANT CREATE, CREATE VIEW, ALTER, INDEX, DROP ON weir.* TO weir@'10.0.0.%';  -- to make and upgrade the tables
 --   GRANT SELECT ON weir.* TO analyst@'10.0.0.%';
 --
 -- The server's max_allowed_packet must be 4 MiB or more, and above the largest segment (a partition's
@@ -162,3 +162,51 @@ CREATE TABLE IF NOT EXISTS zone_txn (
   PARTITION BY RANGE (at_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
 
 UPDATE schema_version SET version = 2 WHERE program = 'weir' AND version < 2;
+
+-- ---- step 3: the same to be read by people ----
+
+-- Zones by name, times as DATE and DATETIME in UTC whatever the session's time_zone, keys as text (as hexadecimal digits
+-- where they are not UTF-8). What the tables are indexed by stands behind: ask for zone and bucket, and for times by the
+-- ms, where a table is large. bucket takes text as it is: bucket = '203.0.113.9'. Nobody sees more by a view than by its
+-- table.
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW hourly AS
+SELECT name AS zone,
+       CASE WHEN CONVERT(CONVERT(bucket USING utf8mb4) USING binary) = bucket
+            THEN CONVERT(bucket USING utf8mb4) COLLATE utf8mb4_bin ELSE HEX(bucket) END AS key_text,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL hour_ms DIV 1000 SECOND AS DATE) AS day,
+       TIMESTAMP '1970-01-01 00:00:00' + INTERVAL hour_ms DIV 1000 SECOND AS hour,
+       passed, blocked, late, passed + blocked AS total, c.zone_id, bucket, hour_ms
+  FROM count_hourly AS c
+  LEFT JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1;
+
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW daily AS
+SELECT name AS zone,
+       CASE WHEN CONVERT(CONVERT(bucket USING utf8mb4) USING binary) = bucket
+            THEN CONVERT(bucket USING utf8mb4) COLLATE utf8mb4_bin ELSE HEX(bucket) END AS key_text,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL day_ms DIV 1000 SECOND AS DATE) AS day,
+       passed, blocked, late, passed + blocked AS total, c.zone_id, bucket, day_ms
+  FROM count_daily AS c
+  LEFT JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1;
+
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW decisions AS
+SELECT CONCAT(partition_id, '-', log_offset, '-', pair) AS id, zone,
+       CASE WHEN CONVERT(CONVERT(bucket USING utf8mb4) USING binary) = bucket
+            THEN CONVERT(bucket USING utf8mb4) COLLATE utf8mb4_bin ELSE HEX(bucket) END AS key_text,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL at_ms * 0.001 SECOND AS DATE) AS day,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL at_ms * 0.001 SECOND AS DATETIME(3)) AS at,
+       action,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL until_ms * 0.001 SECOND AS DATETIME(3)) AS until,
+       mode, algorithm, rate, window_ms, held, ordered_by, reason, bucket, at_ms, until_ms
+  FROM decision_history;
+
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW events AS
+SELECT CONCAT(partition_id, '-', log_offset, '-', pair) AS id, name AS zone,
+       CASE WHEN CONVERT(CONVERT(bucket USING utf8mb4) USING binary) = bucket
+            THEN CONVERT(bucket USING utf8mb4) COLLATE utf8mb4_bin ELSE HEX(bucket) END AS key_text,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL at_ms * 0.001 SECOND AS DATE) AS day,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL at_ms * 0.001 SECOND AS DATETIME(3)) AS at,
+       blocked, c.zone_id, bucket, at_ms
+  FROM zone_txn AS c
+  LEFT JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1;
+
+UPDATE schema_version SET version = 3 WHERE program = 'weir' AND version < 3;

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,10 +29,14 @@ def test_suite(place):
 # ---- the schema ----
 
 def described(database):
-    """Each table as the server would make it, and the version."""
+    """Each table and view as the server would make it, and the version."""
     tables = [row[0] for row in server().sql("SHOW TABLES", database)]
-    assert len(tables) == 11, tables
-    return ([server().sql(f"SHOW CREATE TABLE {name}", database) for name in tables],
+    assert len(tables) == 15, tables
+    def made(name):
+        """Without whoever made it, and the letters that his connection had."""
+        (row,) = server().sql(f"SHOW CREATE TABLE {name}", database)
+        return [re.sub(r"DEFINER=\S+ ", "", word) for word in row[:2]]
+    return ([made(name) for name in tables],
             server().sql("SELECT program, version FROM schema_version", database))
 
 
@@ -70,10 +75,28 @@ def test_a_step_that_was_cut_off_is_done_again(place):
         statements = [part for part in file.read().split(";\n")]
     server().sql(";\n".join(statements[:3]) + ";\n", database)  # the version is still 0
     Shell(place, config).end()
-    assert server().sql("SELECT version FROM schema_version", database) == [["2"]]
+    assert server().sql("SELECT version FROM schema_version", database) == [["3"]]
     server().sql("UPDATE schema_version SET version = 0; DROP TABLE note", database)
     Shell(place, config).end()
-    assert len(described(database)[0]) == 11
+    assert len(described(database)[0]) == 15
+
+
+def test_an_older_schema_is_brought_up_to_date(place):
+    """As it was made by step 2, with rows in it: then there are views of the same, and nothing is lost."""
+    config, database = configure(place)
+    with open(SCHEMA, encoding="utf-8") as file:
+        steps = re.split(r"(?m)^-- ---- step ", file.read())
+    server().sql(f"CREATE DATABASE {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+    server().sql("".join("-- " + step for step in steps[:3]), database)
+    server().sql("INSERT INTO zone_master VALUES (4, 1, 'site', '', 'enforce', 'gcra', 3, 1000, 0, 0, 1);"
+                 "INSERT INTO count_daily VALUES (86400000, 4, 'k', 5, 6, 7)", database)
+    assert server().sql("SELECT version FROM schema_version", database) == [["2"]]
+    Shell(place, config).end()
+    assert server().sql("SELECT version FROM schema_version", database) == [["3"]]
+    day = "SET time_zone = '+05:00'; SELECT zone, key_text, day, total FROM daily"  # UTC all the same
+    assert server().sql(day, database) == [["site", "k", "1970-01-02", "11"]]
+    server().sql("INSERT INTO count_daily VALUES (0, 4, x'ff00', 1, 0, 0)", database)  # no text: as digits
+    assert server().sql("SELECT key_text FROM daily WHERE day = '1970-01-01'", database) == [["FF00"]]
 
 
 def test_other_databases_are_refused(place):
@@ -99,7 +122,7 @@ def test_other_databases_are_refused(place):
 def test_a_user_works_without_making_databases(place):
     database = new_database()
     server().sql(f"CREATE DATABASE {database}; CREATE USER narrow@'127.0.0.1' IDENTIFIED BY 'secret';"
-                 f"GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON {database}.* TO narrow@'127.0.0.1'")
+                 f"GRANT CREATE, CREATE VIEW, DROP, SELECT, INSERT, UPDATE, DELETE ON {database}.* TO narrow@'127.0.0.1'")
     try:
         config, _ = configure(place, database=database, user="narrow")
         shell = Shell(place, config)

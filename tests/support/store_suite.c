@@ -455,6 +455,7 @@ int store_suite_run(const struct store_suite *of)
 		test(old_rows_go),
 		test(a_wrong_question_is_refused),
 		test(zones_are_rows),
+		test(views_have_names_and_times),
 		test(writers_wait_for_their_turn),
 	};
 	suite = of;

@@ -22,5 +22,6 @@ void many_counts_are_summed(void **state);
 void old_rows_go(void **state);
 void a_wrong_question_is_refused(void **state);
 void zones_are_rows(void **state);
+void views_have_names_and_times(void **state);
 
 #endif

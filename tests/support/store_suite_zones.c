@@ -1,4 +1,7 @@
-/* Any store: the zones of the newest policy are rows, and zones that it has no more keep theirs. */
+/*
+ * Any store: the zones of the newest policy are rows, zones that it has no more keep theirs, and views name zones,
+ * keys and times by them.
+ */
 #include "common/text.h"
 #include "tests/support/store_suite_parts.h"
 
@@ -47,5 +50,61 @@ void zones_are_rows(void **place)
 	put(store, 5, POLICY(CHANGED_SITE), WEIR_OK);
 	put(store, 4, POLICY(SITE "," DOOR), WEIR_OK); /* by one who comes late: the newest one's rows stay */
 	assert_rows(store, FEW, NULL, 0, "1 fixed_window 99 5; 7 queue 4 1; ");
+	store->ops->close(store);
+}
+
+/* 2009-02-13 23:31:30.123 UTC, before 1970, and the end of times that decisions have. */
+void views_have_names_and_times(void **place)
+{
+	const int64_t at_ms = INT64_C(1234567890123), hour_ms = INT64_C(1234566000000);
+	struct weir_store *store = open_store(*place);
+	struct weir_error error = {.text = ""};
+	put(store, 1, POLICY(SITE "," DOOR), WEIR_OK);
+	const struct weir_archive_count counts[] = {{1, weir_span_of("ä|b"), hour_ms, 5, 2, 1},
+	                                            {9, weir_span_of("k"), -WEIR_HOUR_MS, 1, 0, 0}};
+	const struct weir_archive_event event = {{3, 5, 1}, 7, weir_span_of("A"), at_ms, true};
+	const struct weir_archive_decision decisions[] = {{.id = {1, 7, 0},
+	                                                   .at_ms = at_ms,
+	                                                   .until_ms = at_ms + 5000,
+	                                                   .zone = weir_span_of("site"),
+	                                                   .bucket = weir_span_of("ä|b"),
+	                                                   .action = weir_span_of("block"),
+	                                                   .mode = weir_span_of("enforce"),
+	                                                   .limited = true,
+	                                                   .algorithm = weir_span_of("gcra"),
+	                                                   .rate = 3,
+	                                                   .window_ms = 1000,
+	                                                   .held = 8},
+	                                                  {.id = {1, 8, 0},
+	                                                   .at_ms = -1,
+	                                                   .until_ms = INT64_C(253402300799999),
+	                                                   .zone = weir_span_of("door"),
+	                                                   .action = weir_span_of("block"),
+	                                                   .mode = weir_span_of("shadow"),
+	                                                   .ordered_by = weir_span_of("root"),
+	                                                   .reason = weir_span_of("why")}};
+	const struct weir_archive_batch batch = {.counts = counts,
+	                                         .count_count = 2,
+	                                         .decisions = decisions,
+	                                         .decision_count = 2,
+	                                         .events = &event,
+	                                         .event_count = 1};
+	struct weir_partition_state state = take(store, WEIR_STORE_ROLE_ARCHIVER, 0);
+	state.checkpoint = 1;
+	if (store->ops->archive(store, WEIR_STORE_ROLE_ARCHIVER, &batch, &state, 1, NULL, NULL, 0, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	assert_rows(store, "SELECT * FROM hourly ORDER BY hour_ms", NULL, 0,
+	            "- k 1969-12-31 1969-12-31 23:00:00 1 0 0 1 9 k -3600000; "
+	            "site ä|b 2009-02-13 2009-02-13 23:00:00 5 2 1 7 1 ä|b 1234566000000; ");
+	assert_rows(store, "SELECT * FROM daily WHERE zone = 'site' AND day = '2009-02-13'", NULL, 0,
+	            "site ä|b 2009-02-13 5 2 1 7 1 ä|b 1234483200000; ");
+	assert_rows(store, "SELECT * FROM decisions ORDER BY at_ms", NULL, 0,
+	            "1-8-0 door - 1969-12-31 1969-12-31 23:59:59.999 block 9999-12-31 23:59:59.999 shadow"
+	            " - - - - root why - -1 253402300799999; "
+	            "1-7-0 site ä|b 2009-02-13 2009-02-13 23:31:30.123 block 2009-02-13 23:31:35.123 enforce"
+	            " gcra 3 1000 8 - - ä|b 1234567890123 1234567895123; ");
+	assert_rows(store, "SELECT * FROM events", NULL, 0,
+	            "3-5-1 door A 2009-02-13 2009-02-13 23:31:30.123 1 7 A 1234567890123; ");
+	assert_rows(store, "SELECT count(*) FROM events WHERE key_text = 'a'", NULL, 0, "0; ");
 	store->ops->close(store);
 }
