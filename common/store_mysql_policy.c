@@ -1,5 +1,5 @@
 /*
- * Policies, numbered; and the newest one's zones as rows, so that whoever asks
+ * Policies, numbered; and their zones as rows, so that whoever asks
  * the database by SQL finds names and limits there.
  */
 #include "common/store_mysql_parts.h"
@@ -35,18 +35,41 @@ static enum weir_status put_limit(const struct policy_call *call, const struct w
 	return weir_mysql_execute(call->mysql, statement, NULL, error);
 }
 
-/* Rows of zones that the policy has no more stay: what was counted under them keeps its names. */
+/* Whether a newer policy has the zone, and its rows say so. */
+static enum weir_status find_newer(const struct policy_call *call, uint32_t zone, bool *newer, struct weir_error *error)
+{
+	struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, WEIR_MYSQL_ZONE_NEWER);
+	weir_mysql_put_number(statement, zone);
+	weir_mysql_put_number(statement, call->version);
+	enum weir_status status = weir_mysql_step(call->mysql, statement, error);
+	*newer = status == WEIR_OK;
+	weir_mysql_done(statement);
+	return status == WEIR_END ? WEIR_OK : status;
+}
+
+static enum weir_status put_zone(const struct policy_call *call, const struct weir_zone *zone, struct weir_error *error)
+{
+	bool newer;
+	enum weir_status status = find_newer(call, zone->id, &newer, error);
+	if (status != WEIR_OK || newer)
+		return status;
+	struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, WEIR_MYSQL_ZONE_REMOVE);
+	weir_mysql_put_number(statement, zone->id);
+	status = weir_mysql_execute(call->mysql, statement, NULL, error);
+	for (uint32_t number = 0; number < zone->limit_count && status == WEIR_OK; number++)
+		status = put_limit(call, zone, number, error);
+	return status;
+}
+
+/*
+ * A zone is as the newest policy that has it says, in whichever order they come. Rows of zones that it has no more stay:
+ * what was counted under them keeps its names.
+ */
 static enum weir_status put_zones(const struct policy_call *call, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
-	for (uint32_t i = 0; i < call->policy->zone_count && status == WEIR_OK; i++) {
-		const struct weir_zone *zone = &call->policy->zones[i];
-		struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, WEIR_MYSQL_ZONE_REMOVE);
-		weir_mysql_put_number(statement, zone->id);
-		status = weir_mysql_execute(call->mysql, statement, NULL, error);
-		for (uint32_t number = 0; number < zone->limit_count && status == WEIR_OK; number++)
-			status = put_limit(call, zone, number, error);
-	}
+	for (uint32_t i = 0; i < call->policy->zone_count && status == WEIR_OK; i++)
+		status = put_zone(call, &call->policy->zones[i], error);
 	return status;
 }
 
@@ -62,32 +85,17 @@ static enum weir_status compare_policy(const struct policy_call *call, struct we
 	return status;
 }
 
-/* Leaves it as it is where there is no policy. */
-static enum weir_status find_newest(const struct policy_call *call, uint64_t *newest, struct weir_error *error)
-{
-	struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, WEIR_MYSQL_POLICY_NEWEST);
-	enum weir_status status = weir_mysql_step(call->mysql, statement, error);
-	if (status == WEIR_OK)
-		*newest = weir_mysql_row_number(statement, 0);
-	weir_mysql_done(statement);
-	return status == WEIR_END ? WEIR_OK : status;
-}
-
 static enum weir_status put_policy(void *context, struct weir_error *error)
 {
 	const struct policy_call *call = context;
 	enum weir_status status = compare_policy(call, error);
 	if (status != WEIR_END)
 		return status;
-	uint64_t newest = 0;
-	status = find_newest(call, &newest, error);
-	if (status != WEIR_OK)
-		return status;
 	struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, WEIR_MYSQL_POLICY_PUT);
 	weir_mysql_put_number(statement, call->version);
 	weir_mysql_put_bytes(statement, call->text.at != NULL ? call->text : (struct weir_span){.at = ""});
 	status = weir_mysql_execute(call->mysql, statement, NULL, error);
-	return status == WEIR_OK && call->policy != NULL && call->version > newest ? put_zones(call, error) : status;
+	return status == WEIR_OK && call->policy != NULL ? put_zones(call, error) : status;
 }
 
 enum weir_status weir_mysql_policy_put(struct weir_store *base, uint64_t version, struct weir_span text,

@@ -229,7 +229,6 @@ const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
                    " WHERE gone.partition_id = ?"},
 	[WEIR_MYSQL_POLICY_PUT] = {.before = "INSERT INTO policy_version (version, text) VALUES (?, ?)"},
 	[WEIR_MYSQL_POLICY_GET] = {.before = "SELECT text FROM policy_version WHERE version = ? FOR UPDATE"},
-	[WEIR_MYSQL_POLICY_NEWEST] = {.before = "SELECT version FROM policy_version ORDER BY version DESC LIMIT 1"},
 	[WEIR_MYSQL_POLICY_EACH] = {.before =
                                     "SELECT version, text FROM policy_version WHERE version >= ? ORDER BY version"},
 	[WEIR_MYSQL_ZONE_REMOVE] = {.before = "DELETE FROM zone_master WHERE zone_id = ?"},
@@ -237,6 +236,7 @@ const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
 		{.before = "INSERT INTO zone_master (zone_id, limit_number, name, description, mode, algorithm, rate,"
                    " window_ms, burst, block_for_ms, policy_version)"
                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+	[WEIR_MYSQL_ZONE_NEWER] = {.before = "SELECT 1 FROM zone_master WHERE zone_id = ? AND policy_version > ? LIMIT 1"},
 	[WEIR_MYSQL_NOTE_GET] = {.before = "SELECT value FROM note WHERE name = ?"},
 	[WEIR_MYSQL_NOTE_PUT] = {.before = "REPLACE INTO note (name, value) VALUES (?, ?)"},
 	[WEIR_MYSQL_NOTE_REMOVE] = {.before = "DELETE FROM note WHERE name = ?"},

@@ -29,8 +29,8 @@ static enum weir_status put_limit(struct weir_database *database, uint64_t versi
 }
 
 /*
- * Rows of zones that the policy has no more stay: what was counted under them keeps its names. A text that is no policy
- * which this program reads has no rows.
+ * A zone is as the newest policy that has it says, in whichever order they come. Rows of zones that it has no more stay:
+ * what was counted under them keeps its names. A text that is no policy which this program reads has no rows.
  */
 static enum weir_status put_zones(struct weir_database *database, uint64_t version, struct weir_span text,
                                   struct weir_error *error)
@@ -43,6 +43,7 @@ static enum weir_status put_zones(struct weir_database *database, uint64_t versi
 		const struct weir_zone *zone = &policy->zones[i];
 		struct weir_statement *statement = weir_database_use(database, WEIR_STORE_ZONE_REMOVE);
 		weir_statement_number(statement, 1, zone->id);
+		weir_statement_number(statement, 2, version);
 		status = weir_statement_run(database, statement, NULL, error);
 		for (uint32_t number = 0; number < zone->limit_count && status == WEIR_OK; number++)
 			status = put_limit(database, version, zone, number, error);
@@ -66,18 +67,14 @@ static enum weir_status compare_policy(struct weir_database *database, uint64_t 
 static enum weir_status put_policy(struct weir_database *database, uint64_t version, struct weir_span text,
                                    struct weir_error *error)
 {
-	int64_t newest;
 	enum weir_status status = compare_policy(database, version, text, error);
 	if (status != WEIR_END)
-		return status;
-	status = weir_database_number(database, "SELECT coalesce(max(version), 0) FROM policy_version", &newest, error);
-	if (status != WEIR_OK)
 		return status;
 	struct weir_statement *statement = weir_database_use(database, WEIR_STORE_POLICY_PUT);
 	weir_statement_number(statement, 1, version);
 	weir_statement_bytes(statement, 2, text);
 	status = weir_statement_run(database, statement, NULL, error);
-	return status == WEIR_OK && version > (uint64_t)newest ? put_zones(database, version, text, error) : status;
+	return status == WEIR_OK ? put_zones(database, version, text, error) : status;
 }
 
 enum weir_status weir_store_policy_put(struct weir_store *base, uint64_t version, struct weir_span text,

@@ -16,7 +16,8 @@
 #define KEY_TEXT "bucket AS key_text,"
 #define TIME_OF(ms) "strftime('%Y-%m-%d %H:%M:%f', " ms " / 1000.0, 'unixepoch')"
 #define EVENT_ID "partition_id || '-' || log_offset || '-' || pair AS id,"
-#define ZONE_OF_ID " LEFT JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1"
+/* No LEFT JOIN: SQLite would not begin with the zone then. Every zone of every policy has its row. */
+#define ZONE_OF_ID " JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1"
 
 static const char *const steps[] = {
 	"CREATE TABLE partition_state ("
@@ -116,6 +117,7 @@ static const char *const steps[] = {
 	"  blocked INTEGER NOT NULL,"
 	"  PRIMARY KEY (zone_id, bucket, at_ms, partition_id, log_offset, pair)) WITHOUT ROWID;",
 	/* For people, as deploy/mysql/schema.sql says. */
+	"CREATE INDEX zone_name ON zone_master (name);"
 	"CREATE VIEW hourly AS SELECT name AS zone, " KEY_TEXT
 	" date(hour_ms / 1000, 'unixepoch') AS day, datetime(hour_ms / 1000, 'unixepoch') AS hour,"
 	" passed, blocked, late, passed + blocked AS total, c.zone_id, bucket, hour_ms"
@@ -165,8 +167,9 @@ const char *const weir_store_statements[WEIR_STORE_STATEMENTS] = {
 	[WEIR_STORE_POLICY_PUT] = "INSERT INTO policy_version VALUES (?1, ?2)",
 	[WEIR_STORE_POLICY_GET] = "SELECT text FROM policy_version WHERE version = ?1",
 	[WEIR_STORE_POLICY_EACH] = "SELECT version, text FROM policy_version WHERE version >= ?1 ORDER BY version",
-	[WEIR_STORE_ZONE_REMOVE] = "DELETE FROM zone_master WHERE zone_id = ?1",
-	[WEIR_STORE_ZONE_PUT] = "INSERT INTO zone_master VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+	[WEIR_STORE_ZONE_REMOVE] = "DELETE FROM zone_master WHERE zone_id = ?1 AND policy_version < ?2",
+	[WEIR_STORE_ZONE_PUT] = "INSERT INTO zone_master SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11"
+							" WHERE NOT EXISTS (SELECT 1 FROM zone_master WHERE zone_id = ?1 AND policy_version > ?11)",
 	[WEIR_STORE_NOTE_GET] = "SELECT value FROM note WHERE name = ?1",
 	[WEIR_STORE_NOTE_PUT] = "INSERT OR REPLACE INTO note VALUES (?1, ?2)",
 	[WEIR_STORE_NOTE_REMOVE] = "DELETE FROM note WHERE name = ?1",

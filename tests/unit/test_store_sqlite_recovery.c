@@ -349,8 +349,10 @@ static void zones_of_an_older_state_become_rows(void **state)
 		assert_int_equal(WEIR_OK, store->ops->policy_put(store, (uint64_t)version, weir_span_of(text), &error));
 	}
 	store->ops->close(store);
-	run_sql(state, "DROP VIEW hourly; DROP VIEW daily; DROP VIEW decisions; DROP VIEW events; DELETE FROM zone_master;"
-	               "UPDATE schema_version SET version = 2; INSERT INTO count_daily VALUES (0, 3, 7, 1, 0, 0)");
+	run_sql(
+		state,
+		"DROP VIEW hourly; DROP VIEW daily; DROP VIEW decisions; DROP VIEW events; DROP INDEX zone_name; DELETE FROM zone_master;"
+		"UPDATE schema_version SET version = 2; INSERT INTO count_daily VALUES (0, 3, 7, 1, 0, 0)");
 	for (int times = 0; times < 2; times++) {
 		int64_t rate = 0;
 		store = open_store(*state);
