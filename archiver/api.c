@@ -206,13 +206,9 @@ static bool choose_format(struct api_call *call, const struct route *route)
 	return api_fault_set(&call->fault, 406, "Accept", "expected application/json%s", route->csv ? " or text/csv" : "");
 }
 
-static bool read_request(struct api_call *call, const struct route *route)
+/* What no parameter shows by itself. */
+static bool check_parameters(struct api_call *call, const struct route *route)
 {
-	struct reading reading = {call, route, true};
-	api_parameters_init(&call->parameters);
-	weir_http_each_query(call->request, read_parameter, &reading);
-	if (!reading.good || !choose_format(call, route))
-		return false;
 	if (!call->csv && call->parameters.limit > route->limit_max)
 		return api_fault_set(&call->fault, 400, "limit", "expected a whole number from 1 to %lld",
 		                     (long long)route->limit_max);
@@ -220,6 +216,14 @@ static bool read_request(struct api_call *call, const struct route *route)
 		(route->parameters & ZONE) != 0 && route->answer != api_decisions_answer && route->answer != api_blocks_answer;
 	return !zone_needed || (call->parameters.given & ZONE) != 0 ||
 	       api_fault_set(&call->fault, 400, "zone", "missing: expected a zone's name");
+}
+
+static bool read_request(struct api_call *call, const struct route *route)
+{
+	struct reading reading = {call, route, true};
+	api_parameters_init(&call->parameters);
+	weir_http_each_query(call->request, read_parameter, &reading);
+	return reading.good && choose_format(call, route) && check_parameters(call, route);
 }
 
 static bool find_zone(struct api_call *call)
@@ -264,6 +268,49 @@ static void handle(void *context, const struct weir_http_request *request, struc
 	if (call.fault.status == 503)
 		weir_http_header(reply, "Retry-After", "1");
 	api_refuse(reply, call.fault.status, call.fault.parameter, call.fault.message);
+}
+
+/* ---- a question from within the process ---- */
+
+static bool answer_arguments(struct api_call *call, const struct route *route, const struct api_argument *arguments,
+                             size_t count)
+{
+	struct reading reading = {call, route, true};
+	api_parameters_init(&call->parameters);
+	for (size_t i = 0; i < count && reading.good; i++)
+		read_parameter(&reading, weir_span_of(arguments[i].name), arguments[i].value);
+	return reading.good && check_parameters(call, route) && find_zone(call) && route->answer(call);
+}
+
+static const struct route *find_route(const char *path)
+{
+	for (size_t i = 0; i < ROUTE_COUNT; i++)
+		if (strcmp(routes[i].path, path) == 0)
+			return &routes[i];
+	return NULL;
+}
+
+enum weir_status api_ask(const struct api_options *options, const char *path, const struct api_argument *arguments,
+                         size_t count, struct weir_text *body, struct weir_error *error)
+{
+	const struct route *route = find_route(path);
+	struct weir_store *store;
+	if (route == NULL)
+		return weir_fail(error, WEIR_INVALID, "there is no %s", path);
+	enum weir_status status = options->open_store(options->context, &store, error);
+	if (status != WEIR_OK)
+		return status;
+	struct api api = {.options = *options, .zones = api_zones_new(options->log), .mutex = PTHREAD_MUTEX_INITIALIZER};
+	struct weir_http_reply reply = {.status = 200, .body = *body};
+	struct api_call call = {.api = &api, .reply = &reply, .store = store};
+	if (!answer_arguments(&call, route, arguments, count))
+		status = weir_fail(error, call.fault.status == 503 ? WEIR_IO : WEIR_INVALID, "%s%s%s",
+		                   call.fault.parameter != NULL ? call.fault.parameter : "",
+		                   call.fault.parameter != NULL ? ": " : "", call.fault.message);
+	*body = reply.body;
+	api_zones_free(api.zones);
+	store->ops->close(store);
+	return status;
 }
 
 static void handle_file(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)

@@ -10,6 +10,7 @@
 #include "common/config.h"
 #include "common/log.h"
 #include "common/store.h"
+#include "common/text.h"
 
 /* A file that is served to everybody, as it stands: a page's, which asks for a token itself. */
 struct api_file {
@@ -44,6 +45,24 @@ struct api;
  * @return as weir_http_start(); a store that is away is no reason not to start
  */
 WEIR_MUST_USE enum weir_status api_start(const struct api_options *options, struct api **api, struct weir_error *error);
+
+/* A parameter of a question, decoded. */
+struct api_argument {
+	const char *name;
+	struct weir_span value;
+};
+
+/**
+ * Answers within the process, in JSON, what GET of a path would be answered: from a store that is opened for it alone.
+ * No token is asked for, and nobody is counted.
+ *
+ * @param options  its open_store and log
+ * @param body     appended to
+ * @return WEIR_OK; WEIR_INVALID: it is refused, in the API's words; as opening the store gave; WEIR_IO: the store failed
+ */
+WEIR_MUST_USE enum weir_status api_ask(const struct api_options *options, const char *path,
+                                       const struct api_argument *arguments, size_t count, struct weir_text *body,
+                                       struct weir_error *error);
 
 uint16_t api_port(const struct api *api);
 

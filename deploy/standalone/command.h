@@ -23,6 +23,7 @@ int command_decode(int argc, char **argv);
 int command_state(int argc, char **argv);
 int command_subscribe(int argc, char **argv);
 int command_policy(int argc, char **argv);
+int command_top(int argc, char **argv);
 int command_list(int argc, char **argv);
 int command_recover(int argc, char **argv);
 int command_block(int argc, char **argv);

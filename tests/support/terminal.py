@@ -50,6 +50,18 @@ class Terminal:
             os.close(self.fd)
             self.fd = None
 
+    def resize(self, rows, columns):
+        """Gives it another size."""
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+
+    def type(self, keys):
+        """Presses keys."""
+        os.write(self._master, keys.encode())
+
+    def settings(self):
+        """How it treats what is typed."""
+        return termios.tcgetattr(self._master)
+
     def shows(self, word, running):
         """Waits until a word was written."""
         until(lambda: word in self.wrote(), f"{word!r} on the terminal", running=running)

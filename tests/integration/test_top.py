@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+"""`weir top`: its numbers are the API's, from the API and from a state directory, and the terminal is left as it was."""
+
+import json
+import os
+import re
+import signal
+import sys
+import time
+import urllib.parse
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases
+from support.place import PATIENCE_S, free_port, until
+from support.terminal import Terminal
+
+DONE, FAILED, USAGE = 0, 1, 2
+HOUR_MS, DAY_MS = 3600 * 1000, 24 * 3600 * 1000
+ZONES = [{"name": "site", "key": ["ip"], "block_for": "3h",
+          "limits": [{"algorithm": "fixed_window", "rate": 5, "window": "1h"}]},
+         {"name": "all", "key": [], "limits": [{"algorithm": "sliding_window", "rate": 100000, "window": "1h"}]}]
+TOKEN = "a-token-of-a-test"
+# Another screen and no cursor; then as it was.
+ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+
+
+def lines(key, count):
+    """Lines of a log: a key's requests."""
+    return f'{{"time": {int(time.time())}, "ip": "{key}"}}\n' * count
+
+
+def within_a_day():
+    """A day that ends while a test runs would take its top keys away."""
+    until(lambda: time.time() % 86400 < 86400 - 20, "the day is not about to end")
+
+
+class Site:
+    """A `weir run` that follows a log, archives it and serves it."""
+
+    def __init__(self, place, log="", **archiver):
+        self.place, self.port = place, free_port()
+        self.log = place.write("log", log)
+        source = {"type": "file", "path": self.log, "format": "json", "follow": True, "start": "beginning"}
+        config = place.config(ZONES, [source], archiver={
+            "enabled": True, "interval": "100ms", "api": f"127.0.0.1:{self.port}", "api_rate": 0, **archiver})
+        self.state = place.path("state")
+        self.weir = place.start("run", "--config", config, "--state", self.state, "--decisions", place.path("out"))
+        self.url = f"http://127.0.0.1:{self.port}"
+        until(lambda: "listening" in self.weir.said(), "the API listens", running=self.weir)
+
+    def get(self, resource, **parameters):
+        """What the API answers."""
+        query = urllib.parse.urlencode({name.rstrip("_"): one for name, one in parameters.items()})
+        request = urllib.request.Request(f"{self.url}/api/v1/{resource}?{query}",
+                                         headers={"Authorization": f"Bearer {TOKEN}"})
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
+            return json.load(reply)
+
+    def add(self, key, count):
+        """Appends requests, and waits until they are archived."""
+        before = self.total()
+        self.place.append("log", lines(key, count))
+        until(lambda: self.total() == before + count, "all is archived", running=self.weir)
+
+    def total(self):
+        """How many requests are archived."""
+        now = int(time.time() * 1000)
+        try:
+            sums = self.get("counts", zone="all", grain="hour", from_=now - DAY_MS, to=now + DAY_MS)["total"]
+        except urllib.error.HTTPError:
+            return 0  # the policy is not there yet
+        return sums["passed"] + sums["blocked"]
+
+
+def filled(place, **archiver):
+    """A site where three have come: eve is blocked."""
+    within_a_day()
+    site = Site(place, **archiver)
+    until(lambda: site.get("zones")["zones"], "its zones", running=site.weir)
+    for key, count in (("ann", 2), ("bob", 4), ("eve", 9)):
+        site.add(key, count)
+    return site
+
+
+def sources(site):
+    """The options that name each kind of source."""
+    return ("--url", site.url), ("--state", site.state)
+
+
+def sample(site, *options):
+    """What --json --once prints."""
+    done = site.place.good("top", "--json", "--once", *options)
+    (one,) = done.objects()
+    return one
+
+
+def require_as_the_api(site, one, by):
+    """The sample's numbers must be what the API answers."""
+    hour = {"from_": one["hour_ms"], "to": one["hour_ms"] + HOUR_MS, "grain": "hour"}
+    assert one["hour_ms"] == one["at_ms"] // HOUR_MS * HOUR_MS and one["by"] == by
+    assert [zone["zone"] for zone in one["zones"]] == ["site", "all"]
+    for zone in one["zones"]:
+        sums = {name: zone[name] for name in ("passed", "blocked", "late")}
+        assert sums == site.get("counts", zone=zone["zone"], **hour)["total"], zone
+    top = site.get("top", zone=one["zone"], day=one["at_ms"], by=by)["top"]
+    assert len(top) > 0
+    assert [{**row, "hour": None} for row in one["top"]] == [
+        {**{name: row[name] for name in ("key", "passed", "blocked", "late")}, "hour": None} for row in top]
+    for row in one["top"]:
+        assert row["hour"] == site.get("counts", zone=one["zone"], key=row["key"], **hour)["total"], row
+    blocks = site.get("blocks")
+    assert one["blocks"] == blocks["blocks"] and one["more_blocks"] == blocks["more"]
+
+
+def test_numbers_are_those_of_the_api(place):
+    site = filled(place)
+    until(lambda: site.get("blocks")["blocks"], "the block is archived", running=site.weir)
+    for source in sources(site):
+        for by in ("passed", "blocked"):
+            one = sample(site, *source, "--zone", "site", "--by", by)
+            require_as_the_api(site, one, by)
+            assert one["blocks"][0]["key"] == "eve" and one["blocks"][0]["limit"]["rate"] == 5, one["blocks"]
+        require_as_the_api(site, sample(site, *source, "--zone", "all"), "passed")
+        assert [row["key"] for row in sample(site, *source, "--rows", "1")["top"]] == ["eve"]
+
+
+def test_a_table_where_there_is_no_terminal(place):
+    site = filled(place)
+    for source in sources(site):
+        text = place.good("top", *source, "--by", "blocked").out().decode()
+        assert "\x1b" not in text and "\r" not in text
+        assert re.search(r"(?m)^> site +\d+ +\d+ +0 +-$", text), text
+        assert re.search(r"(?m)^eve +\d+ +\d+ +\d+ +[1-9]\d*$", text), text
+        until(lambda: re.search(r"(?m)^eve +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC +site +fixed_window, 5 in 1h \(held 5\)$",
+                                place.good("top", *source).out().decode()), "who is blocked")  # pylint: disable=cell-var-from-loop
+
+
+def test_json_lines_follow_what_happens(place):
+    site = filled(place)
+    for number, source in enumerate(sources(site)):
+        top = place.start("top", *source, "--json", "--every", "100ms")
+        until(top.objects, "the first line", running=top)
+        site.add(f"new{number}", 3)
+        until(lambda: any(row["key"] == f"new{number}" for row in top.objects()[-1]["top"]),  # pylint: disable=cell-var-from-loop
+              "the new key", running=top)
+        rated = until(lambda: [one for one in top.objects() if one["zones"][0]["per_second"]],  # pylint: disable=cell-var-from-loop
+                      "a rate", running=top)
+        assert 0 < rated[0]["zones"][0]["per_second"] <= 60 / 0.1, rated[0]
+        assert top.stop() == DONE, top.said()
+        assert top.said() == ""
+
+
+def on_screen(site, screen, *options, **environment):
+    """A `weir top` on a terminal."""
+    return site.place.start("top", "--state", site.state, "--every", "200ms", *options, stdin=screen.fd, stdout=screen.fd,
+                            env={**os.environ, "TERM": "xterm", "NO_COLOR": "", **environment})
+
+
+def frames(screen):
+    """What was drawn, picture by picture."""
+    return screen.wrote().split("\x1b[H")[1:]
+
+
+def test_a_terminal_heeds_keys_and_is_given_back(place):
+    site = filled(place)
+    with Terminal(100) as screen:
+        screen.resize(30, 100)
+        before = screen.settings()
+        screen.read()
+        top = on_screen(site, screen)
+        screen.shows("> site", top)
+        screen.shows("eve", top)
+        assert "\x1b[7mZONE" in screen.wrote()
+        screen.type("z")
+        screen.shows("> all", top)
+        screen.type("b")
+        screen.shows("by blocked today", top)
+        screen.type("zt")
+        until(lambda: "> site" in frames(screen)[-1] and "by passed today" in frames(screen)[-1], "back", running=top)
+        screen.resize(12, 40)
+        until(lambda: frames(screen)[-1].count("\n") == 11, "a smaller picture", running=top)
+        for row in frames(screen)[-1].split("\n"):
+            assert len(re.sub(r"\x1b\[\d*[mKJ]|\r", "", row)) <= 40, row
+        site.add("late comer", 30)
+        screen.resize(30, 100)
+        screen.shows("late comer", top)
+        screen.type("q")
+        assert top.wait() == DONE, top.said()
+        assert screen.settings() == before
+        wrote = screen.whole()
+    assert wrote.startswith(ENTER) and wrote.endswith(LEAVE), (wrote[:40], wrote[-40:])
+
+
+def test_signals_give_the_terminal_back_and_colours_are_left_out(place):
+    site = filled(place)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with Terminal(100) as screen:
+            before = screen.settings()
+            screen.read()
+            top = on_screen(site, screen, NO_COLOR="1")
+            screen.shows("> site", top)
+            top.signal(number)
+            assert top.wait() == DONE, top.said()
+            assert screen.settings() == before
+            wrote = screen.whole()
+        assert wrote.endswith(LEAVE) and not re.search(r"\x1b\[\d*m", wrote), wrote
+    with Terminal(100) as screen:  # one that cannot place its cursor gets a table
+        screen.read()
+        assert on_screen(site, screen, TERM="dumb").wait() == DONE
+        assert "\x1b" not in screen.whole()
+
+
+def test_a_source_that_goes_away_is_told_and_waited_for(place):
+    site = filled(place)
+    with Terminal(120) as screen:
+        screen.read()
+        top = place.start("top", "--url", site.url, "--every", "100ms", stdin=screen.fd, stdout=screen.fd,
+                          env={**os.environ, "TERM": "xterm"})
+        screen.shows("> site", top)
+        site.weir.stop()
+        screen.shows("Couldn't connect", top)
+        assert "> site" in frames(screen)[-1]
+        screen.type("q")
+        assert top.wait() == DONE
+    done = place.run("top", "--url", site.url)
+    assert done.code() == FAILED and "onnect" in done.said(), done.said()
+    stream = place.run("top", "--url", site.url, "--json")
+    assert stream.code() == FAILED and stream.out() == b""
+    assert place.good("top", "--state", site.state).out()  # of one that has ended, too
+
+
+def test_what_is_wrong_is_said(place):
+    site = filled(place, tokens=[TOKEN])
+    token = place.write("token", TOKEN + "\n")
+    assert place.good("top", "--url", site.url, "--token", token).out()
+    assert place.good("top", "--url", site.url + "/", env={**os.environ, "WEIR_TOKEN": TOKEN}).out()
+    for options, words in (
+            (("--url", site.url), "Authorization: missing"),
+            (("--url", site.url, "--token", place.write("wrong", "left\n")), "Authorization: wrong"),
+            (("--url", site.url, "--token", place.write("empty", "\n")), "its first line is no token"),
+            (("--url", site.url, "--token", place.path("none")), "No such file"),
+            (("--url", site.url, "--token", token, "--zone", "sitte"), "has no zone \"sitte\""),
+            (("--url", f"{site.url}/nothing", "--token", token), "not found"),
+            (("--url", "127.0.0.1:8642"), "expected http://HOST:PORT"),
+            (("--url", site.url, "--state", site.state), "not both"),
+            (("--state", site.state, "--token", token), "--token is for --url"),
+            (("--state", place.path("nowhere")), "there is no state"),
+            (("--state", site.state, "--by", "late"), "expected passed or blocked"),
+            (("--state", site.state, "--rows", "0"), "from 1 to 200"),
+            (("--state", site.state, "--every", "1"), "a duration"),
+            (("--state", site.state, "word"), "\"word\" is no option"),
+            ((), "by --url, or a directory by --state")):
+        done = place.run("top", *options)
+        assert done.code() == USAGE and words in done.said() and not done.out(), (options, done.code(), done.said())
+    assert "Examples" in place.good("top", "--help").out().decode()
+
+
+if __name__ == "__main__":
+    cases.main(globals())
