@@ -82,7 +82,7 @@ static int take_option(struct top_command *command, int option, const char *valu
 	case ZONE:
 		if (value[0] == '\0' || strlen(value) >= sizeof command->question.zone)
 			return refuse(command, "--zone: \"%s\" is no zone's name", value);
-		strcpy(command->question.zone, value);
+		snprintf(command->question.zone, sizeof command->question.zone, "%s", value);
 		return -1;
 	case BY:
 		command->question.by_blocked = strcmp(value, "blocked") == 0;
