@@ -36,7 +36,7 @@ struct route {
 };
 
 #define ZONE API_BIT(API_ZONE)
-#define KEY API_BIT(API_KEY)
+#define KEY (API_BIT(API_KEY) | API_BIT(API_BUCKET))
 #define RANGE (API_BIT(API_FROM) | API_BIT(API_TO))
 #define PAGE (API_BIT(API_LIMIT) | API_BIT(API_AFTER))
 #define FORMAT API_BIT(API_FORMAT)
@@ -77,6 +77,11 @@ struct api {
 struct api_zones *api_zones_of(struct api *api)
 {
 	return api->zones;
+}
+
+bool api_hashes_keys(const struct api *api)
+{
+	return api->options.hash != NULL;
 }
 
 void api_figures(struct api *api, struct weir_text *text)
@@ -224,6 +229,12 @@ static bool read_request(struct api_call *call, const struct route *route)
 	api_parameters_init(&call->parameters);
 	weir_http_each_query(call->request, read_parameter, &reading);
 	return reading.good && choose_format(call, route) && check_parameters(call, route);
+/* What was kept has a key, or its hash, as "bucket" gives it. */
+static void find_bucket(struct api_call *call)
+{
+	bool stored = (call->parameters.given & API_BIT(API_BUCKET)) != 0;
+	if ((call->parameters.given & API_BIT(API_KEY)) != 0)
+		call->bucket = weir_key_hash(stored ? NULL : call->api->options.hash, call->parameters.key, call->digits);
 }
 
 static bool find_zone(struct api_call *call)
@@ -248,6 +259,7 @@ static bool answer(struct api_call *call, const struct route *route)
 		return route->answer(call);
 	if (api_store(call->api, weir_http_worker(call->request), &call->store, &error) != WEIR_OK)
 		return api_store_failed(call->api, &call->fault, &error);
+	find_bucket(call);
 	if (!find_zone(call) || !route->answer(call))
 		return false;
 	store_worked(call->api);

@@ -8,6 +8,7 @@
 #define ARCHIVER_API_H
 
 #include "common/config.h"
+#include "common/key_hash.h"
 #include "common/log.h"
 #include "common/store.h"
 #include "common/text.h"
@@ -22,6 +23,7 @@ struct api_file {
 
 struct api_options {
 	const struct weir_config *config; /* its "archiver"; borrowed for as long as the API runs, as all of this is */
+	struct weir_key_hash *hash;       /* by which keys were hashed that are looked up; NULL: none */
 	const struct weir_log *log;
 	/**
 	 * Opens a store to read from: called on each worker when it first needs one, and again as long as it fails. The

@@ -8,6 +8,7 @@
 #include "archiver/api_parameters.h"
 #include "archiver/api_zones.h"
 #include "common/http.h"
+#include "common/key_hash.h"
 #include "common/store.h"
 
 struct api;
@@ -19,6 +20,8 @@ struct api_call {
 	struct weir_http_reply *reply; /* its body is empty */
 	struct weir_store *store;      /* NULL where the resource needs none */
 	struct api_parameters parameters;
+	struct weir_span bucket; /* parameters.key as the store has it, where that is given */
+	char digits[WEIR_KEY_HASH_BYTES];
 	struct api_zone zone; /* of parameters.zone, where that is given */
 	bool csv;
 	struct api_fault fault;
@@ -35,6 +38,8 @@ WEIR_MUST_USE enum weir_status api_store(struct api *api, unsigned worker, struc
 bool api_store_failed(struct api *api, struct api_fault *fault, const struct weir_error *error);
 
 struct api_zones *api_zones_of(struct api *api);
+/** Whether keys are stored as their hashes. */
+bool api_hashes_keys(const struct api *api);
 /** Appends "figures" and a comma, where this process gives some. */
 void api_figures(struct api *api, struct weir_text *text);
 

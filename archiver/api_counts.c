@@ -75,7 +75,7 @@ static void ask_for_key(const struct api_call *call, struct api_sql *sql)
 	weir_text_printf(&sql->text, API_SELECT "%s, passed, blocked, late FROM %s", time,
 	                 daily ? "count_daily" : "count_hourly");
 	api_sql_number(sql, " WHERE zone_id = ?", call->zone.id);
-	api_sql_text(sql, " AND bucket = ?", asked->key);
+	api_sql_text(sql, " AND bucket = ?", call->bucket);
 	weir_text_printf(&sql->text, " AND %s", time);
 	api_sql_number(sql, " >= ?", asked->from_ms);
 	weir_text_printf(&sql->text, " AND %s", time);

@@ -21,9 +21,9 @@ void api_view_init(struct api_view *view, const struct api_call *call, const str
 	const struct api_parameters *asked = &call->parameters;
 	*view = (struct api_view){.api = call->api, .listing = listing, .parameters = *asked, .zone = call->zone};
 	view->parameters.zone = view->parameters.key = (struct weir_span){.at = NULL};
-	view->key_length = asked->key.length;
-	if (asked->key.length > 0)
-		memcpy(view->key, asked->key.at, asked->key.length);
+	view->key_length = call->bucket.length;
+	if (call->bucket.length > 0)
+		memcpy(view->key, call->bucket.at, call->bucket.length);
 	view->begun = (asked->given & API_BIT(API_AFTER)) != 0;
 	view->place = asked->after;
 }

@@ -16,7 +16,7 @@ struct api_view {
 	const struct api_listing *listing;
 	struct api_parameters parameters; /* its zone and key are absent: they are below */
 	struct api_zone zone;
-	char key[WEIR_KEY_MAX_BYTES];
+	char key[WEIR_KEY_MAX_BYTES]; /* as the store has it */
 	uint32_t key_length;
 	int64_t left; /* rows that may still come */
 	bool begun;   /* there is a last row: one of the two below, by the listing */

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 
 static const char *const names[] = {
-	[API_ZONE] = "zone",   [API_KEY] = "key",     [API_FROM] = "from",     [API_TO] = "to",
-	[API_DAY] = "day",     [API_GRAIN] = "grain", [API_BY] = "by",         [API_ACTION] = "action",
-	[API_LIMIT] = "limit", [API_AFTER] = "after", [API_FORMAT] = "format",
+	[API_ZONE] = "zone",     [API_KEY] = "key",     [API_BUCKET] = "bucket", [API_FROM] = "from",
+	[API_TO] = "to",         [API_DAY] = "day",     [API_GRAIN] = "grain",   [API_BY] = "by",
+	[API_ACTION] = "action", [API_LIMIT] = "limit", [API_AFTER] = "after",   [API_FORMAT] = "format",
 };
 
 static const char *const grains[] = {"hour", "day", NULL};
@@ -120,7 +120,9 @@ static bool read_value(struct api_parameters *parameters, enum api_parameter whi
 		       api_fault_set(fault, 400, names[which], "expected a zone's name, of at most %d bytes",
 		                     WEIR_ZONE_NAME_MAX_BYTES);
 	case API_KEY:
+	case API_BUCKET:
 		parameters->key = value;
+		parameters->given |= API_BIT(API_KEY);
 		return value.length <= WEIR_KEY_MAX_BYTES ||
 		       api_fault_set(fault, 400, names[which], "expected a key of at most %d bytes", WEIR_KEY_MAX_BYTES);
 	case API_FROM: return read_time(which, value, &parameters->from_ms, fault);
@@ -174,9 +176,12 @@ bool api_parameter_read(struct api_parameters *parameters, unsigned allowed, int
 		which++;
 	if (which == API_PARAMETER_COUNT || (allowed & API_BIT(which)) == 0)
 		return refuse_unknown(allowed, name, fault);
+	const unsigned both = API_BIT(API_KEY) | API_BIT(API_BUCKET), named = parameters->given & both;
+	if ((API_BIT(which) & both) != 0 && named != 0 && (named == both) == (which == API_KEY))
+		return api_fault_set(fault, 400, names[which], "expected either \"key\" or \"bucket\"");
 	if ((parameters->given & API_BIT(which)) != 0)
 		return api_fault_set(fault, 400, names[which], "there twice: expected once");
-	if (value.length == 0 && which != API_KEY) /* a zone's only bucket has an empty key */
+	if (value.length == 0 && (API_BIT(which) & both) == 0) /* a zone's only bucket has an empty key */
 		return api_fault_set(fault, 400, names[which], "empty: expected a value, or leave it out");
 	if (value.at == NULL)
 		value.at = "";

@@ -11,6 +11,7 @@
 enum api_parameter {
 	API_ZONE,
 	API_KEY,
+	API_BUCKET, /* a key as it is stored, which is how lists have it; it takes the place of API_KEY */
 	API_FROM,
 	API_TO,
 	API_DAY,
@@ -38,7 +39,7 @@ enum { API_PLACE_BYTES = 96 };
 
 struct api_parameters {
 	unsigned given;             /* API_BIT of each; the rest is as after api_parameters_init() */
-	struct weir_span zone, key; /* borrowed */
+	struct weir_span zone, key; /* borrowed; where API_BUCKET was given, API_KEY is too, and this is that */
 	int64_t from_ms, to_ms, day_ms;
 	enum api_grain grain;
 	enum api_by by;

@@ -73,8 +73,9 @@ bool api_status_answer(struct api_call *call)
 		return api_store_failed(call->api, &call->fault, &error);
 	weir_text_printf(text,
 	                 "{\"version\":\"" WEIR_VERSION "\",\"store\":\"%s\",\"schema_version\":%" PRId64
-	                 ",\"policy_version\":%" PRId64 ",\"now_ms\":%" PRId64 ",",
-	                 call->store->ops->name, schema, policy, weir_wall_ms());
+	                 ",\"policy_version\":%" PRId64 ",\"hash_keys\":%s,\"now_ms\":%" PRId64 ",",
+	                 call->store->ops->name, schema, policy, api_hashes_keys(call->api) ? "true" : "false",
+	                 weir_wall_ms());
 	api_figures(call->api, text);
 	weir_text_puts(text, "\"partitions\":[");
 	/* By their places: the second one's name differs between the kinds of store. */

@@ -15,6 +15,8 @@ static enum weir_status open_all(struct archiver *archiver, struct weir_error *e
 	struct weir_bus *bus = archiver->options.bus;
 	enum weir_status status = archiver->options.open_store(archiver->options.context, &archiver->store, error);
 	if (status == WEIR_OK)
+		status = weir_key_hash_settle(archiver->options.hash, archiver->store, error);
+	if (status == WEIR_OK)
 		status = bus->ops->consumer_new(bus, WEIR_TOPIC_JUDGED, "archiver", &archiver->judged, error);
 	if (status == WEIR_OK)
 		status = bus->ops->consumer_new(bus, WEIR_TOPIC_DECISIONS, "archiver", &archiver->decisions, error);
@@ -91,7 +93,7 @@ enum weir_status archiver_start(const struct archiver_options *options, struct a
 	archiver->partitions = weir_alloc(options->bus->partitions, sizeof *archiver->partitions);
 	archiver->reader = weir_frame_reader_new();
 	archiver->histories = histories_new();
-	archiver->batch = batch_new();
+	archiver->batch = batch_new(options->hash);
 	int failed = pthread_create(&archiver->thread, NULL, work, archiver);
 	if (failed != 0) {
 		free(archiver->partitions);

@@ -14,6 +14,7 @@
 
 #include "common/bus.h"
 #include "common/config.h"
+#include "common/key_hash.h"
 #include "common/log.h"
 #include "common/metrics.h"
 #include "common/share.h"
@@ -24,7 +25,8 @@ struct archiver;
 struct archiver_options {
 	const struct weir_config *config; /* borrowed, as all that follows */
 	struct weir_bus *bus;
-	struct weir_share *share; /* partitions that are its own by now; NULL: all, always */
+	struct weir_key_hash *hash; /* by which keys are hashed; NULL: they are kept in clear */
+	struct weir_share *share;   /* partitions that are its own by now; NULL: all, always */
 	/* Gives the archiver's thread its own store. WEIR_END: asked to stop meanwhile. */
 	enum weir_status (*open_store)(void *context, struct weir_store **store, struct weir_error *error);
 	void *context;

@@ -6,18 +6,21 @@
 #include <stdlib.h>
 
 struct batch {
+	struct weir_key_hash *hash;
 	struct weir_archive_batch rows;
 	struct weir_archive_count *counts;
 	struct weir_archive_total *totals;
 	struct counts *sums; /* of a zone's hour, all buckets as one of no name */
 	struct weir_archive_decision *decisions;
 	struct weir_archive_event *events;
+	char (*digits)[WEIR_KEY_HASH_BYTES]; /* of every row's key, where they are hashed */
 };
 
-struct batch *batch_new(void)
+struct batch *batch_new(struct weir_key_hash *hash)
 {
 	struct batch *batch = weir_alloc(1, sizeof *batch);
 	batch->sums = counts_new();
+	batch->hash = hash;
 	return batch;
 }
 
@@ -30,6 +33,7 @@ void batch_free(struct batch *batch)
 	counts_free(batch->sums);
 	free(batch->decisions);
 	free(batch->events);
+	free(batch->digits);
 	free(batch);
 }
 
@@ -125,6 +129,24 @@ static void sum(struct batch *batch, uint32_t partition)
 	}
 }
 
+/* Before they are sorted: by their hashes they lie elsewhere. A decision about a whole zone has no key. */
+static void hash_keys(struct batch *batch)
+{
+	const struct weir_archive_batch *rows = &batch->rows;
+	size_t used = 0;
+	if (batch->hash == NULL)
+		return;
+	batch->digits = weir_realloc(batch->digits, rows->count_count + rows->decision_count + rows->event_count + 1,
+	                             sizeof *batch->digits);
+	for (size_t i = 0; i < rows->count_count; i++)
+		batch->counts[i].bucket = weir_key_hash(batch->hash, batch->counts[i].bucket, batch->digits[used++]);
+	for (size_t i = 0; i < rows->decision_count; i++)
+		if (batch->decisions[i].bucket.at != NULL)
+			batch->decisions[i].bucket = weir_key_hash(batch->hash, batch->decisions[i].bucket, batch->digits[used++]);
+	for (size_t i = 0; i < rows->event_count; i++)
+		batch->events[i].bucket = weir_key_hash(batch->hash, batch->events[i].bucket, batch->digits[used++]);
+}
+
 const struct weir_archive_batch *batch_fill(struct batch *batch, struct ledger *const *ledgers, size_t count)
 {
 	size_t counts = 1, decisions = 1, events = 1;
@@ -142,6 +164,7 @@ const struct weir_archive_batch *batch_fill(struct batch *batch, struct ledger *
 		gather(batch, ledgers[i]);
 	sum(batch, count > 0 ? ledgers[0]->partition : 0);
 	qsort(batch->totals, batch->rows.total_count, sizeof *batch->totals, compare_totals);
+	hash_keys(batch);
 	qsort(batch->counts, batch->rows.count_count, sizeof *batch->counts, compare_counts);
 	qsort(batch->decisions, batch->rows.decision_count, sizeof *batch->decisions, compare_decisions);
 	qsort(batch->events, batch->rows.event_count, sizeof *batch->events, compare_events);

@@ -1,16 +1,19 @@
 /*
  * What several partitions have to be stored, as one batch, in the order of the
  * tables' primary keys: rows that lie beside each other in the store come one
- * after the other, which is several times as fast.
+ * after the other, which is several times as fast. Here keys become what the
+ * store has in their place: whatever is archived comes this way.
  */
 #ifndef ARCHIVER_BATCH_H
 #define ARCHIVER_BATCH_H
 
 #include "archiver/ledger.h"
+#include "common/key_hash.h"
 
 struct batch;
 
-struct batch *batch_new(void);
+/** @param hash  by which keys are hashed, borrowed; NULL: they stay as they are */
+struct batch *batch_new(struct weir_key_hash *hash);
 /** NULL is fine. */
 void batch_free(struct batch *batch);
 

@@ -31,6 +31,7 @@ static enum weir_status start_api(struct process *process, struct weir_error *er
 {
 	struct api_options options = {
 		.config = process->daemon->config,
+		.hash = process->hash,
 		.log = &process->daemon->log,
 		.open_store = open_for_api,
 		.context = process->daemon,
@@ -61,6 +62,7 @@ enum weir_status process_start(struct process *process, struct weir_error *error
 	struct archiver_options options = {
 		.config = daemon->config,
 		.bus = process->bus,
+		.hash = process->hash,
 		.share = process->share,
 		.open_store = open_store,
 		.context = daemon,
@@ -121,6 +123,8 @@ int process_check(struct process *process)
 	enum weir_status status = weir_daemon_check_bus(process->daemon, &process->bus, &error);
 	if (status == WEIR_OK)
 		status = weir_daemon_check_store(process->daemon, &store, &error);
+	if (status == WEIR_OK && store != NULL)
+		status = weir_key_hash_check(process->hash, store, &error);
 	if (status == WEIR_OK) {
 		if (store != NULL)
 			printf("store: database \"%s\" is there\n", process->daemon->config->store.database);
@@ -179,9 +183,10 @@ static void metrics(void *context, struct weir_text *page)
 	archiver_metrics(archiver_stats(process->archiver), page);
 }
 
-void process_init(struct process *process, struct weir_daemon *daemon)
+enum weir_status process_init(struct process *process, struct weir_daemon *daemon, struct weir_error *error)
 {
 	*process = (struct process){.daemon = daemon};
 	process->pages =
 		(struct weir_daemon_pages){.context = process, .metrics = metrics, .healthy = healthy, .ready = ready};
+	return weir_key_hash_open(daemon->config->archiver.hash_keys, &process->hash, error);
 }

@@ -15,7 +15,8 @@ enum process_phase { PROCESS_CONNECTING, PROCESS_WORKING, PROCESS_STOPPING };
 struct process {
 	struct weir_daemon *daemon;
 	struct weir_daemon_pages pages;
-	_Atomic int phase; /* from PROCESS_WORKING on all that follows is there, and stays */
+	_Atomic int phase;          /* from PROCESS_WORKING on all that follows is there, and stays */
+	struct weir_key_hash *hash; /* NULL: keys are kept in clear */
 	struct weir_bus *bus;
 	struct weir_share *share;
 	struct weir_membership *membership;
@@ -23,8 +24,12 @@ struct process {
 	struct api *api; /* NULL: none is configured */
 };
 
-/** @param daemon  borrowed until the process ends */
-void process_init(struct process *process, struct weir_daemon *daemon);
+/**
+ * @param daemon  borrowed until the process ends
+ * @return WEIR_INVALID: the secret of archiver.hash_keys cannot serve
+ */
+WEIR_MUST_USE enum weir_status process_init(struct process *process, struct weir_daemon *daemon,
+                                            struct weir_error *error);
 
 /** Says on standard output whether it could start. @return the exit code */
 int process_check(struct process *process);

@@ -112,6 +112,8 @@ static const struct setting settings[] = {
      NULL, "decisions, likewise"},
 	{"archiver", "keep_history", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_EVENTS]), "0s", 0, 36600 * DAY_MS, NULL, NULL,
      "the events of zones with `history`, likewise"},
+	{"archiver", "hash_keys", TEXT, AT(archiver.hash_keys), NULL, 0, 0, NULL, "keys are kept in clear",
+     "file of a secret, 16 bytes or more: what the archive keeps has a hash in place of every key"},
 	{"archiver", "api", TEXT, AT(archiver.api), NULL, 0, 0, NULL, "off",
      "`HOST:PORT` of the HTTP API for analysts, such as `127.0.0.1:8642`"},
 	{"archiver", "tokens", SECRETS, AT(archiver.tokens), NULL, 0, 0, NULL, "none, and the API on loopback alone",

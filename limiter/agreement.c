@@ -1,20 +1,16 @@
-/*
- * Two notes, made in one transaction that an epoch guards: of several limiters
- * that start at once one makes them, and the others are refused and read them.
- */
+/* Two notes, made once: of several limiters that start at once one makes them, and the others read them. */
 #include "limiter/agreement.h"
+
+#include "common/note_once.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #define SEED_NOTE "seed"
 #define PARTITIONS_NOTE "partitions"
-
-enum { TRIES = 50, NAP_MS_MAX = 64 };
 
 /* WEIR_END: there is no such note. */
 static enum weir_status read_number(struct weir_store *store, const char *name, int base, uint64_t *number,
@@ -44,42 +40,20 @@ enum weir_status agreement_find(struct weir_store *store, uint32_t partitions, u
 	return status == WEIR_OK ? read_number(store, SEED_NOTE, 16, seed, error) : status;
 }
 
-/* WEIR_FENCED: another limiter is about it. */
-static enum weir_status make_notes(struct weir_store *store, uint32_t partitions, uint64_t seed,
-                                   struct weir_error *error)
-{
-	struct weir_partition_state state;
-	enum weir_status status = store->ops->take(store, WEIR_STORE_ROLE_ALL, 0, &state, error);
-	if (status != WEIR_OK)
-		return status;
-	status = agreement_find(store, partitions, &seed, error);
-	if (status != WEIR_END)
-		return status;
-	char hex[20], count[12];
-	snprintf(hex, sizeof hex, "%016llx", (unsigned long long)seed);
-	snprintf(count, sizeof count, "%u", partitions);
-	const char *names[] = {SEED_NOTE, PARTITIONS_NOTE};
-	const struct weir_span values[] = {weir_span_of(hex), weir_span_of(count)};
-	state.checkpoint++;
-	state.extra = (struct weir_span){.at = "", .length = 0};
-	return store->ops->commit(store, WEIR_STORE_ROLE_ALL, &state, 1, names, values, 2, error);
-}
-
 enum weir_status agreement_reach(struct weir_store *store, uint32_t partitions, uint64_t *seed,
                                  struct weir_error *error)
 {
-	for (int i = 0; i < TRIES; i++) {
-		enum weir_status status = agreement_find(store, partitions, seed, error);
-		if (status != WEIR_END)
-			return status;
-		uint64_t random;
-		if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-			return weir_fail(error, WEIR_IO, "no random bytes: %s", strerror(errno));
-		status = make_notes(store, partitions, random, error);
-		if (status != WEIR_OK && status != WEIR_FENCED)
-			return status;
-		if (status == WEIR_FENCED) /* not in step with the other */
-			nanosleep(&(struct timespec){.tv_nsec = (long)(1 + random % NAP_MS_MAX) * 1000000}, NULL);
-	}
-	return weir_fail(error, WEIR_IO, "the limiters that start came to no agreement in %d tries", TRIES);
+	char hex[20], count[12];
+	uint64_t random;
+	enum weir_status status = agreement_find(store, partitions, seed, error);
+	if (status != WEIR_END)
+		return status;
+	if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+		return weir_fail(error, WEIR_IO, "no random bytes: %s", strerror(errno));
+	snprintf(hex, sizeof hex, "%016llx", (unsigned long long)random);
+	snprintf(count, sizeof count, "%u", partitions);
+	const char *names[] = {SEED_NOTE, PARTITIONS_NOTE};
+	const struct weir_span values[] = {weir_span_of(hex), weir_span_of(count)};
+	status = weir_note_once(store, names, values, 2, error);
+	return status == WEIR_OK ? agreement_find(store, partitions, seed, error) : status;
 }

@@ -19,13 +19,16 @@ export const fields = (zones) => [
   ...span_fields,
 ];
 
+// Where keys are kept as hashes, lists lead here with one, and people type what it is of.
+const named = (key, { hash_keys }) => (hash_keys && /^[0-9a-f]{32}$/.test(key) ? { bucket: key } : { key });
+
 export async function load(parameters, { zones, status }, signal) {
   const { zone, key } = parameters;
   const known = zones.find((one) => one.name === zone);
   // A zone without key fields has one bucket, whose key is empty.
   if (!known || (!key && known.key.length > 0)) return null;
   const span = span_of(parameters, status);
-  const asked = { zone, key, from: span.from, to: span.to };
+  const asked = { zone, ...named(key, status), from: span.from, to: span.to };
   const [counts, decisions, events] = await Promise.all([
     get("counts", { ...asked, grain: span.grain }, signal),
     get("decisions", { ...asked, limit: PAGE }, signal),
@@ -68,7 +71,7 @@ export function draw(data, parameters, tools) {
   const { total } = counts;
   const came = total.passed + total.blocked;
   const parts = [
-    h("p", { class: "soft" }, h("span", { class: "key" }, asked.key), ` in ${asked.zone}, from `, time(span.from), " to ",
+    h("p", { class: "soft" }, h("span", { class: "key" }, parameters.key), ` in ${asked.zone}, from `, time(span.from), " to ",
       time(span.to), "."),
     figures([["Passed", number(total.passed)], ["Blocked", number(total.blocked)],
       ["Blocked share", percent(total.blocked, came)], ["Late", number(total.late)]]),

@@ -45,8 +45,9 @@ struct follow {
 	struct worker **workers;
 	uint32_t worker_count;
 	struct sink *decisions, *shadow;
-	struct archiver *archiver; /* NULL: none is asked for */
-	struct api *api;           /* likewise */
+	struct weir_key_hash *hash; /* NULL: keys are kept in clear */
+	struct archiver *archiver;  /* NULL: none is asked for */
+	struct api *api;            /* likewise */
 	struct collector *collector;
 	struct monitor *monitor;
 	struct order_control orders;
@@ -162,18 +163,25 @@ static enum weir_status start_archiver(struct follow *follow, struct weir_error 
 		enum weir_status status = weir_bus_local_forget(follow->bus, WEIR_TOPIC_JUDGED, "archiver", error);
 		return status == WEIR_OK ? weir_bus_local_forget(follow->bus, WEIR_TOPIC_DECISIONS, "archiver", error) : status;
 	}
+	enum weir_status status = weir_key_hash_open(follow->options->config->archiver.hash_keys, &follow->hash, error);
+	if (status == WEIR_OK)
+		status = weir_key_hash_settle(follow->hash, follow->state.store, error);
+	if (status != WEIR_OK)
+		return status;
 	struct archiver_options options = {
 		.config = follow->options->config,
 		.bus = follow->bus,
+		.hash = follow->hash,
 		.open_store = open_store,
 		.context = (char *)(uintptr_t)follow->state.path,
 		.log = follow->log,
 	};
-	enum weir_status status = archiver_start(&options, &follow->archiver, error);
+	status = archiver_start(&options, &follow->archiver, error);
 	if (status != WEIR_OK)
 		return status;
 	struct api_options api = {
 		.config = follow->options->config,
+		.hash = follow->hash,
 		.log = follow->log,
 		.open_store = open_store,
 		.context = options.context,
@@ -424,6 +432,7 @@ static void close_all(struct follow *follow)
 	if (follow->bus != NULL)
 		follow->bus->ops->close(follow->bus);
 	rulebook_free(follow->book);
+	weir_key_hash_free(follow->hash);
 	state_directory_close(&follow->state);
 }
 

@@ -11,11 +11,12 @@ struct once_archive {
 	uint32_t count;
 	struct ledger **ledgers; /* by partition: each is touched by the worker that has the lane */
 	struct histories *histories;
+	struct weir_key_hash *hash; /* NULL: keys are kept in clear */
 	struct batch *batch;
 };
 
 enum weir_status once_archive_new(uint32_t partitions, uint64_t version, struct weir_store *store,
-                                  struct once_archive **out, struct weir_error *error)
+                                  const char *hash_keys, struct once_archive **out, struct weir_error *error)
 {
 	struct once_archive *archive = weir_alloc(1, sizeof *archive);
 	archive->count = partitions;
@@ -23,8 +24,12 @@ enum weir_status once_archive_new(uint32_t partitions, uint64_t version, struct 
 	for (uint32_t i = 0; i < partitions; i++)
 		archive->ledgers[i] = ledger_new(i);
 	archive->histories = histories_new();
-	archive->batch = batch_new();
-	enum weir_status status = histories_know(archive->histories, store, version, error);
+	enum weir_status status = weir_key_hash_open(hash_keys, &archive->hash, error);
+	if (status == WEIR_OK)
+		status = weir_key_hash_settle(archive->hash, store, error);
+	if (status == WEIR_OK)
+		status = histories_know(archive->histories, store, version, error);
+	archive->batch = batch_new(archive->hash);
 	if (status == WEIR_OK)
 		*out = archive;
 	else
@@ -41,6 +46,7 @@ void once_archive_free(struct once_archive *archive)
 	free(archive->ledgers);
 	histories_free(archive->histories);
 	batch_free(archive->batch);
+	weir_key_hash_free(archive->hash);
 	free(archive);
 }
 

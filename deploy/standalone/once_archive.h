@@ -11,9 +11,14 @@
 
 struct once_archive;
 
-/** @param store  has the policy `version`; borrowed within this call */
+/**
+ * @param store      has the policy `version`; borrowed within this call
+ * @param hash_keys  archiver.hash_keys
+ * @return WEIR_INVALID: the secret cannot serve, or its archive is of another one
+ */
 WEIR_MUST_USE enum weir_status once_archive_new(uint32_t partitions, uint64_t version, struct weir_store *store,
-                                                struct once_archive **archive, struct weir_error *error);
+                                                const char *hash_keys, struct once_archive **archive,
+                                                struct weir_error *error);
 /** NULL is fine. */
 void once_archive_free(struct once_archive *archive);
 

@@ -224,7 +224,8 @@ static enum weir_status open_archive(struct once *once, struct weir_error *error
 {
 	if (!once->config->archiver.enabled || once->options->state_directory == NULL)
 		return WEIR_OK;
-	return once_archive_new(once->partition_count, once->policy_version, once->store, &once->archive, error);
+	return once_archive_new(once->partition_count, once->policy_version, once->store, once->config->archiver.hash_keys,
+	                        &once->archive, error);
 }
 
 static enum weir_status open_rounds(struct once *once, struct weir_error *error)

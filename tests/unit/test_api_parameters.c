@@ -157,6 +157,12 @@ static void refusals_name_the_parameter(void **state)
 	assert_false(read_one(&parameters, API_BIT(API_ZONE) | API_BIT(API_LIMIT), "key", "x", &fault));
 	assert_string_equal("unknown parameter: expected are zone, limit", fault.message);
 	assert_false(read_one(&parameters, 0, "key", "x", &fault));
+	api_parameters_init(&parameters);
+	assert_true(read_one(&parameters, ALL, "bucket", "00ff", &fault)); /* in place of a key */
+	assert_true(weir_span_equal(weir_span_of("00ff"), parameters.key));
+	assert_true((parameters.given & API_BIT(API_KEY)) != 0);
+	assert_false(read_one(&parameters, ALL, "key", "x", &fault));
+	assert_string_equal("expected either \"key\" or \"bucket\"", fault.message);
 	assert_true(read_one(&parameters, ALL, "limit", "5", &fault));
 	assert_false(read_one(&parameters, ALL, "limit", "5", &fault));
 	assert_string_equal("there twice: expected once", fault.message);
