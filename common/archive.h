@@ -98,6 +98,19 @@ struct weir_archive_name {
 /** By enum weir_archive_table. */
 extern const struct weir_archive_name weir_archive_names[WEIR_ARCHIVE_TABLES];
 
+/* One bucket as the tables have it: the key, or its hash; decisions go by the zone's name. Borrowed. */
+struct weir_archive_bucket {
+	uint32_t zone;
+	const char *zone_name;
+	struct weir_span bucket;
+};
+
+/* Rows of a bucket that were removed. */
+struct weir_archive_removed {
+	uint64_t rows[WEIR_ARCHIVE_TABLES];
+	uint64_t locks; /* zone_bucket_lock's: of check_velocity */
+};
+
 /* ---- reading, by SQL that both kinds of store take: parameters are ?, whatever is summed is cast AS SIGNED ---- */
 
 enum weir_sql_type { WEIR_SQL_NULL, WEIR_SQL_NUMBER, WEIR_SQL_TEXT };

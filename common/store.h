@@ -129,6 +129,14 @@ struct weir_store_ops {
 	enum weir_status (*keep)(struct weir_store *store, const int64_t keep_ms[WEIR_ARCHIVE_TABLES], int64_t now_ms,
 	                         bool *more, struct weir_error *error);
 	/**
+	 * Removes the rows that the archive has of a bucket, and what check_velocity has of it, in bounded steps.
+	 *
+	 * @param removed  added to
+	 * @param more     set: there may be more to remove; call again
+	 */
+	enum weir_status (*forget)(struct weir_store *store, const struct weir_archive_bucket *bucket,
+	                           struct weir_archive_removed *removed, bool *more, struct weir_error *error);
+	/**
 	 * Runs SQL that reads, all of one moment; what takes too long, some 10 s, is ended: WEIR_IO.
 	 *
 	 * @param each  called for every row

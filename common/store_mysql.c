@@ -166,6 +166,7 @@ static const struct weir_store_ops operations = {
 	.note_put = weir_mysql_note_put,
 	.archive = weir_mysql_archive,
 	.keep = weir_mysql_keep,
+	.forget = weir_mysql_forget,
 	.query = weir_mysql_query,
 	.close = store_close,
 };

@@ -128,6 +128,8 @@ WEIR_MUST_USE enum weir_status weir_mysql_add_batch(struct weir_mysql *mysql, co
                                                     struct weir_error *error);
 enum weir_status weir_mysql_keep(struct weir_store *store, const int64_t keep_ms[WEIR_ARCHIVE_TABLES], int64_t now_ms,
                                  bool *more, struct weir_error *error);
+enum weir_status weir_mysql_forget(struct weir_store *store, const struct weir_archive_bucket *bucket,
+                                   struct weir_archive_removed *removed, bool *more, struct weir_error *error);
 enum weir_status weir_mysql_query(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters,
                                   unsigned count, weir_sql_row *each, void *context, struct weir_error *error);
 

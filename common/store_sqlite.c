@@ -233,6 +233,7 @@ static const struct weir_store_ops operations = {
 	.note_put = note_put,
 	.archive = archive,
 	.keep = weir_store_keep,
+	.forget = weir_store_forget,
 	.query = weir_store_query,
 	.close = store_close,
 };

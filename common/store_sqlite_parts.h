@@ -91,6 +91,8 @@ WEIR_MUST_USE enum weir_status weir_store_add_batch(struct weir_store_sqlite *st
                                                     const struct weir_archive_batch *batch, struct weir_error *error);
 enum weir_status weir_store_keep(struct weir_store *store, const int64_t keep_ms[WEIR_ARCHIVE_TABLES], int64_t now_ms,
                                  bool *more, struct weir_error *error);
+enum weir_status weir_store_forget(struct weir_store *store, const struct weir_archive_bucket *bucket,
+                                   struct weir_archive_removed *removed, bool *more, struct weir_error *error);
 enum weir_status weir_store_query(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters,
                                   unsigned count, weir_sql_row *each, void *context, struct weir_error *error);
 

@@ -453,6 +453,8 @@ int store_suite_run(const struct store_suite *of)
 		test(a_decision_is_kept_as_it_came_first),
 		test(many_counts_are_summed),
 		test(old_rows_go),
+		test(a_bucket_is_forgotten),
+		test(a_bucket_of_many_rows_goes_in_steps),
 		test(a_wrong_question_is_refused),
 		test(zones_are_rows),
 		test(views_have_names_and_times),

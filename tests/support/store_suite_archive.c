@@ -215,6 +215,109 @@ void old_rows_go(void **place)
 	store->ops->close(store);
 }
 
+/* ---- forgetting ---- */
+
+enum { EVERY_TABLE = 8 }; /* rows that fill_buckets() gives each bucket in each table */
+
+static struct weir_span name_of(char names[][4], int i)
+{
+	return (struct weir_span){names[i], (uint32_t)snprintf(names[i], sizeof names[i], "u%d", i)};
+}
+
+/* Two buckets in two zones, in every table: rows of EVERY_TABLE hours, which are as many days. */
+static void fill_buckets(struct weir_store *store)
+{
+	enum { BUCKETS = 2, ZONES = 2, ROWS = BUCKETS * ZONES * EVERY_TABLE };
+	static char names[BUCKETS][4];
+	static struct weir_archive_count counts[ROWS];
+	static struct weir_archive_event events[ROWS];
+	static struct weir_archive_decision decisions[ROWS + 1];
+	struct weir_partition_state state = take(store, ARCHIVER, 0);
+	for (int i = 0; i < ROWS; i++) {
+		struct weir_span bucket = name_of(names, i % BUCKETS);
+		uint32_t zone = 1 + (uint32_t)(i / BUCKETS % ZONES);
+		int64_t at_ms = i / (BUCKETS * ZONES) * (int64_t)WEIR_DAY_MS;
+		counts[i] = (struct weir_archive_count){zone, bucket, at_ms, 1, 0, 0};
+		events[i] = (struct weir_archive_event){{0, 1, (uint32_t)i}, zone, bucket, at_ms, false};
+		decisions[i] = (struct weir_archive_decision){.id = {0, 1, (uint32_t)i},
+		                                              .at_ms = at_ms,
+		                                              .until_ms = at_ms,
+		                                              .zone = weir_span_of(zone == 1 ? "site" : "login"),
+		                                              .bucket = bucket,
+		                                              .action = weir_span_of("block"),
+		                                              .mode = weir_span_of("enforce")};
+	}
+	decisions[ROWS] = decisions[0]; /* of a whole zone: of nobody */
+	decisions[ROWS].id.pair = ROWS;
+	decisions[ROWS].bucket.at = NULL;
+	const struct weir_archive_batch batch = {.counts = counts,
+	                                         .count_count = ROWS,
+	                                         .events = events,
+	                                         .event_count = ROWS,
+	                                         .decisions = decisions,
+	                                         .decision_count = ROWS + 1};
+	assert_int_equal(archive(store, &batch, &state, 1), WEIR_OK);
+}
+
+static struct weir_archive_removed forget(struct weir_store *store, const struct weir_archive_bucket *bucket,
+                                          int *steps)
+{
+	struct weir_archive_removed removed = {.locks = 0};
+	bool more = true;
+	for (*steps = 0; more; ++*steps)
+		if (store->ops->forget(store, bucket, &removed, &more, &error) != WEIR_OK)
+			fail_msg("%s", error.text);
+	return removed;
+}
+
+void a_bucket_is_forgotten(void **place)
+{
+	struct weir_store *store = open_store(*place);
+	const struct weir_archive_bucket bucket = {1, "site", weir_span_of("u1")};
+	struct weir_archive_removed removed;
+	int steps;
+	fill_buckets(store);
+	for (unsigned rows = EVERY_TABLE, times = 0; times < 2; times++, rows = 0) { /* the second finds nothing */
+		removed = forget(store, &bucket, &steps);
+		assert_int_equal(steps, 1);
+		for (int i = 0; i < WEIR_ARCHIVE_TABLES; i++)
+			assert_int_equal(removed.rows[i], rows);
+		assert_int_equal(removed.locks, 0);
+	}
+	static const char *const by_id[] = {"count_hourly", "count_daily", "zone_txn"};
+	for (int i = 0; i < 3; i++) {
+		char sql[128];
+		snprintf(sql, sizeof sql, "SELECT zone_id, bucket, count(*) FROM %s GROUP BY zone_id, bucket ORDER BY 1, 2",
+		         by_id[i]);
+		assert_rows(store, sql, NULL, 0, "1 u0 8; 2 u0 8; 2 u1 8; ");
+	}
+	assert_rows(store, "SELECT zone, bucket, count(*) FROM decision_history GROUP BY zone, bucket ORDER BY 1, 2", NULL,
+	            0, "login u0 8; login u1 8; site - 1; site u0 8; ");
+	store->ops->close(store);
+}
+
+/* More rows than one step takes, some of one time: each step is short, and in the end none is left. */
+void a_bucket_of_many_rows_goes_in_steps(void **place)
+{
+	enum { ROWS = 25000 };
+	struct weir_store *store = open_store(*place);
+	struct weir_partition_state state = take(store, ARCHIVER, 0);
+	struct weir_archive_event *events = malloc((ROWS + 1) * sizeof *events);
+	assert_non_null(events);
+	for (uint32_t i = 0; i <= ROWS; i++)
+		events[i] = (struct weir_archive_event){{0, i, 0}, 1, weir_span_of(i < ROWS ? "u" : "v"), i / 3, false};
+	const struct weir_archive_batch batch = {.events = events, .event_count = ROWS + 1};
+	const struct weir_archive_bucket bucket = {1, "site", weir_span_of("u")};
+	int steps;
+	assert_int_equal(archive(store, &batch, &state, 1), WEIR_OK);
+	struct weir_archive_removed removed = forget(store, &bucket, &steps);
+	assert_in_range(steps, 2, 10);
+	assert_int_equal(removed.rows[WEIR_ARCHIVE_EVENTS], ROWS);
+	assert_rows(store, "SELECT bucket, at_ms FROM zone_txn", NULL, 0, "v 8333; ");
+	free(events);
+	store->ops->close(store);
+}
+
 void a_wrong_question_is_refused(void **place)
 {
 	struct weir_store *store = open_store(*place);

@@ -20,6 +20,8 @@ void who_was_fenced_archives_nothing(void **state);
 void a_decision_is_kept_as_it_came_first(void **state);
 void many_counts_are_summed(void **state);
 void old_rows_go(void **state);
+void a_bucket_is_forgotten(void **state);
+void a_bucket_of_many_rows_goes_in_steps(void **state);
 void a_wrong_question_is_refused(void **state);
 void zones_are_rows(void **state);
 void views_have_names_and_times(void **state);
