@@ -106,17 +106,53 @@ static struct tally_key *fill_key(struct tally *tally, uint32_t place, uint64_t 
 	return entry;
 }
 
+static uint64_t hash_of(uint32_t zone_id, struct weir_span key)
+{
+	return weir_hash64(key.at, key.length) ^ (zone_id * UINT64_C(0x9E3779B97F4A7C15));
+}
+
+/* The place of a key; TALLY_TOP_KEYS: it has none. */
+static uint32_t find_key(const struct tally *tally, uint32_t zone_id, struct weir_span key, uint64_t hash)
+{
+	for (size_t slot = hash & (SLOTS - 1); tally->index[slot] != 0; slot = (slot + 1) & (SLOTS - 1)) {
+		uint32_t place = tally->index[slot] - 1u;
+		if (tally->hashes[place] == hash && same_key(tally->keys[place], zone_id, key))
+			return place;
+	}
+	return TALLY_TOP_KEYS;
+}
+
+/*
+ * While there is room the counts are exact, and its place is given up. Once there is none, a key that comes is counted
+ * from the least count on, which it may have reached before: a place that is nobody's stands for that.
+ */
+void tally_forget(struct tally *tally, uint32_t zone_id, struct weir_span key)
+{
+	uint32_t place = find_key(tally, zone_id, key, hash_of(zone_id, key));
+	if (place == TALLY_TOP_KEYS)
+		return;
+	struct tally_key *entry = tally->keys[place];
+	if (tally->key_count < TALLY_TOP_KEYS) {
+		tally->keys[place] = tally->keys[--tally->key_count];
+		tally->hashes[place] = tally->hashes[tally->key_count];
+		free(entry);
+	} else {
+		uint64_t least = tally->keys[least_counted(tally)]->count;
+		*entry = (struct tally_key){.count = least, .error = least};
+		tally->hashes[place] = hash_of(0, (struct weir_span){entry->key, 0});
+	}
+	index_rebuild(tally);
+}
+
 static void count_blocked_key(struct tally *tally, uint32_t zone_id, struct weir_span key)
 {
 	if (key.length > WEIR_KEY_MAX_BYTES)
 		return;
-	uint64_t hash = weir_hash64(key.at, key.length) ^ (zone_id * UINT64_C(0x9E3779B97F4A7C15));
-	for (size_t slot = hash & (SLOTS - 1); tally->index[slot] != 0; slot = (slot + 1) & (SLOTS - 1)) {
-		uint32_t place = tally->index[slot] - 1u;
-		if (tally->hashes[place] == hash && same_key(tally->keys[place], zone_id, key)) {
-			tally->keys[place]->count++;
-			return;
-		}
+	uint64_t hash = hash_of(zone_id, key);
+	uint32_t known = find_key(tally, zone_id, key, hash);
+	if (known < TALLY_TOP_KEYS) {
+		tally->keys[known]->count++;
+		return;
 	}
 	if (tally->key_count < TALLY_TOP_KEYS) {
 		uint32_t place = tally->key_count++;
@@ -251,7 +287,7 @@ static bool import_key(struct tally *tally, struct weir_span *bytes)
 	    tally->key_count == TALLY_TOP_KEYS)
 		return false;
 	struct weir_span key = {.at = bytes->at, .length = (uint32_t)length};
-	uint64_t hash = weir_hash64(key.at, key.length) ^ (id * UINT64_C(0x9E3779B97F4A7C15));
+	uint64_t hash = hash_of((uint32_t)id, key);
 	uint32_t place = tally->key_count++;
 	tally->keys[place] = weir_alloc(1, sizeof(struct tally_key));
 	struct tally_key *entry = fill_key(tally, place, hash, (uint32_t)id, key);

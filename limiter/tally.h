@@ -25,7 +25,7 @@ struct tally_zone {
 
 /* One of the most blocked keys. By the Space-Saving rule: true count lies in [count - error, count]. */
 struct tally_key {
-	uint32_t zone_id;
+	uint32_t zone_id; /* 0: nobody's, of one that was forgotten */
 	uint32_t key_length;
 	uint64_t count, error;
 	char key[WEIR_KEY_MAX_BYTES];
@@ -38,6 +38,9 @@ void tally_free(struct tally *tally);
 
 /** Adds a judged frame. */
 void tally_frame(struct tally *tally, const struct weir_frame *frame, const struct shard_result *result);
+
+/** Takes a key out of those that were blocked most: its bucket starts afresh. The zones' counters stay. */
+void tally_forget(struct tally *tally, uint32_t zone_id, struct weir_span key);
 
 /** Counters of one zone, NULL if none was ever judged. @thread any */
 const struct tally_zone *tally_zone(const struct tally *tally, uint32_t zone_id);

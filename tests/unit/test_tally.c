@@ -105,12 +105,52 @@ static void bytes_give_the_same_tally(void **state)
 	tally_free(copy);
 }
 
+/* What is left of a key that is forgotten is nothing; those that come later are counted as if it had never been. */
+static void a_key_is_forgotten(void **state)
+{
+	(void)state;
+	struct tally *tally = tally_new(), *read = tally_new();
+	struct weir_text bytes = {0};
+	char key[16];
+	for (uint32_t i = 0; i < 10; i++)
+		count(tally, 1 + i % 2, "somebody", WEIR_VERDICT_BLOCK);
+	count(tally, 1, "other", WEIR_VERDICT_BLOCK);
+	tally_forget(tally, 1, weir_span_of("somebody"));
+	tally_forget(tally, 3, weir_span_of("somebody"));
+	assert_null(find(tally, 1, "somebody"));
+	assert_int_equal(find(tally, 2, "somebody")->count, 5);
+	assert_int_equal(find(tally, 1, "other")->count, 1);
+	assert_int_equal(tally_zone(tally, 1)->blocked, 6);
+	count(tally, 1, "somebody", WEIR_VERDICT_BLOCK);
+	assert_int_equal(find(tally, 1, "somebody")->count, 1);
+	assert_int_equal(find(tally, 1, "somebody")->error, 0);
+	/* With all places taken the next to come may have been blocked before as often as the least. */
+	for (int i = 0; i < 3 * TALLY_TOP_KEYS; i++) {
+		snprintf(key, sizeof key, "u%d", i);
+		count(tally, 1, key, WEIR_VERDICT_BLOCK);
+	}
+	for (int i = 0; i < 100; i++)
+		count(tally, 1, "busy", WEIR_VERDICT_BLOCK);
+	tally_forget(tally, 1, weir_span_of("busy"));
+	tally_export(tally, &bytes);
+	assert_null(memmem(bytes.at, bytes.length, "busy", 4));
+	assert_int_equal(tally_import(read, (struct weir_span){bytes.at, (uint32_t)bytes.length}, NULL), WEIR_OK);
+	count(read, 1, "new", WEIR_VERDICT_BLOCK);
+	const struct tally_key *found = find(read, 1, "new");
+	assert_non_null(found);
+	assert_true(found->count == found->error + 1 && found->error >= 2 && found->error < 100);
+	weir_text_deinit(&bytes);
+	tally_free(tally);
+	tally_free(read);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(verdicts_are_counted_by_zone),
 		cmocka_unit_test(a_key_that_is_blocked_often_is_never_missed),
 		cmocka_unit_test(bytes_give_the_same_tally),
+		cmocka_unit_test(a_key_is_forgotten),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
