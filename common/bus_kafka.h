@@ -61,6 +61,16 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_open_topic(const struct weir_confi
                                                          const _Atomic bool *stop, const struct weir_log *log,
                                                          struct weir_bus **bus, struct weir_error *error);
 
+/* How long the brokers keep a message of a topic. */
+struct weir_bus_kafka_retention {
+	bool known;
+	int64_t ms;         /* retention.ms; < 0: for ever */
+	int64_t segment_ms; /* segment.ms: so much longer it may be, until the file that it is in is closed */
+};
+
+/** As the brokers said when the bus was opened. */
+struct weir_bus_kafka_retention weir_bus_kafka_retention(struct weir_bus *bus, enum weir_topic topic);
+
 /** Appends the names of the topics that are set, ", " between them. @return how many there are */
 size_t weir_bus_kafka_topic_names(const char *prefix, const bool topics[WEIR_TOPIC_COUNT], struct weir_text *names);
 

@@ -128,13 +128,14 @@ static void take_setting(const rd_kafka_ConfigEntry_t *entry, struct weir_bus_ka
 		{"min.insync.replicas", &settings->min_insync},  {"retention.ms", &settings->retention_ms},
 		{"retention.bytes", &settings->retention_bytes}, {"max.message.bytes", &settings->message_bytes},
 		{"cleanup.policy", &settings->cleanup},          {"unclean.leader.election.enable", &settings->unclean},
+		{"segment.ms", &settings->segment_ms},
 	};
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
 		if (strcmp(rd_kafka_ConfigEntry_name(entry), wanted[i].name) == 0)
 			*wanted[i].value = rd_kafka_ConfigEntry_value(entry);
 }
 
-static enum weir_status check_one(const struct bus_kafka *bus, const rd_kafka_ConfigResource_t *resource,
+static enum weir_status check_one(struct bus_kafka *bus, const rd_kafka_ConfigResource_t *resource,
                                   struct weir_text *warning, struct weir_error *error)
 {
 	const char *name = rd_kafka_ConfigResource_name(resource);
@@ -156,10 +157,18 @@ static enum weir_status check_one(const struct bus_kafka *bus, const rd_kafka_Co
 		topic++;
 	if (topic == WEIR_TOPIC_COUNT)
 		return WEIR_OK;
+	struct weir_bus_kafka_retention *retention = &bus->retention[topic];
+	retention->known =
+		number_of(settings.retention_ms, &retention->ms) && number_of(settings.segment_ms, &retention->segment_ms);
 	if (bus->replicas[topic] < bus->config->bus.replication)
 		weir_text_printf(warning, "topic %s is kept by %d brokers, not the %" PRId64 " of \"bus.replication\". ", name,
 		                 bus->replicas[topic], bus->config->bus.replication);
 	return weir_bus_kafka_check_settings(bus->config, (enum weir_topic)topic, name, &settings, warning, error);
+}
+
+struct weir_bus_kafka_retention weir_bus_kafka_retention(struct weir_bus *bus, enum weir_topic topic)
+{
+	return weir_bus_kafka_of(bus)->retention[topic];
 }
 
 enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus, int timeout_ms, struct weir_error *error)

@@ -33,6 +33,7 @@ struct bus_kafka {
 	enum bus_kafka_absent absent;
 	bool missing[WEIR_TOPIC_COUNT]; /* BUS_KAFKA_TRY: not there, and could be made */
 	int replicas[WEIR_TOPIC_COUNT]; /* brokers that hold a topic, as last seen at the start */
+	struct weir_bus_kafka_retention retention[WEIR_TOPIC_COUNT]; /* likewise */
 
 	/* bus_kafka_watch.c */
 	pthread_t watch;
@@ -76,7 +77,7 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus,
 
 /* A topic's settings as the brokers have them, in text; NULL: not told. */
 struct weir_bus_kafka_settings {
-	const char *min_insync, *retention_ms, *retention_bytes, *message_bytes, *cleanup, *unclean;
+	const char *min_insync, *retention_ms, *retention_bytes, *message_bytes, *cleanup, *unclean, *segment_ms;
 };
 
 /**

@@ -30,5 +30,6 @@ int command_block(int argc, char **argv);
 int command_lift(int argc, char **argv);
 int command_allow(int argc, char **argv);
 int command_override(int argc, char **argv);
+int command_forget(int argc, char **argv);
 
 #endif

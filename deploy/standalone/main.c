@@ -22,6 +22,7 @@ static const struct command commands[] = {
 	{"allow", "let a key pass, whatever its limits say", command_allow},
 	{"list", "say who is blocked, until when and why", command_list},
 	{"top", "watch who comes most and who is blocked", command_top},
+	{"forget", "remove a key everywhere: counts, histories, live state and lists", command_forget},
 	{"recover", "let a partition go on behind a gap in its log", command_recover},
 	{"override", "multiply the rates of a key, or of a prefix of keys", command_override},
 	{"decode", "print the messages of the log as JSON lines", command_decode},

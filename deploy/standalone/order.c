@@ -5,20 +5,19 @@
 #include "common/clock.h"
 #include "common/durable_file.h"
 #include "deploy/standalone/command.h"
+#include "deploy/standalone/order_author.h"
 #include "deploy/standalone/order_control.h"
 #include "deploy/standalone/order_key.h"
 #include "deploy/standalone/realm.h"
 #include "deploy/standalone/words.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 30000, ID_BYTES = 16 };
+enum { WAIT_MS = 30000 };
 
 struct order_run {
 	struct order_options options;
@@ -28,29 +27,6 @@ struct order_run {
 	struct order_place places[WEIR_PARTITIONS_MAX];
 	uint32_t place_count;
 };
-
-/* Who has logged in, under sudo too; else whose process it is. */
-static void find_login(char *name, size_t bytes)
-{
-	const struct passwd *user;
-	if (getlogin_r(name, bytes) == 0 && name[0] != '\0')
-		return;
-	user = getpwuid(getuid());
-	if (user != NULL)
-		snprintf(name, bytes, "%s", user->pw_name);
-	else
-		snprintf(name, bytes, "uid %u", (unsigned)getuid());
-}
-
-static enum weir_status make_id(char *id, struct weir_error *error)
-{
-	unsigned char bytes[ID_BYTES];
-	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		return weir_fail(error, WEIR_IO, "no random bytes: %s", strerror(errno));
-	for (int i = 0; i < ID_BYTES; i++)
-		snprintf(id + (size_t)2 * (size_t)i, 3, "%02x", bytes[i]);
-	return WEIR_OK;
-}
 
 static enum weir_status set_time(struct order_run *run, int64_t now_ms, struct weir_error *error)
 {
@@ -72,12 +48,8 @@ static enum weir_status fill(struct order_run *run, struct weir_error *error)
 		return weir_fail(error, WEIR_INVALID,
 		                 "there is no policy yet, and so no zone: weir policy apply --config FILE");
 	*command = (struct order_command){.kind = options->kind, .thousandths = options->thousandths};
-	if (options->by != NULL)
-		snprintf(command->by, sizeof command->by, "%s", options->by);
-	else
-		find_login(command->by, sizeof command->by);
 	snprintf(command->reason, sizeof command->reason, "%s", options->reason);
-	enum weir_status status = make_id(command->id, error);
+	enum weir_status status = order_author(options->by, command, error);
 	return status == WEIR_OK ? order_key_make(options, history->policies[history->count - 1], command, error) : status;
 }
 

@@ -1,6 +1,7 @@
 /* A command waits for servers a while, as people do, and says meanwhile what it waits for. */
 #include "deploy/standalone/realm.h"
 
+#include "common/bus_kafka.h"
 #include "common/bus_local_scan.h"
 #include "common/connect.h"
 #include "deploy/standalone/state_read.h"
@@ -46,6 +47,17 @@ static enum weir_status open_topic(struct realm *realm, struct weir_error *error
 	return WEIR_INVALID;
 }
 
+static enum weir_status look_at_bus(struct realm *realm, struct weir_error *error)
+{
+	enum weir_status status =
+		weir_bus_kafka_look(realm->config, "weir", WAIT_MS, NULL, &realm->log, realm->missing, &realm->bus, error);
+	if (status != WEIR_OK || !realm->missing[WEIR_TOPIC_EVENTS])
+		return status;
+	realm->absent = true;
+	return weir_fail(error, WEIR_INVALID, "there are no topics of \"%s\" yet: the first limiter makes them",
+	                 realm->config->bus.prefix);
+}
+
 static enum weir_status open_cluster(struct realm *realm, const char *command, enum realm_need need,
                                      struct weir_error *error)
 {
@@ -59,6 +71,8 @@ static enum weir_status open_cluster(struct realm *realm, const char *command, e
 		status = read_agreement(realm, error);
 	if (status == WEIR_OK && need == REALM_MAKES)
 		status = weir_connect_bus(realm->config, "weir", WAIT_MS, NULL, &realm->log, &realm->bus, error);
+	else if (status == WEIR_OK && need == REALM_ALL)
+		status = look_at_bus(realm, error);
 	else if (status == WEIR_OK && need != REALM_READS)
 		status = open_topic(realm, error);
 	return status;
@@ -91,21 +105,26 @@ static enum weir_status open_state(struct realm *realm, enum realm_need need, st
 {
 	realm->kind = REALM_STATE;
 	enum weir_status status = look(realm, error);
-	if (status != WEIR_OK || need != REALM_APPENDS)
+	if (status != WEIR_OK || (need != REALM_APPENDS && need != REALM_ALL))
 		return status;
-	if (realm->once)
+	if (realm->once && need == REALM_APPENDS)
 		return weir_fail(error, WEIR_INVALID, "%s is the state of a --once run, whose log has ended",
 		                 realm->state_path);
 	state_directory_close(&realm->state);
 	realm->store = NULL;
-	status = state_directory_open(&realm->state, realm->state_path, "follow", error);
-	if (status == WEIR_LOCKED) {
+	status = state_directory_open(&realm->state, realm->state_path, realm->once ? "once" : "follow", error);
+	if (status == WEIR_LOCKED && !realm->once) {
 		realm->kind = REALM_RUNNING;
 		state_directory_close(&realm->state);
-		return look(realm, error);
+		/* Its tables are as this program knows them: it has looked. */
+		if (need == REALM_APPENDS)
+			return look(realm, error);
+		status = weir_store_sqlite_open(realm->state_path, &realm->state.store, error);
+		realm->store = realm->state.store;
+		return status;
 	}
 	realm->store = realm->state.store;
-	return status == WEIR_OK ? open_log(realm, error) : status;
+	return status == WEIR_OK && !realm->once ? open_log(realm, error) : status;
 }
 
 enum weir_status realm_open(struct realm *realm, const char *command, const char *config_path, const char *state_path,

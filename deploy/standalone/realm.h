@@ -23,6 +23,7 @@ enum realm_need {
 	REALM_LOG,     /* in a cluster one topic alone; of a state directory as REALM_READS */
 	REALM_TOPIC,   /* in a cluster the store and one topic; of a state directory as REALM_READS */
 	REALM_APPENDS, /* the store and one topic, to append to it */
+	REALM_ALL,     /* the store, to write to it, and all topics; also of a state directory that is held */
 	REALM_MAKES, /* in a cluster the store and the bus, made where they are missing; of a state directory as REALM_READS */
 };
 
@@ -37,10 +38,11 @@ struct realm {
 	struct weir_log log;
 	struct state_directory state;
 	struct weir_store *store;
-	struct weir_bus *bus; /* NULL where it is not opened; of REALM_RUNNING never */
-	bool once;            /* the state is of a --once run */
-	uint64_t seed;        /* of the fingerprints; 0 while there is none */
-	int64_t lateness_ms;  /* limiter.lateness; < 0: nothing is forgotten */
+	bool missing[WEIR_TOPIC_COUNT]; /* REALM_ALL: topics of a cluster that are not there */
+	struct weir_bus *bus;           /* NULL where it is not opened; of REALM_RUNNING never */
+	bool once;                      /* the state is of a --once run */
+	uint64_t seed;                  /* of the fingerprints; 0 while there is none */
+	int64_t lateness_ms;            /* limiter.lateness; < 0: nothing is forgotten */
 };
 
 /**
