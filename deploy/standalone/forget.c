@@ -34,7 +34,7 @@ static const char help[] =
 	"It gives the commands of `weir allow --for 0s`, `weir override --rate 1` and `weir lift`, then waits until a\n"
 	"limiter's checkpoint is behind them and the archiver has stored what came before, and removes the rows. So it\n"
 	"takes some limiter.checkpoint_interval and archiver.interval. An override of a --prefix is of many keys, and\n"
-	"stays.\n"
+	"stays. Of the state of a --once run only the rows go.\n"
 	"\n"
 	"What it cannot take back it names: topics keep their messages until their retention ends, the log of one\n"
 	"machine until its readers have passed them, and files of decisions and dead letters are yours. What people\n"

@@ -52,9 +52,7 @@ static void put_zone(const struct forget *forget, const struct forget_zone *zone
 	else if (zone->velocity)
 		weir_text_puts(text, "  of check_velocity\n");
 	else if (forget->realm.once)
-		weir_text_puts(text,
-		               "  rows alone: the state of a --once run has hashes of keys, in the buckets that it goes on"
-		               " with\n");
+		weir_text_puts(text, "  rows alone: the run has ended\n");
 	else
 		weir_text_puts(text, "  rows alone: the policy in force does not have the zone\n");
 }
@@ -98,6 +96,12 @@ static void put_holders(const struct forget *forget, struct weir_text *text)
 			put_topic(forget, topics[i], text);
 	if (forget->realm.kind != REALM_CLUSTER && !forget->realm.once)
 		weir_text_printf(text, "  the log in %s/log: " TRIMMED "\n", forget->realm.state_path);
+	if (forget->realm.once)
+		weir_text_printf(
+			text,
+			"  the rest of %s: buckets, and the names of the keys that were blocked most: remove it when no"
+			" run goes on from there\n",
+			forget->realm.state_path);
 	if (forget->realm.kind != REALM_CLUSTER)
 		weir_text_puts(text,
 		               "  the files of decisions and of dead letters that weir run writes, which are yours to cut\n");

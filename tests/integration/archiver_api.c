@@ -46,14 +46,17 @@ int main(int argc, char **argv)
 	struct weir_log log = {.fd = STDERR_FILENO, .level = WEIR_LOG_INFO};
 	struct weir_store *store;
 	struct weir_error error;
+	struct weir_key_hash *hash = NULL;
 	struct api *api = NULL;
 	if (argc < 2 || weir_config_load(argv[1], &driver.config, &error) != WEIR_OK)
 		return argc < 2 ? 2 : failed(&error);
 	weir_stop_install();
-	if (open_store(&driver, &store, &error) != WEIR_OK)
+	if (weir_key_hash_open(driver.config->archiver.hash_keys, &hash, &error) != WEIR_OK ||
+	    open_store(&driver, &store, &error) != WEIR_OK)
 		return failed(&error);
 	store->ops->close(store);
 	struct api_options options = {.config = driver.config,
+	                              .hash = hash,
 	                              .log = &log,
 	                              .open_store = open_store,
 	                              .context = &driver,
@@ -67,6 +70,7 @@ int main(int argc, char **argv)
 	while (!*weir_stop_flag())
 		usleep(NAP_US);
 	api_stop(api);
+	weir_key_hash_free(hash);
 	weir_config_free(driver.config);
 	return 0;
 }

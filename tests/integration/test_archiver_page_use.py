@@ -4,6 +4,8 @@
 Leaves pictures in page/ of the build directory. Skipped where there is no Chromium.
 """
 
+import hashlib
+import hmac
 import json
 import os
 import sys
@@ -18,6 +20,7 @@ from support.archiver_page import looking, shared
 from support.page_rows import Week
 from support.place import ROOT, until
 
+HOUR_MS, DAY_MS = 3600_000, 86400_000
 STAGE = []  # the browser and the API of all tests
 USER = "user1|198.51.0.1"
 
@@ -105,6 +108,26 @@ def test_a_token_is_asked_for_and_an_empty_store_says_what_to_do(place):
         view.page.press("Enter", 13, "\r")
         view.page.until("document.querySelector('[role=alert]')?.innerText.includes('The archiver does not answer')")
         view.shot("failed")
+
+
+def test_where_keys_are_hashed_lists_lead_to_stories_and_people_type_keys(place):
+    """A story is found by what a list has, and by what it is of."""
+    secret = place.write("secret", "a secret of some bytes")
+    os.chmod(secret, 0o600)
+    hashed = hmac.new(b"a secret of some bytes", b"198.51.0.7", hashlib.sha256).hexdigest()[:32]
+    api = on_sqlite(place, hash_keys=secret)
+    now = int(time.time() * 1000)
+    zone = {"id": 1, "name": "api", "key": ["ip"], "limits": [{"algorithm": "uniform", "interval": "1s"}]}
+    api.insert("policy_version", [(1, json.dumps({"zones": [zone]}))])
+    for day, table in enumerate(("count_hourly", "count_daily")):
+        begin = now - now % (DAY_MS if day else HOUR_MS)
+        key = (begin, 1, hashed.encode()) if day else (1, hashed.encode(), begin)
+        api.insert(table, [(*key, 41, 1, 0)])
+    with looking(STAGE[0], api) as view:
+        view.open("top", zone="api")
+        view.press(f"a[href*='{hashed}']")
+        assert view.shown(key=hashed).figures()["Passed"] == 41, view.text()
+        assert view.open("user", zone="api", key="198.51.0.7").figures()["Blocked"] == 1, view.text()
 
 
 def test_the_files_are_those_of_the_tree_and_shut_everything_else_out(_):

@@ -150,6 +150,17 @@ def test_a_once_run_gives_up_its_rows(place):
     assert done["done"] and done["rows"]["zone_txn"] == 5 and done["topics"] == [], done
     assert all(set(buckets(state, table)) == {"bob"} for table in TABLES)
     assert counts(state, "bob") == (3, 2)
+    words = place.good("forget", "ann", "--state", state).out().decode()
+    assert "rows alone: the run has ended" in words and "remove it when no run goes on" in words, words
+    secret = place.write("secret", SECRET)
+    os.chmod(secret, 0o600)
+    config = place.config(kept_zones(), [{key: value for key, value in source(log).items() if key != "follow"}],
+                          archiver={"enabled": True, "hash_keys": secret})
+    state = place.path("hashed")
+    place.good("run", "--once", "--config", config, "--state", state, "--decisions", place.path("others"))
+    assert all(set(buckets(state, table)) == {hashed("ann"), hashed("bob")} for table in TABLES)
+    done = json.loads(place.good("forget", "ann", "--config", config, "--state", state, "--json").out())
+    assert done["rows"]["zone_txn"] == 5 and set(buckets(state, "zone_txn")) == {hashed("bob")}, done
 
 
 # ---- hashed keys ----
