@@ -229,6 +229,8 @@ static bool read_request(struct api_call *call, const struct route *route)
 	api_parameters_init(&call->parameters);
 	weir_http_each_query(call->request, read_parameter, &reading);
 	return reading.good && choose_format(call, route) && check_parameters(call, route);
+}
+
 /* What was kept has a key, or its hash, as "bucket" gives it. */
 static void find_bucket(struct api_call *call)
 {

@@ -201,7 +201,7 @@ static void a_batch_sums_what_ledgers_have(void **state)
 	enum { ZONES = 3, HOURS = 40, KEYS = 30 };
 	uint64_t model[ZONES][HOURS] = {{0}}, more = 0;
 	struct ledger *ledgers[] = {ledger_new(4), ledger_new(9)};
-	struct batch *batch = batch_new();
+	struct batch *batch = batch_new(NULL);
 	for (int i = 0; i < 5000; i++) {
 		int zone = rand() % ZONES, hour = rand() % HOURS, ledger = rand() % 2;
 		char name[16];
