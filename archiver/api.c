@@ -252,6 +252,12 @@ static bool find_zone(struct api_call *call)
 	}
 }
 
+static bool answer_from_store(struct api_call *call, const struct route *route)
+{
+	find_bucket(call);
+	return find_zone(call) && route->answer(call);
+}
+
 static bool answer(struct api_call *call, const struct route *route)
 {
 	struct weir_error error;
@@ -261,8 +267,7 @@ static bool answer(struct api_call *call, const struct route *route)
 		return route->answer(call);
 	if (api_store(call->api, weir_http_worker(call->request), &call->store, &error) != WEIR_OK)
 		return api_store_failed(call->api, &call->fault, &error);
-	find_bucket(call);
-	if (!find_zone(call) || !route->answer(call))
+	if (!answer_from_store(call, route))
 		return false;
 	store_worked(call->api);
 	return true;
@@ -293,7 +298,7 @@ static bool answer_arguments(struct api_call *call, const struct route *route, c
 	api_parameters_init(&call->parameters);
 	for (size_t i = 0; i < count && reading.good; i++)
 		read_parameter(&reading, weir_span_of(arguments[i].name), arguments[i].value);
-	return reading.good && check_parameters(call, route) && find_zone(call) && route->answer(call);
+	return reading.good && check_parameters(call, route) && answer_from_store(call, route);
 }
 
 static const struct route *find_route(const char *path)

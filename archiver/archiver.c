@@ -36,11 +36,17 @@ static void close_all(struct archiver *archiver)
 		archiver->store->ops->close(archiver->store);
 }
 
-/* One turn. A store that is away lets memory fill up to its bound; then the topics keep what comes. */
+/* While there is no room, or the store is away, the topics keep what comes. */
+static bool may_receive(const struct archiver *archiver)
+{
+	return !archiver->unsettled &&
+	       (int64_t)weir_counter_read(&archiver->stats.waiting_bytes) < archiver->options.config->archiver.memory_bytes;
+}
+
 static void turn(struct archiver *archiver)
 {
 	archiver_follow_share(archiver);
-	if ((int64_t)weir_counter_read(&archiver->stats.waiting_bytes) < archiver->options.config->archiver.memory_bytes)
+	if (may_receive(archiver))
 		archiver_receive(archiver, WAIT_MS);
 	else
 		nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);

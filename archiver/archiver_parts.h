@@ -32,6 +32,7 @@ struct archiver {
 	uint64_t share_version; /* as of the last look */
 	int64_t retake_ms;      /* monotonic: not before; what could not be taken is tried again */
 	/* storing */
+	bool unsettled; /* what was last tried may be stored, though no answer came: nothing is added to it until one does */
 	int64_t due_ms, retry_ms; /* monotonic */
 	int64_t keep_due_ms;      /* likewise: when old rows are to be removed again */
 	struct weir_trouble store_trouble, bus_trouble, keep_trouble;
@@ -69,7 +70,7 @@ uint64_t *archiver_ends(struct archiver *archiver);
 void archiver_store_if_due(struct archiver *archiver);
 /** Removes what is too old, now and then. */
 void archiver_keep_if_due(struct archiver *archiver);
-/** Stores what there is. @return whether nothing is left */
+/** Stores what there is. @return whether nothing is left; else the ledgers stay as they are until it has been stored */
 bool archiver_store(struct archiver *archiver);
 
 #endif

@@ -4,6 +4,11 @@
  * The store's share of the time is bounded: after a commit that took long the
  * next one waits three times as long, so that the larger its work, the fewer
  * rows an event costs.
+ *
+ * A commit whose answer is lost may have been made. It is tried again with the
+ * same rows, which the store knows by their checkpoints; more rows under the
+ * same checkpoints it would take for stored. So nothing is received until the
+ * store has answered.
  */
 #include "archiver/archiver_parts.h"
 
@@ -116,6 +121,7 @@ bool archiver_store(struct archiver *archiver)
 			break;
 	}
 	free(ledgers);
+	archiver->unsettled = status != WEIR_OK;
 	if (status == WEIR_OK) {
 		weir_trouble_off(&archiver->store_trouble, archiver->options.log, "archiver");
 		return true;

@@ -86,9 +86,10 @@ struct weir_archive_batch {
 enum weir_archive_table {
 	WEIR_ARCHIVE_HOURLY,
 	WEIR_ARCHIVE_DAILY,
-	WEIR_ARCHIVE_TOTALS,
 	WEIR_ARCHIVE_DECISIONS,
 	WEIR_ARCHIVE_EVENTS,
+	WEIR_ARCHIVE_KEYED, /* so many have a key in every row; the others sum over keys */
+	WEIR_ARCHIVE_TOTALS = WEIR_ARCHIVE_KEYED,
 	WEIR_ARCHIVE_TABLES,
 };
 
@@ -107,7 +108,7 @@ struct weir_archive_bucket {
 
 /* Rows of a bucket that were removed. */
 struct weir_archive_removed {
-	uint64_t rows[WEIR_ARCHIVE_TABLES];
+	uint64_t rows[WEIR_ARCHIVE_KEYED];
 	uint64_t locks; /* zone_bucket_lock's: of check_velocity */
 };
 

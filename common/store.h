@@ -113,7 +113,8 @@ struct weir_store_ops {
 	 * A commit that also adds what was archived: all or nothing.
 	 *
 	 * @param states  each with a checkpoint above its current one. Where they are current already the batch has been
-	 *                added, by a try whose answer was lost: nothing is done
+	 *                added, by a try whose answer was lost: nothing is done. So a try after WEIR_IO is to be with the
+	 *                same rows; partitions that are not the caller's any more may be left out, with theirs
 	 * @return as commit
 	 */
 	enum weir_status (*archive)(struct weir_store *store, int role, const struct weir_archive_batch *batch,

@@ -39,7 +39,7 @@ enum weir_status weir_store_forget(struct weir_store *base, const struct weir_ar
 	struct weir_database *database = weir_store_sqlite(base)->database;
 	enum weir_status status = WEIR_OK;
 	*more = false;
-	for (int i = 0; i < WEIR_ARCHIVE_TABLES && status == WEIR_OK; i++) {
+	for (int i = 0; i < WEIR_ARCHIVE_KEYED && status == WEIR_OK; i++) {
 		int rows = 0;
 		status = weir_database_begin(database, error);
 		if (status != WEIR_OK)

@@ -60,7 +60,7 @@ static void put_zone(const struct forget *forget, const struct forget_zone *zone
 static void put_rows(const struct forget *forget, struct weir_text *text)
 {
 	weir_text_puts(text, "rows removed: ");
-	for (int i = 0; i < WEIR_ARCHIVE_TABLES; i++) {
+	for (int i = 0; i < WEIR_ARCHIVE_KEYED; i++) {
 		weir_text_printf(text, "%s%s ", i > 0 ? ", " : "", weir_archive_names[i].table);
 		words_count(text, forget->removed.rows[i]);
 	}
@@ -158,7 +158,7 @@ void forget_report_json(const struct forget *forget, struct weir_text *text)
 		put_zone_json(&forget->zones[i], text);
 	}
 	weir_text_puts(text, "],\"rows\":{");
-	for (int i = 0; i < WEIR_ARCHIVE_TABLES; i++)
+	for (int i = 0; i < WEIR_ARCHIVE_KEYED; i++)
 		weir_text_printf(text, "\"%s\":%" PRIu64 ",", weir_archive_names[i].table, forget->removed.rows[i]);
 	weir_text_printf(text, "\"zone_bucket_lock\":%" PRIu64 "},\"topics\":[", forget->removed.locks);
 	for (int i = 0; i < TOPIC_COUNT && !forget->realm.once; i++) {

@@ -42,7 +42,7 @@ static enum weir_status read_hour(struct top_source *source, const char *zone, c
 		argument("grain", "hour"),
 		argument("from", from),
 		argument("to", to),
-		{"key", {json_string_value(key), key != NULL ? (uint32_t)json_string_length(key) : 0}}};
+		{"bucket", {json_string_value(key), key != NULL ? (uint32_t)json_string_length(key) : 0}}};
 	enum weir_status status = top_source_ask(source, "/api/v1/counts", arguments, key != NULL ? 5 : 4, &answer, error);
 	if (status != WEIR_OK)
 		return status;

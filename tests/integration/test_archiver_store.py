@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""weir-archiver while its database's answers are lost: what was stored counts once, and what came meanwhile counts, too."""
+
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+# pylint: disable=wrong-import-position
+from support import cases, cluster
+from support.place import until
+from support.roles import Roles
+from support.sql_proxy import AFTER, BEFORE, SqlProxy
+from support.traffic import burst, sliding, source, zone
+
+ZONES = [zone("site", [sliding(3, "1h")], id=1, history=True)]
+SECTIONS = {"bus": {"partitions": 2}, "archiver": {"enabled": True, "interval": "200ms"}}
+TAKEN_S = 1  # in which an archiver that reads on would have taken what came
+
+
+def is_stored(servers, users, events):
+    """Whether hours, days and the zone's sums have this: {user: (passed, blocked)}; and so many events their history."""
+    for table in ("count_hourly", "count_daily"):
+        rows = servers.mariadb.query(f"SELECT bucket, SUM(passed), SUM(blocked) FROM {table} GROUP BY bucket")
+        if {bytes(key).decode(): (int(passed), int(blocked)) for key, passed, blocked in rows} != users:
+            return False
+    sums = [sum(counts[place] for counts in users.values()) for place in (0, 1)]
+    (total,) = servers.mariadb.query("SELECT SUM(passed), SUM(blocked) FROM zone_hourly")
+    return [int(one or 0) for one in total] == sums and servers.mariadb.one("SELECT COUNT(*) FROM zone_txn") == events
+
+
+def lose_an_answer(place, when):
+    """Three bursts: one before, one whose commit is cut off, one while nobody can be asked what became of it."""
+    now = int(time.time() * 1000)
+    with cluster.shared() as servers, SqlProxy(servers.mariadb_port) as proxy, \
+            Roles(place, servers, ZONES, **SECTIONS) as roles:
+        roles.apply()
+        log = place.write("log", burst("ann", 5, start_ms=now))
+        limiter, archiver = roles.limiter().until_ready(), roles.archiver(store={"port": proxy.port}).until_ready()
+        roles.collector([source(log)])
+        archiver.until(lambda: is_stored(servers, {"ann": (3, 2)}, 5), "the first burst is stored")
+        cut = proxy.cut("COMMIT", when)
+        proxy.refuse()
+        place.append("log", burst("bob", 4, start_ms=now))
+        until(cut.is_set, "a commit is cut off", running=archiver.run)
+        place.append("log", burst("ann", 7, start_ms=now) + burst("eve", 2, start_ms=now))
+        limiter.until(lambda: limiter.value("weir_events_total") == 18, "all is judged")
+        time.sleep(TAKEN_S)
+        proxy.refuse(False)
+        archiver.until(lambda: is_stored(servers, {"ann": (3, 9), "bob": (3, 1), "eve": (2, 0)}, 18), "all is stored once")
+        assert archiver.stop() == 0
+
+
+def test_what_comes_after_a_lost_answer_is_stored(place):
+    lose_an_answer(place, AFTER)
+
+
+def test_what_comes_after_a_commit_that_was_not_made_is_stored(place):
+    lose_an_answer(place, BEFORE)
+
+
+if __name__ == "__main__":
+    cases.main(globals())
