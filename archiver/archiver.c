@@ -50,6 +50,7 @@ static void turn(struct archiver *archiver)
 		archiver_receive(archiver, WAIT_MS);
 	else
 		nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
+	archiver_tell_places(archiver);
 	archiver_store_if_due(archiver);
 	archiver_keep_if_due(archiver);
 }
@@ -97,12 +98,14 @@ enum weir_status archiver_start(const struct archiver_options *options, struct a
 	struct archiver *archiver = weir_alloc(1, sizeof *archiver);
 	archiver->options = *options;
 	archiver->partitions = weir_alloc(options->bus->partitions, sizeof *archiver->partitions);
+	archiver->places = weir_alloc(options->bus->partitions, sizeof *archiver->places);
 	archiver->reader = weir_frame_reader_new();
 	archiver->histories = histories_new();
 	archiver->batch = batch_new(options->hash);
 	int failed = pthread_create(&archiver->thread, NULL, work, archiver);
 	if (failed != 0) {
 		free(archiver->partitions);
+		free(archiver->places);
 		weir_frame_reader_free(archiver->reader);
 		histories_free(archiver->histories);
 		batch_free(archiver->batch);
@@ -132,6 +135,7 @@ enum weir_status archiver_join(struct archiver *archiver, struct weir_error *err
 		*error = archiver->failure;
 	close_all(archiver);
 	free(archiver->partitions);
+	free(archiver->places);
 	weir_frame_reader_free(archiver->reader);
 	histories_free(archiver->histories);
 	batch_free(archiver->batch);

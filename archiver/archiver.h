@@ -55,4 +55,12 @@ struct archiver_stats {
 };
 const struct archiver_stats *archiver_stats(const struct archiver *archiver);
 
+/**
+ * How far a partition of the topic judged, or decisions, has been taken; false: it is not archived here.
+ *
+ * @param clock_ms  set for judged: the highest sending time so far; 0 otherwise
+ */
+bool archiver_place(const struct archiver *archiver, enum weir_topic topic, uint32_t partition, uint64_t *next_offset,
+                    int64_t *clock_ms);
+
 #endif

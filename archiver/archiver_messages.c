@@ -109,6 +109,41 @@ void archiver_receive(struct archiver *archiver, int timeout_ms)
 	receive_from(archiver, archiver->decisions, 0, take_decision);
 }
 
+/* ---- how far it is ---- */
+
+/* A topic may end in what is no message, as marks of other programs' transactions. */
+static uint64_t next_of(const struct archiver *archiver, const struct weir_consumer *consumer, uint32_t partition,
+                        uint64_t taken)
+{
+	uint64_t read = bus_of(archiver)->position(consumer, partition);
+	return read > taken ? read : taken;
+}
+
+void archiver_tell_places(struct archiver *archiver)
+{
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
+		const struct ledger *ledger = archiver->partitions[i].ledger;
+		struct place *place = &archiver->places[i];
+		bool live = archiver->partitions[i].state == PARTITION_LIVE;
+		if (live) {
+			atomic_store(&place->judged_next, next_of(archiver, archiver->judged, i, ledger->judged_next));
+			atomic_store(&place->decisions_next, next_of(archiver, archiver->decisions, i, ledger->decisions_next));
+			atomic_store(&place->clock_ms, ledger->clock_ms);
+		}
+		atomic_store(&place->live, live);
+	}
+}
+
+bool archiver_place(const struct archiver *archiver, enum weir_topic topic, uint32_t partition, uint64_t *next_offset,
+                    int64_t *clock_ms)
+{
+	const struct place *place = &archiver->places[partition];
+	bool judged = topic == WEIR_TOPIC_JUDGED;
+	*next_offset = atomic_load(judged ? &place->judged_next : &place->decisions_next);
+	*clock_ms = judged ? atomic_load(&place->clock_ms) : 0;
+	return atomic_load(&place->live);
+}
+
 /* ---- the topics' ends ---- */
 
 uint64_t *archiver_ends(struct archiver *archiver)

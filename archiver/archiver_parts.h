@@ -18,6 +18,13 @@ struct partition {
 	struct ledger *ledger; /* where it is live */
 };
 
+/* How far a partition is: told by the archiver's thread, read by any. */
+struct place {
+	_Atomic bool live;
+	_Atomic uint64_t judged_next, decisions_next;
+	_Atomic int64_t clock_ms;
+};
+
 struct archiver {
 	struct archiver_options options;
 	pthread_t thread;
@@ -25,6 +32,7 @@ struct archiver {
 	struct weir_store *store;
 	struct weir_consumer *judged, *decisions;
 	struct partition *partitions; /* by number */
+	struct place *places;         /* likewise */
 	struct weir_frame_reader *reader;
 	struct histories *histories;
 	struct batch *batch;
@@ -61,6 +69,8 @@ void archiver_stick(struct archiver *archiver, uint32_t partition, const char *w
 void archiver_receive(struct archiver *archiver, int timeout_ms);
 /** Whether every live partition stands at, or behind, the ends of its topics that there are now, asked once. */
 bool archiver_caught_up(struct archiver *archiver, const uint64_t *ends);
+/** Tells how far partitions are. */
+void archiver_tell_places(struct archiver *archiver);
 /** The topics' ends: judged, then decisions, by partition; the caller frees. NULL: they cannot be told now. */
 uint64_t *archiver_ends(struct archiver *archiver);
 

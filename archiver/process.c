@@ -51,6 +51,19 @@ static enum weir_status open_store(void *context, struct weir_store **store, str
 	return status != WEIR_OK && atomic_load(weir_stop_flag()) ? WEIR_END : status;
 }
 
+static bool look_at_partition(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
+{
+	const struct process *process = context;
+	return archiver_place(process->archiver, topic, partition, &place->next_offset, &place->clock_ms);
+}
+
+static enum weir_status start_lag(struct process *process, struct weir_error *error)
+{
+	static const enum weir_topic topics[] = {WEIR_TOPIC_JUDGED, WEIR_TOPIC_DECISIONS};
+	const struct weir_lag_options options = {process->bus, topics, 2, look_at_partition, process};
+	return weir_lag_start(&options, &process->lag, error);
+}
+
 enum weir_status process_start(struct process *process, struct weir_error *error)
 {
 	struct weir_daemon *daemon = process->daemon;
@@ -69,6 +82,8 @@ enum weir_status process_start(struct process *process, struct weir_error *error
 		.log = &daemon->log,
 	};
 	status = archiver_start(&options, &process->archiver, error);
+	if (status == WEIR_OK)
+		status = start_lag(process, error);
 	if (status == WEIR_OK)
 		status = start_api(process, error);
 	if (status == WEIR_OK)
@@ -104,6 +119,7 @@ bool process_stop(struct process *process)
 	weir_notify("STOPPING=1");
 	weir_daemon_silence(process->daemon);
 	api_stop(process->api);
+	weir_lag_leave(process->lag);
 	archiver_stop(process->archiver, false);
 	if (archiver_join(process->archiver, &error) != WEIR_OK) {
 		weir_log(log, WEIR_LOG_ERROR, "archiver", "%s", error.text);
@@ -181,6 +197,14 @@ static void metrics(void *context, struct weir_text *page)
 	weir_metrics_gauge(page, "weir_archiver_partitions_given", "Partitions that the group has given to this process.",
 	                   given);
 	archiver_metrics(archiver_stats(process->archiver), page);
+	uint64_t messages;
+	double seconds;
+	if (!weir_lag_read(process->lag, &messages, &seconds))
+		return; /* a 0 would say that it has caught up */
+	weir_metrics_gauge(page, "weir_archiver_lag_messages", "Messages of the topics that are not taken yet.",
+	                   (double)messages);
+	weir_metrics_gauge(page, "weir_archiver_lag_seconds",
+	                   "Since the newest judged frame that was taken was sent, where there are more.", seconds);
 }
 
 enum weir_status process_init(struct process *process, struct weir_daemon *daemon, struct weir_error *error)

@@ -8,6 +8,7 @@
 #include "archiver/api.h"
 #include "archiver/archiver.h"
 #include "common/daemon.h"
+#include "common/lag.h"
 #include "common/membership.h"
 
 enum process_phase { PROCESS_CONNECTING, PROCESS_WORKING, PROCESS_STOPPING };
@@ -21,6 +22,7 @@ struct process {
 	struct weir_share *share;
 	struct weir_membership *membership;
 	struct archiver *archiver;
+	struct weir_lag *lag;
 	struct api *api; /* NULL: none is configured */
 };
 

@@ -76,6 +76,25 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 	return status == WEIR_OK ? worker_start(*worker, error) : status;
 }
 
+/* ---- how far behind ---- */
+
+static bool look_at_partition(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
+{
+	const struct limiter *limiter = context;
+	struct worker_partition look;
+	(void)topic;
+	worker_look(limiter->workers[partition % limiter->worker_count], partition, &look);
+	*place = (struct weir_lag_place){look.next_offset, look.clock_ms};
+	return look.state == WORKER_LIVE;
+}
+
+static enum weir_status start_lag(struct limiter *limiter, struct weir_error *error)
+{
+	static const enum weir_topic topics[] = {WEIR_TOPIC_EVENTS};
+	const struct weir_lag_options options = {limiter->bus, topics, 1, look_at_partition, limiter};
+	return weir_lag_start(&options, &limiter->lag, error);
+}
+
 enum weir_status limiter_start(struct limiter *limiter, struct weir_error *error)
 {
 	const struct weir_log *log = &limiter->daemon->log;
@@ -89,7 +108,7 @@ enum weir_status limiter_start(struct limiter *limiter, struct weir_error *error
 	for (uint32_t i = 0; status == WEIR_OK && i < limiter->worker_count; i++)
 		status = start_worker(limiter, i, error);
 	if (status == WEIR_OK)
-		status = lag_start(limiter->bus, limiter->workers, limiter->worker_count, &limiter->lag, error);
+		status = start_lag(limiter, error);
 	if (status == WEIR_OK)
 		status = weir_membership_start(limiter->bus, "limiter", limiter->share, log, &limiter->membership, error);
 	if (status != WEIR_OK)

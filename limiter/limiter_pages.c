@@ -119,7 +119,7 @@ static void metrics(void *context, struct weir_text *page)
 	                  offsetof(struct worker_stats, take));
 	uint64_t messages;
 	double seconds;
-	if (!lag_read(limiter->lag, &messages, &seconds))
+	if (!weir_lag_read(limiter->lag, &messages, &seconds))
 		return; /* a 0 would say that it has caught up */
 	weir_metrics_gauge(page, "weir_limiter_lag_messages", "Messages of the log that are not judged yet.",
 	                   (double)messages);

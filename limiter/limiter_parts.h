@@ -2,8 +2,8 @@
 #ifndef LIMITER_LIMITER_PARTS_H
 #define LIMITER_LIMITER_PARTS_H
 
+#include "common/lag.h"
 #include "common/membership.h"
-#include "limiter/lag.h"
 #include "limiter/limiter.h"
 #include "limiter/worker.h"
 
@@ -21,7 +21,7 @@ struct limiter {
 	struct worker **workers;
 	uint32_t worker_count;
 	struct weir_membership *membership;
-	struct lag *lag;
+	struct weir_lag *lag;
 };
 
 void limiter_pages_init(struct limiter *limiter);

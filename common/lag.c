@@ -1,0 +1,112 @@
+/* The log's end less what is done, a second after the other. While no server answers the last figures stand. */
+#include "common/lag.h"
+
+#include "common/alloc.h"
+#include "common/clock.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PERIOD_S = 1 };
+
+struct weir_lag {
+	struct weir_lag_options options;
+	pthread_t thread;
+	pthread_mutex_t mutex; /* held while it looks, and never while a server is asked */
+	bool left;
+	_Atomic uint64_t messages, milliseconds;
+	_Atomic bool known; /* a partition was worked on, and its end known, at least once */
+};
+
+struct sum {
+	uint64_t messages;
+	int64_t late_ms;
+	uint32_t places;
+};
+
+static bool look(struct weir_lag *lag, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
+{
+	pthread_mutex_lock(&lag->mutex);
+	bool worked_on = !lag->left && lag->options.look(lag->options.context, topic, partition, place);
+	pthread_mutex_unlock(&lag->mutex);
+	return worked_on;
+}
+
+/* Adds one partition's; false: nobody answers. */
+static bool add(struct weir_lag *lag, enum weir_topic topic, uint32_t partition, struct sum *sum)
+{
+	struct weir_bus *bus = lag->options.bus;
+	struct weir_lag_place place = {0};
+	struct weir_error error;
+	uint64_t first, next;
+	if (!look(lag, topic, partition, &place))
+		return true;
+	if (bus->ops->extent(bus, topic, partition, &first, &next, &error) != WEIR_OK)
+		return false;
+	sum->places++;
+	if (next <= place.next_offset)
+		return true;
+	sum->messages += next - place.next_offset;
+	int64_t behind_ms = place.clock_ms > 0 ? weir_wall_ms() - place.clock_ms : 0;
+	if (behind_ms > sum->late_ms)
+		sum->late_ms = behind_ms;
+	return true;
+}
+
+static void measure(struct weir_lag *lag)
+{
+	struct sum sum = {0};
+	for (size_t i = 0; i < lag->options.topic_count; i++)
+		for (uint32_t partition = 0; partition < lag->options.bus->partitions; partition++)
+			if (!add(lag, lag->options.topics[i], partition, &sum))
+				return;
+	atomic_store(&lag->messages, sum.messages);
+	atomic_store(&lag->milliseconds, (uint64_t)sum.late_ms);
+	if (sum.places > 0)
+		atomic_store(&lag->known, true);
+}
+
+static void *work(void *context)
+{
+	struct weir_lag *lag = context;
+	for (;;) {
+		measure(lag);
+		nanosleep(&(struct timespec){.tv_sec = PERIOD_S}, NULL);
+	}
+	return NULL;
+}
+
+enum weir_status weir_lag_start(const struct weir_lag_options *options, struct weir_lag **out, struct weir_error *error)
+{
+	struct weir_lag *lag = weir_alloc(1, sizeof *lag);
+	lag->options = *options;
+	pthread_mutex_init(&lag->mutex, NULL);
+	int failed = pthread_create(&lag->thread, NULL, work, lag);
+	if (failed != 0) {
+		pthread_mutex_destroy(&lag->mutex);
+		free(lag);
+		return weir_fail(error, WEIR_IO, "cannot start a thread: %s", strerror(failed));
+	}
+	*out = lag;
+	return WEIR_OK;
+}
+
+void weir_lag_leave(struct weir_lag *lag)
+{
+	if (lag == NULL)
+		return;
+	pthread_mutex_lock(&lag->mutex);
+	lag->left = true;
+	pthread_mutex_unlock(&lag->mutex);
+}
+
+bool weir_lag_read(const struct weir_lag *lag, uint64_t *messages, double *seconds)
+{
+	if (!atomic_load(&lag->known))
+		return false;
+	*messages = atomic_load(&lag->messages);
+	*seconds = (double)atomic_load(&lag->milliseconds) / 1000.0;
+	return true;
+}
