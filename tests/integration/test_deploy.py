@@ -236,7 +236,7 @@ def test_the_dashboard_is_whole(_place):
     used = set(re.findall(r"\$\{?(\w+)", "".join(dashboard_expressions())))
     assert used <= variables, used - variables
     titles = " ".join(panel["title"] for panel in panels).lower()
-    for watched in ("lag", "checkpoint age", "late share", "spill", "dead letters", "down"):
+    for watched in ("lag", "archive lag", "checkpoint age", "late share", "spill", "dead letters", "down"):
         assert watched in titles, f"no panel shows {watched}"
 
 
