@@ -177,6 +177,7 @@ def known_metrics():
             known.update(re.findall(r'"(weir_[a-z_]+)",\s*"(counter|gauge|histogram)"', code))
             known.update((found, kind) for kind, found in
                          re.findall(r'weir_metrics_(counter|gauge)\(\w+,\s*"(weir_[a-z_]+)"', code))
+            known.update((found, "counter") for found in re.findall(r'\{"(weir_[a-z_]+_total)",', code))
             known.update((found, "histogram") for found in re.findall(r'histogram\(\w+, \w+, "(weir_[a-z_]+)"', code))
     return known
 

@@ -23,6 +23,7 @@ import yaml
 COMPOSE = os.path.join(ROOT, "deploy/compose")
 KUBERNETES = os.path.join(ROOT, "deploy/kubernetes")
 KUBERNETES_VERSIONS = ("1.30", "1.34")
+SECRETS = {"WEIR_STORE_PASSWORD": "secret", "WEIR_API_TOKEN": "a-token-of-a-test"}
 
 
 def load(path):
@@ -37,12 +38,19 @@ def run(*command, **more):
 
 def validate_configuration(place, path):
     """weir itself says what it thinks of a configuration; the log files it names are not there."""
-    done = run(place.weir, "validate", "--config", path, env={**os.environ, "WEIR_STORE_PASSWORD": "secret"})
+    done = run(place.weir, "validate", "--config", path, env={**os.environ, **SECRETS})
     assert done.returncode == 0 and re.search(r" is good(\.|, with 1 warning\.)$", done.stdout.strip()), done.stdout
     with open(path, encoding="utf-8") as file:
         whole = json.load(file)
     assert whole["bus"]["type"] == "kafka" and whole["store"]["type"] == "mysql"
     return whole
+
+
+def check_archive(whole):
+    """It is kept, for a while, and shown to who has the token."""
+    archiver = whole["archiver"]
+    assert archiver["enabled"] and {"keep_hourly", "keep_decisions", "keep_history"} <= set(archiver)
+    assert archiver["tokens"] == [{"env": "WEIR_API_TOKEN"}]
 
 
 def check_command(place, command):
@@ -86,7 +94,7 @@ def test_compose_is_valid(_place):
 def test_compose_fits_together(place):
     whole = compose()
     services = whole["services"]
-    assert {"kafka", "mariadb", "redis", "policy", "collector", "limiter", "subscribe"} <= set(services)
+    assert {"kafka", "mariadb", "redis", "policy", "collector", "limiter", "archiver", "subscribe"} <= set(services)
     for name, service in services.items():
         if name != "policy":  # it ends
             assert service["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL"), name
@@ -123,6 +131,11 @@ def test_compose_configuration_names_its_services(place):
     maria = services["mariadb"]["environment"]
     assert maria["MARIADB_USER"] == "weir" and maria["MARIADB_DATABASE"] == "weir"
     assert maria["MARIADB_PASSWORD"] == services["limiter"]["environment"]["WEIR_STORE_PASSWORD"]
+    check_archive(whole)
+    host, port = whole["archiver"]["api"].split(":")
+    assert host == "0.0.0.0" and services["archiver"]["ports"] == [f"127.0.0.1:{port}:{port}"]
+    example = load_environment(os.path.join(COMPOSE, "env.example"))
+    assert len(example["WEIR_API_TOKEN"]) >= 16, "the example's own would be refused"
 
 
 def test_the_containers_ask_how_a_daemon_is(place):
@@ -159,7 +172,7 @@ def test_the_image_has_what_weir_needs(place):
     (installs,) = [line for line in lines if "--no-install-recommends" in line]
     packages = set(re.search(r"--no-install-recommends (.*?)&&", installs)[1].split())
     wanted = set()
-    for name in ("weir", "weir-collector", "weir-limiter"):
+    for name in ("weir", "weir-collector", "weir-limiter", "weir-archiver"):
         path = os.path.join(os.path.dirname(place.weir), name)
         if not os.access(path, os.X_OK):
             raise cases.Skipped(f"{name} is not built")
@@ -234,13 +247,29 @@ def test_kubernetes_objects_fit_together(place):
             continue
         labels = one["spec"]["selector"]["matchLabels"]
         assert labels.items() <= one["spec"]["template"]["metadata"]["labels"].items(), name
-        (port,) = container["ports"]
+        port = container["ports"][0]
         for probe, path in (("livenessProbe", "/healthz"), ("readinessProbe", "/readyz"), ("startupProbe", "/healthz")):
             assert container[probe]["httpGet"] == {"path": path, "port": port["name"]}, f"{name}: {probe}"
         assert one["spec"]["template"]["metadata"]["annotations"]["prometheus.io/port"] == str(port["containerPort"])
     assert {(kind, one["metadata"]["name"]) for kind, _, one in workloads()} == {
         ("StatefulSet", "weir-limiter"), ("DaemonSet", "weir-collector"), ("Deployment", "weir-subscribe"),
-        ("Job", "weir-policy")}
+        ("Deployment", "weir-archiver"), ("Job", "weir-policy")}
+
+
+def test_the_archive_is_reached_by_its_service(_place):
+    whole = objects()
+    archiver, service = whole["Deployment", "weir-archiver"], whole["Service", "weir-archiver"]
+    labels = archiver["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+    (container,) = archiver["spec"]["template"]["spec"]["containers"]
+    (port,) = service["spec"]["ports"]
+    api = next(one for one in container["ports"] if one["name"] == port["targetPort"])
+    section = json.loads(whole["ConfigMap", "weir"]["data"]["weir.json"])["archiver"]
+    assert section["api"] == f"0.0.0.0:{api['containerPort']}" and port["port"] == api["containerPort"]
+    assert section["memory"] == "256MiB" and container["resources"]["limits"]["memory"] == "1Gi"
+    check_archive({"archiver": section})
+    budget = whole["PodDisruptionBudget", "weir-archiver"]["spec"]
+    assert budget["selector"] == archiver["spec"]["selector"] and budget["maxUnavailable"] == 1
 
 
 def test_the_limiters_are_disrupted_one_at_a_time(_place):
