@@ -81,7 +81,8 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 	size_t count = 0;
 	enum weir_status status = bus_of(archiver)->receive(consumer, messages, MESSAGES, timeout_ms, &count, &error);
 	if (status == WEIR_INVALID) {
-		archiver_stick(archiver, messages[0].partition, error.text);
+		const struct ledger *ledger = archiver->partitions[messages[0].partition].ledger;
+		archiver_stand_at_gap(archiver, messages[0].partition, ledger != NULL ? ledger->checkpoint : 0, error.text);
 		return;
 	}
 	if (status != WEIR_OK) {

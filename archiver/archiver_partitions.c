@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { RETAKE_MS = 1000 };
+enum { RETAKE_MS = 1000, GAP_LOOK_MS = 5000 };
 
 static void count_partitions(struct archiver *archiver)
 {
@@ -34,6 +34,7 @@ void archiver_drop(struct archiver *archiver, uint32_t number, enum partition_st
 		partition->ledger = NULL;
 	}
 	partition->state = state;
+	partition->at_gap = false;
 	count_partitions(archiver);
 }
 
@@ -41,6 +42,39 @@ void archiver_stick(struct archiver *archiver, uint32_t number, const char *why)
 {
 	weir_log(archiver->options.log, WEIR_LOG_ERROR, "archiver", "partition %u: %s", number, why);
 	archiver_drop(archiver, number, PARTITION_STUCK);
+}
+
+void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t checkpoint, const char *why)
+{
+	struct weir_error error;
+	struct partition *partition = &archiver->partitions[number];
+	if (archiver->options.share != NULL) /* of a cluster; a log of this machine is trimmed behind its readers only */
+		(void)weir_fail(&error, WEIR_INVALID,
+		                "%s: what lies between is missing; `weir recover --accept-gap` goes on behind it", why);
+	else
+		(void)weir_fail(&error, WEIR_INVALID, "%s", why);
+	archiver_stick(archiver, number, error.text);
+	partition->at_gap = archiver->options.share != NULL;
+	partition->checkpoint = checkpoint;
+}
+
+/* Partitions that somebody has led behind their gap are to be taken again. */
+static void look_at_gaps(struct archiver *archiver)
+{
+	struct weir_partition_state state;
+	int64_t now_ms = weir_monotonic_ms();
+	if (now_ms < archiver->gap_look_ms)
+		return;
+	archiver->gap_look_ms = now_ms + GAP_LOOK_MS;
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
+		struct partition *partition = &archiver->partitions[i];
+		if (partition->state != PARTITION_STUCK || !partition->at_gap ||
+		    archiver->store->ops->look(archiver->store, WEIR_STORE_ROLE_ARCHIVER, i, &state, NULL) != WEIR_OK ||
+		    state.checkpoint == partition->checkpoint)
+			continue;
+		archiver_drop(archiver, i, PARTITION_EMPTY);
+		archiver->retake_ms = now_ms;
+	}
 }
 
 /* One that was never archived begins where its topics begin. */
@@ -69,7 +103,7 @@ static enum weir_status assign(struct archiver *archiver, const struct ledger *l
 	return status;
 }
 
-/* WEIR_IO: to be tried again. */
+/* WEIR_IO: to be tried again. WEIR_END: it stands at a gap, which is said. */
 static enum weir_status take(struct archiver *archiver, uint32_t number, struct weir_error *error)
 {
 	struct weir_partition_state state;
@@ -80,13 +114,18 @@ static enum weir_status take(struct archiver *archiver, uint32_t number, struct 
 		status = ledger_restore(ledger, &state, error);
 	if (status == WEIR_OK)
 		status = find_beginning(archiver, ledger, error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
 		status = assign(archiver, ledger, error);
+		if (status == WEIR_INVALID) {
+			archiver_stand_at_gap(archiver, number, ledger->checkpoint, error->text);
+			status = WEIR_END;
+		}
+	}
 	if (status != WEIR_OK) {
 		ledger_free(ledger);
 		return status;
 	}
-	archiver->partitions[number] = (struct partition){PARTITION_LIVE, ledger};
+	archiver->partitions[number] = (struct partition){.state = PARTITION_LIVE, .ledger = ledger};
 	weir_counter_add(&archiver->stats.taken, 1);
 	return WEIR_OK;
 }
@@ -104,7 +143,7 @@ static void take_missing(struct archiver *archiver, const bool *given)
 			archiver->retake_ms = weir_monotonic_ms() + RETAKE_MS;
 			break;
 		}
-		if (status != WEIR_OK)
+		if (status != WEIR_OK && status != WEIR_END)
 			archiver_stick(archiver, i, error.text);
 		else
 			weir_trouble_off(&archiver->store_trouble, archiver->options.log, "archiver");
@@ -133,6 +172,7 @@ void archiver_follow_share(struct archiver *archiver)
 	struct weir_share *share = archiver->options.share;
 	uint64_t version = share != NULL ? weir_share_version(share) : 1;
 	bool changed = version != archiver->share_version;
+	look_at_gaps(archiver);
 	if (!changed && (archiver->retake_ms == 0 || weir_monotonic_ms() < archiver->retake_ms))
 		return;
 	bool *given = weir_alloc(archiver->options.bus->partitions, sizeof *given);

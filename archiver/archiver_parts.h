@@ -16,6 +16,8 @@ enum partition_state {
 struct partition {
 	enum partition_state state;
 	struct ledger *ledger; /* where it is live */
+	bool at_gap;           /* stuck, until somebody says that what its topics have lost may be missing */
+	uint64_t checkpoint;   /* at a gap: as it is stored; another one says that somebody has */
 };
 
 /* How far a partition is: told by the archiver's thread, read by any. */
@@ -39,6 +41,7 @@ struct archiver {
 	/* the share */
 	uint64_t share_version; /* as of the last look */
 	int64_t retake_ms;      /* monotonic: not before; what could not be taken is tried again */
+	int64_t gap_look_ms;    /* likewise: when partitions at a gap are looked at again */
 	/* storing */
 	bool unsettled; /* what was last tried may be stored, though no answer came: nothing is added to it until one does */
 	int64_t due_ms, retry_ms; /* monotonic */
@@ -62,6 +65,9 @@ void archiver_follow_share(struct archiver *archiver);
 void archiver_drop(struct archiver *archiver, uint32_t partition, enum partition_state state);
 /** Likewise, with the reason for people. */
 void archiver_stick(struct archiver *archiver, uint32_t partition, const char *why);
+
+/** Likewise at a gap in its topics, which `weir recover` goes behind: then it is taken again. */
+void archiver_stand_at_gap(struct archiver *archiver, uint32_t partition, uint64_t checkpoint, const char *why);
 
 /* ---- archiver_messages.c ---- */
 

@@ -12,6 +12,7 @@
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/policy_log.h"
 #include "deploy/standalone/realm.h"
+#include "deploy/standalone/recover_archive.h"
 #include "limiter/lane.h"
 
 #include <stdio.h>
@@ -23,13 +24,14 @@ static const char help[] =
 	"For a partition that stands at a gap: its log was trimmed, by retention or by hand, before a limiter had\n"
 	"judged it, so that the checkpoint's next offset is gone. Says how many messages are lost, and with --yes\n"
 	"lets the limiters go on at the first that is left. Counts, blocks and orders of the checkpoint are kept.\n"
+	"Where \"archiver\" is enabled, likewise for the archive: what its topics no longer have is missing there.\n"
 	"\n"
 	"  --accept-gap    what is to be done; there is nothing else yet\n"
 	"  --config FILE   of the cluster\n"
 	"  --partition P   which one\n"
 	"  --yes           do it; without, only say what it would lose\n"
 	"\n"
-	"Limiters may run: the one that has the partition takes it again within half a minute. Positions of sources are\n"
+	"Limiters and archivers may run: they take the partition again within half a minute. Positions of sources are\n"
 	"kept, so what a collector sends again is not counted twice. Make retention longer than the longest outage.\n"
 	"\n"
 	"Exit codes: 0 done, or nothing to do; 1 a server failed; 2 the command line is wrong, or --yes is missing.\n"
@@ -209,10 +211,15 @@ static enum weir_status run(struct recover *recover, bool *refused, struct weir_
 	if (status == WEIR_OK)
 		status =
 			realm->store->ops->look(realm->store, WEIR_STORE_ROLE_LIMITER, (uint32_t)recover->partition, &state, error);
-	if (status != WEIR_OK || !has_gap(recover, &state))
+	if (status != WEIR_OK)
 		return status;
-	*refused = !recover->yes;
-	return recover->yes ? go_behind(recover, error) : WEIR_OK;
+	bool gap = has_gap(recover, &state), archive_gap = false;
+	if (gap && recover->yes)
+		status = go_behind(recover, error);
+	if (status == WEIR_OK && realm->config->archiver.enabled)
+		status = recover_archive(realm, (uint32_t)recover->partition, recover->yes, &archive_gap, error);
+	*refused = (gap || archive_gap) && !recover->yes;
+	return status;
 }
 
 int command_recover(int argc, char **argv)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A partition whose log was trimmed behind its checkpoint, and weir recover."""
+"""A partition whose log was trimmed behind its checkpoint, or before it was archived, and weir recover."""
 
 import json
 import os
@@ -9,7 +9,7 @@ TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TESTS)
 
 # pylint: disable=wrong-import-position
-from support import cases, cluster
+from support import cases, cluster, frames
 from support.cluster_check import caught_up
 from support.place import until
 from support.roles import Roles
@@ -62,6 +62,52 @@ def test_a_gap_is_accepted_by_word_alone(place):
               "ann is blocked by the policy that was lost and given again", 240, limiter.run)
         again = recover("--yes")
         assert again.code() == DONE and "no gap" in again.out().decode(), again.out()
+
+
+def archived(one):
+    """How many requests the archive has."""
+    return int(one.mariadb.one("SELECT coalesce(sum(total), 0) FROM hourly WHERE zone = 'site'"))
+
+
+def judged(one):
+    """How many events the topic judged has."""
+    return sum(len(frames.decode(message.value).events) for message in one.kafka.consume(one.topic("judged")))
+
+
+def test_a_gap_of_the_archive_is_accepted_by_word_alone(place):
+    """Archivers were away while the topics lost something: they stand, recover says what is missing, then they go on."""
+    with cluster.shared() as one, Roles(place, one, zones(), bus={"partitions": 2},
+                                        archiver={"enabled": True, "interval": "100ms"}) as roles:
+        roles.apply()
+        log = place.write("log", burst("ann", 5))
+        limiter, archiver = roles.limiter().until_ready(), roles.archiver().until_ready()
+        collector = roles.collector([source(log)])
+        archiver.until(lambda: archived(one) == 5, "all is archived")
+        (partition,) = {m.partition for m in one.kafka.consume(one.topic("decisions"))}
+        assert archiver.stop() == DONE
+        place.append("log", burst("ann", 70))
+        limiter.until(lambda: judged(one) == 75, "more is judged")
+        _, end = one.kafka.extents(one.topic("judged"))[partition]
+        one.kafka.trim(one.topic("judged"), {partition: end})
+        archiver.start()
+        archiver.until_says("weir recover --accept-gap")
+        archiver.until(lambda: archiver.value("weir_archiver_partitions_stuck") == 1, "shows it")
+        assert archiver.page("/healthz")[0] == 503
+        config = place.write("recover.json", json.dumps(roles.sections()))
+        words = ("recover", "--accept-gap", "--config", config, "--partition", str(partition))
+        said = place.run(*words)
+        assert said.code() == USAGE and "are missing from the archive" in said.out().decode(), (said.out(), said.said())
+        assert "--yes" in said.said() and "no gap: the checkpoint" in said.out().decode(), (said.out(), said.said())
+        done = place.run(*words, "--yes")
+        assert done.code() == DONE and f"goes on at offset {end} of judged" in done.out().decode(), (
+            done.out(), done.said())
+        archiver.until(lambda: archiver.value("weir_archiver_partitions_stuck") == 0, "goes on by itself")
+        place.append("log", burst("ann", 3))
+        archiver.until(lambda: archived(one) == 8, "what came behind the gap is archived")
+        again = place.run(*words, "--yes")
+        assert again.code() == DONE and "archive: no gap" in again.out().decode(), again.out()
+        for role in (collector, limiter, archiver):
+            assert role.stop() == DONE, role.said()
 
 
 if __name__ == "__main__":
