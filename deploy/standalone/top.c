@@ -27,7 +27,7 @@ static const char help[] =
 	"  --state DIR       the state directory of a `weir run` with \"archiver\", which may run meanwhile\n"
 	"  --zone NAME       whose keys to show; else the first zone's\n"
 	"  --by passed|blocked   what keys are sorted by (passed)\n"
-	"  --rows N          keys, and blocks, at most (10; a screen has what it has room for)\n"
+	"  --rows N          keys, and blocks, at most (10, up to 50; a screen has what it has room for)\n"
 	"  --every DURATION  how often to look again (2s)\n"
 	"  --once            one table, and end; so it is also where standard output is no terminal\n"
 	"  --json            a JSON line each time, until it is stopped; with --once a single one\n"
@@ -91,7 +91,7 @@ static int take_option(struct top_command *command, int option, const char *valu
 		           : refuse(command, "--by: expected passed or blocked, not \"%s\"", value);
 	case ROWS:
 		if (!weir_arguments_count(value, &rows) || rows == 0 || rows > TOP_ROWS_MAX)
-			return refuse(command, "--rows: expected a whole number from 1 to 200, not \"%s\"", value);
+			return refuse(command, "--rows: expected a whole number from 1 to 50, not \"%s\"", value);
 		command->question.top_rows = command->question.block_rows = (unsigned)rows;
 		return -1;
 	case EVERY:

@@ -13,7 +13,7 @@
 
 #include "deploy/standalone/top_source.h"
 
-enum { TOP_RATE_SAMPLES = 16, TOP_ROWS_MAX = 200, TOP_ZONE_BYTES = 65 };
+enum { TOP_RATE_SAMPLES = 16, TOP_ROWS_MAX = 50, TOP_ZONE_BYTES = 65 };
 
 struct top_question {
 	char zone[TOP_ZONE_BYTES]; /* "": the first of those in force; set to the one that is shown */

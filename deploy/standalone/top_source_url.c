@@ -10,8 +10,17 @@
 #include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { CONNECT_MS = 5000, ANSWER_MS = 20000, BODY_MAX_BYTES = 16 << 20 };
+enum {
+	CONNECT_MS = 5000,
+	ANSWER_MS = 20000,
+	BODY_MAX_BYTES = 16 << 20,
+	TOO_MANY = 429,
+	TRIES = 10,
+	NAP_MS = 100,
+	NAPS = 10,
+};
 
 struct url_source {
 	struct top_source source;
@@ -68,7 +77,7 @@ static enum weir_status refused(const struct url_source *source, long code, stru
 	const json_t *fault = json_object_get(answer, "error");
 	const char *parameter = json_string_value(json_object_get(fault, "parameter"));
 	const char *message = json_string_value(json_object_get(fault, "message"));
-	enum weir_status status = code == 429 || code >= 500 ? WEIR_IO : WEIR_INVALID;
+	enum weir_status status = code == TOO_MANY || code >= 500 ? WEIR_IO : WEIR_INVALID;
 	if (message == NULL)
 		status = weir_fail(error, status, "%s answers %ld: is it an archiver's API?", source->source.name, code);
 	else
@@ -78,27 +87,45 @@ static enum weir_status refused(const struct url_source *source, long code, stru
 	return status;
 }
 
+/* Asks once. @param code  the answer's, where there is one */
+static enum weir_status ask(struct url_source *source, const char *address, long *code, struct weir_error *error)
+{
+	source->words[0] = '\0';
+	curl_easy_setopt(source->curl, CURLOPT_URL, address);
+	CURLcode done = curl_easy_perform(source->curl);
+	const char *why = source->words[0] != '\0' ? source->words : curl_easy_strerror(done);
+	if (done == CURLE_URL_MALFORMAT || done == CURLE_UNSUPPORTED_PROTOCOL)
+		return weir_fail(error, WEIR_INVALID, "%s: %s", source->source.name, why);
+	if (done != CURLE_OK || curl_easy_getinfo(source->curl, CURLINFO_RESPONSE_CODE, code) != CURLE_OK)
+		return weir_fail(error, WEIR_IO, "%s: %s", source->source.name, why);
+	return WEIR_OK;
+}
+
+/* Whoever asked too often (archiver.api_rate) waits a second. */
+static void rest(void)
+{
+	for (int i = 0; i < NAPS && !*weir_stop_flag(); i++)
+		nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
+}
+
 static enum weir_status get_url(struct top_source *base, const char *path, const struct api_argument *arguments,
                                 size_t count, struct weir_text *body, struct weir_error *error)
 {
 	struct url_source *source = (struct url_source *)base;
 	struct weir_text address = {0};
 	long code = 0;
-	source->body = body;
-	source->words[0] = '\0';
+	size_t before = body->length;
 	enum weir_status status = WEIR_OK;
+	source->body = body;
 	if (!put_address(source, path, arguments, count, &address))
 		status = weir_fail(error, WEIR_INVALID, "%s: too long", base->name);
-	if (status == WEIR_OK) {
-		curl_easy_setopt(source->curl, CURLOPT_URL, address.at);
-		CURLcode done = curl_easy_perform(source->curl);
-		const char *why = source->words[0] != '\0' ? source->words : curl_easy_strerror(done);
-		if (done == CURLE_URL_MALFORMAT || done == CURLE_UNSUPPORTED_PROTOCOL)
-			status = weir_fail(error, WEIR_INVALID, "%s: %s", base->name, why);
-		else if (done != CURLE_OK)
-			status = weir_fail(error, WEIR_IO, "%s: %s", base->name, why);
+	for (int tries = 0; status == WEIR_OK && tries < TRIES && (tries == 0 || code == TOO_MANY); tries++) {
+		if (tries > 0)
+			rest();
+		body->length = before;
+		status = ask(source, address.at, &code, error);
 	}
-	if (status == WEIR_OK && curl_easy_getinfo(source->curl, CURLINFO_RESPONSE_CODE, &code) == CURLE_OK && code != 200)
+	if (status == WEIR_OK && code != 200)
 		status = refused(source, code, error);
 	weir_text_deinit(&address);
 	return status;

@@ -64,6 +64,12 @@ def test_a_gap_is_accepted_by_word_alone(place):
         assert again.code() == DONE and "no gap" in again.out().decode(), again.out()
 
 
+def lag_of(archiver):
+    """What it shows of its lag: (messages, seconds), None where there is no sample."""
+    page = archiver.metrics()
+    return tuple(page and page.value(f"weir_archiver_lag_{unit}") for unit in ("messages", "seconds"))
+
+
 def archived(one):
     """How many requests the archive has."""
     return int(one.mariadb.one("SELECT coalesce(sum(total), 0) FROM hourly WHERE zone = 'site'"))
@@ -83,6 +89,7 @@ def test_a_gap_of_the_archive_is_accepted_by_word_alone(place):
         limiter, archiver = roles.limiter().until_ready(), roles.archiver().until_ready()
         collector = roles.collector([source(log)])
         archiver.until(lambda: archived(one) == 5, "all is archived")
+        archiver.until(lambda: lag_of(archiver) == (0, 0), "knows that it is not behind")
         (partition,) = {m.partition for m in one.kafka.consume(one.topic("decisions"))}
         assert archiver.stop() == DONE
         place.append("log", burst("ann", 70))
