@@ -33,7 +33,7 @@ static enum weir_status extent(struct weir_bus *bus, enum weir_topic topic, uint
 
 static bool look(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
 {
-	assert_ptr_equal(context, &scene);
+	(void)context;
 	atomic_fetch_add(&scene.looks, 1);
 	*place = (struct weir_lag_place){atomic_load(&scene.places[topic][partition]),
 	                                 topic == WEIR_TOPIC_JUDGED ? atomic_load(&scene.clock_ms) : 0};
