@@ -21,7 +21,8 @@ enum { TOPIC_COUNT = sizeof topics / sizeof *topics };
 
 static bool is_there(const struct forget *forget, enum weir_topic topic)
 {
-	return forget->realm.kind != REALM_CLUSTER || !forget->realm.missing[topic];
+	/* On one machine dead letters are a file. */
+	return forget->realm.kind != REALM_CLUSTER ? topic != WEIR_TOPIC_DEADLETTER : !forget->realm.missing[topic];
 }
 
 /* When the last message of now is gone; < 0: never. false: it is not known. */
