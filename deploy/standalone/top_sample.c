@@ -29,7 +29,7 @@ static bool is_whole(const char *key)
 	return strstr(key, "\xEF\xBF\xBD") == NULL;
 }
 
-/* What a key (NULL: all together) did in this hour: {"passed", "blocked", "late"}. */
+/* What a key, as lists have it (NULL: all together), did in this hour: {"passed", "blocked", "late"}. */
 static enum weir_status read_hour(struct top_source *source, const char *zone, const json_t *key, int64_t hour_ms,
                                   json_t **sums, struct weir_error *error)
 {

@@ -119,7 +119,7 @@ def require_as_the_api(site, one, by):
     assert [{**row, "hour": None} for row in one["top"]] == [
         {**{name: row[name] for name in ("key", "passed", "blocked", "late")}, "hour": None} for row in top]
     for row in one["top"]:
-        assert row["hour"] == site.get("counts", zone=one["zone"], key=row["key"], **hour)["total"], row
+        assert row["hour"] == site.get("counts", zone=one["zone"], bucket=row["key"], **hour)["total"], row
     blocks = site.get("blocks")
     assert one["blocks"] == blocks["blocks"] and one["more_blocks"] == blocks["more"]
 
@@ -133,6 +133,17 @@ def test_numbers_are_those_of_the_api(place):
             assert one["blocks"][0]["key"] == "eve" and one["blocks"][0]["limit"]["rate"] == 5, one["blocks"]
         require_as_the_api(site, sample(site, *source, "--zone", "all"), "passed")
         assert [row["key"] for row in sample(site, *source, "--rows", "1")["top"]] == ["eve"]
+
+
+def test_hashed_keys_are_followed_by_their_hashes(place):
+    secret = place.write("secret", "s" * 32 + "\n")
+    os.chmod(secret, 0o600)
+    site = filled(place, hash_keys=secret)
+    for source in sources(site):
+        one = sample(site, *source)
+        require_as_the_api(site, one, "passed")
+        assert [row["passed"] for row in one["top"]] == [5, 4, 2] and one["top"][0]["key"] != "eve", one["top"]
+        assert one["blocks"][0]["key"] == one["top"][0]["key"]
 
 
 def test_a_table_where_there_is_no_terminal(place):
