@@ -39,25 +39,32 @@ static bool settle_range(struct api_call *call)
 	       api_fault_set(&call->fault, 400, "from", "expected at most %d days up to \"to\"", DAYS_MAX);
 }
 
+/* One day's rows are read as they lie; of more days each key's are summed first. */
+static void add_counts(const struct api_view *view, struct api_sql *sql)
+{
+	const struct api_parameters *asked = &view->parameters;
+	bool day = asked->to_ms - asked->from_ms == WEIR_DAY_MS;
+	if (!day)
+		api_sql_add(sql,
+		            "(SELECT bucket, CAST(SUM(passed) AS SIGNED) AS passed, CAST(SUM(blocked) AS SIGNED) AS blocked,"
+		            " CAST(SUM(late) AS SIGNED) AS late FROM ");
+	api_sql_number(sql, "count_daily WHERE zone_id = ?", view->zone.id);
+	if (day) {
+		api_sql_number(sql, " AND day_ms = ? AND ", asked->from_ms); /* which the table is first sorted by */
+		return;
+	}
+	api_sql_number(sql, " AND day_ms >= ?", asked->from_ms);
+	api_sql_number(sql, " AND day_ms < ?", asked->to_ms);
+	api_sql_add(sql, " GROUP BY bucket) AS counted WHERE ");
+}
+
 static void compose(const struct api_view *view, struct api_sql *sql)
 {
-	static const char *const sorted_by[] = {"p", "b", "p + b"};
-	const struct api_parameters *asked = &view->parameters;
-	const char *by = sorted_by[asked->by];
-	api_sql_add(sql, API_SELECT "bucket, p, b, l, p + b FROM (SELECT bucket, ");
-	if (asked->to_ms - asked->from_ms == WEIR_DAY_MS) {
-		api_sql_add(sql, "CAST(passed AS SIGNED) AS p, CAST(blocked AS SIGNED) AS b, CAST(late AS SIGNED) AS l");
-		api_sql_number(sql, " FROM count_daily WHERE zone_id = ?", view->zone.id);
-		api_sql_number(sql, " AND day_ms = ?", asked->from_ms);
-	} else {
-		api_sql_add(sql, "CAST(SUM(passed) AS SIGNED) AS p, CAST(SUM(blocked) AS SIGNED) AS b,"
-		                 " CAST(SUM(late) AS SIGNED) AS l");
-		api_sql_number(sql, " FROM count_daily WHERE zone_id = ?", view->zone.id);
-		api_sql_number(sql, " AND day_ms >= ?", asked->from_ms);
-		api_sql_number(sql, " AND day_ms < ?", asked->to_ms);
-		api_sql_add(sql, " GROUP BY bucket");
-	}
-	weir_text_printf(&sql->text, ") AS counted WHERE %s > 0", by);
+	static const char *const sorted_by[] = {"passed", "blocked", "passed + blocked"};
+	const char *by = sorted_by[view->parameters.by];
+	api_sql_add(sql, API_SELECT "bucket, passed, blocked, late, passed + blocked FROM ");
+	add_counts(view, sql);
+	weir_text_printf(&sql->text, "%s > 0", by);
 	if (view->begun) {
 		weir_text_printf(&sql->text, " AND (%s", by);
 		api_sql_number(sql, " < ?", view->rank.number);
