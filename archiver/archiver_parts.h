@@ -43,7 +43,7 @@ struct archiver {
 	int64_t retake_ms;      /* monotonic: not before; what could not be taken is tried again */
 	int64_t gap_look_ms;    /* likewise: when partitions at a gap are looked at again */
 	/* storing */
-	bool unsettled; /* what was last tried may be stored, though no answer came: nothing is added to it until one does */
+	bool unsettled; /* what was tried last may be stored, though no answer came: nothing is added to it until then */
 	int64_t due_ms, retry_ms; /* monotonic */
 	int64_t keep_due_ms;      /* likewise: when old rows are to be removed again */
 	struct weir_trouble store_trouble, bus_trouble, keep_trouble;
