@@ -33,7 +33,7 @@ def scratch():
         prefix="weir-conformance-", dir=shm if os.access(shm, os.W_OK) else None)
 
 
-def run_weir(weir, config, where, partitions, threads, timeout=120):
+def run_weir(weir, config, where, partitions, threads, *more, timeout=120):
     """(decision bytes, summary object) of a run; raises AssertionError if it fails."""
     config = dict(config, bus={"partitions": partitions}, limiter={"threads": threads})
     path, out = os.path.join(where, "weir.json"), os.path.join(where, "decisions")
@@ -42,7 +42,7 @@ def run_weir(weir, config, where, partitions, threads, timeout=120):
     if os.path.exists(out):
         os.unlink(out)
     done = subprocess.run([weir, "run", "--config", path, "--once", "--decisions", out,
-                           "--summary", "json"], stdin=subprocess.DEVNULL, check=False,
+                           "--summary", "json", *more], stdin=subprocess.DEVNULL, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout)
     said = done.stderr.decode(errors="replace")
     assert done.returncode == 0, f"weir left with {done.returncode}: {said[-2000:]}"
@@ -76,9 +76,9 @@ def summary_difference(got, want):
     return "summary: " + "; ".join(wrong) if wrong else None
 
 
-def differences(weir, config, where, read=None, shards=SHARDS):
-    """Words for the first difference between weir and the oracle; None if none."""
-    run = oracle.Run(config, read=read)
+def differences(weir, config, where, run=None, shards=SHARDS):
+    """Words for the first difference between weir and the oracle, whose run may be there already; None if none."""
+    run = run or oracle.Run(config)
     for partitions, threads in shards:
         try:
             decisions, summary = run_weir(weir, config, where, partitions, threads)

@@ -3,8 +3,8 @@
 
 usage: test_oracle_data.py [--weir PATH] [--data DIR]
 
-Each log is judged under several policies, on 1, 2 and 8 shards. Where the
-logs are absent the test says that it was skipped.
+Each log is judged under several policies, on 1, 2 and 8 shards, and archived.
+Where the logs are absent the test says that it was skipped.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import os
 import sys
 
 import compare
+import compare_archive
 import oracle
 
 
@@ -106,7 +107,9 @@ def compare_log(job):
             if with_cost == (policy == "costs"):
                 with compare.scratch() as where:
                     config = {"zones": zones, "sources": specs}
-                    wrong = compare.differences(weir, config, where, read, SHARDS)
+                    run = oracle.Run(config, read=read)
+                    wrong = (compare.differences(weir, config, where, run, SHARDS)
+                             or compare_archive.difference(weir, config, where, run))
                 results.append((f"{wanted}, {policy}", wrong))
     return results
 

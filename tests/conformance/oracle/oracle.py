@@ -49,7 +49,7 @@ class Run:
         records, self.tally = read or read_sources(config, logs)
         self.records = [(record.time, record.cost, self.once.take(record)) for record in records]
 
-    def _numbered(self, partitions):
+    def numbered(self, partitions):
         """(time, cost, [(partition, offset, joined key, verdicts), …]) of each record:
         an event's offset is the number of its partition's events before it."""
         offsets = [0] * partitions
@@ -65,7 +65,7 @@ class Run:
         """The decision lines (bytes) of the zones of one mode, in order."""
         place = {zone.name: i for i, zone in enumerate(self.zones)}
         lines = []
-        for _, _, events in self._numbered(partitions):
+        for _, _, events in self.numbered(partitions):
             made = [(place[verdict.zone.name], f"{partition}-{offset}-{index}", verdict.decision)
                     for partition, offset, _, verdicts in events
                     for index, verdict in enumerate(verdicts)
@@ -86,7 +86,7 @@ class Run:
 
     def judged(self, partitions):
         """One line for each event, bytes each."""
-        for time, cost, events in self._numbered(partitions):
+        for time, cost, events in self.numbered(partitions):
             for partition, offset, key, verdicts in events:
                 yield json_out.dumps({
                     "partition": partition, "offset": offset, "time": time, "cost": cost,
