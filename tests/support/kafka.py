@@ -142,10 +142,13 @@ class Kafka:
     def extents(self, topic):
         """{partition: (first offset, next offset)}; {} of a topic that is not there."""
         partitions = self.topics().get(topic, 0)
-        with self.reader() as consumer:
-            return {number: _again(lambda where=confluent_kafka.TopicPartition(topic, number):
-                                   consumer.get_watermark_offsets(where, timeout=PATIENCE_S))
-                    for number in range(partitions)}
+
+        def ask():
+            # One that does not know a partition at first may not come to know it: each try has a reader of its own.
+            with self.reader() as consumer:
+                return {number: consumer.get_watermark_offsets(confluent_kafka.TopicPartition(topic, number),
+                                                               timeout=PATIENCE_S) for number in range(partitions)}
+        return _again(ask)
 
     def count(self, topic):
         """How many offsets a topic has from its first to its next."""
