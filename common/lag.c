@@ -3,6 +3,7 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/metrics.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -109,4 +110,15 @@ bool weir_lag_read(const struct weir_lag *lag, uint64_t *messages, double *secon
 	*messages = atomic_load(&lag->messages);
 	*seconds = (double)atomic_load(&lag->milliseconds) / 1000.0;
 	return true;
+}
+
+void weir_lag_metrics(const struct weir_lag *lag, struct weir_text *page, const char *messages_name,
+                      const char *messages_help, const char *seconds_name, const char *seconds_help)
+{
+	uint64_t messages;
+	double seconds;
+	if (!weir_lag_read(lag, &messages, &seconds))
+		return; /* a 0 would say that it has caught up */
+	weir_metrics_gauge(page, messages_name, messages_help, (double)messages);
+	weir_metrics_gauge(page, seconds_name, seconds_help, seconds);
 }

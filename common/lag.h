@@ -6,6 +6,7 @@
 #define WEIR_COMMON_LAG_H
 
 #include "common/bus.h"
+#include "common/text.h"
 
 #include <stdbool.h>
 
@@ -42,5 +43,9 @@ void weir_lag_leave(struct weir_lag *lag);
  * @thread any
  */
 bool weir_lag_read(const struct weir_lag *lag, uint64_t *messages, double *seconds);
+
+/** Appends both as gauges, in the role's words; nothing while they are not known. @thread any */
+void weir_lag_metrics(const struct weir_lag *lag, struct weir_text *page, const char *messages_name,
+                      const char *messages_help, const char *seconds_name, const char *seconds_help);
 
 #endif

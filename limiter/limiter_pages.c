@@ -117,14 +117,8 @@ static void metrics(void *context, struct weir_text *page)
 	limiter_histogram(&parts, page, "weir_limiter_take_seconds",
 	                  "From a partition's being given to its being live: waiting for the last owner, taking, reading.",
 	                  offsetof(struct worker_stats, take));
-	uint64_t messages;
-	double seconds;
-	if (!weir_lag_read(limiter->lag, &messages, &seconds))
-		return; /* a 0 would say that it has caught up */
-	weir_metrics_gauge(page, "weir_limiter_lag_messages", "Messages of the log that are not judged yet.",
-	                   (double)messages);
-	weir_metrics_gauge(page, "weir_limiter_lag_seconds",
-	                   "Since the newest judged message was sent, where there are more.", seconds);
+	weir_lag_metrics(limiter->lag, page, "weir_limiter_lag_messages", "Messages of the log that are not judged yet.",
+	                 "weir_limiter_lag_seconds", "Since the newest judged message was sent, where there are more.");
 }
 
 void limiter_pages_init(struct limiter *limiter)
