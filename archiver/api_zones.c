@@ -52,11 +52,10 @@ void api_zones_free(struct api_zones *zones)
 
 static void describe_limit(struct weir_text *text, const struct weir_limit *limit)
 {
-	bool queue = limit->algorithm == WEIR_QUEUE;
 	bool bursts = limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_GCRA;
 	weir_text_printf(text, "{\"algorithm\":\"%s\",\"rate\":%lld,\"window_ms\":%lld,\"burst\":%lld}",
-	                 weir_algorithm_name(limit->algorithm), (long long)(queue ? limit->length : limit->rate),
-	                 (long long)(queue ? limit->hold_ms : limit->window_ms), (long long)(bursts ? limit->burst : 0));
+	                 weir_algorithm_name(limit->algorithm), (long long)weir_limit_rate(limit),
+	                 (long long)weir_limit_window_ms(limit), (long long)(bursts ? limit->burst : 0));
 }
 
 static void describe_zone(struct weir_text *text, const struct weir_zone *zone)
@@ -72,8 +71,8 @@ static void describe_zone(struct weir_text *text, const struct weir_zone *zone)
 		weir_text_json(text, weir_span_of(zone->key[i].field));
 	}
 	weir_text_printf(text, "],\"mode\":\"%s\",\"count\":\"%s\",\"history\":%s,\"block_for_ms\":%lld,\"limits\":[",
-	                 zone->mode == WEIR_SHADOW ? "shadow" : "enforce", zone->count_all ? "all" : "passed",
-	                 zone->history ? "true" : "false", (long long)zone->block_for_ms);
+	                 weir_mode_name(zone->mode), zone->count_all ? "all" : "passed", zone->history ? "true" : "false",
+	                 (long long)zone->block_for_ms);
 	for (uint32_t i = 0; i < zone->limit_count; i++) {
 		weir_text_puts(text, i > 0 ? "," : "");
 		describe_limit(text, &zone->limits[i]);

@@ -88,7 +88,23 @@ struct weir_limit {
 	struct weir_match done; /* queue: field_count 0 if none is given */
 };
 
+/* What a limit of any algorithm says in two numbers: of a queue its length and hold stand for rate and window. */
+static inline int64_t weir_limit_rate(const struct weir_limit *limit)
+{
+	return limit->algorithm == WEIR_QUEUE ? limit->length : limit->rate;
+}
+
+static inline int64_t weir_limit_window_ms(const struct weir_limit *limit)
+{
+	return limit->algorithm == WEIR_QUEUE ? limit->hold_ms : limit->window_ms;
+}
+
 enum weir_zone_mode { WEIR_ENFORCE, WEIR_SHADOW };
+
+static inline const char *weir_mode_name(enum weir_zone_mode mode)
+{
+	return mode == WEIR_SHADOW ? "shadow" : "enforce";
+}
 
 struct weir_zone {
 	uint32_t id;       /* 1..WEIR_ZONE_ID_MAX, never reused */

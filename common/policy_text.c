@@ -102,7 +102,7 @@ static json_t *zone_json(const struct weir_zone *zone)
 	json_object_set_new(object, "limits", limits);
 	json_object_set_new(object, "count", json_string(zone->count_all ? "all" : "passed"));
 	set_time(object, "block_for", zone->block_for_ms);
-	json_object_set_new(object, "mode", json_string(zone->mode == WEIR_SHADOW ? "shadow" : "enforce"));
+	json_object_set_new(object, "mode", json_string(weir_mode_name(zone->mode)));
 	json_object_set_new(object, "history", json_boolean(zone->history));
 	return object;
 }

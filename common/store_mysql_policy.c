@@ -19,16 +19,15 @@ static enum weir_status put_limit(const struct policy_call *call, const struct w
                                   struct weir_error *error)
 {
 	const struct weir_limit *limit = &zone->limits[number];
-	bool queue = limit->algorithm == WEIR_QUEUE;
 	struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, WEIR_MYSQL_ZONE_PUT);
 	weir_mysql_put_number(statement, zone->id);
 	weir_mysql_put_number(statement, number + 1);
 	weir_mysql_put_text(statement, zone->name);
 	weir_mysql_put_text(statement, zone->description);
-	weir_mysql_put_text(statement, zone->mode == WEIR_SHADOW ? "shadow" : "enforce");
+	weir_mysql_put_text(statement, weir_mode_name(zone->mode));
 	weir_mysql_put_text(statement, weir_algorithm_name(limit->algorithm));
-	weir_mysql_put_signed(statement, queue ? limit->length : limit->rate);
-	weir_mysql_put_signed(statement, queue ? limit->hold_ms : limit->window_ms);
+	weir_mysql_put_signed(statement, weir_limit_rate(limit));
+	weir_mysql_put_signed(statement, weir_limit_window_ms(limit));
 	weir_mysql_put_signed(statement, limit->burst);
 	weir_mysql_put_signed(statement, zone->block_for_ms);
 	weir_mysql_put_number(statement, call->version);

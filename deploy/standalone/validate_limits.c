@@ -65,9 +65,8 @@ static bool is_never_reached(const struct weir_limit *limit, const struct weir_l
 static void put_limit(struct weir_text *text, const struct weir_limit *limit)
 {
 	char window[24];
-	weir_format_duration(limit->algorithm == WEIR_QUEUE ? limit->hold_ms : limit->window_ms, window, sizeof window);
-	weir_text_printf(text, "%lld in %s", (long long)(limit->algorithm == WEIR_QUEUE ? limit->length : limit->rate),
-	                 window);
+	weir_format_duration(weir_limit_window_ms(limit), window, sizeof window);
+	weir_text_printf(text, "%lld in %s", (long long)weir_limit_rate(limit), window);
 }
 
 static void warn_limit(struct validate_report *report, uint32_t zone, uint32_t limit, struct weir_text *words)

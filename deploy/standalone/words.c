@@ -55,7 +55,7 @@ void words_text(struct weir_text *text, const char *string)
 void words_limit(struct weir_text *text, const struct weir_limit *limit)
 {
 	char window[24];
-	weir_format_duration(limit->algorithm == WEIR_QUEUE ? limit->hold_ms : limit->window_ms, window, sizeof window);
+	weir_format_duration(weir_limit_window_ms(limit), window, sizeof window);
 	switch (limit->algorithm) {
 	case WEIR_UNIFORM: weir_text_printf(text, "one in %s", window); break;
 	case WEIR_QUEUE: weir_text_printf(text, "%lld waiting", (long long)limit->length); break;
