@@ -58,9 +58,11 @@ static int64_t total_then(const json_t *zones, const char *name)
 {
 	size_t i;
 	json_t *zone;
-	json_array_foreach(zones, i, zone) if (strcmp(json_string_value(json_object_get(zone, "zone")), name) ==
-	                                       0) return number_of(zone, "passed") +
-		number_of(zone, "blocked");
+	json_array_foreach(zones, i, zone)
+	{
+		if (strcmp(json_string_value(json_object_get(zone, "zone")), name) == 0)
+			return number_of(zone, "passed") + number_of(zone, "blocked");
+	}
 	return -1;
 }
 
