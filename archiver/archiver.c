@@ -15,8 +15,6 @@ static enum weir_status open_all(struct archiver *archiver, struct weir_error *e
 	struct weir_bus *bus = archiver->options.bus;
 	enum weir_status status = archiver->options.open_store(archiver->options.context, &archiver->store, error);
 	if (status == WEIR_OK)
-		status = weir_key_hash_settle(archiver->options.hash, archiver->store, error);
-	if (status == WEIR_OK)
 		status = bus->ops->consumer_new(bus, WEIR_TOPIC_JUDGED, "archiver", &archiver->judged, error);
 	if (status == WEIR_OK)
 		status = bus->ops->consumer_new(bus, WEIR_TOPIC_DECISIONS, "archiver", &archiver->decisions, error);

@@ -27,7 +27,7 @@ struct archiver_options {
 	struct weir_bus *bus;
 	struct weir_key_hash *hash; /* by which keys are hashed; NULL: they are kept in clear */
 	struct weir_share *share;   /* partitions that are its own by now; NULL: all, always */
-	/* Gives the archiver's thread its own store. WEIR_END: asked to stop meanwhile. */
+	/* Gives the archiver's thread its own store, whose keys are settled. WEIR_END: asked to stop meanwhile. */
 	enum weir_status (*open_store)(void *context, struct weir_store **store, struct weir_error *error);
 	void *context;
 	const struct weir_log *log;

@@ -45,10 +45,13 @@ static enum weir_status start_api(struct process *process, struct weir_error *er
 
 static enum weir_status open_store(void *context, struct weir_store **store, struct weir_error *error)
 {
-	const struct weir_daemon *daemon = context;
+	const struct process *process = context;
+	const struct weir_daemon *daemon = process->daemon;
 	enum weir_status status =
 		weir_connect_store(daemon->config, FOR_EVER_MS, weir_stop_flag(), &daemon->log, store, error);
-	return status != WEIR_OK && atomic_load(weir_stop_flag()) ? WEIR_END : status;
+	if (status != WEIR_OK)
+		return atomic_load(weir_stop_flag()) ? WEIR_END : status;
+	return weir_key_hash_settle(process->hash, *store, error);
 }
 
 static bool look_at_partition(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
@@ -78,7 +81,7 @@ enum weir_status process_start(struct process *process, struct weir_error *error
 		.hash = process->hash,
 		.share = process->share,
 		.open_store = open_store,
-		.context = daemon,
+		.context = process,
 		.log = &daemon->log,
 	};
 	status = archiver_start(&options, &process->archiver, error);
@@ -197,14 +200,9 @@ static void metrics(void *context, struct weir_text *page)
 	weir_metrics_gauge(page, "weir_archiver_partitions_given", "Partitions that the group has given to this process.",
 	                   given);
 	archiver_metrics(archiver_stats(process->archiver), page);
-	uint64_t messages;
-	double seconds;
-	if (!weir_lag_read(process->lag, &messages, &seconds))
-		return; /* a 0 would say that it has caught up */
-	weir_metrics_gauge(page, "weir_archiver_lag_messages", "Messages of the topics that are not taken yet.",
-	                   (double)messages);
-	weir_metrics_gauge(page, "weir_archiver_lag_seconds",
-	                   "Since the newest judged frame that was taken was sent, where there are more.", seconds);
+	weir_lag_metrics(process->lag, page, "weir_archiver_lag_messages", "Messages of the topics that are not taken yet.",
+	                 "weir_archiver_lag_seconds",
+	                 "Since the newest judged frame that was taken was sent, where there are more.");
 }
 
 enum weir_status process_init(struct process *process, struct weir_daemon *daemon, struct weir_error *error)
