@@ -136,7 +136,8 @@ class RoundTrips:
         producer.flush(30)
 
     def end(self):
-        """Ends it; what it saw, but for the first, which make the connections."""
+        """Ends it once it has seen enough; what it saw, but for the first, which make the connections."""
+        until(lambda: len(self.times) > PROBES // 4 or not self._thread.is_alive(), "the bare messages come")
         self._ended.set()
         self._thread.join()
         assert len(self.times) > PROBES // 4, "the bare messages did not come"

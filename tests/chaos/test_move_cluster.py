@@ -123,7 +123,7 @@ def test_limiters_that_join_and_leave_all_the_time(place):
         stage.until_stored(running[0])
         for one in running:
             crew.note_takes(one)
-            assert one.stop() == 0, one.said()[-2000:]
+            assert one.until_up().stop() == 0, one.said()[-2000:]
         taken, take_s = crew.taken()
         print(json.dumps({"bench": "cluster_moves", "seconds": SECONDS, "frames": stage.fed, **crew.deeds,
                           "partitions_taken": taken, "take_s_at_most": take_s,

@@ -53,14 +53,13 @@ def test_limiters_that_are_killed_at_random_moments(place):
             if dice.random() < 0.7:
                 victim.kill()
             else:
-                victim.until(lambda victim=victim: victim.page("/healthz"), "has come up")
-                assert victim.stop() == 0
+                assert victim.until_up().stop() == 0
             time.sleep(dice.uniform(0, 1))
             victim.start()
         end_feed(feed)
         stage.until_stored(limiters[0])
         for one in limiters:
-            assert one.stop() == 0
+            assert one.until_up().stop() == 0
         compare(place, stage)
 
 

@@ -178,6 +178,7 @@ def known_metrics():
             known.update((found, kind) for kind, found in
                          re.findall(r'weir_metrics_(counter|gauge)\(\w+,\s*"(weir_[a-z_]+)"', code))
             known.update((found, "counter") for found in re.findall(r'\{"(weir_[a-z_]+_total)",', code))
+            known.update((found, "gauge") for found in re.findall(r'"(weir_[a-z]+_lag_[a-z]+)"', code))
             known.update((found, "histogram") for found in re.findall(r'histogram\(\w+, \w+, "(weir_[a-z_]+)"', code))
     return known
 

@@ -101,6 +101,11 @@ class Role:
         """Waits for condition(), as long as it runs."""
         return until(condition, f"{self.name}: {what}", patience_s, self.run)
 
+    def until_up(self):
+        """Waits until it answers, and so heeds signals, ready or not: itself."""
+        self.until(lambda: self.page("/healthz"), "has come up")
+        return self
+
     def until_ready(self):
         """Waits until it is ready: itself."""
         self.until(self.is_ready, "is ready")
