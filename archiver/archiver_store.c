@@ -76,7 +76,7 @@ static enum weir_status try_to_store(struct archiver *archiver, struct ledger *c
 			least_ms = archiver->options.config->archiver.interval_ms;
 	if (status == WEIR_OK) {
 		weir_counter_add(&archiver->stats.commits, 1);
-		weir_counter_add(&archiver->stats.rows, batch->count_count + batch->decision_count + batch->event_count);
+		weir_counter_add(&archiver->stats.rows, batch->hour_count + batch->decision_count + batch->event_count);
 		weir_histogram_observe(&archiver->stats.commit, &weir_latency_scale, (double)took_ms / 1000);
 		archiver->due_ms = now_ms + (took_ms * REST_TIMES > least_ms ? took_ms * REST_TIMES : least_ms);
 		stored(archiver, ledgers, count);

@@ -8,7 +8,7 @@
 struct batch {
 	struct weir_key_hash *hash;
 	struct weir_archive_batch rows;
-	struct weir_archive_count *counts;
+	struct weir_archive_count *hours, *days;
 	struct weir_archive_total *totals;
 	struct counts *sums; /* of a zone's hour, all buckets as one of no name */
 	struct weir_archive_decision *decisions;
@@ -28,7 +28,8 @@ void batch_free(struct batch *batch)
 {
 	if (batch == NULL)
 		return;
-	free(batch->counts);
+	free(batch->hours);
+	free(batch->days);
 	free(batch->totals);
 	counts_free(batch->sums);
 	free(batch->decisions);
@@ -57,7 +58,7 @@ static int compare_counts(const void *one, const void *other)
 	int order = compare_numbers(a->zone, b->zone);
 	if (order == 0)
 		order = compare_bytes(a->bucket, b->bucket);
-	return order != 0 ? order : compare_numbers(a->hour_ms, b->hour_ms);
+	return order != 0 ? order : compare_numbers(a->begin_ms, b->begin_ms);
 }
 
 static int compare_totals(const void *one, const void *other)
@@ -99,7 +100,7 @@ static void gather(struct batch *batch, const struct ledger *ledger)
 {
 	struct weir_archive_batch *rows = &batch->rows;
 	for (size_t i = 0; i < counts_size(ledger->counts); i++)
-		counts_row(ledger->counts, i, &batch->counts[rows->count_count++]);
+		counts_row(ledger->counts, i, &batch->hours[rows->hour_count++]);
 	for (size_t i = 0; i < ledger->decision_count; i++)
 		batch->decisions[rows->decision_count++] = ledger->decisions[i].row;
 	for (size_t i = 0; i < ledger->event_count; i++) {
@@ -114,9 +115,9 @@ static void sum(struct batch *batch, uint32_t partition)
 	static const struct weir_span every = {.at = "", .length = 0};
 	struct weir_archive_batch *rows = &batch->rows;
 	counts_clear(batch->sums);
-	for (size_t i = 0; i < rows->count_count; i++) {
-		const struct weir_archive_count *row = &batch->counts[i];
-		counts_add(batch->sums, row->zone, every, 0, row->hour_ms, row->passed, row->blocked, row->late);
+	for (size_t i = 0; i < rows->hour_count; i++) {
+		const struct weir_archive_count *row = &batch->hours[i];
+		counts_add(batch->sums, row->zone, every, 0, row->begin_ms, row->passed, row->blocked, row->late);
 	}
 	rows->total_count = counts_size(batch->sums);
 	batch->totals = weir_realloc(batch->totals, rows->total_count + 1, sizeof *batch->totals);
@@ -125,7 +126,7 @@ static void sum(struct batch *batch, uint32_t partition)
 		struct weir_archive_count row;
 		counts_row(batch->sums, i, &row);
 		batch->totals[i] =
-			(struct weir_archive_total){row.zone, row.hour_ms, partition, row.passed, row.blocked, row.late};
+			(struct weir_archive_total){row.zone, row.begin_ms, partition, row.passed, row.blocked, row.late};
 	}
 }
 
@@ -136,10 +137,10 @@ static void hash_keys(struct batch *batch)
 	size_t used = 0;
 	if (batch->hash == NULL)
 		return;
-	batch->digits = weir_realloc(batch->digits, rows->count_count + rows->decision_count + rows->event_count + 1,
+	batch->digits = weir_realloc(batch->digits, rows->hour_count + rows->decision_count + rows->event_count + 1,
 	                             sizeof *batch->digits);
-	for (size_t i = 0; i < rows->count_count; i++)
-		batch->counts[i].bucket = weir_key_hash(batch->hash, batch->counts[i].bucket, batch->digits[used++]);
+	for (size_t i = 0; i < rows->hour_count; i++)
+		batch->hours[i].bucket = weir_key_hash(batch->hash, batch->hours[i].bucket, batch->digits[used++]);
 	for (size_t i = 0; i < rows->decision_count; i++)
 		if (batch->decisions[i].bucket.at != NULL)
 			batch->decisions[i].bucket = weir_key_hash(batch->hash, batch->decisions[i].bucket, batch->digits[used++]);
@@ -149,23 +150,25 @@ static void hash_keys(struct batch *batch)
 
 const struct weir_archive_batch *batch_fill(struct batch *batch, struct ledger *const *ledgers, size_t count)
 {
-	size_t counts = 1, decisions = 1, events = 1;
+	size_t hours = 1, decisions = 1, events = 1;
 	for (size_t i = 0; i < count; i++) {
-		counts += counts_size(ledgers[i]->counts);
+		hours += counts_size(ledgers[i]->counts);
 		decisions += ledgers[i]->decision_count;
 		events += ledgers[i]->event_count;
 	}
-	batch->counts = weir_realloc(batch->counts, counts, sizeof *batch->counts);
+	batch->hours = weir_realloc(batch->hours, hours, sizeof *batch->hours);
+	batch->days = weir_realloc(batch->days, hours, sizeof *batch->days);
 	batch->decisions = weir_realloc(batch->decisions, decisions, sizeof *batch->decisions);
 	batch->events = weir_realloc(batch->events, events, sizeof *batch->events);
-	batch->rows =
-		(struct weir_archive_batch){.counts = batch->counts, .decisions = batch->decisions, .events = batch->events};
+	batch->rows = (struct weir_archive_batch){
+		.hours = batch->hours, .days = batch->days, .decisions = batch->decisions, .events = batch->events};
 	for (size_t i = 0; i < count; i++)
 		gather(batch, ledgers[i]);
 	sum(batch, count > 0 ? ledgers[0]->partition : 0);
 	qsort(batch->totals, batch->rows.total_count, sizeof *batch->totals, compare_totals);
 	hash_keys(batch);
-	qsort(batch->counts, batch->rows.count_count, sizeof *batch->counts, compare_counts);
+	qsort(batch->hours, batch->rows.hour_count, sizeof *batch->hours, compare_counts);
+	batch->rows.day_count = weir_archive_days(batch->hours, batch->rows.hour_count, batch->days);
 	qsort(batch->decisions, batch->rows.decision_count, sizeof *batch->decisions, compare_decisions);
 	qsort(batch->events, batch->rows.event_count, sizeof *batch->events, compare_events);
 	return &batch->rows;

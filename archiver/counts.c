@@ -150,7 +150,7 @@ void counts_row(const struct counts *counts, size_t i, struct weir_archive_count
 	const struct row *at = &counts->rows[i];
 	*row = (struct weir_archive_count){.zone = at->zone,
 	                                   .bucket = {counts->names.at + at->bucket_at, at->bucket_length},
-	                                   .hour_ms = at->hour_ms,
+	                                   .begin_ms = at->hour_ms,
 	                                   .passed = at->passed,
 	                                   .blocked = at->blocked,
 	                                   .late = at->late};

@@ -24,11 +24,11 @@ static inline int64_t weir_day_of(int64_t time_ms)
 	return weir_begin_of(time_ms, WEIR_DAY_MS);
 }
 
-/* What is added to a bucket's count of an hour, and of that hour's day. */
+/* What is added to a bucket's count of an hour, or of a day. */
 struct weir_archive_count {
 	uint32_t zone;
 	struct weir_span bucket;
-	int64_t hour_ms; /* in which it begins */
+	int64_t begin_ms; /* of the hour, of the day */
 	uint64_t passed, blocked, late;
 };
 
@@ -72,15 +72,25 @@ struct weir_archive_event {
 
 /* Everything borrowed. Sorted as the tables are, rows go in faster; they need not be. */
 struct weir_archive_batch {
-	const struct weir_archive_count *counts; /* each (zone, bucket, hour) once */
-	size_t count_count;
-	const struct weir_archive_total *totals; /* of these counts */
+	const struct weir_archive_count *hours; /* each (zone, bucket, hour) once */
+	size_t hour_count;
+	const struct weir_archive_count *days; /* of these hours */
+	size_t day_count;
+	const struct weir_archive_total *totals; /* of these hours */
 	size_t total_count;
 	const struct weir_archive_decision *decisions;
 	size_t decision_count;
 	const struct weir_archive_event *events;
 	size_t event_count;
 };
+
+/**
+ * Adds hours up to days. Hours of a key that lie beside each other become one row, so sorted ones become the fewest.
+ *
+ * @param days  room for as many
+ * @return how many they are
+ */
+size_t weir_archive_days(const struct weir_archive_count *hours, size_t count, struct weir_archive_count *days);
 
 /* The tables that grow. */
 enum weir_archive_table {

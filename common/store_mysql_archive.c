@@ -5,11 +5,11 @@
 
 typedef void put_row(struct weir_mysql_statement *statement, const struct weir_archive_batch *batch, size_t number);
 
-static void put_count(struct weir_mysql_statement *statement, const struct weir_archive_count *row, int64_t time_ms)
+static void put_count(struct weir_mysql_statement *statement, const struct weir_archive_count *row)
 {
 	weir_mysql_put_number(statement, row->zone);
 	weir_mysql_put_bytes(statement, row->bucket);
-	weir_mysql_put_signed(statement, time_ms);
+	weir_mysql_put_signed(statement, row->begin_ms);
 	weir_mysql_put_number(statement, row->passed);
 	weir_mysql_put_number(statement, row->blocked);
 	weir_mysql_put_number(statement, row->late);
@@ -17,12 +17,12 @@ static void put_count(struct weir_mysql_statement *statement, const struct weir_
 
 static void put_hourly(struct weir_mysql_statement *statement, const struct weir_archive_batch *batch, size_t number)
 {
-	put_count(statement, &batch->counts[number], batch->counts[number].hour_ms);
+	put_count(statement, &batch->hours[number]);
 }
 
 static void put_daily(struct weir_mysql_statement *statement, const struct weir_archive_batch *batch, size_t number)
 {
-	put_count(statement, &batch->counts[number], weir_day_of(batch->counts[number].hour_ms));
+	put_count(statement, &batch->days[number]);
 }
 
 static void put_total(struct weir_mysql_statement *statement, const struct weir_archive_batch *batch, size_t number)
@@ -102,11 +102,11 @@ static enum weir_status add_rows(struct weir_mysql *mysql, const struct weir_arc
 enum weir_status weir_mysql_add_batch(struct weir_mysql *mysql, const struct weir_archive_batch *batch,
                                       struct weir_error *error)
 {
-	enum weir_status status = add_rows(mysql, batch, batch->count_count, put_hourly, WEIR_MYSQL_ADD_HOURLY,
-	                                   WEIR_MYSQL_ADD_HOURLY_MANY, error);
+	enum weir_status status =
+		add_rows(mysql, batch, batch->hour_count, put_hourly, WEIR_MYSQL_ADD_HOURLY, WEIR_MYSQL_ADD_HOURLY_MANY, error);
 	if (status == WEIR_OK)
-		status = add_rows(mysql, batch, batch->count_count, put_daily, WEIR_MYSQL_ADD_DAILY, WEIR_MYSQL_ADD_DAILY_MANY,
-		                  error);
+		status =
+			add_rows(mysql, batch, batch->day_count, put_daily, WEIR_MYSQL_ADD_DAILY, WEIR_MYSQL_ADD_DAILY_MANY, error);
 	if (status == WEIR_OK)
 		status = add_rows(mysql, batch, batch->total_count, put_total, WEIR_MYSQL_ADD_TOTAL, WEIR_MYSQL_ADD_TOTAL_MANY,
 		                  error);

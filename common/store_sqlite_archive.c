@@ -7,12 +7,12 @@
 #include <stdio.h>
 
 static enum weir_status add_count(struct weir_store_sqlite *store, enum weir_store_statement number,
-                                  const struct weir_archive_count *row, int64_t time_ms, struct weir_error *error)
+                                  const struct weir_archive_count *row, struct weir_error *error)
 {
 	struct weir_statement *statement = weir_database_use(store->database, number);
 	weir_statement_number(statement, 1, row->zone);
 	weir_statement_text(statement, 2, row->bucket);
-	weir_statement_number(statement, 3, (uint64_t)time_ms);
+	weir_statement_number(statement, 3, (uint64_t)row->begin_ms);
 	weir_statement_number(statement, 4, row->passed);
 	weir_statement_number(statement, 5, row->blocked);
 	weir_statement_number(statement, 6, row->late);
@@ -77,11 +77,10 @@ enum weir_status weir_store_add_batch(struct weir_store_sqlite *store, const str
                                       struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
-	for (size_t i = 0; i < batch->count_count && status == WEIR_OK; i++)
-		status = add_count(store, WEIR_STORE_ADD_HOURLY, &batch->counts[i], batch->counts[i].hour_ms, error);
-	for (size_t i = 0; i < batch->count_count && status == WEIR_OK; i++)
-		status =
-			add_count(store, WEIR_STORE_ADD_DAILY, &batch->counts[i], weir_day_of(batch->counts[i].hour_ms), error);
+	for (size_t i = 0; i < batch->hour_count && status == WEIR_OK; i++)
+		status = add_count(store, WEIR_STORE_ADD_HOURLY, &batch->hours[i], error);
+	for (size_t i = 0; i < batch->day_count && status == WEIR_OK; i++)
+		status = add_count(store, WEIR_STORE_ADD_DAILY, &batch->days[i], error);
 	for (size_t i = 0; i < batch->total_count && status == WEIR_OK; i++)
 		status = add_total(store, &batch->totals[i], error);
 	for (size_t i = 0; i < batch->decision_count && status == WEIR_OK; i++)

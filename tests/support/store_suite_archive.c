@@ -1,4 +1,5 @@
 /* Any store: what is archived is added once, with its states or not at all, and read back by SQL. */
+#include "common/alloc.h"
 #include "common/text.h"
 #include "tests/support/store_suite_parts.h"
 
@@ -42,11 +43,17 @@ void assert_rows(struct weir_store *store, const char *sql, const struct weir_sq
 	weir_text_deinit(&text);
 }
 
-static enum weir_status archive(struct weir_store *store, const struct weir_archive_batch *batch,
-                                struct weir_partition_state *state, uint64_t checkpoint)
+enum weir_status archive(struct weir_store *store, const struct weir_archive_batch *batch,
+                         struct weir_partition_state *state, uint64_t checkpoint)
 {
+	struct weir_archive_count *days = weir_alloc(batch->hour_count + 1, sizeof *days);
+	struct weir_archive_batch whole = *batch;
+	whole.days = days;
+	whole.day_count = weir_archive_days(batch->hours, batch->hour_count, days);
 	state->checkpoint = checkpoint;
-	return store->ops->archive(store, ARCHIVER, batch, state, 1, NULL, NULL, 0, &error);
+	enum weir_status status = store->ops->archive(store, ARCHIVER, &whole, state, 1, NULL, NULL, 0, &error);
+	free(days);
+	return status;
 }
 
 void what_is_archived_is_added_once(void **place)
@@ -58,7 +65,7 @@ void what_is_archived_is_added_once(void **place)
 		{2, {.at = "a\0\xff", .length = 3}, 86400000, 0, 7, 0},
 	};
 	const struct weir_archive_total totals[] = {{1, 90000000, 3, 5, 2, 1}, {1, 90000000, 4, 10, 0, 0}};
-	const struct weir_archive_batch batch = {.counts = counts, .count_count = 3, .totals = totals, .total_count = 2};
+	const struct weir_archive_batch batch = {.hours = counts, .hour_count = 3, .totals = totals, .total_count = 2};
 	struct weir_partition_state state = take(store, ARCHIVER, 3);
 	state.next_offset = 10;
 	assert_int_equal(archive(store, &batch, &state, 1), WEIR_OK);
@@ -151,7 +158,7 @@ void many_counts_are_summed(void **place)
 			model[i % 2][1] += row->blocked;
 			model[i % 2][2] += row->late;
 		}
-		const struct weir_archive_batch batch = {.counts = counts, .count_count = KEYS};
+		const struct weir_archive_batch batch = {.hours = counts, .hour_count = KEYS};
 		assert_int_equal(archive(store, &batch, &state, round), WEIR_OK);
 	}
 	struct weir_text expected = {0};
@@ -189,7 +196,7 @@ void old_rows_go(void **place)
 		events[i] = (struct weir_archive_event){{0, 1, (uint32_t)i}, 1, weir_span_of("k"), at_ms, false};
 	}
 	const struct weir_archive_batch batch = {
-		.counts = counts, .count_count = DAYS, .events = events, .event_count = DAYS};
+		.hours = counts, .hour_count = DAYS, .events = events, .event_count = DAYS};
 	struct weir_partition_state state = take(store, ARCHIVER, 0);
 	bool more;
 	assert_int_equal(store->ops->keep(store, keep_ms, now_ms - 30 * (int64_t)WEIR_DAY_MS, &more, &error), WEIR_OK);
@@ -250,8 +257,8 @@ static void fill_buckets(struct weir_store *store)
 	decisions[ROWS] = decisions[0]; /* of a whole zone: of nobody */
 	decisions[ROWS].id.pair = ROWS;
 	decisions[ROWS].bucket.at = NULL;
-	const struct weir_archive_batch batch = {.counts = counts,
-	                                         .count_count = ROWS,
+	const struct weir_archive_batch batch = {.hours = counts,
+	                                         .hour_count = ROWS,
 	                                         .events = events,
 	                                         .event_count = ROWS,
 	                                         .decisions = decisions,

@@ -9,6 +9,9 @@ struct weir_store *open_store(void *place);
 enum weir_status store_suite_open(void *place, struct weir_store **store, struct weir_error *why);
 struct weir_partition_state take(struct weir_store *store, int role, uint32_t partition);
 enum weir_status commit(struct weir_store *store, struct weir_partition_state *state, uint64_t checkpoint);
+/* Archives a batch, with its days, as the next checkpoint of a partition. */
+enum weir_status archive(struct weir_store *store, const struct weir_archive_batch *batch,
+                         struct weir_partition_state *state, uint64_t checkpoint);
 /* Asks, and compares the rows: columns with a space between, NULL as -, "; " behind each row. */
 void assert_rows(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters, unsigned count,
                  const char *expected);

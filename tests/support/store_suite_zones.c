@@ -58,7 +58,6 @@ void views_have_names_and_times(void **place)
 {
 	const int64_t at_ms = INT64_C(1234567890123), hour_ms = INT64_C(1234566000000);
 	struct weir_store *store = open_store(*place);
-	struct weir_error error = {.text = ""};
 	put(store, 1, POLICY(SITE "," DOOR), WEIR_OK);
 	const struct weir_archive_count counts[] = {{1, weir_span_of("ä|b"), hour_ms, 5, 2, 1},
 	                                            {7, weir_span_of("k"), -WEIR_HOUR_MS, 1, 0, 0}};
@@ -83,16 +82,14 @@ void views_have_names_and_times(void **place)
 	                                                   .mode = weir_span_of("shadow"),
 	                                                   .ordered_by = weir_span_of("root"),
 	                                                   .reason = weir_span_of("why")}};
-	const struct weir_archive_batch batch = {.counts = counts,
-	                                         .count_count = 2,
+	const struct weir_archive_batch batch = {.hours = counts,
+	                                         .hour_count = 2,
 	                                         .decisions = decisions,
 	                                         .decision_count = 2,
 	                                         .events = &event,
 	                                         .event_count = 1};
 	struct weir_partition_state state = take(store, WEIR_STORE_ROLE_ARCHIVER, 0);
-	state.checkpoint = 1;
-	if (store->ops->archive(store, WEIR_STORE_ROLE_ARCHIVER, &batch, &state, 1, NULL, NULL, 0, &error) != WEIR_OK)
-		fail_msg("%s", error.text);
+	assert_int_equal(archive(store, &batch, &state, 1), WEIR_OK);
 	assert_rows(store, "SELECT * FROM hourly ORDER BY hour_ms", NULL, 0,
 	            "door k 1969-12-31 1969-12-31 23:00:00 1 0 0 1 7 k -3600000; "
 	            "site ä|b 2009-02-13 2009-02-13 23:00:00 5 2 1 7 1 ä|b 1234566000000; ");

@@ -209,11 +209,11 @@ static void a_batch_has_no_key_in_clear(void **state)
 		const struct weir_archive_batch *rows = batch_fill(batch, &ledger, 1);
 		struct weir_span wanted = weir_key_hash(hash, weir_span_of("u7"), digits);
 		bool found = false;
-		assert_int_equal(rows->count_count, 50);
-		for (size_t i = 0; i < rows->count_count; i++) {
-			assert_int_equal(rows->counts[i].bucket.length, WEIR_KEY_HASH_BYTES);
-			assert_true(i == 0 || memcmp(rows->counts[i - 1].bucket.at, rows->counts[i].bucket.at, 32) < 0);
-			found = found || weir_span_equal(rows->counts[i].bucket, wanted);
+		assert_int_equal(rows->hour_count, 50);
+		for (size_t i = 0; i < rows->hour_count; i++) {
+			assert_int_equal(rows->hours[i].bucket.length, WEIR_KEY_HASH_BYTES);
+			assert_true(i == 0 || memcmp(rows->hours[i - 1].bucket.at, rows->hours[i].bucket.at, 32) < 0);
+			found = found || weir_span_equal(rows->hours[i].bucket, wanted);
 		}
 		assert_true(found);
 		assert_int_equal(rows->decision_count, 2);

@@ -57,7 +57,7 @@ static void require_equal(const struct counts *counts, struct model *model)
 	for (size_t i = 0; i < counts_size(counts); i++) {
 		struct weir_archive_count row;
 		counts_row(counts, i, &row);
-		const struct model_row *wanted = find(model, row.zone, row.bucket, row.hour_ms);
+		const struct model_row *wanted = find(model, row.zone, row.bucket, row.begin_ms);
 		assert_non_null(wanted);
 		assert_int_equal(row.passed, wanted->passed);
 		assert_int_equal(row.blocked, wanted->blocked);
@@ -154,7 +154,7 @@ static void what_is_judged_again_counts_once(void **state)
 	assert_int_equal(ledger->judged_next, 5);
 	assert_int_equal(counts_size(ledger->counts), 1);
 	counts_row(ledger->counts, 0, &row);
-	assert_int_equal(row.hour_ms, 7200000);
+	assert_int_equal(row.begin_ms, 7200000);
 	assert_int_equal(row.passed, 3);
 	assert_int_equal(row.blocked, 3);
 	assert_int_equal(row.late, 3);
@@ -194,24 +194,47 @@ static void a_ledger_goes_on_where_it_was_stored(void **state)
 	weir_text_deinit(&extra);
 }
 
-/* Rows in the tables' order; the totals are the sums of the counts, by zone and hour. */
+/* The days of a key are rows in its order, each once, and hold what is in the model. */
+static void assert_days(const struct weir_archive_batch *rows, uint64_t model[][60][2], unsigned zones)
+{
+	uint64_t wanted = 0, found = 0;
+	for (unsigned i = 0; i < zones * 60 * 2; i++)
+		wanted += model[i / 120][i / 2 % 60][i % 2];
+	for (size_t i = 0; i < rows->day_count; i++) {
+		const struct weir_archive_count *row = &rows->days[i];
+		unsigned ledger, key;
+		assert_int_equal(sscanf(row->bucket.at, "%u-%02u", &ledger, &key), 2);
+		uint64_t sum = model[row->zone][ledger * 30 + key][row->begin_ms / WEIR_DAY_MS];
+		assert_int_equal(row->begin_ms % WEIR_DAY_MS, 0);
+		assert_true(row->passed == sum && row->blocked == 2 * sum && row->late == 3 * sum);
+		found += sum;
+		if (i > 0 && row[-1].zone == row->zone && memcmp(row[-1].bucket.at, row->bucket.at, 4) == 0)
+			assert_true(row[-1].begin_ms < row->begin_ms);
+	}
+	assert_int_equal(found, wanted);
+}
+
+/* Rows in the tables' order; the days and totals are the sums of the hours. */
 static void a_batch_sums_what_ledgers_have(void **state)
 {
 	(void)state;
 	enum { ZONES = 3, HOURS = 40, KEYS = 30 };
+	static uint64_t days[ZONES][2 * KEYS][2];
 	uint64_t model[ZONES][HOURS] = {{0}}, more = 0;
 	struct ledger *ledgers[] = {ledger_new(4), ledger_new(9)};
 	struct batch *batch = batch_new(NULL);
 	for (int i = 0; i < 5000; i++) {
-		int zone = rand() % ZONES, hour = rand() % HOURS, ledger = rand() % 2;
+		int zone = rand() % ZONES, hour = rand() % HOURS, ledger = rand() % 2, number = rand() % KEYS;
 		char name[16];
-		struct weir_span key = {name, (uint32_t)snprintf(name, sizeof name, "%d-%d", ledger, rand() % KEYS)};
+		struct weir_span key = {name, (uint32_t)snprintf(name, sizeof name, "%d-%02d", ledger, number)};
 		counts_add(ledgers[ledger]->counts, (uint32_t)zone, key, counts_hash(key), hour * (int64_t)WEIR_HOUR_MS, 1, 2,
 		           3);
 		model[zone][hour]++;
+		days[zone][ledger * KEYS + number][hour / 24]++;
 	}
 	for (int times = 0; times < 2; times++) {
 		const struct weir_archive_batch *rows = batch_fill(batch, ledgers, 2);
+		assert_days(rows, days, ZONES);
 		for (size_t i = 0; i < rows->total_count; i++) {
 			const struct weir_archive_total *row = &rows->totals[i];
 			uint64_t wanted = model[row->zone][row->hour_ms / WEIR_HOUR_MS];
