@@ -6,10 +6,10 @@
  */
 #include "common/clock.h"
 #include "common/stop.h"
+#include "deploy/generate/lines.h"
+#include "deploy/generate/output.h"
 #include "deploy/standalone/command.h"
-#include "deploy/standalone/generate_lines.h"
 #include "deploy/standalone/generate_options.h"
-#include "deploy/standalone/generate_output.h"
 #include "deploy/standalone/progress.h"
 
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #include "common/arguments.h"
 #include "common/json.h"
 #include "common/suggest.h"
+#include "deploy/generate/lines.h"
 #include "deploy/standalone/command.h"
-#include "deploy/standalone/generate_lines.h"
 
 #include <stdio.h>
 #include <time.h>

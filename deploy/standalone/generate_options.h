@@ -2,7 +2,7 @@
 #ifndef DEPLOY_STANDALONE_GENERATE_OPTIONS_H
 #define DEPLOY_STANDALONE_GENERATE_OPTIONS_H
 
-#include "deploy/standalone/generate_traffic.h"
+#include "deploy/generate/traffic.h"
 
 struct generate_options {
 	struct generate_traffic_options traffic;

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """How fast what was judged is archived: counts by hour and day of 200,000 users.
 
-archive_mariadb  weir-archiver alone on a filled judged topic, against the limiter's rate on the same log; and against
-                 one autocommitted INSERT an event, in the same run
-archive_sqlite   `weir run --once` with the archive in its state, against without
-archive_history  the same topic with every event kept: rows a second, against LOAD DATA of the same rows
+archive_mariadb         weir-archiver alone on a filled judged topic, against the limiter's rate on the same log; and
+                        against one autocommitted INSERT an event, in the same run. The log is of as many lines a second
+                        as the whole of weir takes: so many events of a user have one hour
+archive_mariadb_replay  the same of a log of a thousand lines a second: hours go by in seconds, so there are as many more
+                        rows to write
+archive_sqlite          `weir run --once` with the archive in its state, against without
+archive_history         the same topic with every event kept: rows a second, against LOAD DATA of the same rows
 
 WEIR_BENCH=smoke runs a small size.
 """
@@ -21,6 +24,7 @@ from support.bench import SMOKE, report
 from support.traffic import fixed, sliding, zone
 
 LINES = int(os.environ.get("WEIR_BENCH_LINES", 30_000 if SMOKE else 20_000_000))
+LIVE_LINES, LIVE_RATE = 2 * LINES, 2_000_000
 HISTORY_LINES = LINES // 10
 INSERTS = 200 if SMOKE else 3000
 PATIENCE_S = 900
@@ -70,19 +74,19 @@ def insert_rate(servers):
         return INSERTS / (time.monotonic() - begun)
 
 
-def measure_mariadb(place, path):
+def measure_mariadb(place, name, path, lines):
     """Counts alone."""
     with bench.stage(place, zones=[zone("site", LIMITS, id=1, key=["ip"])], **SECTIONS) as (servers, roles):
         roles.apply()
-        judged = fill(place, roles, path, LINES)
-        seconds, used = archive(servers, roles, LINES)
+        judged = fill(place, roles, path, lines)
+        seconds, used = archive(servers, roles, lines)
         rows = servers.mariadb.one("SELECT COUNT(*) FROM count_hourly") + servers.mariadb.one(
             "SELECT COUNT(*) FROM count_daily")
         single = insert_rate(servers)
-    rate = LINES / seconds
-    report("archive_mariadb", unit="events/s", rate=round(rate), ceiling=round(judged), ratio=round(rate / judged, 3),
+    rate = lines / seconds
+    report(name, unit="events/s", rate=round(rate), ceiling=round(judged), ratio=round(rate / judged, 3),
            inserts=round(single), times_inserts=round(rate / single), goal_times=100, seconds=round(seconds, 1),
-           rows=int(rows), cpu_ns=round(used / LINES * 1e9))
+           rows=int(rows), lines=lines, cpu_ns=round(used / lines * 1e9))
 
 
 def bulk_rate(place, servers):
@@ -130,8 +134,11 @@ def measure_sqlite(place, path):
 def measure(place):
     """All of them."""
     path = bench.generate(place, "access.log", LINES)
+    live = bench.generate(place, "live.log", LIVE_LINES, "--rate", LIVE_RATE)
+    measure_mariadb(place, "archive_mariadb", live, LIVE_LINES)
+    os.remove(live)
+    measure_mariadb(place, "archive_mariadb_replay", path, LINES)
     measure_sqlite(place, path)
-    measure_mariadb(place, path)
     measure_history(place, path)
 
 

@@ -4,7 +4,7 @@
  * for most, addresses carry queries of every length, most browsers are one of
  * a few and most of the rest are robots.
  */
-#include "deploy/standalone/generate_site.h"
+#include "deploy/generate/site.h"
 
 #include "common/alloc.h"
 

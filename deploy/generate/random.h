@@ -5,8 +5,8 @@
  * shift (Steele, Lea, Flood 2014). The mixing alone serves as a hash of small
  * numbers: what a user is called, which browser a user has.
  */
-#ifndef DEPLOY_STANDALONE_GENERATE_RANDOM_H
-#define DEPLOY_STANDALONE_GENERATE_RANDOM_H
+#ifndef DEPLOY_GENERATE_RANDOM_H
+#define DEPLOY_GENERATE_RANDOM_H
 
 #include <stdbool.h>
 #include <stddef.h>

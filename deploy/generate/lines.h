@@ -2,10 +2,10 @@
  * Events as lines of a log: one function a format, each line such that weir
  * reads the event back from it.
  */
-#ifndef DEPLOY_STANDALONE_GENERATE_LINES_H
-#define DEPLOY_STANDALONE_GENERATE_LINES_H
+#ifndef DEPLOY_GENERATE_LINES_H
+#define DEPLOY_GENERATE_LINES_H
 
-#include "deploy/standalone/generate_traffic.h"
+#include "deploy/generate/traffic.h"
 
 enum { GENERATE_LINE_MAX_BYTES = 2048 };
 

@@ -1,5 +1,5 @@
 /* Logs of servers: nginx's errors, HAProxy's requests, sshd's logins. */
-#include "deploy/standalone/generate_lines_parts.h"
+#include "deploy/generate/lines_parts.h"
 
 static char *put_path(const struct generate_event *event, char *at)
 {

@@ -1,7 +1,7 @@
 /* Where synthetic lines go: whole lines in large writes, to standard output or
  * a file that may be rotated away. */
-#ifndef DEPLOY_STANDALONE_GENERATE_OUTPUT_H
-#define DEPLOY_STANDALONE_GENERATE_OUTPUT_H
+#ifndef DEPLOY_GENERATE_OUTPUT_H
+#define DEPLOY_GENERATE_OUTPUT_H
 
 #include "common/status.h"
 

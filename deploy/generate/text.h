@@ -1,7 +1,7 @@
 /* Writing a line piece by piece: each function writes at `at` and gives the
  * end. Room is the caller's affair. */
-#ifndef DEPLOY_STANDALONE_GENERATE_TEXT_H
-#define DEPLOY_STANDALONE_GENERATE_TEXT_H
+#ifndef DEPLOY_GENERATE_TEXT_H
+#define DEPLOY_GENERATE_TEXT_H
 
 #include "common/span.h"
 

@@ -5,7 +5,7 @@
  * breaches as soon as its turn has come. In a burst a user's requests lie close
  * together, as a browser loads a page with all its pictures.
  */
-#include "deploy/standalone/generate_traffic.h"
+#include "deploy/generate/traffic.h"
 
 #include "common/alloc.h"
 #include "common/frame.h"

@@ -3,7 +3,7 @@
  * follows the file sees whole lines, and a rotation between two writes takes
  * none apart.
  */
-#include "deploy/standalone/generate_output.h"
+#include "deploy/generate/output.h"
 
 #include "common/alloc.h"
 #include "common/durable_file.h"

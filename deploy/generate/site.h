@@ -4,11 +4,11 @@
  * pages that sent them. The same in every run: a seed changes who comes when,
  * not what is there.
  */
-#ifndef DEPLOY_STANDALONE_GENERATE_SITE_H
-#define DEPLOY_STANDALONE_GENERATE_SITE_H
+#ifndef DEPLOY_GENERATE_SITE_H
+#define DEPLOY_GENERATE_SITE_H
 
 #include "common/span.h"
-#include "deploy/standalone/generate_zipf.h"
+#include "deploy/generate/zipf.h"
 
 enum {
 	GENERATE_PAGES = 4096,

@@ -1,10 +1,10 @@
 /* What the formats of synthetic logs share: included by generate_lines*.c
  * alone. */
-#ifndef DEPLOY_STANDALONE_GENERATE_LINES_PARTS_H
-#define DEPLOY_STANDALONE_GENERATE_LINES_PARTS_H
+#ifndef DEPLOY_GENERATE_LINES_PARTS_H
+#define DEPLOY_GENERATE_LINES_PARTS_H
 
-#include "deploy/standalone/generate_lines.h"
-#include "deploy/standalone/generate_text.h"
+#include "deploy/generate/lines.h"
+#include "deploy/generate/text.h"
 
 /* How a format writes the second of a time. */
 enum stamp_form {

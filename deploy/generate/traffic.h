@@ -5,10 +5,10 @@
  * All of it is a pure function of the options, in whole numbers: an event takes
  * its random numbers from one sequence, and no clock is read.
  */
-#ifndef DEPLOY_STANDALONE_GENERATE_TRAFFIC_H
-#define DEPLOY_STANDALONE_GENERATE_TRAFFIC_H
+#ifndef DEPLOY_GENERATE_TRAFFIC_H
+#define DEPLOY_GENERATE_TRAFFIC_H
 
-#include "deploy/standalone/generate_site.h"
+#include "deploy/generate/site.h"
 
 enum generate_method {
 	GENERATE_GET,

@@ -1,5 +1,5 @@
 /* Access logs: combined, common, JSON, logfmt, and columns between tabs. */
-#include "deploy/standalone/generate_lines_parts.h"
+#include "deploy/generate/lines_parts.h"
 
 /* "-" where nothing was written from `at` to the end. */
 static char *put_or_dash(char *at, char *end)

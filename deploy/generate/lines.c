@@ -3,7 +3,7 @@
  * it changes; its user's address, name and browser, which follow from the
  * user's number and are kept nowhere.
  */
-#include "deploy/standalone/generate_lines_parts.h"
+#include "deploy/generate/lines_parts.h"
 
 #include "common/alloc.h"
 

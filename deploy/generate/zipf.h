@@ -5,10 +5,10 @@
  *
  * Memory: 8 bytes a user, 20 while the table is made.
  */
-#ifndef DEPLOY_STANDALONE_GENERATE_ZIPF_H
-#define DEPLOY_STANDALONE_GENERATE_ZIPF_H
+#ifndef DEPLOY_GENERATE_ZIPF_H
+#define DEPLOY_GENERATE_ZIPF_H
 
-#include "deploy/standalone/generate_random.h"
+#include "deploy/generate/random.h"
 
 enum {
 	GENERATE_ZIPF_MAX = 100000000,

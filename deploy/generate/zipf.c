@@ -4,7 +4,7 @@
  * its last bit differs from one C library to the next, and a single user drawn
  * differently moves every line behind it.
  */
-#include "deploy/standalone/generate_zipf.h"
+#include "deploy/generate/zipf.h"
 
 #include "common/alloc.h"
 
