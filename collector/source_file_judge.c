@@ -121,12 +121,32 @@ static struct input *open_live(const struct source_memory_file *file)
 	return NULL;
 }
 
+/* How many bytes a file is known to have; 0: that is not known. */
+static uint64_t known_bytes(const struct source_memory_file *file)
+{
+	uint64_t known = file->taken != SOURCE_OFFSET_END && file->taken > file->size ? file->taken : file->size;
+	/* What has no full head has no more than that. */
+	return known == 0 && file->fingerprint.head_bytes < FINGERPRINT_HEAD_BYTES ? file->fingerprint.head_bytes : known;
+}
+
+/*
+ * Whether a file only begins like a known one: that had been read to its end, and this one has more. Many logs begin
+ * with the same banner or header, and a quiet day's has nothing else.
+ */
+static bool has_more_than(const struct file_beginning *beginning, const struct source_memory_file *file)
+{
+	uint64_t known = known_bytes(file);
+	uint64_t least = input_compressed(beginning->input) ? beginning->length : (uint64_t)beginning->about.st_size;
+	return file->state != SOURCE_FILE_READING && known > 0 && least > known;
+}
+
 /* Whether what is at a path holds the lines of a known file that has another inode. */
 static bool is_copy(const struct source_memory_stream *stream, const struct source_memory_file *file, const char *path,
                     struct file_beginning *beginning)
 {
 	if (file->fingerprint.head_bytes == 0 || file_has_inode(file, &beginning->about) ||
-	    !fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head))
+	    !fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head) ||
+	    has_more_than(beginning, file))
 		return false;
 	if (!input_compressed(beginning->input) && strcmp(path, stream->path) != 0 &&
 	    !file_name_rotated(file_base(stream->path), file_base(path)))

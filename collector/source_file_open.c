@@ -89,6 +89,7 @@ struct open_file *file_stream_opened(const struct file_stream *stream, const str
 void file_stream_adopt(struct file_stream *stream, struct open_file *opened, int64_t now_ms)
 {
 	struct source_memory_file *file = opened->file;
+	fingerprint_head(&file->fingerprint, opened->head, opened->head_bytes); /* it may have grown since it was judged */
 	stream->open = weir_realloc(stream->open, stream->open_count + 1, sizeof(struct open_file *));
 	stream->open[stream->open_count++] = opened;
 	/* From a copy on, it is the copy that is meant. */
