@@ -4,16 +4,12 @@ The events topic must hold every line once, as limiters take it; then every
 frame is to be judged, and the store to have checkpoints of the whole log.
 """
 
-import collections
-import itertools
 import os
 
 from support import archive_check, cluster_check, frames, traffic
 from support.place import PATIENCE_S, until
 
 LONG_S = 8 * PATIENCE_S
-_SHOWN = 5
-_FIRST_FILE = 1 << 40  # where positions in a log's first file begin
 
 
 class Log:
@@ -23,7 +19,6 @@ class Log:
         self.served = served
         self.taken = self.again = 0
         self.frames = set()  # (partition, offset) of those with events
-        self.seen = {}  # {source: {position: judgements}}
 
     def unjudged(self):
         """Frames that are not on the judged topic yet."""
@@ -35,7 +30,6 @@ class Log:
         """Reads it from its beginning."""
         held = {}
         self.taken = self.again = 0
-        self.seen = {}
         for message in self.served.kafka.stream(self.served.topic("events")):
             frame = frames.decode(message.value)
             if frame.kind != "events":
@@ -47,24 +41,10 @@ class Log:
                 judgements = sum(not done for _, done in event["zones"])
                 if event["position"] > before:
                     self.taken += judgements
-                    at = self.seen.setdefault(frame.source, {})
-                    at[event["position"]] = at.get(event["position"], 0) + judgements
                 else:
                     self.again += judgements
                 held[reader] = max(held.get(reader, -1), event["position"])
         return self.taken
-
-    def missing(self, logs):
-        """Words for the lines of logs, never rotated, that have fewer judgements than most of the log's, and their ends."""
-        words = []
-        for name, lines in logs.items():
-            ends = list(itertools.accumulate(map(len, lines), initial=_FIRST_FILE))[1:]
-            at = max(self.seen.values(), key=lambda one: sum(end in one for end in ends), default={})
-            most = collections.Counter(at.get(end, 0) for end in ends).most_common(1)[0][0]
-            few = [f"{line!r} to {end}: {at.get(end, 0)}" for line, end in zip(lines, ends) if at.get(end, 0) < most]
-            if few and len(few) < len(lines) // 2:
-                words.append(f"{len(few)} lines of {name} have fewer than {most}: {', '.join(few[:_SHOWN])}")
-        return "; ".join(words)
 
 
 def due_judgements(place, zones, logs):
@@ -85,7 +65,7 @@ def until_settled(one, served, zones, logs):
     try:
         until(lambda: log.read() >= due, f"{due} judgements in the log", patience_s=LONG_S)
     except AssertionError as failed:
-        raise AssertionError(f"{failed}, but {log.taken} and {log.again} again; {log.missing(logs)}") from None
+        raise AssertionError(f"{failed}, but {log.taken} and {log.again} again") from None
     assert log.taken == due, f"{log.taken} judgements are in the log, {due} are due"
     one.tell(f"{sum(map(len, logs.values()))} lines, {log.taken} judgements, {log.again} sent again")
     until(lambda: not log.unjudged(), "every frame is judged", patience_s=LONG_S)
