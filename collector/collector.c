@@ -6,60 +6,23 @@
  * that grows with the time that acknowledgements take, as sending more often
  * than the bus answers only makes smaller frames.
  */
-#include "collector/collector.h"
+#include "collector/collector_parts.h"
 
-#include "collector/dead_letter_topic.h"
-#include "collector/framer.h"
-#include "collector/low_water.h"
-#include "collector/sender.h"
-#include "collector/source_reports.h"
 #include "common/alloc.h"
 #include "common/clock.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum {
-	SAVE_PERIOD_MS = 1000,
-	COUNTS_PERIOD_MS = 200,
 	IDLE_WAIT_MS = 100,
-	REOPEN_TRIES = 30, /* a second apart: then the collector fails */
+	REOPEN_PERIOD_MS = 1000,
+	REOPEN_TRIES = 30, /* then the collector fails */
 };
 
-struct collector {
-	struct collector_options options;
-	struct source_context source_context;
-	struct inputs *inputs;
-	struct framer *framer;
-	struct sender *sender;
-	struct dead_letter_topic *dead_topic; /* NULL: they go to a file, or nowhere */
-	struct dead_letters *dead;
-	struct source_reports *reports;
-	uint64_t policy_version;
-
-	int64_t oldest_ms; /* when the oldest event in open frames was added */
-	int64_t save_due_ms, counts_due_ms;
-	bool dirty;              /* marks became safe since the last save */
-	enum weir_status status; /* the first failure */
-	struct weir_error error;
-	struct weir_trouble trouble;
-
-	pthread_t thread;
-	bool started;
-	_Atomic bool stop, ended, reopen;
-	_Atomic(const struct weir_policy *) next_policy;
-	_Atomic uint64_t policy_in_use;
-	_Atomic int64_t low_water_ms; /* monotonic: all that was read until then is safe and remembered */
-
-	pthread_mutex_t lock; /* counts */
-	struct record_counts counts;
-	struct weir_counter letters_written, letters_dropped, lost_lines;
-};
-
-static void fail(struct collector *collector, enum weir_status status, const struct weir_error *error)
+void collector_fail(struct collector *collector, enum weir_status status, const struct weir_error *error)
 {
 	if (collector->status != WEIR_OK)
 		return;
@@ -119,7 +82,7 @@ static bool read_chunk(struct collector *collector, size_t place, bool *ended)
 	struct record_reader *reader;
 	status = inputs_reader(collector->inputs, place, chunk.stream, &reader, &error);
 	if (status != WEIR_OK) {
-		fail(collector, status, &error);
+		collector_fail(collector, status, &error);
 		return false;
 	}
 	reader->source_place = place;
@@ -131,63 +94,6 @@ static bool read_chunk(struct collector *collector, size_t place, bool *ended)
 	return true;
 }
 
-/* Makes the dead letters safe, in a new file if that was asked for. */
-static enum weir_status save_dead_letters(struct collector *collector, struct weir_error *error)
-{
-	bool reopen = atomic_load(&collector->reopen);
-	enum weir_status status = dead_letters_settle(collector->dead, reopen, error);
-	if (status == WEIR_OK && reopen)
-		atomic_store(&collector->reopen, false);
-	return status;
-}
-
-/* What the pages show, as of this moment. */
-static void tell_counts(struct collector *collector)
-{
-	struct record_counts counts = {0};
-	collector->counts_due_ms = weir_monotonic_ms() + COUNTS_PERIOD_MS;
-	inputs_counts(collector->inputs, &counts);
-	pthread_mutex_lock(&collector->lock);
-	collector->counts = counts;
-	pthread_mutex_unlock(&collector->lock);
-	weir_counter_set(&collector->letters_written, dead_letters_written(collector->dead));
-	weir_counter_set(&collector->letters_dropped, dead_letters_dropped(collector->dead));
-	low_water_tell_lines(collector->inputs);
-}
-
-/*
- * Low-water marks to disk, behind the dead letters that they cover. The sources learn of the marks only here, as they
- * save what they know whenever a file begins.
- */
-static void save(struct collector *collector)
-{
-	struct weir_error error;
-	collector->save_due_ms = weir_monotonic_ms() + SAVE_PERIOD_MS;
-	tell_counts(collector);
-	source_reports_tell(collector->reports, collector->inputs->sources, collector->inputs->source_count);
-	int64_t safe_until_ms = sender_oldest_ms(collector->sender);
-	if (framer_pending(collector->framer) > 0 && collector->oldest_ms < safe_until_ms)
-		safe_until_ms = collector->oldest_ms;
-	enum weir_status status = WEIR_OK;
-	if (collector->dirty || atomic_load(&collector->reopen)) {
-		status = save_dead_letters(collector, &error);
-		if (status == WEIR_OK) {
-			low_water_acknowledge(collector->inputs);
-			status = source_memory_save(collector->options.memory, &error);
-		}
-	}
-	if (status == WEIR_OK) {
-		collector->dirty = false;
-		atomic_store(&collector->low_water_ms, safe_until_ms);
-		weir_trouble_off(&collector->trouble, collector->options.log, "collector");
-	} else if (status == WEIR_INVALID) { /* no later try can succeed: the next start reads again what is not safe */
-		fail(collector, status, &error);
-	} else {
-		weir_trouble_on(&collector->trouble, collector->options.log, "collector", "%s; trying again each second",
-		                error.text);
-	}
-}
-
 static void switch_policy(struct collector *collector)
 {
 	const struct weir_policy *policy = atomic_exchange(&collector->next_policy, NULL);
@@ -197,7 +103,7 @@ static void switch_policy(struct collector *collector)
 	struct weir_error error;
 	enum weir_status status = inputs_set_policy(collector->inputs, policy, &error);
 	if (status != WEIR_OK) {
-		fail(collector, status, &error);
+		collector_fail(collector, status, &error);
 		return;
 	}
 	collector->policy_version = policy->version;
@@ -255,7 +161,7 @@ static enum weir_status reopen_source(struct collector *collector, size_t place,
 	enum weir_status status;
 	for (int tries = 1; (status = inputs_reopen(collector->inputs, place, error)) != WEIR_OK; tries++) {
 		weir_trouble_on(&trouble, collector->options.log, "collector", "%s; trying again each second", error->text);
-		for (int waited_ms = 0; waited_ms < SAVE_PERIOD_MS; waited_ms += IDLE_WAIT_MS) {
+		for (int waited_ms = 0; waited_ms < REOPEN_PERIOD_MS; waited_ms += IDLE_WAIT_MS) {
 			if (tries == REOPEN_TRIES || atomic_load(&collector->stop))
 				return status;
 			nanosleep(&(struct timespec){.tv_nsec = IDLE_WAIT_MS * 1000000L}, NULL);
@@ -272,7 +178,7 @@ static enum weir_status reopen_source(struct collector *collector, size_t place,
 static void recover(struct collector *collector)
 {
 	collector->dirty |= low_water_take(collector->sender);
-	save(collector);
+	collector_save_at_once(collector);
 	framer_discard(collector->framer);
 	sender_renew(collector->sender);
 	for (size_t i = 0; i < collector->inputs->source_count && going(collector); i++) {
@@ -283,7 +189,7 @@ static void recover(struct collector *collector)
 		}
 		enum weir_status status = reopen_source(collector, i, &error);
 		if (status != WEIR_OK && !atomic_load(&collector->stop))
-			fail(collector, status, &error);
+			collector_fail(collector, status, &error);
 	}
 }
 
@@ -310,9 +216,9 @@ static void finish(struct collector *collector)
 		sender_poll(collector->sender, IDLE_WAIT_MS);
 	collector->dirty |= low_water_take(collector->sender);
 	collector->dirty = true;
-	save(collector);
+	collector_save_at_once(collector);
 	if (sender_state(collector->sender) == SENDER_FAILED)
-		fail(collector, sender_error(collector->sender)->status, sender_error(collector->sender));
+		collector_fail(collector, sender_error(collector->sender)->status, sender_error(collector->sender));
 	else
 		tell_unfinished(collector);
 }
@@ -329,9 +235,8 @@ static bool work_once(struct collector *collector)
 	sender_poll(collector->sender, 0);
 	collector->dirty |= low_water_take(collector->sender);
 	if (weir_monotonic_ms() >= collector->counts_due_ms)
-		tell_counts(collector);
-	if (weir_monotonic_ms() >= collector->save_due_ms)
-		save(collector);
+		collector_tell_counts(collector);
+	collector_save_if_due(collector);
 	if (!any && !all_ended)
 		wait_for_more(collector);
 	return all_ended;

@@ -46,6 +46,7 @@ void source_memory_free(struct source_memory *memory)
 		return;
 	for (size_t i = 0; i < memory->stream_count; i++)
 		source_memory_scratch_free(memory->streams[i]);
+	source_memory_writer_free(memory->writer);
 	free(memory->streams);
 	free(memory->path);
 	free(memory);

@@ -84,9 +84,10 @@ struct source_memory {
 	uint8_t collector_id[SOURCE_ID_BYTES];
 	struct source_memory_stream **streams;
 	size_t stream_count;
-	char *path;       /* where it is saved; NULL: nowhere */
-	uint64_t changes; /* grows with each change */
-	uint64_t saved;   /* changes that are on disk */
+	char *path;                          /* where it is saved; NULL: nowhere */
+	uint64_t changes;                    /* grows with each change */
+	uint64_t saved;                      /* changes that are on disk */
+	struct source_memory_writer *writer; /* NULL: nothing was written in the background yet */
 };
 
 /** An empty memory. @param collector_id  16 bytes; NULL: random ones */
@@ -111,6 +112,20 @@ WEIR_MUST_USE enum weir_status source_memory_open(const char *directory, struct 
 
 /** Writes it, if it was opened in a directory and has changed: on disk when this returns. */
 WEIR_MUST_USE enum weir_status source_memory_save(struct source_memory *memory, struct weir_error *error);
+
+/**
+ * Begins to do so on a thread of its own: who reads for others does not wait for a busy disk. Not to be called again
+ * before source_memory_save_end() has said how it went.
+ *
+ * @return WEIR_AGAIN: it has begun; WEIR_OK: nothing had changed; where no thread is to be had, as source_memory_save()
+ */
+WEIR_MUST_USE enum weir_status source_memory_save_begin(struct source_memory *memory, struct weir_error *error);
+
+/** @return WEIR_AGAIN: it is still at it; else as source_memory_save(), of what the memory held when it began */
+WEIR_MUST_USE enum weir_status source_memory_save_end(struct source_memory *memory, struct weir_error *error);
+
+/** NULL is fine. What it is writing is written. */
+void source_memory_writer_free(struct source_memory_writer *writer);
 
 /* ---- for sources ---- */
 

@@ -7,6 +7,9 @@
 
 #include "tests/unit/log_files.h"
 
+#include <sched.h>
+#include <stdio.h>
+
 #include <cmocka.h>
 
 static struct source_memory *filled(void)
@@ -208,12 +211,52 @@ static void files_are_forgotten_when_they_are_gone(void **state)
 	source_memory_free(memory);
 }
 
+/* In the background as at once; what changes meanwhile is in the next. */
+static void a_background_save_holds_what_was_there_when_it_began(void **state)
+{
+	(void)state;
+	struct weir_error error;
+	struct source_memory *memory;
+	enum weir_status status;
+	assert_int_equal(source_memory_open(log_directory, &memory, &error), WEIR_OK);
+	assert_int_equal(source_memory_save_begin(memory, &error), WEIR_OK); /* nothing has changed */
+	for (int round = 0; round < 20; round++) {
+		char name[16];
+		snprintf(name, sizeof name, "/log-%d", round);
+		source_memory_add(memory, name);
+		uint64_t changes = memory->changes;
+		assert_int_equal(source_memory_save_begin(memory, &error), WEIR_AGAIN);
+		source_memory_changed(memory);
+		if (round % 4 == 3) { /* one at once comes behind it */
+			assert_int_equal(source_memory_save(memory, &error), WEIR_OK);
+			assert_int_equal(memory->saved, memory->changes);
+		}
+		while ((status = source_memory_save_end(memory, &error)) == WEIR_AGAIN)
+			sched_yield();
+		assert_int_equal(status, WEIR_OK);
+		assert_int_equal(memory->saved, round % 4 == 3 ? changes + 1 : changes);
+		struct source_memory *again;
+		assert_int_equal(source_memory_open(log_directory, &again, &error), WEIR_OK);
+		assert_int_equal(again->stream_count, round + 1);
+		assert_non_null(source_memory_find(again, name));
+		source_memory_free(again);
+	}
+	source_memory_add(memory, "/last");
+	assert_int_equal(source_memory_save_begin(memory, &error), WEIR_AGAIN);
+	source_memory_free(memory); /* what is being written is written */
+	assert_int_equal(source_memory_open(log_directory, &memory, &error), WEIR_OK);
+	assert_non_null(source_memory_find(memory, "/last"));
+	source_memory_free(memory);
+	log_remove("sources.json");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_again),
 		cmocka_unit_test(damage_is_refused_with_its_place),
 		cmocka_unit_test(a_directory_keeps_it),
+		cmocka_unit_test(a_background_save_holds_what_was_there_when_it_began),
 		cmocka_unit_test(parts_go_when_they_are_acknowledged),
 		cmocka_unit_test(files_are_forgotten_when_they_are_gone),
 	};

@@ -192,84 +192,6 @@ static void several_rotations_at_once_are_followed_in_order(void **state)
 	}
 }
 
-/* A quiet day's file is the banner alone; those after it have more. */
-static void files_that_begin_alike_are_told_apart(void **state)
-{
-	(void)state;
-	const char *config;
-	FOR_BOTH(config)
-	{
-		struct reader reader;
-		begin();
-		log_append("access.log", "banner\n");
-		reader_open(&reader, config, false, memory);
-		reader_expect(&reader, "banner\n");
-		log_rename("access.log", "access.log.1");
-		log_append("access.log", "banner\n1\n");
-		reader_expect(&reader, "banner\nbanner\n1\n");
-		log_rename("access.log.1", "access.log.2");
-		log_rename("access.log", "access.log.1");
-		log_append("access.log", "banner\n2\n");
-		reader_expect(&reader, "banner\nbanner\n1\nbanner\n2\n");
-		stop(&reader);
-		/* The same while nobody reads. */
-		log_rename("access.log.2", "access.log.3");
-		log_rename("access.log.1", "access.log.2");
-		log_rename("access.log", "access.log.1");
-		log_append("access.log", "banner\n3\n");
-		reader_open(&reader, config, false, memory);
-		reader_expect(&reader, "banner\n3\n");
-		reader_close(&reader);
-		end();
-	}
-}
-
-/* Those that were there before the first start are known, and their like is none of them. */
-static void files_that_begin_as_older_ones_did_are_read(void **state)
-{
-	(void)state;
-	struct reader reader;
-	begin();
-	log_append("access.log.1", "banner\n");
-	log_append("access.log", "old\n");
-	reader_open(&reader, one, false, memory);
-	reader_expect(&reader, "old\n");
-	log_rename("access.log.1", "access.log.2");
-	log_rename("access.log", "access.log.1");
-	log_append("access.log", "banner\n1\n");
-	reader_expect(&reader, "old\nbanner\n1\n");
-	reader_close(&reader);
-	end();
-}
-
-/* It had one byte when it was seen first, which most files begin with. */
-static void a_file_is_known_by_all_that_was_read_of_it(void **state)
-{
-	(void)state;
-	const char *config;
-	FOR_BOTH(config)
-	{
-		struct reader reader;
-		begin();
-		log_append("access.log", "{");
-		reader_open(&reader, config, false, memory);
-		reader_until_incarnation(&reader, memory, 1);
-		reader_close(&reader);
-		log_append("access.log", "a line that is longer than all of the next file}\n");
-		reader_open(&reader, config, false, memory);
-		reader_expect(&reader, "{a line that is longer than all of the next file}\n");
-		log_rename("access.log", "access.log.1");
-		log_append("access.log", "{1}\n");
-		reader_expect(&reader, "{a line that is longer than all of the next file}\n{1}\n");
-		log_rename("access.log.1", "access.log.2");
-		log_rename("access.log", "access.log.1");
-		log_append("access.log", "{2}\n");
-		reader_expect(&reader, "{a line that is longer than all of the next file}\n{1}\n{2}\n");
-		reader_close(&reader);
-		end();
-	}
-}
-
 static void packing_a_rotated_file_is_no_news(void **state)
 {
 	(void)state;
@@ -494,9 +416,6 @@ int main(void)
 		cmocka_unit_test(a_crash_repeats_the_same_positions),
 		cmocka_unit_test(rotations_while_stopped_are_followed_in_order),
 		cmocka_unit_test(several_rotations_at_once_are_followed_in_order),
-		cmocka_unit_test(files_that_begin_alike_are_told_apart),
-		cmocka_unit_test(files_that_begin_as_older_ones_did_are_read),
-		cmocka_unit_test(a_file_is_known_by_all_that_was_read_of_it),
 		cmocka_unit_test(packing_a_rotated_file_is_no_news),
 		cmocka_unit_test(a_file_packed_while_stopped_is_finished),
 		cmocka_unit_test(truncation_in_place_is_a_new_incarnation),
