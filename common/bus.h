@@ -107,6 +107,11 @@ struct weir_bus_ops {
 	 * `next`, which the last message may never reach. 0: it is not assigned.
 	 */
 	uint64_t (*position)(const struct weir_consumer *consumer, uint32_t partition);
+	/**
+	 * How many messages of a partition are known to wait behind that. No server is asked: it is as of the last answer of
+	 * the partition's leader, be it to assign; 0 before there was one.
+	 */
+	uint64_t (*waiting)(const struct weir_consumer *consumer, uint32_t partition);
 	/** The reader will never again need offsets below this one (its own checkpoint is durable). */
 	void (*consumed)(struct weir_consumer *consumer, uint32_t partition, uint64_t offset);
 	void (*consumer_free)(struct weir_consumer *consumer);

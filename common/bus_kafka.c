@@ -120,6 +120,7 @@ static const struct weir_bus_ops operations = {
 	.pause = weir_kafka_consumer_pause,
 	.receive = weir_kafka_consumer_receive,
 	.position = weir_kafka_consumer_position,
+	.waiting = weir_kafka_consumer_waiting,
 	.consumed = weir_kafka_consumer_consumed,
 	.consumer_free = weir_kafka_consumer_free,
 	.extent = extent,

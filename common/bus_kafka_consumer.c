@@ -36,7 +36,8 @@ struct assigned {
 	bool broken, told; /* its offset is not there, or damaged bytes; whether receive has said it */
 	uint64_t next;     /* the offset to be taken from librdkafka next */
 	uint64_t end; /* the partition's end as librdkafka last met it, which may lie beyond: then nothing is between */
-	char *words;  /* once broken: why */
+	uint64_t at_assign; /* the partition's end then; 0: it was not known */
+	char *words;        /* once broken: why */
 	/* What came while it was paused, in order. */
 	rd_kafka_message_t **aside;
 	size_t aside_first, aside_count;
@@ -193,7 +194,8 @@ enum weir_status weir_kafka_consumer_assign(struct weir_consumer *consumer, uint
 	if (status == WEIR_OK && (offset < first || offset > next))
 		return refuse_offset(consumer, partition, first, next, offset, error);
 	put_off(consumer, partition);
-	consumer->assigned[partition] = (struct assigned){.on = true, .next = offset};
+	consumer->assigned[partition] =
+		(struct assigned){.on = true, .next = offset, .at_assign = status == WEIR_OK ? next : 0};
 	start_fetching(consumer, partition);
 	return WEIR_OK;
 }
@@ -218,6 +220,20 @@ uint64_t weir_kafka_consumer_position(const struct weir_consumer *consumer, uint
 	if (at->aside != NULL)
 		return (uint64_t)at->aside[at->aside_first]->offset;
 	return at->end > at->next ? at->end : at->next;
+}
+
+uint64_t weir_kafka_consumer_waiting(const struct weir_consumer *consumer, uint32_t partition)
+{
+	int64_t first, met;
+	if (partition >= consumer->partitions || !consumer->assigned[partition].on)
+		return 0;
+	uint64_t position = weir_kafka_consumer_position(consumer, partition),
+			 end = consumer->assigned[partition].at_assign;
+	if (rd_kafka_get_watermark_offsets(consumer->handle, consumer->bus->names[consumer->topic], (int32_t)partition,
+	                                   &first, &met) == RD_KAFKA_RESP_ERR_NO_ERROR &&
+	    met > (int64_t)end) /* negative before the first answer */
+		end = (uint64_t)met;
+	return end > position ? end - position : 0;
 }
 
 void weir_kafka_consumer_consumed(struct weir_consumer *consumer, uint32_t partition, uint64_t offset)

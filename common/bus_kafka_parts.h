@@ -127,6 +127,7 @@ WEIR_MUST_USE enum weir_status weir_kafka_consumer_receive(struct weir_consumer 
                                                            struct weir_message *messages, size_t most, int timeout_ms,
                                                            size_t *count, struct weir_error *error);
 uint64_t weir_kafka_consumer_position(const struct weir_consumer *consumer, uint32_t partition);
+uint64_t weir_kafka_consumer_waiting(const struct weir_consumer *consumer, uint32_t partition);
 void weir_kafka_consumer_consumed(struct weir_consumer *consumer, uint32_t partition, uint64_t offset);
 void weir_kafka_consumer_free(struct weir_consumer *consumer);
 

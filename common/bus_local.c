@@ -97,6 +97,7 @@ static const struct weir_bus_ops operations = {
 	.pause = weir_consumer_pause,
 	.receive = weir_consumer_receive,
 	.position = weir_consumer_position,
+	.waiting = weir_consumer_waiting,
 	.consumed = weir_consumer_consumed,
 	.consumer_free = weir_consumer_free,
 	.extent = extent,

@@ -142,6 +142,17 @@ uint64_t weir_consumer_position(const struct weir_consumer *consumer, uint32_t p
 	return assigned != NULL ? assigned->offset : 0;
 }
 
+uint64_t weir_consumer_waiting(const struct weir_consumer *consumer, uint32_t partition)
+{
+	const struct assigned *assigned = find(consumer, partition);
+	if (assigned == NULL)
+		return 0;
+	pthread_mutex_lock(&consumer->journal->lock);
+	uint64_t next = consumer->journal->next[partition];
+	pthread_mutex_unlock(&consumer->journal->lock);
+	return next > assigned->offset ? next - assigned->offset : 0;
+}
+
 void weir_consumer_consumed(struct weir_consumer *consumer, uint32_t partition, uint64_t offset)
 {
 	if (consumer->named && partition < consumer->journal->partitions)

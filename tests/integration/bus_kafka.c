@@ -194,6 +194,14 @@ static void extent(struct driver *driver, char **words)
 	answer(driver, status);
 }
 
+/* waiting CONSUMER PARTITION */
+static void waiting(struct driver *driver, char **words)
+{
+	uint64_t messages = driver->ops->waiting(driver->consumers[slot(words)], (uint32_t)number(words, 2));
+	weir_text_printf(&driver->out, "\"messages\":%" PRIu64 ",", messages);
+	answer(driver, WEIR_OK);
+}
+
 static void problem(struct driver *driver, char **words)
 {
 	char text[WEIR_ERROR_TEXT_BYTES] = "";
@@ -251,6 +259,7 @@ static const struct command {
 	{"pause", 4, pause_one},
 	{"receive", 4, receive},
 	{"extent", 3, extent},
+	{"waiting", 3, waiting},
 	{"problem", 1, problem},
 	{"join", 2, join},
 	{"group", 2, poll_group},

@@ -114,6 +114,32 @@ def test_any_offset_and_none_beyond(place):
             assert bus(*words)["status"] == "INVALID", words
 
 
+def test_what_waits_is_known_without_asking(place):
+    with cluster.shared() as one, opened(place, one) as bus:
+        def waiting(partition):
+            return bus.good("waiting", 0, partition)["messages"]
+
+        bus.good("new_producer", 0)
+        for number in range(20):
+            bus.good("send", 0, "events", 1, "-", str(number), number)
+        bus.deliveries(0, 20)
+        bus.good("new_consumer", 0, "events")
+        assert waiting(1) == 0
+        bus.good("assign", 0, 1, 5)
+        assert waiting(1) == 15
+        bus.receive(0, 4, most=1)
+        assert waiting(1) == 11
+        bus.receive(0, 11)
+        assert waiting(1) == 0 and waiting(0) == 0 and waiting(PARTITIONS) == 0
+        for number in range(3):
+            bus.good("send", 0, "events", 1, "-", str(number), number)
+        bus.deliveries(0, 3)
+        bus.receive(0, 1, most=1)
+        until(lambda: waiting(1) == 2, "later answers count", BUSY_S)
+        bus.good("unassign", 0, 1)
+        assert waiting(1) == 0
+
+
 def test_a_trimmed_offset_is_an_error_that_says_where(place):
     with cluster.shared() as one, opened(place, one) as bus:
         bus.good("new_producer", 0)

@@ -21,10 +21,12 @@ static void messages_come_back_as_sent(void **state)
 	}
 	struct weir_consumer *consumer = fixture_consumer(fixture, NULL);
 	fixture_assign(fixture, consumer, 0, 0);
+	assert_int_equal(4, fixture->ops->waiting(consumer, 0));
 	struct weir_message messages[8];
 	size_t count;
 	assert_int_equal(WEIR_OK, fixture->ops->receive(consumer, messages, 8, 0, &count, NULL));
 	assert_int_equal(4, count);
+	assert_int_equal(0, fixture->ops->waiting(consumer, 0));
 	const char *const keys[] = {"key", NULL, "", "only a key"}, *const payloads[] = {"payload", "no key", "empty key",
 	                                                                                 ""};
 	for (size_t i = 0; i < 4; i++) {
@@ -66,6 +68,8 @@ static void nothing_is_seen_before_it_is_durable(void **state)
 	assert_int_equal(1, count);
 	assert_int_equal(1, fixture->ops->position(consumer, 1));
 	assert_int_equal(0, fixture->ops->position(consumer, 0));
+	assert_int_equal(0, fixture->ops->waiting(consumer, 1));
+	assert_int_equal(0, fixture->ops->waiting(consumer, 0));
 	assert_int_equal(1, fixture->ops->poll(fixture->producer, &delivery, 1, 10000));
 	fixture->ops->consumer_free(consumer);
 }
