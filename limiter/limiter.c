@@ -62,7 +62,7 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 		.first_policy = 1, /* an empty partition meets every policy in its log, from the first one on */
 		.seed = limiter->seed,
 		.number = number,
-		.count = limiter->worker_count,
+		.placement = limiter->placement,
 		.share = limiter->share,
 		.dead_letters = true,
 		.age_limit_ms = config->bus.retention_ms / 2,
@@ -76,6 +76,24 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 	return status == WEIR_OK ? worker_start(*worker, error) : status;
 }
 
+void limiter_look(const struct limiter *limiter, uint32_t partition, struct worker_partition *look)
+{
+	worker_look(limiter->workers[placement_holder(limiter->placement, partition)], partition, look);
+}
+
+static void start_balance(struct limiter *limiter)
+{
+	const struct balance_options options = {
+		.share = limiter->share,
+		.placement = limiter->placement,
+		.partitions = limiter->bus->partitions,
+		.workers = limiter->workers,
+		.worker_count = limiter->worker_count,
+		.log = &limiter->daemon->log,
+	};
+	limiter->balance = balance_new(&options);
+}
+
 /* ---- how far behind ---- */
 
 static bool look_at_partition(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
@@ -83,7 +101,7 @@ static bool look_at_partition(void *context, enum weir_topic topic, uint32_t par
 	const struct limiter *limiter = context;
 	struct worker_partition look;
 	(void)topic;
-	worker_look(limiter->workers[partition % limiter->worker_count], partition, &look);
+	limiter_look(limiter, partition, &look);
 	*place = (struct weir_lag_place){look.next_offset, look.clock_ms};
 	return look.state == WORKER_LIVE;
 }
@@ -101,12 +119,15 @@ enum weir_status limiter_start(struct limiter *limiter, struct weir_error *error
 	uint32_t threads = (uint32_t)limiter->daemon->config->limiter.threads, partitions = limiter->bus->partitions;
 	limiter->share = weir_share_new(partitions);
 	limiter->worker_count = threads < partitions ? threads : partitions;
+	limiter->placement = placement_new(partitions, limiter->worker_count);
 	limiter->workers = weir_alloc(limiter->worker_count, sizeof(struct worker *));
 	enum weir_status status = keeper_start(open_store, limiter, log, &limiter->saver, error);
 	if (status == WEIR_OK)
 		status = keeper_start(open_store, limiter, log, &limiter->loader, error);
 	for (uint32_t i = 0; status == WEIR_OK && i < limiter->worker_count; i++)
 		status = start_worker(limiter, i, error);
+	if (status == WEIR_OK)
+		start_balance(limiter);
 	if (status == WEIR_OK)
 		status = start_lag(limiter, error);
 	if (status == WEIR_OK)
@@ -152,6 +173,7 @@ void limiter_watch(struct limiter *limiter)
 		if (weir_stop_take_reload())
 			weir_daemon_reload(limiter->daemon);
 		tell_policy(limiter, &no_policy, &policy_since_ms);
+		balance_turn(limiter->balance);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
 }

@@ -8,6 +8,7 @@
 #include "limiter/limiter_metrics.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- healthy ---- */
@@ -26,7 +27,7 @@ static bool healthy(void *context, struct weir_text *why)
 	}
 	for (uint32_t partition = 0; limiter->worker_count > 0 && partition < limiter->bus->partitions; partition++) {
 		struct worker_partition look;
-		worker_look(limiter->workers[partition % limiter->worker_count], partition, &look);
+		limiter_look(limiter, partition, &look);
 		if (look.trouble[0] == '\0')
 			continue;
 		weir_text_printf(why, "partition %u stands still: %s\n", partition, look.trouble);
@@ -50,7 +51,7 @@ static bool ready(void *context, struct weir_text *why)
 	bool spoken = weir_share_get(limiter->share, given, &count) > 0;
 	for (uint32_t partition = limiter->bus->partitions; partition-- > 0;) {
 		struct worker_partition look;
-		worker_look(limiter->workers[partition % limiter->worker_count], partition, &look);
+		limiter_look(limiter, partition, &look);
 		if (!given[partition] || look.state == WORKER_LIVE)
 			continue;
 		missing++;
@@ -73,7 +74,7 @@ static void partition_metrics(const struct limiter *limiter, struct weir_text *p
 	uint64_t counts[WORKER_STATE_COUNT] = {0};
 	for (uint32_t partition = 0; partition < limiter->bus->partitions; partition++) {
 		struct worker_partition look;
-		worker_look(limiter->workers[partition % limiter->worker_count], partition, &look);
+		limiter_look(limiter, partition, &look);
 		counts[look.state]++;
 	}
 	uint32_t given;
@@ -85,6 +86,18 @@ static void partition_metrics(const struct limiter *limiter, struct weir_text *p
 	for (int state = WORKER_TAKING; state < WORKER_STATE_COUNT; state++) {
 		struct weir_label label = {"state", weir_span_of(worker_state_name((enum worker_state)state))};
 		weir_metrics_uint(page, "weir_limiter_partitions", &label, 1, counts[state]);
+	}
+}
+
+static void thread_metrics(const struct limiter_parts *parts, struct weir_text *page)
+{
+	weir_metrics_family(page, "weir_limiter_busy_seconds_total", "counter", "Time in which a thread judged.");
+	for (uint32_t i = 0; i < parts->worker_count; i++) {
+		char number[12];
+		snprintf(number, sizeof number, "%u", i);
+		struct weir_label label = {"thread", weir_span_of(number)};
+		double seconds = atomic_load(&worker_stats(parts->workers[i])->batch.sum);
+		weir_metrics_double(page, "weir_limiter_busy_seconds_total", &label, 1, seconds);
 	}
 }
 
@@ -114,6 +127,10 @@ static void metrics(void *context, struct weir_text *page)
 	weir_metrics_counter(page, "weir_limiter_reminders_total",
 	                     "Operators' blocks published again, as they outlast the topic's retention.",
 	                     limiter_sum(&parts, offsetof(struct worker_stats, reminders)));
+	weir_metrics_counter(page, "weir_limiter_moves_total",
+	                     "Partitions moved from one thread to another, which had less to do.",
+	                     balance_moves(limiter->balance));
+	thread_metrics(&parts, page);
 	limiter_histogram(&parts, page, "weir_limiter_take_seconds",
 	                  "From a partition's being given to its being live: waiting for the last owner, taking, reading.",
 	                  offsetof(struct worker_stats, take));

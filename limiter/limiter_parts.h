@@ -4,8 +4,8 @@
 
 #include "common/lag.h"
 #include "common/membership.h"
+#include "limiter/balance.h"
 #include "limiter/limiter.h"
-#include "limiter/worker.h"
 
 enum limiter_phase { LIMITER_CONNECTING, LIMITER_WORKING, LIMITER_STOPPING };
 
@@ -17,12 +17,17 @@ struct limiter {
 	uint64_t seed;
 	struct rulebook *book;
 	struct weir_share *share;
+	struct placement *placement;
 	struct keeper *saver, *loader;
 	struct worker **workers;
 	uint32_t worker_count;
+	struct balance *balance;
 	struct weir_membership *membership;
 	struct weir_lag *lag;
 };
+
+/** What stands of a partition at the worker that has it. @thread any */
+void limiter_look(const struct limiter *limiter, uint32_t partition, struct worker_partition *look);
 
 void limiter_pages_init(struct limiter *limiter);
 

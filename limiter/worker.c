@@ -126,7 +126,7 @@ static enum weir_status open_slot(struct worker *worker, struct slot *slot, stru
 	struct keeper_job job = {.kind = KEEPER_TAKE, .partition = slot->partition, .book = worker->options.book};
 	job.partition_stored = weir_alloc(1, sizeof *job.partition_stored);
 	job.partition_stored->lateness_ms = worker->options.config->limiter.lateness_ms;
-	slot->wanted = true;
+	slot->wanted = placement_claim(worker->options.placement, slot->partition, worker->options.number);
 	slot->asked_ms = weir_monotonic_ms();
 	enum weir_status status = keeper_do(&job, store);
 	if (status != WEIR_OK)
@@ -148,17 +148,19 @@ enum weir_status worker_new(const struct worker_options *options, struct weir_st
 	worker->ceiling_bytes = options->config->limiter.memory_bytes / partitions;
 	pthread_mutex_init(&worker->lock, NULL);
 	keeper_replies_init(&worker->replies);
-	worker->slots = weir_alloc(partitions / options->count + 1, sizeof *worker->slots);
-	worker->lanes = weir_alloc(partitions / options->count + 1, sizeof(struct lane *));
+	worker->slots = weir_alloc(partitions, sizeof *worker->slots);
+	worker->slot_count = partitions;
+	worker->lanes = weir_alloc(partitions, sizeof(struct lane *));
 	worker->given = weir_alloc(partitions, sizeof *worker->given);
 	worker->retired = tally_new();
-	for (uint32_t p = options->number; p < partitions; p += options->count)
-		worker->slots[worker->slot_count++].partition = p;
+	for (uint32_t partition = 0; partition < partitions; partition++)
+		worker->slots[partition].partition = partition;
 	enum weir_status status = worker->bus->producer_new(options->bus, &worker->producer, error);
 	if (status == WEIR_OK)
 		status = worker->bus->consumer_new(options->bus, WEIR_TOPIC_EVENTS, "limiter", &worker->consumer, error);
-	for (uint32_t i = 0; status == WEIR_OK && options->share == NULL && i < worker->slot_count; i++)
-		status = open_slot(worker, &worker->slots[i], store, error);
+	for (uint32_t i = 0; status == WEIR_OK && options->share == NULL && i < partitions; i++)
+		if (placement_of(options->placement, i) == options->number)
+			status = open_slot(worker, &worker->slots[i], store, error);
 	if (status != WEIR_OK) {
 		worker_free(worker);
 		return status;

@@ -9,7 +9,7 @@
  * while the other partitions go on.
  *
  * Where it works for a share, its partitions come and go while the others go
- * on: one that comes is taken and read by a keeper, one that goes gets a last
+ * on, from and to other processes and other threads of its own: one that comes is taken and read by a keeper, one that goes gets a last
  * checkpoint. What befalls one partition (another owner took it, the log has a
  * gap) is no failure of the worker then.
  */
@@ -23,6 +23,7 @@
 #include "common/share.h"
 #include "limiter/keeper.h"
 #include "limiter/order_command.h"
+#include "limiter/placement.h"
 #include "limiter/rulebook.h"
 
 struct worker;
@@ -33,11 +34,12 @@ struct worker_options {
 	struct rulebook *book;
 	uint64_t first_policy; /* the version that empty partitions begin with */
 	uint64_t seed;
-	uint32_t number, count;   /* this worker of so many: partitions p with p % count == number are its to take */
-	struct weir_share *share; /* those of them that it has by now; NULL: all, from worker_new() to its end */
-	bool dead_letters;        /* messages that are no frames are kept in their topic, within deadletter.rate */
-	int64_t age_limit_ms;     /* a partition whose checkpoint is older waits for the next one; 0: none */
-	int64_t remind_ms;        /* operators' blocks that outlast thrice that are published again so often; 0: never */
+	uint32_t number;             /* this worker */
+	struct placement *placement; /* which partitions are its to take */
+	struct weir_share *share;    /* which of all there are to take by now; NULL: all, from worker_new() to its end */
+	bool dead_letters;           /* messages that are no frames are kept in their topic, within deadletter.rate */
+	int64_t age_limit_ms;        /* a partition whose checkpoint is older waits for the next one; 0: none */
+	int64_t remind_ms;           /* operators' blocks that outlast thrice that are published again so often; 0: never */
 	struct keeper *saver, *loader;
 	const struct weir_log *log;
 };
@@ -107,12 +109,14 @@ const char *worker_state_name(enum worker_state state);
 
 struct worker_partition {
 	enum worker_state state;
-	uint64_t next_offset; /* as of the last tenth of a second */
-	int64_t clock_ms;     /* likewise: sending time of the newest frame judged */
-	char trouble[256];    /* why it stands still until a person does something; "": it does not */
+	uint64_t next_offset;     /* as of the last tenth of a second */
+	int64_t clock_ms;         /* likewise: sending time of the newest frame judged */
+	char trouble[256];        /* why it stands still until a person does something; "": it does not */
+	uint64_t waiting;         /* messages of the log that are known to be there, as of the last tenth of a second */
+	uint64_t messages, bytes; /* that this worker has received of it, ever */
 };
 
-/** What stands of one of its partitions (p % count == number). */
+/** What stands of a partition, as far as this worker has to do with it. */
 void worker_look(struct worker *worker, uint32_t partition, struct worker_partition *look);
 
 #endif

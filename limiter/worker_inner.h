@@ -32,20 +32,22 @@ struct queued {
 	char *bytes;
 };
 
-/* One partition that this worker has, or may have. */
+/* One partition, which this worker has, or may have. */
 struct slot {
 	uint32_t partition;
 	enum worker_state state;
-	bool wanted;
-	bool stuck;                   /* DROPPED: STUCK comes next */
-	uint32_t jobs;                /* that keepers have */
-	uint64_t generation;          /* of the group, when it was taken */
-	int64_t retry_ms;             /* monotonic: EMPTY, STUCK: not taken before then */
-	int64_t asked_ms;             /* monotonic: when it was first asked for; 0: it is not */
-	bool saying_left;             /* LEAVING: its last checkpoint is stored, and this is being said */
-	int64_t leave_end_ms;         /* LEAVING: then it goes without a last checkpoint */
-	struct lane *lane;            /* LIVE, LEAVING, DROPPED */
-	struct worker_partition look; /* under worker->lock */
+	bool given;                          /* by the group */
+	bool wanted;                         /* given, and placed at this worker */
+	bool stuck;                          /* DROPPED: STUCK comes next */
+	uint32_t jobs;                       /* that keepers have */
+	uint64_t generation;                 /* of the group, when it was taken */
+	int64_t retry_ms;                    /* monotonic: EMPTY, STUCK: not taken before then */
+	int64_t asked_ms;                    /* monotonic: when it was first asked for; 0: it is not */
+	bool saying_left;                    /* LEAVING: its last checkpoint is stored, and this is being said */
+	int64_t leave_end_ms;                /* LEAVING: then it goes without a last checkpoint */
+	struct lane *lane;                   /* LIVE, LEAVING, DROPPED */
+	struct worker_partition look;        /* under worker->lock */
+	struct weir_counter messages, bytes; /* received, ever */
 
 	struct checkpoint_partition stored;
 	bool waiting;                           /* its lane waits for segments, or a policy */
@@ -73,7 +75,7 @@ struct slot {
 struct worker {
 	struct worker_options options;
 	const struct weir_bus_ops *bus;
-	struct slot *slots; /* of the partitions number, number + count, ... */
+	struct slot *slots; /* one for each partition */
 	uint32_t slot_count;
 	struct weir_consumer *consumer;
 	struct weir_producer *producer; /* NULL: broken, until there is a new one */
@@ -113,7 +115,7 @@ static inline bool worker_acknowledged(const struct slot *slot, const uint64_t *
 
 static inline struct slot *worker_slot(struct worker *worker, uint32_t partition)
 {
-	return &worker->slots[partition / worker->options.count];
+	return &worker->slots[partition];
 }
 
 /** Whether it has a lane that is worth a checkpoint. */

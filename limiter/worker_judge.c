@@ -167,8 +167,12 @@ bool worker_receive(struct worker *worker, int timeout_ms)
 		return false;
 	struct timespec began, ended;
 	clock_gettime(CLOCK_MONOTONIC, &began);
-	for (size_t i = 0; i < count && worker_works(worker); i++)
-		take_message(worker, worker_slot(worker, messages[i].partition), messages[i].payload, messages[i].offset);
+	for (size_t i = 0; i < count && worker_works(worker); i++) {
+		struct slot *slot = worker_slot(worker, messages[i].partition);
+		take_message(worker, slot, messages[i].payload, messages[i].offset);
+		weir_counter_add(&slot->messages, 1);
+		weir_counter_add(&slot->bytes, messages[i].payload.length);
+	}
 	clock_gettime(CLOCK_MONOTONIC, &ended);
 	double seconds = (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) / 1e9;
 	weir_histogram_observe(&worker->stats.batch, &weir_latency_scale, seconds);

@@ -22,8 +22,12 @@ const char *worker_state_name(enum worker_state state)
 void worker_set_state(struct worker *worker, struct slot *slot, enum worker_state state)
 {
 	slot->state = state;
+	if (state == WORKER_EMPTY)
+		placement_release(worker->options.placement, slot->partition);
+	uint64_t waiting = state == WORKER_LIVE ? worker->bus->waiting(worker->consumer, slot->partition) : 0;
 	pthread_mutex_lock(&worker->lock);
 	slot->look.state = state;
+	slot->look.waiting = waiting;
 	if (state == WORKER_LIVE || (state == WORKER_EMPTY && !slot->wanted))
 		slot->look.trouble[0] = '\0';
 	if (slot->lane != NULL) {
@@ -94,6 +98,7 @@ static void refresh_looks(struct worker *worker)
 		if (slot->lane == NULL)
 			continue;
 		slot->look.next_offset = place_of(worker, slot);
+		slot->look.waiting = worker->bus->waiting(worker->consumer, slot->partition);
 		slot->look.clock_ms = shard_clock_ms(lane_shard(slot->lane));
 	}
 	pthread_mutex_unlock(&worker->lock);
@@ -167,7 +172,10 @@ void worker_zone(struct worker *worker, uint32_t zone_id, struct worker_zone *nu
 
 void worker_look(struct worker *worker, uint32_t partition, struct worker_partition *look)
 {
+	const struct slot *slot = worker_slot(worker, partition);
 	pthread_mutex_lock(&worker->lock);
-	*look = worker_slot(worker, partition)->look;
+	*look = slot->look;
 	pthread_mutex_unlock(&worker->lock);
+	look->messages = weir_counter_read(&slot->messages);
+	look->bytes = weir_counter_read(&slot->bytes);
 }

@@ -155,7 +155,7 @@ static void leave(struct worker *worker, struct slot *slot)
 void worker_stand_at_gap(struct worker *worker, uint32_t partition, struct weir_error *error)
 {
 	const struct worker_options *options = &worker->options;
-	bool named = partition < options->bus->partitions && partition % options->count == options->number;
+	bool named = partition < options->bus->partitions;
 	if (options->share != NULL && named && worker_slot(worker, partition)->state == WORKER_LIVE) {
 		explain_gap(error);
 		worker_stick(worker, worker_slot(worker, partition), WEIR_INVALID, error);
@@ -177,7 +177,7 @@ static void read_share(struct worker *worker)
 	worker->ceiling_bytes = worker->options.config->limiter.memory_bytes / (count > 0 ? count : 1);
 	for (uint32_t i = 0; i < worker->slot_count; i++) {
 		struct slot *slot = &worker->slots[i];
-		slot->wanted = worker->given[slot->partition];
+		slot->given = worker->given[slot->partition];
 		if (slot->lane != NULL)
 			shard_set_ceiling(lane_shard(slot->lane), worker->ceiling_bytes);
 	}
@@ -203,9 +203,12 @@ static void go(struct worker *worker, struct slot *slot, int64_t now_ms)
 	}
 }
 
+/* Another thread that still has it lets it go first. */
 static bool may_take(const struct worker *worker, const struct slot *slot, int64_t now_ms)
 {
-	return slot->wanted && worker->generation > 0 && now_ms >= slot->retry_ms && worker_works(worker);
+	const struct worker_options *options = &worker->options;
+	return slot->wanted && worker->generation > 0 && now_ms >= slot->retry_ms && worker_works(worker) &&
+	       placement_claim(options->placement, slot->partition, options->number);
 }
 
 static void step(struct worker *worker, struct slot *slot, int64_t now_ms)
@@ -239,14 +242,16 @@ static void step(struct worker *worker, struct slot *slot, int64_t now_ms)
 
 void worker_follow_share(struct worker *worker)
 {
-	if (worker->options.share == NULL)
+	const struct worker_options *options = &worker->options;
+	if (options->share == NULL)
 		return;
 	bool stop = atomic_load(&worker->stop);
 	if (!stop)
 		read_share(worker);
 	int64_t now_ms = weir_monotonic_ms();
 	for (uint32_t i = 0; i < worker->slot_count; i++) {
-		worker->slots[i].wanted &= !stop;
-		step(worker, &worker->slots[i], now_ms);
+		struct slot *slot = &worker->slots[i];
+		slot->wanted = !stop && slot->given && placement_of(options->placement, i) == options->number;
+		step(worker, slot, now_ms);
 	}
 }

@@ -42,6 +42,7 @@ struct follow {
 	struct source_memory *memory;
 	struct weir_line_file *dead_file;
 	struct keeper *saver, *loader;
+	struct placement *placement;
 	struct worker **workers;
 	uint32_t worker_count;
 	struct sink *decisions, *shadow;
@@ -102,6 +103,7 @@ static enum weir_status start_workers(struct follow *follow, struct weir_error *
 		status = keeper_start(open_store, path, follow->log, &follow->saver, error);
 	if (status == WEIR_OK)
 		status = keeper_start(open_store, path, follow->log, &follow->loader, error);
+	follow->placement = placement_new(follow->bus->partitions, count);
 	follow->workers = weir_alloc(count, sizeof(struct worker *));
 	for (uint32_t i = 0; status == WEIR_OK && i < count; i++) {
 		struct worker_options options = {
@@ -111,7 +113,7 @@ static enum weir_status start_workers(struct follow *follow, struct weir_error *
 			.first_policy = 1, /* an empty partition meets every policy in its log, from the first one on */
 			.seed = seed,
 			.number = i,
-			.count = count,
+			.placement = follow->placement,
 			.saver = follow->saver,
 			.loader = follow->loader,
 			.log = follow->log,
@@ -426,6 +428,7 @@ static void close_all(struct follow *follow)
 	for (uint32_t i = 0; i < follow->worker_count; i++)
 		worker_free(follow->workers[i]);
 	free(follow->workers);
+	placement_free(follow->placement);
 	if (follow->dead_file != NULL && weir_line_file_close(follow->dead_file, &error) != WEIR_OK)
 		weir_log(follow->log, WEIR_LOG_ERROR, "dead letter", "%s", error.text);
 	source_memory_free(follow->memory);

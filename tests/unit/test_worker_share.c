@@ -3,7 +3,7 @@
  * the group says and however late, decisions and states are those of one
  * undisturbed worker.
  */
-#include "worker_scene.h"
+#include "worker_results.h"
 
 struct stage {
 	struct scene *scene, *reference;

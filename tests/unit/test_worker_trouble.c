@@ -3,7 +3,7 @@
  * log with a gap, messages that are no frames, policies that come late. It goes
  * on, and in the end decisions and states are those of one undisturbed worker.
  */
-#include "worker_scene.h"
+#include "worker_results.h"
 
 struct stage {
 	struct scene *scene, *reference;

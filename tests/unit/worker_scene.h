@@ -1,7 +1,7 @@
 /*
  * Limiters at work on one log and one store: the local bus and SQLite, with as
  * many processes as a test wants (each its own rulebook, share, keepers and
- * worker, as if they were processes), and the means to break things.
+ * workers, as if they were processes), and the means to break things.
  *
  * The same frames are judged in a second scene by one undisturbed worker: at the
  * end decisions and states must be equal.
@@ -25,6 +25,7 @@ enum {
 	SCENE_PARTITIONS = 4,
 	SCENE_USERS = 40,
 	SCENE_FRAME_EVENTS = 50,
+	SCENE_THREADS_MAX = 2, /* of a process */
 	SCENE_PATIENCE_MS = 100000,
 };
 
@@ -37,6 +38,7 @@ struct faults {
 	_Atomic int producers_refused; /* so many of the next producers cannot be made */
 	_Atomic uint32_t gap;          /* this partition + 1 cannot be assigned; 0: none */
 	_Atomic int producers;         /* made */
+	_Atomic int send_takes_ms;     /* each */
 	_Atomic int withheld;          /* acknowledgements of this topic + 1 are kept back; 0: they are given out again */
 };
 
@@ -65,8 +67,11 @@ struct process {
 	struct scene *scene;
 	struct rulebook *book;
 	struct weir_share *share;
+	struct placement *placement;
 	struct keeper *saver, *loader;
-	struct worker *worker;
+	struct worker *workers[SCENE_THREADS_MAX];
+	struct worker *worker; /* the first */
+	uint32_t threads;
 	bool given[SCENE_PARTITIONS];
 	uint64_t generation;
 };
@@ -112,6 +117,15 @@ static size_t faulty_poll(struct weir_producer *producer, struct weir_delivery *
 		deliveries[0].status = WEIR_IO;
 	}
 	return keep_back(deliveries, count, most);
+}
+
+static enum weir_status slow_send(struct weir_producer *producer, enum weir_topic topic, uint32_t partition,
+                                  struct weir_span key, struct weir_span payload, uint64_t tag,
+                                  struct weir_error *error)
+{
+	if (faults.send_takes_ms > 0)
+		usleep((useconds_t)faults.send_takes_ms * 1000);
+	return scene_faulty->own->send(producer, topic, partition, key, payload, tag, error);
 }
 
 static enum weir_status faulty_producer_new(struct weir_bus *bus, struct weir_producer **producer,
@@ -198,6 +212,7 @@ static inline struct scene *scene_new(bool faulty)
 	scene_faulty = scene;
 	scene->ops = *scene->own;
 	scene->ops.poll = faulty_poll;
+	scene->ops.send = slow_send;
 	scene->ops.producer_new = faulty_producer_new;
 	scene->ops.assign = faulty_assign;
 	scene->bus->ops = &scene->ops;
@@ -255,39 +270,45 @@ static inline void scene_put_policy(struct scene *scene, uint64_t version, const
 	weir_config_free(config);
 }
 
-/* Frames of events, as many to each partition: users by turns, one event each 100 ms. */
-static inline void scene_feed(struct scene *scene, uint32_t rounds)
+/* A frame of events: users of the partition by turns, one event each 100 ms. */
+static inline void scene_feed_frame(struct scene *scene, uint32_t partition)
 {
 	static const struct weir_frame_zone zone = {.id = 1};
 	static const uint8_t source[WEIR_SOURCE_ID_BYTES] = {1, 2, 3};
-	for (uint32_t i = 0; i < rounds * SCENE_PARTITIONS; i++) {
-		uint32_t partition = (uint32_t)(scene->frames++ % SCENE_PARTITIONS);
-		int64_t at_ms = SCENE_START_MS + (int64_t)scene->position * 100;
-		weir_frame_begin(scene->writer, source, 1, at_ms, scene->position);
-		for (uint32_t j = 0; j < SCENE_FRAME_EVENTS; j++) {
-			char key[16];
-			uint64_t number = scene->position * 2654435761u >> 7;
-			int length =
-				snprintf(key, sizeof key, "user%u", (uint32_t)(number % SCENE_USERS) * SCENE_PARTITIONS + partition);
-			struct weir_span span = {.at = key, .length = (uint32_t)length};
-			at_ms = SCENE_START_MS + (int64_t)scene->position * 100;
-			assert_int_equal(weir_frame_add(scene->writer, span, weir_hash64(key, span.length), at_ms,
-			                                scene->position++, 1, &zone, 1),
-			                 WEIR_OK);
-		}
-		struct weir_span message = weir_frame_finish(scene->writer, at_ms);
-		assert_int_equal(scene->own->send(scene->producer, WEIR_TOPIC_EVENTS, partition, (struct weir_span){0}, message,
-		                                  0, &scene->error),
-		                 WEIR_OK);
+	int64_t at_ms = SCENE_START_MS + (int64_t)scene->position * 100;
+	weir_frame_begin(scene->writer, source, 1, at_ms, scene->position);
+	for (uint32_t j = 0; j < SCENE_FRAME_EVENTS; j++) {
+		char key[16];
+		uint64_t number = scene->position * 2654435761u >> 7;
+		int length =
+			snprintf(key, sizeof key, "user%u", (uint32_t)(number % SCENE_USERS) * SCENE_PARTITIONS + partition);
+		struct weir_span span = {.at = key, .length = (uint32_t)length};
+		at_ms = SCENE_START_MS + (int64_t)scene->position * 100;
+		assert_int_equal(
+			weir_frame_add(scene->writer, span, weir_hash64(key, span.length), at_ms, scene->position++, 1, &zone, 1),
+			WEIR_OK);
 	}
+	struct weir_span message = weir_frame_finish(scene->writer, at_ms);
+	assert_int_equal(scene->own->send(scene->producer, WEIR_TOPIC_EVENTS, partition, (struct weir_span){0}, message, 0,
+	                                  &scene->error),
+	                 WEIR_OK);
+}
+
+/* As many frames to each partition. */
+static inline void scene_feed(struct scene *scene, uint32_t rounds)
+{
+	for (uint32_t i = 0; i < rounds * SCENE_PARTITIONS; i++)
+		scene_feed_frame(scene, (uint32_t)(scene->frames++ % SCENE_PARTITIONS));
 	scene_settle(scene, rounds * SCENE_PARTITIONS);
 }
 
 /* ---- limiters ---- */
 
-static inline void process_start(struct process *process, struct scene *scene, bool shared, int64_t age_limit_ms)
+static inline void process_start_threads(struct process *process, struct scene *scene, bool shared,
+                                         int64_t age_limit_ms, uint32_t threads)
 {
-	*process = (struct process){.scene = scene, .book = rulebook_new()};
+	*process = (struct process){.scene = scene, .book = rulebook_new(), .threads = threads};
+	process->placement = placement_new(SCENE_PARTITIONS, threads);
 	process->share = shared ? weir_share_new(SCENE_PARTITIONS) : NULL;
 	struct weir_error error;
 	if (keeper_start(scene_open_store, scene, &scene->log, &process->saver, &error) != WEIR_OK ||
@@ -299,7 +320,7 @@ static inline void process_start(struct process *process, struct scene *scene, b
 		.book = process->book,
 		.first_policy = 1,
 		.seed = 7,
-		.count = 1,
+		.placement = process->placement,
 		.share = process->share,
 		.dead_letters = shared,
 		.age_limit_ms = age_limit_ms,
@@ -308,22 +329,34 @@ static inline void process_start(struct process *process, struct scene *scene, b
 		.loader = process->loader,
 		.log = &scene->log,
 	};
-	if (worker_new(&options, scene->store, &process->worker, &error) != WEIR_OK ||
-	    worker_start(process->worker, &error) != WEIR_OK)
-		fail_msg("%s", error.text);
+	for (; options.number < threads; options.number++) {
+		struct worker **worker = &process->workers[options.number];
+		if (worker_new(&options, scene->store, worker, &error) != WEIR_OK || worker_start(*worker, &error) != WEIR_OK)
+			fail_msg("%s", error.text);
+	}
+	process->worker = process->workers[0];
+}
+
+static inline void process_start(struct process *process, struct scene *scene, bool shared, int64_t age_limit_ms)
+{
+	process_start_threads(process, scene, shared, age_limit_ms, 1);
 }
 
 /* SIGTERM: last checkpoints, then the end. */
 static inline void process_stop(struct process *process, bool drain)
 {
 	struct weir_error error;
-	worker_stop(process->worker, drain);
-	if (worker_join(process->worker, &error) != WEIR_OK)
-		fail_msg("%s", error.text);
+	for (uint32_t i = 0; i < process->threads; i++)
+		worker_stop(process->workers[i], drain);
+	for (uint32_t i = 0; i < process->threads; i++)
+		if (worker_join(process->workers[i], &error) != WEIR_OK)
+			fail_msg("%s", error.text);
 	keeper_stop(process->saver);
 	keeper_stop(process->loader);
-	worker_free(process->worker);
+	for (uint32_t i = 0; i < process->threads; i++)
+		worker_free(process->workers[i]);
 	weir_share_free(process->share);
+	placement_free(process->placement);
 	rulebook_free(process->book);
 }
 
@@ -335,10 +368,15 @@ static inline void process_give(struct process *process, unsigned partitions)
 	weir_share_set(process->share, process->given, ++process->generation);
 }
 
+static inline void process_look(struct process *process, uint32_t partition, struct worker_partition *look)
+{
+	worker_look(process->workers[placement_holder(process->placement, partition)], partition, look);
+}
+
 static inline enum worker_state process_state(struct process *process, uint32_t partition)
 {
 	struct worker_partition look;
-	worker_look(process->worker, partition, &look);
+	process_look(process, partition, &look);
 	return look.state;
 }
 
@@ -368,7 +406,7 @@ static inline bool process_is_done(struct process *process, uint32_t partition)
 	uint64_t first, next;
 	struct scene *scene = process->scene;
 	assert_int_equal(scene->own->extent(scene->bus, WEIR_TOPIC_EVENTS, partition, &first, &next, NULL), WEIR_OK);
-	worker_look(process->worker, partition, &look);
+	process_look(process, partition, &look);
 	return look.state == WORKER_LIVE && look.next_offset == next;
 }
 
@@ -382,94 +420,6 @@ static inline bool all_done(struct process *processes, uint32_t count)
 			return false;
 	}
 	return true;
-}
-
-/* ---- results ---- */
-
-static inline int compare_lines(const void *one, const void *other)
-{
-	return strcmp(*(char *const *)one, *(char *const *)other);
-}
-
-struct lines {
-	char **at;
-	size_t count;
-};
-
-/* Every message of a topic, each once, in the order of their bytes. */
-static inline struct lines scene_lines(struct scene *scene, enum weir_topic topic)
-{
-	struct lines lines = {0};
-	struct weir_consumer *consumer;
-	assert_int_equal(scene->own->consumer_new(scene->bus, topic, NULL, &consumer, NULL), WEIR_OK);
-	uint64_t left = 0;
-	for (uint32_t partition = 0; partition < weir_topic_partitions(topic, SCENE_PARTITIONS); partition++) {
-		uint64_t first, next;
-		assert_int_equal(scene->own->extent(scene->bus, topic, partition, &first, &next, NULL), WEIR_OK);
-		assert_int_equal(scene->own->assign(consumer, partition, first, NULL), WEIR_OK);
-		left += next - first;
-	}
-	while (left > 0) {
-		struct weir_message messages[64];
-		size_t count;
-		assert_int_equal(scene->own->receive(consumer, messages, 64, SCENE_PATIENCE_MS, &count, NULL), WEIR_OK);
-		assert_true(count > 0);
-		for (size_t i = 0; i < count; i++) {
-			lines.at = realloc(lines.at, (lines.count + 1) * sizeof *lines.at);
-			lines.at[lines.count++] = strndup(messages[i].payload.at, messages[i].payload.length);
-		}
-		left -= count;
-	}
-	scene->own->consumer_free(consumer);
-	qsort(lines.at, lines.count, sizeof *lines.at, compare_lines);
-	size_t kept = 0;
-	for (size_t i = 0; i < lines.count; i++) {
-		if (kept > 0 && strcmp(lines.at[kept - 1], lines.at[i]) == 0)
-			free(lines.at[i]); /* published again */
-		else
-			lines.at[kept++] = lines.at[i];
-	}
-	lines.count = kept;
-	return lines;
-}
-
-static inline void lines_free(struct lines *lines)
-{
-	for (size_t i = 0; i < lines->count; i++)
-		free(lines->at[i]);
-	free(lines->at);
-}
-
-/* The same decisions, and the same rows: next offsets, clocks, positions and tallies. */
-static inline void assert_same(struct scene *scene, struct scene *reference)
-{
-	struct lines found = scene_lines(scene, WEIR_TOPIC_DECISIONS);
-	struct lines expected = scene_lines(reference, WEIR_TOPIC_DECISIONS);
-	assert_true(expected.count > 0);
-	assert_int_equal(found.count, expected.count);
-	for (size_t i = 0; i < found.count; i++)
-		assert_string_equal(found.at[i], expected.at[i]);
-	lines_free(&found);
-	lines_free(&expected);
-	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++) {
-		struct weir_partition_state one, other;
-		assert_int_equal(scene->store->ops->look(scene->store, 1, partition, &one, NULL), WEIR_OK);
-		assert_int_equal(reference->store->ops->look(reference->store, 1, partition, &other, NULL), WEIR_OK);
-		assert_int_equal(one.next_offset, other.next_offset);
-		assert_int_equal(one.clock_ms, other.clock_ms);
-		assert_int_equal(one.policy_version, other.policy_version);
-		assert_int_equal(one.extra.length, other.extra.length);
-		assert_memory_equal(one.extra.at, other.extra.at, one.extra.length);
-	}
-}
-
-/* Judges all that the scene was fed by one worker that nothing disturbs, and compares. */
-static inline void compare_with_undisturbed(struct scene *scene, struct scene *reference)
-{
-	struct process process;
-	process_start(&process, reference, false, 0);
-	process_stop(&process, true);
-	assert_same(scene, reference);
 }
 
 #endif

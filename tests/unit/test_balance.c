@@ -1,0 +1,139 @@
+/*
+ * Partitions that move between the threads of one process: at any moment, and as
+ * the balance finds, decisions and states are those of one undisturbed worker.
+ */
+#include "limiter/balance.h"
+#include "worker_results.h"
+
+enum { THREADS = 2, SEND_TAKES_MS = 5 };
+
+struct stage {
+	struct scene *scene, *reference;
+	struct process process;
+};
+
+static int set_up(void **state)
+{
+	struct stage *stage = calloc(1, sizeof *stage);
+	stage->scene = scene_new(true);
+	stage->reference = scene_new(false);
+	scene_put_policy(stage->scene, 1, scene_config);
+	scene_put_policy(stage->reference, 1, scene_config);
+	process_start_threads(&stage->process, stage->scene, true, 0, THREADS);
+	*state = stage;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct stage *stage = *state;
+	scene_free(stage->scene);
+	scene_free(stage->reference);
+	free(stage);
+	return 0;
+}
+
+static void feed(struct stage *stage, uint32_t rounds)
+{
+	scene_feed(stage->scene, rounds);
+	scene_feed(stage->reference, rounds);
+}
+
+static void end(struct stage *stage)
+{
+	AWAIT(all_done(&stage->process, 1));
+	for (uint32_t i = 0; i < THREADS; i++)
+		assert_int_equal(weir_counter_read(&worker_stats(stage->process.workers[i])->fenced), 0);
+	process_stop(&stage->process, false);
+	compare_with_undisturbed(stage->scene, stage->reference);
+}
+
+static void partitions_move_between_threads_while_the_log_grows(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->process;
+	process_give(process, 15);
+	uint32_t seed = 1;
+	for (int i = 0; i < 40; i++) {
+		feed(stage, 6);
+		for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++) {
+			seed = seed * 1103515245 + 12345;
+			placement_move(process->placement, partition, seed >> 20 & 1);
+		}
+		if (i % 4 == 3)
+			AWAIT(all_done(process, 1));
+		if (i % 10 == 9)
+			process_give(process, 15 & ~(1u << (seed >> 24 & 3)));
+		else if (i % 10 == 0)
+			process_give(process, 15);
+	}
+	process_give(process, 15);
+	end(stage);
+}
+
+/* Frames by partition: threads 0 and 1 have 0 and 2, 1 and 3. */
+static void feed_unevenly(struct scene *scene)
+{
+	static const uint32_t frames[SCENE_PARTITIONS] = {300, 50, 200, 50};
+	uint32_t sent = 0;
+	for (uint32_t round = 0; round < 50; round++)
+		for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
+			for (uint32_t i = 0; i < frames[partition] / 50; i++, sent++)
+				scene_feed_frame(scene, partition);
+	scene_settle(scene, sent);
+}
+
+static struct balance *balance_of(struct stage *stage)
+{
+	struct process *process = &stage->process;
+	struct balance_options options = {
+		.share = process->share,
+		.placement = process->placement,
+		.partitions = SCENE_PARTITIONS,
+		.workers = process->workers,
+		.worker_count = THREADS,
+		.log = &stage->scene->log,
+	};
+	return balance_new(&options);
+}
+
+static uint64_t moves_after_a_turn(struct balance *balance)
+{
+	balance_turn(balance);
+	return balance_moves(balance);
+}
+
+/* Those two partitions that have the most come to have a thread each. */
+static void a_hot_partition_ends_with_less_beside_it(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->process;
+	struct balance *balance = balance_of(stage);
+	faults.send_takes_ms = SEND_TAKES_MS; /* so that threads are busy, on any machine */
+	feed_unevenly(stage->scene);
+	feed_unevenly(stage->reference);
+	process_give(process, 15);
+	AWAIT(moves_after_a_turn(balance) > 0);
+	uint64_t moves = balance_moves(balance);
+	assert_int_not_equal(placement_of(process->placement, 0), placement_of(process->placement, 2));
+	faults.send_takes_ms = 0;
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
+		AWAIT(placement_holder(process->placement, partition) == placement_of(process->placement, partition) &&
+		      process_state(process, partition) == WORKER_LIVE);
+	balance_turn(balance);
+	assert_int_equal(balance_moves(balance), moves); /* it rests */
+	balance_free(balance);
+	end(stage);
+}
+
+int main(int argc, char **argv)
+{
+	scene_end_at_failure();
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(partitions_move_between_threads_while_the_log_grows, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_hot_partition_ends_with_less_beside_it, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
