@@ -1,11 +1,12 @@
 /*
  * Fills the events topic with frames that follow from their numbers alone, so
- * that two topics can be given the same: limiter_feed CONFIG FROM TO RATE.
+ * that two topics can be given the same: limiter_feed CONFIG FROM TO RATE [hot].
  *
  * Frames FROM to TO (exclusive) of an endless log: frame i goes to partition
  * i % P, and holds EVENTS events of zone 1 by a user of that partition each,
- * 10 ms apart. RATE frames a second; 0: as fast as they go. It prints a line
- * once all are acknowledged. With FROM 0 it first puts the zones of CONFIG into
+ * 10 ms apart; hot: every second frame goes to partition 0. RATE frames a
+ * second; 0: as fast as they go. It prints a line once all are acknowledged.
+ * With FROM 0 it first puts the zones of CONFIG into
  * the store, as policy 1, and into every partition.
  */
 #include "common/clock.h"
@@ -27,6 +28,7 @@ struct feed {
 	struct weir_bus *bus;
 	struct weir_producer *producer;
 	uint64_t sent, delivered;
+	bool hot;
 };
 
 static void must(enum weir_status status, const struct weir_error *error)
@@ -87,7 +89,9 @@ static void send_frame(struct feed *feed, struct weir_frame_writer *writer, uint
 {
 	static const struct weir_frame_zone zone = {.id = 1};
 	static const uint8_t source[WEIR_SOURCE_ID_BYTES] = "limiter-feed";
-	uint32_t partition = (uint32_t)(number % feed->bus->partitions);
+	uint32_t partition = (uint32_t)((feed->hot ? number / 2 : number) % feed->bus->partitions);
+	if (feed->hot && number % 2 == 1)
+		partition = 0;
 	int64_t at_ms = START_MS + (int64_t)number * 10;
 	uint64_t position = number * EVENTS + 1;
 	weir_frame_begin(writer, source, 1, at_ms, position);
@@ -121,8 +125,9 @@ int main(int argc, char **argv)
 	struct feed feed = {0};
 	struct weir_error error;
 	struct weir_log log = {.fd = STDERR_FILENO, .level = WEIR_LOG_WARNING};
-	if (argc != 5) {
-		fprintf(stderr, "usage: limiter_feed CONFIG FROM TO RATE\n");
+	feed.hot = argc == 6 && strcmp(argv[5], "hot") == 0;
+	if (argc != (feed.hot ? 6 : 5)) {
+		fprintf(stderr, "usage: limiter_feed CONFIG FROM TO RATE [hot]\n");
 		return 2;
 	}
 	uint64_t from = strtoull(argv[2], NULL, 10), to = strtoull(argv[3], NULL, 10);

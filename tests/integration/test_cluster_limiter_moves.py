@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir-limiter on real servers: partitions that move while frames come, limiters that are killed, zombies.
+"""weir-limiter on real servers: partitions that move while frames come, limiters that are killed, zombies, hot users.
 
 Each test gives the same frames to two topics; one of them is judged by one undisturbed limiter (support/limiters.py).
 """
@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, cluster
-from support.limiters import Stage, all_live, compare, end_feed, until_all_live
+from support.limiters import EVENTS, Stage, all_live, compare, end_feed, until_all_live
 
 QUICK = {"bus": {"kafka": {"session.timeout.ms": 6000}}}  # so that who is dead is found so
 
@@ -79,6 +79,30 @@ def test_a_zombie_is_fenced_and_joins_again(place):
         end_feed(feed)
         stage.until_stored(other)
         assert zombie.stop() == 0 and other.stop() == 0
+        compare(place, stage)
+
+
+def test_a_hot_partition_moves_others_to_another_thread(place):
+    """Time in which the limiter stands still amid its work is time in which its threads were busy, on any machine."""
+    with cluster.shared() as servers, Stage(place, "stage", servers, hot=True) as stage:
+        stage.feed(8)
+        limiter = stage.limiter("only").until_ready()
+
+        def moves_after_more():
+            feed = stage.start_feed(2000)
+            limiter.until(lambda: limiter.value("weir_events_total") > (stage.fed - 1900) * EVENTS, "judges")
+            limiter.pause()
+            end_feed(feed)
+            time.sleep(0.6)  # longer than the balance looks back: this is what is measured
+            limiter.resume()
+            return limiter.value("weir_limiter_moves_total")
+
+        limiter.until(moves_after_more, "a thread gives something away")
+        limiter.until(lambda: all_live([limiter]), "what moved is live")
+        limiter.until_says("which has less to do")
+        assert limiter.value("weir_limiter_fenced_total") == 0
+        stage.until_stored(limiter)
+        assert limiter.stop() == 0
         compare(place, stage)
 
 

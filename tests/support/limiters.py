@@ -24,8 +24,9 @@ STATE = "SELECT partition_id, next_offset, clock_ms, policy_version, extra FROM 
 class Stage:
     """A cluster's view with its limiters, and what fills its topic."""
 
-    def __init__(self, place, name, servers, **sections):
-        self.place, self.name, self.servers = place, name, servers
+    def __init__(self, place, name, servers, hot=False, **sections):
+        """hot: every second frame goes to partition 0."""
+        self.place, self.name, self.servers, self.hot = place, name, servers, hot
         sections = {**SECTIONS, **sections}
         sections["bus"] = {"partitions": sections.pop("partitions"), **sections.get("bus", {})}
         self.roles = Roles(place, servers, ZONES, **sections)
@@ -46,7 +47,7 @@ class Stage:
 
     def start_feed(self, frames, rate=0):
         """Lets so many more frames be sent: the process."""
-        run = self.place.start(self._config, self.fed, self.fed + frames, rate, program=self._feed)
+        run = self.place.start(self._config, self.fed, self.fed + frames, rate, *["hot"][:self.hot], program=self._feed)
         self.fed += frames
         return run
 
@@ -97,7 +98,7 @@ def end_feed(run):
 
 def compare(place, stage):
     """Judges the same frames by one undisturbed limiter in a place of their own, and compares."""
-    with cluster.shared() as servers, Stage(place, "undisturbed", servers) as reference:
+    with cluster.shared() as servers, Stage(place, "undisturbed", servers, hot=stage.hot) as reference:
         reference.feed(stage.fed)
         limiter = reference.limiter("only")
         reference.until_stored(limiter)
