@@ -9,7 +9,7 @@
  * not disturb them. That it counts what waits lets threads come to the end of a
  * backlog at one time. A move pauses its partition for some tenth of a second, as
  * a last checkpoint is stored and read: so nothing moves while threads have room,
- * nor again for a while, nor while a partition is on its way.
+ * nor again for a while, nor while a partition is on its way or the store away.
  */
 #include "limiter/balance.h"
 
@@ -148,6 +148,10 @@ void balance_turn(struct balance *balance)
 	int64_t now_ms = weir_monotonic_ms(), window_ms = now_ms - balance->since_ms;
 	if (now_ms < balance->rest_end_ms || window_ms < WINDOW_MS)
 		return;
+	if (keeper_in_trouble(options->saver) || keeper_in_trouble(options->loader)) {
+		balance->since_ms = 0;
+		return;
+	}
 	bool begun = balance->since_ms > 0 && weir_share_version(options->share) == balance->share_version;
 	if (!begun)
 		begin(balance);

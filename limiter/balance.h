@@ -15,6 +15,7 @@ struct balance_options {
 	uint32_t partitions;
 	struct worker *const *workers; /* by thread */
 	uint32_t worker_count;
+	const struct keeper *saver, *loader; /* while one is in trouble nothing moves, as it would stand still */
 	const struct weir_log *log;
 };
 

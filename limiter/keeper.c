@@ -20,7 +20,7 @@ struct keeper {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	struct queue soon, later;
-	_Atomic bool stopping;
+	_Atomic bool stopping, in_trouble;
 	struct weir_store *store;
 	const struct weir_log *log; /* borrowed */
 	struct weir_trouble trouble;
@@ -105,11 +105,14 @@ static void do_job(struct keeper *keeper, struct keeper_job *job)
 {
 	int64_t began_ms = weir_monotonic_ms();
 	while ((job->status = keeper_do(job, keeper->store)) == WEIR_IO && !atomic_load(&keeper->stopping)) {
+		atomic_store(&keeper->in_trouble, true);
 		weir_trouble_on(&keeper->trouble, keeper->log, "store", "%s; trying again each second", job->error.text);
 		pause_retry(keeper);
 	}
-	if (job->status != WEIR_IO)
+	if (job->status != WEIR_IO) {
+		atomic_store(&keeper->in_trouble, false);
 		weir_trouble_off(&keeper->trouble, keeper->log, "store");
+	}
 	job->took_ms = weir_monotonic_ms() - began_ms;
 	job->next = NULL;
 	struct keeper_replies *replies = job->replies;
@@ -167,6 +170,11 @@ void keeper_submit(struct keeper *keeper, struct keeper_job *job)
 	put(job->later ? &keeper->later : &keeper->soon, job);
 	pthread_cond_signal(&keeper->more);
 	pthread_mutex_unlock(&keeper->lock);
+}
+
+bool keeper_in_trouble(const struct keeper *keeper)
+{
+	return atomic_load(&keeper->in_trouble);
 }
 
 void keeper_stop(struct keeper *keeper)

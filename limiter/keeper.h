@@ -75,6 +75,9 @@ WEIR_MUST_USE enum weir_status keeper_do(struct keeper_job *job, struct weir_sto
 /** Takes the job; it comes back through its reply queue. @thread any */
 void keeper_submit(struct keeper *keeper, struct keeper_job *job);
 
+/** Whether its store did not answer when it was last asked. @thread any */
+bool keeper_in_trouble(const struct keeper *keeper);
+
 /** Does what was submitted, gives up retries, joins and frees. */
 void keeper_stop(struct keeper *keeper);
 

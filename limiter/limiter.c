@@ -89,6 +89,8 @@ static void start_balance(struct limiter *limiter)
 		.partitions = limiter->bus->partitions,
 		.workers = limiter->workers,
 		.worker_count = limiter->worker_count,
+		.saver = limiter->saver,
+		.loader = limiter->loader,
 		.log = &limiter->daemon->log,
 	};
 	limiter->balance = balance_new(&options);

@@ -92,9 +92,18 @@ static struct balance *balance_of(struct stage *stage)
 		.partitions = SCENE_PARTITIONS,
 		.workers = process->workers,
 		.worker_count = THREADS,
+		.saver = process->saver,
+		.loader = process->loader,
 		.log = &stage->scene->log,
 	};
 	return balance_new(&options);
+}
+
+/* Lets the balance look; gives whether all is judged. */
+static bool balance_turn_and_tell(struct balance *balance, struct process *process)
+{
+	balance_turn(balance);
+	return all_done(process, 1);
 }
 
 static uint64_t moves_after_a_turn(struct balance *balance)
@@ -126,6 +135,29 @@ static void a_hot_partition_ends_with_less_beside_it(void **state)
 	end(stage);
 }
 
+/* What would move could not be stored nor taken, and the process is to judge on. */
+static void nothing_moves_while_the_store_is_away(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->process;
+	struct balance *balance = balance_of(stage);
+	process_give(process, 15);
+	feed(stage, 1);
+	AWAIT(all_done(process, 1));
+	faults.store_down = true;
+	feed(stage, 1);
+	AWAIT(keeper_in_trouble(process->saver));
+	faults.send_takes_ms = SEND_TAKES_MS;
+	feed_unevenly(stage->scene);
+	feed_unevenly(stage->reference);
+	AWAIT(balance_turn_and_tell(balance, process));
+	assert_int_equal(balance_moves(balance), 0);
+	faults.store_down = false;
+	faults.send_takes_ms = 0;
+	balance_free(balance);
+	end(stage);
+}
+
 int main(int argc, char **argv)
 {
 	scene_end_at_failure();
@@ -134,6 +166,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(partitions_move_between_threads_while_the_log_grows, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_hot_partition_ends_with_less_beside_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nothing_moves_while_the_store_is_away, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
