@@ -18,10 +18,33 @@
 
 enum bucket_fast { FAST_NOT, FAST_PASSED, FAST_BLOCKED };
 
-/* For each limit of a zone the beginning of the window that an event lay in last: the next one nearly always does too. */
+/*
+ * Where the last event of a zone lay: in which window of each fixed limit, and from when on for how long no event is in
+ * another window of any of them. The next event is nearly always there too.
+ */
 struct fast_windows {
+	int64_t from_ms;
+	uint64_t span_ms; /* 0: nothing is known yet */
 	int64_t start_ms[WEIR_ZONE_LIMITS_MAX];
 };
+
+static __attribute__((noinline)) void fast_windows_move(struct fast_windows *windows, const struct layout *layout,
+                                                        int64_t t)
+{
+	int64_t from_ms = 0, until_ms = INT64_MAX;
+	for (uint32_t i = 0; i < layout->limit_count; i++) {
+		const struct limit_shape *shape = &layout->limits[i];
+		if (shape->has_times)
+			continue;
+		int64_t window_ms = shape->limit.window_ms, offset_ms = shape->limit.offset_ms;
+		int64_t start_ms = divide(shape->window, t + offset_ms) * window_ms - offset_ms;
+		windows->start_ms[i] = start_ms;
+		from_ms = start_ms > from_ms ? start_ms : from_ms;
+		until_ms = start_ms + window_ms < until_ms ? start_ms + window_ms : until_ms;
+	}
+	windows->from_ms = from_ms;
+	windows->span_ms = (uint64_t)(until_ms - from_ms);
+}
 
 /* What a limit's bytes are to become. */
 struct fast_change {
@@ -43,8 +66,6 @@ static inline void fast_put(uint8_t *at, unsigned bytes, uint64_t value)
 
 enum fast_judgement { FAST_UNDER, FAST_OVER, FAST_NO_ROOM };
 
-enum { FAST_LEAVING = 3 }; /* entries looked at at once for whether they have become too old */
-
 /* A ring, opened. */
 struct fast_ring {
 	uint8_t *entries;
@@ -65,46 +86,32 @@ static inline void fast_drop(struct fast_ring *ring, uint32_t count)
 	ring->length -= count;
 }
 
-/* The oldest FAST_LEAVING entries, side by side. */
-static inline uint64_t fast_oldest(const struct fast_ring *ring)
+/* How much older than the newest time entry i is. */
+static inline int64_t fast_age(const struct fast_ring *ring, uint32_t i)
 {
-	uint64_t entries = 0;
-	if (__builtin_expect(ring->head + FAST_LEAVING <= ring->room, 1))
-		return bits_get(ring->entries, (size_t)ring->head * ring->bits, FAST_LEAVING * ring->bits);
-	for (uint32_t i = 0; i < FAST_LEAVING; i++)
-		entries |= bits_get(ring->entries, (size_t)fast_slot(ring, i) * ring->bits, ring->bits) << (i * ring->bits);
-	return entries;
+	uint64_t entry = bits_get(ring->entries, (size_t)fast_slot(ring, i) * ring->bits, ring->bits);
+	return (int64_t)(((uint64_t)ring->newest_ms - entry) & ((UINT64_C(1) << ring->bits) - 1));
 }
 
-/* Drops the entries of an age or more. @return the age of the oldest one left, if there is one */
+/* Drops the entries of an age or more, two at once: more leave seldom. @return the oldest one's age, if one is left */
 static inline int64_t fast_leave(struct fast_ring *ring, int64_t age)
 {
-	int64_t oldest = 0;
-	uint64_t mask = (UINT64_C(1) << ring->bits) - 1, newest = (uint64_t)ring->newest_ms;
-	while (ring->length >= FAST_LEAVING && ring->bits <= BITS_ENTRY_MAX / FAST_LEAVING) {
-		uint64_t entries = fast_oldest(ring);
-		int64_t ages[FAST_LEAVING] = {(int64_t)((newest - entries) & mask),
-		                              (int64_t)((newest - (entries >> ring->bits)) & mask),
-		                              (int64_t)((newest - (entries >> ring->bits >> ring->bits)) & mask)};
-		uint32_t first = ages[0] >= age, second = ages[1] >= age, third = ages[2] >= age;
-		fast_drop(ring, first + second + third);
-		if (__builtin_expect(!third, 1)) {
-			oldest = first ? ages[1] : ages[0];
-			return second ? ages[2] : oldest;
-		}
+	while (__builtin_expect(ring->length > 0, 1)) {
+		uint32_t more = ring->length > 1;
+		int64_t first = fast_age(ring, 0), second = fast_age(ring, more);
+		uint32_t gone = (uint32_t)(first >= age) + ((uint32_t)(second >= age) & more);
+		fast_drop(ring, gone);
+		if (__builtin_expect(gone < 2, 1))
+			return gone ? second : first;
 	}
-	for (; ring->length > 0; fast_drop(ring, 1)) {
-		oldest = (int64_t)((newest - bits_get(ring->entries, (size_t)ring->head * ring->bits, ring->bits)) & mask);
-		if (oldest < age)
-			break;
-	}
-	return oldest;
+	return 0;
 }
 
-static inline enum fast_judgement fast_sliding(struct fast_change *change, const struct limit_shape *shape,
-                                               const uint8_t *fixed, struct fast_ring *ring, int64_t t)
+static inline __attribute__((always_inline)) enum fast_judgement fast_sliding(struct fast_change *change,
+                                                                              const struct limit_shape *shape,
+                                                                              unsigned bytes, const uint8_t *fixed,
+                                                                              struct fast_ring *ring, int64_t t)
 {
-	unsigned bytes = shape->times.count_bytes;
 	int64_t window_ms = shape->limit.window_ms, since_ms = t - ring->newest_ms;
 	uint32_t rate = (uint32_t)shape->limit.rate;
 	ring->length = (uint32_t)bytes_get(fixed, bytes);
@@ -114,11 +121,10 @@ static inline enum fast_judgement fast_sliding(struct fast_change *change, const
 	/* What has become too old to matter goes first, then, of as many as may be, the oldest. */
 	int64_t oldest = fast_leave(ring, 2 * window_ms - since_ms);
 	*change = (struct fast_change){0};
-	uint32_t full = ring->length == rate;
-	if (__builtin_expect(full & (oldest < window_ms - since_ms), 0))
-		return FAST_OVER;
-	if (__builtin_expect(!full & (ring->length == ring->room), 0))
-		return FAST_NO_ROOM;
+	uint32_t full = ring->length == rate, over = full & (oldest < window_ms - since_ms);
+	uint32_t no_room = (ring->length == ring->room) & (full ^ 1);
+	if (__builtin_expect((over | no_room) != 0, 0))
+		return over ? FAST_OVER : FAST_NO_ROOM;
 	fast_drop(ring, full);
 	change->entries = ring->entries;
 	change->bit = (size_t)fast_slot(ring, ring->length) * ring->bits;
@@ -127,18 +133,15 @@ static inline enum fast_judgement fast_sliding(struct fast_change *change, const
 }
 
 static inline enum fast_judgement fast_fixed(struct fast_change *change, const struct limit_shape *shape,
-                                             const uint8_t *fixed, int64_t newest_ms, int64_t t, int64_t *start_ms)
+                                             const uint8_t *fixed, int64_t newest_ms, int64_t start_ms)
 {
 	unsigned bytes = shape->value_bytes;
-	int64_t window_ms = shape->limit.window_ms;
-	if (__builtin_expect((uint64_t)(t - *start_ms) >= (uint64_t)window_ms, 0)) /* or t lies before it */
-		*start_ms = divide(shape->window, t + shape->limit.offset_ms) * window_ms - shape->limit.offset_ms;
 	uint64_t counts = fast_get(fixed, bytes);
 	uint64_t count = counts & shape->value_mask;
 	change->state = counts + 1;
-	if (__builtin_expect(newest_ms >= *start_ms, 1))
+	if (__builtin_expect(newest_ms >= start_ms, 1))
 		return count >= (uint64_t)shape->limit.rate ? FAST_OVER : FAST_UNDER;
-	change->state = newest_ms >= *start_ms - window_ms ? count << (8 * bytes) | 1 : 1;
+	change->state = newest_ms >= start_ms - shape->limit.window_ms ? count << (8 * bytes) | 1 : 1;
 	return FAST_UNDER;
 }
 
@@ -182,32 +185,9 @@ static inline __attribute__((always_inline)) void fast_record(const struct fast_
 	fast_put(fixed, is_ring ? shape->times.count_bytes : shape->value_bytes, change->state);
 }
 
-/* A minute that slides, an hour, a day: what most people ask for, with nothing to loop over. A function of its own,
- * so that the registers are its own. */
-static __attribute__((noinline)) enum bucket_fast fast_three(struct bucket *bucket, const struct layout *layout,
-                                                             const struct weir_zone *zone, struct fast_windows *windows,
-                                                             int64_t t)
-{
-	const struct limit_shape *limits = layout->limits;
-	struct fast_change changes[3];
-	struct fast_bucket at;
-	fast_open(&at, bucket, layout);
-	uint8_t *first = at.fixed, *second = first + layout->at[0][1], *third = first + layout->at[0][2];
-	unsigned judgement = fast_sliding(&changes[0], &limits[0], first, &at.ring, t);
-	judgement |= fast_fixed(&changes[1], &limits[1], second, at.newest_ms, t, &windows->start_ms[1]);
-	judgement |= fast_fixed(&changes[2], &limits[2], third, at.newest_ms, t, &windows->start_ms[2]);
-	if (__builtin_expect(judgement != FAST_UNDER || fast_has_penalty(&at, zone, t), 0))
-		return fast_refuse(&at, zone, judgement, t);
-	fast_record(&changes[0], &limits[0], first, t, true);
-	fast_record(&changes[1], &limits[1], second, t, false);
-	fast_record(&changes[2], &limits[2], third, t, false);
-	bucket->newest_ms = (uint64_t)t & TIME_MASK;
-	return FAST_PASSED;
-}
-
 static __attribute__((noinline)) enum bucket_fast fast_any(struct bucket *bucket, const struct layout *layout,
-                                                           const struct weir_zone *zone, struct fast_windows *windows,
-                                                           int64_t t)
+                                                           const struct weir_zone *zone,
+                                                           const struct fast_windows *windows, int64_t t)
 {
 	uint32_t count = layout->limit_count;
 	unsigned times = layout->times_mask, judgement = FAST_UNDER;
@@ -218,10 +198,10 @@ static __attribute__((noinline)) enum bucket_fast fast_any(struct bucket *bucket
 		const struct limit_shape *shape = &layout->limits[i];
 		const uint8_t *fixed = at.fixed + layout->at[0][i];
 		if (!(times >> i & 1)) {
-			judgement |= fast_fixed(&changes[i], shape, fixed, at.newest_ms, t, &windows->start_ms[i]);
+			judgement |= fast_fixed(&changes[i], shape, fixed, at.newest_ms, windows->start_ms[i]);
 			continue;
 		}
-		judgement |= fast_sliding(&changes[i], shape, fixed, &at.ring, t);
+		judgement |= fast_sliding(&changes[i], shape, shape->times.count_bytes, fixed, &at.ring, t);
 		if (times >> i > 1)
 			at.ring.entries += bits_bytes(at.ring.room, at.ring.bits);
 	}
@@ -229,6 +209,36 @@ static __attribute__((noinline)) enum bucket_fast fast_any(struct bucket *bucket
 		return fast_refuse(&at, zone, judgement, t);
 	for (uint32_t i = 0; i < count; i++)
 		fast_record(&changes[i], &layout->limits[i], at.fixed + layout->at[0][i], t, times >> i & 1);
+	bucket->newest_ms = (uint64_t)t & TIME_MASK;
+	return FAST_PASSED;
+}
+
+/*
+ * A minute that slides, an hour, a day: what most people ask for, with nothing to loop over. All counts are the eight
+ * bytes that end where the ring begins, so that a window which goes on costs one addition for both. A function of its
+ * own, so that the registers are its own.
+ */
+static __attribute__((noinline)) enum bucket_fast fast_three(struct bucket *bucket, const struct layout *layout,
+                                                             const struct weir_zone *zone,
+                                                             const struct fast_windows *windows, int64_t t)
+{
+	const struct limit_shape *shape = &layout->limits[0];
+	const struct layout_counts *two = layout->counts;
+	struct fast_change change;
+	struct fast_bucket at;
+	fast_open(&at, bucket, layout);
+	if (__builtin_expect(at.newest_ms < windows->from_ms, 0))
+		return fast_any(bucket, layout, zone, windows, t);
+	uint8_t *last = at.ring.entries - sizeof(uint64_t);
+	uint64_t counts = bytes_get(last, sizeof counts);
+	unsigned judgement = fast_sliding(&change, shape, 1, at.fixed, &at.ring, t);
+	judgement |= (counts >> two[0].shift & two[0].mask) >= two[0].rate ? FAST_OVER : FAST_UNDER;
+	judgement |= (counts >> two[1].shift & two[1].mask) >= two[1].rate ? FAST_OVER : FAST_UNDER;
+	if (__builtin_expect(judgement != FAST_UNDER || fast_has_penalty(&at, zone, t), 0))
+		return fast_refuse(&at, zone, judgement, t);
+	bits_put(change.entries, change.bit, shape->times.time_bits, (uint64_t)t);
+	bytes_put(last, sizeof counts, counts + (UINT64_C(1) << two[0].shift) + (UINT64_C(1) << two[1].shift));
+	bytes_put(at.fixed, 2, change.state);
 	bucket->newest_ms = (uint64_t)t & TIME_MASK;
 	return FAST_PASSED;
 }
@@ -243,6 +253,8 @@ static inline enum bucket_fast bucket_fast(struct bucket *bucket, const struct l
 {
 	if (t < (int64_t)bucket->newest_ms || (bucket->flags & BUCKET_FORM & ~BUCKET_DECIDED) != 0)
 		return FAST_NOT;
+	if (__builtin_expect((uint64_t)(t - windows->from_ms) >= windows->span_ms, 0))
+		fast_windows_move(windows, layout, t);
 	switch (layout->fast) {
 	case LAYOUT_THREE: return fast_three(bucket, layout, zone, windows, t);
 	case LAYOUT_FAST: return fast_any(bucket, layout, zone, windows, t);

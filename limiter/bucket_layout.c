@@ -46,6 +46,23 @@ static bool is_fast(const struct limit_shape *shape)
 	return shape->ops == &limit_sliding_window && !shape->runs_only;
 }
 
+/* A sliding window whose ring is counted in single bytes, and two fixed ones behind it, all counts in eight bytes. */
+static bool is_three(const struct layout *layout)
+{
+	return layout->limit_count == 3 && layout->times_mask == 1 && layout->limits[0].times.count_bytes == 1 &&
+	       layout->fixed_bytes[0] - layout->at[0][1] <= sizeof(uint64_t);
+}
+
+static void find_counts(struct layout *layout)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct limit_shape *shape = &layout->limits[i + 1];
+		uint32_t behind = layout->fixed_bytes[0] - layout->at[0][i + 1];
+		layout->counts[i] = (struct layout_counts){
+			.shift = 64 - 8 * behind, .mask = shape->value_mask, .rate = (uint64_t)shape->limit.rate};
+	}
+}
+
 void layout_init(struct layout *layout, uint32_t id, uint64_t version, const struct weir_zone *zone,
                  const struct layout *previous)
 {
@@ -60,7 +77,9 @@ void layout_init(struct layout *layout, uint32_t id, uint64_t version, const str
 		all_fast &= is_fast(&layout->limits[i]);
 	}
 	if (all_fast)
-		layout->fast = layout->limit_count == 3 && layout->times_mask == 1 ? LAYOUT_THREE : LAYOUT_FAST;
+		layout->fast = is_three(layout) ? LAYOUT_THREE : LAYOUT_FAST;
+	if (layout->fast == LAYOUT_THREE)
+		find_counts(layout);
 }
 
 /* A number multiplied, within its bounds. @param least  also what is left of what was more than 0 */

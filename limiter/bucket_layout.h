@@ -35,7 +35,13 @@ enum {
 enum layout_fast {
 	LAYOUT_SLOW,
 	LAYOUT_FAST,  /* only sliding windows of plain times and fixed windows */
-	LAYOUT_THREE, /* a sliding window, then two fixed ones */
+	LAYOUT_THREE, /* a sliding window of few times, then two fixed ones whose counts fit into a word */
+};
+
+/* LAYOUT_THREE: where the newest count of a fixed window is in the eight bytes that end with the fixed parts. */
+struct layout_counts {
+	unsigned shift;
+	uint64_t mask, rate;
 };
 
 struct layout {
@@ -49,6 +55,7 @@ struct layout {
 	bool has_queue;                       /* something may leave at an event */
 	bool is_charged;                      /* some limit is charged by every event */
 	enum layout_fast fast;                /* whether the short way serves it (bucket_fast.h) */
+	struct layout_counts counts[2];       /* LAYOUT_THREE: of limits 1 and 2 */
 	int64_t memory_ms;                    /* the longest of its limits */
 	uint32_t fixed_bytes[2];              /* of all fixed parts, by form: plain times, runs */
 	uint32_t at[2][WEIR_ZONE_LIMITS_MAX]; /* where each begins among them */

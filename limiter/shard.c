@@ -24,9 +24,7 @@ static void reset_paces(struct shard *shard)
 {
 	uint32_t zones = rules_zone_count(shard->rules);
 	shard->paces = weir_realloc(shard->paces, zones, sizeof *shard->paces);
-	for (uint32_t i = 0; i < zones; i++)
-		for (uint32_t j = 0; j < WEIR_ZONE_LIMITS_MAX; j++)
-			shard->paces[i].windows.start_ms[j] = INT64_MIN / 2;
+	memset(shard->paces, 0, zones * sizeof *shard->paces);
 }
 
 void shard_set_ceiling(struct shard *shard, int64_t ceiling_bytes)

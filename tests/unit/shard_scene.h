@@ -35,11 +35,11 @@ static inline int64_t scene_among(struct scene_random *random, const int64_t *nu
 
 enum { SCENE_ZONES = 200 }; /* ids */
 
-static inline struct weir_limit scene_limit(struct scene_random *random)
+static inline struct weir_limit scene_limit_of(struct scene_random *random, enum weir_algorithm algorithm)
 {
 	static const int64_t rates[] = {1, 2, 3, 5, 10, 40, 300, 70000};
 	static const int64_t windows[] = {1, 2, 7, 10, 64, 100, 1000, 60000};
-	struct weir_limit limit = {.algorithm = (enum weir_algorithm)scene_below(random, WEIR_ALGORITHM_COUNT)};
+	struct weir_limit limit = {.algorithm = algorithm};
 	int64_t rate = scene_among(random, rates, 8), window_ms = scene_among(random, windows, 8);
 	switch (limit.algorithm) {
 	case WEIR_SLIDING_WINDOW:
@@ -76,6 +76,11 @@ static inline struct weir_limit scene_limit(struct scene_random *random)
 	return limit;
 }
 
+static inline struct weir_limit scene_limit(struct scene_random *random)
+{
+	return scene_limit_of(random, (enum weir_algorithm)scene_below(random, WEIR_ALGORITHM_COUNT));
+}
+
 static inline char *scene_zone_name(uint32_t id)
 {
 	static char names[SCENE_ZONES][8];
@@ -86,10 +91,15 @@ static inline char *scene_zone_name(uint32_t id)
 static inline struct weir_zone scene_zone(struct scene_random *random, uint32_t id)
 {
 	static const int64_t blocks[] = {0, 0, 1, 13, 500};
+	/* What most people ask for has a way of its own (bucket_fast.h). */
+	static const enum weir_algorithm usual[] = {WEIR_SLIDING_WINDOW, WEIR_FIXED_WINDOW, WEIR_FIXED_WINDOW};
 	struct weir_zone zone = {.id = id, .name = scene_zone_name(id), .description = "", .key_count = 1};
 	zone.limit_count = (uint32_t)(1 + scene_below(random, scene_below(random, 4) == 0 ? WEIR_ZONE_LIMITS_MAX : 3));
+	bool is_usual = scene_below(random, 4) == 0;
+	if (is_usual)
+		zone.limit_count = 3;
 	for (uint32_t i = 0; i < zone.limit_count; i++)
-		zone.limits[i] = scene_limit(random);
+		zone.limits[i] = is_usual ? scene_limit_of(random, usual[i]) : scene_limit(random);
 	zone.count_all = scene_below(random, 3) == 0;
 	zone.block_for_ms = scene_among(random, blocks, 5);
 	return zone;
