@@ -161,7 +161,7 @@ static void look_up_events(struct shard *shard)
 	}
 	uint32_t *key_first = work->key_first;
 	const struct weir_frame_event *events = frame->events;
-	if (frame->zone_set_count == 1 && frame->zone_sets[0].count == 1 && work->set_zones[0] != NULL) {
+	if (shard_only_zone(work) != NULL) {
 		look_up_in_zone(shard, i);
 		return;
 	}

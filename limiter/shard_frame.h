@@ -7,6 +7,13 @@
 /** Room for so many in an array of the frame, contents kept. */
 void *shard_room_for(struct shard_frame *work, void *array, size_t *room, size_t wanted, size_t bytes);
 
+/** The zone that all events of the frame are of; NULL: there are several, or it is not in force. */
+static inline const struct zone_rules *shard_only_zone(const struct shard_frame *work)
+{
+	const struct weir_frame *frame = work->frame;
+	return frame->zone_set_count == 1 && frame->zone_sets[0].count == 1 ? work->set_zones[0] : NULL;
+}
+
 /*
  * Asks for the table's line of a lookup. A processor that must find a page first walks its tables for a few questions
  * at a time, if it meets those close together in the program: so this and the next are called for many lookups in a

@@ -13,7 +13,7 @@
 
 #include <assert.h>
 
-enum { BATCH_LOOKUPS = 32 }; /* few, so that what is on its way finds room in the nearest cache */
+enum { BATCH_LOOKUPS = 16 }; /* few, so that what is on its way finds room in the nearest cache */
 
 void shard_look_closer(struct shard *shard, struct lookup *lookup)
 {
@@ -99,10 +99,10 @@ static __attribute__((noinline)) enum whole judge_ordered(struct shard *shard, s
 }
 
 /* Judges one event in one zone. */
-static inline void judge_pair(struct shard *shard, struct lookup *lookup, const struct weir_frame_event *event,
-                              bool done, uint32_t clock_s, struct bucket_verdict *verdict)
+static inline void judge_pair(struct shard *shard, struct lookup *lookup, const struct zone_rules *zone,
+                              const struct weir_frame_event *event, bool done, uint32_t clock_s,
+                              struct bucket_verdict *verdict)
 {
-	const struct zone_rules *zone = lookup->zone;
 	struct bucket *bucket = lookup->bucket;
 	enum bucket_fast fast = FAST_NOT;
 	if (bucket != NULL && event->cost == 1 && !done && bucket->layout == zone->layout->id && !lookup->ordered)
@@ -236,11 +236,34 @@ static inline void judge_events(struct shard *shard, uint32_t pair, bool one_set
 			}
 			bool done = set->zones[j].done;
 			struct bucket_verdict verdict;
-			judge_pair(shard, lookup, event, done, clock_s, &verdict);
+			judge_pair(shard, lookup, lookup->zone, event, done, clock_s, &verdict);
 			put_verdict(work->verdicts, pair, done ? WEIR_VERDICT_NONE : verdict.bits);
 			if (verdict.bits & WEIR_VERDICT_DECIDED)
 				add_decision(shard, i, pair, j, lookup, &verdict);
 		}
+	}
+}
+
+/* The same where all events are of one zone: one lookup an event, and what the zone says is read once. */
+static void judge_in_zone(struct shard *shard, uint32_t pair, const struct zone_rules *zone)
+{
+	struct shard_frame *work = &shard->work;
+	const struct weir_frame_event *events = work->frame->events;
+	const uint32_t *key_first = work->key_first;
+	struct lookup *lookups = work->lookups;
+	uint8_t *verdicts = work->verdicts;
+	uint32_t clock_s = shard_noted_clock(work->clock_ms), end = work->frame->event_count;
+	for (uint32_t i = work->first_event; i < end; i++, pair++) {
+		uint32_t place = key_first[events[i].key] - 1;
+		struct lookup *lookup = &lookups[place];
+		struct bucket_verdict verdict;
+		look_ahead(shard, place);
+		if (lookup->state == LOOKUP_GUESSED)
+			shard_make_sure(shard, lookup);
+		judge_pair(shard, lookup, zone, &events[i], false, clock_s, &verdict);
+		put_verdict(verdicts, pair, verdict.bits);
+		if (__builtin_expect((verdict.bits & WEIR_VERDICT_DECIDED) != 0, 0))
+			add_decision(shard, i, pair, 0, lookup, &verdict);
 	}
 }
 
@@ -262,7 +285,10 @@ void shard_frame_judge(struct shard *shard, struct shard_result *result)
 	shard->clock_ms = work->clock_ms;
 	work->verdicts = shard_room_for(work, work->verdicts, &work->room_pairs, frame->pair_count / 2 + 1u, 1);
 	uint32_t pair = pass_over_repeated(work), taken = frame->event_count - work->first_event;
-	if (frame->zone_set_count == 1)
+	const struct zone_rules *only_zone = shard_only_zone(work);
+	if (only_zone != NULL && !frame->zone_sets[0].zones[0].done)
+		judge_in_zone(shard, pair, only_zone);
+	else if (frame->zone_set_count == 1)
 		judge_events(shard, pair, true);
 	else
 		judge_events(shard, pair, false);
