@@ -1,6 +1,6 @@
 /*
  * A bucket's block is rounded up to the size that the slabs give; a slot of the
- * table takes 8 bytes and tables are seven to eight tenths full. What slabs and
+ * table takes 8 bytes and tables are six to seven and a half tenths full. What slabs and
  * tables keep free besides is bounded by about an eighth.
  */
 #include "limiter/footprint.h"
@@ -8,7 +8,7 @@
 #include "limiter/bucket.h"
 #include "limiter/slab.h"
 
-enum { TABLE_SHARE_BYTES = 10 };
+enum { TABLE_SHARE_BYTES = 12 };
 
 /* Of a bucket in one form whose rings are as long as they can get. */
 static size_t full_bytes(const struct layout *layout, unsigned form)

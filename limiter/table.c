@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-	LINE_FILL = 7,   /* keys a line, on average, at which a table grows */
+	LINE_FILL = 6,   /* keys a line, on average, at which a table grows */
 	LINE_SPARSE = 3, /* and at which it shrinks */
 };
 

@@ -6,9 +6,10 @@
  * fingerprint's `low`; its upper ten bits are the segment, the rest says at which
  * line to begin, so a table grows by its own bytes, without a look at any
  * bucket. A key lies in its home line or, where that is full, in one of those
- * behind it; at seven eighths of all slots, the bound, nineteen of twenty are at
+ * behind it; at three quarters of all slots, the bound, fifteen of sixteen are at
  * home. One line is read for a key, then the bucket, which has the whole
- * fingerprint.
+ * fingerprint. Fuller tables would be smaller, but a line behind the first is one
+ * that nobody asked the memory for in time.
  *
  * Tables grow by a quarter, one at a time, so that no event waits long. They lie
  * in chunks of their own and are moved together when too many of those are
