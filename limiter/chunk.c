@@ -1,4 +1,9 @@
-/* Aligned mappings: more is mapped than asked for and the ends are given back. */
+/*
+ * Aligned mappings. The system lays a new mapping beside the last one, so what
+ * follows an aligned chunk mostly is aligned by itself: chunks then lie side by
+ * side, as one mapping, and use the processor's page tables evenly. Else more is
+ * mapped than asked for and the ends are given back.
+ */
 #include "limiter/chunk.h"
 
 #include <stdint.h>
@@ -6,19 +11,34 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-void *chunk_map(size_t bytes, bool huge)
+static char *map(size_t bytes)
 {
-	size_t room = bytes + CHUNK_BYTES;
-	char *mapped = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (mapped == MAP_FAILED) {
 		fprintf(stderr, "weir: out of memory (asked for %zu bytes)\n", bytes);
 		abort();
 	}
-	size_t front = (CHUNK_BYTES - ((uintptr_t)mapped & (CHUNK_BYTES - 1))) & (CHUNK_BYTES - 1);
-	if (front > 0)
-		munmap(mapped, front);
-	if (CHUNK_BYTES - front > 0)
-		munmap(mapped + front + bytes, CHUNK_BYTES - front);
+	return mapped;
+}
+
+static size_t bytes_to_boundary(const char *mapped)
+{
+	return (CHUNK_BYTES - ((uintptr_t)mapped & (CHUNK_BYTES - 1))) & (CHUNK_BYTES - 1);
+}
+
+void *chunk_map(size_t bytes, bool huge)
+{
+	char *mapped = map(bytes);
+	size_t front = bytes_to_boundary(mapped);
+	if (front > 0) {
+		munmap(mapped, bytes);
+		mapped = map(bytes + CHUNK_BYTES);
+		front = bytes_to_boundary(mapped);
+		if (front > 0)
+			munmap(mapped, front);
+		if (CHUNK_BYTES - front > 0)
+			munmap(mapped + front + bytes, CHUNK_BYTES - front);
+	}
 	/* Where the system has no huge pages, small ones serve: slower, not wrong. */
 	(void)madvise(mapped + front, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 	return mapped + front;
