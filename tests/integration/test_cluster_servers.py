@@ -107,6 +107,34 @@ def test_a_signal_in_the_middle_leaves_nothing(place):
         until(lambda: not processes_in(directory), f"nothing of {directory} runs")
 
 
+DEAF = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from parts import process, words
+
+class Deaf:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(1000):
+            pass
+
+def main():
+    process.together((step for step in range(3)) for _ in range(2))  # nothing was asked
+    Deaf()
+    process.together((step for step in range(3)) for _ in range(2))
+    return 0
+
+words.leave(main)
+"""
+
+
+def test_a_signal_is_heeded_that_came_where_exceptions_are_ignored(_place):
+    done = subprocess.run([sys.executable, "-c", DEAF, os.path.dirname(UP)], stderr=subprocess.PIPE, timeout=BUSY_S,
+                          check=False)
+    assert b"Exception ignored" in done.stderr, done.stderr
+    assert done.returncode == 128 + signal.SIGTERM and b"stopped" in done.stderr, (done.returncode, done.stderr)
+
+
 def test_down_without_up(place):
     done = subprocess.run([DOWN, place.directory], stderr=subprocess.PIPE, timeout=BUSY_S, check=False)
     assert done.returncode == 1 and b"no cluster's directory" in done.stderr

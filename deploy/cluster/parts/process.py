@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 
-from parts.words import Failed
+from parts.words import Failed, heed
 
 TICK_S = 0.02
 _GROUP_S = 3
@@ -162,6 +162,7 @@ def together(tasks):
     tasks = list(tasks)
     try:
         while tasks:
+            heed()
             for task in list(tasks):
                 try:
                     next(task)

@@ -24,12 +24,20 @@ def say(text):
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_asked = []  # the signal that came
 
 
 def _stop(number, _):
     for other in _SIGNALS:
         signal.signal(other, signal.SIG_IGN)  # the way out is short, and must not be cut
+    _asked.append(number)
     raise Stopped(number)
+
+
+def heed():
+    """Raises Stopped again where a signal came while Python threw exceptions away, as it does within __del__."""
+    if _asked and sys.exc_info()[0] is None:
+        raise Stopped(_asked[0])
 
 
 def leave(main):
