@@ -9,9 +9,10 @@
  * while the other partitions go on.
  *
  * Where it works for a share, its partitions come and go while the others go
- * on, from and to other processes and other threads of its own: one that comes is taken and read by a keeper, one that goes gets a last
- * checkpoint. What befalls one partition (another owner took it, the log has a
- * gap) is no failure of the worker then.
+ * on, from and to other processes and other threads of its own: one that comes
+ * is taken and read by a keeper, one that goes gets a last checkpoint. What
+ * befalls one partition (another owner took it, the log has a gap) is no failure
+ * of the worker then.
  */
 #ifndef LIMITER_WORKER_H
 #define LIMITER_WORKER_H
