@@ -7,51 +7,28 @@
 
 enum { THREADS = 2, SEND_TAKES_MS = 5 };
 
-struct stage {
-	struct scene *scene, *reference;
-	struct process process;
-};
-
 static int set_up(void **state)
 {
-	struct stage *stage = calloc(1, sizeof *stage);
-	stage->scene = scene_new(true);
-	stage->reference = scene_new(false);
-	scene_put_policy(stage->scene, 1, scene_config);
-	scene_put_policy(stage->reference, 1, scene_config);
-	process_start_threads(&stage->process, stage->scene, true, 0, THREADS);
-	*state = stage;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
+	stage_set_up(state);
 	struct stage *stage = *state;
-	scene_free(stage->scene);
-	scene_free(stage->reference);
-	free(stage);
+	put_policy(stage, 1, scene_config);
+	process_start_threads(&stage->processes[0], stage->scene, true, 0, THREADS);
 	return 0;
-}
-
-static void feed(struct stage *stage, uint32_t rounds)
-{
-	scene_feed(stage->scene, rounds);
-	scene_feed(stage->reference, rounds);
 }
 
 static void end(struct stage *stage)
 {
-	AWAIT(all_done(&stage->process, 1));
+	AWAIT(all_done(stage->processes, 1));
 	for (uint32_t i = 0; i < THREADS; i++)
-		assert_int_equal(weir_counter_read(&worker_stats(stage->process.workers[i])->fenced), 0);
-	process_stop(&stage->process, false);
+		assert_int_equal(weir_counter_read(&worker_stats(stage->processes[0].workers[i])->fenced), 0);
+	process_stop(&stage->processes[0], false);
 	compare_with_undisturbed(stage->scene, stage->reference);
 }
 
 static void partitions_move_between_threads_while_the_log_grows(void **state)
 {
 	struct stage *stage = *state;
-	struct process *process = &stage->process;
+	struct process *process = &stage->processes[0];
 	process_give(process, 15);
 	uint32_t seed = 1;
 	for (int i = 0; i < 40; i++) {
@@ -85,7 +62,7 @@ static void feed_unevenly(struct scene *scene)
 
 static struct balance *balance_of(struct stage *stage)
 {
-	struct process *process = &stage->process;
+	struct process *process = &stage->processes[0];
 	struct balance_options options = {
 		.share = process->share,
 		.placement = process->placement,
@@ -116,7 +93,7 @@ static uint64_t moves_after_a_turn(struct balance *balance)
 static void a_hot_partition_ends_with_less_beside_it(void **state)
 {
 	struct stage *stage = *state;
-	struct process *process = &stage->process;
+	struct process *process = &stage->processes[0];
 	struct balance *balance = balance_of(stage);
 	faults.send_takes_ms = SEND_TAKES_MS; /* so that threads are busy, on any machine */
 	feed_unevenly(stage->scene);
@@ -139,7 +116,7 @@ static void a_hot_partition_ends_with_less_beside_it(void **state)
 static void nothing_moves_while_the_store_is_away(void **state)
 {
 	struct stage *stage = *state;
-	struct process *process = &stage->process;
+	struct process *process = &stage->processes[0];
 	struct balance *balance = balance_of(stage);
 	process_give(process, 15);
 	feed(stage, 1);
@@ -164,9 +141,9 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(partitions_move_between_threads_while_the_log_grows, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_hot_partition_ends_with_less_beside_it, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(nothing_moves_while_the_store_is_away, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(partitions_move_between_threads_while_the_log_grows, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(a_hot_partition_ends_with_less_beside_it, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(nothing_moves_while_the_store_is_away, set_up, stage_tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,35 +5,12 @@
  */
 #include "worker_results.h"
 
-struct stage {
-	struct scene *scene, *reference;
-	struct process processes[2];
-};
-
 static int set_up(void **state)
 {
-	struct stage *stage = calloc(1, sizeof *stage);
-	stage->scene = scene_new(true);
-	stage->reference = scene_new(false);
-	scene_put_policy(stage->scene, 1, scene_config);
-	scene_put_policy(stage->reference, 1, scene_config);
-	*state = stage;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
+	stage_set_up(state);
 	struct stage *stage = *state;
-	scene_free(stage->scene);
-	scene_free(stage->reference);
-	free(stage);
+	put_policy(stage, 1, scene_config);
 	return 0;
-}
-
-static void feed(struct stage *stage, uint32_t rounds)
-{
-	scene_feed(stage->scene, rounds);
-	scene_feed(stage->reference, rounds);
 }
 
 static void start_two(struct stage *stage)
@@ -272,14 +249,14 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(nothing_is_taken_before_the_group_speaks, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(partitions_move_while_the_log_grows, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_stays_goes_on_and_what_goes_is_stored, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(who_is_fenced_drops_it_and_waits_for_the_group, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(two_that_fight_over_partitions_do_no_harm, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_the_process_counts_only_grows, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_was_stored_comes_back_without_being_asked_for, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_block_that_outlasts_the_topic_is_published_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nothing_is_taken_before_the_group_speaks, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(partitions_move_while_the_log_grows, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(what_stays_goes_on_and_what_goes_is_stored, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(who_is_fenced_drops_it_and_waits_for_the_group, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(two_that_fight_over_partitions_do_no_harm, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(what_the_process_counts_only_grows, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(what_was_stored_comes_back_without_being_asked_for, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(a_block_that_outlasts_the_topic_is_published_again, set_up, stage_tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,6 @@
  */
 #include "worker_results.h"
 
-struct stage {
-	struct scene *scene, *reference;
-	struct process process;
-};
-
 static const char second_policy[] =
 	"{\"zones\":[{\"id\":1,\"name\":\"site\",\"key\":[\"user\"],\"limits\":[{\"algorithm\":\"sliding_window\","
 	"\"rate\":3,\"window\":\"1m\"}]}]}";
@@ -21,48 +16,18 @@ static const char third_policy[] =
 	"{\"id\":2,\"name\":\"more\",\"key\":[\"user\"],\"limits\":[{\"algorithm\":\"sliding_window\","
 	"\"rate\":3,\"window\":\"1m\"}]}]}";
 
-static int set_up(void **state)
-{
-	struct stage *stage = calloc(1, sizeof *stage);
-	stage->scene = scene_new(true);
-	stage->reference = scene_new(false);
-	*state = stage;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct stage *stage = *state;
-	scene_free(stage->scene);
-	scene_free(stage->reference);
-	free(stage);
-	return 0;
-}
-
-static void put_policy(struct stage *stage, uint64_t version, const char *zones)
-{
-	scene_put_policy(stage->scene, version, zones);
-	scene_put_policy(stage->reference, version, zones);
-}
-
-static void feed(struct stage *stage, uint32_t rounds)
-{
-	scene_feed(stage->scene, rounds);
-	scene_feed(stage->reference, rounds);
-}
-
 static struct process *begin(struct stage *stage, int64_t age_limit_ms)
 {
 	put_policy(stage, 1, scene_config);
-	process_start(&stage->process, stage->scene, true, age_limit_ms);
-	process_give(&stage->process, 15);
-	return &stage->process;
+	process_start(&stage->processes[0], stage->scene, true, age_limit_ms);
+	process_give(&stage->processes[0], 15);
+	return &stage->processes[0];
 }
 
 static void end(struct stage *stage)
 {
-	AWAIT(all_done(&stage->process, 1));
-	process_stop(&stage->process, false);
+	AWAIT(all_done(stage->processes, 1));
+	process_stop(&stage->processes[0], false);
 	compare_with_undisturbed(stage->scene, stage->reference);
 }
 
@@ -118,7 +83,7 @@ static uint64_t log_end(struct stage *stage, uint32_t partition)
 /* While one topic acknowledges nothing, the other's acknowledgements, however many more they are, let no cut pass. */
 static void no_checkpoint_passes_what_is_withheld(struct stage *stage, enum weir_topic topic, uint64_t version)
 {
-	struct process *process = &stage->process;
+	struct process *process = &stage->processes[0];
 	uint64_t before[SCENE_PARTITIONS];
 	feed(stage, 10);
 	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
@@ -234,7 +199,7 @@ static void a_flood_of_what_is_no_frame_is_only_counted(void **state)
 static void no_policy_is_waited_for(void **state)
 {
 	struct stage *stage = *state;
-	struct process *process = &stage->process;
+	struct process *process = &stage->processes[0];
 	process_start(process, stage->scene, true, 0);
 	process_give(process, 15);
 	AWAIT(process_state(process, 3) == WORKER_TAKING);
@@ -253,8 +218,8 @@ static void a_policy_that_the_log_names_first_is_read_from_the_store(void **stat
 	feed(stage, 10);
 	put_policy(stage, 3, scene_config);
 	feed(stage, 10);
-	AWAIT(all_done(&stage->process, 1));
-	assert_int_equal(rulebook_newest(stage->process.book), 3);
+	AWAIT(all_done(stage->processes, 1));
+	assert_int_equal(rulebook_newest(stage->processes[0].book), 3);
 	end(stage);
 }
 
@@ -287,16 +252,20 @@ static void what_is_newer_is_waited_at(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_broken_producer_is_replaced_and_nothing_is_lost, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_store_that_is_down_stops_only_checkpoints, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_checkpoint_waits_for_the_acknowledgements_of_each_topic, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_checkpoint_that_is_too_old_holds_up_its_partition, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_gap_stops_its_partition_and_no_other, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_no_frame_goes_to_the_dead_letters, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_flood_of_what_is_no_frame_is_only_counted, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(no_policy_is_waited_for, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_policy_that_the_log_names_first_is_read_from_the_store, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_newer_is_waited_at, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_broken_producer_is_replaced_and_nothing_is_lost, stage_set_up,
+	                                    stage_tear_down),
+		cmocka_unit_test_setup_teardown(a_store_that_is_down_stops_only_checkpoints, stage_set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(a_checkpoint_waits_for_the_acknowledgements_of_each_topic, stage_set_up,
+	                                    stage_tear_down),
+		cmocka_unit_test_setup_teardown(a_checkpoint_that_is_too_old_holds_up_its_partition, stage_set_up,
+	                                    stage_tear_down),
+		cmocka_unit_test_setup_teardown(a_gap_stops_its_partition_and_no_other, stage_set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(what_is_no_frame_goes_to_the_dead_letters, stage_set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(a_flood_of_what_is_no_frame_is_only_counted, stage_set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(no_policy_is_waited_for, stage_set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(a_policy_that_the_log_names_first_is_read_from_the_store, stage_set_up,
+	                                    stage_tear_down),
+		cmocka_unit_test_setup_teardown(what_is_newer_is_waited_at, stage_set_up, stage_tear_down),
 	};
 	scene_end_at_failure();
 	if (argc > 1)

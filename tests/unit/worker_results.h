@@ -93,4 +93,40 @@ static inline void compare_with_undisturbed(struct scene *scene, struct scene *r
 	assert_same(scene, reference);
 }
 
+/* One log twice: for the processes under test, and for one worker that nothing disturbs. */
+struct stage {
+	struct scene *scene, *reference;
+	struct process processes[2];
+};
+
+static inline int stage_set_up(void **state)
+{
+	struct stage *stage = calloc(1, sizeof *stage);
+	stage->scene = scene_new(true);
+	stage->reference = scene_new(false);
+	*state = stage;
+	return 0;
+}
+
+static inline int stage_tear_down(void **state)
+{
+	struct stage *stage = *state;
+	scene_free(stage->scene);
+	scene_free(stage->reference);
+	free(stage);
+	return 0;
+}
+
+static inline void put_policy(struct stage *stage, uint64_t version, const char *zones)
+{
+	scene_put_policy(stage->scene, version, zones);
+	scene_put_policy(stage->reference, version, zones);
+}
+
+static inline void feed(struct stage *stage, uint32_t rounds)
+{
+	scene_feed(stage->scene, rounds);
+	scene_feed(stage->reference, rounds);
+}
+
 #endif
