@@ -7,6 +7,7 @@ so a failing round may have to be repeated some times: --times.
 
 import argparse
 import contextlib
+import faulthandler
 import multiprocessing
 import os
 import random
@@ -15,12 +16,19 @@ import signal
 import sys
 import time
 import traceback
+from multiprocessing import connection
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from support.place import SANITIZED, Place, find_weir  # pylint: disable=wrong-import-position
 
 SKIPPED = 77
+ROUND_S = 3600 if SANITIZED else 900  # what waits in a round has less patience; this ends what waits without any
+LEAVE_S = 120  # for ending what a round has started
+
+
+class Overdue(Exception):
+    """A round that does not end."""
 
 
 class Round:
@@ -37,22 +45,66 @@ class Round:
         self.story.append(words)
 
 
-def _play(job):
-    """One round: (number, None or how it failed, what was done)."""
-    play, weir, seed, number, keep = job
+def _overdue(*_):
+    raise Overdue(f"the round still runs after {ROUND_S} s")
+
+
+def _play(play, weir, seed, number, keep, writer):
+    """One round, in a process of its own: sends (None or how it failed, what was done)."""
+    signal.signal(signal.SIGALRM, _overdue)
+    signal.alarm(ROUND_S)
+    # Where even that is not heard, within a library, nothing is left but to say where, and to go.
+    faulthandler.dump_traceback_later(ROUND_S + LEAVE_S, exit=True)
     with Place(weir) as place:
         one = Round(seed, number, place)
         try:
             play(one)
-            return number, None, one.story
+            writer.send((None, one.story))
         except Exception as failed:  # pylint: disable=broad-exception-caught
+            signal.alarm(0)
             words = str(failed) if isinstance(failed, AssertionError) else traceback.format_exc()
             if keep:
                 kept = place.directory + "-kept"
                 place.end_all()
                 shutil.copytree(place.directory, kept, symlinks=True)
                 words += f"\nkept in {kept}"
-            return number, words, one.story
+            writer.send((words, one.story))
+
+
+def _ended(process, reader):
+    """(None or how it failed, what was done) of a round whose process has said so, or ends without a word."""
+    try:
+        words, story = reader.recv()
+    except EOFError:
+        words, story = None, []
+    process.join()
+    if words is None and process.exitcode != 0:
+        words = f"its process ended with {process.exitcode}"
+    return words, story
+
+
+def _played(jobs, at_once):
+    """Plays rounds, so many at once: (number, None or how it failed, what was done) of each that has ended."""
+    jobs, running = list(jobs), {}
+    try:
+        while jobs or running:
+            while jobs and len(running) < at_once:
+                job = jobs.pop(0)
+                reader, writer = multiprocessing.Pipe(duplex=False)
+                process = multiprocessing.Process(target=_play, args=(*job, writer))
+                process.start()
+                writer.close()
+                running[reader] = process, job[3]
+            for reader in connection.wait(running):
+                process, number = running[reader]
+                yield number, *_ended(process, reader)
+                del running[reader]
+    finally:
+        for process, _ in running.values():
+            process.terminate()
+        for process, _ in running.values():
+            process.join(LEAVE_S)
+            process.kill()
 
 
 def main(play, description, ordinary=4 if SANITIZED else 20, around=None):
@@ -77,10 +129,11 @@ def main(play, description, ordinary=4 if SANITIZED else 20, around=None):
             for number in range(options.first, options.first + options.rounds) for _ in range(options.times)]
     failures = 0
     started = time.monotonic()
-    # Everyone, the pool's processes too, leaves through what ends all that runs in it.
+    # Everyone, the rounds' processes too, leaves through what ends all that runs in it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    with around(options.jobs) if around else contextlib.nullcontext(), multiprocessing.Pool(options.jobs) as pool:
-        for number, words, story in pool.imap_unordered(_play, jobs, chunksize=1):
+    with around(options.jobs) if around else contextlib.nullcontext(), \
+            contextlib.closing(_played(jobs, options.jobs)) as played:
+        for number, words, story in played:
             failures += words is not None
             done = "".join(f"\n  {line}" for line in story)
             if options.tell and words is None:
