@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-enum { RETRY_MS = 1000, REST_TIMES = 3, KEEP_PERIOD_MS = 600000, KEEP_STEP_MS = 100 };
+enum { RETRY_MS = 1000, REST_TIMES = 3, KEEP_PERIOD_MS = 600000, KEEP_STEP_MS = 100, KEEP_RETRY_MS = 10000 };
 
 static void set(struct weir_counter *gauge, uint64_t value)
 {
@@ -158,5 +158,5 @@ void archiver_keep_if_due(struct archiver *archiver)
 		                error.text);
 	else
 		weir_trouble_off(&archiver->keep_trouble, archiver->options.log, "archiver");
-	archiver->keep_due_ms = now_ms + (more ? KEEP_STEP_MS : KEEP_PERIOD_MS);
+	archiver->keep_due_ms = now_ms + (status != WEIR_OK ? KEEP_RETRY_MS : more ? KEEP_STEP_MS : KEEP_PERIOD_MS);
 }

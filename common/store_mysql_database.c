@@ -14,6 +14,7 @@
 
 #include "common/alloc.h"
 
+#include <errmsg.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,6 +220,9 @@ void weir_mysql_disconnect(struct weir_mysql *mysql)
 
 enum weir_status weir_mysql_run(struct weir_mysql *mysql, const char *sql, struct weir_error *error)
 {
+	/* Between two transactions, as here may be, the end of the first may have cost the connection. */
+	if (mysql->handle == NULL)
+		return weir_mysql_failed(mysql, CR_SERVER_LOST, "the connection was lost", error);
 	if (mysql_real_query(mysql->handle, sql, (unsigned long)strlen(sql)) == 0)
 		return WEIR_OK;
 	return weir_mysql_failed(mysql, mysql_errno(mysql->handle), mysql_error(mysql->handle), error);

@@ -114,11 +114,13 @@ enum weir_status weir_mysql_keep(struct weir_store *store, const int64_t keep_ms
 	enum weir_status status = weir_mysql_connect(mysql, true, error);
 	if (status == WEIR_OK)
 		status = weir_mysql_number(mysql, "SELECT get_lock('weir.keep', 0)", &locked, error);
-	if (status != WEIR_OK || locked == 0)
-		return status == WEIR_END ? WEIR_OK : status; /* another archiver is about it */
+	if (status == WEIR_END || (status == WEIR_OK && locked == 0))
+		return WEIR_OK; /* another archiver is about it */
 	for (int i = 0; i < WEIR_ARCHIVE_TABLES && status == WEIR_OK; i++)
 		status = keep_table(store, &weir_archive_names[i], keep_ms[i], now_ms, error);
-	enum weir_status ignored = weir_mysql_number(mysql, "SELECT release_lock('weir.keep')", &locked, NULL);
-	(void)ignored; /* the connection's end releases it too */
+	if (status == WEIR_OK)
+		status = weir_mysql_number(mysql, "SELECT release_lock('weir.keep')", &locked, error);
+	if (status != WEIR_OK)
+		weir_mysql_disconnect(mysql); /* which releases the lock, too */
 	return status;
 }

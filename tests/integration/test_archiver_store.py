@@ -60,5 +60,32 @@ def test_what_comes_after_a_commit_that_was_not_made_is_stored(place):
     lose_an_answer(place, BEFORE)
 
 
+def lose_the_connection(place, statement, when):
+    """It breaks while partitions are made: the archiver says so, and makes them a little later."""
+    with cluster.shared() as servers, SqlProxy(servers.mariadb_port) as proxy, \
+            Roles(place, servers, ZONES, **SECTIONS) as roles:
+        roles.apply()
+        cut = proxy.cut(statement, when)
+        archiver = roles.archiver(store={"port": proxy.port})
+        until(cut.is_set, "the connection breaks", running=archiver.run)
+        archiver.until_says("WARNING archiver: old rows stay: ").until_says("INFO archiver: over after ")
+        for table in ("count_hourly", "count_daily", "zone_hourly", "decision_history", "zone_txn"):
+            assert servers.mariadb.one("SELECT COUNT(*) FROM information_schema.partitions WHERE table_schema = %s"
+                                       " AND table_name = %s", servers.database, table) > 1, table
+        assert archiver.stop() == 0
+
+
+def test_a_connection_that_breaks_as_partitions_are_looked_at_is_made_again(place):
+    lose_the_connection(place, "information_schema.partitions", BEFORE)
+
+
+def test_a_connection_that_breaks_as_partitions_are_made_is_made_again(place):
+    lose_the_connection(place, "REORGANIZE PARTITION", BEFORE)
+
+
+def test_a_connection_that_breaks_once_partitions_are_made_is_made_again(place):
+    lose_the_connection(place, "REORGANIZE PARTITION", AFTER)
+
+
 if __name__ == "__main__":
     cases.main(globals())
