@@ -12,7 +12,7 @@
 struct reading {
 	struct api_view *view;
 	struct weir_text *text;
-	int64_t rows, most; /* beyond `most`, a row only shows that there are more */
+	int64_t rows; /* beyond the view's part, a row only shows that there are more */
 	bool csv;
 };
 
@@ -33,7 +33,7 @@ static enum weir_status take_row(void *context, const struct weir_sql_value *col
 	struct reading *reading = context;
 	const struct api_listing *listing = reading->view->listing;
 	(void)count;
-	if (reading->rows++ == reading->most)
+	if (reading->rows++ == reading->view->part)
 		return WEIR_OK;
 	if (reading->csv) {
 		listing->csv(reading->view, columns, reading->text);
@@ -50,17 +50,18 @@ static enum weir_status read_rows(struct reading *reading, struct weir_store *st
 {
 	struct api_sql sql = {.count = 0};
 	reading->view->listing->compose(reading->view, &sql);
-	api_sql_number(&sql, " LIMIT ?", reading->most + 1);
+	api_sql_number(&sql, " LIMIT ?", reading->view->part + 1);
 	return api_sql_run(&sql, store, take_row, reading, error);
 }
 
 bool api_listing_page(struct api_call *call, struct api_view *view, bool *more)
 {
-	struct reading reading = {.view = view, .text = &call->reply->body, .most = view->left};
+	struct reading reading = {.view = view, .text = &call->reply->body};
 	struct weir_error error;
+	view->part = view->left;
 	if (read_rows(&reading, call->store, &error) != WEIR_OK)
 		return api_store_failed(call->api, &call->fault, &error);
-	*more = reading.rows > reading.most;
+	*more = reading.rows > view->part;
 	return true;
 }
 
@@ -70,12 +71,12 @@ static enum weir_status read_part(struct api_view *view, struct weir_store *stor
                                   struct weir_error *error)
 {
 	struct reading reading = {.view = view, .text = part, .csv = true};
-	reading.most = view->left < view->listing->part_rows ? view->left : view->listing->part_rows;
+	view->part = view->left < view->listing->part_rows ? view->left : view->listing->part_rows;
 	enum weir_status status = read_rows(&reading, store, error);
 	if (status != WEIR_OK)
 		return status;
-	view->left -= reading.most;
-	return reading.rows > reading.most && view->left > 0 ? WEIR_OK : WEIR_END;
+	view->left -= view->part;
+	return reading.rows > view->part && view->left > 0 ? WEIR_OK : WEIR_END;
 }
 
 static enum weir_status next_part(void *stream, unsigned worker, struct weir_text *part)

@@ -19,6 +19,7 @@ struct api_view {
 	char key[WEIR_KEY_MAX_BYTES]; /* as the store has it */
 	uint32_t key_length;
 	int64_t left; /* rows that may still come */
+	int64_t part; /* of which so many are read now */
 	bool begun;   /* there is a last row: one of the two below, by the listing */
 	struct api_place place;
 	struct {

@@ -2,8 +2,10 @@
  * /api/v1/top: the keys that came most, of one day or some.
  *
  * The rows of a zone's day lie side by side; the most are found by reading them
- * all, once for a page. CSV goes on behind a number and a key, and reads them
- * again for each part: parts are large.
+ * all, once for a page. Only those are sorted that reach the least of the page
+ * that the first rows alone would make: the page itself has none below it. CSV
+ * goes on behind a number and a key, and reads them again for each part: parts
+ * are large.
  */
 #include "archiver/api_listing.h"
 #include "archiver/api_resources.h"
@@ -12,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { DAYS_MAX = 31, PART_ROWS = 10000 };
+enum { DAYS_MAX = 31, PART_ROWS = 10000, FIRST_ROWS = 8000 };
 
 /* Columns: bucket, passed, blocked, late, total. */
 enum { COLUMN_BUCKET, COLUMN_PASSED, COLUMN_BLOCKED, COLUMN_LATE, COLUMN_TOTAL };
@@ -39,47 +41,74 @@ static bool settle_range(struct api_call *call)
 	       api_fault_set(&call->fault, 400, "from", "expected at most %d days up to \"to\"", DAYS_MAX);
 }
 
-/* One day's rows are read as they lie; of more days each key's are summed first. */
-static void add_counts(const struct api_view *view, struct api_sql *sql)
+static const char *sorted_by(const struct api_view *view)
 {
-	const struct api_parameters *asked = &view->parameters;
-	bool day = asked->to_ms - asked->from_ms == WEIR_DAY_MS;
-	if (!day)
-		api_sql_add(sql,
-		            "(SELECT bucket, CAST(SUM(passed) AS SIGNED) AS passed, CAST(SUM(blocked) AS SIGNED) AS blocked,"
-		            " CAST(SUM(late) AS SIGNED) AS late FROM ");
-	api_sql_number(sql, "count_daily WHERE zone_id = ?", view->zone.id);
-	if (day) {
-		api_sql_number(sql, " AND day_ms = ? AND ", asked->from_ms); /* which the table is first sorted by */
+	static const char *const expressions[] = {"passed", "blocked", "passed + blocked"};
+	return expressions[view->parameters.by];
+}
+
+/* ` AND …`: what comes behind the last row. */
+static void add_rank(const struct api_view *view, struct api_sql *sql)
+{
+	const char *by = sorted_by(view);
+	weir_text_printf(&sql->text, " AND %s > 0", by);
+	if (!view->begun)
 		return;
-	}
-	api_sql_number(sql, " AND day_ms >= ?", asked->from_ms);
-	api_sql_number(sql, " AND day_ms < ?", asked->to_ms);
-	api_sql_add(sql, " GROUP BY bucket) AS counted WHERE ");
+	weir_text_printf(&sql->text, " AND (%s", by);
+	api_sql_number(sql, " < ?", view->rank.number);
+	weir_text_printf(&sql->text, " OR (%s", by);
+	api_sql_number(sql, " = ?", view->rank.number);
+	api_sql_text(sql, " AND bucket > ?))", (struct weir_span){view->rank.key, view->rank.key_length});
+}
+
+static void add_day(const struct api_view *view, struct api_sql *sql)
+{
+	api_sql_number(sql, " FROM count_daily WHERE zone_id = ?", view->zone.id);
+	api_sql_number(sql, " AND day_ms = ?", view->parameters.from_ms);
+}
+
+/* Without its limit the servers would merge the inner query into the outer one, and sort all. */
+static void add_most_of_day(const struct api_view *view, struct api_sql *sql)
+{
+	const char *by = sorted_by(view);
+	api_sql_add(sql, "SELECT bucket, passed, blocked, late");
+	add_day(view, sql);
+	weir_text_printf(&sql->text, " AND %s >= COALESCE((SELECT least FROM (SELECT %s AS least", by, by);
+	add_day(view, sql);
+	add_rank(view, sql);
+	api_sql_number(sql, " LIMIT ?) AS first_rows ORDER BY least DESC LIMIT 1", FIRST_ROWS);
+	api_sql_number(sql, " OFFSET ?), 1)", view->part);
+	api_sql_number(sql, " LIMIT ?", INT64_MAX);
+}
+
+static void add_sums_of_days(const struct api_view *view, struct api_sql *sql)
+{
+	api_sql_number(sql,
+	               "SELECT bucket, CAST(SUM(passed) AS SIGNED) AS passed, CAST(SUM(blocked) AS SIGNED) AS blocked,"
+	               " CAST(SUM(late) AS SIGNED) AS late FROM count_daily WHERE zone_id = ?",
+	               view->zone.id);
+	api_sql_number(sql, " AND day_ms >= ?", view->parameters.from_ms);
+	api_sql_number(sql, " AND day_ms < ?", view->parameters.to_ms);
+	api_sql_add(sql, " GROUP BY bucket");
 }
 
 static void compose(const struct api_view *view, struct api_sql *sql)
 {
-	static const char *const sorted_by[] = {"passed", "blocked", "passed + blocked"};
-	const char *by = sorted_by[view->parameters.by];
-	api_sql_add(sql, API_SELECT "bucket, passed, blocked, late, passed + blocked FROM ");
-	add_counts(view, sql);
-	weir_text_printf(&sql->text, "%s > 0", by);
-	if (view->begun) {
-		weir_text_printf(&sql->text, " AND (%s", by);
-		api_sql_number(sql, " < ?", view->rank.number);
-		weir_text_printf(&sql->text, " OR (%s", by);
-		api_sql_number(sql, " = ?", view->rank.number);
-		api_sql_text(sql, " AND bucket > ?))", (struct weir_span){view->rank.key, view->rank.key_length});
-	}
-	weir_text_printf(&sql->text, " ORDER BY %s DESC, bucket", by);
+	api_sql_add(sql, API_SELECT "bucket, passed, blocked, late, passed + blocked FROM (");
+	if (view->parameters.to_ms - view->parameters.from_ms == WEIR_DAY_MS)
+		add_most_of_day(view, sql);
+	else
+		add_sums_of_days(view, sql);
+	api_sql_add(sql, ") AS counted WHERE TRUE");
+	add_rank(view, sql);
+	weir_text_printf(&sql->text, " ORDER BY %s DESC, bucket", sorted_by(view));
 }
 
 static void mark(struct api_view *view, const struct weir_sql_value *columns)
 {
-	static const int sorted_by[] = {COLUMN_PASSED, COLUMN_BLOCKED, COLUMN_TOTAL};
+	static const int columns_of[] = {COLUMN_PASSED, COLUMN_BLOCKED, COLUMN_TOTAL};
 	struct weir_span key = columns[COLUMN_BUCKET].text;
-	view->rank.number = columns[sorted_by[view->parameters.by]].number;
+	view->rank.number = columns[columns_of[view->parameters.by]].number;
 	view->rank.key_length = key.length < sizeof view->rank.key ? key.length : sizeof view->rank.key;
 	memcpy(view->rank.key, key.at, view->rank.key_length);
 }
