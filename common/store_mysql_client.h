@@ -4,6 +4,7 @@
 
 #include "common/store_mysql_database.h"
 
+#include <errmsg.h>
 #include <mysql.h>
 
 struct weir_mysql {

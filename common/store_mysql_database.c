@@ -14,7 +14,6 @@
 
 #include "common/alloc.h"
 
-#include <errmsg.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
