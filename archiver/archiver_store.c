@@ -119,6 +119,7 @@ bool archiver_store(struct archiver *archiver)
 		status = try_to_store(archiver, ledgers, count, &error);
 		if (status != WEIR_FENCED || !drop_fenced(archiver))
 			break;
+		status = WEIR_OK; /* of what is left */
 	}
 	free(ledgers);
 	archiver->unsettled = status != WEIR_OK;
@@ -146,17 +147,18 @@ void archiver_store_if_due(struct archiver *archiver)
 
 void archiver_keep_if_due(struct archiver *archiver)
 {
-	int64_t now_ms = weir_monotonic_ms();
 	struct weir_error error;
 	bool more = false;
-	if (now_ms < archiver->keep_due_ms)
+	if (weir_monotonic_ms() < archiver->keep_due_ms)
 		return;
 	enum weir_status status = archiver->store->ops->keep(archiver->store, archiver->options.config->archiver.keep_ms,
 	                                                     weir_wall_ms(), &more, &error);
-	if (status != WEIR_OK)
+	if (status == WEIR_OK)
+		weir_trouble_off(&archiver->keep_trouble, archiver->options.log, "archiver");
+	else if (status != WEIR_AGAIN)
 		weir_trouble_on(&archiver->keep_trouble, archiver->options.log, "archiver", "old rows stay: %s; trying again",
 		                error.text);
-	else
-		weir_trouble_off(&archiver->keep_trouble, archiver->options.log, "archiver");
-	archiver->keep_due_ms = now_ms + (status != WEIR_OK ? KEEP_RETRY_MS : more ? KEEP_STEP_MS : KEEP_PERIOD_MS);
+	archiver->keep_due_ms = weir_monotonic_ms() + (status != WEIR_OK ? KEEP_RETRY_MS
+	                                               : more            ? KEEP_STEP_MS
+	                                                                 : KEEP_PERIOD_MS);
 }

@@ -126,6 +126,7 @@ struct weir_store_ops {
 	 *
 	 * @param keep_ms  by enum weir_archive_table; 0: for ever
 	 * @param more     set: there may be more to remove; call again
+	 * @return WEIR_AGAIN: somebody else is about it
 	 */
 	enum weir_status (*keep)(struct weir_store *store, const int64_t keep_ms[WEIR_ARCHIVE_TABLES], int64_t now_ms,
 	                         bool *more, struct weir_error *error);
@@ -134,6 +135,7 @@ struct weir_store_ops {
 	 *
 	 * @param removed  added to
 	 * @param more     set: there may be more to remove; call again
+	 * @return WEIR_AGAIN: somebody else is about it
 	 */
 	enum weir_status (*forget)(struct weir_store *store, const struct weir_archive_bucket *bucket,
 	                           struct weir_archive_removed *removed, bool *more, struct weir_error *error);

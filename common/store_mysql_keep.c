@@ -96,7 +96,10 @@ static enum weir_status keep_table(struct weir_store *store, const struct weir_a
 	struct weir_mysql *mysql = weir_store_mysql(store)->mysql;
 	struct bounds bounds;
 	int64_t days = keep_ms > 0 && keep_ms <= DAILY_UP_TO_DAYS * (int64_t)WEIR_DAY_MS ? 1 : LONG_SPAN_DAYS;
+	uint64_t connection = weir_mysql_connection(mysql);
 	enum weir_status status = read_bounds(store, name->table, &bounds, error);
+	if (status == WEIR_OK && weir_mysql_connection(mysql) != connection)
+		status = weir_fail(error, WEIR_IO, "%s: the connection broke, and with it the lock", weir_mysql_name(mysql));
 	if (status == WEIR_OK)
 		status = make_ahead(mysql, name->table, &bounds, days * WEIR_DAY_MS, now_ms, error);
 	if (status == WEIR_OK && keep_ms > 0)
@@ -111,16 +114,16 @@ enum weir_status weir_mysql_keep(struct weir_store *store, const int64_t keep_ms
 	struct weir_mysql *mysql = weir_store_mysql(store)->mysql;
 	uint64_t locked = 0;
 	*more = false;
+	weir_mysql_disconnect(mysql); /* one that has been idle may be gone without a word */
 	enum weir_status status = weir_mysql_connect(mysql, true, error);
 	if (status == WEIR_OK)
 		status = weir_mysql_number(mysql, "SELECT get_lock('weir.keep', 0)", &locked, error);
 	if (status == WEIR_END || (status == WEIR_OK && locked == 0))
-		return WEIR_OK; /* another archiver is about it */
+		return WEIR_AGAIN; /* another archiver is about it, or what became of a call of ours that took too long */
 	for (int i = 0; i < WEIR_ARCHIVE_TABLES && status == WEIR_OK; i++)
 		status = keep_table(store, &weir_archive_names[i], keep_ms[i], now_ms, error);
-	if (status == WEIR_OK)
-		status = weir_mysql_number(mysql, "SELECT release_lock('weir.keep')", &locked, error);
-	if (status != WEIR_OK)
-		weir_mysql_disconnect(mysql); /* which releases the lock, too */
+	enum weir_status ignored = weir_mysql_run(mysql, "DO release_lock('weir.keep')", NULL);
+	(void)ignored; /* the connection's end releases it too, a little later */
+	weir_mysql_disconnect(mysql);
 	return status;
 }

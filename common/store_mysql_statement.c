@@ -187,7 +187,13 @@ void weir_mysql_put_text(struct weir_mysql_statement *statement, const char *tex
 static enum weir_status failed(struct weir_mysql *mysql, struct weir_mysql_statement *statement,
                                struct weir_error *error)
 {
-	return weir_mysql_failed(mysql, mysql_stmt_errno(statement->handle), mysql_stmt_error(statement->handle), error);
+	unsigned number = mysql_stmt_errno(statement->handle);
+	if (number != 0)
+		return weir_mysql_failed(mysql, number, mysql_stmt_error(statement->handle), error);
+	/* Of rows that break off in the middle MariaDB's library tells the connection alone. */
+	number = mysql_errno(mysql->handle);
+	return weir_mysql_failed(mysql, number != 0 ? number : CR_SERVER_LOST,
+	                         number != 0 ? mysql_error(mysql->handle) : "the connection was lost", error);
 }
 
 static enum weir_status execute(struct weir_mysql *mysql, struct weir_mysql_statement *statement,

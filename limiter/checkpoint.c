@@ -80,12 +80,16 @@ static void write_clear(struct write *write)
 	write->count = write->bytes = 0;
 }
 
-/* A commit whose answer was lost may have made the checkpoint current: there is nothing to write any more. */
-static bool is_current(struct weir_store *store, const struct checkpoint_cut *cut)
+/* Of a refusal: a commit whose answer was lost may have made the checkpoint current, and nothing is left to write. */
+static enum weir_status refused(struct weir_store *store, const struct checkpoint_cut *cut, struct weir_error *error)
 {
 	struct weir_partition_state found;
-	return store->ops->look(store, WEIR_STORE_ROLE_LIMITER, cut->state.partition, &found, NULL) == WEIR_OK &&
-	       found.epoch == cut->state.epoch && found.checkpoint == cut->state.checkpoint;
+	enum weir_status status = store->ops->look(store, WEIR_STORE_ROLE_LIMITER, cut->state.partition, &found, error);
+	if (status == WEIR_IO)
+		return status;
+	return status == WEIR_OK && found.epoch == cut->state.epoch && found.checkpoint == cut->state.checkpoint
+	           ? WEIR_OK
+	           : WEIR_INVALID;
 }
 
 static enum weir_status write_flush(struct write *write, struct weir_store *store, const struct checkpoint_cut *cut,
@@ -95,8 +99,8 @@ static enum weir_status write_flush(struct write *write, struct weir_store *stor
 		return WEIR_OK;
 	enum weir_status status =
 		store->ops->write_segments(store, cut->state.partition, cut->state.epoch, write->blobs, write->count, error);
-	if (status == WEIR_INVALID && is_current(store, cut))
-		status = WEIR_OK;
+	if (status == WEIR_INVALID)
+		status = refused(store, cut, error);
 	write_clear(write);
 	return status;
 }
