@@ -8,11 +8,13 @@ so a failing round may have to be repeated some times: --times.
 import argparse
 import contextlib
 import faulthandler
+import glob
 import multiprocessing
 import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -20,11 +22,13 @@ from multiprocessing import connection
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from support.place import SANITIZED, Place, find_weir  # pylint: disable=wrong-import-position
+from support.place import ROOT, SANITIZED, Place, find_weir  # pylint: disable=wrong-import-position
 
 SKIPPED = 77
-ROUND_S = 3600 if SANITIZED else 900  # what waits in a round has less patience; this ends what waits without any
-LEAVE_S = 120  # for ending what a round has started
+ROUND_S = 2400 if SANITIZED else 600  # what waits in a round has less patience; this ends what waits without any
+LEAVE_S = 330  # for ending what a round has started
+LOOK_S = 5
+TOLD, ENDED = "told", "ended"  # what a round's process sends
 
 
 class Overdue(Exception):
@@ -34,77 +38,112 @@ class Overdue(Exception):
 class Round:
     """One round: its number, what it draws from, and where it works."""
 
-    def __init__(self, seed, number, place):
+    def __init__(self, seed, number, place, writer):
         self.seed, self.number, self.place = seed, number, place
         self.rng = random.Random(f"{seed}/{number}")
         self.moments = random.Random()  # when kills fall: another each time
-        self.story = []
+        self._writer = writer
 
     def tell(self, words):
         """Notes what was done, for the case that the round fails."""
-        self.story.append(words)
+        self._writer.send((TOLD, words))
 
 
 def _overdue(*_):
     raise Overdue(f"the round still runs after {ROUND_S} s")
 
 
-def _play(play, weir, seed, number, keep, writer):
-    """One round, in a process of its own: sends (None or how it failed, what was done)."""
+def _play(play, weir, seed, number, keep, home, writer):
+    """One round, in a process of its own: sends what it tells, and None or how it failed."""
     signal.signal(signal.SIGALRM, _overdue)
     signal.alarm(ROUND_S)
     # Where even that is not heard, within a library, nothing is left but to say where, and to go.
     faulthandler.dump_traceback_later(ROUND_S + LEAVE_S, exit=True)
-    with Place(weir) as place:
-        one = Round(seed, number, place)
+    with Place(weir, home) as place:
         try:
-            play(one)
-            writer.send((None, one.story))
+            play(Round(seed, number, place, writer))
+            writer.send((ENDED, None))
         except Exception as failed:  # pylint: disable=broad-exception-caught
             signal.alarm(0)
             words = str(failed) if isinstance(failed, AssertionError) else traceback.format_exc()
             if keep:
-                kept = place.directory + "-kept"
+                kept = home + "-kept-" + os.path.basename(place.directory)
                 place.end_all()
                 shutil.copytree(place.directory, kept, symlinks=True)
                 words += f"\nkept in {kept}"
-            writer.send((words, one.story))
+            writer.send((ENDED, words))
 
 
-def _ended(process, reader):
-    """(None or how it failed, what was done) of a round whose process has said so, or ends without a word."""
-    try:
-        words, story = reader.recv()
-    except EOFError:
-        words, story = None, []
-    process.join()
-    if words is None and process.exitcode != 0:
-        words = f"its process ended with {process.exitcode}"
-    return words, story
+class _Playing:
+    """A round that is being played."""
+
+    def __init__(self, job):
+        self.number, self.story, self.words = job[3], [], "its process ended without a word"
+        self.reader, writer = multiprocessing.Pipe(duplex=False)
+        self._process = multiprocessing.Process(target=_play, args=(*job, writer))
+        self._process.start()
+        writer.close()
+
+    def hear(self):
+        """Takes what it has sent: whether it has ended."""
+        gone = self._process.exitcode is not None
+        try:
+            while self.reader.poll():
+                kind, words = self.reader.recv()
+                if kind == ENDED:
+                    self.words = words
+                else:
+                    self.story.append(words)
+        except (EOFError, OSError):  # none of its end holds the pipe any more, or it was killed as it spoke
+            return True
+        return gone
+
+    def result(self):
+        """(number, None or how it failed, what was done)"""
+        self.end()
+        if self._process.exitcode != 0:
+            self.words = f"{self.words or 'passed, but'}: exit code {self._process.exitcode}"
+        return self.number, self.words, self.story
+
+    def stop(self):
+        """Asks it to end."""
+        self._process.terminate()
+
+    def end(self):
+        """Waits until it is gone."""
+        self._process.join(LEAVE_S)
+        self._process.kill()
+        self._process.join()
 
 
 def _played(jobs, at_once):
     """Plays rounds, so many at once: (number, None or how it failed, what was done) of each that has ended."""
-    jobs, running = list(jobs), {}
+    jobs, playing = list(jobs), []
     try:
-        while jobs or running:
-            while jobs and len(running) < at_once:
-                job = jobs.pop(0)
-                reader, writer = multiprocessing.Pipe(duplex=False)
-                process = multiprocessing.Process(target=_play, args=(*job, writer))
-                process.start()
-                writer.close()
-                running[reader] = process, job[3]
-            for reader in connection.wait(running):
-                process, number = running[reader]
-                yield number, *_ended(process, reader)
-                del running[reader]
+        while jobs or playing:
+            while jobs and len(playing) < at_once:
+                playing.append(_Playing(jobs.pop(0)))
+            connection.wait([one.reader for one in playing], LOOK_S)
+            for one in [one for one in playing if one.hear()]:
+                yield one.result()
+                playing.remove(one)
     finally:
-        for process, _ in running.values():
-            process.terminate()
-        for process, _ in running.values():
-            process.join(LEAVE_S)
-            process.kill()
+        for one in playing:
+            one.stop()
+        for one in playing:
+            one.end()
+
+
+@contextlib.contextmanager
+def _home(weir):
+    """A directory for all rounds' places, without a server when it is left: a round that was killed has left some."""
+    with Place(weir) as place:
+        try:
+            yield place.directory
+        finally:
+            for settings in glob.glob(place.path("*", "*", "cluster.json")):
+                subprocess.run([os.path.join(ROOT, "deploy", "cluster", "part"), os.path.dirname(settings), "kill", "all"],
+                               stdin=subprocess.DEVNULL, timeout=LEAVE_S, check=False)
 
 
 def main(play, description, ordinary=4 if SANITIZED else 20, around=None):
@@ -125,14 +164,14 @@ def main(play, description, ordinary=4 if SANITIZED else 20, around=None):
     if weir is None:
         print("skipped: weir is not built\n0 passed, 0 failed")
         sys.exit(SKIPPED)
-    jobs = [(play, weir, options.seed, number, options.keep)
-            for number in range(options.first, options.first + options.rounds) for _ in range(options.times)]
+    numbers = [number for number in range(options.first, options.first + options.rounds) for _ in range(options.times)]
     failures = 0
     started = time.monotonic()
     # Everyone, the rounds' processes too, leaves through what ends all that runs in it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    with around(options.jobs) if around else contextlib.nullcontext(), \
-            contextlib.closing(_played(jobs, options.jobs)) as played:
+    with around(options.jobs) if around else contextlib.nullcontext(), _home(weir) as home, \
+            contextlib.closing(_played([(play, weir, options.seed, number, options.keep, home) for number in numbers],
+                                       options.jobs)) as played:
         for number, words, story in played:
             failures += words is not None
             done = "".join(f"\n  {line}" for line in story)
@@ -144,6 +183,6 @@ def main(play, description, ordinary=4 if SANITIZED else 20, around=None):
             if failures == 5:
                 print("five failed: the rest is not played")
                 break
-    print(f"{len(jobs)} rounds of seed {options.seed} from {options.first} on, {time.monotonic() - started:.0f} s")
-    print(f"{len(jobs) - failures} passed, {failures} failed", flush=True)
+    print(f"{len(numbers)} rounds of seed {options.seed} from {options.first} on, {time.monotonic() - started:.0f} s")
+    print(f"{len(numbers) - failures} passed, {failures} failed", flush=True)
     sys.exit(1 if failures else 0)
