@@ -73,10 +73,11 @@ static void add_most_of_day(const struct api_view *view, struct api_sql *sql)
 	const char *by = sorted_by(view);
 	api_sql_add(sql, "SELECT bucket, passed, blocked, late");
 	add_day(view, sql);
-	weir_text_printf(&sql->text, " AND %s >= COALESCE((SELECT least FROM (SELECT %s AS least", by, by);
+	weir_text_printf(&sql->text, " AND %s >= COALESCE((SELECT %s FROM (SELECT bucket, passed, blocked", by, by);
 	add_day(view, sql);
+	api_sql_number(sql, " LIMIT ?) AS first_rows WHERE TRUE", FIRST_ROWS);
 	add_rank(view, sql);
-	api_sql_number(sql, " LIMIT ?) AS first_rows ORDER BY least DESC LIMIT 1", FIRST_ROWS);
+	weir_text_printf(&sql->text, " ORDER BY %s DESC LIMIT 1", by);
 	api_sql_number(sql, " OFFSET ?), 1)", view->part);
 	api_sql_number(sql, " LIMIT ?", INT64_MAX);
 }

@@ -135,7 +135,6 @@ struct weir_store_ops {
 	 *
 	 * @param removed  added to
 	 * @param more     set: there may be more to remove; call again
-	 * @return WEIR_AGAIN: somebody else is about it
 	 */
 	enum weir_status (*forget)(struct weir_store *store, const struct weir_archive_bucket *bucket,
 	                           struct weir_archive_removed *removed, bool *more, struct weir_error *error);
