@@ -225,6 +225,19 @@ static void put_text(struct weir_text *text, const char *name, const char *value
 	weir_text_json(text, weir_span_of(value));
 }
 
+/* Whether a zone's values join to these bytes: a backslash stands before another, or before a bar. Others come as hex. */
+static bool is_joined(struct weir_span key)
+{
+	for (uint32_t i = 0; i < key.length; i++) {
+		if (key.at[i] != '\\')
+			continue;
+		i++;
+		if (i == key.length || (key.at[i] != '\\' && key.at[i] != '|'))
+			return false;
+	}
+	return true;
+}
+
 /* Whether JSON takes the bytes as they are. */
 static bool is_text(struct weir_span bytes)
 {
@@ -261,7 +274,7 @@ void order_command_json(struct weir_text *text, const struct order_command *comm
 	char rate[12];
 	weir_text_printf(text, "{\"command\":\"%s\"", kind_names[command->kind]);
 	put_text(text, "zone", command->zone);
-	if (is_text(order_key(command))) {
+	if (is_joined(order_key(command)) && is_text(order_key(command))) {
 		put_values(text, command);
 	} else {
 		weir_text_puts(text, ",\"key_hex\":\"");

@@ -66,6 +66,18 @@ static void a_body_says_what_is_commanded(void **state)
 	weir_text_append(&text, "", 1);
 	assert_non_null(strstr(text.at, "\"key_hex\":\"ff7c\""));
 	weir_text_deinit(&text);
+
+	/* Bytes that no values join to, as a stranger's frame may have them: a backslash before nothing to escape. */
+	command = parse("{\"command\":\"lift\",\"zone\":\"site\",\"key_hex\":\"615c\",\"by\":\"ann\"}");
+	order_command_json(&text, &command);
+	weir_text_append(&text, "", 1);
+	assert_non_null(strstr(text.at, "\"key_hex\":\"615c\""));
+	weir_text_deinit(&text);
+	command = parse("{\"command\":\"lift\",\"zone\":\"site\",\"key_hex\":\"5c61\",\"by\":\"ann\"}");
+	order_command_json(&text, &command);
+	weir_text_append(&text, "", 1);
+	assert_non_null(strstr(text.at, "\"key_hex\":\"5c61\""));
+	weir_text_deinit(&text);
 }
 
 static void a_body_that_is_not_understood_whole_is_refused(void **state)
