@@ -8,6 +8,7 @@
 #include "common/arguments.h"
 
 #include "common/suggest.h"
+#include "common/words.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ int weir_arguments_refuse(const struct weir_arguments *arguments, const char *fo
 	va_start(values, format);
 	vsnprintf(words, sizeof words, format, values);
 	va_end(values);
+	weir_words_clean(words);
 	fprintf(stderr, "%s: %s\nTry \"%s --help\".\n", arguments->command, words, arguments->command);
 	return WEIR_ARGUMENTS_BAD;
 }

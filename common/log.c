@@ -8,6 +8,7 @@
 #include "common/log.h"
 
 #include "common/text.h"
+#include "common/words.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -69,9 +70,7 @@ static void format_words(char *words, size_t bytes, const char *format, va_list 
 {
 	if (vsnprintf(words, bytes, format, args) < 0)
 		words[0] = '\0';
-	for (char *at = words; *at != '\0'; at++)
-		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			*at = ' ';
+	weir_words_clean(words);
 }
 
 void weir_log(const struct weir_log *log, enum weir_log_level level, const char *part, const char *format, ...)

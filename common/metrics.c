@@ -7,6 +7,8 @@
  */
 #include "common/metrics.h"
 
+#include "common/words.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -45,9 +47,13 @@ void weir_histogram_observe(struct weir_histogram *histogram, const struct weir_
 static void append_value(struct weir_text *page, struct weir_span value)
 {
 	char plain[LABEL_MAX_BYTES];
-	uint32_t length = value.length < sizeof plain ? value.length : (uint32_t)sizeof plain;
-	for (uint32_t i = 0; i < length; i++)
-		plain[i] = (unsigned char)value.at[i] < 0x20 && value.at[i] != '\n' ? ' ' : value.at[i];
+	uint32_t left = value.length < sizeof plain ? value.length : (uint32_t)sizeof plain, length = 0;
+	for (const char *at = value.at; left > 0;) {
+		uint32_t control = *at != '\n' ? (uint32_t)weir_control_bytes(at, left) : 0, taken = control > 0 ? control : 1;
+		plain[length++] = control > 0 ? ' ' : *at;
+		at += taken;
+		left -= taken;
+	}
 	weir_text_json(page, (struct weir_span){.at = plain, .length = length});
 }
 

@@ -1,8 +1,11 @@
 /*
  * Errors carry their words with them; nothing here allocates, so that an
- * out-of-memory path can use it too.
+ * out-of-memory path can use it too. The words are cleaned where they are made:
+ * whoever shows them may do so anywhere.
  */
 #include "common/status.h"
+
+#include "common/words.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +18,7 @@ enum weir_status(weir_fail)(struct weir_error *error, enum weir_status status, c
 	va_start(args, format);
 	vsnprintf(error->text, sizeof error->text, format, args);
 	va_end(args);
+	weir_words_clean(error->text);
 	error->status = status;
 	return status;
 }
@@ -32,5 +36,6 @@ void weir_error_prefix(struct weir_error *error, const char *format, ...)
 		return;
 	size_t used = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
 	snprintf(text + used, sizeof text - used, ": %.*s", (int)(sizeof text - used), error->text);
+	weir_words_clean(text);
 	memcpy(error->text, text, sizeof text);
 }

@@ -26,7 +26,7 @@ enum { WEIR_ERROR_TEXT_BYTES = 512 };
 
 struct weir_error {
 	enum weir_status status;
-	char text[WEIR_ERROR_TEXT_BYTES]; /* one sentence, no newline, always terminated */
+	char text[WEIR_ERROR_TEXT_BYTES]; /* one sentence, no control characters, always terminated */
 };
 
 #define WEIR_MUST_USE __attribute__((warn_unused_result))

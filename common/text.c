@@ -5,6 +5,7 @@
 #include "common/text.h"
 
 #include "common/alloc.h"
+#include "common/words.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -108,6 +109,7 @@ void weir_text_utf8(struct weir_text *text, struct weir_span bytes)
 		weir_text_append(text, at + run, length - run);
 }
 
+/* A quote, a backslash or a control character, whose number is `byte`. */
 static void append_escaped(struct weir_text *text, unsigned char byte)
 {
 	static const char letters[] = "btnvfr"; /* from \b (8) on; \v has no short form in JSON */
@@ -130,21 +132,23 @@ void weir_text_json(struct weir_text *text, struct weir_span bytes)
 
 	weir_text_append(text, "\"", 1);
 	for (size_t i = 0; i < length;) {
-		if (at[i] >= 0x20 && at[i] < 0x80 && at[i] != '"' && at[i] != '\\') {
+		if (at[i] >= 0x20 && at[i] < 0x7F && at[i] != '"' && at[i] != '\\') {
 			i++;
 			continue;
 		}
-		size_t sequence = at[i] >= 0x80 ? utf8_sequence(at + i, length - i) : 0;
+		size_t control = weir_control_bytes(bytes.at + i, length - i);
+		size_t sequence = control == 0 && at[i] >= 0x80 ? utf8_sequence(at + i, length - i) : 0;
 		if (sequence > 0) {
 			i += sequence;
 			continue;
 		}
 		weir_text_append(text, at + run, i - run);
-		if (at[i] >= 0x80)
+		if (at[i] >= 0x80 && control == 0)
 			weir_text_puts(text, "\xEF\xBF\xBD");
 		else
-			append_escaped(text, at[i]);
-		run = ++i;
+			append_escaped(text, control == 2 ? at[i + 1] : at[i]); /* C2 80..9F are U+0080..9F */
+		i += control == 2 ? 2 : 1;
+		run = i;
 	}
 	if (length > run)
 		weir_text_append(text, at + run, length - run);

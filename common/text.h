@@ -37,8 +37,8 @@ void weir_text_printf(struct weir_text *text, const char *format, ...) WEIR_PRIN
 void weir_text_utf8(struct weir_text *text, struct weir_span bytes);
 
 /**
- * A JSON string with its quotes: `"`, `\` and control characters escaped, each byte that is not part of valid UTF-8
- * written as U+FFFD, everything else as it stands. So any bytes give valid JSON.
+ * A JSON string with its quotes: `"`, `\` and control characters (of C1 too) escaped, each byte that is not part of
+ * valid UTF-8 written as U+FFFD, everything else as it stands. So any bytes give valid JSON.
  */
 void weir_text_json(struct weir_text *text, struct weir_span bytes);
 

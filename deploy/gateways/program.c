@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/durable_file.h"
+#include "common/words.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -132,6 +133,7 @@ enum weir_status program_run(const struct program_run *run, struct weir_error *e
 		if (status != WEIR_OK && last.length > 0) {
 			size_t used = strlen(error->text);
 			snprintf(error->text + used, sizeof error->text - used, ": %.*s", (int)last.length, last.at);
+			weir_words_clean(error->text);
 		}
 		if (run->said != NULL)
 			weir_text_append(run->said, text.at, text.length);

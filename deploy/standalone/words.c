@@ -3,6 +3,7 @@
 
 #include "common/frame.h"
 #include "common/json.h"
+#include "common/words.h"
 
 #include <string.h>
 #include <time.h>
@@ -43,12 +44,13 @@ void words_key(struct weir_text *text, struct weir_span key)
 
 void words_text(struct weir_text *text, const char *string)
 {
-	for (const unsigned char *at = (const unsigned char *)string; *at != '\0'; at++) {
-		bool is_second = at[0] == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0; /* a control character of two bytes */
-		if (*at >= 0x20 && *at != 0x7F && !is_second)
+	for (const char *at = string, *end = string + strlen(string); at < end; at++) {
+		size_t control = weir_control_bytes(at, (size_t)(end - at));
+		at += control == 2;
+		if (control == 0)
 			weir_text_append(text, at, 1);
 		else
-			weir_text_printf(text, "\\x%02x", is_second ? *++at : *at);
+			weir_text_printf(text, "\\x%02x", (unsigned char)*at);
 	}
 }
 

@@ -244,8 +244,8 @@ class TheRest(unittest.TestCase):
                                (4, "a"), (9, "b")])
 
     def test_json_output_of_any_bytes(self):
-        self.assertEqual(json_out.dumps([b'a"\\/\n\x01\x7f\xff\xe2\x82', "\u20ac".encode()]),
-                         '["a\\"\\\\/\\n\\u0001\x7f\ufffd\ufffd\ufffd","\u20ac"]'.encode())
+        self.assertEqual(json_out.dumps([b'a"\\/\n\x01\x7f\xff\xe2\x82', "\u20ac\x9b\xa0".encode()]),
+                         '["a\\"\\\\/\\n\\u0001\\u007f\ufffd\ufffd\ufffd","\u20ac\\u009b\xa0"]'.encode())
 
 
 if __name__ == "__main__":

@@ -55,9 +55,11 @@ static void control_characters_become_spaces(void **state)
 {
 	(void)state;
 	struct weir_log log = {.fd = pipe_ends[1]};
-	weir_log(&log, WEIR_LOG_INFO, "collector", "%s", "one\ntwo\x1b[31m\r\x7f");
+	weir_log(&log, WEIR_LOG_INFO, "collector", "%s",
+	         "one\ntwo\x1b[31m\r\x7f\xc2\x9b"
+	         "2J\xc2\xa0");
 	char *line = read_once();
-	assert_string_equal(" INFO collector: one two [31m  \n", line + 24);
+	assert_string_equal(" INFO collector: one two [31m   2J\xc2\xa0\n", line + 24);
 }
 
 static void json_lines_are_json(void **state)

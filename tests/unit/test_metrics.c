@@ -53,9 +53,9 @@ static void families_and_samples_read_as_prometheus_wants(void **state)
 static void label_values_may_be_any_bytes(void **state)
 {
 	(void)state;
-	struct weir_label label = {"source", {.at = "a\"b\\c\nd\te\xff\xc3\xa9", .length = 12}};
+	struct weir_label label = {"source", {.at = "a\"b\\c\nd\te\xff\xc3\xa9\x7f\xc2\x9bm", .length = 16}};
 	weir_metrics_uint(&page, "m", &label, 1, 1);
-	assert_page("m{source=\"a\\\"b\\\\c\\nd e\xEF\xBF\xBD\xc3\xa9\"} 1\n");
+	assert_page("m{source=\"a\\\"b\\\\c\\nd e\xEF\xBF\xBD\xc3\xa9  m\"} 1\n");
 	char large[4096];
 	memset(large, 'x', sizeof large);
 	label.value = (struct weir_span){.at = large, .length = sizeof large};

@@ -25,7 +25,7 @@ static void plain_text_stands_as_it_is(void **state)
 	expect_json("203.0.113.9", 11, "\"203.0.113.9\"");
 	expect_json("", 0, "\"\"");
 	expect_json("caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80", 14, "\"caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80\"");
-	expect_json("\x7F", 1, "\"\x7F\"");
+	expect_json("\xC2\xA0", 2, "\"\xC2\xA0\""); /* the first behind the control characters of two bytes */
 }
 
 static void quotes_and_controls_are_escaped(void **state)
@@ -34,6 +34,10 @@ static void quotes_and_controls_are_escaped(void **state)
 	expect_json("a\"b\\c", 5, "\"a\\\"b\\\\c\"");
 	expect_json("\b\t\n\v\f\r", 6, "\"\\b\\t\\n\\u000b\\f\\r\"");
 	expect_json("\0\x1F", 2, "\"\\u0000\\u001f\"");
+	expect_json("a\x7F~", 3, "\"a\\u007f~\"");
+	expect_json("\xC2\x80-\xC2\x9B"
+	            "31m\xC2\x9F",
+	            10, "\"\\u0080-\\u009b31m\\u009f\"");
 }
 
 static void bytes_outside_utf8_become_replacements(void **state)
@@ -41,6 +45,7 @@ static void bytes_outside_utf8_become_replacements(void **state)
 	(void)state;
 	expect_json("\xFF", 1, "\"\xEF\xBF\xBD\"");
 	expect_json("a\xC3", 2, "\"a\xEF\xBF\xBD\"");
+	expect_json("\x9B\xC2", 2, "\"\xEF\xBF\xBD\xEF\xBF\xBD\"");
 	expect_json("\xC0\x80", 2, "\"\xEF\xBF\xBD\xEF\xBF\xBD\"");                                 /* overlong */
 	expect_json("\xED\xA0\x80", 3, "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");                 /* a surrogate */
 	expect_json("\xF4\x90\x80\x80", 4, "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\""); /* above U+10FFFF */

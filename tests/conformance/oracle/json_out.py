@@ -4,13 +4,13 @@ import re
 
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r",
           "\t": "\\t"}
-_PLAIN = re.compile('[^"\\\\\0-\x1f\udc80-\udcff]*')  # what stays as it is
+_PLAIN = re.compile('[^"\\\\\0-\x1f\x7f-\x9f\udc80-\udcff]*')  # what stays as it is
 
 
 def _char(char):
     if char in _SHORT:
         return _SHORT[char]
-    if char < " ":
+    if char < " " or "\x7f" <= char <= "\x9f":
         return f"\\u{ord(char):04x}"
     if "\udc80" <= char <= "\udcff":  # a byte that is no part of UTF-8
         return "\ufffd"

@@ -9,7 +9,8 @@ _METHODS = ["GET", "GET", "POST", "PUT", "DELETE"]
 _PATHS = ["/", "/a", "/a/b", "/abc", "/x/b", "/a|b", "/q?x=1", "/{t}/1", "/{t}/2", "/%20"]
 _STATUS = ["200", "200", "204", "404", "403", "500", "000"]
 _ODD = [b"bob", b"|", b"\\", b"a|b", b"\xff\xfe", b"{u}1", b"{u}2", b"{}", "\u00e9\u20ac".encode(),
-        b"x y", b'q"q', b"\x01\x7f", b"n" * 300, b"\xe2\x82", b"tab\tbed", b"-", b"a\x00b", b"="]
+        b"x y", b'q"q', b"\x01\x7f", b"n" * 300, b"\xe2\x82", b"\xc2\x9b2J\xc2\xa0",
+        b"tab\tbed", b"-", b"a\x00b", b"="]
 # Around the bounds of a key and of the values that are shortened in it, alone and together.
 _LONG = [b"k" * 1024, b"k" * 1025, b"k" * 1000 + b"|" * 12, b"k" * 1000 + b"|" * 13, b"|" * 600,
          b"\\" * 512, b"\\|" * 257, b"w" * 60, b"w" * 61, "\u00e9".encode() * 500,
