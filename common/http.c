@@ -1,6 +1,6 @@
 /*
  * The HTTP server: libmicrohttpd with one thread of its own for all
- * connections, and a pool of workers where callbacks may wait.
+ * connections, and a pool of workers on which callbacks run.
  *
  * Everything a client can hold on to is bounded: connections, the time that one
  * may be idle or take over a request or a reply, the bytes of its request, the
@@ -158,8 +158,6 @@ static enum MHD_Result begin(struct weir_http_exchange *exchange, bool known_met
 {
 	if (!known_method)
 		return refuse(exchange, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
-	if (exchange->http->pool == NULL)
-		return MHD_YES;
 	size_t address = strlen(exchange->target), fields = 0;
 	MHD_get_connection_values_n(exchange->connection, MHD_GET_ARGUMENT_KIND, add_length, &address);
 	MHD_get_connection_values_n(exchange->connection, MHD_HEADER_KIND, add_length, &fields);
@@ -196,18 +194,31 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 			exchange->path = &http->paths[i];
 	if (exchange->path == NULL)
 		return refuse(exchange, MHD_HTTP_NOT_FOUND, "not found");
-	if (http->pool != NULL) {
-		if (weir_http_pool_take(exchange))
-			return MHD_YES;
-		return refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests wait");
-	}
-	struct weir_http_request request = {.exchange = exchange};
-	exchange->path->handle(exchange->path->context, &request, &exchange->reply);
-	weir_http_finish(exchange);
-	return weir_http_send(exchange);
+	if (weir_http_pool_take(exchange))
+		return MHD_YES;
+	return refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests wait");
 }
 
 /* ---- starting and stopping ---- */
+
+static unsigned or_default(unsigned given, unsigned otherwise)
+{
+	return given > 0 ? given : otherwise;
+}
+
+static struct weir_http_options with_defaults(struct weir_http_options options)
+{
+	bool pages = options.workers == 0; /* of a daemon: short and soon made, so their time is short as well */
+	options.connections = or_default(options.connections, WEIR_HTTP_CONNECTIONS_DEFAULT);
+	options.timeout_s = or_default(options.timeout_s, WEIR_HTTP_TIMEOUT_DEFAULT_S);
+	options.turn_s = or_default(options.turn_s, pages ? options.timeout_s : WEIR_HTTP_TURN_DEFAULT_S);
+	options.request_bytes = or_default(options.request_bytes, WEIR_HTTP_REQUEST_DEFAULT_BYTES);
+	options.waiting = or_default(options.waiting, WEIR_HTTP_WAITING_DEFAULT);
+	options.workers = or_default(options.workers, 1);
+	if (options.workers > WEIR_HTTP_WORKERS_MAX)
+		options.workers = WEIR_HTTP_WORKERS_MAX;
+	return options;
+}
 
 static struct weir_http *http_new(const struct weir_http_options *options)
 {
@@ -221,26 +232,24 @@ static struct weir_http *http_new(const struct weir_http_options *options)
 	return http;
 }
 
-enum weir_status weir_http_start(const struct weir_http_options *options, struct weir_http **http,
+enum weir_status weir_http_start(const struct weir_http_options *given, struct weir_http **http,
                                  struct weir_error *error)
 {
+	const struct weir_http_options options = with_defaults(*given);
 	int fd = -1;
 	uint16_t port = 0;
-	enum weir_status status = weir_http_listen(options->host, options->port, &fd, &port, error);
+	enum weir_status status = weir_http_listen(options.host, options.port, &fd, &port, error);
 	if (status != WEIR_OK)
 		return status;
-	struct weir_http *started = http_new(options);
+	struct weir_http *started = http_new(&options);
 	started->port = port;
-	unsigned connections = options->connections > 0 ? options->connections : WEIR_HTTP_CONNECTIONS_DEFAULT;
-	unsigned timeout_s = options->timeout_s > 0 ? options->timeout_s : WEIR_HTTP_TIMEOUT_DEFAULT_S;
-	size_t bytes = options->request_bytes > 0 ? options->request_bytes : WEIR_HTTP_REQUEST_DEFAULT_BYTES;
-	if (options->workers > 0)
-		started->pool = weir_http_pool_start(started, options);
-	started->daemon = MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, answer,
-	                                   started, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, connections,
-	                                   MHD_OPTION_CONNECTION_TIMEOUT, timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-	                                   bytes, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-	                                   MHD_OPTION_NOTIFY_CONNECTION, on_connection, started, MHD_OPTION_END);
+	started->pool = weir_http_pool_start(started, &options);
+	started->daemon =
+		MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, answer, started,
+	                     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, options.connections,
+	                     MHD_OPTION_CONNECTION_TIMEOUT, options.timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+	                     (size_t)options.request_bytes, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+	                     MHD_OPTION_NOTIFY_CONNECTION, on_connection, started, MHD_OPTION_END);
 	if (started->daemon == NULL) {
 		status = weir_fail(error, WEIR_IO, "cannot start the HTTP server on port %u", port);
 		close(fd);
@@ -260,8 +269,7 @@ void weir_http_stop(struct weir_http *http)
 {
 	if (http == NULL)
 		return;
-	if (http->pool != NULL)
-		weir_http_pool_quiet(http->pool);
+	weir_http_pool_quiet(http->pool);
 	if (http->daemon != NULL)
 		MHD_stop_daemon(http->daemon);
 	weir_http_pool_free(http->pool);

@@ -1,10 +1,10 @@
 /*
  * A small HTTP server: answers GET and HEAD of known paths from callbacks.
  *
- * For /metrics, /healthz, /readyz and what a role adds, callbacks run on the one
- * thread that serves all connections, so they must not wait. With `workers` they
- * run on threads of their own and may: a request waits, apart from the others,
- * until one is free and has answered it.
+ * One thread serves all connections; callbacks run on workers: a request waits,
+ * apart from the others, until one is free and has answered it. /metrics,
+ * /healthz and /readyz, which never wait, share a single one; callbacks that may
+ * wait (for a store) are given `workers`.
  *
  * What a callback leaves to the server: tags (ETag, If-None-Match), gzip, and
  * replies too long to be built whole, which are made part by part as they are
@@ -24,7 +24,6 @@ enum {
 	WEIR_HTTP_HEADERS_MAX = 6,
 	WEIR_HTTP_HEADER_BYTES = 128,
 	WEIR_HTTP_WORKERS_MAX = 64,
-	/* With workers: */
 	WEIR_HTTP_ADDRESS_MAX_BYTES = 8 * 1024, /* of path and query; longer: 414 */
 	WEIR_HTTP_FIELDS_MAX_BYTES = 16 * 1024, /* of the header fields; longer: 431 */
 	WEIR_HTTP_STREAMS_MAX = 16,             /* replies in parts at a time; beyond: 503 */
@@ -89,10 +88,10 @@ struct weir_http_options {
 	unsigned connections;   /* at most; 0: WEIR_HTTP_CONNECTIONS_DEFAULT */
 	unsigned timeout_s;     /* 0: WEIR_HTTP_TIMEOUT_DEFAULT_S */
 	unsigned request_bytes; /* of memory for a connection; 0: WEIR_HTTP_REQUEST_DEFAULT_BYTES */
-	unsigned workers;       /* at most WEIR_HTTP_WORKERS_MAX; 0: callbacks run on the server's thread */
-	unsigned turn_s;  /* with workers: within it a request comes, and a reply or a part is read, or the connection is
-	                           cut; 0: WEIR_HTTP_TURN_DEFAULT_S */
-	unsigned waiting; /* requests that may wait for a worker; 0: WEIR_HTTP_WAITING_DEFAULT */
+	unsigned workers;       /* at most WEIR_HTTP_WORKERS_MAX; 0: one, for callbacks that do not wait */
+	unsigned turn_s;        /* within it a request comes, and a reply or a part is read, or the connection is cut;
+	                     0: WEIR_HTTP_TURN_DEFAULT_S, or timeout_s where no workers are asked for */
+	unsigned waiting;       /* requests that may wait for a worker; 0: WEIR_HTTP_WAITING_DEFAULT */
 	/*
 	 * Makes the reply where no path's callback does: its status is set (404, 405, 414, 431, 503) and the words are
 	 * what a plain one would say. NULL: plain ones. Runs on the server's thread: it must not wait.
@@ -103,7 +102,7 @@ struct weir_http_options {
 
 struct weir_http;
 
-/** Which of the workers this callback runs on, from 0; 0 also without workers. */
+/** Which of the workers this callback runs on, from 0. */
 unsigned weir_http_worker(const struct weir_http_request *request);
 
 /**

@@ -22,7 +22,7 @@ struct weir_http {
 	uint16_t port;
 	void (*refuse)(void *context, const char *words, struct weir_http_reply *reply);
 	void *refuse_context;
-	struct weir_http_pool *pool; /* NULL: no workers */
+	struct weir_http_pool *pool;
 };
 
 /* A connection; it is cut when its time is over. */
@@ -36,7 +36,7 @@ struct weir_http_client {
 struct weir_http_exchange {
 	struct weir_http *http;
 	struct MHD_Connection *connection;
-	struct weir_http_client *client; /* NULL without workers */
+	struct weir_http_client *client; /* NULL: its descriptor is not known */
 	const char *target;              /* the path; borrowed from libmicrohttpd for as long as the exchange lives */
 	const struct weir_http_path *path;
 	struct weir_http_reply reply;
@@ -73,10 +73,11 @@ enum MHD_Result weir_http_send(struct weir_http_exchange *exchange);
 
 /* ---- http_pool.c ---- */
 
+/** @param options  with no default left open */
 struct weir_http_pool *weir_http_pool_start(struct weir_http *http, const struct weir_http_options *options);
 /** Ends the workers; those who wait are answered with 503. Nobody is taken in any more. */
 void weir_http_pool_quiet(struct weir_http_pool *pool);
-/** After libmicrohttpd's end. NULL is fine. */
+/** After libmicrohttpd's end. */
 void weir_http_pool_free(struct weir_http_pool *pool);
 /** Suspends the connection until a worker has answered. @return false: too many wait, or too much is held */
 bool weir_http_pool_take(struct weir_http_exchange *exchange);
@@ -85,7 +86,7 @@ bool weir_http_pool_again(struct weir_http_exchange *exchange);
 /** Takes an exchange's end into account. */
 void weir_http_pool_forget(struct weir_http_exchange *exchange);
 
-/** A connection begins, and ends. @return NULL: there is no pool */
+/** A connection begins, and ends. */
 struct weir_http_client *weir_http_pool_join(struct weir_http_pool *pool, int fd);
 void weir_http_pool_leave(struct weir_http_pool *pool, struct weir_http_client *client);
 /** Gives it a whole turn again. NULL is fine. */

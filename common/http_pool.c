@@ -1,6 +1,6 @@
 /*
- * The workers of an HTTP server: threads on which callbacks may wait, and a
- * queue of those who wait for one.
+ * The workers of an HTTP server: threads on which callbacks run, and a queue of
+ * those who wait for one.
  *
  * A request that waits has its connection suspended, so it costs no thread. A
  * reply in parts comes back for each part, at the end of the queue: a reader,
@@ -45,8 +45,6 @@ struct weir_http_pool {
 
 struct weir_http_client *weir_http_pool_join(struct weir_http_pool *pool, int fd)
 {
-	if (pool == NULL)
-		return NULL;
 	struct weir_http_client *client = weir_alloc(1, sizeof *client);
 	client->fd = fd;
 	client->turn_ms = pool->turn_ms;
@@ -143,8 +141,6 @@ bool weir_http_pool_again(struct weir_http_exchange *exchange)
 void weir_http_pool_forget(struct weir_http_exchange *exchange)
 {
 	struct weir_http_pool *pool = exchange->http->pool;
-	if (pool == NULL)
-		return;
 	pthread_mutex_lock(&pool->mutex);
 	pool->held_bytes -= exchange->held;
 	pool->streams -= exchange->counted;
@@ -223,10 +219,10 @@ struct weir_http_pool *weir_http_pool_start(struct weir_http *http, const struct
 	pthread_condattr_destroy(&monotonic);
 	pthread_mutex_init(&pool->mutex, NULL);
 	pool->http = http;
-	pool->waiting_max = options->waiting > 0 ? options->waiting : WEIR_HTTP_WAITING_DEFAULT;
-	pool->turn_ms = (options->turn_s > 0 ? options->turn_s : WEIR_HTTP_TURN_DEFAULT_S) * INT64_C(1000);
+	pool->waiting_max = options->waiting;
+	pool->turn_ms = options->turn_s * INT64_C(1000);
 	pool->workers = weir_alloc(options->workers, sizeof *pool->workers);
-	for (unsigned i = 0; i < options->workers && i < WEIR_HTTP_WORKERS_MAX; i++) {
+	for (unsigned i = 0; i < options->workers; i++) {
 		struct worker *worker = &pool->workers[i];
 		*worker = (struct worker){.pool = pool, .number = i};
 		if (pthread_create(&worker->thread, NULL, work, worker) != 0)
@@ -257,8 +253,6 @@ void weir_http_pool_quiet(struct weir_http_pool *pool)
 
 void weir_http_pool_free(struct weir_http_pool *pool)
 {
-	if (pool == NULL)
-		return;
 	pthread_cond_destroy(&pool->changed);
 	pthread_mutex_destroy(&pool->mutex);
 	free(pool->workers);

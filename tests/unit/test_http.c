@@ -1,4 +1,5 @@
 /* The HTTP server as a client meets it: paths, methods, bounds. */
+#include "common/clock.h"
 #include "common/http.h"
 
 #include <arpa/inet.h>
@@ -6,6 +7,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,15 +52,29 @@ static void large(void *context, const struct weir_http_request *request, struct
 static const struct weir_http_path paths[] = {
 	{"/hello", hello, &calls}, {"/readyz", not_ready, NULL}, {"/nothing", nothing, NULL}, {"/large", large, NULL}};
 
+enum { CONNECTIONS = 8, PATIENCE_MS = 60000 };
+
 static struct weir_http *http;
+
+static int start(unsigned timeout_s)
+{
+	struct weir_http_options options = {
+		.host = "127.0.0.1", .paths = paths, .path_count = 4, .connections = CONNECTIONS, .timeout_s = timeout_s};
+	calls = 0;
+	return weir_http_start(&options, &http, NULL) == WEIR_OK ? 0 : -1;
+}
+
+/* For tests that await the end of a time. */
+static int setup_impatient(void **state)
+{
+	(void)state;
+	return start(2);
+}
 
 static int setup(void **state)
 {
 	(void)state;
-	struct weir_http_options options = {
-		.host = "127.0.0.1", .paths = paths, .path_count = 4, .connections = 8, .timeout_s = 1};
-	calls = 0;
-	return weir_http_start(&options, &http, NULL) == WEIR_OK ? 0 : -1;
+	return start(0);
 }
 
 static int teardown(void **state)
@@ -182,6 +198,53 @@ static void connections_are_bounded(void **state)
 	assert_answer("GET /hello", "HTTP/1.1 200 ", "hello nobody\n");
 }
 
+struct drips {
+	int fds[CONNECTIONS];
+	atomic_bool ended;
+};
+
+/* A byte of a header for each, far sooner than anyone who takes part counts as idle. */
+static void *drip(void *context)
+{
+	struct drips *drips = context;
+	while (!drips->ended) {
+		for (int i = 0; i < CONNECTIONS; i++)
+			send(drips->fds[i], "y", 1, MSG_NOSIGNAL);
+		usleep(20000);
+	}
+	return NULL;
+}
+
+static void requests_by_the_drop_keep_nobody_out(void **state)
+{
+	(void)state;
+	struct drips drips = {.ended = false};
+	static const char begin[] = "GET /hello HTTP/1.1\r\nHost: x\r\nX: ",
+					  request[] = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n";
+	for (int i = 0; i < CONNECTIONS; i++) {
+		drips.fds[i] = connect_to(weir_http_port(http));
+		assert_int_equal(sizeof begin - 1, send(drips.fds[i], begin, sizeof begin - 1, MSG_NOSIGNAL));
+	}
+	pthread_t thread;
+	assert_int_equal(0, pthread_create(&thread, NULL, drip, &drips));
+	bool answered = false;
+	for (int64_t until_ms = weir_monotonic_ms() + PATIENCE_MS; !answered && weir_monotonic_ms() < until_ms;) {
+		int fd = connect_to(weir_http_port(http)); /* closed at once, or unheard, while there is no room */
+		struct timeval patience = {.tv_sec = 1};
+		char answer[13];
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+		send(fd, request, sizeof request - 1, MSG_NOSIGNAL);
+		answered = recv(fd, answer, sizeof answer, MSG_WAITALL) == sizeof answer &&
+		           memcmp(answer, "HTTP/1.1 200 ", sizeof answer) == 0;
+		close(fd);
+	}
+	drips.ended = true;
+	pthread_join(thread, NULL);
+	for (int i = 0; i < CONNECTIONS; i++)
+		close(drips.fds[i]);
+	assert_true(answered);
+}
+
 static void headers_are_bounded(void **state)
 {
 	(void)state;
@@ -246,6 +309,7 @@ static void every_address_is_listened_on(void **state)
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define test_of_time(name) cmocka_unit_test_setup_teardown(name, setup_impatient, teardown)
 
 int main(void)
 {
@@ -254,8 +318,9 @@ int main(void)
 		test(head_gives_the_length_alone),
 		test(other_methods_are_refused),
 		test(a_large_page_comes_whole),
-		test(an_idle_connection_is_closed),
-		test(connections_are_bounded),
+		test_of_time(an_idle_connection_is_closed),
+		test_of_time(connections_are_bounded),
+		test_of_time(requests_by_the_drop_keep_nobody_out),
 		test(headers_are_bounded),
 		test(clients_are_served_side_by_side),
 		test(a_taken_port_and_a_bad_host_are_said),
