@@ -199,32 +199,33 @@ void inputs_metrics_counts(const struct record_counts *counts, struct weir_text 
 }
 
 /* A source none of whose streams can be read. */
-static bool source_ready(struct source *source, struct source_status *statuses, struct weir_text *why)
+static bool source_ready(struct source *source, struct weir_text *why)
 {
-	size_t count = source->ops->status(source, statuses, STREAMS_SHOWN);
-	bool whole = count > 0 && statuses[0].whole && statuses[0].problem[0] != '\0';
-	for (size_t i = 0; i < count && i < STREAMS_SHOWN && !whole; i++)
-		if (statuses[i].problem[0] == '\0' || statuses[i].reads_on)
-			return true;
-	if (count > 0)
+	size_t room = source->ops->status(source, NULL, 0);
+	struct source_status *statuses = weir_alloc(room, sizeof *statuses);
+	size_t count = source->ops->status(source, statuses, room);
+	count = count < room ? count : room;
+	bool ready = count == 0, whole = count > 0 && statuses[0].whole && statuses[0].problem[0] != '\0';
+	for (size_t i = 0; i < count && !ready && !whole; i++)
+		ready = statuses[i].problem[0] == '\0' || statuses[i].reads_on;
+	if (!ready)
 		weir_text_printf(why, "%s: %s\n", statuses[0].name, statuses[0].problem);
-	return count == 0;
+	free(statuses);
+	return ready;
 }
 
 bool inputs_ready(struct inputs *inputs, struct weir_text *why)
 {
-	struct source_status *statuses = weir_alloc(STREAMS_SHOWN, sizeof *statuses);
 	bool ready = true;
 	pthread_mutex_lock(&inputs->lock);
 	for (size_t i = 0; i < inputs->source_count; i++) {
 		if (inputs->sources[i] != NULL) {
-			ready &= source_ready(inputs->sources[i], statuses, why);
+			ready &= source_ready(inputs->sources[i], why);
 		} else {
 			weir_text_puts(why, "a source is not open\n");
 			ready = false;
 		}
 	}
 	pthread_mutex_unlock(&inputs->lock);
-	free(statuses);
 	return ready;
 }

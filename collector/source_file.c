@@ -18,8 +18,9 @@
 
 enum {
 	FORGET_STREAM_S = 30 * 86400,
-	EVENTS_PAUSE_MS = 20, /* how long a busy source may leave directory events lying */
-	RESCAN_PAUSE_MS = 20, /* between scans that events ask for */
+	FORGET_CROWDED_S = 86400, /* where streams are many, as with a directory for each container */
+	EVENTS_PAUSE_MS = 20,     /* how long a busy source may leave directory events lying */
+	RESCAN_PAUSE_MS = 20,     /* between scans that events ask for */
 };
 
 int64_t file_modified_ns(const struct stat *about)
@@ -66,13 +67,14 @@ struct file_stream *file_source_add(struct file_source *source, struct source_me
 	return stream;
 }
 
-/* A stream whose files were gone long ago, as with a date in their names. The limiters have forgotten its positions. */
-static bool is_bygone(const struct source_memory_stream *record, int64_t now_s)
+/* A stream whose files were gone long ago, as with a date in their names. */
+static bool is_bygone(const struct source_memory *memory, const struct source_memory_stream *record, int64_t now_s)
 {
+	int64_t after_s = memory->stream_count > SOURCE_MEMORY_STREAMS_MAX / 2 ? FORGET_CROWDED_S : FORGET_STREAM_S;
 	if (record->file_count == 0)
 		return false;
 	for (size_t i = 0; i < record->file_count; i++)
-		if (now_s - record->files[i]->seen_s < FORGET_STREAM_S)
+		if (now_s - record->files[i]->seen_s < after_s)
 			return false;
 	return !file_any_left(record->path);
 }
@@ -85,7 +87,7 @@ static void claim_known(struct file_source *source)
 		bool others =
 			record->claimed || strncmp(record->path, SOURCE_JOURNAL_PREFIX, sizeof SOURCE_JOURNAL_PREFIX - 1) == 0;
 		int pattern = others ? -1 : file_source_pattern(source, record->path);
-		if (pattern >= 0 && is_bygone(record, weir_wall_ms() / 1000)) {
+		if (pattern >= 0 && is_bygone(source->memory, record, weir_wall_ms() / 1000)) {
 			source_memory_remove(source->memory, i);
 			continue;
 		}
@@ -329,8 +331,10 @@ static size_t file_status(struct source *base, struct source_status *statuses, s
 		if (source->names_none[i] && source->follow)
 			add_problem(source->patterns[i], "names no file yet", statuses, count, &filled);
 	if (source->full)
-		add_problem(source->patterns[0], "names more files than can be followed: the rest is not read", statuses, count,
-		            &filled);
+		add_problem(
+			source->patterns[0],
+			"names more files than can be followed: the rest is not read; a restart forgets those gone for a day",
+			statuses, count, &filled);
 	pthread_mutex_unlock(&source->mutex);
 	return filled;
 }

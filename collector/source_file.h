@@ -244,7 +244,7 @@ struct file_missed {
 	size_t count;
 };
 
-/** @return WEIR_OK; WEIR_IO: the directory cannot be read */
+/** @return WEIR_OK; WEIR_IO: the directory cannot be read; WEIR_END: there is none */
 WEIR_MUST_USE enum weir_status file_find_missed(struct file_stream *stream, struct file_missed *missed,
                                                 struct weir_error *error);
 

@@ -48,6 +48,7 @@ static bool directory_of(const char *path, char directory[PATH_MAX])
 	return true;
 }
 
+/* WEIR_END: there is no such directory, and so no name. */
 static enum weir_status names_init(struct names *names, const char *path, struct weir_error *error)
 {
 	*names = (struct names){.list = NULL};
@@ -56,7 +57,8 @@ static enum weir_status names_init(struct names *names, const char *path, struct
 	const char *shown = names->directory[0] != '\0' ? names->directory : ".";
 	DIR *directory = opendir(shown);
 	if (directory == NULL)
-		return weir_fail(error, WEIR_IO, "cannot read directory %s: %s", shown, strerror(errno));
+		return weir_fail(error, errno == ENOENT || errno == ENOTDIR ? WEIR_END : WEIR_IO,
+		                 "cannot read directory %s: %s", shown, strerror(errno));
 	size_t capacity = 0;
 	errno = 0;
 	for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
@@ -208,7 +210,7 @@ enum file_found file_find(struct file_stream *stream, struct source_memory_file 
 		return FOUND;
 	}
 	struct names names;
-	if (names_init(&names, stream->path, error) != WEIR_OK) {
+	if (names_init(&names, stream->path, error) == WEIR_IO) {
 		open_file_free(search.opened);
 		return FOUND_UNKNOWN;
 	}
@@ -292,7 +294,7 @@ bool file_any_left(const char *path)
 {
 	struct names names;
 	bool any = false;
-	if (names_init(&names, path, NULL) != WEIR_OK)
+	if (names_init(&names, path, NULL) == WEIR_IO)
 		return true;
 	for (size_t i = 0; !any && i < names.count; i++)
 		any = strcmp(names.list[i].name, file_base(path)) == 0 ||

@@ -128,6 +128,9 @@ static enum file_plan find_successor(struct file_stream *stream, struct open_fil
 	if (stream->source->follow && is_restless(stream, now_ms))
 		return PLAN_GO_ON;
 	enum weir_status listed = file_find_missed(stream, &missed, error);
+	/* A directory that was removed with the file has nothing to tell; one that was moved, and the file in it, may come back. */
+	if (listed == WEIR_END && (current == NULL || current->lines == NULL || !is_linked(current)))
+		listed = WEIR_OK;
 	stream->missed = listed != WEIR_OK;
 	if (missed.count > 0 && missed.oldest.ready) {
 		next->fresh = missed.oldest;

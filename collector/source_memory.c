@@ -20,7 +20,7 @@ struct source_memory *source_memory_new(const uint8_t *collector_id)
 		memcpy(memory->collector_id, collector_id, SOURCE_ID_BYTES);
 	else if (getrandom(memory->collector_id, SOURCE_ID_BYTES, 0) != SOURCE_ID_BYTES)
 		abort(); /* 16 bytes of /dev/urandom are always there */
-	memory->changes = 1;
+	memory->changes = memory->first_incarnation = 1;
 	return memory;
 }
 
@@ -80,6 +80,7 @@ struct source_memory_stream *source_memory_add(struct source_memory *memory, con
 	if (memory->stream_count == SOURCE_MEMORY_STREAMS_MAX)
 		return NULL;
 	struct source_memory_stream *stream = source_memory_scratch(path);
+	stream->next_incarnation = memory->first_incarnation;
 	memory->streams = weir_realloc(memory->streams, memory->stream_count + 1, sizeof *memory->streams);
 	memory->streams[memory->stream_count++] = stream;
 	memory->changes++;
@@ -88,6 +89,8 @@ struct source_memory_stream *source_memory_add(struct source_memory *memory, con
 
 void source_memory_remove(struct source_memory *memory, size_t index)
 {
+	if (memory->first_incarnation < memory->streams[index]->next_incarnation)
+		memory->first_incarnation = memory->streams[index]->next_incarnation;
 	source_memory_scratch_free(memory->streams[index]);
 	memory->stream_count--;
 	memmove(&memory->streams[index], &memory->streams[index + 1],
@@ -146,13 +149,20 @@ static void forget_file(struct source_memory *memory, struct source_memory_strea
 	memory->changes++;
 }
 
+/* Files that a stream may have: the memory is written whole at each change, and has to stay small. */
+static size_t files_most(const struct source_memory *memory)
+{
+	size_t share = SOURCE_MEMORY_FILES_ALL / (memory->stream_count > 0 ? memory->stream_count : 1);
+	return share < SOURCE_MEMORY_FILES_MAX ? share : SOURCE_MEMORY_FILES_MAX;
+}
+
 void source_memory_forget(struct source_memory *memory, struct source_memory_stream *stream, int64_t now_s)
 {
-	size_t left = stream->file_count;
+	size_t left = stream->file_count, most = files_most(memory);
 	/* Files are in the order in which they were found: the oldest go first. */
 	for (size_t i = 0; i < stream->file_count;) {
 		struct source_memory_file *file = stream->files[i];
-		bool old = now_s - file->seen_s > FORGET_AFTER_S || left > SOURCE_MEMORY_FILES_MAX;
+		bool old = now_s - file->seen_s > FORGET_AFTER_S || left > most;
 		if (old && !is_needed(stream, file)) {
 			forget_file(memory, stream, i);
 			left--;

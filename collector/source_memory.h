@@ -29,8 +29,9 @@
 
 enum {
 	SOURCE_MEMORY_STREAMS_MAX = 16384,
-	SOURCE_MEMORY_FILES_MAX = 1024, /* a stream; past it the oldest settled ones are forgotten */
-	SOURCE_MEMORY_PARTS_MAX = 1024, /* a stream, not acknowledged */
+	SOURCE_MEMORY_FILES_MAX = 1024,  /* a stream; past it the oldest settled ones are forgotten, */
+	SOURCE_MEMORY_FILES_ALL = 32768, /* or past its share of these where streams are many */
+	SOURCE_MEMORY_PARTS_MAX = 1024,  /* a stream, not acknowledged */
 };
 
 #define SOURCE_OFFSET_END (UINT64_C(1) << SOURCE_OFFSET_BITS)
@@ -84,9 +85,10 @@ struct source_memory {
 	uint8_t collector_id[SOURCE_ID_BYTES];
 	struct source_memory_stream **streams;
 	size_t stream_count;
-	char *path;                          /* where it is saved; NULL: nowhere */
-	uint64_t changes;                    /* grows with each change */
-	uint64_t saved;                      /* changes that are on disk */
+	uint32_t first_incarnation; /* a new stream's: past those that limiters know of streams that were removed */
+	char *path;                 /* where it is saved; NULL: nowhere */
+	uint64_t changes;           /* grows with each change */
+	uint64_t saved;             /* changes that are on disk */
 	struct source_memory_writer *writer; /* NULL: nothing was written in the background yet */
 };
 
@@ -133,7 +135,7 @@ struct source_memory_stream *source_memory_find(const struct source_memory *memo
 /** NULL where SOURCE_MEMORY_STREAMS_MAX are there. */
 struct source_memory_stream *source_memory_add(struct source_memory *memory, const char *path);
 
-/** Removes a stream by its place. */
+/** Removes a stream by its place. Should its path come again, its positions are higher than they ever were. */
 void source_memory_remove(struct source_memory *memory, size_t index);
 
 /** A record that belongs to no memory. */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMORY_MAX_BYTES = 16 << 20 };
+enum { MEMORY_MAX_BYTES = 32 << 20 };
 
 enum weir_status source_memory_open(const char *directory, struct source_memory **memory, struct weir_error *error)
 {

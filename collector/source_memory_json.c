@@ -85,7 +85,7 @@ char *source_memory_export(const struct source_memory *memory, size_t *length)
 	struct weir_text text = {0};
 	weir_text_printf(&text, "{\"version\":%d,\"collector\":\"", MEMORY_VERSION);
 	put_hex(&text, memory->collector_id, SOURCE_ID_BYTES);
-	weir_text_puts(&text, "\",\"streams\":[");
+	weir_text_printf(&text, "\",\"first_incarnation\":%u,\"streams\":[", memory->first_incarnation);
 	for (size_t i = 0; i < memory->stream_count; i++) {
 		weir_text_puts(&text, i > 0 ? "," : "");
 		put_stream(&text, memory->streams[i]);
@@ -366,6 +366,11 @@ static enum weir_status get_memory(const struct weir_json *root, struct source_m
 		struct weir_json at = weir_json_element(&streams, i);
 		status = get_stream(&at, memory, error);
 	}
+	struct weir_json first_at = weir_json_member(root, "first_incarnation");
+	int64_t first = 1;
+	if (status == WEIR_OK && weir_json_exists(&first_at))
+		status = weir_json_int(&first_at, 1, SOURCE_INCARNATION_MAX + 1, &first, error);
+	memory->first_incarnation = (uint32_t)first;
 	return status;
 }
 

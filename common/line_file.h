@@ -51,9 +51,9 @@ WEIR_MUST_USE enum weir_status weir_line_file_open(const struct weir_line_file_o
  * Rotations since the mark are undone: the marked file gets its name back, younger files are removed. A marked file
  * that someone else renamed (a date or a number behind its name) is cut there, if nothing stands in its place.
  *
- * @return WEIR_OK; WEIR_END: the marked file is gone and nothing stands in its place: nothing was changed, opening it
- *         afresh is the caller's choice; WEIR_INVALID: another file stands in its place, or it is shorter than the
- *         mark: nothing was changed; WEIR_IO
+ * @return WEIR_OK; WEIR_END: the marked file is gone and nothing stands in its place, or it was cut before the mark
+ *         (copytruncate): nothing was changed, opening it afresh is the caller's choice; WEIR_INVALID: another file
+ *         stands in its place: nothing was changed; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_line_file_resume(const struct weir_line_file_options *options,
                                                      const struct weir_line_file_mark *mark,

@@ -101,8 +101,8 @@ static enum weir_status cut(const char *name, const struct weir_line_file_mark *
 	if (fstat(fd, &about) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot look at %s: %s", name, strerror(errno));
 	else if ((uint64_t)about.st_size < mark->length)
-		status = weir_fail(error, WEIR_INVALID, "%s has %lld bytes, and %llu were written when the state was saved",
-		                   name, (long long)about.st_size, (unsigned long long)mark->length);
+		status = weir_fail(error, WEIR_END, "%s has %lld bytes, and %llu were written when the state was saved", name,
+		                   (long long)about.st_size, (unsigned long long)mark->length);
 	else if (ftruncate(fd, (off_t)mark->length) != 0 || fsync(fd) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot cut %s: %s", name, strerror(errno));
 	close(fd);

@@ -60,6 +60,32 @@ static void directories_come_and_go(void **state)
 	end();
 }
 
+/* As a container's log, whose directory goes with it. */
+static void a_file_removed_with_its_directory_is_read_to_its_end(void **state)
+{
+	(void)state;
+	const char *config = "{\"type\":\"file\",\"path\":\"%s/*/access.log\",\"follow\":true}";
+	struct reader reader;
+	begin();
+	assert_int_equal(mkdir(log_path("pod"), 0700), 0);
+	int writer = open_writer("pod/access.log");
+	say(writer, "1\n");
+	reader_open(&reader, config, false, memory);
+	reader_expect(&reader, "1\n");
+	log_remove("pod/access.log");
+	assert_int_equal(rmdir(log_path("pod")), 0);
+	say(writer, "2\nopen");
+	reader_expect(&reader, "1\n2\nopen$"); /* after the grace */
+	assert_string_equal(reader_status(&reader, 0).problem, "");
+	close(writer);
+	stop(&reader);
+	memory->streams[0]->files[0]->seen_s -= INT64_C(40) * 86400;
+	reader_open(&reader, config, false, memory);
+	assert_int_equal(memory->stream_count, 0);
+	reader_close(&reader);
+	end();
+}
+
 static void what_cannot_be_opened_is_tried_again(void **state)
 {
 	(void)state;
@@ -431,6 +457,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_removed_file_is_read_to_its_end),
 		cmocka_unit_test(directories_come_and_go),
+		cmocka_unit_test(a_file_removed_with_its_directory_is_read_to_its_end),
 		cmocka_unit_test(what_cannot_be_opened_is_tried_again),
 		cmocka_unit_test(what_is_no_file_is_stated),
 		cmocka_unit_test(start_at_the_end_is_for_files_that_were_there),

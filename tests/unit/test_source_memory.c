@@ -211,6 +211,42 @@ static void files_are_forgotten_when_they_are_gone(void **state)
 	source_memory_free(memory);
 }
 
+static void many_streams_share_the_files(void **state)
+{
+	(void)state;
+	struct source_memory *memory = source_memory_new(NULL);
+	struct source_memory_stream *stream = source_memory_add(memory, "a.log");
+	char path[32];
+	for (int i = 1; i < SOURCE_MEMORY_FILES_ALL / 16; i++) {
+		snprintf(path, sizeof path, "%d.log", i);
+		source_memory_add(memory, path);
+	}
+	for (int i = 0; i < 20; i++)
+		source_memory_file_add(memory, stream)->state = SOURCE_FILE_SETTLED;
+	source_memory_forget(memory, stream, 0);
+	assert_int_equal(stream->file_count, 16);
+	assert_null(source_memory_file(stream, 4));
+	source_memory_free(memory);
+}
+
+/* Limiters take what is not above a stream's highest position for a repeat, however long ago that was. */
+static void a_path_that_comes_again_has_higher_positions(void **state)
+{
+	(void)state;
+	struct source_memory *memory = filled(), *again;
+	struct weir_error error;
+	uint32_t next = source_memory_find(memory, "/var/log/a \"quoted\" name")->next_incarnation;
+	source_memory_remove(memory, 0);
+	char *text = text_of(memory);
+	assert_int_equal(source_memory_import("memory", text, strlen(text), &again, &error), WEIR_OK);
+	struct source_memory_stream *stream = source_memory_add(again, "/var/log/a \"quoted\" name");
+	struct source_memory_file *file = source_memory_file_add(again, stream);
+	assert_int_equal(source_memory_part_add(again, stream, file->number, 0)->incarnation, next);
+	free(text);
+	source_memory_free(memory);
+	source_memory_free(again);
+}
+
 /* In the background as at once; what changes meanwhile is in the next. */
 static void a_background_save_holds_what_was_there_when_it_began(void **state)
 {
@@ -259,6 +295,8 @@ int main(void)
 		cmocka_unit_test(a_background_save_holds_what_was_there_when_it_began),
 		cmocka_unit_test(parts_go_when_they_are_acknowledged),
 		cmocka_unit_test(files_are_forgotten_when_they_are_gone),
+		cmocka_unit_test(many_streams_share_the_files),
+		cmocka_unit_test(a_path_that_comes_again_has_higher_positions),
 	};
 	return cmocka_run_group_tests(tests, log_directory_make, log_directory_remove);
 }
