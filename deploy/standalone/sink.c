@@ -136,8 +136,8 @@ static enum weir_status open_file(struct sink *sink, struct weir_error *error)
 		status = weir_line_file_resume(&options, &mark, &sink->file, error);
 		if (status != WEIR_END)
 			return status;
-		/* What was in it is its remover's affair; the decisions from the note on come into a new one. */
-		weir_log(sink->options.log, WEIR_LOG_WARNING, "decisions", "%s; going on in a new file", error->text);
+		/* What was in it is the affair of who removed or cut it; the decisions from the note on come behind the rest. */
+		weir_log(sink->options.log, WEIR_LOG_WARNING, "decisions", "%s; going on behind what is there", error->text);
 	}
 	status = weir_line_file_open(&options, &sink->file, error);
 	if (status == WEIR_OK && fresh && weir_line_file_mark(sink->file).length > 0)

@@ -204,19 +204,32 @@ def test_a_file_renamed_before_it_was_saved_doubles_nothing(place):
     assert sorted(keys(place, "out.1") + keys(place, "out-kept") + keys(place)) == ["ann", "bob", "eve"]
 
 
-def test_a_removed_decisions_file_is_made_again(place):
+def decide_after(place, lose, words):
+    """A decision; the file is lost while nothing runs, by lose(config); then another, and words of what was found."""
     log = place.write("log", "")
     config = place.config(site(), [source(log)])
     weir = follow(place, config)
     place.append("log", burst("ann", 4))
     until_keys(place, weir, "ann")
     assert weir.stop() == DONE, weir.said()
-    os.unlink(place.path("out"))
+    lose(config)
     weir = follow(place, config)
     place.append("log", burst("bob", 4))
     until_keys(place, weir, "bob")
-    assert "gone" in weir.said(), weir.said()
+    assert words in weir.said(), weir.said()
     assert weir.stop() == DONE, weir.said()
+
+
+def test_a_removed_decisions_file_is_made_again(place):
+    decide_after(place, lambda _: os.unlink(place.path("out")), "gone")
+
+
+def test_a_decisions_file_that_was_cut_before_a_crash_is_gone_on_with(place):
+    def lose(config):
+        follow(place, config).kill()  # the note says by now what was written
+        os.truncate(place.path("out"), 0)  # as logrotate does with copytruncate
+
+    decide_after(place, lose, "has 0 bytes")
 
 
 def test_a_hangup_without_a_rename_changes_nothing(place):
