@@ -55,7 +55,7 @@ static const struct weir_argument_option table[] = {
 	{"timeout", true}, {"by", true},      {"json", false},  {NULL, false},
 };
 
-enum { TIMEOUT_DEFAULT_MS = 60000 };
+enum { TIMEOUT_DEFAULT_MS = 60000, TIMEOUT_MOST_MS = 86400000 };
 
 /* ---- the command line ---- */
 
@@ -79,9 +79,9 @@ static int take_option(struct forget *forget, int option, const char *value)
 		return strlen(value) <= ORDER_BY_MAX_BYTES ? -1
 		                                           : refuse(forget, "--by takes at most 64 bytes, not \"%s\"", value);
 	case TIMEOUT:
-		if (weir_parse_duration(value, &forget->timeout_ms))
+		if (weir_parse_duration(value, &forget->timeout_ms) && forget->timeout_ms <= TIMEOUT_MOST_MS)
 			return -1;
-		return refuse(forget, "--timeout must be a duration such as 30s or 5m, not \"%s\"", value);
+		return refuse(forget, "--timeout must be a duration such as 30s or 5m, at most 1d, not \"%s\"", value);
 	case WEIR_ARGUMENTS_WORD:
 		if (options->value_count == WEIR_ZONE_KEY_MAX)
 			return refuse(forget, "a key has at most four values: \"%s\" is too many", value);

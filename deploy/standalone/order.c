@@ -31,7 +31,9 @@ struct order_run {
 static enum weir_status set_time(struct order_run *run, int64_t now_ms, struct weir_error *error)
 {
 	const struct order_options *options = &run->options;
-	int64_t until_ms = options->for_ms >= 0 ? now_ms + options->for_ms : options->until_ms;
+	int64_t until_ms = options->until_ms;
+	if (options->for_ms >= 0)
+		until_ms = options->for_ms < ORDER_NO_END - now_ms ? now_ms + options->for_ms : ORDER_NO_END;
 	run->command.until_ms = until_ms < ORDER_NO_END ? until_ms : ORDER_NO_END;
 	if (options->kind != ORDER_ALLOW && until_ms <= now_ms)
 		return weir_fail(error, WEIR_INVALID, "that time is past: it would end before it begins");
