@@ -5,7 +5,12 @@
  * its place in one step. What changes after that are commands a key, gathered
  * in requests of a few KiB. A reload begins another process with the map as its
  * file has it, which is told from the process id.
+ *
+ * A payload ends at the first key that the map refuses, and a refused key
+ * spoils HAProxy's count of entries. So a map of addresses is known as one
+ * before it is filled, and no other key is sent to it.
  */
+#include "common/address.h"
 #include "common/alloc.h"
 #include "deploy/gateways/haproxy_map.h"
 #include "deploy/gateways/haproxy_socket.h"
@@ -29,7 +34,8 @@ struct haproxy_target {
 	char *map;                 /* the map's file as configured, or its last name */
 	char name[MAP_NAME_BYTES]; /* "#ID": what this process calls it */
 	long pid;
-	long entries; /* that the map has */
+	long entries;   /* that the map has */
+	bool addresses; /* it takes addresses and networks alone: map_ip_… */
 	struct weir_text request, answer;
 };
 
@@ -86,6 +92,16 @@ static enum weir_status look(struct haproxy_target *haproxy, struct weir_error *
 	return weir_fail(error, WEIR_IO, "HAProxy at %s uses no map \"%s\" (--map names it)", haproxy->path, haproxy->map);
 }
 
+/* What keys the map takes: each way in which the configuration uses it is a line "type=T, …" of the answer. */
+static enum weir_status look_at_type(struct haproxy_target *haproxy, struct weir_error *error)
+{
+	weir_text_printf(&haproxy->request, "get map %s 0.0.0.0", haproxy->name);
+	enum weir_status status = ask(haproxy, error);
+	if (status == WEIR_OK)
+		haproxy->addresses = strstr(haproxy->answer.at, "type=ip,") != NULL;
+	return status;
+}
+
 /* ---- commands ---- */
 
 /* Every answer of a command that went well is an empty line; of a key that was to go and was not there, words. */
@@ -126,9 +142,16 @@ static void command(struct haproxy_target *haproxy, const char *verb, const char
 	haproxy_map_word(&haproxy->request, key);
 }
 
+static bool can_hold(const struct haproxy_target *haproxy, struct weir_span key)
+{
+	struct weir_network network;
+	const char *why;
+	return haproxy_map_fits(key) && (!haproxy->addresses || weir_network_parse(key, &network, &why));
+}
+
 static bool fits(struct haproxy_target *haproxy, struct weir_span key)
 {
-	if (haproxy_map_fits(key))
+	if (can_hold(haproxy, key))
 		return true;
 	weir_counter_add(&haproxy->target.unfit, 1);
 	return false;
@@ -177,6 +200,15 @@ static enum weir_status prepare(struct haproxy_target *haproxy, char version[MAP
 	return WEIR_OK;
 }
 
+/* What was put in a version that will not be used; as far as HAProxy can be told. */
+static void discard(struct haproxy_target *haproxy, const char *version)
+{
+	struct weir_error ignored;
+	weir_text_clear(&haproxy->request);
+	weir_text_printf(&haproxy->request, "clear map %s%s", version, haproxy->name);
+	(void)!ask(haproxy, &ignored);
+}
+
 static enum weir_status copy(struct target *target, const struct block_table *table, int64_t now_ms,
                              struct weir_error *error)
 {
@@ -186,13 +218,18 @@ static enum weir_status copy(struct target *target, const struct block_table *ta
 	weir_text_clear(&haproxy->request);
 	enum weir_status status = look(haproxy, error);
 	if (status == WEIR_OK)
+		status = look_at_type(haproxy, error);
+	if (status == WEIR_OK)
 		status = prepare(haproxy, version, error);
-	if (status == WEIR_OK)
-		status = fill(haproxy, table, version, true, error);
-	if (status == WEIR_OK)
-		status = fill(haproxy, table, version, false, error);
 	if (status != WEIR_OK)
 		return status;
+	status = fill(haproxy, table, version, true, error);
+	if (status == WEIR_OK)
+		status = fill(haproxy, table, version, false, error);
+	if (status != WEIR_OK) {
+		discard(haproxy, version);
+		return status;
+	}
 	weir_text_printf(&haproxy->request, "commit map %s%s", version, haproxy->name);
 	return send_commands(haproxy, error);
 }
@@ -256,9 +293,10 @@ static enum weir_status check(struct target *target, const struct block_table *t
 	if (haproxy->pid != before || strcmp(name, haproxy->name) != 0)
 		return weir_fail(error, WEIR_AGAIN, "HAProxy was reloaded");
 	struct block_walk walk = {0};
-	const struct block_entry *first = haproxy->entries == 0 ? block_table_next(table, &walk) : NULL;
-	if (first != NULL && haproxy_map_fits(block_entry_key(first)))
-		return weir_fail(error, WEIR_AGAIN, "HAProxy's map was emptied");
+	const struct block_entry *entry;
+	while (haproxy->entries == 0 && (entry = block_table_next(table, &walk)) != NULL)
+		if (can_hold(haproxy, block_entry_key(entry)))
+			return weir_fail(error, WEIR_AGAIN, "HAProxy's map was emptied");
 	return WEIR_OK;
 }
 

@@ -5,9 +5,12 @@
  * An element that is there keeps its timeout when it is added again, so it is
  * added, removed, and added with the new one, which works from any state.
  *
- * A transaction that the kernel refuses is cut in halves until what it refuses
- * (a network that overlaps with another, say) stands alone; that is counted
- * and left out.
+ * A set of intervals takes no overlaps. A copy keeps the widest of those that
+ * overlap, and empties the set in the transaction that fills it. A change that
+ * the kernel refuses is cut in halves until what it refuses stands alone: an
+ * address lies in a network that is there, and is left out; a network may have
+ * narrower ones in its way, so all is copied. When a network goes, what was
+ * left out may have room: all is copied.
  */
 #include "common/alloc.h"
 #include "deploy/gateways/nft_set.h"
@@ -20,6 +23,7 @@
 enum { INTERVAL_MS = 50, CHECK_MS = 5000, SETS_MAX = 2, LINE_ELEMENTS = 1000, NAME_MAX_BYTES = 200 };
 
 struct element {
+	struct weir_network network;
 	char text[NFT_SET_ELEMENT_BYTES];
 	int64_t until_ms; /* 0: to be removed */
 };
@@ -30,6 +34,10 @@ struct one_set {
 	struct element *elements; /* what is at work */
 	size_t count, capacity;
 	struct element sample; /* one that is there for long: what a check looks for; until_ms 0: none */
+	bool flush;            /* the next transaction empties it first */
+	bool overlaps;         /* something was left out for a network that is there */
+	bool copying;          /* all of it is being written */
+	bool copy_wanted;      /* a change to a network was refused */
 };
 
 struct nft_target {
@@ -37,6 +45,7 @@ struct nft_target {
 	struct one_set sets[SETS_MAX];
 	size_t set_count;
 	struct weir_text script;
+	const _Atomic bool *stop;
 };
 
 static enum weir_status run(const char *const *arguments, const struct weir_text *input, struct weir_text *said,
@@ -98,35 +107,80 @@ static void write_elements(struct nft_target *nft, const struct one_set *set, co
 		weir_text_puts(&nft->script, " }\n");
 }
 
+/* @return WEIR_INVALID: nft ran and refused it; WEIR_IO: it did not run to its end */
 static enum weir_status run_script(struct nft_target *nft, struct weir_error *error)
 {
 	static const char *const arguments[] = {"nft", "-f", "-", NULL};
-	enum weir_status status = run(arguments, &nft->script, NULL, error);
+	static const char refusal[] = "Error: ";
+	struct weir_text said = {0};
+	enum weir_status status = run(arguments, &nft->script, &said, error);
+	if (status != WEIR_OK && said.length > 0 && memmem(said.at, said.length, refusal, strlen(refusal)) != NULL)
+		status = WEIR_INVALID;
+	weir_text_deinit(&said);
 	weir_text_clear(&nft->script);
 	return status;
 }
 
+/* The one that ends last, of those that nft has taken. */
+static void note_sample(struct one_set *set, size_t from, size_t count)
+{
+	for (size_t i = from; i < from + count; i++) {
+		const struct element *element = &set->elements[i];
+		if (element->until_ms > set->sample.until_ms)
+			set->sample = *element;
+		else if (strcmp(element->text, set->sample.text) == 0)
+			set->sample.until_ms = element->until_ms;
+	}
+}
+
+/* One transaction. @return as run_script */
 static enum weir_status change(struct nft_target *nft, struct one_set *set, size_t from, size_t count, int64_t now_ms,
                                struct weir_error *error)
 {
-	write_elements(nft, set, "add", false, from, count, now_ms);
-	write_elements(nft, set, "delete", false, from, count, now_ms);
+	if (set->flush) {
+		weir_text_printf(&nft->script, "flush set %s\n", set->name);
+	} else {
+		write_elements(nft, set, "add", false, from, count, now_ms);
+		write_elements(nft, set, "delete", false, from, count, now_ms);
+	}
 	write_elements(nft, set, "add", true, from, count, now_ms);
-	return run_script(nft, error);
+	enum weir_status status = run_script(nft, error);
+	if (status != WEIR_OK)
+		return status;
+	set->flush = false;
+	note_sample(set, from, count);
+	return WEIR_OK;
+}
+
+static void leave_out(struct nft_target *nft, struct one_set *set)
+{
+	weir_counter_add(&nft->target.unfit, 1);
+	set->overlaps |= set->set.interval;
 }
 
 /* In halves, until what is refused stands alone. @thread as deep as the count has bits */
-static void change_in_halves(struct nft_target *nft, struct one_set *set, size_t from, size_t count, int64_t now_ms)
+static enum weir_status change_in_halves(struct nft_target *nft, struct one_set *set, size_t from, size_t count,
+                                         int64_t now_ms, struct weir_error *error)
 {
-	struct weir_error ignored;
-	if (count == 0 || change(nft, set, from, count, now_ms, &ignored) == WEIR_OK)
-		return;
-	if (count == 1) {
-		weir_counter_add(&nft->target.unfit, 1);
-		return;
+	if (nft->stop != NULL && *nft->stop)
+		return weir_fail(error, WEIR_IO, "stopped before all was in the set %s", set->name);
+	enum weir_status status = change(nft, set, from, count, now_ms, error);
+	if (status != WEIR_INVALID)
+		return status;
+	if (count > 1) {
+		status = change_in_halves(nft, set, from, count / 2, now_ms, error);
+		return status != WEIR_OK ? status
+		                         : change_in_halves(nft, set, from + count / 2, count - count / 2, now_ms, error);
 	}
-	change_in_halves(nft, set, from, count / 2, now_ms);
-	change_in_halves(nft, set, from + count / 2, count - count / 2, now_ms);
+	/* The set is gone, or the element is not to be had. */
+	status = describe(set, error);
+	if (status != WEIR_OK || count == 0)
+		return status;
+	if (set->elements[from].network.prefix < 128 && !set->copying)
+		set->copy_wanted = true;
+	else
+		leave_out(nft, set);
+	return WEIR_OK;
 }
 
 /* ---- elements ---- */
@@ -134,17 +188,14 @@ static void change_in_halves(struct nft_target *nft, struct one_set *set, size_t
 static bool take(struct one_set *set, struct weir_span key, int64_t until_ms)
 {
 	struct element element = {.until_ms = until_ms};
-	if (!nft_set_element(&set->set, key, element.text))
+	const char *why;
+	if (!nft_set_element(&set->set, key, element.text) || !weir_network_parse(key, &element.network, &why))
 		return false;
 	if (set->count == set->capacity) {
 		set->capacity = set->capacity > 0 ? 2 * set->capacity : 256;
 		set->elements = weir_realloc(set->elements, set->capacity, sizeof *set->elements);
 	}
 	set->elements[set->count++] = element;
-	if (until_ms > set->sample.until_ms)
-		set->sample = element;
-	else if (strcmp(element.text, set->sample.text) == 0)
-		set->sample.until_ms = until_ms;
 	return true;
 }
 
@@ -168,17 +219,40 @@ static enum weir_status begin(struct nft_target *nft, struct weir_error *error)
 	return status;
 }
 
+/* By where they begin, the wider first; of the same the one that ends last. */
+static int compare(const void *left, const void *right)
+{
+	const struct element *a = left, *b = right;
+	int order = memcmp(a->network.base.bytes, b->network.base.bytes, sizeof a->network.base.bytes);
+	if (order == 0)
+		order = (int)a->network.prefix - (int)b->network.prefix;
+	return order != 0 ? order : (a->until_ms < b->until_ms) - (a->until_ms > b->until_ms);
+}
+
+/* In their order, what a network contains stands behind it. */
+static void leave_out_overlaps(struct nft_target *nft, struct one_set *set)
+{
+	qsort(set->elements, set->count, sizeof *set->elements, compare);
+	size_t kept = 0;
+	for (size_t i = 1; i < set->count; i++)
+		if (weir_network_contains(&set->elements[kept].network, &set->elements[i].network.base))
+			leave_out(nft, set);
+		else
+			set->elements[++kept] = set->elements[i];
+	set->count = kept + 1;
+}
+
 static enum weir_status copy_set(struct nft_target *nft, struct one_set *set, int64_t now_ms, struct weir_error *error)
 {
-	weir_text_printf(&nft->script, "flush set %s\n", set->name);
-	write_elements(nft, set, "add", true, 0, set->count, now_ms);
-	enum weir_status status = run_script(nft, error);
-	if (status == WEIR_OK || set->count == 0)
-		return status;
-	weir_text_printf(&nft->script, "flush set %s\n", set->name);
-	status = run_script(nft, error);
-	if (status == WEIR_OK)
-		change_in_halves(nft, set, 0, set->count, now_ms);
+	set->sample = (struct element){0};
+	set->overlaps = false;
+	set->flush = set->copying = true;
+	if (set->set.interval && set->count > 0)
+		leave_out_overlaps(nft, set);
+	enum weir_status status = change_in_halves(nft, set, 0, set->count, now_ms, error);
+	set->copying = false;
+	if (status == WEIR_OK && set->flush)
+		return weir_fail(error, WEIR_IO, "the set %s takes no element", set->name);
 	return status;
 }
 
@@ -191,8 +265,6 @@ static enum weir_status copy(struct target *target, const struct block_table *ta
 		return status;
 	struct block_walk walk = {0};
 	const struct block_entry *entry;
-	for (size_t i = 0; i < nft->set_count; i++)
-		nft->sets[i].sample = (struct element){0};
 	while ((entry = block_table_next(table, &walk)) != NULL)
 		/* Of one key in several zones the block that ends last speaks for all. */
 		if (block_table_find_key(table, block_entry_key(entry)) == entry)
@@ -202,36 +274,43 @@ static enum weir_status copy(struct target *target, const struct block_table *ta
 	return status;
 }
 
-static enum weir_status apply_set(struct nft_target *nft, struct one_set *set, int64_t now_ms, struct weir_error *error)
+/* The elements of the changes. @return whether one makes room for what was left out, so that all is to be copied */
+static bool take_changes(struct nft_target *nft, const struct block_table *table)
 {
-	if (set->count == 0 || change(nft, set, 0, set->count, now_ms, error) == WEIR_OK)
-		return WEIR_OK;
-	/* The set is gone, or something in it is not to be had. */
-	enum weir_status status = describe(set, error);
-	if (status == WEIR_OK)
-		change_in_halves(nft, set, 0, set->count, now_ms);
-	return status;
+	uint32_t count;
+	struct block_entry *const *changes = block_table_changes(table, &count);
+	struct weir_network network;
+	const char *why;
+	bool room = false;
+	for (size_t i = 0; i < nft->set_count; i++)
+		nft->sets[i].count = 0;
+	for (uint32_t i = 0; i < count && !room; i++) {
+		struct weir_span key = block_entry_key(changes[i]);
+		const struct block_entry *now = block_table_find_key(table, key);
+		if (now != NULL)
+			take_key(nft, key, now->until_ms);
+		else if (changes[i]->state != BLOCK_ENDED) /* that the kernel does */
+			take_key(nft, key, 0);
+		for (size_t j = 0; j < nft->set_count && now == NULL; j++)
+			room |= nft->sets[j].overlaps && weir_network_parse(key, &network, &why) && network.prefix < 128;
+	}
+	return room;
 }
 
 static enum weir_status apply(struct target *target, const struct block_table *table, int64_t now_ms,
                               struct weir_error *error)
 {
 	struct nft_target *nft = (struct nft_target *)target;
-	uint32_t count;
-	struct block_entry *const *changes = block_table_changes(table, &count);
-	enum weir_status status = WEIR_OK;
-	for (size_t i = 0; i < nft->set_count; i++)
-		nft->sets[i].count = 0;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct block_entry *now = block_table_find_key(table, block_entry_key(changes[i]));
-		if (now != NULL)
-			take_key(nft, block_entry_key(changes[i]), now->until_ms);
-		else if (changes[i]->state != BLOCK_ENDED) /* that the kernel does */
-			take_key(nft, block_entry_key(changes[i]), 0);
+	bool copy_wanted = take_changes(nft, table);
+	for (size_t i = 0; i < nft->set_count && !copy_wanted; i++) {
+		struct one_set *set = &nft->sets[i];
+		set->flush = set->copy_wanted = false;
+		enum weir_status status = set->count > 0 ? change_in_halves(nft, set, 0, set->count, now_ms, error) : WEIR_OK;
+		if (status != WEIR_OK)
+			return status;
+		copy_wanted = set->copy_wanted;
 	}
-	for (size_t i = 0; i < nft->set_count && status == WEIR_OK; i++)
-		status = apply_set(nft, &nft->sets[i], now_ms, error);
-	return status;
+	return copy_wanted ? copy(target, table, now_ms, error) : WEIR_OK;
 }
 
 /* One element that ought to be there stands for all: a flushed or remade set has lost it too. */
@@ -250,7 +329,10 @@ static enum weir_status check(struct target *target, const struct block_table *t
 			continue;
 		weir_text_clear(&nft->script);
 		weir_text_printf(&nft->script, "get element %s { %s }\n", set->name, set->sample.text);
-		if (run_script(nft, error) != WEIR_OK)
+		status = run_script(nft, error);
+		if (status == WEIR_IO)
+			return status;
+		if (status != WEIR_OK)
 			return weir_fail(error, WEIR_AGAIN, "%s is gone from the set %s", set->sample.text, set->name);
 	}
 	return WEIR_OK;
@@ -312,7 +394,6 @@ static struct weir_span word_until(const char **at, char mark)
 enum weir_status target_nft_make(const char *rest, const struct target_options *options, struct target **target,
                                  struct weir_error *error)
 {
-	(void)options;
 	const char *at = rest;
 	struct nft_target *made = weir_alloc(1, sizeof *made);
 	struct weir_span family = word_until(&at, '/'), table = word_until(&at, '/');
@@ -332,6 +413,7 @@ enum weir_status target_nft_make(const char *rest, const struct target_options *
 		                 rest);
 	}
 	made->target.ops = &ops;
+	made->stop = options->stop;
 	*target = &made->target;
 	return WEIR_OK;
 }

@@ -19,11 +19,12 @@ from support.place import PATIENCE_S, free_port, until
 class HAProxy:
     """HAProxy with the example's configuration, as master and worker."""
 
-    def __init__(self, place):
+    def __init__(self, place, keys="str"):
+        """keys: what HAProxy takes the map's keys for, as in map_KEYS_int."""
         self.program, self.port = program("haproxy"), free_port()
         self.socket, self.map = place.path("weir.sock"), place.write("weir.map", "")
         text = example("haproxy.cfg", ("bind :80", f"bind 127.0.0.1:{self.port}"),
-                       ("(/etc/haproxy/weir.map", f"({self.map}"),
+                       ("map_str_int(/etc/haproxy/weir.map", f"map_{keys}_int({self.map}"),
                        ("/run/haproxy/weir.sock mode", f"{self.socket} mode"),
                        ("127.0.0.1:8080", f"127.0.0.1:{Site().port}"),
                        ("mode http\n", "mode http\nlog stdout format raw local0\noption httplog\n"))
@@ -40,7 +41,11 @@ class HAProxy:
 
     def entries(self):
         """{key: value} of the map."""
-        lines = self.tell(f"show map {self.map}").decode(errors="surrogateescape").split("\n")
+        return self.entries_of("")
+
+    def entries_of(self, version):
+        """The same of a version, "@N ", that may not be in use."""
+        lines = self.tell(f"show map {version}{self.map}").decode(errors="surrogateescape").split("\n")
         return dict(line.split(" ", 1)[1].rsplit(" ", 1) for line in lines if line)
 
 
@@ -112,6 +117,37 @@ def test_haproxy_takes_any_key(place):
         topic.publish([topic.decision((key,), for_s=0) for key in odd])
         subscriber.until(lambda: not haproxy.entries(), "all are lifted")
         assert subscriber.value("errors_total") == 0
+
+
+def test_a_map_of_addresses_leaves_out_what_is_none(place):
+    with cluster.shared() as c:
+        topic, haproxy = Topic(place, c), HAProxy(place, keys="ip")
+        words = ["unknown", "unix:", "gate.example", "a b", "10.0.0.1/8"]
+        topic.publish([topic.decision((key,)) for key in [*words, *(f"10.0.0.{n}" for n in range(1, 200)), *words]])
+        topic.block("127.0.0.0/24")
+        subscriber = topic.subscribe(f"haproxy:{haproxy.socket}", "--map", haproxy.map).until_ready()
+        assert len(haproxy.entries()) == 200 and subscriber.value("unfit_total") == 5
+        assert ask(haproxy.port)[0] == 429
+        topic.publish([topic.decision((key,)) for key in ("nobody", "127.0.1.0/24", "<<", "2001:db8::/32")])
+        subscriber.until(lambda: {"127.0.1.0/24", "2001:db8::/32"} <= set(haproxy.entries()), "the changes")
+        assert ask(haproxy.port, "127.0.1.1")[0] == 429
+        subscriber.until(lambda: subscriber.value("unfit_total") == 7, "what does not fit is counted")
+        topic.publish([topic.decision((key,), for_s=0) for key in ("127.0.0.0/24", "nobody", "unknown")])
+        subscriber.until(lambda: "127.0.0.0/24" not in haproxy.entries(), "a lift")
+        assert subscriber.value("rebuilds_total") == 1 and subscriber.value("errors_total") == 0
+        haproxy.tell(f"clear map {haproxy.map}")
+        subscriber.until(lambda: subscriber.value("rebuilds_total") == 2, "a copy after it was emptied")
+        assert len(haproxy.entries()) == 201
+
+
+def test_what_a_failed_copy_has_put_in_haproxy_is_taken_out(place):
+    with cluster.shared() as c:
+        topic, haproxy = Topic(place, c), HAProxy(place, keys="int")
+        topic.publish([topic.decision((str(n),)) for n in range(200)] + [topic.decision(("no number",))])
+        subscriber = topic.subscribe(f"haproxy:{haproxy.socket}", "--map", haproxy.map)
+        subscriber.until(lambda: (subscriber.value("errors_total") or 0) >= 2, "copies fail")
+        assert "is not a number" in subscriber.weir.said()
+        assert not haproxy.entries_of("@1 ") and not haproxy.entries()
 
 
 def test_haproxy_with_a_hundred_thousand_blocks(place):

@@ -2,7 +2,6 @@
 """nftables in a network namespace of the test's own: packets of the blocked are refused until the block ends."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -40,8 +39,8 @@ class Network:
         self.enter = [nsenter, "--target", str(self.holder.pid), "--net"]
         if os.geteuid() != 0:
             self.enter += ["--user", "--preserve-credentials"]
-        wrapper = place.write("bin/nft", f"#!/bin/sh\nexec {' '.join(self.enter)} {nft} \"$@\"\n")
-        os.chmod(wrapper, 0o755)
+        self.run = f"exec {' '.join(self.enter)} {nft} \"$@\"\n"
+        self.let_nft("")
         self.environment = {**os.environ, "PATH": f"{place.path('bin')}:{os.environ['PATH']}"}
         for command in ("ip link set lo up", "ip address add 203.0.113.9/32 dev lo",
                         "ip address add 203.0.113.10/32 dev lo", "ip address add 2001:db8::9/128 dev lo nodad"):
@@ -50,6 +49,12 @@ class Network:
         self.server = place.start(*self.enter[1:], sys.executable, "-m", "http.server", "8080", "--bind", "::",
                                   "--directory", place.path("bin"), program=self.enter[0])
         until(lambda: self.is_let_in("203.0.113.10"), "the server answers", running=self.server)
+
+    def let_nft(self, first):
+        """What weir finds as nft does this first."""
+        wrapper = self.place.write("bin/nft.new", f"#!/bin/sh\n{first}\n{self.run}")
+        os.chmod(wrapper, 0o755)
+        os.replace(wrapper, self.place.path("bin/nft"))
 
     def good(self, *words, **more):
         """Runs a program in the namespace: its output."""
@@ -126,21 +131,58 @@ def test_nft_sets_that_were_flushed_or_made_anew_get_the_list_again(place):
         assert "trying again" in subscriber.weir.said()
 
 
-def test_nft_refuses_what_overlaps_and_keeps_the_rest(place):
+def test_nft_keeps_the_widest_of_what_overlaps(place):
     network = Network(place)
     with cluster.shared() as c:
         topic = Topic(place, c)
-        keys = [f"2001:db8:{n:x}::/48" for n in range(50)] + ["2001:db8::/32", "2001:db8:7::1"]
-        topic.publish([topic.decision((key,)) for key in keys[:30]])
+        keys = [f"2001:db8:{n:x}::/48" for n in range(50)]
+        topic.publish([topic.decision((key,)) for key in [*keys, "2001:db8:7::1"]])
         subscriber = topic.subscribe("nft:inet/weir/blocked6", env=network.environment).until_ready()
-        topic.publish([topic.decision((key,)) for key in keys[30:]])
-        subscriber.until(lambda: network.elements("blocked6").count("expires") >= 50, "what fits")
-        subscriber.until(lambda: subscriber.value("unfit_total") == 2, "what does not is counted")
-        before = subscriber.value("rebuilds_total")
-        subscriber.weir.signal(signal.SIGHUP)
-        subscriber.until(lambda: subscriber.value("rebuilds_total") > before, "a copy")
-        assert network.elements("blocked6").count("expires") >= 1
+        assert network.elements("blocked6").count("expires") == 50
+        assert subscriber.value("unfit_total") == 1
+        topic.publish([topic.decision((key,)) for key in ("2001:db9::1", "2001:db8::/32", "2001:db8:8::1")])
+        subscriber.until(lambda: network.elements("blocked6").count("expires") == 2, "the wider is in their place")
         assert not network.is_let_in("2001:db8::9", "::1")
+        topic.publish([topic.decision((key,)) for key in ("2001:db8:8::2", "2001:db9::2")])
+        subscriber.until(lambda: "2001:db9::2" in network.elements("blocked6"), "the rest of a refused transaction")
+        topic.lift("2001:db8::/32")
+        subscriber.until(lambda: network.elements("blocked6").count("expires") == 52, "what has room again")
+        topic.lift("2001:db8:0::/48")
+        subscriber.until(lambda: network.is_let_in("2001:db8::9", "::1"), "it is let in")
+        assert subscriber.value("errors_total") == 0
+
+
+def test_what_nft_has_refused_does_not_pass_for_lost(place):
+    network = Network(place)
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        topic.block("2001:db8::9", for_s=600)
+        subscriber = topic.subscribe("nft:inet/weir/blocked6", env=network.environment).until_ready()
+        topic.block("2001:db8::/64", for_s=1800)
+        subscriber.until(lambda: "2001:db8::/64" in network.elements("blocked6"), "the wider network")
+        topic.block("2001:db8::a", for_s=3600)
+        subscriber.until(lambda: subscriber.value("unfit_total") == 2, "what lies in it is counted")
+        copies, seen_s = subscriber.value("rebuilds_total"), time.monotonic() + 6
+        subscriber.until(lambda: network.is_let_in("2001:db8::9", "::1") or time.monotonic() > seen_s, "a check")
+        assert not network.is_let_in("2001:db8::9", "::1") and subscriber.is_ready()
+        assert subscriber.value("rebuilds_total") == copies and subscriber.value("errors_total") == 0
+        end = topic.block("2001:db8::/64", for_s=BLOCK_S)["until"]
+        subscriber.until(lambda: "2001:db8::a" in network.elements("blocked6"), "what has room again", 20 * BLOCK_S)
+        assert now_ms() >= end - 20 and not network.is_let_in("2001:db8::9", "::1")
+
+
+def test_an_nft_that_did_not_run_has_refused_nothing(place):
+    network = Network(place)
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        topic.block("203.0.113.9")
+        subscriber = topic.subscribe("nft:inet/weir/blocked", env=network.environment).until_ready()
+        network.let_nft('[ "$1" = -f ] && kill -9 $$')
+        topic.block("203.0.113.10")
+        subscriber.until(lambda: subscriber.value("errors_total"), "it says so")
+        assert subscriber.value("unfit_total") == 0 and not network.is_let_in("203.0.113.9")
+        network.let_nft("")
+        subscriber.until(lambda: not network.is_let_in("203.0.113.10"), "the client is blocked")
 
 
 if __name__ == "__main__":
