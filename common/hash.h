@@ -39,8 +39,8 @@ struct weir_fingerprint {
 };
 
 /** Of a joined key in a zone. */
-static inline __attribute__((flatten)) struct weir_fingerprint weir_fingerprint(uint64_t seed, uint32_t zone_id,
-                                                                                struct weir_span key)
+static inline __attribute__((always_inline)) struct weir_fingerprint weir_fingerprint(uint64_t seed, uint32_t zone_id,
+                                                                                      struct weir_span key)
 {
 	/* An odd factor spreads the zone over the seed's bits: no two zones of a policy get the same one. */
 	uint64_t zone_seed = seed ^ (zone_id * UINT64_C(0x9e3779b97f4a7c15));

@@ -34,18 +34,24 @@ static inline size_t bits_entries(size_t bytes, unsigned width)
 	return bytes * 8 / width;
 }
 
-static inline uint64_t bits_get(const uint8_t *array, size_t start, unsigned width)
+/** As bits_get(), with whatever is behind the entry in the higher bits. */
+static inline uint64_t bits_peek(const uint8_t *array, size_t start, unsigned width)
 {
 	size_t end_byte = (start + width + 7) / 8;
 	uint64_t word;
 	memcpy(&word, array + end_byte - sizeof word, sizeof word);
-	return (le64toh(word) >> (64 - (end_byte * 8 - start))) & ((UINT64_C(1) << width) - 1);
+	return le64toh(word) >> ((start - end_byte * 8) & 63);
+}
+
+static inline uint64_t bits_get(const uint8_t *array, size_t start, unsigned width)
+{
+	return bits_peek(array, start, width) & ((UINT64_C(1) << width) - 1);
 }
 
 static inline void bits_put(uint8_t *array, size_t start, unsigned width, uint64_t value)
 {
 	size_t end_byte = (start + width + 7) / 8;
-	unsigned shift = (unsigned)(64 - (end_byte * 8 - start));
+	unsigned shift = (unsigned)(start - end_byte * 8) & 63;
 	uint64_t mask = ((UINT64_C(1) << width) - 1) << shift;
 	uint64_t word;
 	memcpy(&word, array + end_byte - sizeof word, sizeof word);

@@ -86,20 +86,24 @@ static inline void fast_drop(struct fast_ring *ring, uint32_t count)
 	ring->length -= count;
 }
 
-/* How much older than the newest time entry i is. */
-static inline int64_t fast_age(const struct fast_ring *ring, uint32_t i)
+/* The two oldest entries, the oldest in the lowest bits. Where there is but one, the other says nothing. */
+static inline uint64_t fast_oldest_two(const struct fast_ring *ring)
 {
-	uint64_t entry = bits_get(ring->entries, (size_t)fast_slot(ring, i) * ring->bits, ring->bits);
-	return (int64_t)(((uint64_t)ring->newest_ms - entry) & ((UINT64_C(1) << ring->bits) - 1));
+	size_t start = (size_t)ring->head * ring->bits;
+	if (__builtin_expect(ring->head + 1 < ring->room, 1))
+		return bits_peek(ring->entries, start, 2 * ring->bits);
+	return bits_get(ring->entries, start, ring->bits) | bits_peek(ring->entries, 0, ring->bits) << ring->bits;
 }
 
 /* Drops the entries of an age or more, two at once: more leave seldom. @return the oldest one's age, if one is left */
 static inline int64_t fast_leave(struct fast_ring *ring, int64_t age)
 {
+	const uint64_t mask = (UINT64_C(1) << ring->bits) - 1;
 	while (__builtin_expect(ring->length > 0, 1)) {
-		uint32_t more = ring->length > 1;
-		int64_t first = fast_age(ring, 0), second = fast_age(ring, more);
-		uint32_t gone = (uint32_t)(first >= age) + ((uint32_t)(second >= age) & more);
+		uint64_t two = fast_oldest_two(ring);
+		int64_t first = (int64_t)(((uint64_t)ring->newest_ms - two) & mask);
+		int64_t second = (int64_t)(((uint64_t)ring->newest_ms - (two >> ring->bits)) & mask);
+		uint32_t gone = (uint32_t)(first >= age) + (uint32_t)((second >= age) & (ring->length > 1));
 		fast_drop(ring, gone);
 		if (__builtin_expect(gone < 2, 1))
 			return gone ? second : first;
@@ -215,8 +219,8 @@ static __attribute__((noinline)) enum bucket_fast fast_any(struct bucket *bucket
 
 /*
  * A minute that slides, an hour, a day: what most people ask for, with nothing to loop over. All counts are the eight
- * bytes that end where the ring begins, so that a window which goes on costs one addition for both. A function of its
- * own, so that the registers are its own.
+ * bytes that end where the ring begins, so that a window which goes on costs one addition for both. Only who passes is
+ * judged here. A function of its own, so that the registers are its own.
  */
 static __attribute__((noinline)) enum bucket_fast fast_three(struct bucket *bucket, const struct layout *layout,
                                                              const struct weir_zone *zone,
@@ -227,17 +231,16 @@ static __attribute__((noinline)) enum bucket_fast fast_three(struct bucket *buck
 	struct fast_change change;
 	struct fast_bucket at;
 	fast_open(&at, bucket, layout);
-	if (__builtin_expect(at.newest_ms < windows->from_ms, 0))
-		return fast_any(bucket, layout, zone, windows, t);
 	uint8_t *last = at.ring.entries - sizeof(uint64_t);
 	uint64_t counts = bytes_get(last, sizeof counts);
-	unsigned judgement = fast_sliding(&change, shape, 1, at.fixed, &at.ring, t);
-	judgement |= (counts >> two[0].shift & two[0].mask) >= two[0].rate ? FAST_OVER : FAST_UNDER;
-	judgement |= (counts >> two[1].shift & two[1].mask) >= two[1].rate ? FAST_OVER : FAST_UNDER;
-	if (__builtin_expect(judgement != FAST_UNDER || fast_has_penalty(&at, zone, t), 0))
-		return fast_refuse(&at, zone, judgement, t);
+	bool is_over = ((counts >> two[0].shift & two[0].mask) >= two[0].rate) |
+	               ((counts >> two[1].shift & two[1].mask) >= two[1].rate);
+	if (__builtin_expect(is_over | (at.newest_ms < windows->from_ms) | (t < at.decided_until_ms), 0))
+		return fast_any(bucket, layout, zone, windows, t);
+	if (__builtin_expect(fast_sliding(&change, shape, 1, at.fixed, &at.ring, t) != FAST_UNDER, 0))
+		return fast_any(bucket, layout, zone, windows, t);
 	bits_put(change.entries, change.bit, shape->times.time_bits, (uint64_t)t);
-	bytes_put(last, sizeof counts, counts + (UINT64_C(1) << two[0].shift) + (UINT64_C(1) << two[1].shift));
+	bytes_put(last, sizeof counts, counts + two[0].one + two[1].one);
 	bytes_put(at.fixed, 2, change.state);
 	bucket->newest_ms = (uint64_t)t & TIME_MASK;
 	return FAST_PASSED;

@@ -43,7 +43,7 @@ static bool is_fast(const struct limit_shape *shape)
 {
 	if (shape->ops == &limit_fixed_window)
 		return shape->value_bytes <= 4;
-	return shape->ops == &limit_sliding_window && !shape->runs_only;
+	return shape->ops == &limit_sliding_window && !shape->runs_only && 2 * shape->times.time_bits <= BITS_ENTRY_MAX;
 }
 
 /* A sliding window whose ring is counted in single bytes, and two fixed ones behind it, all counts in eight bytes. */
@@ -58,8 +58,11 @@ static void find_counts(struct layout *layout)
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct limit_shape *shape = &layout->limits[i + 1];
 		uint32_t behind = layout->fixed_bytes[0] - layout->at[0][i + 1];
-		layout->counts[i] = (struct layout_counts){
-			.shift = 64 - 8 * behind, .mask = shape->value_mask, .rate = (uint64_t)shape->limit.rate};
+		unsigned shift = 64 - 8 * behind;
+		layout->counts[i] = (struct layout_counts){.shift = shift,
+		                                           .mask = shape->value_mask,
+		                                           .rate = (uint64_t)shape->limit.rate,
+		                                           .one = UINT64_C(1) << shift};
 	}
 }
 

@@ -41,7 +41,7 @@ enum layout_fast {
 /* LAYOUT_THREE: where the newest count of a fixed window is in the eight bytes that end with the fixed parts. */
 struct layout_counts {
 	unsigned shift;
-	uint64_t mask, rate;
+	uint64_t mask, rate, one; /* one: what counting an event adds */
 };
 
 struct layout {

@@ -26,7 +26,7 @@ struct lane {
 	const struct weir_zone **lifted;
 	bool waiting;
 	uint32_t missing_count;
-	uint32_t missing[SHARD_SEGMENTS];
+	uint32_t missing[SHARD_MISSING_MOST];
 };
 
 struct lane *lane_new(const struct shard_options *options, struct rulebook *book, uint64_t version)

@@ -22,7 +22,10 @@
 #include "limiter/order_command.h"
 #include "limiter/rules.h"
 
-enum { SHARD_SEGMENTS = 1024 };
+enum {
+	SHARD_SEGMENTS = 1024,
+	SHARD_MISSING_MOST = 64, /* asked for at once: a frame may need all, and those may be far more than memory */
+};
 
 struct shard;
 struct orders;
@@ -70,9 +73,9 @@ struct shard_result {
 void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint64_t offset);
 
 /**
- * Step 2. Segments whose evicted buckets this frame may need.
+ * Step 2. Segments whose evicted buckets this frame may need. Once they are loaded it is asked again.
  *
- * @param segments  room for SHARD_SEGMENTS numbers
+ * @param segments  room for SHARD_MISSING_MOST numbers
  * @return how many; 0: judge
  */
 uint32_t shard_missing(struct shard *shard, uint32_t *segments);

@@ -70,7 +70,9 @@ static void free_block(struct shard *shard, struct bucket *bucket, uint32_t ref)
 {
 	if (bucket->flags & BUCKET_DIRTY)
 		shard->dirty_bytes -= slab_block_bytes(&shard->slab, ref, bucket->size_class);
-	slab_free(&shard->slab, ref, bucket->size_class);
+	uint8_t size_class = bucket->size_class;
+	bucket->low = ~bucket->low; /* no one takes it for what it was */
+	slab_free(&shard->slab, ref, size_class);
 	shard->churn++;
 }
 

@@ -253,7 +253,7 @@ static uint32_t find_missing(struct shard *shard, uint32_t *segments)
 		segment->missing = i + 1;
 	}
 	uint32_t count = 0;
-	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
+	for (uint32_t i = 0; i < SHARD_SEGMENTS && count < SHARD_MISSING_MOST; i++)
 		if (missing[i / 64] >> (i % 64) & 1)
 			segments[count++] = i;
 	return count;

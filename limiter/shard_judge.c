@@ -17,7 +17,7 @@ enum { BATCH_LOOKUPS = 16 }; /* few, so that what is on its way finds room in th
 
 void shard_look_closer(struct shard *shard, struct lookup *lookup)
 {
-	if (lookup->bucket->low != lookup->low || lookup->bucket->high != lookup->high) {
+	if (lookup->bucket == NULL || lookup->bucket->low != lookup->low || lookup->bucket->high != lookup->high) {
 		lookup->ref = shard_find_ref(shard, lookup->low, lookup->high);
 		lookup->bucket = lookup->ref == 0 ? NULL : slab_at(&shard->slab, lookup->ref);
 	}
@@ -56,6 +56,18 @@ static void open_work(struct shard *shard, struct lookup *lookup, const struct l
 	}
 }
 
+/*
+ * A frame that a stranger wrote may have a key twice in its dictionary, and so two lookups of one bucket: what one of
+ * them found, the other may have moved since (and its old block says so), or made.
+ */
+static inline void settle(struct shard *shard, struct lookup *lookup)
+{
+	if (lookup->state == LOOKUP_GUESSED)
+		shard_make_sure(shard, lookup);
+	else if (lookup->bucket != NULL && __builtin_expect(lookup->bucket->low != lookup->low, 0))
+		shard_look_closer(shard, lookup);
+}
+
 /* The whole way. @return whether the bucket changed */
 static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lookup *lookup,
                                                   const struct layout *layout, int64_t t, int64_t c, bool done,
@@ -63,6 +75,8 @@ static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lo
 {
 	struct bucket_work work;
 	verdict->bits = 0;
+	if (lookup->bucket == NULL)
+		shard_look_closer(shard, lookup); /* see settle() */
 	if (lookup->bucket == NULL && done)
 		return false;
 	if (lookup->bucket == NULL && c == 1 && !barred && layout->scale == SCALE_ONE) {
@@ -122,12 +136,10 @@ static inline void judge_pair(struct shard *shard, struct lookup *lookup, const 
 		if (bucket == NULL)
 			return; /* nothing was there, and nothing is to be kept */
 	}
-	changed |= bucket->clock_s != clock_s;
-	bucket->clock_s = clock_s;
-	unsigned flags = bucket->flags;
-	bucket->flags = (uint8_t)(flags | BUCKET_USED);
-	if (changed && !(flags & BUCKET_DIRTY))
+	if (!(bucket->flags & BUCKET_DIRTY) && (changed || bucket->clock_s != clock_s))
 		shard_set_dirty(shard, bucket, lookup->ref);
+	bucket->clock_s = clock_s;
+	bucket->flags |= BUCKET_USED;
 }
 
 static __attribute__((noinline)) void add_decision(struct shard *shard, uint32_t event, uint32_t pair, uint32_t place,
@@ -152,10 +164,10 @@ static __attribute__((noinline)) void add_decision(struct shard *shard, uint32_t
 	                            .count = verdict->count};
 }
 
+/* They are all zero at first. */
 static inline void put_verdict(uint8_t *verdicts, uint32_t pair, unsigned bits)
 {
-	uint8_t *byte = &verdicts[pair / 2];
-	*byte = (uint8_t)(pair % 2 == 0 ? bits : *byte | bits << 4);
+	verdicts[pair / 2] |= (uint8_t)(bits << (pair % 2 * 4));
 }
 
 static uint32_t batch_end(const struct shard_frame *work, uint32_t from)
@@ -228,8 +240,7 @@ static inline void judge_events(struct shard *shard, uint32_t pair, bool one_set
 			struct lookup *lookup = &work->lookups[first + j];
 			if (lookup->alias != NO_LOOKUP)
 				lookup = &work->lookups[lookup->alias];
-			if (lookup->state == LOOKUP_GUESSED)
-				shard_make_sure(shard, lookup);
+			settle(shard, lookup);
 			if (lookup->state == LOOKUP_NONE) {
 				put_verdict(work->verdicts, pair, WEIR_VERDICT_NONE);
 				continue;
@@ -258,8 +269,7 @@ static void judge_in_zone(struct shard *shard, uint32_t pair, const struct zone_
 		struct lookup *lookup = &lookups[place];
 		struct bucket_verdict verdict;
 		look_ahead(shard, place);
-		if (lookup->state == LOOKUP_GUESSED)
-			shard_make_sure(shard, lookup);
+		settle(shard, lookup);
 		judge_pair(shard, lookup, zone, &events[i], false, clock_s, &verdict);
 		put_verdict(verdicts, pair, verdict.bits);
 		if (__builtin_expect((verdict.bits & WEIR_VERDICT_DECIDED) != 0, 0))
@@ -283,7 +293,9 @@ void shard_frame_judge(struct shard *shard, struct shard_result *result)
 	const struct weir_frame *frame = work->frame;
 	assert(frame != NULL);
 	shard->clock_ms = work->clock_ms;
-	work->verdicts = shard_room_for(work, work->verdicts, &work->room_pairs, frame->pair_count / 2 + 1u, 1);
+	size_t verdict_bytes = frame->pair_count / 2 + 1u;
+	work->verdicts = shard_room_for(work, work->verdicts, &work->room_pairs, verdict_bytes, 1);
+	memset(work->verdicts, 0, verdict_bytes);
 	uint32_t pair = pass_over_repeated(work), taken = frame->event_count - work->first_event;
 	const struct zone_rules *only_zone = shard_only_zone(work);
 	if (only_zone != NULL && !frame->zone_sets[0].zones[0].done)

@@ -176,16 +176,17 @@ static inline void scene_fill(struct scene *scene, const struct weir_policy *pol
 	frame->kind = WEIR_FRAME_EVENTS;
 	uint32_t source = (uint32_t)scene_below(random, SCENE_SOURCES);
 	memset(frame->source, (int)source + 1, sizeof frame->source);
+	bool strange = scene_below(random, 10) == 0;
 	frame->key_count = (uint32_t)(1 + scene_below(random, SCENE_KEYS));
 	for (uint32_t i = 0; i < frame->key_count; i++) {
-		/* Each key once a frame, as the writer gives them. */
+		/* Each key once a frame, as the writer gives them; sometimes as a stranger might. */
 		int64_t key = scene_below(random, scene->key_space);
 		int length = snprintf(out->key_bytes[i], sizeof out->key_bytes[i], "k%lld", (long long)key);
 		out->keys[i] = (struct weir_span){.at = out->key_bytes[i], .length = (uint32_t)length};
-		for (uint32_t j = 0; j < i; j++)
+		for (uint32_t j = 0; !strange && j < i; j++)
 			if (weir_span_equal(out->keys[j], out->keys[i]))
 				out->keys[i].length = 0, i--, j = i;
-		if (scene->key_space <= SCENE_KEYS && i + 1 >= scene->key_space) {
+		if (!strange && scene->key_space <= SCENE_KEYS && i + 1 >= scene->key_space) {
 			frame->key_count = i + 1;
 			break;
 		}
@@ -197,6 +198,10 @@ static inline void scene_fill(struct scene *scene, const struct weir_policy *pol
 			if (scene_below(random, 3) > 0)
 				out->zones[i][out->sets[i].count++] =
 					(struct weir_frame_zone){policy->zones[j].id, scene_below(random, 8) == 0};
+		if (strange && out->sets[i].count > 0 && out->sets[i].count < SCENE_SET_ZONES) {
+			out->zones[i][out->sets[i].count] = out->zones[i][0];
+			out->sets[i].count++;
+		}
 		if (scene_below(random, 9) == 0 && out->sets[i].count < SCENE_SET_ZONES)
 			out->zones[i][out->sets[i].count++] = (struct weir_frame_zone){9999, false};
 	}
