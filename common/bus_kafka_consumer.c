@@ -338,8 +338,10 @@ static enum weir_status take_error(struct weir_consumer *consumer, const rd_kafk
 			break_off(consumer, partition, words.text);
 			return WEIR_AGAIN;
 		}
-		stop_fetching(consumer, partition);
-		start_fetching(consumer, partition);
+		if (at->fetching) { /* else it begins again when there is room for it */
+			stop_fetching(consumer, partition);
+			start_fetching(consumer, partition);
+		}
 	} else if (is_damage(message->err)) {
 		(void)weir_fail(&words, WEIR_INVALID, "%s partition %u is damaged at offset %llu: %s", name, partition,
 		                (unsigned long long)at->next, rd_kafka_message_errstr(message));

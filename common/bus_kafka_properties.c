@@ -53,6 +53,7 @@ static const struct weir_kafka_refusal refusals[] = {
 	{"max.partition.fetch.bytes", BOUNDS},
 	{"queue.buffering.max.messages", BOUNDS},
 	{"queue.buffering.max.kbytes", BOUNDS},
+	{"statistics.interval.ms", "nothing takes them, and they would pile up; leave it out"},
 	{NULL, NULL},
 };
 

@@ -363,6 +363,7 @@ def test_topics_that_cannot_serve_are_refused(place):
             assert topic in said and words in said, said
             one.kafka.change_settings(topic, **before)
         one.kafka.change_settings(events, retention_bytes=1 << 30)
+        until(lambda: one.kafka.settings_of(events)["retention.bytes"] == str(1 << 30), "the setting holds", BUSY_S)
         with opened(place, one) as bus:
             assert "WARNING bus: topic" in bus.said() and "(retention.bytes)" in bus.said(), bus.said()
 

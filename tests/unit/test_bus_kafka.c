@@ -41,7 +41,7 @@ static void properties_pass_through(void **state)
 	assert_check("", "OK");
 	assert_check("\"kafka\": {}", "OK");
 	assert_check("\"kafka\": {\"linger.ms\": 5, \"socket.keepalive.enable\": true, \"compression.type\": \"lz4\", "
-	             "\"session.timeout.ms\": \"30000\", \"client.id\": \"mine\", \"statistics.interval.ms\": 0}",
+	             "\"session.timeout.ms\": \"30000\", \"client.id\": \"mine\", \"socket.send.buffer.bytes\": 0}",
 	             "OK");
 }
 
@@ -90,6 +90,7 @@ static void what_exactness_rests_on_is_refused(void **state)
 		"message.max.bytes",
 		"receive.message.max.bytes",
 		"queue.buffering.max.messages",
+		"statistics.interval.ms",
 		"bootstrap.servers",
 		"metadata.broker.list",
 		"allow.auto.create.topics",
