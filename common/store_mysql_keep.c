@@ -122,8 +122,10 @@ enum weir_status weir_mysql_keep(struct weir_store *store, const int64_t keep_ms
 		return WEIR_AGAIN; /* another archiver is about it, or what became of a call of ours that took too long */
 	for (int i = 0; i < WEIR_ARCHIVE_TABLES && status == WEIR_OK; i++)
 		status = keep_table(store, &weir_archive_names[i], keep_ms[i], now_ms, error);
-	enum weir_status ignored = weir_mysql_run(mysql, "DO release_lock('weir.keep')", NULL);
-	(void)ignored; /* the connection's end releases it too, a little later */
+	if (status == WEIR_OK) {
+		enum weir_status ignored = weir_mysql_run(mysql, "DO release_lock('weir.keep')", NULL);
+		(void)ignored; /* the connection's end releases it too, a little later */
+	}
 	weir_mysql_disconnect(mysql);
 	return status;
 }
