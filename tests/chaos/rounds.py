@@ -8,6 +8,7 @@ so a failing round may have to be repeated some times: --times.
 import argparse
 import contextlib
 import faulthandler
+import functools
 import glob
 import multiprocessing
 import os
@@ -53,7 +54,7 @@ def _overdue(*_):
     raise Overdue(f"the round still runs after {ROUND_S} s")
 
 
-def _play(play, weir, seed, number, keep, home, writer):
+def _play(play, weir, seed, keep, home, number, writer):
     """One round, in a process of its own: sends what it tells, and None or how it failed."""
     signal.signal(signal.SIGALRM, _overdue)
     signal.alarm(ROUND_S)
@@ -77,10 +78,10 @@ def _play(play, weir, seed, number, keep, home, writer):
 class _Playing:
     """A round that is being played."""
 
-    def __init__(self, job):
-        self.number, self.story, self.words = job[3], [], "its process ended without a word"
+    def __init__(self, play_it, number):
+        self.number, self.story, self.words = number, [], "its process ended without a word"
         self.reader, writer = multiprocessing.Pipe(duplex=False)
-        self._process = multiprocessing.Process(target=_play, args=(*job, writer))
+        self._process = multiprocessing.Process(target=play_it, args=(number, writer))
         self._process.start()
         writer.close()
 
@@ -116,13 +117,13 @@ class _Playing:
         self._process.join()
 
 
-def _played(jobs, at_once):
+def _played(play_it, numbers, at_once):
     """Plays rounds, so many at once: (number, None or how it failed, what was done) of each that has ended."""
-    jobs, playing = list(jobs), []
+    left, playing = list(numbers), []
     try:
-        while jobs or playing:
-            while jobs and len(playing) < at_once:
-                playing.append(_Playing(jobs.pop(0)))
+        while left or playing:
+            while left and len(playing) < at_once:
+                playing.append(_Playing(play_it, left.pop(0)))
             connection.wait([one.reader for one in playing], LOOK_S)
             for one in [one for one in playing if one.hear()]:
                 yield one.result()
@@ -170,7 +171,7 @@ def main(play, description, ordinary=4 if SANITIZED else 20, around=None):
     # Everyone, the rounds' processes too, leaves through what ends all that runs in it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with around(options.jobs) if around else contextlib.nullcontext(), _home(weir) as home, \
-            contextlib.closing(_played([(play, weir, options.seed, number, options.keep, home) for number in numbers],
+            contextlib.closing(_played(functools.partial(_play, play, weir, options.seed, options.keep, home), numbers,
                                        options.jobs)) as played:
         for number, words, story in played:
             failures += words is not None

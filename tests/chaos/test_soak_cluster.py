@@ -6,7 +6,8 @@ decisions and judged frames; Redis and a file hold who is blocked. At the end de
 the oracle makes of the log; of more lines than it takes in a reasonable time they are counted. It prints what it saw
 as one line of JSON.
 
-WEIR_SOAK_SECONDS (60; 1800 by hand), WEIR_SOAK_RATE (lines a second, 800), WEIR_SOAK_ORACLE (most lines for the
+WEIR_SOAK_SECONDS (60; 1800 by hand), WEIR_SOAK_RATE (lines a second, 800; Python writes some 60,000),
+WEIR_SOAK_GENERATED (lines a second that `weir generate` writes besides, 0), WEIR_SOAK_ORACLE (most lines for the
 oracle, 400,000).
 """
 
@@ -25,6 +26,7 @@ from support.watching import Watching
 
 SECONDS = int(os.environ.get("WEIR_SOAK_SECONDS", 60))
 RATE = int(os.environ.get("WEIR_SOAK_RATE", 800))
+GENERATED = int(os.environ.get("WEIR_SOAK_GENERATED", 0))
 ORACLE_LINES = int(os.environ.get("WEIR_SOAK_ORACLE", 400000))
 PARTITIONS = 8
 
@@ -33,10 +35,12 @@ ZONES = [traffic.zone("site", [traffic.sliding(20, "5s"), traffic.fixed(300, "10
          traffic.zone("paths", [traffic.sliding(100, "1s")], key=("path",), id=2, mode="shadow"),
          traffic.zone("heavy", [traffic.fixed(100, "10s")], id=3, block_for="10m")]
 
+CROWD = ("--users", "1M", "--zipf", 0, "--abusers", 100)  # most far below their limits: decisions are to be counted, too
+
 MIB = 1 << 20
-LINE_BYTES = 100
-GROWTH_MIB = 6 + 2 * RATE * LINE_BYTES / MIB  # of a role between the medians of the second and the last third
-MOST_MIB = 64 + 10 * RATE * LINE_BYTES / MIB  # ever; in a stall what comes so long may lie in memory
+SECOND_BYTES = 100 * RATE + 230 * GENERATED
+GROWTH_MIB = 6 + 2 * SECOND_BYTES / MIB  # of a role between the medians of the second and the last third
+MOST_MIB = 64 + 10 * SECOND_BYTES / MIB  # ever; in a stall what comes so long may lie in memory
 LAG_S = 5  # the median of each lag is less than what comes in so long
 
 
@@ -47,14 +51,15 @@ class Soak:
         self.place, self.one, self.roles = place, one, roles
         syslog, topic = free_port(), one.topic("logs")
         logs = [place.path("logs", f"app-{number}.log") for number in range(3)]
+        busy = [place.write(f"logs/busy-{number}.log", "") for number in range(2 if GENERATED else 0)]
         rotate_s = max(5, SECONDS / 40)
         one.kafka.create(topic, partitions=2)
         roles.apply()
         self.limiters = [roles.limiter() for _ in range(3)]
         self.outlets = [(0.3, live.RotatingLog(path, rotate_s)) for path in logs]
         self.collectors = [
-            roles.collector([traffic.source(path) for path in logs[:2]]),
-            roles.collector([traffic.source(logs[2]),
+            roles.collector([traffic.source(path) for path in logs[:2] + busy[:1]]),
+            roles.collector([*(traffic.source(path) for path in logs[2:] + busy[1:]),
                              {"type": "syslog", "listen": f"tcp://127.0.0.1:{syslog}", "format": traffic.FORMAT},
                              {"type": "kafka", "brokers": one.brokers, "topics": [topic], "format": traffic.FORMAT,
                               "group": one.topic("collectors"), "kafka": one.kafka_properties}])]
@@ -68,6 +73,7 @@ class Soak:
             collector.until_ready()
         self.outlets += [(0.05, live.SyslogSender(syslog)),
                          (0.05, live.TopicSender(one.brokers, one.kafka_properties, topic))]
+        self.generated = [live.GeneratedLog(place, path, GENERATED // 2, SECONDS, 10, CROWD) for path in busy]
 
     def total(self, name, **labels):
         """The sum of a metric of all limiters."""
@@ -136,7 +142,7 @@ def show(soak, watched, report, rate):
     for role in [one.name for one in soak.collectors + soak.limiters] + ["subscribe-redis", "subscribe-file"]:
         memory = watched.memory(role)
         report["roles"][role] = {f"{what}_mib": round(value / MIB, 2) for what, value in memory.items()}
-    for name, most in (("lag_messages", LAG_S * rate * len(ZONES)), ("lag_bytes", LAG_S * rate * LINE_BYTES),
+    for name, most in (("lag_messages", LAG_S * rate * len(ZONES)), ("lag_bytes", LAG_S * SECOND_BYTES),
                        ("lag_records", LAG_S * rate), ("lag_decisions", LAG_S * rate), ("checkpoint_age_s", 60)):
         report[name] = {**watched.figure(name), "bound_of_median": most}
     print(json.dumps(report), flush=True)
@@ -168,17 +174,21 @@ def test_everything_at_once_for_a_while(place):
         with lines:
             watched.during(SECONDS)
             lines.finish()
-        soak.until_judged(lines.total)
+        for log in soak.generated:
+            log.finish()
+        total = lines.total + sum(log.total for log in soak.generated)
+        soak.until_judged(total)
         soak.until_listed()
-        report = {"bench": "cluster_soak", "seconds": round(watched.seconds), "rate": RATE, "lines": lines.total,
-                  "rotations": sum(outlet.rotations for _, outlet in soak.outlets[:3]), "roles": {},
+        report = {"bench": "cluster_soak", "seconds": round(watched.seconds), "rate": RATE + GENERATED, "lines": total,
+                  "rotations": sum(log.rotations for log in [outlet for _, outlet in soak.outlets[:3]] + soak.generated),
+                  "roles": {},
                   **{name: one.kafka.count(one.topic(name)) for name in ("events", "decisions", "decisions.shadow")},
-                  "check": "oracle" if lines.total <= ORACLE_LINES else "counts"}
-        show(soak, watched, report, lines.total / watched.seconds)
+                  "check": "oracle" if total <= ORACLE_LINES else "counts"}
+        show(soak, watched, report, total / watched.seconds)
         for role in soak.collectors + soak.limiters:
             assert role.stop() == 0, role.said()[-2000:]
-        soak.require_counts(lines.total)
-        if lines.total <= ORACLE_LINES:
+        soak.require_counts(total)
+        if total <= ORACLE_LINES:
             check = cluster_check.Check(one)
             check.decisions()
             check.judged()

@@ -9,8 +9,10 @@
     traffic.total   # so many lines were written, each with the time at which it was
 """
 
+import itertools
 import os
 import random
+import signal
 import socket
 import threading
 import time
@@ -22,6 +24,17 @@ _TICK_S = 0.02
 _POOL = 20000  # lines that are used again and again, with other times
 _NO_TIME = b"0000000000000"
 _SYSLOG_HEAD = b"<190>1 2024-01-01T00:00:00Z www app - - - "
+
+
+def _rename_aside(path, most=None):
+    """path becomes path.1, what was that path.2, and so on; at most so many stay."""
+    held = next(number for number in itertools.count() if not os.path.exists(f"{path}.{number + 1}"))
+    if held == most:
+        os.remove(f"{path}.{held}")
+        held -= 1
+    for number in range(held, 0, -1):
+        os.rename(f"{path}.{number}", f"{path}.{number + 1}")
+    os.rename(path, f"{path}.1")
 
 
 class RotatingLog:
@@ -44,9 +57,7 @@ class RotatingLog:
 
     def _rotate(self):
         self._since_s = time.monotonic()
-        for number in range(self.rotations, 0, -1):
-            os.rename(f"{self.path}.{number}", f"{self.path}.{number + 1}")
-        os.rename(self.path, f"{self.path}.1")
+        _rename_aside(self.path)
         self.rotations += 1
         self._file.close()
         self._file = open(self.path, "ab", buffering=0)  # pylint: disable=consider-using-with
@@ -54,6 +65,33 @@ class RotatingLog:
     def close(self):
         """No more is written."""
         self._file.close()
+
+
+class GeneratedLog(threading.Thread):
+    """A log of `weir generate`, for more lines than Python would write: JSON lines at a rate, for so many seconds. It is
+    renamed now and then, and a few of what was rotated stay: all of it would fill the disk."""
+    _MOST = 4
+
+    def __init__(self, place, path, rate, seconds, every_s, options=()):
+        super().__init__(daemon=True)
+        self.path, self.rotations, self.total = path, 0, rate * seconds
+        self._every_s, self._bound_s = every_s, 2 * seconds + PATIENCE_S
+        self._weir = place.start("generate", "--quiet", "--format", "json", "--follow-rate", rate, "--lines", self.total,
+                                 "--output", path, *options)
+        self.start()
+
+    def run(self):
+        """Rotates until all is written."""
+        while self._weir.code() is None:
+            time.sleep(self._every_s)
+            _rename_aside(self.path, self._MOST)
+            self.rotations += 1
+            self._weir.signal(signal.SIGHUP)
+
+    def finish(self):
+        """Waits until all is written."""
+        assert self._weir.wait(self._bound_s) == 0, self._weir.said()
+        self.join()
 
 
 class SyslogSender:
