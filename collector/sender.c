@@ -83,8 +83,8 @@ void sender_poll(struct sender *sender, int timeout_ms)
 	int64_t now_ms = weir_monotonic_ms();
 	for (size_t i = 0; i < count; i++) {
 		if (deliveries[i].status != WEIR_OK) {
-			fail(sender, weir_fail(&sender->error, deliveries[i].status, "the bus did not take a message of %s",
-			                       weir_topic_name(deliveries[i].topic)));
+			fail(sender, weir_fail(&sender->error, deliveries[i].status, "the bus did not take a message of %s: %s",
+			                       weir_topic_name(deliveries[i].topic), deliveries[i].why));
 			return;
 		}
 		int64_t took_ms = in_flight_acknowledge(sender->flight, deliveries[i].tag, now_ms);
@@ -190,7 +190,7 @@ enum sender_state sender_renew(struct sender *sender)
 	in_flight_free(sender->flight);
 	sender->flight = in_flight_new();
 	for (;;) {
-		weir_trouble_on(&sender->trouble, sender->options.log, "collector", "%.100s; reading again from what is safe",
+		weir_trouble_on(&sender->trouble, sender->options.log, "collector", "%.300s; reading again from what is safe",
 		                sender->error.text);
 		if (sender->renewals_in_row >= RENEWALS_MAX)
 			return sender->state = SENDER_FAILED;

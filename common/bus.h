@@ -49,6 +49,7 @@ struct weir_delivery {
 	uint64_t offset;         /* valid when status is WEIR_OK */
 	uint64_t tag;            /* the sender's */
 	enum weir_status status; /* WEIR_OK: durable. Else this and every later message of this producer is not */
+	const char *why;         /* then: the topic and what was wrong; the producer's, as long as it is there */
 };
 
 struct weir_bus;

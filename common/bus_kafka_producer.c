@@ -191,6 +191,7 @@ size_t weir_kafka_producer_poll(struct weir_producer *producer, struct weir_deli
 			.offset = producer->broken ? 0 : (uint64_t)report->offset,
 			.tag = (uint64_t)(uintptr_t)report->_private,
 			.status = producer->broken ? WEIR_IO : WEIR_OK,
+			.why = producer->failure.text,
 		};
 	}
 	return count;

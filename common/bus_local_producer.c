@@ -137,7 +137,8 @@ size_t weir_producer_poll(struct weir_producer *producer, struct weir_delivery *
 		                                       .partition = entry->record.partition,
 		                                       .offset = entry->record.offset,
 		                                       .tag = entry->tag,
-		                                       .status = entry->status};
+		                                       .status = entry->status,
+		                                       .why = "the bus is being closed"};
 		producer->broken |= entry->status != WEIR_OK;
 		producer->held_bytes -= entry->bytes;
 		free(entry);

@@ -80,7 +80,8 @@ struct worker {
 	struct weir_consumer *consumer;
 	struct weir_producer *producer; /* NULL: broken, until there is a new one */
 	bool broken;                    /* it is to be given up */
-	int64_t renew_ms;               /* monotonic: not before then */
+	int64_t renew_ms, renewed_ms;   /* monotonic: the next one not before then; when this one was made */
+	uint32_t breaks_in_row;
 	struct keeper_replies replies;
 	struct weir_text text, key, judged;
 	enum weir_status status; /* the first failure: ends the loop */

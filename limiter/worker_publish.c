@@ -11,7 +11,13 @@
 
 #include <string.h>
 
-enum { DELIVERIES_AT_ONCE = 256, LETTER_MAX_BYTES = 1024, REMIND_LOOK_MS = 50 };
+enum {
+	DELIVERIES_AT_ONCE = 256,
+	LETTER_MAX_BYTES = 1024,
+	REMIND_LOOK_MS = 50,
+	PEACE_MS = 20000,   /* a producer that has worked for so long ends the row of those that broke */
+	BREAKS_COUNTED = 5, /* in a row: from 1 s between two producers to 32 s */
+};
 
 static void set_broken(struct worker *worker, enum weir_status status, const struct weir_error *error)
 {
@@ -34,15 +40,27 @@ void worker_take_deliveries(struct worker *worker, int timeout_ms)
 		if (deliveries[i].status != WEIR_OK) {
 			struct weir_error error;
 			set_broken(worker,
-			           weir_fail(&error, deliveries[i].status, "the bus did not take a message of %s, partition %u",
-			                     weir_topic_name(deliveries[i].topic), deliveries[i].partition),
+			           weir_fail(&error, deliveries[i].status, "the bus did not take a message of %s, partition %u: %s",
+			                     weir_topic_name(deliveries[i].topic), deliveries[i].partition, deliveries[i].why),
 			           &error);
 			return;
 		}
 		worker_slot(worker, (uint32_t)deliveries[i].tag)->acknowledged[deliveries[i].topic]++;
 	}
-	if (count > 0)
+	/* What one message is refused for may come again with the next producer, though others are taken in between. */
+	if (count > 0 && worker->producer_trouble.on && weir_monotonic_ms() - worker->renewed_ms >= PEACE_MS) {
+		worker->breaks_in_row = 0;
 		weir_trouble_off(&worker->producer_trouble, worker->options.log, "limiter");
+	}
+}
+
+/* When the next producer is due: soon after a first break, and ever later where they follow each other. */
+static int64_t renew_time(struct worker *worker)
+{
+	int64_t wait_ms = (int64_t)WORKER_RETRY_MS << worker->breaks_in_row;
+	if (worker->breaks_in_row < BREAKS_COUNTED)
+		worker->breaks_in_row++;
+	return weir_monotonic_ms() + wait_ms;
 }
 
 void worker_renew_producer(struct worker *worker)
@@ -50,7 +68,7 @@ void worker_renew_producer(struct worker *worker)
 	if (worker->producer != NULL) {
 		worker->bus->producer_free(worker->producer);
 		worker->producer = NULL;
-		worker->renew_ms = weir_monotonic_ms() + WORKER_RETRY_MS;
+		worker->renew_ms = renew_time(worker);
 		for (uint32_t i = 0; i < worker->slot_count; i++)
 			if (worker_has(&worker->slots[i]))
 				worker_drop(worker, &worker->slots[i], worker->renew_ms);
@@ -66,6 +84,7 @@ void worker_renew_producer(struct worker *worker)
 		return;
 	}
 	worker->broken = false;
+	worker->renewed_ms = weir_monotonic_ms();
 	for (uint32_t i = 0; i < worker->slot_count; i++) {
 		struct slot *slot = &worker->slots[i];
 		memset(slot->sent, 0, sizeof slot->sent);

@@ -112,9 +112,11 @@ static void poll_some(struct driver *driver, char **words)
 		const struct weir_delivery *delivery = &driver->deliveries[i];
 		weir_text_printf(&driver->out,
 		                 "%s{\"topic\":\"%s\",\"partition\":%u,\"offset\":%" PRIu64 ",\"tag\":%" PRIu64
-		                 ",\"status\":\"%s\"}",
+		                 ",\"status\":\"%s\",\"why\":",
 		                 i > 0 ? "," : "", weir_topic_name(delivery->topic) + strlen("weir."), delivery->partition,
 		                 delivery->offset, delivery->tag, status_name(delivery->status));
+		weir_text_json(&driver->out, weir_span_of(delivery->status != WEIR_OK ? delivery->why : ""));
+		weir_text_puts(&driver->out, "}");
 	}
 	weir_text_puts(&driver->out, "],");
 	answer(driver, WEIR_OK);

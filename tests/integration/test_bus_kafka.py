@@ -299,6 +299,7 @@ def test_a_failed_delivery_breaks_its_producer(place):
         # Whether or not they stand in the log: behind the first failure none counts.
         statuses = [delivery["status"] for delivery in found]
         assert set(statuses[statuses.index("IO"):]) == {"IO"}, found
+        assert ".events" in found[-1]["why"] and "too large" in found[-1]["why"], found[-1]
         refused = bus("send", 0, "events", 1, "-", "x", 9)
         assert refused["status"] == "IO" and "nothing sent after it counts" in refused["words"], refused
         assert bus.good("poll", 0, 100, 100)["deliveries"] == []

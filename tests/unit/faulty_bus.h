@@ -119,7 +119,8 @@ static inline size_t faulty_poll(struct weir_producer *base, struct weir_deliver
 		deliveries[kept++] = (struct weir_delivery){.topic = producer->failed_topic,
 		                                            .partition = producer->failed_partition,
 		                                            .tag = producer->failed_tag,
-		                                            .status = WEIR_IO};
+		                                            .status = WEIR_IO,
+		                                            .why = "no reason"};
 	}
 	return kept;
 }

@@ -115,6 +115,7 @@ static size_t faulty_poll(struct weir_producer *producer, struct weir_delivery *
 	if (count > 0 && faults.failed_deliveries > 0) {
 		faults.failed_deliveries--;
 		deliveries[0].status = WEIR_IO;
+		deliveries[0].why = "no reason";
 	}
 	return keep_back(deliveries, count, most);
 }
