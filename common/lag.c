@@ -1,4 +1,4 @@
-/* The log's end less what is done, a second after the other. While no server answers the last figures stand. */
+/* The log's end less what is done, a second after the other. Where no server answers, the end known last stands. */
 #include "common/lag.h"
 
 #include "common/alloc.h"
@@ -17,6 +17,7 @@ struct weir_lag {
 	pthread_t thread;
 	pthread_mutex_t mutex; /* held while it looks, and never while a server is asked */
 	bool left;
+	uint64_t *ends; /* of each topic's partitions: known last; 0: not known */
 	_Atomic uint64_t messages, milliseconds;
 	_Atomic bool known; /* a partition was worked on, and its end known, at least once */
 };
@@ -35,34 +36,35 @@ static bool look(struct weir_lag *lag, enum weir_topic topic, uint32_t partition
 	return worked_on;
 }
 
-/* Adds one partition's; false: nobody answers. */
-static bool add(struct weir_lag *lag, enum weir_topic topic, uint32_t partition, struct sum *sum)
+/* Adds one partition's. */
+static void add(struct weir_lag *lag, enum weir_topic topic, uint32_t partition, uint64_t *end, struct sum *sum)
 {
 	struct weir_bus *bus = lag->options.bus;
 	struct weir_lag_place place = {0};
 	struct weir_error error;
 	uint64_t first, next;
 	if (!look(lag, topic, partition, &place))
-		return true;
-	if (bus->ops->extent(bus, topic, partition, &first, &next, &error) != WEIR_OK)
-		return false;
+		return;
+	if (bus->ops->extent(bus, topic, partition, &first, &next, &error) == WEIR_OK)
+		*end = next;
+	else if (*end == 0)
+		return;
 	sum->places++;
-	if (next <= place.next_offset)
-		return true;
-	sum->messages += next - place.next_offset;
+	if (*end <= place.next_offset)
+		return;
+	sum->messages += *end - place.next_offset;
 	int64_t behind_ms = place.clock_ms > 0 ? weir_wall_ms() - place.clock_ms : 0;
 	if (behind_ms > sum->late_ms)
 		sum->late_ms = behind_ms;
-	return true;
 }
 
 static void measure(struct weir_lag *lag)
 {
 	struct sum sum = {0};
+	uint32_t partitions = lag->options.bus->partitions;
 	for (size_t i = 0; i < lag->options.topic_count; i++)
-		for (uint32_t partition = 0; partition < lag->options.bus->partitions; partition++)
-			if (!add(lag, lag->options.topics[i], partition, &sum))
-				return;
+		for (uint32_t partition = 0; partition < partitions; partition++)
+			add(lag, lag->options.topics[i], partition, &lag->ends[i * partitions + partition], &sum);
 	atomic_store(&lag->messages, sum.messages);
 	atomic_store(&lag->milliseconds, (uint64_t)sum.late_ms);
 	if (sum.places > 0)
@@ -83,10 +85,12 @@ enum weir_status weir_lag_start(const struct weir_lag_options *options, struct w
 {
 	struct weir_lag *lag = weir_alloc(1, sizeof *lag);
 	lag->options = *options;
+	lag->ends = weir_alloc(options->topic_count * options->bus->partitions, sizeof *lag->ends);
 	pthread_mutex_init(&lag->mutex, NULL);
 	int failed = pthread_create(&lag->thread, NULL, work, lag);
 	if (failed != 0) {
 		pthread_mutex_destroy(&lag->mutex);
+		free(lag->ends);
 		free(lag);
 		return weir_fail(error, WEIR_IO, "cannot start a thread: %s", strerror(failed));
 	}

@@ -35,7 +35,8 @@ WEIR_MUST_USE enum weir_status weir_lag_start(const struct weir_lag_options *opt
 void weir_lag_leave(struct weir_lag *lag);
 
 /**
- * As of the last second or so, over the partitions that are worked on here.
+ * As of the last second or so, over the partitions that are worked on here; of one whose server does not answer, as
+ * far as its end is known.
  *
  * @param messages  that are in the log and not done
  * @param seconds   since the newest one done was sent, of the partition that is furthest behind; 0 where none is

@@ -1,4 +1,4 @@
-/* How far behind the log: summed over partitions that are worked on, kept while no server answers, over once left. */
+/* How far behind the log: summed over partitions that are worked on, by the ends known last, over once left. */
 #include "common/clock.h"
 #include "common/lag.h"
 
@@ -15,7 +15,7 @@ enum { PATIENCE_MS = 60000, BEHIND_MS = 5000 };
 /* Three partitions of two topics; the last is not worked on. All of it outlives the test: the thread goes on. */
 static struct {
 	_Atomic uint64_t ends[WEIR_TOPIC_COUNT][3], places[WEIR_TOPIC_COUNT][3];
-	_Atomic bool down, working;
+	_Atomic bool down[WEIR_TOPIC_COUNT], working;
 	_Atomic int64_t clock_ms;
 	_Atomic uint64_t looks, refused;
 } scene;
@@ -24,7 +24,7 @@ static enum weir_status extent(struct weir_bus *bus, enum weir_topic topic, uint
                                uint64_t *next, struct weir_error *error)
 {
 	(void)bus;
-	if (atomic_load(&scene.down) && atomic_fetch_add(&scene.refused, 1) < UINT64_MAX)
+	if (atomic_load(&scene.down[topic]) && atomic_fetch_add(&scene.refused, 1) < UINT64_MAX)
 		return weir_fail(error, WEIR_IO, "nobody is there");
 	*first = 0;
 	*next = atomic_load(&scene.ends[topic][partition]);
@@ -94,13 +94,16 @@ static void what_is_behind_is_told(void **state)
 	seconds = seconds_at(104);
 	assert_true(seconds >= BEHIND_MS / 1000.0 && seconds < (BEHIND_MS + PATIENCE_MS) / 1000.0);
 
-	atomic_store(&scene.down, true);
-	atomic_store(&scene.places[WEIR_TOPIC_JUDGED][1], 7);
-	atomic_store(&scene.places[WEIR_TOPIC_DECISIONS][0], 99);
+	atomic_store(&scene.down[WEIR_TOPIC_JUDGED], true);
+	atomic_store(&scene.ends[WEIR_TOPIC_JUDGED][1], 1000000);
 	wait_for_refusals();
-	seconds_at(104); /* what was known last */
+	atomic_store(&scene.ends[WEIR_TOPIC_DECISIONS][0], 110);
+	seconds_at(114); /* the end known last, and those whose servers answer go on */
 
-	atomic_store(&scene.down, false);
+	atomic_store(&scene.ends[WEIR_TOPIC_JUDGED][1], 7);
+	atomic_store(&scene.places[WEIR_TOPIC_JUDGED][1], 7);
+	atomic_store(&scene.places[WEIR_TOPIC_DECISIONS][0], 109);
+	atomic_store(&scene.down[WEIR_TOPIC_JUDGED], false);
 	assert_true(seconds_at(1) == 0); /* judged is at its end, and decisions tell no time */
 
 	weir_lag_leave(lag);
