@@ -12,6 +12,7 @@
 enum {
 	SWEEP_BUCKETS = 1024, /* housekeeping after a checkpoint; eviction goes as far as the ceiling asks */
 	STREAM_SEGMENTS = 16, /* read at once in the background: few enough to hold up nothing */
+	REPLIES_MOST_MS = 100,
 };
 
 /* ---- jobs ---- */
@@ -158,7 +159,7 @@ static void loaded(struct worker *worker, struct slot *slot, struct keeper_job *
 static void taken(struct worker *worker, struct slot *slot, struct keeper_job *job)
 {
 	enum weir_status status = job->status;
-	if (status == WEIR_OK && (!worker_works(worker) || !slot->wanted))
+	if (status == WEIR_OK && (!worker_works(worker) || !slot->wanted || atomic_load(&worker->stop)))
 		status = WEIR_END;
 	if (status == WEIR_OK)
 		status = worker_taken(worker, slot, job, &job->error);
@@ -174,7 +175,10 @@ static void taken(struct worker *worker, struct slot *slot, struct keeper_job *j
 void worker_take_replies(struct worker *worker)
 {
 	struct keeper_job *job;
-	while ((job = keeper_replies_take(&worker->replies)) != NULL) {
+	/* To go on with a partition may wait for its leader: those that are at work have their turn in between. */
+	int64_t end_ms = weir_monotonic_ms() + REPLIES_MOST_MS;
+	while ((worker->status != WEIR_OK || weir_monotonic_ms() < end_ms) &&
+	       (job = keeper_replies_take(&worker->replies)) != NULL) {
 		struct slot *slot = worker_slot(worker, job->partition);
 		slot->jobs--;
 		switch (job->kind) {
