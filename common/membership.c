@@ -16,7 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POLL_MS = 50, NAP_MS = 100, LEAVE_LIMIT_MS = 10000 };
+enum {
+	POLL_MS = 50,
+	NAP_MS = 100,
+	SILENT_MS = 15000, /* longer than a group takes to share out anew, a member that died included */
+	LEAVE_LIMIT_MS = 10000,
+};
 
 struct weir_membership {
 	struct weir_bus *bus;
@@ -53,6 +58,7 @@ static void *serve(void *context)
 	struct weir_group *group = NULL;
 	struct weir_error error;
 	uint64_t generation = 0;
+	int64_t heard_ms = weir_monotonic_ms();
 	while (!atomic_load(&membership->stop)) {
 		enum weir_status status = group == NULL
 		                              ? weir_group_join(membership->bus, membership->role, &group, &error)
@@ -61,10 +67,20 @@ static void *serve(void *context)
 			weir_share_set(membership->share, membership->given, generation);
 		else
 			weir_share_lose(membership->share);
-		if (status == WEIR_OK)
-			weir_trouble_off(&membership->trouble, membership->log, "group");
-		else if (!told(membership, status, &error))
+		if (status != WEIR_OK && !told(membership, status, &error))
 			break;
+		/* A coordinator that is away is no error to librdkafka: it asks on, and the group is silent. */
+		int64_t now_ms = weir_monotonic_ms();
+		if (generation > 0)
+			heard_ms = now_ms;
+		if (status == WEIR_OK && generation > 0)
+			weir_trouble_off(&membership->trouble, membership->log, "group");
+		else if (status == WEIR_OK && now_ms - heard_ms >= SILENT_MS)
+			weir_trouble_on(
+				&membership->trouble, membership->log, "group",
+				"the %ss' group has given nothing for %d s: the broker that coordinates it is away, or it waits "
+				"for a member that hangs",
+				membership->role, SILENT_MS / 1000);
 	}
 	if (group != NULL)
 		weir_group_leave(group);

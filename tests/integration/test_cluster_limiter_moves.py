@@ -82,6 +82,21 @@ def test_a_zombie_is_fenced_and_joins_again(place):
         compare(place, stage)
 
 
+def test_a_group_that_gives_nothing_is_told_of(place):
+    """It waits for a member that hangs, until its session ends: nothing fails meanwhile, and nothing goes on."""
+    with cluster.shared() as servers, \
+            Stage(place, "stage", servers, bus={"kafka": {"session.timeout.ms": 60000}}) as stage:
+        stage.feed(8)
+        member = stage.limiter("member").until_ready()
+        member.pause()
+        other = stage.limiter("other")
+        other.until_says("group: the limiters' group has given nothing for 15 s")
+        member.resume()
+        until_all_live([member, other])
+        other.until_says("INFO group: over after")
+        assert member.stop() == 0 and other.stop() == 0
+
+
 def test_a_hot_partition_moves_others_to_another_thread(place):
     """Time in which the limiter stands still amid its work is time in which its threads were busy, on any machine."""
     with cluster.shared() as servers, Stage(place, "stage", servers, hot=True) as stage:
