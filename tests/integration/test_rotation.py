@@ -416,6 +416,12 @@ def truncation(place, kind, seed):
             assert statuses[0]["lost"] <= missing, (statuses, missing)
 
 
+def has_open(process, path):
+    """Whether a process has this file open."""
+    directory = f"/proc/{process.pid}/fd"
+    return any(os.path.realpath(os.path.join(directory, number)) == os.path.realpath(path) for number in os.listdir(directory))
+
+
 def shrinking(place, kind, seed):
     """Cut to a part of its length, read to its end: what is left is not read again, and what follows is read once."""
     rng = random.Random(seed)
@@ -434,7 +440,9 @@ def shrinking(place, kind, seed):
             os.truncate(log, rng.randrange(2000, os.path.getsize(log)))
             if i % 2:
                 follower.start()
-            time.sleep(0.5)  # it is noticed before more is written: else it cannot be told how far it was cut
+            # It is noticed before more is written: else it cannot be told how far it was cut.
+            until(lambda: has_open(follower.process, log), "it has the log open", running=follower.process)
+            time.sleep(0.5)
             writer.resume()
         writer.wait()
         last = writer.finish()
