@@ -22,6 +22,7 @@ from support.bench import SMOKE, report
 USERS = 1000 if SMOKE else 1_000_000
 FIRST_LINES = 5 * USERS  # of users all alike: nearly everybody comes
 BEHIND_LINES = 20_000 if SMOKE else 10_000_000
+MORE_LINES = 20_000 if SMOKE else 45_000_000  # so that many checkpoints fall into a run
 RUNS = 1 if SMOKE else 3
 PATIENCE_S = 900
 SECTIONS = {"bus": {"partitions": 1}, "limiter": {"threads": 1, "memory": "2GiB"}}
@@ -73,7 +74,7 @@ def measure_recovery(servers, roles):
 def rate_with(servers, roles, interval):
     """The rate of verdicts with checkpoints at an interval, their seconds and count."""
     servers.forget()
-    events = FIRST_LINES + BEHIND_LINES
+    events = FIRST_LINES + BEHIND_LINES + MORE_LINES
     limiter, samples = run_to_end(roles, events, checkpoint_interval=interval)
     page = limiter.metrics()
     spent, count = page.sum("weir_checkpoint_seconds_sum"), page.sum("weir_checkpoint_seconds_count")
@@ -114,6 +115,9 @@ def measure(place):
                                 "--start", "2025-01-01T01:30:00Z")
         bench.fill(roles, behind, BEHIND_LINES, PATIENCE_S)
         measure_recovery(servers, roles)
+        more = bench.generate(place, "more.log", MORE_LINES, "--users", USERS, "--seed", "3",
+                              "--start", "2025-01-01T04:30:00Z")
+        bench.fill(roles, more, MORE_LINES, PATIENCE_S)
         measure_checkpoint(servers, roles)
 
 

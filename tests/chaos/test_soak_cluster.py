@@ -35,6 +35,7 @@ ZONES = [traffic.zone("site", [traffic.sliding(20, "5s"), traffic.fixed(300, "10
          traffic.zone("paths", [traffic.sliding(100, "1s")], key=("path",), id=2, mode="shadow"),
          traffic.zone("heavy", [traffic.fixed(100, "10s")], id=3, block_for="10m")]
 
+LIMITER = {} if GENERATED else {"checkpoint_interval": "2s"}  # of a million users as anyone would have it
 CROWD = ("--users", "1M", "--zipf", 0, "--abusers", 100)  # most far below their limits: decisions are to be counted, too
 
 MIB = 1 << 20
@@ -163,7 +164,7 @@ def test_everything_at_once_for_a_while(place):
     if SANITIZED:
         raise cases.Skipped("a sanitizer's memory is not weir's")
     with cluster.shared() as one, Roles(place, one, ZONES, bus={"partitions": PARTITIONS}, archiver={"enabled": True},
-                                        limiter={"checkpoint_interval": "2s"}) as roles:
+                                        limiter=LIMITER) as roles:
         soak = Soak(place, one, roles)
         watched = soak.watching()
         lines = live.Traffic(soak.outlets, RATE)
