@@ -12,12 +12,18 @@
 
 enum { PERIOD_S = 1 };
 
+struct end {
+	uint64_t offset; /* known last; 0: not known */
+	bool silent;     /* asked in vain: that takes seconds, so only one of these is asked at a time */
+};
+
 struct weir_lag {
 	struct weir_lag_options options;
 	pthread_t thread;
 	pthread_mutex_t mutex; /* held while it looks, and never while a server is asked */
 	bool left;
-	uint64_t *ends; /* of each topic's partitions: known last; 0: not known */
+	struct end *ends; /* of each topic's partitions, one topic after the other */
+	size_t turn;      /* the silent one that was asked last */
 	_Atomic uint64_t messages, milliseconds;
 	_Atomic bool known; /* a partition was worked on, and its end known, at least once */
 };
@@ -28,31 +34,59 @@ struct sum {
 	uint32_t places;
 };
 
-static bool look(struct weir_lag *lag, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
+static size_t count_ends(const struct weir_lag *lag)
 {
+	return lag->options.topic_count * lag->options.bus->partitions;
+}
+
+static bool look(struct weir_lag *lag, size_t index, struct weir_lag_place *place)
+{
+	uint32_t partitions = lag->options.bus->partitions;
 	pthread_mutex_lock(&lag->mutex);
-	bool worked_on = !lag->left && lag->options.look(lag->options.context, topic, partition, place);
+	bool worked_on = !lag->left && lag->options.look(lag->options.context, lag->options.topics[index / partitions],
+	                                                 (uint32_t)(index % partitions), place);
 	pthread_mutex_unlock(&lag->mutex);
 	return worked_on;
 }
 
-/* Adds one partition's. */
-static void add(struct weir_lag *lag, enum weir_topic topic, uint32_t partition, uint64_t *end, struct sum *sum)
+/* @return whether somebody answered, or need not be asked */
+static bool ask(struct weir_lag *lag, size_t index)
 {
 	struct weir_bus *bus = lag->options.bus;
-	struct weir_lag_place place = {0};
+	struct weir_lag_place place;
 	struct weir_error error;
-	uint64_t first, next;
-	if (!look(lag, topic, partition, &place))
-		return;
-	if (bus->ops->extent(bus, topic, partition, &first, &next, &error) == WEIR_OK)
-		*end = next;
-	else if (*end == 0)
+	uint64_t first;
+	struct end *end = &lag->ends[index];
+	end->silent = look(lag, index, &place) &&
+	              bus->ops->extent(bus, lag->options.topics[index / bus->partitions],
+	                               (uint32_t)(index % bus->partitions), &first, &end->offset, &error) != WEIR_OK;
+	return !end->silent;
+}
+
+/* Waits in vain for one partition at most: figures are told on while servers are away. */
+static void ask_all(struct weir_lag *lag)
+{
+	for (size_t i = 0; i < count_ends(lag); i++)
+		if (!lag->ends[i].silent && !ask(lag, i))
+			return;
+	for (size_t i = 0; i < count_ends(lag); i++) {
+		lag->turn = (lag->turn + 1) % count_ends(lag);
+		if (lag->ends[lag->turn].silent && !ask(lag, lag->turn))
+			return;
+	}
+}
+
+/* Adds one partition's. */
+static void add(struct weir_lag *lag, size_t index, struct sum *sum)
+{
+	struct weir_lag_place place = {0};
+	const struct end *end = &lag->ends[index];
+	if (!look(lag, index, &place) || (end->silent && end->offset == 0))
 		return;
 	sum->places++;
-	if (*end <= place.next_offset)
+	if (end->offset <= place.next_offset)
 		return;
-	sum->messages += *end - place.next_offset;
+	sum->messages += end->offset - place.next_offset;
 	int64_t behind_ms = place.clock_ms > 0 ? weir_wall_ms() - place.clock_ms : 0;
 	if (behind_ms > sum->late_ms)
 		sum->late_ms = behind_ms;
@@ -61,10 +95,9 @@ static void add(struct weir_lag *lag, enum weir_topic topic, uint32_t partition,
 static void measure(struct weir_lag *lag)
 {
 	struct sum sum = {0};
-	uint32_t partitions = lag->options.bus->partitions;
-	for (size_t i = 0; i < lag->options.topic_count; i++)
-		for (uint32_t partition = 0; partition < partitions; partition++)
-			add(lag, lag->options.topics[i], partition, &lag->ends[i * partitions + partition], &sum);
+	ask_all(lag);
+	for (size_t i = 0; i < count_ends(lag); i++)
+		add(lag, i, &sum);
 	atomic_store(&lag->messages, sum.messages);
 	atomic_store(&lag->milliseconds, (uint64_t)sum.late_ms);
 	if (sum.places > 0)
@@ -85,7 +118,7 @@ enum weir_status weir_lag_start(const struct weir_lag_options *options, struct w
 {
 	struct weir_lag *lag = weir_alloc(1, sizeof *lag);
 	lag->options = *options;
-	lag->ends = weir_alloc(options->topic_count * options->bus->partitions, sizeof *lag->ends);
+	lag->ends = weir_alloc(count_ends(lag), sizeof *lag->ends);
 	pthread_mutex_init(&lag->mutex, NULL);
 	int failed = pthread_create(&lag->thread, NULL, work, lag);
 	if (failed != 0) {
