@@ -5,7 +5,10 @@
 
 #include <stdio.h>
 
-enum { TIMEOUT_LEAST_MS = 20 }; /* the kernel counts in ticks, and takes what is below one for none */
+enum {
+	TIMEOUT_LEAST_MS = 20, /* the kernel counts in ticks, and takes what is below one for none */
+	DAY_MS = 86400000,     /* nft reads numbers of up to eight digits */
+};
 
 /* The rest of the line behind a word at its beginning. */
 static bool line_behind(struct weir_span listing, const char *word, struct weir_span *rest)
@@ -76,7 +79,12 @@ void nft_set_timeout(struct weir_text *text, int64_t until_ms, int64_t now_ms)
 	if (until_ms == DECISION_NO_END)
 		return;
 	int64_t left_ms = until_ms - now_ms;
+	left_ms = left_ms > TIMEOUT_LEAST_MS ? left_ms : TIMEOUT_LEAST_MS;
 	weir_text_puts(text, " timeout ");
-	weir_text_int(text, left_ms > TIMEOUT_LEAST_MS ? left_ms : TIMEOUT_LEAST_MS);
+	if (left_ms >= DAY_MS) {
+		weir_text_int(text, left_ms / DAY_MS);
+		weir_text_puts(text, "d");
+	}
+	weir_text_int(text, left_ms % DAY_MS);
 	weir_text_puts(text, "ms");
 }

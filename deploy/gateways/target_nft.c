@@ -13,6 +13,7 @@
  * left out may have room: all is copied.
  */
 #include "common/alloc.h"
+#include "common/clock.h"
 #include "deploy/gateways/nft_set.h"
 #include "deploy/gateways/program.h"
 #include "deploy/gateways/target.h"
@@ -20,7 +21,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { INTERVAL_MS = 50, CHECK_MS = 5000, SETS_MAX = 2, LINE_ELEMENTS = 1000, NAME_MAX_BYTES = 200 };
+enum {
+	INTERVAL_MS = 50,
+	CHECK_MS = 5000,
+	SETS_MAX = 2,
+	/* A refusal quotes its line, and marks the place in another: both are within PROGRAM_OUTPUT_MAX_BYTES. */
+	LINE_ELEMENTS = 200,
+	NAME_MAX_BYTES = 200,
+	STOP_MS = 5000, /* a set that was emptied already is filled for so long once it is to stop */
+};
 
 struct element {
 	struct weir_network network;
@@ -46,6 +55,7 @@ struct nft_target {
 	size_t set_count;
 	struct weir_text script;
 	const _Atomic bool *stop;
+	int64_t stop_end_ms; /* monotonic; 0: it is not to stop */
 };
 
 static enum weir_status run(const char *const *arguments, const struct weir_text *input, struct weir_text *said,
@@ -158,11 +168,21 @@ static void leave_out(struct nft_target *nft, struct one_set *set)
 	set->overlaps |= set->set.interval;
 }
 
+/* Whether it ends here, as it is to stop: before a set is emptied, or when it takes too long to fill it again. */
+static bool ends_here(struct nft_target *nft, const struct one_set *set)
+{
+	if (nft->stop == NULL || !*nft->stop)
+		return false;
+	if (nft->stop_end_ms == 0)
+		nft->stop_end_ms = weir_monotonic_ms() + STOP_MS;
+	return set->flush || weir_monotonic_ms() >= nft->stop_end_ms;
+}
+
 /* In halves, until what is refused stands alone. @thread as deep as the count has bits */
 static enum weir_status change_in_halves(struct nft_target *nft, struct one_set *set, size_t from, size_t count,
                                          int64_t now_ms, struct weir_error *error)
 {
-	if (nft->stop != NULL && *nft->stop)
+	if (ends_here(nft, set))
 		return weir_fail(error, WEIR_IO, "stopped before all was in the set %s", set->name);
 	enum weir_status status = change(nft, set, from, count, now_ms, error);
 	if (status != WEIR_INVALID)
@@ -292,7 +312,9 @@ static bool take_changes(struct nft_target *nft, const struct block_table *table
 		else if (changes[i]->state != BLOCK_ENDED) /* that the kernel does */
 			take_key(nft, key, 0);
 		for (size_t j = 0; j < nft->set_count && now == NULL; j++)
-			room |= nft->sets[j].overlaps && weir_network_parse(key, &network, &why) && network.prefix < 128;
+			/* A network; or an address that the set may have under another of its spellings. */
+			room |= nft->sets[j].overlaps && weir_network_parse(key, &network, &why) &&
+			        (network.prefix < 128 || changes[i]->state != BLOCK_ENDED);
 	}
 	return room;
 }

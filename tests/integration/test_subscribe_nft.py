@@ -102,6 +102,8 @@ def test_nft_blocks_and_lets_in_again(place):
         # A longer block in place of a shorter, a lift, a block without end.
         topic.block("203.0.113.10", for_s=7200)
         subscriber.until(lambda: any(left in network.elements("blocked") for left in ("2h", "1h59m")), "longer")
+        topic.block("203.0.113.10", for_s=3 * 86400)
+        subscriber.until(lambda: any(left in network.elements("blocked") for left in ("3d", "2d23h")), "days")
         topic.lift("203.0.113.10")
         subscriber.until(lambda: network.is_let_in("203.0.113.10"), "a lift lets in")
         topic.block("203.0.113.9", for_s=None)
@@ -169,6 +171,17 @@ def test_what_nft_has_refused_does_not_pass_for_lost(place):
         end = topic.block("2001:db8::/64", for_s=BLOCK_S)["until"]
         subscriber.until(lambda: "2001:db8::a" in network.elements("blocked6"), "what has room again", 20 * BLOCK_S)
         assert now_ms() >= end - 20 and not network.is_let_in("2001:db8::9", "::1")
+
+
+def test_a_set_takes_what_it_has_room_for(place):
+    network = Network(place)
+    network.nft("add set inet weir few { type ipv6_addr; size 1190; flags timeout; }")
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        topic.publish([topic.decision((f"2001:db8:1111:2222:3333:4444:5555:{n + 4096:x}",)) for n in range(1200)])
+        subscriber = topic.subscribe("nft:inet/weir/few", env=network.environment).until_ready()
+        assert network.elements("few").count("expires") == 1190
+        assert subscriber.value("unfit_total") == 10 and subscriber.value("errors_total") == 0
 
 
 def test_an_nft_that_did_not_run_has_refused_nothing(place):

@@ -75,6 +75,8 @@ static void test_timeouts(void **state)
 	assert_timeout(56007, " timeout 55007ms");
 	assert_timeout(1001, " timeout 20ms"); /* 0 would be none */
 	assert_timeout(0, " timeout 20ms");
+	assert_timeout(1000 + INT64_C(86400000), " timeout 1d0ms");
+	assert_timeout(999 + 3 * INT64_C(86400000), " timeout 2d86399999ms"); /* nft takes eight digits at most */
 	assert_timeout(INT64_MAX, "");
 }
 
