@@ -28,8 +28,9 @@
 struct file_watch;
 
 enum {
-	FILE_ABSENCES_MAX = 3, /* a listing may miss a file that is being renamed: only then it counts as gone */
-	FILE_LOOKS_AFTER = 3,  /* scans after a rotation that look again for files rotated away unseen */
+	FILE_ABSENCES_MAX = 3,        /* a listing may miss a file that is being renamed: only then it counts as gone */
+	FILE_ABSENCES_UNMOUNTED = 60, /* of one whose directory is missing: a second each, it may be mounted again */
+	FILE_LOOKS_AFTER = 3,         /* scans after a rotation that look again for files rotated away unseen */
 };
 
 /* A file that is being read, or was and may get late lines. Owned by its stream. */
@@ -253,7 +254,8 @@ enum file_found {
 	FOUND_COPY,    /* under another inode: compressed, or copied */
 	FOUND_SHORTER, /* its own file, but with fewer bytes than were read: cut, and otherwise the same */
 	FOUND_NOWHERE,
-	FOUND_UNKNOWN, /* a directory or file cannot be read just now: the error says which */
+	FOUND_NO_DIRECTORY, /* nowhere, with its directory */
+	FOUND_UNKNOWN,      /* a directory or file cannot be read just now: the error says which */
 };
 
 /** Finds a known file and opens it at an offset: *opened is returned for FOUND, FOUND_COPY and FOUND_SHORTER. */

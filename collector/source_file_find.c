@@ -210,11 +210,12 @@ enum file_found file_find(struct file_stream *stream, struct source_memory_file 
 		return FOUND;
 	}
 	struct names names;
-	if (names_init(&names, stream->path, error) == WEIR_IO) {
+	enum weir_status status = names_init(&names, stream->path, error);
+	if (status == WEIR_IO) {
 		open_file_free(search.opened);
 		return FOUND_UNKNOWN;
 	}
-	enum file_found found = FOUND_NOWHERE;
+	enum file_found found = status == WEIR_END ? FOUND_NO_DIRECTORY : FOUND_NOWHERE;
 	if (!copies_only && search_own(&search, &names))
 		found = FOUND;
 	else if (search_copies(&search, &names))

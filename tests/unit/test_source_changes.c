@@ -86,6 +86,31 @@ static void a_file_removed_with_its_directory_is_read_to_its_end(void **state)
 	end();
 }
 
+/* A rotated file that is to be read again, on a volume that comes a while after the collector. */
+static void a_directory_that_is_mounted_late_loses_nothing(void **state)
+{
+	(void)state;
+	const char *config = "{\"type\":\"file\",\"path\":\"%s/volume/access.log\",\"follow\":true}";
+	struct reader reader;
+	begin();
+	assert_int_equal(mkdir(log_path("volume"), 0700), 0);
+	log_append("volume/access.log", "1\n");
+	reader_open(&reader, config, false, memory);
+	reader_expect(&reader, "1\n");
+	log_rename("volume/access.log", "volume/access.log.1");
+	log_append("volume/access.log", "2\n");
+	reader_expect(&reader, "1\n2\n");
+	assert_int_equal(rename(log_path("volume"), log_path("elsewhere")), 0);
+	restart(&reader, config);
+	reader_run(&reader, 900); /* longer than a name may be missing from a listing */
+	assert_int_equal(reader.length, 0);
+	assert_int_equal(rename(log_path("elsewhere"), log_path("volume")), 0);
+	reader_expect(&reader, "1\n2\n");
+	assert_int_equal(reader_status(&reader, 0).lost_bytes, 0);
+	reader_close(&reader);
+	end();
+}
+
 static void what_cannot_be_opened_is_tried_again(void **state)
 {
 	(void)state;
@@ -169,6 +194,38 @@ static void older_rotated_files_are_no_news(void **state)
 	log_rename("access.log", "access.log.1");
 	log_append("access.log", "2\n");
 	reader_expect(&reader, "1\n2\n");
+	reader_close(&reader);
+	end();
+}
+
+/* What is remembered of a file ends before the file does: it was read all the same. */
+static void a_rotated_file_that_was_forgotten_is_no_news(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	log_append("access.log", "1\n");
+	reader_open(&reader, one, false, memory);
+	reader_expect(&reader, "1\n");
+	log_append("access.log", "2\n"); /* later than it was opened */
+	reader_expect(&reader, "1\n2\n");
+	log_rename("access.log", "access.log.1");
+	log_append("access.log", "3\n");
+	reader_expect(&reader, "1\n2\n3\n");
+	reader_acknowledge(&reader);
+	struct source_memory_stream *record = memory->streams[0];
+	for (int64_t end_ms = weir_monotonic_ms() + READER_WAIT_MS;
+	     record->files[0]->state != SOURCE_FILE_SETTLED && weir_monotonic_ms() < end_ms;)
+		reader_run(&reader, 10);
+	assert_int_equal(record->files[0]->state, SOURCE_FILE_SETTLED);
+	record->files[0]->seen_s -= INT64_C(8) * 86400;
+	file_source_of(reader.source)->forget_ms = 0;
+	reader_run(&reader, 100);
+	assert_int_equal(record->file_count, 1);
+	log_rename("access.log.1", "access.log.2");
+	log_rename("access.log", "access.log.1");
+	log_append("access.log", "4\n");
+	reader_expect(&reader, "1\n2\n3\n4\n");
 	reader_close(&reader);
 	end();
 }
@@ -458,10 +515,12 @@ int main(void)
 		cmocka_unit_test(a_removed_file_is_read_to_its_end),
 		cmocka_unit_test(directories_come_and_go),
 		cmocka_unit_test(a_file_removed_with_its_directory_is_read_to_its_end),
+		cmocka_unit_test(a_directory_that_is_mounted_late_loses_nothing),
 		cmocka_unit_test(what_cannot_be_opened_is_tried_again),
 		cmocka_unit_test(what_is_no_file_is_stated),
 		cmocka_unit_test(start_at_the_end_is_for_files_that_were_there),
 		cmocka_unit_test(older_rotated_files_are_no_news),
+		cmocka_unit_test(a_rotated_file_that_was_forgotten_is_no_news),
 		cmocka_unit_test(a_busy_file_does_not_starve_another),
 		cmocka_unit_test(a_source_configured_otherwise_goes_on),
 		cmocka_unit_test(a_log_synchronised_from_elsewhere_goes_on),
