@@ -81,6 +81,11 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 	size_t count = 0;
 	enum weir_status status = bus_of(archiver)->receive(consumer, messages, MESSAGES, timeout_ms, &count, &error);
 	if (status == WEIR_INVALID) {
+		/* What came before the gap may be in the topic no more. It is told again. */
+		if (!archiver_store(archiver)) {
+			nap();
+			return;
+		}
 		const struct ledger *ledger = archiver->partitions[messages[0].partition].ledger;
 		archiver_stand_at_gap(archiver, messages[0].partition, ledger != NULL ? ledger->checkpoint : 0, error.text);
 		return;

@@ -77,18 +77,28 @@ static void look_at_gaps(struct archiver *archiver)
 	}
 }
 
-/* One that was never archived begins where its topics begin. */
-static enum weir_status find_beginning(struct archiver *archiver, struct ledger *ledger, struct weir_error *error)
+/*
+ * One that was never archived begins where its topics begin. So does one on this machine whose topics have lost what came
+ * next: they are trimmed behind their readers only, and a process without an archiver forgets that reader.
+ */
+static enum weir_status find_beginning(struct archiver *archiver, const struct ledger *ledger, enum weir_topic topic,
+                                       uint64_t *place, struct weir_error *error)
 {
-	uint64_t next;
+	uint64_t first, next;
 	struct weir_bus *bus = archiver->options.bus;
-	if (!ledger->fresh)
+	if (!ledger->fresh && archiver->options.share != NULL)
 		return WEIR_OK;
-	enum weir_status status =
-		bus->ops->extent(bus, WEIR_TOPIC_JUDGED, ledger->partition, &ledger->judged_next, &next, error);
-	return status == WEIR_OK
-	           ? bus->ops->extent(bus, WEIR_TOPIC_DECISIONS, ledger->partition, &ledger->decisions_next, &next, error)
-	           : status;
+	enum weir_status status = bus->ops->extent(bus, topic, ledger->partition, &first, &next, error);
+	if (status != WEIR_OK || (!ledger->fresh && *place >= first))
+		return status;
+	if (!ledger->fresh)
+		weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
+		         "partition %u: %" PRIu64
+		         " messages of %s came while archiver.enabled was off, and are gone: the archive "
+		         "does not have them",
+		         ledger->partition, first - *place, weir_topic_name(topic));
+	*place = first;
+	return WEIR_OK;
 }
 
 static enum weir_status assign(struct archiver *archiver, const struct ledger *ledger, struct weir_error *error)
@@ -113,7 +123,9 @@ static enum weir_status take(struct archiver *archiver, uint32_t number, struct 
 	if (status == WEIR_OK)
 		status = ledger_restore(ledger, &state, error);
 	if (status == WEIR_OK)
-		status = find_beginning(archiver, ledger, error);
+		status = find_beginning(archiver, ledger, WEIR_TOPIC_JUDGED, &ledger->judged_next, error);
+	if (status == WEIR_OK)
+		status = find_beginning(archiver, ledger, WEIR_TOPIC_DECISIONS, &ledger->decisions_next, error);
 	if (status == WEIR_OK) {
 		status = assign(archiver, ledger, error);
 		if (status == WEIR_INVALID) {
