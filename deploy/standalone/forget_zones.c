@@ -106,9 +106,18 @@ static enum weir_status take_velocity(void *context, const struct weir_sql_value
 static enum weir_status take_velocities(struct forget *forget, struct weir_error *error)
 {
 	struct velocity velocity = {.forget = forget};
-	if (forget->options.value_count != 1 || strlen(forget->options.values[0]) > WEIR_KEY_MAX_BYTES)
-		return WEIR_OK;
-	velocity.key = weir_span_of(forget->options.values[0]);
+	struct order_command command = {.kind = ORDER_LIFT};
+	const struct order_options *options = &forget->options;
+	if (options->key_hex != NULL) {
+		enum weir_status status = order_key_hex(options->key_hex, &command, error);
+		if (status != WEIR_OK)
+			return status;
+		velocity.key = order_key(&command);
+	} else {
+		if (options->value_count != 1 || strlen(options->values[0]) > WEIR_KEY_MAX_BYTES)
+			return WEIR_OK;
+		velocity.key = weir_span_of(options->values[0]);
+	}
 	return forget->realm.store->ops->query(forget->realm.store,
 	                                       "SELECT zone_id, name FROM zone_master WHERE limit_number = 0 ORDER BY 1",
 	                                       NULL, 0, take_velocity, &velocity, error);

@@ -95,7 +95,7 @@ static enum weir_status join(const struct order_options *options, const struct w
 	return status;
 }
 
-static enum weir_status read_hex(const char *text, struct order_command *command, struct weir_error *error)
+enum weir_status order_key_hex(const char *text, struct order_command *command, struct weir_error *error)
 {
 	/* By the words of the body, which takes the same digits. */
 	struct weir_text body = {0};
@@ -127,7 +127,7 @@ enum weir_status order_key_make(const struct order_options *options, const struc
 	command->prefix = options->prefix;
 	enum weir_status status = WEIR_OK;
 	if (options->key_hex != NULL)
-		status = read_hex(options->key_hex, command, error);
+		status = order_key_hex(options->key_hex, command, error);
 	else if (!options->prefix)
 		return join(options, zone, command, error);
 	for (uint32_t i = 0; status == WEIR_OK && options->key_hex == NULL && i < options->value_count; i++)

@@ -106,6 +106,8 @@ def test_a_key_goes_through_limiter_and_archiver(place):
         words = run_forget(roles, "ann", "--zone", "site").out().decode()
         assert "rows removed: count_hourly 1, count_daily 1, decision_history 2, zone_txn 5\n" in words, words
         assert f"topic {servers.topic('judged')}: until 20" in words, words
+        assert forget(roles, "--key-hex", b"bob".hex())["rows"]["zone_bucket_lock"] == 1
+        assert buckets(servers, "zone_bucket_lock") == {}
         assert all(role.stop() == DONE for role in (collector, limiter, archiver))
 
 
