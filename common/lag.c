@@ -13,7 +13,8 @@
 enum { PERIOD_S = 1 };
 
 struct end {
-	uint64_t offset; /* known last; 0: not known */
+	uint64_t offset; /* the last that was told */
+	bool known;      /* it was told once */
 	bool silent;     /* asked in vain: that takes seconds, so only one of these is asked at a time */
 };
 
@@ -55,11 +56,16 @@ static bool ask(struct weir_lag *lag, size_t index)
 	struct weir_bus *bus = lag->options.bus;
 	struct weir_lag_place place;
 	struct weir_error error;
-	uint64_t first;
+	uint64_t first, next;
 	struct end *end = &lag->ends[index];
-	end->silent = look(lag, index, &place) &&
-	              bus->ops->extent(bus, lag->options.topics[index / bus->partitions],
-	                               (uint32_t)(index % bus->partitions), &first, &end->offset, &error) != WEIR_OK;
+	end->silent = false;
+	if (!look(lag, index, &place))
+		return true;
+	if (bus->ops->extent(bus, lag->options.topics[index / bus->partitions], (uint32_t)(index % bus->partitions), &first,
+	                     &next, &error) == WEIR_OK)
+		*end = (struct end){.offset = next, .known = true};
+	else
+		end->silent = true;
 	return !end->silent;
 }
 
@@ -81,7 +87,7 @@ static void add(struct weir_lag *lag, size_t index, struct sum *sum)
 {
 	struct weir_lag_place place = {0};
 	const struct end *end = &lag->ends[index];
-	if (!look(lag, index, &place) || (end->silent && end->offset == 0))
+	if (!end->known || !look(lag, index, &place))
 		return;
 	sum->places++;
 	if (end->offset <= place.next_offset)
