@@ -262,6 +262,9 @@ enum file_found {
 enum file_found file_find(struct file_stream *stream, struct source_memory_file *file, uint64_t offset,
                           bool copies_only, struct open_file **opened, struct weir_error *error);
 
+/** Counts that a file was looked for in vain, as found says. @return whether that was the last time */
+bool file_given_up(struct source_memory_file *file, enum file_found found);
+
 /** How long ago a name came or went in the directory of a path: -1 where it cannot be told. */
 int64_t file_directory_age_ms(const char *path);
 

@@ -231,6 +231,11 @@ enum file_found file_find(struct file_stream *stream, struct source_memory_file 
 	return found;
 }
 
+bool file_given_up(struct source_memory_file *file, enum file_found found)
+{
+	return ++file->absences >= (found == FOUND_NO_DIRECTORY ? FILE_ABSENCES_UNMOUNTED : FILE_ABSENCES_MAX);
+}
+
 /* ---- files rotated away unseen ---- */
 
 void file_candidate_deinit(struct file_candidate *candidate)

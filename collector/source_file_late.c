@@ -44,10 +44,10 @@ static void look_at_left(struct file_stream *stream, struct source_memory_file *
 		enum file_found found = file_find(stream, file, file->taken, false, &late, NULL);
 		if (late != NULL)
 			file_stream_adopt(stream, late, now_ms);
-		if (found == FOUND_UNKNOWN || (found == FOUND_NOWHERE && ++file->absences < FILE_ABSENCES_MAX) ||
-		    (found == FOUND_NO_DIRECTORY && ++file->absences < FILE_ABSENCES_UNMOUNTED))
+		bool absent = found == FOUND_NOWHERE || found == FOUND_NO_DIRECTORY;
+		if (found == FOUND_UNKNOWN || (absent && !file_given_up(file, found)))
 			return;
-		if (found == FOUND_NOWHERE || found == FOUND_NO_DIRECTORY || found == FOUND_SHORTER) {
+		if (absent || found == FOUND_SHORTER) {
 			settle(stream, file, NULL);
 			file_stream_close(stream, late);
 			return;

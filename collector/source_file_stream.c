@@ -73,11 +73,12 @@ static void give_up_part(struct file_stream *stream, struct source_memory_part *
 }
 
 /* The file of a part is not found. Several looks decide: a listing may miss it. */
-static enum turn on_absent(struct file_stream *stream, struct source_memory_part *part, bool unmounted, int64_t now_ms)
+static enum turn on_absent(struct file_stream *stream, struct source_memory_part *part, enum file_found found,
+                           int64_t now_ms)
 {
 	struct source_memory_file *file = source_memory_file(stream->record, part->file);
-	if (++file->absences < (unmounted ? FILE_ABSENCES_UNMOUNTED : FILE_ABSENCES_MAX)) {
-		int64_t wait_ms = unmounted ? stream->source->timing.poll : ABSENCE_WAIT_MS;
+	if (!file_given_up(file, found)) {
+		int64_t wait_ms = found == FOUND_NO_DIRECTORY ? stream->source->timing.poll : ABSENCE_WAIT_MS;
 		return stream->source->follow ? later(stream, now_ms + wait_ms) : TURN_AGAIN;
 	}
 	if (part->to != SOURCE_PART_OPEN || file_plan_replaced(stream, now_ms)) {
@@ -119,7 +120,7 @@ static enum turn open_part(struct file_stream *stream, struct source_memory_part
 		}
 		return file_plan_truncated(stream, opened, now_ms) == PLAN_GO_ON ? TURN_AGAIN : TURN_NOTHING;
 	case FOUND_NOWHERE:
-	case FOUND_NO_DIRECTORY: return on_absent(stream, part, found == FOUND_NO_DIRECTORY, now_ms);
+	case FOUND_NO_DIRECTORY: return on_absent(stream, part, found, now_ms);
 	case FOUND_UNKNOWN: break;
 	}
 	return trouble(stream, now_ms, &error);
