@@ -84,6 +84,8 @@ class GeneratedLog(threading.Thread):
         """Rotates until all is written."""
         while self._weir.code() is None:
             time.sleep(self._every_s)
+            if not os.path.exists(self.path):
+                continue  # a write to a full disk's queue takes its time, and a signal is heard behind it
             _rename_aside(self.path, self._MOST)
             self.rotations += 1
             self._weir.signal(signal.SIGHUP)
