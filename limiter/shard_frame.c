@@ -3,8 +3,8 @@
  * (key, zone) pair is looked up once, however many events it has.
  *
  * Fingerprints are computed for the whole frame at once; the table and the
- * buckets are looked at while it is judged (shard_judge.c), or here, if some
- * buckets may have to be loaded first.
+ * buckets are looked at while it is judged (shard_judge.c), or before that, if
+ * some buckets may have to be loaded first.
  */
 #include "limiter/shard_frame.h"
 
@@ -170,6 +170,44 @@ static void look_up_events(struct shard *shard)
 			key_first[events[i].key] = add_lookups(shard, frame->keys[events[i].key], 0, 0) + 1;
 }
 
+static uint32_t group_end(const struct shard_frame *work, uint32_t first)
+{
+	return first + AHEAD_GROUP < work->lookup_count ? first + AHEAD_GROUP : work->lookup_count;
+}
+
+void shard_ask_for_lines(struct shard *shard)
+{
+	struct shard_frame *work = &shard->work;
+	for (uint32_t end = group_end(work, work->asked); work->asked < end; work->asked++)
+		if (work->lookups[work->asked].state == LOOKUP_NEW)
+			table_prefetch(&shard->table, bucket_tag(work->lookups[work->asked].low));
+}
+
+void shard_ask_for_blocks(struct shard *shard)
+{
+	struct shard_frame *work = &shard->work;
+	uint32_t first = work->guessed, end = group_end(work, first);
+	for (uint32_t i = first; i < end; i++)
+		shard_guess(shard, &work->lookups[i]);
+	for (uint32_t i = first; i < end; i++)
+		if (work->lookups[i].bucket != NULL)
+			__builtin_prefetch(work->lookups[i].bucket, 1);
+	work->guessed = end;
+}
+
+/* Of blocks of up to 96 bytes, as most are. */
+void shard_ask_for_rest(struct shard *shard)
+{
+	struct shard_frame *work = &shard->work;
+	for (uint32_t end = group_end(work, work->fetched); work->fetched < end; work->fetched++) {
+		const char *block = (const char *)work->lookups[work->fetched].bucket;
+		if (block == NULL)
+			continue;
+		__builtin_prefetch(block + 63, 1);
+		__builtin_prefetch(block + 95, 1);
+	}
+}
+
 /* Finds the buckets of all lookups before anything is judged, if some may have to be loaded for it. */
 static void find_early(struct shard *shard)
 {
@@ -178,14 +216,11 @@ static void find_early(struct shard *shard)
 		return;
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		shard->segments[i].loaded_for_frame = false;
-	for (uint32_t i = 0; i < work->lookup_count; i++)
-		shard_ask(shard, &work->lookups[i]);
-	for (uint32_t i = 0; i < work->lookup_count; i++)
-		shard_guess(shard, &work->lookups[i]);
-	for (uint32_t i = 0; i < work->lookup_count; i++)
+	for (uint32_t i = 0; i < work->lookup_count; i++) {
+		shard_look_ahead(shard, i);
 		if (work->lookups[i].state == LOOKUP_GUESSED)
 			shard_make_sure(shard, &work->lookups[i]);
-	work->asked = work->guessed = work->lookup_count;
+	}
 }
 
 void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint64_t offset)
@@ -197,7 +232,8 @@ void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint
 	work->clock_ms = frame->sending_time_ms > shard->clock_ms ? frame->sending_time_ms : shard->clock_ms;
 	orders_purge(&shard->orders, work->clock_ms);
 	work->position_before = shard_source(shard, frame->source, work->clock_ms)->position;
-	work->run_count = work->lookup_count = work->asked = work->guessed = work->decision_count = 0;
+	work->run_count = work->lookup_count = work->decision_count = 0;
+	work->asked = work->guessed = work->fetched = 0;
 	resolve_sets(shard);
 	work->key_first = shard_room_for(work, work->key_first, &work->room_keys, frame->key_count, sizeof(uint32_t));
 	if (frame->key_count > 0) /* else there may be no array at all */

@@ -15,14 +15,32 @@ static inline const struct zone_rules *shard_only_zone(const struct shard_frame 
 }
 
 /*
- * Asks for the table's line of a lookup. A processor that must find a page first walks its tables for a few questions
- * at a time, if it meets those close together in the program: so this and the next are called for many lookups in a
- * row, with little between.
+ * Random access is what judging costs most, and memory answers many questions at once if they are asked together. So a
+ * lookup goes through three steps before its turn comes: its line of the table is asked for; what is found there says
+ * where its block is, whose first line is asked for; and then, when the page of that is known, the block's other lines.
+ *
+ * A processor that must find a page first walks its tables for some six questions at a time; what is asked beyond those
+ * waits, and everything behind it, or is lost. So each step is taken for a few lookups in a row, with little between,
+ * and no step right behind another.
  */
-static inline void shard_ask(const struct shard *shard, const struct lookup *lookup)
+enum { AHEAD_GROUP = 4, AHEAD_REST = 5, AHEAD_BLOCK = 10, AHEAD_LINE = 15 };
+
+/** The steps, each for the next lookups that have not taken it. */
+void shard_ask_for_lines(struct shard *shard);
+void shard_ask_for_blocks(struct shard *shard);
+void shard_ask_for_rest(struct shard *shard);
+
+/** Sees to it that a lookup is past LOOKUP_NEW, and those behind it on their way. Lookups come in their order. */
+static inline void shard_look_ahead(struct shard *shard, uint32_t lookup)
 {
-	if (lookup->state == LOOKUP_NEW)
-		table_prefetch(&shard->table, bucket_tag(lookup->low));
+	const struct shard_frame *work = &shard->work;
+	const uint32_t end = work->lookup_count;
+	while (__builtin_expect(work->asked < lookup + AHEAD_LINE, 0) && work->asked < end)
+		shard_ask_for_lines(shard);
+	while (__builtin_expect(work->guessed < lookup + AHEAD_BLOCK, 0) && work->guessed < end)
+		shard_ask_for_blocks(shard);
+	while (__builtin_expect(work->fetched < lookup + AHEAD_REST, 0) && work->fetched < end)
+		shard_ask_for_rest(shard);
 }
 
 /* Finds what has the key's tag. Its line of the table is better on its way by now. */

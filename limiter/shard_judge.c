@@ -2,18 +2,11 @@
  * Judging a frame's events in their order: each in its zones, each zone's bucket
  * where it lies or, if it must be laid out anew, in a copy that then takes a
  * block of its own.
- *
- * Random access is what judging costs most, and memory answers many questions at
- * once if they are asked together. So lookups go through three stages, a batch
- * at a time: while one batch is judged the buckets of the next are on their way,
- * and the table's lines of the one behind that.
  */
 #include "limiter/bucket_fast.h"
 #include "limiter/shard_frame.h"
 
 #include <assert.h>
-
-enum { BATCH_LOOKUPS = 16 }; /* few, so that what is on its way finds room in the nearest cache */
 
 void shard_look_closer(struct shard *shard, struct lookup *lookup)
 {
@@ -170,50 +163,6 @@ static inline void put_verdict(uint8_t *verdicts, uint32_t pair, unsigned bits)
 	verdicts[pair / 2] |= (uint8_t)(bits << (pair % 2 * 4));
 }
 
-static uint32_t batch_end(const struct shard_frame *work, uint32_t from)
-{
-	return from + BATCH_LOOKUPS < work->lookup_count ? from + BATCH_LOOKUPS : work->lookup_count;
-}
-
-/* Asks for the table's lines of the next batch, */
-static void ask_for_lines(const struct shard *shard, struct shard_frame *work)
-{
-	for (uint32_t end = batch_end(work, work->asked); work->asked < end; work->asked++)
-		shard_ask(shard, &work->lookups[work->asked]);
-}
-
-/* and for the blocks of the one before it. */
-static __attribute__((noinline)) void ask_for_more(struct shard *shard)
-{
-	struct shard_frame *work = &shard->work;
-	uint32_t first = work->guessed, end = batch_end(work, first);
-	if (work->asked == 0)
-		ask_for_lines(shard, work);
-	ask_for_lines(shard, work);
-	for (uint32_t i = first; i < end; i++)
-		shard_guess(shard, &work->lookups[i]);
-	/* One line of each, so that a page is looked for once; then the rest of those of up to 96 bytes, as most are. */
-	for (uint32_t i = first; i < end; i++)
-		if (work->lookups[i].bucket != NULL)
-			__builtin_prefetch(work->lookups[i].bucket, 1);
-	for (uint32_t i = first; i < end; i++) {
-		const char *block = (const char *)work->lookups[i].bucket;
-		if (block == NULL)
-			continue;
-		__builtin_prefetch(block + 63, 1);
-		__builtin_prefetch(block + 95, 1);
-	}
-	work->guessed = end;
-}
-
-/* Sees to it that a lookup is past LOOKUP_NEW, and the bucket of the one a batch behind it on its way. */
-static inline void look_ahead(struct shard *shard, uint32_t lookup)
-{
-	const struct shard_frame *work = &shard->work;
-	while (__builtin_expect(work->guessed < batch_end(work, lookup), 0))
-		ask_for_more(shard);
-}
-
 /* Where the lookups of an event begin. */
 static inline uint32_t first_lookup(const struct shard_frame *work, const struct weir_frame_event *event, bool one_set)
 {
@@ -236,7 +185,7 @@ static inline void judge_events(struct shard *shard, uint32_t pair, bool one_set
 		const struct weir_frame_zone_set *set = &frame->zone_sets[one_set ? 0 : event->zone_set];
 		uint32_t first = first_lookup(work, event, one_set);
 		for (uint32_t j = 0; j < set->count; j++, pair++) {
-			look_ahead(shard, first + j);
+			shard_look_ahead(shard, first + j);
 			struct lookup *lookup = &work->lookups[first + j];
 			if (lookup->alias != NO_LOOKUP)
 				lookup = &work->lookups[lookup->alias];
@@ -268,7 +217,7 @@ static void judge_in_zone(struct shard *shard, uint32_t pair, const struct zone_
 		uint32_t place = key_first[events[i].key] - 1;
 		struct lookup *lookup = &lookups[place];
 		struct bucket_verdict verdict;
-		look_ahead(shard, place);
+		shard_look_ahead(shard, place);
 		settle(shard, lookup);
 		judge_pair(shard, lookup, zone, &events[i], false, clock_s, &verdict);
 		put_verdict(verdicts, pair, verdict.bits);

@@ -46,7 +46,7 @@ enum weir_status shard_command_begin(struct shard *shard, const struct order_com
 	work->command = command;
 	work->command_at_ms = at_ms;
 	work->command_zone = zone;
-	work->lookup_count = work->asked = work->guessed = 0;
+	work->lookup_count = work->asked = work->guessed = work->fetched = 0;
 	if (command->kind != ORDER_OVERRIDE)
 		shard_command_look_up(shard, zone, order_key(command));
 	return WEIR_OK;

@@ -63,8 +63,9 @@ struct shard_frame {
 	struct lookup_run *runs;             /* from 1 on */
 	struct lookup *lookups;
 	uint32_t run_count, lookup_count;
-	uint32_t asked;   /* of lookups before this one the table's lines are on their way */
-	uint32_t guessed; /* lookups before this one are past LOOKUP_NEW */
+	uint32_t asked;   /* of lookups before this one the table's lines are on their way, */
+	uint32_t guessed; /* of those before this one, past LOOKUP_NEW, the first lines of their blocks, */
+	uint32_t fetched; /* and of those before this one the rest of them */
 	uint8_t *verdicts;
 	struct shard_decision *decisions;
 	uint32_t decision_count;
