@@ -23,7 +23,7 @@ static inline const struct zone_rules *shard_only_zone(const struct shard_frame 
  * waits, and everything behind it, or is lost. So each step is taken for a few lookups in a row, with little between,
  * and no step right behind another.
  */
-enum { AHEAD_GROUP = 4, AHEAD_REST = 5, AHEAD_BLOCK = 10, AHEAD_LINE = 15 };
+enum { AHEAD_GROUP = 6, AHEAD_REST = 5, AHEAD_BLOCK = 9, AHEAD_LINE = 18 };
 
 /** The steps, each for the next lookups that have not taken it. */
 void shard_ask_for_lines(struct shard *shard);
