@@ -108,6 +108,9 @@ static enum weir_status keep_table(struct weir_store *store, const struct weir_a
 	return status;
 }
 
+/* A name is the server's, not the database's, and 64 characters at most. */
+#define LOCK "concat('weir.keep ', md5(database()))"
+
 enum weir_status weir_mysql_keep(struct weir_store *store, const int64_t keep_ms[WEIR_ARCHIVE_TABLES], int64_t now_ms,
                                  bool *more, struct weir_error *error)
 {
@@ -117,13 +120,13 @@ enum weir_status weir_mysql_keep(struct weir_store *store, const int64_t keep_ms
 	weir_mysql_disconnect(mysql); /* one that has been idle may be gone without a word */
 	enum weir_status status = weir_mysql_connect(mysql, true, error);
 	if (status == WEIR_OK)
-		status = weir_mysql_number(mysql, "SELECT get_lock('weir.keep', 0)", &locked, error);
+		status = weir_mysql_number(mysql, "SELECT get_lock(" LOCK ", 0)", &locked, error);
 	if (status == WEIR_END || (status == WEIR_OK && locked == 0))
 		return WEIR_AGAIN; /* another archiver is about it, or what became of a call of ours that took too long */
 	for (int i = 0; i < WEIR_ARCHIVE_TABLES && status == WEIR_OK; i++)
 		status = keep_table(store, &weir_archive_names[i], keep_ms[i], now_ms, error);
 	if (status == WEIR_OK) {
-		enum weir_status ignored = weir_mysql_run(mysql, "DO release_lock('weir.keep')", NULL);
+		enum weir_status ignored = weir_mysql_run(mysql, "DO release_lock(" LOCK ")", NULL);
 		(void)ignored; /* the connection's end releases it too, a little later */
 	}
 	weir_mysql_disconnect(mysql);
