@@ -215,6 +215,8 @@ static void store_close(struct weir_store *base)
 	struct weir_store_sqlite *store = weir_store_sqlite(base);
 	weir_database_close(store->database);
 	weir_text_deinit(&store->extra);
+	for (int i = 0; i < WEIR_ARCHIVE_TABLES; i++)
+		weir_text_deinit(&store->walks[i].bucket);
 	free(store);
 }
 

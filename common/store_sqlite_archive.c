@@ -90,50 +90,6 @@ enum weir_status weir_store_add_batch(struct weir_store_sqlite *store, const str
 	return status;
 }
 
-/* ---- age ---- */
-
-enum { REMOVE_ROWS = 100000 };
-
-static enum weir_status remove_old(struct weir_database *database, const struct weir_archive_name *name,
-                                   int64_t before_ms, int *rows, struct weir_error *error)
-{
-	char sql[256];
-	int columns;
-	/* These tables have no row numbers to limit by: what is oldest goes, up to the time of the last of so many. */
-	snprintf(sql, sizeof sql,
-	         "DELETE FROM %s WHERE %s < min(?1, coalesce((SELECT %s + 1 FROM %s WHERE %s < ?1 ORDER BY %s"
-	         " LIMIT 1 OFFSET %d), ?1))",
-	         name->table, name->time, name->time, name->table, name->time, name->time, REMOVE_ROWS);
-	struct weir_statement *statement = weir_database_prepare(database, sql, &columns);
-	if (statement != NULL)
-		weir_statement_number(statement, 1, (uint64_t)before_ms);
-	enum weir_status status = weir_statement_run(database, statement, rows, error);
-	weir_database_bound(database, 0);
-	weir_statement_free(statement);
-	return status;
-}
-
-enum weir_status weir_store_keep(struct weir_store *base, const int64_t keep_ms[WEIR_ARCHIVE_TABLES], int64_t now_ms,
-                                 bool *more, struct weir_error *error)
-{
-	struct weir_database *database = weir_store_sqlite(base)->database;
-	*more = false;
-	for (int i = 0; i < WEIR_ARCHIVE_TABLES; i++) {
-		int rows = 0;
-		if (keep_ms[i] == 0)
-			continue;
-		enum weir_status status = weir_database_begin(database, error);
-		if (status != WEIR_OK)
-			return status;
-		status = remove_old(database, &weir_archive_names[i], now_ms - keep_ms[i], &rows, error);
-		status = weir_database_end(database, status, error);
-		if (status != WEIR_OK)
-			return status;
-		*more = *more || rows >= REMOVE_ROWS;
-	}
-	return WEIR_OK;
-}
-
 /* ---- reading ---- */
 
 enum { COLUMNS_MAX = 32, QUERY_MAX_MS = 10000 };

@@ -28,16 +28,28 @@ enum weir_store_statement {
 	WEIR_STORE_ADD_TOTAL,
 	WEIR_STORE_ADD_DECISION,
 	WEIR_STORE_ADD_EVENT,
+	WEIR_STORE_NEXT_HOURLY,
+	WEIR_STORE_NEXT_EVENTS,
+	WEIR_STORE_REMOVE_HOURLY,
+	WEIR_STORE_REMOVE_EVENTS,
 	WEIR_STORE_STATEMENTS,
 };
 
 /* The SQL of each; parameters in the order of their use. */
 extern const char *const weir_store_statements[WEIR_STORE_STATEMENTS];
 
+/* How far the removal of old rows has come in a table whose key begins with the bucket. */
+struct weir_store_walk {
+	uint64_t zone;
+	struct weir_text bucket; /* none of zone 0: before the first */
+	bool is_unfinished;      /* this bucket may have more that is too old */
+};
+
 struct weir_store_sqlite {
 	struct weir_store store; /* first, so that a pointer to it is one to this */
 	struct weir_database *database;
 	struct weir_text extra; /* of the state read last */
+	struct weir_store_walk walks[WEIR_ARCHIVE_TABLES];
 };
 
 static inline struct weir_store_sqlite *weir_store_sqlite(struct weir_store *store)
@@ -89,11 +101,14 @@ WEIR_MUST_USE enum weir_status weir_store_zones_fill(struct weir_store_sqlite *s
 /** Adds rows, in a transaction of the caller's. */
 WEIR_MUST_USE enum weir_status weir_store_add_batch(struct weir_store_sqlite *store,
                                                     const struct weir_archive_batch *batch, struct weir_error *error);
-enum weir_status weir_store_keep(struct weir_store *store, const int64_t keep_ms[WEIR_ARCHIVE_TABLES], int64_t now_ms,
-                                 bool *more, struct weir_error *error);
 enum weir_status weir_store_forget(struct weir_store *store, const struct weir_archive_bucket *bucket,
                                    struct weir_archive_removed *removed, bool *more, struct weir_error *error);
 enum weir_status weir_store_query(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters,
                                   unsigned count, weir_sql_row *each, void *context, struct weir_error *error);
+
+/* ---- store_sqlite_keep.c ---- */
+
+enum weir_status weir_store_keep(struct weir_store *store, const int64_t keep_ms[WEIR_ARCHIVE_TABLES], int64_t now_ms,
+                                 bool *more, struct weir_error *error);
 
 #endif

@@ -142,6 +142,15 @@ enum { SCHEMA_VERSION = sizeof steps / sizeof steps[0] };
 	" ON CONFLICT DO UPDATE SET passed = passed + excluded.passed, blocked = blocked + excluded.blocked," \
 	" late = late + excluded.late"
 
+/* Of a table whose key is zone, bucket, time, ...: the next bucket and its oldest time; and what is old of one. */
+#define NEXT_BUCKET(table, time)                   \
+	"SELECT zone_id, bucket, " time " FROM " table \
+	" WHERE (zone_id, bucket) > (?1, ?2) ORDER BY zone_id, bucket, " time " LIMIT 1"
+#define REMOVE_OLD(table, time)                                                                                        \
+	"DELETE FROM " table " WHERE zone_id = ?1 AND bucket = ?2 AND " time " < ?3 AND " time                             \
+	" <= coalesce((SELECT " time " FROM " table " WHERE zone_id = ?1 AND bucket = ?2 AND " time " < ?3 ORDER BY " time \
+	" LIMIT 1 OFFSET ?4), ?3)"
+
 const char *const weir_store_statements[WEIR_STORE_STATEMENTS] = {
 	[WEIR_STORE_TAKE] = "INSERT INTO partition_state VALUES (?1, ?2, 1, 0, 0, 0, 0, NULL)"
 						" ON CONFLICT (role, partition) DO UPDATE SET epoch = epoch + 1",
@@ -180,6 +189,10 @@ const char *const weir_store_statements[WEIR_STORE_STATEMENTS] = {
 								" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
 								" ON CONFLICT DO NOTHING",
 	[WEIR_STORE_ADD_EVENT] = "INSERT INTO zone_txn VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[WEIR_STORE_NEXT_HOURLY] = NEXT_BUCKET("count_hourly", "hour_ms"),
+	[WEIR_STORE_NEXT_EVENTS] = NEXT_BUCKET("zone_txn", "at_ms"),
+	[WEIR_STORE_REMOVE_HOURLY] = REMOVE_OLD("count_hourly", "hour_ms"),
+	[WEIR_STORE_REMOVE_EVENTS] = REMOVE_OLD("zone_txn", "at_ms"),
 };
 
 /* The version that is there; 0 for an empty database. */
