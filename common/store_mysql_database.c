@@ -15,7 +15,6 @@
 #include "common/alloc.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -178,18 +177,10 @@ static enum weir_status learn_room(struct weir_mysql *mysql, struct weir_error *
 	return WEIR_OK;
 }
 
-/* libmysqlclient's mysql_init() does this by itself, but not for two threads at once. */
-static void begin_library(void)
-{
-	(void)mysql_library_init(0, NULL, NULL); /* 0, or mysql_init() says that there is no memory */
-}
-
 enum weir_status weir_mysql_connect(struct weir_mysql *mysql, bool database, struct weir_error *error)
 {
 	if (mysql->handle != NULL)
 		return WEIR_OK;
-	static pthread_once_t library = PTHREAD_ONCE_INIT;
-	pthread_once(&library, begin_library);
 	MYSQL *handle = mysql_init(NULL);
 	if (handle == NULL)
 		return weir_fail(error, WEIR_IO, "%s: no memory for a connection", mysql->name);
