@@ -6,6 +6,7 @@ where each user has two requests and is allowed one: a lost line is a decision t
 is one at the wrong time.
 """
 
+import contextlib
 import gzip
 import json
 import os
@@ -418,8 +419,12 @@ def truncation(place, kind, seed):
 
 def has_open(process, path):
     """Whether a process has this file open."""
-    directory = f"/proc/{process.pid}/fd"
-    return any(os.path.realpath(os.path.join(directory, number)) == os.path.realpath(path) for number in os.listdir(directory))
+    directory, log = f"/proc/{process.pid}/fd", os.path.realpath(path)
+    for number in os.listdir(directory):
+        with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+            if os.readlink(os.path.join(directory, number)) == log:
+                return True
+    return False
 
 
 def shrinking(place, kind, seed):
