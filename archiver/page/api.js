@@ -6,9 +6,15 @@ import { ask_token, token } from "./token.js";
 const BASE = new URL("../api/v1/", import.meta.url);
 
 export class ApiError extends Error {
-  constructor(status, message) {
+  constructor(status, message, wait_s = 0) {
     super(message);
-    this.status = status;
+    this.status = status; // 0: nobody answered
+    this.wait_s = wait_s; // the archiver asks for so long a pause
+  }
+
+  /** Whether the same question may be answered a little later. */
+  get passes() {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
   }
 }
 
@@ -28,7 +34,7 @@ async function refusal(reply) {
     words = reply.statusText || `HTTP status ${reply.status}`;
   }
   const wait = reply.headers.get("Retry-After");
-  return new ApiError(reply.status, wait ? `${words} (try again in ${wait} s)` : words);
+  return new ApiError(reply.status, wait ? `${words} (try again in ${wait} s)` : words, Number(wait) || 0);
 }
 
 async function send(path, parameters, { signal, accept }) {

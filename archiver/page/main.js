@@ -16,6 +16,8 @@ const news = document.getElementById("news");
 // What is on the screen; `ends` those that draw it.
 const shown = { view: null, fields: [], form: null, results: null, parameters: {}, load: null, drawing: null, timer: 0 };
 
+const RETRY_S = 5; // between two tries at what should pass by itself
+
 const say = (words) => { news.textContent = words; };
 
 function address() {
@@ -67,14 +69,7 @@ function read_parameters(query) {
 
 /* ---- showing ---- */
 
-function frame(view, fields) {
-  shown.view = view;
-  shown.fields = fields;
-  shown.form = make_form(fields);
-  shown.results = h("div", { class: "results" });
-  content.replaceChildren(h("h1", { tabindex: "-1" }, view.title), shown.form, shown.results);
-  document.title = `${view.title} – weir`;
-}
+const title_of = (view) => `${view.title} – weir`;
 
 function mark_links() {
   for (const link of document.querySelectorAll("#views a")) {
@@ -83,12 +78,39 @@ function mark_links() {
   }
 }
 
+function frame(view, fields) {
+  shown.view = view;
+  shown.fields = fields;
+  shown.form = make_form(fields);
+  shown.results = h("div", { class: "results" });
+  content.replaceChildren(h("h1", { tabindex: "-1" }, view.title), shown.form, shown.results);
+  document.title = title_of(view);
+  mark_links();
+}
+
 function failed(error) {
   const again = h("button", { type: "button", id: "again", onclick: show }, "Try again");
   const status = error.status ? ` (HTTP ${error.status})` : "";
   return h("div", { class: "failed", role: "alert" }, h("p", { class: "empty-title" }, "This could not be shown."),
-    h("p", {}, (error.message || String(error)) + status), again);
+    h("p", {}, (error.message || String(error)) + status, error.passes && " The page tries again by itself."), again);
 }
+
+/** Calls it after so long. What nobody looks at is not asked for: then, when somebody does. */
+function later(action, ms) {
+  clearTimeout(shown.timer);
+  shown.timer = setTimeout(() => {
+    if (document.hidden) document.addEventListener("visibilitychange", action, { once: true });
+    else action();
+  }, ms);
+}
+
+/** Puts what went wrong in the results' place. A later try that ends in the same words changes nothing: they are read out. */
+function refuse(error) {
+  const words = failed(error);
+  if (shown.results.textContent !== words.textContent) replace([words]);
+}
+
+const pause_ms = (error) => 1000 * Math.max(RETRY_S, error.wait_s);
 
 /** A button's function: its end, or what went wrong, is said to the reader. */
 function report(action, done = "") {
@@ -134,6 +156,7 @@ async function load(spoken) {
   clearTimeout(shown.timer);
   const ended = shown.load = new AbortController();
   const { view, parameters, results } = shown;
+  let next_ms = parameters.refresh === "on" ? view.refresh_ms : 0;
   if (spoken) {
     say("Loading…");
     results.setAttribute("aria-busy", "true");
@@ -147,40 +170,37 @@ async function load(spoken) {
   } catch (error) {
     if (ended.signal.aborted) return;
     shown.drawing?.abort();
-    replace([failed(error)]);
+    refuse(error);
     if (spoken) say("");
+    if (error.passes) next_ms = pause_ms(error);
   }
   results.removeAttribute("aria-busy");
-  if (view.refresh_ms && parameters.refresh === "on") shown.timer = setTimeout(refresh, view.refresh_ms);
+  if (next_ms) later(refresh, next_ms);
 }
 
-// What nobody looks at is not asked for.
-function refresh() {
-  if (document.hidden) document.addEventListener("visibilitychange", refresh, { once: true });
-  else load(false);
-}
+const refresh = () => load(false);
 
 async function show() {
+  clearTimeout(shown.timer);
   const { view, query } = address();
   const changed = view !== shown.view;
   const moved = changed && shown.view !== null;
   if (changed) {
     let zones = [];
-    if (shown.view === null) frame(view, []);
+    if (shown.form === null) frame(view, []);
     try {
       ({ zones } = await basis());
     } catch (error) {
-      frame(view, []);
-      mark_links();
-      replace([failed(error)]);
+      if (document.title !== title_of(view)) frame(view, []);
+      refuse(error);
       shown.view = null;
+      if (error.passes) later(show, pause_ms(error));
       return undefined;
     }
     if (address().view !== view) return undefined; // somebody went on meanwhile
     frame(view, view.fields(zones));
   }
   shown.parameters = read_parameters(query);
-  mark_links();
   if (moved) content.querySelector("h1").focus({ preventScroll: true });
   if (moved) scrollTo(0, 0);
   return load(true);

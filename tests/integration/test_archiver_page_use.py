@@ -108,6 +108,23 @@ def test_a_token_is_asked_for_and_an_empty_store_says_what_to_do(place):
         view.page.press("Enter", 13, "\r")
         view.page.until("document.querySelector('[role=alert]')?.innerText.includes('The archiver does not answer')")
         view.shot("failed")
+        on_sqlite(place, api=f"127.0.0.1:{api.port}")
+        view.shown()  # by itself, once there is an archiver again
+
+
+def test_what_could_not_be_loaded_again_is_asked_for_until_it_comes(place):
+    api = on_sqlite(place)
+    with looking(STAGE[0], api, allowed=["ERR_CONNECTION_"]) as view:
+        view.open("blocks")
+        api.program.kill()
+        view.page.until("document.querySelector('[role=alert]')?.innerText.includes('The page tries again by itself')")
+        view.page.run("globalThis.said = document.querySelector('[role=alert]')")
+        asked = len(view.page.requests)
+        until(lambda: view.page.run("1") and len(view.page.requests) > asked, "another try")
+        view.page.run("new Promise((done) => setTimeout(done, 200))")
+        assert view.page.run("globalThis.said.isConnected"), "a reader would be told once more"
+        on_sqlite(place, api=f"127.0.0.1:{api.port}")
+        view.page.until("document.querySelector('.results').innerText.includes('Nobody is blocked.')")
 
 
 def test_where_keys_are_hashed_lists_lead_to_stories_and_people_type_keys(place):
