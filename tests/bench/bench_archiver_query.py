@@ -9,7 +9,8 @@ query_NAME   a question asked again and again over HTTP, each time about another
   top_day         the top 100 of a day among all users, by blocked, passed and both
   decisions       the first page of all decisions; of one zone; of one key; and the page after it
 
-WEIR_BENCH_USERS and WEIR_BENCH_DECISIONS say how many (a million each); WEIR_BENCH=smoke runs a small size.
+WEIR_BENCH_USERS and WEIR_BENCH_DECISIONS say how many (a million each), WEIR_BENCH_STORE=sqlite or mariadb takes one of
+the two; WEIR_BENCH=smoke runs a small size.
 """
 
 import contextlib
@@ -31,6 +32,7 @@ from support.place import Place
 
 USERS = int(os.environ.get("WEIR_BENCH_USERS", 2000 if SMOKE else 1_000_000))
 DECISIONS = int(os.environ.get("WEIR_BENCH_DECISIONS", 20_000 if SMOKE else 1_000_000))
+STORES = os.environ.get("WEIR_BENCH_STORE", "sqlite,mariadb").split(",")
 YEARLY = 10 if SMOKE else 100  # users who came every hour of the year
 ASKED = 20 if SMOKE else 200
 DAY_MS, HOUR_MS = 86_400_000, 3_600_000
@@ -187,11 +189,15 @@ def measure_store(store):
                filled_s=round(filled_s), **more)
 
 
-def measure(place):
-    """Both stores."""
+def measure_sqlite(place):
+    """A file."""
     api = archiver_api.on_sqlite(place)
     measure_store(Sqlite(api))
     api.end()
+
+
+def measure_mariadb(place):
+    """A server of its own."""
     with cluster.own(parent=place.directory) as servers, Place(None) as second:
         api = archiver_api.OnMariadb(second, servers)
         store = Mariadb(api, servers)
@@ -199,6 +205,12 @@ def measure(place):
         store.partition()
         measure_store(store)
         api.end()
+
+
+def measure(place):
+    """One store after the other."""
+    for store in STORES:
+        {"sqlite": measure_sqlite, "mariadb": measure_mariadb}[store](place)
 
 
 if __name__ == "__main__":
