@@ -35,6 +35,15 @@ class Nginx:
         self.reload = " ".join([self.program, *self._words, "-s", "reload"])
         self.run = place.start(*self._words, program=self.program)
         until(lambda: ask(self.port), "nginx answers", running=self.run)
+        self._workers = len(self._children())
+
+    def _children(self):
+        with open(f"/proc/{self.run.pid}/task/{self.run.pid}/children", encoding="ascii") as file:
+            return file.read().split()
+
+    def settled(self):
+        """Whether no worker is left that a reload replaces: until it leaves, it answers as it was told before."""
+        return len(self._children()) == self._workers
 
 
 def test_nginx_blocks_and_lets_in_again(place):
@@ -42,7 +51,7 @@ def test_nginx_blocks_and_lets_in_again(place):
         topic, nginx = Topic(place, c), Nginx(place)
         subscriber = topic.subscribe(f"nginx-map:{nginx.map}", "--zone", "site", "--interval", "200ms",
                                      "--reload", nginx.reload).until_ready()
-        check_block_and_return(topic, subscriber, nginx.port)
+        check_block_and_return(topic, subscriber, nginx.port, nginx.settled)
         # A block of another zone is none of this gateway's.
         topic.block("127.0.0.1", zone="shop")
         topic.block("127.0.0.9")
@@ -57,7 +66,7 @@ def test_a_client_that_goes_over_the_limit(place):
     with cluster.shared() as c, Stage(place, c) as stage:
         subscriber = stage.start(nginx.log, "combined", f"nginx-map:{nginx.map}", "--zone", "site",
                                  "--interval", "200ms", "--reload", nginx.reload)
-        stage.check(subscriber, nginx.port)
+        stage.check(subscriber, nginx.port, nginx.settled)
 
 
 def test_nginx_takes_any_key(place):

@@ -111,8 +111,11 @@ class Stage:
         collector.until_ready()
         return subscriber.until_ready()
 
-    def check(self, subscriber, port):
-        """A client goes over the limit, is told so with 429 and Retry-After, and is let in when the block ends."""
+    def check(self, subscriber, port, settled=lambda: True):
+        """A client goes over the limit, is told so with 429 and Retry-After, and is let in when the block ends.
+
+        settled() says whether nobody is being replaced who still answers as it was told before.
+        """
         passed = 0
         until_s = time.monotonic() + 4 * PATIENCE_S
         while (answer := ask(port))[0] == 200:
@@ -120,7 +123,7 @@ class Stage:
             assert time.monotonic() < until_s, "nobody blocks the client"
             time.sleep(0.02)
         assert answer[0] == 429 and passed >= self.LIMIT, (answer, passed)
-        subscriber.until(lambda: always(port, 429, 20), "nobody who is being replaced answers any more")
+        subscriber.until(lambda: always(port, 429) and settled(), "nobody who is being replaced answers any more")
         left = seconds_left(answer[1])
         assert -1 <= left <= self.WINDOW_S + 1, answer
         end_s = time.time() + left
@@ -140,10 +143,13 @@ def block_and_see(topic, subscriber, key, is_seen):
     raise AssertionError(f"{key} was not seen to be blocked")
 
 
-def check_block_and_return(topic, subscriber, port):
-    """A client is blocked, told when to come back, and let in when it does; another is let in all the time."""
+def check_block_and_return(topic, subscriber, port, settled=lambda: True):
+    """A client is blocked, told when to come back, and let in when it does; another is let in all the time.
+
+    settled() is as in Stage.check().
+    """
     assert ask(port) == (200, None)
-    block = block_and_see(topic, subscriber, "127.0.0.1", lambda: always(port, 429))
+    block = block_and_see(topic, subscriber, "127.0.0.1", lambda: always(port, 429) and settled())
     status, retry_after = ask(port)
     if status == 429:
         left = seconds_left(retry_after)
@@ -151,11 +157,11 @@ def check_block_and_return(topic, subscriber, port):
         # Whoever waits as he was told does not come before the end.
         assert 1000 * (time.time() + left) >= block["until"] - 1100, (retry_after, block)
     assert ask(port, "127.0.0.2") == (200, None)
-    subscriber.until(lambda: always(port, 200), "the client is let in again", 20 * BLOCK_S)
+    subscriber.until(lambda: always(port, 200) and settled(), "the client is let in again", 20 * BLOCK_S)
     assert now_ms() >= block["until"], "before its time"
     assert ask(port) == (200, None)
     # An operator's lift lets in at once.
     topic.block("127.0.0.1", for_s=None)
-    subscriber.until(lambda: always(port, 429), "the client is blocked again")
+    subscriber.until(lambda: always(port, 429) and settled(), "the client is blocked again")
     topic.lift("127.0.0.1")
     subscriber.until(lambda: always(port, 200), "the client is let in by a lift")
