@@ -10,10 +10,39 @@
 
 enum { WAIT_MS = 20, DRAIN_LIMIT_MS = 30000, LAST_TRIES = 5 };
 
+/* The first stores in this thread. */
+static enum weir_status open_writers(struct archiver *archiver, struct weir_error *error)
+{
+	const struct archiver_options *options = &archiver->options;
+	archiver->stores = weir_alloc(options->writers, sizeof(struct weir_store *));
+	archiver->writers = weir_alloc(options->writers, sizeof(struct writer *));
+	for (uint32_t i = 0; i < options->writers; i++) {
+		enum weir_status status = options->open_store(options->context, &archiver->stores[i], error);
+		if (status == WEIR_OK)
+			status = writer_new(archiver->stores[i], options->hash, i > 0, options->bus->partitions,
+			                    &archiver->writers[i], error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	archiver->store = archiver->stores[0];
+	return WEIR_OK;
+}
+
+static void close_writers(struct archiver *archiver)
+{
+	for (uint32_t i = 0; archiver->writers != NULL && i < archiver->options.writers; i++) {
+		writer_free(archiver->writers[i]);
+		if (archiver->stores[i] != NULL)
+			archiver->stores[i]->ops->close(archiver->stores[i]);
+	}
+	free(archiver->writers);
+	free(archiver->stores);
+}
+
 static enum weir_status open_all(struct archiver *archiver, struct weir_error *error)
 {
 	struct weir_bus *bus = archiver->options.bus;
-	enum weir_status status = archiver->options.open_store(archiver->options.context, &archiver->store, error);
+	enum weir_status status = open_writers(archiver, error);
 	if (status == WEIR_OK)
 		status = bus->ops->consumer_new(bus, WEIR_TOPIC_JUDGED, "archiver", &archiver->judged, error);
 	if (status == WEIR_OK)
@@ -30,8 +59,7 @@ static void close_all(struct archiver *archiver)
 		bus_of(archiver)->consumer_free(archiver->judged);
 	if (archiver->decisions != NULL)
 		bus_of(archiver)->consumer_free(archiver->decisions);
-	if (archiver->store != NULL)
-		archiver->store->ops->close(archiver->store);
+	close_writers(archiver);
 }
 
 /* While there is no room, or the store is away, the topics keep what comes. */
@@ -99,14 +127,12 @@ enum weir_status archiver_start(const struct archiver_options *options, struct a
 	archiver->places = weir_alloc(options->bus->partitions, sizeof *archiver->places);
 	archiver->reader = weir_frame_reader_new();
 	archiver->histories = histories_new();
-	archiver->batch = batch_new(options->hash);
 	int failed = pthread_create(&archiver->thread, NULL, work, archiver);
 	if (failed != 0) {
 		free(archiver->partitions);
 		free(archiver->places);
 		weir_frame_reader_free(archiver->reader);
 		histories_free(archiver->histories);
-		batch_free(archiver->batch);
 		free(archiver);
 		return weir_fail(error, WEIR_IO, "cannot start the archiver's thread: %s", strerror(failed));
 	}
@@ -136,7 +162,6 @@ enum weir_status archiver_join(struct archiver *archiver, struct weir_error *err
 	free(archiver->places);
 	weir_frame_reader_free(archiver->reader);
 	histories_free(archiver->histories);
-	batch_free(archiver->batch);
 	free(archiver);
 	return status;
 }

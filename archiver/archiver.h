@@ -3,7 +3,7 @@
  * partitions, and stores what they come to.
  *
  * Everything that a partition's topics gave since the last time, and how far
- * they were read, goes to the store in one transaction: a crash at any moment
+ * they were read, goes to the store in one transaction, with other partitions': a crash at any moment
  * loses nothing and counts nothing twice. It stores often enough for people who
  * look, and the less often the longer the store takes for it, so that a slow
  * store has fewer and larger batches. While the store is away it reads on up to
@@ -26,8 +26,9 @@ struct archiver_options {
 	const struct weir_config *config; /* borrowed, as all that follows */
 	struct weir_bus *bus;
 	struct weir_key_hash *hash; /* by which keys are hashed; NULL: they are kept in clear */
+	uint32_t writers;           /* connections, at least one, over which it stores side by side */
 	struct weir_share *share;   /* partitions that are its own by now; NULL: all, always */
-	/* Gives the archiver's thread its own store, whose keys are settled. WEIR_END: asked to stop meanwhile. */
+	/* Opens a store, whose keys are settled, for one thread. WEIR_END: asked to stop meanwhile. */
 	enum weir_status (*open_store)(void *context, struct weir_store **store, struct weir_error *error);
 	void *context;
 	const struct weir_log *log;

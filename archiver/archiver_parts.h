@@ -3,7 +3,7 @@
 #define ARCHIVER_ARCHIVER_PARTS_H
 
 #include "archiver/archiver.h"
-#include "archiver/batch.h"
+#include "archiver/writer.h"
 
 #include <pthread.h>
 
@@ -17,6 +17,7 @@ struct partition {
 	enum partition_state state;
 	struct ledger *ledger; /* where it is live */
 	bool at_gap;           /* stuck, until somebody says that what its topics have lost may be missing */
+	uint32_t writer;       /* that stores it, or tried to */
 	uint64_t checkpoint;   /* at a gap: as it is stored; another one says that somebody has */
 };
 
@@ -31,13 +32,14 @@ struct archiver {
 	struct archiver_options options;
 	pthread_t thread;
 	_Atomic bool stop, drain, ended;
-	struct weir_store *store;
+	struct weir_store *store;   /* the first of `stores`, whose writer works in this thread */
+	struct weir_store **stores; /* one for each writer */
+	struct writer **writers;    /* options.writers of them */
 	struct weir_consumer *judged, *decisions;
 	struct partition *partitions; /* by number */
 	struct place *places;         /* likewise */
 	struct weir_frame_reader *reader;
 	struct histories *histories;
-	struct batch *batch;
 	/* the share */
 	uint64_t share_version; /* as of the last look */
 	int64_t retake_ms;      /* monotonic: not before; what could not be taken is tried again */

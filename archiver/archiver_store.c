@@ -1,5 +1,6 @@
 /*
- * Storing: all that live partitions hold, in one transaction.
+ * Storing: all that live partitions hold, each writer's share of them in one
+ * transaction.
  *
  * The store's share of the time is bounded: after a commit that took long the
  * next one waits three times as long, so that the larger its work, the fewer
@@ -8,7 +9,7 @@
  * A commit whose answer is lost may have been made. It is tried again with the
  * same rows, which the store knows by their checkpoints; more rows under the
  * same checkpoints it would take for stored. So nothing is received until the
- * store has answered.
+ * store has answered, and a partition keeps its writer until then.
  */
 #include "archiver/archiver_parts.h"
 
@@ -39,52 +40,50 @@ static size_t count_waiting(const struct archiver *archiver, size_t *rows)
 	return bytes;
 }
 
-/* The ledgers that have something; how many. */
-static size_t changed_ledgers(const struct archiver *archiver, struct ledger **ledgers)
+/* Partitions in turn: they hold about as much as each other. */
+static void give_writers(struct archiver *archiver)
 {
-	size_t count = 0;
+	uint32_t next = 0;
 	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++)
 		if (archiver->partitions[i].ledger != NULL && archiver->partitions[i].ledger->changed)
-			ledgers[count++] = archiver->partitions[i].ledger;
-	return count;
+			archiver->partitions[i].writer = next++ % archiver->options.writers;
 }
 
-static void stored(struct archiver *archiver, struct ledger *const *ledgers, size_t count)
+static void stored(struct archiver *archiver, const struct writer_result *result)
 {
-	for (size_t i = 0; i < count; i++) {
-		const struct ledger *ledger = ledgers[i];
+	weir_counter_add(&archiver->stats.commits, 1);
+	weir_counter_add(&archiver->stats.rows, result->rows);
+	weir_histogram_observe(&archiver->stats.commit, &weir_latency_scale, (double)result->took_ms / 1000);
+	for (size_t i = 0; i < result->count; i++) {
+		struct ledger *ledger = result->ledgers[i];
 		bus_of(archiver)->consumed(archiver->judged, ledger->partition, ledger->judged_next);
 		bus_of(archiver)->consumed(archiver->decisions, ledger->partition, ledger->decisions_next);
-		ledger_stored(ledgers[i]);
+		ledger_stored(ledger);
 	}
-	set(&archiver->stats.oldest_ms, 0);
 }
 
-/* One try with what these ledgers hold. */
-static enum weir_status try_to_store(struct archiver *archiver, struct ledger *const *ledgers, size_t count,
-                                     struct weir_error *error)
+/* One try of every writer. Where several fail, a store that is away tells more than a partition's other owner. */
+static enum weir_status try_to_store(struct archiver *archiver, struct weir_error *error)
 {
-	struct weir_partition_state *states = weir_alloc(count, sizeof *states);
-	struct weir_text *extras = weir_alloc(count, sizeof *extras);
-	for (size_t i = 0; i < count; i++)
-		ledger_state(ledgers[i], &states[i], &extras[i]);
-	const struct weir_archive_batch *batch = batch_fill(archiver->batch, ledgers, count);
-	int64_t begun_ms = weir_monotonic_ms();
-	enum weir_status status = archiver->store->ops->archive(archiver->store, WEIR_STORE_ROLE_ARCHIVER, batch, states,
-	                                                        count, NULL, NULL, 0, error);
-	int64_t now_ms = weir_monotonic_ms(), took_ms = now_ms - begun_ms,
-			least_ms = archiver->options.config->archiver.interval_ms;
-	if (status == WEIR_OK) {
-		weir_counter_add(&archiver->stats.commits, 1);
-		weir_counter_add(&archiver->stats.rows, batch->hour_count + batch->decision_count + batch->event_count);
-		weir_histogram_observe(&archiver->stats.commit, &weir_latency_scale, (double)took_ms / 1000);
-		archiver->due_ms = now_ms + (took_ms * REST_TIMES > least_ms ? took_ms * REST_TIMES : least_ms);
-		stored(archiver, ledgers, count);
+	enum weir_status status = WEIR_OK;
+	int64_t took_ms = 0, least_ms = archiver->options.config->archiver.interval_ms;
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++)
+		if (archiver->partitions[i].ledger != NULL && archiver->partitions[i].ledger->changed)
+			writer_give(archiver->writers[archiver->partitions[i].writer], archiver->partitions[i].ledger);
+	for (uint32_t i = archiver->options.writers; i-- > 0;)
+		writer_start(archiver->writers[i]);
+	for (uint32_t i = 0; i < archiver->options.writers; i++) {
+		struct writer_result result = writer_finish(archiver->writers[i]);
+		if (result.status == WEIR_OK && result.count > 0)
+			stored(archiver, &result);
+		if (result.status != WEIR_OK && (status == WEIR_OK || status == WEIR_FENCED)) {
+			status = result.status;
+			*error = result.error;
+		}
+		took_ms = result.took_ms > took_ms ? result.took_ms : took_ms;
 	}
-	for (size_t i = 0; i < count; i++)
-		weir_text_deinit(&extras[i]);
-	free(extras);
-	free(states);
+	if (status == WEIR_OK)
+		archiver->due_ms = weir_monotonic_ms() + (took_ms * REST_TIMES > least_ms ? took_ms * REST_TIMES : least_ms);
 	return status;
 }
 
@@ -111,19 +110,16 @@ static bool drop_fenced(struct archiver *archiver)
 
 bool archiver_store(struct archiver *archiver)
 {
-	struct ledger **ledgers = weir_alloc(archiver->options.bus->partitions, sizeof(struct ledger *));
 	struct weir_error error;
-	size_t count;
-	enum weir_status status = WEIR_OK;
-	while ((count = changed_ledgers(archiver, ledgers)) > 0) {
-		status = try_to_store(archiver, ledgers, count, &error);
-		if (status != WEIR_FENCED || !drop_fenced(archiver))
-			break;
-		status = WEIR_OK; /* of what is left */
-	}
-	free(ledgers);
+	enum weir_status status;
+	if (!archiver->unsettled)
+		give_writers(archiver);
+	do
+		status = try_to_store(archiver, &error);
+	while (status == WEIR_FENCED && drop_fenced(archiver));
 	archiver->unsettled = status != WEIR_OK;
 	if (status == WEIR_OK) {
+		set(&archiver->stats.oldest_ms, 0);
 		weir_trouble_off(&archiver->store_trouble, archiver->options.log, "archiver");
 		return true;
 	}

@@ -3,7 +3,20 @@
 
 #include "common/alloc.h"
 
+#include <endian.h>
 #include <stdlib.h>
+#include <string.h>
+
+/*
+ * An event's place in the table's order. Rows of events are large and millions, so these are sorted in their stead: most
+ * differ in what is here.
+ */
+struct place {
+	uint64_t begin[2]; /* of the bucket, as numbers that compare as its bytes do */
+	const char *bucket;
+	uint32_t length, zone;
+	const struct weir_archive_event *event;
+};
 
 struct batch {
 	struct weir_key_hash *hash;
@@ -12,6 +25,7 @@ struct batch {
 	struct weir_archive_total *totals;
 	struct counts *sums; /* of a zone's hour, all buckets as one of no name */
 	struct weir_archive_decision *decisions;
+	struct place *places;
 	struct weir_archive_event *events;
 	char (*digits)[WEIR_KEY_HASH_BYTES]; /* of every row's key, where they are hashed */
 };
@@ -33,6 +47,7 @@ void batch_free(struct batch *batch)
 	free(batch->totals);
 	counts_free(batch->sums);
 	free(batch->decisions);
+	free(batch->places);
 	free(batch->events);
 	free(batch->digits);
 	free(batch);
@@ -83,15 +98,17 @@ static int compare_decisions(const void *one, const void *other)
 	return order != 0 ? order : compare_ids(&a->id, &b->id);
 }
 
-static int compare_events(const void *one, const void *other)
+static int compare_places(const void *one, const void *other)
 {
-	const struct weir_archive_event *a = one, *b = other;
+	const struct place *a = one, *b = other;
 	int order = compare_numbers(a->zone, b->zone);
+	for (int i = 0; i < 2 && order == 0; i++)
+		order = (a->begin[i] > b->begin[i]) - (a->begin[i] < b->begin[i]);
 	if (order == 0)
-		order = compare_bytes(a->bucket, b->bucket);
+		order = compare_bytes((struct weir_span){a->bucket, a->length}, (struct weir_span){b->bucket, b->length});
 	if (order == 0)
-		order = compare_numbers(a->at_ms, b->at_ms);
-	return order != 0 ? order : compare_ids(&a->id, &b->id);
+		order = compare_numbers(a->event->at_ms, b->event->at_ms);
+	return order != 0 ? order : compare_ids(&a->event->id, &b->event->id);
 }
 
 /* ---- gathering ---- */
@@ -104,9 +121,12 @@ static void gather(struct batch *batch, const struct ledger *ledger)
 	for (size_t i = 0; i < ledger->decision_count; i++)
 		batch->decisions[rows->decision_count++] = ledger->decisions[i].row;
 	for (size_t i = 0; i < ledger->event_count; i++) {
-		struct weir_archive_event *row = &batch->events[rows->event_count++];
-		*row = ledger->events[i].row;
-		row->bucket.at = row->bucket.length > 0 ? ledger->names.at + ledger->events[i].bucket_at : "";
+		const struct weir_archive_event *event = &ledger->events[i].row;
+		batch->places[rows->event_count++] =
+			(struct place){.bucket = event->bucket.length > 0 ? ledger->names.at + ledger->events[i].bucket_at : "",
+		                   .length = event->bucket.length,
+		                   .zone = event->zone,
+		                   .event = event};
 	}
 }
 
@@ -144,8 +164,34 @@ static void hash_keys(struct batch *batch)
 	for (size_t i = 0; i < rows->decision_count; i++)
 		if (batch->decisions[i].bucket.at != NULL)
 			batch->decisions[i].bucket = weir_key_hash(batch->hash, batch->decisions[i].bucket, batch->digits[used++]);
-	for (size_t i = 0; i < rows->event_count; i++)
-		batch->events[i].bucket = weir_key_hash(batch->hash, batch->events[i].bucket, batch->digits[used++]);
+	for (size_t i = 0; i < rows->event_count; i++) {
+		struct place *place = &batch->places[i];
+		struct weir_span hashed =
+			weir_key_hash(batch->hash, (struct weir_span){place->bucket, place->length}, batch->digits[used++]);
+		place->bucket = hashed.at;
+		place->length = hashed.length;
+	}
+}
+
+static void begin_place(struct place *place)
+{
+	memset(place->begin, 0, sizeof place->begin);
+	memcpy(place->begin, place->bucket, place->length < sizeof place->begin ? place->length : sizeof place->begin);
+	for (int i = 0; i < 2; i++)
+		place->begin[i] = be64toh(place->begin[i]);
+}
+
+static void sort_events(struct batch *batch)
+{
+	size_t count = batch->rows.event_count;
+	for (size_t i = 0; i < count; i++)
+		begin_place(&batch->places[i]);
+	qsort(batch->places, count, sizeof *batch->places, compare_places);
+	for (size_t i = 0; i < count; i++) {
+		const struct place *place = &batch->places[i];
+		batch->events[i] = *place->event;
+		batch->events[i].bucket = (struct weir_span){place->bucket, place->length};
+	}
 }
 
 const struct weir_archive_batch *batch_fill(struct batch *batch, struct ledger *const *ledgers, size_t count)
@@ -159,6 +205,7 @@ const struct weir_archive_batch *batch_fill(struct batch *batch, struct ledger *
 	batch->hours = weir_realloc(batch->hours, hours, sizeof *batch->hours);
 	batch->days = weir_realloc(batch->days, hours, sizeof *batch->days);
 	batch->decisions = weir_realloc(batch->decisions, decisions, sizeof *batch->decisions);
+	batch->places = weir_realloc(batch->places, events, sizeof *batch->places);
 	batch->events = weir_realloc(batch->events, events, sizeof *batch->events);
 	batch->rows = (struct weir_archive_batch){
 		.hours = batch->hours, .days = batch->days, .decisions = batch->decisions, .events = batch->events};
@@ -170,6 +217,6 @@ const struct weir_archive_batch *batch_fill(struct batch *batch, struct ledger *
 	qsort(batch->hours, batch->rows.hour_count, sizeof *batch->hours, compare_counts);
 	batch->rows.day_count = weir_archive_days(batch->hours, batch->rows.hour_count, batch->days);
 	qsort(batch->decisions, batch->rows.decision_count, sizeof *batch->decisions, compare_decisions);
-	qsort(batch->events, batch->rows.event_count, sizeof *batch->events, compare_events);
+	sort_events(batch);
 	return &batch->rows;
 }

@@ -79,6 +79,7 @@ enum weir_status process_start(struct process *process, struct weir_error *error
 		.config = daemon->config,
 		.bus = process->bus,
 		.hash = process->hash,
+		.writers = (uint32_t)daemon->config->archiver.threads,
 		.share = process->share,
 		.open_store = open_store,
 		.context = process,

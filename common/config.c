@@ -14,7 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOURCES_MAX = 1024, MEMORY_LEAST_BYTES = 64 << 20, TOKEN_LEAST_BYTES = 16, TOKEN_MAX_BYTES = 1024 };
+enum {
+	SOURCES_MAX = 1024,
+	MEMORY_LEAST_BYTES = 64 << 20,
+	TOKEN_LEAST_BYTES = 16,
+	TOKEN_MAX_BYTES = 1024,
+	ARCHIVER_THREADS = 4, /* more do not help a server much whose processors have other work, too */
+};
 
 void weir_config_free(struct weir_config *config)
 {
@@ -121,6 +127,12 @@ static void fit_to_machine(struct weir_config *config)
 		config->limiter.threads = weir_machine_processors();
 	if (config->limiter.threads > config->bus.partitions)
 		config->limiter.threads = config->bus.partitions; /* each partition has one thread */
+	if (config->archiver.threads == 0) {
+		int64_t processors = weir_machine_processors();
+		config->archiver.threads = processors < ARCHIVER_THREADS ? processors : ARCHIVER_THREADS;
+	}
+	if (config->archiver.threads > config->bus.partitions)
+		config->archiver.threads = config->bus.partitions;
 	if (config->limiter.memory_bytes == 0) {
 		int64_t half = weir_machine_memory_bytes() / 2;
 		config->limiter.memory_bytes = half > MEMORY_LEAST_BYTES ? half : MEMORY_LEAST_BYTES;

@@ -70,6 +70,7 @@ struct weir_config {
 		bool enabled;
 		int64_t interval_ms;
 		int64_t memory_bytes;
+		int64_t threads;                      /* 1..bus.partitions */
 		int64_t keep_ms[WEIR_ARCHIVE_TABLES]; /* 0: for ever */
 		char *hash_keys;                      /* path of the secret; NULL: keys are kept in clear */
 		char *api;                            /* NULL: none */

@@ -102,6 +102,8 @@ static const struct setting settings[] = {
      "between two times that the archiver stores what has come, at least"},
 	{"archiver", "memory", SIZE, AT(archiver.memory_bytes), "256MiB", 1 << 20, INT64_C(1) << 40, NULL, NULL,
      "for what has come and is not stored yet; half full, it is stored sooner"},
+	{"archiver", "threads", NUMBER, AT(archiver.threads), NULL, 1, 64, NULL, "the machine's processors, up to 4",
+     "threads of `weir-archiver` that store, each with a connection to the store"},
 	{"archiver", "keep_hourly", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_HOURLY]), "0s", 0, 36600 * DAY_MS, NULL, NULL,
      "how old hourly counts become; `0s`: for ever"},
 	{"archiver", "keep_daily", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_DAILY]), "0s", 0, 36600 * DAY_MS, NULL, NULL,

@@ -82,19 +82,19 @@ static void put_event(struct weir_mysql_statement *statement, const struct weir_
 	weir_mysql_put_number(statement, row->blocked);
 }
 
-/* As many as fit by the statement for many, the rest one by one. */
+/* A server that takes one row at a time gets as many as fit by the statement for many, the rest one by one. */
 static enum weir_status add_rows(struct weir_mysql *mysql, const struct weir_archive_batch *batch, size_t count,
                                  put_row *put, enum weir_mysql_statement_number one,
                                  enum weir_mysql_statement_number many, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 	for (size_t done = 0; done < count && status == WEIR_OK;) {
-		size_t rows = count - done >= WEIR_MYSQL_ARCHIVE_ROWS ? WEIR_MYSQL_ARCHIVE_ROWS : 1;
-		struct weir_mysql_statement *statement = weir_mysql_use(mysql, rows > 1 ? many : one);
-		for (size_t i = 0; i < rows; i++)
-			put(statement, batch, done + i);
+		bool single = weir_mysql_takes_rows(mysql) || count - done < WEIR_MYSQL_ARCHIVE_ROWS;
+		struct weir_mysql_statement *statement = weir_mysql_use(mysql, single ? one : many);
+		do
+			put(statement, batch, done++);
+		while (done < count && !weir_mysql_full(statement));
 		status = weir_mysql_execute(mysql, statement, NULL, error);
-		done += rows;
 	}
 	return status;
 }

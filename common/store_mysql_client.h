@@ -16,6 +16,7 @@ struct weir_mysql {
 	MYSQL *handle;        /* NULL: not connected */
 	uint64_t connections; /* made so far */
 	size_t room;
+	bool takes_rows; /* of many rows the parameters at once */
 	unsigned error_number;
 	struct weir_error last;
 };

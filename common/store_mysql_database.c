@@ -94,6 +94,11 @@ size_t weir_mysql_room(const struct weir_mysql *mysql)
 	return mysql->room;
 }
 
+bool weir_mysql_takes_rows(const struct weir_mysql *mysql)
+{
+	return mysql->takes_rows;
+}
+
 enum weir_status weir_mysql_failed(struct weir_mysql *mysql, unsigned number, const char *words,
                                    struct weir_error *error)
 {
@@ -163,6 +168,22 @@ static enum weir_status set_session(struct weir_mysql *mysql, struct weir_error 
 	return status;
 }
 
+#ifdef LIBMARIADB
+static bool learn_rows(MYSQL *handle)
+{
+	unsigned long usual = CLIENT_MYSQL, more = 0;
+	mariadb_get_infov(handle, MARIADB_CONNECTION_SERVER_CAPABILITIES, &usual);
+	mariadb_get_infov(handle, MARIADB_CONNECTION_EXTENDED_SERVER_CAPABILITIES, &more);
+	return (usual & CLIENT_MYSQL) == 0 && (more & (MARIADB_CLIENT_STMT_BULK_OPERATIONS >> 32)) != 0;
+}
+#else
+static bool learn_rows(MYSQL *handle)
+{
+	(void)handle;
+	return false;
+}
+#endif
+
 static enum weir_status learn_room(struct weir_mysql *mysql, struct weir_error *error)
 {
 	uint64_t packet = 0;
@@ -196,6 +217,7 @@ enum weir_status weir_mysql_connect(struct weir_mysql *mysql, bool database, str
 	}
 	mysql->handle = handle;
 	mysql->connections++;
+	mysql->takes_rows = learn_rows(handle);
 	enum weir_status status = set_session(mysql, error);
 	if (status == WEIR_OK)
 		status = learn_room(mysql, error);

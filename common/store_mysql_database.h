@@ -113,6 +113,14 @@ void weir_mysql_put_signed(struct weir_mysql_statement *statement, int64_t numbe
 void weir_mysql_put_bytes(struct weir_mysql_statement *statement, struct weir_span bytes);
 void weir_mysql_put_text(struct weir_mysql_statement *statement, const char *text);
 
+/**
+ * Whether to execute now what is put: always after a row, where the server takes one at a time. Else parameters of
+ * further rows may follow, of the same types, and one execution does as one of each row would, until it is full.
+ */
+bool weir_mysql_full(const struct weir_mysql_statement *statement);
+/** Whether it takes more than one. */
+bool weir_mysql_takes_rows(const struct weir_mysql *mysql);
+
 /** The next row; the first call executes the statement. @return WEIR_OK; WEIR_END: there is none (any more); WEIR_IO */
 WEIR_MUST_USE enum weir_status weir_mysql_step(struct weir_mysql *mysql, struct weir_mysql_statement *statement,
                                                struct weir_error *error);

@@ -174,6 +174,7 @@ static enum weir_status start_archiver(struct follow *follow, struct weir_error 
 		.config = follow->options->config,
 		.bus = follow->bus,
 		.hash = follow->hash,
+		.writers = 1,
 		.open_store = open_store,
 		.context = (char *)(uintptr_t)follow->state.path,
 		.log = follow->log,

@@ -7,7 +7,8 @@ archive_mariadb         weir-archiver alone on a filled judged topic, against th
 archive_mariadb_replay  the same of a log of a thousand lines a second: hours go by in seconds, so there are as many more
                         rows to write
 archive_sqlite          `weir run --once` with the archive in its state, against without
-archive_history         the same topic with every event kept: rows a second, against LOAD DATA of the same rows
+archive_history         a part of that topic with every event kept: rows a second, against LOAD DATA of the same rows;
+                        the median of three rounds, on a server that has memory for the table
 
 WEIR_BENCH=smoke runs a small size.
 """
@@ -21,11 +22,14 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from support import bench
 from support.bench import SMOKE, report
+from support.place import Place
 from support.traffic import fixed, sliding, zone
 
 LINES = int(os.environ.get("WEIR_BENCH_LINES", 30_000 if SMOKE else 20_000_000))
 LIVE_LINES, LIVE_RATE = 2 * LINES, 2_000_000
-HISTORY_LINES = LINES // 10
+HISTORY_LINES = LINES // 5
+HISTORY_ROUNDS = 1 if SMOKE else 3
+POOL_MIB, REDO_MIB = 2048, 1024
 INSERTS = 200 if SMOKE else 3000
 PATIENCE_S = 900
 SECTIONS = {"bus": {"partitions": 8}, "limiter": {"threads": 2, "memory": "2GiB"}, "archiver": {"enabled": True}}
@@ -104,18 +108,26 @@ def bulk_rate(place, servers):
         return len(rows) / (time.monotonic() - begun)
 
 
-def measure_history(place, path):
-    """Every event kept."""
-    log = bench.first_lines(place, path, "history.log", HISTORY_LINES)
+def history_round(weir, log):
+    """Every event kept, and the same rows loaded: rows a second of each."""
     zones = [{**zone("site", LIMITS, id=1, key=["ip"]), "history": True}]
-    with bench.stage(place, zones=zones, **SECTIONS) as (servers, roles):
+    with Place(weir) as place, bench.stage(place, zones=zones, **SECTIONS) as (servers, roles):
+        servers.mariadb_root.query(f"SET GLOBAL innodb_buffer_pool_size = {POOL_MIB << 20},"
+                                   f" GLOBAL innodb_log_file_size = {REDO_MIB << 20}")
         roles.apply()
         fill(place, roles, log, HISTORY_LINES)
         seconds, _ = archive(servers, roles, HISTORY_LINES)
-        bulk = bulk_rate(place, servers)
-    rate = HISTORY_LINES / seconds
+        return HISTORY_LINES / seconds, bulk_rate(place, servers)
+
+
+def measure_history(place, path):
+    """The round in the middle by its ratio."""
+    log = bench.first_lines(place, path, "history.log", HISTORY_LINES)
+    rounds = [history_round(place.weir, log) for _ in range(HISTORY_ROUNDS)]
+    rounds.sort(key=lambda rates: rates[0] / rates[1])
+    rate, bulk = rounds[len(rounds) // 2]
     report("archive_history", unit="rows/s", rate=round(rate), ceiling=round(bulk), ratio=round(rate / bulk, 3),
-           goal=0.7, rows=HISTORY_LINES, seconds=round(seconds, 1))
+           ratios=[round(one / other, 3) for one, other in rounds], goal=0.7, rows=HISTORY_LINES)
 
 
 def measure_sqlite(place, path):

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 # pylint: disable=wrong-import-position
 from support import cases
 from support.place import PATIENCE_S, ROOT
+from support.sql_proxy import SqlProxy
 from support.store_shell import CALL_S, PROGRAMS, Shell, configure, main, new_database, restarted, server
 
 SCHEMA = os.path.join(ROOT, "deploy/mysql/schema.sql")
@@ -20,10 +21,20 @@ SCHEMA = os.path.join(ROOT, "deploy/mysql/schema.sql")
 
 # ---- what every store must do ----
 
-def test_suite(place):
-    config, _ = configure(place)
+def run_suite(place, **store):
+    config, _ = configure(place, **store)
     done = place.run(config, program=os.path.join(PROGRAMS, "store_mysql_suite"), patience_s=10 * PATIENCE_S)
     assert done.code() == 0, (done.out() + done.said().encode())[-3000:].decode(errors="replace")
+
+
+def test_suite(place):
+    run_suite(place)
+
+
+def test_suite_on_a_server_that_takes_a_row_at_a_time(place):
+    with SqlProxy(server().port, one_row=True) as proxy:
+        run_suite(place, port=proxy.port)
+        assert proxy.accepted > 0
 
 
 # ---- the schema ----

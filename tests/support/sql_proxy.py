@@ -10,6 +10,16 @@ import threading
 BEFORE, AFTER, STALL = "before the server had it", "after the server had answered", "and nothing went through any more"
 
 
+def without_rows(greeting):
+    """A server's first packet, without its word that it takes many rows' parameters at once."""
+    version_end = greeting.index(b"\0", 5)
+    more = version_end + 1 + 4 + 8 + 1 + 2 + 1 + 2 + 2 + 1 + 6  # MariaDB's own capabilities, from bit 32 on
+    changed = bytearray(greeting)
+    assert changed[more] & 4, "the server does not say so anyway"
+    changed[more] &= ~4
+    return bytes(changed)
+
+
 class _Rule:
     def __init__(self, text, when, after_bytes):
         self.text, self.when, self.after_bytes = text, when, after_bytes
@@ -19,8 +29,9 @@ class _Rule:
 class SqlProxy:
     """Listens on a loopback port. Use it in a with statement."""
 
-    def __init__(self, target_port):
-        self._target_port = target_port
+    def __init__(self, target_port, one_row=False):
+        """With one_row MariaDB says, as MySQL does, that an execution takes the parameters of one row."""
+        self._target_port, self.one_row = target_port, one_row
         self._lock = threading.Lock()
         self._rules, self._sockets = [], []
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -101,6 +112,7 @@ class _Connection:
         self._proxy, self._client, self._server = proxy, client, server
         self._rule = None  # one that waits for the server's answer
         self._stalled = threading.Event()
+        self._greeted = not proxy.one_row
 
     def guard(self, pump):
         """Runs one direction to its end, and ends both."""
@@ -147,4 +159,6 @@ class _Connection:
                 return
             if self._stalled.is_set():
                 return
+            if not self._greeted:
+                data, self._greeted = without_rows(data), True
             self._client.sendall(data)

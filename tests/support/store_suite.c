@@ -452,6 +452,8 @@ int store_suite_run(const struct store_suite *of)
 		test(who_was_fenced_archives_nothing),
 		test(a_decision_is_kept_as_it_came_first),
 		test(many_counts_are_summed),
+		test(many_events_are_kept),
+		test(many_decisions_are_kept),
 		test(old_rows_go),
 		test(a_bucket_is_forgotten),
 		test(a_bucket_of_many_rows_goes_in_steps),

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { ARCHIVER = WEIR_STORE_ROLE_ARCHIVER, KEYS = 700, ROUNDS = 3 };
+enum { ARCHIVER = WEIR_STORE_ROLE_ARCHIVER, KEYS = 5000, ROUNDS = 3 };
 
 static struct weir_error error;
 
@@ -175,8 +175,91 @@ void many_counts_are_summed(void **place)
 		         tables[i]);
 		assert_rows(store, sql, NULL, 0, expected.at);
 	}
-	assert_rows(store, "SELECT count(*) FROM count_hourly WHERE bucket = 'u699'", NULL, 0, "2; ");
+	assert_rows(store, "SELECT count(*) FROM count_hourly WHERE bucket = 'u4999'", NULL, 0, "2; ");
 	weir_text_deinit(&expected);
+	store->ops->close(store);
+}
+
+/* What a key may be, but a zero byte, which would end the text that is compared. */
+static struct weir_span long_name(char *name, unsigned number)
+{
+	uint32_t length = number % 100 == 0 ? 1000 : 1 + number % 20;
+	for (uint32_t i = 0; i < length; i++)
+		name[i] = (char)(1 + (number + i) % 255);
+	return (struct weir_span){name, length};
+}
+
+/* More than one statement takes by their number, and by their bytes. */
+void many_events_are_kept(void **place)
+{
+	enum { EVENTS = 9000 };
+	struct weir_store *store = open_store(*place);
+	struct weir_partition_state state = take(store, ARCHIVER, 0);
+	struct weir_archive_event *events = weir_alloc(EVENTS, sizeof *events);
+	char(*names)[1000] = weir_alloc(EVENTS, sizeof *names);
+	struct weir_text expected = {0};
+	for (unsigned i = 0; i < EVENTS; i++) {
+		events[i] = (struct weir_archive_event){.id = {i % 7, UINT64_C(1) << (i % 63), i},
+		                                        .zone = UINT32_MAX - i % 2,
+		                                        .bucket = long_name(names[i], i),
+		                                        .at_ms = INT64_C(1700000000000) + i,
+		                                        .blocked = i % 3 == 0};
+		weir_text_printf(&expected, "%u ", events[i].zone);
+		weir_text_append(&expected, names[i], events[i].bucket.length);
+		weir_text_printf(&expected, " %lld %u %llu %u %d; ", (long long)events[i].at_ms, i % 7,
+		                 (unsigned long long)events[i].id.offset, i, i % 3 == 0);
+	}
+	weir_text_append(&expected, "", 1);
+	const struct weir_archive_batch batch = {.events = events, .event_count = EVENTS};
+	assert_int_equal(archive(store, &batch, &state, 1), WEIR_OK);
+	assert_rows(store,
+	            "SELECT zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked FROM zone_txn ORDER BY at_ms",
+	            NULL, 0, expected.at);
+	weir_text_deinit(&expected);
+	free(names);
+	free(events);
+	store->ops->close(store);
+}
+
+/* Of which the first have nothing where later ones have something. */
+void many_decisions_are_kept(void **place)
+{
+	enum { DECISIONS = 5000 };
+	struct weir_store *store = open_store(*place);
+	struct weir_partition_state state = take(store, ARCHIVER, 0);
+	struct weir_archive_decision *rows = weir_alloc(DECISIONS, sizeof *rows);
+	struct weir_text expected = {0};
+	for (unsigned i = 0; i < DECISIONS; i++) {
+		bool limited = i % 3 == 2, keyed = i % 7 > 1;
+		rows[i] =
+			(struct weir_archive_decision){.id = {1, 2, i},
+		                                   .at_ms = INT64_C(1700000000000) + i,
+		                                   .until_ms = i,
+		                                   .zone = weir_span_of("site"),
+		                                   .bucket = {.at = keyed ? "key" : NULL, .length = keyed ? 1 + i % 3 : 0},
+		                                   .action = weir_span_of("block"),
+		                                   .mode = weir_span_of("enforce"),
+		                                   .limited = limited,
+		                                   .algorithm = weir_span_of("gcra"),
+		                                   .rate = i,
+		                                   .window_ms = 60000,
+		                                   .held = -(int64_t)i,
+		                                   .ordered_by = {.at = i % 5 == 4 ? "ann" : NULL, .length = 3}};
+		weir_text_printf(&expected, "%u %.*s ", i, keyed ? (int)(1 + i % 3) : 1, keyed ? "key" : "-");
+		if (limited)
+			weir_text_printf(&expected, "gcra %u 60000 -%u %s; ", i, i, i % 5 == 4 ? "ann" : "-");
+		else
+			weir_text_printf(&expected, "- - - - %s; ", i % 5 == 4 ? "ann" : "-");
+	}
+	weir_text_append(&expected, "", 1);
+	const struct weir_archive_batch batch = {.decisions = rows, .decision_count = DECISIONS};
+	assert_int_equal(archive(store, &batch, &state, 1), WEIR_OK);
+	assert_rows(store,
+	            "SELECT pair, bucket, algorithm, rate, window_ms, held, ordered_by FROM decision_history"
+	            " ORDER BY at_ms",
+	            NULL, 0, expected.at);
+	weir_text_deinit(&expected);
+	free(rows);
 	store->ops->close(store);
 }
 

@@ -22,6 +22,8 @@ void what_is_archived_is_added_once(void **state);
 void who_was_fenced_archives_nothing(void **state);
 void a_decision_is_kept_as_it_came_first(void **state);
 void many_counts_are_summed(void **state);
+void many_events_are_kept(void **state);
+void many_decisions_are_kept(void **state);
 void old_rows_go(void **state);
 void a_bucket_is_forgotten(void **state);
 void a_bucket_of_many_rows_goes_in_steps(void **state);

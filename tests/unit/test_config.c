@@ -57,6 +57,7 @@ static void everything_but_zones_has_a_default(void **state)
 	assert_int_equal(config->limiter.checkpoint_interval_ms, 10000);
 	assert_int_equal(config->limiter.lateness_ms, 600000);
 	assert_false(config->archiver.enabled);
+	assert_in_range(config->archiver.threads, 1, 4);
 	assert_null(config->archiver.api);
 	assert_null(config->archiver.api_host);
 	assert_int_equal(config->archiver.tokens.count, 0);
@@ -90,7 +91,7 @@ static void every_setting_can_be_set(void **state)
 		"\"collector\": {\"max_skew\": \"0s\", \"line_max\": 4096},"
 		"\"limiter\": {\"threads\": 3, \"memory\": \"2GiB\", \"checkpoint_interval\": \"1m\", \"lateness\": \"1h\"},"
 		"\"archiver\": {\"enabled\": true, \"api\": \"*:8642\", \"tokens\": [\"0123456789abcdef\", {\"env\": \"HOME\"}],"
-		"\"api_rate\": 0, \"api_workers\": 2}, \"listen\": {\"http\": \"127.0.0.1:9464\"},"
+		"\"api_rate\": 0, \"api_workers\": 2, \"threads\": 12}, \"listen\": {\"http\": \"127.0.0.1:9464\"},"
 		"\"log\": {\"level\": \"warning\", \"format\": \"json\"},"
 		"\"decisions\": {\"path\": \"d\", \"shadow_path\": \"s\", \"rotate_size\": \"1GiB\", \"keep\": 3},"
 		"\"deadletter\": {\"path\": \"l\", \"max_size\": \"1MiB\", \"rotate_size\": \"2MiB\", \"rate\": 0, \"keep\": 2}}");
@@ -120,6 +121,7 @@ static void every_setting_can_be_set(void **state)
 	assert_string_equal(config->archiver.tokens.at[1], "/home/of/somebody");
 	assert_int_equal(config->archiver.api_rate, 0);
 	assert_int_equal(config->archiver.api_workers, 2);
+	assert_int_equal(config->archiver.threads, 8); /* a partition has one */
 	assert_string_equal(config->listen.http_host, "127.0.0.1");
 	assert_int_equal(config->listen.http_port, 9464);
 	assert_int_equal(config->log.level, WEIR_LOG_WARNING);

@@ -251,6 +251,70 @@ static void a_batch_sums_what_ledgers_have(void **state)
 	ledger_free(ledgers[1]);
 }
 
+/* ---- events ---- */
+
+static void keep_event(struct ledger *ledger, const struct weir_archive_event *row)
+{
+	ledger->events = realloc(ledger->events, (ledger->event_count + 1) * sizeof *ledger->events);
+	struct ledger_event *event = &ledger->events[ledger->event_count++];
+	*event = (struct ledger_event){.row = *row, .bucket_at = ledger->names.length};
+	event->row.bucket.at = NULL;
+	weir_text_append(&ledger->names, row->bucket.at, row->bucket.length);
+}
+
+/* The primary key of zone_txn, compared as the server does: a number after the other, bytes as bytes. */
+static bool comes_before(const struct weir_archive_event *a, const struct weir_archive_event *b)
+{
+	uint32_t shorter = a->bucket.length < b->bucket.length ? a->bucket.length : b->bucket.length;
+	int order = memcmp(a->bucket.at, b->bucket.at, shorter);
+	if (a->zone != b->zone)
+		return a->zone < b->zone;
+	if (order != 0 || a->bucket.length != b->bucket.length)
+		return order != 0 ? order < 0 : a->bucket.length < b->bucket.length;
+	if (a->at_ms != b->at_ms)
+		return a->at_ms < b->at_ms;
+	if (a->id.partition != b->id.partition)
+		return a->id.partition < b->id.partition;
+	return a->id.offset != b->id.offset ? a->id.offset < b->id.offset : a->id.pair < b->id.pair;
+}
+
+/* Keys that differ early, late, in length only, by bytes above 127 and by zeros; times before 1970, too. */
+static void events_lie_in_the_tables_order(void **state)
+{
+	(void)state;
+	enum { EVENTS = 3000 };
+	struct ledger *ledgers[] = {ledger_new(4), ledger_new(9)};
+	struct batch *batch = batch_new(NULL);
+	uint64_t given = 0;
+	for (uint32_t i = 0; i < EVENTS; i++) {
+		unsigned char key[40];
+		uint32_t length = (uint32_t)(rand() % (int)sizeof key), place = (uint32_t)(rand() % (int)sizeof key);
+		memset(key, 'a', sizeof key);
+		key[place] = (unsigned char)(rand() % 3 * 100);
+		struct weir_archive_event row = {.id = {4 + (uint32_t)rand() % 2 * 5, (uint64_t)rand() % 3, i},
+		                                 .zone = (uint32_t)rand() % 3,
+		                                 .bucket = {(const char *)key, length},
+		                                 .at_ms = rand() % 5 - 2,
+		                                 .blocked = i % 2 != 0};
+		keep_event(ledgers[i % 2], &row);
+		given += (uint64_t)i * (length + 1) + row.blocked;
+	}
+	for (int times = 0; times < 2; times++) {
+		const struct weir_archive_batch *rows = batch_fill(batch, ledgers, 2);
+		uint64_t found = 0;
+		assert_int_equal(rows->event_count, EVENTS);
+		for (size_t i = 0; i < EVENTS; i++) {
+			const struct weir_archive_event *row = &rows->events[i];
+			assert_true(i == 0 || comes_before(row - 1, row));
+			found += (uint64_t)row->id.pair * (row->bucket.length + 1) + row->blocked;
+		}
+		assert_int_equal(found, given);
+	}
+	batch_free(batch);
+	ledger_free(ledgers[0]);
+	ledger_free(ledgers[1]);
+}
+
 /* ---- decisions ---- */
 
 static enum weir_status read(const char *key, const char *json, struct decision_row *row)
@@ -317,6 +381,7 @@ int main(void)
 		cmocka_unit_test(what_is_judged_again_counts_once),
 		cmocka_unit_test(a_ledger_goes_on_where_it_was_stored),
 		cmocka_unit_test(a_batch_sums_what_ledgers_have),
+		cmocka_unit_test(events_lie_in_the_tables_order),
 		cmocka_unit_test(a_decision_becomes_a_row),
 		cmocka_unit_test(other_messages_are_refused),
 	};
