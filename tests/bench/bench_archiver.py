@@ -6,7 +6,8 @@ archive_mariadb         weir-archiver alone on a filled judged topic, against th
                         as the whole of weir takes: so many events of a user have one hour
 archive_mariadb_replay  the same of a log of a thousand lines a second: hours go by in seconds, so there are as many more
                         rows to write
-archive_sqlite          `weir run --once` with the archive in its state, against without
+archive_sqlite          `weir run --once` with the archive in its state, against without; and against one autocommitted
+                        INSERT an event into that state, as durable
 archive_history         a part of that topic with every event kept: rows a second, against LOAD DATA of the same rows;
                         the median of three rounds, on a server that has memory for the table
 
@@ -14,6 +15,7 @@ WEIR_BENCH=smoke runs a small size.
 """
 import json
 import os
+import sqlite3
 import sys
 import time
 
@@ -78,6 +80,19 @@ def insert_rate(servers):
         return INSERTS / (time.monotonic() - begun)
 
 
+def sqlite_insert_rate(path):
+    """The same of a state's database."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA synchronous = FULL")
+    begun = time.monotonic()
+    for number in range(INSERTS):
+        connection.execute("INSERT INTO zone_txn (zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked)"
+                           " VALUES (1, ?, ?, 0, ?, 0, 0)", (f"u{number * 7919 % 1000}".encode(), number, number))
+    rate = INSERTS / (time.monotonic() - begun)
+    connection.close()
+    return rate
+
+
 def measure_mariadb(place, name, path, lines):
     """Counts alone."""
     with bench.stage(place, zones=[zone("site", LIMITS, id=1, key=["ip"])], **SECTIONS) as (servers, roles):
@@ -139,8 +154,10 @@ def measure_sqlite(place, path):
         done = place.good("run", "--once", "--config", config, "--state", place.path(f"state-{enabled}"), "--decisions",
                           "/dev/null", "--summary", "json", "--quiet", patience_s=PATIENCE_S)
         rates[enabled] = LINES / json.loads(done.said().splitlines()[-1])["seconds"]
+    single = sqlite_insert_rate(place.path("state-True/weir.db"))
     report("archive_sqlite", unit="lines/s", rate=round(rates[True]), ceiling=round(rates[False]),
-           ratio=round(rates[True] / rates[False], 3))
+           ratio=round(rates[True] / rates[False], 3), inserts=round(single), times_inserts=round(rates[True] / single),
+           goal_times=100)
 
 
 def measure(place):
