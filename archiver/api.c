@@ -198,7 +198,7 @@ static bool choose_format(struct api_call *call, const struct route *route)
 {
 	const char *accept = weir_http_field(call->request, "Accept");
 	if ((call->parameters.given & API_BIT(API_FORMAT)) != 0) {
-		call->csv = call->parameters.format == API_CSV;
+		call->csv = call->parameters.format != API_JSON;
 		return true;
 	}
 	if (accept == NULL || *accept == '\0')

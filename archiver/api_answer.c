@@ -63,9 +63,8 @@ void api_json_value(struct weir_text *text, const struct weir_sql_value *value)
 	}
 }
 
-static void quote(struct weir_text *text, struct weir_span bytes)
+static void double_quotes(struct weir_text *text, struct weir_span bytes)
 {
-	weir_text_puts(text, "\"");
 	for (uint32_t at = 0; at < bytes.length;) {
 		const char *mark = memchr(bytes.at + at, '"', bytes.length - at);
 		uint32_t end = mark != NULL ? (uint32_t)(mark - bytes.at) : bytes.length;
@@ -74,10 +73,14 @@ static void quote(struct weir_text *text, struct weir_span bytes)
 			weir_text_puts(text, "\"\"");
 		at = end + 1;
 	}
-	weir_text_puts(text, "\"");
 }
 
-void api_csv_value(struct weir_text *text, const struct weir_sql_value *value)
+static bool is_formula(struct weir_span text)
+{
+	return text.length > 1 && memchr("=+-@\t\r", text.at[0], 6) != NULL;
+}
+
+void api_csv_value(struct weir_text *text, const struct weir_sql_value *value, bool spreadsheet)
 {
 	if (value->type == WEIR_SQL_NUMBER)
 		weir_text_int(text, value->number);
@@ -86,17 +89,17 @@ void api_csv_value(struct weir_text *text, const struct weir_sql_value *value)
 	bool plain = true;
 	for (uint32_t i = 0; i < value->text.length && plain; i++)
 		plain = memchr("\",\r\n", value->text.at[i], 4) == NULL;
-	if (plain)
-		weir_text_utf8(text, value->text);
-	else
-		quote(text, value->text);
+	weir_text_puts(text, plain ? "" : "\"");
+	weir_text_puts(text, spreadsheet && is_formula(value->text) ? "'" : "");
+	double_quotes(text, value->text);
+	weir_text_puts(text, plain ? "" : "\"");
 }
 
-void api_csv_line(struct weir_text *text, const struct weir_sql_value *values, unsigned count)
+void api_csv_line(struct weir_text *text, const struct weir_sql_value *values, unsigned count, bool spreadsheet)
 {
 	for (unsigned i = 0; i < count; i++) {
 		weir_text_puts(text, i > 0 ? "," : "");
-		api_csv_value(text, &values[i]);
+		api_csv_value(text, &values[i], spreadsheet);
 	}
 	weir_text_puts(text, "\r\n");
 }

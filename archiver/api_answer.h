@@ -75,9 +75,14 @@ WEIR_MUST_USE enum weir_status api_sql_run(struct api_sql *sql, struct weir_stor
 
 /** NULL as null, a number, or a text as JSON's string. */
 void api_json_value(struct weir_text *text, const struct weir_sql_value *value);
-/** NULL as nothing, a number, or a text, quoted where RFC 4180 asks for it. */
-void api_csv_value(struct weir_text *text, const struct weir_sql_value *value);
+/**
+ * NULL as nothing, a number, or a text, quoted where RFC 4180 asks for it.
+ *
+ * @param spreadsheet  a text that a spreadsheet would take for a formula stands behind an apostrophe: keys are what
+ *                     strangers sent
+ */
+void api_csv_value(struct weir_text *text, const struct weir_sql_value *value, bool spreadsheet);
 /** Two or more with commas between, and a line's end. */
-void api_csv_line(struct weir_text *text, const struct weir_sql_value *values, unsigned count);
+void api_csv_line(struct weir_text *text, const struct weir_sql_value *values, unsigned count, bool spreadsheet);
 
 #endif

@@ -54,7 +54,7 @@ static enum weir_status take_count(void *context, const struct weir_sql_value *c
 	static const char *const names[] = {"at_ms", "passed", "blocked", "late"};
 	struct counts *counts = context;
 	if (counts->csv)
-		api_csv_line(counts->text, columns, count);
+		api_csv_line(counts->text, columns, count, false);
 	else
 		weir_text_puts(counts->text, counts->rows > 0 ? ",{" : "{");
 	for (unsigned i = 0; i < 4 && !counts->csv; i++)

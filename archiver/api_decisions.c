@@ -65,11 +65,10 @@ static void write_json(const struct api_view *view, const struct weir_sql_value 
 
 static void write_csv(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
 {
-	(void)view;
 	api_id(text, columns);
 	for (int i = COLUMN_ZONE; i <= COLUMN_REASON; i++) {
 		weir_text_puts(text, ",");
-		api_csv_value(text, &columns[i]);
+		api_csv_value(text, &columns[i], view->parameters.format == API_SPREADSHEET);
 		if (i == COLUMN_ACTION)
 			weir_text_printf(text, ",%" PRId64, columns[COLUMN_AT].number);
 	}

@@ -28,7 +28,7 @@ enum api_parameter {
 
 enum api_grain { API_HOUR, API_DAILY };
 enum api_by { API_BY_PASSED, API_BY_BLOCKED, API_BY_TOTAL };
-enum api_format { API_JSON, API_CSV };
+enum api_format { API_JSON, API_CSV, API_SPREADSHEET };
 
 /* A place in rows that are sorted by these, the newest first. */
 struct api_place {

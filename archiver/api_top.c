@@ -127,8 +127,7 @@ static void write_json(const struct api_view *view, const struct weir_sql_value 
 
 static void write_csv(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
 {
-	(void)view;
-	api_csv_line(text, columns, COLUMN_TOTAL + 1);
+	api_csv_line(text, columns, COLUMN_TOTAL + 1, view->parameters.format == API_SPREADSHEET);
 }
 
 static const struct api_listing listing = {

@@ -48,9 +48,9 @@ static enum weir_status open_store(void *context, struct weir_store **store, str
 	const struct process *process = context;
 	const struct weir_daemon *daemon = process->daemon;
 	enum weir_status status =
-		weir_connect_store(daemon->config, FOR_EVER_MS, weir_stop_flag(), &daemon->log, store, error);
+		weir_connect_store(daemon->config, FOR_EVER_MS, &process->stopping, &daemon->log, store, error);
 	if (status != WEIR_OK)
-		return atomic_load(weir_stop_flag()) ? WEIR_END : status;
+		return atomic_load(&process->stopping) ? WEIR_END : status;
 	return weir_key_hash_settle(process->hash, *store, error);
 }
 
@@ -120,6 +120,7 @@ bool process_stop(struct process *process)
 	bool good = atomic_load(weir_stop_flag());
 	struct weir_error error;
 	atomic_store(&process->phase, PROCESS_STOPPING);
+	atomic_store(&process->stopping, true); /* the archiver may still wait for its store */
 	weir_notify("STOPPING=1");
 	weir_daemon_silence(process->daemon);
 	api_stop(process->api);

@@ -23,7 +23,8 @@ struct process {
 	struct weir_membership *membership;
 	struct archiver *archiver;
 	struct weir_lag *lag;
-	struct api *api; /* NULL: none is configured */
+	struct api *api;       /* NULL: none is configured */
+	_Atomic bool stopping; /* as a flag for who waits in a thread of the process */
 };
 
 /**

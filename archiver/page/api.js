@@ -61,9 +61,9 @@ export async function get(path, parameters = {}, signal = undefined) {
   return (await send(path, parameters, { signal, accept: "application/json" })).json();
 }
 
-/** Saves what a path answers as CSV. */
+/** Saves what a path answers as CSV, for a spreadsheet: the keys are what strangers sent. */
 export async function save(path, parameters, name) {
-  const reply = await send(path, { ...parameters, format: "csv" }, { accept: "text/csv" });
+  const reply = await send(path, { ...parameters, format: "spreadsheet" }, { accept: "text/csv" });
   const link = document.createElement("a");
   link.href = URL.createObjectURL(await reply.blob());
   link.download = name;

@@ -126,8 +126,8 @@ static void an_archive_in_clear_stays_so(void **state)
 static void what_was_kept_in_clear_before_is_seen(void **state)
 {
 	struct weir_key_hash *hash = hash_of(*state, "0123456789abcdef");
-	const struct weir_archive_event event = {{0, 5, 1}, 1, weir_span_of("k"), 1000, true};
-	const struct weir_archive_batch batch = {.events = &event, .event_count = 1};
+	const struct weir_archive_count count = {.zone = 1, .bucket = weir_span_of("k"), .passed = 1};
+	const struct weir_archive_batch batch = {.days = &count, .day_count = 1};
 	struct weir_partition_state partition;
 	struct weir_store *store;
 	assert_int_equal(weir_store_sqlite_open(*state, &store, &error), WEIR_OK);
