@@ -112,7 +112,8 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 void archiver_receive(struct archiver *archiver, int timeout_ms)
 {
 	receive_from(archiver, archiver->judged, timeout_ms, take_judged);
-	receive_from(archiver, archiver->decisions, 0, take_decision);
+	if (!archiver->unsettled) /* as a gap there may have made it */
+		receive_from(archiver, archiver->decisions, 0, take_decision);
 }
 
 /* ---- how far it is ---- */

@@ -1,0 +1,293 @@
+/*
+ * Storing over several connections, of which any may break, before its commit or behind it, while partitions get other
+ * owners: what the store has in the end is what was taken, each once. The store is one that obeys its header, and no more.
+ */
+#include "archiver/archiver_parts.h"
+#include "common/alloc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { WRITERS = 3, PARTITIONS = 7, STEPS = 400, SEEDS = 100 };
+
+enum answer { GOOD, AWAY, LOST, ANSWERS }; /* LOST: it was done, and nobody hears so */
+
+static uint64_t next_number(uint64_t *random)
+{
+	*random ^= *random >> 12;
+	*random ^= *random << 25;
+	*random ^= *random >> 27;
+	return *random * UINT64_C(2685821657736338717) >> 33;
+}
+
+/* ---- a server, and connections to it ---- */
+
+struct row {
+	uint64_t epoch, checkpoint, next_offset, passed; /* passed: the sum of what was added to the partition */
+	struct weir_text extra;
+};
+
+struct server {
+	pthread_mutex_t lock;
+	struct row rows[PARTITIONS];
+	unsigned answers[ANSWERS], fenced, known; /* how often */
+};
+
+struct connection {
+	struct weir_store store; /* first */
+	struct server *server;
+	uint64_t random;
+	enum answer always; /* ANSWERS: by chance */
+};
+
+/* One state that is current already says that all of the batch was added before. */
+static enum weir_status add(struct server *server, const struct weir_archive_batch *batch,
+                            const struct weir_partition_state *states, size_t count)
+{
+	bool known = false;
+	for (size_t i = 0; i < count; i++) {
+		if (server->rows[states[i].partition].epoch != states[i].epoch) {
+			server->fenced++;
+			return WEIR_FENCED;
+		}
+		known = known || server->rows[states[i].partition].checkpoint >= states[i].checkpoint;
+	}
+	server->known += known;
+	for (size_t i = 0; i < count && !known; i++) {
+		struct row *row = &server->rows[states[i].partition];
+		row->checkpoint = states[i].checkpoint;
+		row->next_offset = states[i].next_offset;
+		weir_text_clear(&row->extra);
+		weir_text_append(&row->extra, states[i].extra.at, states[i].extra.length);
+	}
+	for (size_t i = 0; i < batch->hour_count && !known; i++)
+		server->rows[batch->hours[i].zone].passed += batch->hours[i].passed;
+	return WEIR_OK;
+}
+
+static enum weir_status fake_archive(struct weir_store *store, int role, const struct weir_archive_batch *batch,
+                                     const struct weir_partition_state *states, size_t count, const char *const *names,
+                                     const struct weir_span *values, size_t note_count, struct weir_error *error)
+{
+	struct connection *connection = (struct connection *)(void *)store;
+	struct server *server = connection->server;
+	enum answer answer =
+		connection->always != ANSWERS ? connection->always : (enum answer)(next_number(&connection->random) % ANSWERS);
+	(void)role;
+	(void)names;
+	(void)values;
+	(void)note_count;
+	pthread_mutex_lock(&server->lock);
+	server->answers[answer]++;
+	enum weir_status status = answer != AWAY ? add(server, batch, states, count) : WEIR_OK;
+	pthread_mutex_unlock(&server->lock);
+	if (answer != GOOD)
+		return weir_fail(error, WEIR_IO, "the connection broke");
+	return status == WEIR_OK ? status : weir_fail(error, status, "another owner");
+}
+
+static enum weir_status fake_look(struct weir_store *store, int role, uint32_t partition,
+                                  struct weir_partition_state *state, struct weir_error *error)
+{
+	struct server *server = ((struct connection *)(void *)store)->server;
+	(void)role;
+	(void)error;
+	const struct row *row = &server->rows[partition];
+	*state = (struct weir_partition_state){.partition = partition,
+	                                       .epoch = row->epoch,
+	                                       .checkpoint = row->checkpoint,
+	                                       .next_offset = row->next_offset,
+	                                       .extra = {row->extra.at, (uint32_t)row->extra.length}};
+	return WEIR_OK;
+}
+
+static const struct weir_store_ops store_ops = {.name = "fake", .archive = fake_archive, .look = fake_look};
+
+/* ---- a bus without messages ---- */
+
+static unsigned *receives_of(struct weir_consumer *consumer)
+{
+	return (unsigned *)(void *)consumer;
+}
+
+static void nothing_consumed(struct weir_consumer *consumer, uint32_t partition, uint64_t offset)
+{
+	(void)consumer;
+	(void)partition;
+	(void)offset;
+}
+
+static void nothing_unassigned(struct weir_consumer *consumer, uint32_t partition)
+{
+	(void)consumer;
+	(void)partition;
+}
+
+static enum weir_status receive_gap(struct weir_consumer *consumer, struct weir_message *messages, size_t capacity,
+                                    int timeout_ms, size_t *count, struct weir_error *error)
+{
+	(void)capacity;
+	(void)timeout_ms;
+	++*receives_of(consumer);
+	*count = 0;
+	messages[0] = (struct weir_message){.partition = 0};
+	return weir_fail(error, WEIR_INVALID, "what comes next is gone");
+}
+
+static const struct weir_bus_ops bus_ops = {
+	.name = "fake", .consumed = nothing_consumed, .unassign = nothing_unassigned, .receive = receive_gap};
+
+/* ---- an archiver between them ---- */
+
+struct scene {
+	struct weir_config config;
+	struct weir_log log;
+	struct weir_bus bus;
+	unsigned judged, decisions; /* how often each was asked for messages */
+	struct server server;
+	struct connection connections[WRITERS];
+	struct writer *writers[WRITERS];
+	struct partition partitions[PARTITIONS];
+	struct archiver archiver;
+};
+
+/* As its taking would: its row's epoch goes up, and it begins where that stands. */
+static void take(struct scene *scene, uint32_t number)
+{
+	struct weir_partition_state state;
+	struct weir_error error;
+	scene->server.rows[number].epoch++;
+	fake_look(&scene->connections[0].store, WEIR_STORE_ROLE_ARCHIVER, number, &state, &error);
+	struct ledger *ledger = ledger_new(number);
+	assert_int_equal(ledger_restore(ledger, &state, &error), WEIR_OK);
+	scene->partitions[number] = (struct partition){.state = PARTITION_LIVE, .ledger = ledger};
+}
+
+static struct scene *begin(uint64_t seed)
+{
+	struct weir_error error;
+	struct scene *scene = weir_alloc(1, sizeof *scene);
+	scene->config.archiver.interval_ms = 1000;
+	scene->log = (struct weir_log){.fd = STDERR_FILENO, .level = WEIR_LOG_ERROR};
+	scene->bus = (struct weir_bus){.ops = &bus_ops, .partitions = PARTITIONS};
+	pthread_mutex_init(&scene->server.lock, NULL);
+	for (uint32_t i = 0; i < WRITERS; i++) {
+		scene->connections[i] =
+			(struct connection){{&store_ops}, &scene->server, .random = 1 + seed * WRITERS + i, .always = ANSWERS};
+		assert_int_equal(writer_new(&scene->connections[i].store, NULL, i > 0, PARTITIONS, &scene->writers[i], &error),
+		                 WEIR_OK);
+	}
+	scene->archiver.options = (struct archiver_options){.config = &scene->config,
+	                                                    .bus = &scene->bus,
+	                                                    .writers = WRITERS,
+	                                                    .share = weir_share_new(PARTITIONS),
+	                                                    .log = &scene->log};
+	scene->archiver.store = &scene->connections[0].store;
+	scene->archiver.writers = scene->writers;
+	scene->archiver.partitions = scene->partitions;
+	scene->archiver.judged = (struct weir_consumer *)(void *)&scene->judged;
+	scene->archiver.decisions = (struct weir_consumer *)(void *)&scene->decisions;
+	for (uint32_t i = 0; i < PARTITIONS; i++)
+		take(scene, i);
+	return scene;
+}
+
+static void end(struct scene *scene)
+{
+	for (uint32_t i = 0; i < WRITERS; i++)
+		writer_free(scene->writers[i]);
+	for (uint32_t i = 0; i < PARTITIONS; i++) {
+		ledger_free(scene->partitions[i].ledger);
+		weir_text_deinit(&scene->server.rows[i].extra);
+	}
+	weir_share_free(scene->archiver.options.share);
+	pthread_mutex_destroy(&scene->server.lock);
+	free(scene);
+}
+
+/* Message n of a partition's topic counts n + 1 events. */
+static void receive(struct scene *scene, uint32_t number)
+{
+	struct ledger *ledger = scene->partitions[number].ledger;
+	struct weir_span key = weir_span_of("k");
+	counts_add(ledger->counts, number, key, counts_hash(key), 0, ledger->judged_next + 1, 0, 0);
+	ledger->judged_next++;
+	ledger->changed = true;
+}
+
+static uint64_t sum_up_to(uint64_t next)
+{
+	return next * (next + 1) / 2;
+}
+
+/* ---- tests ---- */
+
+static void every_event_is_stored_once(void **state)
+{
+	(void)state;
+	unsigned answers[ANSWERS] = {0}, fenced = 0, known = 0;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct scene *scene = begin(seed);
+		struct archiver *archiver = &scene->archiver;
+		uint64_t random = 1000 + seed;
+		for (int step = 0; step < STEPS; step++) {
+			uint32_t number = (uint32_t)(next_number(&random) % PARTITIONS);
+			if (scene->partitions[number].ledger == NULL)
+				take(scene, number);
+			else if (!archiver->unsettled && next_number(&random) % 4 > 0)
+				receive(scene, number);
+			if (next_number(&random) % 20 == 0)
+				scene->server.rows[number].epoch++; /* another archiver takes it, and stores nothing */
+			if (next_number(&random) % 3 == 0)
+				(void)archiver_store(archiver);
+		}
+		for (uint32_t i = 0; i < WRITERS; i++)
+			scene->connections[i].always = GOOD;
+		assert_true(archiver_store(archiver));
+		for (uint32_t i = 0; i < PARTITIONS; i++) {
+			if (scene->partitions[i].ledger == NULL)
+				take(scene, i);
+			assert_int_equal(scene->server.rows[i].passed, sum_up_to(scene->partitions[i].ledger->judged_next));
+		}
+		for (int i = 0; i < ANSWERS; i++)
+			answers[i] += scene->server.answers[i];
+		fenced += scene->server.fenced;
+		known += scene->server.known;
+		end(scene);
+	}
+	assert_true(answers[GOOD] > SEEDS && answers[AWAY] > SEEDS && answers[LOST] > SEEDS && fenced > 0 && known > SEEDS);
+}
+
+/* What lies before a gap is stored first. Where that fails it may have been done: nothing is added to it. */
+static void behind_a_gap_that_was_not_stored_nothing_is_received(void **state)
+{
+	(void)state;
+	struct scene *scene = begin(0);
+	struct archiver *archiver = &scene->archiver;
+	receive(scene, 0);
+	scene->connections[0].always = LOST;
+	archiver_receive(archiver, 0);
+	assert_true(archiver->unsettled);
+	assert_int_equal(scene->judged, 1);
+	assert_int_equal(scene->decisions, 0);
+	scene->connections[0].always = GOOD;
+	archiver_receive(archiver, 0);
+	assert_int_equal(scene->partitions[0].state, PARTITION_STUCK);
+	assert_int_equal(scene->decisions, 1);
+	end(scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_event_is_stored_once),
+		cmocka_unit_test(behind_a_gap_that_was_not_stored_nothing_is_received),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
