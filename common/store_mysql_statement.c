@@ -53,8 +53,11 @@ struct weir_mysql_statement {
 };
 
 enum {
-	/* Rows and bytes of one message: more of them are hardly faster, and every server takes as many bytes. */
-	ROWS_MAX = 4096,
+	/*
+	 * Rows and bytes of one message: more of them are hardly faster, every server takes as many bytes, and a slow one
+	 * answers before the connection's patience ends.
+	 */
+	ROWS_MAX = 1024,
 	ROWS_BYTES = 1 << 20,
 };
 

@@ -183,7 +183,7 @@ void many_counts_are_summed(void **place)
 /* What a key may be, but a zero byte, which would end the text that is compared. */
 static struct weir_span long_name(char *name, unsigned number)
 {
-	uint32_t length = number % 100 == 0 ? 1000 : 1 + number % 20;
+	uint32_t length = number % 100 == 0 || number < 2000 ? 1000 : 1 + number % 20;
 	for (uint32_t i = 0; i < length; i++)
 		name[i] = (char)(1 + (number + i) % 255);
 	return (struct weir_span){name, length};
