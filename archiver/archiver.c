@@ -10,30 +10,47 @@
 
 enum { WAIT_MS = 20, DRAIN_LIMIT_MS = 30000, LAST_TRIES = 5 };
 
-/* The first stores in this thread. */
-static enum weir_status open_writers(struct archiver *archiver, struct weir_error *error)
+static enum weir_status open_writer(struct archiver *archiver, uint32_t number, struct weir_error *error)
 {
 	const struct archiver_options *options = &archiver->options;
-	archiver->stores = weir_alloc(options->writers, sizeof(struct weir_store *));
-	archiver->writers = weir_alloc(options->writers, sizeof(struct writer *));
-	for (uint32_t i = 0; i < options->writers; i++) {
-		enum weir_status status = options->open_store(options->context, &archiver->stores[i], error);
-		if (status == WEIR_OK)
-			status = writer_new(archiver->stores[i], options->hash, i > 0, options->bus->partitions,
-			                    &archiver->writers[i], error);
-		if (status != WEIR_OK)
-			return status;
-	}
+	struct weir_store *store;
+	enum weir_status status =
+		(number > 0 ? options->open_another : options->open_store)(options->context, &store, error);
+	if (status != WEIR_OK)
+		return status;
+	status = writer_new(store, options->hash, number > 0, options->bus->partitions, &archiver->writers[number], error);
+	if (status == WEIR_OK)
+		archiver->stores[number] = store;
+	else
+		store->ops->close(store);
+	return status;
+}
+
+/* The first stores in this thread. The others are for speed: a server that gives no more connections gets on with less. */
+static enum weir_status open_writers(struct archiver *archiver, struct weir_error *error)
+{
+	uint32_t wanted = archiver->options.writers, opened = 0;
+	archiver->stores = weir_alloc(wanted, sizeof(struct weir_store *));
+	archiver->writers = weir_alloc(wanted, sizeof(struct writer *));
+	enum weir_status status = WEIR_OK;
+	while (opened < wanted && (status = open_writer(archiver, opened, error)) == WEIR_OK)
+		opened++;
+	if (opened == 0 || status == WEIR_END)
+		return status;
+	if (opened < wanted)
+		weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
+		         "%s; storing over %u connections, not %u as archiver.threads says", error->text, opened, wanted);
+	archiver->options.writers = opened;
 	archiver->store = archiver->stores[0];
 	return WEIR_OK;
 }
 
 static void close_writers(struct archiver *archiver)
 {
-	for (uint32_t i = 0; archiver->writers != NULL && i < archiver->options.writers; i++) {
+	for (uint32_t i = 0; archiver->writers != NULL && i < archiver->options.writers && archiver->writers[i] != NULL;
+	     i++) {
 		writer_free(archiver->writers[i]);
-		if (archiver->stores[i] != NULL)
-			archiver->stores[i]->ops->close(archiver->stores[i]);
+		archiver->stores[i]->ops->close(archiver->stores[i]);
 	}
 	free(archiver->writers);
 	free(archiver->stores);

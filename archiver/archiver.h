@@ -30,6 +30,8 @@ struct archiver_options {
 	struct weir_share *share;   /* partitions that are its own by now; NULL: all, always */
 	/* Opens a store, whose keys are settled, for one thread. WEIR_END: asked to stop meanwhile. */
 	enum weir_status (*open_store)(void *context, struct weir_store **store, struct weir_error *error);
+	/* Likewise one more, for another thread, without much waiting; NULL where writers is 1. */
+	enum weir_status (*open_another)(void *context, struct weir_store **store, struct weir_error *error);
 	void *context;
 	const struct weir_log *log;
 };

@@ -67,6 +67,7 @@ static enum weir_status try_to_store(struct archiver *archiver, struct weir_erro
 {
 	enum weir_status status = WEIR_OK;
 	int64_t took_ms = 0, least_ms = archiver->options.config->archiver.interval_ms;
+	size_t count = 0;
 	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++)
 		if (archiver->partitions[i].ledger != NULL && archiver->partitions[i].ledger->changed)
 			writer_give(archiver->writers[archiver->partitions[i].writer], archiver->partitions[i].ledger);
@@ -81,8 +82,9 @@ static enum weir_status try_to_store(struct archiver *archiver, struct weir_erro
 			*error = result.error;
 		}
 		took_ms = result.took_ms > took_ms ? result.took_ms : took_ms;
+		count += result.count;
 	}
-	if (status == WEIR_OK)
+	if (status == WEIR_OK && count > 0) /* what comes after a pause is stored at once */
 		archiver->due_ms = weir_monotonic_ms() + (took_ms * REST_TIMES > least_ms ? took_ms * REST_TIMES : least_ms);
 	return status;
 }

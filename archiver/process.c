@@ -14,9 +14,7 @@
 
 static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
 
-enum { WATCH_PERIOD_MS = 50 };
-
-enum { API_WAIT_MS = 2000 };
+enum { WATCH_PERIOD_MS = 50, SHORT_WAIT_MS = 2000 };
 
 /* ---- starting ---- */
 
@@ -24,7 +22,7 @@ enum { API_WAIT_MS = 2000 };
 static enum weir_status open_for_api(void *context, struct weir_store **store, struct weir_error *error)
 {
 	const struct weir_daemon *daemon = context;
-	return weir_connect_store(daemon->config, API_WAIT_MS, weir_stop_flag(), &daemon->log, store, error);
+	return weir_connect_store(daemon->config, SHORT_WAIT_MS, weir_stop_flag(), &daemon->log, store, error);
 }
 
 static enum weir_status start_api(struct process *process, struct weir_error *error)
@@ -43,15 +41,31 @@ static enum weir_status start_api(struct process *process, struct weir_error *er
 	return api_start(&options, &process->api, error);
 }
 
+static enum weir_status connect_store(const struct process *process, int64_t wait_ms, struct weir_store **store,
+                                      struct weir_error *error)
+{
+	const struct weir_daemon *daemon = process->daemon;
+	enum weir_status status =
+		weir_connect_store(daemon->config, wait_ms, &process->stopping, &daemon->log, store, error);
+	return status != WEIR_OK && atomic_load(&process->stopping) ? WEIR_END : status;
+}
+
 static enum weir_status open_store(void *context, struct weir_store **store, struct weir_error *error)
 {
 	const struct process *process = context;
-	const struct weir_daemon *daemon = process->daemon;
-	enum weir_status status =
-		weir_connect_store(daemon->config, FOR_EVER_MS, &process->stopping, &daemon->log, store, error);
+	enum weir_status status = connect_store(process, FOR_EVER_MS, store, error);
 	if (status != WEIR_OK)
-		return atomic_load(&process->stopping) ? WEIR_END : status;
-	return weir_key_hash_settle(process->hash, *store, error);
+		return status;
+	status = weir_key_hash_settle(process->hash, *store, error);
+	if (status != WEIR_OK)
+		(*store)->ops->close(*store);
+	return status;
+}
+
+/* Behind one that is open. */
+static enum weir_status open_another(void *context, struct weir_store **store, struct weir_error *error)
+{
+	return connect_store(context, SHORT_WAIT_MS, store, error);
 }
 
 static bool look_at_partition(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
@@ -82,6 +96,7 @@ enum weir_status process_start(struct process *process, struct weir_error *error
 		.writers = (uint32_t)daemon->config->archiver.threads,
 		.share = process->share,
 		.open_store = open_store,
+		.open_another = open_another,
 		.context = process,
 		.log = &daemon->log,
 	};
