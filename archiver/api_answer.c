@@ -63,21 +63,25 @@ void api_json_value(struct weir_text *text, const struct weir_sql_value *value)
 	}
 }
 
-static void double_quotes(struct weir_text *text, struct weir_span bytes)
+/* Also behind what ends a cell in some countries' spreadsheets in spite of the quotes around it. */
+static bool starts_formula(struct weir_span text, uint32_t at)
 {
-	for (uint32_t at = 0; at < bytes.length;) {
-		const char *mark = memchr(bytes.at + at, '"', bytes.length - at);
-		uint32_t end = mark != NULL ? (uint32_t)(mark - bytes.at) : bytes.length;
-		weir_text_utf8(text, (struct weir_span){bytes.at + at, end - at});
-		if (mark != NULL)
-			weir_text_puts(text, "\"\"");
-		at = end + 1;
-	}
+	return at + 1 < text.length && memchr("=+-@", text.at[at], 4) != NULL &&
+	       (at == 0 || memchr("; \t\r\n\"", text.at[at - 1], 6) != NULL);
 }
 
-static bool is_formula(struct weir_span text)
+static void put_csv(struct weir_text *text, struct weir_span bytes, bool spreadsheet)
 {
-	return text.length > 1 && memchr("=+-@\t\r", text.at[0], 6) != NULL;
+	uint32_t from = 0;
+	for (uint32_t i = 0; i < bytes.length; i++) {
+		bool formula = spreadsheet && starts_formula(bytes, i);
+		if (!formula && bytes.at[i] != '"')
+			continue;
+		weir_text_utf8(text, (struct weir_span){bytes.at + from, i - from});
+		weir_text_puts(text, formula ? "'" : "\"");
+		from = i;
+	}
+	weir_text_utf8(text, (struct weir_span){bytes.at + from, bytes.length - from});
 }
 
 void api_csv_value(struct weir_text *text, const struct weir_sql_value *value, bool spreadsheet)
@@ -90,8 +94,7 @@ void api_csv_value(struct weir_text *text, const struct weir_sql_value *value, b
 	for (uint32_t i = 0; i < value->text.length && plain; i++)
 		plain = memchr("\",\r\n", value->text.at[i], 4) == NULL;
 	weir_text_puts(text, plain ? "" : "\"");
-	weir_text_puts(text, spreadsheet && is_formula(value->text) ? "'" : "");
-	double_quotes(text, value->text);
+	put_csv(text, value->text, spreadsheet);
 	weir_text_puts(text, plain ? "" : "\"");
 }
 

@@ -78,8 +78,8 @@ void api_json_value(struct weir_text *text, const struct weir_sql_value *value);
 /**
  * NULL as nothing, a number, or a text, quoted where RFC 4180 asks for it.
  *
- * @param spreadsheet  a text that a spreadsheet would take for a formula stands behind an apostrophe: keys are what
- *                     strangers sent
+ * @param spreadsheet  what a spreadsheet would take for a formula stands behind an apostrophe, at a text's beginning
+ *                     and within it, where a semicolon or a tab may start a cell: keys are what strangers sent
  */
 void api_csv_value(struct weir_text *text, const struct weir_sql_value *value, bool spreadsheet);
 /** Two or more with commas between, and a line's end. */

@@ -4,6 +4,7 @@
 import csv
 import io
 import os
+import re
 import sys
 import time
 
@@ -39,7 +40,7 @@ def texts(rows):
 
 def for_spreadsheet(lines):
     """As a spreadsheet gets them: what it would take for a formula stands behind an apostrophe."""
-    return [["'" + one if len(one) > 1 and one[0] in "=+-@\t\r" else one for one in line] for line in lines]
+    return [[re.sub(r'(^|[; \t\r\n"])([=+@-].)', r"\1'\2", one, flags=re.DOTALL) for one in line] for line in lines]
 
 
 def test_zones(_):
@@ -137,6 +138,10 @@ def test_decisions(_):
         sheet = api.ask("decisions", {"format": "spreadsheet"})
         _, *safe = csv.reader(io.StringIO(sheet.body.decode(), newline=""))
         assert safe == for_spreadsheet(lines) and safe != lines
+        for separator in ",;\t":
+            cells = [cell for line in csv.reader(io.StringIO(sheet.body.decode(), newline=""), delimiter=separator)
+                     for cell in line]
+            assert not [cell for cell in cells if len(cell) > 1 and cell.lstrip()[:1] in ("=", "+", "-", "@")]
 
 
 def test_blocks(_):

@@ -8,7 +8,7 @@ FIRST_MS = 1_700_006_400_000  # a day's beginning
 DAYS = 40
 ODD_KEYS = [b"", b"a|b", b"back\\\\slash", b'quo"te, and comma', b"two\nlines", "z\u00fcrich \u6771".encode(),
             b"\xff\xfe\x80 no text", b"\xed\xa0\x80", b"%41+b&c=d", b"'; DROP TABLE x; --", b"k" * 1024,
-            b'=HYPERLINK("http://x")', b"-1", b"-", b"@x", b"+4, 5", b"\ttab"]
+            b'=HYPERLINK("http://x")', b"-1", b"-", b"@x", b"+4, 5", b"\t=tab", b"a;=b", b'a;"=b', b"a\n-b"]
 NAMES = {1: "site", 2: "login", 3: "gone"}
 _LIMIT = {"algorithm": "sliding_window", "rate": 10, "window": "1m"}
 
