@@ -109,7 +109,7 @@ def looking(browser, api, allowed=(), **window):
     view.page.run("1")
     view.page.close()
     errors = [error for error in view.page.errors if not any(words in error for words in allowed)]
-    assert not errors, errors
+    assert not errors, (errors, api.program.said()[-500:])
     # Pictures that the browser itself draws controls with are data.
     others = [one for one in view.page.requests if not one.startswith((view.origin, "data:", "about:", "blob:"))]
     assert not others, others
