@@ -95,7 +95,8 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 		nap();
 		return;
 	}
-	weir_trouble_off(&archiver->bus_trouble, archiver->options.log, "archiver");
+	if (count > 0) /* nothing does not say that a trouble is over: brokers are asked again in their own time */
+		weir_trouble_off(&archiver->bus_trouble, archiver->options.log, "archiver");
 	for (size_t i = 0; i < count; i++) {
 		struct partition *partition = &archiver->partitions[messages[i].partition];
 		if (partition->state != PARTITION_LIVE || take(archiver, partition->ledger, &messages[i]))

@@ -166,7 +166,7 @@ static enum weir_status wait_for_topics(struct bus_kafka *bus, int64_t wait_ms, 
 		int timeout_ms = tries * TRY_MS < BUS_KAFKA_ASK_MS ? tries * TRY_MS : BUS_KAFKA_ASK_MS;
 		enum weir_status status = prepare(bus, timeout_ms, &words);
 		if (status == WEIR_OK) {
-			weir_trouble_off(&trouble, &bus->log, "bus");
+			weir_trouble_off(&trouble, bus->log, "bus");
 			return WEIR_OK;
 		}
 		int64_t patience_ms = status == WEIR_AGAIN && wait_ms < SETTLE_MS ? SETTLE_MS : wait_ms;
@@ -174,7 +174,7 @@ static enum weir_status wait_for_topics(struct bus_kafka *bus, int64_t wait_ms, 
 		if (final || (stop != NULL && *stop) || weir_monotonic_ms() - start_ms >= patience_ms)
 			return weir_fail(error, final ? status : WEIR_IO, "%s", words.text);
 		if (status == WEIR_IO && !trouble.on)
-			weir_trouble_on(&trouble, &bus->log, "bus", "%s; trying on", words.text);
+			weir_trouble_on(&trouble, bus->log, "bus", "%s; trying on", words.text);
 		else
 			trouble.times += trouble.on;
 		nanosleep(&(struct timespec){.tv_nsec = (status == WEIR_IO ? PAUSE_MS : NAP_MS) * 1000000L}, NULL);
@@ -194,7 +194,7 @@ static enum weir_status open_bus(const struct weir_config *config, const char *c
 	opened->bus = (struct weir_bus){.ops = &operations, .partitions = (uint32_t)config->bus.partitions};
 	opened->config = config;
 	opened->kafka = kafka;
-	opened->log = *log;
+	opened->log = log;
 	opened->absent = absent;
 	pthread_mutex_init(&opened->lock, NULL);
 	weir_condition_init(&opened->wake);

@@ -33,6 +33,7 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_check(const struct weir_config *co
  * @param config   borrowed for as long as the bus is open
  * @param wait_ms  how long a broker that does not answer is tried; each problem is logged once
  * @param stop     ends the waiting when set; NULL: none
+ * @param log      borrowed likewise
  * @return WEIR_OK; WEIR_INVALID: a topic, or a property, that cannot serve; WEIR_IO: no broker in that time
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_open(const struct weir_config *config, const char *client,

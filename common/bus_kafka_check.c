@@ -199,7 +199,7 @@ enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus, int timeout_
 			status = check_one(bus, resources[i], &warning, error);
 	}
 	if (status == WEIR_OK && warning.length > 0)
-		weir_log(&bus->log, WEIR_LOG_WARNING, "bus", "%.*s", (int)warning.length - 1, warning.at);
+		weir_log(bus->log, WEIR_LOG_WARNING, "bus", "%.*s", (int)warning.length - 1, warning.at);
 	weir_text_deinit(&warning);
 	if (event != NULL)
 		rd_kafka_event_destroy(event);

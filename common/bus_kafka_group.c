@@ -80,7 +80,7 @@ enum weir_status weir_group_join(struct weir_bus *base, const char *name, struct
 static void lose(struct weir_group *group, const char *why)
 {
 	if (group->member)
-		weir_log(&group->bus->log, WEIR_LOG_WARNING, "bus", "this member is no longer in the consumer group: %s", why);
+		weir_log(group->bus->log, WEIR_LOG_WARNING, "bus", "this member is no longer in the consumer group: %s", why);
 	group->member = false;
 	memset(group->owned, 0, group->bus->bus.partitions * sizeof *group->owned);
 }
@@ -98,7 +98,7 @@ static void take_assignment(struct weir_group *group, rd_kafka_event_t *event)
 	group->spoken++;
 	group->member = true;
 	group->trouble.text[0] = '\0';
-	weir_log(&group->bus->log, WEIR_LOG_INFO, "bus", "the consumer group gave %d of %u partitions",
+	weir_log(group->bus->log, WEIR_LOG_INFO, "bus", "the consumer group gave %d of %u partitions",
 	         given != NULL ? given->cnt : 0, group->bus->bus.partitions);
 }
 

@@ -26,8 +26,8 @@ struct bus_kafka {
 	struct weir_bus bus;              /* first, so that a pointer to it is one to this */
 	const struct weir_config *config; /* borrowed */
 	struct weir_kafka *kafka;
-	struct weir_log log;
-	rd_kafka_t *control; /* asks: metadata, extents, settings. Reads and writes nothing */
+	const struct weir_log *log; /* borrowed */
+	rd_kafka_t *control;        /* asks: metadata, extents, settings. Reads and writes nothing */
 	char names[WEIR_TOPIC_COUNT][WEIR_BUS_KAFKA_TOPIC_BYTES];
 	rd_kafka_topic_t *topics[WEIR_TOPIC_COUNT]; /* of control: what its metadata is about; NULL: not needed here */
 	enum bus_kafka_absent absent;

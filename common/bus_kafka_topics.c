@@ -52,7 +52,7 @@ static enum weir_status take_made(const struct bus_kafka *bus, const rd_kafka_to
 	switch (code) {
 	case RD_KAFKA_RESP_ERR_NO_ERROR:
 		if (bus->absent == BUS_KAFKA_MAKE)
-			weir_log(&bus->log, WEIR_LOG_INFO, "bus", "made topic %s", name);
+			weir_log(bus->log, WEIR_LOG_INFO, "bus", "made topic %s", name);
 		return WEIR_OK;
 	case RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS: return WEIR_OK;
 	case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:

@@ -86,13 +86,13 @@ static void *watch(void *context)
 	struct weir_error error;
 	while (wait_for_next(bus)) {
 		if (ask(bus, &error) == WEIR_OK) {
-			weir_trouble_off(&trouble, &bus->log, "bus");
+			weir_trouble_off(&trouble, bus->log, "bus");
 			note(bus, "");
 			continue;
 		}
 		/* The cause may change from try to try: it is told with the first. */
 		if (!trouble.on)
-			weir_trouble_on(&trouble, &bus->log, "bus", "%s", error.text);
+			weir_trouble_on(&trouble, bus->log, "bus", "%s", error.text);
 		else
 			trouble.times++;
 		note(bus, error.text);

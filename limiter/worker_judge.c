@@ -162,9 +162,9 @@ bool worker_receive(struct worker *worker, int timeout_ms)
 		worker_stand_at_gap(worker, messages[0].partition, &error);
 		return false;
 	}
-	weir_trouble_off(&worker->consumer_trouble, worker->options.log, "limiter");
-	if (count == 0)
+	if (count == 0) /* which alone does not say that a trouble is over: brokers are asked again in their own time */
 		return false;
+	weir_trouble_off(&worker->consumer_trouble, worker->options.log, "limiter");
 	struct timespec began, ended;
 	clock_gettime(CLOCK_MONOTONIC, &began);
 	for (size_t i = 0; i < count && worker_works(worker); i++) {

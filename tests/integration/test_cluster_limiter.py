@@ -4,6 +4,7 @@
 Each test gives the same frames to two topics; one of them is judged by one undisturbed limiter (support/limiters.py).
 """
 
+import json
 import os
 import sys
 import time
@@ -121,6 +122,22 @@ def test_it_says_what_hinders_a_start(place):
         limiter.reload()
         limiter.until_says("reload")
         assert limiter.stop() == 0
+
+
+def test_a_reload_changes_what_the_bus_says(place):
+    """log.level is all threads'."""
+    with cluster.shared() as servers, Roles(place, servers, ZONES) as roles:
+        roles.apply()
+        limiter = roles.limiter(log={"level": "error"}).until_ready()
+        with open(limiter.config, encoding="utf-8") as file:
+            sections = json.load(file)
+        place.write(os.path.basename(limiter.config), json.dumps({**sections, "log": {"level": "info"}}))
+        limiter.reload()
+        limiter.until_says("the configuration was read again")
+        assert "the consumer group gave" not in limiter.said()
+        other = roles.limiter().until_ready()
+        limiter.until_says("the consumer group gave")
+        assert other.stop() == 0 and limiter.stop() == 0
 
 
 def test_a_check_changes_nothing(place):
