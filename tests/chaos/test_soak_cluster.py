@@ -7,8 +7,8 @@ the oracle makes of the log; of more lines than it takes in a reasonable time th
 as one line of JSON.
 
 WEIR_SOAK_SECONDS (60; 1800 by hand), WEIR_SOAK_RATE (lines a second, 800; Python writes some 60,000),
-WEIR_SOAK_GENERATED (lines a second that `weir generate` writes besides, 0), WEIR_SOAK_ORACLE (most lines for the
-oracle, 400,000).
+WEIR_SOAK_GENERATED (lines a second that `weir generate` writes besides, 0: as the bench cluster_whole has them, access
+logs in one zone with three limits), WEIR_SOAK_ORACLE (most lines for the oracle, 400,000).
 """
 
 import json
@@ -32,8 +32,11 @@ PARTITIONS = 8
 
 # Buckets are few and windows short: after the first third there is nothing left that could grow.
 ZONES = [traffic.zone("site", [traffic.sliding(20, "5s"), traffic.fixed(300, "10s")], id=1),
-         traffic.zone("paths", [traffic.sliding(100, "1s")], key=("path",), id=2, mode="shadow"),
-         traffic.zone("heavy", [traffic.fixed(100, "10s")], id=3, block_for="10m")]
+         traffic.zone("paths", [traffic.sliding(100, "1s")], key=("path",), id=2, mode="shadow",
+                      match={"path": [f"/{number}" for number in range(7)]}),
+         traffic.zone("heavy", [traffic.fixed(100, "10s")], id=3, block_for="10m"),
+         traffic.zone("visitors", [traffic.sliding(20, "5s"), traffic.fixed(300, "10s"), traffic.fixed(3000, "1m")],
+                      key=("ip",), id=4)]
 
 LIMITER = {} if GENERATED else {"checkpoint_interval": "2s"}  # of a million users as anyone would have it
 CROWD = ("--users", "1M", "--zipf", 0, "--abusers", 100)  # most far below their limits: decisions are to be counted, too
@@ -56,6 +59,7 @@ class Soak:
         syslog, topic = free_port(), one.topic("logs")
         logs = [place.path("logs", f"app-{number}.log") for number in range(3)]
         busy = [place.write(f"logs/busy-{number}.log", "") for number in range(2 if GENERATED else 0)]
+        busy_sources = [traffic.source(path, format="combined") for path in busy]
         rotate_s = max(5, SECONDS / 40)
         one.kafka.create(topic, partitions=2)
         roles.apply()
@@ -65,8 +69,8 @@ class Soak:
                 one.kafka.change_settings(one.topic(name), **BIG_TOPICS)
         self.outlets = [(0.3, live.RotatingLog(path, rotate_s)) for path in logs]
         self.collectors = [
-            roles.collector([traffic.source(path) for path in logs[:2] + busy[:1]]),
-            roles.collector([*(traffic.source(path) for path in logs[2:] + busy[1:]),
+            roles.collector([*map(traffic.source, logs[:2]), *busy_sources[:1]]),
+            roles.collector([traffic.source(logs[2]), *busy_sources[1:],
                              {"type": "syslog", "listen": f"tcp://127.0.0.1:{syslog}", "format": traffic.FORMAT},
                              {"type": "kafka", "brokers": one.brokers, "topics": [topic], "format": traffic.FORMAT,
                               "group": one.topic("collectors"), "kafka": one.kafka_properties}])]
@@ -101,10 +105,10 @@ class Soak:
             "lag_decisions": lambda: sum(one.value("lag_records") or 0 for one in self.subscribers),
             "checkpoint_age_s": lambda: max(one.value("weir_checkpoint_age_seconds") for one in self.limiters)})
 
-    def until_judged(self, lines):
+    def until_judged(self, verdicts):
         """Waits until every line has its verdicts, and there is nothing behind."""
-        self.limiters[0].until(lambda: self.total("weir_verdicts_total", zone="site") >= lines, "all is judged",
-                               4 * PATIENCE_S)
+        self.limiters[0].until(lambda: all(self.total("weir_verdicts_total", zone=zone["name"]) >= count
+                                           for zone, count in zip(ZONES, verdicts)), "all is judged", 4 * PATIENCE_S)
         self.limiters[0].until(lambda: self.total("weir_limiter_lag_messages") == 0, "nothing is behind")
 
     def until_listed(self):
@@ -121,19 +125,19 @@ class Soak:
             return in_file == in_redis == blocked
         self.limiters[0].until(are_true, "Redis and the file hold who is blocked")
 
-    def require_counts(self, lines):
+    def require_counts(self, verdicts):
         """What can be counted, whoever had to judge what again: each line once a zone, each decision, no letter."""
         zones = {zone["id"]: [0, 0] for zone in ZONES}  # verdicts, decisions: what the limiters, who have left, counted
         for (extra,) in self.one.mariadb.query("SELECT extra FROM partition_state WHERE role = 1"):
-            for zone, verdicts, number in tallies(extra):
-                zones[zone][0] += verdicts
-                zones[zone][1] += number
+            for zone, judged, decided in tallies(extra):
+                zones[zone][0] += judged
+                zones[zone][1] += decided
         count = {name: len({message.value.split(b'"', 4)[3] for message in
                             self.one.kafka.stream(self.one.topic(name))}) for name in ("decisions", "decisions.shadow")}
         for name in ("events", "judged", "deadletter"):
             count[name] = self.written(name)
-        assert all(verdicts == lines for verdicts, _ in zones.values()), (zones, lines)
-        assert count["decisions"] == zones[1][1] + zones[3][1], (count, zones)
+        assert [judged for judged, _ in zones.values()] == verdicts, (zones, verdicts)
+        assert count["decisions"] == zones[1][1] + zones[3][1] + zones[4][1], (count, zones)
         assert count["decisions.shadow"] == zones[2][1], (count, zones)
         assert count["judged"] >= count["events"] - PARTITIONS, count  # of which each has a policy
         assert count["deadletter"] == 0, count
@@ -187,9 +191,10 @@ def test_everything_at_once_for_a_while(place):
             lines.finish()
         for log in soak.generated:
             log.finish()
-        total = lines.total + sum(log.total for log in soak.generated)
-        soak.until_judged(total)
+        verdicts = [*3 * [lines.total], sum(log.total for log in soak.generated)]
+        soak.until_judged(verdicts)
         soak.until_listed()
+        total = verdicts[0] + verdicts[3]
         report = {"bench": "cluster_soak", "seconds": round(watched.seconds), "rate": RATE + GENERATED, "lines": total,
                   "rotations": sum(log.rotations for log in [outlet for _, outlet in soak.outlets[:3]] + soak.generated),
                   "roles": {},
@@ -198,7 +203,7 @@ def test_everything_at_once_for_a_while(place):
         show(soak, watched, report, total / watched.seconds)
         for role in soak.collectors + soak.limiters:
             assert role.stop() == 0, role.said()[-2000:]
-        soak.require_counts(total)
+        soak.require_counts(verdicts)
         if total <= ORACLE_LINES:
             check = cluster_check.Check(one)
             check.decisions()

@@ -68,7 +68,7 @@ class RotatingLog:
 
 
 class GeneratedLog(threading.Thread):
-    """A log of `weir generate`, for more lines than Python would write: JSON lines at a rate, for so many seconds. It is
+    """A log of `weir generate`, for more lines than Python would write: at a rate, for so many seconds. It is
     renamed now and then, and a few of what was rotated stay: all of it would fill the disk."""
     _MOST = 4
 
@@ -76,7 +76,7 @@ class GeneratedLog(threading.Thread):
         super().__init__(daemon=True)
         self.path, self.rotations, self.total = path, 0, rate * seconds
         self._every_s, self._bound_s = every_s, 2 * seconds + PATIENCE_S
-        self._weir = place.start("generate", "--quiet", "--format", "json", "--follow-rate", rate, "--lines", self.total,
+        self._weir = place.start("generate", "--quiet", "--follow-rate", rate, "--lines", self.total,
                                  "--output", path, *options)
         self.start()
 
