@@ -89,7 +89,10 @@ static enum weir_status try_to_store(struct archiver *archiver, struct weir_erro
 	return status;
 }
 
-/* Partitions that have another owner by now go; whether any did. */
+/*
+ * Partitions that have another owner by now go, as do those of which the store has lost what it had: a server may have
+ * been replaced by one that was behind. Whether any did.
+ */
 static bool drop_fenced(struct archiver *archiver)
 {
 	struct weir_partition_state state;
@@ -98,9 +101,13 @@ static bool drop_fenced(struct archiver *archiver)
 		const struct ledger *ledger = archiver->partitions[i].ledger;
 		if (ledger == NULL ||
 		    archiver->store->ops->look(archiver->store, WEIR_STORE_ROLE_ARCHIVER, i, &state, NULL) != WEIR_OK ||
-		    state.epoch == ledger->epoch)
+		    (state.epoch == ledger->epoch && state.checkpoint >= ledger->checkpoint))
 			continue;
-		weir_log(archiver->options.log, WEIR_LOG_INFO, "archiver", "partition %u has another archiver by now", i);
+		if (state.epoch == ledger->epoch)
+			weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
+			         "the store has lost what it had last of partition %u: that is archived again", i);
+		else
+			weir_log(archiver->options.log, WEIR_LOG_INFO, "archiver", "partition %u has another archiver by now", i);
 		weir_counter_add(&archiver->stats.fenced, 1);
 		archiver_drop(archiver, i, archiver->options.share != NULL ? PARTITION_EMPTY : PARTITION_STUCK);
 		/* Whoever took it late may be about to give it up: where the group still says that it is ours, it is taken back. */

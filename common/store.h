@@ -64,9 +64,11 @@ struct weir_store_ops {
 	/**
 	 * Makes checkpoints current, and puts notes, in one transaction: all or nothing.
 	 *
-	 * @param states  one a partition (the standalone --once commits all of them as one cut)
+	 * @param states  one a partition (the standalone --once commits all of them as one cut), each numbered one higher
+	 *                than what is current
 	 * @param names, values  notes to set with it; a value with at NULL removes
-	 * @return WEIR_OK; WEIR_FENCED: some epoch is not the stored one: nothing was written; WEIR_IO: nothing was written,
+	 * @return WEIR_OK; WEIR_FENCED: some epoch is not the stored one, or the checkpoint before it is not there, as a
+	 *         server that replaces another may have lost it: nothing was written; WEIR_IO: nothing was written,
 	 *         unless a server's answer was lost. The same commit made again gives WEIR_OK either way, though the blobs
 	 *         of a checkpoint that had become current can no more be written: WEIR_INVALID
 	 */

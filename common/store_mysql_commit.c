@@ -30,7 +30,10 @@ static enum weir_status put_note(struct weir_mysql *mysql, const char *name, str
 	return weir_mysql_execute(mysql, statement, NULL, error);
 }
 
-/* Moves one partition's row, if the epoch is its own. A row that has been moved already counts as well. */
+/*
+ * Moves one partition's row, if the epoch is its own and the checkpoint before is there: a server that another one has
+ * replaced may have lost it. A row that has been moved already counts as well.
+ */
 static enum weir_status commit_state(struct weir_mysql *mysql, int role, const struct weir_partition_state *state,
                                      struct weir_error *error)
 {
@@ -43,10 +46,12 @@ static enum weir_status commit_state(struct weir_mysql *mysql, int role, const s
 	weir_mysql_put_number(statement, (uint64_t)role);
 	weir_mysql_put_number(statement, state->partition);
 	weir_mysql_put_number(statement, state->epoch);
+	weir_mysql_put_number(statement, state->checkpoint - 1);
 	uint64_t rows = 0;
 	enum weir_status status = weir_mysql_execute(mysql, statement, &rows, error);
 	if (status == WEIR_OK && rows != 1)
-		status = weir_fail(error, WEIR_FENCED, "partition %u has another owner by now", state->partition);
+		status = weir_fail(error, WEIR_FENCED, "partition %u has another owner by now, or its last checkpoint is gone",
+		                   state->partition);
 	return status;
 }
 

@@ -203,9 +203,9 @@ const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
 	[WEIR_MYSQL_STATE_LOCKED] = {.before = STATE " WHERE role = ? AND partition_id = ? FOR UPDATE"},
 	[WEIR_MYSQL_DROP_UNCOMMITTED] = {.before =
                                          "DELETE FROM segment_state WHERE partition_id = ? AND checkpoint > ? LIMIT ?"},
-	[WEIR_MYSQL_COMMIT] = {.before =
-                               "UPDATE partition_state SET checkpoint = ?, next_offset = ?, clock_ms = ?,"
-                               " policy_version = ?, extra = ? WHERE role = ? AND partition_id = ? AND epoch = ?"},
+	[WEIR_MYSQL_COMMIT] = {.before = "UPDATE partition_state SET checkpoint = ?, next_offset = ?, clock_ms = ?,"
+                                     " policy_version = ?, extra = ? WHERE role = ? AND partition_id = ? AND epoch = ?"
+                                     " AND checkpoint >= ?"},
 	[WEIR_MYSQL_SEGMENT_PUT] = {.before = SEGMENT_PUT SEGMENT_ROW},
 	[WEIR_MYSQL_SEGMENT_PUT_FEW] = {SEGMENT_PUT, SEGMENT_ROW, ", ", NULL, WEIR_MYSQL_FEW_ROWS},
 	[WEIR_MYSQL_SEGMENT_PUT_MANY] = {SEGMENT_PUT, SEGMENT_ROW, ", ", NULL, WEIR_MYSQL_ROWS},

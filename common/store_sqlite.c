@@ -114,7 +114,7 @@ static enum weir_status put_note(struct weir_store_sqlite *store, const char *na
 	return weir_statement_run(store->database, statement, NULL, error);
 }
 
-/* Moves one partition's row, if the epoch is its own. */
+/* Moves one partition's row, if the epoch is its own and the checkpoint before is there. */
 static enum weir_status commit_state(struct weir_store_sqlite *store, int role,
                                      const struct weir_partition_state *state, struct weir_error *error)
 {
@@ -127,10 +127,12 @@ static enum weir_status commit_state(struct weir_store_sqlite *store, int role,
 	weir_statement_number(statement, 6, (uint64_t)role);
 	weir_statement_number(statement, 7, state->partition);
 	weir_statement_number(statement, 8, state->epoch);
+	weir_statement_number(statement, 9, state->checkpoint - 1);
 	int rows = 0;
 	enum weir_status status = weir_statement_run(store->database, statement, &rows, error);
 	if (status == WEIR_OK && rows != 1)
-		status = weir_fail(error, WEIR_FENCED, "partition %u has another owner by now", state->partition);
+		status = weir_fail(error, WEIR_FENCED, "partition %u has another owner by now, or its last checkpoint is gone",
+		                   state->partition);
 	return status;
 }
 

@@ -158,7 +158,8 @@ const char *const weir_store_statements[WEIR_STORE_STATEMENTS] = {
 						 " WHERE role = ?1 AND partition = ?2",
 	[WEIR_STORE_DROP_UNCOMMITTED] = "DELETE FROM segment_state WHERE partition = ?1 AND checkpoint > ?2",
 	[WEIR_STORE_COMMIT] = "UPDATE partition_state SET checkpoint = ?1, next_offset = ?2, clock_ms = ?3,"
-						  " policy_version = ?4, extra = ?5 WHERE role = ?6 AND partition = ?7 AND epoch = ?8",
+						  " policy_version = ?4, extra = ?5 WHERE role = ?6 AND partition = ?7 AND epoch = ?8"
+						  " AND checkpoint >= ?9",
 	[WEIR_STORE_SEGMENT_PUT] = "INSERT OR REPLACE INTO segment_state VALUES (?1, ?2, ?3, ?4, ?5)",
 	[WEIR_STORE_SEGMENT_READ] =
 		"SELECT checkpoint, base, bytes FROM segment_state WHERE partition = ?1 AND segment = ?2 AND checkpoint <= ?3"

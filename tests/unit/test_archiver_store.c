@@ -1,6 +1,7 @@
 /*
  * Storing over several connections, of which any may break, before its commit or behind it, while partitions get other
- * owners: what the store has in the end is what was taken, each once. The store is one that obeys its header, and no more.
+ * owners and the store loses what it had last: what it has in the end is what was taken, each once. The store is one
+ * that obeys its header, and no more.
  */
 #include "archiver/archiver_parts.h"
 #include "common/alloc.h"
@@ -35,8 +36,8 @@ struct row {
 
 struct server {
 	pthread_mutex_t lock;
-	struct row rows[PARTITIONS];
-	unsigned answers[ANSWERS], fenced, known; /* how often */
+	struct row rows[PARTITIONS], before[PARTITIONS]; /* before: as they were before what each was given last */
+	unsigned answers[ANSWERS], fenced, known, lost;  /* how often */
 };
 
 struct connection {
@@ -46,21 +47,42 @@ struct connection {
 	enum answer always; /* ANSWERS: by chance */
 };
 
+static void copy_row(struct row *to, const struct row *from)
+{
+	struct weir_text extra = to->extra;
+	*to = *from;
+	to->extra = extra;
+	weir_text_clear(&to->extra);
+	weir_text_append(&to->extra, from->extra.at, from->extra.length);
+}
+
+/* Another server takes over, which is one transaction behind. */
+static void lose_last(struct server *server, uint32_t partition)
+{
+	if (server->before[partition].epoch == server->rows[partition].epoch &&
+	    server->before[partition].checkpoint < server->rows[partition].checkpoint) {
+		copy_row(&server->rows[partition], &server->before[partition]);
+		server->lost++;
+	}
+}
+
 /* One state that is current already says that all of the batch was added before. */
 static enum weir_status add(struct server *server, const struct weir_archive_batch *batch,
                             const struct weir_partition_state *states, size_t count)
 {
 	bool known = false;
 	for (size_t i = 0; i < count; i++) {
-		if (server->rows[states[i].partition].epoch != states[i].epoch) {
+		const struct row *row = &server->rows[states[i].partition];
+		if (row->epoch != states[i].epoch || row->checkpoint + 1 < states[i].checkpoint) {
 			server->fenced++;
 			return WEIR_FENCED;
 		}
-		known = known || server->rows[states[i].partition].checkpoint >= states[i].checkpoint;
+		known = known || row->checkpoint >= states[i].checkpoint;
 	}
 	server->known += known;
 	for (size_t i = 0; i < count && !known; i++) {
 		struct row *row = &server->rows[states[i].partition];
+		copy_row(&server->before[states[i].partition], row);
 		row->checkpoint = states[i].checkpoint;
 		row->next_offset = states[i].next_offset;
 		weir_text_clear(&row->extra);
@@ -205,6 +227,7 @@ static void end(struct scene *scene)
 	for (uint32_t i = 0; i < PARTITIONS; i++) {
 		ledger_free(scene->partitions[i].ledger);
 		weir_text_deinit(&scene->server.rows[i].extra);
+		weir_text_deinit(&scene->server.before[i].extra);
 	}
 	weir_share_free(scene->archiver.options.share);
 	pthread_mutex_destroy(&scene->server.lock);
@@ -231,7 +254,7 @@ static uint64_t sum_up_to(uint64_t next)
 static void every_event_is_stored_once(void **state)
 {
 	(void)state;
-	unsigned answers[ANSWERS] = {0}, fenced = 0, known = 0;
+	unsigned answers[ANSWERS] = {0}, fenced = 0, known = 0, lost = 0;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct scene *scene = begin(seed);
 		struct archiver *archiver = &scene->archiver;
@@ -244,11 +267,17 @@ static void every_event_is_stored_once(void **state)
 				receive(scene, number);
 			if (next_number(&random) % 20 == 0)
 				scene->server.rows[number].epoch++; /* another archiver takes it, and stores nothing */
+			if (next_number(&random) % 20 == 0)
+				lose_last(&scene->server, number);
 			if (next_number(&random) % 3 == 0)
 				(void)archiver_store(archiver);
 		}
 		for (uint32_t i = 0; i < WRITERS; i++)
 			scene->connections[i].always = GOOD;
+		assert_true(archiver_store(archiver));
+		for (uint32_t i = 0; i < PARTITIONS; i++) /* what was lost shows with the next */
+			if (scene->partitions[i].ledger != NULL)
+				receive(scene, i);
 		assert_true(archiver_store(archiver));
 		for (uint32_t i = 0; i < PARTITIONS; i++) {
 			if (scene->partitions[i].ledger == NULL)
@@ -259,9 +288,11 @@ static void every_event_is_stored_once(void **state)
 			answers[i] += scene->server.answers[i];
 		fenced += scene->server.fenced;
 		known += scene->server.known;
+		lost += scene->server.lost;
 		end(scene);
 	}
-	assert_true(answers[GOOD] > SEEDS && answers[AWAY] > SEEDS && answers[LOST] > SEEDS && fenced > 0 && known > SEEDS);
+	assert_true(answers[GOOD] > SEEDS && answers[AWAY] > SEEDS && answers[LOST] > SEEDS && fenced > 0 &&
+	            known > SEEDS && lost > SEEDS);
 }
 
 /* What lies before a gap is stored first. Where that fails it may have been done: nothing is added to it. */
