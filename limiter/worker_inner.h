@@ -212,8 +212,8 @@ void worker_drop(struct worker *worker, struct slot *slot, int64_t retry_ms);
  */
 void worker_stick(struct worker *worker, struct slot *slot, enum weir_status status, const struct weir_error *error);
 
-/** The log is not whole in a partition: it stands still. */
-void worker_stand_at_gap(struct worker *worker, uint32_t partition, struct weir_error *error);
+/** The log is not whole at a place: its partition stands still, once what was judged of it is stored. */
+void worker_stand_at_gap(struct worker *worker, const struct weir_message *at, struct weir_error *error);
 
 /* ---- worker_look.c ---- */
 

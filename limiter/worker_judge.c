@@ -148,7 +148,7 @@ void worker_go_on(struct worker *worker, struct slot *slot)
 bool worker_receive(struct worker *worker, int timeout_ms)
 {
 	struct weir_message messages[WORKER_BATCH_MESSAGES];
-	messages[0].partition = UINT32_MAX; /* a failure may name one */
+	messages[0] = (struct weir_message){.partition = UINT32_MAX}; /* a failure may name one */
 	size_t count = 0;
 	struct weir_error error;
 	enum weir_status status =
@@ -159,7 +159,7 @@ bool worker_receive(struct worker *worker, int timeout_ms)
 		return false;
 	}
 	if (status != WEIR_OK) {
-		worker_stand_at_gap(worker, messages[0].partition, &error);
+		worker_stand_at_gap(worker, &messages[0], &error);
 		return false;
 	}
 	if (count == 0) /* which alone does not say that a trouble is over: brokers are asked again in their own time */

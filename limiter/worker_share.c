@@ -2,7 +2,8 @@
  * Partitions that come and go while the others go on.
  *
  *   EMPTY ─► TAKING ─► LIVE ─► LEAVING ─► DROPPED ─► EMPTY
- *                        └─ fenced, a gap ──► DROPPED ─► STUCK ─► EMPTY
+ *                        ├─ a gap ─► LEAVING ─┐
+ *                        └─ fenced ───────────┴─► DROPPED ─► STUCK ─► EMPTY
  *
  * Taking, storing and loading are the keepers' work; a partition is freed only
  * when they have given back every job about it. Who owns one is decided by its
@@ -48,10 +49,13 @@ static void begin(struct slot *slot, const struct keeper_job *job)
 }
 
 /* What a gap in the log is said by; what must be done about it only a person can say. */
-static void explain_gap(struct weir_error *error)
+static void explain_gap(struct weir_error *error, bool damaged)
 {
 	struct weir_error gap = *error;
-	(void)weir_fail(error, gap.status, "%s: what lies between is lost; `weir recover --accept-gap` goes on behind it",
+	(void)weir_fail(error, gap.status,
+	                damaged ? "%s: when the records up to behind it are deleted (kafka-delete-records), "
+	                          "`weir recover --accept-gap` goes on there"
+	                        : "%s: what lies between is lost; `weir recover --accept-gap` goes on behind it",
 	                gap.text);
 }
 
@@ -69,7 +73,7 @@ enum weir_status worker_taken(struct worker *worker, struct slot *slot, struct k
 	if (status == WEIR_OK) {
 		status = worker->bus->assign(worker->consumer, slot->partition, job->state.next_offset, error);
 		if (status == WEIR_INVALID)
-			explain_gap(error);
+			explain_gap(error, false);
 	}
 	if (status != WEIR_OK) {
 		lane_free(lane);
@@ -108,15 +112,10 @@ void worker_drop(struct worker *worker, struct slot *slot, int64_t retry_ms)
 		free_lane(worker, slot);
 }
 
-void worker_stick(struct worker *worker, struct slot *slot, enum weir_status status, const struct weir_error *error)
+static void tell_stuck(struct worker *worker, struct slot *slot, enum weir_status status,
+                       const struct weir_error *error)
 {
 	const struct weir_log *log = worker->options.log;
-	if (worker->status != WEIR_OK)
-		return;
-	if (worker->options.share == NULL) {
-		worker_fail(worker, status, error);
-		return;
-	}
 	slot->stuck = true;
 	if (status == WEIR_FENCED) {
 		weir_log(log, WEIR_LOG_INFO, "limiter", "%s; it is taken again if the group still gives it", error->text);
@@ -125,6 +124,17 @@ void worker_stick(struct worker *worker, struct slot *slot, enum weir_status sta
 		weir_log(log, WEIR_LOG_ERROR, "limiter", "partition %u stands still: %s", slot->partition, error->text);
 		worker_set_trouble(worker, slot, error->text);
 	}
+}
+
+void worker_stick(struct worker *worker, struct slot *slot, enum weir_status status, const struct weir_error *error)
+{
+	if (worker->status != WEIR_OK)
+		return;
+	if (worker->options.share == NULL) {
+		worker_fail(worker, status, error);
+		return;
+	}
+	tell_stuck(worker, slot, status, error);
 	int64_t retry_ms = weir_monotonic_ms() + (status == WEIR_FENCED ? WORKER_FENCED_RETRY_MS : WORKER_STUCK_RETRY_MS);
 	if (worker_has(slot)) {
 		worker_drop(worker, slot, retry_ms);
@@ -152,15 +162,29 @@ static void leave(struct worker *worker, struct slot *slot)
 	worker_set_state(worker, slot, WORKER_LEAVING);
 }
 
-void worker_stand_at_gap(struct worker *worker, uint32_t partition, struct weir_error *error)
+/*
+ * What was judged before a gap may be stored, and must be where the log no longer has it to be judged again. But a log
+ * that ends before it has lost what nobody will see again, and state of it is wrong.
+ */
+void worker_stand_at_gap(struct worker *worker, const struct weir_message *at, struct weir_error *error)
 {
 	const struct worker_options *options = &worker->options;
-	bool named = partition < options->bus->partitions;
-	if (options->share != NULL && named && worker_slot(worker, partition)->state == WORKER_LIVE) {
-		explain_gap(error);
-		worker_stick(worker, worker_slot(worker, partition), WEIR_INVALID, error);
-	} else if (options->share == NULL || !named) {
+	bool named = at->partition < options->bus->partitions;
+	struct slot *slot = options->share != NULL && named ? worker_slot(worker, at->partition) : NULL;
+	if (options->share == NULL || !named) {
 		worker_fail(worker, error->status, error);
+	} else if (slot->state == WORKER_LIVE) {
+		uint64_t first, next;
+		struct weir_error unknown;
+		bool known =
+			worker->bus->extent(options->bus, WEIR_TOPIC_EVENTS, at->partition, &first, &next, &unknown) == WEIR_OK;
+		explain_gap(error, known && first <= at->offset && at->offset <= next);
+		if (known && at->offset <= next) {
+			tell_stuck(worker, slot, WEIR_INVALID, error);
+			leave(worker, slot);
+		} else {
+			worker_stick(worker, slot, WEIR_INVALID, error);
+		}
 	}
 }
 
@@ -192,11 +216,12 @@ static bool may_retry(const struct worker *worker, const struct slot *slot, int6
 	return !slot->wanted || worker->generation > slot->generation || now_ms >= slot->retry_ms;
 }
 
-/* On its way out: once all is stored, and said, it goes. */
+/* On its way out: once all is stored, and said, it goes. Nobody waits for one that stands at a gap. */
 static void go(struct worker *worker, struct slot *slot, int64_t now_ms)
 {
-	if (now_ms >= slot->leave_end_ms || (slot->saying_left && slot->jobs == 0)) {
-		worker_drop(worker, slot, 0);
+	bool late = now_ms >= slot->leave_end_ms && !(slot->stuck && slot->wanted);
+	if (late || (slot->saying_left && slot->jobs == 0)) {
+		worker_drop(worker, slot, slot->stuck ? now_ms + WORKER_STUCK_RETRY_MS : 0);
 	} else if (!slot->saying_left && !slot->waiting && worker_is_stored(slot)) {
 		slot->saying_left = true;
 		say(worker, slot, true);

@@ -4,6 +4,7 @@
 import json
 import os
 import sys
+import time
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TESTS)
@@ -62,6 +63,34 @@ def test_a_gap_is_accepted_by_word_alone(place):
               "ann is blocked by the policy that was lost and given again", 240, limiter.run)
         again = recover("--yes")
         assert again.code() == DONE and "no gap" in again.out().decode(), again.out()
+
+
+def test_what_was_judged_before_a_gap_counts_behind_it(place):
+    """A log trimmed under a limiter at work, which has stored nothing of what it judged there so far."""
+    with cluster.own(parent=place.directory) as one, \
+            Roles(place, one, zones(), bus={"partitions": 1}, limiter={"checkpoint_interval": "1h"}) as roles:
+        roles.apply()
+        log = place.write("log", burst("ann", 2))
+        limiter = roles.limiter().until_ready()
+        collector = roles.collector([source(log)])
+        limiter.until(lambda: limiter.value("weir_verdicts_total", zone="site") == 2, "judges two")
+        limiter.run.pause()
+        time.sleep(2)  # what it has asked the broker for is answered by then, with nothing
+        place.append("log", burst("ann", 5))
+        collector.until(lambda: collector.value("weir_source_lag_bytes") == 0, "has read its log")
+        _, end = one.kafka.extents(one.topic("events"))[0]
+        one.kafka.trim(one.topic("events"), {0: end})
+        limiter.run.resume()
+        limiter.until_says("weir recover --accept-gap")
+        limiter.until(lambda: limiter.value("weir_limiter_partitions", state="stuck") == 1, "has stored what it judged")
+        config = place.write("recover.json", json.dumps(roles.sections()))
+        done = place.run("recover", "--accept-gap", "--config", config, "--partition", "0", "--yes")
+        assert f"goes on at offset {end}" in done.out().decode(), (done.out(), done.said())
+        place.append("log", burst("ann", 2))
+        until(lambda: [json.loads(m.value)["key"] for m in one.kafka.consume(one.topic("decisions"))] == [["ann"]],
+              "the fourth that is left is one too many", 240, limiter.run)
+        assert limiter.value("weir_verdicts_total", zone="site") == 4
+        assert collector.stop() == DONE and limiter.stop() == DONE
 
 
 def lag_of(archiver):

@@ -162,6 +162,55 @@ static void a_gap_stops_its_partition_and_no_other(void **state)
 	end(stage);
 }
 
+/* Partition 2 meets a gap behind what is judged, of which the last is not stored. */
+static struct process *meet_gap(struct stage *stage, bool cut_off)
+{
+	struct process *process = begin(stage, 0);
+	feed(stage, 10);
+	AWAIT(all_done(process, 1) && stored_offset(stage, 2) == log_end(stage, 2));
+	faults.withheld = WEIR_TOPIC_JUDGED + 1;
+	feed(stage, 10);
+	AWAIT(all_done(process, 1));
+	faults.cut_off = cut_off;
+	faults.gap = 2 + 1;
+	return process;
+}
+
+/* The log has it no more: nobody could judge it again. */
+static void what_was_judged_before_a_gap_is_stored(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = meet_gap(stage, false);
+	struct worker_partition look;
+	AWAIT(process_state(process, 2) == WORKER_LEAVING);
+	worker_look(process->worker, 2, &look);
+	assert_non_null(strstr(look.trouble, "weir recover --accept-gap"));
+	assert_true(stored_offset(stage, 2) < look.next_offset);
+	faults.withheld = 0;
+	AWAIT(process_state(process, 2) == WORKER_STUCK);
+	assert_int_equal(stored_offset(stage, 2), look.next_offset);
+	faults.gap = 0;
+	process_give(process, 15);
+	AWAIT(process_state(process, 2) == WORKER_LIVE);
+	end(stage);
+}
+
+/* A log that was cut off has other messages there next. */
+static void what_was_judged_of_a_lost_end_is_not_stored(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = meet_gap(stage, true);
+	uint64_t stored = stored_offset(stage, 2);
+	AWAIT(process_state(process, 2) == WORKER_STUCK);
+	faults.withheld = 0;
+	AWAIT(process_is_done(process, 1) && stored_offset(stage, 1) > stored);
+	assert_int_equal(stored_offset(stage, 2), stored);
+	faults.cut_off = false;
+	faults.gap = 0;
+	process_give(process, 15);
+	end(stage);
+}
+
 static void what_is_no_frame_goes_to_the_dead_letters(void **state)
 {
 	struct stage *stage = *state;
@@ -260,6 +309,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_checkpoint_that_is_too_old_holds_up_its_partition, stage_set_up,
 	                                    stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_gap_stops_its_partition_and_no_other, stage_set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(what_was_judged_before_a_gap_is_stored, stage_set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(what_was_judged_of_a_lost_end_is_not_stored, stage_set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_frame_goes_to_the_dead_letters, stage_set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_flood_of_what_is_no_frame_is_only_counted, stage_set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(no_policy_is_waited_for, stage_set_up, stage_tear_down),

@@ -36,7 +36,8 @@ struct faults {
 	_Atomic bool store_down;       /* every write, take and load is WEIR_IO */
 	_Atomic int failed_deliveries; /* so many of the next polls report a failed delivery */
 	_Atomic int producers_refused; /* so many of the next producers cannot be made */
-	_Atomic uint32_t gap;          /* this partition + 1 cannot be assigned; 0: none */
+	_Atomic uint32_t gap;          /* this partition + 1 cannot be assigned, nor read on; 0: none */
+	_Atomic bool cut_off;          /* and its log ends before what was read of it */
 	_Atomic int producers;         /* made */
 	_Atomic int send_takes_ms;     /* each */
 	_Atomic int withheld;          /* acknowledgements of this topic + 1 are kept back; 0: they are given out again */
@@ -149,6 +150,26 @@ static enum weir_status faulty_assign(struct weir_consumer *consumer, uint32_t p
 	return scene_faulty->own->assign(consumer, partition, offset, error);
 }
 
+static enum weir_status faulty_receive(struct weir_consumer *consumer, struct weir_message *messages, size_t most,
+                                       int timeout_ms, size_t *count, struct weir_error *error)
+{
+	uint32_t gap = faults.gap;
+	uint64_t position = gap > 0 ? scene_faulty->own->position(consumer, gap - 1) : 0;
+	if (position == 0)
+		return scene_faulty->own->receive(consumer, messages, most, timeout_ms, count, error);
+	messages[0] = (struct weir_message){.topic = WEIR_TOPIC_EVENTS, .partition = gap - 1, .offset = position};
+	return weir_fail(error, WEIR_INVALID, "weir.events partition %u has other offsets", gap - 1);
+}
+
+static enum weir_status faulty_extent(struct weir_bus *bus, enum weir_topic topic, uint32_t partition, uint64_t *first,
+                                      uint64_t *next, struct weir_error *error)
+{
+	enum weir_status status = scene_faulty->own->extent(bus, topic, partition, first, next, error);
+	if (faults.cut_off && partition + 1 == faults.gap)
+		*next = 1;
+	return status;
+}
+
 static enum weir_status store_is_down(struct weir_error *error)
 {
 	return weir_fail(error, WEIR_IO, "the store is down");
@@ -216,6 +237,8 @@ static inline struct scene *scene_new(bool faulty)
 	scene->ops.send = slow_send;
 	scene->ops.producer_new = faulty_producer_new;
 	scene->ops.assign = faulty_assign;
+	scene->ops.receive = faulty_receive;
+	scene->ops.extent = faulty_extent;
 	scene->bus->ops = &scene->ops;
 	scene->own_store = scene->store->ops;
 	scene->store_ops = *scene->own_store;
