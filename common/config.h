@@ -6,7 +6,7 @@
  * and those of the struct below, under the names that it has. Every setting in
  * them has a default. Name, kind, bounds, default and meaning of each stand in
  * one table (config_settings.c), from which settings are read, checked and
- * documented: weir_config_describe() writes the README's.
+ * documented: weir_config_describe() writes the table of settings.md.
  */
 #ifndef WEIR_COMMON_CONFIG_H
 #define WEIR_COMMON_CONFIG_H
@@ -141,7 +141,7 @@ struct weir_shorthand {
 WEIR_MUST_USE enum weir_status weir_config_shorthand(const struct weir_shorthand *shorthand, char **text,
                                                      struct weir_error *error);
 
-/** Appends the settings as a Markdown table: what the README shows. */
+/** Appends the settings as a Markdown table: that of settings.md. */
 void weir_config_describe(struct weir_text *text);
 
 #endif

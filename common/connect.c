@@ -12,7 +12,7 @@ enum weir_status weir_connect_check_bus(const struct weir_config *config, const 
 	struct weir_json root = weir_json_root(config->document);
 	struct weir_json bus = weir_json_member(&root, "bus"), type = weir_json_member(&bus, "type");
 	if (config->bus.type == WEIR_BUS_KAFKA)
-		return WEIR_OK;
+		return weir_bus_kafka_check(config, error);
 	return weir_json_fail(&type, error, "%s needs \"kafka\"; `weir run` is the one process that needs no server", who);
 }
 

@@ -270,8 +270,15 @@ enum weir_status weir_store_sqlite_look(const char *directory, struct weir_store
 {
 	char path[WEIR_PATH_BYTES];
 	enum weir_status status = weir_path_format(path, error, "%s/weir.db", directory);
-	if (status == WEIR_OK && access(path, F_OK) != 0)
-		status = weir_fail(error, WEIR_INVALID, "there is no state in %s: %s", directory, strerror(errno));
+	if (status == WEIR_OK && access(path, R_OK) != 0)
+		status = errno == EACCES ? weir_fail(error, WEIR_INVALID,
+		                                     "the state in %s is another user's: only its owner, "
+		                                     "its group and root may read it",
+		                                     directory)
+		                         : weir_fail(error, WEIR_INVALID,
+		                                     "there is no state in %s: `weir run` makes it, and "
+		                                     "--state names another place (%s)",
+		                                     directory, strerror(errno));
 	if (status != WEIR_OK)
 		return status;
 	struct weir_store_sqlite *opened = weir_alloc(1, sizeof *opened);

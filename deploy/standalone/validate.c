@@ -3,6 +3,7 @@
  * it and what would be accepted. Nothing is written, nothing remembered.
  */
 #include "common/arguments.h"
+#include "common/bus_kafka.h"
 #include "common/durable_file.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/validate_report.h"
@@ -12,6 +13,7 @@
 
 static const char help[] =
 	"usage: weir validate --config FILE [--json]\n"
+	"       weir validate --settings\n"
 	"\n"
 	"Says what a configuration means: each zone as a sentence, what a user costs in memory, the files that\n"
 	"the sources name now with what their first lines come to, where decisions and malformed lines go; and\n"
@@ -19,6 +21,7 @@ static const char help[] =
 	"\n"
 	"  --config FILE   the configuration\n"
 	"  --json          the same as one JSON object\n"
+	"  --settings      every setting that there is, its default and its meaning, as a table in Markdown\n"
 	"\n"
 	"Exit codes: 0 it is good, with or without warnings; 2 it is not.\n"
 	"\n"
@@ -32,14 +35,23 @@ static const char help[] =
 	"    \"sources\": [ { \"type\": \"file\", \"path\": \"/var/log/nginx/access.log\", \"format\": \"combined\",\n"
 	"                   \"follow\": true } ] }\n";
 
-enum option { CONFIG, JSON };
+enum option { CONFIG, JSON, SETTINGS };
 
-static const struct weir_argument_option table[] = {{"config", true}, {"json", false}, {NULL, false}};
+static const struct weir_argument_option table[] = {
+	{"config", true}, {"json", false}, {"settings", false}, {NULL, false}};
 
 struct validate_options {
 	const char *path;
 	bool json;
 };
+
+static void put_settings(void)
+{
+	struct weir_text text = {0};
+	weir_config_describe(&text);
+	fwrite(text.at, 1, text.length, stdout);
+	weir_text_deinit(&text);
+}
 
 /* -1: go on. */
 static int parse(int argc, char **argv, struct validate_options *options)
@@ -52,6 +64,7 @@ static int parse(int argc, char **argv, struct validate_options *options)
 		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
 		case WEIR_ARGUMENTS_BAD: return EXIT_USAGE;
 		case JSON: options->json = true; break;
+		case SETTINGS: put_settings(); return EXIT_DONE;
 		default: /* --config FILE, or the file alone */
 			if (options->path != NULL) {
 				weir_arguments_refuse(&arguments, "one configuration at a time: \"%s\" is too many", value);
@@ -89,6 +102,8 @@ int command_validate(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	enum weir_status status = weir_config_load(options.path, &config, &error);
+	if (status == WEIR_OK && config->bus.type == WEIR_BUS_KAFKA)
+		status = weir_bus_kafka_check(config, &error);
 	if (status == WEIR_OK)
 		status = validate_report_make(config, &report, &error);
 	if (status != WEIR_OK)

@@ -131,10 +131,21 @@ static void put_capacity(struct weir_text *text, const struct validate_report *r
 	weir_text_puts(text, " seen once; beyond it the least used go to the store");
 }
 
-static void put_where(struct weir_text *text, const struct validate_report *report)
+static void put_cluster(struct weir_text *text, const struct weir_config *config)
 {
-	const struct weir_config *config = report->config;
-	weir_text_puts(text, "\nwhere things go\n");
+	weir_text_printf(text, "  %-17sKafka at %s, topics %s.events and so on\n", "bus", config->bus.brokers,
+	                 config->bus.prefix);
+	if (config->store.type != WEIR_STORE_MYSQL)
+		return;
+	weir_text_printf(text, "  %-17sMySQL or MariaDB, database %s, at ", "store", config->store.database);
+	if (config->store.socket != NULL)
+		weir_text_printf(text, "%s\n", config->store.socket);
+	else
+		weir_text_printf(text, "%s:%lld\n", config->store.host, (long long)config->store.port);
+}
+
+static void put_files(struct weir_text *text, const struct weir_config *config)
+{
 	put_output(text, "decisions", config->decisions.path, "standard output");
 	if (config->decisions.path != NULL && strcmp(config->decisions.path, "-") != 0)
 		put_rotation(text, config->decisions.rotate_bytes, config->decisions.keep);
@@ -149,6 +160,16 @@ static void put_where(struct weir_text *text, const struct validate_report *repo
 		put_size(text, (uint64_t)config->deadletter.max_bytes);
 	}
 	weir_text_puts(text, "\n");
+}
+
+static void put_where(struct weir_text *text, const struct validate_report *report)
+{
+	const struct weir_config *config = report->config;
+	weir_text_puts(text, "\nwhere things go\n");
+	if (config->bus.type == WEIR_BUS_KAFKA)
+		put_cluster(text, config);
+	else
+		put_files(text, config);
 	put_output(text, "metrics", config->listen.http, "not served");
 	weir_text_puts(text, config->listen.http != NULL ? ": /metrics, /healthz, /readyz\n" : "\n");
 	weir_text_printf(text, "  %-17s%lld, on %lld thread%s\n", "partitions", (long long)config->bus.partitions,

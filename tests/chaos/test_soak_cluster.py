@@ -31,10 +31,10 @@ ORACLE_LINES = int(os.environ.get("WEIR_SOAK_ORACLE", 400000))
 PARTITIONS = 8
 
 # Buckets are few and windows short: after the first third there is nothing left that could grow.
-ZONES = [traffic.zone("site", [traffic.sliding(20, "5s"), traffic.fixed(300, "10s")], id=1),
-         traffic.zone("paths", [traffic.sliding(100, "1s")], key=("path",), id=2, mode="shadow",
-                      match={"path": [f"/{number}" for number in range(7)]}),
-         traffic.zone("heavy", [traffic.fixed(100, "10s")], id=3, block_for="10m"),
+OURS = {"path": [f"/{number}" for number in range(7)]}  # what Python writes
+ZONES = [traffic.zone("site", [traffic.sliding(20, "5s"), traffic.fixed(300, "10s")], id=1, match=OURS),
+         traffic.zone("paths", [traffic.sliding(100, "1s")], key=("path",), id=2, mode="shadow", match=OURS),
+         traffic.zone("heavy", [traffic.fixed(100, "10s")], id=3, block_for="10m", match=OURS),
          traffic.zone("visitors", [traffic.sliding(20, "5s"), traffic.fixed(300, "10s"), traffic.fixed(3000, "1m")],
                       key=("ip",), id=4)]
 

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import random
+import re
 import sys
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -14,6 +15,7 @@ sys.path[:0] = [TESTS, os.path.join(TESTS, "conformance", "oracle")]
 from model import Bucket, judge_event
 from policy import Zone
 from support import cases
+from support.place import ROOT
 from support.traffic import burst, fixed, sliding, source, zone
 
 DONE, USAGE = 0, 2
@@ -63,6 +65,34 @@ def test_a_configuration_is_said_in_words(place):
                      "dead-letter.jsonl in the state directory", "127.0.0.1:9464: /metrics", "4, on 2 threads",
                      "64.0 MiB; room for about", "every 5s", "weir.json is good"):
         assert expected in said, f"{expected!r} is not in: {said}"
+
+
+def test_a_clusters_configuration_is_said_in_words(place):
+    said = words(place, [zone("site", [sliding(100, "1m")])], [],
+                 bus={"type": "kafka", "brokers": "k1:9092,k2:9092", "prefix": "edge"},
+                 store={"type": "mysql", "host": "db.example", "database": "limits"})
+    for expected in ("Kafka at k1:9092,k2:9092, topics edge.events", "database limits, at db.example:3306"):
+        assert expected in said, f"{expected!r} is not in: {said}"
+    assert "dead-letter.jsonl" not in said and "standard output" not in said, said
+    bus = {"type": "kafka", "brokers": "k1:9092", "kafka": {"compression.typo": "zstd"}}
+    assert "bus.kafka.compression.typo" in refusal(place, json.dumps({"bus": bus}))
+
+
+def test_the_documents_are_true(place):
+    """The table of settings, and the page on zones: what it names is there, and its example is good."""
+    with open(os.path.join(ROOT, "common", "settings.md"), encoding="utf-8") as file:
+        assert file.read().endswith("\n\n" + place.good("validate", "--settings").out().decode())
+    with open(os.path.join(ROOT, "limiter", "zones.md"), encoding="utf-8") as file:
+        page = file.read()
+    place.good("validate", place.write("zones.json", re.search(r"```json\n(.*?)```", page, re.DOTALL)[1]))
+    for table, where in ((page.split("## Algorithms")[0], "zones[0]"), (page.split("## Algorithms")[1], "zones[0].limits[0]")):
+        zones = [{"name": "a", "key": [], "limits": [{"algorithm": "sliding_window", "rate": 1, "window": "1m"}]}]
+        (zones[0] if where == "zones[0]" else zones[0]["limits"][0])["none"] = 1
+        known = set(re.findall(r"[a-z_0-9]+", refusal(place, json.dumps({"zones": zones})).split("known: ")[1]))
+        rows = [line.split("|") for line in table.splitlines() if line.startswith("| `")]
+        column = 1 if where == "zones[0]" else 2
+        named = {word for row in rows for word in re.findall(r"`([a-z_0-9]+)`", row[column])}
+        assert named == known - {"algorithm"}, (named ^ known, where)
 
 
 def test_the_file_may_be_named_alone(place):
