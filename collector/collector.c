@@ -249,7 +249,7 @@ static void *work(void *context)
 	while (!atomic_load(&collector->stop) && !all_ended && collector->status == WEIR_OK) {
 		if (sender_state(collector->sender) == SENDER_BROKEN)
 			recover(collector);
-		if (!going(collector))
+		if (!going(collector) || atomic_load(&collector->stop)) /* which may have ended a recovery half-way */
 			break;
 		all_ended = work_once(collector) && going(collector);
 	}

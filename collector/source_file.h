@@ -71,6 +71,7 @@ struct file_stream {
 	/* reading */
 	uint32_t incarnation;    /* of the part being read; one past the last when all are read */
 	uint64_t offset;         /* in that part's file: of the next line */
+	bool repeats;            /* what is read may have been handed out before, as part of what it is part of now */
 	uint32_t looked_back;    /* the incarnation that `before` is of */
 	struct weir_text before; /* the first lines of its file, until they are given */
 	bool before_given;

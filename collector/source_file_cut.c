@@ -14,12 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether the file has the bytes that it had at its beginning. */
-static bool begins_alike(const struct open_file *current)
+/* Whether the file has the bytes that it had at its beginning, of the first `upto`. */
+static bool begins_alike(const struct open_file *current, uint64_t upto)
 {
 	char head[FINGERPRINT_HEAD_BYTES];
-	ssize_t got = pread(input_fd(input_lines_input(current->lines)), head, current->head_bytes, 0);
-	return got == (ssize_t)current->head_bytes && memcmp(head, current->head, current->head_bytes) == 0;
+	size_t length = current->head_bytes < upto ? current->head_bytes : (size_t)upto;
+	ssize_t got = pread(input_fd(input_lines_input(current->lines)), head, length, 0);
+	return got == (ssize_t)length && memcmp(head, current->head, length) == 0;
 }
 
 /* What is there is the file's that it was: as large as this it has been. */
@@ -41,7 +42,7 @@ bool file_plan_intact(struct open_file *current)
 	 */
 	if ((uint64_t)about.st_size < input_lines_read_offset(current->lines))
 		return true;
-	if (!begins_alike(current))
+	if (!begins_alike(current, current->head_bytes))
 		return false;
 	note_size(current, &about);
 	return true;
@@ -52,7 +53,8 @@ bool file_plan_is_truncated(struct open_file *current)
 	struct stat about;
 	if (!open_file_plain(current) || fstat(input_fd(input_lines_input(current->lines)), &about) != 0)
 		return false;
-	if ((uint64_t)about.st_size < input_lines_read_offset(current->lines) || !begins_alike(current))
+	if ((uint64_t)about.st_size < input_lines_read_offset(current->lines) ||
+	    !begins_alike(current, current->head_bytes))
 		return true;
 	note_size(current, &about);
 	return false;
@@ -94,11 +96,15 @@ enum file_plan file_plan_truncated(struct file_stream *stream, struct open_file 
 		return PLAN_BLOCKED;
 	}
 	uint64_t size = (uint64_t)beginning.about.st_size, from = 0;
-	struct fingerprint print = {0};
+	struct fingerprint print = {0}, read = fingerprint_cut(&old->fingerprint, stream->offset);
 	if (size < stream->offset &&
 	    fingerprint_check(&old->fingerprint, beginning.input, stream->offset, &error) == FINGERPRINT_SHORTER) {
 		from = size;
 		print = fingerprint_cut(&old->fingerprint, size);
+	} else if (size >= stream->offset && current->head_bytes > 0 && begins_alike(current, stream->offset) &&
+	           fingerprint_check(&read, beginning.input, stream->offset, &error) == FINGERPRINT_SAME) {
+		from = stream->offset; /* a writer took back a line that it could not end, as on a full disk */
+		print = read;
 	}
 	file_stream_lost(stream, old->size > stream->offset ? old->size - stream->offset : 0);
 	file_stream_end_part(stream, stream->offset, SOURCE_FILE_SETTLED);

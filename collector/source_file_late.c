@@ -71,8 +71,8 @@ bool file_plan_late(struct file_stream *stream, int64_t now_ms)
 {
 	const struct source_memory_stream *record = stream->record;
 	const struct source_memory_part *part = source_memory_part(record, stream->incarnation);
-	/* Parts that follow already are read first. */
-	if (part != NULL && part->to != SOURCE_PART_OPEN)
+	/* Parts that follow already are read first, and what was handed out before keeps the positions that it had. */
+	if (part != NULL && (part->to != SOURCE_PART_OPEN || stream->repeats))
 		return false;
 	for (size_t i = 0; i < record->file_count && file_stream_has_room(stream); i++) {
 		if (record->files[i]->state != SOURCE_FILE_LEFT)

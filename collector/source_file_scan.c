@@ -379,6 +379,14 @@ static void forget(struct file_source *source, struct file_entry **entries)
 	}
 }
 
+static bool remembers_too_much(const struct file_source *source)
+{
+	for (size_t i = 0; i < source->stream_count; i++)
+		if (source->streams[i]->record->file_count > SOURCE_MEMORY_FILES_MAX)
+			return true;
+	return false;
+}
+
 /* ---- the scan ---- */
 
 static void state_idle_patterns(struct file_source *source, const bool *named)
@@ -402,7 +410,7 @@ void file_source_scan(struct file_source *source, int64_t now_ms)
 		qsort(ordered, source->entry_count, sizeof(struct file_entry *), by_pattern);
 	for (size_t i = 0; i < source->entry_count; i++)
 		look_at(source, ordered[i], now_ms);
-	if (now_ms >= source->forget_ms) {
+	if (now_ms >= source->forget_ms || remembers_too_much(source)) {
 		forget(source, ordered);
 		source->forget_ms = now_ms + FORGET_PERIOD_MS;
 	}

@@ -226,6 +226,7 @@ static enum turn on_no_line(struct file_stream *stream, struct source_memory_par
 	}
 	if (input_compressed(input_lines_input(current->lines)))
 		open_file_end(current);
+	stream->repeats = false;
 	file_stream_note(stream, current, 0, true, now_ms);
 	file_stream_well(stream);
 	return on_plan(stream, file_plan_next(stream, current, now_ms));
@@ -380,5 +381,6 @@ enum weir_status file_stream_resume(struct file_stream *stream, uint64_t positio
 		                 incarnation, (unsigned long long)offset);
 	stream->incarnation = part->incarnation;
 	stream->offset = offset;
+	stream->repeats = true;
 	return WEIR_OK;
 }

@@ -29,9 +29,10 @@
 
 enum {
 	SOURCE_MEMORY_STREAMS_MAX = 16384,
-	SOURCE_MEMORY_FILES_MAX = 1024,  /* a stream; past it the oldest settled ones are forgotten, */
-	SOURCE_MEMORY_FILES_ALL = 32768, /* or past its share of these where streams are many */
-	SOURCE_MEMORY_PARTS_MAX = 1024,  /* a stream, not acknowledged */
+	SOURCE_MEMORY_FILES_MAX = 1024,     /* a stream; past it the oldest settled ones are forgotten, */
+	SOURCE_MEMORY_FILES_ALL = 32768,    /* or past its share of these where streams are many; */
+	SOURCE_MEMORY_FILES_READ = 1 << 20, /* what is saved before they are is read all the same */
+	SOURCE_MEMORY_PARTS_MAX = 1024,     /* a stream, not acknowledged */
 };
 
 #define SOURCE_OFFSET_END (UINT64_C(1) << SOURCE_OFFSET_BITS)

@@ -295,7 +295,7 @@ static enum weir_status get_lists(const struct weir_json *object, struct source_
 {
 	struct weir_json files = weir_json_member(object, "files"), parts = weir_json_member(object, "parts");
 	size_t file_count = 0, part_count = 0;
-	enum weir_status status = get_list(&files, 2 * SOURCE_MEMORY_FILES_MAX, &file_count, error);
+	enum weir_status status = get_list(&files, SOURCE_MEMORY_FILES_READ, &file_count, error);
 	for (size_t i = 0; status == WEIR_OK && i < file_count; i++) {
 		struct weir_json at = weir_json_element(&files, i);
 		status = get_file(&at, memory, stream, error);

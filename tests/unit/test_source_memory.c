@@ -81,6 +81,24 @@ static void what_is_written_is_read_again(void **state)
 	free(text_again);
 }
 
+/* Rotated by the thousand since the oldest were forgotten last. */
+static void many_files_are_read_again(void **state)
+{
+	(void)state;
+	struct weir_error error;
+	struct source_memory *memory = source_memory_new(NULL), *again = NULL;
+	struct source_memory_stream *stream = source_memory_add(memory, "a.log");
+	for (int i = 0; i < 5000; i++)
+		(void)source_memory_file_add(memory, stream);
+	size_t length;
+	char *text = source_memory_export(memory, &length);
+	assert_int_equal(source_memory_import("memory", text, length, &again, &error), WEIR_OK);
+	assert_int_equal(source_memory_find(again, "a.log")->file_count, 5000);
+	source_memory_free(memory);
+	source_memory_free(again);
+	free(text);
+}
+
 static void expect_refused(const char *text, enum weir_status expected, const char *words)
 {
 	struct weir_error error;
@@ -290,6 +308,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_again),
+		cmocka_unit_test(many_files_are_read_again),
 		cmocka_unit_test(damage_is_refused_with_its_place),
 		cmocka_unit_test(a_directory_keeps_it),
 		cmocka_unit_test(a_background_save_holds_what_was_there_when_it_began),

@@ -127,6 +127,38 @@ static void a_crash_repeats_the_same_positions(void **state)
 	}
 }
 
+/* What was handed out before the crash, and may have arrived, comes under the same positions before late lines do. */
+static void late_lines_wait_for_what_is_read_again(void **state)
+{
+	(void)state;
+	const char *config;
+	FOR_BOTH(config)
+	{
+		struct reader reader;
+		struct source_stream **streams;
+		struct weir_error error;
+		begin();
+		int writer = open_writer("access.log");
+		reader_open(&reader, config, false, memory);
+		say(writer, "1\n");
+		reader_expect(&reader, "1\n");
+		log_rename("access.log", "access.log.1");
+		log_append("access.log", "2\n3\n");
+		reader_expect(&reader, "1\n2\n3\n");
+		say(writer, "late\n");
+		restart(&reader, config);
+		reader.source->ops->streams(reader.source, &streams);
+		assert_int_equal(reader.source->ops->resume(reader.source, streams[0], source_position(2, 2), &error), WEIR_OK);
+		usleep(300000); /* a look for late lines is due */
+		reader_expect(&reader, "3\nlate\n");
+		log_append("access.log", "4\n");
+		reader_expect(&reader, "3\nlate\n4\n");
+		close(writer);
+		reader_close(&reader);
+		end();
+	}
+}
+
 static void rotations_while_stopped_are_followed_in_order(void **state)
 {
 	(void)state;
@@ -254,6 +286,29 @@ static void copy(const char *from, const char *to)
 	struct log_bytes bytes = log_read(from);
 	log_write(to, O_TRUNC, bytes.at, bytes.length);
 	free(bytes.at);
+}
+
+/* As a writer does on a full disk: what stays was read already. Other lines of that size are others. */
+static void a_line_that_is_taken_back_costs_no_other(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	int writer = open_writer("access.log");
+	say(writer, "1\n2\nopen");
+	reader_open(&reader, one, false, memory);
+	reader_expect(&reader, "1\n2\n");
+	assert_int_equal(ftruncate(writer, 4), 0);
+	say(writer, "3\n");
+	reader_expect(&reader, "1\n2\n3\n");
+	say(writer, "open");
+	reader_expect(&reader, "1\n2\n3\n");
+	assert_int_equal(ftruncate(writer, 0), 0);
+	say(writer, "4\n5\n6\n7\n");
+	reader_expect(&reader, "1\n2\n3\n4\n5\n6\n7\n");
+	close(writer);
+	reader_close(&reader);
+	end();
 }
 
 static void truncation_in_place_is_a_new_incarnation(void **state)
@@ -414,10 +469,12 @@ int main(void)
 		cmocka_unit_test(a_renamed_file_is_drained_first),
 		cmocka_unit_test(late_lines_are_not_lost),
 		cmocka_unit_test(a_crash_repeats_the_same_positions),
+		cmocka_unit_test(late_lines_wait_for_what_is_read_again),
 		cmocka_unit_test(rotations_while_stopped_are_followed_in_order),
 		cmocka_unit_test(several_rotations_at_once_are_followed_in_order),
 		cmocka_unit_test(packing_a_rotated_file_is_no_news),
 		cmocka_unit_test(a_file_packed_while_stopped_is_finished),
+		cmocka_unit_test(a_line_that_is_taken_back_costs_no_other),
 		cmocka_unit_test(truncation_in_place_is_a_new_incarnation),
 		cmocka_unit_test(a_copy_made_before_truncation_is_not_read_again_but_on),
 		cmocka_unit_test(truncations_while_stopped_are_followed_through_copies),
