@@ -2,6 +2,7 @@
 #include "deploy/gateways/nft_set.h"
 
 #include "deploy/gateways/decision_record.h"
+#include "deploy/gateways/network_key.h"
 
 #include <stdio.h>
 
@@ -62,8 +63,7 @@ bool nft_set_read(struct weir_span listing, struct nft_set *set)
 bool nft_set_element(const struct nft_set *set, struct weir_span key, char text[NFT_SET_ELEMENT_BYTES])
 {
 	struct weir_network network;
-	const char *why;
-	if (key.length == 0 || !weir_network_parse(key, &network, &why))
+	if (!network_key(key, &network))
 		return false;
 	bool v4 = weir_address_is_v4(&network.base) && network.prefix >= 96;
 	if (v4 == set->v6 || (network.prefix < 128 && !set->interval))

@@ -10,10 +10,10 @@
  * spoils HAProxy's count of entries. So a map of addresses is known as one
  * before it is filled, and no other key is sent to it.
  */
-#include "common/address.h"
 #include "common/alloc.h"
 #include "deploy/gateways/haproxy_map.h"
 #include "deploy/gateways/haproxy_socket.h"
+#include "deploy/gateways/network_key.h"
 #include "deploy/gateways/target.h"
 
 #include <inttypes.h>
@@ -145,8 +145,7 @@ static void command(struct haproxy_target *haproxy, const char *verb, const char
 static bool can_hold(const struct haproxy_target *haproxy, struct weir_span key)
 {
 	struct weir_network network;
-	const char *why;
-	return haproxy_map_fits(key) && (!haproxy->addresses || weir_network_parse(key, &network, &why));
+	return haproxy_map_fits(key) && (!haproxy->addresses || network_key(key, &network));
 }
 
 static bool fits(struct haproxy_target *haproxy, struct weir_span key)

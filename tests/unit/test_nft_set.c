@@ -50,9 +50,13 @@ static void test_elements(void **state)
 	assert_element(v4, "203.0.113.0/24", NULL);
 	assert_element(v4, "203.0.113.9/32", "203.0.113.9");
 	assert_element(v4_networks, "203.0.113.0/24", "203.0.113.0/24");
-	assert_element(v4_networks, "0.0.0.0/0", "0.0.0.0/0");
+	assert_element(v4_networks, "203.0.0.0/16", "203.0.0.0/16");
+	assert_element(v4_networks, "203.0.0.0/15", NULL);
+	assert_element(v4_networks, "0.0.0.0/0", NULL);
 	assert_element(v4_networks, "::/0", NULL);
-	assert_element(v6_networks, "::/0", "::/0");
+	assert_element(v6_networks, "::/0", NULL);
+	assert_element(v6_networks, "::ffff:0.0.0.0/96", NULL);
+	assert_element(v6_networks, "2001:db8::/31", NULL);
 	assert_element(v6_networks, "2001:db8::/32", "2001:db8::/32");
 	assert_element(v4, "", NULL);
 	assert_element(v4, "bob", NULL);
