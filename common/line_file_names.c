@@ -202,6 +202,7 @@ enum weir_status weir_line_names_restore(const char *path, uint32_t keep, const 
 	if (find_elsewhere(path, mark, name))
 		return cut(name, mark, error);
 	if (mark->length > 0)
-		return weir_fail(error, WEIR_END, "the file that was written when the state was saved is neither %s nor beside it", path);
+		return weir_fail(error, WEIR_END,
+		                 "the file that was written when the state was saved is neither %s nor beside it", path);
 	return WEIR_OK; /* nothing was written before the mark, so nothing is missing */
 }
