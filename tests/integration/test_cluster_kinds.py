@@ -29,7 +29,7 @@ def test_tls_and_sasl(place):
             through = cluster.Kafka(brokers, one.kafka_properties)
             assert through.produce("test.a", [("k", b"four", 1)]) == [1]
             passed = proxies[0].passed["up"]
-            assert passed > 0 and len(through.topics()) == 1 and proxies[0].connections() > 0
+            assert passed > 0 and len(through.topics()) == 1
             proxies[0].drop(reset=True)
             assert len(through.consume("test.a")) == 4 and proxies[0].passed["up"] > passed
             proxies[0].cut()

@@ -258,6 +258,7 @@ def test_deadlocks_and_locked_rows_are_tried_again(place):
         until(lambda: waiting_since() not in ([], [first]), "a second try waits")
         ask("ROLLBACK")
         assert shell.answer()[0] == "OK"
+        shell.good("commit", 0, epoch, 1, 3)
         # A deadlock: each holds what the other asks for next. The lighter transaction is the one to give in.
         for _ in range(3):
             ask("BEGIN")
