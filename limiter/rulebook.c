@@ -1,6 +1,7 @@
 /*
  * A growing array behind a mutex: policies change a few times a day, and
- * workers look a version up only when their log names a new one.
+ * workers look a version up only when their log names a new one. Of a history
+ * of years few are, so rules are compiled when they are first asked for.
  */
 #include "limiter/rulebook.h"
 
@@ -11,7 +12,7 @@
 
 struct entry {
 	struct weir_policy *policy;
-	const struct rules *rules;
+	struct rules *rules; /* NULL: nobody has asked for them */
 };
 
 struct rulebook {
@@ -32,7 +33,7 @@ void rulebook_free(struct rulebook *book)
 	if (book == NULL)
 		return;
 	for (size_t i = 0; i < book->count; i++) {
-		rules_free((struct rules *)book->entries[i].rules);
+		rules_free(book->entries[i].rules);
 		weir_policy_free(book->entries[i].policy);
 	}
 	free(book->entries);
@@ -40,7 +41,7 @@ void rulebook_free(struct rulebook *book)
 	free(book);
 }
 
-static const struct entry *find(const struct rulebook *book, uint64_t version)
+static struct entry *find(const struct rulebook *book, uint64_t version)
 {
 	for (size_t i = book->count; i-- > 0;)
 		if (book->entries[i].policy->version == version)
@@ -48,14 +49,14 @@ static const struct entry *find(const struct rulebook *book, uint64_t version)
 	return NULL;
 }
 
-/* The array of policies that rules_new() takes: all so far, the newest last. */
-static const struct rules *compile(const struct rulebook *book, const struct weir_policy *newest)
+/* rules_new() takes all policies so far, the newest last. */
+static struct rules *compile(const struct rulebook *book, const struct entry *newest)
 {
-	const struct weir_policy **policies = weir_alloc(book->count + 1, sizeof(const struct weir_policy *));
-	for (size_t i = 0; i < book->count; i++)
+	size_t count = (size_t)(newest - book->entries) + 1;
+	const struct weir_policy **policies = weir_alloc(count, sizeof(const struct weir_policy *));
+	for (size_t i = 0; i < count; i++)
 		policies[i] = book->entries[i].policy;
-	policies[book->count] = newest;
-	const struct rules *rules = rules_new(policies, book->count + 1);
+	struct rules *rules = rules_new(policies, count);
 	free(policies);
 	return rules;
 }
@@ -74,8 +75,7 @@ static enum weir_status add_locked(struct rulebook *book, uint64_t version, stru
 	if (status != WEIR_OK)
 		return status;
 	book->entries = weir_realloc(book->entries, book->count + 1, sizeof *book->entries);
-	const struct rules *rules = compile(book, policy);
-	book->entries[book->count++] = (struct entry){.policy = policy, .rules = rules};
+	book->entries[book->count++] = (struct entry){.policy = policy};
 	return WEIR_OK;
 }
 
@@ -90,7 +90,9 @@ enum weir_status rulebook_add(struct rulebook *book, uint64_t version, struct we
 const struct rules *rulebook_rules(struct rulebook *book, uint64_t version)
 {
 	pthread_mutex_lock(&book->lock);
-	const struct entry *entry = find(book, version);
+	struct entry *entry = find(book, version);
+	if (entry != NULL && entry->rules == NULL)
+		entry->rules = compile(book, entry);
 	const struct rules *rules = entry != NULL ? entry->rules : NULL;
 	pthread_mutex_unlock(&book->lock);
 	return rules;

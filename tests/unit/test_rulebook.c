@@ -1,0 +1,68 @@
+/* Rules that are asked for late are those that were asked for when their policy was the newest. */
+#include "limiter/bucket_layout.h"
+#include "limiter/rulebook.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { VERSIONS = 300 };
+
+/* Zone 1 changes with every third version, zone 2 is there in every second, zone 3 never changes. */
+static void add(struct rulebook *book, unsigned version)
+{
+	static const char limit[] =
+		"\"key\":[\"ip\"],\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":%u,\"window\":\"1m\"}]}";
+	char text[1024], one[256], two[256];
+	struct weir_error error;
+	snprintf(one, sizeof one, limit, 10 + version / 3);
+	snprintf(two, sizeof two, limit, 5);
+	snprintf(text, sizeof text, "{\"zones\":[{\"id\":1,\"name\":\"one\",%s%s%s,{\"id\":3,\"name\":\"three\",%s]}", one,
+	         version % 2 > 0 ? ",{\"id\":2,\"name\":\"two\"," : "", version % 2 > 0 ? two : "", two);
+	assert_int_equal(rulebook_add(book, version, weir_span_of(text), &error), WEIR_OK);
+}
+
+static void compare(const struct rules *late, const struct rules *then)
+{
+	assert_int_equal(rules_version(late), rules_version(then));
+	assert_int_equal(rules_zone_count(late), rules_zone_count(then));
+	for (uint32_t i = 0; i < rules_zone_count(late); i++)
+		assert_int_equal(rules_zone_at(late, i)->layout->id, rules_zone_at(then, i)->layout->id);
+	for (uint32_t id = 1;; id++) {
+		const struct layout *one = rules_layout(late, id, 1000), *other = rules_layout(then, id, 1000);
+		if (one == NULL || other == NULL) {
+			assert_true(one == other);
+			return;
+		}
+		assert_int_equal(one->version, other->version);
+		assert_int_equal(one->ended_version, other->ended_version);
+		assert_int_equal(one->next != NULL ? one->next->id : 0, other->next != NULL ? other->next->id : 0);
+	}
+}
+
+static void rules_are_those_of_their_time(void **state)
+{
+	(void)state;
+	struct rulebook *late = rulebook_new(), *then = rulebook_new();
+	for (unsigned version = 1; version <= VERSIONS; version++) {
+		add(late, version);
+		add(then, version);
+		assert_int_equal(rules_version(rulebook_rules(then, version)), version);
+	}
+	for (unsigned version = VERSIONS; version > 0; version = version > 7 ? version - 7 : 0)
+		compare(rulebook_rules(late, version), rulebook_rules(then, version));
+	assert_ptr_equal(rulebook_rules(late, VERSIONS), rulebook_rules(late, VERSIONS));
+	assert_null(rulebook_rules(late, VERSIONS + 1));
+	rulebook_free(late);
+	rulebook_free(then);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(rules_are_those_of_their_time)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
