@@ -177,7 +177,7 @@ void tally_fold(struct tally *into, const struct tally *of, bool subtract)
 		const struct tally_zone *from = &of->zones[i];
 		struct tally_zone *to = own_zone(into, from->zone_id);
 		if (to == NULL)
-			return;
+			continue; /* the next may be one that is there */
 		add(&to->passed, sign * from->passed);
 		add(&to->blocked, sign * from->blocked);
 		add(&to->late, sign * from->late);
