@@ -114,10 +114,6 @@ class Proxy:
         for connection in self._connections[:]:
             connection.end(reset)
 
-    def connections(self):
-        """How many there are."""
-        return sum(not one.over for one in self._connections)
-
     # ---- for its threads ----
 
     def wait_open(self, connection, direction):
