@@ -13,6 +13,7 @@
 enum {
 	WRITE_BYTES = 4 << 20,    /* of one transaction */
 	WRITE_BLOBS = 256,        /* likewise */
+	MERGE_AT_ONCE = 32,       /* segments that are read at once to be merged */
 	DELTAS_MAX = 8,           /* a segment with more is merged: bounds what a load must read */
 	CLEAN_PERIOD = 4,         /* checkpoints */
 	MERGE_LEAST_BYTES = 4096, /* deltas below this are not worth a merge by their size */
@@ -112,31 +113,57 @@ static bool outgrown(const struct checkpoint_segment *segment, size_t more)
 	return segment->deltas >= DELTAS_MAX || bytes > least;
 }
 
+static bool is_to_merge(const struct checkpoint_segment *stored, struct weir_span delta)
+{
+	return stored->base_bytes > 0 && outgrown(stored, delta.length);
+}
+
+/* What the store has of the next segments that are to be merged, read at once: one by one they cost a server more. */
+struct ahead {
+	struct checkpoint_blobs stored;
+	size_t next;  /* of its blobs */
+	size_t until; /* before this place of the cut, all that are to be merged are in it */
+};
+
+static enum weir_status read_ahead(struct ahead *ahead, struct weir_store *store, const struct checkpoint_cut *cut,
+                                   size_t place, const struct checkpoint_segment *after, struct weir_error *error)
+{
+	uint32_t segments[MERGE_AT_ONCE];
+	size_t count = 0;
+	uint64_t bytes = 0;
+	for (; place < cut->snapshot.segment_count && count < MERGE_AT_ONCE && bytes < WRITE_BYTES; place++) {
+		const struct checkpoint_segment *stored = &after[cut->snapshot.segments[place]];
+		if (!is_to_merge(stored, cut->snapshot.deltas[place]))
+			continue;
+		segments[count++] = cut->snapshot.segments[place];
+		bytes += stored->base_bytes + stored->delta_bytes;
+	}
+	checkpoint_blobs_deinit(&ahead->stored);
+	ahead->next = 0;
+	ahead->until = place;
+	return checkpoint_read(store, cut->partition->partition, cut->partition->epoch, segments, count, &ahead->stored,
+	                       error);
+}
+
 /* The segment's blobs in the store and its new delta, as one base. */
-static enum weir_status merge_segment(struct weir_store *store, const struct checkpoint_cut *cut, size_t place,
+static enum weir_status merge_segment(struct ahead *ahead, const struct checkpoint_cut *cut, size_t place,
                                       struct weir_segment_blob *blob, char **owned, struct weir_error *error)
 {
-	const struct checkpoint_partition *partition = cut->partition;
 	uint32_t segment = cut->snapshot.segments[place];
-	struct checkpoint_blobs stored = {0};
-	enum weir_status status =
-		checkpoint_read(store, partition->partition, partition->epoch, &segment, 1, &stored, error);
-	if (status == WEIR_OK) {
-		struct weir_span *parts = weir_alloc(stored.count + 1, sizeof *parts);
-		for (size_t i = 0; i < stored.count; i++)
-			parts[i] = (struct weir_span){stored.bytes.at + stored.blobs[i].at, (uint32_t)stored.blobs[i].length};
-		parts[stored.count] = cut->snapshot.deltas[place];
-		size_t length;
-		status = segment_blob_merge(parts, stored.count + 1, cut->rules, cut->state.clock_ms, partition->lateness_ms,
-		                            owned, &length, error);
-		free(parts);
-		if (status == WEIR_OK)
-			*blob = (struct weir_segment_blob){.segment = segment,
-			                                   .checkpoint = cut->state.checkpoint,
-			                                   .base = true,
-			                                   .bytes = {*owned, (uint32_t)length}};
+	const struct checkpoint_blobs *stored = &ahead->stored;
+	struct weir_span *parts = weir_alloc(stored->count - ahead->next + 1, sizeof *parts);
+	size_t count = 0, length;
+	for (; ahead->next < stored->count && stored->blobs[ahead->next].segment == segment; ahead->next++) {
+		const struct checkpoint_blob *part = &stored->blobs[ahead->next];
+		parts[count++] = (struct weir_span){stored->bytes.at + part->at, (uint32_t)part->length};
 	}
-	checkpoint_blobs_deinit(&stored);
+	parts[count++] = cut->snapshot.deltas[place];
+	enum weir_status status = segment_blob_merge(parts, count, cut->rules, cut->state.clock_ms,
+	                                             cut->partition->lateness_ms, owned, &length, error);
+	free(parts);
+	if (status == WEIR_OK)
+		*blob = (struct weir_segment_blob){
+			.segment = segment, .checkpoint = cut->state.checkpoint, .base = true, .bytes = {*owned, (uint32_t)length}};
 	return status;
 }
 
@@ -144,6 +171,7 @@ static enum weir_status write_cut(struct weir_store *store, struct checkpoint_cu
                                   struct checkpoint_segment *after, struct weir_error *error)
 {
 	struct write write = {.count = 0};
+	struct ahead ahead = {.until = 0};
 	enum weir_status status = WEIR_OK;
 	for (size_t i = 0; status == WEIR_OK && i < cut->snapshot.segment_count; i++) {
 		uint32_t segment = cut->snapshot.segments[i];
@@ -151,8 +179,11 @@ static enum weir_status write_cut(struct weir_store *store, struct checkpoint_cu
 		struct checkpoint_segment *stored = &after[segment];
 		struct weir_segment_blob *blob = &write.blobs[write.count];
 		write.owned[write.count] = NULL;
-		if (stored->base_bytes > 0 && outgrown(stored, delta.length)) {
-			status = merge_segment(store, cut, i, blob, &write.owned[write.count], error);
+		if (is_to_merge(stored, delta)) {
+			if (i >= ahead.until)
+				status = read_ahead(&ahead, store, cut, i, after, error);
+			if (status == WEIR_OK)
+				status = merge_segment(&ahead, cut, i, blob, &write.owned[write.count], error);
 			if (status != WEIR_OK)
 				break;
 		} else {
@@ -170,6 +201,7 @@ static enum weir_status write_cut(struct weir_store *store, struct checkpoint_cu
 	if (status == WEIR_OK)
 		status = write_flush(&write, store, cut, error);
 	write_clear(&write);
+	checkpoint_blobs_deinit(&ahead.stored);
 	return status;
 }
 
