@@ -219,8 +219,8 @@ static __attribute__((noinline)) enum bucket_fast fast_any(struct bucket *bucket
 
 /*
  * A minute that slides, an hour, a day: what most people ask for, with nothing to loop over. All counts are the eight
- * bytes that end where the ring begins, so that a window which goes on costs one addition for both. Only who passes is
- * judged here. A function of its own, so that the registers are its own.
+ * bytes that end where the ring begins, so that a window which goes on costs one addition for both. A function of its
+ * own, so that the registers are its own.
  */
 static __attribute__((noinline)) enum bucket_fast fast_three(struct bucket *bucket, const struct layout *layout,
                                                              const struct weir_zone *zone,
@@ -235,10 +235,16 @@ static __attribute__((noinline)) enum bucket_fast fast_three(struct bucket *buck
 	uint64_t counts = bytes_get(last, sizeof counts);
 	bool is_over = ((counts >> two[0].shift & two[0].mask) >= two[0].rate) |
 	               ((counts >> two[1].shift & two[1].mask) >= two[1].rate);
-	if (__builtin_expect(is_over | (at.newest_ms < windows->from_ms) | (t < at.decided_until_ms), 0))
-		return fast_any(bucket, layout, zone, windows, t);
-	if (__builtin_expect(fast_sliding(&change, shape, 1, at.fixed, &at.ring, t) != FAST_UNDER, 0))
-		return fast_any(bucket, layout, zone, windows, t);
+	bool decided = t < at.decided_until_ms, elsewhere = at.newest_ms < windows->from_ms;
+	if (__builtin_expect(is_over | elsewhere | decided, 0)) {
+		if (elsewhere || (decided && (zone->block_for_ms > 0 || zone->count_all)))
+			return fast_any(bucket, layout, zone, windows, t);
+		if (is_over)
+			return decided ? FAST_BLOCKED : FAST_NOT;
+	}
+	enum fast_judgement judgement = fast_sliding(&change, shape, 1, at.fixed, &at.ring, t);
+	if (__builtin_expect(judgement != FAST_UNDER, 0))
+		return decided && judgement == FAST_OVER ? FAST_BLOCKED : FAST_NOT;
 	bits_put(change.entries, change.bit, shape->times.time_bits, (uint64_t)t);
 	bytes_put(last, sizeof counts, counts + two[0].one + two[1].one);
 	bytes_put(at.fixed, 2, change.state);
