@@ -42,7 +42,8 @@ static const struct weir_kafka_property defaults[] = {
 	{"retry.backoff.max.ms", "1000", true},
 	{"log.connection.close", "false", false},
 	{"topic.metadata.refresh.interval.ms", "30000", false},
-	{"linger.ms", "0", false},
+	/* With none, a producer that has an answer outstanding turns without pause, and sends its next few bytes alone. */
+	{"linger.ms", "1", false},
 	{"check.crcs", "true", false},
 	{"session.timeout.ms", "10000", false},
 	{"heartbeat.interval.ms", "1000", false}, /* members learn of a rebalance by it */
