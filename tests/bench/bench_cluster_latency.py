@@ -26,6 +26,7 @@ RATE = 1000 if SMOKE else 100_000
 PROBES = 20 if SMOKE else 2000
 EVERY_S = 0.02
 WARM_S = 1 if SMOKE else 40  # the broker compiles its code meanwhile
+SETTLE_S = 1 if SMOKE else 5  # the watching threads start and connect meanwhile
 OVER = 11  # requests that go over ten a minute
 GOAL_P99_MS = 25
 _LINE = '%s - - [%s] "GET /probe HTTP/1.1" 200 17 "-" "probe"\n'
@@ -141,13 +142,18 @@ class RoundTrips:
                 if message is not None and message.error() is None:
                     self.times.append(time.monotonic() - float(message.value()))
 
+    def settle(self):
+        """Lets it and what was started with it come to their steady state; what it saw until then does not count."""
+        time.sleep(SETTLE_S)
+        self.times.clear()
+
     def end(self):
-        """Ends it once it has seen enough; what it saw, but for the first, which make the connections."""
+        """Ends it once it has seen enough; what it saw."""
         until(lambda: len(self.times) > PROBES // 4, "the bare messages come")
         self._ended.set()
         for thread in self._threads:
             thread.join()
-        return self.times[5:]
+        return self.times
 
 
 def state(name, written, watch, bare, **more):
@@ -172,6 +178,7 @@ def measure(place):
         time.sleep(WARM_S)  # lets the first flood of decisions go by
         watches = [watch_topic(servers), watch_redis(servers)]
         trips = RoundTrips(servers)
+        trips.settle()
         begun, before, stolen = time.monotonic(), limiter.value("weir_events_total"), bench.steal_s()
         written = write_probes(path)
         seconds = time.monotonic() - begun
