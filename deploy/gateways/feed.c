@@ -1,6 +1,7 @@
 /*
  * A consumer's place in each partition is kept here too, so that a consumer
- * that the log refuses to go on with is replaced by one behind the gap.
+ * that the log refuses to go on with is replaced by one behind the gap, or is
+ * led past what is damaged.
  *
  * Ends are asked for on a thread of their own: a broker that does not answer
  * must not hold up the list.
@@ -19,6 +20,8 @@ struct place {
 	_Atomic uint64_t next; /* of the next message to be received */
 	_Atomic uint64_t end;  /* the partition's next offset, as last heard */
 	uint64_t start_end;    /* the same when reading began */
+	uint64_t refused;      /* where it was refused last, + 1; 0: it was not */
+	bool passing;          /* nothing was received since a message was passed over */
 };
 
 struct feed {
@@ -95,6 +98,7 @@ static void note_places(struct feed *feed)
 		uint64_t before = load(&place->next), next = feed->bus->ops->position(feed->consumer, i);
 		if (next <= before)
 			continue;
+		place->passing = false;
 		store(&place->next, next);
 		if (next > load(&place->end))
 			store(&place->end, next);
@@ -128,6 +132,25 @@ static enum weir_status begin_again(struct feed *feed, int timeout_ms, struct we
 	return status;
 }
 
+/*
+ * A message that is refused with the consumer that was made for it, too, is no gap that a new place mends: its bytes are
+ * damaged. It is passed over, with the consumer that there is, as the others of its batch come next and are refused alike.
+ */
+static bool pass_over(struct feed *feed, uint32_t partition, uint64_t offset)
+{
+	struct place *place = &feed->places[partition];
+	bool known = place->passing || place->refused == offset + 1;
+	place->refused = offset + 1;
+	struct weir_error error;
+	if (!known || feed->bus->ops->assign(feed->consumer, partition, offset + 1, &error) != WEIR_OK)
+		return false;
+	weir_counter_add(&feed->gaps, !place->passing);
+	place->passing = true;
+	store(&place->next, offset + 1);
+	count_behind(feed);
+	return true;
+}
+
 enum weir_status feed_receive(struct feed *feed, struct weir_message *messages, size_t most, int timeout_ms,
                               size_t *count, struct weir_error *error)
 {
@@ -136,6 +159,10 @@ enum weir_status feed_receive(struct feed *feed, struct weir_message *messages, 
 	if (status != WEIR_OK)
 		return status;
 	status = feed->bus->ops->receive(feed->consumer, messages, most, timeout_ms, count, error);
+	if (status == WEIR_INVALID && pass_over(feed, messages[0].partition, messages[0].offset)) {
+		*count = 0;
+		return WEIR_OK;
+	}
 	if (status == WEIR_INVALID) {
 		feed->bus->ops->consumer_free(feed->consumer);
 		feed->consumer = NULL;

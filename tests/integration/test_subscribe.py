@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`weir subscribe` on a real decisions topic: files and commands, bad records, bounds, pages, the broker's absence."""
 
+import glob
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from support import cases, cluster, metrics
 from support.blocks_in_redis import check_redis, keys_of
-from support.decisions import PARTITIONS, Topic, now_ms
+from support.decisions import PARTITIONS, Topic, now_ms, partition_of
 from support.place import PATIENCE_S, free_port, lines_of, read, until
 
 
@@ -180,6 +181,14 @@ def test_pages_and_the_service_manager(place):
             assert b"STOPPING=1" in manager.recv(1000)
 
 
+def spoil(c, key):
+    """Turns a letter of a decision around, in the broker's file of partition 0."""
+    path, = glob.glob(f"{c.directory}/**/{c.topic('decisions')}-0/*0.log", recursive=True)
+    with open(path, "r+b") as file:
+        file.seek(read(path).index(f'"{key}"'.encode()) + 1)
+        file.write(b"X")
+
+
 def test_a_gap_is_passed_over(place):
     with cluster.shared() as c:
         topic = Topic(place, c)
@@ -198,6 +207,25 @@ def test_a_gap_is_passed_over(place):
         subscriber.until(lambda: set(keys_of(topic)) <= set(c.redis.keys("weir:*")), "what came behind the gap")
         subscriber.until(lambda: subscriber.value("lag_records") == 0, "all is read")
         assert subscriber.value("gaps_total") >= 1 or len(c.redis.keys("weir:*")) == len(topic.live) + len(lost)
+        assert subscriber.weir.stop() == 0
+
+
+def test_damaged_bytes_are_passed_over(place):
+    with cluster.own(parent=place.directory) as c:
+        topic, path = Topic(place, c), place.path("blocked.jsonl")
+        first, *damaged, last = [key for key in (f"10.0.0.{n}" for n in range(250)) if partition_of([key]) == 0]
+        for keys in [first], damaged, [last]:  # each a batch of its own
+            topic.publish([topic.decision([key]) for key in keys])
+        spoil(c, damaged[len(damaged) // 2])
+        topic.publish([topic.decision([f"10.0.1.{n}"]) for n in range(50)])
+        for key in damaged:
+            del topic.live["site", key.encode()]
+        subscriber = topic.subscribe(f"file:{path}").until_ready()
+        assert sorted(map(json.dumps, lines_of(path))) == live_lines(topic)
+        assert "damaged at offset 1:" in subscriber.weir.said(), subscriber.weir.said()
+        assert subscriber.value("gaps_total") == 1 and subscriber.value("lag_records") == 0
+        topic.block(damaged[0])
+        subscriber.until(lambda: sorted(map(json.dumps, lines_of(path))) == live_lines(topic), "what comes behind")
         assert subscriber.weir.stop() == 0
 
 
