@@ -159,19 +159,17 @@ enum weir_status feed_receive(struct feed *feed, struct weir_message *messages, 
 	if (status != WEIR_OK)
 		return status;
 	status = feed->bus->ops->receive(feed->consumer, messages, most, timeout_ms, count, error);
-	if (status == WEIR_INVALID && pass_over(feed, messages[0].partition, messages[0].offset)) {
-		*count = 0;
+	if (status != WEIR_INVALID) {
+		note_places(feed);
+		return status;
+	}
+	*count = 0;
+	if (pass_over(feed, messages[0].partition, messages[0].offset))
 		return WEIR_OK;
-	}
-	if (status == WEIR_INVALID) {
-		feed->bus->ops->consumer_free(feed->consumer);
-		feed->consumer = NULL;
-		feed->refusal = *error;
-		*count = 0;
-		return WEIR_IO;
-	}
-	note_places(feed);
-	return status;
+	feed->bus->ops->consumer_free(feed->consumer);
+	feed->consumer = NULL;
+	feed->refusal = *error;
+	return WEIR_IO;
 }
 
 bool feed_caught_up(const struct feed *feed)

@@ -25,30 +25,31 @@ def live_lines(topic, zone=None):
     return sorted(json.dumps(decision) for decision in topic.expected(zone).values())
 
 
+def is_true(topic, path):
+    """Whether a file holds what is live."""
+    return sorted(map(json.dumps, lines_of(path))) == live_lines(topic)
+
+
 def test_a_file_holds_what_is_live(place):
     with cluster.shared() as c:
         topic, path = Topic(place, c), place.path("blocked.jsonl")
-
-        def is_true():
-            return sorted(map(json.dumps, lines_of(path))) == live_lines(topic)
-
         topic.block("203.0.113.1")
         count = place.path("reloads")
         subscriber = topic.subscribe(f"file:{path}", "--reload", f"echo >>{count}").until_ready()
-        assert is_true()
+        assert is_true(topic, path)
         topic.block("203.0.113.2", "x")
         topic.block("203.0.113.3", for_s=1.5)
         topic.lift("203.0.113.1")
-        subscriber.until(is_true, "the changes")
-        subscriber.until(lambda: is_true() and len(lines_of(path)) == 1, "one has ended")
+        subscriber.until(lambda: is_true(topic, path), "the changes")
+        subscriber.until(lambda: is_true(topic, path) and len(lines_of(path)) == 1, "one has ended")
         os.unlink(path)
-        subscriber.until(is_true, "a file that was removed is there again")
+        subscriber.until(lambda: is_true(topic, path), "a file that was removed is there again")
         with open(path, "a", encoding="ascii") as file:
             file.write("{}\n")
-        subscriber.until(is_true, "a file that was changed is right again")
+        subscriber.until(lambda: is_true(topic, path), "a file that was changed is right again")
         assert read(count).count(b"\n") >= 4
         assert subscriber.weir.stop() == 0
-        assert is_true()
+        assert is_true(topic, path)
 
 
 def test_a_reload_that_fails_is_tried_again(place):
@@ -181,14 +182,6 @@ def test_pages_and_the_service_manager(place):
             assert b"STOPPING=1" in manager.recv(1000)
 
 
-def spoil(c, key):
-    """Turns a letter of a decision around, in the broker's file of partition 0."""
-    path, = glob.glob(f"{c.directory}/**/{c.topic('decisions')}-0/*0.log", recursive=True)
-    with open(path, "r+b") as file:
-        file.seek(read(path).index(f'"{key}"'.encode()) + 1)
-        file.write(b"X")
-
-
 def test_a_gap_is_passed_over(place):
     with cluster.shared() as c:
         topic = Topic(place, c)
@@ -210,6 +203,14 @@ def test_a_gap_is_passed_over(place):
         assert subscriber.weir.stop() == 0
 
 
+def spoil(c, key):
+    """Turns a letter of a decision around, in the broker's file of partition 0."""
+    path, = glob.glob(f"{c.directory}/**/{c.topic('decisions')}-0/*0.log", recursive=True)
+    with open(path, "r+b") as file:
+        file.seek(read(path).index(f'"{key}"'.encode()) + 1)
+        file.write(b"X")
+
+
 def test_damaged_bytes_are_passed_over(place):
     with cluster.own(parent=place.directory) as c:
         topic, path = Topic(place, c), place.path("blocked.jsonl")
@@ -221,11 +222,11 @@ def test_damaged_bytes_are_passed_over(place):
         for key in damaged:
             del topic.live["site", key.encode()]
         subscriber = topic.subscribe(f"file:{path}").until_ready()
-        assert sorted(map(json.dumps, lines_of(path))) == live_lines(topic)
+        assert is_true(topic, path)
         assert "damaged at offset 1:" in subscriber.weir.said(), subscriber.weir.said()
         assert subscriber.value("gaps_total") == 1 and subscriber.value("lag_records") == 0
         topic.block(damaged[0])
-        subscriber.until(lambda: sorted(map(json.dumps, lines_of(path))) == live_lines(topic), "what comes behind")
+        subscriber.until(lambda: is_true(topic, path), "what comes behind")
         assert subscriber.weir.stop() == 0
 
 
