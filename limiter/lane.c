@@ -152,7 +152,7 @@ enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struc
 		status = refuse(lane, shard_command_apply(lane->shard, &result->ordered, error));
 		result->command = status == WEIR_OK ? &lane->command : NULL;
 		if (status == WEIR_OK && lane->command.kind == ORDER_LIFT)
-			tally_forget(lane->tally, result->ordered->zone->id, order_key(&lane->command));
+			top_keys_forget(tally_keys(lane->tally), result->ordered->zone->id, order_key(&lane->command));
 	} else {
 		shard_frame_judge(lane->shard, &result->judged);
 		tally_frame(lane->tally, &lane->frame, &result->judged);

@@ -1,8 +1,6 @@
 /*
  * Zone counters sit in a fixed array, so that a reader on another thread never
- * sees one move. The most blocked keys follow Space-Saving (Metwally, Agrawal,
- * El Abbadi 2005): a new key takes the place of the least one and inherits its
- * count as its error, so a key that was blocked often is never missed.
+ * sees one move.
  */
 #include "limiter/tally.h"
 
@@ -10,28 +8,26 @@
 
 #include <stdlib.h>
 
-enum { SLOTS = 1024 }; /* of the key index: a power of two, four times TALLY_TOP_KEYS */
+enum { PAIRS_A_WORD = 16 }; /* of verdicts, in 64 bits */
 
 struct tally {
 	struct tally_zone zones[WEIR_ZONES_MAX];
 	_Atomic uint32_t zone_count;
-	struct tally_key *keys[TALLY_TOP_KEYS];
-	uint64_t hashes[TALLY_TOP_KEYS];
-	uint32_t key_count;
-	uint16_t index[SLOTS]; /* place in keys + 1, by hash, linear probing; 0: free */
+	struct top_keys *keys;
 };
 
 struct tally *tally_new(void)
 {
-	return weir_alloc(1, sizeof(struct tally));
+	struct tally *tally = weir_alloc(1, sizeof *tally);
+	tally->keys = top_keys_new();
+	return tally;
 }
 
 void tally_free(struct tally *tally)
 {
 	if (tally == NULL)
 		return;
-	for (uint32_t i = 0; i < tally->key_count; i++)
-		free(tally->keys[i]);
+	top_keys_free(tally->keys);
 	free(tally);
 }
 
@@ -64,111 +60,6 @@ static inline void add(_Atomic uint64_t *counter, uint64_t more)
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
 }
 
-static bool same_key(const struct tally_key *entry, uint32_t zone_id, struct weir_span key)
-{
-	return entry->zone_id == zone_id && entry->key_length == key.length &&
-	       (key.length == 0 || memcmp(entry->key, key.at, key.length) == 0);
-}
-
-static void index_add(struct tally *tally, uint32_t place)
-{
-	size_t slot = tally->hashes[place] & (SLOTS - 1);
-	while (tally->index[slot] != 0)
-		slot = (slot + 1) & (SLOTS - 1);
-	tally->index[slot] = (uint16_t)(place + 1);
-}
-
-static void index_rebuild(struct tally *tally)
-{
-	memset(tally->index, 0, sizeof tally->index);
-	for (uint32_t i = 0; i < tally->key_count; i++)
-		index_add(tally, i);
-}
-
-static uint32_t least_counted(const struct tally *tally)
-{
-	uint32_t least = 0;
-	for (uint32_t i = 1; i < tally->key_count; i++)
-		if (tally->keys[i]->count < tally->keys[least]->count)
-			least = i;
-	return least;
-}
-
-static struct tally_key *fill_key(struct tally *tally, uint32_t place, uint64_t hash, uint32_t zone_id,
-                                  struct weir_span key)
-{
-	struct tally_key *entry = tally->keys[place];
-	entry->zone_id = zone_id;
-	entry->key_length = key.length;
-	if (key.length > 0)
-		memcpy(entry->key, key.at, key.length);
-	tally->hashes[place] = hash;
-	return entry;
-}
-
-static uint64_t hash_of(uint32_t zone_id, struct weir_span key)
-{
-	return weir_hash64(key.at, key.length) ^ (zone_id * UINT64_C(0x9E3779B97F4A7C15));
-}
-
-/* The place of a key; TALLY_TOP_KEYS: it has none. */
-static uint32_t find_key(const struct tally *tally, uint32_t zone_id, struct weir_span key, uint64_t hash)
-{
-	for (size_t slot = hash & (SLOTS - 1); tally->index[slot] != 0; slot = (slot + 1) & (SLOTS - 1)) {
-		uint32_t place = tally->index[slot] - 1u;
-		if (tally->hashes[place] == hash && same_key(tally->keys[place], zone_id, key))
-			return place;
-	}
-	return TALLY_TOP_KEYS;
-}
-
-/*
- * While there is room the counts are exact, and its place is given up. Once there is none, a key that comes is counted
- * from the least count on, which it may have reached before: a place that is nobody's stands for that.
- */
-void tally_forget(struct tally *tally, uint32_t zone_id, struct weir_span key)
-{
-	uint32_t place = find_key(tally, zone_id, key, hash_of(zone_id, key));
-	if (place == TALLY_TOP_KEYS)
-		return;
-	struct tally_key *entry = tally->keys[place];
-	if (tally->key_count < TALLY_TOP_KEYS) {
-		tally->keys[place] = tally->keys[--tally->key_count];
-		tally->hashes[place] = tally->hashes[tally->key_count];
-		free(entry);
-	} else {
-		uint64_t least = tally->keys[least_counted(tally)]->count;
-		*entry = (struct tally_key){.count = least, .error = least};
-		tally->hashes[place] = hash_of(0, (struct weir_span){entry->key, 0});
-	}
-	index_rebuild(tally);
-}
-
-static void count_blocked_key(struct tally *tally, uint32_t zone_id, struct weir_span key)
-{
-	if (key.length > WEIR_KEY_MAX_BYTES)
-		return;
-	uint64_t hash = hash_of(zone_id, key);
-	uint32_t known = find_key(tally, zone_id, key, hash);
-	if (known < TALLY_TOP_KEYS) {
-		tally->keys[known]->count++;
-		return;
-	}
-	if (tally->key_count < TALLY_TOP_KEYS) {
-		uint32_t place = tally->key_count++;
-		tally->keys[place] = weir_alloc(1, sizeof(struct tally_key));
-		fill_key(tally, place, hash, zone_id, key)->count = 1;
-		index_add(tally, place);
-		return;
-	}
-	uint32_t place = least_counted(tally);
-	uint64_t inherited = tally->keys[place]->count;
-	struct tally_key *entry = fill_key(tally, place, hash, zone_id, key);
-	entry->count = inherited + 1;
-	entry->error = inherited;
-	index_rebuild(tally);
-}
-
 void tally_fold(struct tally *into, const struct tally *of, bool subtract)
 {
 	uint32_t count = atomic_load_explicit(&of->zone_count, memory_order_acquire);
@@ -185,36 +76,80 @@ void tally_fold(struct tally *into, const struct tally *of, bool subtract)
 	}
 }
 
-size_t tally_keys(const struct tally *tally, const struct tally_key *const **keys)
+struct top_keys *tally_keys(const struct tally *tally)
 {
-	*keys = (const struct tally_key *const *)tally->keys;
-	return tally->key_count;
+	return tally->keys;
+}
+
+static void count_pair(struct tally *tally, uint32_t zone_id, struct weir_span key, unsigned bits)
+{
+	if (bits & WEIR_VERDICT_NONE)
+		return;
+	struct tally_zone *zone = own_zone(tally, zone_id);
+	if (zone == NULL)
+		return;
+	if (bits & WEIR_VERDICT_BLOCK) {
+		add(&zone->blocked, 1);
+		top_keys_count(tally->keys, zone_id, key);
+	} else {
+		add(&zone->passed, 1);
+	}
+	if (bits & WEIR_VERDICT_LATE)
+		add(&zone->late, 1);
+	if (bits & WEIR_VERDICT_DECIDED)
+		add(&zone->decisions, 1);
+}
+
+static inline unsigned verdict_of(const struct shard_result *result, uint32_t pair)
+{
+	return (result->verdicts[pair / 2] >> (pair % 2 * 4)) & 15;
+}
+
+/* Whether all the pairs of a word of verdicts, that begins here, have simply passed. */
+static inline bool all_passed(const struct shard_result *result, uint32_t pair)
+{
+	uint64_t word;
+	if (pair % 2 != 0 || result->pair_count - pair < PAIRS_A_WORD)
+		return false;
+	memcpy(&word, result->verdicts + pair / 2, sizeof word);
+	return word == 0;
+}
+
+/* A pair an event, all of one zone: most have passed, and are counted many at once. */
+static void count_one_zone(struct tally *tally, const struct weir_frame *frame, const struct shard_result *result)
+{
+	uint32_t zone_id = frame->zone_sets[0].zones[0].id;
+	uint64_t passed = 0;
+	for (uint32_t i = 0; i < frame->event_count;) {
+		if (all_passed(result, i)) {
+			passed += PAIRS_A_WORD;
+			i += PAIRS_A_WORD;
+			continue;
+		}
+		unsigned bits = verdict_of(result, i);
+		if (bits == 0)
+			passed++;
+		else
+			count_pair(tally, zone_id, frame->keys[frame->events[i].key], bits);
+		i++;
+	}
+	struct tally_zone *zone = passed > 0 ? own_zone(tally, zone_id) : NULL;
+	if (zone != NULL)
+		add(&zone->passed, passed);
 }
 
 void tally_frame(struct tally *tally, const struct weir_frame *frame, const struct shard_result *result)
 {
+	if (frame->zone_set_count == 1 && frame->zone_sets[0].count == 1) {
+		count_one_zone(tally, frame, result);
+		return;
+	}
 	uint32_t pair = 0;
 	for (uint32_t i = 0; i < frame->event_count; i++) {
 		const struct weir_frame_event *event = &frame->events[i];
 		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
-		for (uint32_t j = 0; j < set->count; j++, pair++) {
-			unsigned bits = (result->verdicts[pair / 2] >> (pair % 2 * 4)) & 15;
-			if (bits & WEIR_VERDICT_NONE)
-				continue;
-			struct tally_zone *zone = own_zone(tally, set->zones[j].id);
-			if (zone == NULL)
-				continue;
-			if (bits & WEIR_VERDICT_BLOCK) {
-				add(&zone->blocked, 1);
-				count_blocked_key(tally, zone->zone_id, frame->keys[event->key]);
-			} else {
-				add(&zone->passed, 1);
-			}
-			if (bits & WEIR_VERDICT_LATE)
-				add(&zone->late, 1);
-			if (bits & WEIR_VERDICT_DECIDED)
-				add(&zone->decisions, 1);
-		}
+		for (uint32_t j = 0; j < set->count; j++, pair++)
+			count_pair(tally, set->zones[j].id, frame->keys[event->key], verdict_of(result, pair));
 	}
 }
 
@@ -243,8 +178,10 @@ static bool get(struct weir_span *bytes, uint64_t *number)
 void tally_export(const struct tally *tally, struct weir_text *bytes)
 {
 	uint32_t zones = atomic_load_explicit(&tally->zone_count, memory_order_relaxed);
+	const struct top_key *const *keys;
+	size_t key_count = top_keys_list(tally->keys, &keys);
 	put(bytes, zones);
-	put(bytes, tally->key_count);
+	put(bytes, key_count);
 	for (uint32_t i = 0; i < zones; i++) {
 		const struct tally_zone *zone = &tally->zones[i];
 		put(bytes, zone->zone_id);
@@ -253,8 +190,8 @@ void tally_export(const struct tally *tally, struct weir_text *bytes)
 		put(bytes, zone->late);
 		put(bytes, zone->decisions);
 	}
-	for (uint32_t i = 0; i < tally->key_count; i++) {
-		const struct tally_key *key = tally->keys[i];
+	for (size_t i = 0; i < key_count; i++) {
+		const struct top_key *key = keys[i];
 		put(bytes, key->zone_id);
 		put(bytes, key->count);
 		put(bytes, key->error);
@@ -283,34 +220,25 @@ static bool import_key(struct tally *tally, struct weir_span *bytes)
 {
 	uint64_t id, count, error, length;
 	if (!get(bytes, &id) || !get(bytes, &count) || !get(bytes, &error) || !get(bytes, &length) ||
-	    id > WEIR_ZONE_ID_MAX || length > WEIR_KEY_MAX_BYTES || length > bytes->length ||
-	    tally->key_count == TALLY_TOP_KEYS)
+	    id > WEIR_ZONE_ID_MAX || length > bytes->length || length > WEIR_KEY_MAX_BYTES)
 		return false;
 	struct weir_span key = {.at = bytes->at, .length = (uint32_t)length};
-	uint64_t hash = hash_of((uint32_t)id, key);
-	uint32_t place = tally->key_count++;
-	tally->keys[place] = weir_alloc(1, sizeof(struct tally_key));
-	struct tally_key *entry = fill_key(tally, place, hash, (uint32_t)id, key);
-	entry->count = count;
-	entry->error = error;
-	index_add(tally, place);
 	bytes->at += length;
 	bytes->length -= (uint32_t)length;
-	return true;
+	return top_keys_add(tally->keys, (uint32_t)id, key, count, error);
 }
 
 static void empty(struct tally *tally)
 {
-	for (uint32_t i = 0; i < tally->key_count; i++)
-		free(tally->keys[i]);
-	memset(tally, 0, sizeof *tally);
+	top_keys_free(tally->keys);
+	*tally = (struct tally){.keys = top_keys_new()};
 }
 
 enum weir_status tally_import(struct tally *tally, struct weir_span bytes, struct weir_error *error)
 {
 	uint64_t zones = 0, keys = 0;
 	empty(tally);
-	bool good = get(&bytes, &zones) && get(&bytes, &keys) && zones <= WEIR_ZONES_MAX && keys <= TALLY_TOP_KEYS;
+	bool good = get(&bytes, &zones) && get(&bytes, &keys) && zones <= WEIR_ZONES_MAX && keys <= TOP_KEYS;
 	for (uint64_t i = 0; good && i < zones; i++)
 		good = import_zone(tally, &bytes);
 	for (uint64_t i = 0; good && i < keys; i++)

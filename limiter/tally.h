@@ -13,22 +13,13 @@
 #include "common/policy.h"
 #include "common/text.h"
 #include "limiter/shard.h"
+#include "limiter/top_keys.h"
 
 #include <stdatomic.h>
-
-enum { TALLY_TOP_KEYS = 256 }; /* counted a partition: up to so many blocked keys the counts are exact */
 
 struct tally_zone {
 	uint32_t zone_id;
 	_Atomic uint64_t passed, blocked, late, decisions;
-};
-
-/* One of the most blocked keys. By the Space-Saving rule: true count lies in [count - error, count]. */
-struct tally_key {
-	uint32_t zone_id; /* 0: nobody's, of one that was forgotten */
-	uint32_t key_length;
-	uint64_t count, error;
-	char key[WEIR_KEY_MAX_BYTES];
 };
 
 struct tally;
@@ -39,14 +30,11 @@ void tally_free(struct tally *tally);
 /** Adds a judged frame. */
 void tally_frame(struct tally *tally, const struct weir_frame *frame, const struct shard_result *result);
 
-/** Takes a key out of those that were blocked most: its bucket starts afresh. The zones' counters stay. */
-void tally_forget(struct tally *tally, uint32_t zone_id, struct weir_span key);
-
 /** Counters of one zone, NULL if none was ever judged. @thread any */
 const struct tally_zone *tally_zone(const struct tally *tally, uint32_t zone_id);
 
-/** The blocked keys, in no order; valid until the next tally_frame. */
-size_t tally_keys(const struct tally *tally, const struct tally_key *const **keys);
+/** The keys that were blocked most: the tally's own. */
+struct top_keys *tally_keys(const struct tally *tally);
 
 /** Adds the zones' counters of one tally to another, or takes them off: sums that go on when a partition does not. */
 void tally_fold(struct tally *into, const struct tally *of, bool subtract);

@@ -40,7 +40,7 @@ static uint64_t sum_malformed(const struct record_counts *counts)
 /* Most blocked first; among equals by zone and key, so that the order is the same every time. */
 static int compare_keys(const void *left, const void *right)
 {
-	const struct tally_key *a = *(const struct tally_key *const *)left, *b = *(const struct tally_key *const *)right;
+	const struct top_key *a = *(const struct top_key *const *)left, *b = *(const struct top_key *const *)right;
 	if (a->count != b->count)
 		return a->count > b->count ? -1 : 1;
 	if (a->zone_id != b->zone_id)
@@ -51,19 +51,18 @@ static int compare_keys(const void *left, const void *right)
 }
 
 /* The most blocked keys over all lanes; the caller frees. */
-static const struct tally_key **top_keys(const struct summary *summary, size_t *count)
+static const struct top_key **most_blocked(const struct summary *summary, size_t *count)
 {
-	const struct tally_key **all =
-		weir_alloc((size_t)summary->lane_count * TALLY_TOP_KEYS, sizeof(const struct tally_key *));
+	const struct top_key **all = weir_alloc((size_t)summary->lane_count * TOP_KEYS, sizeof(const struct top_key *));
 	size_t total = 0;
 	for (uint32_t i = 0; i < summary->lane_count; i++) {
-		const struct tally_key *const *keys;
-		size_t more = tally_keys(lane_tally(summary->lanes[i]), &keys);
+		const struct top_key *const *keys;
+		size_t more = top_keys_list(tally_keys(lane_tally(summary->lanes[i])), &keys);
 		for (size_t j = 0; j < more; j++)
 			if (weir_policy_zone(summary->policy, keys[j]->zone_id) != NULL)
 				all[total++] = keys[j];
 	}
-	qsort(all, total, sizeof(const struct tally_key *), compare_keys);
+	qsort(all, total, sizeof(const struct top_key *), compare_keys);
 	*count = total < TOP_SHOWN ? total : TOP_SHOWN;
 	return all;
 }
@@ -115,7 +114,7 @@ static void zone_words(struct weir_text *text, const struct summary *summary)
 static void top_words(struct weir_text *text, const struct summary *summary)
 {
 	size_t count;
-	const struct tally_key **keys = top_keys(summary, &count);
+	const struct top_key **keys = most_blocked(summary, &count);
 	if (count > 0)
 		weir_text_puts(text, "\n  most blocked\n");
 	for (size_t i = 0; i < count; i++) {
@@ -185,7 +184,7 @@ static void json_zones(struct weir_text *text, const struct summary *summary)
 static void json_top(struct weir_text *text, const struct summary *summary)
 {
 	size_t count;
-	const struct tally_key **keys = top_keys(summary, &count);
+	const struct top_key **keys = most_blocked(summary, &count);
 	weir_text_puts(text, ",\"top_blocked\":[");
 	for (size_t i = 0; i < count; i++) {
 		const struct weir_zone *zone = weir_policy_zone(summary->policy, keys[i]->zone_id);

@@ -27,10 +27,10 @@ static void count(struct tally *tally, uint32_t zone_id, const char *key, uint8_
 	tally_frame(tally, &frame, &result);
 }
 
-static const struct tally_key *find(const struct tally *tally, uint32_t zone_id, const char *key)
+static const struct top_key *find(const struct tally *tally, uint32_t zone_id, const char *key)
 {
-	const struct tally_key *const *keys;
-	size_t keys_count = tally_keys(tally, &keys);
+	const struct top_key *const *keys;
+	size_t keys_count = top_keys_list(tally_keys(tally), &keys);
 	for (size_t i = 0; i < keys_count; i++)
 		if (keys[i]->zone_id == zone_id && keys[i]->key_length == strlen(key) &&
 		    memcmp(keys[i]->key, key, strlen(key)) == 0)
@@ -73,7 +73,7 @@ static void a_key_that_is_blocked_often_is_never_missed(void **state)
 		if (i % (RARE / HEAVY) == 0)
 			count(tally, 1, "heavy", WEIR_VERDICT_BLOCK);
 	}
-	const struct tally_key *heavy = find(tally, 1, "heavy");
+	const struct top_key *heavy = find(tally, 1, "heavy");
 	assert_non_null(heavy);
 	uint64_t truth = (RARE + RARE / HEAVY - 1) / (RARE / HEAVY);
 	assert_true(heavy->count >= truth && heavy->count - heavy->error <= truth);
@@ -115,8 +115,8 @@ static void a_key_is_forgotten(void **state)
 	for (uint32_t i = 0; i < 10; i++)
 		count(tally, 1 + i % 2, "somebody", WEIR_VERDICT_BLOCK);
 	count(tally, 1, "other", WEIR_VERDICT_BLOCK);
-	tally_forget(tally, 1, weir_span_of("somebody"));
-	tally_forget(tally, 3, weir_span_of("somebody"));
+	top_keys_forget(tally_keys(tally), 1, weir_span_of("somebody"));
+	top_keys_forget(tally_keys(tally), 3, weir_span_of("somebody"));
 	assert_null(find(tally, 1, "somebody"));
 	assert_int_equal(find(tally, 2, "somebody")->count, 5);
 	assert_int_equal(find(tally, 1, "other")->count, 1);
@@ -125,18 +125,18 @@ static void a_key_is_forgotten(void **state)
 	assert_int_equal(find(tally, 1, "somebody")->count, 1);
 	assert_int_equal(find(tally, 1, "somebody")->error, 0);
 	/* With all places taken the next to come may have been blocked before as often as the least. */
-	for (int i = 0; i < 3 * TALLY_TOP_KEYS; i++) {
+	for (int i = 0; i < 3 * TOP_KEYS; i++) {
 		snprintf(key, sizeof key, "u%d", i);
 		count(tally, 1, key, WEIR_VERDICT_BLOCK);
 	}
 	for (int i = 0; i < 100; i++)
 		count(tally, 1, "busy", WEIR_VERDICT_BLOCK);
-	tally_forget(tally, 1, weir_span_of("busy"));
+	top_keys_forget(tally_keys(tally), 1, weir_span_of("busy"));
 	tally_export(tally, &bytes);
 	assert_null(memmem(bytes.at, bytes.length, "busy", 4));
 	assert_int_equal(tally_import(read, (struct weir_span){bytes.at, (uint32_t)bytes.length}, NULL), WEIR_OK);
 	count(read, 1, "new", WEIR_VERDICT_BLOCK);
-	const struct tally_key *found = find(read, 1, "new");
+	const struct top_key *found = find(read, 1, "new");
 	assert_non_null(found);
 	assert_true(found->count == found->error + 1 && found->error >= 2 && found->error < 100);
 	weir_text_deinit(&bytes);
