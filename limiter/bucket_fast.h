@@ -217,6 +217,21 @@ static __attribute__((noinline)) enum bucket_fast fast_any(struct bucket *bucket
 	return FAST_PASSED;
 }
 
+/* The counts of limits 1 and 2 as windows that have begun since the bucket's newest event make them. */
+static inline uint64_t fast_roll(uint64_t counts, const struct layout *layout, const struct fast_windows *windows,
+                                 int64_t newest_ms)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct layout_counts *one = &layout->counts[i];
+		int64_t start_ms = windows->start_ms[i + 1];
+		uint64_t count = counts >> one->shift & one->mask;
+		uint64_t before = newest_ms >= start_ms - layout->limits[i + 1].limit.window_ms ? count << one->bits : 0;
+		uint64_t rolled = (counts & ~one->both) | before << one->shift;
+		counts = newest_ms >= start_ms ? counts : rolled;
+	}
+	return counts;
+}
+
 /*
  * A minute that slides, an hour, a day: what most people ask for, with nothing to loop over. All counts are the eight
  * bytes that end where the ring begins, so that a window which goes on costs one addition for both. A function of its
@@ -233,11 +248,13 @@ static __attribute__((noinline)) enum bucket_fast fast_three(struct bucket *buck
 	fast_open(&at, bucket, layout);
 	uint8_t *last = at.ring.entries - sizeof(uint64_t);
 	uint64_t counts = bytes_get(last, sizeof counts);
+	if (at.newest_ms < windows->from_ms)
+		counts = fast_roll(counts, layout, windows, at.newest_ms);
 	bool is_over = ((counts >> two[0].shift & two[0].mask) >= two[0].rate) |
 	               ((counts >> two[1].shift & two[1].mask) >= two[1].rate);
-	bool decided = t < at.decided_until_ms, elsewhere = at.newest_ms < windows->from_ms;
-	if (__builtin_expect(is_over | elsewhere | decided, 0)) {
-		if (elsewhere || (decided && (zone->block_for_ms > 0 || zone->count_all)))
+	bool decided = t < at.decided_until_ms;
+	if (__builtin_expect(is_over | decided, 0)) {
+		if (decided && (zone->block_for_ms > 0 || zone->count_all))
 			return fast_any(bucket, layout, zone, windows, t);
 		if (is_over)
 			return decided ? FAST_BLOCKED : FAST_NOT;

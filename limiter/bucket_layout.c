@@ -58,11 +58,14 @@ static void find_counts(struct layout *layout)
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct limit_shape *shape = &layout->limits[i + 1];
 		uint32_t behind = layout->fixed_bytes[0] - layout->at[0][i + 1];
-		unsigned shift = 64 - 8 * behind;
+		unsigned shift = 64 - 8 * behind, bits = 8u * shape->value_bytes;
+		uint64_t both = shape->value_mask << bits | shape->value_mask;
 		layout->counts[i] = (struct layout_counts){.shift = shift,
+		                                           .bits = bits,
 		                                           .mask = shape->value_mask,
 		                                           .rate = (uint64_t)shape->limit.rate,
-		                                           .one = UINT64_C(1) << shift};
+		                                           .one = UINT64_C(1) << shift,
+		                                           .both = both << shift};
 	}
 }
 

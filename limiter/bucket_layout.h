@@ -40,8 +40,9 @@ enum layout_fast {
 
 /* LAYOUT_THREE: where the newest count of a fixed window is in the eight bytes that end with the fixed parts. */
 struct layout_counts {
-	unsigned shift;
-	uint64_t mask, rate, one; /* one: what counting an event adds */
+	unsigned shift, bits;     /* where the count of the newest window is, how wide; that of the one before lies above */
+	uint64_t mask, rate, one; /* of the newest window's; one: what counting an event adds */
+	uint64_t both;            /* the bits of both counts, where they are */
 };
 
 struct layout {
