@@ -63,6 +63,7 @@ struct shard_result {
 	uint32_t decision_count;
 	uint32_t events_taken, events_repeated; /* judged; dropped because their position was taken before */
 	uint64_t first_event;                   /* the partition's number of the first that was judged */
+	uint32_t buckets_made;                  /* that were not in memory before */
 };
 
 /**
@@ -131,7 +132,10 @@ void shard_advance_clock(struct shard *shard, int64_t sent_ms);
  */
 void shard_set_rules(struct shard *shard, const struct rules *rules);
 
-/** A bit of housekeeping, bounded to about `budget` buckets: compaction, forgetting, eviction under the ceiling. */
+/**
+ * A bit of housekeeping, bounded to about `budget` buckets: compaction, forgetting, eviction under the ceiling. With two
+ * for each bucket that was made, half of what is in memory at most is what should be forgotten.
+ */
 void shard_sweep(struct shard *shard, uint32_t budget);
 
 /* ---- checkpoint: one consistent cut between frames ---- */

@@ -242,6 +242,7 @@ void shard_frame_judge(struct shard *shard, struct shard_result *result)
 	const struct weir_frame *frame = work->frame;
 	assert(frame != NULL);
 	shard->clock_ms = work->clock_ms;
+	uint64_t blocks_before = shard->slab.blocks;
 	size_t verdict_bytes = frame->pair_count / 2 + 1u;
 	work->verdicts = shard_room_for(work, work->verdicts, &work->room_pairs, verdict_bytes, 1);
 	memset(work->verdicts, 0, verdict_bytes);
@@ -267,6 +268,7 @@ void shard_frame_judge(struct shard *shard, struct shard_result *result)
 	                                .decision_count = work->decision_count,
 	                                .events_taken = taken,
 	                                .events_repeated = work->first_event,
-	                                .first_event = shard->events - taken};
+	                                .first_event = shard->events - taken,
+	                                .buckets_made = (uint32_t)(shard->slab.blocks - blocks_before)};
 	shard_tidy(shard);
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-	SWEEP_BUCKETS = 256, /* housekeeping a frame, beside one bucket an event */
+	SWEEP_BUCKETS = 256, /* housekeeping a frame, beside two buckets for each that was made */
 	RETRY_NS = 100000000,
 };
 
@@ -81,7 +81,7 @@ static bool settle(struct worker *worker, struct slot *slot, enum weir_status st
 		weir_counter_add(&worker->stats.orders[result->command->kind], 1);
 	weir_counter_add(&worker->stats.events, result->judged.events_taken);
 	weir_counter_add(&worker->stats.repeated, result->judged.events_repeated);
-	shard_sweep(lane_shard(slot->lane), SWEEP_BUCKETS + result->judged.events_taken);
+	shard_sweep(lane_shard(slot->lane), SWEEP_BUCKETS + 2 * result->judged.buckets_made);
 	return true;
 }
 

@@ -78,7 +78,7 @@ static enum weir_status judge_frame(struct worker *worker, struct lane *lane, st
 		output_batch_add(batch, &worker->rounds->options.choice, lane, &result);
 		archive(worker->rounds, lane, &result);
 	}
-	shard_sweep(lane_shard(lane), result.frame != NULL ? result.frame->event_count : 0);
+	shard_sweep(lane_shard(lane), 2 * result.judged.buckets_made);
 	if (shard_wants_checkpoint(lane_shard(lane)))
 		atomic_store_explicit(&worker->rounds->want_cut, true, memory_order_relaxed);
 	return status;
