@@ -50,9 +50,12 @@ static const struct weir_kafka_property defaults[] = {
 	/* A partition that is assigned while the others are idle waits this long for its first fetch. */
 	{"fetch.wait.max.ms", "20", false},
 	{"fetch.error.backoff.ms", "100", false},
-	/* Bytes are what bounds the prefetch; a full queue stalls its fetcher for up to a second. */
+	/*
+	 * Bytes are what bounds the prefetch, of all partitions of a handle together. Where fetch.queue.backoff.ms is not
+	 * known (before 2.2) a full queue is looked at again after up to a second: it holds more than a second's work.
+	 */
 	{"queued.min.messages", "1000000", false},
-	{"queued.max.messages.kbytes", "65536", false},
+	{"queued.max.messages.kbytes", "131072", false},
 	{"fetch.queue.backoff.ms", "10", true},
 	{NULL, NULL, false},
 };
