@@ -38,6 +38,7 @@ struct weir_message {
 	enum weir_topic topic;
 	uint32_t partition;
 	uint64_t offset;
+	int64_t appended_ms;  /* when the log took it, Unix ms by its own clock; 0: it keeps no such time */
 	struct weir_span key; /* at NULL: none */
 	struct weir_span payload;
 };

@@ -116,6 +116,13 @@ enum weir_status weir_bus_kafka_check_settings(const struct weir_config *config,
 		                 "topic %s has unclean.leader.election.enable: a broker that lacks acknowledged "
 		                 "records may become leader, and they are lost. ",
 		                 name);
+	if (status == WEIR_OK && topic == WEIR_TOPIC_EVENTS && settings->timestamp != NULL &&
+	    strcmp(settings->timestamp, "LogAppendTime") != 0)
+		weir_text_printf(
+			warning,
+			"topic %s has message.timestamp.type %s: a sender whose clock is far ahead makes limiters forget "
+			"what they count; with LogAppendTime its clock is bounded by the brokers'. ",
+			name, settings->timestamp);
 	return status;
 }
 
@@ -128,7 +135,7 @@ static void take_setting(const rd_kafka_ConfigEntry_t *entry, struct weir_bus_ka
 		{"min.insync.replicas", &settings->min_insync},  {"retention.ms", &settings->retention_ms},
 		{"retention.bytes", &settings->retention_bytes}, {"max.message.bytes", &settings->message_bytes},
 		{"cleanup.policy", &settings->cleanup},          {"unclean.leader.election.enable", &settings->unclean},
-		{"segment.ms", &settings->segment_ms},
+		{"segment.ms", &settings->segment_ms},           {"message.timestamp.type", &settings->timestamp},
 	};
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
 		if (strcmp(rd_kafka_ConfigEntry_name(entry), wanted[i].name) == 0)

@@ -265,6 +265,14 @@ void weir_kafka_consumer_free(struct weir_consumer *consumer)
 	free(consumer);
 }
 
+/* By the clock of the partition's leader, where the topic has message.timestamp.type LogAppendTime. */
+static int64_t appended_ms(const rd_kafka_message_t *message)
+{
+	rd_kafka_timestamp_type_t type;
+	int64_t at_ms = rd_kafka_message_timestamp(message, &type);
+	return type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME ? at_ms : 0;
+}
+
 static void hand_out(struct weir_consumer *consumer, rd_kafka_message_t *message, struct weir_message *out)
 {
 	consumer->held[consumer->held_count] = message;
@@ -272,6 +280,7 @@ static void hand_out(struct weir_consumer *consumer, rd_kafka_message_t *message
 		.topic = consumer->topic,
 		.partition = (uint32_t)message->partition,
 		.offset = (uint64_t)message->offset,
+		.appended_ms = appended_ms(message),
 		.key = {.at = message->key, .length = (uint32_t)message->key_len},
 		.payload = {.at = message->payload, .length = (uint32_t)message->len},
 	};

@@ -77,7 +77,8 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus,
 
 /* A topic's settings as the brokers have them, in text; NULL: not told. */
 struct weir_bus_kafka_settings {
-	const char *min_insync, *retention_ms, *retention_bytes, *message_bytes, *cleanup, *unclean, *segment_ms;
+	const char *min_insync, *retention_ms, *retention_bytes, *message_bytes, *cleanup, *unclean, *segment_ms,
+		*timestamp;
 };
 
 /**

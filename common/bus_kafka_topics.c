@@ -38,6 +38,8 @@ static rd_kafka_NewTopic_t *describe(const struct bus_kafka *bus, enum weir_topi
 		set(made, "retention.ms", config->bus.retention_ms);
 		set(made, "retention.bytes", -1);
 	}
+	if (topic == WEIR_TOPIC_EVENTS) /* a second clock beside the senders' own: limiters hold these against it */
+		rd_kafka_NewTopic_set_config(made, "message.timestamp.type", "LogAppendTime");
 	return made;
 }
 

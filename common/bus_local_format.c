@@ -143,6 +143,7 @@ void weir_bus_record_message(const struct weir_bus_record *record, const char *b
 {
 	message->partition = record->partition;
 	message->offset = record->offset;
+	message->appended_ms = 0;
 	message->key = (struct weir_span){.at = record->has_key ? body : NULL, .length = record->key_bytes};
 	message->payload =
 		(struct weir_span){.at = body + record->key_bytes, .length = record->body_bytes - record->key_bytes};

@@ -18,6 +18,8 @@ struct lane {
 	struct tally *tally;
 	struct weir_frame_reader *reader;
 	struct weir_frame frame; /* the message at work */
+	int64_t appended_ms;     /* of it, by the log's clock; 0: not known */
+	int64_t ahead_ms;        /* what was taken off its sending time */
 	struct order_command command;
 	uint64_t next_offset;
 	uint64_t policy_version;
@@ -138,10 +140,18 @@ static enum weir_status take_record(struct lane *lane, struct lane_result *resul
 	return refuse(lane, status);
 }
 
+static struct lane_result begin_result(const struct lane *lane)
+{
+	return (struct lane_result){.offset = lane->next_offset,
+	                            .at_ms = lane->frame.sending_time_ms,
+	                            .ahead_ms = lane->ahead_ms,
+	                            .source = lane->frame.source};
+}
+
 enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struct weir_error *error)
 {
 	assert(lane->waiting);
-	*result = (struct lane_result){.offset = lane->next_offset, .at_ms = lane->frame.sending_time_ms};
+	*result = begin_result(lane);
 	if (lane->frame.kind != WEIR_FRAME_EVENTS && lane->frame.kind != WEIR_FRAME_COMMAND)
 		return take_record(lane, result, error);
 	lane->missing_count = shard_missing(lane->shard, lane->missing);
@@ -174,14 +184,30 @@ static enum weir_status begin_command(struct lane *lane, struct weir_error *erro
 	return refuse(lane, status);
 }
 
-enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_t offset, struct lane_result *result,
-                            struct weir_error *error)
+/*
+ * A partition's clock never goes back, so that one sender's, far ahead, would have every bucket forgotten for good. The
+ * time that it is bounded by lies in the log with the message: whoever reads it again comes to the same.
+ */
+static enum weir_status decode(struct lane *lane, struct weir_span message, struct weir_error *error)
+{
+	enum weir_status status = weir_frame_decode(lane->reader, message, &lane->frame, error);
+	if (status != WEIR_OK)
+		return status;
+	int64_t latest_ms = lane->appended_ms + LANE_AHEAD_MOST_MS, sent_ms = lane->frame.sending_time_ms;
+	lane->ahead_ms = lane->appended_ms > 0 && sent_ms > latest_ms ? sent_ms - latest_ms : 0;
+	lane->frame.sending_time_ms -= lane->ahead_ms;
+	return WEIR_OK;
+}
+
+enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_t offset, int64_t appended_ms,
+                            struct lane_result *result, struct weir_error *error)
 {
 	assert(!lane->waiting);
 	*result = (struct lane_result){.offset = offset};
 	if (offset < lane->next_offset)
 		return WEIR_OK;
-	enum weir_status status = weir_frame_decode(lane->reader, message, &lane->frame, error);
+	lane->appended_ms = appended_ms;
+	enum weir_status status = decode(lane, message, error);
 	if (status == WEIR_NEWER)
 		return status;
 	if (status != WEIR_OK) {
@@ -190,7 +216,7 @@ enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_
 	}
 	lane->next_offset = offset;
 	if (lane->frame.kind == WEIR_FRAME_COMMAND && (status = begin_command(lane, error)) != WEIR_OK) {
-		result->at_ms = lane->frame.sending_time_ms;
+		*result = begin_result(lane);
 		lane->next_offset = offset + 1;
 		return status;
 	}
@@ -208,7 +234,7 @@ enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_
 void lane_keep_message(struct lane *lane, struct weir_span copy)
 {
 	struct weir_error error;
-	enum weir_status status = weir_frame_decode(lane->reader, copy, &lane->frame, &error);
+	enum weir_status status = decode(lane, copy, &error);
 	assert(lane->waiting && status == WEIR_OK);
 	(void)status;
 }

@@ -16,6 +16,9 @@
 
 struct lane;
 
+/* A sender's clock may be ahead of the log's by so much; its frames' sending times count as no later than that. */
+enum { LANE_AHEAD_MOST_MS = 5000 };
+
 /* What one message came to. Everything is borrowed from the lane until its next message. */
 struct lane_result {
 	uint64_t offset;
@@ -25,7 +28,9 @@ struct lane_result {
 	uint32_t lifted_count;
 	const struct order_command *command;        /* of an operator, that was carried out; NULL: none */
 	const struct shard_order_decision *ordered; /* what it publishes, NULL: nothing */
-	int64_t at_ms;                              /* sending time */
+	int64_t at_ms;                              /* sending time, bounded by what the log's own clock allows */
+	int64_t ahead_ms;                           /* what was taken off it for that */
+	const uint8_t *source;                      /* who sent it: WEIR_SOURCE_ID_BYTES; zero of control records */
 };
 
 /** @param book  borrowed; the policy `version` is in force at first */
@@ -44,13 +49,14 @@ WEIR_MUST_USE enum weir_status lane_restore(struct lane *lane, const struct weir
 /**
  * Takes the next message. Those below next_offset are passed over (WEIR_OK with an empty result).
  *
- * @param message  borrowed until this and the following lane_go_on calls are over
+ * @param message      borrowed until this and the following lane_go_on calls are over
+ * @param appended_ms  when the log took it, by the log's clock; 0: it does not say, and the sender is believed
  * @return WEIR_OK; WEIR_AGAIN: lane_missing() segments must be loaded (none: it is a policy that the rulebook does not
  *         have, and the store does), then lane_go_on(); WEIR_INVALID: not a frame, or a command that cannot be done: counted and
  *         passed over; WEIR_NEWER: a newer weir wrote it: nothing was taken, the partition must wait
  */
 WEIR_MUST_USE enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_t offset,
-                                          struct lane_result *result, struct weir_error *error);
+                                          int64_t appended_ms, struct lane_result *result, struct weir_error *error);
 
 /** Tries again after loads: as lane_offer. */
 WEIR_MUST_USE enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struct weir_error *error);

@@ -127,6 +127,9 @@ static void metrics(void *context, struct weir_text *page)
 	weir_metrics_counter(page, "weir_limiter_reminders_total",
 	                     "Operators' blocks published again, as they outlast the topic's retention.",
 	                     limiter_sum(&parts, offsetof(struct worker_stats, reminders)));
+	weir_metrics_counter(page, "weir_limiter_ahead_total",
+	                     "Frames and commands whose sender's clock is ahead of the log's.",
+	                     limiter_sum(&parts, offsetof(struct worker_stats, ahead)));
 	weir_metrics_counter(page, "weir_limiter_moves_total",
 	                     "Partitions moved from one thread to another, which had less to do.",
 	                     balance_moves(limiter->balance));

@@ -78,6 +78,7 @@ struct worker_stats {
 	struct weir_counter frames, events, repeated, malformed, decisions, checkpoints;
 	struct weir_counter orders[ORDER_KIND_COUNT]; /* operators' commands that were carried out */
 	struct weir_counter reminders;                /* of their blocks, published again */
+	struct weir_counter ahead;                    /* messages of a sender whose clock is ahead of the log's */
 	struct weir_counter taken, given_up, fenced;  /* partitions that came, went, or were another's by then */
 	struct weir_counter dead_letters, dead_letters_dropped;
 	struct weir_histogram batch;      /* seconds from receiving a batch to its last verdict */

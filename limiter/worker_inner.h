@@ -28,6 +28,7 @@ enum {
 /* A message that waits behind one whose segments are being loaded. */
 struct queued {
 	uint64_t offset;
+	int64_t appended_ms;
 	uint32_t length;
 	char *bytes;
 };
@@ -93,6 +94,7 @@ struct worker {
 	int64_t letters_second; /* the second in which so many dead letters were kept */
 	int64_t letters;
 	int64_t looks_due_ms, gauges_due_ms, remind_due_ms;
+	int64_t ahead_due_ms; /* monotonic: before then no more is said of senders whose clock is ahead */
 	struct worker_stats stats;
 
 	pthread_mutex_t lock;  /* of what other threads look at: */

@@ -8,18 +8,22 @@
 #include "common/alloc.h"
 #include "common/clock.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
 	SWEEP_BUCKETS = 256, /* housekeeping a frame, beside two buckets for each that was made */
 	RETRY_NS = 100000000,
+	AHEAD_SAID_MS = 60000,
 };
 
-static void enqueue(struct slot *slot, struct weir_span message, uint64_t offset)
+static void enqueue(struct slot *slot, const struct weir_message *message)
 {
-	slot->queue[slot->queued++] =
-		(struct queued){.offset = offset, .length = message.length, .bytes = weir_copy(message.at, message.length)};
+	slot->queue[slot->queued++] = (struct queued){.offset = message->offset,
+	                                              .appended_ms = message->appended_ms,
+	                                              .length = message->payload.length,
+	                                              .bytes = weir_copy(message->payload.at, message->payload.length)};
 }
 
 /* Asks for what the waiting message needs: segments, or else a policy. */
@@ -52,6 +56,25 @@ void worker_cut_queue(struct slot *slot, uint32_t from)
 	slot->queued = slot->queued < from ? slot->queued : from;
 }
 
+/* A sender whose clock is ahead may send much: one of them is named now and then. */
+static void tell_ahead(struct worker *worker, const struct slot *slot, const struct lane_result *result)
+{
+	weir_counter_add(&worker->stats.ahead, 1);
+	int64_t now_ms = weir_monotonic_ms();
+	if (now_ms < worker->ahead_due_ms)
+		return;
+	worker->ahead_due_ms = now_ms + AHEAD_SAID_MS;
+	int64_t ahead_s = (result->ahead_ms + LANE_AHEAD_MOST_MS) / 1000;
+	char source[2 * WEIR_SOURCE_ID_BYTES + 1], ahead[24];
+	for (int i = 0; i < WEIR_SOURCE_ID_BYTES; i++)
+		snprintf(source + 2 * i, 3, "%02x", result->source[i]);
+	weir_log(worker->options.log, WEIR_LOG_WARNING, "limiter",
+	         "partition %u, offset %llu: the clock of who sent it (source %s) is ahead of the brokers' by %s: set it; "
+	         "its frames count as sent when they came",
+	         slot->partition, (unsigned long long)result->offset, source,
+	         weir_format_duration(ahead_s * 1000, ahead, sizeof ahead));
+}
+
 /* What an offered message came to; gives whether it is done. */
 static bool settle(struct worker *worker, struct slot *slot, enum weir_status status, const struct lane_result *result,
                    struct weir_span message, const struct weir_error *error)
@@ -71,6 +94,8 @@ static bool settle(struct worker *worker, struct slot *slot, enum weir_status st
 		worker_pause_slot(worker, slot, true);
 		return false;
 	}
+	if (result->ahead_ms > 0)
+		tell_ahead(worker, slot, result);
 	if (status == WEIR_INVALID) {
 		worker_bury(worker, slot, message, result->offset, error->text);
 		return true;
@@ -99,26 +124,27 @@ static void hold_if_full(struct worker *worker, struct slot *slot)
 		worker_pause_slot(worker, slot, true);
 }
 
-static void take_message(struct worker *worker, struct slot *slot, struct weir_span message, uint64_t offset)
+static void take_message(struct worker *worker, struct slot *slot, const struct weir_message *message)
 {
 	if (slot->state != WORKER_LIVE)
 		return;
 	if (slot->paused) { /* what the batch still holds of it */
-		enqueue(slot, message, offset);
+		enqueue(slot, message);
 		return;
 	}
 	struct lane_result result;
 	struct weir_error error;
-	enum weir_status status = lane_offer(slot->lane, message, offset, &result, &error);
+	enum weir_status status =
+		lane_offer(slot->lane, message->payload, message->offset, message->appended_ms, &result, &error);
 	if (status != WEIR_AGAIN && status != WEIR_NEWER) {
-		settle(worker, slot, status, &result, message, &error);
+		settle(worker, slot, status, &result, message->payload, &error);
 		hold_if_full(worker, slot);
 		return;
 	}
-	enqueue(slot, message, offset);
+	enqueue(slot, message);
 	if (status == WEIR_AGAIN)
 		lane_keep_message(slot->lane, (struct weir_span){slot->queue[0].bytes, slot->queue[0].length});
-	settle(worker, slot, status, &result, message, &error);
+	settle(worker, slot, status, &result, message->payload, &error);
 }
 
 /* Goes on with the waiting message, and those behind it as far as they can. */
@@ -131,8 +157,9 @@ void worker_go_on(struct worker *worker, struct slot *slot)
 		struct weir_span message = {.at = next->bytes, .length = next->length};
 		struct lane_result result;
 		struct weir_error error;
-		enum weir_status status = slot->waiting ? lane_go_on(slot->lane, &result, &error)
-		                                        : lane_offer(slot->lane, message, next->offset, &result, &error);
+		enum weir_status status =
+			slot->waiting ? lane_go_on(slot->lane, &result, &error)
+						  : lane_offer(slot->lane, message, next->offset, next->appended_ms, &result, &error);
 		if (!settle(worker, slot, status, &result, message, &error))
 			break;
 		free(next->bytes);
@@ -169,7 +196,7 @@ bool worker_receive(struct worker *worker, int timeout_ms)
 	clock_gettime(CLOCK_MONOTONIC, &began);
 	for (size_t i = 0; i < count && worker_works(worker); i++) {
 		struct slot *slot = worker_slot(worker, messages[i].partition);
-		take_message(worker, slot, messages[i].payload, messages[i].offset);
+		take_message(worker, slot, &messages[i]);
 		weir_counter_add(&slot->messages, 1);
 		weir_counter_add(&slot->bytes, messages[i].payload.length);
 	}

@@ -68,7 +68,7 @@ static enum weir_status judge_frame(struct worker *worker, struct lane *lane, st
                                     struct output_batch *batch, struct weir_error *error)
 {
 	struct lane_result result;
-	enum weir_status status = lane_offer(lane, frame, lane_next_offset(lane), &result, error);
+	enum weir_status status = lane_offer(lane, frame, lane_next_offset(lane), 0, &result, error);
 	while (status == WEIR_AGAIN) {
 		status = load_missing(worker, lane, error);
 		if (status == WEIR_OK)

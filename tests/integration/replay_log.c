@@ -213,7 +213,7 @@ static void judge(struct replay *replay, uint32_t number)
 	struct weir_span message = {.at = replay->messages[number], .length = replay->lengths[number]};
 	struct lane_result result;
 	struct weir_error error;
-	enum weir_status status = lane_offer(replay->lane, message, number, &result, &error);
+	enum weir_status status = lane_offer(replay->lane, message, number, 0, &result, &error);
 	while (status == WEIR_AGAIN) {
 		uint32_t missing;
 		lane_missing(replay->lane, &missing);

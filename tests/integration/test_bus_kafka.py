@@ -328,6 +328,8 @@ def test_topics_are_made_as_configured(place):
                                             "cleanup.policy", "unclean.leader.election.enable")] == [
             "1", str(3 * 86400000), str(4 * MIB), "delete", "false"]
         assert one.kafka.settings_of(one.topic("policy"))["cleanup.policy"] == "compact"
+        stamps = {name: one.kafka.settings_of(one.topic(name))["message.timestamp.type"] for name in ("events", "judged")}
+        assert stamps == {"events": "LogAppendTime", "judged": "CreateTime"}, stamps
         with opened(place, one, retention="3d") as bus:
             assert bus.said() == ""
         # Where one is missing, it alone is made.

@@ -13,7 +13,7 @@ from support import cases, frames
 from support.cluster_check import Check
 from support.traffic import START_MS, sliding, zone
 
-Message = collections.namedtuple("Message", "partition offset key value")
+Message = collections.namedtuple("Message", "partition offset key value appended_ms")
 SOURCE = bytes(range(16))
 KEY = ["user", "path"]
 ZONES = [zone("site", [sliding(2, "1m")], KEY, id=1), zone("trial", [sliding(1, "1m")], KEY, id=2, mode="shadow")]
@@ -32,7 +32,7 @@ class Topics:
 
     def stream(self, topic):
         """Its messages."""
-        return [Message(0, offset, key, value) for offset, (key, value) in enumerate(self.topics.get(topic, ()))]
+        return [Message(0, offset, key, value, 0) for offset, (key, value) in enumerate(self.topics.get(topic, ()))]
 
 
 class Scene:

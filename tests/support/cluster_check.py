@@ -30,6 +30,7 @@ from support import frames
 _SHOWN = 3
 _CAUGHT_UP_S = 240
 _SHOWN_BYTES = 2000
+_AHEAD_MOST_MS = 5000  # a sender's clock before the brokers'
 _WORDS = {"block": frames.BLOCK}
 
 
@@ -124,6 +125,8 @@ class Check:
             except frames.Malformed:
                 self.malformed += 1  # the limiter passes it over, too
                 continue
+            if message.appended_ms:
+                frame.sent_ms = min(frame.sent_ms, message.appended_ms + _AHEAD_MOST_MS)
             self.events += len(frame.events) if frame.kind == "events" else 0
             self.partitions[message.partition].take(message.offset, frame)
 

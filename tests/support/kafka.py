@@ -14,7 +14,7 @@ from confluent_kafka import admin
 
 from support.place import PATIENCE_S, until
 
-Message = collections.namedtuple("Message", "topic partition offset key value time_ms")
+Message = collections.namedtuple("Message", "topic partition offset key value time_ms appended_ms")
 _LARGEST = 8 * 1024 * 1024
 _BATCH = 5000
 _ERRORS = confluent_kafka.KafkaError
@@ -192,8 +192,9 @@ class Kafka:
             if partition not in ends:
                 continue
             if message.offset() < ends[partition]:
-                yield Message(message.topic(), partition, message.offset(), message.key(), message.value(),
-                              message.timestamp()[1])
+                kind, time_ms = message.timestamp()
+                yield Message(message.topic(), partition, message.offset(), message.key(), message.value(), time_ms,
+                              time_ms if kind == confluent_kafka.TIMESTAMP_LOG_APPEND_TIME else 0)
             if message.offset() + 1 >= ends[partition]:
                 del ends[partition]
 

@@ -227,6 +227,9 @@ static void what_costs_safety_is_a_warning(void **state)
 	              .retention_bytes = "1000");
 	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "", "unclean.leader.election.enable", .unclean = "true");
 	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "", "keeps its messages for 1h, less than", .retention_ms = "3600000");
+	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "", "has message.timestamp.type CreateTime", .timestamp = "CreateTime");
+	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "", "", .timestamp = "LogAppendTime");
+	ASSERT_JUDGED("", WEIR_TOPIC_DECISIONS, "", "", .timestamp = "CreateTime");
 }
 
 /* ---- no broker ---- */
