@@ -52,9 +52,19 @@ enum weir_status limiter_connect(struct limiter *limiter, struct weir_error *err
 
 /* ---- starting ---- */
 
+/* How long a topic keeps what it has: where the brokers say that it is less than is configured, they decide. */
+static int64_t retention_ms(const struct limiter *limiter, enum weir_topic topic)
+{
+	int64_t configured_ms = limiter->daemon->config->bus.retention_ms;
+	struct weir_bus_kafka_retention kept = weir_bus_kafka_retention(limiter->bus, topic);
+	return kept.known && kept.ms >= 0 && kept.ms < configured_ms ? kept.ms : configured_ms;
+}
+
 static enum weir_status start_worker(struct limiter *limiter, uint32_t number, struct weir_error *error)
 {
 	const struct weir_config *config = limiter->daemon->config;
+	int64_t decisions_ms = retention_ms(limiter, WEIR_TOPIC_DECISIONS);
+	int64_t shadow_ms = retention_ms(limiter, WEIR_TOPIC_SHADOW);
 	struct worker_options options = {
 		.config = config,
 		.bus = limiter->bus,
@@ -65,8 +75,8 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 		.placement = limiter->placement,
 		.share = limiter->share,
 		.dead_letters = true,
-		.age_limit_ms = config->bus.retention_ms / 2,
-		.remind_ms = config->bus.retention_ms / 3,
+		.age_limit_ms = retention_ms(limiter, WEIR_TOPIC_EVENTS) / 2,
+		.remind_ms = (decisions_ms < shadow_ms ? decisions_ms : shadow_ms) / 3,
 		.saver = limiter->saver,
 		.loader = limiter->loader,
 		.log = &limiter->daemon->log,

@@ -115,10 +115,12 @@ static bool settle(struct worker *worker, struct slot *slot, enum weir_status st
 static void hold_if_full(struct worker *worker, struct slot *slot)
 {
 	bool overdue = worker_is_overdue(worker, slot);
+	char limit[24];
 	if (overdue)
 		weir_trouble_on(&worker->age_trouble, worker->options.log, "limiter",
-		                "partition %u waits for a checkpoint: the last one is older than half of bus.retention",
-		                slot->partition);
+		                "partition %u waits for a checkpoint: the last one is older than %s, half of how long the log "
+		                "is kept",
+		                slot->partition, weir_format_duration(worker->options.age_limit_ms, limit, sizeof limit));
 	slot->full = overdue || shard_is_full(lane_shard(slot->lane));
 	if (slot->full)
 		worker_pause_slot(worker, slot, true);

@@ -59,6 +59,29 @@ def test_a_store_that_is_cut_off_stops_only_checkpoints(place):
         compare(place, stage)
 
 
+def test_what_the_topic_keeps_decides_how_long_the_store_may_be_away(place):
+    """Half of it: the log behind the checkpoints must not go, whatever bus.retention says."""
+    with cluster.shared() as servers, servers.proxied_mariadb() as proxy, \
+            Stage(place, "stage", servers, store={"host": "127.0.0.1", "port": proxy.port}) as stage:
+        stage.feed(80)
+        servers.kafka.change_settings(servers.topic("events"), retention_ms=20000)
+        limiter = stage.limiter("one", limiter={"threads": 1}).until_ready()
+        stage.until_stored(limiter)
+        proxy.cut()
+        begun = time.monotonic()
+        while "waits for a checkpoint: the last one is older than 10s" not in limiter.said():
+            assert time.monotonic() - begun < 2 * PATIENCE_S, "goes on judging"
+            stage.feed(8)
+            time.sleep(0.2)  # the clock is what has to go on
+        assert time.monotonic() - begun > 9
+        stage.feed(80)
+        limiter.until(lambda: limiter.value("weir_limiter_lag_messages") >= 8, "messages wait")
+        proxy.mend()
+        stage.until_stored(limiter)
+        assert limiter.stop() == 0
+        compare(place, stage)
+
+
 def test_a_gap_in_the_log_stops_its_partition(place):
     """It names the way out; the other partitions go on."""
     with cluster.shared() as servers, Stage(place, "stage", servers) as stage:
