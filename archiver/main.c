@@ -21,24 +21,24 @@ static const char help[] =
 	"SIGTERM stores what has come, leaves the group and ends. SIGHUP reads log.level again.\n"
 	"Exits with 0 when asked to end, 1 when it failed, 2 for a wrong command line or configuration.\n";
 
-static int fail(const struct weir_daemon *daemon, const struct weir_error *error)
+static int fail(const struct weir_daemon *daemon, enum weir_status status, const struct weir_error *error)
 {
 	weir_log(&daemon->log, WEIR_LOG_ERROR, "archiver", "%s", error->text);
-	return WEIR_EXIT_FAILED;
+	return weir_daemon_code(status);
 }
 
 static int run(struct weir_daemon *daemon, struct process *process)
 {
 	struct weir_error error;
 	if (weir_daemon_open(daemon, &error) != WEIR_OK)
-		return fail(daemon, &error);
+		return fail(daemon, WEIR_IO, &error);
 	if (weir_daemon_serve(daemon, &process->pages, &error) != WEIR_OK)
-		return fail(daemon, &error);
+		return fail(daemon, WEIR_IO, &error);
 	enum weir_status status = process_start(process, &error);
 	if (status == WEIR_END)
 		return WEIR_EXIT_DONE;
 	if (status != WEIR_OK)
-		return fail(daemon, &error);
+		return fail(daemon, status, &error);
 	process_watch(process);
 	return process_stop(process) ? WEIR_EXIT_DONE : WEIR_EXIT_FAILED;
 }

@@ -169,7 +169,7 @@ int process_check(struct process *process)
 		return WEIR_EXIT_DONE;
 	}
 	fprintf(stderr, "%s: %s\n", process->daemon->name, error.text);
-	return WEIR_EXIT_FAILED;
+	return weir_daemon_code(status);
 }
 
 /* ---- pages ---- */

@@ -22,17 +22,11 @@ static int tell(struct service *service, const struct weir_error *error, int cod
 	return code;
 }
 
-/* What cannot serve, a topic's partitions perhaps, is the configuration's affair; else a server failed. */
-static int code_of(enum weir_status status)
-{
-	return status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
-}
-
 static int check(struct service *service)
 {
 	struct weir_error error;
 	enum weir_status status = service_try(service, &error);
-	return status == WEIR_OK ? WEIR_EXIT_DONE : tell(service, &error, code_of(status));
+	return status == WEIR_OK ? WEIR_EXIT_DONE : tell(service, &error, weir_daemon_code(status));
 }
 
 /* In order; whatever fails, what was begun is ended. */
@@ -45,7 +39,7 @@ static int collect(struct service *service)
 	if (status == WEIR_END)
 		return WEIR_EXIT_DONE;
 	if (status != WEIR_OK)
-		return tell(service, &error, code_of(status));
+		return tell(service, &error, weir_daemon_code(status));
 	int code = service_run(service, &error) == WEIR_OK ? WEIR_EXIT_DONE : tell(service, &error, WEIR_EXIT_FAILED);
 	if (service_stop(service, &ending) != WEIR_OK)
 		code = tell(service, &ending, WEIR_EXIT_FAILED);

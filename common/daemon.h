@@ -29,6 +29,18 @@ struct weir_daemon {
 	struct weir_http *http;
 };
 
+/** The exit code of what a start came to: what cannot serve, a topic perhaps, is the configuration's affair. */
+static inline enum weir_exit weir_daemon_code(enum weir_status status)
+{
+	return status == WEIR_OK ? WEIR_EXIT_DONE : status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
+}
+
+/** What a server of the store refuses, a password or a right, it may grant by the next start: it has failed. */
+static inline enum weir_status weir_daemon_of_server(enum weir_status status)
+{
+	return status == WEIR_INVALID ? WEIR_IO : status;
+}
+
 /**
  * Reads the command line and the configuration, prints help or what is wrong.
  *

@@ -38,5 +38,5 @@ enum weir_status weir_daemon_check_store(const struct weir_daemon *daemon, struc
 	if (status == WEIR_OK && *store == NULL)
 		printf("store: a start would make %.*s; ", (int)missing.length, missing.at);
 	weir_text_deinit(&missing);
-	return status;
+	return weir_daemon_of_server(status);
 }

@@ -42,7 +42,7 @@ enum weir_status limiter_connect(struct limiter *limiter, struct weir_error *err
 	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, FOR_EVER_MS, weir_stop_flag(),
 	                                           &daemon->log, &limiter->bus, error);
 	if (status == WEIR_OK)
-		status = open_store(limiter, &store, error);
+		status = weir_daemon_of_server(open_store(limiter, &store, error));
 	if (status == WEIR_OK)
 		status = agreement_reach(store, limiter->bus->partitions, &limiter->seed, error);
 	if (store != NULL)

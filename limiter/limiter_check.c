@@ -52,8 +52,7 @@ int limiter_check(struct limiter *limiter)
 	enum weir_status status = weir_daemon_check_bus(limiter->daemon, &limiter->bus, &error);
 	if (status == WEIR_OK)
 		status = check_store(limiter, &error);
-	if (status == WEIR_OK)
-		return WEIR_EXIT_DONE;
-	fprintf(stderr, "%s: %s\n", limiter->daemon->name, error.text);
-	return WEIR_EXIT_FAILED;
+	if (status != WEIR_OK)
+		fprintf(stderr, "%s: %s\n", limiter->daemon->name, error.text);
+	return weir_daemon_code(status);
 }

@@ -138,7 +138,7 @@ def test_it_says_what_hinders_a_start(place):
         code, said = check(bus={"type": "local"}, zones=ZONES)
         assert code == 2 and "kafka" in said, said
         code, said = check(bus={"partitions": 4})
-        assert code == 1 and "8" in said, said
+        assert code == 2 and "8" in said, said
         code, said = check(store={"password": "wrong"})
         assert code == 1 and "Access denied" in said, said
         limiter = stage.limiter("real").until_ready()
