@@ -72,6 +72,15 @@ struct weir_bus_kafka_retention {
 /** As the brokers said when the bus was opened. */
 struct weir_bus_kafka_retention weir_bus_kafka_retention(struct weir_bus *bus, enum weir_topic topic);
 
+/**
+ * Whether the topics of decisions keep them for as long as the longest block of a policy; as they were when the bus was
+ * opened, which looked only at the configuration's own zones.
+ *
+ * @return WEIR_OK; WEIR_INVALID
+ */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_check_policy(struct weir_bus *bus, const struct weir_policy *policy,
+                                                           struct weir_error *error);
+
 /** Appends the names of the topics that are set, ", " between them. @return how many there are */
 size_t weir_bus_kafka_topic_names(const char *prefix, const bool topics[WEIR_TOPIC_COUNT], struct weir_text *names);
 

@@ -43,6 +43,21 @@ static bool number_of(const char *text, int64_t *number)
 	return *end == '\0';
 }
 
+/* A decision is to be on its topic for as long as its block holds. */
+static enum weir_status check_blocks(const struct weir_policy *policy, const char *name, int64_t retention_ms,
+                                     struct weir_error *error)
+{
+	int64_t block_ms = longest_block_ms(policy);
+	char has[24], needs[24];
+	if (block_ms == 0 || retention_ms > block_ms)
+		return WEIR_OK;
+	return weir_fail(error, WEIR_INVALID,
+	                 "topic %s keeps its messages for %s (retention.ms), but a block can last %s: who starts later "
+	                 "would never learn of it",
+	                 name, weir_format_duration(retention_ms, has, sizeof has),
+	                 weir_format_duration(block_ms, needs, sizeof needs));
+}
+
 static enum weir_status check_retention(const struct weir_config *config, enum weir_topic topic, const char *name,
                                         const struct weir_bus_kafka_settings *settings, struct weir_text *warning,
                                         struct weir_error *error)
@@ -58,12 +73,8 @@ static enum weir_status check_retention(const struct weir_config *config, enum w
 		return WEIR_OK;
 	weir_format_duration(retention_ms, has, sizeof has);
 	bool decisions = topic == WEIR_TOPIC_DECISIONS || topic == WEIR_TOPIC_SHADOW;
-	int64_t block_ms = decisions ? longest_block_ms(config->policy) : 0;
-	if (block_ms > 0 && retention_ms <= block_ms)
-		return weir_fail(error, WEIR_INVALID,
-		                 "topic %s keeps its messages for %s (retention.ms), but a block can last %s: who starts later "
-		                 "would never learn of it",
-		                 name, has, weir_format_duration(block_ms, needs, sizeof needs));
+	if (decisions && check_blocks(config->policy, name, retention_ms, error) != WEIR_OK)
+		return WEIR_INVALID;
 	if (!decisions && topic != WEIR_TOPIC_DEADLETTER && retention_ms < RETENTION_CHECKPOINTS * interval_ms)
 		return weir_fail(error, WEIR_INVALID,
 		                 "topic %s keeps its messages for %s (retention.ms), but they are read again from checkpoints "
@@ -176,6 +187,20 @@ static enum weir_status check_one(struct bus_kafka *bus, const rd_kafka_ConfigRe
 struct weir_bus_kafka_retention weir_bus_kafka_retention(struct weir_bus *bus, enum weir_topic topic)
 {
 	return weir_bus_kafka_of(bus)->retention[topic];
+}
+
+enum weir_status weir_bus_kafka_check_policy(struct weir_bus *base, const struct weir_policy *policy,
+                                             struct weir_error *error)
+{
+	static const enum weir_topic topics[] = {WEIR_TOPIC_DECISIONS, WEIR_TOPIC_SHADOW};
+	const struct bus_kafka *bus = weir_bus_kafka_of(base);
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < sizeof topics / sizeof *topics && status == WEIR_OK; i++) {
+		const struct weir_bus_kafka_retention *retention = &bus->retention[topics[i]];
+		if (retention->known && retention->ms >= 0)
+			status = check_blocks(policy, bus->names[topics[i]], retention->ms, error);
+	}
+	return status;
 }
 
 enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus, int timeout_ms, struct weir_error *error)

@@ -39,12 +39,15 @@ enum weir_status limiter_connect(struct limiter *limiter, struct weir_error *err
 {
 	const struct weir_daemon *daemon = limiter->daemon;
 	struct weir_store *store = NULL;
+	uint64_t policy;
 	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, FOR_EVER_MS, weir_stop_flag(),
 	                                           &daemon->log, &limiter->bus, error);
 	if (status == WEIR_OK)
 		status = weir_daemon_of_server(open_store(limiter, &store, error));
 	if (status == WEIR_OK)
 		status = agreement_reach(store, limiter->bus->partitions, &limiter->seed, error);
+	if (status == WEIR_OK)
+		status = limiter_check_policy(limiter, store, &policy, error);
 	if (store != NULL)
 		store->ops->close(store);
 	return status != WEIR_OK && atomic_load(weir_stop_flag()) ? WEIR_END : status;

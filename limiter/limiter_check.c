@@ -2,17 +2,41 @@
  * --check: what a start would meet, within seconds. It only looks: a topic, a
  * database or a table that is missing is named, and made by the start itself.
  */
+#include "common/bus_kafka.h"
 #include "common/daemon_check.h"
 #include "limiter/agreement.h"
 #include "limiter/limiter_parts.h"
 
 #include <stdio.h>
 
-static enum weir_status count_policy(void *context, uint64_t version, struct weir_span text)
+struct newest {
+	uint64_t version;
+	struct weir_text text;
+};
+
+static enum weir_status keep_newest(void *context, uint64_t version, struct weir_span text)
 {
-	(void)text;
-	*(uint64_t *)context = version;
+	struct newest *newest = context;
+	newest->version = version;
+	weir_text_clear(&newest->text);
+	weir_text_append(&newest->text, text.at, text.length);
 	return WEIR_OK;
+}
+
+enum weir_status limiter_check_policy(const struct limiter *limiter, struct weir_store *store, uint64_t *version,
+                                      struct weir_error *error)
+{
+	struct newest newest = {0};
+	struct weir_policy *policy = NULL;
+	struct weir_error unread;
+	enum weir_status status = store->ops->policy_each(store, 1, keep_newest, &newest, error);
+	*version = newest.version;
+	if (status == WEIR_OK && newest.version > 0 &&
+	    weir_policy_decode(newest.version, newest.text.at, newest.text.length, &policy, &unread) == WEIR_OK)
+		status = weir_bus_kafka_check_policy(limiter->bus, policy, error);
+	weir_policy_free(policy);
+	weir_text_deinit(&newest.text);
+	return status;
 }
 
 static enum weir_status check_contents(const struct limiter *limiter, struct weir_store *store,
@@ -21,7 +45,7 @@ static enum weir_status check_contents(const struct limiter *limiter, struct wei
 	uint64_t newest = 0, seed;
 	enum weir_status status = agreement_find(store, limiter->bus->partitions, &seed, error);
 	if (status == WEIR_OK || status == WEIR_END)
-		status = store->ops->policy_each(store, 1, count_policy, &newest, error);
+		status = limiter_check_policy(limiter, store, &newest, error);
 	if (status != WEIR_OK)
 		return status;
 	printf("store: database \"%s\" is there; ", limiter->daemon->config->store.database);

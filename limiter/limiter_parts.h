@@ -29,6 +29,15 @@ struct limiter {
 /** What stands of a partition at the worker that has it. @thread any */
 void limiter_look(const struct limiter *limiter, uint32_t partition, struct worker_partition *look);
 
+/**
+ * Whether the topics outlast the blocks of the newest policy in the store. One that this weir cannot read is told by the
+ * partitions that wait for it.
+ *
+ * @param version  set: the policy's; 0: there is none
+ */
+WEIR_MUST_USE enum weir_status limiter_check_policy(const struct limiter *limiter, struct weir_store *store,
+                                                    uint64_t *version, struct weir_error *error);
+
 void limiter_pages_init(struct limiter *limiter);
 
 #endif

@@ -147,6 +147,31 @@ def test_it_says_what_hinders_a_start(place):
         assert limiter.stop() == 0
 
 
+def test_blocks_of_the_policy_in_force_are_held_against_the_topic(place):
+    """The zones are in the store, not in the limiter's file."""
+    zones = [{**ZONES[0], "block_for": "2h"}]
+    with cluster.shared() as servers, Roles(place, servers, zones) as roles:
+        roles.apply()
+        assert roles.limiter(arguments=["--check"]).run.wait() == 0
+        servers.kafka.change_settings(servers.topic("decisions"), retention_ms=3600000)
+        for arguments in (["--check"], []):
+            limiter = roles.limiter(arguments=arguments)
+            assert limiter.run.wait() == 2, limiter.said()
+            assert f"topic {servers.topic('decisions')} keeps its messages for 1h" in limiter.said(), limiter.said()
+            assert "a block can last 2h" in limiter.said(), limiter.said()
+
+
+def test_replicas_that_the_configuration_wants_are_missing(place):
+    """Fewer than acknowledgements need is refused, fewer than are configured is said."""
+    with cluster.shared() as servers, Roles(place, servers, ZONES) as roles:
+        roles.apply()
+        limiter = roles.limiter(arguments=["--check"], bus={"replication": 2, "min_insync": 2})
+        assert limiter.run.wait() == 2 and "can never have a message" in limiter.said(), limiter.said()
+        limiter = roles.limiter(arguments=["--check"], bus={"replication": 2, "min_insync": 1})
+        assert limiter.run.wait() == 0, limiter.said()
+        assert 'is kept by 1 brokers, not the 2 of "bus.replication"' in limiter.said(), limiter.said()
+
+
 def test_a_reload_changes_what_the_bus_says(place):
     """log.level is all threads'."""
     with cluster.shared() as servers, Roles(place, servers, ZONES) as roles:
