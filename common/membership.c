@@ -34,17 +34,13 @@ struct weir_membership {
 	bool given[];
 };
 
-static void nap(void)
-{
-	nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
-}
-
-/* What went wrong; gives whether to try again. */
+/* What went wrong; gives whether to try again. What hinders the bus as a whole is told by it, once. */
 static bool told(struct weir_membership *membership, enum weir_status status, const struct weir_error *error)
 {
+	char problem[WEIR_ERROR_TEXT_BYTES];
 	if (status == WEIR_IO) {
-		weir_trouble_on(&membership->trouble, membership->log, "group", "%s; trying again", error->text);
-		nap();
+		if (!membership->bus->ops->problem(membership->bus, problem, sizeof problem))
+			weir_trouble_on(&membership->trouble, membership->log, "group", "%s; trying again", error->text);
 		return true;
 	}
 	weir_log(membership->log, WEIR_LOG_ERROR, "group", "%s", error->text);
@@ -69,9 +65,11 @@ static void *serve(void *context)
 			weir_share_lose(membership->share);
 		if (status != WEIR_OK && !told(membership, status, &error))
 			break;
-		/* A coordinator that is away is no error to librdkafka: it asks on, and the group is silent. */
+		if (group == NULL) /* a poll has waited by itself */
+			nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
+		/* A coordinator that is away is no error to librdkafka: it asks on, and the group is silent, as in an outage. */
 		int64_t now_ms = weir_monotonic_ms();
-		if (generation > 0)
+		if (generation > 0 || status != WEIR_OK)
 			heard_ms = now_ms;
 		if (status == WEIR_OK && generation > 0)
 			weir_trouble_off(&membership->trouble, membership->log, "group");

@@ -15,6 +15,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import cases, cluster
 from support.bus_driver import BUSY_S, HASTY, PARTITIONS, Driver, config, flows, load, stands, told
 from support.place import until
+from support.roles import Roles
+from support.traffic import sliding, zone
 
 
 def test_paused_killed_and_stopped_brokers(place):
@@ -75,6 +77,25 @@ def test_what_hinders_is_told_and_calls_end_in_time(place):
             began = time.monotonic()
             bus.end()
             assert time.monotonic() - began < BUSY_S
+
+
+def test_a_limiter_tells_an_outage_once(place):
+    """By the bus; what else meets it is silent."""
+    with cluster.own(parent=place.directory) as one, \
+            Roles(place, one, [zone("site", [sliding(3, "1m")], id=1)]) as roles:
+        roles.apply()
+        limiter = roles.limiter().until_ready()
+        begun = len(limiter.said())
+        one.part("kill", "kafka")
+        limiter.until_says("WARNING bus: no broker of ")
+        time.sleep(10)  # so long it lasts
+        one.part("start", "kafka")
+        limiter.until_says("INFO bus: over after")
+        limiter.until_ready()
+        lines = limiter.said()[begun:].splitlines()
+        assert not any("WARNING group: " in line for line in lines), "\n".join(lines)
+        assert sum(" bus: no broker of " in line for line in lines) == 1, "\n".join(lines)
+        assert limiter.stop() == 0
 
 
 if __name__ == "__main__":
