@@ -26,7 +26,7 @@ struct weir_lag {
 	struct end *ends; /* of each topic's partitions, one topic after the other */
 	size_t turn;      /* the silent one that was asked last */
 	_Atomic uint64_t messages, milliseconds;
-	_Atomic bool known; /* a partition was worked on, and its end known, at least once */
+	_Atomic bool known; /* a partition is worked on, and its end was told */
 };
 
 struct sum {
@@ -106,8 +106,7 @@ static void measure(struct weir_lag *lag)
 		add(lag, i, &sum);
 	atomic_store(&lag->messages, sum.messages);
 	atomic_store(&lag->milliseconds, (uint64_t)sum.late_ms);
-	if (sum.places > 0)
-		atomic_store(&lag->known, true);
+	atomic_store(&lag->known, sum.places > 0);
 }
 
 static void *work(void *context)

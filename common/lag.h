@@ -40,7 +40,7 @@ void weir_lag_leave(struct weir_lag *lag);
  *
  * @param messages  that are in the log and not done
  * @param seconds   since the newest one done was sent, of the partition that is furthest behind; 0 where none is
- * @return false: there was no such partition yet, or the log's end has not been known; nothing is set
+ * @return false: there is no such partition, or the log's end has not been known; nothing is set
  * @thread any
  */
 bool weir_lag_read(const struct weir_lag *lag, uint64_t *messages, double *seconds);

@@ -118,7 +118,9 @@ static bool look_at_partition(void *context, enum weir_topic topic, uint32_t par
 	(void)topic;
 	limiter_look(limiter, partition, &look);
 	*place = (struct weir_lag_place){look.next_offset, look.clock_ms};
-	return look.state == WORKER_LIVE;
+	/* One that stands still is behind, too; one without a trouble is another's. */
+	return look.state == WORKER_LIVE || look.state == WORKER_LEAVING ||
+	       (look.state == WORKER_STUCK && look.trouble[0] != '\0');
 }
 
 static enum weir_status start_lag(struct limiter *limiter, struct weir_error *error)

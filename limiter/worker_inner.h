@@ -222,6 +222,8 @@ void worker_stand_at_gap(struct worker *worker, const struct weir_message *at, s
 void worker_set_state(struct worker *worker, struct slot *slot, enum worker_state state);
 /** @param trouble  "": none */
 void worker_set_trouble(struct worker *worker, struct slot *slot, const char *trouble);
+/** Shows how far a lane is that does not come to work. */
+void worker_set_place(struct worker *worker, struct slot *slot, struct lane *lane);
 /** A lane that came, and one that goes: they are counted together with all others. */
 void worker_add_lane(struct worker *worker, struct slot *slot, struct lane *lane);
 void worker_remove_lane(struct worker *worker, struct slot *slot);

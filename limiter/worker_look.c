@@ -44,6 +44,14 @@ void worker_set_trouble(struct worker *worker, struct slot *slot, const char *tr
 	pthread_mutex_unlock(&worker->lock);
 }
 
+void worker_set_place(struct worker *worker, struct slot *slot, struct lane *lane)
+{
+	pthread_mutex_lock(&worker->lock);
+	slot->look.next_offset = lane_next_offset(lane);
+	slot->look.clock_ms = shard_clock_ms(lane_shard(lane));
+	pthread_mutex_unlock(&worker->lock);
+}
+
 void worker_add_lane(struct worker *worker, struct slot *slot, struct lane *lane)
 {
 	pthread_mutex_lock(&worker->lock);

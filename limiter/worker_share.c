@@ -76,6 +76,7 @@ enum weir_status worker_taken(struct worker *worker, struct slot *slot, struct k
 			explain_gap(error, false);
 	}
 	if (status != WEIR_OK) {
+		worker_set_place(worker, slot, lane);
 		lane_free(lane);
 		return status;
 	}

@@ -101,6 +101,7 @@ def test_a_gap_in_the_log_stops_its_partition(place):
         assert "weir recover --accept-gap" in limiter.page("/healthz")[1]
         assert limiter.page("/readyz")[0] == 503
         assert limiter.value("weir_limiter_partitions", state="stuck") == 1
+        limiter.until(lambda: limiter.value("weir_limiter_lag_messages") == ends[3] - stage.stored()[3], "is behind")
         assert limiter.stop() == 0
 
 

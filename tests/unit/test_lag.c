@@ -106,6 +106,15 @@ static void what_is_behind_is_told(void **state)
 	atomic_store(&scene.down[WEIR_TOPIC_JUDGED], false);
 	assert_true(seconds_at(1) == 0); /* judged is at its end, and decisions tell no time */
 
+	atomic_store(&scene.working, false);
+	int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS;
+	while (weir_lag_read(lag, &messages, &seconds) && weir_monotonic_ms() < end_ms)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	assert_false(
+		weir_lag_read(lag, &messages, &seconds)); /* none is worked on any more: 0 would say that all is done */
+	atomic_store(&scene.working, true);
+	seconds_at(1);
+
 	weir_lag_leave(lag);
 	uint64_t looks = atomic_load(&scene.looks);
 	nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 200000000}, NULL);
