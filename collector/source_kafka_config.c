@@ -33,6 +33,9 @@ static const struct weir_kafka_refusal refusals[] = {
 	{"partition.assignment.strategy", "weir needs \"range\" and sets it; leave it out"},
 	{"group.protocol", "weir speaks the classic protocol; leave it out"},
 	{"group.remote.assignor", "weir speaks the classic protocol; leave it out"},
+	{"statistics.interval.ms", "nothing takes them, and they would pile up; leave it out"},
+	{"log.queue", "nothing takes it, and it would pile up; leave it out"},
+	{"enabled_events", "weir sets it for each of its handles; leave it out"},
 	{NULL, NULL},
 };
 

@@ -54,6 +54,8 @@ static const struct weir_kafka_refusal refusals[] = {
 	{"queue.buffering.max.messages", BOUNDS},
 	{"queue.buffering.max.kbytes", BOUNDS},
 	{"statistics.interval.ms", "nothing takes them, and they would pile up; leave it out"},
+	{"log.queue", "nothing takes it, and it would pile up; leave it out"},
+	{"enabled_events", "weir sets it for each of its handles; leave it out"},
 	{NULL, NULL},
 };
 

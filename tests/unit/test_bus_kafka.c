@@ -91,6 +91,8 @@ static void what_exactness_rests_on_is_refused(void **state)
 		"receive.message.max.bytes",
 		"queue.buffering.max.messages",
 		"statistics.interval.ms",
+		"log.queue",
+		"enabled_events",
 		"bootstrap.servers",
 		"metadata.broker.list",
 		"allow.auto.create.topics",
