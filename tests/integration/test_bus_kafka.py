@@ -353,6 +353,10 @@ def test_topics_that_cannot_serve_are_refused(place):
             pass
         events, policy = one.topic("events"), one.topic("policy")
         assert f"topic {events} has 4 partitions, not 5" in refused(place, one, partitions=5)
+        said = refused(place, one, replication=3, min_insync=2)
+        assert "is kept by 1 brokers, so the 2 of \"bus.min_insync\" can never have a message" in said, said
+        with opened(place, one, replication=3, min_insync=1) as bus:
+            assert f"topic {events} is kept by 1 brokers, not the 3 of \"bus.replication\"" in bus.said(), bus.said()
         for topic, settings, words in (
                 (events, {"cleanup_policy": "compact"}, "it must be delete"),
                 (events, {"max_message_bytes": 1048588}, "max.message.bytes 1048588, less than the 4194304"),
