@@ -26,7 +26,8 @@ struct weir_kafka {
 	struct weir_json at; /* where the settings are from, for refusals */
 	struct setting *settings;
 	size_t setting_count;
-	pthread_mutex_t lock; /* of all that follows */
+	pthread_mutex_t lock;            /* of all that follows */
+	const struct weir_log *followed; /* the owner's, whose level may change; NULL: it has let go */
 	char complaint[WEIR_KAFKA_COMPLAINT_BYTES];
 	uint32_t holders; /* the owner, and each handle */
 };
@@ -81,8 +82,12 @@ static void release(struct weir_kafka *kafka)
 
 void weir_kafka_free(struct weir_kafka *kafka)
 {
-	if (kafka != NULL)
-		release(kafka);
+	if (kafka == NULL)
+		return;
+	pthread_mutex_lock(&kafka->lock);
+	kafka->followed = NULL;
+	pthread_mutex_unlock(&kafka->lock);
+	release(kafka);
 }
 
 /* ---- properties ---- */
@@ -154,6 +159,7 @@ enum weir_status weir_kafka_new(const struct weir_kafka_options *options, struct
 	made->client = weir_copy(options->client, strlen(options->client));
 	made->brokers = weir_copy(options->brokers, strlen(options->brokers));
 	made->log = *options->log;
+	made->followed = options->log;
 	made->at = options->settings;
 	enum weir_status status = read_settings(made, options, error);
 	if (status == WEIR_OK)
@@ -183,6 +189,15 @@ static void keep_complaint(struct weir_kafka *kafka, const char *words)
 	pthread_mutex_unlock(&kafka->lock);
 }
 
+/* What is logged by the copy has the level that the owner's log has by now. */
+static void follow_level(struct weir_kafka *kafka)
+{
+	pthread_mutex_lock(&kafka->lock);
+	if (kafka->followed != NULL)
+		kafka->log.level = kafka->followed->level;
+	pthread_mutex_unlock(&kafka->lock);
+}
+
 /* Called by librdkafka's threads. */
 static void on_log(const rd_kafka_t *handle, int level, const char *facility, const char *words)
 {
@@ -192,6 +207,7 @@ static void on_log(const rd_kafka_t *handle, int level, const char *facility, co
 	/* That all brokers are down follows a line that says why. */
 	if (strcmp(facility, "FAIL") == 0 || (strcmp(facility, "ERROR") == 0 && strstr(words, "brokers are down") == NULL))
 		keep_complaint(kafka, words);
+	follow_level(kafka);
 	(void)level; /* by itself none of it is news for an operator: what does not work is said by those who need it */
 	weir_log(&kafka->log, WEIR_LOG_DEBUG, kafka->part, "librdkafka: %s: %s", facility, words);
 }

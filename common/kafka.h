@@ -36,7 +36,7 @@ struct weir_kafka_options {
 	struct weir_json
 		settings; /* the configuration's properties: an object, or without value; its document is borrowed */
 	const struct weir_kafka_refusal *refusals;
-	const struct weir_log *log; /* copied */
+	const struct weir_log *log; /* borrowed until weir_kafka_free(); handles that end later have a copy */
 };
 
 struct weir_kafka;

@@ -189,6 +189,21 @@ def test_a_reload_changes_what_the_bus_says(place):
         assert other.stop() == 0 and limiter.stop() == 0
 
 
+def test_a_reload_reaches_what_librdkafka_says(place):
+    """Its lines come from its own threads, at debug."""
+    with cluster.shared() as servers, Roles(place, servers, ZONES) as roles:
+        roles.apply()
+        limiter = roles.limiter(log={"level": "info"}, bus={"kafka": {**servers.kafka_properties, "debug": "metadata"}})
+        limiter.until_ready()
+        assert "librdkafka: " not in limiter.said()
+        with open(limiter.config, encoding="utf-8") as file:
+            sections = json.load(file)
+        place.write(os.path.basename(limiter.config), json.dumps({**sections, "log": {"level": "debug"}}))
+        limiter.reload()
+        limiter.until_says("DEBUG bus: librdkafka: ")
+        assert limiter.stop() == 0
+
+
 def test_a_check_changes_nothing(place):
     """What a start would make is named, and not made."""
     with cluster.shared() as servers, Roles(place, servers) as roles:
