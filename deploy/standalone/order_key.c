@@ -8,6 +8,8 @@
 #include "collector/key_template.h"
 #include "deploy/standalone/order_append.h"
 
+#include <string.h>
+
 void order_key_fields(struct weir_text *text, const struct weir_zone *zone)
 {
 	for (uint32_t i = 0; i < zone->key_count; i++)
@@ -72,6 +74,47 @@ static const struct weir_zone *find_zone(const struct order_options *options, co
 	return NULL;
 }
 
+/* Whether a value is written as addresses and networks are, which other keys seldom are. */
+static bool looks_like_address(const char *value)
+{
+	return value[strspn(value, "0123456789abcdefABCDEF.:/")] == '\0' && strpbrk(value, ".:/") != NULL;
+}
+
+/*
+ * What stands for value i of a grouped field: of a network that the zone counts, its address, which the collector's
+ * code makes the network of again. No event has another network as its key, nor what is no address at all, so nothing
+ * is commanded for them; to end what was is harmless.
+ *
+ * @param text  room for the address
+ */
+static enum weir_status take_grouped(const struct order_options *options, const struct weir_zone *zone, uint32_t i,
+                                     char text[WEIR_ADDRESS_TEXT_BYTES], struct weir_span *value,
+                                     struct weir_error *error)
+{
+	const struct weir_key_field *field = &zone->key[i];
+	const char *given = options->values[i], *why;
+	struct weir_address address;
+	struct weir_network network;
+	bool v4 = strchr(given, ':') == NULL;
+	if (!looks_like_address(given) || weir_address_parse(*value, &address))
+		return WEIR_OK;
+	if (weir_network_parse(*value, &network, &why)) {
+		v4 = weir_address_is_v4(&network.base);
+		if (network.prefix == (v4 ? 96u + field->prefix4 : field->prefix6)) {
+			*value = (struct weir_span){.at = text, .length = weir_address_format(&network.base, text)};
+			return WEIR_OK;
+		}
+	}
+	if (options->kind == ORDER_LIFT)
+		return WEIR_OK;
+	if (strchr(given, '/') == NULL)
+		return weir_fail(error, WEIR_INVALID, "zone %s counts addresses by %s, and \"%s\" is none", zone->name,
+		                 field->field, given);
+	return weir_fail(error, WEIR_INVALID,
+	                 "zone %s counts %s by /%u: nobody is counted as \"%s\"; give an address, or its /%u", zone->name,
+	                 field->field, v4 ? field->prefix4 : field->prefix6, given, v4 ? field->prefix4 : field->prefix6);
+}
+
 /* The joined key of a zone's record with these values. */
 static enum weir_status join(const struct order_options *options, const struct weir_zone *zone,
                              struct order_command *command, struct weir_error *error)
@@ -80,10 +123,15 @@ static enum weir_status join(const struct order_options *options, const struct w
 	struct key_template template;
 	struct address_cache cache = {0};
 	struct record record = {0};
+	char texts[WEIR_ZONE_KEY_MAX][WEIR_ADDRESS_TEXT_BYTES];
 	field_table_init(&fields);
 	enum weir_status status = key_template_init(&template, zone, &fields, error);
-	for (uint32_t i = 0; status == WEIR_OK && i < zone->key_count; i++)
-		record.fields[template.parts[i].field] = weir_span_of(options->values[i]);
+	for (uint32_t i = 0; status == WEIR_OK && i < zone->key_count; i++) {
+		struct weir_span *value = &record.fields[template.parts[i].field];
+		*value = weir_span_of(options->values[i]);
+		if (zone->key[i].grouped)
+			status = take_grouped(options, zone, i, texts[i], value, error);
+	}
 	if (status == WEIR_OK) {
 		struct weir_span key = key_template_join(&template, &record, &cache);
 		memcpy(command->key, key.at, key.length);

@@ -121,7 +121,9 @@ def test_a_key_is_what_the_collector_makes_of_it(place):
     net = zone("net", [sliding(3, "1m")], key=({"field": "ip", "prefix4": 24, "prefix6": 64},), id=1)
     run = Run(place, zones=[net, zone("name", [sliding(3, "1m")], id=2)]).start()
     for value, key in (("203.0.113.9", "203.0.113.0/24"), ("::ffff:203.0.113.77", "203.0.113.0/24"),
-                       ("2001:DB8::1", "2001:db8::/64"), ("10.0.0.0/24", "10.0.0.0/24")):
+                       ("2001:DB8::1", "2001:db8::/64"), ("10.0.0.0/24", "10.0.0.0/24"),
+                       ("2001:DB8::/64", "2001:db8::/64"), ("2001:db8:0::/64", "2001:db8::/64"),
+                       ("::ffff:10.0.0.0/120", "10.0.0.0/24"), ("gate.example", "gate.example"), ("unix:", "unix:")):
         assert run.order("block", "--zone", "net", value)["key"] == [key]
     for value in ("a|b\\", "-", "é", 'q"'):
         assert run.order("block", "--zone", "name", value)["key"] == [value]
@@ -131,6 +133,27 @@ def test_a_key_is_what_the_collector_makes_of_it(place):
     long = run.order("block", "--zone", "name", "x" * 2000)["key"][0]
     assert len(long) == 60 and long.startswith("x" * 27 + "~"), long
     run.append(burst("x" * 2000, 3) + burst("a|b\\", 3))
+    run.stop()
+    run.compare()
+
+
+def test_a_network_that_nobody_is_counted_as_is_refused(place):
+    """Of another size, with host bits, or no address at all: it would do nothing. To end one is harmless."""
+    net = zone("net", [sliding(3, "1m")], key=({"field": "ip", "prefix4": 24, "prefix6": 64}, "user"), id=1)
+    single = zone("single", [sliding(3, "1m")], key=({"field": "ip", "prefix6": 64},), id=2)
+    run = Run(place, zones=[net, single]).start()
+    wide, none = "net counts ip by /{}: nobody is counted as", "net counts addresses by ip, and"
+    for value, said in (("10.0.0.0/25", wide.format(24)), ("10.0.0.0/16", wide.format(24)),
+                        ("10.0.0.7/24", wide.format(24)), ("2001:db8::/48", wide.format(64)),
+                        ("2001:db8::1/64", wide.format(64)), ("10.0.0.0/", wide.format(24)),
+                        ("203.0.113.999", none), ("2001:db8:", none), ("10.0.0", none)):
+        for words in (("block",), ("allow",), ("override", "--rate", "2")):
+            done = run.command(*words, "--zone", "net", value, "ann", code=USAGE)
+            assert said in done.said() and value in done.said(), done.said()
+        run.order("lift", "--zone", "net", value, "ann")
+    assert run.order("block", "--zone", "net", "--key-hex", b"10.0.0.0/25|ann".hex())["key"] == ["10.0.0.0/25", "ann"]
+    assert run.order("block", "--zone", "single", "10.0.0.7/32")["key"] == ["10.0.0.7"]
+    assert "by /32" in run.command("block", "--zone", "single", "10.0.0.0/24", code=USAGE).said()
     run.stop()
     run.compare()
 
