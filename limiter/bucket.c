@@ -137,7 +137,7 @@ void bucket_copy(const struct bucket_view *to, const struct bucket_view *from)
 	bucket->clock_s = from->bucket->clock_s;
 	bucket->generation = from->bucket->generation;
 	bucket->flags |= from->bucket->flags & (BUCKET_USED | BUCKET_DIRTY) & 0xff;
-	if (from->decided != NULL)
+	if (from->decided != NULL && to->decided != NULL)
 		memcpy(to->decided, from->decided, DECIDED_BYTES);
 	for (uint32_t i = 0; i < to->layout->limit_count; i++) {
 		const struct limit_view *source = source_of(to, from, i);

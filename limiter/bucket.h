@@ -58,7 +58,8 @@ void bucket_init(struct bucket *bucket, const struct layout *layout, unsigned fo
 /**
  * Copies what a bucket holds into one that bucket_init() laid out: header (but form, class and layout) and state.
  *
- * @param to  of the same layout, or of the one that took its place; its form has all that `from` has, and room
+ * @param to  of the same layout, or of the one that took its place; its form has all that `from` has (but a decision
+ *            that is left behind), and room
  */
 void bucket_copy(const struct bucket_view *to, const struct bucket_view *from);
 
@@ -108,22 +109,21 @@ static inline uint8_t *bucket_decided(struct bucket *bucket)
 	return (uint8_t *)(bucket + 1) + (bucket->layout & LAYOUT_SCALED ? SCALE_BYTES : 0);
 }
 
-/** When the last decision ends; 0 if there was none. */
+/** When the last decision ends; 0 if there was none, as its own layout has it. */
 static inline int64_t bucket_blocked_until(const struct bucket *bucket)
 {
 	const uint8_t *decided = bucket_decided((struct bucket *)bucket);
 	return decided != NULL ? time_get(decided + TIME_BYTES) : 0;
 }
 
-/** The last clock, ms, at which the bucket is remembered. */
+/** The last clock, ms, at which the bucket is remembered. @param blocked_until_ms  when its last decision ends, 0: none */
 static inline int64_t bucket_remembered_until(const struct bucket *bucket, const struct layout *layout,
-                                              int64_t lateness_ms)
+                                              int64_t lateness_ms, int64_t blocked_until_ms)
 {
 	if (bucket->clock_s == UINT32_MAX) /* the clock has run past what a bucket can note */
 		return INT64_MAX;
 	int64_t quiet = INT64_C(1000) * bucket->clock_s + layout->memory_ms + lateness_ms;
-	int64_t blocked = bucket_blocked_until(bucket);
-	return quiet > blocked ? quiet : blocked;
+	return quiet > blocked_until_ms ? quiet : blocked_until_ms;
 }
 
 #endif

@@ -103,7 +103,10 @@ static void step_layout(struct bucket_work *work, const struct layout *next)
 			rooms[i] = layout_same_limit(next, from.layout, i) ? held[i] : 0;
 		else if (next->before[i] >= 0)
 			rooms[i] = held[next->before[i]];
-	open_scratch(work, next, from.bucket->flags & BUCKET_FORM, rooms);
+	unsigned form = from.bucket->flags & BUCKET_FORM;
+	if (next->ends_shadow && !is_rescaled)
+		form &= ~(unsigned)BUCKET_DECIDED;
+	open_scratch(work, next, form, rooms);
 	bucket_copy(&work->view, &from);
 	bucket_refresh(&work->view);
 }

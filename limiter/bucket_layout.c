@@ -74,6 +74,8 @@ void layout_init(struct layout *layout, uint32_t id, uint64_t version, const str
 {
 	*layout = (struct layout){
 		.id = id, .scale = SCALE_ONE, .zone_id = zone->id, .version = version, .limit_count = zone->limit_count};
+	layout->shadow = zone->mode == WEIR_SHADOW;
+	layout->ends_shadow = previous != NULL && previous->shadow && !layout->shadow;
 	bool all_fast = true;
 	for (uint32_t i = 0; i < zone->limit_count; i++) {
 		int8_t before = find_before(layout, i, &zone->limits[i], previous);
@@ -128,6 +130,8 @@ void layout_init_scaled(struct layout *layout, const struct layout *base, uint32
 	                          .zone_id = base->zone_id,
 	                          .version = base->version,
 	                          .limit_count = base->limit_count,
+	                          .shadow = base->shadow,
+	                          .ends_shadow = base->ends_shadow,
 	                          .ended_version = base->ended_version};
 	memcpy(layout->before, base->before, sizeof layout->before);
 	for (uint32_t i = 0; i < base->limit_count; i++) {
@@ -138,7 +142,7 @@ void layout_init_scaled(struct layout *layout, const struct layout *base, uint32
 
 bool layout_serves(const struct layout *layout, const struct weir_zone *zone)
 {
-	if (layout->limit_count != zone->limit_count)
+	if (layout->limit_count != zone->limit_count || (layout->shadow && zone->mode != WEIR_SHADOW))
 		return false;
 	for (uint32_t i = 0; i < zone->limit_count; i++) {
 		const struct limit_shape *shape = &layout->limits[i];

@@ -53,6 +53,8 @@ struct layout {
 	uint32_t limit_count;
 	uint32_t times_count;                 /* limits that keep times */
 	unsigned times_mask;                  /* a bit for each of them */
+	bool shadow;                          /* its zone was in shadow mode under the last policy that it served */
+	bool ends_shadow;                     /* the layout before was shadow: decisions made there are left behind */
 	bool has_queue;                       /* something may leave at an event */
 	bool is_charged;                      /* some limit is charged by every event */
 	enum layout_fast fast;                /* whether the short way serves it (bucket_fast.h) */

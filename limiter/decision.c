@@ -123,10 +123,10 @@ void decision_lift_json(struct weir_text *text, uint32_t partition, uint64_t off
 	end_json(text, zone);
 }
 
-void decision_order_json(struct weir_text *text, uint32_t partition, uint64_t offset,
+void decision_order_json(struct weir_text *text, uint32_t partition, uint64_t offset, uint32_t index,
                          const struct shard_order_decision *decision)
 {
-	begin_json(text, partition, offset, 0, decision->zone);
+	begin_json(text, partition, offset, index, decision->zone);
 	decision_key_json(text, decision->zone, decision->key);
 	weir_text_puts(text, decision->lift ? ",\"action\":\"lift\"" : ",\"action\":\"block\"");
 	member(text, "at", decision->at_ms);

@@ -13,9 +13,9 @@
 void decision_json(struct weir_text *text, uint32_t partition, const struct shard_decision *decision);
 
 /**
- * Appends a lift of every bucket of a removed zone in one partition: "key":null, until = at.
+ * Appends a lift of every bucket of a zone in one partition: "key":null, until = at.
  *
- * @param offset, index  of the policy record, and the zone's place among those that it removed
+ * @param offset, index  of the policy record, and the lift's place in what it publishes
  */
 void decision_lift_json(struct weir_text *text, uint32_t partition, uint64_t offset, uint32_t index,
                         const struct weir_zone *zone, int64_t at_ms);
@@ -24,9 +24,9 @@ void decision_lift_json(struct weir_text *text, uint32_t partition, uint64_t off
  * Appends what an operator's command came to: "by" and "reason" where a decision of the limits has "limit" and "count".
  * A block without end has the end of the calendar, the year 10000, as its "until": for readers a time like any other.
  *
- * @param offset  of the command
+ * @param offset, index  of the command, and 0; or as of a lift, where a policy publishes it
  */
-void decision_order_json(struct weir_text *text, uint32_t partition, uint64_t offset,
+void decision_order_json(struct weir_text *text, uint32_t partition, uint64_t offset, uint32_t index,
                          const struct shard_order_decision *decision);
 
 /** Appends the message key: the zone's name, '|', the joined key. */

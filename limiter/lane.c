@@ -7,6 +7,7 @@
 #include "limiter/lane.h"
 
 #include "common/alloc.h"
+#include "limiter/policy_switch.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ struct lane {
 	uint64_t policy_version;
 	const struct rules *rules; /* of that version */
 	uint64_t malformed;
-	const struct weir_zone **lifted;
+	struct policy_switch change; /* the last one */
 	bool waiting;
 	uint32_t missing_count;
 	uint32_t missing[SHARD_MISSING_MOST];
@@ -51,7 +52,7 @@ void lane_free(struct lane *lane)
 	shard_free(lane->shard);
 	tally_free(lane->tally);
 	weir_frame_reader_free(lane->reader);
-	free(lane->lifted);
+	policy_switch_deinit(&lane->change);
 	free(lane);
 }
 
@@ -89,18 +90,6 @@ enum weir_status lane_restore(struct lane *lane, const struct weir_partition_sta
 	return WEIR_OK;
 }
 
-/* Zones of the rules before that the ones after do not have. */
-static void collect_lifted(struct lane *lane, const struct weir_policy *before, const struct weir_policy *after,
-                           struct lane_result *result)
-{
-	free(lane->lifted);
-	lane->lifted = weir_alloc(before->zone_count, sizeof(const struct weir_zone *));
-	for (uint32_t i = 0; i < before->zone_count; i++)
-		if (weir_policy_zone(after, before->zones[i].id) == NULL)
-			lane->lifted[result->lifted_count++] = &before->zones[i];
-	result->lifted = lane->lifted;
-}
-
 static enum weir_status take_policy(struct lane *lane, struct lane_result *result, struct weir_error *error)
 {
 	uint64_t version = lane->frame.policy_version;
@@ -110,11 +99,14 @@ static enum weir_status take_policy(struct lane *lane, struct lane_result *resul
 	if (rulebook_policy(lane->book, version) == NULL)
 		return weir_fail(error, WEIR_INVALID, "policy %llu is in the log, but not in the store",
 		                 (unsigned long long)version);
-	collect_lifted(lane, rulebook_policy(lane->book, lane->policy_version), rulebook_policy(lane->book, version),
-	               result);
+	const struct weir_policy *before = rulebook_policy(lane->book, lane->policy_version);
+	const struct weir_policy *after = rulebook_policy(lane->book, version);
 	lane->policy_version = version;
 	lane->rules = rulebook_rules(lane->book, version);
 	shard_set_rules(lane->shard, lane->rules);
+	policy_switch_find(&lane->change, before, after, shard_orders(lane->shard), result->at_ms,
+	                   shard_clock_ms(lane->shard));
+	result->change = &lane->change;
 	return WEIR_OK;
 }
 

@@ -15,6 +15,7 @@
 #include "limiter/tally.h"
 
 struct lane;
+struct policy_switch;
 
 /* A sender's clock may be ahead of the log's by so much; its frames' sending times count as no later than that. */
 enum { LANE_AHEAD_MOST_MS = 5000 };
@@ -22,10 +23,9 @@ enum { LANE_AHEAD_MOST_MS = 5000 };
 /* What one message came to. Everything is borrowed from the lane until its next message. */
 struct lane_result {
 	uint64_t offset;
-	const struct weir_frame *frame;        /* NULL: not events */
-	struct shard_result judged;            /* of the frame */
-	const struct weir_zone *const *lifted; /* zones that a policy removed: their blocks are to be lifted */
-	uint32_t lifted_count;
+	const struct weir_frame *frame;             /* NULL: not events */
+	struct shard_result judged;                 /* of the frame */
+	const struct policy_switch *change;         /* what another policy publishes; NULL: it is none */
 	const struct order_command *command;        /* of an operator, that was carried out; NULL: none */
 	const struct shard_order_decision *ordered; /* what it publishes, NULL: nothing */
 	int64_t at_ms;                              /* sending time, bounded by what the log's own clock allows */

@@ -44,8 +44,10 @@ static void take_policy(struct rules *rules, const struct weir_policy *policy, s
 		const struct weir_zone *zone = &policy->zones[i];
 		struct layout *current = in_force[zone->id];
 		kept[zone->id] = 1;
-		if (current != NULL && layout_serves(current, zone))
+		if (current != NULL && layout_serves(current, zone)) {
+			current->shadow = zone->mode == WEIR_SHADOW;
 			continue;
+		}
 		in_force[zone->id] = add_layout(rules, policy->version, zone, current);
 		if (current == NULL)
 			continue;

@@ -128,7 +128,8 @@ void shard_advance_clock(struct shard *shard, int64_t sent_ms);
 
 /**
  * Switches the policy at this offset (a policy frame): unchanged limits keep their state, changed ones start empty,
- * removed zones' buckets are dropped. Removed zones are those in `rules_before` only; the caller publishes their lifts.
+ * removed zones' buckets are dropped, and where a zone leaves shadow mode its buckets leave their last decision behind.
+ * What a switch publishes is the caller's affair (policy_switch.h).
  */
 void shard_set_rules(struct shard *shard, const struct rules *rules);
 

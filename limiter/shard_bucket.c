@@ -44,17 +44,29 @@ static int64_t switch_clock(const struct shard *shard, uint64_t version)
 
 bool shard_is_forgotten(struct shard *shard, const struct bucket *bucket, int64_t clock_ms)
 {
-	const struct layout *layout = shard_layout_of(shard, bucket);
-	for (; layout != NULL; layout = layout->next) {
+	int64_t blocked_ms = bucket_blocked_until(bucket);
+	for (const struct layout *layout = shard_layout_of(shard, bucket); layout != NULL; layout = layout->next) {
 		bool ended = layout->ended_version != 0;
 		int64_t clock = ended ? switch_clock(shard, layout->ended_version) : clock_ms;
 		if (shard->options.lateness_ms >= 0 &&
-		    clock > bucket_remembered_until(bucket, layout, shard->options.lateness_ms))
+		    clock > bucket_remembered_until(bucket, layout, shard->options.lateness_ms, blocked_ms))
 			return true;
 		if (!ended)
 			return false;
+		if (layout->next != NULL && layout->next->ends_shadow)
+			blocked_ms = 0;
 	}
 	return true; /* its zone was removed */
+}
+
+int64_t shard_blocked_until(struct shard *shard, const struct bucket *bucket)
+{
+	if (!(bucket->flags & BUCKET_DECIDED))
+		return 0;
+	for (const struct layout *layout = shard_layout_of(shard, bucket); layout->next != NULL; layout = layout->next)
+		if (layout->next->ends_shadow)
+			return 0;
+	return bucket_blocked_until(bucket);
 }
 
 void shard_set_dirty(struct shard *shard, struct bucket *bucket, uint32_t ref)

@@ -69,7 +69,8 @@ static inline void shard_make_sure(struct shard *shard, struct lookup *lookup)
 	    __builtin_expect(bucket->layout != layout->id, 0))
 		shard_look_closer(shard, lookup);
 	else if (__builtin_expect(bucket->clock_s < shard->paces[zone->order].kept_s, 0) &&
-	         shard->work.clock_ms > bucket_remembered_until(bucket, layout, shard->options.lateness_ms))
+	         shard->work.clock_ms >
+	             bucket_remembered_until(bucket, layout, shard->options.lateness_ms, bucket_blocked_until(bucket)))
 		lookup->bucket = NULL;
 }
 

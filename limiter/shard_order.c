@@ -78,7 +78,7 @@ static void empty_bucket(struct shard *shard, struct lookup *lookup)
 static bool end_block(struct shard *shard, struct lookup *lookup, int64_t at_ms)
 {
 	struct bucket *bucket = lookup->bucket;
-	if (bucket_blocked_until(bucket) <= at_ms)
+	if (shard_blocked_until(shard, bucket) <= at_ms)
 		return false;
 	uint8_t *decided = bucket_decided(bucket);
 	int64_t decided_at_ms = time_get(decided);
@@ -93,7 +93,7 @@ static bool apply_to_bucket(struct shard *shard, struct lookup *lookup, bool was
 {
 	const struct order_command *command = shard->work.command;
 	struct bucket *bucket = find_bucket(shard, lookup);
-	int64_t blocked_until_ms = bucket != NULL ? bucket_blocked_until(bucket) : 0;
+	int64_t blocked_until_ms = bucket != NULL ? shard_blocked_until(shard, bucket) : 0;
 	decision->lift = command->kind != ORDER_BLOCK;
 	decision->until_ms = decision->at_ms;
 	switch (command->kind) {

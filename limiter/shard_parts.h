@@ -170,6 +170,9 @@ const struct layout *shard_layout_in_force(const struct layout *layout);
 /** Whether a bucket counts as empty at a clock: forgotten under some layout that it went through, or its zone removed. */
 bool shard_is_forgotten(struct shard *shard, const struct bucket *bucket, int64_t clock_ms);
 
+/** When a bucket's last decision ends, 0 if there was none, or it was left behind by a layout that the bucket went through. */
+int64_t shard_blocked_until(struct shard *shard, const struct bucket *bucket);
+
 /** Puts an image into a block of its own, in place of the one at old_ref (0: none). The image has the fingerprint. */
 uint32_t shard_place(struct shard *shard, const struct bucket *image, const struct layout *layout, uint32_t old_ref);
 

@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "limiter/decision.h"
 #include "limiter/orders.h"
+#include "limiter/policy_switch.h"
 
 #include <string.h>
 
@@ -138,6 +139,27 @@ static void publish_decision(struct worker *worker, struct slot *slot, const str
 	weir_counter_add(&worker->stats.decisions, 1);
 }
 
+static void publish_order(struct worker *worker, struct slot *slot, uint64_t offset, uint32_t index,
+                          const struct shard_order_decision *decision)
+{
+	weir_text_clear(&worker->text);
+	decision_order_json(&worker->text, slot->partition, offset, index, decision);
+	publish_decision(worker, slot, decision->zone, decision->key);
+}
+
+/* What a change of policy comes to. */
+static void publish_change(struct worker *worker, struct slot *slot, const struct lane_result *result)
+{
+	const struct policy_switch *change = result->change;
+	for (uint32_t i = 0; i < change->lifted_count; i++) {
+		weir_text_clear(&worker->text);
+		decision_lift_json(&worker->text, slot->partition, result->offset, i, change->lifted[i], result->at_ms);
+		publish_decision(worker, slot, change->lifted[i], (struct weir_span){.at = "", .length = 0});
+	}
+	for (uint32_t i = 0; i < change->block_count; i++)
+		publish_order(worker, slot, result->offset, change->lifted_count + i, &change->blocks[i]);
+}
+
 void worker_publish(struct worker *worker, struct slot *slot, const struct lane_result *result,
                     struct weir_span message)
 {
@@ -148,16 +170,10 @@ void worker_publish(struct worker *worker, struct slot *slot, const struct lane_
 		decision_json(&worker->text, partition, decision);
 		publish_decision(worker, slot, decision->zone->zone, decision->key);
 	}
-	for (uint32_t i = 0; i < result->lifted_count; i++) {
-		weir_text_clear(&worker->text);
-		decision_lift_json(&worker->text, partition, result->offset, i, result->lifted[i], result->at_ms);
-		publish_decision(worker, slot, result->lifted[i], (struct weir_span){.at = "", .length = 0});
-	}
-	if (result->ordered != NULL) {
-		weir_text_clear(&worker->text);
-		decision_order_json(&worker->text, partition, result->offset, result->ordered);
-		publish_decision(worker, slot, result->ordered->zone, result->ordered->key);
-	}
+	if (result->change != NULL)
+		publish_change(worker, slot, result);
+	if (result->ordered != NULL)
+		publish_order(worker, slot, result->offset, 0, result->ordered);
 	if (result->frame == NULL || !worker->options.config->archiver.enabled)
 		return;
 	uint32_t pairs = result->judged.pair_count;
@@ -187,9 +203,7 @@ static void remind_of(struct worker *worker, struct slot *slot, const struct ord
 	                                        .until_ms = block->until_ms,
 	                                        .by = block->by,
 	                                        .reason = block->reason};
-	weir_text_clear(&worker->text);
-	decision_order_json(&worker->text, slot->partition, block->offset, &decision);
-	publish_decision(worker, slot, decision.zone, decision.key);
+	publish_order(worker, slot, block->offset, 0, &decision);
 	weir_counter_add(&worker->stats.reminders, 1);
 }
 

@@ -103,6 +103,16 @@ static void put_time(struct weir_text *text, const struct order_command *command
 	words_time(text, command->until_ms);
 }
 
+/* Whether what its zone decides goes to gateways. */
+static bool is_told(const struct order_run *run)
+{
+	const struct weir_policy *policy = run->history.policies[run->history.count - 1];
+	for (uint32_t i = 0; i < policy->zone_count; i++)
+		if (strcmp(policy->zones[i].name, run->command.zone) == 0)
+			return policy->zones[i].mode != WEIR_SHADOW;
+	return true;
+}
+
 static void put_place(struct weir_text *text, const struct order_run *run)
 {
 	if (run->place_count == 1)
@@ -110,6 +120,8 @@ static void put_place(struct weir_text *text, const struct order_run *run)
 		                 (unsigned long long)run->places[0].offset);
 	else
 		weir_text_printf(text, " (in all %u partitions)", run->place_count);
+	if (run->command.kind == ORDER_BLOCK && !is_told(run))
+		weir_text_puts(text, "; the zone is in shadow mode: gateways are not told");
 	weir_text_puts(text,
 	               run->realm.kind == REALM_STATE ? "; nothing runs there: it holds from the next start on\n" : "\n");
 }

@@ -89,6 +89,9 @@ class Log:
         zone = rng.choice(zones)
         zone["limits"][rng.randrange(len(zone["limits"]))] = self.draw.limit(
             ["ip", "user", "path", "method"])
+        if rng.random() < 0.5:
+            zone = rng.choice(zones)
+            zone["mode"] = "enforce" if zone.get("mode") == "shadow" else "shadow"
         self.in_force = zones
         return zones
 

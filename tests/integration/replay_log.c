@@ -13,6 +13,7 @@
 #include "common/frame.h"
 #include "limiter/checkpoint.h"
 #include "limiter/decision.h"
+#include "limiter/policy_switch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,12 +195,17 @@ static void describe(struct replay *replay, const struct lane_result *result)
 		decision_json(text, partition, &result->judged.decisions[i]);
 		weir_text_puts(text, "\n");
 	}
-	for (uint32_t i = 0; i < result->lifted_count; i++) {
-		decision_lift_json(text, partition, result->offset, i, result->lifted[i], result->at_ms);
+	const struct policy_switch *change = result->change;
+	for (uint32_t i = 0; change != NULL && i < change->lifted_count; i++) {
+		decision_lift_json(text, partition, result->offset, i, change->lifted[i], result->at_ms);
+		weir_text_puts(text, "\n");
+	}
+	for (uint32_t i = 0; change != NULL && i < change->block_count; i++) {
+		decision_order_json(text, partition, result->offset, change->lifted_count + i, &change->blocks[i]);
 		weir_text_puts(text, "\n");
 	}
 	if (result->ordered != NULL) {
-		decision_order_json(text, partition, result->offset, result->ordered);
+		decision_order_json(text, partition, result->offset, 0, result->ordered);
 		weir_text_puts(text, "\n");
 	}
 	weir_text_printf(text, "verdicts %llu ", (unsigned long long)result->offset);

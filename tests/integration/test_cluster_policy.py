@@ -76,6 +76,41 @@ def test_a_policy_that_a_crash_left_out_is_appended_by_the_next(place):
         assert decision["limit"]["rate"] == 5, decision
 
 
+def test_gateways_hold_the_blocks_of_an_enforced_zone_and_no_others(place):
+    """A zone leaves shadow mode: who is over is published, though decided before. It goes back: all is lifted."""
+    def site(mode):
+        return [zone("site", [sliding(3, "1h")], id=1, block_for="1d", mode=mode)]
+
+    def published(topic="decisions"):
+        return [json.loads(message.value) for message in one.kafka.consume(one.topic(topic))]
+
+    with cluster.shared() as one, Roles(place, one, site("shadow"), bus={"partitions": PARTITIONS}) as roles:
+        roles.apply()
+        log = place.write("log", burst("ann", 5))
+        limiter = roles.limiter().until_ready()
+        roles.collector([source(log)])
+        said = roles.command("block", "joe", "--reason", "why").out().decode()
+        assert "blocked" in said and "shadow mode: gateways are not told" in said, said
+        limiter.until(lambda: len(published("decisions.shadow")) == 2, "both blocks are on the shadow topic")
+        assert not published() and not roles.command("list", "--json").out()
+        roles.apply(site("enforce"))
+        caught_up(one, roles, 1)
+        (block,) = published()
+        assert (block["key"], block["action"], block["reason"]) == (["joe"], "block", "why"), block
+        assert "gateways are not" not in roles.command("block", "max").out().decode()
+        place.append("log", burst("ann", 1, start_ms=1700000001000))
+        caught_up(one, roles, 3)
+        (block,) = (decision for decision in published() if decision["key"] == ["ann"])
+        assert block["at"] == 1700000001000 and block["mode"] == "enforce", block
+        live = [json.loads(line)["key"] for line in roles.command("list", "--json").out().splitlines()]
+        assert sorted(live) == [["joe"], ["max"]], live  # ann's ended in the log's time, long ago
+        roles.apply(site("shadow"))
+        caught_up(one, roles, 3 + PARTITIONS)
+        lifts = [decision for decision in published() if decision["action"] == "lift"]
+        assert [(lift["key"], lift["mode"]) for lift in lifts] == [(None, "enforce")] * PARTITIONS, lifts
+        assert not roles.command("list", "--json").out()
+
+
 def test_what_only_reads_makes_nothing(place):
     """Neither topics nor tables come of a look at a cluster that has none, or of a mistyped prefix."""
     with cluster.shared() as one:

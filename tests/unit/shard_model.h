@@ -285,6 +285,9 @@ static inline void model_set_policy(struct model *model, const struct weir_polic
 				model_bucket_free(bucket);
 				continue;
 			}
+			/* What was decided in shadow mode, no gateway was told. */
+			if (model_zone(model->policy, zone->id)->mode == WEIR_SHADOW && zone->mode == WEIR_ENFORCE)
+				bucket->blocked_at = bucket->blocked_until = -1;
 			struct model_limit before[WEIR_ZONE_LIMITS_MAX];
 			struct weir_limit policy_before[WEIR_ZONE_LIMITS_MAX];
 			uint32_t count = bucket->limit_count;

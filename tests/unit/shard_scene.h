@@ -102,6 +102,7 @@ static inline struct weir_zone scene_zone(struct scene_random *random, uint32_t 
 		zone.limits[i] = is_usual ? scene_limit_of(random, usual[i]) : scene_limit(random);
 	zone.count_all = scene_below(random, 3) == 0;
 	zone.block_for_ms = scene_among(random, blocks, 5);
+	zone.mode = scene_below(random, 3) == 0 ? WEIR_SHADOW : WEIR_ENFORCE;
 	return zone;
 }
 
@@ -137,6 +138,8 @@ static inline struct weir_policy *scene_next_policy(struct scene_random *random,
 			zone.limits[0] = zone.limits[--zone.limit_count];
 		else if (change == 3)
 			zone.count_all = !zone.count_all;
+		if (scene_below(random, 3) == 0)
+			zone.mode = zone.mode == WEIR_SHADOW ? WEIR_ENFORCE : WEIR_SHADOW;
 		policy->zones[policy->zone_count++] = zone;
 	}
 	if (policy->zone_count == 0 || scene_below(random, 3) == 0)

@@ -136,30 +136,47 @@ class Follow:
         return [(f"{self.partition}-{offset}-0", Verdict(zone, "order", decision=decision))]
 
     def take_policy(self, offset, sent_ms, zones):
-        """Switches to these zones: [(id, Verdict)] of lifts, one for each removed zone.
+        """Switches to these zones: [(id, Verdict)] of what that publishes.
 
         A limit keeps its state if the zone had one with the same algorithm and
         parameters (each serves once, in order); a changed or new one starts
-        empty. Blocks that run go on."""
+        empty. Blocks that run go on. A zone that is removed is lifted, and so is one
+        that goes into shadow mode. Where one leaves it limits' blocks are given up,
+        and operators' are published, by zone and key."""
         self.clock_ms = max(self.clock_ms, sent_ms)
         new = {zone.id: zone for zone in zones}
-        lifts = []
+        published = []
         for zone in self.zones.values():
-            if zone.id not in new:
+            if zone.id not in new or (zone.mode == "enforce" and new[zone.id].mode == "shadow"):
                 lift = {"zone": zone.name, "key": None, "action": "lift", "at": sent_ms,
                         "until": sent_ms, "mode": zone.mode}
-                lifts.append((f"{self.partition}-{offset}-{len(lifts)}",
-                              Verdict(zone, "lift", decision=lift)))
+                published.append(Verdict(zone, "lift", decision=lift))
+        leaving = {zone.id for zone in zones if zone.mode == "enforce" and zone.id in self.zones
+                   and self.zones[zone.id].mode == "shadow"}
         kept = {}
         for (zone_id, key), bucket in self.buckets.items():
             if zone_id in new and not self._is_forgotten(bucket):
                 _change_zone(bucket, new[zone_id])
+                if zone_id in leaving:
+                    bucket.blocked_at = bucket.blocked_until = None
                 kept[zone_id, key] = bucket
         self.buckets, self.zones = kept, new
         self.orders.keep_zones(new)
         for zone in zones:
+            published += self._blocks(zone, sent_ms) if zone.id in leaving else []
+        for zone in zones:
             self.counts.setdefault(zone.name, Counts())
-        return lifts
+        return [(f"{self.partition}-{offset}-{index}", verdict)
+                for index, verdict in enumerate(published)]
+
+    def _blocks(self, zone, sent_ms):
+        """What operators block in a zone, as decisions: by the bytes of the keys."""
+        for (zone_id, key), until in sorted(self.orders.blocks.items()):
+            if zone_id == zone.id and until > self.clock_ms:
+                by, reason = self.orders.words[zone_id, key]
+                yield Verdict(zone, "order", decision={
+                    "zone": zone.name, "key": list(split_key(zone, key)), "action": "block",
+                    "at": sent_ms, "until": until, "by": by, "reason": reason, "mode": zone.mode})
 
     def _bucket(self, zone, key):
         bucket = self.buckets.get((zone.id, key))

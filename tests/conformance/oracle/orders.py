@@ -112,6 +112,7 @@ class Orders:
     def __init__(self, lateness_ms):
         self.lateness_ms = lateness_ms
         self.blocks, self.allows = {}, {}  # (zone id, key): until
+        self.words = {}  # of blocks: by whom, and why
         self.rates = {}  # (zone id, key, is a prefix): (until, thousandths)
 
     def purge(self, clock_ms):
@@ -174,6 +175,7 @@ class Orders:
         elif command.kind == "block":
             self.allows.pop(place, None)
             self.blocks[place] = command.until
+            self.words[place] = command.by, command.reason
         elif command.kind == "lift":
             self.blocks.pop(place, None)
         elif ends:
