@@ -110,6 +110,26 @@ static enum weir_status take_policy(struct lane *lane, struct lane_result *resul
 	return WEIR_OK;
 }
 
+/* Whether the message at work is another policy, of which only its number is known. */
+static bool is_unknown_policy(const struct lane *lane)
+{
+	uint64_t version = lane->frame.policy_version;
+	return lane->frame.kind == WEIR_FRAME_POLICY && version > lane->policy_version &&
+	       rulebook_policy(lane->book, version) == NULL;
+}
+
+bool lane_awaits_policy(const struct lane *lane)
+{
+	struct weir_policy *policy;
+	struct weir_error error;
+	uint64_t version = lane->frame.policy_version;
+	if (!lane->waiting || !is_unknown_policy(lane) || rulebook_policy(lane->book, version - 1) == NULL ||
+	    weir_policy_decode(version, lane->frame.body.at, lane->frame.body.length, &policy, &error) != WEIR_OK)
+		return false;
+	weir_policy_free(policy);
+	return true;
+}
+
 /* What cannot be done is counted and passed over. */
 static enum weir_status refuse(struct lane *lane, enum weir_status status)
 {
@@ -144,6 +164,8 @@ enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struc
 {
 	assert(lane->waiting);
 	*result = begin_result(lane);
+	if (lane_awaits_policy(lane))
+		return WEIR_AGAIN;
 	if (lane->frame.kind != WEIR_FRAME_EVENTS && lane->frame.kind != WEIR_FRAME_COMMAND)
 		return take_record(lane, result, error);
 	lane->missing_count = shard_missing(lane->shard, lane->missing);
@@ -216,8 +238,7 @@ enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_
 	lane->missing_count = 0;
 	if (lane->frame.kind == WEIR_FRAME_EVENTS)
 		shard_frame_begin(lane->shard, &lane->frame, offset);
-	else if (lane->frame.kind == WEIR_FRAME_POLICY && lane->frame.policy_version > lane->policy_version &&
-	         rulebook_policy(lane->book, lane->frame.policy_version) == NULL)
+	else if (is_unknown_policy(lane))
 		return WEIR_AGAIN;
 	return lane_go_on(lane, result, error);
 }

@@ -52,7 +52,7 @@ WEIR_MUST_USE enum weir_status lane_restore(struct lane *lane, const struct weir
  * @param message      borrowed until this and the following lane_go_on calls are over
  * @param appended_ms  when the log took it, by the log's clock; 0: it does not say, and the sender is believed
  * @return WEIR_OK; WEIR_AGAIN: lane_missing() segments must be loaded (none: it is a policy that the rulebook does not
- *         have, and the store does), then lane_go_on(); WEIR_INVALID: not a frame, or a command that cannot be done: counted and
+ *         have, and the store may), then lane_go_on(); WEIR_INVALID: not a frame, or a command that cannot be done: counted and
  *         passed over; WEIR_NEWER: a newer weir wrote it: nothing was taken, the partition must wait
  */
 WEIR_MUST_USE enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_t offset,
@@ -60,6 +60,12 @@ WEIR_MUST_USE enum weir_status lane_offer(struct lane *lane, struct weir_span me
 
 /** Tries again after loads: as lane_offer. */
 WEIR_MUST_USE enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struct weir_error *error);
+
+/**
+ * Whether the waiting message is a policy that somebody has numbered, and that the rulebook lacks: policies are in the
+ * log in order and without a gap, so that one whose predecessor is not known, or whose text is none, nobody has.
+ */
+bool lane_awaits_policy(const struct lane *lane);
 
 /** The waiting message was moved: `copy` has the same bytes, and is borrowed instead. */
 void lane_keep_message(struct lane *lane, struct weir_span copy);

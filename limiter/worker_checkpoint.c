@@ -104,6 +104,7 @@ void worker_checkpoints(struct worker *worker, bool all)
 			continue;
 		checkpoint(worker, slot, all, now_ms);
 		worker_stream(worker, slot);
+		worker_ask_for_policy(worker, slot, now_ms);
 	}
 }
 
@@ -152,6 +153,8 @@ static void loaded(struct worker *worker, struct slot *slot, struct keeper_job *
 		status = checkpoint_load(slot->lane, job->segments, job->segment_count, &job->blobs, &job->error);
 	if (status != WEIR_OK)
 		worker_stick(worker, slot, status, &job->error);
+	else if (job->kind == KEEPER_POLICIES)
+		worker_policies_read(worker, slot);
 	else if (!job->later)
 		worker_go_on(worker, slot);
 }

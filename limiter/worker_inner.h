@@ -52,6 +52,7 @@ struct slot {
 
 	struct checkpoint_partition stored;
 	bool waiting;                           /* its lane waits for segments, or a policy */
+	int64_t policy_due_ms;                  /* monotonic: when the store is asked again for that policy; 0: it is not */
 	bool paused;                            /* at the bus */
 	bool full;                              /* paused until a checkpoint makes room, or is young enough */
 	struct queued queue[WORKER_QUEUED_MAX]; /* queue[0] is the waiting one */
@@ -87,7 +88,7 @@ struct worker {
 	struct weir_text text, key, judged;
 	enum weir_status status; /* the first failure: ends the loop */
 	struct weir_error error;
-	struct weir_trouble trouble, consumer_trouble, producer_trouble, age_trouble;
+	struct weir_trouble trouble, consumer_trouble, producer_trouble, age_trouble, policy_trouble;
 	uint64_t weir_share_version, generation;
 	bool *given;            /* room for the share */
 	int64_t ceiling_bytes;  /* of one partition */
@@ -143,6 +144,15 @@ bool worker_receive(struct worker *worker, int timeout_ms);
 
 /** Goes on with the message that waits for segments, and those behind it as far as they can. */
 void worker_go_on(struct worker *worker, struct slot *slot);
+
+/**
+ * The store was asked for the policy that the lane waits for: goes on, or asks again each second, as a store may show
+ * what another one has taken a little later.
+ */
+void worker_policies_read(struct worker *worker, struct slot *slot);
+
+/** Asks for it, if that is due. */
+void worker_ask_for_policy(struct worker *worker, struct slot *slot, int64_t now_ms);
 
 void worker_pause_slot(struct worker *worker, struct slot *slot, bool paused);
 

@@ -174,6 +174,33 @@ void worker_go_on(struct worker *worker, struct slot *slot)
 		worker_pause_slot(worker, slot, slot->full);
 }
 
+void worker_policies_read(struct worker *worker, struct slot *slot)
+{
+	const struct weir_log *log = worker->options.log;
+	if (lane_awaits_policy(slot->lane)) {
+		slot->policy_due_ms = weir_monotonic_ms() + WORKER_RETRY_MS;
+		weir_trouble_on(&worker->policy_trouble, log, "limiter",
+		                "policy %llu is in the log, but not in the store; asking again each second",
+		                (unsigned long long)lane_policy_version(slot->lane) + 1);
+		worker_set_trouble(worker, slot, worker->policy_trouble.text);
+		return;
+	}
+	if (slot->policy_due_ms != 0) {
+		slot->policy_due_ms = 0;
+		weir_trouble_off(&worker->policy_trouble, log, "limiter");
+		worker_set_trouble(worker, slot, "");
+	}
+	worker_go_on(worker, slot);
+}
+
+void worker_ask_for_policy(struct worker *worker, struct slot *slot, int64_t now_ms)
+{
+	if (slot->policy_due_ms == 0 || now_ms < slot->policy_due_ms)
+		return;
+	slot->policy_due_ms = INT64_MAX; /* until there is an answer */
+	submit_load(worker, slot);
+}
+
 bool worker_receive(struct worker *worker, int timeout_ms)
 {
 	struct weir_message messages[WORKER_BATCH_MESSAGES];

@@ -45,7 +45,7 @@ static void begin(struct slot *slot, const struct keeper_job *job)
 	slot->cut_ms = slot->safe_ms = now_ms;
 	slot->cut_offset = job->state.next_offset;
 	slot->checkpoints = 0;
-	slot->remind_due_ms = 0;
+	slot->remind_due_ms = slot->policy_due_ms = 0;
 }
 
 /* What a gap in the log is said by; what must be done about it only a person can say. */

@@ -272,6 +272,51 @@ static void a_policy_that_the_log_names_first_is_read_from_the_store(void **stat
 	end(stage);
 }
 
+/* A store that is a moment behind: the partitions wait, say so, and are under the policy in the end. */
+static void a_policy_that_the_store_does_not_show_yet_is_waited_for(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = begin(stage, 0);
+	feed(stage, 10);
+	faults.hidden_policy = 2;
+	put_policy(stage, 2, second_policy);
+	feed(stage, 10);
+	struct worker_partition look;
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++) {
+		AWAIT((process_look(process, partition, &look), look.trouble[0] != '\0'));
+		assert_string_equal(look.trouble, "policy 2 is in the log, but not in the store; asking again each second");
+		AWAIT((process_look(process, partition, &look), look.next_offset == 11));
+	}
+	faults.hidden_policy = 0;
+	AWAIT(all_done(process, 1));
+	process_look(process, 0, &look);
+	assert_string_equal(look.trouble, "");
+	assert_int_equal(PROCESS_COUNT(process, malformed), 0);
+	end(stage);
+}
+
+/* A number that nobody can have given, or no policy at all: passed over, as is whatever else is no message. */
+static void a_policy_that_nobody_has_numbered_is_not_waited_for(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = begin(stage, 0);
+	const char *zones = stage->scene->config->policy->text;
+	const struct {
+		uint64_t version;
+		const char *text;
+	} foreign[] = {{9, zones}, {2, "{}"}, {UINT64_MAX, zones}};
+	for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+		size_t length;
+		char *message = weir_frame_control(WEIR_FRAME_POLICY, SCENE_START_MS, foreign[i].version,
+		                                   weir_span_of(foreign[i].text), &length);
+		scene_send(stage->scene, 1, (struct weir_span){message, (uint32_t)length});
+		free(message);
+	}
+	AWAIT(PROCESS_COUNT(process, malformed) == sizeof foreign / sizeof *foreign);
+	AWAIT(all_done(process, 1));
+	process_stop(process, false);
+}
+
 /* A frame of a newer weir: the partition stands, says so, and is stored when it goes. */
 static void what_is_newer_is_waited_at(void **state)
 {
@@ -315,6 +360,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_flood_of_what_is_no_frame_is_only_counted, stage_set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(no_policy_is_waited_for, stage_set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_policy_that_the_log_names_first_is_read_from_the_store, stage_set_up,
+	                                    stage_tear_down),
+		cmocka_unit_test_setup_teardown(a_policy_that_the_store_does_not_show_yet_is_waited_for, stage_set_up,
+	                                    stage_tear_down),
+		cmocka_unit_test_setup_teardown(a_policy_that_nobody_has_numbered_is_not_waited_for, stage_set_up,
 	                                    stage_tear_down),
 		cmocka_unit_test_setup_teardown(what_is_newer_is_waited_at, stage_set_up, stage_tear_down),
 	};

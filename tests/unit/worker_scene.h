@@ -38,6 +38,7 @@ struct faults {
 	_Atomic int producers_refused; /* so many of the next producers cannot be made */
 	_Atomic uint32_t gap;          /* this partition + 1 cannot be assigned, nor read on; 0: none */
 	_Atomic bool cut_off;          /* and its log ends before what was read of it */
+	_Atomic int hidden_policy;     /* the store does not show this version; 0: it shows all */
 	_Atomic int producers;         /* made */
 	_Atomic int send_takes_ms;     /* each */
 	_Atomic int withheld;          /* acknowledgements of this topic + 1 are kept back; 0: they are given out again */
@@ -192,6 +193,26 @@ static enum weir_status faulty_archive(struct weir_store *store, int role, const
 	           : scene_faulty->own_store->archive(store, role, batch, states, count, names, values, note_count, error);
 }
 
+struct policies_shown {
+	enum weir_status (*each)(void *context, uint64_t version, struct weir_span text);
+	void *context;
+};
+
+static enum weir_status show_policy(void *context, uint64_t version, struct weir_span text)
+{
+	const struct policies_shown *shown = context;
+	return (uint64_t)faults.hidden_policy == version ? WEIR_OK : shown->each(shown->context, version, text);
+}
+
+static enum weir_status faulty_policy_each(struct weir_store *store, uint64_t from,
+                                           enum weir_status (*each)(void *context, uint64_t version,
+                                                                    struct weir_span text),
+                                           void *context, struct weir_error *error)
+{
+	struct policies_shown shown = {.each = each, .context = context};
+	return scene_faulty->own_store->policy_each(store, from, show_policy, &shown, error);
+}
+
 static enum weir_status scene_open_store(void *context, struct weir_store **store, struct weir_error *error)
 {
 	struct scene *scene = context;
@@ -244,6 +265,7 @@ static inline struct scene *scene_new(bool faulty)
 	scene->store_ops = *scene->own_store;
 	scene->store_ops.take = faulty_take;
 	scene->store_ops.archive = faulty_archive;
+	scene->store_ops.policy_each = faulty_policy_each;
 	return scene;
 }
 
