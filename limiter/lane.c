@@ -86,6 +86,7 @@ enum weir_status lane_restore(struct lane *lane, const struct weir_partition_sta
 	lane->rules = rules;
 	lane->next_offset = state->next_offset;
 	shard_set_rules(lane->shard, rules);
+	tally_keep_zones(lane->tally, rulebook_policy(lane->book, state->policy_version));
 	shard_set_clock_ms(lane->shard, state->clock_ms);
 	return WEIR_OK;
 }
@@ -104,6 +105,7 @@ static enum weir_status take_policy(struct lane *lane, struct lane_result *resul
 	lane->policy_version = version;
 	lane->rules = rulebook_rules(lane->book, version);
 	shard_set_rules(lane->shard, lane->rules);
+	tally_keep_zones(lane->tally, after);
 	policy_switch_find(&lane->change, before, after, shard_orders(lane->shard), result->at_ms,
 	                   shard_clock_ms(lane->shard));
 	result->change = &lane->change;

@@ -6,13 +6,15 @@
 
 #include "common/alloc.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { PAIRS_A_WORD = 16 }; /* of verdicts, in 64 bits */
 
 struct tally {
 	struct tally_zone zones[WEIR_ZONES_MAX];
-	_Atomic uint32_t zone_count;
+	_Atomic uint32_t zone_count;     /* places that are, or were, in use */
+	uint16_t places[WEIR_ZONES_MAX]; /* where a zone was found last, by id modulo their number: the writer's */
 	struct top_keys *keys;
 };
 
@@ -31,27 +33,59 @@ void tally_free(struct tally *tally)
 	free(tally);
 }
 
+static inline uint32_t id_at(const struct tally *tally, uint32_t place)
+{
+	return atomic_load_explicit(&tally->zones[place].zone_id, memory_order_acquire);
+}
+
 const struct tally_zone *tally_zone(const struct tally *tally, uint32_t zone_id)
 {
 	uint32_t count = atomic_load_explicit(&tally->zone_count, memory_order_acquire);
 	for (uint32_t i = 0; i < count; i++)
-		if (tally->zones[i].zone_id == zone_id)
+		if (id_at(tally, i) == zone_id)
 			return &tally->zones[i];
 	return NULL;
+}
+
+/* A place for a zone, which others see when its counters are zero; NULL past the bound. */
+static struct tally_zone *make_zone(struct tally *tally, uint32_t zone_id)
+{
+	uint32_t count = atomic_load_explicit(&tally->zone_count, memory_order_relaxed), place = 0;
+	while (place < count && id_at(tally, place) != 0)
+		place++;
+	if (place == WEIR_ZONES_MAX)
+		return NULL;
+	struct tally_zone *zone = &tally->zones[place];
+	atomic_store_explicit(&zone->passed, 0, memory_order_relaxed);
+	atomic_store_explicit(&zone->blocked, 0, memory_order_relaxed);
+	atomic_store_explicit(&zone->late, 0, memory_order_relaxed);
+	atomic_store_explicit(&zone->decisions, 0, memory_order_relaxed);
+	atomic_store_explicit(&zone->zone_id, zone_id, memory_order_release);
+	if (place == count)
+		atomic_store_explicit(&tally->zone_count, count + 1, memory_order_release);
+	return zone;
 }
 
 /* The zone's counters, made where they are new; NULL past the bound. */
 static struct tally_zone *own_zone(struct tally *tally, uint32_t zone_id)
 {
+	uint16_t *known = &tally->places[zone_id % WEIR_ZONES_MAX];
+	if (id_at(tally, *known) == zone_id)
+		return &tally->zones[*known];
+	struct tally_zone *zone = (struct tally_zone *)tally_zone(tally, zone_id);
+	if (zone == NULL)
+		zone = make_zone(tally, zone_id);
+	if (zone != NULL)
+		*known = (uint16_t)(zone - tally->zones);
+	return zone;
+}
+
+void tally_keep_zones(struct tally *tally, const struct weir_policy *policy)
+{
 	uint32_t count = atomic_load_explicit(&tally->zone_count, memory_order_relaxed);
 	for (uint32_t i = 0; i < count; i++)
-		if (tally->zones[i].zone_id == zone_id)
-			return &tally->zones[i];
-	if (count == WEIR_ZONES_MAX)
-		return NULL;
-	tally->zones[count].zone_id = zone_id;
-	atomic_store_explicit(&tally->zone_count, count + 1, memory_order_release);
-	return &tally->zones[count];
+		if (id_at(tally, i) != 0 && weir_policy_zone(policy, id_at(tally, i)) == NULL)
+			atomic_store_explicit(&tally->zones[i].zone_id, 0, memory_order_release);
 }
 
 /* The only writer adds without a locked instruction. */
@@ -60,15 +94,17 @@ static inline void add(_Atomic uint64_t *counter, uint64_t more)
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
 }
 
-void tally_fold(struct tally *into, const struct tally *of, bool subtract)
+void tally_fold(struct tally *into, const struct tally *of, bool subtract, const struct weir_policy *policy)
 {
+	tally_keep_zones(into, policy);
 	uint32_t count = atomic_load_explicit(&of->zone_count, memory_order_acquire);
 	uint64_t sign = subtract ? UINT64_MAX : 1; /* modulo 2^64, as all sums of them are */
 	for (uint32_t i = 0; i < count; i++) {
 		const struct tally_zone *from = &of->zones[i];
-		struct tally_zone *to = own_zone(into, from->zone_id);
-		if (to == NULL)
-			continue; /* the next may be one that is there */
+		if (id_at(of, i) == 0 || weir_policy_zone(policy, id_at(of, i)) == NULL)
+			continue;
+		struct tally_zone *to = own_zone(into, id_at(of, i));
+		assert(to != NULL);
 		add(&to->passed, sign * from->passed);
 		add(&to->blocked, sign * from->blocked);
 		add(&to->late, sign * from->late);
@@ -177,13 +213,17 @@ static bool get(struct weir_span *bytes, uint64_t *number)
 
 void tally_export(const struct tally *tally, struct weir_text *bytes)
 {
-	uint32_t zones = atomic_load_explicit(&tally->zone_count, memory_order_relaxed);
+	uint32_t places = atomic_load_explicit(&tally->zone_count, memory_order_relaxed), zones = 0;
+	for (uint32_t i = 0; i < places; i++)
+		zones += id_at(tally, i) != 0;
 	const struct top_key *const *keys;
 	size_t key_count = top_keys_list(tally->keys, &keys);
 	put(bytes, zones);
 	put(bytes, key_count);
-	for (uint32_t i = 0; i < zones; i++) {
+	for (uint32_t i = 0; i < places; i++) {
 		const struct tally_zone *zone = &tally->zones[i];
+		if (zone->zone_id == 0)
+			continue;
 		put(bytes, zone->zone_id);
 		put(bytes, zone->passed);
 		put(bytes, zone->blocked);
@@ -204,7 +244,7 @@ static bool import_zone(struct tally *tally, struct weir_span *bytes)
 {
 	uint64_t id, passed, blocked, late, decisions;
 	if (!get(bytes, &id) || !get(bytes, &passed) || !get(bytes, &blocked) || !get(bytes, &late) ||
-	    !get(bytes, &decisions) || id > WEIR_ZONE_ID_MAX)
+	    !get(bytes, &decisions) || id == 0 || id > WEIR_ZONE_ID_MAX)
 		return false;
 	struct tally_zone *zone = own_zone(tally, (uint32_t)id);
 	if (zone == NULL)

@@ -18,7 +18,7 @@
 #include <stdatomic.h>
 
 struct tally_zone {
-	uint32_t zone_id;
+	_Atomic uint32_t zone_id; /* 0: the place is free */
 	_Atomic uint64_t passed, blocked, late, decisions;
 };
 
@@ -36,8 +36,18 @@ const struct tally_zone *tally_zone(const struct tally *tally, uint32_t zone_id)
 /** The keys that were blocked most: the tally's own. */
 struct top_keys *tally_keys(const struct tally *tally);
 
-/** Adds the zones' counters of one tally to another, or takes them off: sums that go on when a partition does not. */
-void tally_fold(struct tally *into, const struct tally *of, bool subtract);
+/**
+ * Gives up the counters of zones that a policy does not have: their ids never come back, and others need the room. Who
+ * reads such a zone's counters at that very moment may find another's in them.
+ */
+void tally_keep_zones(struct tally *tally, const struct weir_policy *policy);
+
+/**
+ * Adds the counters of one tally to another, or takes them off: sums that go on when a partition does not.
+ *
+ * @param policy  the newest: of its zones; those of others are given up
+ */
+void tally_fold(struct tally *into, const struct tally *of, bool subtract, const struct weir_policy *policy);
 
 /** Appends the tally as bytes, and reads it back (WEIR_INVALID: they are damaged; the tally is then empty). */
 void tally_export(const struct tally *tally, struct weir_text *bytes);

@@ -52,13 +52,19 @@ void worker_set_place(struct worker *worker, struct slot *slot, struct lane *lan
 	pthread_mutex_unlock(&worker->lock);
 }
 
+static void fold_tally(struct worker *worker, struct lane *lane, bool subtract)
+{
+	struct rulebook *book = worker->options.book;
+	tally_fold(worker->retired, lane_tally(lane), subtract, rulebook_policy(book, rulebook_newest(book)));
+}
+
 void worker_add_lane(struct worker *worker, struct slot *slot, struct lane *lane)
 {
 	pthread_mutex_lock(&worker->lock);
 	slot->lane = lane;
 	worker->lanes[worker->lane_count++] = lane;
 	if (worker->options.share != NULL)
-		tally_fold(worker->retired, lane_tally(lane), true);
+		fold_tally(worker, lane, true);
 	pthread_mutex_unlock(&worker->lock);
 }
 
@@ -70,7 +76,7 @@ void worker_remove_lane(struct worker *worker, struct slot *slot)
 	for (uint32_t i = 0; i < worker->lane_count; i++)
 		if (worker->lanes[i] == lane)
 			worker->lanes[i--] = worker->lanes[--worker->lane_count];
-	tally_fold(worker->retired, lane_tally(lane), false);
+	fold_tally(worker, lane, false);
 	pthread_mutex_unlock(&worker->lock);
 	lane_free(lane);
 }

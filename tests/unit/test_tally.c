@@ -144,6 +144,38 @@ static void a_key_is_forgotten(void **state)
 	tally_free(read);
 }
 
+/* Zones come and go, and their ids with them: each is counted, however many there were before. */
+static void zones_that_are_gone_leave_their_places(void **state)
+{
+	(void)state;
+	struct tally *tally = tally_new(), *sums = tally_new();
+	struct weir_zone *zones = calloc(WEIR_ZONES_MAX, sizeof *zones);
+	struct weir_policy policy = {.zones = zones, .zone_count = WEIR_ZONES_MAX};
+	for (uint32_t round = 0; round < 5; round++) {
+		for (uint32_t i = 0; i < WEIR_ZONES_MAX; i++)
+			zones[i].id = i % 2 == 0 ? i + 1 : 10000 * round + i + 1; /* every second one goes and another comes */
+		tally_keep_zones(tally, &policy);
+		tally_fold(sums, tally, true, &policy);
+		for (uint32_t i = 0; i < WEIR_ZONES_MAX; i++)
+			count(tally, zones[i].id, "a", i % 3 == 0 ? WEIR_VERDICT_BLOCK : 0);
+		tally_fold(sums, tally, false, &policy);
+		for (uint32_t i = 0; i < WEIR_ZONES_MAX; i++) {
+			const struct tally_zone *zone = tally_zone(tally, zones[i].id), *sum = tally_zone(sums, zones[i].id);
+			assert_int_equal(zone->passed + zone->blocked, i % 2 == 0 ? round + 1 : 1);
+			assert_int_equal(zone->blocked, i % 3 == 0 ? zone->passed + zone->blocked : 0);
+			assert_int_equal(sum->passed + sum->blocked, zone->passed + zone->blocked);
+		}
+		assert_null(tally_zone(tally, 10000 * round - 9998));
+		struct weir_text bytes = {0};
+		tally_export(tally, &bytes);
+		assert_int_equal(tally_import(tally, (struct weir_span){bytes.at, (uint32_t)bytes.length}, NULL), WEIR_OK);
+		weir_text_deinit(&bytes);
+	}
+	free(zones);
+	tally_free(tally);
+	tally_free(sums);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +183,7 @@ int main(void)
 		cmocka_unit_test(a_key_that_is_blocked_often_is_never_missed),
 		cmocka_unit_test(bytes_give_the_same_tally),
 		cmocka_unit_test(a_key_is_forgotten),
+		cmocka_unit_test(zones_that_are_gone_leave_their_places),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
