@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, cluster
-from support.limiters import EVENTS, Stage, all_live, compare, end_feed, until_all_live
+from support.limiters import EVENTS, PARTITIONS, Stage, all_live, compare, end_feed, until_all_live
 
 QUICK = {"bus": {"kafka": {"session.timeout.ms": 6000}}}  # so that who is dead is found so
 
@@ -63,17 +63,44 @@ def test_limiters_that_are_killed_at_random_moments(place):
         compare(place, stage)
 
 
+def test_only_the_partitions_of_who_is_killed_wait(place):
+    """For as long as the session of the dead lasts; the others stop neither then nor when it is over."""
+    with cluster.shared() as servers, \
+            Stage(place, "stage", servers, bus={"kafka": {"session.timeout.ms": 12000}}) as stage:
+        stage.feed(8)
+        limiters = [stage.limiter(name).until_ready() for name in ("a", "b", "c")]
+        until_all_live(limiters)
+        victim, others = limiters[0], limiters[1:]
+        had = victim.value("weir_limiter_partitions", state="live")
+        assert 0 < had < PARTITIONS, had
+        since_ms = int(1000 * time.time())
+        feed = stage.start_feed(8000, rate=400)
+        victim.until(lambda: victim.value("weir_events_total") > 100 * EVENTS, "judges")
+        victim.kill()
+        until_all_live(others)
+        end_feed(feed)
+        stage.until_stored(others[0])
+        assert all(one.stop() == 0 for one in others)
+        pauses = stage.pauses_s(since_ms)
+        assert sum(pause_s > 6 for pause_s in pauses.values()) == had, f"{had} were the victim's: {pauses}"
+        compare(place, stage)
+
+
 def test_a_zombie_is_fenced_and_joins_again(place):
-    """SIGSTOP past the session, while another works on; then SIGCONT."""
+    """SIGSTOP past the session, with changes that no checkpoint holds, while another works on; then SIGCONT."""
     with cluster.shared() as servers, Stage(place, "stage", servers, **QUICK) as stage:
         stage.feed(8)
         feed = stage.start_feed(6000, rate=400)
-        zombie = stage.limiter("zombie").until_ready()
+        # Its checkpoints are so far apart that none can come between the look at their age and the pause.
+        zombie = stage.limiter("zombie", limiter={"checkpoint_interval": "5s"}).until_ready()
         other = stage.limiter("other")
         until_all_live([zombie, other])
+        zombie.until(lambda: 0.5 < zombie.value("weir_checkpoint_age_seconds") < 2, "has changes that are not stored")
         zombie.pause()
         other.until(lambda: all_live([other]), "has everything")
+        assert zombie.value("weir_limiter_fenced_total") == 0
         zombie.resume()
+        zombie.until(lambda: zombie.value("weir_limiter_fenced_total") > 0, "its checkpoint is refused")
         until_all_live([zombie, other])
         zombie.until(lambda: zombie.value("weir_limiter_partitions", state="live") > 0, "has its share again")
         end_feed(feed)

@@ -15,6 +15,7 @@ from support.traffic import fixed, sliding, zone
 
 PARTITIONS = 8
 EVENTS = 100  # in each frame
+USERS = 200  # of each partition
 ZONES = [zone("site", [sliding(20, "1m"), fixed(100, "1h")], id=1)]
 SECTIONS = {"partitions": PARTITIONS, "archiver": {"enabled": True},
             "limiter": {"threads": 2, "memory": "64MiB", "checkpoint_interval": "300ms"}}
@@ -90,6 +91,21 @@ class Stage:
             assert found.setdefault(place, (same, message.time_ms))[0] == same, f"{place} is judged in two ways"
         return found
 
+    def buckets(self):
+        """The buckets of all partitions' checkpoints, sorted; the limiters have stopped."""
+        users = [f"user{partition}-{number}\n" for partition in range(PARTITIONS) for number in range(USERS)]
+        named = self.place.write(f"{self.name}.keys", "".join(users))
+        return sorted(self.roles.command("state", "--keys", named).out().splitlines())
+
+    def pauses_s(self, since_ms):
+        """{partition: the longest time between two of its frames' verdicts}, of what was judged since a moment."""
+        pauses, before = dict.fromkeys(range(PARTITIONS), 0), {}
+        for (partition, _), (_, at_ms) in sorted(self.judged().items()):
+            if at_ms >= since_ms:
+                pauses[partition] = max(pauses[partition], (at_ms - before.get(partition, at_ms)) / 1000)
+                before[partition] = at_ms
+        return pauses
+
 
 def end_feed(run):
     """Waits until it has sent everything."""
@@ -113,6 +129,16 @@ def compare(place, stage):
         assert judged.keys() == reference_judged.keys(), "other frames are judged"
         assert all(judged[at][0] == same for at, (same, _) in reference_judged.items()), "frames are judged otherwise"
         assert sorted(stage.servers.mariadb.query(STATE)) == sorted(servers.mariadb.query(STATE))
+        require_buckets(stage.buckets(), reference.buckets())
+
+
+def require_buckets(found, expected):
+    """Requires the buckets of two stages, lines of `weir state`, to be the same; there are some."""
+    assert expected, "the undisturbed limiter has stored no bucket"
+    missing, more = set(expected) - set(found), set(found) - set(expected)
+    assert len(found) == len(expected) and not missing and not more, \
+        f"{len(found)} buckets and not {len(expected)}; {len(missing)} are missing ({sorted(missing)[:3]}), " \
+        f"{len(more)} are too many ({sorted(more)[:3]})"
 
 
 def all_live(limiters):
