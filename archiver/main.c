@@ -52,10 +52,8 @@ int main(int argc, char **argv)
 	if (code != -1)
 		return code;
 	if (weir_connect_check(daemon.config, daemon.name, &error) != WEIR_OK ||
-	    process_init(&process, &daemon, &error) != WEIR_OK) {
-		fprintf(stderr, "%s: %s\n", daemon.name, error.text);
-		return WEIR_EXIT_USAGE;
-	}
+	    process_init(&process, &daemon, &error) != WEIR_OK)
+		return fail(&daemon, WEIR_INVALID, &error);
 	code = daemon.check ? process_check(&process) : run(&daemon, &process);
 	fflush(stdout);
 	_exit(code); /* the servers' libraries may take their time, and everything that counts is stored */

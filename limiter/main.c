@@ -51,10 +51,8 @@ int main(int argc, char **argv)
 	int code = weir_daemon_begin(&daemon, "weir-limiter", help, argc, argv);
 	if (code != -1)
 		return code;
-	if (weir_connect_check(daemon.config, daemon.name, &error) != WEIR_OK) {
-		fprintf(stderr, "%s: %s\n", daemon.name, error.text);
-		return WEIR_EXIT_USAGE;
-	}
+	if (weir_connect_check(daemon.config, daemon.name, &error) != WEIR_OK)
+		return fail(&daemon, WEIR_INVALID, &error);
 	struct limiter *limiter = limiter_new(&daemon);
 	code = daemon.check ? limiter_check(limiter) : run(&daemon, limiter);
 	fflush(stdout);

@@ -313,6 +313,10 @@ int command_subscribe(int argc, char **argv)
 	}
 	if (status == WEIR_OK || (stopped && status == WEIR_IO))
 		return EXIT_DONE;
+	if (!usage) {
+		weir_log(&subscribe.log, WEIR_LOG_ERROR, "subscribe", "%s", error.text);
+		return EXIT_FAILED;
+	}
 	fprintf(stderr, "weir subscribe: %s\n", error.text);
-	return usage ? EXIT_USAGE : EXIT_FAILED;
+	return EXIT_USAGE;
 }
