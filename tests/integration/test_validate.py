@@ -95,6 +95,23 @@ def test_the_documents_are_true(place):
         assert named == known - {"algorithm"}, (named ^ known, where)
 
 
+def test_the_tables_of_sources_are_true(place):
+    """Every member of each type has its row, and the example is good."""
+    with open(os.path.join(ROOT, "collector", "formats.md"), encoding="utf-8") as file:
+        page = file.read().split("\n## Formats\n")[0]
+    zones = [{"name": "a", "key": ["ip"], "limits": [sliding(1, "1m")]}]
+    example = json.loads(re.search(r"```json\n(.*?)```", page, re.DOTALL)[1])
+    place.good("validate", place.write("sources.json", json.dumps({"zones": zones, **example})))
+    types = re.findall(r"^### (\w+)\n(.*?)(?=^### |\Z)", page, re.DOTALL | re.MULTILINE)
+    told = refusal(place, json.dumps({"zones": zones, "sources": [{"type": "none"}]}))
+    assert all(f'"{name}"' in told for name, _ in types) and len(types) == 5, (told, types)
+    for name, text in types:
+        said = refusal(place, json.dumps({"zones": zones, "sources": [{"type": name, "format": "combined", "none": 1}]}))
+        known = set(re.findall(r"[a-z_]+", said.split("known: ")[1])) - {"type", "format", "line_max", "name"}
+        named = set(re.findall(r"^\| `([a-z_]+)`", text, re.MULTILINE)) - {"name"}
+        assert named == known, (name, named ^ known)
+
+
 def test_the_file_may_be_named_alone(place):
     config = place.config([zone("site", [sliding(1, "1m")])], [])
     assert place.good("validate", config).out() == place.good("validate", "--config", config).out()
