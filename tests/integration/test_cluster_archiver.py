@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""weir-archiver on real servers: what --check says, and what it does when its configuration is read again."""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, cluster, traffic
+from support.place import free_port
+from support.roles import Roles, program
+
+PARTITIONS = 4
+
+
+def roles_of(place, one):
+    """The daemons, and what is in their configurations."""
+    return Roles(place, one, traffic.site(), bus={"partitions": PARTITIONS},
+                 archiver={"enabled": True, "interval": "100ms"})
+
+
+def test_a_check_says_what_a_start_would_meet(place):
+    """And makes nothing."""
+    with cluster.shared() as one, roles_of(place, one) as roles:
+        def check(**sections):
+            config = place.write("check.json", json.dumps(roles.sections(**sections)))
+            done = place.run("--config", config, "--check", "--state", place.path("nowhere"),
+                             program=program(place, "weir-archiver"))
+            assert not os.path.exists(place.path("nowhere"))
+            return done.code(), done.said() + done.out().decode()
+
+        code, said = check()
+        assert code == 0 and "a start would make" in said and f'database "{one.database}"' in said, said
+        assert not [name for name in one.kafka.topics() if name.startswith(f"{one.prefix}.")]
+        schemata = f"SELECT count(*) FROM information_schema.schemata WHERE schema_name = '{one.database}'"
+        assert one.mariadb_server.one(schemata) == 0
+        roles.apply()
+        archiver = roles.archiver().until_ready()
+        code, said = check()
+        assert code == 0 and f'database "{one.database}" is there' in said and "would make" not in said, said
+        # One that works is not disturbed by it.
+        assert archiver.is_ready() and archiver.stop() == 0
+        nobody = f"127.0.0.1:{free_port()}"
+        for expected, words, sections in (
+                (1, "Access denied", {"store": {"password": "wrong"}}), (1, str(PARTITIONS), {"bus": {"partitions": 8}}),
+                (1, nobody, {"bus": {"brokers": nobody}}), (2, "kafka", {"bus": {"type": "local"}, "zones": roles.zones}),
+                (2, "no.such", {"archiver": {"hash_keys": place.path("no.such")}})):
+            code, said = check(**sections)
+            assert code == expected and words in said, (sections, code, said)
+
+
+def test_a_reload_changes_the_log_level_and_says_what_waits(place):
+    """It counts on meanwhile."""
+    with cluster.shared() as one, roles_of(place, one) as roles:
+        roles.apply()
+        log = place.write("log", traffic.burst("ann", 5))
+        limiter = roles.limiter().until_ready()
+        archiver = roles.archiver().until_ready()
+        collector = roles.collector([traffic.source(log)])
+        counted = "SELECT coalesce(sum(passed + blocked), 0) FROM count_hourly"
+        archiver.until(lambda: one.mariadb.one(counted) == 5, "has counted")
+        with open(archiver.config, encoding="utf-8") as file:
+            sections = json.load(file)
+
+        def rewrite(cut=None):
+            place.write(os.path.basename(archiver.config), json.dumps(sections)[:cut])
+            archiver.reload()
+
+        interval = sections["archiver"]["interval"]
+        sections["archiver"]["interval"] = "1h"
+        rewrite()
+        archiver.until_says('"archiver": changed; takes effect at a restart')
+        rewrite(cut=-5)
+        archiver.until_says("nothing has changed")
+        sections["archiver"]["interval"], sections["log"] = interval, {"level": "error"}
+        rewrite()
+        archiver.until_says("the configuration was read again")
+        place.append("log", traffic.burst("bob", 4))
+        archiver.until(lambda: one.mariadb.one(counted) == 9, "counts on as often as before")
+        assert archiver.stop() == 0 and limiter.stop() == 0 and collector.stop() == 0
+        assert "INFO" not in archiver.said().split("the configuration was read again", 1)[1], archiver.said()
+
+
+if __name__ == "__main__":
+    cases.main(globals())
