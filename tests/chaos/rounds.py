@@ -147,10 +147,11 @@ def _home(weir):
                                stdin=subprocess.DEVNULL, timeout=LEAVE_S, check=False)
 
 
-def main(play, description, ordinary=4 if SANITIZED else 20, around=None):
+def main(play, description, ordinary=4 if SANITIZED else 20, around=None, skipped=None):
     """Plays the rounds that the command line asks for, and leaves.
 
-    ordinary: how many, where nobody says so; around(jobs): what is entered while they are played."""
+    ordinary: how many, where nobody says so; around(jobs): what is entered while they are played; skipped: what no
+    round can do on this machine, and why."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weir", help="the program (WEIR_BIN, build/release/bin/weir)")
     parser.add_argument("--rounds", type=int, default=int(os.environ.get("WEIR_ROUNDS", ordinary)))
@@ -185,5 +186,7 @@ def main(play, description, ordinary=4 if SANITIZED else 20, around=None):
                 print("five failed: the rest is not played")
                 break
     print(f"{len(numbers)} rounds of seed {options.seed} from {options.first} on, {time.monotonic() - started:.0f} s")
+    if skipped:
+        print(f"skipped: {skipped}")
     print(f"{len(numbers) - failures} passed, {failures} failed", flush=True)
     sys.exit(1 if failures else 0)

@@ -4,10 +4,11 @@
 Each round has servers of its own: collectors follow logs that grow, limiters
 share the partitions, a subscriber keeps Redis. Kafka, MariaDB and Redis are
 stopped, killed, away for longer than all timeouts, out of disk, cut off,
-stalled and reset; every fifth round has three brokers. Nobody is started
-again but the servers. At the end the events topic holds every line once;
-decisions, judged frames and buckets are what the oracle makes of that topic in
-its own order, and Redis holds what is live of the decisions.
+stalled and reset: each kind in the first two rounds, of each server in four;
+the fifth has three brokers. Nobody is started again but the servers. At the end
+the events topic holds every line once; decisions, judged frames and buckets are
+what the oracle makes of that topic in its own order, and Redis holds what is
+live of the decisions.
 """
 
 import contextlib
@@ -32,12 +33,14 @@ ROUNDS = 2
 DISKS = {"broker-1": 192 * MIB, "mariadb": 256 * MIB}
 NO_NAMESPACE = enter_namespace()
 
-# What happens in one round, in any order. The first two rounds have what is rarest met; the fifth has three brokers.
+# What happens in one round, in any order. The first two, which everyone runs, have each kind of outage; the fifth has
+# three brokers.
 OUTAGES = (
-    ((KAFKA, "away"), (MARIADB, "killed"), (REDIS, "killed"), (REDIS, "stalled")),
-    ((KAFKA, "full"), (KAFKA, "stalled"), (MARIADB, "full"), (REDIS, "reset")),
-    ((KAFKA, "killed"), (KAFKA, "reset"), (MARIADB, "cut"), (MARIADB, "reset"), (REDIS, "stopped")),
-    ((KAFKA, "stopped"), (KAFKA, "cut"), (MARIADB, "stopped"), (MARIADB, "stalled"), (REDIS, "cut")),
+    ((KAFKA, "away"), (KAFKA, "cut"), (MARIADB, "killed"), (MARIADB, "reset"), (REDIS, "killed"), (REDIS, "stalled")),
+    ((KAFKA, "full"), (KAFKA, "stalled"), (KAFKA, "reset"), (MARIADB, "full"), (MARIADB, "cut"), (REDIS, "stopped"),
+     (REDIS, "reset")),
+    ((KAFKA, "killed"), (MARIADB, "stopped"), (REDIS, "cut")),
+    ((KAFKA, "stopped"), (MARIADB, "stalled")),
 )
 CYCLE = len(OUTAGES) + 1
 
@@ -95,4 +98,4 @@ def play(one):
 
 
 if __name__ == "__main__":
-    rounds.main(play, __doc__, ROUNDS)
+    rounds.main(play, __doc__, ROUNDS, skipped=NO_NAMESPACE and f"disks that become full: {NO_NAMESPACE}")

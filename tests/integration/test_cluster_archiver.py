@@ -44,8 +44,10 @@ def test_a_check_says_what_a_start_would_meet(place):
         assert archiver.is_ready() and archiver.stop() == 0
         nobody = f"127.0.0.1:{free_port()}"
         for expected, words, sections in (
-                (1, "Access denied", {"store": {"password": "wrong"}}), (1, str(PARTITIONS), {"bus": {"partitions": 8}}),
-                (1, nobody, {"bus": {"brokers": nobody}}), (2, "kafka", {"bus": {"type": "local"}, "zones": roles.zones}),
+                (1, "Access denied", {"store": {"password": "wrong"}}),
+                (1, f"{PARTITIONS} partitions", {"bus": {"partitions": 8}}),
+                (1, nobody, {"bus": {"brokers": nobody}}),
+                (2, "kafka", {"bus": {"type": "local"}, "zones": roles.zones}),
                 (2, "no.such", {"archiver": {"hash_keys": place.path("no.such")}})):
             code, said = check(**sections)
             assert code == expected and words in said, (sections, code, said)

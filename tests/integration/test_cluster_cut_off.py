@@ -21,7 +21,7 @@ FLOOD = 40000  # messages of a kilobyte: more than a collector has in flight
 
 @contextlib.contextmanager
 def cut_off(place, **sections):
-    """A cluster with a proxy before each server: (cluster, roles that go through them, proxies of brokers, MariaDB's)."""
+    """A cluster with a proxy before each server: (it, roles that go through them, proxies of brokers, MariaDB's)."""
     with cluster.own("--proxy-port", "0", parent=place.directory) as one, one.proxied_kafka() as (brokers, addresses), \
             one.proxied_mariadb() as mariadb, \
             Roles(place, one, ZONES, bus={"partitions": 4, "brokers": addresses}, store={"port": mariadb.port},
