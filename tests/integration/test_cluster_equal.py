@@ -63,7 +63,7 @@ def judge(place, served, zones, sources, partitions, limiters=3):
 
 
 def dropped_pairs(verdicts):
-    """Pairs that count no more: a collector whose producer broke has sent their events again, at their old positions."""
+    """Pairs that count no more: whoever had to make a new producer has sent their events again, at old positions."""
     return sum(bit == 8 for one in verdicts.partitions.values() for _, bits in one.judged.values() for bit in bits)
 
 
