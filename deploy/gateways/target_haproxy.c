@@ -4,7 +4,8 @@
  * A copy prepares a new version of the map beside the one in use and puts it in
  * its place in one step. What changes after that are commands a key, gathered
  * in requests of a few KiB. A reload begins another process with the map as its
- * file has it, which is told from the process id.
+ * file has it, which is told from the process id; in a container that may be
+ * the same again, but the map's version is 0 where no copy was put in.
  *
  * A payload ends at the first key that the map refuses, and a refused key
  * spoils HAProxy's count of entries. So a map of addresses is known as one
@@ -34,7 +35,9 @@ struct haproxy_target {
 	char *map;                 /* the map's file as configured, or its last name */
 	char name[MAP_NAME_BYTES]; /* "#ID": what this process calls it */
 	long pid;
-	long entries;   /* that the map has */
+	long entries;   /* that the map has; -1: it does not say */
+	long version;   /* of the map in use; -1: it does not say */
+	long committed; /* the version that the last copy put in use */
 	bool addresses; /* it takes addresses and networks alone: map_ip_… */
 	struct weir_text request, answer;
 };
@@ -51,7 +54,14 @@ static enum weir_status ask(struct haproxy_target *haproxy, struct weir_error *e
 
 /* ---- which process, which map ---- */
 
-/* One line of `show map`: "ID (FILE) words… entry_cnt=N". */
+/* What a line says of NAME=NUMBER; -1: nothing. */
+static long number_of(const char *line, const char *line_end, const char *name)
+{
+	const char *at = strstr(line, name);
+	return at != NULL && (line_end == NULL || at < line_end) ? strtol(at + strlen(name), NULL, 10) : -1;
+}
+
+/* One line of `show map`: "ID (FILE) words… curr_ver=V next_ver=W entry_cnt=N". */
 static bool read_map_line(struct haproxy_target *haproxy, const char *line)
 {
 	char *id_end;
@@ -65,9 +75,8 @@ static bool read_map_line(struct haproxy_target *haproxy, const char *line)
 	if (length < wanted || memcmp(file_end - wanted, haproxy->map, wanted) != 0 ||
 	    (length > wanted && (file_end[-1 - (long)wanted] != '/' || haproxy->map[0] == '/')))
 		return false;
-	const char *count = strstr(file_end, "entry_cnt=");
-	haproxy->entries =
-		count != NULL && (line_end == NULL || count < line_end) ? strtol(count + strlen("entry_cnt="), NULL, 10) : -1;
+	haproxy->entries = number_of(file_end, line_end, " entry_cnt=");
+	haproxy->version = number_of(file_end, line_end, " curr_ver=");
 	snprintf(haproxy->name, sizeof haproxy->name, "#%ld", id);
 	return true;
 }
@@ -229,6 +238,7 @@ static enum weir_status copy(struct target *target, const struct block_table *ta
 		discard(haproxy, version);
 		return status;
 	}
+	haproxy->committed = strtol(version + 1, NULL, 10);
 	weir_text_printf(&haproxy->request, "commit map %s%s", version, haproxy->name);
 	return send_commands(haproxy, error);
 }
@@ -277,6 +287,45 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 	return status == WEIR_OK ? send_commands(haproxy, error) : status;
 }
 
+/* ---- whether the list is still there ---- */
+
+/* An entry that HAProxy was told of and that no change waits for; NULL: there is none. */
+static const struct block_entry *one_told(const struct haproxy_target *haproxy, const struct block_table *table)
+{
+	struct block_walk walk = {0};
+	const struct block_entry *entry;
+	while ((entry = block_table_next(table, &walk)) != NULL)
+		if (entry->told && !entry->changed && can_hold(haproxy, block_entry_key(entry)))
+			return entry;
+	return NULL;
+}
+
+/*
+ * One entry that ought to be there stands for all. Only a map that compares whole strings or addresses finds a key by
+ * itself: of one of patterns no more is known than how many it has.
+ */
+static enum weir_status look_for_one(struct haproxy_target *haproxy, const struct block_table *table,
+                                     struct weir_error *error)
+{
+	const struct block_entry *told = one_told(haproxy, table);
+	if (told == NULL)
+		return WEIR_OK;
+	struct weir_span key = block_entry_key(told);
+	const char *slash = haproxy->addresses ? memchr(key.at, '/', key.length) : NULL;
+	if (slash != NULL)
+		key.length = (uint32_t)(slash - key.at);
+	command(haproxy, "get", "", key);
+	enum weir_status status = ask(haproxy, error);
+	if (status != WEIR_OK)
+		return status;
+	const char *answer = haproxy->answer.at;
+	bool exact = strstr(answer, "type=str,") != NULL || strstr(answer, "type=ip,") != NULL;
+	bool lost = exact && strstr(answer, "found=no") != NULL && strstr(answer, "found=yes") == NULL;
+	if (lost || haproxy->entries == 0)
+		return weir_fail(error, WEIR_AGAIN, "HAProxy's map was emptied");
+	return WEIR_OK;
+}
+
 static enum weir_status check(struct target *target, const struct block_table *table, int64_t now_ms,
                               struct weir_error *error)
 {
@@ -289,14 +338,10 @@ static enum weir_status check(struct target *target, const struct block_table *t
 	enum weir_status status = look(haproxy, error);
 	if (status != WEIR_OK)
 		return status;
-	if (haproxy->pid != before || strcmp(name, haproxy->name) != 0)
-		return weir_fail(error, WEIR_AGAIN, "HAProxy was reloaded");
-	struct block_walk walk = {0};
-	const struct block_entry *entry;
-	while (haproxy->entries == 0 && (entry = block_table_next(table, &walk)) != NULL)
-		if (can_hold(haproxy, block_entry_key(entry)))
-			return weir_fail(error, WEIR_AGAIN, "HAProxy's map was emptied");
-	return WEIR_OK;
+	if (haproxy->pid != before || strcmp(name, haproxy->name) != 0 ||
+	    (haproxy->version >= 0 && haproxy->version != haproxy->committed))
+		return weir_fail(error, WEIR_AGAIN, "HAProxy was restarted or reloaded, or somebody else wrote its map");
+	return look_for_one(haproxy, table, error);
 }
 
 static enum weir_status close_target(struct target *target, struct weir_error *error)

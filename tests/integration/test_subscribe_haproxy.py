@@ -19,8 +19,11 @@ from support.place import PATIENCE_S, free_port, until
 class HAProxy:
     """HAProxy with the example's configuration, as master and worker."""
 
-    def __init__(self, place, keys="str"):
-        """keys: what HAProxy takes the map's keys for, as in map_KEYS_int."""
+    def __init__(self, place, keys="str", own_pids=False):
+        """keys: what HAProxy takes the map's keys for, as in map_KEYS_int.
+
+        own_pids: in a namespace of its own, as in a container, where it has the same pid each time.
+        """
         self.program, self.port = program("haproxy"), free_port()
         self.socket, self.map = place.path("weir.sock"), place.write("weir.map", "")
         text = example("haproxy.cfg", ("bind :80", f"bind 127.0.0.1:{self.port}"),
@@ -28,8 +31,21 @@ class HAProxy:
                        ("/run/haproxy/weir.sock mode", f"{self.socket} mode"),
                        ("127.0.0.1:8080", f"127.0.0.1:{Site().port}"),
                        ("mode http\n", "mode http\nlog stdout format raw local0\noption httplog\n"))
-        self.run = place.start("-W", "-db", "-f", place.write("haproxy.cfg", text), program=self.program)
-        until(lambda: ask(self.port) == (200, None), "HAProxy answers", running=self.run)
+        self._words = [self.program, "-W", "-db", "-f", place.write("haproxy.cfg", text)]
+        if own_pids:
+            self._words = [program("unshare"), *["--map-root-user"] * (os.geteuid() != 0), "--pid", "--fork",
+                           "--kill-child", *self._words]
+        self._place = place
+        self.start()
+
+    def start(self):
+        """Starts it; it has been stopped before."""
+        self.run = self._place.start(*self._words[1:], program=self._words[0])
+        until(lambda: (ask(self.port) or (0,))[0], "HAProxy answers", running=self.run)
+
+    def pid(self):
+        """Its worker's, as it says."""
+        return self.tell("show info").split(b"\nPid: ")[1].split(b"\n")[0]
 
     def tell(self, command):
         """The answer to a command of the runtime interface."""
@@ -79,11 +95,11 @@ def test_haproxy_that_was_reloaded_or_emptied_gets_the_list_again(place):
         haproxy.tell(f"clear map {haproxy.map}")
         subscriber.until(lambda: subscriber.value("rebuilds_total") == 2, "a copy after it was emptied")
         assert ask(haproxy.port)[0] == 429
-        before = haproxy.tell("show info").split(b"\nPid: ")[1].split(b"\n")[0]
+        before = haproxy.pid()
 
         def reloaded():
             try:
-                return haproxy.tell("show info").split(b"\nPid: ")[1].split(b"\n")[0] != before
+                return haproxy.pid() != before
             except OSError:
                 return False
 
@@ -92,6 +108,49 @@ def test_haproxy_that_was_reloaded_or_emptied_gets_the_list_again(place):
         subscriber.until(lambda: always(haproxy.port, 429), "the new process has the list")
         topic.lift("127.0.0.1")
         subscriber.until(lambda: always(haproxy.port, 200), "the client is let in by a lift")
+
+
+def test_haproxy_that_was_restarted_with_the_same_pid_gets_the_list_again(place):
+    with cluster.shared() as c:
+        topic, haproxy = Topic(place, c), HAProxy(place, own_pids=True)
+        topic.block("127.0.0.1")
+        subscriber = topic.subscribe(f"haproxy:{haproxy.socket}").until_ready()
+        before = haproxy.pid()
+        # Between two looks at it.
+        subscriber.weir.pause()
+        haproxy.run.kill()
+        place.write("weir.map", "127.0.0.9 1\n")
+        haproxy.start()
+        assert haproxy.pid() == before
+        subscriber.weir.resume()
+        subscriber.until(lambda: set(haproxy.entries()) == {"127.0.0.1"}, "the new process has the list")
+        assert "restarted or reloaded" in subscriber.weir.said(), subscriber.weir.said()
+
+
+def test_an_emptied_map_is_told_from_one_that_was_never_filled(place):
+    with cluster.shared() as c:
+        topic, haproxy = Topic(place, c), HAProxy(place)
+        topic.publish([topic.decision((f"10.0.0.{n}",)) for n in range(50)])
+        subscriber = topic.subscribe(f"haproxy:{haproxy.socket}").until_ready()
+        # One more comes before the next look: the map is not empty.
+        haproxy.tell(f"clear map {haproxy.map}")
+        topic.block("10.0.1.0")
+        subscriber.until(lambda: len(haproxy.entries()) == 51, "the list is there again")
+        assert subscriber.value("rebuilds_total") == 2 and "was emptied" in subscriber.weir.said()
+        assert subscriber.weir.stop() == 0
+        # What waits for its interval is not lost.
+        topic.publish([topic.decision((f"10.0.0.{n}",), for_s=0) for n in range(50)])
+        topic.lift("10.0.1.0")
+        subscriber = topic.subscribe(f"haproxy:{haproxy.socket}", "--interval", "3s").until_ready()
+        topic.block("10.0.2.1")
+        subscriber.until(lambda: len(haproxy.entries()) == 1, "the first")
+        topic.block("10.0.2.2")
+        subscriber.until(lambda: len(haproxy.entries()) == 2, "the second")
+        topic.publish([topic.decision((f"10.0.2.{n}",), for_s=0) for n in (1, 2)])
+        subscriber.until(lambda: not haproxy.entries(), "the lifts")
+        topic.block("10.0.2.3")
+        subscriber.until(lambda: len(haproxy.entries()) == 1, "the third")
+        assert subscriber.value("errors_total") == 0 and subscriber.value("rebuilds_total") == 1
 
 
 def test_haproxy_takes_any_key(place):
