@@ -1,4 +1,4 @@
-/* A listing is read for three words that stand in it; elements are written canonically, as the kernel has them. */
+/* A listing is read for a few words that stand in it; elements are written canonically, as the kernel has them. */
 #include "deploy/gateways/nft_set.h"
 
 #include "deploy/gateways/decision_record.h"
@@ -11,7 +11,9 @@ enum {
 	DAY_MS = 86400000,     /* nft reads numbers of up to eight digits */
 };
 
-/* The rest of the line behind a word at its beginning. */
+#define TIMEOUT_MOST_MS (INT64_C(36500) * DAY_MS) /* the kernel takes five hundred years */
+
+/* The rest of the line behind a word at its beginning, which may be all of it. */
 static bool line_behind(struct weir_span listing, const char *word, struct weir_span *rest)
 {
 	const char *at = listing.at, *end = listing.at + listing.length;
@@ -21,9 +23,9 @@ static bool line_behind(struct weir_span listing, const char *word, struct weir_
 		line_end = line_end != NULL ? line_end : end;
 		while (at < line_end && (*at == ' ' || *at == '\t'))
 			at++;
-		if ((size_t)(line_end - at) > length && memcmp(at, word, length) == 0 && at[length] == ' ') {
-			*rest =
-				(struct weir_span){.at = at + length + 1, .length = (uint32_t)(line_end - at) - (uint32_t)length - 1};
+		size_t left = (size_t)(line_end - at);
+		if (left >= length && memcmp(at, word, length) == 0 && (left == length || at[length] == ' ')) {
+			*rest = (struct weir_span){.at = at + length, .length = (uint32_t)(left - length)};
 			return true;
 		}
 		at = line_end < end ? line_end + 1 : end;
@@ -57,6 +59,9 @@ bool nft_set_read(struct weir_span listing, struct nft_set *set)
 		set->interval = has(line, "interval");
 		set->timeout = has(line, "timeout");
 	}
+	set->ends = line_behind(listing, "timeout", &line);
+	set->timeout |= set->ends; /* nft leaves that flag out then */
+	set->merges = line_behind(listing, "auto-merge", &line);
 	return true;
 }
 
@@ -74,12 +79,13 @@ bool nft_set_element(const struct nft_set *set, struct weir_span key, char text[
 	return true;
 }
 
-void nft_set_timeout(struct weir_text *text, int64_t until_ms, int64_t now_ms)
+void nft_set_timeout(const struct nft_set *set, struct weir_text *text, int64_t until_ms, int64_t now_ms)
 {
-	if (until_ms == DECISION_NO_END)
+	if (until_ms == DECISION_NO_END && !set->ends)
 		return;
 	int64_t left_ms = until_ms - now_ms;
 	left_ms = left_ms > TIMEOUT_LEAST_MS ? left_ms : TIMEOUT_LEAST_MS;
+	left_ms = left_ms < TIMEOUT_MOST_MS ? left_ms : TIMEOUT_MOST_MS;
 	weir_text_puts(text, " timeout ");
 	if (left_ms >= DAY_MS) {
 		weir_text_int(text, left_ms / DAY_MS);

@@ -14,6 +14,8 @@ struct nft_set {
 	bool v6;       /* else IPv4 */
 	bool interval; /* takes networks */
 	bool timeout;  /* its elements may end */
+	bool ends;     /* what is added without a timeout gets the set's own */
+	bool merges;   /* neighbours become one element, whatever their timeouts */
 };
 
 /** Reads `nft list set`. @return false: it tells of no set of addresses */
@@ -24,7 +26,7 @@ enum { NFT_SET_ELEMENT_BYTES = WEIR_ADDRESS_TEXT_BYTES + 4 };
 /** A key as an element's text; false: it cannot be one of this set. */
 bool nft_set_element(const struct nft_set *set, struct weir_span key, char text[NFT_SET_ELEMENT_BYTES]);
 
-/** Appends " timeout 1234ms" as of now; nothing for what does not end. */
-void nft_set_timeout(struct weir_text *text, int64_t until_ms, int64_t now_ms);
+/** Appends " timeout 1234ms" as of now; for what does not end nothing, or a hundred years where the set would end it. */
+void nft_set_timeout(const struct nft_set *set, struct weir_text *text, int64_t until_ms, int64_t now_ms);
 
 #endif

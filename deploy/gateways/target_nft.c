@@ -24,6 +24,7 @@
 enum {
 	INTERVAL_MS = 50,
 	CHECK_MS = 5000,
+	MARGIN_MS = 1000, /* what a check looks for ends no sooner */
 	SETS_MAX = 2,
 	/* A refusal quotes its line, and marks the place in another: both are within PROGRAM_OUTPUT_MAX_BYTES. */
 	LINE_ELEMENTS = 200,
@@ -45,6 +46,7 @@ struct one_set {
 	struct element sample; /* one that is there for long: what a check looks for; until_ms 0: none */
 	bool flush;            /* the next transaction empties it first */
 	bool overlaps;         /* something was left out for a network that is there */
+	bool refused;          /* something may not be there, though it was told, since the last copy */
 	bool copying;          /* all of it is being written */
 	bool copy_wanted;      /* a change to a network was refused */
 };
@@ -86,6 +88,10 @@ static enum weir_status describe(struct one_set *set, struct weir_error *error)
 		                   set->name);
 	else if (status == WEIR_OK && !set->set.timeout)
 		status = weir_fail(error, WEIR_IO, "the set %s lets no element end: it needs `flags timeout`", set->name);
+	else if (status == WEIR_OK && set->set.merges)
+		status =
+			weir_fail(error, WEIR_IO,
+		              "the set %s has `auto-merge`, by which neighbours end together: it must be without", set->name);
 	weir_text_deinit(&said);
 	return status;
 }
@@ -107,7 +113,7 @@ static void write_elements(struct nft_target *nft, const struct one_set *set, co
 			weir_text_puts(&nft->script, ", ");
 		weir_text_puts(&nft->script, element->text);
 		if (staying)
-			nft_set_timeout(&nft->script, element->until_ms, now_ms);
+			nft_set_timeout(&set->set, &nft->script, element->until_ms, now_ms);
 		if (++in_line == LINE_ELEMENTS) {
 			weir_text_puts(&nft->script, " }\n");
 			in_line = 0;
@@ -166,6 +172,7 @@ static void leave_out(struct nft_target *nft, struct one_set *set)
 {
 	weir_counter_add(&nft->target.unfit, 1);
 	set->overlaps |= set->set.interval;
+	set->refused |= !set->set.interval;
 }
 
 /* Whether it ends here, as it is to stop: before a set is emptied, or when it takes too long to fill it again. */
@@ -265,7 +272,7 @@ static void leave_out_overlaps(struct nft_target *nft, struct one_set *set)
 static enum weir_status copy_set(struct nft_target *nft, struct one_set *set, int64_t now_ms, struct weir_error *error)
 {
 	set->sample = (struct element){0};
-	set->overlaps = false;
+	set->overlaps = set->refused = false;
 	set->flush = set->copying = true;
 	if (set->set.interval && set->count > 0)
 		leave_out_overlaps(nft, set);
@@ -335,19 +342,44 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 	return copy_wanted ? copy(target, table, now_ms, error) : WEIR_OK;
 }
 
+/*
+ * Another sample in place of one that has ended or was lifted: of what the set was told and no change waits for, the one
+ * that ends last. A full set may have been told of it and have it not; where networks were left out for wider ones only
+ * an address is sure to be found, in whatever it lies.
+ */
+static void find_sample(struct one_set *set, const struct block_table *table, int64_t now_ms)
+{
+	struct block_walk walk = {0};
+	const struct block_entry *entry;
+	struct weir_network network;
+	const char *why;
+	set->sample.until_ms = 0;
+	while (!set->refused && (entry = block_table_next(table, &walk)) != NULL) {
+		struct weir_span key = block_entry_key(entry);
+		char text[NFT_SET_ELEMENT_BYTES];
+		if (!entry->told || entry->changed || entry->until_ms <= now_ms + MARGIN_MS ||
+		    entry->until_ms <= set->sample.until_ms || block_table_find_key(table, key) != entry ||
+		    !nft_set_element(&set->set, key, text) || !weir_network_parse(key, &network, &why) ||
+		    (set->overlaps && network.prefix < 128))
+			continue;
+		set->sample = (struct element){.network = network, .until_ms = entry->until_ms};
+		memcpy(set->sample.text, text, sizeof text);
+	}
+}
+
 /* One element that ought to be there stands for all: a flushed or remade set has lost it too. */
 static enum weir_status check(struct target *target, const struct block_table *table, int64_t now_ms,
                               struct weir_error *error)
 {
-	(void)table;
 	struct nft_target *nft = (struct nft_target *)target;
-	enum { MARGIN_MS = 1000 };
 	for (size_t i = 0; i < nft->set_count; i++) {
 		struct one_set *set = &nft->sets[i];
 		enum weir_status status = describe(set, error);
 		if (status != WEIR_OK)
 			return status;
 		if (set->sample.until_ms <= now_ms + MARGIN_MS)
+			find_sample(set, table, now_ms);
+		if (set->sample.until_ms == 0)
 			continue;
 		weir_text_clear(&nft->script);
 		weir_text_printf(&nft->script, "get element %s { %s }\n", set->name, set->sample.text);

@@ -133,6 +133,34 @@ def test_nft_sets_that_were_flushed_or_made_anew_get_the_list_again(place):
         assert "trying again" in subscriber.weir.said()
 
 
+def test_a_flush_shows_also_when_what_ended_last_was_lifted(place):
+    network = Network(place)
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        topic.block("203.0.113.10", for_s=3600)
+        topic.block("203.0.113.9", for_s=1200)
+        subscriber = topic.subscribe("nft:inet/weir/blocked", env=network.environment).until_ready()
+        topic.lift("203.0.113.10")
+        subscriber.until(lambda: network.is_let_in("203.0.113.10"), "the lift")
+        network.nft("flush set inet weir blocked")
+        subscriber.until(lambda: not network.is_let_in("203.0.113.9"), "the list is written again")
+        assert subscriber.value("rebuilds_total") == 2
+
+
+def test_sets_with_times_of_their_own(place):
+    network = Network(place)
+    network.nft("add set inet weir brief { type ipv4_addr; flags timeout; timeout 1h; }\n"
+                "add set inet weir merged { type ipv4_addr; flags interval, timeout; auto-merge; }")
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        topic.block("203.0.113.9", for_s=None)
+        topic.subscribe("nft:inet/weir/brief", env=network.environment).until_ready()
+        assert "timeout 3649" in network.elements("brief") or "timeout 36500d" in network.elements("brief")
+        refused = place.run("subscribe", "--config", topic.config, "--to", "nft:inet/weir/merged", "--once",
+                            env=network.environment)
+        assert refused.code() == 1 and "auto-merge" in refused.said(), refused.said()
+
+
 def test_nft_keeps_the_widest_of_what_overlaps(place):
     network = Network(place)
     with cluster.shared() as c:

@@ -21,7 +21,13 @@ static void test_listings(void **state)
 	assert_true(nft_set_read(weir_span_of("set b {\n typeof ip saddr\n}"), &set));
 	assert_true(!set.v6 && !set.interval && !set.timeout);
 	assert_true(nft_set_read(weir_span_of("set b {\n typeof ip6 saddr\n flags dynamic,timeout"), &set));
-	assert_true(set.v6 && set.timeout);
+	assert_true(set.v6 && set.timeout && !set.ends && !set.merges);
+	assert_true(nft_set_read(weir_span_of("set b {\n type ipv4_addr\n flags timeout\n timeout 1h\n}"), &set));
+	assert_true(set.timeout && set.ends && !set.merges);
+	assert_true(nft_set_read(weir_span_of("set b {\n type ipv4_addr\n flags interval\n timeout 1h\n}"), &set));
+	assert_true(set.interval && set.timeout && set.ends);
+	assert_true(nft_set_read(weir_span_of("set b {\n type ipv4_addr\n flags interval,timeout\n auto-merge\n}"), &set));
+	assert_true(set.interval && set.timeout && !set.ends && set.merges);
 	assert_false(nft_set_read(weir_span_of("set b {\n type inet_service\n}"), &set));
 	assert_false(nft_set_read(weir_span_of("set b {\n type ipv4_addr . inet_service\n}"), &set));
 	assert_false(nft_set_read(weir_span_of("set b {\n typeof tcp dport\n}"), &set));
@@ -64,10 +70,10 @@ static void test_elements(void **state)
 	assert_element(v4, "203.0.113.9 } ; flush ruleset", NULL);
 }
 
-static void assert_timeout(int64_t until_ms, const char *expected)
+static void assert_timeout(bool ends, int64_t until_ms, const char *expected)
 {
 	struct weir_text text = {0};
-	nft_set_timeout(&text, until_ms, 1000);
+	nft_set_timeout(&(struct nft_set){.timeout = true, .ends = ends}, &text, until_ms, 1000);
 	weir_text_append(&text, "", 1);
 	assert_string_equal(expected, text.at);
 	weir_text_deinit(&text);
@@ -76,12 +82,15 @@ static void assert_timeout(int64_t until_ms, const char *expected)
 static void test_timeouts(void **state)
 {
 	(void)state;
-	assert_timeout(56007, " timeout 55007ms");
-	assert_timeout(1001, " timeout 20ms"); /* 0 would be none */
-	assert_timeout(0, " timeout 20ms");
-	assert_timeout(1000 + INT64_C(86400000), " timeout 1d0ms");
-	assert_timeout(999 + 3 * INT64_C(86400000), " timeout 2d86399999ms"); /* nft takes eight digits at most */
-	assert_timeout(INT64_MAX, "");
+	assert_timeout(false, 56007, " timeout 55007ms");
+	assert_timeout(false, 1001, " timeout 20ms"); /* 0 would be none */
+	assert_timeout(false, 0, " timeout 20ms");
+	assert_timeout(false, 1000 + INT64_C(86400000), " timeout 1d0ms");
+	assert_timeout(false, 999 + 3 * INT64_C(86400000), " timeout 2d86399999ms"); /* nft takes eight digits at most */
+	assert_timeout(false, INT64_MAX, "");
+	assert_timeout(true, INT64_MAX, " timeout 36500d0ms"); /* in place of the set's own */
+	assert_timeout(false, INT64_MAX - 1, " timeout 36500d0ms");
+	assert_timeout(true, 56007, " timeout 55007ms");
 }
 
 int main(void)
