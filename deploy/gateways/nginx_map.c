@@ -5,6 +5,8 @@
  */
 #include "deploy/gateways/nginx_map.h"
 
+#include "deploy/gateways/network_key.h"
+
 #include <stdio.h>
 #include <strings.h>
 #include <time.h>
@@ -14,6 +16,18 @@
 bool nginx_map_fits(struct weir_span key)
 {
 	return key.length <= NGINX_MAP_KEY_MAX_BYTES && (key.length == 0 || memchr(key.at, '\0', key.length) == NULL);
+}
+
+bool nginx_geo_key(struct weir_span key, char text[NGINX_GEO_KEY_BYTES])
+{
+	struct weir_network network;
+	if (!network_key(key, &network))
+		return false;
+	bool v4 = weir_address_is_v4(&network.base) && network.prefix >= 96;
+	uint32_t length = weir_address_format(&network.base, text);
+	if (network.prefix < 128)
+		snprintf(text + length, NGINX_GEO_KEY_BYTES - length, "/%u", network.prefix - (v4 ? 96U : 0U));
+	return true;
 }
 
 void nginx_map_date(int64_t time_ms, char text[NGINX_MAP_DATE_BYTES])
@@ -53,6 +67,35 @@ void nginx_map_line(struct weir_text *text, struct weir_span key, int64_t until_
 		weir_text_append(text, &key.at[i], 1);
 	}
 	weir_text_printf(text, "\" \"%s\";\n", date);
+}
+
+bool nginx_map_read(const char **at, const char *end, int64_t *until_ms)
+{
+	const char *key_end = *at + 1;
+	char date[NGINX_MAP_DATE_BYTES + 4], again[NGINX_MAP_DATE_BYTES];
+	if (*at == end || **at != '"')
+		return false;
+	while (key_end < end && *key_end != '"')
+		key_end += *key_end == '\\' && key_end + 1 < end ? 2 : 1;
+	/* `" "DATE";` and a line's end */
+	static const char form[] = "\" \"Thu, 01 Jan 1970 00:00:00 GMT\";\n";
+	enum { DATE_AT = 3, DATE_BYTES = sizeof "Thu, 01 Jan 1970 00:00:00 GMT" - 1 };
+	if ((size_t)(end - key_end) < sizeof form - 1)
+		return false;
+	snprintf(date, sizeof date, "%.*s", DATE_BYTES, key_end + DATE_AT);
+	struct tm parts = {0};
+	const char *date_end = strptime(date, "%a, %d %b %Y %H:%M:%S GMT", &parts);
+	if (date_end == NULL || *date_end != '\0')
+		return false;
+	*until_ms = (int64_t)timegm(&parts) * 1000;
+	/* Whatever else stands there was not written here. */
+	nginx_map_date(*until_ms, again);
+	if (strcmp(again, date) != 0 || memcmp(key_end, form, DATE_AT) != 0 ||
+	    memcmp(key_end + DATE_AT + DATE_BYTES, form + DATE_AT + DATE_BYTES, sizeof form - 1 - DATE_AT - DATE_BYTES) !=
+	        0)
+		return false;
+	*at = key_end + sizeof form - 1;
+	return true;
 }
 
 int nginx_map_compare(struct weir_span a, struct weir_span b)

@@ -8,14 +8,15 @@ struct kind {
 };
 
 static const struct kind kinds[] = {
-	{"redis://", true, target_redis_make},    {"file:", false, target_file_make},
-	{"nginx-map:", false, target_nginx_make}, {"haproxy:", false, target_haproxy_make},
-	{"nft:", false, target_nft_make},         {"exec:", false, target_exec_make},
+	{"redis://", true, target_redis_make},        {"file:", false, target_file_make},
+	{"nginx-map:", false, target_nginx_map_make}, {"nginx-geo:", false, target_nginx_geo_make},
+	{"haproxy:", false, target_haproxy_make},     {"nft:", false, target_nft_make},
+	{"exec:", false, target_exec_make},
 };
 
-#define ACCEPTED                                                                                        \
-	"redis://HOST:PORT[/DATABASE], file:PATH, nginx-map:PATH, haproxy:SOCKET, nft:FAMILY/TABLE/SET or " \
-	"exec:COMMAND"
+#define ACCEPTED                                                                                \
+	"redis://HOST:PORT[/DATABASE], file:PATH, nginx-map:PATH, nginx-geo:PATH, haproxy:SOCKET, " \
+	"nft:FAMILY/TABLE/SET or exec:COMMAND"
 
 enum weir_status target_open(const char *name, const struct target_options *options, struct target **target,
                              struct weir_error *error)
@@ -31,7 +32,7 @@ enum weir_status target_open(const char *name, const struct target_options *opti
 		if (status == WEIR_OK && options->reload != NULL && !made->ops->may_reload) {
 			struct weir_error ignored;
 			(void)!made->ops->close(made, &ignored);
-			return weir_fail(error, WEIR_INVALID, "--reload is for file: and nginx-map:, which are files");
+			return weir_fail(error, WEIR_INVALID, "--reload is for file:, nginx-map: and nginx-geo:, which are files");
 		}
 		if (status == WEIR_OK)
 			*target = made;

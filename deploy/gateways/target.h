@@ -41,6 +41,14 @@ struct target_ops {
 	/** Whether the list is still there. @return WEIR_OK; WEIR_AGAIN: it was emptied or begun anew; WEIR_IO: away */
 	enum weir_status (*check)(struct target *target, const struct block_table *table, int64_t now_ms,
 	                          struct weir_error *error);
+	/**
+	 * Takes out of the list what is over by the list's own word, before the first copy. NULL: its entries end by
+	 * themselves, or it cannot be read back.
+	 *
+	 * @return WEIR_OK, also where it is not as this kind writes it: then it stays; WEIR_IO
+	 * @thread any, one at a time, and while nobody uses the target
+	 */
+	enum weir_status (*age)(struct target *target, int64_t now_ms, struct weir_error *error);
 	/** Ends; the list stays as it is. @return WEIR_OK; WEIR_IO: what it was told may not have been carried out */
 	enum weir_status (*close)(struct target *target, struct weir_error *error);
 };
@@ -73,7 +81,7 @@ WEIR_MUST_USE enum weir_status target_open(const char *name, const struct target
 /* The kinds; `rest` is what stands behind "KIND:" (redis: the whole URL). */
 typedef enum weir_status target_make(const char *rest, const struct target_options *options, struct target **target,
                                      struct weir_error *error);
-target_make target_redis_make, target_file_make, target_nginx_make, target_haproxy_make, target_nft_make,
-	target_exec_make;
+target_make target_redis_make, target_file_make, target_nginx_map_make, target_nginx_geo_make, target_haproxy_make,
+	target_nft_make, target_exec_make;
 
 #endif

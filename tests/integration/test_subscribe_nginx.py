@@ -17,7 +17,8 @@ from support.place import PATIENCE_S, free_port, read, until
 class Nginx:
     """nginx with the example's configuration."""
 
-    def __init__(self, place):
+    def __init__(self, place, geo=False):
+        """geo: in place of the map, and by IPv6 too."""
         self.program, self.port = program("nginx"), free_port()
         self.map, self.log = place.write("weir.map", ""), place.write("access.log", "")
         os.makedirs(place.path("html"))
@@ -29,6 +30,8 @@ class Nginx:
             main = "user root;\n" + main
         text = main + example(
             "nginx.conf", ("listen 80;", f"listen 127.0.0.1:{self.port};"),
+            *[("map $remote_addr $weir_until {", "geo $weir_until {"),
+              (f"listen 127.0.0.1:{self.port};", f"listen 127.0.0.1:{self.port}; listen [::1]:{self.port};")] * geo,
             ("include weir.map;", f"include {self.map};"), ("/usr/share/nginx/html", place.path("html")),
             ("http {\n", f"http {{\naccess_log {self.log} combined;\n{temporary}"))
         self._words = ["-p", place.directory, "-c", place.write("nginx.conf", text)]
@@ -57,6 +60,24 @@ def test_nginx_blocks_and_lets_in_again(place):
         topic.block("127.0.0.9")
         subscriber.until(lambda: b"127.0.0.9" in read(nginx.map), "the map")
         assert ask(nginx.port) == (200, None)
+        assert subscriber.weir.stop() == 0
+        nginx.run.stop()
+
+
+def test_a_geo_finds_an_address_in_a_network(place):
+    with cluster.shared() as c:
+        topic, nginx = Topic(place, c), Nginx(place, geo=True)
+        for key in ("127.0.0.2", "127.0.1.0/24", "::/64", "bob", "127.0.0.9|/login", "10.0.0.0/8", "default"):
+            topic.block(key)
+        subscriber = topic.subscribe(f"nginx-geo:{nginx.map}", "--zone", "site", "--interval", "200ms",
+                                     "--reload", nginx.reload).until_ready()
+        subscriber.until(lambda: always(nginx.port, 200) and nginx.settled(), "nginx has read it")
+        assert read(nginx.map).count(b"\n") == 3 and subscriber.value("unfit_total") == 4, read(nginx.map)
+        for source, status in (("127.0.0.2", 429), ("127.0.1.77", 429), ("::1", 429), ("127.0.0.3", 200)):
+            assert ask(nginx.port, source)[0] == status, source
+        topic.lift("::/64")
+        subscriber.until(lambda: (ask(nginx.port, "::1") or (0,))[0] == 200, "a network is let in")
+        assert ask(nginx.port, "127.0.1.77")[0] == 429
         assert subscriber.weir.stop() == 0
         nginx.run.stop()
 

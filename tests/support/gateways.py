@@ -37,8 +37,9 @@ def example(name, *changes):
 
 
 def ask(port, source="127.0.0.1"):
-    """(status, Retry-After) of a page; None while nobody answers."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S, source_address=(source, 0))
+    """(status, Retry-After) of a page; None while nobody answers. "::1": by IPv6."""
+    host = "::1" if ":" in source else "127.0.0.1"
+    connection = http.client.HTTPConnection(host, port, timeout=PATIENCE_S, source_address=(source, 0))
     try:
         connection.request("GET", "/")
         answer = connection.getresponse()

@@ -55,6 +55,78 @@ static void test_what_a_map_cannot_hold(void **state)
 	assert_true(nginx_map_fits(weir_span_of("")));
 }
 
+static void assert_read(const char *line, int64_t expected_ms, size_t length)
+{
+	const char *at = line;
+	int64_t until_ms = 0;
+	bool good = nginx_map_read(&at, line + strlen(line), &until_ms);
+	assert_int_equal(length > 0, good);
+	assert_int_equal(length, at - line);
+	if (good)
+		assert_int_equal(expected_ms, until_ms);
+}
+
+static void test_what_is_written_is_read_back(void **state)
+{
+	(void)state;
+	static const char *const keys[] = {"203.0.113.9", "", "default", "a \"b\" \\|c", "\\", "two\nlines", "\" \"x\";\n"};
+	static const int64_t untils_ms[] = {0, 1732173655000, INT64_C(253402300799000)};
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		for (size_t j = 0; j < sizeof untils_ms / sizeof *untils_ms; j++) {
+			struct weir_text text = {0};
+			nginx_map_line(&text, weir_span_of(keys[i]), untils_ms[j]);
+			size_t length = text.length;
+			weir_text_append(&text, "\"next", sizeof "\"next");
+			assert_read(text.at, untils_ms[j], length);
+			weir_text_deinit(&text);
+		}
+}
+
+static void test_what_was_not_written_here_is_not_read(void **state)
+{
+	(void)state;
+	static const char *const lines[] = {
+		"",
+		"\"",
+		"\"a",
+		"\"a\\",
+		"# a comment\n",
+		"a \"Thu, 21 Nov 2024 07:20:56 GMT\";\n",
+		"\"a\" \"Thu, 21 Nov 2024 07:20:56 GMT\";",
+		"\"a\" \"Fri, 21 Nov 2024 07:20:56 GMT\";\n", /* it was a Thursday */
+		"\"a\" \"Thu, 21 Nov 2024 07:20:56 UTC\";\n",
+		"\"a\" \"Thu, 32 Nov 2024 07:20:56 GMT\";\n",
+		"\"a\"  \"Thu, 21 Nov 2024 07:20:56 GMT\";\n",
+		"\"a\" \"0\"; #############################\n",
+	};
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+		assert_read(lines[i], 0, 0);
+}
+
+static void assert_geo(const char *key, const char *expected)
+{
+	char text[NGINX_GEO_KEY_BYTES];
+	bool good = nginx_geo_key(weir_span_of(key), text);
+	assert_int_equal(expected != NULL, good);
+	if (good)
+		assert_string_equal(expected, text);
+}
+
+static void test_keys_of_a_geo(void **state)
+{
+	(void)state;
+	assert_geo("203.0.113.9", "203.0.113.9");
+	assert_geo("203.0.113.0/24", "203.0.113.0/24");
+	assert_geo("::ffff:203.0.113.9", "203.0.113.9");
+	assert_geo("2001:DB8::/64", "2001:db8::/64");
+	assert_geo("::/64", "::/64");
+	assert_geo("0.0.0.0/0", NULL);
+	assert_geo("2001:db8::/31", NULL);
+	assert_geo("default", NULL);
+	assert_geo("203.0.113.9|/", NULL);
+	assert_geo("", NULL);
+}
+
 static void test_case_makes_no_other_key(void **state)
 {
 	(void)state;
@@ -71,6 +143,9 @@ int main(void)
 		cmocka_unit_test(test_words_that_nginx_knows_are_masked),
 		cmocka_unit_test(test_a_block_without_end_ends_with_the_year_9999),
 		cmocka_unit_test(test_what_a_map_cannot_hold),
+		cmocka_unit_test(test_what_is_written_is_read_back),
+		cmocka_unit_test(test_what_was_not_written_here_is_not_read),
+		cmocka_unit_test(test_keys_of_a_geo),
 		cmocka_unit_test(test_case_makes_no_other_key),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
