@@ -167,7 +167,7 @@ static enum weir_status read_decisions(struct reading *reading, struct weir_erro
 	if (status != WEIR_OK)
 		return status;
 	while ((status = topic_read_next(read, &message, error)) != WEIR_END) {
-		if (status != WEIR_OK && !is_local)
+		if (status != WEIR_OK && status != WEIR_INVALID && !is_local)
 			break;
 		if (status != WEIR_OK || decision_record_parse(&message, &record, error) != WEIR_OK) {
 			blocks->damaged++;

@@ -12,6 +12,7 @@ enum { BATCH_MESSAGES = 64, POLL_MS = 500, PATIENCE_MS = 15000 };
 struct topic_read {
 	struct weir_bus_scan *scan; /* NULL: over a bus */
 	struct weir_bus *bus;
+	enum weir_topic topic;
 	struct weir_consumer *consumer;
 	uint64_t *firsts;
 	uint64_t *ends; /* by partition: read up to here; 0: not read */
@@ -59,6 +60,7 @@ enum weir_status topic_read_open(struct weir_bus *bus, const char *directory, en
 	char path[WEIR_PATH_BYTES];
 	enum weir_status status;
 	read->bus = bus;
+	read->topic = topic;
 	if (bus != NULL) {
 		status = open_bus(read, topic, partition, from, error);
 	} else {
@@ -83,6 +85,19 @@ static void close_partitions(struct topic_read *read)
 		}
 }
 
+/* Goes on behind a message that was refused, or with the first that there still is. @return WEIR_INVALID, or WEIR_IO */
+static enum weir_status pass_over(struct topic_read *read, const struct weir_error *refusal, struct weir_error *error)
+{
+	struct weir_message refused = read->batch[0];
+	uint64_t first, next, at = refused.offset + 1;
+	enum weir_status status = read->bus->ops->extent(read->bus, read->topic, refused.partition, &first, &next, error);
+	if (status == WEIR_OK && first > at)
+		at = first;
+	if (status == WEIR_OK)
+		status = read->bus->ops->assign(read->consumer, refused.partition, at, error);
+	return status == WEIR_OK ? weir_fail(error, WEIR_INVALID, "%s", refusal->text) : WEIR_IO;
+}
+
 /* One more batch, or none where that was all. What goes wrong for a moment is tried again. */
 static enum weir_status receive(struct topic_read *read, struct weir_error *error)
 {
@@ -93,6 +108,11 @@ static enum weir_status receive(struct topic_read *read, struct weir_error *erro
 	while (read->open > 0 && read->batched == 0 && weir_monotonic_ms() < end_ms) {
 		enum weir_status status =
 			read->bus->ops->receive(read->consumer, read->batch, BATCH_MESSAGES, POLL_MS, &read->batched, error);
+		if (status == WEIR_INVALID) {
+			struct weir_error refusal = *error;
+			read->batched = 0;
+			return pass_over(read, &refusal, error);
+		}
 		if (status != WEIR_OK && status != WEIR_IO)
 			return status;
 		if (read->batched == 0)
@@ -108,10 +128,10 @@ enum weir_status topic_read_next(struct topic_read *read, struct weir_message *m
 	while (read->open > 0) {
 		if (read->taken == read->batched) {
 			enum weir_status status = receive(read, error);
-			if (status != WEIR_OK) {
+			if (status != WEIR_OK && status != WEIR_INVALID)
 				read->open = 0;
+			if (status != WEIR_OK)
 				return status;
-			}
 		}
 		if (read->taken == read->batched)
 			continue;
