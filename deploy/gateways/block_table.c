@@ -43,17 +43,26 @@ static void entry_free(struct block_entry *entry)
 	free(entry);
 }
 
-void block_table_free(struct block_table *table)
+void block_table_clear(struct block_table *table)
 {
-	if (table == NULL)
-		return;
 	block_table_settle(table);
-	for (uint32_t i = 0; i < table->slot_count; i++)
+	for (uint32_t i = 0; i < table->slot_count; i++) {
 		for (struct block_entry *entry = table->slots[i], *next; entry != NULL; entry = next) {
 			next = entry->next;
 			entry_free(entry);
 		}
+		table->slots[i] = NULL;
+	}
+	table->held = 0;
+	atomic_store_explicit(&table->live, 0, memory_order_relaxed);
 	block_heap_deinit(&table->heap);
+}
+
+void block_table_free(struct block_table *table)
+{
+	if (table == NULL)
+		return;
+	block_table_clear(table);
 	free(table->slots);
 	free(table->changes);
 	free(table->seen);

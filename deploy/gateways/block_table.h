@@ -91,6 +91,9 @@ enum block_outcome {
 	BLOCK_NO_ROOM, /* it would end before all that the full table holds */
 };
 
+/** Forgets all entries and marks, but not the newest version read of a partition: the topic is read from its start. */
+void block_table_clear(struct block_table *table);
+
 /** Takes in a decision. @param now_ms  Unix ms */
 enum block_outcome block_table_apply(struct block_table *table, const struct decision_record *record, int64_t now_ms);
 

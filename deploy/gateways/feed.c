@@ -17,11 +17,13 @@
 enum { ENDS_EACH_MS = 1000, AGAIN_AFTER_MS = 1000 };
 
 struct place {
-	_Atomic uint64_t next; /* of the next message to be received */
-	_Atomic uint64_t end;  /* the partition's next offset, as last heard */
-	uint64_t start_end;    /* the same when reading began */
-	uint64_t refused;      /* where it was refused last, + 1; 0: it was not */
-	bool passing;          /* nothing was received since a message was passed over */
+	_Atomic uint64_t next;    /* of the next message to be received */
+	_Atomic uint64_t end;     /* the partition's next offset, as last heard */
+	_Atomic int64_t heard_ms; /* monotonic: when that was */
+	uint64_t start;           /* where reading began */
+	uint64_t start_end;       /* the same when reading began */
+	uint64_t refused;         /* where it was refused last, + 1; 0: it was not */
+	bool passing;             /* nothing was received since a message was passed over */
 };
 
 struct feed {
@@ -31,7 +33,8 @@ struct feed {
 	struct weir_error refusal;
 	struct place *places;
 	struct weir_counter gaps;
-	bool begun;      /* its first consumer was made */
+	bool begun;      /* a consumer was made since reading began */
+	bool lost;       /* what followed on something that was read went before it was */
 	uint32_t behind; /* partitions that are before their start_end */
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -49,9 +52,15 @@ static void store(_Atomic uint64_t *number, uint64_t value)
 	atomic_store_explicit(number, value, memory_order_relaxed);
 }
 
+static void note_end(struct place *place, uint64_t end)
+{
+	store(&place->end, end);
+	atomic_store_explicit(&place->heard_ms, weir_monotonic_ms(), memory_order_relaxed);
+}
+
 /* ---- reading ---- */
 
-/* Assigns a partition at its place, or at its first message where that is behind it. */
+/* Assigns a partition at its place; at its first message where reading begins, or where that is behind its place. */
 static enum weir_status assign(struct feed *feed, uint32_t partition, struct weir_error *error)
 {
 	struct place *place = &feed->places[partition];
@@ -64,13 +73,25 @@ static enum weir_status assign(struct feed *feed, uint32_t partition, struct wei
 		                 "partition %u of the decisions ends at %llu, before what was read of it: the topic was made "
 		                 "anew, and a new start reads it from its beginning",
 		                 partition, (unsigned long long)next);
-	if (first > load(&place->next)) {
-		weir_counter_add(&feed->gaps, feed->begun);
+	if (feed->begun && first > load(&place->next)) {
+		weir_counter_add(&feed->gaps, 1);
+		feed->lost |= load(&place->next) > place->start;
+	}
+	if (!feed->begun || first > load(&place->next)) {
+		place->start = first;
 		store(&place->next, first);
 	}
-	store(&place->end, next);
+	note_end(place, next);
 	/* Between the two calls its beginning may be trimmed: then the next try finds another first. */
 	return feed->bus->ops->assign(feed->consumer, partition, load(&place->next), error) == WEIR_OK ? WEIR_OK : WEIR_IO;
+}
+
+/* Anew, where a gap may have moved places past their end of the start. */
+static void count_behind(struct feed *feed)
+{
+	feed->behind = 0;
+	for (uint32_t i = 0; i < feed->bus->partitions; i++)
+		feed->behind += load(&feed->places[i].next) < feed->places[i].start_end;
 }
 
 static enum weir_status begin(struct feed *feed, struct weir_error *error)
@@ -86,8 +107,13 @@ static enum weir_status begin(struct feed *feed, struct weir_error *error)
 	if (status != WEIR_OK) {
 		feed->bus->ops->consumer_free(feed->consumer);
 		feed->consumer = NULL;
+		return status;
 	}
-	return status;
+	for (uint32_t i = 0; i < feed->bus->partitions && !feed->begun; i++)
+		feed->places[i].start_end = load(&feed->places[i].end);
+	feed->begun = true;
+	count_behind(feed);
+	return WEIR_OK;
 }
 
 /* Takes down how far each partition is read. */
@@ -107,14 +133,6 @@ static void note_places(struct feed *feed)
 	}
 }
 
-/* Places that a gap has moved past their end of the start. */
-static void count_behind(struct feed *feed)
-{
-	feed->behind = 0;
-	for (uint32_t i = 0; i < feed->bus->partitions; i++)
-		feed->behind += load(&feed->places[i].next) < feed->places[i].start_end;
-}
-
 /* Another consumer in place of one that was refused, not at once: it may be refused as well. */
 static enum weir_status begin_again(struct feed *feed, int timeout_ms, struct weir_error *error)
 {
@@ -126,7 +144,6 @@ static enum weir_status begin_again(struct feed *feed, int timeout_ms, struct we
 	}
 	feed->again_at_ms = weir_monotonic_ms() + AGAIN_AFTER_MS;
 	enum weir_status status = begin(feed, error);
-	count_behind(feed);
 	if (status == WEIR_IO)
 		feed->refusal = *error;
 	return status;
@@ -174,7 +191,23 @@ enum weir_status feed_receive(struct feed *feed, struct weir_message *messages, 
 
 bool feed_caught_up(const struct feed *feed)
 {
-	return feed->behind == 0;
+	return feed->begun && feed->behind == 0;
+}
+
+bool feed_begin_anew_if_lost(struct feed *feed)
+{
+	if (!feed->lost)
+		return false;
+	feed->lost = feed->begun = false;
+	feed->again_at_ms = 0;
+	if (feed->consumer != NULL)
+		feed->bus->ops->consumer_free(feed->consumer);
+	feed->consumer = NULL;
+	for (uint32_t i = 0; i < feed->bus->partitions; i++) {
+		feed->places[i].refused = 0;
+		feed->places[i].passing = false;
+	}
+	return true;
 }
 
 /* ---- ends ---- */
@@ -191,7 +224,7 @@ static void *ask_for_ends(void *context)
 			pthread_mutex_unlock(&feed->lock);
 			uint64_t first, next;
 			if (feed->bus->ops->extent(feed->bus, WEIR_TOPIC_DECISIONS, i, &first, &next, NULL) == WEIR_OK)
-				store(&feed->places[i].end, next);
+				note_end(&feed->places[i], next);
 			pthread_mutex_lock(&feed->lock);
 		}
 	}
@@ -207,6 +240,16 @@ uint64_t feed_lag(const struct feed *feed)
 		lag += end > next ? end - next : 0;
 	}
 	return lag;
+}
+
+int64_t feed_ends_age_ms(const struct feed *feed)
+{
+	int64_t now_ms = weir_monotonic_ms(), age_ms = 0;
+	for (uint32_t i = 0; i < feed->bus->partitions; i++) {
+		int64_t heard_ms = atomic_load_explicit(&feed->places[i].heard_ms, memory_order_relaxed);
+		age_ms = now_ms - heard_ms > age_ms ? now_ms - heard_ms : age_ms;
+	}
+	return age_ms;
 }
 
 uint64_t feed_gaps(const struct feed *feed)
@@ -227,10 +270,6 @@ enum weir_status feed_open(struct weir_bus *bus, struct feed **feed, struct weir
 		free(made);
 		return status;
 	}
-	for (uint32_t i = 0; i < bus->partitions; i++)
-		made->places[i].start_end = load(&made->places[i].end);
-	made->begun = true;
-	count_behind(made);
 	pthread_mutex_init(&made->lock, NULL);
 	weir_condition_init(&made->wake);
 	if (pthread_create(&made->thread, NULL, ask_for_ends, made) != 0) {

@@ -24,8 +24,8 @@ void feed_close(struct feed *feed);
 /**
  * Up to `most` messages, waiting at most timeout_ms for the first.
  *
- * A gap (what is older than the topic's retention went while it was being read) is passed over and counted: decisions
- * that old have ended. So are damaged bytes, from their second refusal on: a list that stands still would be worse.
+ * A gap (what is older than the topic's retention went while it was being read) is passed over and counted: see
+ * feed_begin_anew_if_lost(). So are damaged bytes, from their second refusal on: a list that stands still would be worse.
  *
  * @param messages  their bytes are borrowed until the next receive
  * @return WEIR_OK with *count >= 0; WEIR_IO: passing trouble; WEIR_INVALID: the topic ends before what was read of it,
@@ -34,11 +34,21 @@ void feed_close(struct feed *feed);
 WEIR_MUST_USE enum weir_status feed_receive(struct feed *feed, struct weir_message *messages, size_t most,
                                             int timeout_ms, size_t *count, struct weir_error *error);
 
+/**
+ * After a receive, whatever it gave: where a gap followed on what was read, a lift may have been in it. Then the next
+ * receive begins at the topic's start, as in a new feed; limiters see to it that whatever is live stands there.
+ *
+ * @return whether it does: what was received of the topic is to be forgotten, also just now
+ */
+bool feed_begin_anew_if_lost(struct feed *feed);
+
 /** Whether all that the topic held when reading began was received. */
 bool feed_caught_up(const struct feed *feed);
 
 /** Messages that the topic is known to hold and that were not received yet. @thread any */
 uint64_t feed_lag(const struct feed *feed);
+/** How long ago the end of a partition was heard, of all the longest: as old is what the lag says. @thread any */
+int64_t feed_ends_age_ms(const struct feed *feed);
 /** How many gaps were passed over. @thread any */
 uint64_t feed_gaps(const struct feed *feed);
 

@@ -34,11 +34,13 @@ struct subscriber *subscriber_new(const struct subscriber_options *options)
 	struct subscriber *subscriber = weir_alloc(1, sizeof *subscriber);
 	subscriber->options = *options;
 	struct block_table_options table = {
-		.partitions = options->bus->partitions, .max = options->max, .keep_json = options->target->ops->keeps_json};
+		.partitions = options->partitions, .max = options->max, .keep_json = options->target->ops->keeps_json};
 	(void)!getrandom(&table.seed, sizeof table.seed, 0);
 	subscriber->table = block_table_new(&table);
 	subscriber->copy_wanted = true;
 	subscriber->retry_wait_ms = RETRY_LEAST_MS;
+	if (!options->once)
+		subscriber->ager = ager_start(options->target, options->log);
 	return subscriber;
 }
 
@@ -46,6 +48,7 @@ void subscriber_free(struct subscriber *subscriber)
 {
 	if (subscriber == NULL)
 		return;
+	ager_stop(subscriber->ager);
 	feed_close(atomic_load(&subscriber->feed));
 	block_table_free(subscriber->table);
 	free(subscriber);
@@ -277,7 +280,7 @@ static int wait_ms(const struct subscriber *subscriber)
 
 static void look_at_bus(struct subscriber *subscriber)
 {
-	struct weir_bus *bus = subscriber->options.bus;
+	struct weir_bus *bus = subscriber->bus;
 	char words[WEIR_ERROR_TEXT_BYTES];
 	int64_t now_ms = weir_monotonic_ms();
 	if (now_ms < subscriber->bus_look_at_ms)
@@ -294,11 +297,20 @@ static bool stopped(const struct subscriber *subscriber)
 	return subscriber->options.stop != NULL && *subscriber->options.stop;
 }
 
+/* With `once` nobody waits for ever. */
+static bool out_of_patience(const struct subscriber *subscriber)
+{
+	return subscriber->options.once &&
+	       weir_monotonic_ms() - subscriber->progress_ms >= subscriber->options.once_wait_ms;
+}
+
 static enum weir_status open_feed(struct subscriber *subscriber, struct weir_error *error)
 {
 	struct feed *feed = NULL;
 	enum weir_status status;
-	while ((status = feed_open(subscriber->options.bus, &feed, error)) == WEIR_IO && !stopped(subscriber)) {
+	while ((status = feed_open(subscriber->bus, &feed, error)) == WEIR_IO && !stopped(subscriber)) {
+		if (out_of_patience(subscriber))
+			return WEIR_IO;
 		weir_trouble_on(&subscriber->feed_trouble, subscriber->options.log, "decisions", "%s", error->text);
 		for (int i = 0; i < 1000 / NAP_MS && !stopped(subscriber); i++)
 			nap(NAP_MS);
@@ -310,12 +322,42 @@ static enum weir_status open_feed(struct subscriber *subscriber, struct weir_err
 	return WEIR_OK;
 }
 
+/* As after a start: what the list holds stays until all that the topic holds is read. */
+static void begin_anew(struct subscriber *subscriber)
+{
+	weir_log(subscriber->options.log, WEIR_LOG_WARNING, "decisions",
+	         "some went behind the topic's retention before they were read: reading the topic from its start");
+	block_table_clear(subscriber->table);
+	atomic_store(&subscriber->caught_up, false);
+	atomic_store(&subscriber->in_place, false);
+	subscriber->copy_wanted = true;
+	if (subscriber->ager == NULL && !subscriber->options.once)
+		subscriber->ager = ager_start(subscriber->options.target, subscriber->options.log);
+}
+
+static enum weir_status say_what_hinders(const struct subscriber *subscriber, struct weir_error *error)
+{
+	char words[WEIR_ERROR_TEXT_BYTES];
+	if (subscriber->bus->ops->problem(subscriber->bus, words, sizeof words))
+		return weir_fail(error, WEIR_IO, "%s", words);
+	return weir_fail(error, WEIR_IO, "the decisions topic holds more, but nothing came in %lld s",
+	                 (long long)subscriber->options.once_wait_ms / 1000);
+}
+
 static enum weir_status receive(struct subscriber *subscriber, struct weir_message *messages, size_t *count,
                                 struct weir_error *error)
 {
 	struct feed *feed = atomic_load(&subscriber->feed);
 	enum weir_status status = feed_receive(feed, messages, BATCH, wait_ms(subscriber), count, error);
 	look_at_bus(subscriber);
+	if (feed_begin_anew_if_lost(feed)) {
+		begin_anew(subscriber);
+		*count = 0;
+	}
+	if (*count > 0)
+		subscriber->progress_ms = weir_monotonic_ms();
+	else if (status != WEIR_INVALID && out_of_patience(subscriber) && !feed_caught_up(feed))
+		return status == WEIR_IO ? status : say_what_hinders(subscriber, error);
 	if (status == WEIR_IO) {
 		weir_trouble_on(&subscriber->feed_trouble, subscriber->options.log, "decisions", "%s", error->text);
 		nap(NAP_MS);
@@ -330,6 +372,8 @@ static void note_catch_up(struct subscriber *subscriber)
 {
 	if (atomic_load(&subscriber->caught_up) || !feed_caught_up(atomic_load(&subscriber->feed)))
 		return;
+	ager_stop(subscriber->ager);
+	subscriber->ager = NULL;
 	atomic_store(&subscriber->caught_up, true);
 	weir_log(subscriber->options.log, WEIR_LOG_INFO, "decisions", "read all that there were: %u blocks are live",
 	         block_table_count(subscriber->table));
@@ -368,8 +412,10 @@ static enum weir_status turn(struct subscriber *subscriber, struct weir_message 
 	return serve_target(subscriber, error);
 }
 
-enum weir_status subscriber_run(struct subscriber *subscriber, struct weir_error *error)
+enum weir_status subscriber_run(struct subscriber *subscriber, struct weir_bus *bus, struct weir_error *error)
 {
+	subscriber->bus = bus;
+	subscriber->progress_ms = weir_monotonic_ms();
 	enum weir_status status = open_feed(subscriber, error);
 	struct weir_message *messages = weir_alloc(BATCH, sizeof *messages);
 	while (status == WEIR_OK && !stopped(subscriber))

@@ -27,6 +27,9 @@ void subscriber_metrics(const struct subscriber *subscriber, struct weir_text *p
 	                   atomic_load(&subscriber->in_place) ? 1 : 0);
 	weir_metrics_gauge(page, "weir_subscribe_lag_records", "Records of the decisions topic that were not read yet.",
 	                   feed != NULL ? (double)feed_lag(feed) : 0);
+	weir_metrics_gauge(page, "weir_subscribe_ends_age_seconds",
+	                   "How long ago the bus said where the topic ends; lag_records is as of then.",
+	                   feed != NULL ? (double)feed_ends_age_ms(feed) / 1000.0 : 0);
 	weir_metrics_counter(page, "weir_subscribe_gaps_total", "Gaps in the topic that were passed over.",
 	                     feed != NULL ? feed_gaps(feed) : 0);
 	weir_metrics_counter(page, "weir_subscribe_rebuilds_total", "Times that the target's whole list was written.",

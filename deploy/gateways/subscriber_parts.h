@@ -2,6 +2,7 @@
 #ifndef DEPLOY_GATEWAYS_SUBSCRIBER_PARTS_H
 #define DEPLOY_GATEWAYS_SUBSCRIBER_PARTS_H
 
+#include "deploy/gateways/ager.h"
 #include "deploy/gateways/subscriber.h"
 
 /* What became of a decision. The first ones are those of enum block_outcome. */
@@ -24,7 +25,9 @@ struct subscriber_notice {
 
 struct subscriber {
 	struct subscriber_options options;
+	struct weir_bus *bus; /* NULL until it is there */
 	struct block_table *table;
+	struct ager *ager;           /* NULL: the target is the loop's */
 	_Atomic(struct feed *) feed; /* NULL until it is open */
 	_Atomic bool caught_up;
 	_Atomic bool in_place; /* the target's list is the table's, but for what waits for its interval */
@@ -37,6 +40,7 @@ struct subscriber {
 	int64_t expire_at_ms;                                                            /* Unix ms */
 	struct weir_trouble target_trouble, feed_trouble, bus_trouble;
 	int64_t bus_look_at_ms;
+	int64_t progress_ms; /* monotonic: when something of the topic came */
 	struct subscriber_notice malformed_notice, left_out_notice, unfit_notice;
 
 	struct weir_counter results[RESULT_COUNT];

@@ -11,6 +11,7 @@
 #include "common/stop.h"
 #include "deploy/gateways/subscriber.h"
 #include "deploy/standalone/command.h"
+#include "deploy/standalone/order_append.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +26,8 @@ static const char help[] =
 	"  --to TARGET       where the list is kept, see below (default: the configuration's redis.url)\n"
 	"  --zone NAME       only this zone's decisions; again for more (default: all)\n"
 	"  --http HOST:PORT  /metrics, /healthz and /readyz\n"
-	"  --interval TIME   at least so long between two changes (0ms; nft 50ms, file 200ms, nginx-map 1s)\n"
-	"  --reload COMMAND  file, nginx-map: for the shell, after each change\n"
+	"  --interval TIME   at least so long between two changes (0ms; nft 50ms, file 200ms, nginx 1s)\n"
+	"  --reload COMMAND  file, nginx-map, nginx-geo: for the shell, after each change\n"
 	"  --map FILE        haproxy: the map's file as in its configuration, or that file's name (weir.map)\n"
 	"  --max N           blocks kept at most (1M); past it those that end first are left out\n"
 	"  --once            write the list once and end\n"
@@ -43,6 +44,10 @@ static const char help[] =
 	"      the body of an nginx map, from a key to when its block ends (deploy/gateways/nginx.conf)\n"
 	"        weir subscribe --config weir.json --to nginx-map:/etc/nginx/weir.map --zone site \\\n"
 	"            --reload 'nginx -s reload'\n"
+	"  nginx-geo:PATH\n"
+	"      the same as the body of an nginx geo, which finds an address in a network: for zones by prefix4, prefix6\n"
+	"        weir subscribe --config weir.json --to nginx-geo:/etc/nginx/weir.map --zone site \\\n"
+	"            --reload 'nginx -s reload'\n"
 	"  haproxy:SOCKET\n"
 	"      a map of a running HAProxy, through its socket of level admin (deploy/gateways/haproxy.cfg)\n"
 	"        weir subscribe --config weir.json --to haproxy:/run/haproxy/admin.sock --zone site\n"
@@ -56,8 +61,9 @@ static const char help[] =
 	"        weir subscribe --config weir.json --to 'exec:while read -r line; do logger \"$line\"; done'\n"
 	"\n"
 	"KEY is the values of the zone's key, joined by |, with \\ before a | or \\ of their own: for \"key\": [\"ip\"]\n"
-	"the address as it stands. Lists of nginx, HAProxy and nft know keys alone: name zones by --zone, or a key is\n"
-	"on the list for as long as any zone blocks it. nginx does not tell upper from lower case.\n"
+	"the address as it stands; with \"prefix6\": 64 an IPv6 client's network, as 2001:db8:0:1::/64, which is also what\n"
+	"Redis is to be asked for. Lists of nginx, HAProxy and nft know keys alone: name zones by --zone, or a key is on\n"
+	"the list for as long as any zone blocks it. An nginx map does not tell upper from lower case.\n"
 	"\n"
 	"A list that was lost (its server restarted, reloaded or emptied) is written again; SIGHUP does so at once.\n"
 	"exit codes: 0 done; 1 failed; 2 usage or configuration.\n";
@@ -196,6 +202,15 @@ static enum weir_status read_config(struct subscribe *subscribe, struct weir_err
 	return WEIR_OK;
 }
 
+/* A zone that nothing is said of empties the list. Where the zones are not in the configuration nobody knows. */
+static void look_at_zones(const struct subscribe *subscribe)
+{
+	struct weir_error words;
+	for (size_t i = 0; subscribe->config->policy != NULL && i < subscribe->zone_count; i++)
+		if (order_zone(subscribe->config->policy, subscribe->zones[i], &words) == NULL)
+			weir_log(&subscribe->log, WEIR_LOG_WARNING, "subscribe", "--zone: %s", words.text);
+}
+
 static enum weir_status open_target(struct subscribe *subscribe, struct weir_error *error)
 {
 	struct target_options target = {.zones = subscribe->zones,
@@ -208,25 +223,27 @@ static enum weir_status open_target(struct subscribe *subscribe, struct weir_err
 	return target_open(subscribe->to, &target, &subscribe->target, error);
 }
 
-static enum weir_status open_subscriber(struct subscribe *subscribe, struct weir_error *error)
+static void make_subscriber(struct subscribe *subscribe)
 {
-	enum weir_status status = weir_bus_kafka_open_topic(subscribe->config, "weir-subscribe", WEIR_TOPIC_DECISIONS, true,
-	                                                    subscribe->once ? ONCE_WAIT_MS : INT64_MAX / 2,
-	                                                    weir_stop_flag(), &subscribe->log, &subscribe->bus, error);
-	if (status != WEIR_OK)
-		return status;
 	struct subscriber_options subscriber = {
-		.bus = subscribe->bus,
+		.partitions = (uint32_t)subscribe->config->bus.partitions,
 		.target = subscribe->target,
 		.zones = subscribe->zones,
 		.zone_count = subscribe->zone_count,
 		.max = subscribe->max,
 		.interval_ms = subscribe->interval_ms >= 0 ? subscribe->interval_ms : subscribe->target->ops->interval_ms,
 		.once = subscribe->once,
+		.once_wait_ms = ONCE_WAIT_MS,
 		.log = &subscribe->log,
 		.stop = weir_stop_flag()};
 	subscribe->subscriber = subscriber_new(&subscriber);
-	return WEIR_OK;
+}
+
+static enum weir_status open_bus(struct subscribe *subscribe, struct weir_error *error)
+{
+	return weir_bus_kafka_open_topic(subscribe->config, "weir-subscribe", WEIR_TOPIC_DECISIONS, true,
+	                                 subscribe->once ? ONCE_WAIT_MS : INT64_MAX / 2, weir_stop_flag(), &subscribe->log,
+	                                 &subscribe->bus, error);
 }
 
 /* ---- pages ---- */
@@ -274,10 +291,10 @@ static enum weir_status start_pages(struct subscribe *subscribe, struct weir_err
 static enum weir_status close_all(struct subscribe *subscribe, struct weir_error *error)
 {
 	weir_http_stop(subscribe->http);
+	subscriber_free(subscribe->subscriber);
 	enum weir_status status = WEIR_OK;
 	if (subscribe->target != NULL)
 		status = subscribe->target->ops->close(subscribe->target, error);
-	subscriber_free(subscribe->subscriber);
 	if (subscribe->bus != NULL)
 		subscribe->bus->ops->close(subscribe->bus);
 	weir_config_free(subscribe->config);
@@ -300,11 +317,16 @@ int command_subscribe(int argc, char **argv)
 		status = open_target(&subscribe, &error);
 	bool usage = status != WEIR_OK;
 	if (status == WEIR_OK)
-		status = open_subscriber(&subscribe, &error);
+		look_at_zones(&subscribe);
+	if (status == WEIR_OK)
+		make_subscriber(&subscribe);
+	/* It is well while it waits for the bus, and says that it does. */
 	if (status == WEIR_OK)
 		status = start_pages(&subscribe, &error);
 	if (status == WEIR_OK)
-		status = subscriber_run(subscribe.subscriber, &error);
+		status = open_bus(&subscribe, &error);
+	if (status == WEIR_OK)
+		status = subscriber_run(subscribe.subscriber, subscribe.bus, &error);
 	weir_notify("STOPPING=1");
 	bool stopped = *weir_stop_flag();
 	if (close_all(&subscribe, &trouble) != WEIR_OK && status == WEIR_OK && !stopped) {
@@ -313,10 +335,9 @@ int command_subscribe(int argc, char **argv)
 	}
 	if (status == WEIR_OK || (stopped && status == WEIR_IO))
 		return EXIT_DONE;
-	if (!usage) {
+	if (subscribe.log.json)
 		weir_log(&subscribe.log, WEIR_LOG_ERROR, "subscribe", "%s", error.text);
-		return EXIT_FAILED;
-	}
-	fprintf(stderr, "weir subscribe: %s\n", error.text);
-	return EXIT_USAGE;
+	else
+		fprintf(stderr, "weir subscribe: %s\n", error.text);
+	return usage ? EXIT_USAGE : EXIT_FAILED;
 }

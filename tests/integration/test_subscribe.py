@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`weir subscribe` on a real decisions topic: files and commands, bad records, bounds, pages, the broker's absence."""
 
+import email.utils
 import glob
 import json
 import os
@@ -14,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from support import cases, cluster, metrics
 from support.blocks_in_redis import check_redis, keys_of
-from support.decisions import PARTITIONS, Topic, now_ms, partition_of
+from support.decisions import PARTITIONS, Topic, now_ms, partition_of, start
 from support.place import PATIENCE_S, free_port, lines_of, read, until
 
 
@@ -186,19 +187,23 @@ def test_a_gap_is_passed_over(place):
     with cluster.shared() as c:
         topic = Topic(place, c)
         subscriber = topic.subscribe(c.redis_url).until_ready()
-        topic.block("10.0.0.1")
+        block = topic.block("10.0.0.1")
+        topic.block("10.0.0.9", for_s=None)
         check_redis(topic, c.redis, subscriber)
         # While it stands still, a part of what it has not read goes, as it does behind a topic's retention.
         subscriber.weir.pause()
         lost = [topic.decision((f"10.0.1.{n}",)) for n in range(100)]
         topic.publish(lost)
+        topic.lift("10.0.0.9")
         c.kafka.trim(c.topic("decisions"), c.ends("decisions"))
         for bucket in [bucket for bucket in topic.live if bucket[1].startswith(b"10.0.1.")]:
             del topic.live[bucket]
+        topic.publish([(["10.0.0.1"], block)])  # what is live is published again before it goes
         topic.publish([topic.decision((f"10.0.2.{n}",)) for n in range(20)])
         subscriber.weir.resume()
         subscriber.until(lambda: set(keys_of(topic)) <= set(c.redis.keys("weir:*")), "what came behind the gap")
         subscriber.until(lambda: subscriber.value("lag_records") == 0, "all is read")
+        subscriber.until(lambda: b"weir:site:10.0.0.9" not in c.redis.keys("weir:*"), "the lift counts")
         assert subscriber.value("gaps_total") >= 1 or len(c.redis.keys("weir:*")) == len(topic.live) + len(lost)
         assert subscriber.weir.stop() == 0
 
@@ -227,6 +232,13 @@ def test_damaged_bytes_are_passed_over(place):
         assert subscriber.value("gaps_total") == 1 and subscriber.value("lag_records") == 0
         topic.block(damaged[0])
         subscriber.until(lambda: is_true(topic, path), "what comes behind")
+        # Nor does who lists them stumble over it.
+        zones = [{"name": "site", "key": ["ip"], "limits": [{"algorithm": "uniform", "interval": "1s"}]}]
+        with_zones = place.write("zones.json", json.dumps(c.sections(partitions=PARTITIONS, zones=zones)))
+        place.good("policy", "apply", "--config", with_zones)
+        listed = place.good("list", "--config", with_zones, "--json")
+        assert len(listed.objects()) == len(topic.expected()), listed.said()
+        assert f"{len(damaged)} messages of the decisions topic are no decisions" in listed.said(), listed.said()
         assert subscriber.weir.stop() == 0
 
 
@@ -257,10 +269,38 @@ def test_the_broker_goes_and_comes(place):
                          "WARNING decisions" in subscriber.weir.said(), "it says that the broker is away",
                          6 * PATIENCE_S)
         assert subscriber.is_ready()  # the list is as true as can be
+        subscriber.until(lambda: subscriber.value("ends_age_seconds") > 5, "it shows how long it has heard nothing")
         c.part("start", "kafka")
         topic.block("10.0.0.2")
         subscriber.until(lambda: c.redis.keys("weir:*") == keys_of(topic), "it goes on", 6 * PATIENCE_S)
+        subscriber.until(lambda: subscriber.value("ends_age_seconds") < 5, "it hears of the ends again")
         assert subscriber.weir.stop() == 0
+
+
+def test_what_is_over_goes_while_it_waits(place):
+    config = place.write("kafka.json", json.dumps({"bus": {"type": "kafka", "brokers": f"127.0.0.1:{free_port()}"}}))
+    past, soon, later = now_ms() - 60000, now_ms() + 3000, now_ms() + 600000
+
+    def date(until):
+        return email.utils.formatdate(-(-until // 1000), usegmt=True)
+
+    forms = {
+        "nginx-map": [f'"{key}" "{date(until)}";\n' for key, until in
+                      (("203.0.113.1", past), ('a \\"b\\"\nc', soon), ("203.0.113.2", later))],
+        "file": [json.dumps({"zone": "site", "key": [key], "until": until}) + "\n"
+                 for key, until in (("203.0.113.1", past), ("203.0.113.3", soon), ("203.0.113.2", later))]}
+    for kind, lines in forms.items():
+        path, reloads = place.write(kind, "".join(lines)), place.path(f"{kind}.reloads")
+        waits = start(place, config, f"{kind}:{path}", "--reload", f"echo >>{reloads}")
+        waits.until(lambda path=path, last=lines[2]: read(path).decode() == last, "what is over is gone")
+        waits.until(lambda path=reloads: read(path), "a reload")
+        assert waits.weir.stop() == 0 and read(path).decode() == lines[2]
+        assert read(reloads).count(b"\n") <= 2
+    # What it has not written stays.
+    path = place.write("other", forms["nginx-map"][0] + "include more.map;\n")
+    waits = start(place, config, f"nginx-map:{path}")
+    waits.until(lambda: waits.weir.said(), "it says that it waits")
+    assert waits.weir.stop() == 0 and b"more.map" in read(path) and b"203.0.113.1" in read(path)
 
 
 def test_it_waits_for_its_topic_and_makes_none(place):
@@ -270,6 +310,11 @@ def test_it_waits_for_its_topic_and_makes_none(place):
         subscriber, other = topic.subscribe(f"file:{path}"), topic.subscribe(f"file:{place.path('other')}")
         subscriber.until(lambda: words in subscriber.weir.said(), "what it waits for")
         other.until(lambda: words in other.weir.said(), "what it waits for")
+        # It is well, and says that it is not ready.
+        assert metrics.get(subscriber.port, "/healthz")[0] == 200
+        answer = metrics.get(subscriber.port, "/readyz")
+        assert answer[0] == 503 and "waiting for the bus" in answer[2], answer
+        assert subscriber.value("ready") == 0
         assert other.weir.stop() == 0, other.weir.said()
         assert not [name for name in c.kafka.topics() if name.startswith(c.prefix)]
         topic.make()
@@ -317,8 +362,19 @@ def test_a_command_line_that_means_nothing(place):
             (["--config", kafka, "file:x"], "--to")):
         refused = place.run("subscribe", *words)
         assert refused.code() == 2 and said in refused.said(), (words, refused.code(), refused.said())
+    # A zone that the configuration does not have is said, and the last words are as the log is.
+    sections = {"bus": {"type": "kafka", "brokers": f"127.0.0.1:{free_port()}", "partitions": 4}, "log": {"format": "json"},
+                "zones": [{"name": "site", "key": ["ip"], "limits": [{"algorithm": "uniform", "interval": "1s"}]}]}
+    with_zones = place.write("zones.json", json.dumps(sections))
+    taken = socket.create_server(("127.0.0.1", 0))
+    failed = place.run("subscribe", "--config", with_zones, "--to", f"file:{place.path('x')}", "--zone", "sit",
+                       "--zone", "site", "--http", f"127.0.0.1:{taken.getsockname()[1]}")
+    taken.close()
+    records = [json.loads(line) for line in failed.said().splitlines()]
+    assert failed.code() == 1 and len(records) == 2, failed.said()
+    assert 'there is no zone "sit"; "site" is meant?' in failed.said().replace('\\"', '"'), failed.said()
     taught = place.good("subscribe", "--help").out().decode()
-    for kind in ("redis://", "file:", "nginx-map:", "haproxy:", "nft:", "exec:"):
+    for kind in ("redis://", "file:", "nginx-map:", "nginx-geo:", "haproxy:", "nft:", "exec:"):
         assert f"--to {kind}" in taught or f"--to '{kind}" in taught, kind
     # Nobody is there: it waits, and ends when it is told to.
     waits = place.start("subscribe", "--config", kafka, "--to", "exec:true")

@@ -180,6 +180,26 @@ static void test_a_full_table_leaves_out_what_ends_first(void **state)
 	block_table_free(table);
 }
 
+static void test_a_cleared_table_takes_in_what_it_had(void **state)
+{
+	(void)state;
+	struct block_table *table = table_of(10);
+	uint32_t count;
+	give(table, "site", "a", 1, START_MS + 200, START_MS);
+	give(table, "site", "b", 2, START_MS + 300, START_MS);
+	give(table, "site", "b", 3, 0, START_MS); /* a mark */
+	block_table_clear(table);
+	block_table_changes(table, &count);
+	assert_int_equal(0, count);
+	assert_int_equal(0, block_table_count(table));
+	assert_false(is_live(table, "site", "a"));
+	assert_int_equal(INT64_MAX, block_table_expire(table, START_MS));
+	assert_int_equal(BLOCK_APPLIED, give(table, "site", "b", 2, START_MS + 300, START_MS));
+	assert_true(is_live(table, "site", "b"));
+	assert_int_equal(1, block_table_count(table));
+	block_table_free(table);
+}
+
 static void test_changes_are_a_list_of_buckets(void **state)
 {
 	(void)state;
@@ -427,6 +447,7 @@ int main(void)
 		cmocka_unit_test(test_a_lift_of_a_zone_ends_its_blocks_of_that_partition),
 		cmocka_unit_test(test_a_key_is_blocked_as_long_as_in_any_zone),
 		cmocka_unit_test(test_a_full_table_leaves_out_what_ends_first),
+		cmocka_unit_test(test_a_cleared_table_takes_in_what_it_had),
 		cmocka_unit_test(test_changes_are_a_list_of_buckets),
 		cmocka_unit_test(test_what_was_told_is_known),
 		cmocka_unit_test(test_a_block_without_end_stays_until_it_is_lifted),

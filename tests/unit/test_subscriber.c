@@ -164,15 +164,16 @@ static int set_up(void **state)
 static void *run(void *context)
 {
 	struct scene *scene = context;
-	scene->status = subscriber_run(scene->subscriber, &scene->error);
+	scene->status = subscriber_run(scene->subscriber, scene->bus, &scene->error);
 	return NULL;
 }
 
 static void start_with(struct scene *scene, struct subscriber_options options)
 {
-	options.bus = scene->bus;
+	options.partitions = PARTITIONS;
 	options.target = &scene->fake.target;
 	options.max = options.max > 0 ? options.max : 1000;
+	options.once_wait_ms = options.once_wait_ms > 0 ? options.once_wait_ms : PATIENCE_MS;
 	options.log = &scene->log;
 	options.stop = &scene->stop;
 	scene->stop = false;
@@ -444,6 +445,31 @@ static void test_once_says_that_it_failed(void **state)
 	assert_string_equal("away", scene->error.text);
 }
 
+static enum weir_status refuse_consumer(struct weir_bus *bus, enum weir_topic topic, const char *group,
+                                        struct weir_consumer **consumer, struct weir_error *error)
+{
+	(void)bus;
+	(void)topic;
+	(void)group;
+	(void)consumer;
+	return weir_fail(error, WEIR_IO, "no consumer to be had");
+}
+
+static void test_once_does_not_wait_for_ever(void **state)
+{
+	struct scene *scene = *state;
+	struct weir_bus *bus = scene->bus;
+	struct weir_bus_ops ops = *bus->ops;
+	ops.consumer_new = refuse_consumer;
+	struct weir_bus refusing = {.ops = &ops, .partitions = bus->partitions};
+	scene->bus = &refusing;
+	start_with(scene, (struct subscriber_options){.once = true, .once_wait_ms = 200});
+	join(scene);
+	scene->bus = bus;
+	assert_int_equal(WEIR_IO, scene->status);
+	assert_string_equal("no consumer to be had", scene->error.text);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -458,6 +484,7 @@ int main(void)
 		CASE(test_more_than_it_may_hold),
 		CASE(test_once_copies_and_ends),
 		CASE(test_once_says_that_it_failed),
+		CASE(test_once_does_not_wait_for_ever),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
