@@ -61,6 +61,7 @@ bool nft_set_read(struct weir_span listing, struct nft_set *set)
 	}
 	set->ends = line_behind(listing, "timeout", &line);
 	set->timeout |= set->ends; /* nft leaves that flag out then */
+	set->bounded = line_behind(listing, "size", &line);
 	set->merges = line_behind(listing, "auto-merge", &line);
 	return true;
 }

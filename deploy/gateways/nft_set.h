@@ -15,6 +15,7 @@ struct nft_set {
 	bool interval; /* takes networks */
 	bool timeout;  /* its elements may end */
 	bool ends;     /* what is added without a timeout gets the set's own */
+	bool bounded;  /* it may be full */
 	bool merges;   /* neighbours become one element, whatever their timeouts */
 };
 

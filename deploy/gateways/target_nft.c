@@ -11,9 +11,14 @@
  * address lies in a network that is there, and is left out; a network may have
  * narrower ones in its way, so all is copied. When a network goes, what was
  * left out may have room: all is copied.
+ *
+ * A set of addresses that has a size may be full. What it has already stands
+ * first, then what ends last: from the first that it refuses on the others are
+ * left out unasked, as each costs a program's run.
  */
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "deploy/gateways/nft_name.h"
 #include "deploy/gateways/nft_set.h"
 #include "deploy/gateways/program.h"
 #include "deploy/gateways/target.h"
@@ -28,7 +33,6 @@ enum {
 	SETS_MAX = 2,
 	/* A refusal quotes its line, and marks the place in another: both are within PROGRAM_OUTPUT_MAX_BYTES. */
 	LINE_ELEMENTS = 200,
-	NAME_MAX_BYTES = 200,
 	STOP_MS = 5000, /* a set that was emptied already is filled for so long once it is to stop */
 };
 
@@ -36,10 +40,11 @@ struct element {
 	struct weir_network network;
 	char text[NFT_SET_ELEMENT_BYTES];
 	int64_t until_ms; /* 0: to be removed */
+	bool told;        /* the set may have it */
 };
 
 struct one_set {
-	char name[NAME_MAX_BYTES]; /* "FAMILY TABLE SET" */
+	char name[NFT_NAME_BYTES]; /* "FAMILY TABLE SET" */
 	struct nft_set set;
 	struct element *elements; /* what is at work */
 	size_t count, capacity;
@@ -49,6 +54,8 @@ struct one_set {
 	bool refused;          /* something may not be there, though it was told, since the last copy */
 	bool copying;          /* all of it is being written */
 	bool copy_wanted;      /* a change to a network was refused */
+	bool well;             /* it was looked at during this change, or copy */
+	bool full;             /* what it has not yet it refuses */
 };
 
 struct nft_target {
@@ -74,7 +81,7 @@ static enum weir_status run(const char *const *arguments, const struct weir_text
 /* Asks what the set is; it must be there, and let its elements end. */
 static enum weir_status describe(struct one_set *set, struct weir_error *error)
 {
-	char command[NAME_MAX_BYTES + 16], *words[8], *rest = command;
+	char command[NFT_NAME_BYTES + 16], *words[8], *rest = command;
 	size_t count = 0;
 	snprintf(command, sizeof command, "nft -t list set %s", set->name);
 	for (char *word; (word = strsep(&rest, " ")) != NULL;)
@@ -185,12 +192,35 @@ static bool ends_here(struct nft_target *nft, const struct one_set *set)
 	return set->flush || weir_monotonic_ms() >= nft->stop_end_ms;
 }
 
+/* What is refused stands alone: the set is gone, or the element is not to be had. */
+static enum weir_status take_refusal(struct nft_target *nft, struct one_set *set, const struct element *element,
+                                     struct weir_error *error)
+{
+	enum weir_status status = set->well ? WEIR_OK : describe(set, error);
+	if (status != WEIR_OK)
+		return status;
+	set->well = true;
+	if (element == NULL)
+		return WEIR_OK;
+	set->full |= set->set.bounded && !set->set.interval;
+	if (element->network.prefix < 128 && !set->copying)
+		set->copy_wanted = true;
+	else
+		leave_out(nft, set);
+	return WEIR_OK;
+}
+
 /* In halves, until what is refused stands alone. @thread as deep as the count has bits */
 static enum weir_status change_in_halves(struct nft_target *nft, struct one_set *set, size_t from, size_t count,
                                          int64_t now_ms, struct weir_error *error)
 {
 	if (ends_here(nft, set))
 		return weir_fail(error, WEIR_IO, "stopped before all was in the set %s", set->name);
+	if (set->full && !set->elements[from].told) {
+		for (size_t i = 0; i < count; i++)
+			leave_out(nft, set);
+		return WEIR_OK;
+	}
 	enum weir_status status = change(nft, set, from, count, now_ms, error);
 	if (status != WEIR_INVALID)
 		return status;
@@ -199,22 +229,14 @@ static enum weir_status change_in_halves(struct nft_target *nft, struct one_set 
 		return status != WEIR_OK ? status
 		                         : change_in_halves(nft, set, from + count / 2, count - count / 2, now_ms, error);
 	}
-	/* The set is gone, or the element is not to be had. */
-	status = describe(set, error);
-	if (status != WEIR_OK || count == 0)
-		return status;
-	if (set->elements[from].network.prefix < 128 && !set->copying)
-		set->copy_wanted = true;
-	else
-		leave_out(nft, set);
-	return WEIR_OK;
+	return take_refusal(nft, set, count > 0 ? &set->elements[from] : NULL, error);
 }
 
 /* ---- elements ---- */
 
-static bool take(struct one_set *set, struct weir_span key, int64_t until_ms)
+static bool take(struct one_set *set, struct weir_span key, int64_t until_ms, bool told)
 {
-	struct element element = {.until_ms = until_ms};
+	struct element element = {.until_ms = until_ms, .told = told};
 	const char *why;
 	if (!nft_set_element(&set->set, key, element.text) || !weir_network_parse(key, &element.network, &why))
 		return false;
@@ -226,11 +248,11 @@ static bool take(struct one_set *set, struct weir_span key, int64_t until_ms)
 	return true;
 }
 
-static void take_key(struct nft_target *nft, struct weir_span key, int64_t until_ms)
+static void take_key(struct nft_target *nft, struct weir_span key, int64_t until_ms, bool told)
 {
 	bool taken = false;
 	for (size_t i = 0; i < nft->set_count; i++)
-		taken |= take(&nft->sets[i], key, until_ms);
+		taken |= take(&nft->sets[i], key, until_ms, told);
 	if (!taken)
 		weir_counter_add(&nft->target.unfit, 1);
 }
@@ -256,6 +278,21 @@ static int compare(const void *left, const void *right)
 	return order != 0 ? order : (a->until_ms < b->until_ms) - (a->until_ms > b->until_ms);
 }
 
+/* What the set has first, then by how long it stays. */
+static int compare_stay(const void *left, const void *right)
+{
+	const struct element *a = left, *b = right;
+	int order = (int)b->told - (int)a->told;
+	return order != 0 ? order : (a->until_ms < b->until_ms) - (a->until_ms > b->until_ms);
+}
+
+static void put_in_order_of_stay(struct one_set *set)
+{
+	set->well = set->full = false;
+	if (set->set.bounded && !set->set.interval && set->count > 0)
+		qsort(set->elements, set->count, sizeof *set->elements, compare_stay);
+}
+
 /* In their order, what a network contains stands behind it. */
 static void leave_out_overlaps(struct nft_target *nft, struct one_set *set)
 {
@@ -276,6 +313,7 @@ static enum weir_status copy_set(struct nft_target *nft, struct one_set *set, in
 	set->flush = set->copying = true;
 	if (set->set.interval && set->count > 0)
 		leave_out_overlaps(nft, set);
+	put_in_order_of_stay(set);
 	enum weir_status status = change_in_halves(nft, set, 0, set->count, now_ms, error);
 	set->copying = false;
 	if (status == WEIR_OK && set->flush)
@@ -295,7 +333,7 @@ static enum weir_status copy(struct target *target, const struct block_table *ta
 	while ((entry = block_table_next(table, &walk)) != NULL)
 		/* Of one key in several zones the block that ends last speaks for all. */
 		if (block_table_find_key(table, block_entry_key(entry)) == entry)
-			take_key(nft, block_entry_key(entry), entry->until_ms);
+			take_key(nft, block_entry_key(entry), entry->until_ms, false);
 	for (size_t i = 0; i < nft->set_count && status == WEIR_OK; i++)
 		status = copy_set(nft, &nft->sets[i], now_ms, error);
 	return status;
@@ -314,10 +352,11 @@ static bool take_changes(struct nft_target *nft, const struct block_table *table
 	for (uint32_t i = 0; i < count && !room; i++) {
 		struct weir_span key = block_entry_key(changes[i]);
 		const struct block_entry *now = block_table_find_key(table, key);
+		bool told = changes[i]->told || block_table_was_told(table, key);
 		if (now != NULL)
-			take_key(nft, key, now->until_ms);
+			take_key(nft, key, now->until_ms, told);
 		else if (changes[i]->state != BLOCK_ENDED) /* that the kernel does */
-			take_key(nft, key, 0);
+			take_key(nft, key, 0, true);
 		for (size_t j = 0; j < nft->set_count && now == NULL; j++)
 			/* A network; or an address that the set may have under another of its spellings. */
 			room |= nft->sets[j].overlaps && weir_network_parse(key, &network, &why) &&
@@ -334,6 +373,7 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 	for (size_t i = 0; i < nft->set_count && !copy_wanted; i++) {
 		struct one_set *set = &nft->sets[i];
 		set->flush = set->copy_wanted = false;
+		put_in_order_of_stay(set);
 		enum weir_status status = set->count > 0 ? change_in_halves(nft, set, 0, set->count, now_ms, error) : WEIR_OK;
 		if (status != WEIR_OK)
 			return status;
@@ -413,53 +453,15 @@ static const struct target_ops ops = {
 	.close = close_target,
 };
 
-/* ---- names ---- */
-
-static bool is_family(struct weir_span word)
-{
-	static const char *const families[] = {"ip", "ip6", "inet", "netdev", "bridge", "arp"};
-	for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-		if (weir_span_equal(word, weir_span_of(families[i])))
-			return true;
-	return false;
-}
-
-/* An identifier of nft. */
-static bool is_name(struct weir_span word)
-{
-	for (uint32_t i = 0; i < word.length; i++) {
-		char byte = word.at[i];
-		bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '_';
-		if (!letter && (i == 0 || !((byte >= '0' && byte <= '9') || byte == '-' || byte == '.')))
-			return false;
-	}
-	return word.length > 0 && word.length < 64;
-}
-
-static struct weir_span word_until(const char **at, char mark)
-{
-	const char *end = strchr(*at, mark);
-	end = end != NULL ? end : *at + strlen(*at);
-	struct weir_span word = {.at = *at, .length = (uint32_t)(end - *at)};
-	*at = *end != '\0' ? end + 1 : end;
-	return word;
-}
-
 enum weir_status target_nft_make(const char *rest, const struct target_options *options, struct target **target,
                                  struct weir_error *error)
 {
-	const char *at = rest;
 	struct nft_target *made = weir_alloc(1, sizeof *made);
-	struct weir_span family = word_until(&at, '/'), table = word_until(&at, '/');
-	bool good = is_family(family) && is_name(table) && *at != '\0';
-	while (good && *at != '\0') {
-		struct weir_span name = word_until(&at, ',');
-		good = is_name(name) && made->set_count < SETS_MAX;
-		if (good)
-			snprintf(made->sets[made->set_count++].name, NAME_MAX_BYTES, "%.*s %.*s %.*s", (int)family.length,
-			         family.at, (int)table.length, table.at, (int)name.length, name.at);
-	}
-	if (!good) {
+	char names[SETS_MAX][NFT_NAME_BYTES] = {{0}};
+	made->set_count = nft_names_read(rest, names, SETS_MAX);
+	for (size_t i = 0; i < made->set_count; i++)
+		memcpy(made->sets[i].name, names[i], sizeof names[i]);
+	if (made->set_count == 0) {
 		free(made);
 		return weir_fail(error, WEIR_INVALID,
 		                 "\"%s\" names no set: nft:FAMILY/TABLE/SET, or SET,SET where one is for IPv4 and one for "

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import cases, cluster
 from support.decisions import Topic, now_ms
 from support.gateways import BLOCK_S, block_and_see, program
-from support.place import until
+from support.place import read, until
 
 
 class Network:
@@ -210,6 +210,26 @@ def test_a_set_takes_what_it_has_room_for(place):
         subscriber = topic.subscribe("nft:inet/weir/few", env=network.environment).until_ready()
         assert network.elements("few").count("expires") == 1190
         assert subscriber.value("unfit_total") == 10 and subscriber.value("errors_total") == 0
+
+
+def test_a_full_set_costs_few_runs(place):
+    network = Network(place)
+    network.nft("add set inet weir few { type ipv4_addr; size 100; flags timeout; }")
+    runs = place.path("runs")
+    network.let_nft(f"echo >>{runs}")
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        topic.publish([topic.decision((f"10.0.{n // 100}.{n % 100}",), for_s=3600 + 10 * n) for n in range(300)])
+        subscriber = topic.subscribe("nft:inet/weir/few", env=network.environment).until_ready()
+        elements = network.elements("few")
+        assert elements.count("expires") == elements.count("10.0.2.") == 100, "those that end last are in"
+        assert subscriber.value("unfit_total") == 200 and subscriber.value("errors_total") == 0
+        # What it has already is changed all the same.
+        topic.publish([topic.decision((f"10.1.{n // 100}.{n % 100}",)) for n in range(300)])
+        topic.publish([topic.decision(("10.0.2.7",), for_s=3 * 86400), topic.decision(("10.0.2.8",), for_s=0)])
+        subscriber.until(lambda: any(left in network.elements("few") for left in ("3d", "2d23h")), "a longer block")
+        subscriber.until(lambda: "10.0.2.8 " not in network.elements("few"), "a lift")
+        assert subscriber.value("errors_total") == 0 and read(runs).count(b"\n") < 200
 
 
 def test_an_nft_that_did_not_run_has_refused_nothing(place):
