@@ -25,7 +25,8 @@ void feed_close(struct feed *feed);
  * Up to `most` messages, waiting at most timeout_ms for the first.
  *
  * A gap (what is older than the topic's retention went while it was being read) is passed over and counted: see
- * feed_begin_anew_if_lost(). So are damaged bytes, from their second refusal on: a list that stands still would be worse.
+ * feed_begin_anew_if_lost(). So are damaged bytes, from their second refusal on: a list that stands still would be
+ * worse.
  *
  * @param messages  their bytes are borrowed until the next receive
  * @return WEIR_OK with *count >= 0; WEIR_IO: passing trouble; WEIR_INVALID: the topic ends before what was read of it,

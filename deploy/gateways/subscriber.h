@@ -37,7 +37,8 @@ struct subscriber *subscriber_new(const struct subscriber_options *options);
  * Works until it is stopped; with `once`, until one copy is made.
  *
  * @param bus  borrowed until subscriber_free()
- * @return WEIR_OK; WEIR_IO: with `once`, the copy failed, or the topic could not be read; WEIR_INVALID: it cannot go on, the words say why
+ * @return WEIR_OK; WEIR_IO: with `once`, the copy failed, or the topic could not be read; WEIR_INVALID: it cannot go
+ *         on, the words say why
  */
 WEIR_MUST_USE enum weir_status subscriber_run(struct subscriber *subscriber, struct weir_bus *bus,
                                               struct weir_error *error);

@@ -363,7 +363,7 @@ def test_a_command_line_that_means_nothing(place):
         refused = place.run("subscribe", *words)
         assert refused.code() == 2 and said in refused.said(), (words, refused.code(), refused.said())
     # A zone that the configuration does not have is said, and the last words are as the log is.
-    sections = {"bus": {"type": "kafka", "brokers": f"127.0.0.1:{free_port()}", "partitions": 4}, "log": {"format": "json"},
+    sections = {"bus": {"type": "kafka", "brokers": f"127.0.0.1:{free_port()}"}, "log": {"format": "json"},
                 "zones": [{"name": "site", "key": ["ip"], "limits": [{"algorithm": "uniform", "interval": "1s"}]}]}
     with_zones = place.write("zones.json", json.dumps(sections))
     taken = socket.create_server(("127.0.0.1", 0))
