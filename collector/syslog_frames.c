@@ -1,6 +1,7 @@
 /*
- * A message begins with "<" and ends at a newline, or begins with a number and a space and has that many octets. What
- * is neither is taken as a line: its reader says what is wrong with it.
+ * A message begins with "<" and ends at a newline; or a number and a space come before the "<", and it has that many
+ * octets. What is neither is taken as a line: its reader says what is wrong with it. A number alone counts nothing, as
+ * whoever can have one logged at the beginning of a line could hide the messages behind it.
  *
  * The buffer begins small and grows with what a connection sends, up to a line and a read; one with nothing to say
  * holds no memory.
@@ -91,7 +92,7 @@ static void begin_skipping(struct syslog_frames *frames, bool counted, uint64_t 
 	frames->skipped = 0;
 }
 
-/* "123 ": the octets of what follows. False: it is none, or may become one when more is there (*open). */
+/* "123 <": the octets from the "<" on. *open: what is there may be the beginning of it; more bytes will show. */
 static bool read_count(const char *at, const char *end, uint64_t *count, size_t *digits, bool *open)
 {
 	*count = 0;
@@ -104,9 +105,11 @@ static bool read_count(const char *at, const char *end, uint64_t *count, size_t 
 			return false;
 		*count = *count * 10 + (uint64_t)(*at - '0');
 	}
-	*open = at == end;
 	*digits = (size_t)(at - begin);
-	return at < end && *at == ' ';
+	if (at < end && *at != ' ')
+		return false;
+	*open = end - at < 2;
+	return at < end && (*open || at[1] == '<');
 }
 
 static enum syslog_frame_status next_line(struct syslog_frames *frames, bool ended, struct syslog_frame *frame)
@@ -164,9 +167,8 @@ enum syslog_frame_status syslog_frames_next(struct syslog_frames *frames, bool e
 	uint64_t count;
 	size_t digits = 0;
 	bool open;
-	if (read_count(frames->bytes + frames->begin, frames->bytes + frames->end, &count, &digits, &open))
-		return next_counted(frames, ended, count, digits, frame);
+	bool counted = read_count(frames->bytes + frames->begin, frames->bytes + frames->end, &count, &digits, &open);
 	if (open && !ended)
 		return SYSLOG_FRAME_NONE;
-	return next_line(frames, ended, frame);
+	return counted ? next_counted(frames, ended, count, digits, frame) : next_line(frames, ended, frame);
 }

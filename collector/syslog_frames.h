@@ -1,6 +1,6 @@
 /*
- * Messages out of a TCP connection (RFC 6587): "LENGTH SP MESSAGE", or a message and a newline, each as its sender
- * likes; which of the two is told message by message.
+ * Messages out of a TCP connection (RFC 6587): "LENGTH SP MESSAGE", where the message begins with "<", or a message and
+ * a newline, each as its sender likes; which of the two is told message by message.
  *
  * @thread one owner
  */

@@ -96,6 +96,14 @@ static void what_is_no_count_is_a_line(void **state)
 	expect_text("hello\n 3 <1>\n", "hello; 3 <1>;");
 }
 
+static void a_number_in_front_of_a_line_swallows_nothing(void **state)
+{
+	(void)state;
+	expect_text("<1>a\n999999999 b\n<2>c\n", "<1>a;999999999 b;<2>c;");
+	expect_text("7 \n<1>a\n", "7 ;<1>a;");
+	expect_text("12  <1>a\n<2>b\n", "12  <1>a;<2>b;");
+}
+
 static void a_cut_count_is_told(void **state)
 {
 	(void)state;
@@ -129,6 +137,7 @@ static void long_messages_are_counted_not_kept(void **state)
 
 	int head = snprintf(text, 100, "%d ", LONG);
 	memset(text + head, 'x', LONG);
+	text[head] = expected[0] = '<';
 	memcpy(text + head + LONG, "4 <1>a", 7);
 	snprintf(expected + LINE_MAX, 100, "+%d;<1>a;", LONG - LINE_MAX);
 	expect_text(text, expected);
@@ -145,6 +154,7 @@ int main(void)
 		cmocka_unit_test(counted_and_lines_mixed),
 		cmocka_unit_test(trailers_behind_counted_messages_are_passed_over),
 		cmocka_unit_test(what_is_no_count_is_a_line),
+		cmocka_unit_test(a_number_in_front_of_a_line_swallows_nothing),
 		cmocka_unit_test(a_cut_count_is_told),
 		cmocka_unit_test(long_messages_are_counted_not_kept),
 	};
