@@ -16,6 +16,7 @@ struct framer {
 	void *context;
 	uint8_t source[WEIR_SOURCE_ID_BYTES]; /* of the open frames */
 	uint64_t policy_version;              /* likewise */
+	uint64_t position;                    /* of the newest record in them */
 	uint64_t pending;
 	struct weir_frame_writer *writers[]; /* by partition */
 };
@@ -69,10 +70,14 @@ uint64_t framer_pending(const struct framer *framer)
 	return framer->pending;
 }
 
-/* Frames of another source or policy go out first. */
-static void turn_to(struct framer *framer, const uint8_t *source, uint64_t policy_version, int64_t now_ms)
+/* Frames of another source or policy go out first; so do open ones, should a position fall: no frame can hold both. */
+static void turn_to(struct framer *framer, const uint8_t *source, uint64_t policy_version, uint64_t position,
+                    int64_t now_ms)
 {
-	if (memcmp(framer->source, source, sizeof framer->source) == 0 && framer->policy_version == policy_version)
+	bool falls = position < framer->position;
+	framer->position = position;
+	if (memcmp(framer->source, source, sizeof framer->source) == 0 && framer->policy_version == policy_version &&
+	    !falls)
 		return;
 	framer_flush(framer, now_ms);
 	memcpy(framer->source, source, sizeof framer->source);
@@ -82,7 +87,7 @@ static void turn_to(struct framer *framer, const uint8_t *source, uint64_t polic
 void framer_add(struct framer *framer, const uint8_t *source, uint64_t policy_version, const struct matched *matched,
                 const struct record *record, uint64_t position, int64_t now_ms)
 {
-	turn_to(framer, source, policy_version, now_ms);
+	turn_to(framer, source, policy_version, position, now_ms);
 	for (uint32_t i = 0; i < matched->event_count; i++) {
 		const struct matched_event *event = &matched->events[i];
 		struct weir_frame_writer *writer = framer->writers[event->partition];

@@ -95,6 +95,29 @@ static void every_event_of_any_record_arrives(void **state)
 	}
 }
 
+/* One source never does so; two that took themselves for the same would. */
+static void a_position_that_falls_begins_another_frame(void **state)
+{
+	(void)state;
+	static const uint8_t source[WEIR_SOURCE_ID_BYTES] = {1};
+	static const uint64_t positions[] = {500, 700, 600, 650, 100};
+	struct weir_frame_zone zone = {.id = 1};
+	struct matched_event event = {
+		.key = weir_span_of("k"), .key_hash = weir_hash64("k", 1), .zones = &zone, .zone_count = 1};
+	struct matched matched = {.events = &event, .event_count = 1};
+	struct record record = {.time_ms = NOW_MS, .cost = 1};
+	struct arrived arrived = {.reader = weir_frame_reader_new()};
+	struct framer *framer = framer_new(1, take_frame, &arrived);
+	for (size_t i = 0; i < sizeof positions / sizeof *positions; i++)
+		framer_add(framer, source, 1, &matched, &record, positions[i], NOW_MS);
+	framer_flush(framer, NOW_MS);
+	assert_int_equal(arrived.frames, 3);
+	assert_int_equal(arrived.events, 5);
+	assert_int_equal(arrived.position, 100);
+	framer_free(framer);
+	weir_frame_reader_free(arrived.reader);
+}
+
 static void a_frame_goes_out_at_its_target(void **state)
 {
 	(void)state;
@@ -107,6 +130,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_event_of_any_record_arrives),
+		cmocka_unit_test(a_position_that_falls_begins_another_frame),
 		cmocka_unit_test(a_frame_goes_out_at_its_target),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
