@@ -72,8 +72,27 @@ int64_t in_flight_oldest_ms(const struct in_flight *flight, int64_t now_ms)
 	return flight->first < flight->next ? flight->sent_ms[flight->first & (flight->capacity - 1)] : now_ms;
 }
 
+/* The stream's mark among those that wait for the same frames: it says more in its place, so that marks stay few. */
+static struct in_flight_mark *same_mark(struct in_flight *flight, const void *stream)
+{
+	for (uint64_t i = flight->mark_next; i-- > flight->mark_first;) {
+		struct in_flight_mark *mark = &flight->marks[i & (flight->mark_capacity - 1)];
+		if (mark->below != flight->next)
+			return NULL;
+		if (mark->stream == stream)
+			return mark;
+	}
+	return NULL;
+}
+
 void in_flight_mark(struct in_flight *flight, void *stream, uint64_t position, uint64_t lines)
 {
+	struct in_flight_mark *same = same_mark(flight, stream);
+	if (same != NULL) {
+		same->position = position;
+		same->lines = lines;
+		return;
+	}
 	if (flight->mark_next - flight->mark_first == flight->mark_capacity) {
 		struct in_flight_mark *wider = weir_alloc(flight->mark_capacity * 2, sizeof *wider);
 		for (uint64_t i = flight->mark_first; i < flight->mark_next; i++)

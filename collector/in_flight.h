@@ -36,7 +36,10 @@ uint64_t in_flight_count(const struct in_flight *flight);
 /** When the oldest of them was sent; `now_ms` where there is none. */
 int64_t in_flight_oldest_ms(const struct in_flight *flight, int64_t now_ms);
 
-/** Everything read of the stream up to the position has been sent by now. */
+/**
+ * Everything read of the stream up to the position has been sent by now. It takes the place of a mark of the stream that
+ * waits for the same frames, so marks grow with the frames in flight and not with what is read.
+ */
 void in_flight_mark(struct in_flight *flight, void *stream, uint64_t position, uint64_t lines);
 
 /** The next mark that has become safe, in order; false: none. */

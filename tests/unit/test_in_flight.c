@@ -47,6 +47,36 @@ static void a_mark_with_nothing_on_its_way_is_safe_at_once(void **state)
 	in_flight_free(flight);
 }
 
+/* Lines of no zone send no frame: while the bus takes nothing, each stream needs but one place for how far it came. */
+static void marks_that_wait_for_the_same_frames_are_one_a_stream(void **state)
+{
+	(void)state;
+	enum { STREAMS = 3, MARKS = 1000000 };
+	struct in_flight *flight = in_flight_new();
+	struct in_flight_mark mark;
+	int streams[STREAMS];
+	uint64_t first = in_flight_send(flight, 10), newest[STREAMS] = {0};
+	in_flight_mark(flight, &streams[0], 1, 1);
+	uint64_t second = in_flight_send(flight, 10);
+	for (uint64_t i = 2; i < MARKS; i++) {
+		newest[i % STREAMS] = i;
+		in_flight_mark(flight, &streams[i % STREAMS], i, i + 7);
+	}
+	in_flight_acknowledge(flight, first, 11);
+	assert_true(in_flight_safe(flight, &mark));
+	assert_int_equal(mark.position, 1);
+	assert_false(in_flight_safe(flight, &mark));
+	in_flight_acknowledge(flight, second, 12);
+	size_t safe = 0;
+	for (; in_flight_safe(flight, &mark); safe++) {
+		ptrdiff_t stream = (int *)mark.stream - streams;
+		assert_int_equal(mark.position, newest[stream]);
+		assert_int_equal(mark.lines, newest[stream] + 7);
+	}
+	assert_int_equal(safe, STREAMS);
+	in_flight_free(flight);
+}
+
 /* Against the obvious model: a flag for every frame ever sent. */
 static void random_orders_agree_with_a_model(void **state)
 {
@@ -98,6 +128,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_mark_waits_for_every_frame_before_it),
 		cmocka_unit_test(a_mark_with_nothing_on_its_way_is_safe_at_once),
+		cmocka_unit_test(marks_that_wait_for_the_same_frames_are_one_a_stream),
 		cmocka_unit_test(random_orders_agree_with_a_model),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
