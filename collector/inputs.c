@@ -22,8 +22,9 @@ enum weir_status inputs_new(const struct weir_config *config, const struct weir_
 	while (status == WEIR_OK && inputs->source_count < config->source_count) {
 		struct weir_json source = weir_json_element(&config->sources, inputs->source_count);
 		status = source_new(&source, context, &inputs->sources[inputs->source_count], error);
-		if (status == WEIR_OK)
-			inputs->source_count++;
+		if (status != WEIR_OK)
+			break;
+		status = source_apart(&config->sources, inputs->source_count++, error);
 	}
 	if (status != WEIR_OK) {
 		inputs_free(inputs);

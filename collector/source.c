@@ -30,3 +30,14 @@ enum weir_status source_new(const struct weir_json *config, const struct source_
 		status = weir_json_word(&type, types, &kind, error);
 	return status == WEIR_OK ? kinds[kind].create(config, context, source, error) : status;
 }
+
+enum weir_status source_apart(const struct weir_json *sources, size_t place, struct weir_error *error)
+{
+	struct weir_json own = weir_json_element(sources, place);
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < place && status == WEIR_OK; i++) {
+		struct weir_json other = weir_json_element(sources, i);
+		status = source_kafka_apart(&own, &other, error);
+	}
+	return status;
+}

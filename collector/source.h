@@ -90,6 +90,7 @@ struct source_status {
 	uint64_t lag_records; /* known records behind it, at most */
 	uint64_t size_bytes;  /* what is there in all, where known: for progress */
 	int64_t lag_ms;       /* how long bytes have been waiting: 0 at the end */
+	bool no_lag_time;     /* lag_ms is not known */
 	uint64_t lines;
 	uint64_t errors;       /* failed opens and reads */
 	uint64_t lost_bytes;   /* what a truncation in place took before it was read, as far as known */
@@ -145,5 +146,14 @@ struct source_ops {
 /** Creates a source from one element of "sources" by its "type" ("file", "stdin", "syslog", "journal", "kafka"). */
 WEIR_MUST_USE enum weir_status source_new(const struct weir_json *config, const struct source_context *context,
                                           struct source **source, struct weir_error *error);
+
+/**
+ * Whether a source may stand beside those before it in "sources": two that give the same messages under the same ids
+ * may not.
+ *
+ * @param place  its index in the list
+ * @return WEIR_OK; WEIR_INVALID with words
+ */
+WEIR_MUST_USE enum weir_status source_apart(const struct weir_json *sources, size_t place, struct weir_error *error);
 
 #endif

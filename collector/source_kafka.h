@@ -15,4 +15,8 @@
 WEIR_MUST_USE enum weir_status source_kafka_new(const struct weir_json *config, const struct source_context *context,
                                                 struct source **source, struct weir_error *error);
 
+/** Whether two sources are apart: not both of this kind with the same brokers, generation and a topic. */
+WEIR_MUST_USE enum weir_status source_kafka_apart(const struct weir_json *config, const struct weir_json *other,
+                                                  struct weir_error *error);
+
 #endif

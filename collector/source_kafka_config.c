@@ -133,3 +133,47 @@ enum weir_status kafka_configure(struct kafka_config *config, const struct weir_
 	                                     .log = &silent};
 	return weir_kafka_new(&options, kafka, error);
 }
+
+/* Brokers and generation, if it is of this kind. */
+static bool read_identity(const struct weir_json *json, const char **brokers, int64_t *generation)
+{
+	struct weir_error ignored;
+	struct weir_json type_at = weir_json_member(json, "type"), brokers_at = weir_json_member(json, "brokers");
+	struct weir_json generation_at = weir_json_member(json, "generation");
+	const char *type = "";
+	*brokers = "";
+	*generation = 1;
+	return weir_json_string(&type_at, &type, &ignored) == WEIR_OK && strcmp(type, "kafka") == 0 &&
+	       weir_json_string(&brokers_at, brokers, &ignored) == WEIR_OK &&
+	       weir_json_int(&generation_at, 1, GENERATION_MAX, generation, &ignored) == WEIR_OK;
+}
+
+enum weir_status source_kafka_apart(const struct weir_json *json, const struct weir_json *other,
+                                    struct weir_error *error)
+{
+	const char *brokers, *others_brokers;
+	int64_t generation, others_generation;
+	struct weir_json topics = weir_json_member(json, "topics"), others = weir_json_member(other, "topics");
+	if (!read_identity(json, &brokers, &generation) || !read_identity(other, &others_brokers, &others_generation) ||
+	    strcmp(brokers, others_brokers) != 0 || generation != others_generation)
+		return WEIR_OK;
+	size_t count = 0, others_count = 0;
+	enum weir_status status = weir_json_list(&topics, 1, KAFKA_TOPICS_MAX, &count, error);
+	if (status == WEIR_OK)
+		status = weir_json_list(&others, 1, KAFKA_TOPICS_MAX, &others_count, error);
+	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
+		for (size_t k = 0; k < others_count && status == WEIR_OK; k++) {
+			struct weir_json at = weir_json_element(&topics, i), others_at = weir_json_element(&others, k);
+			const char *topic = "", *others_topic = "";
+			status = weir_json_string(&at, &topic, error);
+			if (status == WEIR_OK)
+				status = weir_json_string(&others_at, &others_topic, error);
+			if (status == WEIR_OK && strcmp(topic, others_topic) == 0)
+				status =
+					weir_json_fail(&at, error,
+				                   "is another source's, too, of the same brokers and generation: limiters would take "
+				                   "what one sends for the other's, sent again; name it once");
+		}
+	}
+	return status;
+}

@@ -82,11 +82,41 @@ static void properties_that_are_not_a_users(void **state)
 	assert_source(WHERE ", \"kafka\": [1]", "kafka: must be an object");
 }
 
+static void assert_apart(const char *more, const char *expected)
+{
+	struct weir_json_document *document;
+	struct weir_error error = {.text = "OK"};
+	char text[2048];
+	snprintf(text, sizeof text, "[{\"type\": \"kafka\", " WHERE "},\n{\"type\": %s}]", more);
+	if (weir_json_parse("weir.json", text, strlen(text), &document, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	struct weir_json root = weir_json_root(document);
+	assert_int_equal(WEIR_OK, source_apart(&root, 0, &error));
+	assert_int_equal(strcmp(expected, "OK") == 0 ? WEIR_OK : WEIR_INVALID, source_apart(&root, 1, &error));
+	if (strstr(error.text, expected) == NULL)
+		fail_msg("\"%s\" is not in \"%s\"", expected, error.text);
+	weir_json_document_free(document);
+}
+
+/* Their streams would have the same ids, whatever the groups are. */
+static void two_sources_of_one_topic(void **state)
+{
+	(void)state;
+	assert_apart("\"kafka\", " WHERE, "weir.json:2: [1].topics[0]: is another source's, too");
+	assert_apart("\"kafka\", \"brokers\": \"127.0.0.1:1\", \"topics\": [\"a\", \"app-logs\"], \"group\": \"other\"",
+	             "topics[1]: is another source's, too");
+	assert_apart("\"kafka\", " WHERE ", \"generation\": 2", "OK");
+	assert_apart("\"kafka\", \"brokers\": \"127.0.0.1:1\", \"topics\": [\"a\"]", "OK");
+	assert_apart("\"kafka\", \"brokers\": \"127.0.0.1:2\", \"topics\": [\"app-logs\"]", "OK");
+	assert_apart("\"stdin\"", "OK");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_needed),
 		cmocka_unit_test(what_is_refused),
+		cmocka_unit_test(two_sources_of_one_topic),
 		cmocka_unit_test(properties_that_are_not_a_users),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
