@@ -15,6 +15,12 @@ enum { STREAMS_SHOWN = 256 }; /* of a source */
 /* A sample of one stream; false: it has none of this family. */
 typedef bool family_sample(const struct source_status *status, double *value);
 
+/* What is sent to a listening source is read or not there: nothing is known to wait. */
+static bool has_lag(const struct source_status *status)
+{
+	return strcmp(status->kind, "syslog") != 0;
+}
+
 /* A topic's offset is the whole position. */
 static bool has_incarnations(const struct source_status *status)
 {
@@ -37,13 +43,13 @@ static bool incarnation(const struct source_status *status, double *value)
 static bool lag_seconds(const struct source_status *status, double *value)
 {
 	*value = (double)status->lag_ms / 1000.0;
-	return true;
+	return has_lag(status) && !status->no_lag_time;
 }
 
 static bool lag_bytes(const struct source_status *status, double *value)
 {
 	*value = (double)status->lag_bytes;
-	return true;
+	return has_lag(status);
 }
 
 static bool lag_records(const struct source_status *status, double *value)
@@ -205,11 +211,18 @@ static bool source_ready(struct source *source, struct weir_text *why)
 	struct source_status *statuses = weir_alloc(room, sizeof *statuses);
 	size_t count = source->ops->status(source, statuses, room);
 	count = count < room ? count : room;
-	bool ready = count == 0, whole = count > 0 && statuses[0].whole && statuses[0].problem[0] != '\0';
-	for (size_t i = 0; i < count && !ready && !whole; i++)
+	bool whole = count > 0 && statuses[0].whole, ready = count == 0 || (whole && count == 1);
+	size_t told = 0;
+	for (size_t i = whole; i < count && !ready; i++) {
 		ready = statuses[i].problem[0] == '\0' || statuses[i].reads_on;
+		told = i;
+	}
+	if (whole && statuses[0].problem[0] != '\0') {
+		ready = false;
+		told = 0;
+	}
 	if (!ready)
-		weir_text_printf(why, "%s: %s\n", statuses[0].name, statuses[0].problem);
+		weir_text_printf(why, "%s: %s\n", statuses[told].name, statuses[told].problem);
 	free(statuses);
 	return ready;
 }

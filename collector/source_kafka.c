@@ -16,7 +16,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { CHUNK_BYTES = 256 << 10, CHUNK_LINES = 4096 };
+enum {
+	CHUNK_BYTES = 256 << 10,
+	CHUNK_LINES = 4096,
+	MESSAGES = 4 * CHUNK_LINES, /* looked at for a chunk: others wait, too, be they all without a line */
+};
+
+static const uint64_t one = 1; /* what an eventfd takes */
 
 static const struct weir_kafka_property properties[] = {
 	{"enable.auto.commit", "false", false},
@@ -92,6 +98,8 @@ static void note(struct kafka_source *source, struct kafka_stream *stream, const
 	stream->next = message->offset + 1;
 	stream->newest_ms = type != RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? put_ms : 0;
 	stream->skipped += skipped;
+	if (!stream->stopped)
+		stream->problem[0] = '\0';
 	pthread_mutex_unlock(&source->mutex);
 	if (!skipped)
 		stream->handed = stream->next;
@@ -136,8 +144,10 @@ static void gather(struct kafka_source *source, struct source_chunk *chunk, int6
 	rd_kafka_event_t *event;
 	weir_text_clear(&source->lines);
 	source->position_count = 0;
-	while (source->position_count < CHUNK_LINES && source->lines.length < CHUNK_BYTES && !chunk->too_long &&
-	       (event = next_message(source, now_ms)) != NULL) {
+	int taken = 0;
+	for (; taken < MESSAGES && source->position_count < CHUNK_LINES && source->lines.length < CHUNK_BYTES &&
+	       !chunk->too_long && (event = next_message(source, now_ms)) != NULL;
+	     taken++) {
 		const rd_kafka_message_t *message = source->message;
 		if (message != NULL && message->err == RD_KAFKA_RESP_ERR_NO_ERROR && !take_message(source, message, chunk)) {
 			source->pending = event;
@@ -145,6 +155,8 @@ static void gather(struct kafka_source *source, struct source_chunk *chunk, int6
 		}
 		rd_kafka_event_destroy(event);
 	}
+	if (taken == MESSAGES) /* there are more, of which the queue says nothing again */
+		(void)!write(source->fd, &one, sizeof one);
 	chunk->data = source->lines.at;
 	chunk->length = source->lines.length;
 	chunk->positions = source->positions;
@@ -231,7 +243,6 @@ static const struct source_ops kafka_ops = {
 
 static enum weir_status join(struct kafka_source *source, struct weir_error *error)
 {
-	static const uint64_t one = 1;
 	char words[256];
 	rd_kafka_conf_t *conf = weir_kafka_conf(source->kafka, properties);
 	(void)rd_kafka_conf_set(conf, "group.id", source->config.group, words, sizeof words);
@@ -262,6 +273,18 @@ static char *label_of(const struct kafka_config *config)
 	return label.at;
 }
 
+static struct kafka_topic *topics_of(const struct kafka_config *config)
+{
+	struct kafka_topic *topics = weir_alloc(config->topic_count, sizeof *topics);
+	for (size_t i = 0; i < config->topic_count; i++) {
+		struct weir_text name = {0};
+		weir_text_printf(&name, "%s:%s", config->name, config->topics[i]);
+		weir_text_append(&name, "", 1);
+		topics[i].name = name.at;
+	}
+	return topics;
+}
+
 enum weir_status source_kafka_new(const struct weir_json *config, const struct source_context *context,
                                   struct source **made, struct weir_error *error)
 {
@@ -276,6 +299,7 @@ enum weir_status source_kafka_new(const struct weir_json *config, const struct s
 	source->kafka = kafka;
 	source->once = context->once;
 	source->label = label_of(&read_config);
+	source->topics = topics_of(&read_config);
 	source->fd = -1;
 	pthread_mutex_init(&source->mutex, NULL);
 	if (!source->once) {

@@ -20,49 +20,30 @@
 #include <string.h>
 
 enum {
-	GIVE_MS = 10000, /* what was handed out is waited for so long */
-	RETRY_MS = 500,  /* between tries to learn the offsets */
+	GIVE_MS = 10000,       /* what was handed out is waited for so long */
+	RETRY_MS = 500,        /* between tries to learn the offsets; doubled while they fail, as each may take a while, */
+	RETRY_MOST_MS = 30000, /* up to this */
 	COMMIT_PERIOD_MS = 500,
 	COMMIT_WAIT_MS = 10000, /* an answer is waited for so long; then the commit counts as failed */
-	LOOK_MS = 10000,        /* a stopped partition is looked at again */
 	LEAVE_MS = 3000,
 	END_MS = 2000,
 };
 
-/* ---- problems ---- */
-
-void kafka_problem(struct kafka_source *source, const char *format, ...)
-{
-	va_list arguments;
-	va_start(arguments, format);
-	pthread_mutex_lock(&source->mutex);
-	source->errors++;
-	vsnprintf(source->problem, sizeof source->problem, format, arguments);
-	pthread_mutex_unlock(&source->mutex);
-	va_end(arguments);
-}
-
-void kafka_succeeded(struct kafka_source *source)
-{
-	if (source->problem[0] == '\0') /* only this thread writes it */
-		return;
-	pthread_mutex_lock(&source->mutex);
-	source->problem[0] = '\0';
-	pthread_mutex_unlock(&source->mutex);
-	weir_kafka_content(source->kafka);
-}
-
 /* ---- commits ---- */
 
-static void add_commit(rd_kafka_topic_partition_list_t *list, const struct kafka_source *source,
-                       const struct kafka_stream *stream, int64_t offset)
+/* Whether the group knows all that it may know of a partition. */
+static bool is_committed(const struct kafka_stream *stream)
 {
-	char text[40];
+	return kafka_low_water(stream) <= stream->committed && stream->marked == stream->stopped;
+}
+
+static void add_commit(rd_kafka_topic_partition_list_t *list, const struct kafka_source *source,
+                       struct kafka_stream *stream)
+{
 	rd_kafka_topic_partition_t *at = rd_kafka_topic_partition_list_add(list, stream->topic, stream->partition);
-	kafka_generation_text(source, text, sizeof text);
-	at->offset = offset;
-	at->metadata_size = strlen(text);
-	at->metadata = strdup(text); /* librdkafka frees it with the list */
+	at->offset = kafka_low_water(stream);
+	kafka_mark_offset(source, at, stream->stopped);
+	stream->marking = stream->stopped;
 }
 
 /*
@@ -74,9 +55,8 @@ static void commit(struct kafka_source *source, int64_t now_ms)
 	rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)source->stream_count + 1);
 	for (size_t i = 0; i < source->stream_count; i++) {
 		struct kafka_stream *stream = source->streams[i];
-		int64_t offset = kafka_low_water(stream);
-		if (stream->assigned && (offset > stream->committed || source->problem[0] != '\0'))
-			add_commit(list, source, stream, offset);
+		if (stream->assigned && (!is_committed(stream) || source->problem[0] != '\0'))
+			add_commit(list, source, stream);
 	}
 	source->commit_due = false;
 	source->commit_ms = now_ms;
@@ -89,15 +69,20 @@ static void take_committed(struct kafka_source *source, rd_kafka_event_t *event)
 	const rd_kafka_topic_partition_list_t *list = rd_kafka_event_topic_partition_list(event);
 	rd_kafka_resp_err_t code = rd_kafka_event_error(event);
 	for (int i = 0; list != NULL && i < list->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++) {
-		struct kafka_stream *stream = kafka_find(source, list->elems[i].topic, list->elems[i].partition);
-		if (stream != NULL && list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR &&
-		    list->elems[i].offset > stream->committed)
-			stream->committed = list->elems[i].offset;
-		else if (list->elems[i].err != RD_KAFKA_RESP_ERR_NO_ERROR)
-			code = list->elems[i].err;
+		const rd_kafka_topic_partition_t *at = &list->elems[i];
+		struct kafka_stream *stream = kafka_find(source, at->topic, at->partition);
+		if (at->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+			code = at->err;
+		} else if (stream != NULL) {
+			stream->committed = at->offset > stream->committed ? at->offset : stream->committed;
+			stream->marked = stream->marking;
+		}
 	}
 	switch (code) {
-	case RD_KAFKA_RESP_ERR_NO_ERROR: kafka_succeeded(source); return;
+	case RD_KAFKA_RESP_ERR_NO_ERROR:
+		source->commit_refused = false;
+		kafka_succeeded(source);
+		return;
 	case RD_KAFKA_RESP_ERR__NO_OFFSET: return;
 	case RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS:
 	case RD_KAFKA_RESP_ERR_NOT_COORDINATOR:
@@ -108,7 +93,9 @@ static void take_committed(struct kafka_source *source, rd_kafka_event_t *event)
 	case RD_KAFKA_RESP_ERR__TIMED_OUT: break; /* what is behind these is told elsewhere */
 	case RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION:
 	case RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID: source->due_ms = 0; break; /* others have the partitions by now */
-	default: kafka_problem(source, "offsets cannot be committed: %s", rd_kafka_err2str(code));
+	default:
+		kafka_problem(source, "offsets cannot be committed: %s", rd_kafka_err2str(code));
+		source->commit_refused = true;
 	}
 	source->commit_due = true;
 }
@@ -131,14 +118,14 @@ static void take_replies(struct kafka_source *source, int timeout_ms, int64_t no
 static bool all_committed(const struct kafka_source *source)
 {
 	for (size_t i = 0; i < source->stream_count; i++)
-		if (source->streams[i]->assigned && kafka_low_water(source->streams[i]) > source->streams[i]->committed)
+		if (source->streams[i]->assigned && !is_committed(source->streams[i]))
 			return false;
 	return true;
 }
 
 /* ---- partitions that come ---- */
 
-static void assign_streams(struct kafka_source *source)
+void kafka_assign(struct kafka_source *source)
 {
 	rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)source->stream_count + 1);
 	for (size_t i = 0; i < source->stream_count; i++) {
@@ -162,34 +149,62 @@ static enum weir_status ask_cluster(struct kafka_source *source, struct weir_err
 	return WEIR_OK;
 }
 
-/* Whatever of an earlier assignment is still on its way arrives first: positions must not go back in an open frame. */
+/* What was handed out of a partition in an earlier assignment arrives first: its positions must not go back. */
+static bool are_settled(const struct kafka_source *source, const rd_kafka_topic_partition_list_t *list)
+{
+	for (int i = 0; i < list->cnt; i++) {
+		const struct kafka_stream *stream = kafka_find(source, list->elems[i].topic, list->elems[i].partition);
+		if (stream != NULL && stream->safe < stream->handed)
+			return false;
+	}
+	return true;
+}
+
+/* Takes the partitions whose beginnings are known; the others are left in the list. @param why  there are such */
+static void take_known(struct kafka_source *source, const enum kafka_begin *begin, const char *why)
+{
+	rd_kafka_topic_partition_list_t *given = source->given;
+	source->given = NULL;
+	for (int i = 0; i < given->cnt; i++) {
+		const rd_kafka_topic_partition_t *at = &given->elems[i];
+		if (begin[i] != KAFKA_WAITING) {
+			kafka_take(source, at, begin[i]);
+			continue;
+		}
+		if (source->given == NULL)
+			source->given = rd_kafka_topic_partition_list_new(given->cnt);
+		rd_kafka_topic_partition_list_add(source->given, at->topic, at->partition);
+		kafka_topic_problem(source, at->topic, why);
+	}
+	if (source->state == KAFKA_TAKING || source->given == NULL || source->given->cnt < given->cnt)
+		kafka_assign(source); /* which drops what was fetched ahead: only for something new */
+	rd_kafka_topic_partition_list_destroy(given);
+	source->state = KAFKA_READING;
+	source->commit_due = true; /* where a new partition begins is settled for good */
+}
+
+/* Each try may take KAFKA_ASK_MS, in which nothing is read: partitions without a leader are asked for ever less often. */
 static void take_given(struct kafka_source *source, int64_t now_ms)
 {
-	struct weir_error error;
-	if (now_ms < source->due_ms || !kafka_settled(source))
+	struct weir_error error = {.text = ""};
+	if (now_ms < source->due_ms || !are_settled(source, source->given))
 		return;
-	bool *known = weir_alloc((size_t)source->given->cnt + 1, sizeof *known);
+	enum kafka_begin *begin = weir_alloc((size_t)source->given->cnt + 1, sizeof *begin);
 	enum weir_status status = ask_cluster(source, &error);
 	if (status == WEIR_OK)
-		status = kafka_begin_offsets(source, source->given, known, &error);
+		status = kafka_begin_offsets(source, source->given, begin, &error);
 	if (status == WEIR_OK) {
-		for (int i = 0; i < source->given->cnt; i++) {
-			const rd_kafka_topic_partition_t *at = &source->given->elems[i];
-			struct kafka_stream *stream = kafka_take(source, at->topic, at->partition, at->offset);
-			if (known[i])
-				stream->committed = at->offset;
-		}
-		assign_streams(source);
-		rd_kafka_topic_partition_list_destroy(source->given);
-		source->given = NULL;
-		source->state = KAFKA_READING;
-		source->commit_due = true; /* where a new partition begins is settled for good */
+		kafka_look_at_topics(source);
+		take_known(source, begin, error.text);
 		kafka_succeeded(source);
 	} else {
 		kafka_problem(source, "%s", error.text);
-		source->due_ms = weir_monotonic_ms() + RETRY_MS;
 	}
-	free(known);
+	if (source->given != NULL) {
+		source->due_ms = weir_monotonic_ms() + source->pause_ms;
+		source->pause_ms = 2 * source->pause_ms < RETRY_MOST_MS ? 2 * source->pause_ms : RETRY_MOST_MS;
+	}
+	free(begin);
 }
 
 /* ---- partitions that go ---- */
@@ -234,6 +249,7 @@ static void take_rebalance(struct kafka_source *source, rd_kafka_event_t *event,
 		source->given = rd_kafka_topic_partition_list_copy(rd_kafka_event_topic_partition_list(event));
 		source->state = KAFKA_TAKING;
 		source->due_ms = now_ms;
+		source->pause_ms = RETRY_MS;
 	} else if (rd_kafka_assignment_lost(source->handle) || source->state == KAFKA_TAKING) {
 		let_go(source);
 	} else {
@@ -242,108 +258,25 @@ static void take_rebalance(struct kafka_source *source, rd_kafka_event_t *event,
 	}
 }
 
-/* ---- offsets that are not there ---- */
-
-/*
- * The log was trimmed past what is due: that is counted, and reading goes on where the log begins. An offset beyond its
- * end means that it is another log: nothing is read until somebody says so.
- */
-static void mend_offset(struct kafka_source *source, struct kafka_stream *stream, int64_t now_ms)
-{
-	struct weir_error error;
-	int64_t first, next;
-	if (kafka_extent(source, stream->topic, stream->partition, &first, &next, &error) != WEIR_OK) {
-		kafka_problem(source, "%s", error.text);
-		stream->retry_ms = now_ms + RETRY_MS;
-		return;
-	}
-	pthread_mutex_lock(&source->mutex);
-	stream->stopped = stream->next > next;
-	if (stream->next < first) {
-		stream->lost += (uint64_t)(first - stream->next);
-		stream->next = first;
-	}
-	pthread_mutex_unlock(&source->mutex);
-	stream->retry_ms = stream->stopped ? now_ms + LOOK_MS : 0;
-	if (source->state == KAFKA_READING)
-		assign_streams(source);
-}
-
-static void look_again(struct kafka_source *source, int64_t now_ms)
-{
-	for (size_t i = 0; i < source->stream_count; i++) {
-		struct kafka_stream *stream = source->streams[i];
-		if (stream->assigned && stream->retry_ms > 0 && now_ms >= stream->retry_ms)
-			mend_offset(source, stream, now_ms);
-	}
-}
-
-/* The partition that an event is about, if it is ours; else NULL. @param offset  the event's */
-static struct kafka_stream *stream_of(struct kafka_source *source, rd_kafka_event_t *event, int64_t *offset)
-{
-	rd_kafka_topic_partition_t *at = rd_kafka_event_topic_partition(event);
-	if (at == NULL)
-		return NULL;
-	struct kafka_stream *stream = kafka_find(source, at->topic, at->partition);
-	*offset = at->offset;
-	rd_kafka_topic_partition_destroy(at);
-	return stream != NULL && stream->assigned ? stream : NULL;
-}
-
-/* Behind the last message there may be marks of transactions, which are never delivered. */
-static void take_end(struct kafka_source *source, struct kafka_stream *stream, int64_t offset)
-{
-	pthread_mutex_lock(&source->mutex);
-	stream->end = offset;
-	pthread_mutex_unlock(&source->mutex);
-}
-
-static void take_error(struct kafka_source *source, rd_kafka_event_t *event, int64_t now_ms)
-{
-	int64_t offset;
-	struct kafka_stream *stream = stream_of(source, event, &offset);
-	char cause[WEIR_KAFKA_COMPLAINT_BYTES];
-	rd_kafka_resp_err_t code = rd_kafka_event_error(event);
-	const char *words = rd_kafka_event_error_string(event);
-	switch (code) {
-	case RD_KAFKA_RESP_ERR__PARTITION_EOF:
-		if (stream != NULL)
-			take_end(source, stream, offset);
-		break;
-	case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
-	case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
-		if (stream != NULL)
-			mend_offset(source, stream, now_ms);
-		break;
-	case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
-		kafka_problem(source, "no broker of %s answers: %s", source->config.brokers,
-		              weir_kafka_complaint(source->kafka, cause, sizeof cause) ? cause : words);
-		break;
-	case RD_KAFKA_RESP_ERR__TRANSPORT:
-	case RD_KAFKA_RESP_ERR__RESOLVE: break; /* one broker of several: followed by the one above if it was the last */
-	default: kafka_problem(source, "%s", words); break;
-	}
-}
-
 void kafka_take_news(struct kafka_source *source, rd_kafka_event_t *event, int64_t now_ms)
 {
 	if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE)
 		take_rebalance(source, event, now_ms);
 	else if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR)
-		take_error(source, event, now_ms);
+		kafka_take_error(source, event, now_ms);
 	rd_kafka_event_destroy(event);
 }
 
 void kafka_serve(struct kafka_source *source, int64_t now_ms)
 {
 	take_replies(source, 0, now_ms);
-	if (source->state == KAFKA_TAKING)
-		take_given(source, now_ms);
-	else if (source->state == KAFKA_GIVING)
+	if (source->state == KAFKA_GIVING)
 		give_back(source, now_ms);
+	else if (source->given != NULL)
+		take_given(source, now_ms);
 	if (source->state != KAFKA_READING)
 		return;
-	look_again(source, now_ms);
+	kafka_look_again(source, now_ms);
 	if ((source->commit_due || source->problem[0] != '\0') && !source->committing &&
 	    now_ms - source->commit_ms >= COMMIT_PERIOD_MS)
 		commit(source, now_ms);

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct kafka_stream *kafka_find(struct kafka_source *source, const char *topic, int32_t partition)
+struct kafka_stream *kafka_find(const struct kafka_source *source, const char *topic, int32_t partition)
 {
 	for (size_t i = 0; i < source->stream_count; i++)
 		if (source->streams[i]->partition == partition && strcmp(source->streams[i]->topic, topic) == 0)
@@ -61,20 +61,42 @@ static struct kafka_stream *add(struct kafka_source *source, const char *topic, 
 	return stream;
 }
 
-struct kafka_stream *kafka_take(struct kafka_source *source, const char *topic, int32_t partition, int64_t offset)
+void kafka_stop(struct kafka_source *source, struct kafka_stream *stream)
 {
-	struct kafka_stream *stream = kafka_find(source, topic, partition);
-	if (stream == NULL)
-		stream = add(source, topic, partition);
+	pthread_mutex_lock(&source->mutex);
+	stream->stopped = true;
+	snprintf(stream->problem, sizeof stream->problem,
+	         "offset %" PRId64 " lies beyond the end of the log: if the topic was made anew, raise \"generation\"",
+	         stream->next);
+	pthread_mutex_unlock(&source->mutex);
+	source->commit_due = true; /* the group is to know, too */
+}
+
+/*
+ * A stopped one stays so under the offset that it had. So does one whose offset the group knew and has forgotten, as it
+ * does with those of a topic that is removed: what is there is another log.
+ */
+void kafka_take(struct kafka_source *source, const rd_kafka_topic_partition_t *at, enum kafka_begin begin)
+{
+	struct kafka_stream *stream = kafka_find(source, at->topic, at->partition);
+	bool held = stream != NULL, forgotten = held && begin == KAFKA_NEW && stream->committed > at->offset;
+	if (!held)
+		stream = add(source, at->topic, at->partition);
+	int64_t offset = forgotten ? stream->next : at->offset;
+	bool stopped = begin == KAFKA_STOPPED || forgotten || (stream->stopped && offset == stream->next);
 	pthread_mutex_lock(&source->mutex);
 	stream->assigned = true;
 	stream->stopped = false;
 	stream->next = stream->end = offset;
 	stream->newest_ms = 0;
+	stream->problem[0] = '\0';
 	pthread_mutex_unlock(&source->mutex);
 	stream->handed = stream->safe = offset;
-	stream->committed = KAFKA_NO_OFFSET;
-	return stream;
+	stream->committed = begin == KAFKA_NEW ? KAFKA_NO_OFFSET : offset;
+	stream->marked = stream->marking = begin == KAFKA_STOPPED;
+	stream->retry_ms = 0;
+	if (stopped)
+		kafka_stop(source, stream);
 }
 
 void kafka_drop_all(struct kafka_source *source)
@@ -105,23 +127,31 @@ void kafka_free_streams(struct kafka_source *source)
 		free(source->streams[i]->topic);
 		free(source->streams[i]);
 	}
+	for (size_t i = 0; i < source->config.topic_count && source->topics != NULL; i++)
+		free(source->topics[i].name);
+	free(source->topics);
 	free(source->streams);
 	free(source->handles);
 }
 
 /* ---- status ---- */
 
-/* How far the log goes is known from its fetches: nothing is asked for. */
+/* How far the log goes is known from its fetches, and how old it is there from what was read: nothing is asked for. */
 static void state_lag(const struct kafka_source *source, const struct kafka_stream *stream,
                       struct source_status *status)
 {
 	int64_t low, high, place = stream->end > stream->next ? stream->end : stream->next;
+	status->no_lag_time = true;
 	if (rd_kafka_get_watermark_offsets(source->handle, stream->topic, stream->partition, &low, &high) !=
 	        RD_KAFKA_RESP_ERR_NO_ERROR ||
-	    high <= place)
+	    high < 0)
 		return;
-	status->lag_records = (uint64_t)(high - place);
-	int64_t waited_ms = stream->newest_ms > 0 ? weir_wall_ms() - stream->newest_ms : 0;
+	status->counts_records = true;
+	status->lag_records = high > place ? (uint64_t)(high - place) : 0;
+	status->no_lag_time = status->lag_records > 0 && stream->newest_ms == 0;
+	if (status->lag_records == 0 || stream->newest_ms == 0)
+		return;
+	int64_t waited_ms = weir_wall_ms() - stream->newest_ms;
 	status->lag_ms = waited_ms > 0 ? waited_ms : 0;
 }
 
@@ -133,16 +163,30 @@ static void state_stream(const struct kafka_source *source, const struct kafka_s
 		.kind = "kafka",
 		.replayable = true,
 		.position = (uint64_t)stream->next,
-		.counts_records = true,
 		.lines = atomic_load_explicit(&stream->stream.lines, memory_order_relaxed),
 		.lost_records = stream->lost,
 		.skipped = stream->skipped,
 	};
 	state_lag(source, stream, status);
-	if (stream->stopped)
-		snprintf(status->problem, sizeof status->problem,
-		         "offset %" PRId64 " lies beyond the end of the log: if the topic was made anew, raise \"generation\"",
-		         stream->next);
+	snprintf(status->problem, sizeof status->problem, "%s", stream->problem);
+}
+
+/* The topics that cannot be read. */
+static size_t state_topics(const struct kafka_source *source, struct source_status *statuses, size_t count,
+                           size_t filled)
+{
+	for (size_t i = 0; i < source->config.topic_count && source->topics != NULL; i++) {
+		const struct kafka_topic *topic = &source->topics[i];
+		if (topic->problem[0] == '\0')
+			continue;
+		if (filled < count) {
+			statuses[filled] =
+				(struct source_status){.name = topic->name, .kind = "kafka", .whole = true, .replayable = true};
+			snprintf(statuses[filled].problem, sizeof statuses[filled].problem, "%s", topic->problem);
+		}
+		filled++;
+	}
+	return filled;
 }
 
 size_t kafka_status(struct source *base, struct source_status *statuses, size_t count)
@@ -155,6 +199,7 @@ size_t kafka_status(struct source *base, struct source_status *statuses, size_t 
 			.name = source->label, .kind = "kafka", .whole = true, .replayable = true, .errors = source->errors};
 		snprintf(statuses[0].problem, sizeof statuses[0].problem, "%s", source->problem);
 	}
+	filled = state_topics(source, statuses, count, filled);
 	for (size_t i = 0; i < source->stream_count; i++) {
 		if (!source->streams[i]->assigned)
 			continue;

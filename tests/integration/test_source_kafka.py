@@ -178,6 +178,25 @@ def test_start_at_the_end_is_settled_once(place):
         assert taken(one)[0] == {f"new{number}": 1 for number in range(10)}
 
 
+def test_partitions_that_are_added_begin_at_their_beginning(place):
+    """Where the topic begins is settled at its end; what is put on new partitions before anyone reads them comes later."""
+    with cluster.shared() as one, roles_of(place, one) as roles:
+        one.kafka.create(one.topic("logs"), partitions=2)
+        one.kafka.produce(one.topic("logs"), [(None, record(f"old{number}"), number % 2) for number in range(10)])
+        properties = {**one.kafka_properties, "topic.metadata.refresh.interval.ms": 2000}
+        collector = roles.collector([source(one, start="end", kafka=properties)])
+        collector.until(lambda: committed(one) == {0: 5, 1: 5}, "the beginning is settled")
+        one.kafka.extend(one.topic("logs"), 4)
+        one.kafka.produce(one.topic("logs"), [(None, record(f"new{number}"), number) for number in range(4)])
+        collector.until(lambda: committed(one) == {0: 6, 1: 6, 2: 1, 3: 1}, "all is committed")
+        assert collector.stop() == 0
+        # So do all under another generation: what was read under the one before is read again, and nothing is left out.
+        again = roles.collector([source(one, start="end", generation=2)], name="generation-2")
+        again.until(lambda: again.value("weir_records_total") == 14, "all is read")
+        assert again.stop() == 0
+        assert taken(one)[0] == {**{f"old{n}": 1 for n in range(10)}, **{f"new{n}": 2 for n in range(4)}}
+
+
 class Producer(threading.Thread):
     """Puts records on the logs until it is told to stop: their users."""
 
@@ -282,6 +301,52 @@ def test_a_topic_made_anew_needs_a_new_generation(place):
         counts, places, _ = taken(one)
         assert counts == {**{f"a{n}": 1 for n in range(10)}, **{f"b{n}": 1 for n in range(5)}}
         assert len(places) == 2
+
+
+def test_a_topic_made_anew_stays_stopped(place):
+    """However far the new log grows: what it holds up to the old offset would be passed over."""
+    with cluster.shared() as one, roles_of(place, one) as roles:
+        name = f"kafka:{one.topic('logs')}/0"
+        one.kafka.create(one.topic("logs"), partitions=1)
+        one.kafka.produce(one.topic("logs"), [record(f"a{number}") for number in range(10)])
+        properties = {**one.kafka_properties, "topic.metadata.refresh.interval.ms": 1000}
+        collector = roles.collector([source(one, kafka=properties)])
+        collector.until(lambda: committed(one) == {0: 10}, "all is committed")
+        one.kafka.delete([one.topic("logs")])
+        until(lambda: one.topic("logs") not in one.kafka.topics(), "the topic is gone", BUSY_S)
+        one.kafka.create(one.topic("logs"), partitions=1)
+        one.kafka.produce(one.topic("logs"), [record(f"b{number}") for number in range(5)])
+        collector.until_says("beyond the end of the log: if the topic was made anew, raise \"generation\"")
+        one.kafka.produce(one.topic("logs"), [record(f"b{number}") for number in range(5, 15)])
+        time.sleep(12)  # past the second look
+        assert collector.value("weir_source_problem", source=name) == 1
+        assert collector.stop() == 0
+        collector.start()  # the group knows, too
+        collector.until(lambda: collector.value("weir_source_problem", source=name) == 1, "it is stopped as before")
+        assert collector.stop() == 0
+        assert taken(one)[0] == {f"a{number}": 1 for number in range(10)}
+        again = roles.collector([source(one, generation=2)], name="generation-2")
+        again.until(lambda: committed(one) == {0: 15}, "the new topic is committed")
+        assert again.stop() == 0
+        assert taken(one)[0] == {**{f"a{n}": 1 for n in range(10)}, **{f"b{n}": 1 for n in range(15)}}
+
+
+def test_a_topic_that_is_missing_is_told_while_others_are_read(place):
+    with cluster.shared() as one, roles_of(place, one) as roles:
+        name = f"kafka:{one.topic('missing')}"
+        one.kafka.create(one.topic("logs"), partitions=1)
+        properties = {**one.kafka_properties, "topic.metadata.refresh.interval.ms": 500}
+        collector = roles.collector([source(one, topics=[one.topic("logs"), one.topic("missing")], kafka=properties)])
+        collector.until_says(f"{name}: Subscribed topic not available: {one.topic('missing')}")
+        for number in range(1, 4):
+            one.kafka.produce(one.topic("logs"), [record("a")])
+            collector.until(lambda: committed(one) == {0: number}, "it is read")  # pylint: disable=cell-var-from-loop
+            assert collector.value("weir_source_problem") == 1
+            assert collector.value("weir_source_problem", source=name) == 1
+        assert collector.is_ready()
+        one.kafka.create(one.topic("missing"), partitions=1)
+        collector.until(lambda: collector.value("weir_source_problem") == 0, "there is no problem any more")
+        assert collector.stop() == 0
 
 
 def test_a_topic_that_comes_later(place):

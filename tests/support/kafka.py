@@ -54,6 +54,12 @@ class Kafka:
         _done(self.admin().create_topics([new], operation_timeout=PATIENCE_S, request_timeout=PATIENCE_S))
         until(lambda: self._has_leaders(topic, partitions), f"{topic} has leaders")
 
+    def extend(self, topic, partitions):
+        """Gives a topic more partitions, so many in all, and waits until each has a leader."""
+        _done(self.admin().create_partitions([admin.NewPartitions(topic, partitions)], operation_timeout=PATIENCE_S,
+                                             request_timeout=PATIENCE_S))
+        until(lambda: self._has_leaders(topic, partitions), f"{topic} has leaders")
+
     def _has_leaders(self, topic, partitions):
         listed = _again(lambda: self.admin().list_topics(topic, timeout=PATIENCE_S)).topics[topic].partitions
         return len(listed) == partitions and all(one.leader >= 0 for one in listed.values())
