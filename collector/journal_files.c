@@ -210,13 +210,31 @@ bool journal_files_scan(struct journal_files *files)
 	return true;
 }
 
-size_t journal_files_after(const struct journal_files *files, const uint8_t *id, uint64_t seqnum, bool *kept)
+struct weir_span journal_name(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *begin = slash != NULL ? slash + 1 : path;
+	const char *end = strchr(begin, '@');
+	if (end == NULL)
+		end = strstr(begin, ".journal");
+	return (struct weir_span){.at = begin, .length = (uint32_t)(end != NULL ? (size_t)(end - begin) : strlen(begin))};
+}
+
+bool journal_is_of(const struct journal_listed *listed, const uint8_t *id, const char *name)
+{
+	if (memcmp(listed->header.id, id, JOURNAL_ID_BYTES) != 0)
+		return false;
+	struct weir_span own = journal_name(listed->path);
+	return own.length == strlen(name) && memcmp(own.at, name, own.length) == 0;
+}
+
+size_t journal_files_after(const struct journal_files *files, const uint8_t *id, const char *name, uint64_t seqnum,
+                           bool *kept)
 {
 	size_t found = files->count, newest = files->count;
 	*kept = false;
 	for (size_t i = 0; i < files->count; i++) {
 		const struct journal_header *header = &files->list[i].header;
-		if (memcmp(header->id, id, JOURNAL_ID_BYTES) != 0)
+		if (!journal_is_of(&files->list[i], id, name))
 			continue;
 		*kept |= header->head <= seqnum;
 		newest = i;

@@ -1,14 +1,17 @@
 /*
  * Which files a journal consists of, by their headers (https://systemd.io/JOURNAL_FILE_FORMAT).
  *
- * Entries are numbered under a seqnum id; the files of one id follow one another by those numbers: a rotated file is
- * renamed and its successor goes on counting. System and users' files may have ids of their own.
+ * Entries are numbered under a seqnum id, of which a rotated file's successor goes on counting; the rotated one is
+ * renamed from NAME.journal to NAME@... . Files of one id and name follow one another by those numbers. The system's
+ * and users' files have ids of their own, or, from systemd 254 on, share one with all its numbers: then what lies
+ * between two entries of one name are those of others.
  *
  * @thread one owner
  */
 #ifndef COLLECTOR_JOURNAL_FILES_H
 #define COLLECTOR_JOURNAL_FILES_H
 
+#include "common/span.h"
 #include "common/status.h"
 
 #include <stdbool.h>
@@ -50,14 +53,21 @@ bool journal_header_parse(const uint8_t *bytes, size_t length, struct journal_he
 void journal_files_init(struct journal_files *files, const char *directory);
 void journal_files_deinit(struct journal_files *files);
 
+/** Of which name a file is: "user-1000" for .../user-1000.journal and .../user-1000@....journal. */
+struct weir_span journal_name(const char *path);
+
+/** Whether a listed file is one of an id and name. */
+bool journal_is_of(const struct journal_listed *listed, const uint8_t *id, const char *name);
+
 /** Lists the files again, if any may have come or gone since. @return whether the list is a new one */
 bool journal_files_scan(struct journal_files *files);
 
 /**
- * The first listed file of an id that has, or may be given, entries behind a seqnum: an index, or count.
+ * The first listed file of an id and name that has, or may be given, entries behind a seqnum: an index, or count.
  *
  * @param kept  set: whether the file that has the entry of this seqnum, or ends before it, is still there
  */
-size_t journal_files_after(const struct journal_files *files, const uint8_t *id, uint64_t seqnum, bool *kept);
+size_t journal_files_after(const struct journal_files *files, const uint8_t *id, const char *name, uint64_t seqnum,
+                           bool *kept);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The journal as streams, one for each seqnum id that its files have.
+ * The journal as streams, one for each seqnum id and name that its files have.
  *
  * Nothing tells of a new entry sooner than asking does: journald itself waits a quarter of a second before it says that
  * a file has changed. So there is no descriptor, and the caller asks again in a tenth of a second.
@@ -30,23 +30,57 @@ static void put_prefix(struct weir_text *text, const struct journal_source *sour
 	weir_text_puts(text, ":");
 }
 
-/* "journal:system nginx.service:ID"; returned, terminated. */
-static char *stream_name(const struct journal_source *source, const uint8_t *id)
+/* "journal:system nginx.service:ID", with ":NAME" behind it unless name is NULL; returned, terminated. */
+static char *put_name(const struct journal_source *source, const uint8_t *id, const char *name)
 {
-	struct weir_text name = {0};
-	put_prefix(&name, source);
+	struct weir_text text = {0};
+	put_prefix(&text, source);
 	for (size_t i = 0; i < JOURNAL_ID_BYTES; i++)
-		weir_text_printf(&name, "%02x", id[i]);
-	weir_text_append(&name, "", 1);
-	return name.at;
+		weir_text_printf(&text, "%02x", id[i]);
+	if (name != NULL)
+		weir_text_printf(&text, ":%s", name);
+	weir_text_append(&text, "", 1);
+	return text.at;
 }
 
-static void add_stream(struct journal_source *source, struct source_memory_stream *record, const uint8_t *id)
+/* Whether all listed files of an id are of one name. */
+static bool is_alone(const struct journal_source *source, const uint8_t *id, const char *name)
 {
+	for (size_t i = 0; i < source->files.count; i++) {
+		const struct journal_listed *listed = &source->files.list[i];
+		if (memcmp(listed->header.id, id, JOURNAL_ID_BYTES) == 0 && !journal_is_of(listed, id, name))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What the stream of a listed file is remembered under; returned, terminated. The system's has the id alone, and so has
+ * one of another name that is remembered so, from when each had an id of its own: it goes on where it was.
+ */
+static char *stream_name(const struct journal_source *source, const struct journal_listed *listed)
+{
+	const uint8_t *id = listed->header.id;
+	struct weir_span own = journal_name(listed->path);
+	char *name = weir_copy(own.at, own.length);
+	char *plain = put_name(source, id, NULL), *full = put_name(source, id, name);
+	bool is_plain = strcmp(name, "system") == 0 ||
+	                (source_memory_find(source->memory, full) == NULL &&
+	                 source_memory_find(source->memory, plain) != NULL && is_alone(source, id, name));
+	free(name);
+	free(is_plain ? full : plain);
+	return is_plain ? plain : full;
+}
+
+static void add_stream(struct journal_source *source, struct source_memory_stream *record,
+                       const struct journal_listed *listed)
+{
+	struct weir_span name = journal_name(listed->path);
 	struct journal_stream *stream = weir_alloc(1, sizeof *stream);
 	record->claimed = true;
 	stream->record = record;
-	memcpy(stream->id, id, JOURNAL_ID_BYTES);
+	memcpy(stream->id, listed->header.id, JOURNAL_ID_BYTES);
+	stream->name = weir_copy(name.at, name.length);
 	stream->stream.name = record->path;
 	source_memory_stream_id(source->memory, record->path, stream->stream.id);
 	if (record->low_water > JOURNAL_POSITION_BASE)
@@ -66,22 +100,25 @@ static void add_stream(struct journal_source *source, struct source_memory_strea
 	pthread_mutex_unlock(&source->mutex);
 }
 
-static bool has_stream(const struct journal_source *source, const uint8_t *id)
+static bool has_stream(const struct journal_source *source, const struct journal_listed *listed)
 {
 	for (size_t i = 0; i < source->stream_count; i++)
-		if (memcmp(source->streams[i]->id, id, JOURNAL_ID_BYTES) == 0)
+		if (journal_is_of(listed, source->streams[i]->id, source->streams[i]->name))
 			return true;
 	return false;
 }
 
-/* The newest number of an id. */
-static uint64_t newest_of(const struct journal_source *source, const uint8_t *id)
+/* The newest number of a file's id and name. */
+static uint64_t newest_of(const struct journal_source *source, const struct journal_listed *listed)
 {
+	struct weir_span own = journal_name(listed->path);
+	char *name = weir_copy(own.at, own.length);
 	uint64_t newest = 0;
 	for (size_t i = 0; i < source->files.count; i++)
-		if (memcmp(source->files.list[i].header.id, id, JOURNAL_ID_BYTES) == 0 &&
+		if (journal_is_of(&source->files.list[i], listed->header.id, name) &&
 		    source->files.list[i].header.tail > newest)
 			newest = source->files.list[i].header.tail;
+	free(name);
 	return newest;
 }
 
@@ -99,14 +136,14 @@ static void state_whole(struct journal_source *source)
 	pthread_mutex_unlock(&source->mutex);
 }
 
-/* A stream for each id that has none yet. @param skip  what is there now is not wanted */
+/* A stream for each id and name that has none yet. @param skip  what is there now is not wanted */
 static void find_streams(struct journal_source *source, bool skip)
 {
 	for (size_t i = 0; i < source->files.count && source->stream_count < JOURNAL_STREAMS_MAX; i++) {
-		const uint8_t *id = source->files.list[i].header.id;
-		if (has_stream(source, id))
+		const struct journal_listed *listed = &source->files.list[i];
+		if (has_stream(source, listed))
 			continue;
-		char *name = stream_name(source, id);
+		char *name = stream_name(source, listed);
 		struct source_memory_stream *record = source_memory_find(source->memory, name);
 		bool known = record != NULL;
 		if (!known)
@@ -115,9 +152,9 @@ static void find_streams(struct journal_source *source, bool skip)
 		if (record == NULL || record->claimed)
 			continue; /* another source of the same name reads it, or the memory is full */
 		if (!known && skip)
-			source_memory_acknowledge(source->memory, record, JOURNAL_POSITION_BASE + newest_of(source, id));
+			source_memory_acknowledge(source->memory, record, JOURNAL_POSITION_BASE + newest_of(source, listed));
 		record->forgotten_ns = weir_wall_ms() * 1000000; /* of a journal: when it was last there */
-		add_stream(source, record, id);
+		add_stream(source, record, listed);
 	}
 }
 
@@ -147,7 +184,7 @@ static bool is_known(struct journal_source *source)
 		known = true;
 		bool there = false;
 		for (size_t j = 0; j < source->files.count && !there; j++) {
-			char *name = stream_name(source, source->files.list[j].header.id);
+			char *name = stream_name(source, &source->files.list[j]);
 			there = strcmp(name, record->path) == 0;
 			free(name);
 		}
@@ -161,7 +198,7 @@ static bool is_known(struct journal_source *source)
 static bool is_read_already(const struct journal_source *source)
 {
 	for (size_t i = 0; i < source->files.count; i++) {
-		char *name = stream_name(source, source->files.list[i].header.id);
+		char *name = stream_name(source, &source->files.list[i]);
 		const struct source_memory_stream *record = source_memory_find(source->memory, name);
 		free(name);
 		if (record != NULL && record->claimed)
@@ -273,6 +310,7 @@ static void free_stream(struct journal_stream *stream)
 	journal_stream_close(stream);
 	stream->record->claimed = false;
 	free(stream->at.path);
+	free(stream->name);
 	weir_text_deinit(&stream->text);
 	weir_text_deinit(&stream->long_text);
 	free(stream);

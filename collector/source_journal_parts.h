@@ -19,6 +19,7 @@ struct journal_stream {
 	struct source_stream stream; /* first; its name is the record's path */
 	struct source_memory_stream *record;
 	uint8_t id[JOURNAL_ID_BYTES];
+	char *name; /* of its files; owned */
 	/* the file that is read; NULL: none just now */
 	struct journal_file *file;
 	int fd;
@@ -71,7 +72,7 @@ enum weir_status journal_stream_collect(struct journal_source *source, struct jo
 /** Closes the file that is read. */
 void journal_stream_close(struct journal_stream *stream);
 
-/** Lists the files again, not too often. Streams are found for ids that are new. */
+/** Lists the files again, not too often. Streams are found for ids and names that are new. */
 void journal_source_scan(struct journal_source *source, int64_t now_ms);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The next lines of one seqnum id: file by file, in the order of their numbers.
+ * The next lines of one seqnum id and name: file by file, in the order of their numbers.
  *
- * A file is left when another of its id goes on after it, and a last look has shown that it holds no more: journald
+ * A file is left when another of these goes on after it, and a last look has shown that it holds no more: journald
  * writes to the newest alone. The newest number in a file's header may belong to an entry that is just being written,
  * so what lies before it is passed over for good, and no more.
  */
@@ -110,7 +110,7 @@ static enum step open_next(struct journal_source *source, struct journal_stream 
                            struct weir_error *error)
 {
 	bool kept;
-	size_t place = journal_files_after(&source->files, stream->id, stream->through, &kept);
+	size_t place = journal_files_after(&source->files, stream->id, stream->name, stream->through, &kept);
 	if (place == source->files.count)
 		return STEP_NOTHING;
 	const struct journal_listed *listed = &source->files.list[place];
@@ -128,7 +128,7 @@ static bool has_successor(const struct journal_source *source, const struct jour
 {
 	for (size_t i = 0; i < source->files.count; i++) {
 		const struct journal_listed *listed = &source->files.list[i];
-		if (memcmp(listed->header.id, stream->id, JOURNAL_ID_BYTES) == 0 && !same_file(listed, &stream->at) &&
+		if (journal_is_of(listed, stream->id, stream->name) && !same_file(listed, &stream->at) &&
 		    listed->header.head > stream->at.header.head && listed->header.tail > stream->through)
 			return true;
 	}
@@ -259,7 +259,7 @@ static void tell(struct journal_source *source, struct journal_stream *stream, b
 {
 	uint64_t newest = stream->at.header.tail;
 	for (size_t i = 0; i < source->files.count; i++)
-		if (memcmp(source->files.list[i].header.id, stream->id, JOURNAL_ID_BYTES) == 0 &&
+		if (journal_is_of(&source->files.list[i], stream->id, stream->name) &&
 		    source->files.list[i].header.tail > newest)
 			newest = source->files.list[i].header.tail;
 	pthread_mutex_lock(&source->mutex);

@@ -91,26 +91,57 @@ static void files_follow_one_another_by_their_numbers(void **state)
 	memset(id, 1, sizeof id);
 	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
 		bool kept;
-		size_t place = journal_files_after(&files, id, expected[i].after, &kept);
+		size_t place = journal_files_after(&files, id, "system", expected[i].after, &kept);
 		assert_int_equal(place < files.count ? files.list[place].header.head : 0, expected[i].head);
 		assert_int_equal(kept, expected[i].kept);
 	}
 	memset(id, 9, sizeof id);
 	bool kept;
-	assert_int_equal(journal_files_after(&files, id, 0, &kept), files.count);
+	assert_int_equal(journal_files_after(&files, id, "system", 0, &kept), files.count);
 	/* to an archived one nothing is written */
 	memset(id, 2, sizeof id);
-	size_t place = journal_files_after(&files, id, 90, &kept);
+	size_t place = journal_files_after(&files, id, "user-1000", 90, &kept);
 	assert_true(place < files.count);
 	files.list[place].header.archived = true;
-	assert_int_equal(journal_files_after(&files, id, 90, &kept), files.count);
-	assert_int_equal(journal_files_after(&files, id, 89, &kept), place);
+	assert_int_equal(journal_files_after(&files, id, "user-1000", 90, &kept), files.count);
+	assert_int_equal(journal_files_after(&files, id, "user-1000", 89, &kept), place);
 
 	/* while there is a file without an entry, the list is made again */
 	put_file(directory, "empty.journal", 1, 251, 260);
 	assert_true(journal_files_scan(&files));
 	assert_int_equal(files.count, 5);
 	assert_int_equal(files.empty, 0);
+	journal_files_deinit(&files);
+}
+
+/* As from systemd 254 on: one id and one counter for all files. */
+static void names_that_share_an_id_are_apart(void **state)
+{
+	const char *directory = *state;
+	put_file(directory, "system.journal", 1, 1, 250);
+	put_file(directory, "user-1000.journal", 1, 181, 240);
+	put_file(directory, "user-1000@0123-5-6.journal", 1, 5, 180);
+	struct journal_files files;
+	journal_files_init(&files, directory);
+	assert_true(journal_files_scan(&files));
+	assert_int_equal(files.count, 3);
+	static const struct {
+		const char *name;
+		uint64_t after, head;
+		bool kept;
+	} expected[] = {
+		{"system", 0, 1, false},       {"system", 249, 1, true},      {"system", 250, 1, true},
+		{"user-1000", 0, 5, false},    {"user-1000", 4, 5, false},    {"user-1000", 179, 5, true},
+		{"user-1000", 180, 181, true}, {"user-1000", 250, 181, true}, {"user-100", 0, 0, false},
+	};
+	uint8_t id[JOURNAL_ID_BYTES];
+	memset(id, 1, sizeof id);
+	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+		bool kept;
+		size_t place = journal_files_after(&files, id, expected[i].name, expected[i].after, &kept);
+		assert_int_equal(place < files.count ? files.list[place].header.head : 0, expected[i].head);
+		assert_int_equal(kept, expected[i].kept);
+	}
 	journal_files_deinit(&files);
 }
 
@@ -175,6 +206,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(headers_are_told_from_other_bytes),
 		cmocka_unit_test_setup_teardown(files_follow_one_another_by_their_numbers, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(names_that_share_an_id_are_apart, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(no_directory_is_no_file, scratch_setup, scratch_teardown),
 		cmocka_unit_test(wrong_configurations_are_refused),
 	};
