@@ -9,6 +9,7 @@
 #include "collector/input_lines.h"
 #include "collector/source_memory.h"
 #include "common/alloc.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = 64 << 10, READ_BYTES = 256 << 10, WAIT_MS = 100 };
+enum { LINE_MAX_BYTES = 64 << 10, READ_BYTES = 256 << 10, BEFORE_BYTES = 64 << 10, WAIT_MS = 100 };
+
+static const uint64_t no_limit = UINT64_MAX / 2; /* of bytes that are read */
 
 struct stdin_source {
 	struct source source;
@@ -29,6 +32,11 @@ struct stdin_source {
 	struct source_stream *streams[1];
 	bool once;
 	struct input_lines *lines; /* NULL once it has ended */
+	/* A position's offset has its bound: past half of it goes another incarnation, as if of another file. */
+	uint32_t incarnation;
+	uint64_t first;          /* the incarnation's first byte */
+	uint64_t bound;          /* its bytes, about */
+	struct weir_text before; /* the first lines, in which a format's header is */
 	pthread_mutex_t mutex;
 	struct source_status status; /* guarded by the mutex */
 };
@@ -56,20 +64,37 @@ static void state(struct stdin_source *source, const char *problem, uint64_t pos
 	pthread_mutex_unlock(&source->mutex);
 }
 
+/* The first lines are kept until they are enough for a header. */
+static void keep_before(struct stdin_source *source, const struct input_lines_chunk *lines)
+{
+	if (source->before.length >= BEFORE_BYTES || lines->too_long || lines->open)
+		return;
+	weir_text_append(&source->before, lines->data, lines->length);
+}
+
 static void hand_out(struct stdin_source *source, struct source_chunk *chunk)
 {
 	struct input_lines_chunk lines;
 	input_lines_take(source->lines, &lines);
+	bool begins = lines.offset - source->first > source->bound;
+	if (begins) {
+		source->incarnation++;
+		source->first = lines.offset;
+	}
 	*chunk = (struct source_chunk){
 		.stream = &source->stream,
 		.data = lines.data,
 		.length = lines.length,
-		.position = source_position(1, lines.offset),
+		.position = source_position(source->incarnation, lines.offset - source->first),
 		.last_open = lines.open,
 		.too_long = lines.too_long,
 		.skipped = lines.skipped,
 	};
-	state(source, NULL, source_position(1, input_lines_offset(source->lines)));
+	if (begins)
+		chunk->before = (struct weir_span){.at = source->before.at, .length = (uint32_t)source->before.length};
+	else
+		keep_before(source, &lines);
+	state(source, NULL, chunk->position + chunk->length + chunk->skipped);
 }
 
 static enum weir_status stdin_collect(struct source *base, struct source_stream *asked, struct source_chunk *chunk,
@@ -80,11 +105,11 @@ static enum weir_status stdin_collect(struct source *base, struct source_stream 
 	*chunk = (struct source_chunk){.stream = &source->stream};
 	if (source->lines == NULL)
 		return WEIR_END;
-	enum weir_status status = input_lines_fill(source->lines, SOURCE_OFFSET_END - 1, true, error);
+	enum weir_status status = input_lines_fill(source->lines, no_limit, true, error);
 	if (status == WEIR_AGAIN && source->once) {
 		struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
 		if (poll(&ready, 1, WAIT_MS) > 0)
-			status = input_lines_fill(source->lines, SOURCE_OFFSET_END - 1, true, error);
+			status = input_lines_fill(source->lines, no_limit, true, error);
 	}
 	switch (status) {
 	case WEIR_OK: hand_out(source, chunk); return WEIR_OK;
@@ -138,6 +163,7 @@ static void stdin_free(struct source *base)
 {
 	struct stdin_source *source = stdin_of(base);
 	end(source);
+	weir_text_deinit(&source->before);
 	pthread_mutex_destroy(&source->mutex);
 	free(source->stream.name);
 	free(source);
@@ -173,6 +199,11 @@ static enum weir_status read_config(const struct weir_json *config, int64_t *lin
 	return status;
 }
 
+void source_stdin_set_bound(struct source *source, uint64_t bytes)
+{
+	stdin_of(source)->bound = bytes;
+}
+
 enum weir_status source_stdin_new(const struct weir_json *config, const struct source_context *context,
                                   struct source **made, struct weir_error *error)
 {
@@ -186,6 +217,8 @@ enum weir_status source_stdin_new(const struct weir_json *config, const struct s
 	struct stdin_source *source = weir_alloc(1, sizeof *source);
 	source->source.ops = &stdin_ops;
 	source->once = context->once;
+	source->incarnation = 1;
+	source->bound = SOURCE_OFFSET_END / 2;
 	source->lines = input_lines_new(input_new(fd, false), (size_t)line_max, READ_BYTES);
 	source->stream.name = weir_copy("-", 1);
 	source->streams[0] = &source->stream;

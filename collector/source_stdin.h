@@ -13,4 +13,7 @@
 WEIR_MUST_USE enum weir_status source_stdin_new(const struct weir_json *config, const struct source_context *context,
                                                 struct source **source, struct weir_error *error);
 
+/** After how many bytes positions go on in another incarnation: half of what they can hold, but in tests. */
+void source_stdin_set_bound(struct source *source, uint64_t bytes);
+
 #endif

@@ -1,5 +1,5 @@
 /* Standard input: lines as they come, at most once, plain or packed. */
-#include "collector/source.h"
+#include "collector/source_stdin.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,9 +117,49 @@ static void packed_input_is_unpacked(void **state)
 	free(packed.at);
 }
 
+/* A pipe may live longer than one incarnation's positions reach. */
+static void positions_go_on_in_another_incarnation(void **state)
+{
+	(void)state;
+	int writer = replace_input();
+	struct weir_json_document *document;
+	struct source *source = open_source("{\"type\":\"stdin\"}", false, &document);
+	source_stdin_set_bound(source, 10);
+	static const struct {
+		const char *lines;
+		uint64_t incarnation, offset;
+		const char *before;
+	} expected[] = {{"head\none\n", 1, 0, ""},
+	                {"two\n", 1, 9, ""},
+	                {"three\n", 2, 0, "head\none\ntwo\n"},
+	                {"four\nfive\n", 2, 6, ""},
+	                {"six\n", 3, 0, "head\none\n"}};
+	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+		struct source_chunk chunk;
+		struct weir_error error;
+		const char *lines = expected[i].lines, *before = expected[i].before;
+		assert_int_equal(write(writer, lines, strlen(lines)), strlen(lines));
+		assert_int_equal(source->ops->collect(source, NULL, &chunk, &error), WEIR_OK);
+		assert_int_equal(chunk.length, strlen(lines));
+		assert_memory_equal(chunk.data, lines, chunk.length);
+		assert_int_equal(chunk.position, expected[i].incarnation << SOURCE_OFFSET_BITS | expected[i].offset);
+		assert_true(chunk.before.length >= strlen(before) && (*before != '\0' || chunk.before.length == 0));
+		if (*before != '\0')
+			assert_memory_equal(chunk.before.at, before, strlen(before));
+		struct source_status status;
+		source->ops->status(source, &status, 1);
+		assert_int_equal(status.position, chunk.position + chunk.length);
+	}
+	close(writer);
+	expect(source, WEIR_END, NULL);
+	source->ops->free(source);
+	weir_json_document_free(document);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(positions_go_on_in_another_incarnation),
 		cmocka_unit_test(lines_come_as_they_are_written),
 		cmocka_unit_test(each_start_has_an_id_of_its_own),
 		cmocka_unit_test(packed_input_is_unpacked),
