@@ -67,6 +67,18 @@ static void take_record(struct collector *collector, struct record_reader *reade
 	record_reader_take(reader, now_ms);
 }
 
+/* Reads a chunk to its end, or until the producer breaks. */
+static void read_on(struct collector *collector, struct record_reader *reader)
+{
+	int64_t now_ms = weir_wall_ms();
+	collector->interrupted = NULL;
+	while (going(collector) && record_reader_next(reader) == WEIR_OK)
+		take_record(collector, reader, now_ms);
+	record_reader_take(reader, now_ms);
+	if (!going(collector))
+		collector->interrupted = reader;
+}
+
 /* One chunk of one source; gives whether there was any. */
 static bool read_chunk(struct collector *collector, size_t place, bool *ended)
 {
@@ -87,10 +99,7 @@ static bool read_chunk(struct collector *collector, size_t place, bool *ended)
 	}
 	reader->source_place = place;
 	record_reader_feed(reader, &chunk);
-	int64_t now_ms = weir_wall_ms();
-	while (going(collector) && record_reader_next(reader) == WEIR_OK)
-		take_record(collector, reader, now_ms);
-	record_reader_take(reader, now_ms);
+	read_on(collector, reader);
 	return true;
 }
 
@@ -142,6 +151,14 @@ static bool read_round(struct collector *collector, bool *all_ended)
 
 /* ---- after a broken producer ---- */
 
+/* The rest of a chunk that will not be sent: its lines count as read. */
+static void give_up_chunk(struct record_reader *reader)
+{
+	while (record_reader_next(reader) == WEIR_OK)
+		record_reader_take(reader, 0);
+	record_reader_take(reader, 0);
+}
+
 /* Lines that no one can read again, and of which it is not known whether they arrived. */
 static void count_lost(struct collector *collector, size_t place)
 {
@@ -187,6 +204,8 @@ static void recover(struct collector *collector)
 			count_lost(collector, i);
 			continue;
 		}
+		if (collector->interrupted != NULL && collector->interrupted->source_place == i)
+			collector->interrupted = NULL; /* what it did not read is read again */
 		enum weir_status status = reopen_source(collector, i, &error);
 		if (status != WEIR_OK && !atomic_load(&collector->stop))
 			collector_fail(collector, status, &error);
@@ -202,6 +221,8 @@ static void tell_unfinished(struct collector *collector)
 		return;
 	weir_log(collector->options.log, WEIR_LOG_WARNING, "collector",
 	         "the bus has not acknowledged everything in time: the next start reads the rest again");
+	if (collector->interrupted != NULL)
+		give_up_chunk(collector->interrupted);
 	for (size_t i = 0; i < collector->inputs->source_count; i++)
 		if (!inputs_replayable(collector->inputs, i))
 			count_lost(collector, i);
@@ -251,6 +272,8 @@ static void *work(void *context)
 			recover(collector);
 		if (!going(collector) || atomic_load(&collector->stop)) /* which may have ended a recovery half-way */
 			break;
+		if (collector->interrupted != NULL)
+			read_on(collector, collector->interrupted);
 		all_ended = work_once(collector) && going(collector);
 	}
 	finish(collector);

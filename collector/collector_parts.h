@@ -22,6 +22,7 @@ struct collector {
 	struct dead_letters *dead;
 	struct source_reports *reports;
 	uint64_t policy_version;
+	struct record_reader *interrupted; /* its chunk was not read to the end when the producer broke, or NULL */
 
 	int64_t oldest_ms; /* when the oldest event in open frames was added */
 	int64_t save_due_ms, counts_due_ms;

@@ -21,6 +21,7 @@ struct faulty_bus {
 	_Atomic int breaks_left;       /* so many producers more will fail */
 	_Atomic int producers_refused; /* so many producers more cannot be made */
 	_Atomic bool down;             /* takes nothing, delivers nothing */
+	bool at_once;                  /* a message that fails is refused as it is sent */
 	_Atomic uint64_t producers, fulls, broken;
 	unsigned sends_most; /* a producer fails at one of its first so many messages */
 	unsigned seed;
@@ -90,6 +91,11 @@ static inline enum weir_status faulty_send(struct weir_producer *base, enum weir
 		producer->failed_partition = partition;
 		producer->polls_left = 1 + (unsigned)rand_r(&bus->seed) % 4;
 		*blocked = true;
+		if (bus->at_once) {
+			producer->told = true;
+			atomic_fetch_add(&bus->broken, 1);
+			return weir_fail(error, WEIR_IO, "a message is refused");
+		}
 		if (!faulty_lucky(producer))
 			return WEIR_OK;
 	} else if (producer->failing) {

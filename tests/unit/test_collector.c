@@ -426,6 +426,33 @@ static void what_cannot_be_read_again_is_counted_as_lost(void **state)
 		assert_true(scene->seen[i] <= 1);
 }
 
+/* The producer breaks at a frame, in the middle of a chunk: the rest of that is sent by the next. */
+static void a_chunk_that_cannot_be_read_again_is_read_to_its_end(void **state)
+{
+	struct scene *scene = *state;
+	int ends[2];
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+	close(ends[0]);
+	scene->linger_ms = 1000; /* frames go out as they are full, and that is within a chunk */
+	configure(scene, "{\"type\": \"stdin\", \"path\": \"-\", \"format\": \"combined\"}");
+	scene->bus.breaks_left = 5;
+	scene->bus.sends_most = 1;
+	scene->bus.at_once = true;
+	start(scene);
+	FILE *pipe_file = fdopen(ends[1], "w");
+	write_lines(scene, pipe_file, 60000);
+	fclose(pipe_file);
+	for (int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS;
+	     !collector_ended(scene->collector) && weir_monotonic_ms() < end_ms;)
+		nap();
+	stop(scene);
+	take_all(scene);
+	assert_int_equal(scene->bus.broken, 5);
+	assert_int_equal(metric(scene, "weir_lines_total"), scene->lines);
+	assert_true(scene->distinct + metric(scene, "weir_source_lost_lines_total") >= good_lines(scene));
+}
+
 static void a_stop_while_no_producer_can_be_had_loses_nothing(void **state)
 {
 	struct scene *scene = *state;
@@ -453,6 +480,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_bus_that_is_down_stops_the_reading, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stop_while_the_bus_is_down_is_bounded_and_loses_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_again_is_counted_as_lost, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_chunk_that_cannot_be_read_again_is_read_to_its_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stop_while_no_producer_can_be_had_loses_nothing, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
