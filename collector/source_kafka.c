@@ -114,7 +114,7 @@ static bool take_message(struct kafka_source *source, const rd_kafka_message_t *
 {
 	struct kafka_stream *stream = stream_of(source, message);
 	struct weir_span line = line_of(message);
-	if (stream == NULL || !stream->assigned || message->offset < stream->next)
+	if (stream == NULL || !stream->assigned || stream->stopped || message->offset < stream->next)
 		return true;
 	if (line.length == 0) {
 		note(source, stream, message, true);

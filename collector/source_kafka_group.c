@@ -21,7 +21,7 @@
 
 enum {
 	GIVE_MS = 10000,       /* what was handed out is waited for so long */
-	RETRY_MS = 500,        /* between tries to learn the offsets; doubled while they fail, as each may take a while, */
+	RETRY_MS = 500,        /* between tries to learn the offsets, doubled from one to the next */
 	RETRY_MOST_MS = 30000, /* up to this */
 	COMMIT_PERIOD_MS = 500,
 	COMMIT_WAIT_MS = 10000, /* an answer is waited for so long; then the commit counts as failed */
@@ -226,6 +226,7 @@ static void let_go(struct kafka_source *source)
 	kafka_drop_all(source);
 	rd_kafka_assign(source->handle, NULL);
 	source->state = KAFKA_READING;
+	source->commit_refused = false; /* there is nothing to commit: no answer would say that it is over */
 }
 
 static void give_back(struct kafka_source *source, int64_t now_ms)
