@@ -221,8 +221,10 @@ static void tell_unfinished(struct collector *collector)
 		return;
 	weir_log(collector->options.log, WEIR_LOG_WARNING, "collector",
 	         "the bus has not acknowledged everything in time: the next start reads the rest again");
-	if (collector->interrupted != NULL)
+	if (collector->interrupted != NULL && !inputs_replayable(collector->inputs, collector->interrupted->source_place)) {
 		give_up_chunk(collector->interrupted);
+		collector_tell_counts(collector);
+	}
 	for (size_t i = 0; i < collector->inputs->source_count; i++)
 		if (!inputs_replayable(collector->inputs, i))
 			count_lost(collector, i);

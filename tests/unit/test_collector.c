@@ -453,6 +453,27 @@ static void a_chunk_that_cannot_be_read_again_is_read_to_its_end(void **state)
 	assert_true(scene->distinct + metric(scene, "weir_source_lost_lines_total") >= good_lines(scene));
 }
 
+/* A stop gives up while a dead letter waits for the bus, in the middle of a chunk: its other lines are lost as well. */
+static void what_a_stop_leaves_of_a_chunk_is_counted_as_lost(void **state)
+{
+	struct scene *scene = *state;
+	int ends[2];
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+	close(ends[0]);
+	FILE *pipe_file = fdopen(ends[1], "w");
+	write_lines(scene, pipe_file, 700);
+	fclose(pipe_file);
+	scene->bus.down = true;
+	configure(scene, "{\"type\": \"stdin\", \"path\": \"-\", \"format\": \"combined\"}");
+	start(scene);
+	for (int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS; scene->bus.fulls == 0 && weir_monotonic_ms() < end_ms;)
+		nap();
+	stop(scene);
+	assert_int_equal(metric(scene, "weir_lines_total"), scene->lines);
+	assert_int_equal(metric(scene, "weir_source_lost_lines_total"), scene->lines);
+}
+
 static void a_stop_while_no_producer_can_be_had_loses_nothing(void **state)
 {
 	struct scene *scene = *state;
@@ -481,6 +502,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_stop_while_the_bus_is_down_is_bounded_and_loses_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_again_is_counted_as_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_chunk_that_cannot_be_read_again_is_read_to_its_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_a_stop_leaves_of_a_chunk_is_counted_as_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stop_while_no_producer_can_be_had_loses_nothing, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
