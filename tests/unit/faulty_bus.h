@@ -167,4 +167,11 @@ static inline void faulty_bus_init(struct faulty_bus *bus, struct weir_bus_ops *
 		.bus = {.ops = ops, .partitions = inner->partitions}, .inner = inner, .sends_most = 10, .seed = seed};
 }
 
+/* So many producers fail, each at one of its first so many messages. */
+static inline void faulty_bus_break(struct faulty_bus *bus, int producers, unsigned sends_most)
+{
+	bus->breaks_left = producers;
+	bus->sends_most = sends_most;
+}
+
 #endif

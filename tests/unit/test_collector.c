@@ -333,8 +333,7 @@ static void a_low_water_mark_waits_for_dead_letters(void **state)
 	scene->seen = calloc(scene->lines, sizeof *scene->seen);
 	follow_file(scene);
 	/* the one message that there is fails: it must come again */
-	scene->bus.breaks_left = 1;
-	scene->bus.sends_most = 1;
+	faulty_bus_break(&scene->bus, 1, 1);
 	start(scene);
 	uint64_t written = 0, dropped;
 	for (int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS; written < 2 && weir_monotonic_ms() < end_ms; nap())
@@ -395,18 +394,30 @@ static void a_stop_while_the_bus_is_down_is_bounded_and_loses_nothing(void **sta
 	go_on(scene);
 }
 
+/* Reads a pipe in the place of standard input; gives its writing end. */
+static FILE *follow_input(struct scene *scene)
+{
+	int ends[2];
+	assert_true(pipe(ends) == 0 && dup2(ends[0], STDIN_FILENO) == STDIN_FILENO);
+	close(ends[0]);
+	configure(scene, "{\"type\": \"stdin\", \"path\": \"-\", \"format\": \"combined\"}");
+	return fdopen(ends[1], "w");
+}
+
+static void await_end(struct scene *scene)
+{
+	while (!collector_ended(scene->collector))
+		nap();
+	stop(scene);
+	take_all(scene);
+}
+
 static void what_cannot_be_read_again_is_counted_as_lost(void **state)
 {
 	struct scene *scene = *state;
-	int ends[2];
-	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
-	close(ends[0]);
-	configure(scene, "{\"type\": \"stdin\", \"path\": \"-\", \"format\": \"combined\"}");
-	scene->bus.breaks_left = 3;
-	scene->bus.sends_most = 5;
+	FILE *pipe_file = follow_input(scene);
+	faulty_bus_break(&scene->bus, 3, 5);
 	start(scene);
-	FILE *pipe_file = fdopen(ends[1], "w");
 	write_lines(scene, pipe_file, 60000);
 	while (scene->bus.breaks_left > 0) {
 		fflush(pipe_file);
@@ -414,11 +425,7 @@ static void what_cannot_be_read_again_is_counted_as_lost(void **state)
 		write_lines(scene, pipe_file, 100);
 	}
 	fclose(pipe_file);
-	for (int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS;
-	     !collector_ended(scene->collector) && weir_monotonic_ms() < end_ms;)
-		nap();
-	stop(scene);
-	take_all(scene);
+	await_end(scene);
 	double lost = metric(scene, "weir_source_lost_lines_total");
 	assert_true(lost > 0);
 	assert_true(scene->distinct + lost >= good_lines(scene));
@@ -430,24 +437,14 @@ static void what_cannot_be_read_again_is_counted_as_lost(void **state)
 static void a_chunk_that_cannot_be_read_again_is_read_to_its_end(void **state)
 {
 	struct scene *scene = *state;
-	int ends[2];
-	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
-	close(ends[0]);
 	scene->linger_ms = 1000; /* frames go out as they are full, and that is within a chunk */
-	configure(scene, "{\"type\": \"stdin\", \"path\": \"-\", \"format\": \"combined\"}");
-	scene->bus.breaks_left = 5;
-	scene->bus.sends_most = 1;
+	FILE *pipe_file = follow_input(scene);
+	faulty_bus_break(&scene->bus, 5, 1);
 	scene->bus.at_once = true;
 	start(scene);
-	FILE *pipe_file = fdopen(ends[1], "w");
 	write_lines(scene, pipe_file, 60000);
 	fclose(pipe_file);
-	for (int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS;
-	     !collector_ended(scene->collector) && weir_monotonic_ms() < end_ms;)
-		nap();
-	stop(scene);
-	take_all(scene);
+	await_end(scene);
 	assert_int_equal(scene->bus.broken, 5);
 	assert_int_equal(metric(scene, "weir_lines_total"), scene->lines);
 	assert_true(scene->distinct + metric(scene, "weir_source_lost_lines_total") >= good_lines(scene));
@@ -457,17 +454,12 @@ static void a_chunk_that_cannot_be_read_again_is_read_to_its_end(void **state)
 static void what_a_stop_leaves_of_a_chunk_is_counted_as_lost(void **state)
 {
 	struct scene *scene = *state;
-	int ends[2];
-	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
-	close(ends[0]);
-	FILE *pipe_file = fdopen(ends[1], "w");
+	FILE *pipe_file = follow_input(scene);
 	write_lines(scene, pipe_file, 700);
 	fclose(pipe_file);
 	scene->bus.down = true;
-	configure(scene, "{\"type\": \"stdin\", \"path\": \"-\", \"format\": \"combined\"}");
 	start(scene);
-	for (int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS; scene->bus.fulls == 0 && weir_monotonic_ms() < end_ms;)
+	while (scene->bus.fulls == 0)
 		nap();
 	stop(scene);
 	assert_int_equal(metric(scene, "weir_lines_total"), scene->lines);
@@ -480,8 +472,7 @@ static void a_stop_while_no_producer_can_be_had_loses_nothing(void **state)
 	append_lines(scene, 100000);
 	scene->linger_ms = 1000; /* the last frames are open when the producer breaks */
 	follow_file(scene);
-	scene->bus.breaks_left = 1;
-	scene->bus.sends_most = 1;
+	faulty_bus_break(&scene->bus, 1, 1);
 	scene->bus.producers_refused = 1000000;
 	start(scene);
 	for (int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS;
