@@ -108,8 +108,8 @@ static enum weir_status keep_table(struct weir_store *store, const struct weir_a
 	return status;
 }
 
-/* A name is the server's, not the database's, and 64 characters at most. */
-#define LOCK "concat('weir.keep ', md5(database()))"
+/* A name is the server's, not the database's, and 64 characters at most; MySQL 9.6 has no md5() any more. */
+#define LOCK "concat('weir.keep ', left(sha2(database(), 256), 32))"
 
 enum weir_status weir_mysql_keep(struct weir_store *store, const int64_t keep_ms[WEIR_ARCHIVE_TABLES], int64_t now_ms,
                                  bool *more, struct weir_error *error)

@@ -83,7 +83,7 @@ class OwnMariaDB:
     def _small(self):
         # A server that starts removes temporary tables from its directory for them, other servers' too.
         return [f"--tmpdir={self._path('tmp')}", "--innodb-use-native-aio=0", "--innodb-buffer-pool-size=64M",
-                "--innodb-log-file-size=48M"]
+                "--loose-innodb-log-file-size=48M", "--loose-innodb-redo-log-capacity=96M"]
 
     def start(self, *settings):
         """Starts it, and waits until it serves."""
