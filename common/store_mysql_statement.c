@@ -16,6 +16,7 @@
 #include "common/alloc.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct column {
@@ -276,6 +277,16 @@ static enum weir_status failed(struct weir_mysql *mysql, struct weir_mysql_state
 	                         number != 0 ? mysql_error(mysql->handle) : "the connection was lost", error);
 }
 
+/* A failure like the server's own: it costs the connection, and the next one learns what the server takes by then. */
+static enum weir_status too_large(struct weir_mysql *mysql, const struct weir_mysql_statement *statement,
+                                  struct weir_error *error)
+{
+	char words[128];
+	snprintf(words, sizeof words, "%zu bytes in one row do not fit the server's max_allowed_packet: raise it",
+	         statement->put_bytes);
+	return weir_mysql_failed(mysql, CR_NET_PACKET_TOO_LARGE, words, error);
+}
+
 static void bind_row(struct weir_mysql_statement *statement)
 {
 	struct rows *rows = &statement->rows;
@@ -325,9 +336,7 @@ static enum weir_status execute(struct weir_mysql *mysql, struct weir_mysql_stat
 		return weir_fail(error, WEIR_IO, "%s", mysql->last.text);
 	assert(statement->put == statement->parameter_count);
 	if (statement->put_bytes > mysql->room)
-		return weir_fail(error, WEIR_IO,
-		                 "%s: %zu bytes in one row do not fit the server's max_allowed_packet: raise it", mysql->name,
-		                 statement->put_bytes);
+		return too_large(mysql, statement, error);
 	bind(statement);
 	if (mysql_stmt_bind_param(statement->handle, statement->parameters) != 0 ||
 	    mysql_stmt_execute(statement->handle) != 0)

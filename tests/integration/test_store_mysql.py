@@ -217,12 +217,20 @@ def test_a_small_packet_is_refused_in_words(place):
         assert "max_allowed_packet is 2097152 bytes: set it to 4194304 or more" in words, words
     with restarted("--max-allowed-packet=4M"):
         shell = Shell(place, config)
-        shell.take(0)
-        shell.good("write", 0, 1, 1, "b", 0, 100, 100000, "x")
-        words = shell.gives("IO", "write", 0, 1, 1, "b", 200, 1, 5000000, "y")
+        epoch = shell.take(0)
+        shell.good("write", 0, epoch, 1, "b", 0, 100, 100000, "x")
+        shell.good("commit", 0, epoch, 1, 9)
+        words = shell.gives("IO", "write", 0, epoch, 2, "b", 200, 1, 5000000, "y")
         assert "do not fit the server's max_allowed_packet: raise it" in words, words
-        shell.good("commit", 0, 1, 1, 9)
-        assert shell.good("read", 0, 1, 98, 200) == "98/1 b x*100000; 99/1 b x*100000;"
+        shell.good("commit", 0, epoch, 2, 9)
+        assert shell.good("read", 0, epoch, 98, 200) == "98/1 b x*100000; 99/1 b x*100000;"
+        # Once it is raised the next try goes through.
+        server().sql("SET GLOBAL max_allowed_packet = 64 * 1024 * 1024")
+        words = shell("write", 0, epoch, 3, "b", 200, 1, 5000000, "y")
+        if words[0] == "IO":  # a connection that was made before, to commit
+            shell.good("write", 0, epoch, 3, "b", 200, 1, 5000000, "y")
+        shell.good("commit", 0, epoch, 3, 9)
+        assert shell.good("read", 0, epoch, 200, 1) == "200/3 b y*5000000;"
         shell.end()
 
 
