@@ -48,13 +48,26 @@ static enum weir_status read_state(const struct partition_call *call, struct wei
 	return status;
 }
 
-static enum weir_status take_row(void *context, struct weir_error *error)
+static enum weir_status raise_epoch(const struct partition_call *call, struct weir_error *error)
 {
-	const struct partition_call *call = context;
 	struct weir_mysql_statement *statement = weir_mysql_use(call->store->mysql, WEIR_MYSQL_TAKE);
 	weir_mysql_put_number(statement, (uint64_t)call->role);
 	weir_mysql_put_number(statement, call->partition);
-	enum weir_status status = weir_mysql_execute(call->store->mysql, statement, NULL, error);
+	return weir_mysql_execute(call->store->mysql, statement, NULL, error);
+}
+
+/* A row that somebody holds is waited for a second: whoever takes partitions has others to take. */
+static enum weir_status take_row(void *context, struct weir_error *error)
+{
+	const struct partition_call *call = context;
+	struct weir_mysql *mysql = call->store->mysql;
+	enum weir_status status = weir_mysql_run(mysql, "SET SESSION innodb_lock_wait_timeout = 1", error);
+	if (status != WEIR_OK)
+		return status;
+	status = raise_epoch(call, error);
+	enum weir_status back = weir_mysql_run(mysql, WEIR_MYSQL_ROW_WAIT, status == WEIR_OK ? error : NULL);
+	if (status == WEIR_OK)
+		status = back;
 	return status == WEIR_OK ? read_state(call, error) : status;
 }
 
@@ -113,7 +126,7 @@ static enum weir_status take(struct weir_store *base, int role, uint32_t partiti
                              struct weir_error *error)
 {
 	struct partition_call call = {weir_store_mysql(base), role, partition, state};
-	enum weir_status status = weir_mysql_write(call.store->mysql, take_row, &call, error);
+	enum weir_status status = weir_mysql_write_or_leave(call.store->mysql, take_row, &call, error);
 	if (status != WEIR_OK || role != WEIR_STORE_ROLE_LIMITER)
 		return status;
 	weir_mysql_written_forget(&call.store->written, partition);

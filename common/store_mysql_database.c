@@ -33,7 +33,7 @@ static const char *const session[] = {
 	"SET NAMES utf8mb4", /* the collation that libmysqlclient names at connecting is one that MariaDB does not know */
 	"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 	"SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1",
-	"SET SESSION innodb_lock_wait_timeout = 3, lock_wait_timeout = 9, net_read_timeout = 15, net_write_timeout = 60",
+	WEIR_MYSQL_ROW_WAIT ", lock_wait_timeout = 9, net_read_timeout = 15, net_write_timeout = 60",
 	"SET SESSION /*M! idle_transaction_timeout = 15, */ wait_timeout = 28800",
 };
 
@@ -280,13 +280,14 @@ static const struct kind writing = {.begin = {"START TRANSACTION"}, .writes = tr
 static const struct kind reading = {.begin = {"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
                                               "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"}};
 
+enum { ROW_STAYED_LOCKED = 1205 };
+
 /* Whether another try may succeed on the same connection: somebody else held a row, or was preferred. */
 static bool passes(unsigned number)
 {
-	return number == 1213    /* deadlock; with several servers also: another one was first */
-	       || number == 1205 /* a row stayed locked */
-	       || number == 1020 /* a row has changed since it was read */
-	       || number == 1062 /* another one has just made the row */
+	return number == 1213 /* deadlock; with several servers also: another one was first */
+	       || number == ROW_STAYED_LOCKED || number == 1020 /* a row has changed since it was read */
+	       || number == 1062                                /* another one has just made the row */
 	       || number == 3101 /* the group of servers refused the commit */;
 }
 
@@ -354,8 +355,8 @@ enum weir_status weir_mysql_read(struct weir_mysql *mysql, weir_mysql_body *body
 	return try_transaction(mysql, &reading, body, context, &committing, error);
 }
 
-enum weir_status weir_mysql_write(struct weir_mysql *mysql, weir_mysql_body *body, void *context,
-                                  struct weir_error *error)
+static enum weir_status write_patiently(struct weir_mysql *mysql, bool leaves_locked, weir_mysql_body *body,
+                                        void *context, struct weir_error *error)
 {
 	mysql_thread_init();
 	bool lost = false; /* the answer to a commit */
@@ -372,5 +373,19 @@ enum weir_status weir_mysql_write(struct weir_mysql *mysql, weir_mysql_body *bod
 		}
 		lost |= committing && !passing;
 		nanosleep(&(struct timespec){.tv_nsec = tries * NAP_MS * 1000000L}, NULL);
+		if (leaves_locked && mysql->error_number == ROW_STAYED_LOCKED)
+			return status;
 	}
+}
+
+enum weir_status weir_mysql_write(struct weir_mysql *mysql, weir_mysql_body *body, void *context,
+                                  struct weir_error *error)
+{
+	return write_patiently(mysql, false, body, context, error);
+}
+
+enum weir_status weir_mysql_write_or_leave(struct weir_mysql *mysql, weir_mysql_body *body, void *context,
+                                           struct weir_error *error)
+{
+	return write_patiently(mysql, true, body, context, error);
 }

@@ -16,6 +16,9 @@
 #include "common/status.h"
 #include "common/text.h"
 
+/* How long a session waits for a row that another holds, unless it says otherwise. */
+#define WEIR_MYSQL_ROW_WAIT "SET SESSION innodb_lock_wait_timeout = 3"
+
 struct weir_mysql;
 struct weir_mysql_statement;
 
@@ -85,6 +88,12 @@ typedef enum weir_status weir_mysql_body(void *context, struct weir_error *error
  */
 WEIR_MUST_USE enum weir_status weir_mysql_write(struct weir_mysql *mysql, weir_mysql_body *body, void *context,
                                                 struct weir_error *error);
+/**
+ * Runs one that writes, as above, but whose row another transaction does not let go of is not waited for again: for a
+ * caller that has other things to do, and comes back.
+ */
+WEIR_MUST_USE enum weir_status weir_mysql_write_or_leave(struct weir_mysql *mysql, weir_mysql_body *body, void *context,
+                                                         struct weir_error *error);
 /** Runs one that reads, once: everything in it is seen as of one moment. */
 WEIR_MUST_USE enum weir_status weir_mysql_read(struct weir_mysql *mysql, weir_mysql_body *body, void *context,
                                                struct weir_error *error);

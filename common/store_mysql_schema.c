@@ -167,6 +167,11 @@ static const char *const *const steps[] = {step_1, step_2, step_3};
 
 enum { SCHEMA_VERSION = sizeof steps / sizeof steps[0] };
 
+/*
+ * An epoch is never given twice: a server that replaces another may have lost the last one, and would count on from
+ * the one before. So it is the time, or above what is there.
+ */
+#define NOW_MS "CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 AS UNSIGNED)"
 #define STATE "SELECT epoch, checkpoint, next_offset, clock_ms, policy_version, extra FROM partition_state"
 #define SEGMENT_PUT "REPLACE INTO segment_state (partition_id, segment, checkpoint, base, length, bytes) VALUES "
 #define SEGMENT_ROW "(?, ?, ?, ?, ?, ?)"
@@ -198,7 +203,8 @@ const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
 	[WEIR_MYSQL_TAKE] = {.before =
                              "INSERT INTO partition_state"
                              " (role, partition_id, epoch, checkpoint, next_offset, clock_ms, policy_version, extra)"
-                             " VALUES (?, ?, 1, 0, 0, 0, 0, NULL) ON DUPLICATE KEY UPDATE epoch = epoch + 1"},
+                             " VALUES (?, ?, " NOW_MS ", 0, 0, 0, 0, NULL)"
+                             " ON DUPLICATE KEY UPDATE epoch = GREATEST(epoch + 1, " NOW_MS ")"},
 	[WEIR_MYSQL_STATE] = {.before = STATE " WHERE role = ? AND partition_id = ?"},
 	[WEIR_MYSQL_STATE_LOCKED] = {.before = STATE " WHERE role = ? AND partition_id = ? FOR UPDATE"},
 	[WEIR_MYSQL_DROP_UNCOMMITTED] = {.before =

@@ -77,7 +77,7 @@ static void model_write(struct model *model, struct weir_store *store, uint32_t 
 static void model_take(struct model *model, struct weir_store *store, uint32_t partition)
 {
 	struct weir_partition_state taken = take(store, LIMITER, partition);
-	assert_int_equal(model->states[partition].epoch + 1, taken.epoch);
+	assert_true(taken.epoch > model->states[partition].epoch);
 	assert_int_equal(model->states[partition].checkpoint, taken.checkpoint);
 	model->states[partition] = taken;
 	for (uint32_t segment = 0; segment < MODEL_SEGMENTS; segment++)
