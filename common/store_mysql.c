@@ -74,7 +74,7 @@ static enum weir_status take_row(void *context, struct weir_error *error)
 enum weir_status weir_mysql_check_epoch(struct weir_mysql *mysql, bool locked, int role, uint32_t partition,
                                         uint64_t epoch, uint64_t *checkpoint, struct weir_error *error)
 {
-	struct weir_mysql_statement *statement = weir_mysql_use(mysql, locked ? WEIR_MYSQL_STATE_LOCKED : WEIR_MYSQL_STATE);
+	struct weir_mysql_statement *statement = weir_mysql_use(mysql, locked ? WEIR_MYSQL_EPOCH_LOCKED : WEIR_MYSQL_EPOCH);
 	weir_mysql_put_number(statement, (uint64_t)role);
 	weir_mysql_put_number(statement, partition);
 	enum weir_status status = weir_mysql_step(mysql, statement, error);
@@ -89,7 +89,7 @@ enum weir_status weir_mysql_check_epoch(struct weir_mysql *mysql, bool locked, i
 struct drop {
 	struct weir_mysql *mysql;
 	const struct weir_partition_state *taken;
-	uint64_t rows;
+	size_t found;
 };
 
 static enum weir_status drop_some(void *context, struct weir_error *error)
@@ -98,13 +98,9 @@ static enum weir_status drop_some(void *context, struct weir_error *error)
 	uint64_t current;
 	enum weir_status status = weir_mysql_check_epoch(drop->mysql, true, WEIR_STORE_ROLE_LIMITER, drop->taken->partition,
 	                                                 drop->taken->epoch, &current, error);
-	if (status != WEIR_OK)
-		return status;
-	struct weir_mysql_statement *statement = weir_mysql_use(drop->mysql, WEIR_MYSQL_DROP_UNCOMMITTED);
-	weir_mysql_put_number(statement, drop->taken->partition);
-	weir_mysql_put_number(statement, current);
-	weir_mysql_put_number(statement, WEIR_MYSQL_REMOVE_ROWS);
-	return weir_mysql_execute(drop->mysql, statement, &drop->rows, error);
+	return status == WEIR_OK ? weir_mysql_remove_blobs(drop->mysql, WEIR_MYSQL_SEGMENTS_UNCOMMITTED,
+	                                                   drop->taken->partition, current, &drop->found, error)
+	                         : status;
 }
 
 /*
@@ -118,7 +114,7 @@ static enum weir_status drop_uncommitted(struct weir_store_mysql *store, const s
 	enum weir_status status;
 	do
 		status = weir_mysql_write(store->mysql, drop_some, &drop, error);
-	while (status == WEIR_OK && drop.rows == WEIR_MYSQL_REMOVE_ROWS);
+	while (status == WEIR_OK && drop.found > 0);
 	return status;
 }
 

@@ -291,6 +291,13 @@ static bool passes(unsigned number)
 	       || number == 3101 /* the group of servers refused the commit */;
 }
 
+/* Whether nobody knows what became of what the server was asked: all else it has refused. */
+static bool is_lost(unsigned number)
+{
+	return number == CR_SERVER_GONE_ERROR || number == CR_SERVER_LOST ||
+	       number == 2055 /* lost, with a system's error */;
+}
+
 static enum weir_status begin(struct weir_mysql *mysql, const char *const *sql, struct weir_error *error)
 {
 	/* A connection that has been idle may be gone without a word; nothing is lost yet by making a new one. */
@@ -366,15 +373,15 @@ static enum weir_status write_patiently(struct weir_mysql *mysql, bool leaves_lo
 		if (status != WEIR_IO)
 			return status;
 		bool passing = passes(mysql->error_number);
+		if (leaves_locked && mysql->error_number == ROW_STAYED_LOCKED)
+			return status;
 		if (tries == TRIES || (!committing && !passing)) {
-			if ((lost && mysql->error_number != 0) || (committing && !passing))
+			if ((lost && mysql->error_number != 0) || (committing && is_lost(mysql->error_number)))
 				weir_error_prefix(error, "whether a transaction was committed is not known");
 			return status;
 		}
-		lost |= committing && !passing;
+		lost |= committing && is_lost(mysql->error_number);
 		nanosleep(&(struct timespec){.tv_nsec = tries * NAP_MS * 1000000L}, NULL);
-		if (leaves_locked && mysql->error_number == ROW_STAYED_LOCKED)
-			return status;
 	}
 }
 

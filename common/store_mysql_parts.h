@@ -15,15 +15,19 @@ enum {
 	WEIR_MYSQL_FEW_ROWS = 8,
 	/* Rows of the archive that one statement adds: of the longest keys, 300 KB. */
 	WEIR_MYSQL_ARCHIVE_ROWS = 256,
-	/* A transaction that removes blobs: with large ones, some 25 MB in a server's binary log. */
+	/*
+	 * A transaction that removes blobs: a server's binary log has all that it removes, a group of servers refuses more
+	 * than 150 MB of it, and whoever waits for the answer does so for 10 s.
+	 */
 	WEIR_MYSQL_REMOVE_ROWS = 256,
+	WEIR_MYSQL_REMOVE_BYTES = 32 << 20,
 };
 
 enum weir_mysql_statement_number {
 	WEIR_MYSQL_TAKE,
 	WEIR_MYSQL_STATE,
-	WEIR_MYSQL_STATE_LOCKED,
-	WEIR_MYSQL_DROP_UNCOMMITTED,
+	WEIR_MYSQL_EPOCH,
+	WEIR_MYSQL_EPOCH_LOCKED,
 	WEIR_MYSQL_COMMIT,
 	WEIR_MYSQL_SEGMENT_PUT,
 	WEIR_MYSQL_SEGMENT_PUT_FEW,
@@ -33,7 +37,9 @@ enum weir_mysql_statement_number {
 	WEIR_MYSQL_SEGMENT_READ,
 	WEIR_MYSQL_SEGMENTS_READ,
 	WEIR_MYSQL_SEGMENT_LIST,
-	WEIR_MYSQL_SEGMENT_CLEAN,
+	WEIR_MYSQL_SEGMENTS_UNCOMMITTED,
+	WEIR_MYSQL_SEGMENTS_BEHIND,
+	WEIR_MYSQL_SEGMENTS_REMOVE,
 	WEIR_MYSQL_POLICY_PUT,
 	WEIR_MYSQL_POLICY_GET,
 	WEIR_MYSQL_POLICY_EACH,
@@ -87,6 +93,17 @@ WEIR_MUST_USE enum weir_status weir_mysql_schema_look(struct weir_mysql *mysql, 
 WEIR_MUST_USE enum weir_status weir_mysql_check_epoch(struct weir_mysql *mysql, bool locked, int role,
                                                       uint32_t partition, uint64_t epoch, uint64_t *checkpoint,
                                                       struct weir_error *error);
+
+/**
+ * Removes blobs of a partition, WEIR_MYSQL_REMOVE_ROWS and WEIR_MYSQL_REMOVE_BYTES at most but one at least, in a
+ * transaction of the caller's that holds the partition's row.
+ *
+ * @param which  the statement that finds them, of a partition and its current checkpoint
+ * @param found  how many there were to remove; 0: there are no more
+ */
+WEIR_MUST_USE enum weir_status weir_mysql_remove_blobs(struct weir_mysql *mysql, enum weir_mysql_statement_number which,
+                                                       uint32_t partition, uint64_t current, size_t *found,
+                                                       struct weir_error *error);
 
 /* ---- store_mysql_commit.c, _segments.c, _read.c, _policy.c: members of weir_store_ops ---- */
 

@@ -173,6 +173,7 @@ enum { SCHEMA_VERSION = sizeof steps / sizeof steps[0] };
  */
 #define NOW_MS "CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 AS UNSIGNED)"
 #define STATE "SELECT epoch, checkpoint, next_offset, clock_ms, policy_version, extra FROM partition_state"
+#define EPOCH "SELECT epoch, checkpoint FROM partition_state WHERE role = ? AND partition_id = ?"
 #define SEGMENT_PUT "REPLACE INTO segment_state (partition_id, segment, checkpoint, base, length, bytes) VALUES "
 #define SEGMENT_ROW "(?, ?, ?, ?, ?, ?)"
 /* The index alone holds what these need. */
@@ -206,9 +207,9 @@ const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
                              " VALUES (?, ?, " NOW_MS ", 0, 0, 0, 0, NULL)"
                              " ON DUPLICATE KEY UPDATE epoch = GREATEST(epoch + 1, " NOW_MS ")"},
 	[WEIR_MYSQL_STATE] = {.before = STATE " WHERE role = ? AND partition_id = ?"},
-	[WEIR_MYSQL_STATE_LOCKED] = {.before = STATE " WHERE role = ? AND partition_id = ? FOR UPDATE"},
-	[WEIR_MYSQL_DROP_UNCOMMITTED] = {.before =
-                                         "DELETE FROM segment_state WHERE partition_id = ? AND checkpoint > ? LIMIT ?"},
+	/* Without `extra`, which may be large: this is asked in every transaction that writes. */
+	[WEIR_MYSQL_EPOCH] = {.before = EPOCH},
+	[WEIR_MYSQL_EPOCH_LOCKED] = {.before = EPOCH " FOR UPDATE"},
 	[WEIR_MYSQL_COMMIT] = {.before = "UPDATE partition_state SET checkpoint = ?, next_offset = ?, clock_ms = ?,"
                                      " policy_version = ?, extra = ? WHERE role = ? AND partition_id = ? AND epoch = ?"
                                      " AND checkpoint >= ?"},
@@ -222,17 +223,20 @@ const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
                                   WEIR_MYSQL_SEGMENTS},
 	[WEIR_MYSQL_SEGMENT_LIST] = {.before = "SELECT segment, base, length FROM segment_state FORCE INDEX (segment_index)"
                                            " WHERE partition_id = ? AND checkpoint <= ? ORDER BY segment, checkpoint"},
-	/* A statement may not limit what it removes by a join, but may join what was limited. */
-	[WEIR_MYSQL_SEGMENT_CLEAN] =
-		{.before = "DELETE gone FROM segment_state AS gone JOIN ("
-                   "SELECT STRAIGHT_JOIN old.segment, old.checkpoint"
+	[WEIR_MYSQL_SEGMENTS_UNCOMMITTED] = {.before = "SELECT segment, checkpoint, length"
+                                                   " FROM segment_state FORCE INDEX (segment_index)"
+                                                   " WHERE partition_id = ? AND checkpoint > ? LIMIT ?"},
+	[WEIR_MYSQL_SEGMENTS_BEHIND] =
+		{.before = "SELECT STRAIGHT_JOIN old.segment, old.checkpoint, old.length"
                    " FROM segment_state AS newer FORCE INDEX (segment_index)"
                    " JOIN segment_state AS old FORCE INDEX (segment_index)"
                    " ON old.partition_id = newer.partition_id AND old.segment = newer.segment"
                    " AND old.checkpoint < newer.checkpoint"
-                   " WHERE newer.partition_id = ? AND newer.base = 1 AND newer.checkpoint <= ? LIMIT ?"
-                   ") AS behind ON gone.segment = behind.segment AND gone.checkpoint = behind.checkpoint"
-                   " WHERE gone.partition_id = ?"},
+                   " WHERE newer.partition_id = ? AND newer.base = 1 AND newer.checkpoint <= ? LIMIT ?"},
+	/* As if from several tables: only so can an index be named. Any other would lock rows of other partitions. */
+	[WEIR_MYSQL_SEGMENTS_REMOVE] = {"DELETE gone FROM segment_state AS gone FORCE INDEX (PRIMARY)"
+                                    " WHERE gone.partition_id = ? AND (",
+                                    "(gone.segment = ? AND gone.checkpoint = ?)", " OR ", ")", WEIR_MYSQL_SEGMENTS},
 	[WEIR_MYSQL_POLICY_PUT] = {.before = "INSERT INTO policy_version (version, text) VALUES (?, ?)"},
 	[WEIR_MYSQL_POLICY_GET] = {.before = "SELECT text FROM policy_version WHERE version = ? FOR UPDATE"},
 	[WEIR_MYSQL_POLICY_EACH] = {.before =

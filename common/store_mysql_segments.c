@@ -83,11 +83,59 @@ enum weir_status weir_mysql_write_segments(struct weir_store *base, uint32_t par
 	return status;
 }
 
+/* ---- going out ---- */
+
+struct blob_place {
+	uint32_t segment;
+	uint64_t checkpoint;
+};
+
+/* Those that a statement finds, until they are bytes enough. */
+static enum weir_status find_places(struct weir_mysql *mysql, struct weir_mysql_statement *statement,
+                                    struct blob_place places[WEIR_MYSQL_REMOVE_ROWS], size_t *count,
+                                    struct weir_error *error)
+{
+	enum weir_status status;
+	uint64_t bytes = 0;
+	*count = 0;
+	while ((status = weir_mysql_step(mysql, statement, error)) == WEIR_OK) {
+		bytes += weir_mysql_row_number(statement, 2);
+		if (*count > 0 && bytes > WEIR_MYSQL_REMOVE_BYTES)
+			break;
+		places[(*count)++] = (struct blob_place){.segment = (uint32_t)weir_mysql_row_number(statement, 0),
+		                                         .checkpoint = weir_mysql_row_number(statement, 1)};
+	}
+	weir_mysql_done(statement);
+	return status == WEIR_END ? WEIR_OK : status;
+}
+
+enum weir_status weir_mysql_remove_blobs(struct weir_mysql *mysql, enum weir_mysql_statement_number which,
+                                         uint32_t partition, uint64_t current, size_t *found, struct weir_error *error)
+{
+	struct blob_place places[WEIR_MYSQL_REMOVE_ROWS];
+	struct weir_mysql_statement *statement = weir_mysql_use(mysql, which);
+	weir_mysql_put_number(statement, partition);
+	weir_mysql_put_number(statement, current);
+	weir_mysql_put_number(statement, WEIR_MYSQL_REMOVE_ROWS);
+	enum weir_status status = find_places(mysql, statement, places, found, error);
+	for (size_t first = 0; first < *found && status == WEIR_OK; first += WEIR_MYSQL_SEGMENTS) {
+		statement = weir_mysql_use(mysql, WEIR_MYSQL_SEGMENTS_REMOVE);
+		weir_mysql_put_number(statement, partition);
+		for (size_t i = first; i < first + WEIR_MYSQL_SEGMENTS; i++) {
+			const struct blob_place *place = &places[i < *found ? i : *found - 1];
+			weir_mysql_put_number(statement, place->segment);
+			weir_mysql_put_number(statement, place->checkpoint);
+		}
+		status = weir_mysql_execute(mysql, statement, NULL, error);
+	}
+	return status;
+}
+
 struct clean_call {
 	struct weir_mysql *mysql;
 	uint32_t partition;
 	uint64_t epoch;
-	uint64_t rows;
+	size_t found;
 };
 
 static enum weir_status clean_some(void *context, struct weir_error *error)
@@ -96,22 +144,17 @@ static enum weir_status clean_some(void *context, struct weir_error *error)
 	uint64_t current = 0;
 	enum weir_status status = weir_mysql_check_epoch(call->mysql, true, WEIR_STORE_ROLE_LIMITER, call->partition,
 	                                                 call->epoch, &current, error);
-	if (status != WEIR_OK)
-		return status;
-	struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, WEIR_MYSQL_SEGMENT_CLEAN);
-	weir_mysql_put_number(statement, call->partition);
-	weir_mysql_put_number(statement, current);
-	weir_mysql_put_number(statement, WEIR_MYSQL_REMOVE_ROWS);
-	weir_mysql_put_number(statement, call->partition);
-	return weir_mysql_execute(call->mysql, statement, &call->rows, error);
+	return status == WEIR_OK ? weir_mysql_remove_blobs(call->mysql, WEIR_MYSQL_SEGMENTS_BEHIND, call->partition,
+	                                                   current, &call->found, error)
+	                         : status;
 }
 
 enum weir_status weir_mysql_clean(struct weir_store *base, uint32_t partition, uint64_t epoch, struct weir_error *error)
 {
 	struct clean_call call = {weir_store_mysql(base)->mysql, partition, epoch, 1};
 	enum weir_status status = WEIR_OK;
-	/* What is behind two bases is found twice and goes once, so a round may remove fewer than it looked for. */
-	for (int round = 0; round < CLEAN_ROUNDS && call.rows > 0 && status == WEIR_OK; round++)
+	/* What is behind two bases is found twice and goes once: a round may remove fewer than it found. */
+	for (int round = 0; round < CLEAN_ROUNDS && call.found > 0 && status == WEIR_OK; round++)
 		status = weir_mysql_write(call.mysql, clean_some, &call, error);
 	return status;
 }
