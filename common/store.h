@@ -80,17 +80,25 @@ struct weir_store_ops {
 	 * newest base and the deltas after, in order. An older checkpoint cannot be asked for: what only it needs may be
 	 * gone.
 	 *
-	 * @param epoch  that the partition is read under
-	 * @param each   called for every blob: segments in the order of `segments`, base first, oldest delta first; bytes
-	 *               borrowed until it returns; anything but WEIR_OK ends the reading and is passed on
-	 * @return WEIR_OK; WEIR_FENCED: another owner took the partition, and what is current is not the caller's; WEIR_IO
+	 * @param epoch     that the partition is read under
+	 * @param at_least  the checkpoint that the caller knows to have become current; 0: any
+	 * @param each      called for every blob: segments in the order of `segments`, base first, oldest delta first; bytes
+	 *                  borrowed until it returns; anything but WEIR_OK ends the reading and is passed on
+	 * @return WEIR_OK; WEIR_FENCED: another owner took the partition, and what is current is not the caller's, or an
+	 *         older checkpoint is current, as a server shows that lags behind another, or has lost one; WEIR_IO
 	 */
-	enum weir_status (*read_segments)(struct weir_store *store, uint32_t partition, uint64_t epoch,
+	enum weir_status (*read_segments)(struct weir_store *store, uint32_t partition, uint64_t epoch, uint64_t at_least,
 	                                  const uint32_t *segments, size_t count,
 	                                  enum weir_status (*each)(void *context, const struct weir_segment_blob *blob),
 	                                  void *context, struct weir_error *error);
-	/** Which segments have blobs at or below a checkpoint, and how many deltas and bytes each: for a new owner. */
-	enum weir_status (*list_segments)(struct weir_store *store, uint32_t partition, uint64_t upto,
+	/**
+	 * Which segments have blobs as of the checkpoint that is current, and how many deltas and bytes each: for a new
+	 * owner.
+	 *
+	 * @param checkpoint  that the caller takes for the current one
+	 * @return WEIR_OK; WEIR_FENCED: another owner took the partition, or another checkpoint is current; WEIR_IO
+	 */
+	enum weir_status (*list_segments)(struct weir_store *store, uint32_t partition, uint64_t epoch, uint64_t checkpoint,
 	                                  void (*each)(void *context, uint32_t segment, uint32_t deltas,
 	                                               uint64_t base_bytes, uint64_t delta_bytes),
 	                                  void *context, struct weir_error *error);

@@ -9,6 +9,7 @@
 #include "common/alloc.h"
 #include "common/store_mysql_parts.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 struct kept_blob {
@@ -21,7 +22,7 @@ struct kept_blob {
 struct read_call {
 	struct weir_store_mysql *store;
 	uint32_t partition;
-	uint64_t epoch;
+	uint64_t epoch, at_least;
 	const uint32_t *segments;
 	size_t count;
 	enum weir_status (*each)(void *context, const struct weir_segment_blob *blob);
@@ -118,6 +119,9 @@ static enum weir_status read_all(void *context, struct weir_error *error)
 	uint64_t current = 0;
 	enum weir_status status = weir_mysql_check_epoch(call->store->mysql, false, WEIR_STORE_ROLE_LIMITER,
 	                                                 call->partition, call->epoch, &current, error);
+	if (status == WEIR_OK && current < call->at_least)
+		status = weir_fail(error, WEIR_FENCED, "checkpoint %" PRIu64 " of partition %u is gone", call->at_least,
+		                   call->partition);
 	for (size_t first = 0; first < call->count && status == WEIR_OK; first += WEIR_MYSQL_SEGMENTS) {
 		const uint32_t *segments = call->segments + first;
 		size_t rest = call->count - first, count = rest < WEIR_MYSQL_SEGMENTS ? rest : WEIR_MYSQL_SEGMENTS;
@@ -131,13 +135,14 @@ static enum weir_status read_all(void *context, struct weir_error *error)
 }
 
 enum weir_status weir_mysql_read_segments(struct weir_store *base, uint32_t partition, uint64_t epoch,
-                                          const uint32_t *segments, size_t count,
+                                          uint64_t at_least, const uint32_t *segments, size_t count,
                                           enum weir_status (*each)(void *context, const struct weir_segment_blob *blob),
                                           void *context, struct weir_error *error)
 {
 	struct read_call call = {.store = weir_store_mysql(base),
 	                         .partition = partition,
 	                         .epoch = epoch,
+	                         .at_least = at_least,
 	                         .segments = segments,
 	                         .count = count,
 	                         .each = each,
@@ -152,7 +157,7 @@ enum weir_status weir_mysql_read_segments(struct weir_store *base, uint32_t part
 struct list_call {
 	struct weir_mysql *mysql;
 	uint32_t partition;
-	uint64_t upto;
+	uint64_t epoch, checkpoint;
 	void (*each)(void *context, uint32_t segment, uint32_t deltas, uint64_t base_bytes, uint64_t delta_bytes);
 	void *context;
 };
@@ -189,10 +194,17 @@ static enum weir_status list_all(void *context, struct weir_error *error)
 {
 	const struct list_call *call = context;
 	struct listed listed = {.blobs = 0};
+	uint64_t current = 0;
+	enum weir_status status = weir_mysql_check_epoch(call->mysql, false, WEIR_STORE_ROLE_LIMITER, call->partition,
+	                                                 call->epoch, &current, error);
+	if (status == WEIR_OK && current != call->checkpoint)
+		status = weir_fail(error, WEIR_FENCED, "checkpoint %" PRIu64 " of partition %u is not the current one",
+		                   call->checkpoint, call->partition);
+	if (status != WEIR_OK)
+		return status;
 	struct weir_mysql_statement *statement = weir_mysql_use(call->mysql, WEIR_MYSQL_SEGMENT_LIST);
 	weir_mysql_put_number(statement, call->partition);
-	weir_mysql_put_number(statement, call->upto);
-	enum weir_status status;
+	weir_mysql_put_number(statement, current);
 	while ((status = weir_mysql_step(call->mysql, statement, error)) == WEIR_OK) {
 		uint32_t segment = (uint32_t)weir_mysql_row_number(statement, 0);
 		if (segment != listed.segment) {
@@ -208,11 +220,12 @@ static enum weir_status list_all(void *context, struct weir_error *error)
 	return WEIR_OK;
 }
 
-enum weir_status weir_mysql_list_segments(struct weir_store *base, uint32_t partition, uint64_t upto,
+enum weir_status weir_mysql_list_segments(struct weir_store *base, uint32_t partition, uint64_t epoch,
+                                          uint64_t checkpoint,
                                           void (*each)(void *context, uint32_t segment, uint32_t deltas,
                                                        uint64_t base_bytes, uint64_t delta_bytes),
                                           void *context, struct weir_error *error)
 {
-	struct list_call call = {weir_store_mysql(base)->mysql, partition, upto, each, context};
+	struct list_call call = {weir_store_mysql(base)->mysql, partition, epoch, checkpoint, each, context};
 	return weir_mysql_read(call.mysql, list_all, &call, error);
 }

@@ -75,10 +75,11 @@ enum weir_status weir_store_write_segments(struct weir_store *store, uint32_t pa
                                            const struct weir_segment_blob *blobs, size_t count,
                                            struct weir_error *error);
 enum weir_status weir_store_read_segments(struct weir_store *store, uint32_t partition, uint64_t epoch,
-                                          const uint32_t *segments, size_t count,
+                                          uint64_t at_least, const uint32_t *segments, size_t count,
                                           enum weir_status (*each)(void *context, const struct weir_segment_blob *blob),
                                           void *context, struct weir_error *error);
-enum weir_status weir_store_list_segments(struct weir_store *store, uint32_t partition, uint64_t upto,
+enum weir_status weir_store_list_segments(struct weir_store *store, uint32_t partition, uint64_t epoch,
+                                          uint64_t checkpoint,
                                           void (*each)(void *context, uint32_t segment, uint32_t deltas,
                                                        uint64_t base_bytes, uint64_t delta_bytes),
                                           void *context, struct weir_error *error);

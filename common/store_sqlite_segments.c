@@ -67,7 +67,7 @@ static enum weir_status read_segment(struct weir_store_sqlite *store, uint32_t p
 }
 
 enum weir_status weir_store_read_segments(struct weir_store *base, uint32_t partition, uint64_t epoch,
-                                          const uint32_t *segments, size_t count,
+                                          uint64_t at_least, const uint32_t *segments, size_t count,
                                           enum weir_status (*each)(void *context, const struct weir_segment_blob *blob),
                                           void *context, struct weir_error *error)
 {
@@ -77,6 +77,8 @@ enum weir_status weir_store_read_segments(struct weir_store *base, uint32_t part
 	if (status != WEIR_OK)
 		return status;
 	status = weir_store_check_epoch(store, WEIR_STORE_ROLE_LIMITER, partition, epoch, &current, error);
+	if (status == WEIR_OK && current < at_least)
+		status = weir_fail(error, WEIR_FENCED, "checkpoint %" PRIu64 " of partition %u is gone", at_least, partition);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++)
 		status = read_segment(store, partition, segments[i], current, each, context, error);
 	return weir_database_end(store->database, status, error);
@@ -89,12 +91,11 @@ struct listed {
 	uint64_t base_bytes, delta_bytes;
 };
 
-enum weir_status weir_store_list_segments(struct weir_store *base, uint32_t partition, uint64_t upto,
-                                          void (*each)(void *context, uint32_t segment, uint32_t deltas,
-                                                       uint64_t base_bytes, uint64_t delta_bytes),
-                                          void *context, struct weir_error *error)
+static enum weir_status list_upto(struct weir_store_sqlite *store, uint32_t partition, uint64_t upto,
+                                  void (*each)(void *context, uint32_t segment, uint32_t deltas, uint64_t base_bytes,
+                                               uint64_t delta_bytes),
+                                  void *context, struct weir_error *error)
 {
-	struct weir_store_sqlite *store = weir_store_sqlite(base);
 	struct listed listed = {.blobs = 0};
 	struct weir_statement *statement = weir_database_use(store->database, WEIR_STORE_SEGMENT_LIST);
 	weir_statement_number(statement, 1, partition);
@@ -126,6 +127,26 @@ enum weir_status weir_store_list_segments(struct weir_store *base, uint32_t part
 	if (listed.blobs > 0)
 		each(context, listed.segment, listed.deltas, listed.base_bytes, listed.delta_bytes);
 	return WEIR_OK;
+}
+
+enum weir_status weir_store_list_segments(struct weir_store *base, uint32_t partition, uint64_t epoch,
+                                          uint64_t checkpoint,
+                                          void (*each)(void *context, uint32_t segment, uint32_t deltas,
+                                                       uint64_t base_bytes, uint64_t delta_bytes),
+                                          void *context, struct weir_error *error)
+{
+	struct weir_store_sqlite *store = weir_store_sqlite(base);
+	uint64_t current = 0;
+	enum weir_status status = weir_database_begin_reading(store->database, error);
+	if (status != WEIR_OK)
+		return status;
+	status = weir_store_check_epoch(store, WEIR_STORE_ROLE_LIMITER, partition, epoch, &current, error);
+	if (status == WEIR_OK && current != checkpoint)
+		status = weir_fail(error, WEIR_FENCED, "checkpoint %" PRIu64 " of partition %u is not the current one",
+		                   checkpoint, partition);
+	if (status == WEIR_OK)
+		status = list_upto(store, partition, current, each, context, error);
+	return weir_database_end(store->database, status, error);
 }
 
 enum weir_status weir_store_clean(struct weir_store *base, uint32_t partition, uint64_t epoch, struct weir_error *error)

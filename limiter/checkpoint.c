@@ -8,6 +8,7 @@
 #include "common/alloc.h"
 #include "limiter/segment_blob.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum {
@@ -41,7 +42,7 @@ enum weir_status checkpoint_take(struct checkpoint_partition *partition, struct 
 	partition->current = state->checkpoint;
 	if (state->checkpoint == 0)
 		return WEIR_OK;
-	return store->ops->list_segments(store, number, state->checkpoint, note_segment, partition, error);
+	return store->ops->list_segments(store, number, state->epoch, state->checkpoint, note_segment, partition, error);
 }
 
 enum weir_status checkpoint_restore(const struct checkpoint_partition *partition,
@@ -141,25 +142,47 @@ static enum weir_status read_ahead(struct ahead *ahead, struct weir_store *store
 	checkpoint_blobs_deinit(&ahead->stored);
 	ahead->next = 0;
 	ahead->until = place;
-	return checkpoint_read(store, cut->partition->partition, cut->partition->epoch, segments, count, &ahead->stored,
-	                       error);
+	return checkpoint_read(store, cut->partition->partition, cut->partition->epoch, cut->partition->current, segments,
+	                       count, &ahead->stored, error);
 }
 
-/* The segment's blobs in the store and its new delta, as one base. */
+/*
+ * The segment's blobs in the store and its new delta, as one base. Of a store that has lost some, or does not show them
+ * yet, it would be a base that hides the others for ever.
+ *
+ * @param known  what was stored of it
+ */
 static enum weir_status merge_segment(struct ahead *ahead, const struct checkpoint_cut *cut, size_t place,
-                                      struct weir_segment_blob *blob, char **owned, struct weir_error *error)
+                                      const struct checkpoint_segment *known, struct weir_segment_blob *blob,
+                                      char **owned, struct weir_error *error)
 {
 	uint32_t segment = cut->snapshot.segments[place];
 	const struct checkpoint_blobs *stored = &ahead->stored;
 	struct weir_span *parts = weir_alloc(stored->count - ahead->next + 1, sizeof *parts);
-	size_t count = 0, length;
+	size_t count = 0, length = 0;
+	uint64_t bytes = 0;
+	bool written = false;
 	for (; ahead->next < stored->count && stored->blobs[ahead->next].segment == segment; ahead->next++) {
 		const struct checkpoint_blob *part = &stored->blobs[ahead->next];
 		parts[count++] = (struct weir_span){stored->bytes.at + part->at, (uint32_t)part->length};
+		bytes += part->length;
+		written = part->checkpoint == cut->state.checkpoint;
 	}
-	parts[count++] = cut->snapshot.deltas[place];
-	enum weir_status status = segment_blob_merge(parts, count, cut->rules, cut->state.clock_ms,
-	                                             cut->partition->lateness_ms, owned, &length, error);
+	enum weir_status status = WEIR_OK;
+	if (written) {
+		/* This very base: a commit whose answer was lost made it current. */
+		length = parts[count - 1].length;
+		*owned = weir_copy(parts[count - 1].at, length);
+	} else if (bytes != known->base_bytes + known->delta_bytes) {
+		status = weir_fail(error, WEIR_FENCED,
+		                   "segment %u of partition %u has %" PRIu64 " bytes in the store, not the %" PRIu64
+		                   " that were stored",
+		                   segment, cut->state.partition, bytes, known->base_bytes + known->delta_bytes);
+	} else {
+		parts[count++] = cut->snapshot.deltas[place];
+		status = segment_blob_merge(parts, count, cut->rules, cut->state.clock_ms, cut->partition->lateness_ms, owned,
+		                            &length, error);
+	}
 	free(parts);
 	if (status == WEIR_OK)
 		*blob = (struct weir_segment_blob){
@@ -183,7 +206,7 @@ static enum weir_status write_cut(struct weir_store *store, struct checkpoint_cu
 			if (i >= ahead.until)
 				status = read_ahead(&ahead, store, cut, i, after, error);
 			if (status == WEIR_OK)
-				status = merge_segment(&ahead, cut, i, blob, &write.owned[write.count], error);
+				status = merge_segment(&ahead, cut, i, stored, blob, &write.owned[write.count], error);
 			if (status != WEIR_OK)
 				break;
 		} else {
@@ -254,17 +277,20 @@ static enum weir_status keep_blob(void *context, const struct weir_segment_blob 
 		blobs->capacity = blobs->capacity == 0 ? 16 : blobs->capacity * 2;
 		blobs->blobs = weir_realloc(blobs->blobs, blobs->capacity, sizeof *blobs->blobs);
 	}
-	blobs->blobs[blobs->count++] =
-		(struct checkpoint_blob){.segment = blob->segment, .at = blobs->bytes.length, .length = blob->bytes.length};
+	blobs->blobs[blobs->count++] = (struct checkpoint_blob){.segment = blob->segment,
+	                                                        .checkpoint = blob->checkpoint,
+	                                                        .at = blobs->bytes.length,
+	                                                        .length = blob->bytes.length};
 	weir_text_append(&blobs->bytes, blob->bytes.at, blob->bytes.length);
 	return WEIR_OK;
 }
 
-enum weir_status checkpoint_read(struct weir_store *store, uint32_t partition, uint64_t epoch, const uint32_t *segments,
-                                 size_t count, struct checkpoint_blobs *blobs, struct weir_error *error)
+enum weir_status checkpoint_read(struct weir_store *store, uint32_t partition, uint64_t epoch, uint64_t at_least,
+                                 const uint32_t *segments, size_t count, struct checkpoint_blobs *blobs,
+                                 struct weir_error *error)
 {
 	*blobs = (struct checkpoint_blobs){0};
-	return store->ops->read_segments(store, partition, epoch, segments, count, keep_blob, blobs, error);
+	return store->ops->read_segments(store, partition, epoch, at_least, segments, count, keep_blob, blobs, error);
 }
 
 void checkpoint_blobs_deinit(struct checkpoint_blobs *blobs)

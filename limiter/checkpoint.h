@@ -49,7 +49,8 @@ void checkpoint_cut(struct checkpoint_cut *cut, struct lane *lane, struct checkp
 /**
  * Stores cuts as one: all become current, with what was archived (NULL: nothing) and the notes, or none.
  *
- * On WEIR_IO it can be called again with the same cuts. WEIR_FENCED: another owner took over.
+ * On WEIR_IO it can be called again with the same cuts. WEIR_FENCED: another owner took over, or the store does not
+ * have what was stored before.
  */
 WEIR_MUST_USE enum weir_status checkpoint_store(struct weir_store *store, struct checkpoint_cut *cuts, size_t count,
                                                 const struct weir_archive_batch *batch, const char *const *names,
@@ -64,15 +65,21 @@ struct checkpoint_blobs {
 	struct weir_text bytes;
 	struct checkpoint_blob {
 		uint32_t segment;
+		uint64_t checkpoint;
 		size_t at, length;
 	} * blobs; /* by segment, base first */
 	size_t count, capacity;
 };
 
-/** Reads segments as of the checkpoint current by then; the blobs are owned by the caller (checkpoint_blobs_deinit). */
+/**
+ * Reads segments as of the checkpoint current by then; the blobs are owned by the caller (checkpoint_blobs_deinit).
+ *
+ * @param at_least  the checkpoint that is known to be stored
+ * @return as read_segments of the store
+ */
 WEIR_MUST_USE enum weir_status checkpoint_read(struct weir_store *store, uint32_t partition, uint64_t epoch,
-                                               const uint32_t *segments, size_t count, struct checkpoint_blobs *blobs,
-                                               struct weir_error *error);
+                                               uint64_t at_least, const uint32_t *segments, size_t count,
+                                               struct checkpoint_blobs *blobs, struct weir_error *error);
 void checkpoint_blobs_deinit(struct checkpoint_blobs *blobs);
 
 /** Gives read segments to the lane's shard. Segments that the store does not hold are loaded as empty. */

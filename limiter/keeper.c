@@ -1,4 +1,7 @@
-/* Two queues, a thread, a store. What waits is bounded by its users: a job of each kind a partition. */
+/*
+ * Queues, a thread, a store. What waits is bounded by its users: some jobs a partition. One that fails waits aside: the
+ * trouble may be its partition's alone, a row that somebody holds, and the others' jobs are done meanwhile.
+ */
 #include "limiter/keeper.h"
 
 #include "common/alloc.h"
@@ -9,7 +12,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { NO_POLICY_WAIT_MS = 1000, HANDOVER_WAIT_MS = 20 };
+enum {
+	NO_POLICY_WAIT_MS = 1000,
+	HANDOVER_WAIT_MS = 20,
+	RETRY_MS = 1000,
+	LAG_MS = 2000, /* after that, what a store does not show is taken for lost */
+};
 
 struct queue {
 	struct keeper_job *first, **last;
@@ -20,6 +28,8 @@ struct keeper {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	struct queue soon, later;
+	uint64_t submitted;   /* jobs so far */
+	struct queue waiting; /* to be tried again, the first one first; the thread's own */
 	_Atomic bool stopping, in_trouble;
 	struct weir_store *store;
 	const struct weir_log *log; /* borrowed */
@@ -89,33 +99,36 @@ enum weir_status keeper_do(struct keeper_job *job, struct weir_store *store)
 	case KEEPER_SAY: return handover_say(store, job->partition, job->epoch, job->left, &job->error);
 	default:
 		checkpoint_blobs_deinit(&job->blobs);
-		return checkpoint_read(store, job->partition, job->epoch, job->segments, job->segment_count, &job->blobs,
-		                       &job->error);
+		return checkpoint_read(store, job->partition, job->epoch, job->at_least, job->segments, job->segment_count,
+		                       &job->blobs, &job->error);
 	}
 }
 
-/* A second, or less when the keeper is to stop. */
-static void pause_retry(struct keeper *keeper)
+/*
+ * What became of a refusal. Where the partition is still ours the store does not have what it was given: a server that
+ * lags behind another will show it soon, one that has replaced another may have lost it.
+ */
+static void explain_refusal(struct keeper_job *job, struct weir_store *store, int64_t now_ms)
 {
-	for (int i = 0; i < 20 && !atomic_load(&keeper->stopping); i++)
-		nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+	struct weir_partition_state found;
+	struct weir_error error;
+	if (job->kind != KEEPER_SAVE && job->kind != KEEPER_LOAD)
+		return;
+	if (store->ops->look(store, WEIR_STORE_ROLE_LIMITER, job->partition, &found, &error) != WEIR_OK) {
+		job->status = WEIR_IO;
+		job->error = error;
+		return;
+	}
+	if (job->refused_ms == 0)
+		job->refused_ms = now_ms;
+	job->lags = found.epoch <= job->epoch && now_ms - job->refused_ms < LAG_MS;
+	job->lost = found.epoch == job->epoch;
 }
 
-static void do_job(struct keeper *keeper, struct keeper_job *job)
+static void give_back(struct keeper_job *job)
 {
-	int64_t began_ms = weir_monotonic_ms();
-	while ((job->status = keeper_do(job, keeper->store)) == WEIR_IO && !atomic_load(&keeper->stopping)) {
-		atomic_store(&keeper->in_trouble, true);
-		weir_trouble_on(&keeper->trouble, keeper->log, "store", "%s; trying again each second", job->error.text);
-		pause_retry(keeper);
-	}
-	if (job->status != WEIR_IO) {
-		atomic_store(&keeper->in_trouble, false);
-		weir_trouble_off(&keeper->trouble, keeper->log, "store");
-	}
-	job->took_ms = weir_monotonic_ms() - began_ms;
-	job->next = NULL;
 	struct keeper_replies *replies = job->replies;
+	job->next = NULL;
 	pthread_mutex_lock(&replies->lock);
 	*replies->last = job;
 	replies->last = &job->next;
@@ -123,20 +136,100 @@ static void do_job(struct keeper *keeper, struct keeper_job *job)
 	pthread_mutex_unlock(&replies->lock);
 }
 
+static void wait_aside(struct keeper *keeper, struct keeper_job *job)
+{
+	job->due_ms = weir_monotonic_ms() + RETRY_MS;
+	put(&keeper->waiting, job);
+}
+
+static void do_job(struct keeper *keeper, struct keeper_job *job)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	if (job->began_ms == 0)
+		job->began_ms = now_ms;
+	job->lags = job->lost = false;
+	struct weir_error before = job->error;
+	job->status = keeper_do(job, keeper->store);
+	if (job->status == WEIR_FENCED)
+		explain_refusal(job, keeper->store, now_ms);
+	if (job->status == WEIR_IO) {
+		atomic_store(&keeper->in_trouble, true);
+		/* Several that wait may have troubles of their own, in turn: each is told once. */
+		if (strcmp(before.text, job->error.text) != 0)
+			weir_trouble_on(&keeper->trouble, keeper->log, "store", "%s; trying again each second", job->error.text);
+	} else if (keeper->waiting.first == NULL) {
+		atomic_store(&keeper->in_trouble, false);
+		weir_trouble_off(&keeper->trouble, keeper->log, "store");
+	}
+	if ((job->status == WEIR_IO || job->lags) && !atomic_load(&keeper->stopping)) {
+		wait_aside(keeper, job);
+		return;
+	}
+	job->took_ms = weir_monotonic_ms() - job->began_ms;
+	give_back(job);
+}
+
+/* Jobs of one partition are done in their order: what was said last is what counts. */
+static bool is_behind(const struct keeper *keeper, const struct keeper_job *job)
+{
+	for (const struct keeper_job *other = keeper->waiting.first; other != NULL; other = other->next)
+		if (other->partition == job->partition && other->number < job->number)
+			return true;
+	return false;
+}
+
+static void wait_for_more(struct keeper *keeper)
+{
+	if (keeper->waiting.first == NULL) {
+		pthread_cond_wait(&keeper->more, &keeper->lock);
+		return;
+	}
+	int64_t due_ms = keeper->waiting.first->due_ms;
+	struct timespec until = {.tv_sec = due_ms / 1000, .tv_nsec = due_ms % 1000 * 1000000};
+	pthread_cond_timedwait(&keeper->more, &keeper->lock, &until);
+}
+
+/* The next job that is due, or NULL: there will be none. One that is to stop tries once more what waits. */
+static struct keeper_job *next_job(struct keeper *keeper)
+{
+	struct keeper_job *job = NULL;
+	pthread_mutex_lock(&keeper->lock);
+	for (;;) {
+		bool stopping = atomic_load(&keeper->stopping);
+		const struct keeper_job *first = keeper->waiting.first;
+		bool due = first != NULL && (stopping || first->due_ms <= weir_monotonic_ms());
+		if (due)
+			job = get(&keeper->waiting);
+		else if ((job = get(&keeper->soon)) == NULL)
+			job = get(&keeper->later);
+		if (job != NULL && is_behind(keeper, job))
+			wait_aside(keeper, job);
+		else if (job != NULL || stopping)
+			break;
+		else
+			wait_for_more(keeper);
+	}
+	pthread_mutex_unlock(&keeper->lock);
+	return job;
+}
+
 static void *work(void *context)
 {
 	struct keeper *keeper = context;
-	for (;;) {
-		pthread_mutex_lock(&keeper->lock);
-		struct keeper_job *job;
-		while ((job = get(&keeper->soon)) == NULL && (job = get(&keeper->later)) == NULL &&
-		       !atomic_load(&keeper->stopping))
-			pthread_cond_wait(&keeper->more, &keeper->lock);
-		pthread_mutex_unlock(&keeper->lock);
-		if (job == NULL)
-			return NULL;
+	struct keeper_job *job;
+	while ((job = next_job(keeper)) != NULL)
 		do_job(keeper, job);
-	}
+	return NULL;
+}
+
+/* Waits are until a moment of the clock that is not set. */
+static void init_more(pthread_cond_t *more)
+{
+	pthread_condattr_t attributes;
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(more, &attributes);
+	pthread_condattr_destroy(&attributes);
 }
 
 enum weir_status keeper_start(enum weir_status (*open)(void *context, struct weir_store **store,
@@ -147,13 +240,14 @@ enum weir_status keeper_start(enum weir_status (*open)(void *context, struct wei
 	keeper->log = log;
 	keeper->soon.last = &keeper->soon.first;
 	keeper->later.last = &keeper->later.first;
+	keeper->waiting.last = &keeper->waiting.first;
 	enum weir_status status = open(context, &keeper->store, error);
 	if (status != WEIR_OK) {
 		free(keeper);
 		return status;
 	}
 	pthread_mutex_init(&keeper->lock, NULL);
-	pthread_cond_init(&keeper->more, NULL);
+	init_more(&keeper->more);
 	int failed = pthread_create(&keeper->thread, NULL, work, keeper);
 	if (failed != 0) {
 		keeper->store->ops->close(keeper->store);
@@ -167,6 +261,7 @@ enum weir_status keeper_start(enum weir_status (*open)(void *context, struct wei
 void keeper_submit(struct keeper *keeper, struct keeper_job *job)
 {
 	pthread_mutex_lock(&keeper->lock);
+	job->number = keeper->submitted++;
 	put(job->later ? &keeper->later : &keeper->soon, job);
 	pthread_cond_signal(&keeper->more);
 	pthread_mutex_unlock(&keeper->lock);

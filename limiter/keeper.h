@@ -5,7 +5,8 @@
  * A worker submits a job and finds it again in its own reply queue when it is
  * done. Jobs of one keeper are done in order, those that nobody waits for after
  * all others. One that fails for a passing reason is tried again each second
- * until it succeeds or the keeper stops.
+ * until it succeeds or the keeper stops; those of its partition wait for it, and
+ * no others.
  */
 #ifndef LIMITER_KEEPER_H
 #define LIMITER_KEEPER_H
@@ -39,6 +40,7 @@ struct keeper_job {
 	struct checkpoint_cut cut;
 	/* load */
 	uint64_t epoch;
+	uint64_t at_least;  /* the checkpoint that is known to be stored */
 	uint32_t *segments; /* owned by the job */
 	uint32_t segment_count;
 	bool later;                    /* nobody waits for it */
@@ -57,7 +59,12 @@ struct keeper_job {
 	/* the outcome */
 	enum weir_status status;
 	struct weir_error error;
+	bool lost; /* WEIR_FENCED: the partition is still ours, but a checkpoint that was stored is gone */
 	int64_t took_ms;
+	/* the keeper's */
+	uint64_t number; /* of all its jobs */
+	bool lags;
+	int64_t began_ms, refused_ms, due_ms; /* monotonic: first tried, first refused, to be tried again */
 	struct keeper_job *next;
 };
 
@@ -75,7 +82,7 @@ WEIR_MUST_USE enum weir_status keeper_do(struct keeper_job *job, struct weir_sto
 /** Takes the job; it comes back through its reply queue. @thread any */
 void keeper_submit(struct keeper *keeper, struct keeper_job *job);
 
-/** Whether its store did not answer when it was last asked. @thread any */
+/** Whether its store did not answer, and jobs wait to be tried again. @thread any */
 bool keeper_in_trouble(const struct keeper *keeper);
 
 /** Does what was submitted, gives up retries, joins and frees. */

@@ -24,6 +24,7 @@ struct keeper_job *worker_job(struct worker *worker, struct slot *slot, enum kee
 	job->partition = slot->partition;
 	job->replies = &worker->replies;
 	job->epoch = slot->stored.epoch;
+	job->at_least = slot->current;
 	return job;
 }
 
@@ -110,6 +111,14 @@ void worker_checkpoints(struct worker *worker, bool all)
 
 /* ---- answers ---- */
 
+static void refused(struct worker *worker, struct slot *slot, const struct keeper_job *job, enum weir_status status)
+{
+	if (job->lost)
+		worker_take_again(worker, slot, &job->error);
+	else
+		worker_stick(worker, slot, status, &job->error);
+}
+
 static void saved(struct worker *worker, struct slot *slot, struct keeper_job *job)
 {
 	checkpoint_finish(&job->cut, slot->lane, job->status == WEIR_OK);
@@ -117,10 +126,11 @@ static void saved(struct worker *worker, struct slot *slot, struct keeper_job *j
 	if (!worker_has(slot))
 		return;
 	if (job->status != WEIR_OK) {
-		worker_stick(worker, slot, job->status, &job->error);
+		refused(worker, slot, job, job->status);
 		return;
 	}
 	slot->checkpoints++;
+	slot->current = job->cut.state.checkpoint;
 	slot->safe_ms = slot->cut_ms;
 	weir_trouble_off(&worker->age_trouble, worker->options.log, "limiter");
 	worker->bus->consumed(worker->consumer, slot->partition, job->cut.state.next_offset);
@@ -152,7 +162,7 @@ static void loaded(struct worker *worker, struct slot *slot, struct keeper_job *
 	if (status == WEIR_OK && !is_outdated(slot, job))
 		status = checkpoint_load(slot->lane, job->segments, job->segment_count, &job->blobs, &job->error);
 	if (status != WEIR_OK)
-		worker_stick(worker, slot, status, &job->error);
+		refused(worker, slot, job, status);
 	else if (job->kind == KEEPER_POLICIES)
 		worker_policies_read(worker, slot);
 	else if (!job->later)

@@ -50,7 +50,8 @@ struct slot {
 	struct worker_partition look;        /* under worker->lock */
 	struct weir_counter messages, bytes; /* received, ever */
 
-	struct checkpoint_partition stored;
+	struct checkpoint_partition stored;     /* the saver's while it saves */
+	uint64_t current;                       /* the checkpoint that is known to be stored */
 	bool waiting;                           /* its lane waits for segments, or a policy */
 	int64_t policy_due_ms;                  /* monotonic: when the store is asked again for that policy; 0: it is not */
 	bool paused;                            /* at the bus */
@@ -223,6 +224,9 @@ void worker_drop(struct worker *worker, struct slot *slot, int64_t retry_ms);
  * share it is the worker's failure.
  */
 void worker_stick(struct worker *worker, struct slot *slot, enum weir_status status, const struct weir_error *error);
+
+/** The store has lost what it had of a partition that is still ours: it is dropped, and taken again at once. */
+void worker_take_again(struct worker *worker, struct slot *slot, const struct weir_error *error);
 
 /** The log is not whole at a place: its partition stands still, once what was judged of it is stored. */
 void worker_stand_at_gap(struct worker *worker, const struct weir_message *at, struct weir_error *error);

@@ -39,6 +39,7 @@ static void begin(struct slot *slot, const struct keeper_job *job)
 {
 	int64_t now_ms = weir_monotonic_ms();
 	slot->stored = *job->partition_stored;
+	slot->current = job->state.checkpoint;
 	slot->asked_ms = 0;
 	slot->saying_left = false;
 	slot->waiting = slot->paused = slot->full = slot->saving = slot->streaming = slot->whole = false;
@@ -143,6 +144,21 @@ void worker_stick(struct worker *worker, struct slot *slot, enum weir_status sta
 	}
 	slot->retry_ms = retry_ms;
 	worker_set_state(worker, slot, WORKER_STUCK);
+}
+
+/* Nobody else is about it, so there is nothing to wait for. What was judged since is judged again. */
+void worker_take_again(struct worker *worker, struct slot *slot, const struct weir_error *error)
+{
+	if (worker->status != WEIR_OK)
+		return;
+	if (worker->options.share == NULL) {
+		worker_fail(worker, WEIR_FENCED, error);
+		return;
+	}
+	weir_log(worker->options.log, WEIR_LOG_WARNING, "limiter",
+	         "the store has lost a checkpoint of partition %u: it is taken again from the one that is there (%s)",
+	         slot->partition, error->text);
+	worker_drop(worker, slot, 0);
 }
 
 static void say(struct worker *worker, struct slot *slot, bool left)

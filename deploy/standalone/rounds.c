@@ -46,8 +46,9 @@ static enum weir_status load_missing(struct worker *worker, struct lane *lane, s
 	uint32_t count;
 	const uint32_t *missing = lane_missing(lane, &count);
 	struct checkpoint_blobs blobs;
+	/* What is current is the main thread's to know, and a file shows no older one. */
 	enum weir_status status =
-		checkpoint_read(worker->store, partition->partition, partition->epoch, missing, count, &blobs, error);
+		checkpoint_read(worker->store, partition->partition, partition->epoch, 0, missing, count, &blobs, error);
 	if (status == WEIR_OK)
 		status = checkpoint_load(lane, missing, count, &blobs, error);
 	checkpoint_blobs_deinit(&blobs);

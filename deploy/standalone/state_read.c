@@ -30,11 +30,12 @@ static enum weir_status load_segments(const struct state_read *read, const struc
 	struct checkpoint_blobs blobs = {0};
 	struct segment_list list = {.count = 0};
 	enum weir_status status =
-		store->ops->list_segments(store, state->partition, state->checkpoint, list_segment, &list, error);
+		store->ops->list_segments(store, state->partition, state->epoch, state->checkpoint, list_segment, &list, error);
 	for (size_t i = 0; status == WEIR_OK && i < list.count; i++) {
 		if (read->only != NULL && !state_keys_in_segment(read->only, state->partition, list.numbers[i]))
 			continue;
-		status = checkpoint_read(store, state->partition, state->epoch, &list.numbers[i], 1, &blobs, error);
+		status = checkpoint_read(store, state->partition, state->epoch, state->checkpoint, &list.numbers[i], 1, &blobs,
+		                         error);
 		if (status == WEIR_OK)
 			status = checkpoint_load(lane, &list.numbers[i], 1, &blobs, error);
 		checkpoint_blobs_deinit(&blobs);

@@ -50,7 +50,7 @@ static inline size_t read_checkpoint(struct weir_store *store, const struct weir
 	size_t total = 0;
 	for (uint32_t i = 0; i < SEGMENTS; i++)
 		segments[i] = i;
-	check(store->ops->read_segments(store, 0, mine->epoch, segments, SEGMENTS, sum_bytes, &total, &error), &error);
+	check(store->ops->read_segments(store, 0, mine->epoch, 0, segments, SEGMENTS, sum_bytes, &total, &error), &error);
 	return total;
 }
 
@@ -100,7 +100,7 @@ static inline void store_bench_run(struct store_bench *bench, struct weir_store 
 
 	size_t listed = 0;
 	start = wall_seconds();
-	check(store->ops->list_segments(store, 0, mine.checkpoint, count_segment, &listed, &error), &error);
+	check(store->ops->list_segments(store, 0, mine.epoch, mine.checkpoint, count_segment, &listed, &error), &error);
 	bench->list[run] = wall_seconds() - start;
 	if (listed != (bench->blob_bytes + bench->blob_bytes / 20) * SEGMENTS)
 		exit(1);

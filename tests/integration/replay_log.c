@@ -169,8 +169,8 @@ static void load(struct replay *replay)
 	const uint32_t *missing = lane_missing(replay->lane, &count);
 	struct checkpoint_blobs blobs;
 	struct weir_error error;
-	must(checkpoint_read(replay->store, replay->options.partition, replay->stored.epoch, missing, count, &blobs,
-	                     &error) == WEIR_OK,
+	must(checkpoint_read(replay->store, replay->options.partition, replay->stored.epoch, replay->stored.current,
+	                     missing, count, &blobs, &error) == WEIR_OK,
 	     error.text);
 	must(checkpoint_load(replay->lane, missing, count, &blobs, &error) == WEIR_OK, error.text);
 	checkpoint_blobs_deinit(&blobs);

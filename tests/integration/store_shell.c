@@ -8,8 +8,8 @@
  *   look P                                      OK EPOCH CHECKPOINT OFFSET
  *   write P EPOCH CHECKPOINT b|d FIRST COUNT BYTES LETTER
  *   commit P EPOCH CHECKPOINT OFFSET [NOTE VALUE]
- *   read P EPOCH FIRST COUNT                    OK SEGMENT/CHECKPOINT b|d LETTER*BYTES; …
- *   list P CHECKPOINT                           OK SEGMENT DELTAS BASE_BYTES DELTA_BYTES; …
+ *   read P EPOCH FIRST COUNT [AT_LEAST]         OK SEGMENT/CHECKPOINT b|d LETTER*BYTES; …
+ *   list P EPOCH CHECKPOINT                     OK SEGMENT DELTAS BASE_BYTES DELTA_BYTES; …
  *   clean P EPOCH
  *   policy VERSION FILE                         policies: OK VERSION…
  *   note NAME                                   OK VALUE
@@ -96,8 +96,9 @@ static enum weir_status run_read(struct shell *shell, char **word)
 	uint32_t *segments = weir_alloc(count + 1, sizeof *segments);
 	for (size_t i = 0; i < count; i++)
 		segments[i] = (uint32_t)(number(word[3]) + i);
-	enum weir_status status = shell->store->ops->read_segments(shell->store, (uint32_t)number(word[1]), number(word[2]),
-	                                                           segments, count, tell_blob, shell, &shell->error);
+	enum weir_status status =
+		shell->store->ops->read_segments(shell->store, (uint32_t)number(word[1]), number(word[2]), number(word[5]),
+	                                     segments, count, tell_blob, shell, &shell->error);
 	free(segments);
 	return status;
 }
@@ -170,7 +171,8 @@ static enum weir_status run(struct shell *shell, char **word)
 	if (strcmp(what, "read") == 0)
 		return run_read(shell, word);
 	if (strcmp(what, "list") == 0)
-		return store->ops->list_segments(store, partition, number(word[2]), tell_listed, shell, &shell->error);
+		return store->ops->list_segments(store, partition, number(word[2]), number(word[3]), tell_listed, shell,
+		                                 &shell->error);
 	if (strcmp(what, "clean") == 0)
 		return store->ops->clean(store, partition, number(word[2]), &shell->error);
 	if (strcmp(what, "policy") == 0)

@@ -53,7 +53,7 @@ static void model_check(const struct model *model, struct weir_store *store)
 		expected[0] = found[0] = '\0';
 		for (uint32_t segment = 0; segment < MODEL_SEGMENTS; segment++)
 			model_expect(model, partition, segment, expected);
-		assert_int_equal(WEIR_OK, store->ops->read_segments(store, partition, model->states[partition].epoch, all,
+		assert_int_equal(WEIR_OK, store->ops->read_segments(store, partition, model->states[partition].epoch, 0, all,
 		                                                    MODEL_SEGMENTS, collect_lengths, found, &error));
 		assert_string_equal(expected, found);
 	}

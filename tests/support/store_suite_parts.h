@@ -9,6 +9,12 @@ struct weir_store *open_store(void *place);
 enum weir_status store_suite_open(void *place, struct weir_store **store, struct weir_error *why);
 struct weir_partition_state take(struct weir_store *store, int role, uint32_t partition);
 enum weir_status commit(struct weir_store *store, struct weir_partition_state *state, uint64_t checkpoint);
+enum weir_status write_text(struct weir_store *store, const struct weir_partition_state *state, uint32_t segment,
+                            uint64_t checkpoint, bool base, const char *text);
+/* Blobs as text: "segment/checkpoint b|d bytes; ". */
+enum weir_status collect(void *context, const struct weir_segment_blob *blob);
+void assert_read(struct weir_store *store, const struct weir_partition_state *mine, const uint32_t *segments,
+                 size_t count, const char *expected);
 /* Archives a batch, with its days, as the next checkpoint of a partition. */
 enum weir_status archive(struct weir_store *store, const struct weir_archive_batch *batch,
                          struct weir_partition_state *state, uint64_t checkpoint);
@@ -16,6 +22,13 @@ enum weir_status archive(struct weir_store *store, const struct weir_archive_bat
 void assert_rows(struct weir_store *store, const char *sql, const struct weir_sql_value *parameters, unsigned count,
                  const char *expected);
 
+void an_older_checkpoint_is_not_read_for_a_newer_one(void **state);
+void segments_are_read_as_of_the_current_checkpoint(void **state);
+void many_segments_come_in_the_order_asked_for(void **state);
+void large_and_empty_segments_are_kept(void **state);
+void segments_are_listed(void **state);
+void what_is_behind_a_base_is_removed(void **state);
+void a_reader_may_stop(void **state);
 void random_operations_equal_a_model(void **state);
 void writers_wait_for_their_turn(void **state);
 void what_is_archived_is_added_once(void **state);

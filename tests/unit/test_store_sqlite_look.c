@@ -65,7 +65,7 @@ static void assert_sees(struct weir_store *store, uint64_t checkpoint)
 	assert_int_equal(WEIR_OK, store->ops->look(store, LIMITER, 0, &state, &error));
 	assert_int_equal(checkpoint, state.checkpoint);
 	assert_int_equal(1, state.epoch);
-	assert_int_equal(WEIR_OK, store->ops->read_segments(store, 0, state.epoch, &segment, 1, collect, blob, &error));
+	assert_int_equal(WEIR_OK, store->ops->read_segments(store, 0, state.epoch, 0, &segment, 1, collect, blob, &error));
 	assert_string_equal(expected, blob);
 	assert_int_equal(WEIR_OK, store->ops->note_get(store, "newest", &note, &length, &error));
 	assert_string_equal(expected, note);

@@ -150,8 +150,8 @@ static void check_all(struct weir_store *store, uint64_t checkpoint)
 				reading.next = c;
 		while (reading.next <= checkpoint && !is_written(reading.next, segment))
 			reading.next++;
-		assert_int_equal(WEIR_OK,
-		                 store->ops->read_segments(store, 0, found.epoch, &segment, 1, check_blob, &reading, &error));
+		assert_int_equal(WEIR_OK, store->ops->read_segments(store, 0, found.epoch, found.checkpoint, &segment, 1,
+		                                                    check_blob, &reading, &error));
 		assert_int_equal(checkpoint + 1, reading.next);
 	}
 }

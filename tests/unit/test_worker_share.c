@@ -112,6 +112,25 @@ static void who_is_fenced_drops_it_and_waits_for_the_group(void **state)
 	end_two(stage);
 }
 
+/* No other owner is waited for: its partition is judged again from what the store has. */
+static void what_the_store_has_lost_is_taken_again_at_once(void **state)
+{
+	struct stage *stage = *state;
+	struct process *one = &stage->processes[0];
+	start_two(stage);
+	process_give(one, 15);
+	feed(stage, 20);
+	AWAIT(all_done(one, 1));
+	atomic_store(&faults.lost, 2);
+	feed(stage, 20);
+	AWAIT(PROCESS_COUNT(one, taken) > 4);
+	atomic_store(&faults.lost, 0);
+	feed(stage, 20);
+	AWAIT(all_done(one, 1));
+	assert_int_equal(PROCESS_COUNT(one, fenced), 0);
+	end_two(stage);
+}
+
 /* Both believe that they have everything, for as long as they like. */
 static void two_that_fight_over_partitions_do_no_harm(void **state)
 {
@@ -253,6 +272,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(partitions_move_while_the_log_grows, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(what_stays_goes_on_and_what_goes_is_stored, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(who_is_fenced_drops_it_and_waits_for_the_group, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(what_the_store_has_lost_is_taken_again_at_once, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(two_that_fight_over_partitions_do_no_harm, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(what_the_process_counts_only_grows, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(what_was_stored_comes_back_without_being_asked_for, set_up, stage_tear_down),

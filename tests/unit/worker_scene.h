@@ -37,11 +37,12 @@ struct faults {
 	_Atomic int failed_deliveries; /* so many of the next polls report a failed delivery */
 	_Atomic int producers_refused; /* so many of the next producers cannot be made */
 	_Atomic uint32_t gap;          /* this partition + 1 cannot be assigned, nor read on; 0: none */
-	_Atomic bool cut_off;          /* and its log ends before what was read of it */
-	_Atomic int hidden_policy;     /* the store does not show this version; 0: it shows all */
-	_Atomic int producers;         /* made */
-	_Atomic int send_takes_ms;     /* each */
-	_Atomic int withheld;          /* acknowledgements of this topic + 1 are kept back; 0: they are given out again */
+	_Atomic uint32_t lost;     /* the store does not have this partition's + 1 last checkpoint any more; 0: it does */
+	_Atomic bool cut_off;      /* and its log ends before what was read of it */
+	_Atomic int hidden_policy; /* the store does not show this version; 0: it shows all */
+	_Atomic int producers;     /* made */
+	_Atomic int send_takes_ms; /* each */
+	_Atomic int withheld;      /* acknowledgements of this topic + 1 are kept back; 0: they are given out again */
 };
 
 static struct faults faults; /* of the test that runs */
@@ -188,9 +189,11 @@ static enum weir_status faulty_archive(struct weir_store *store, int role, const
                                        const char *const *names, const struct weir_span *values, size_t note_count,
                                        struct weir_error *error)
 {
-	return faults.store_down
-	           ? store_is_down(error)
-	           : scene_faulty->own_store->archive(store, role, batch, states, count, names, values, note_count, error);
+	if (faults.store_down)
+		return store_is_down(error);
+	if (faults.lost == states->partition + 1)
+		return weir_fail(error, WEIR_FENCED, "its last checkpoint is gone");
+	return scene_faulty->own_store->archive(store, role, batch, states, count, names, values, note_count, error);
 }
 
 struct policies_shown {

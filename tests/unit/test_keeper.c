@@ -1,0 +1,223 @@
+/* A keeper on a store that fails, partition by partition: what waits, in which order, and what it is told in the end. */
+#include "limiter/keeper.h"
+
+#include "common/alloc.h"
+#include "common/clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+enum { PATIENCE_MS = 60000, EPOCH = 7 };
+
+static struct weir_error error;
+
+/* A store of which a test sets what it answers; read by the keeper's thread. */
+struct odd_store {
+	struct weir_store store;
+	_Atomic uint32_t down;         /* this partition + 1 is WEIR_IO; 0: none */
+	_Atomic uint64_t epoch;        /* that a look shows */
+	_Atomic int refused;           /* so many of the next readings are WEIR_FENCED */
+	_Atomic int failed_notes;      /* so many of the next notes are WEIR_IO */
+	_Atomic uint64_t at_least;     /* of the last reading */
+	char notes[4][40];             /* as they were put */
+	_Atomic unsigned put, reading; /* how many were */
+};
+
+static struct odd_store odd;
+
+static enum weir_status odd_read(struct weir_store *store, uint32_t partition, uint64_t epoch, uint64_t at_least,
+                                 const uint32_t *segments, size_t count,
+                                 enum weir_status (*each)(void *context, const struct weir_segment_blob *blob),
+                                 void *context, struct weir_error *why)
+{
+	(void)store, (void)epoch, (void)segments, (void)count, (void)each, (void)context;
+	atomic_store(&odd.at_least, at_least);
+	atomic_fetch_add(&odd.reading, 1);
+	if (atomic_load(&odd.down) == partition + 1)
+		return weir_fail(why, WEIR_IO, "the row is locked");
+	if (atomic_load(&odd.refused) > 0) {
+		atomic_fetch_sub(&odd.refused, 1);
+		return weir_fail(why, WEIR_FENCED, "it is gone");
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status odd_look(struct weir_store *store, int role, uint32_t partition,
+                                 struct weir_partition_state *state, struct weir_error *why)
+{
+	(void)store, (void)role, (void)why;
+	*state = (struct weir_partition_state){.partition = partition, .epoch = atomic_load(&odd.epoch)};
+	return WEIR_OK;
+}
+
+static enum weir_status odd_note(struct weir_store *store, const char *name, struct weir_span value,
+                                 struct weir_error *why)
+{
+	(void)store, (void)name;
+	if (atomic_load(&odd.failed_notes) > 0) {
+		atomic_fetch_sub(&odd.failed_notes, 1);
+		return weir_fail(why, WEIR_IO, "the row is locked");
+	}
+	memcpy(odd.notes[odd.put], value.at, value.length);
+	atomic_fetch_add(&odd.put, 1);
+	return WEIR_OK;
+}
+
+static void odd_close(struct weir_store *store)
+{
+	(void)store;
+}
+
+static enum weir_status open_odd(void *context, struct weir_store **store, struct weir_error *why)
+{
+	(void)context, (void)why;
+	*store = &odd.store;
+	return WEIR_OK;
+}
+
+struct scene {
+	struct weir_log log;
+	struct keeper *keeper;
+	struct keeper_replies replies;
+};
+
+static int set_up(void **state)
+{
+	static const struct weir_store_ops ops = {
+		.name = "odd", .read_segments = odd_read, .look = odd_look, .note_put = odd_note, .close = odd_close};
+	static struct scene scene;
+	memset(&odd, 0, sizeof odd);
+	odd.store.ops = &ops;
+	odd.epoch = EPOCH;
+	scene.log = (struct weir_log){.level = WEIR_LOG_ERROR};
+	keeper_replies_init(&scene.replies);
+	*state = &scene;
+	return keeper_start(open_odd, NULL, &scene.log, &scene.keeper, &error) == WEIR_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	struct scene *scene = *state;
+	keeper_stop(scene->keeper);
+	keeper_replies_deinit(&scene->replies);
+	return 0;
+}
+
+static void submit(struct scene *scene, enum keeper_kind kind, uint32_t partition, bool left)
+{
+	struct keeper_job *job = weir_alloc(1, sizeof *job);
+	*job = (struct keeper_job){
+		.kind = kind, .partition = partition, .replies = &scene->replies, .epoch = EPOCH, .at_least = 3, .left = left};
+	keeper_submit(scene->keeper, job);
+}
+
+/* The next one that is done. */
+static struct keeper_job *await(struct scene *scene)
+{
+	int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS;
+	struct keeper_job *job;
+	while ((job = keeper_replies_take(&scene->replies)) == NULL) {
+		if (weir_monotonic_ms() > end_ms)
+			fail_msg("no job is done");
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	return job;
+}
+
+static void expect(struct scene *scene, uint32_t partition, enum weir_status status, bool lost)
+{
+	struct keeper_job *job = await(scene);
+	assert_int_equal(partition, job->partition);
+	assert_int_equal(status, job->status);
+	assert_int_equal(lost, job->lost);
+	keeper_job_free(job);
+}
+
+static void a_partition_in_trouble_holds_up_no_other(void **state)
+{
+	struct scene *scene = *state;
+	atomic_store(&odd.down, 1);
+	for (uint32_t round = 0; round < 3; round++) {
+		if (round == 0)
+			submit(scene, KEEPER_LOAD, 0, false);
+		for (uint32_t i = 1; i < 40; i++)
+			submit(scene, KEEPER_LOAD, i, false);
+		for (uint32_t i = 1; i < 40; i++)
+			expect(scene, i, WEIR_OK, false);
+	}
+	assert_true(keeper_in_trouble(scene->keeper));
+	assert_int_equal(3, atomic_load(&odd.at_least));
+	atomic_store(&odd.down, 0);
+	expect(scene, 0, WEIR_OK, false);
+	assert_false(keeper_in_trouble(scene->keeper));
+}
+
+static void jobs_of_a_partition_are_done_in_their_order(void **state)
+{
+	struct scene *scene = *state;
+	atomic_store(&odd.failed_notes, 2);
+	submit(scene, KEEPER_SAY, 5, false);
+	submit(scene, KEEPER_SAY, 5, true);
+	submit(scene, KEEPER_LOAD, 6, false);
+	expect(scene, 6, WEIR_OK, false);
+	expect(scene, 5, WEIR_OK, false);
+	expect(scene, 5, WEIR_OK, false);
+	assert_string_equal("leaving 7", odd.notes[0]);
+	assert_string_equal("left 7", odd.notes[1]);
+}
+
+static void a_store_that_lags_is_asked_again(void **state)
+{
+	struct scene *scene = *state;
+	atomic_store(&odd.refused, 1);
+	submit(scene, KEEPER_LOAD, 0, false);
+	submit(scene, KEEPER_LOAD, 1, false);
+	expect(scene, 1, WEIR_OK, false);
+	expect(scene, 0, WEIR_OK, false);
+}
+
+static void what_a_store_has_lost_is_told_from_another_owner(void **state)
+{
+	struct scene *scene = *state;
+	atomic_store(&odd.refused, 1000);
+	submit(scene, KEEPER_LOAD, 0, false);
+	expect(scene, 0, WEIR_FENCED, true);
+	assert_true(atomic_load(&odd.reading) > 1);
+	atomic_store(&odd.reading, 0);
+	atomic_store(&odd.epoch, EPOCH + 1);
+	submit(scene, KEEPER_LOAD, 0, false);
+	expect(scene, 0, WEIR_FENCED, false);
+	assert_int_equal(1, atomic_load(&odd.reading));
+}
+
+static void what_waits_is_given_back_at_the_end(void **state)
+{
+	struct scene *scene = *state;
+	atomic_store(&odd.down, 1);
+	for (int i = 0; i < 3; i++)
+		submit(scene, KEEPER_LOAD, 0, false);
+	submit(scene, KEEPER_LOAD, 1, false);
+	expect(scene, 1, WEIR_OK, false);
+	int64_t began_ms = weir_monotonic_ms();
+	keeper_stop(scene->keeper);
+	scene->keeper = NULL;
+	assert_true(weir_monotonic_ms() - began_ms < PATIENCE_MS);
+	for (int i = 0; i < 3; i++)
+		expect(scene, 0, WEIR_IO, false);
+}
+
+int main(void)
+{
+#define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		test(a_partition_in_trouble_holds_up_no_other), test(jobs_of_a_partition_are_done_in_their_order),
+		test(a_store_that_lags_is_asked_again),         test(what_a_store_has_lost_is_told_from_another_owner),
+		test(what_waits_is_given_back_at_the_end),
+	};
+	return cmocka_run_group_tests_name("keeper", tests, NULL, NULL);
+}
