@@ -16,7 +16,8 @@ enum {
 	NO_POLICY_WAIT_MS = 1000,
 	HANDOVER_WAIT_MS = 20,
 	RETRY_MS = 1000,
-	LAG_MS = 2000, /* after that, what a store does not show is taken for lost */
+	RETRY_APART_MS = 20, /* between two jobs that are tried again: a store that is down is not run at by all of them */
+	LAG_MS = 2000,       /* after that, what a store does not show is taken for lost */
 };
 
 struct queue {
@@ -30,6 +31,7 @@ struct keeper {
 	struct queue soon, later;
 	uint64_t submitted;   /* jobs so far */
 	struct queue waiting; /* to be tried again, the first one first; the thread's own */
+	int64_t last_due_ms;  /* of the last that was put there */
 	_Atomic bool stopping, in_trouble;
 	struct weir_store *store;
 	const struct weir_log *log; /* borrowed */
@@ -138,7 +140,8 @@ static void give_back(struct keeper_job *job)
 
 static void wait_aside(struct keeper *keeper, struct keeper_job *job)
 {
-	job->due_ms = weir_monotonic_ms() + RETRY_MS;
+	int64_t due_ms = weir_monotonic_ms() + RETRY_MS, apart_ms = keeper->last_due_ms + RETRY_APART_MS;
+	job->due_ms = keeper->last_due_ms = due_ms > apart_ms ? due_ms : apart_ms;
 	put(&keeper->waiting, job);
 }
 
