@@ -140,9 +140,9 @@ void layout_init_scaled(struct layout *layout, const struct layout *base, uint32
 	}
 }
 
-bool layout_serves(const struct layout *layout, const struct weir_zone *zone)
+bool layout_has_limits_of(const struct layout *layout, const struct weir_zone *zone)
 {
-	if (layout->limit_count != zone->limit_count || (layout->shadow && zone->mode != WEIR_SHADOW))
+	if (layout->limit_count != zone->limit_count)
 		return false;
 	for (uint32_t i = 0; i < zone->limit_count; i++) {
 		const struct limit_shape *shape = &layout->limits[i];
@@ -150,4 +150,10 @@ bool layout_serves(const struct layout *layout, const struct weir_zone *zone)
 			return false;
 	}
 	return true;
+}
+
+bool layout_serves(const struct layout *layout, const struct weir_zone *zone)
+{
+	bool ends_shadow = layout->shadow && zone->mode != WEIR_SHADOW;
+	return !ends_shadow && layout_has_limits_of(layout, zone);
 }

@@ -6,6 +6,7 @@
  *   policy switches: count, then for each: version, clock
  *   sources: count, then for each, by id: id, position, clock when last taken from
  *   since version 2: the operators' orders (orders_blob.c), since version 3 with their offsets
+ *   since version 4 buckets' layouts are numbered by zones' modes, too (rules.h)
  */
 #include "limiter/shard_parts.h"
 
@@ -13,7 +14,7 @@
 
 #include <stdlib.h>
 
-enum { EXTRA_VERSION = 3, NUMBER = 8 };
+enum { EXTRA_VERSION = 4, NUMBER = 8, BY_MODES = 4 };
 
 static uint8_t *put(uint8_t *at, uint64_t number)
 {
@@ -116,6 +117,7 @@ enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra,
 		return weir_fail(error, WEIR_NEWER,
 		                 "a partition's state of form %llu, of which this program knows none above %d",
 		                 (unsigned long long)form, EXTRA_VERSION);
+	shard->numbered_by_modes = form >= BY_MODES;
 	shard->source_count = shard->switch_count = 0;
 	if (get_clock(&extra, &shard->clock_ms) && get(&extra, &shard->events) && get(&extra, &shard->rules_version) &&
 	    import_switches(shard, &extra) && import_sources(shard, &extra) && import_orders(shard, form, extra))
@@ -123,4 +125,9 @@ enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra,
 	shard->source_count = shard->switch_count = 0;
 	orders_deinit(&shard->orders);
 	return weir_fail(error, WEIR_INVALID, "a partition's state is damaged");
+}
+
+bool shard_is_numbered_by(const struct shard *shard, const struct rules *rules)
+{
+	return shard->numbered_by_modes || !rules_leave_shadow(rules);
 }

@@ -398,10 +398,10 @@ static void a_state_of_before_there_were_orders_is_read(void **state)
 	size_t length;
 	char *saved = shard_export_extra(shard, &length);
 	struct shard *restarted = shard_new(&options, rules);
-	assert_int_equal(saved[0], 3);
+	assert_int_equal(saved[0], 4);
 	assert_int_equal(shard_import_extra(restarted, (struct weir_span){saved, (uint32_t)length}, &error), WEIR_OK);
 	assert_true(orders_effect(shard_orders(restarted), 1, weir_span_of("k"), AT).blocked);
-	saved[0] = 4;
+	saved[0] = 5;
 	assert_int_equal(shard_import_extra(restarted, (struct weir_span){saved, (uint32_t)length}, &error), WEIR_NEWER);
 	free(saved);
 	weir_text_deinit(&text);
