@@ -62,11 +62,11 @@ enum weir_status kafka_extent(struct kafka_source *source, const char *topic, in
 enum weir_status kafka_partitions(struct kafka_source *source, const char *topic, int32_t *count,
                                   struct weir_error *error)
 {
-	const struct rd_kafka_metadata *metadata;
+	const struct rd_kafka_metadata *metadata = NULL;
 	rd_kafka_topic_t *handle = rd_kafka_topic_new(source->handle, topic, NULL);
 	rd_kafka_resp_err_t code =
 		handle != NULL ? rd_kafka_metadata(source->handle, 0, handle, &metadata, KAFKA_ASK_MS) : rd_kafka_last_error();
-	if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+	if (metadata != NULL) {
 		code = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
 		*count = metadata->topic_cnt == 1 ? metadata->topics[0].partition_cnt : 0;
 		rd_kafka_metadata_destroy(metadata);

@@ -30,7 +30,7 @@ struct weir_daemon {
 };
 
 /** The exit code of what a start came to: what cannot serve, a topic perhaps, is the configuration's affair. */
-static inline enum weir_exit weir_daemon_code(enum weir_status status)
+static inline int weir_daemon_code(enum weir_status status)
 {
 	return status == WEIR_OK ? WEIR_EXIT_DONE : status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 }

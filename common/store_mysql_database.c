@@ -33,7 +33,8 @@ static const char *const session[] = {
 	"SET NAMES utf8mb4", /* the collation that libmysqlclient names at connecting is one that MariaDB does not know */
 	"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 	"SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1",
-	WEIR_MYSQL_ROW_WAIT ", lock_wait_timeout = 9, net_read_timeout = 15, net_write_timeout = 60",
+	WEIR_MYSQL_ROW_WAIT,
+	"SET SESSION lock_wait_timeout = 9, net_read_timeout = 15, net_write_timeout = 60",
 	"SET SESSION /*M! idle_transaction_timeout = 15, */ wait_timeout = 28800",
 };
 

@@ -79,7 +79,7 @@ void layout_init(struct layout *layout, uint32_t id, uint64_t version, const str
 	bool all_fast = true;
 	for (uint32_t i = 0; i < zone->limit_count; i++) {
 		int8_t before = find_before(layout, i, &zone->limits[i], previous);
-		bool counts_past = zone->count_all || (before >= 0 && previous->limits[before].counts_past);
+		bool counts_past = zone->count_all || (previous != NULL && before >= 0 && previous->limits[before].counts_past);
 		layout->before[i] = before;
 		fill(layout, i, &zone->limits[i], counts_past);
 		all_fast &= is_fast(&layout->limits[i]);

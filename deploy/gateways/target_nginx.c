@@ -83,7 +83,7 @@ static enum weir_status age(struct target *target, int64_t now_ms, struct weir_e
 
 #define OPS(the_kind)                                                                                                 \
 	{                                                                                                                 \
-		.kind = the_kind, .interval_ms = INTERVAL_MS, .copies_only = true, .may_reload = true,                        \
+		.kind = (the_kind), .interval_ms = INTERVAL_MS, .copies_only = true, .may_reload = true,                      \
 		.check_after_ms = CHECK_MS, .copy = copy, .check = file_target_check, .age = age, .close = file_target_close, \
 	}
 

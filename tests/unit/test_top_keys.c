@@ -36,10 +36,12 @@ static uint32_t model_find(const struct model *model, uint32_t number)
 static void model_count(struct model *model, uint32_t number)
 {
 	uint32_t i = model_find(model, number);
-	if (i == model->count && i < TOP_KEYS)
+	if (i == model->count && i < TOP_KEYS) {
 		model->keys[model->count++] = (struct model_key){number, 0, 0};
-	else if (i == model->count)
-		model->keys[--i] = (struct model_key){number, model->keys[i].count, model->keys[i].count};
+	} else if (i == model->count) {
+		uint64_t least = model->keys[--i].count;
+		model->keys[i] = (struct model_key){number, least, least};
+	}
 	uint32_t first = 0;
 	while (model->keys[first].count > model->keys[i].count)
 		first++;
