@@ -45,7 +45,7 @@ def test_a_check_says_what_a_start_would_meet(place):
         nobody = f"127.0.0.1:{free_port()}"
         for expected, words, sections in (
                 (1, "Access denied", {"store": {"password": "wrong"}}),
-                (1, f"{PARTITIONS} partitions", {"bus": {"partitions": 8}}),
+                (2, f"{PARTITIONS} partitions", {"bus": {"partitions": 8}}),
                 (1, nobody, {"bus": {"brokers": nobody}}),
                 (2, "kafka", {"bus": {"type": "local"}, "zones": roles.zones}),
                 (2, "no.such", {"archiver": {"hash_keys": place.path("no.such")}})):
