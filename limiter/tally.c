@@ -16,6 +16,8 @@ struct tally {
 	_Atomic uint32_t zone_count;     /* places that are, or were, in use */
 	uint16_t places[WEIR_ZONES_MAX]; /* where a zone was found last, by id modulo their number: the writer's */
 	struct top_keys *keys;
+	struct top_mark *marks; /* by key of the frame at work */
+	uint32_t mark_room;
 };
 
 struct tally *tally_new(void)
@@ -30,6 +32,7 @@ void tally_free(struct tally *tally)
 	if (tally == NULL)
 		return;
 	top_keys_free(tally->keys);
+	free(tally->marks);
 	free(tally);
 }
 
@@ -117,7 +120,8 @@ struct top_keys *tally_keys(const struct tally *tally)
 	return tally->keys;
 }
 
-static void count_pair(struct tally *tally, uint32_t zone_id, struct weir_span key, unsigned bits)
+static void count_pair(struct tally *tally, uint32_t zone_id, struct weir_span key, unsigned bits,
+                       struct top_mark *mark)
 {
 	if (bits & WEIR_VERDICT_NONE)
 		return;
@@ -126,7 +130,7 @@ static void count_pair(struct tally *tally, uint32_t zone_id, struct weir_span k
 		return;
 	if (bits & WEIR_VERDICT_BLOCK) {
 		add(&zone->blocked, 1);
-		top_keys_count(tally->keys, zone_id, key);
+		top_keys_count(tally->keys, zone_id, key, mark);
 	} else {
 		add(&zone->passed, 1);
 	}
@@ -151,10 +155,23 @@ static inline bool all_passed(const struct shard_result *result, uint32_t pair)
 	return word == 0;
 }
 
+/* Whoever is blocked comes often in a frame: a mark for each of its keys. */
+static struct top_mark *clear_marks(struct tally *tally, uint32_t count)
+{
+	if (count > tally->mark_room) {
+		tally->mark_room = count + count / 2;
+		tally->marks = weir_realloc(tally->marks, tally->mark_room, sizeof *tally->marks);
+	}
+	if (count > 0)
+		memset(tally->marks, 0, count * sizeof *tally->marks);
+	return tally->marks;
+}
+
 /* A pair an event, all of one zone: most have passed, and are counted many at once. */
 static void count_one_zone(struct tally *tally, const struct weir_frame *frame, const struct shard_result *result)
 {
 	uint32_t zone_id = frame->zone_sets[0].zones[0].id;
+	struct top_mark *marks = clear_marks(tally, frame->key_count);
 	uint64_t passed = 0;
 	for (uint32_t i = 0; i < frame->event_count;) {
 		if (all_passed(result, i)) {
@@ -163,10 +180,11 @@ static void count_one_zone(struct tally *tally, const struct weir_frame *frame, 
 			continue;
 		}
 		unsigned bits = verdict_of(result, i);
+		uint32_t key = frame->events[i].key;
 		if (bits == 0)
 			passed++;
 		else
-			count_pair(tally, zone_id, frame->keys[frame->events[i].key], bits);
+			count_pair(tally, zone_id, frame->keys[key], bits, &marks[key]);
 		i++;
 	}
 	struct tally_zone *zone = passed > 0 ? own_zone(tally, zone_id) : NULL;
@@ -184,8 +202,10 @@ void tally_frame(struct tally *tally, const struct weir_frame *frame, const stru
 	for (uint32_t i = 0; i < frame->event_count; i++) {
 		const struct weir_frame_event *event = &frame->events[i];
 		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
-		for (uint32_t j = 0; j < set->count; j++, pair++)
-			count_pair(tally, set->zones[j].id, frame->keys[event->key], verdict_of(result, pair));
+		for (uint32_t j = 0; j < set->count; j++, pair++) {
+			struct top_mark mark = {0};
+			count_pair(tally, set->zones[j].id, frame->keys[event->key], verdict_of(result, pair), &mark);
+		}
 	}
 }
 
@@ -271,7 +291,7 @@ static bool import_key(struct tally *tally, struct weir_span *bytes)
 static void empty(struct tally *tally)
 {
 	top_keys_free(tally->keys);
-	*tally = (struct tally){.keys = top_keys_new()};
+	*tally = (struct tally){.keys = top_keys_new(), .marks = tally->marks, .mark_room = tally->mark_room};
 }
 
 enum weir_status tally_import(struct tally *tally, struct weir_span bytes, struct weir_error *error)

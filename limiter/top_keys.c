@@ -14,6 +14,12 @@
 
 enum { SLOTS = 1024 }; /* of the index: a power of two, four times TOP_KEYS */
 
+struct top_entry {
+	struct top_key key; /* first: the order is one of keys */
+	uint32_t place;     /* in it */
+	uint32_t names;     /* how many keys it has stood for */
+};
+
 struct top_keys {
 	uint32_t count;
 	uint64_t counts[TOP_KEYS]; /* falling: those of the keys, where halving finds them */
@@ -115,10 +121,21 @@ static uint32_t first_of(const struct top_keys *top, uint64_t count)
 	return from;
 }
 
+static struct top_entry *entry_at(const struct top_keys *top, uint32_t place)
+{
+	return (struct top_entry *)top->keys[place];
+}
+
+static void set_key(struct top_keys *top, uint32_t place, struct top_key *key)
+{
+	top->keys[place] = key;
+	entry_at(top, place)->place = place;
+}
+
 /* Moves a key to another place: what lay there is not kept. */
 static void put_at(struct top_keys *top, uint32_t place, struct top_key *key, uint64_t hash, uint32_t slot)
 {
-	top->keys[place] = key;
+	set_key(top, place, key);
 	top->hashes[place] = hash;
 	top->counts[place] = key->count;
 	point(top, slot, place);
@@ -127,12 +144,15 @@ static void put_at(struct top_keys *top, uint32_t place, struct top_key *key, ui
 static void count_one(struct top_keys *top, uint32_t place)
 {
 	struct top_key *key = top->keys[place];
+	if (place == 0 || top->counts[place - 1] > key->count) { /* as it is with those that are counted often */
+		top->counts[place] = ++key->count;
+		return;
+	}
 	uint32_t first = first_of(top, key->count);
 	uint64_t hash = top->hashes[place];
 	uint32_t slot = top->slots[place];
 	key->count++;
-	if (first != place)
-		put_at(top, place, top->keys[first], top->hashes[first], top->slots[first]);
+	put_at(top, place, top->keys[first], top->hashes[first], top->slots[first]);
 	put_at(top, first, key, hash, slot);
 }
 
@@ -152,6 +172,7 @@ static void enter(struct top_keys *top, uint32_t place, uint32_t zone_id, struct
                   uint64_t error)
 {
 	struct top_key *entry = top->keys[place];
+	entry_at(top, place)->names++;
 	entry->zone_id = zone_id;
 	entry->key_length = key.length;
 	entry->count = top->counts[place] = count;
@@ -164,21 +185,29 @@ static void enter(struct top_keys *top, uint32_t place, uint32_t zone_id, struct
 
 /* ---- what is counted ---- */
 
-void top_keys_count(struct top_keys *top, uint32_t zone_id, struct weir_span key)
+/* The entry that stands for a key, made where it is new, with a count of none where there is room. */
+static struct top_entry *entry_of(struct top_keys *top, uint32_t zone_id, struct weir_span key)
+{
+	uint32_t place = find(top, zone_id, key, hash_of(zone_id, key));
+	if (place == TOP_KEYS && top_keys_add(top, zone_id, key, 0, 0)) {
+		place = top->count - 1;
+	} else if (place == TOP_KEYS) {
+		uint64_t least = top->counts[--place];
+		index_remove(top, place);
+		enter(top, place, zone_id, key, least, least);
+	}
+	return entry_at(top, place);
+}
+
+void top_keys_count(struct top_keys *top, uint32_t zone_id, struct weir_span key, struct top_mark *mark)
 {
 	if (key.length > WEIR_KEY_MAX_BYTES)
 		return;
-	uint32_t known = find(top, zone_id, key, hash_of(zone_id, key));
-	if (known < TOP_KEYS) {
-		count_one(top, known);
-	} else if (top->count < TOP_KEYS) {
-		(void)top_keys_add(top, zone_id, key, 1, 0);
-	} else {
-		uint64_t least = top->counts[TOP_KEYS - 1];
-		index_remove(top, TOP_KEYS - 1);
-		enter(top, TOP_KEYS - 1, zone_id, key, least, least);
-		count_one(top, TOP_KEYS - 1);
+	if (mark->entry == NULL || mark->entry->names != mark->names) {
+		struct top_entry *entry = entry_of(top, zone_id, key);
+		*mark = (struct top_mark){.entry = entry, .names = entry->names};
 	}
+	count_one(top, mark->entry->place);
 }
 
 void top_keys_forget(struct top_keys *top, uint32_t zone_id, struct weir_span key)
@@ -204,7 +233,7 @@ bool top_keys_add(struct top_keys *top, uint32_t zone_id, struct weir_span key, 
 	uint32_t place = top->count++;
 	for (; place > 0 && top->counts[place - 1] < count; place--)
 		put_at(top, place, top->keys[place - 1], top->hashes[place - 1], top->slots[place - 1]);
-	top->keys[place] = weir_alloc(1, sizeof(struct top_key));
+	set_key(top, place, weir_alloc(1, sizeof(struct top_entry)));
 	enter(top, place, zone_id, key, count, error);
 	return true;
 }

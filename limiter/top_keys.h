@@ -25,11 +25,21 @@ struct top_key {
 
 struct top_keys;
 
+/** Where a key was counted last, so that it need not be looked for; zero-initialised: nowhere. Good until one is forgotten. */
+struct top_mark {
+	struct top_entry *entry;
+	uint32_t names;
+};
+
 struct top_keys *top_keys_new(void);
 void top_keys_free(struct top_keys *top);
 
-/** Counts one block more of a key; one that is longer than WEIR_KEY_MAX_BYTES is passed over. */
-void top_keys_count(struct top_keys *top, uint32_t zone_id, struct weir_span key);
+/**
+ * Counts one block more of a key; one that is longer than WEIR_KEY_MAX_BYTES is passed over.
+ *
+ * @param mark  of this key alone; is set anew
+ */
+void top_keys_count(struct top_keys *top, uint32_t zone_id, struct weir_span key, struct top_mark *mark);
 
 /**
  * Takes a key out. While there is room the counts are exact, and its place is given up. Once there is none, a key that

@@ -104,6 +104,7 @@ static void it_counts_as_the_model_does(void **state)
 		struct top_keys *top = top_keys_new();
 		struct model model = {.count = 0};
 		uint64_t *truth = weir_alloc(KEYS, sizeof *truth);
+		struct top_mark *marks = weir_alloc(KEYS, sizeof *marks);
 		char bytes[64];
 		srand(seed);
 		print_message("seed %u\n", seed);
@@ -115,8 +116,10 @@ static void it_counts_as_the_model_does(void **state)
 				top_keys_forget(top, zone_of(number), key);
 				model_forget(&model, number);
 				truth[number] = 0;
+				memset(marks, 0, KEYS * sizeof *marks);
 			} else {
-				top_keys_count(top, zone_of(number), key);
+				struct top_mark none = {0}, *mark = rand() % 2 == 0 ? &none : &marks[number];
+				top_keys_count(top, zone_of(number), key, mark);
 				model_count(&model, number);
 				truth[number]++;
 			}
@@ -130,6 +133,7 @@ static void it_counts_as_the_model_does(void **state)
 				assert_true(true_count <= model.keys[i].count);
 				assert_true(true_count >= model.keys[i].count - model.keys[i].error);
 			}
+		free(marks);
 		free(truth);
 		top_keys_free(top);
 	}
@@ -162,10 +166,11 @@ static void a_key_that_is_too_long_is_passed_over(void **state)
 	static char bytes[WEIR_KEY_MAX_BYTES + 1];
 	struct top_keys *top = top_keys_new();
 	const struct top_key *const *keys;
-	top_keys_count(top, 1, (struct weir_span){.at = bytes, .length = WEIR_KEY_MAX_BYTES + 1});
+	struct top_mark mark = {0};
+	top_keys_count(top, 1, (struct weir_span){.at = bytes, .length = WEIR_KEY_MAX_BYTES + 1}, &mark);
 	assert_false(top_keys_add(top, 1, (struct weir_span){.at = bytes, .length = WEIR_KEY_MAX_BYTES + 1}, 1, 0));
 	assert_int_equal(top_keys_list(top, &keys), 0);
-	top_keys_count(top, 1, (struct weir_span){.at = bytes, .length = WEIR_KEY_MAX_BYTES});
+	top_keys_count(top, 1, (struct weir_span){.at = bytes, .length = WEIR_KEY_MAX_BYTES}, &mark);
 	assert_int_equal(top_keys_list(top, &keys), 1);
 	top_keys_free(top);
 }
