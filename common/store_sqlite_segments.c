@@ -66,6 +66,17 @@ static enum weir_status read_segment(struct weir_store_sqlite *store, uint32_t p
 	return status == WEIR_END ? WEIR_OK : status;
 }
 
+/* Begins to read under an epoch; where that is not the partition's, nothing is begun. @param current  its checkpoint */
+static enum weir_status begin_as_owner(struct weir_store_sqlite *store, uint32_t partition, uint64_t epoch,
+                                       uint64_t *current, struct weir_error *error)
+{
+	enum weir_status status = weir_database_begin_reading(store->database, error);
+	if (status != WEIR_OK)
+		return status;
+	status = weir_store_check_epoch(store, WEIR_STORE_ROLE_LIMITER, partition, epoch, current, error);
+	return status == WEIR_OK ? WEIR_OK : weir_database_end(store->database, status, error);
+}
+
 enum weir_status weir_store_read_segments(struct weir_store *base, uint32_t partition, uint64_t epoch,
                                           uint64_t at_least, const uint32_t *segments, size_t count,
                                           enum weir_status (*each)(void *context, const struct weir_segment_blob *blob),
@@ -73,11 +84,10 @@ enum weir_status weir_store_read_segments(struct weir_store *base, uint32_t part
 {
 	struct weir_store_sqlite *store = weir_store_sqlite(base);
 	uint64_t current = 0;
-	enum weir_status status = weir_database_begin_reading(store->database, error);
+	enum weir_status status = begin_as_owner(store, partition, epoch, &current, error);
 	if (status != WEIR_OK)
 		return status;
-	status = weir_store_check_epoch(store, WEIR_STORE_ROLE_LIMITER, partition, epoch, &current, error);
-	if (status == WEIR_OK && current < at_least)
+	if (current < at_least)
 		status = weir_fail(error, WEIR_FENCED, "checkpoint %" PRIu64 " of partition %u is gone", at_least, partition);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++)
 		status = read_segment(store, partition, segments[i], current, each, context, error);
@@ -137,11 +147,10 @@ enum weir_status weir_store_list_segments(struct weir_store *base, uint32_t part
 {
 	struct weir_store_sqlite *store = weir_store_sqlite(base);
 	uint64_t current = 0;
-	enum weir_status status = weir_database_begin_reading(store->database, error);
+	enum weir_status status = begin_as_owner(store, partition, epoch, &current, error);
 	if (status != WEIR_OK)
 		return status;
-	status = weir_store_check_epoch(store, WEIR_STORE_ROLE_LIMITER, partition, epoch, &current, error);
-	if (status == WEIR_OK && current != checkpoint)
+	if (current != checkpoint)
 		status = weir_fail(error, WEIR_FENCED, "checkpoint %" PRIu64 " of partition %u is not the current one",
 		                   checkpoint, partition);
 	if (status == WEIR_OK)
