@@ -29,28 +29,6 @@ static const struct kind {
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 
-const char *format_reason_text(enum format_reason reason)
-{
-	static const char *const texts[FORMAT_REASON_COUNT] = {
-		[FORMAT_OK] = "ok",
-		[FORMAT_SKIP] = "skipped",
-		[FORMAT_NO_TIME] = "no time",
-		[FORMAT_BAD_TIME] = "bad time",
-		[FORMAT_TIME_RANGE] = "time out of range",
-		[FORMAT_LINE_TOO_LONG] = "line too long",
-		[FORMAT_BAD_COST] = "bad cost",
-		[FORMAT_NOT_COMBINED] = "not combined",
-		[FORMAT_NOT_COMMON] = "not common",
-		[FORMAT_NOT_JSON] = "not json",
-		[FORMAT_NOT_DELIMITED] = "not delimited",
-		[FORMAT_NOT_LOGFMT] = "not logfmt",
-		[FORMAT_NO_MATCH] = "no match",
-		[FORMAT_NOT_SYSLOG] = "not syslog",
-		[FORMAT_NOT_JOURNAL] = "not journal",
-	};
-	return texts[reason];
-}
-
 static struct weir_json type_of(const struct weir_json *config)
 {
 	return json_is_string(config->value) ? *config : weir_json_member(config, "type");

@@ -18,28 +18,6 @@
 
 enum { FORMAT_LINE_MAX_BYTES = 1 << 20 };
 
-/* Why a record was refused; format_reason_text() gives the words that counters and the dead letter show. */
-enum format_reason {
-	FORMAT_OK = 0,
-	FORMAT_SKIP, /* no record and nothing wrong: an empty line, a header, what a pattern is told to skip */
-	FORMAT_NO_TIME,
-	FORMAT_BAD_TIME,
-	FORMAT_TIME_RANGE,
-	FORMAT_LINE_TOO_LONG, /* the caller's: no format is asked */
-	FORMAT_BAD_COST,
-	FORMAT_NOT_COMBINED,
-	FORMAT_NOT_COMMON,
-	FORMAT_NOT_JSON,
-	FORMAT_NOT_DELIMITED,
-	FORMAT_NOT_LOGFMT,
-	FORMAT_NO_MATCH,
-	FORMAT_NOT_SYSLOG,
-	FORMAT_NOT_JOURNAL,
-	FORMAT_REASON_COUNT,
-};
-
-const char *format_reason_text(enum format_reason reason);
-
 struct client_ip;
 struct time_reader;
 

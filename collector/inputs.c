@@ -1,6 +1,7 @@
 /* One source object a configuration entry; one reader, with a format of its own, a stream. */
 #include "collector/inputs.h"
 
+#include "collector/source_kinds.h"
 #include "common/alloc.h"
 
 #include <stdlib.h>

@@ -10,7 +10,6 @@
  */
 #include "collector/source_file.h"
 
-#include "collector/source_journal.h"
 #include "common/alloc.h"
 
 #include <string.h>

@@ -4,9 +4,6 @@
 
 #include "collector/source.h"
 
-/* What the names of its streams in a source_memory begin with; no file's path may. */
-#define SOURCE_JOURNAL_PREFIX "journal:"
-
 /**
  * { "type": "journal", "units": ["nginx.service"], "match": {"PRIORITY": ["3", "4"]}, "start": "end" }: each entry is a
  * line, a JSON object as `journalctl -o json` prints it.

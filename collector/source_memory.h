@@ -38,6 +38,9 @@ enum {
 #define SOURCE_OFFSET_END (UINT64_C(1) << SOURCE_OFFSET_BITS)
 #define SOURCE_INCARNATION_MAX ((UINT32_C(1) << 23) - 1) /* positions stay below 2^63 */
 
+/* What the names of a journal's streams begin with; no file's path may. */
+#define SOURCE_JOURNAL_PREFIX "journal:"
+
 /* The end of a part that is still read. */
 #define SOURCE_PART_OPEN UINT64_MAX
 

@@ -13,7 +13,7 @@
 #ifndef COLLECTOR_TIME_TEXT_H
 #define COLLECTOR_TIME_TEXT_H
 
-#include "collector/format.h"
+#include "collector/record.h"
 #include "collector/time_zone.h"
 
 enum time_unit { TIME_UNIT_S, TIME_UNIT_MS, TIME_UNIT_US, TIME_UNIT_NS };

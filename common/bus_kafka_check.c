@@ -7,6 +7,7 @@
  * a warning, too.
  */
 #include "common/bus_kafka_parts.h"
+#include "common/units.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

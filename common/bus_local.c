@@ -5,7 +5,7 @@
  * each topic. What is here ties the parts together: topics (bus_local_journal.c
  * with its thread in bus_local_sync.c), producers, consumers.
  */
-#include "common/bus.h"
+#include "common/bus_local.h"
 
 #include "common/alloc.h"
 #include "common/bus_local_consumer.h"

@@ -8,6 +8,7 @@
 #include "common/alloc.h"
 #include "common/config_settings.h"
 #include "common/http.h"
+#include "common/listen_address.h"
 #include "common/machine.h"
 
 #include <arpa/inet.h>
@@ -37,7 +38,7 @@ void weir_config_free(struct weir_config *config)
 static enum weir_status read_listen(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
 {
 	if (config->listen.http == NULL ||
-	    weir_http_address(config->listen.http, &config->listen.http_host, &config->listen.http_port))
+	    weir_listen_address(config->listen.http, &config->listen.http_host, &config->listen.http_port))
 		return WEIR_OK;
 	struct weir_json listen = weir_json_member(root, "listen");
 	struct weir_json at = weir_json_member(&listen, "http");
@@ -76,7 +77,7 @@ static enum weir_status read_api(const struct weir_json *root, struct weir_confi
 	}
 	if (status != WEIR_OK || config->archiver.api == NULL)
 		return status;
-	if (!weir_http_address(config->archiver.api, &config->archiver.api_host, &config->archiver.api_port))
+	if (!weir_listen_address(config->archiver.api, &config->archiver.api_host, &config->archiver.api_port))
 		return weir_json_fail(&api, error, "must be HOST:PORT, such as \"127.0.0.1:8642\", not \"%.80s\"",
 		                      config->archiver.api);
 	if (config->archiver.tokens.count == 0 && !is_loopback(config->archiver.api_host))

@@ -6,6 +6,7 @@
 #include "common/config_settings.h"
 
 #include "common/alloc.h"
+#include "common/units.h"
 
 #include <assert.h>
 #include <stddef.h>

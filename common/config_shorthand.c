@@ -7,6 +7,7 @@
 #include "common/alloc.h"
 #include "common/config.h"
 #include "common/suggest.h"
+#include "common/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -105,14 +105,6 @@ struct weir_http;
 /** Which of the workers this callback runs on, from 0. */
 unsigned weir_http_worker(const struct weir_http_request *request);
 
-/**
- * Reads where to listen: "127.0.0.1:9464", "[::1]:9464", "localhost:9464", ":9464" or "*:9464".
- *
- * @param host  returned, the caller frees: "*" for every address
- * @return false: it is none of these, and nothing is returned
- */
-bool weir_http_address(const char *text, char **host, uint16_t *port);
-
 /** @return WEIR_OK; WEIR_INVALID: the host has no address; WEIR_IO: the port is taken or not allowed */
 WEIR_MUST_USE enum weir_status weir_http_start(const struct weir_http_options *options, struct weir_http **http,
                                                struct weir_error *error);

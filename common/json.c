@@ -11,6 +11,7 @@
 #include "common/json_line.h"
 #include "common/read_file.h"
 #include "common/suggest.h"
+#include "common/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -93,11 +93,4 @@ WEIR_MUST_USE enum weir_status weir_json_word(const struct weir_json *at, const 
 /** A string, {"file": PATH} (its first line) or {"env": NAME}; *out is returned, the caller frees. */
 WEIR_MUST_USE enum weir_status weir_json_secret(const struct weir_json *at, char **out, struct weir_error *error);
 
-/** The words' forms, for command lines too: false where text is none of them. */
-bool weir_parse_duration(const char *text, int64_t *out_ms);
-bool weir_parse_size(const char *text, int64_t *out_bytes);
-/** "1m30s" style is not used: the largest unit that divides it: "90s", "1h". Buffer of at least 24 bytes. */
-const char *weir_format_duration(int64_t duration_ms, char *buffer, size_t bytes);
-const char *weir_format_size(int64_t size_bytes, char *buffer, size_t bytes);
-
 #endif

@@ -5,6 +5,7 @@
  */
 #include "common/alloc.h"
 #include "common/policy_parts.h"
+#include "common/units.h"
 
 #include <stdlib.h>
 #include <string.h>

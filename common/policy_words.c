@@ -4,6 +4,7 @@
  */
 #include "common/policy_parts.h"
 #include "common/text.h"
+#include "common/units.h"
 
 #include <string.h>
 

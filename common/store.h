@@ -4,7 +4,7 @@
  * A partition's state is a set of blobs by segment, each written under a
  * checkpoint number, and one row that makes a checkpoint current. Blobs of a
  * checkpoint that never became current are invisible and are overwritten or
- * removed later. SQLite here, MySQL and MariaDB behind the same functions.
+ * removed later. SQLite, and MySQL or MariaDB, behind the same functions.
  */
 #ifndef WEIR_COMMON_STORE_H
 #define WEIR_COMMON_STORE_H
@@ -162,22 +162,5 @@ struct weir_store_ops {
 struct weir_store {
 	const struct weir_store_ops *ops;
 };
-
-/**
- * Opens or makes DIRECTORY/weir.db: WAL, synchronous FULL; an older schema is upgraded by numbered steps.
- *
- * @return WEIR_NEWER: written by a newer weir; WEIR_INVALID: not a weir database, or damaged
- */
-WEIR_MUST_USE enum weir_status weir_store_sqlite_open(const char *directory, struct weir_store **store,
-                                                      struct weir_error *error);
-
-/**
- * Opens what is there to look at it, beside the process that may be writing: everything is read as of this moment, and
- * nothing can be written.
- *
- * @return as weir_store_sqlite_open; WEIR_INVALID also: there is no database, or one of an older weir
- */
-WEIR_MUST_USE enum weir_status weir_store_sqlite_look(const char *directory, struct weir_store **store,
-                                                      struct weir_error *error);
 
 #endif

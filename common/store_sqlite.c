@@ -5,7 +5,7 @@
  * epoch; what an older owner still tries to write is refused within the
  * transaction, so the two can never mix.
  */
-#include "common/store.h"
+#include "common/store_sqlite.h"
 
 #include "common/alloc.h"
 #include "common/durable_file.h"

@@ -1,5 +1,5 @@
 /* Times and sizes as people write them ("10s", "64KiB"), and back. */
-#include "common/json.h"
+#include "common/units.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * with what the batch still holds of its partition, and the bus is told to
  * deliver no more of that partition until it has gone on.
  */
+#include "common/units.h"
 #include "limiter/worker_inner.h"
 
 #include "common/alloc.h"

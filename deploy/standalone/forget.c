@@ -5,6 +5,7 @@
 #include "deploy/standalone/forget.h"
 
 #include "common/durable_file.h"
+#include "common/units.h"
 #include "deploy/standalone/command.h"
 
 #include <errno.h>

@@ -5,6 +5,7 @@
 #include "common/arguments.h"
 #include "common/json.h"
 #include "common/suggest.h"
+#include "common/units.h"
 #include "deploy/generate/lines.h"
 #include "deploy/standalone/command.h"
 

@@ -3,6 +3,7 @@
 
 #include "collector/time_text.h"
 #include "common/json.h"
+#include "common/units.h"
 #include "deploy/standalone/command.h"
 
 #include <stdio.h>

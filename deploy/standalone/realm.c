@@ -2,9 +2,10 @@
 #include "deploy/standalone/realm.h"
 
 #include "common/bus_kafka.h"
+#include "common/bus_local.h"
 #include "common/bus_local_scan.h"
 #include "common/connect.h"
-#include "deploy/standalone/state_read.h"
+#include "common/store_sqlite.h"
 #include "limiter/agreement.h"
 
 #include <unistd.h>
@@ -147,10 +148,23 @@ enum weir_status realm_open(struct realm *realm, const char *command, const char
 	return status == WEIR_OK ? open_state(realm, need, error) : status;
 }
 
+/* How many partitions a store of one machine has: up to the first that nobody ever took. */
+static enum weir_status count_taken(struct weir_store *store, uint32_t *count, struct weir_error *error)
+{
+	struct weir_partition_state state = {.epoch = 1};
+	enum weir_status status = WEIR_OK;
+	*count = 0;
+	while (status == WEIR_OK && state.epoch > 0 && *count < WEIR_PARTITIONS_MAX) {
+		status = store->ops->look(store, WEIR_STORE_ROLE_LIMITER, *count, &state, error);
+		*count += status == WEIR_OK && state.epoch > 0;
+	}
+	return status;
+}
+
 enum weir_status realm_partitions(const struct realm *realm, uint32_t *count, struct weir_error *error)
 {
 	if (realm->kind != REALM_CLUSTER)
-		return state_read_count(realm->store, count, error);
+		return count_taken(realm->store, count, error);
 	*count = (uint32_t)realm->config->bus.partitions;
 	return WEIR_OK;
 }

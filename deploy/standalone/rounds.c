@@ -5,6 +5,7 @@
 #include "deploy/standalone/rounds.h"
 
 #include "common/alloc.h"
+#include "common/store_sqlite.h"
 
 #include <pthread.h>
 #include <stdlib.h>

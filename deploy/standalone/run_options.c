@@ -3,6 +3,7 @@
 
 #include "common/alloc.h"
 #include "common/suggest.h"
+#include "common/units.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/state_directory.h"
 

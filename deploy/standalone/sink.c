@@ -6,6 +6,7 @@
 #include "deploy/standalone/sink.h"
 
 #include "common/alloc.h"
+#include "common/bus_local.h"
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/line_file.h"

@@ -8,6 +8,7 @@
 #include "common/alloc.h"
 #include "common/arguments.h"
 #include "common/json.h"
+#include "common/units.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/policy_log.h"
 #include "deploy/standalone/realm.h"

@@ -2,6 +2,7 @@
 #include "deploy/standalone/state_directory.h"
 
 #include "common/alloc.h"
+#include "common/store_sqlite.h"
 
 #include <errno.h>
 #include <ftw.h>

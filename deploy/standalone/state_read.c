@@ -92,15 +92,3 @@ enum weir_status state_read_partition(const struct state_read *read, uint32_t pa
 	}
 	return status;
 }
-
-enum weir_status state_read_count(struct weir_store *store, uint32_t *count, struct weir_error *error)
-{
-	struct weir_partition_state state = {.epoch = 1};
-	enum weir_status status = WEIR_OK;
-	*count = 0;
-	while (status == WEIR_OK && state.epoch > 0 && *count < WEIR_PARTITIONS_MAX) {
-		status = store->ops->look(store, WEIR_STORE_ROLE_LIMITER, *count, &state, error);
-		*count += status == WEIR_OK && state.epoch > 0;
-	}
-	return status;
-}

@@ -33,7 +33,4 @@ struct state_read {
 WEIR_MUST_USE enum weir_status state_read_partition(const struct state_read *read, uint32_t partition,
                                                     struct weir_error *error);
 
-/** How many partitions a store of one machine has: up to the first that nobody ever took. */
-WEIR_MUST_USE enum weir_status state_read_count(struct weir_store *store, uint32_t *count, struct weir_error *error);
-
 #endif

@@ -7,8 +7,10 @@
 #include "common/bus_kafka.h"
 #include "common/config.h"
 #include "common/http.h"
+#include "common/listen_address.h"
 #include "common/notify.h"
 #include "common/stop.h"
+#include "common/units.h"
 #include "deploy/gateways/subscriber.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/order_append.h"
@@ -135,7 +137,7 @@ static bool take_option(struct subscribe *subscribe, const struct weir_arguments
 	case OPTION_HTTP:
 		free(subscribe->http_host);
 		subscribe->http_host = NULL;
-		if (weir_http_address(value, &subscribe->http_host, &subscribe->http_port))
+		if (weir_listen_address(value, &subscribe->http_host, &subscribe->http_port))
 			return true;
 		weir_arguments_refuse(arguments, "--http takes HOST:PORT, such as 127.0.0.1:9465, not \"%s\"", value);
 		return false;

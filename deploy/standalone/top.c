@@ -4,6 +4,7 @@
 #include "common/durable_file.h"
 #include "common/read_file.h"
 #include "common/stop.h"
+#include "common/units.h"
 #include "deploy/standalone/command.h"
 #include "deploy/standalone/top_sample.h"
 #include "deploy/standalone/top_screen.h"

@@ -2,6 +2,7 @@
 #include "deploy/standalone/top_source.h"
 
 #include "common/alloc.h"
+#include "common/store_sqlite.h"
 
 #include <stdlib.h>
 

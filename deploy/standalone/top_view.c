@@ -4,6 +4,7 @@
  */
 #include "deploy/standalone/top_view.h"
 
+#include "common/units.h"
 #include "deploy/standalone/words.h"
 
 #include <string.h>

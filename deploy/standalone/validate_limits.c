@@ -8,6 +8,7 @@
  * hold what passed the others.
  */
 #include "common/alloc.h"
+#include "common/units.h"
 #include "deploy/standalone/validate_report.h"
 
 #include <stdio.h>

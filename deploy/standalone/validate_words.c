@@ -1,4 +1,5 @@
 /* The report for people: what a run with this configuration will do, and what may not be meant. */
+#include "common/units.h"
 #include "deploy/standalone/validate_report.h"
 #include "deploy/standalone/words.h"
 

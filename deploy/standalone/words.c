@@ -3,6 +3,7 @@
 
 #include "common/frame.h"
 #include "common/json.h"
+#include "common/units.h"
 #include "common/words.h"
 
 #include <string.h>

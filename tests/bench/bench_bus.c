@@ -6,6 +6,7 @@
  */
 #include "common/alloc.h"
 #include "common/bus.h"
+#include "common/bus_local.h"
 #include "common/deadline.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/scratch.h"

@@ -9,6 +9,7 @@
 #include "archiver/page.h"
 #include "common/stop.h"
 #include "common/store_mysql.h"
+#include "common/store_sqlite.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -9,6 +9,7 @@
  * OUT drops what comes twice by its position, as a limiter does.
  */
 #include "collector/source.h"
+#include "collector/source_kinds.h"
 #include "collector/source_memory.h"
 #include "common/clock.h"
 #include "common/durable_file.h"

@@ -11,6 +11,7 @@
 #include "common/alloc.h"
 #include "common/config.h"
 #include "common/frame.h"
+#include "common/store_sqlite.h"
 #include "limiter/checkpoint.h"
 #include "limiter/decision.h"
 #include "limiter/policy_switch.h"

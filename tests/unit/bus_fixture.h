@@ -6,6 +6,7 @@
 #define TESTS_UNIT_BUS_FIXTURE_H
 
 #include "common/bus.h"
+#include "common/bus_local.h"
 #include "common/durable_file.h"
 #include "scratch.h"
 

@@ -3,6 +3,7 @@
 #define TESTS_UNIT_SOURCE_FIXTURE_H
 
 #include "collector/source_file.h"
+#include "collector/source_kinds.h"
 #include "collector/source_memory.h"
 
 #include <setjmp.h>

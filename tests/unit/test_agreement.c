@@ -1,4 +1,5 @@
 /* What all limiters of a store agree on is made once, by whoever is first. */
+#include "common/store_sqlite.h"
 #include "limiter/agreement.h"
 #include "scratch.h"
 

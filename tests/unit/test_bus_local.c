@@ -1,5 +1,6 @@
 /* The local bus as its users meet it: order, offsets, bounds, readers, trimming. */
 #include "bus_fixture.h"
+#include "common/bus_local.h"
 #include "common/bus_local_consumer.h"
 #include "common/bus_local_producer.h"
 

@@ -1,4 +1,5 @@
 /* A cut that is brought to a store whose answers get lost: it is stored once, whatever is tried again. */
+#include "common/store_sqlite.h"
 #include "limiter/checkpoint.h"
 #include "scratch.h"
 

@@ -5,6 +5,7 @@
 #include "collector/collector.h"
 
 #include "common/alloc.h"
+#include "common/bus_local.h"
 #include "common/clock.h"
 #include "common/frame.h"
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "collector/source.h"
+#include "collector/source_kinds.h"
 #include "tests/unit/scratch.h"
 
 #include <sys/stat.h>

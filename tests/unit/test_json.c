@@ -2,6 +2,7 @@
 #include "common/json.h"
 #include "common/json_line.h"
 #include "common/suggest.h"
+#include "common/units.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

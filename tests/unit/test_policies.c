@@ -2,6 +2,7 @@
 #include "collector/policies.h"
 
 #include "collector/inputs.h"
+#include "common/bus_local.h"
 #include "common/clock.h"
 #include "common/frame.h"
 

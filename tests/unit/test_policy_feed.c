@@ -1,4 +1,5 @@
 /* The policy topic as its readers take it: the newest by version, whatever else lies there. */
+#include "common/bus_local.h"
 #include "common/policy_feed.h"
 
 #include "common/clock.h"

@@ -1,6 +1,7 @@
 /* The kafka source's configuration: what it takes, and what it says of the rest. Nothing is connected to. */
 #include "collector/source_kafka.h"
 
+#include "collector/source_kinds.h"
 #include "common/kafka.h"
 
 #include <setjmp.h>

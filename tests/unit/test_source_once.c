@@ -2,6 +2,7 @@
 #include "tests/unit/source_fixture.h"
 
 #include "collector/source.h"
+#include "collector/source_kinds.h"
 
 static const char *const glob = "{\"type\":\"file\",\"path\":\"%s/*.log*\",\"format\":\"combined\"}";
 

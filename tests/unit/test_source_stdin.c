@@ -1,4 +1,5 @@
 /* Standard input: lines as they come, at most once, plain or packed. */
+#include "collector/source_kinds.h"
 #include "collector/source_stdin.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* The source `syslog`: datagrams and connections as lines, each once, and what becomes of those that are lost. */
 #include "collector/source.h"
+#include "collector/source_kinds.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

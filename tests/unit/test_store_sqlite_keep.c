@@ -3,6 +3,7 @@
  * when it began, and no other is gone, however many buckets there are and however many rows one of them has.
  */
 #include "common/store.h"
+#include "common/store_sqlite.h"
 #include "scratch.h"
 
 #include <setjmp.h>

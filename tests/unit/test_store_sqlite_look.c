@@ -1,5 +1,6 @@
 /* Looking at a store from beside its owner: one moment of it, and not a byte changed. */
 #include "common/store.h"
+#include "common/store_sqlite.h"
 #include "scratch.h"
 
 #include <setjmp.h>

@@ -2,6 +2,7 @@
 #include "common/durable_file.h"
 #include "common/hash.h"
 #include "common/store.h"
+#include "common/store_sqlite.h"
 #include "scratch.h"
 
 #include <errno.h>

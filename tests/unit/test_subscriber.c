@@ -3,6 +3,7 @@
  * what it was told and fails when it is told to.
  */
 #include "common/alloc.h"
+#include "common/bus_local.h"
 #include "common/clock.h"
 #include "deploy/gateways/subscriber.h"
 #include "scratch.h"

@@ -9,8 +9,10 @@
 #ifndef TESTS_UNIT_WORKER_SCENE_H
 #define TESTS_UNIT_WORKER_SCENE_H
 
+#include "common/bus_local.h"
 #include "common/clock.h"
 #include "common/frame.h"
+#include "common/store_sqlite.h"
 #include "limiter/worker.h"
 #include "scratch.h"
 

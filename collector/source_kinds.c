@@ -1,5 +1,5 @@
 /* Which kinds of source there are. */
-#include "collector/source.h"
+#include "collector/source_kinds.h"
 
 #include "collector/source_file.h"
 #include "collector/source_journal.h"
