@@ -1,6 +1,6 @@
 /* weir-archiver: keeps counts and histories of what its share of the partitions' judged frames say. */
-#include "archiver/process.h"
-#include "common/connect.h"
+#include "archiver/daemon/process.h"
+#include "common/cluster/connect.h"
 
 #include <stdio.h>
 #include <unistd.h>

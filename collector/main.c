@@ -1,5 +1,5 @@
 /* weir-collector: from what services write to events on the bus. Each step is in service.h. */
-#include "collector/service.h"
+#include "collector/daemon/service.h"
 
 static const char help[] =
 	"usage: weir-collector --config FILE [--state DIR] [--check]\n"

@@ -1,6 +1,6 @@
 /* weir-limiter: judges its share of the events topic, together with its like. */
-#include "common/connect.h"
-#include "limiter/limiter.h"
+#include "common/cluster/connect.h"
+#include "limiter/daemon/limiter.h"
 
 #include <stdio.h>
 #include <unistd.h>

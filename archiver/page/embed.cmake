@@ -1,4 +1,4 @@
-# Writes files as a C source that defines page_files (archiver/page.h):
+# Writes files as a C source that defines page_files (archiver/page/page.h):
 # cmake -DFILES=LIST -DINTO=FILE -P embed.cmake
 #
 # index.html is what the path / gives, any other file is below /page/.
@@ -29,5 +29,5 @@ foreach(file ${FILES})
   math(EXPR count "${count} + 1")
 endforeach()
 
-file(WRITE ${INTO} "/* The archiver's page, written by archiver/page/embed.cmake. */\n#include \"archiver/page.h\"\n\n${arrays}"
+file(WRITE ${INTO} "/* The archiver's page, written by archiver/page/embed.cmake. */\n#include \"archiver/page/page.h\"\n\n${arrays}"
      "const struct api_file page_files[] = {\n${rows}};\n\nconst size_t page_file_count = ${count};\n")

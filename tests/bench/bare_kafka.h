@@ -6,8 +6,8 @@
 #ifndef TESTS_BENCH_BARE_KAFKA_H
 #define TESTS_BENCH_BARE_KAFKA_H
 
-#include "common/config.h"
-#include "common/kafka.h"
+#include "common/bus/kafka/kafka.h"
+#include "common/config/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,10 +4,10 @@
  *
  * One JSON line a measurement. WEIR_BENCH=smoke runs each on a small size.
  */
-#include "common/alloc.h"
-#include "common/bus.h"
-#include "common/bus_local.h"
-#include "common/deadline.h"
+#include "common/base/alloc.h"
+#include "common/base/deadline.h"
+#include "common/bus/bus.h"
+#include "common/bus/local/bus_local.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/scratch.h"
 

@@ -9,8 +9,8 @@
  * JSON line a measurement. WEIR_BENCH=smoke runs each on a small size. The
  * topics have a prefix of their own and are removed again.
  */
-#include "common/alloc.h"
-#include "common/bus_kafka.h"
+#include "common/base/alloc.h"
+#include "common/bus/kafka/bus_kafka.h"
 #include "tests/bench/bare_kafka.h"
 #include "tests/bench/measure.h"
 

@@ -7,9 +7,9 @@
  * several runs; one JSON line a measurement. WEIR_BENCH=smoke runs a small size,
  * only to show that it works.
  */
-#include "common/alloc.h"
-#include "common/frame.h"
-#include "common/hash.h"
+#include "common/base/alloc.h"
+#include "common/bytes/hash.h"
+#include "common/frame/frame.h"
 #include "tests/bench/measure.h"
 
 #include <stdio.h>

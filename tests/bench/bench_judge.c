@@ -24,9 +24,9 @@
  *
  * WEIR_BENCH=smoke runs a small size, only to show that it works; WEIR_BENCH_USERS=N so many users.
  */
-#include "common/alloc.h"
-#include "common/frame.h"
-#include "limiter/shard.h"
+#include "common/base/alloc.h"
+#include "common/frame/frame.h"
+#include "limiter/shard/shard.h"
 #include "tests/bench/measure.h"
 
 #include <pthread.h>

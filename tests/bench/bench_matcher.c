@@ -3,8 +3,8 @@
  * are: a budget of 40 ns for one zone by address. Medians of several runs; one
  * JSON line a measurement. WEIR_BENCH=smoke runs a small size.
  */
-#include "collector/matcher.h"
-#include "common/alloc.h"
+#include "collector/match/matcher.h"
+#include "common/base/alloc.h"
 #include "tests/bench/measure.h"
 
 #include <stdio.h>

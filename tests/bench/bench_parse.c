@@ -10,9 +10,9 @@
  *
  * WEIR_BENCH=smoke runs a small size, only to show that it works.
  */
-#include "collector/format.h"
-#include "collector/lines.h"
-#include "common/alloc.h"
+#include "collector/format/format.h"
+#include "collector/input/lines.h"
+#include "common/base/alloc.h"
 #include "tests/bench/log_lines.h"
 #include "tests/bench/measure.h"
 

@@ -4,7 +4,7 @@
  *
  * One JSON line a measurement. WEIR_BENCH=smoke runs each on a small size.
  */
-#include "common/store_sqlite.h"
+#include "common/store/sqlite/store_sqlite.h"
 #include "tests/bench/scratch.h"
 #include "tests/bench/store_bench.h"
 

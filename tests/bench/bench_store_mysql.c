@@ -8,8 +8,8 @@
  * says so. One JSON line a measurement. WEIR_BENCH=smoke runs each on a small
  * size. Its database, beside the one that is named there, is removed again.
  */
-#include "common/store_mysql.h"
-#include "common/store_mysql_database.h"
+#include "common/store/mysql/store_mysql.h"
+#include "common/store/mysql/store_mysql_database.h"
 #include "tests/bench/store_bench.h"
 
 #include <unistd.h>

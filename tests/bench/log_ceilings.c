@@ -7,9 +7,9 @@
  * the seconds that each took: `fetch` by the clock, the others by the thread's
  * own time.
  */
-#include "common/alloc.h"
-#include "common/bus_kafka.h"
-#include "limiter/shard.h"
+#include "common/base/alloc.h"
+#include "common/bus/kafka/bus_kafka.h"
+#include "limiter/shard/shard.h"
 #include "tests/bench/bare_kafka.h"
 #include "tests/bench/measure.h"
 

@@ -2,8 +2,8 @@
 #ifndef TESTS_BENCH_STORE_BENCH_H
 #define TESTS_BENCH_STORE_BENCH_H
 
-#include "common/alloc.h"
-#include "common/store.h"
+#include "common/base/alloc.h"
+#include "common/store/store.h"
 #include "tests/bench/measure.h"
 
 #include <stdbool.h>

@@ -144,7 +144,7 @@ class Soak:
 
 
 def tallies(extra):
-    """(zone, verdicts, decisions) of a partition's state: behind the shard's part, 8 bytes a number (limiter/tally.c)."""
+    """(zone, verdicts, decisions) of a partition's state: behind the shard's part, 8 bytes a number (limiter/lane/tally.c)."""
     begin = 4 + int.from_bytes(extra[:4], "little")
     zones, _ = struct.unpack_from("<2Q", extra, begin)
     for number in range(zones):

@@ -5,7 +5,7 @@
 #ifndef TESTS_FUZZ_FORMAT_TARGET_H
 #define TESTS_FUZZ_FORMAT_TARGET_H
 
-#include "collector/format.h"
+#include "collector/format/format.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Any text as an address and as a network, against the C library's reading of it. */
-#include "common/address.h"
-#include "common/alloc.h"
+#include "common/base/alloc.h"
+#include "common/bytes/address.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* Any names and values behind the ? of a request: read within their bounds, or refused in words. */
-#include "archiver/api_parameters.h"
-#include "archiver/api_time.h"
-#include "common/policy.h"
+#include "archiver/api/api_parameters.h"
+#include "archiver/api/api_time.h"
+#include "common/policy/policy.h"
 
 #include <assert.h>
 

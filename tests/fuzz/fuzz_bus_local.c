@@ -6,8 +6,8 @@
  * segment file of a topic. Flags 1 and 2 put right the hashes of the header and
  * of the records, so that what stands behind them is reached.
  */
-#include "common/bus_local_consumer.h"
-#include "common/hash.h"
+#include "common/bus/local/bus_local_consumer.h"
+#include "common/bytes/hash.h"
 
 #include <assert.h>
 #include <ftw.h>

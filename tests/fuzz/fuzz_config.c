@@ -1,5 +1,5 @@
 /* Any text as a configuration: it is read or refused in words, and what is read can be described. */
-#include "common/config.h"
+#include "common/config/config.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -5,10 +5,10 @@
  *
  * The first byte splits the rest: so many bytes are the message key.
  */
-#include "deploy/gateways/block_table.h"
-#include "deploy/gateways/haproxy_map.h"
-#include "deploy/gateways/nft_set.h"
-#include "deploy/gateways/nginx_map.h"
+#include "deploy/gateways/table/block_table.h"
+#include "deploy/gateways/target/haproxy/haproxy_map.h"
+#include "deploy/gateways/target/nft/nft_set.h"
+#include "deploy/gateways/target/nginx/nginx_map.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* combined and common, and their quick way against the grammar read by the letter. */
-#include "collector/combined_line.h"
+#include "collector/format/combined_line.h"
 #include "tests/fuzz/format_target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

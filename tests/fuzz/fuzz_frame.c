@@ -3,9 +3,9 @@
  * written again it is the same frame. The checksum is put right first, or no
  * change would come further than to it.
  */
-#include "common/frame.h"
-#include "common/frame_format.h"
-#include "common/policy.h"
+#include "common/frame/frame.h"
+#include "common/frame/frame_format.h"
+#include "common/policy/policy.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Any bytes as a log, plain or packed: lines come whole, once, in order, whatever the sizes of reads and lines. */
-#include "collector/input_lines.h"
+#include "collector/input/input_lines.h"
 
 #include <stdlib.h>
 #include <string.h>

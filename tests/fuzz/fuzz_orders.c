@@ -3,8 +3,8 @@
  * they are refused, or they say the same when written again. The first byte says
  * which.
  */
-#include "common/alloc.h"
-#include "limiter/orders.h"
+#include "common/base/alloc.h"
+#include "limiter/orders/orders.h"
 
 #include <assert.h>
 #include <stdlib.h>

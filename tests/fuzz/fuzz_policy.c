@@ -1,5 +1,5 @@
 /* Any bytes as a policy record: what is accepted has one canonical text, which reads as the same policy. */
-#include "common/policy.h"
+#include "common/policy/policy.h"
 
 #include <assert.h>
 #include <stdlib.h>

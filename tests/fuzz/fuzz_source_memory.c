@@ -1,5 +1,5 @@
 /* The saved memory of files: whatever lies in its place is refused, or is read and written back the same. */
-#include "collector/source_memory.h"
+#include "collector/source/source_memory.h"
 
 #include <stdlib.h>
 #include <string.h>

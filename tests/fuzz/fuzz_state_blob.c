@@ -7,12 +7,12 @@
  * A bucket that was let in is judged by events around its newest time, under the
  * policy that it was written in and the one after, and with its rates multiplied.
  */
-#include "common/alloc.h"
-#include "limiter/bucket_judge.h"
-#include "limiter/rulebook.h"
-#include "limiter/segment_blob.h"
-#include "limiter/shard.h"
-#include "limiter/tally.h"
+#include "common/base/alloc.h"
+#include "limiter/bucket/bucket_judge.h"
+#include "limiter/lane/rulebook.h"
+#include "limiter/lane/tally.h"
+#include "limiter/shard/segment_blob.h"
+#include "limiter/shard/shard.h"
 
 #include <assert.h>
 #include <stdlib.h>

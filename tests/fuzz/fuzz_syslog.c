@@ -2,9 +2,9 @@
  * Any bytes as what a connection sends: the messages do not depend on how the bytes come, and each becomes one line
  * whose head is whole, or stays as it is.
  */
-#include "collector/syslog_frames.h"
-#include "collector/syslog_header.h"
-#include "collector/syslog_line.h"
+#include "collector/record/syslog_header.h"
+#include "collector/source/syslog/syslog_frames.h"
+#include "collector/source/syslog/syslog_line.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Times: any text gives a time in range or a reason, and the shortcut for a known day says the same. */
-#include "collector/time_text.h"
+#include "collector/record/time_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* tzdata files: any bytes give a zone that answers for every time, or are refused. */
-#include "collector/time_zone.h"
+#include "collector/record/time_zone.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,10 +6,10 @@
  * Makes the store's tables, prints "PORT" when it listens, and ends on SIGTERM.
  * STATE is where a store of SQLite lies.
  */
-#include "archiver/page.h"
-#include "common/stop.h"
-#include "common/store_mysql.h"
-#include "common/store_sqlite.h"
+#include "archiver/page/page.h"
+#include "common/base/stop.h"
+#include "common/store/mysql/store_mysql.h"
+#include "common/store/sqlite/store_sqlite.h"
 
 #include <stdio.h>
 #include <unistd.h>

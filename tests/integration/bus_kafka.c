@@ -2,13 +2,13 @@
  * The Kafka bus in a process of its own, moved by its standard input: bus_kafka CONFIG [WAIT_MS]
  *
  * For test_bus_kafka.py. Each line is a command with words between spaces, each
- * answer one line of JSON with its status: what the calls of common/bus.h and
- * common/bus_kafka.h gave. Producers and consumers have numbers from 0 to 7.
+ * answer one line of JSON with its status: what the calls of common/bus/bus.h and
+ * common/bus/kafka/bus_kafka.h gave. Producers and consumers have numbers from 0 to 7.
  * The end of the input closes everything in order.
  */
-#include "common/bus_kafka.h"
-#include "common/clock.h"
-#include "common/text.h"
+#include "common/bus/kafka/bus_kafka.h"
+#include "common/base/clock.h"
+#include "common/base/text.h"
 
 #include <assert.h>
 #include <inttypes.h>

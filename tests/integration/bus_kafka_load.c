@@ -10,8 +10,8 @@
  * topic NUMBER == OFFSET says that nothing was lost and nothing doubled. The
  * last line of FILE is "end" and what was done.
  */
-#include "common/bus_kafka.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
+#include "common/bus/kafka/bus_kafka.h"
 
 #include <inttypes.h>
 #include <poll.h>

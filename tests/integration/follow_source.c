@@ -8,12 +8,12 @@
  * streams' status as JSON on standard output; kill -9 does not, and a reader of
  * OUT drops what comes twice by its position, as a limiter does.
  */
-#include "collector/source.h"
-#include "collector/source_kinds.h"
-#include "collector/source_memory.h"
-#include "common/clock.h"
-#include "common/durable_file.h"
-#include "common/text.h"
+#include "collector/source/kinds/source_kinds.h"
+#include "collector/source/source.h"
+#include "collector/source/source_memory.h"
+#include "common/base/clock.h"
+#include "common/base/text.h"
+#include "common/files/durable_file.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -9,10 +9,10 @@
  * With FROM 0 it first puts the zones of CONFIG into
  * the store, as policy 1, and into every partition.
  */
-#include "common/clock.h"
-#include "common/connect.h"
-#include "common/frame.h"
-#include "common/hash.h"
+#include "common/base/clock.h"
+#include "common/bytes/hash.h"
+#include "common/cluster/connect.h"
+#include "common/frame/frame.h"
 
 #include <stdio.h>
 #include <stdlib.h>

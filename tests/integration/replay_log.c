@@ -8,13 +8,13 @@
  * dropped and goes on from the last one, under a ceiling that makes it evict:
  * what it says again must be what it said before, or the program fails.
  */
-#include "common/alloc.h"
-#include "common/config.h"
-#include "common/frame.h"
-#include "common/store_sqlite.h"
-#include "limiter/checkpoint.h"
-#include "limiter/decision.h"
-#include "limiter/policy_switch.h"
+#include "common/base/alloc.h"
+#include "common/config/config.h"
+#include "common/frame/frame.h"
+#include "common/store/sqlite/store_sqlite.h"
+#include "limiter/checkpoint/checkpoint.h"
+#include "limiter/lane/decision.h"
+#include "limiter/lane/policy_switch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
  * usage: store_mysql_suite CONFIG — a configuration with the section "store";
  * each test makes a database of its own, beside the one that is named there.
  */
-#include "common/store_mysql.h"
-#include "common/store_mysql_database.h"
-#include "common/text.h"
+#include "common/base/text.h"
+#include "common/store/mysql/store_mysql.h"
+#include "common/store/mysql/store_mysql_database.h"
 #include "tests/support/store_suite.h"
 
 #include <stdio.h>

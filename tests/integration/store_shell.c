@@ -16,10 +16,10 @@
  *
  * Each is answered by a line: the status, and what was asked for or the error's words.
  */
-#include "common/alloc.h"
-#include "common/read_file.h"
-#include "common/store_mysql.h"
-#include "common/text.h"
+#include "common/base/alloc.h"
+#include "common/base/read_file.h"
+#include "common/base/text.h"
+#include "common/store/mysql/store_mysql.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Kafka bus on a real broker: what every bus promises (common/bus.h), topics made and checked, a group's members."""
+"""The Kafka bus on a real broker: what every bus promises (common/bus/bus.h), topics made and checked, a group's members."""
 
 import contextlib
 import os

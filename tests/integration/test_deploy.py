@@ -166,20 +166,23 @@ def traffic_lines(count):
 
 # ---- names ----
 
+def c_files():
+    """Every C file of the product, by its path from the root."""
+    for top in ("common", "collector", "limiter", "archiver", "deploy"):
+        for folder, _, names in os.walk(os.path.join(ROOT, top)):
+            yield from (os.path.join(os.path.relpath(folder, ROOT), name) for name in sorted(names) if name.endswith(".c"))
+
+
 def known_metrics():
     """Name to type, as the code that writes the pages has them."""
     known = {}
-    for folder in ("common", "collector", "limiter", "archiver", "deploy/standalone", "deploy/gateways"):
-        for name in sorted(os.listdir(os.path.join(ROOT, folder))):
-            if not name.endswith(".c"):
-                continue
-            code = read(folder, name)
-            known.update(re.findall(r'"(weir_[a-z_]+)",\s*"(counter|gauge|histogram)"', code))
-            known.update((found, kind) for kind, found in
-                         re.findall(r'weir_metrics_(counter|gauge)\(\w+,\s*"(weir_[a-z_]+)"', code))
-            known.update((found, "counter") for found in re.findall(r'\{"(weir_[a-z_]+_total)",', code))
-            known.update((found, "gauge") for found in re.findall(r'"(weir_[a-z]+_lag_[a-z]+)"', code))
-            known.update((found, "histogram") for found in re.findall(r'histogram\(\w+, \w+, "(weir_[a-z_]+)"', code))
+    for code in map(read, c_files()):
+        known.update(re.findall(r'"(weir_[a-z_]+)",\s*"(counter|gauge|histogram)"', code))
+        known.update((found, kind) for kind, found in
+                     re.findall(r'weir_metrics_(counter|gauge)\(\w+,\s*"(weir_[a-z_]+)"', code))
+        known.update((found, "counter") for found in re.findall(r'\{"(weir_[a-z_]+_total)",', code))
+        known.update((found, "gauge") for found in re.findall(r'"(weir_[a-z]+_lag_[a-z]+)"', code))
+        known.update((found, "histogram") for found in re.findall(r'histogram\(\w+, \w+, "(weir_[a-z_]+)"', code))
     return known
 
 
@@ -204,7 +207,7 @@ def test_every_metric_that_is_named_exists(_place):
             assert families[name] != "gauge", f"{what}: a rate of the gauge {name}"
     # A state is named as the limiter names it.
     for state in set(re.findall(r'state="(\w+)"', expressions + read("deploy/grafana/weir-alerts.yaml"))):
-        assert f'"{state}"' in read("limiter/worker_look.c"), state
+        assert f'"{state}"' in read("limiter/worker/worker_look.c"), state
 
 
 # ---- Grafana ----

@@ -1,4 +1,4 @@
-"""Frames in plain Python, from the description in common/frame.h."""
+"""Frames in plain Python, from the description in common/frame/frame.h."""
 
 import ctypes
 import json

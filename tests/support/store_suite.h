@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_STORE_SUITE_H
 #define TESTS_SUPPORT_STORE_SUITE_H
 
-#include "common/store.h"
+#include "common/store/store.h"
 
 struct store_suite {
 	const char *name;

@@ -1,6 +1,6 @@
 /* Any store: what is archived is added once, with its states or not at all, and read back by SQL. */
-#include "common/alloc.h"
-#include "common/text.h"
+#include "common/base/alloc.h"
+#include "common/base/text.h"
 #include "tests/support/store_suite_parts.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * Any store: the zones of the newest policy are rows, zones that it has no more keep theirs, and views name zones,
  * keys and times by them.
  */
-#include "common/text.h"
+#include "common/base/text.h"
 #include "tests/support/store_suite_parts.h"
 
 #include <setjmp.h>

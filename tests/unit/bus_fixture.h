@@ -5,9 +5,9 @@
 #ifndef TESTS_UNIT_BUS_FIXTURE_H
 #define TESTS_UNIT_BUS_FIXTURE_H
 
-#include "common/bus.h"
-#include "common/bus_local.h"
-#include "common/durable_file.h"
+#include "common/bus/bus.h"
+#include "common/bus/local/bus_local.h"
+#include "common/files/durable_file.h"
 #include "scratch.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #ifndef TESTS_UNIT_FAULTY_BUS_H
 #define TESTS_UNIT_FAULTY_BUS_H
 
-#include "common/bus.h"
+#include "common/bus/bus.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

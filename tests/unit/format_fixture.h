@@ -6,8 +6,8 @@
 #ifndef TESTS_UNIT_FORMAT_FIXTURE_H
 #define TESTS_UNIT_FORMAT_FIXTURE_H
 
-#include "collector/format.h"
-#include "common/alloc.h"
+#include "collector/format/format.h"
+#include "common/base/alloc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,8 +6,8 @@
 #ifndef TESTS_UNIT_LIMIT_MODEL_H
 #define TESTS_UNIT_LIMIT_MODEL_H
 
-#include "common/alloc.h"
-#include "common/policy.h"
+#include "common/base/alloc.h"
+#include "common/policy/policy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_LINE_FILE_FIXTURE_H
 #define TESTS_UNIT_LINE_FILE_FIXTURE_H
 
-#include "common/durable_file.h"
-#include "common/line_file.h"
+#include "common/files/durable_file.h"
+#include "common/files/line_file.h"
 #include "scratch.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_LOG_FILES_H
 #define TESTS_UNIT_LOG_FILES_H
 
-#include "common/alloc.h"
+#include "common/base/alloc.h"
 
 #include <fcntl.h>
 #include <limits.h>

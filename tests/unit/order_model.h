@@ -6,7 +6,7 @@
 #ifndef TESTS_UNIT_ORDER_MODEL_H
 #define TESTS_UNIT_ORDER_MODEL_H
 
-#include "limiter/order_command.h"
+#include "limiter/orders/order_command.h"
 #include "tests/unit/limit_model.h"
 
 #include <assert.h>

@@ -7,10 +7,10 @@
 #ifndef TESTS_UNIT_SHARD_MODEL_H
 #define TESTS_UNIT_SHARD_MODEL_H
 
-#include "common/alloc.h"
-#include "common/frame.h"
-#include "common/hash.h"
-#include "limiter/shard.h"
+#include "common/base/alloc.h"
+#include "common/bytes/hash.h"
+#include "common/frame/frame.h"
+#include "limiter/shard/shard.h"
 #include "tests/unit/limit_model.h"
 #include "tests/unit/order_model.h"
 

@@ -2,15 +2,15 @@
 #ifndef TESTS_UNIT_SOURCE_FIXTURE_H
 #define TESTS_UNIT_SOURCE_FIXTURE_H
 
-#include "collector/source_file.h"
-#include "collector/source_kinds.h"
-#include "collector/source_memory.h"
+#include "collector/source/file/source_file.h"
+#include "collector/source/kinds/source_kinds.h"
+#include "collector/source/source_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "tests/unit/log_files.h"
 
 #include <poll.h>

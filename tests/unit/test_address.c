@@ -1,5 +1,5 @@
 /* Addresses and networks against inet_pton and inet_ntop, and by hand where those say nothing. */
-#include "common/address.h"
+#include "common/bytes/address.h"
 
 #include <arpa/inet.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* What all limiters of a store agree on is made once, by whoever is first. */
-#include "common/store_sqlite.h"
-#include "limiter/agreement.h"
+#include "common/store/sqlite/store_sqlite.h"
+#include "limiter/checkpoint/agreement.h"
 #include "scratch.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* What stands behind the ? of a request: times, numbers, words, places; and what is refused. */
-#include "archiver/api_parameters.h"
+#include "archiver/api/api_parameters.h"
 
-#include "archiver/api_rate.h"
-#include "archiver/api_time.h"
+#include "archiver/api/api_rate.h"
+#include "archiver/api/api_time.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
  * owners and the store loses what it had last: what it has in the end is what was taken, each once. The store is one
  * that obeys its header, and no more.
  */
-#include "archiver/archiver_parts.h"
-#include "common/alloc.h"
+#include "archiver/work/internal.h"
+#include "common/base/alloc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * Partitions that move between the threads of one process: at any moment, and as
  * the balance finds, decisions and states are those of one undisturbed worker.
  */
-#include "limiter/balance.h"
+#include "limiter/worker/balance.h"
 #include "worker_results.h"
 
 enum { THREADS = 2, SEND_TAKES_MS = 5 };

@@ -1,5 +1,5 @@
 /* The heap against a plain list, on random puts, moves and takes. */
-#include "deploy/gateways/block_heap.h"
+#include "deploy/gateways/table/block_heap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

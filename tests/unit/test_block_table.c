@@ -5,7 +5,7 @@
  * The model keeps every decision that it was ever given, and says of a bucket
  * what the newest of them says: none is forgotten, so none can come back.
  */
-#include "deploy/gateways/block_table.h"
+#include "deploy/gateways/table/block_table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* The Kafka bus as far as it goes without a broker: its properties, its topics' names, what it accepts of a topic. */
-#include "common/bus_kafka_parts.h"
+#include "common/bus/kafka/internal.h"
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* The local bus as its users meet it: order, offsets, bounds, readers, trimming. */
 #include "bus_fixture.h"
-#include "common/bus_local.h"
-#include "common/bus_local_consumer.h"
-#include "common/bus_local_producer.h"
+#include "common/bus/local/bus_local.h"
+#include "common/bus/local/bus_local_consumer.h"
+#include "common/bus/local/bus_local_producer.h"
 
 #include <pthread.h>
 #include <sys/stat.h>

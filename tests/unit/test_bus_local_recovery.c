@@ -1,7 +1,7 @@
 /* The local bus after crashes, on damaged files and on failing disks: what was acknowledged is there, once. */
 #include "bus_fixture.h"
-#include "common/bus_local.h"
-#include "common/bus_local_segment.h"
+#include "common/bus/local/bus_local.h"
+#include "common/bus/local/bus_local_segment.h"
 
 #include <fcntl.h>
 #include <sys/mount.h>

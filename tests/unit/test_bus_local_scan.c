@@ -1,7 +1,7 @@
 /* Looking at a local bus from beside it: every message, in order, past damage, while it is written and trimmed. */
 #include "bus_fixture.h"
-#include "common/bus_local_scan.h"
-#include "common/bus_local_segment.h"
+#include "common/bus/local/bus_local_scan.h"
+#include "common/bus/local/bus_local_segment.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* A cut that is brought to a store whose answers get lost: it is stored once, whatever is tried again. */
-#include "common/store_sqlite.h"
-#include "limiter/checkpoint.h"
+#include "common/store/sqlite/store_sqlite.h"
+#include "limiter/checkpoint/checkpoint.h"
 #include "scratch.h"
 
 #include <setjmp.h>

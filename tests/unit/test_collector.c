@@ -2,12 +2,12 @@
  * The collector over a bus that fails: every line arrives once, as limiters count them, and the low-water mark never
  * passes what has not arrived.
  */
-#include "collector/collector.h"
+#include "collector/follow/collector.h"
 
-#include "common/alloc.h"
-#include "common/bus_local.h"
-#include "common/clock.h"
-#include "common/frame.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/bus/local/bus_local.h"
+#include "common/frame/frame.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

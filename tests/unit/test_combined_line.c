@@ -1,5 +1,5 @@
 /* The grammar of combined lines, part by part. */
-#include "collector/combined_line.h"
+#include "collector/format/combined_line.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

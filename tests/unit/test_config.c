@@ -1,6 +1,6 @@
 /* The configuration: defaults, every setting, refusals; and the options that stand for a file. */
-#include "common/config.h"
-#include "common/machine.h"
+#include "common/base/machine.h"
+#include "common/config/config.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

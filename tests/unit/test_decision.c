@@ -1,5 +1,5 @@
 /* The published form of decisions, byte for byte: readers and replays depend on it. */
-#include "limiter/decision.h"
+#include "limiter/lane/decision.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

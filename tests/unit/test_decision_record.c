@@ -1,6 +1,6 @@
 /* Decisions as the limiter writes them are read as they were meant; anything else on the topic is refused in words. */
-#include "deploy/gateways/decision_record.h"
-#include "limiter/decision.h"
+#include "deploy/gateways/table/decision_record.h"
+#include "limiter/lane/decision.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

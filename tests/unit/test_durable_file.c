@@ -1,5 +1,5 @@
 /* Durable files are whole, before and after; a directory has one owner. */
-#include "common/durable_file.h"
+#include "common/files/durable_file.h"
 #include "scratch.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Searches by blocks against the plainest loops, on random bytes, at every length and place. */
-#include "collector/find.h"
+#include "collector/record/find.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* What a user is said to cost in memory against what a shard of many users takes. */
-#include "limiter/footprint.h"
+#include "limiter/bucket/footprint.h"
 
-#include "limiter/rules.h"
-#include "limiter/shard.h"
+#include "limiter/bucket/rules.h"
+#include "limiter/shard/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

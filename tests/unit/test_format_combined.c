@@ -1,6 +1,6 @@
 /* combined and common: fields, and the quick way against the grammar on lines of every kind. */
-#include "collector/combined_line.h"
-#include "collector/time_text.h"
+#include "collector/format/combined_line.h"
+#include "collector/record/time_text.h"
 #include "tests/unit/format_fixture.h"
 
 #define LINE "192.0.2.7 - - [17/May/2015:10:05:03 +0000] \"GET /a?b HTTP/1.1\" 200 1234 \"http://x/\" \"Agent (x)\""

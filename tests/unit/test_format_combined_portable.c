@@ -5,7 +5,7 @@
  */
 #define FIND_PORTABLE
 /* NOLINTBEGIN(bugprone-suspicious-include) */
-#include "collector/combined_line.c"
-#include "collector/format_combined.c"
+#include "collector/format/combined_line.c"
+#include "collector/format/format_combined.c"
 #include "test_format_combined.c"
 /* NOLINTEND(bugprone-suspicious-include) */

@@ -1,8 +1,8 @@
 /* Frames: what is written is what is read, bounds hold, and damage is refused. */
-#include "common/frame.h"
-#include "common/frame_format.h"
-#include "common/policy.h"
-#include "common/varint.h"
+#include "common/bytes/varint.h"
+#include "common/frame/frame.h"
+#include "common/frame/frame_format.h"
+#include "common/policy/policy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Records into frames: whatever they hold, every event arrives, and those of one record together. */
-#include "collector/framer.h"
-#include "common/hash.h"
+#include "collector/send/framer.h"
+#include "common/bytes/hash.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

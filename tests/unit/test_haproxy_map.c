@@ -1,5 +1,5 @@
 /* Keys as words of HAProxy's commands: split back as HAProxy splits, they are the key again. */
-#include "deploy/gateways/haproxy_map.h"
+#include "deploy/gateways/target/haproxy/haproxy_map.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

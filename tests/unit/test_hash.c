@@ -1,6 +1,6 @@
 /* Slots against the polynomial's definition and Redis Cluster's known values; hashes against their library's. */
-#include "common/hash.h"
-#include "common/scan.h"
+#include "common/bytes/hash.h"
+#include "common/bytes/scan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* The HTTP server as a client meets it: paths, methods, bounds. */
-#include "common/clock.h"
-#include "common/http.h"
+#include "common/base/clock.h"
+#include "common/http/http.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

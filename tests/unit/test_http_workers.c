@@ -1,7 +1,7 @@
 /* The HTTP server with workers: callbacks that wait, replies in parts, tags, packing, and who is turned away. */
-#include "common/alloc.h"
-#include "common/gzip.h"
-#include "common/http.h"
+#include "common/base/alloc.h"
+#include "common/bytes/gzip.h"
+#include "common/http/http.h"
 
 #include <arpa/inet.h>
 #include <poll.h>

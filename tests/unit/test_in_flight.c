@@ -1,5 +1,5 @@
 /* A mark is safe once every frame sent before it is acknowledged, in whatever order that happens. */
-#include "collector/in_flight.h"
+#include "collector/send/in_flight.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

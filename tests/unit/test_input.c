@@ -1,5 +1,5 @@
 /* Bytes of plain, gzip and zstd files alike: told by content, resumed at any offset, damage stated. */
-#include "collector/input.h"
+#include "collector/input/input.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

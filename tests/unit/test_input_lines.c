@@ -1,5 +1,5 @@
 /* Whole lines: nothing lost, cut or doubled whatever the reads, the limits and the lengths of lines. */
-#include "collector/input_lines.h"
+#include "collector/input/input_lines.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

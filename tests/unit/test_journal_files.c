@@ -1,14 +1,14 @@
 /* The files of a journal by their headers: which there are, in which order, and where reading goes on. */
-#include "collector/journal_files.h"
+#include "collector/source/journal/journal_files.h"
 
-#include "common/durable_file.h"
+#include "common/files/durable_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "collector/source.h"
-#include "collector/source_kinds.h"
+#include "collector/source/kinds/source_kinds.h"
+#include "collector/source/source.h"
 #include "tests/unit/scratch.h"
 
 #include <sys/stat.h>

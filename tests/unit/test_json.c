@@ -1,8 +1,8 @@
 /* What a person reads when a configuration is wrong: the path, the line, and what would be accepted. */
-#include "common/json.h"
-#include "common/json_line.h"
-#include "common/suggest.h"
-#include "common/units.h"
+#include "common/base/suggest.h"
+#include "common/json/json.h"
+#include "common/json/json_line.h"
+#include "common/json/units.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* A keeper on a store that fails, partition by partition: what waits, in which order, and what it is told in the end. */
-#include "limiter/keeper.h"
+#include "limiter/checkpoint/keeper.h"
 
-#include "common/alloc.h"
-#include "common/clock.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Keys as hashes: what they are, which secrets serve, and that an archive keeps to one of them. */
-#include "archiver/batch.h"
-#include "common/key_hash.h"
-#include "common/store_sqlite.h"
+#include "archiver/work/batch.h"
+#include "common/cluster/key_hash.h"
+#include "common/store/sqlite/store_sqlite.h"
 #include "scratch.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* How far behind the log: summed over partitions that are worked on, by the ends known last, over once left. */
-#include "common/clock.h"
-#include "common/lag.h"
+#include "common/base/clock.h"
+#include "common/cluster/lag.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

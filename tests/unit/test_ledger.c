@@ -1,7 +1,7 @@
 /* Counts against a list that is searched from its beginning; ledgers against frames that come twice. */
-#include "archiver/batch.h"
-#include "archiver/ledger.h"
-#include "common/hash.h"
+#include "archiver/ledger/ledger.h"
+#include "archiver/work/batch.h"
+#include "common/bytes/hash.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

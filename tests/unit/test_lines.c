@@ -1,5 +1,5 @@
 /* The ends of lines, swept up in batches, against a plain loop. */
-#include "collector/lines.h"
+#include "collector/input/lines.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* A list's file: replaced whole, only where it changed, and noticed when it is gone. */
-#include "deploy/gateways/list_file.h"
+#include "deploy/gateways/target/list_file.h"
 #include "scratch.h"
 
 #include <setjmp.h>

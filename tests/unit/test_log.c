@@ -1,6 +1,6 @@
 /* Log lines: their form for people and as JSON, one write each, and trouble said once. */
-#include "common/json.h"
-#include "common/log.h"
+#include "common/json/json.h"
+#include "common/log/log.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* From records to events: zones, keys, exemptions, and the sets and patterns that they are made of. */
-#include "collector/matcher.h"
-#include "collector/network_set.h"
-#include "collector/wildcard.h"
-#include "collector/word_set.h"
-#include "common/hash.h"
+#include "collector/match/matcher.h"
+#include "collector/match/wildcard.h"
+#include "collector/match/word_set.h"
+#include "collector/record/network_set.h"
+#include "common/bytes/hash.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

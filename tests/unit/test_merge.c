@@ -1,7 +1,7 @@
 /* The merged order of several streams, their counts, and what a cut between two records remembers. */
-#include "collector/merge.h"
+#include "collector/follow/merge.h"
 
-#include "common/alloc.h"
+#include "common/base/alloc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

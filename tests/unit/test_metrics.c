@@ -1,5 +1,5 @@
 /* The text form of metrics, character by character, and histograms that threads own. */
-#include "common/metrics.h"
+#include "common/log/metrics.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -25,7 +25,7 @@ def of_the_file():
 
 def of_the_store():
     """The steps' statements: each is string literals, and macros of them, up to a comma."""
-    code = re.sub(r"/\*.*?\*/", "", read("common/store_mysql_schema.c"), flags=re.S).replace("\\\n", " ")
+    code = re.sub(r"/\*.*?\*/", "", read("common/store/mysql/store_mysql_schema.c"), flags=re.S).replace("\\\n", " ")
     macros = {name: "".join(re.findall(r'"([^"]*)"', value))
               for name, value in re.findall(r"#define (\w+)[ \t]+(.*)", code)}
     found = []

@@ -1,5 +1,5 @@
 /* Sets as nft lists them, keys as their elements. */
-#include "deploy/gateways/nft_set.h"
+#include "deploy/gateways/target/nft/nft_set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The lines of an nginx map: what nginx reads back from them is the key, whatever its bytes. */
-#include "deploy/gateways/nginx_map.h"
+#include "deploy/gateways/target/nginx/nginx_map.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,9 +3,9 @@
  * table refuses, and what a checkpoint keeps. Judging by orders is compared with
  * the obvious model elsewhere (test_shard.c, test_shard_store.c).
  */
-#include "common/alloc.h"
-#include "limiter/orders.h"
-#include "limiter/shard.h"
+#include "common/base/alloc.h"
+#include "limiter/orders/orders.h"
+#include "limiter/shard/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

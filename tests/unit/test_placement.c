@@ -3,7 +3,7 @@
  * gives is held against everything that any plan must keep, over many drawn loads,
  * and against the best of all plans where there are few.
  */
-#include "limiter/placement.h"
+#include "limiter/worker/placement.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

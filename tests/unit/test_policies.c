@@ -1,10 +1,10 @@
 /* Which policies a collector matches by: the newest that its sources can be matched by, once the topic is read. */
-#include "collector/policies.h"
+#include "collector/daemon/policies.h"
 
-#include "collector/inputs.h"
-#include "common/bus_local.h"
-#include "common/clock.h"
-#include "common/frame.h"
+#include "collector/follow/inputs.h"
+#include "common/base/clock.h"
+#include "common/bus/local/bus_local.h"
+#include "common/frame/frame.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

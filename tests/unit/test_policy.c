@@ -1,5 +1,5 @@
 /* Policies: what is accepted, what is refused and how, the canonical text, and the sentences. */
-#include "common/policy.h"
+#include "common/policy/policy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

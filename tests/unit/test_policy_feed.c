@@ -1,9 +1,9 @@
 /* The policy topic as its readers take it: the newest by version, whatever else lies there. */
-#include "common/bus_local.h"
-#include "common/policy_feed.h"
+#include "common/bus/local/bus_local.h"
+#include "common/cluster/policy_feed.h"
 
-#include "common/clock.h"
-#include "common/frame.h"
+#include "common/base/clock.h"
+#include "common/frame/frame.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Programs that are run: what they get, what they say, and that none outlives its time. */
-#include "common/clock.h"
-#include "deploy/gateways/program.h"
+#include "common/base/clock.h"
+#include "deploy/gateways/target/exec/program.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* The table of fields: standard names first, each name once, a bound. */
-#include "collector/record.h"
+#include "collector/record/record.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Positions of records: bytes of their stream, or numbers that the source gives to its lines. */
-#include "collector/record_reader.h"
+#include "collector/follow/record_reader.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

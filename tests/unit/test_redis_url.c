@@ -1,5 +1,5 @@
 /* Addresses of Redis servers. */
-#include "deploy/gateways/redis.h"
+#include "deploy/gateways/target/redis/redis.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Rules that are asked for late are those that were asked for when their policy was the newest. */
-#include "limiter/bucket_layout.h"
-#include "limiter/rulebook.h"
+#include "limiter/bucket/bucket_layout.h"
+#include "limiter/lane/rulebook.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Positions taken from sources: what is sent again is dropped, after an outage of any length too. */
-#include "common/alloc.h"
-#include "limiter/shard.h"
+#include "common/base/alloc.h"
+#include "limiter/shard/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  * from the last one stored, tiny ceilings, loads in any order. Whatever happens,
  * the verdicts are those of the model that never lost a thing.
  */
-#include "limiter/segment_blob.h"
+#include "limiter/shard/segment_blob.h"
 #include "shard_scene.h"
 
 #include <setjmp.h>

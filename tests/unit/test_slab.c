@@ -3,8 +3,8 @@
  * overlap, whatever is taken, freed and moved; marks are found again; memory is
  * given back when it is asked for, not before.
  */
-#include "common/alloc.h"
-#include "limiter/slab.h"
+#include "common/base/alloc.h"
+#include "limiter/memory/slab.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

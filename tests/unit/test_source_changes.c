@@ -1,5 +1,5 @@
 /* Files followed while they and the configuration come, go and change: every line once. */
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "tests/unit/rotation_fixture.h"
 
 static void a_removed_file_is_read_to_its_end(void **state)

@@ -1,8 +1,8 @@
 /* The kafka source's configuration: what it takes, and what it says of the rest. Nothing is connected to. */
-#include "collector/source_kafka.h"
+#include "collector/source/kafka/source_kafka.h"
 
-#include "collector/source_kinds.h"
-#include "common/kafka.h"
+#include "collector/source/kinds/source_kinds.h"
+#include "common/bus/kafka/kafka.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

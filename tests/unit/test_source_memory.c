@@ -1,5 +1,5 @@
 /* The memory of files: what is written is read again, what is damaged is refused with its place, parts come and go. */
-#include "collector/source_memory.h"
+#include "collector/source/source_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* Files read to their end: in order, each once, whatever they are packed in; and again only what was appended. */
 #include "tests/unit/source_fixture.h"
 
-#include "collector/source.h"
-#include "collector/source_kinds.h"
+#include "collector/source/kinds/source_kinds.h"
+#include "collector/source/source.h"
 
 static const char *const glob = "{\"type\":\"file\",\"path\":\"%s/*.log*\",\"format\":\"combined\"}";
 

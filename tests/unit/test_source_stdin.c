@@ -1,6 +1,6 @@
 /* Standard input: lines as they come, at most once, plain or packed. */
-#include "collector/source_kinds.h"
-#include "collector/source_stdin.h"
+#include "collector/source/file/source_stdin.h"
+#include "collector/source/kinds/source_kinds.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

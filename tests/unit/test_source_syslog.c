@@ -1,13 +1,13 @@
 /* The source `syslog`: datagrams and connections as lines, each once, and what becomes of those that are lost. */
-#include "collector/source.h"
-#include "collector/source_kinds.h"
+#include "collector/source/kinds/source_kinds.h"
+#include "collector/source/source.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "common/alloc.h"
-#include "common/clock.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
 
 #include <arpa/inet.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* The SQLite store does what every store must do. */
-#include "common/store_sqlite.h"
+#include "common/store/sqlite/store_sqlite.h"
 #include "scratch.h"
 #include "tests/support/store_suite.h"
 

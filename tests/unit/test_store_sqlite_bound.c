@@ -1,5 +1,5 @@
 /* A statement of SQLite that would run for ever ends when its time is over, and the next one runs. */
-#include "common/store_sqlite_database.h"
+#include "common/store/sqlite/store_sqlite_database.h"
 #include "scratch.h"
 
 #include <setjmp.h>

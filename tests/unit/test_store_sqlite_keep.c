@@ -2,8 +2,8 @@
  * Old rows of the SQLite store go in bounded steps, bucket by bucket: at the end of a walk none is left that was there
  * when it began, and no other is gone, however many buckets there are and however many rows one of them has.
  */
-#include "common/store.h"
-#include "common/store_sqlite.h"
+#include "common/store/sqlite/store_sqlite.h"
+#include "common/store/store.h"
 #include "scratch.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Looking at a store from beside its owner: one moment of it, and not a byte changed. */
-#include "common/store.h"
-#include "common/store_sqlite.h"
+#include "common/store/sqlite/store_sqlite.h"
+#include "common/store/store.h"
 #include "scratch.h"
 
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* The SQLite store on foreign and damaged files, on full disks and under kill -9. WEIR_ROUNDS sets how often (200). */
-#include "common/durable_file.h"
-#include "common/hash.h"
-#include "common/store.h"
-#include "common/store_sqlite.h"
+#include "common/bytes/hash.h"
+#include "common/files/durable_file.h"
+#include "common/store/sqlite/store_sqlite.h"
+#include "common/store/store.h"
 #include "scratch.h"
 
 #include <errno.h>

@@ -2,10 +2,10 @@
  * The loop of a subscriber over the local bus, with a target that remembers
  * what it was told and fails when it is told to.
  */
-#include "common/alloc.h"
-#include "common/bus_local.h"
-#include "common/clock.h"
-#include "deploy/gateways/subscriber.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/bus/local/bus_local.h"
+#include "deploy/gateways/subscriber/subscriber.h"
 #include "scratch.h"
 
 #include <pthread.h>

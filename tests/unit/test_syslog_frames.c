@@ -1,5 +1,5 @@
 /* Messages out of a stream of bytes, however these come: counted ones, lines, both mixed, long ones, cut ones. */
-#include "collector/syslog_frames.h"
+#include "collector/source/syslog/syslog_frames.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Heads of syslog messages: RFC 5424, what is written in the manner of RFC 3164, and what is neither. */
-#include "collector/syslog_header.h"
+#include "collector/record/syslog_header.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

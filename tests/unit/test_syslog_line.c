@@ -1,5 +1,5 @@
 /* Heads completed: the year by the clock, the zone by the configuration, and everything whole left as it is. */
-#include "collector/syslog_line.h"
+#include "collector/source/syslog/syslog_line.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Counters by zone, the most blocked keys, and both through a checkpoint's bytes. */
-#include "limiter/tally.h"
+#include "limiter/lane/tally.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

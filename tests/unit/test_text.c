@@ -1,5 +1,5 @@
 /* JSON strings are valid for any bytes, and bytes outside UTF-8 become U+FFFD one by one. */
-#include "common/text.h"
+#include "common/base/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

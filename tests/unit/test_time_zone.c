@@ -1,8 +1,8 @@
 /* Zones: fixed offsets, tzdata's history and rules, doubled and missing hours, and files that are no zone. */
-#include "collector/time_zone.h"
+#include "collector/record/time_zone.h"
 
-#include "collector/time_civil.h"
-#include "collector/time_zone_rule.h"
+#include "collector/record/time_civil.h"
+#include "collector/record/time_zone_rule.h"
 #include "tests/unit/scratch.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* The keys that were blocked most, against a slow model and against what is true. */
-#include "limiter/top_keys.h"
+#include "limiter/lane/top_keys.h"
 
-#include "common/alloc.h"
+#include "common/base/alloc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

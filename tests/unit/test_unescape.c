@@ -1,5 +1,5 @@
 /* Escapes of JSON strings, and what is none. */
-#include "collector/unescape.h"
+#include "collector/record/unescape.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

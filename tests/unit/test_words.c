@@ -1,6 +1,6 @@
 /* No control character gets from outside to a terminal: not in words, and not in an error, whoever made it. */
-#include "common/status.h"
-#include "common/words.h"
+#include "common/base/status.h"
+#include "common/base/words.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

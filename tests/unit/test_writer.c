@@ -1,6 +1,6 @@
 /* Writers before stores that answer as they are told: what each stores, side by side, and what it says of it. */
-#include "archiver/writer.h"
-#include "common/hash.h"
+#include "archiver/work/writer.h"
+#include "common/bytes/hash.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,11 +9,11 @@
 #ifndef TESTS_UNIT_WORKER_SCENE_H
 #define TESTS_UNIT_WORKER_SCENE_H
 
-#include "common/bus_local.h"
-#include "common/clock.h"
-#include "common/frame.h"
-#include "common/store_sqlite.h"
-#include "limiter/worker.h"
+#include "common/base/clock.h"
+#include "common/bus/local/bus_local.h"
+#include "common/frame/frame.h"
+#include "common/store/sqlite/store_sqlite.h"
+#include "limiter/worker/worker.h"
 #include "scratch.h"
 
 #include <setjmp.h>

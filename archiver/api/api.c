@@ -1,0 +1,442 @@
+/*
+ * The API as a whole: who may ask, how often, what for, and in which form.
+ *
+ * A request is admitted (token, rate), its parameters are read by the route's
+ * own list, and the resource answers from the worker's store. Whatever refuses
+ * it on the way does so in one form.
+ */
+#include "archiver/api/api.h"
+
+#include "archiver/api/api_listing.h"
+#include "archiver/api/api_rate.h"
+#include "archiver/api/api_resources.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/bytes/hash.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+
+enum {
+	CONNECTIONS_MAX = 12000,
+	DESCRIPTORS_LEFT = 128, /* for all else that the process has open */
+	REQUEST_BYTES = 32 * 1024,
+	WAITING_MAX = 256,
+};
+
+struct route {
+	const char *path;
+	api_answer *answer;
+	unsigned parameters;
+	int64_t limit_max, csv_limit_max;
+	bool csv, open, store; /* gives CSV; needs no token; needs a store */
+};
+
+#define ZONE API_BIT(API_ZONE)
+#define KEY (API_BIT(API_KEY) | API_BIT(API_BUCKET))
+#define RANGE (API_BIT(API_FROM) | API_BIT(API_TO))
+#define PAGE (API_BIT(API_LIMIT) | API_BIT(API_AFTER))
+#define FORMAT API_BIT(API_FORMAT)
+
+static const struct route routes[] = {
+	{"/api/v1/zones", api_zones_answer, 0, .store = true},
+	{"/api/v1/counts", api_counts_answer, ZONE | KEY | RANGE | API_BIT(API_GRAIN) | FORMAT, .csv = true, .store = true},
+	{"/api/v1/top", api_top_answer, ZONE | RANGE | API_BIT(API_DAY) | API_BIT(API_BY) | API_BIT(API_LIMIT) | FORMAT,
+     API_PAGE_MAX, API_TOP_CSV_ROWS_MAX, .csv = true, .store = true},
+	{"/api/v1/decisions", api_decisions_answer, ZONE | KEY | API_BIT(API_ACTION) | RANGE | PAGE | FORMAT, API_PAGE_MAX,
+     API_CSV_ROWS_MAX, .csv = true, .store = true},
+	{"/api/v1/blocks", api_blocks_answer, ZONE | API_BIT(API_LIMIT), API_PAGE_MAX, .store = true},
+	{"/api/v1/events", api_events_answer, ZONE | KEY | RANGE | PAGE | FORMAT, API_PAGE_MAX, API_CSV_ROWS_MAX,
+     .csv = true, .store = true},
+	{"/api/v1/status", api_status_answer, 0, .store = true},
+	{"/api/v1/openapi.json", api_openapi_answer, 0, .open = true},
+};
+
+enum { ROUTE_COUNT = sizeof routes / sizeof *routes };
+
+struct route_use {
+	struct api *api;
+	const struct route *route;
+};
+
+struct api {
+	struct api_options options;
+	struct weir_http *http;
+	struct api_zones *zones;
+	struct api_rate *rate;
+	uint64_t seed;              /* so that nobody can aim clients at one place of the table */
+	struct weir_store **stores; /* one a worker, which alone touches its own; NULL: not open */
+	pthread_mutex_t mutex;
+	struct weir_trouble trouble; /* with the store */
+	struct route_use uses[ROUTE_COUNT];
+};
+
+struct api_zones *api_zones_of(struct api *api)
+{
+	return api->zones;
+}
+
+bool api_hashes_keys(const struct api *api)
+{
+	return api->options.hash != NULL;
+}
+
+void api_figures(struct api *api, struct weir_text *text)
+{
+	if (api->options.figures == NULL)
+		return;
+	weir_text_puts(text, "\"figures\":{");
+	api->options.figures(api->options.figures_context, text);
+	weir_text_puts(text, "},");
+}
+
+/* ---- the store ---- */
+
+enum weir_status api_store(struct api *api, unsigned worker, struct weir_store **store, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	if (api->stores[worker] == NULL)
+		status = api->options.open_store(api->options.context, &api->stores[worker], error);
+	*store = status == WEIR_OK ? api->stores[worker] : NULL;
+	return status;
+}
+
+bool api_store_failed(struct api *api, struct api_fault *fault, const struct weir_error *error)
+{
+	pthread_mutex_lock(&api->mutex);
+	weir_trouble_on(&api->trouble, api->options.log, "api", "%s", error->text);
+	pthread_mutex_unlock(&api->mutex);
+	return api_fault_set(fault, 503, NULL,
+	                     "the store is away, or took too long: try again, or ask for a shorter time or for one zone");
+}
+
+static void store_worked(struct api *api)
+{
+	pthread_mutex_lock(&api->mutex);
+	weir_trouble_off(&api->trouble, api->options.log, "api");
+	pthread_mutex_unlock(&api->mutex);
+}
+
+/* ---- who asks ---- */
+
+/* Whatever differs, and wherever, it takes as long. */
+static bool is_token(const char *token, const char *given, size_t given_length)
+{
+	size_t length = strlen(token);
+	unsigned different = length != given_length;
+	for (size_t i = 0; i < given_length; i++)
+		different |= (unsigned char)token[i % length] ^ (unsigned char)given[i];
+	return different == 0;
+}
+
+/* Which of the tokens was given, from 1; 0: none of them. */
+static size_t find_token(const struct weir_secrets *tokens, const char *field)
+{
+	size_t found = 0;
+	if (field == NULL || strncasecmp(field, "Bearer ", 7) != 0)
+		return 0;
+	field += 7 + strspn(field + 7, " ");
+	for (size_t i = 0; i < tokens->count; i++)
+		if (is_token(tokens->at[i], field, strlen(field)))
+			found = i + 1;
+	return found;
+}
+
+/* An IPv6 host has a whole /64 to choose from. */
+static uint64_t client_of(const struct api_call *call, size_t token)
+{
+	struct weir_span address = weir_http_peer(call->request);
+	uint64_t words[3] = {call->api->seed, token, 0};
+	if (address.length > 0)
+		memcpy(&words[2], address.at, address.length < 8 ? address.length : 8);
+	if (address.length == 16 && words[2] == 0) /* of IPv4 */
+		memcpy(&words[2], address.at + 8, 8);
+	return weir_hash64(words, sizeof words);
+}
+
+static bool admit(struct api_call *call, const struct route *route)
+{
+	const struct weir_secrets *tokens = &call->api->options.config->archiver.tokens;
+	const char *field = weir_http_field(call->request, "Authorization");
+	size_t token = find_token(tokens, field);
+	unsigned wait_s = 1;
+	if (!api_rate_take(call->api->rate, client_of(call, token), weir_monotonic_ms() * 1000, &wait_s)) {
+		weir_http_header(call->reply, "Retry-After", "%u", wait_s);
+		return api_fault_set(&call->fault, 429, NULL, "too many requests: expected at most %lld a second",
+		                     (long long)call->api->options.config->archiver.api_rate);
+	}
+	if (route->open || tokens->count == 0 || token > 0)
+		return true;
+	weir_http_header(call->reply, "WWW-Authenticate", "Bearer");
+	return api_fault_set(&call->fault, 401, "Authorization", "%s: expected \"Authorization: Bearer TOKEN\"",
+	                     field == NULL ? "missing" : "wrong");
+}
+
+/* ---- what is asked for ---- */
+
+struct reading {
+	struct api_call *call;
+	const struct route *route;
+	bool good;
+};
+
+static bool read_parameter(void *context, struct weir_span name, struct weir_span value)
+{
+	struct reading *reading = context;
+	const struct route *route = reading->route;
+	reading->good =
+		api_parameter_read(&reading->call->parameters, route->parameters,
+	                       route->csv ? route->csv_limit_max : route->limit_max, name, value, &reading->call->fault);
+	return reading->good;
+}
+
+/* "text/csv" before, or without, JSON; whoever takes anything gets JSON. */
+static bool choose_format(struct api_call *call, const struct route *route)
+{
+	const char *accept = weir_http_field(call->request, "Accept");
+	if ((call->parameters.given & API_BIT(API_FORMAT)) != 0) {
+		call->csv = call->parameters.format != API_JSON;
+		return true;
+	}
+	if (accept == NULL || *accept == '\0')
+		return true;
+	const char *csv = strcasestr(accept, "text/csv"), *json = strcasestr(accept, "application/json");
+	bool any = strcasestr(accept, "*/*") != NULL || strcasestr(accept, "application/*") != NULL;
+	call->csv = route->csv && csv != NULL && (json == NULL || csv < json);
+	if (call->csv || json != NULL || any)
+		return true;
+	return api_fault_set(&call->fault, 406, "Accept", "expected application/json%s", route->csv ? " or text/csv" : "");
+}
+
+/* What no parameter shows by itself. */
+static bool check_parameters(struct api_call *call, const struct route *route)
+{
+	if (!call->csv && call->parameters.limit > route->limit_max)
+		return api_fault_set(&call->fault, 400, "limit", "expected a whole number from 1 to %lld",
+		                     (long long)route->limit_max);
+	bool zone_needed =
+		(route->parameters & ZONE) != 0 && route->answer != api_decisions_answer && route->answer != api_blocks_answer;
+	return !zone_needed || (call->parameters.given & ZONE) != 0 ||
+	       api_fault_set(&call->fault, 400, "zone", "missing: expected a zone's name");
+}
+
+static bool read_request(struct api_call *call, const struct route *route)
+{
+	struct reading reading = {call, route, true};
+	api_parameters_init(&call->parameters);
+	weir_http_each_query(call->request, read_parameter, &reading);
+	return reading.good && choose_format(call, route) && check_parameters(call, route);
+}
+
+/* What was kept has a key, or its hash, as "bucket" gives it. */
+static void find_bucket(struct api_call *call)
+{
+	bool stored = (call->parameters.given & API_BIT(API_BUCKET)) != 0;
+	if ((call->parameters.given & API_BIT(API_KEY)) != 0)
+		call->bucket = weir_key_hash(stored ? NULL : call->api->options.hash, call->parameters.key, call->digits);
+}
+
+static bool find_zone(struct api_call *call)
+{
+	struct weir_error error;
+	if ((call->parameters.given & ZONE) == 0)
+		return true;
+	switch (api_zones_find(call->api->zones, call->store, call->parameters.zone, &call->zone, &error)) {
+	case WEIR_OK: return true;
+	case WEIR_END:
+		return api_fault_set(&call->fault, 404, "zone", "unknown: expected a name of those that /api/v1/zones lists");
+	default: return api_store_failed(call->api, &call->fault, &error);
+	}
+}
+
+static bool answer_from_store(struct api_call *call, const struct route *route)
+{
+	find_bucket(call);
+	return find_zone(call) && route->answer(call);
+}
+
+static bool answer(struct api_call *call, const struct route *route)
+{
+	struct weir_error error;
+	if (!admit(call, route) || !read_request(call, route))
+		return false;
+	if (!route->store)
+		return route->answer(call);
+	if (api_store(call->api, weir_http_worker(call->request), &call->store, &error) != WEIR_OK)
+		return api_store_failed(call->api, &call->fault, &error);
+	if (!answer_from_store(call, route))
+		return false;
+	store_worked(call->api);
+	return true;
+}
+
+static void handle(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
+{
+	const struct route_use *use = context;
+	struct api_call call = {.api = use->api, .request = request, .reply = reply};
+	weir_http_header(reply, "X-Content-Type-Options", "nosniff");
+	if (answer(&call, use->route)) {
+		reply->content_type = call.csv ? "text/csv; charset=utf-8" : "application/json";
+		reply->tagged = !call.csv;
+		reply->packed = true;
+		return;
+	}
+	if (call.fault.status == 503)
+		weir_http_header(reply, "Retry-After", "1");
+	api_refuse(reply, call.fault.status, call.fault.parameter, call.fault.message);
+}
+
+/* ---- a question from within the process ---- */
+
+static bool answer_arguments(struct api_call *call, const struct route *route, const struct api_argument *arguments,
+                             size_t count)
+{
+	struct reading reading = {call, route, true};
+	api_parameters_init(&call->parameters);
+	for (size_t i = 0; i < count && reading.good; i++)
+		read_parameter(&reading, weir_span_of(arguments[i].name), arguments[i].value);
+	return reading.good && check_parameters(call, route) && answer_from_store(call, route);
+}
+
+static const struct route *find_route(const char *path)
+{
+	for (size_t i = 0; i < ROUTE_COUNT; i++)
+		if (strcmp(routes[i].path, path) == 0)
+			return &routes[i];
+	return NULL;
+}
+
+enum weir_status api_ask(const struct api_options *options, const char *path, const struct api_argument *arguments,
+                         size_t count, struct weir_text *body, struct weir_error *error)
+{
+	const struct route *route = find_route(path);
+	struct weir_store *store;
+	if (route == NULL)
+		return weir_fail(error, WEIR_INVALID, "there is no %s", path);
+	enum weir_status status = options->open_store(options->context, &store, error);
+	if (status != WEIR_OK)
+		return status;
+	struct api api = {.options = *options, .zones = api_zones_new(options->log), .mutex = PTHREAD_MUTEX_INITIALIZER};
+	struct weir_http_reply reply = {.status = 200, .body = *body};
+	struct api_call call = {.api = &api, .reply = &reply, .store = store};
+	if (!answer_arguments(&call, route, arguments, count))
+		status = weir_fail(error, call.fault.status == 503 ? WEIR_IO : WEIR_INVALID, "%s%s%s",
+		                   call.fault.parameter != NULL ? call.fault.parameter : "",
+		                   call.fault.parameter != NULL ? ": " : "", call.fault.message);
+	*body = reply.body;
+	api_zones_free(api.zones);
+	store->ops->close(store);
+	return status;
+}
+
+static void handle_file(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
+{
+	const struct api_file *file = context;
+	(void)request;
+	weir_http_header(reply, "X-Content-Type-Options", "nosniff");
+	/* A page has nothing from elsewhere and nothing inline, and sends nothing but its own questions. */
+	weir_http_header(reply, "Content-Security-Policy",
+	                 "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'");
+	weir_http_header(reply, "Referrer-Policy", "no-referrer");
+	reply->content_type = file->content_type;
+	weir_text_append(&reply->body, file->bytes, file->length);
+	reply->tagged = reply->packed = true;
+}
+
+/* What the server itself refuses, in the same form. */
+static void refuse(void *context, const char *words, struct weir_http_reply *reply)
+{
+	(void)context;
+	api_refuse(reply, reply->status, NULL, words);
+}
+
+/* ---- starting and stopping ---- */
+
+/* As many connections as the process may have descriptors for: all that it is allowed, as nothing here counts on few. */
+static unsigned connection_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return DESCRIPTORS_LEFT;
+	rlim_t wanted = CONNECTIONS_MAX + DESCRIPTORS_LEFT;
+	if (limit.rlim_cur < wanted) {
+		struct rlimit raised = {limit.rlim_max < wanted ? limit.rlim_max : wanted, limit.rlim_max};
+		if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+			limit = raised;
+	}
+	if (limit.rlim_cur >= wanted)
+		return CONNECTIONS_MAX;
+	return limit.rlim_cur > 2 * DESCRIPTORS_LEFT ? (unsigned)limit.rlim_cur - DESCRIPTORS_LEFT : DESCRIPTORS_LEFT;
+}
+
+static enum weir_status listen_on(struct api *api, struct weir_error *error)
+{
+	const struct api_options *options = &api->options;
+	struct weir_http_path *paths = weir_alloc(ROUTE_COUNT + options->file_count, sizeof *paths);
+	for (size_t i = 0; i < ROUTE_COUNT; i++) {
+		api->uses[i] = (struct route_use){api, &routes[i]};
+		paths[i] = (struct weir_http_path){routes[i].path, handle, &api->uses[i]};
+	}
+	for (size_t i = 0; i < options->file_count; i++)
+		paths[ROUTE_COUNT + i] =
+			(struct weir_http_path){options->files[i].path, handle_file, (void *)(uintptr_t)&options->files[i]};
+	struct weir_http_options http = {.host = options->config->archiver.api_host,
+	                                 .port = options->config->archiver.api_port,
+	                                 .paths = paths,
+	                                 .path_count = ROUTE_COUNT + options->file_count,
+	                                 .connections = connection_limit(),
+	                                 .request_bytes = REQUEST_BYTES,
+	                                 .workers = (unsigned)options->config->archiver.api_workers,
+	                                 .waiting = WAITING_MAX,
+	                                 .refuse = refuse};
+	enum weir_status status = weir_http_start(&http, &api->http, error);
+	free(paths);
+	return status;
+}
+
+enum weir_status api_start(const struct api_options *options, struct api **api, struct weir_error *error)
+{
+	*api = NULL;
+	if (options->config->archiver.api_host == NULL)
+		return WEIR_OK;
+	struct api *started = weir_alloc(1, sizeof *started);
+	started->options = *options;
+	started->zones = api_zones_new(options->log);
+	started->rate = api_rate_new(options->config->archiver.api_rate);
+	started->stores = weir_alloc((size_t)options->config->archiver.api_workers, sizeof *started->stores);
+	pthread_mutex_init(&started->mutex, NULL);
+	if (getrandom(&started->seed, sizeof started->seed, 0) != sizeof started->seed)
+		started->seed = (uint64_t)weir_monotonic_ms();
+	enum weir_status status = listen_on(started, error);
+	if (status != WEIR_OK) {
+		api_stop(started);
+		return status;
+	}
+	weir_log(options->log, WEIR_LOG_INFO, "api", "listening on %s port %u", options->config->archiver.api_host,
+	         api_port(started));
+	*api = started;
+	return WEIR_OK;
+}
+
+uint16_t api_port(const struct api *api)
+{
+	return weir_http_port(api->http);
+}
+
+void api_stop(struct api *api)
+{
+	if (api == NULL)
+		return;
+	weir_http_stop(api->http);
+	for (int64_t i = 0; i < api->options.config->archiver.api_workers; i++)
+		if (api->stores[i] != NULL)
+			api->stores[i]->ops->close(api->stores[i]);
+	free(api->stores);
+	api_rate_free(api->rate);
+	api_zones_free(api->zones);
+	pthread_mutex_destroy(&api->mutex);
+	free(api);
+}

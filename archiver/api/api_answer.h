@@ -1,0 +1,88 @@
+/*
+ * A request on its way: what was asked, where it reads, and the pieces that
+ * answers are made of.
+ */
+#ifndef ARCHIVER_API_ANSWER_H
+#define ARCHIVER_API_ANSWER_H
+
+#include "archiver/api/api_parameters.h"
+#include "archiver/api/api_zones.h"
+#include "common/cluster/key_hash.h"
+#include "common/http/http.h"
+#include "common/store/store.h"
+
+struct api;
+
+/* One request, on a worker. */
+struct api_call {
+	struct api *api;
+	const struct weir_http_request *request;
+	struct weir_http_reply *reply; /* its body is empty */
+	struct weir_store *store;      /* NULL where the resource needs none */
+	struct api_parameters parameters;
+	struct weir_span bucket; /* parameters.key as the store has it, where that is given */
+	char digits[WEIR_KEY_HASH_BYTES];
+	struct api_zone zone; /* of parameters.zone, where that is given */
+	bool csv;
+	struct api_fault fault;
+};
+
+/** What a resource does: fills the reply. @return false: call->fault says why there is none */
+typedef bool api_answer(struct api_call *call);
+
+/** The worker's store, opened if it is not yet. @return WEIR_IO and others: as opening it gave */
+WEIR_MUST_USE enum weir_status api_store(struct api *api, unsigned worker, struct weir_store **store,
+                                         struct weir_error *error);
+
+/** The store did not do what it was asked for: logged, and 503. Always false. */
+bool api_store_failed(struct api *api, struct api_fault *fault, const struct weir_error *error);
+
+struct api_zones *api_zones_of(struct api *api);
+/** Whether keys are stored as their hashes. */
+bool api_hashes_keys(const struct api *api);
+/** Appends "figures" and a comma, where this process gives some. */
+void api_figures(struct api *api, struct weir_text *text);
+
+/** The reply to what is refused. */
+void api_refuse(struct weir_http_reply *reply, unsigned status, const char *parameter, const char *message);
+
+/* ---- SQL ---- */
+
+enum { API_SQL_VALUES_MAX = 24 };
+
+/* A statement as it is put together; zero-initialised is empty. */
+struct api_sql {
+	struct weir_text text;
+	struct weir_sql_value values[API_SQL_VALUES_MAX];
+	unsigned count;
+};
+
+/**
+ * How every statement begins. A server ends one that takes longer: MariaDB by what only it takes for more than a
+ * comment, MySQL by a hint.
+ */
+#define API_SELECT "/*M! SET STATEMENT max_statement_time = 8 FOR */ SELECT /*+ MAX_EXECUTION_TIME(8000) */ "
+
+void api_sql_add(struct api_sql *sql, const char *words);
+/** Words with one ? and its value. */
+void api_sql_number(struct api_sql *sql, const char *words, int64_t value);
+void api_sql_text(struct api_sql *sql, const char *words, struct weir_span value);
+/** Runs it, and is empty then. */
+WEIR_MUST_USE enum weir_status api_sql_run(struct api_sql *sql, struct weir_store *store, weir_sql_row *each,
+                                           void *context, struct weir_error *error);
+
+/* ---- values ---- */
+
+/** NULL as null, a number, or a text as JSON's string. */
+void api_json_value(struct weir_text *text, const struct weir_sql_value *value);
+/**
+ * NULL as nothing, a number, or a text, quoted where RFC 4180 asks for it.
+ *
+ * @param spreadsheet  what a spreadsheet would take for a formula stands behind an apostrophe, at a text's beginning
+ *                     and within it, where a semicolon or a tab may start a cell: keys are what strangers sent
+ */
+void api_csv_value(struct weir_text *text, const struct weir_sql_value *value, bool spreadsheet);
+/** Two or more with commas between, and a line's end. */
+void api_csv_line(struct weir_text *text, const struct weir_sql_value *values, unsigned count, bool spreadsheet);
+
+#endif

@@ -1,0 +1,137 @@
+/*
+ * /api/v1/counts: how often a key came, or all keys of a zone.
+ *
+ * A key's hours or days lie side by side in its table, a zone's hours in one of
+ * their own, a few rows each: thousands of them are one short read.
+ */
+#include "archiver/api/api_resources.h"
+#include "common/base/clock.h"
+#include "common/store/archive.h"
+
+#include <inttypes.h>
+
+enum {
+	BUCKETS_MAX = 10000,
+	ALL_KEYS_DAYS_MAX = 3660, /* of 24 rows and more */
+	DEFAULT_HOURS = 24,
+	DEFAULT_DAYS = 30
+};
+
+struct counts {
+	struct weir_text *text;
+	bool csv;
+	uint64_t rows;
+	int64_t sums[3]; /* passed, blocked, late */
+};
+
+static bool given(const struct api_call *call, enum api_parameter parameter)
+{
+	return (call->parameters.given & API_BIT(parameter)) != 0;
+}
+
+/* Rounds the range to whole buckets, and bounds it. */
+static bool settle_range(struct api_call *call)
+{
+	struct api_parameters *asked = &call->parameters;
+	bool daily = asked->grain == API_DAILY;
+	int64_t span_ms = daily ? WEIR_DAY_MS : WEIR_HOUR_MS;
+	if (!given(call, API_TO))
+		asked->to_ms = weir_wall_ms();
+	if (!given(call, API_FROM))
+		asked->from_ms = asked->to_ms - (daily ? DEFAULT_DAYS : DEFAULT_HOURS) * span_ms;
+	if (asked->from_ms >= asked->to_ms)
+		return api_fault_set(&call->fault, 400, "from", "expected a time before \"to\"");
+	asked->from_ms = weir_begin_of(asked->from_ms, span_ms);
+	asked->to_ms = weir_begin_of(asked->to_ms + span_ms - 1, span_ms);
+	int64_t most = daily && !given(call, API_KEY) ? ALL_KEYS_DAYS_MAX : BUCKETS_MAX;
+	return (asked->to_ms - asked->from_ms) / span_ms <= most ||
+	       api_fault_set(&call->fault, 400, "from", "expected at most %" PRId64 " %ss up to \"to\"", most,
+	                     api_grain_name(asked->grain));
+}
+
+static enum weir_status take_count(void *context, const struct weir_sql_value *columns, unsigned count)
+{
+	static const char *const names[] = {"at_ms", "passed", "blocked", "late"};
+	struct counts *counts = context;
+	if (counts->csv)
+		api_csv_line(counts->text, columns, count, false);
+	else
+		weir_text_puts(counts->text, counts->rows > 0 ? ",{" : "{");
+	for (unsigned i = 0; i < 4 && !counts->csv; i++)
+		weir_text_printf(counts->text, "%s\"%s\":%" PRId64, i > 0 ? "," : "", names[i], columns[i].number);
+	if (!counts->csv)
+		weir_text_puts(counts->text, "}");
+	for (unsigned i = 0; i < 3; i++)
+		counts->sums[i] += columns[i + 1].number;
+	counts->rows++;
+	return WEIR_OK;
+}
+
+static void ask_for_key(const struct api_call *call, struct api_sql *sql)
+{
+	const struct api_parameters *asked = &call->parameters;
+	bool daily = asked->grain == API_DAILY;
+	const char *time = daily ? "day_ms" : "hour_ms";
+	weir_text_printf(&sql->text, API_SELECT "%s, passed, blocked, late FROM %s", time,
+	                 daily ? "count_daily" : "count_hourly");
+	api_sql_number(sql, " WHERE zone_id = ?", call->zone.id);
+	api_sql_text(sql, " AND bucket = ?", call->bucket);
+	weir_text_printf(&sql->text, " AND %s", time);
+	api_sql_number(sql, " >= ?", asked->from_ms);
+	weir_text_printf(&sql->text, " AND %s", time);
+	api_sql_number(sql, " < ?", asked->to_ms);
+	weir_text_printf(&sql->text, " ORDER BY %s", time);
+}
+
+static void ask_for_zone(const struct api_call *call, struct api_sql *sql)
+{
+	const struct api_parameters *asked = &call->parameters;
+	/* A remainder has the sign of what is divided: before 1970 a day is added. */
+	static const char hour[] = "hour_ms", day[] = "hour_ms - (hour_ms % 86400000 + 86400000) % 86400000";
+	weir_text_printf(&sql->text,
+	                 API_SELECT "%s AS at_ms, CAST(SUM(passed) AS SIGNED), CAST(SUM(blocked) AS SIGNED),"
+	                            " CAST(SUM(late) AS SIGNED) FROM zone_hourly",
+	                 asked->grain == API_DAILY ? day : hour);
+	api_sql_number(sql, " WHERE zone_id = ?", call->zone.id);
+	api_sql_number(sql, " AND hour_ms >= ?", asked->from_ms);
+	api_sql_number(sql, " AND hour_ms < ?", asked->to_ms);
+	api_sql_add(sql, " GROUP BY at_ms ORDER BY at_ms");
+}
+
+static enum weir_status read_counts(const struct api_call *call, struct counts *counts, struct weir_error *error)
+{
+	struct api_sql sql = {.count = 0};
+	(given(call, API_KEY) ? ask_for_key : ask_for_zone)(call, &sql);
+	return api_sql_run(&sql, call->store, take_count, counts, error);
+}
+
+static void begin_object(const struct api_call *call, struct weir_text *text)
+{
+	const struct api_parameters *asked = &call->parameters;
+	weir_text_printf(text, "{\"zone\":\"%s\",\"key\":", call->zone.name);
+	if (given(call, API_KEY))
+		weir_text_json(text, asked->key);
+	else
+		weir_text_puts(text, "null");
+	weir_text_printf(text, ",\"grain\":\"%s\",\"from_ms\":%" PRId64 ",\"to_ms\":%" PRId64 ",\"counts\":[",
+	                 api_grain_name(asked->grain), asked->from_ms, asked->to_ms);
+}
+
+bool api_counts_answer(struct api_call *call)
+{
+	struct weir_text *text = &call->reply->body;
+	struct counts counts = {.text = text, .csv = call->csv};
+	struct weir_error error;
+	if (!settle_range(call))
+		return false;
+	if (call->csv)
+		weir_text_puts(text, "at_ms,passed,blocked,late\r\n");
+	else
+		begin_object(call, text);
+	if (read_counts(call, &counts, &error) != WEIR_OK)
+		return api_store_failed(call->api, &call->fault, &error);
+	if (!call->csv)
+		weir_text_printf(text, "],\"total\":{\"passed\":%" PRId64 ",\"blocked\":%" PRId64 ",\"late\":%" PRId64 "}}\n",
+		                 counts.sums[0], counts.sums[1], counts.sums[2]);
+	return true;
+}

@@ -1,0 +1,163 @@
+/*
+ * /api/v1/decisions: what was decided, newest first; and /api/v1/blocks: who is
+ * blocked now, which are the decisions that still hold.
+ */
+#include "archiver/api/api_listing.h"
+#include "archiver/api/api_resources.h"
+#include "common/base/clock.h"
+
+#include <inttypes.h>
+
+enum { PART_ROWS = 2000 };
+
+#define DAY_MS "86400000"
+
+#define COLUMNS                                                                                                   \
+	"d.at_ms, d.partition_id, d.log_offset, d.pair, d.zone, d.bucket, d.action, d.until_ms, d.mode, d.algorithm," \
+	" d.rate, d.window_ms, d.held, d.ordered_by, d.reason FROM decision_history AS d"
+
+enum {
+	COLUMN_AT,
+	COLUMN_ZONE = 4,
+	COLUMN_BUCKET,
+	COLUMN_ACTION,
+	COLUMN_UNTIL,
+	COLUMN_MODE,
+	COLUMN_ALGORITHM,
+	COLUMN_RATE,
+	COLUMN_WINDOW,
+	COLUMN_HELD,
+	COLUMN_BY,
+	COLUMN_REASON,
+};
+
+static void write_json(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
+{
+	(void)view;
+	weir_text_puts(text, "{\"id\":\"");
+	api_id(text, columns);
+	weir_text_puts(text, "\",\"zone\":");
+	api_json_value(text, &columns[COLUMN_ZONE]);
+	weir_text_puts(text, ",\"key\":");
+	api_json_value(text, &columns[COLUMN_BUCKET]);
+	weir_text_puts(text, ",\"action\":");
+	api_json_value(text, &columns[COLUMN_ACTION]);
+	weir_text_printf(text, ",\"at_ms\":%" PRId64 ",\"until_ms\":%" PRId64 ",\"mode\":", columns[COLUMN_AT].number,
+	                 columns[COLUMN_UNTIL].number);
+	api_json_value(text, &columns[COLUMN_MODE]);
+	weir_text_puts(text, ",\"limit\":");
+	if (columns[COLUMN_ALGORITHM].type == WEIR_SQL_NULL) {
+		weir_text_puts(text, "null");
+	} else {
+		weir_text_puts(text, "{\"algorithm\":");
+		api_json_value(text, &columns[COLUMN_ALGORITHM]);
+		weir_text_printf(text, ",\"rate\":%" PRId64 ",\"window_ms\":%" PRId64 "}", columns[COLUMN_RATE].number,
+		                 columns[COLUMN_WINDOW].number);
+	}
+	weir_text_puts(text, ",\"held\":");
+	api_json_value(text, &columns[COLUMN_HELD]);
+	weir_text_puts(text, ",\"ordered_by\":");
+	api_json_value(text, &columns[COLUMN_BY]);
+	weir_text_puts(text, ",\"reason\":");
+	api_json_value(text, &columns[COLUMN_REASON]);
+	weir_text_puts(text, "}");
+}
+
+static void write_csv(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
+{
+	api_id(text, columns);
+	for (int i = COLUMN_ZONE; i <= COLUMN_REASON; i++) {
+		weir_text_puts(text, ",");
+		api_csv_value(text, &columns[i], view->parameters.format == API_SPREADSHEET);
+		if (i == COLUMN_ACTION)
+			weir_text_printf(text, ",%" PRId64, columns[COLUMN_AT].number);
+	}
+	weir_text_puts(text, "\r\n");
+}
+
+static void compose(const struct api_view *view, struct api_sql *sql)
+{
+	api_sql_add(sql, API_SELECT COLUMNS " WHERE 1 = 1");
+	/* A zone's name is of letters that need no quoting; as a literal it has the column's collation: an index serves. */
+	if (api_view_given(view, API_ZONE))
+		weir_text_printf(&sql->text, " AND d.zone = '%s'", view->zone.name);
+	if (api_view_given(view, API_KEY))
+		api_sql_text(sql, " AND d.bucket = ?", api_view_key(view));
+	if (view->parameters.action != NULL)
+		weir_text_printf(&sql->text, " AND d.action = '%s'", view->parameters.action);
+	api_sql_newest_first(sql, view);
+}
+
+static const struct api_listing decisions = {
+	.name = "decisions",
+	.csv_columns = "id,zone,key,action,at_ms,until_ms,mode,algorithm,rate,window_ms,held,ordered_by,reason",
+	.part_rows = PART_ROWS,
+	.compose = compose,
+	.json = write_json,
+	.csv = write_csv,
+	.mark = api_mark_place,
+};
+
+bool api_decisions_answer(struct api_call *call)
+{
+	struct weir_text *text = &call->reply->body;
+	const struct api_parameters *asked = &call->parameters;
+	struct api_view view;
+	bool more;
+	if ((asked->given & API_BIT(API_KEY)) != 0 && (asked->given & API_BIT(API_ZONE)) == 0)
+		return api_fault_set(&call->fault, 400, "zone", "missing: a \"key\" is one of a zone");
+	api_view_init(&view, call, &decisions);
+	view.left = asked->limit > 0 ? asked->limit : call->csv ? API_CSV_ROWS_MAX : API_PAGE_DEFAULT;
+	if (call->csv)
+		return api_listing_csv(call, &view);
+	weir_text_puts(text, "{\"decisions\":[");
+	if (!api_listing_page(call, &view, &more))
+		return false;
+	api_listing_next(text, &view, more);
+	return true;
+}
+
+/* ---- who is blocked now ---- */
+
+/*
+ * Of a bucket the decision that is last in the log counts, whatever its time says: an event's time may be a little
+ * ahead of the operator's who lifts its block. How little is bounded here, so that a bucket with a long history is
+ * not read whole. A removed zone's lift has no bucket and is for all of them in its partition.
+ */
+#define NONE_LATER(bucket)                                                                            \
+	" AND NOT EXISTS (SELECT 1 FROM decision_history AS n WHERE n.zone = d.zone AND n.bucket " bucket \
+	" AND n.at_ms >= d.at_ms - " DAY_MS " AND n.mode = 'enforce' AND n.action <> 'override'"          \
+	" AND n.partition_id = d.partition_id"                                                            \
+	" AND (n.log_offset > d.log_offset OR (n.log_offset = d.log_offset AND n.pair > d.pair)))"
+
+/*
+ * The few whose end is ahead are found by the index on it. The signs before a zone and behind an order keep SQLite from
+ * other indexes, which it takes for better without knowing how few they are; other servers pass over them.
+ */
+static void compose_blocks(const struct api_view *view, struct api_sql *sql)
+{
+	api_sql_number(sql, API_SELECT COLUMNS " WHERE d.until_ms > ?", view->parameters.to_ms);
+	api_sql_add(sql, " AND d.action = 'block' AND d.mode = 'enforce'");
+	if (api_view_given(view, API_ZONE))
+		weir_text_printf(&sql->text, " AND +d.zone = '%s'", view->zone.name);
+	api_sql_add(sql, NONE_LATER("= d.bucket") NONE_LATER("IS NULL"));
+	api_sql_add(sql, " ORDER BY d.at_ms + 0 DESC, d.partition_id DESC, d.log_offset DESC, d.pair DESC");
+}
+
+static const struct api_listing blocks = {
+	.name = "blocks", .compose = compose_blocks, .json = write_json, .mark = api_mark_place};
+
+bool api_blocks_answer(struct api_call *call)
+{
+	struct weir_text *text = &call->reply->body;
+	struct api_view view;
+	bool more;
+	call->parameters.to_ms = weir_wall_ms();
+	api_view_init(&view, call, &blocks);
+	view.left = call->parameters.limit > 0 ? call->parameters.limit : API_PAGE_DEFAULT;
+	weir_text_printf(text, "{\"now_ms\":%" PRId64 ",\"blocks\":[", call->parameters.to_ms);
+	if (!api_listing_page(call, &view, &more))
+		return false;
+	weir_text_printf(text, "],\"more\":%s}\n", more ? "true" : "false");
+	return true;
+}

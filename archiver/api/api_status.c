@@ -1,0 +1,87 @@
+/* /api/v1/status: how far limiter and archiver are; /api/v1/zones; and the document that describes all of it. */
+#include "archiver/api/api_resources.h"
+#include "common/base/clock.h"
+
+#include <inttypes.h>
+
+/* openapi.json, made into C by the build. */
+extern const unsigned char archiver_openapi[];
+extern const unsigned long archiver_openapi_bytes;
+
+bool api_openapi_answer(struct api_call *call)
+{
+	weir_text_append(&call->reply->body, archiver_openapi, archiver_openapi_bytes);
+	return true;
+}
+
+bool api_zones_answer(struct api_call *call)
+{
+	struct weir_text *text = &call->reply->body;
+	struct weir_error error;
+	weir_text_puts(text, "{");
+	if (api_zones_describe(api_zones_of(call->api), call->store, text, &error) != WEIR_OK)
+		return api_store_failed(call->api, &call->fault, &error);
+	weir_text_puts(text, "}\n");
+	return true;
+}
+
+struct partitions {
+	struct weir_text *text;
+	unsigned rows;
+};
+
+/* Columns: role, partition, epoch, checkpoint, next offset, clock, policy version; what follows is the role's own. */
+static enum weir_status take_partition(void *context, const struct weir_sql_value *columns, unsigned count)
+{
+	static const char *const roles[] = {[WEIR_STORE_ROLE_LIMITER] = "limiter", [WEIR_STORE_ROLE_ARCHIVER] = "archiver"};
+	static const char *const names[] = {"role",        "partition", "epoch",         "checkpoint",
+	                                    "next_offset", "clock_ms",  "policy_version"};
+	struct partitions *partitions = context;
+	(void)count;
+	weir_text_printf(partitions->text, "%s{\"role\":\"%s\"", partitions->rows++ > 0 ? "," : "",
+	                 roles[columns[0].number]);
+	for (int i = 1; i < 7; i++)
+		weir_text_printf(partitions->text, ",\"%s\":%" PRId64, names[i], columns[i].number);
+	weir_text_puts(partitions->text, "}");
+	return WEIR_OK;
+}
+
+static enum weir_status take_number(void *context, const struct weir_sql_value *columns, unsigned count)
+{
+	(void)count;
+	*(int64_t *)context = columns[0].type == WEIR_SQL_NUMBER ? columns[0].number : 0;
+	return WEIR_OK;
+}
+
+static enum weir_status read_number(struct api_call *call, const char *words, int64_t *number, struct weir_error *error)
+{
+	struct api_sql sql = {.count = 0};
+	*number = 0;
+	api_sql_add(&sql, words);
+	return api_sql_run(&sql, call->store, take_number, number, error);
+}
+
+bool api_status_answer(struct api_call *call)
+{
+	struct weir_text *text = &call->reply->body;
+	struct partitions partitions = {.text = text};
+	struct api_sql sql = {.count = 0};
+	struct weir_error error;
+	int64_t schema, policy;
+	if (read_number(call, API_SELECT "MAX(version) FROM schema_version", &schema, &error) != WEIR_OK ||
+	    read_number(call, API_SELECT "MAX(version) FROM policy_version", &policy, &error) != WEIR_OK)
+		return api_store_failed(call->api, &call->fault, &error);
+	weir_text_printf(text,
+	                 "{\"version\":\"" WEIR_VERSION "\",\"store\":\"%s\",\"schema_version\":%" PRId64
+	                 ",\"policy_version\":%" PRId64 ",\"hash_keys\":%s,\"now_ms\":%" PRId64 ",",
+	                 call->store->ops->name, schema, policy, api_hashes_keys(call->api) ? "true" : "false",
+	                 weir_wall_ms());
+	api_figures(call->api, text);
+	weir_text_puts(text, "\"partitions\":[");
+	/* By their places: the second one's name differs between the kinds of store. */
+	api_sql_add(&sql, API_SELECT "* FROM partition_state WHERE role IN (1, 2) ORDER BY 1, 2");
+	if (api_sql_run(&sql, call->store, take_partition, &partitions, &error) != WEIR_OK)
+		return api_store_failed(call->api, &call->fault, &error);
+	weir_text_puts(text, "]}\n");
+	return true;
+}

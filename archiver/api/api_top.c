@@ -1,0 +1,161 @@
+/*
+ * /api/v1/top: the keys that came most, of one day or some.
+ *
+ * The rows of a zone's day lie side by side; the most are found by reading them
+ * all, once for a page. Only those are sorted that reach the least of the page
+ * that the first rows alone would make: the page itself has none below it. CSV
+ * goes on behind a number and a key, and reads them again for each part: parts
+ * are large.
+ */
+#include "archiver/api/api_listing.h"
+#include "archiver/api/api_resources.h"
+#include "common/base/clock.h"
+#include "common/store/archive.h"
+
+#include <inttypes.h>
+
+enum { DAYS_MAX = 31, PART_ROWS = 10000, FIRST_ROWS = 8000 };
+
+/* Columns: bucket, passed, blocked, late, total. */
+enum { COLUMN_BUCKET, COLUMN_PASSED, COLUMN_BLOCKED, COLUMN_LATE, COLUMN_TOTAL };
+
+static bool settle_range(struct api_call *call)
+{
+	struct api_parameters *asked = &call->parameters;
+	unsigned from_to = asked->given & (API_BIT(API_FROM) | API_BIT(API_TO));
+	bool day = (asked->given & API_BIT(API_DAY)) != 0;
+	if (day && from_to != 0)
+		return api_fault_set(&call->fault, 400, "day", "expected either \"day\", or \"from\" and \"to\"");
+	if (from_to == API_BIT(API_FROM) || from_to == API_BIT(API_TO))
+		return api_fault_set(&call->fault, 400, from_to == API_BIT(API_FROM) ? "to" : "from",
+		                     "expected \"from\" and \"to\", or one \"day\"");
+	if (from_to == 0) {
+		asked->from_ms = weir_day_of(day ? asked->day_ms : weir_wall_ms());
+		asked->to_ms = asked->from_ms + WEIR_DAY_MS;
+	}
+	if (asked->from_ms >= asked->to_ms)
+		return api_fault_set(&call->fault, 400, "from", "expected a time before \"to\"");
+	asked->from_ms = weir_day_of(asked->from_ms);
+	asked->to_ms = weir_day_of(asked->to_ms + WEIR_DAY_MS - 1);
+	return (asked->to_ms - asked->from_ms) / WEIR_DAY_MS <= DAYS_MAX ||
+	       api_fault_set(&call->fault, 400, "from", "expected at most %d days up to \"to\"", DAYS_MAX);
+}
+
+static const char *sorted_by(const struct api_view *view)
+{
+	static const char *const expressions[] = {"passed", "blocked", "passed + blocked"};
+	return expressions[view->parameters.by];
+}
+
+/* ` AND …`: what comes behind the last row. */
+static void add_rank(const struct api_view *view, struct api_sql *sql)
+{
+	const char *by = sorted_by(view);
+	weir_text_printf(&sql->text, " AND %s > 0", by);
+	if (!view->begun)
+		return;
+	weir_text_printf(&sql->text, " AND (%s", by);
+	api_sql_number(sql, " < ?", view->rank.number);
+	weir_text_printf(&sql->text, " OR (%s", by);
+	api_sql_number(sql, " = ?", view->rank.number);
+	api_sql_text(sql, " AND bucket > ?))", (struct weir_span){view->rank.key, view->rank.key_length});
+}
+
+static void add_day(const struct api_view *view, struct api_sql *sql)
+{
+	api_sql_number(sql, " FROM count_daily WHERE zone_id = ?", view->zone.id);
+	api_sql_number(sql, " AND day_ms = ?", view->parameters.from_ms);
+}
+
+/* Without its limit the servers would merge the inner query into the outer one, and sort all. */
+static void add_most_of_day(const struct api_view *view, struct api_sql *sql)
+{
+	const char *by = sorted_by(view);
+	api_sql_add(sql, "SELECT bucket, passed, blocked, late");
+	add_day(view, sql);
+	weir_text_printf(&sql->text, " AND %s >= COALESCE((SELECT %s FROM (SELECT bucket, passed, blocked", by, by);
+	add_day(view, sql);
+	api_sql_number(sql, " LIMIT ?) AS first_rows WHERE TRUE", FIRST_ROWS);
+	add_rank(view, sql);
+	weir_text_printf(&sql->text, " ORDER BY %s DESC LIMIT 1", by);
+	api_sql_number(sql, " OFFSET ?), 1)", view->part);
+	api_sql_number(sql, " LIMIT ?", INT64_MAX);
+}
+
+static void add_sums_of_days(const struct api_view *view, struct api_sql *sql)
+{
+	api_sql_number(sql,
+	               "SELECT bucket, CAST(SUM(passed) AS SIGNED) AS passed, CAST(SUM(blocked) AS SIGNED) AS blocked,"
+	               " CAST(SUM(late) AS SIGNED) AS late FROM count_daily WHERE zone_id = ?",
+	               view->zone.id);
+	api_sql_number(sql, " AND day_ms >= ?", view->parameters.from_ms);
+	api_sql_number(sql, " AND day_ms < ?", view->parameters.to_ms);
+	api_sql_add(sql, " GROUP BY bucket");
+}
+
+static void compose(const struct api_view *view, struct api_sql *sql)
+{
+	api_sql_add(sql, API_SELECT "bucket, passed, blocked, late, passed + blocked FROM (");
+	if (view->parameters.to_ms - view->parameters.from_ms == WEIR_DAY_MS)
+		add_most_of_day(view, sql);
+	else
+		add_sums_of_days(view, sql);
+	api_sql_add(sql, ") AS counted WHERE TRUE");
+	add_rank(view, sql);
+	weir_text_printf(&sql->text, " ORDER BY %s DESC, bucket", sorted_by(view));
+}
+
+static void mark(struct api_view *view, const struct weir_sql_value *columns)
+{
+	static const int columns_of[] = {COLUMN_PASSED, COLUMN_BLOCKED, COLUMN_TOTAL};
+	struct weir_span key = columns[COLUMN_BUCKET].text;
+	view->rank.number = columns[columns_of[view->parameters.by]].number;
+	view->rank.key_length = key.length < sizeof view->rank.key ? key.length : sizeof view->rank.key;
+	memcpy(view->rank.key, key.at, view->rank.key_length);
+}
+
+static void write_json(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
+{
+	(void)view;
+	weir_text_puts(text, "{\"key\":");
+	api_json_value(text, &columns[COLUMN_BUCKET]);
+	weir_text_printf(text,
+	                 ",\"passed\":%" PRId64 ",\"blocked\":%" PRId64 ",\"late\":%" PRId64 ",\"total\":%" PRId64 "}",
+	                 columns[COLUMN_PASSED].number, columns[COLUMN_BLOCKED].number, columns[COLUMN_LATE].number,
+	                 columns[COLUMN_TOTAL].number);
+}
+
+static void write_csv(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
+{
+	api_csv_line(text, columns, COLUMN_TOTAL + 1, view->parameters.format == API_SPREADSHEET);
+}
+
+static const struct api_listing listing = {
+	.name = "top",
+	.csv_columns = "key,passed,blocked,late,total",
+	.part_rows = PART_ROWS,
+	.compose = compose,
+	.json = write_json,
+	.csv = write_csv,
+	.mark = mark,
+};
+
+bool api_top_answer(struct api_call *call)
+{
+	struct weir_text *text = &call->reply->body;
+	const struct api_parameters *asked = &call->parameters;
+	struct api_view view;
+	bool more;
+	if (!settle_range(call))
+		return false;
+	api_view_init(&view, call, &listing);
+	view.left = asked->limit > 0 ? asked->limit : call->csv ? API_TOP_CSV_ROWS_MAX : API_PAGE_DEFAULT;
+	if (call->csv)
+		return api_listing_csv(call, &view);
+	weir_text_printf(text, "{\"zone\":\"%s\",\"by\":\"%s\",\"from_ms\":%" PRId64 ",\"to_ms\":%" PRId64 ",\"top\":[",
+	                 call->zone.name, api_by_name(asked->by), asked->from_ms, asked->to_ms);
+	if (!api_listing_page(call, &view, &more))
+		return false;
+	weir_text_puts(text, "]}\n");
+	return true;
+}

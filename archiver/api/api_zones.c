@@ -1,0 +1,173 @@
+/*
+ * Policies are read once each, by whichever worker first meets a new one: a
+ * zone is then as the newest policy that has it says. All workers share what is
+ * known.
+ */
+#include "archiver/api/api_zones.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { FRESH_MS = 1000 }; /* so old may be what is known where a zone is found */
+
+struct known_zone {
+	struct api_zone zone;
+	uint64_t version;       /* of the newest policy that has it */
+	struct weir_text about; /* members of its object, but for version and live */
+};
+
+struct api_zones {
+	const struct weir_log *log;
+	pthread_mutex_t mutex;
+	uint64_t version; /* of the newest policy; 0: none */
+	int64_t read_ms;  /* monotonic: when policies were last asked for */
+	struct known_zone *known;
+	size_t count;
+};
+
+struct api_zones *api_zones_new(const struct weir_log *log)
+{
+	struct api_zones *zones = weir_alloc(1, sizeof *zones);
+	zones->log = log;
+	zones->read_ms = INT64_MIN / 2;
+	pthread_mutex_init(&zones->mutex, NULL);
+	return zones;
+}
+
+void api_zones_free(struct api_zones *zones)
+{
+	if (zones == NULL)
+		return;
+	for (size_t i = 0; i < zones->count; i++)
+		weir_text_deinit(&zones->known[i].about);
+	free(zones->known);
+	pthread_mutex_destroy(&zones->mutex);
+	free(zones);
+}
+
+/* ---- a policy ---- */
+
+static void describe_limit(struct weir_text *text, const struct weir_limit *limit)
+{
+	bool bursts = limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_GCRA;
+	weir_text_printf(text, "{\"algorithm\":\"%s\",\"rate\":%lld,\"window_ms\":%lld,\"burst\":%lld}",
+	                 weir_algorithm_name(limit->algorithm), (long long)weir_limit_rate(limit),
+	                 (long long)weir_limit_window_ms(limit), (long long)(bursts ? limit->burst : 0));
+}
+
+static void describe_zone(struct weir_text *text, const struct weir_zone *zone)
+{
+	weir_text_clear(text);
+	weir_text_printf(text, "\"id\":%u,\"name\":", zone->id);
+	weir_text_json(text, weir_span_of(zone->name));
+	weir_text_puts(text, ",\"description\":");
+	weir_text_json(text, weir_span_of(zone->description));
+	weir_text_puts(text, ",\"key\":[");
+	for (uint32_t i = 0; i < zone->key_count; i++) {
+		weir_text_puts(text, i > 0 ? "," : "");
+		weir_text_json(text, weir_span_of(zone->key[i].field));
+	}
+	weir_text_printf(text, "],\"mode\":\"%s\",\"count\":\"%s\",\"history\":%s,\"block_for_ms\":%lld,\"limits\":[",
+	                 weir_mode_name(zone->mode), zone->count_all ? "all" : "passed", zone->history ? "true" : "false",
+	                 (long long)zone->block_for_ms);
+	for (uint32_t i = 0; i < zone->limit_count; i++) {
+		weir_text_puts(text, i > 0 ? "," : "");
+		describe_limit(text, &zone->limits[i]);
+	}
+	weir_text_puts(text, "]");
+}
+
+/* The place of a zone's id, kept in order. */
+static struct known_zone *place_of(struct api_zones *zones, uint32_t id)
+{
+	size_t at = 0;
+	while (at < zones->count && zones->known[at].zone.id < id)
+		at++;
+	if (at < zones->count && zones->known[at].zone.id == id)
+		return &zones->known[at];
+	zones->known = weir_realloc(zones->known, zones->count + 1, sizeof *zones->known);
+	memmove(&zones->known[at + 1], &zones->known[at], (zones->count - at) * sizeof *zones->known);
+	zones->count++;
+	zones->known[at] = (struct known_zone){.zone = {.id = id}};
+	return &zones->known[at];
+}
+
+static enum weir_status take_policy(void *context, uint64_t version, struct weir_span text)
+{
+	struct api_zones *zones = context;
+	struct weir_policy *policy;
+	struct weir_error error;
+	zones->version = version;
+	if (weir_policy_decode(version, text.at, text.length, &policy, &error) != WEIR_OK) {
+		weir_log(zones->log, WEIR_LOG_WARNING, "api", "policy %llu is passed over: %s", (unsigned long long)version,
+		         error.text);
+		return WEIR_OK;
+	}
+	for (uint32_t i = 0; i < policy->zone_count; i++) {
+		struct known_zone *known = place_of(zones, policy->zones[i].id);
+		size_t length = strlen(policy->zones[i].name);
+		memcpy(known->zone.name, policy->zones[i].name, length + 1);
+		known->zone.history = policy->zones[i].history;
+		known->version = version;
+		describe_zone(&known->about, &policy->zones[i]);
+	}
+	weir_policy_free(policy);
+	return WEIR_OK;
+}
+
+static enum weir_status refresh(struct api_zones *zones, struct weir_store *store, struct weir_error *error)
+{
+	enum weir_status status = store->ops->policy_each(store, zones->version + 1, take_policy, zones, error);
+	if (status == WEIR_OK)
+		zones->read_ms = weir_monotonic_ms();
+	return status;
+}
+
+/* ---- what is asked ---- */
+
+static const struct known_zone *find(const struct api_zones *zones, struct weir_span name)
+{
+	const struct known_zone *best = NULL;
+	for (size_t i = 0; i < zones->count; i++)
+		if (weir_span_equal(weir_span_of(zones->known[i].zone.name), name) &&
+		    (best == NULL || zones->known[i].version >= best->version))
+			best = &zones->known[i];
+	return best;
+}
+
+enum weir_status api_zones_find(struct api_zones *zones, struct weir_store *store, struct weir_span name,
+                                struct api_zone *found, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	pthread_mutex_lock(&zones->mutex);
+	const struct known_zone *known = find(zones, name);
+	if (known == NULL || weir_monotonic_ms() - zones->read_ms > FRESH_MS) {
+		status = refresh(zones, store, error);
+		known = find(zones, name);
+	}
+	if (status == WEIR_OK && known != NULL)
+		*found = known->zone;
+	pthread_mutex_unlock(&zones->mutex);
+	return status == WEIR_OK && known == NULL ? WEIR_END : status;
+}
+
+enum weir_status api_zones_describe(struct api_zones *zones, struct weir_store *store, struct weir_text *members,
+                                    struct weir_error *error)
+{
+	pthread_mutex_lock(&zones->mutex);
+	enum weir_status status = refresh(zones, store, error);
+	weir_text_printf(members, "\"policy_version\":%llu,\"zones\":[", (unsigned long long)zones->version);
+	for (size_t i = 0; i < zones->count; i++) {
+		const struct known_zone *known = &zones->known[i];
+		weir_text_puts(members, i > 0 ? ",{" : "{");
+		weir_text_append(members, known->about.at, known->about.length);
+		weir_text_printf(members, ",\"policy_version\":%llu,\"live\":%s}", (unsigned long long)known->version,
+		                 known->version == zones->version ? "true" : "false");
+	}
+	weir_text_puts(members, "]");
+	pthread_mutex_unlock(&zones->mutex);
+	return status;
+}

@@ -1,0 +1,231 @@
+/* The membership's thread says which partitions are ours, the archiver's takes them: they meet at the share. */
+#include "archiver/daemon/process.h"
+
+#include "archiver/page/page.h"
+#include "archiver/work/archiver_metrics.h"
+#include "common/base/clock.h"
+#include "common/base/stop.h"
+#include "common/cluster/connect.h"
+#include "common/daemon/daemon_check.h"
+#include "common/daemon/notify.h"
+
+#include <stdio.h>
+#include <time.h>
+
+static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
+
+enum { WATCH_PERIOD_MS = 50, SHORT_WAIT_MS = 2000 };
+
+/* ---- starting ---- */
+
+/* A worker of the API does not wait long: whoever asked is told to try again. */
+static enum weir_status open_for_api(void *context, struct weir_store **store, struct weir_error *error)
+{
+	const struct weir_daemon *daemon = context;
+	return weir_connect_store(daemon->config, SHORT_WAIT_MS, weir_stop_flag(), &daemon->log, store, error);
+}
+
+static enum weir_status start_api(struct process *process, struct weir_error *error)
+{
+	struct api_options options = {
+		.config = process->daemon->config,
+		.hash = process->hash,
+		.log = &process->daemon->log,
+		.open_store = open_for_api,
+		.context = process->daemon,
+		.figures = archiver_figures,
+		.figures_context = (void *)(uintptr_t)archiver_stats(process->archiver),
+		.files = page_files,
+		.file_count = page_file_count,
+	};
+	return api_start(&options, &process->api, error);
+}
+
+static enum weir_status connect_store(const struct process *process, int64_t wait_ms, struct weir_store **store,
+                                      struct weir_error *error)
+{
+	const struct weir_daemon *daemon = process->daemon;
+	enum weir_status status =
+		weir_connect_store(daemon->config, wait_ms, &process->stopping, &daemon->log, store, error);
+	return status != WEIR_OK && atomic_load(&process->stopping) ? WEIR_END : status;
+}
+
+static enum weir_status open_store(void *context, struct weir_store **store, struct weir_error *error)
+{
+	const struct process *process = context;
+	enum weir_status status = connect_store(process, FOR_EVER_MS, store, error);
+	if (status != WEIR_OK)
+		return status;
+	status = weir_key_hash_settle(process->hash, *store, error);
+	if (status != WEIR_OK)
+		(*store)->ops->close(*store);
+	return status;
+}
+
+/* Behind one that is open. */
+static enum weir_status open_another(void *context, struct weir_store **store, struct weir_error *error)
+{
+	return connect_store(context, SHORT_WAIT_MS, store, error);
+}
+
+static bool look_at_partition(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
+{
+	const struct process *process = context;
+	return archiver_place(process->archiver, topic, partition, &place->next_offset, &place->clock_ms);
+}
+
+static enum weir_status start_lag(struct process *process, struct weir_error *error)
+{
+	static const enum weir_topic topics[] = {WEIR_TOPIC_JUDGED, WEIR_TOPIC_DECISIONS};
+	const struct weir_lag_options options = {process->bus, topics, 2, look_at_partition, process};
+	return weir_lag_start(&options, &process->lag, error);
+}
+
+enum weir_status process_start(struct process *process, struct weir_error *error)
+{
+	struct weir_daemon *daemon = process->daemon;
+	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, FOR_EVER_MS, weir_stop_flag(),
+	                                           &daemon->log, &process->bus, error);
+	if (status != WEIR_OK)
+		return atomic_load(weir_stop_flag()) ? WEIR_END : status;
+	process->share = weir_share_new(process->bus->partitions);
+	struct archiver_options options = {
+		.config = daemon->config,
+		.bus = process->bus,
+		.hash = process->hash,
+		.writers = (uint32_t)daemon->config->archiver.threads,
+		.share = process->share,
+		.open_store = open_store,
+		.open_another = open_another,
+		.context = process,
+		.log = &daemon->log,
+	};
+	status = archiver_start(&options, &process->archiver, error);
+	if (status == WEIR_OK)
+		status = start_lag(process, error);
+	if (status == WEIR_OK)
+		status = start_api(process, error);
+	if (status == WEIR_OK)
+		status =
+			weir_membership_start(process->bus, "archiver", process->share, &daemon->log, &process->membership, error);
+	if (status != WEIR_OK)
+		return status;
+	atomic_store(&process->phase, PROCESS_WORKING);
+	weir_log(&daemon->log, WEIR_LOG_INFO, "archiver", "archiving topic %s.%s, %u partitions",
+	         daemon->config->bus.prefix, "judged", process->bus->partitions);
+	weir_notify("READY=1");
+	return WEIR_OK;
+}
+
+/* ---- working, ending ---- */
+
+void process_watch(struct process *process)
+{
+	while (!atomic_load(weir_stop_flag()) && !archiver_ended(process->archiver) &&
+	       !weir_membership_failed(process->membership)) {
+		if (weir_stop_take_reload())
+			weir_daemon_reload(process->daemon);
+		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
+	}
+}
+
+bool process_stop(struct process *process)
+{
+	const struct weir_log *log = &process->daemon->log;
+	bool good = atomic_load(weir_stop_flag());
+	struct weir_error error;
+	atomic_store(&process->phase, PROCESS_STOPPING);
+	atomic_store(&process->stopping, true); /* the archiver may still wait for its store */
+	weir_notify("STOPPING=1");
+	weir_daemon_silence(process->daemon);
+	api_stop(process->api);
+	weir_lag_leave(process->lag);
+	archiver_stop(process->archiver, false);
+	if (archiver_join(process->archiver, &error) != WEIR_OK) {
+		weir_log(log, WEIR_LOG_ERROR, "archiver", "%s", error.text);
+		good = false;
+	}
+	if (!weir_membership_leave(process->membership))
+		weir_log(log, WEIR_LOG_WARNING, "group", "the group does not let go; it will find out by itself");
+	weir_log(log, WEIR_LOG_INFO, "archiver", "stopped");
+	return good;
+}
+
+int process_check(struct process *process)
+{
+	struct weir_store *store = NULL;
+	struct weir_error error;
+	printf("%s: good\n", process->daemon->config_path);
+	enum weir_status status = weir_daemon_check_bus(process->daemon, &process->bus, &error);
+	if (status == WEIR_OK)
+		status = weir_daemon_check_store(process->daemon, &store, &error);
+	if (status == WEIR_OK && store != NULL)
+		status = weir_key_hash_check(process->hash, store, &error);
+	if (status == WEIR_OK) {
+		if (store != NULL)
+			printf("store: database \"%s\" is there\n", process->daemon->config->store.database);
+		else
+			printf("none of its tables is there yet\n");
+		return WEIR_EXIT_DONE;
+	}
+	fprintf(stderr, "%s: %s\n", process->daemon->name, error.text);
+	return weir_daemon_code(status);
+}
+
+/* ---- pages ---- */
+
+static bool healthy(void *context, struct weir_text *why)
+{
+	const struct process *process = context;
+	if (atomic_load(&process->phase) != PROCESS_WORKING)
+		return true; /* it waits for its servers, which are not its fault: not ready, but well */
+	uint64_t stuck = weir_counter_read(&archiver_stats(process->archiver)->stuck);
+	if (archiver_ended(process->archiver) || weir_membership_failed(process->membership))
+		weir_text_puts(why, "a part of it has ended\n");
+	else if (stuck > 0)
+		weir_text_printf(why, "%llu partitions stand still: the log says why\n", (unsigned long long)stuck);
+	return why->length == 0;
+}
+
+static bool ready(void *context, struct weir_text *why)
+{
+	const struct process *process = context;
+	int phase = atomic_load(&process->phase);
+	if (phase != PROCESS_WORKING) {
+		weir_text_puts(why, phase == PROCESS_CONNECTING ? "waiting for the servers\n" : "stopping\n");
+		return false;
+	}
+	uint32_t given = 0;
+	uint64_t live = weir_counter_read(&archiver_stats(process->archiver)->partitions);
+	if (weir_share_get(process->share, NULL, &given) == 0)
+		weir_text_puts(why, "the group has not said which partitions are ours\n");
+	else if (live < given)
+		weir_text_printf(why, "%llu of %u partitions are here\n", (unsigned long long)live, given);
+	return why->length == 0;
+}
+
+static void metrics(void *context, struct weir_text *page)
+{
+	const struct process *process = context;
+	int phase = atomic_load(&process->phase);
+	weir_metrics_gauge(page, "weir_archiver_working", "Whether it has its servers, and is not about to end.",
+	                   phase == PROCESS_WORKING);
+	if (phase == PROCESS_CONNECTING)
+		return;
+	uint32_t given;
+	weir_share_get(process->share, NULL, &given);
+	weir_metrics_gauge(page, "weir_archiver_partitions_given", "Partitions that the group has given to this process.",
+	                   given);
+	archiver_metrics(archiver_stats(process->archiver), page);
+	weir_lag_metrics(process->lag, page, "weir_archiver_lag_messages", "Messages of the topics that are not taken yet.",
+	                 "weir_archiver_lag_seconds",
+	                 "Since the newest judged frame that was taken was sent, where there are more.");
+}
+
+enum weir_status process_init(struct process *process, struct weir_daemon *daemon, struct weir_error *error)
+{
+	*process = (struct process){.daemon = daemon};
+	process->pages =
+		(struct weir_daemon_pages){.context = process, .metrics = metrics, .healthy = healthy, .ready = ready};
+	return weir_key_hash_open(daemon->config->archiver.hash_keys, &process->hash, error);
+}

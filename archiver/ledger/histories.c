@@ -1,0 +1,83 @@
+/* A list for each version, which few have anything in. */
+#include "archiver/ledger/histories.h"
+
+#include "common/base/alloc.h"
+#include "common/policy/policy.h"
+
+#include <stdlib.h>
+
+struct version {
+	uint64_t version;
+	uint32_t *zones; /* ascending */
+	size_t count;
+};
+
+struct histories {
+	struct version *versions; /* ascending */
+	size_t count;
+};
+
+struct histories *histories_new(void)
+{
+	return weir_alloc(1, sizeof(struct histories));
+}
+
+void histories_free(struct histories *histories)
+{
+	if (histories == NULL)
+		return;
+	for (size_t i = 0; i < histories->count; i++)
+		free(histories->versions[i].zones);
+	free(histories->versions);
+	free(histories);
+}
+
+/* A text that this program does not read has no zones for it: what it cannot match it has not judged either. */
+static enum weir_status take_policy(void *context, uint64_t number, struct weir_span text)
+{
+	struct histories *histories = context;
+	struct weir_policy *policy;
+	histories->versions = weir_realloc(histories->versions, histories->count + 1, sizeof *histories->versions);
+	struct version *version = &histories->versions[histories->count++];
+	*version = (struct version){.version = number};
+	if (weir_policy_decode(number, text.at, text.length, &policy, NULL) != WEIR_OK)
+		return WEIR_OK;
+	version->zones = weir_alloc(policy->zone_count + 1, sizeof *version->zones);
+	for (uint32_t i = 0; i < policy->zone_count; i++)
+		if (policy->zones[i].history)
+			version->zones[version->count++] = policy->zones[i].id;
+	weir_policy_free(policy);
+	return WEIR_OK;
+}
+
+enum weir_status histories_know(struct histories *histories, struct weir_store *store, uint64_t version,
+                                struct weir_error *error)
+{
+	uint64_t newest = histories->count > 0 ? histories->versions[histories->count - 1].version : 0;
+	if (version <= newest)
+		return WEIR_OK;
+	return store->ops->policy_each(store, newest + 1, take_policy, histories, error);
+}
+
+static const struct version *find(const struct histories *histories, uint64_t version)
+{
+	for (size_t i = histories->count; i > 0; i--)
+		if (histories->versions[i - 1].version == version)
+			return &histories->versions[i - 1];
+	return NULL;
+}
+
+bool histories_any(const struct histories *histories, uint64_t version)
+{
+	const struct version *found = find(histories, version);
+	return found != NULL && found->count > 0;
+}
+
+bool histories_has(const struct histories *histories, uint64_t version, uint32_t zone)
+{
+	const struct version *found = find(histories, version);
+	for (size_t i = 0; found != NULL && i < found->count; i++)
+		if (found->zones[i] == zone)
+			return true;
+	return false;
+}

@@ -1,0 +1,199 @@
+/*
+ * A frame names each key once and its zone sets once, so a key is hashed once a
+ * frame; for each of an event's zones one row is counted.
+ */
+#include "archiver/ledger/ledger.h"
+
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+
+enum {
+	EXTRA_VERSION = 1,
+	EXTRA_BYTES = 1 + 8 + 8,
+	DECISION_TEXT_BYTES = 256, /* of one decision, about */
+};
+
+struct ledger *ledger_new(uint32_t partition)
+{
+	struct ledger *ledger = weir_alloc(1, sizeof *ledger);
+	ledger->partition = partition;
+	ledger->fresh = true;
+	ledger->counts = counts_new();
+	return ledger;
+}
+
+static void empty(struct ledger *ledger)
+{
+	for (size_t i = 0; i < ledger->decision_count; i++)
+		decision_row_deinit(&ledger->decisions[i]);
+	ledger->decision_count = ledger->event_count = 0;
+	weir_text_clear(&ledger->names);
+}
+
+void ledger_free(struct ledger *ledger)
+{
+	if (ledger == NULL)
+		return;
+	empty(ledger);
+	counts_free(ledger->counts);
+	free(ledger->decisions);
+	free(ledger->events);
+	weir_text_deinit(&ledger->names);
+	free(ledger);
+}
+
+/* ---- its state: version, decisions' next offset, events' next offset ---- */
+
+static void append_u64(struct weir_text *text, uint64_t number)
+{
+	for (int shift = 0; shift < 64; shift += 8)
+		weir_text_append(text, &(char){(char)(number >> shift)}, 1);
+}
+
+static uint64_t read_u64(const char *at)
+{
+	uint64_t number = 0;
+	for (int i = 7; i >= 0; i--)
+		number = number << 8 | (uint8_t)at[i];
+	return number;
+}
+
+enum weir_status ledger_restore(struct ledger *ledger, const struct weir_partition_state *state,
+                                struct weir_error *error)
+{
+	ledger->epoch = state->epoch;
+	ledger->checkpoint = state->checkpoint;
+	ledger->clock_ms = state->clock_ms;
+	ledger->policy_version = state->policy_version;
+	ledger->fresh = state->checkpoint == 0;
+	if (ledger->fresh)
+		return WEIR_OK;
+	if (state->extra.length > 0 && (uint8_t)state->extra.at[0] > EXTRA_VERSION)
+		return weir_fail(error, WEIR_NEWER, "partition %u was archived by a newer version of weir", ledger->partition);
+	if (state->extra.length != EXTRA_BYTES || (uint8_t)state->extra.at[0] != EXTRA_VERSION)
+		return weir_fail(error, WEIR_INVALID, "partition %u: the archiver's state is damaged", ledger->partition);
+	ledger->judged_next = state->next_offset;
+	ledger->decisions_next = read_u64(state->extra.at + 1);
+	ledger->events_next = read_u64(state->extra.at + 9);
+	return WEIR_OK;
+}
+
+void ledger_state(const struct ledger *ledger, struct weir_partition_state *state, struct weir_text *extra)
+{
+	weir_text_clear(extra);
+	weir_text_append(extra, &(char){EXTRA_VERSION}, 1);
+	append_u64(extra, ledger->decisions_next);
+	append_u64(extra, ledger->events_next);
+	*state = (struct weir_partition_state){.partition = ledger->partition,
+	                                       .epoch = ledger->epoch,
+	                                       .checkpoint = ledger->checkpoint + 1,
+	                                       .next_offset = ledger->judged_next,
+	                                       .clock_ms = ledger->clock_ms,
+	                                       .policy_version = ledger->policy_version,
+	                                       .extra = {extra->at, (uint32_t)extra->length}};
+}
+
+void ledger_stored(struct ledger *ledger)
+{
+	empty(ledger);
+	counts_clear(ledger->counts);
+	ledger->checkpoint++;
+	ledger->changed = ledger->fresh = false;
+}
+
+/* ---- what comes ---- */
+
+static void keep_event(struct ledger *ledger, const struct weir_frame *frame, const struct weir_frame_event *event,
+                       uint32_t zone, uint64_t offset, uint32_t pair, bool blocked)
+{
+	struct weir_span bucket = frame->keys[event->key];
+	if (ledger->event_count == ledger->event_room) {
+		ledger->event_room = ledger->event_room > 0 ? ledger->event_room * 2 : 256;
+		ledger->events = weir_realloc(ledger->events, ledger->event_room, sizeof *ledger->events);
+	}
+	ledger->events[ledger->event_count++] = (struct ledger_event){
+		.row = {.id = {ledger->partition, offset, pair},
+	            .zone = zone,
+	            .bucket = {NULL, bucket.length},
+	            .at_ms = event->time_ms,
+	            .blocked = blocked},
+		.bucket_at = ledger->names.length,
+	};
+	weir_text_append(&ledger->names, bucket.at, bucket.length);
+}
+
+void ledger_count(struct ledger *ledger, const struct weir_frame *frame, const struct histories *histories,
+                  bool by_event)
+{
+	bool keeps = histories_any(histories, frame->policy_version);
+	uint64_t *hashes = weir_alloc(frame->key_count + 1, sizeof *hashes);
+	for (uint32_t i = 0; i < frame->key_count; i++)
+		hashes[i] = counts_hash(frame->keys[i]);
+	uint32_t pair = 0;
+	for (uint32_t i = 0; i < frame->event_count; i++) {
+		const struct weir_frame_event *event = &frame->events[i];
+		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
+		int64_t hour_ms = weir_begin_of(event->time_ms, WEIR_HOUR_MS);
+		for (uint32_t z = 0; z < set->count; z++, pair++) {
+			unsigned bits = frame->verdicts[pair / 2] >> (pair % 2 * 4) & 15;
+			if ((bits & WEIR_VERDICT_NONE) != 0)
+				continue;
+			bool blocked = (bits & WEIR_VERDICT_BLOCK) != 0;
+			uint32_t zone = set->zones[z].id;
+			counts_add(ledger->counts, zone, frame->keys[event->key], hashes[event->key], hour_ms, !blocked, blocked,
+			           (bits & WEIR_VERDICT_LATE) != 0);
+			if (keeps && histories_has(histories, frame->policy_version, zone))
+				keep_event(ledger, frame, event, zone, frame->judged_offset + (by_event ? i : 0), by_event ? z : pair,
+				           blocked);
+			ledger->event_total++;
+		}
+	}
+	free(hashes);
+	ledger->changed = true;
+}
+
+bool ledger_judged(struct ledger *ledger, uint64_t offset, const struct weir_frame *frame,
+                   const struct histories *histories)
+{
+	ledger_skip(ledger, WEIR_TOPIC_JUDGED, offset);
+	if (frame->judged_offset < ledger->events_next)
+		return false;
+	ledger_count(ledger, frame, histories, false);
+	ledger->events_next = frame->judged_offset + 1;
+	ledger->policy_version = frame->policy_version;
+	if (frame->sending_time_ms > ledger->clock_ms)
+		ledger->clock_ms = frame->sending_time_ms;
+	return true;
+}
+
+void ledger_decision(struct ledger *ledger, uint64_t offset, struct decision_row *row)
+{
+	ledger_skip(ledger, WEIR_TOPIC_DECISIONS, offset);
+	if (ledger->decision_count == ledger->decision_room) {
+		ledger->decision_room = ledger->decision_room > 0 ? ledger->decision_room * 2 : 64;
+		ledger->decisions = weir_realloc(ledger->decisions, ledger->decision_room, sizeof *ledger->decisions);
+	}
+	ledger->decisions[ledger->decision_count++] = *row;
+	*row = (struct decision_row){.texts = NULL};
+}
+
+void ledger_skip(struct ledger *ledger, enum weir_topic topic, uint64_t offset)
+{
+	if (topic == WEIR_TOPIC_JUDGED)
+		ledger->judged_next = offset + 1;
+	else
+		ledger->decisions_next = offset + 1;
+	ledger->changed = true;
+}
+
+size_t ledger_size(const struct ledger *ledger)
+{
+	return counts_size(ledger->counts) + ledger->decision_count + ledger->event_count;
+}
+
+size_t ledger_bytes(const struct ledger *ledger)
+{
+	return counts_bytes(ledger->counts) + ledger->decision_count * (sizeof *ledger->decisions + DECISION_TEXT_BYTES) +
+	       ledger->event_count * sizeof *ledger->events + ledger->names.length;
+}

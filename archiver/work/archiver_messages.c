@@ -1,0 +1,181 @@
+/*
+ * Messages, from the two topics into ledgers. What is no judged frame, or no
+ * decision, is counted and passed over: other programs may write there. What a
+ * newer weir wrote is not passed over: its partition waits for a newer archiver.
+ */
+#include "archiver/work/internal.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { MESSAGES = 64, NAP_MS = 100, RETAKE_MS = 1000 };
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
+}
+
+static void malformed(struct archiver *archiver, const struct weir_message *message, const char *why)
+{
+	weir_counter_add(&archiver->stats.malformed, 1);
+	weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
+	         "%s partition %u offset %" PRIu64 " is passed over: %s", weir_topic_name(message->topic),
+	         message->partition, message->offset, why);
+}
+
+/* false: the message has not been taken, and nothing behind it may be: why is said. */
+static bool take_judged(struct archiver *archiver, struct ledger *ledger, const struct weir_message *message)
+{
+	struct weir_frame frame;
+	struct weir_error error;
+	enum weir_status status = weir_frame_decode(archiver->reader, message->payload, &frame, &error);
+	if (status == WEIR_NEWER) {
+		archiver_stick(archiver, message->partition, "a newer version of weir judged it: run that one's archiver");
+		return false;
+	}
+	if (status == WEIR_OK && frame.kind != WEIR_FRAME_JUDGED)
+		status = weir_fail(&error, WEIR_INVALID, "it is a frame, but not a judged one");
+	if (status != WEIR_OK) {
+		malformed(archiver, message, error.text);
+		ledger_skip(ledger, WEIR_TOPIC_JUDGED, message->offset);
+		return true;
+	}
+	/* Which zones keep a history is in the store. */
+	if (histories_know(archiver->histories, archiver->store, frame.policy_version, &error) != WEIR_OK) {
+		weir_trouble_on(&archiver->store_trouble, archiver->options.log, "archiver", "%s; trying again", error.text);
+		return false;
+	}
+	uint64_t before = ledger->event_total;
+	if (ledger_judged(ledger, message->offset, &frame, archiver->histories))
+		weir_counter_add(&archiver->stats.frames, 1);
+	else
+		weir_counter_add(&archiver->stats.repeated, 1);
+	weir_counter_add(&archiver->stats.events, ledger->event_total - before);
+	return true;
+}
+
+static bool take_decision(struct archiver *archiver, struct ledger *ledger, const struct weir_message *message)
+{
+	struct decision_row row;
+	struct weir_error error;
+	if (decision_row_read(message, &row, &error) == WEIR_OK) {
+		ledger_decision(ledger, message->offset, &row);
+		weir_counter_add(&archiver->stats.decisions, 1);
+	} else {
+		malformed(archiver, message, error.text);
+		ledger_skip(ledger, WEIR_TOPIC_DECISIONS, message->offset);
+	}
+	return true;
+}
+
+static void receive_from(struct archiver *archiver, struct weir_consumer *consumer, int timeout_ms,
+                         bool (*take)(struct archiver *, struct ledger *, const struct weir_message *))
+{
+	struct weir_message messages[MESSAGES];
+	struct weir_error error;
+	size_t count = 0;
+	enum weir_status status = bus_of(archiver)->receive(consumer, messages, MESSAGES, timeout_ms, &count, &error);
+	if (status == WEIR_INVALID) {
+		/* What came before the gap may be in the topic no more. It is told again. */
+		if (!archiver_store(archiver)) {
+			nap();
+			return;
+		}
+		const struct ledger *ledger = archiver->partitions[messages[0].partition].ledger;
+		archiver_stand_at_gap(archiver, messages[0].partition, ledger != NULL ? ledger->checkpoint : 0, error.text);
+		return;
+	}
+	if (status != WEIR_OK) {
+		weir_trouble_on(&archiver->bus_trouble, archiver->options.log, "archiver", "%s; trying again", error.text);
+		nap();
+		return;
+	}
+	if (count > 0) /* nothing does not say that a trouble is over: brokers are asked again in their own time */
+		weir_trouble_off(&archiver->bus_trouble, archiver->options.log, "archiver");
+	for (size_t i = 0; i < count; i++) {
+		struct partition *partition = &archiver->partitions[messages[i].partition];
+		if (partition->state != PARTITION_LIVE || take(archiver, partition->ledger, &messages[i]))
+			continue;
+		/* What came so far is dropped with it: it is read again from where it was last stored. */
+		if (partition->state == PARTITION_LIVE)
+			archiver_drop(archiver, messages[i].partition, PARTITION_EMPTY);
+		archiver->retake_ms = weir_monotonic_ms() + RETAKE_MS;
+	}
+	if (count > 0 && weir_counter_read(&archiver->stats.oldest_ms) == 0)
+		atomic_store_explicit(&archiver->stats.oldest_ms.value, (uint64_t)weir_monotonic_ms(), memory_order_relaxed);
+}
+
+void archiver_receive(struct archiver *archiver, int timeout_ms)
+{
+	receive_from(archiver, archiver->judged, timeout_ms, take_judged);
+	if (!archiver->unsettled) /* as a gap there may have made it */
+		receive_from(archiver, archiver->decisions, 0, take_decision);
+}
+
+/* ---- how far it is ---- */
+
+/* A topic may end in what is no message, as marks of other programs' transactions. */
+static uint64_t next_of(const struct archiver *archiver, const struct weir_consumer *consumer, uint32_t partition,
+                        uint64_t taken)
+{
+	uint64_t read = bus_of(archiver)->position(consumer, partition);
+	return read > taken ? read : taken;
+}
+
+void archiver_tell_places(struct archiver *archiver)
+{
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
+		const struct ledger *ledger = archiver->partitions[i].ledger;
+		struct place *place = &archiver->places[i];
+		bool live = archiver->partitions[i].state == PARTITION_LIVE;
+		if (live) {
+			atomic_store(&place->judged_next, next_of(archiver, archiver->judged, i, ledger->judged_next));
+			atomic_store(&place->decisions_next, next_of(archiver, archiver->decisions, i, ledger->decisions_next));
+			atomic_store(&place->clock_ms, ledger->clock_ms);
+		}
+		atomic_store(&place->live, live);
+	}
+}
+
+bool archiver_place(const struct archiver *archiver, enum weir_topic topic, uint32_t partition, uint64_t *next_offset,
+                    int64_t *clock_ms)
+{
+	const struct place *place = &archiver->places[partition];
+	bool judged = topic == WEIR_TOPIC_JUDGED;
+	*next_offset = atomic_load(judged ? &place->judged_next : &place->decisions_next);
+	*clock_ms = judged ? atomic_load(&place->clock_ms) : 0;
+	return atomic_load(&place->live);
+}
+
+/* ---- the topics' ends ---- */
+
+uint64_t *archiver_ends(struct archiver *archiver)
+{
+	struct weir_bus *bus = archiver->options.bus;
+	uint64_t *ends = weir_alloc(2 * bus->partitions, sizeof *ends), first;
+	for (uint32_t i = 0; i < bus->partitions; i++) {
+		if (bus->ops->extent(bus, WEIR_TOPIC_JUDGED, i, &first, &ends[i], NULL) == WEIR_OK &&
+		    bus->ops->extent(bus, WEIR_TOPIC_DECISIONS, i, &first, &ends[bus->partitions + i], NULL) == WEIR_OK)
+			continue;
+		free(ends);
+		return NULL;
+	}
+	return ends;
+}
+
+bool archiver_caught_up(struct archiver *archiver, const uint64_t *ends)
+{
+	uint32_t count = archiver->options.bus->partitions;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct partition *partition = &archiver->partitions[i];
+		if (partition->state == PARTITION_LIVE &&
+		    (partition->ledger->judged_next < ends[i] || partition->ledger->decisions_next < ends[count + i]))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,203 @@
+/*
+ * Partitions that come and go with the group's word. Taking one raises its
+ * epoch: whoever had it can store nothing more, and reads on in vain until the
+ * group tells.
+ */
+#include "archiver/work/internal.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { RETAKE_MS = 1000, GAP_LOOK_MS = 5000 };
+
+static void count_partitions(struct archiver *archiver)
+{
+	uint64_t live = 0, stuck = 0;
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
+		live += archiver->partitions[i].state == PARTITION_LIVE;
+		stuck += archiver->partitions[i].state == PARTITION_STUCK;
+	}
+	atomic_store_explicit(&archiver->stats.partitions.value, live, memory_order_relaxed);
+	atomic_store_explicit(&archiver->stats.stuck.value, stuck, memory_order_relaxed);
+}
+
+void archiver_drop(struct archiver *archiver, uint32_t number, enum partition_state state)
+{
+	struct partition *partition = &archiver->partitions[number];
+	if (partition->state == PARTITION_LIVE) {
+		bus_of(archiver)->unassign(archiver->judged, number);
+		bus_of(archiver)->unassign(archiver->decisions, number);
+		ledger_free(partition->ledger);
+		partition->ledger = NULL;
+	}
+	partition->state = state;
+	partition->at_gap = false;
+	count_partitions(archiver);
+}
+
+void archiver_stick(struct archiver *archiver, uint32_t number, const char *why)
+{
+	weir_log(archiver->options.log, WEIR_LOG_ERROR, "archiver", "partition %u: %s", number, why);
+	archiver_drop(archiver, number, PARTITION_STUCK);
+}
+
+void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t checkpoint, const char *why)
+{
+	struct weir_error error;
+	struct partition *partition = &archiver->partitions[number];
+	if (archiver->options.share != NULL) /* of a cluster; a log of this machine is trimmed behind its readers only */
+		(void)weir_fail(&error, WEIR_INVALID,
+		                "%s: what lies between is missing; `weir recover --accept-gap` goes on behind it", why);
+	else
+		(void)weir_fail(&error, WEIR_INVALID, "%s", why);
+	archiver_stick(archiver, number, error.text);
+	partition->at_gap = archiver->options.share != NULL;
+	partition->checkpoint = checkpoint;
+}
+
+/* Partitions that somebody has led behind their gap are to be taken again. */
+static void look_at_gaps(struct archiver *archiver)
+{
+	struct weir_partition_state state;
+	int64_t now_ms = weir_monotonic_ms();
+	if (now_ms < archiver->gap_look_ms)
+		return;
+	archiver->gap_look_ms = now_ms + GAP_LOOK_MS;
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
+		struct partition *partition = &archiver->partitions[i];
+		if (partition->state != PARTITION_STUCK || !partition->at_gap ||
+		    archiver->store->ops->look(archiver->store, WEIR_STORE_ROLE_ARCHIVER, i, &state, NULL) != WEIR_OK ||
+		    state.checkpoint == partition->checkpoint)
+			continue;
+		archiver_drop(archiver, i, PARTITION_EMPTY);
+		archiver->retake_ms = now_ms;
+	}
+}
+
+/*
+ * One that was never archived begins where its topics begin. So does one on this machine whose topics have lost what came
+ * next: they are trimmed behind their readers only, and a process without an archiver forgets that reader.
+ */
+static enum weir_status find_beginning(struct archiver *archiver, const struct ledger *ledger, enum weir_topic topic,
+                                       uint64_t *place, struct weir_error *error)
+{
+	uint64_t first, next;
+	struct weir_bus *bus = archiver->options.bus;
+	if (!ledger->fresh && archiver->options.share != NULL)
+		return WEIR_OK;
+	enum weir_status status = bus->ops->extent(bus, topic, ledger->partition, &first, &next, error);
+	if (status != WEIR_OK || (!ledger->fresh && *place >= first))
+		return status;
+	if (!ledger->fresh)
+		weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
+		         "partition %u: %" PRIu64
+		         " messages of %s came while archiver.enabled was off, and are gone: the archive "
+		         "does not have them",
+		         ledger->partition, first - *place, weir_topic_name(topic));
+	*place = first;
+	return WEIR_OK;
+}
+
+static enum weir_status assign(struct archiver *archiver, const struct ledger *ledger, struct weir_error *error)
+{
+	const struct weir_bus_ops *bus = bus_of(archiver);
+	enum weir_status status = bus->assign(archiver->judged, ledger->partition, ledger->judged_next, error);
+	if (status != WEIR_OK)
+		return status;
+	status = bus->assign(archiver->decisions, ledger->partition, ledger->decisions_next, error);
+	if (status != WEIR_OK)
+		bus->unassign(archiver->judged, ledger->partition);
+	return status;
+}
+
+/* WEIR_IO: to be tried again. WEIR_END: it stands at a gap, which is said. */
+static enum weir_status take(struct archiver *archiver, uint32_t number, struct weir_error *error)
+{
+	struct weir_partition_state state;
+	struct ledger *ledger = ledger_new(number);
+	enum weir_status status =
+		archiver->store->ops->take(archiver->store, WEIR_STORE_ROLE_ARCHIVER, number, &state, error);
+	if (status == WEIR_OK)
+		status = ledger_restore(ledger, &state, error);
+	if (status == WEIR_OK)
+		status = find_beginning(archiver, ledger, WEIR_TOPIC_JUDGED, &ledger->judged_next, error);
+	if (status == WEIR_OK)
+		status = find_beginning(archiver, ledger, WEIR_TOPIC_DECISIONS, &ledger->decisions_next, error);
+	if (status == WEIR_OK) {
+		status = assign(archiver, ledger, error);
+		if (status == WEIR_INVALID) {
+			archiver_stand_at_gap(archiver, number, ledger->checkpoint, error->text);
+			status = WEIR_END;
+		}
+	}
+	if (status != WEIR_OK) {
+		ledger_free(ledger);
+		return status;
+	}
+	archiver->partitions[number] = (struct partition){.state = PARTITION_LIVE, .ledger = ledger};
+	weir_counter_add(&archiver->stats.taken, 1);
+	return WEIR_OK;
+}
+
+static void take_missing(struct archiver *archiver, const bool *given)
+{
+	struct weir_error error;
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
+		if (archiver->partitions[i].state != PARTITION_EMPTY || !given[i])
+			continue;
+		enum weir_status status = take(archiver, i, &error);
+		if (status == WEIR_IO || status == WEIR_AGAIN) {
+			weir_trouble_on(&archiver->store_trouble, archiver->options.log, "archiver", "%s; trying again",
+			                error.text);
+			archiver->retake_ms = weir_monotonic_ms() + RETAKE_MS;
+			break;
+		}
+		if (status != WEIR_OK && status != WEIR_END)
+			archiver_stick(archiver, i, error.text);
+		else
+			weir_trouble_off(&archiver->store_trouble, archiver->options.log, "archiver");
+	}
+	count_partitions(archiver);
+}
+
+/* What goes is stored first, with all the rest: a successor would take it from the topics again. */
+static void give_up(struct archiver *archiver, const bool *given)
+{
+	bool leaving = false;
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++)
+		leaving = leaving || (archiver->partitions[i].state == PARTITION_LIVE && !given[i]);
+	if (leaving)
+		(void)archiver_store(archiver);
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
+		if (archiver->partitions[i].state == PARTITION_EMPTY || given[i])
+			continue;
+		archiver_drop(archiver, i, PARTITION_EMPTY);
+		weir_counter_add(&archiver->stats.given_up, 1);
+	}
+}
+
+void archiver_follow_share(struct archiver *archiver)
+{
+	struct weir_share *share = archiver->options.share;
+	uint64_t version = share != NULL ? weir_share_version(share) : 1;
+	bool changed = version != archiver->share_version;
+	look_at_gaps(archiver);
+	if (!changed && (archiver->retake_ms == 0 || weir_monotonic_ms() < archiver->retake_ms))
+		return;
+	bool *given = weir_alloc(archiver->options.bus->partitions, sizeof *given);
+	bool known = true;
+	if (share != NULL)
+		known = weir_share_get(share, given, NULL) != 0;
+	else
+		memset(given, true, archiver->options.bus->partitions * sizeof *given);
+	archiver->share_version = version;
+	archiver->retake_ms = 0;
+	if (known) {
+		give_up(archiver, given);
+		take_missing(archiver, given);
+	}
+	free(given);
+}

@@ -1,0 +1,169 @@
+/*
+ * Storing: all that live partitions hold, each writer's share of them in one
+ * transaction.
+ *
+ * The store's share of the time is bounded: after a commit that took long the
+ * next one waits three times as long, so that the larger its work, the fewer
+ * rows an event costs.
+ *
+ * A commit whose answer is lost may have been made. It is tried again with the
+ * same rows, which the store knows by their checkpoints; more rows under the
+ * same checkpoints it would take for stored. So nothing is received until the
+ * store has answered, and a partition keeps its writer until then.
+ */
+#include "archiver/work/internal.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+
+#include <stdlib.h>
+
+enum { RETRY_MS = 1000, REST_TIMES = 3, KEEP_PERIOD_MS = 600000, KEEP_STEP_MS = 100, KEEP_RETRY_MS = 10000 };
+
+static void set(struct weir_counter *gauge, uint64_t value)
+{
+	atomic_store_explicit(&gauge->value, value, memory_order_relaxed);
+}
+
+/* Bytes that what is not stored takes, and rows. */
+static size_t count_waiting(const struct archiver *archiver, size_t *rows)
+{
+	size_t bytes = 0;
+	*rows = 0;
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
+		const struct ledger *ledger = archiver->partitions[i].ledger;
+		if (ledger == NULL)
+			continue;
+		bytes += ledger_bytes(ledger);
+		*rows += ledger_size(ledger);
+	}
+	return bytes;
+}
+
+/* Partitions in turn: they hold about as much as each other. */
+static void give_writers(struct archiver *archiver)
+{
+	uint32_t next = 0;
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++)
+		if (archiver->partitions[i].ledger != NULL && archiver->partitions[i].ledger->changed)
+			archiver->partitions[i].writer = next++ % archiver->options.writers;
+}
+
+static void stored(struct archiver *archiver, const struct writer_result *result)
+{
+	weir_counter_add(&archiver->stats.commits, 1);
+	weir_counter_add(&archiver->stats.rows, result->rows);
+	weir_histogram_observe(&archiver->stats.commit, &weir_latency_scale, (double)result->took_ms / 1000);
+	for (size_t i = 0; i < result->count; i++) {
+		struct ledger *ledger = result->ledgers[i];
+		bus_of(archiver)->consumed(archiver->judged, ledger->partition, ledger->judged_next);
+		bus_of(archiver)->consumed(archiver->decisions, ledger->partition, ledger->decisions_next);
+		ledger_stored(ledger);
+	}
+}
+
+/* One try of every writer. Where several fail, a store that is away tells more than a partition's other owner. */
+static enum weir_status try_to_store(struct archiver *archiver, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	int64_t took_ms = 0, least_ms = archiver->options.config->archiver.interval_ms;
+	size_t count = 0;
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++)
+		if (archiver->partitions[i].ledger != NULL && archiver->partitions[i].ledger->changed)
+			writer_give(archiver->writers[archiver->partitions[i].writer], archiver->partitions[i].ledger);
+	for (uint32_t i = archiver->options.writers; i-- > 0;)
+		writer_start(archiver->writers[i]);
+	for (uint32_t i = 0; i < archiver->options.writers; i++) {
+		struct writer_result result = writer_finish(archiver->writers[i]);
+		if (result.status == WEIR_OK && result.count > 0)
+			stored(archiver, &result);
+		if (result.status != WEIR_OK && (status == WEIR_OK || status == WEIR_FENCED)) {
+			status = result.status;
+			*error = result.error;
+		}
+		took_ms = result.took_ms > took_ms ? result.took_ms : took_ms;
+		count += result.count;
+	}
+	if (status == WEIR_OK && count > 0) /* what comes after a pause is stored at once */
+		archiver->due_ms = weir_monotonic_ms() + (took_ms * REST_TIMES > least_ms ? took_ms * REST_TIMES : least_ms);
+	return status;
+}
+
+/*
+ * Partitions that have another owner by now go, as do those of which the store has lost what it had: a server may have
+ * been replaced by one that was behind. Whether any did.
+ */
+static bool drop_fenced(struct archiver *archiver)
+{
+	struct weir_partition_state state;
+	bool any = false;
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
+		const struct ledger *ledger = archiver->partitions[i].ledger;
+		if (ledger == NULL ||
+		    archiver->store->ops->look(archiver->store, WEIR_STORE_ROLE_ARCHIVER, i, &state, NULL) != WEIR_OK ||
+		    (state.epoch == ledger->epoch && state.checkpoint >= ledger->checkpoint))
+			continue;
+		if (state.epoch == ledger->epoch)
+			weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
+			         "the store has lost what it had last of partition %u: that is archived again", i);
+		else
+			weir_log(archiver->options.log, WEIR_LOG_INFO, "archiver", "partition %u has another archiver by now", i);
+		weir_counter_add(&archiver->stats.fenced, 1);
+		archiver_drop(archiver, i, archiver->options.share != NULL ? PARTITION_EMPTY : PARTITION_STUCK);
+		/* Whoever took it late may be about to give it up: where the group still says that it is ours, it is taken back. */
+		archiver->retake_ms = weir_monotonic_ms() + RETRY_MS;
+		any = true;
+	}
+	return any;
+}
+
+bool archiver_store(struct archiver *archiver)
+{
+	struct weir_error error;
+	enum weir_status status;
+	if (!archiver->unsettled)
+		give_writers(archiver);
+	do
+		status = try_to_store(archiver, &error);
+	while (status == WEIR_FENCED && drop_fenced(archiver));
+	archiver->unsettled = status != WEIR_OK;
+	if (status == WEIR_OK) {
+		set(&archiver->stats.oldest_ms, 0);
+		weir_trouble_off(&archiver->store_trouble, archiver->options.log, "archiver");
+		return true;
+	}
+	weir_trouble_on(&archiver->store_trouble, archiver->options.log, "archiver", "%s; trying again", error.text);
+	archiver->retry_ms = weir_monotonic_ms() + RETRY_MS;
+	archiver->failure = error;
+	return false;
+}
+
+void archiver_store_if_due(struct archiver *archiver)
+{
+	size_t rows, bytes = count_waiting(archiver, &rows);
+	int64_t now_ms = weir_monotonic_ms();
+	set(&archiver->stats.waiting_rows, rows);
+	set(&archiver->stats.waiting_bytes, bytes);
+	if (now_ms < archiver->retry_ms)
+		return;
+	if (now_ms >= archiver->due_ms || (int64_t)bytes >= archiver->options.config->archiver.memory_bytes / 2)
+		(void)archiver_store(archiver);
+}
+
+void archiver_keep_if_due(struct archiver *archiver)
+{
+	struct weir_error error;
+	bool more = false;
+	if (weir_monotonic_ms() < archiver->keep_due_ms)
+		return;
+	enum weir_status status = archiver->store->ops->keep(archiver->store, archiver->options.config->archiver.keep_ms,
+	                                                     weir_wall_ms(), &more, &error);
+	if (status == WEIR_OK)
+		weir_trouble_off(&archiver->keep_trouble, archiver->options.log, "archiver");
+	else if (status != WEIR_AGAIN)
+		weir_trouble_on(&archiver->keep_trouble, archiver->options.log, "archiver", "old rows stay: %s; trying again",
+		                error.text);
+	archiver->keep_due_ms = weir_monotonic_ms() + (status != WEIR_OK ? KEEP_RETRY_MS
+	                                               : more            ? KEEP_STEP_MS
+	                                                                 : KEEP_PERIOD_MS);
+}

@@ -1,0 +1,127 @@
+/*
+ * The topic is read to its end before the first policy is given: what lies behind it would only be replaced at once.
+ * A policy that cannot be used here leaves the one before it in use, and this collector not ready.
+ */
+#include "collector/daemon/policies.h"
+
+#include "collector/follow/inputs.h"
+#include "common/base/alloc.h"
+#include "common/cluster/policy_feed.h"
+#include "common/log/metrics.h"
+
+#include <stdlib.h>
+
+struct policies {
+	const struct weir_config *config;
+	const struct weir_log *log;
+	struct weir_policy_feed *feed;
+	uint64_t judged; /* the newest version that was looked at */
+	struct weir_trouble reading, waiting;
+	_Atomic uint64_t given, refused; /* the newest versions of each kind; 0: none */
+};
+
+enum weir_status policies_new(const struct weir_config *config, struct weir_bus *bus, const struct weir_log *log,
+                              struct policies **out, struct weir_error *error)
+{
+	struct policies *policies = weir_alloc(1, sizeof *policies);
+	policies->config = config;
+	policies->log = log;
+	struct weir_policy_feed_options feed = {.bus = bus, .log = log, .part = "policy"};
+	enum weir_status status = weir_policy_feed_new(&feed, &policies->feed, error);
+	if (status != WEIR_OK) {
+		free(policies);
+		return status;
+	}
+	*out = policies;
+	return WEIR_OK;
+}
+
+void policies_free(struct policies *policies)
+{
+	if (policies == NULL)
+		return;
+	weir_policy_feed_free(policies->feed);
+	free(policies);
+}
+
+static void tell_unmatched(void *context, const struct weir_zone *zone, const char *field)
+{
+	const struct policies *policies = context;
+	weir_log(policies->log, WEIR_LOG_WARNING, "policy",
+	         "zone \"%s\" never matches here: no source of this collector gives the field \"%s\"", zone->name, field);
+}
+
+/* Whether the sources can be matched by it. */
+static bool usable(struct policies *policies, const struct weir_policy *policy)
+{
+	struct weir_error error;
+	enum weir_status status = inputs_check_policy(policies->config, policy, &error);
+	if (status == WEIR_OK)
+		status = inputs_each_unmatched(policies->config, policy, tell_unmatched, policies, &error);
+	if (status == WEIR_OK)
+		return true;
+	weir_log(policies->log, WEIR_LOG_ERROR, "policy", "policy %llu cannot be used here: %s; %s",
+	         (unsigned long long)policy->version, error.text,
+	         atomic_load(&policies->given) > 0 ? "the one before it stays in use" : "nothing is read");
+	atomic_store(&policies->refused, policy->version);
+	return false;
+}
+
+static void read_on(struct policies *policies, int timeout_ms)
+{
+	struct weir_error error;
+	if (weir_policy_feed_poll(policies->feed, timeout_ms, &error) == WEIR_OK)
+		weir_trouble_off(&policies->reading, policies->log, "policy");
+	else
+		weir_trouble_on(&policies->reading, policies->log, "policy", "%s; trying again", error.text);
+}
+
+const struct weir_policy *policies_poll(struct policies *policies, int timeout_ms)
+{
+	read_on(policies, timeout_ms);
+	const struct weir_policy *newest = weir_policy_feed_newest(policies->feed);
+	if (!weir_policy_feed_caught_up(policies->feed))
+		return NULL;
+	if (newest == NULL) {
+		weir_trouble_on(&policies->waiting, policies->log, "policy", "no policy yet: run weir policy apply");
+		return NULL;
+	}
+	weir_trouble_off(&policies->waiting, policies->log, "policy");
+	if (newest->version <= policies->judged)
+		return NULL;
+	policies->judged = newest->version;
+	if (!usable(policies, newest))
+		return NULL;
+	atomic_store(&policies->given, newest->version);
+	return newest;
+}
+
+void policies_forget(struct policies *policies, uint64_t version)
+{
+	weir_policy_feed_forget(policies->feed, version);
+}
+
+bool policies_known(const struct policies *policies)
+{
+	return weir_policy_feed_caught_up(policies->feed);
+}
+
+bool policies_ready(const struct policies *policies, struct weir_text *why)
+{
+	uint64_t given = atomic_load(&policies->given), refused = atomic_load(&policies->refused);
+	if (refused > given)
+		weir_text_printf(why, "policy %llu cannot be used here: the log says why\n", (unsigned long long)refused);
+	else if (given == 0)
+		weir_text_puts(why, "no policy yet: run weir policy apply\n");
+	return given > 0 && given > refused;
+}
+
+void policies_metrics(const struct policies *policies, struct weir_text *page)
+{
+	uint64_t given = atomic_load(&policies->given), refused = atomic_load(&policies->refused);
+	weir_metrics_gauge(page, "weir_policy_newest_version", "The newest version that is known; 0: none.",
+	                   (double)(refused > given ? refused : given));
+	weir_metrics_counter(page, "weir_policy_bad_messages_total",
+	                     "Messages of the policy topic that were no policies: passed over.",
+	                     weir_policy_feed_bad(policies->feed));
+}

@@ -1,0 +1,206 @@
+/*
+ * Each step of the daemon's life. What may take long (brokers, a first policy) is waited for without an end, with the
+ * pages up and said once: a machine may well start before its servers do.
+ */
+#include "collector/daemon/service.h"
+
+#include "collector/follow/inputs.h"
+#include "common/base/clock.h"
+#include "common/base/stop.h"
+#include "common/bus/kafka/bus_kafka.h"
+#include "common/cluster/connect.h"
+#include "common/daemon/notify.h"
+
+#include <stdio.h>
+
+enum {
+	POLL_MS = 100,
+	CHECK_WAIT_MS = 10000,            /* --check waits so long for the brokers, and again for the policy topic */
+	CONNECT_WAIT_MS = 60 * 60 * 1000, /* a round: then it begins another */
+};
+
+static bool stopping(void)
+{
+	return atomic_load(weir_stop_flag());
+}
+
+enum weir_status service_check(struct service *service, struct weir_error *error)
+{
+	const struct weir_config *config = service->daemon.config;
+	enum weir_status status = weir_connect_check_bus(config, service->daemon.name, error);
+	if (status == WEIR_OK && config->source_count == 0)
+		status = weir_json_fail(&config->sources, error, "has no source: a collector has nothing to read");
+	return status == WEIR_OK ? inputs_check(config, error) : status;
+}
+
+static enum weir_status open_bus(struct service *service, struct weir_error *error)
+{
+	struct weir_bus *bus;
+	enum weir_status status = weir_connect_bus(service->daemon.config, service->daemon.name, CONNECT_WAIT_MS,
+	                                           weir_stop_flag(), &service->daemon.log, &bus, error);
+	if (status == WEIR_OK)
+		atomic_store(&service->bus, bus);
+	return status;
+}
+
+static enum weir_status open_policies(struct service *service, struct weir_error *error)
+{
+	struct policies *policies;
+	enum weir_status status =
+		policies_new(service->daemon.config, service->bus, &service->daemon.log, &policies, error);
+	if (status == WEIR_OK)
+		atomic_store(&service->policies, policies);
+	return status;
+}
+
+/* Looks at the topics, and says which a start would make. */
+static enum weir_status look_at_bus(struct service *service, struct weir_error *error)
+{
+	const struct weir_daemon *daemon = &service->daemon;
+	bool missing[WEIR_TOPIC_COUNT];
+	struct weir_bus *bus;
+	enum weir_status status = weir_bus_kafka_look(daemon->config, daemon->name, CHECK_WAIT_MS, weir_stop_flag(),
+	                                              &daemon->log, missing, &bus, error);
+	if (status != WEIR_OK)
+		return status;
+	atomic_store(&service->bus, bus);
+	struct weir_text names = {0};
+	if (weir_bus_kafka_topic_names(daemon->config->bus.prefix, missing, &names) > 0)
+		printf("%s: the brokers answer; a start would make %.*s\n", daemon->config_path, (int)names.length, names.at);
+	weir_text_deinit(&names);
+	if (missing[WEIR_TOPIC_POLICY])
+		return weir_fail(error, WEIR_AGAIN, "there is no policy yet: run `weir policy apply`");
+	return WEIR_OK;
+}
+
+enum weir_status service_try(struct service *service, struct weir_error *error)
+{
+	enum weir_status status = look_at_bus(service, error);
+	if (status == WEIR_OK)
+		status = open_policies(service, error);
+	if (status != WEIR_OK)
+		return status;
+	int64_t end_ms = weir_monotonic_ms() + CHECK_WAIT_MS;
+	const struct weir_policy *policy = NULL;
+	while (policy == NULL && !policies_known(service->policies) && weir_monotonic_ms() < end_ms)
+		policy = policies_poll(service->policies, POLL_MS);
+	if (policy == NULL)
+		return weir_fail(error, WEIR_AGAIN, "%s",
+		                 policies_known(service->policies) ? "there is no policy that can be used here"
+		                                                   : "the policy topic could not be read");
+	printf("%s: the brokers answer; policy %llu; %zu source%s\n", service->daemon.config_path,
+	       (unsigned long long)policy->version, service->daemon.config->source_count,
+	       service->daemon.config->source_count == 1 ? "" : "s");
+	return WEIR_OK;
+}
+
+enum weir_status service_open(struct service *service, struct weir_error *error)
+{
+	enum weir_status status = weir_daemon_open(&service->daemon, error);
+	if (status == WEIR_OK)
+		status = source_memory_open(service->daemon.state, &service->memory, error);
+	service_pages(service);
+	return status == WEIR_OK ? weir_daemon_serve(&service->daemon, &service->pages, error) : status;
+}
+
+enum weir_status service_connect(struct service *service, struct weir_error *error)
+{
+	enum weir_status status;
+	weir_notify("STATUS=waiting for the brokers");
+	do
+		status = open_bus(service, error);
+	while (status == WEIR_IO && !stopping());
+	if (status == WEIR_IO)
+		return WEIR_END;
+	return status == WEIR_OK ? open_policies(service, error) : status;
+}
+
+/* From the first policy on the sources are read. */
+static enum weir_status start_collector(struct service *service, const struct weir_policy *policy,
+                                        struct weir_error *error)
+{
+	struct collector_options options = {
+		.config = service->daemon.config,
+		.bus = service->bus,
+		.memory = service->memory,
+		.dead_topic = true,
+		.policy = policy,
+		.log = &service->daemon.log,
+	};
+	struct collector *collector;
+	enum weir_status status = collector_new(&options, &collector, error);
+	if (status != WEIR_OK)
+		return status;
+	status = collector_start(collector, error);
+	if (status != WEIR_OK) {
+		collector_free(collector);
+		return status;
+	}
+	atomic_store(&service->collector, collector);
+	weir_notify("STATUS=collecting");
+	return WEIR_OK;
+}
+
+static enum weir_status take_policy(struct service *service, struct weir_error *error)
+{
+	struct collector *collector = service->collector;
+	const struct weir_policy *policy = policies_poll(service->policies, POLL_MS);
+	enum weir_status status = WEIR_OK;
+	if (policy != NULL) {
+		if (collector == NULL)
+			status = start_collector(service, policy, error);
+		else
+			collector_set_policy(collector, policy);
+		if (status == WEIR_OK)
+			weir_log(&service->daemon.log, WEIR_LOG_INFO, "policy", "policy %llu is in force",
+			         (unsigned long long)policy->version);
+	}
+	if (service->collector != NULL)
+		policies_forget(service->policies, collector_policy_version(service->collector));
+	return status;
+}
+
+static void reload(struct service *service)
+{
+	weir_daemon_reload(&service->daemon);
+	if (service->collector != NULL)
+		collector_reopen(service->collector);
+}
+
+enum weir_status service_run(struct service *service, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	weir_log(&service->daemon.log, WEIR_LOG_INFO, "collector", "%zu source%s; state in %s",
+	         service->daemon.config->source_count, service->daemon.config->source_count == 1 ? "" : "s",
+	         service->daemon.state);
+	weir_notify("READY=1\nSTATUS=waiting for a policy");
+	while (status == WEIR_OK && !stopping()) {
+		if (service->collector != NULL && collector_ended(service->collector))
+			break;
+		if (weir_stop_take_reload())
+			reload(service);
+		status = take_policy(service, error);
+	}
+	return status;
+}
+
+enum weir_status service_stop(struct service *service, struct weir_error *error)
+{
+	weir_notify("STOPPING=1");
+	weir_daemon_silence(&service->daemon);
+	if (service->collector == NULL)
+		return WEIR_OK;
+	collector_stop(service->collector);
+	return collector_join(service->collector, error);
+}
+
+void service_close(struct service *service)
+{
+	weir_daemon_silence(&service->daemon);
+	collector_free(service->collector);
+	policies_free(service->policies);
+	source_memory_free(service->memory);
+	if (service->bus != NULL)
+		service->bus->ops->close(service->bus);
+	weir_daemon_end(&service->daemon);
+}

@@ -1,0 +1,64 @@
+/* /metrics, /healthz, /readyz: also while there is no collector yet. */
+#include "collector/daemon/service.h"
+
+#include "common/log/metrics.h"
+
+static void show_metrics(void *context, struct weir_text *page)
+{
+	struct service *service = context;
+	struct collector *collector = atomic_load(&service->collector);
+	weir_metrics_gauge(page, "weir_policy_version", "The version that records are matched by; 0: none is known.",
+	                   collector != NULL ? (double)collector_policy_version(collector) : 0);
+	struct policies *policies = atomic_load(&service->policies);
+	if (policies != NULL)
+		policies_metrics(policies, page);
+	if (collector == NULL)
+		return;
+	collector_metrics(collector, page);
+	uint64_t written, dropped;
+	collector_dead_letters(collector, &written, &dropped);
+	weir_metrics_counter(page, "weir_dead_letters_total", "Dead letters kept.", written);
+	weir_metrics_counter(page, "weir_dead_letters_dropped_total", "Dead letters past the caps: only counted.", dropped);
+}
+
+static bool is_healthy(void *context, struct weir_text *why)
+{
+	struct service *service = context;
+	const struct collector *collector = atomic_load(&service->collector);
+	if (collector == NULL || !collector_ended(collector))
+		return true;
+	weir_text_puts(why, "the collector has ended\n");
+	return false;
+}
+
+static bool bus_answers(struct weir_bus *bus, struct weir_text *why)
+{
+	char words[WEIR_ERROR_TEXT_BYTES];
+	if (bus == NULL) {
+		weir_text_puts(why, "the brokers have not answered yet\n");
+		return false;
+	}
+	if (!bus->ops->problem(bus, words, sizeof words))
+		return true;
+	weir_text_printf(why, "%s\n", words);
+	return false;
+}
+
+static bool is_ready(void *context, struct weir_text *why)
+{
+	struct service *service = context;
+	struct collector *collector = atomic_load(&service->collector);
+	const struct policies *policies = atomic_load(&service->policies);
+	bool ready = bus_answers(atomic_load(&service->bus), why);
+	if (policies != NULL)
+		ready &= policies_ready(policies, why);
+	if (collector == NULL)
+		return false;
+	return is_healthy(service, why) && collector_ready(collector, why) && ready;
+}
+
+void service_pages(struct service *service)
+{
+	service->pages = (struct weir_daemon_pages){
+		.context = service, .metrics = show_metrics, .healthy = is_healthy, .ready = is_ready};
+}

@@ -1,0 +1,425 @@
+/*
+ * One loop: a chunk from each source in turn, its events into frames, frames to
+ * the bus, acknowledgements back into low-water marks.
+ *
+ * Frames are flushed when the oldest event in them has waited for the linger;
+ * that grows with the time that acknowledgements take, as sending more often
+ * than the bus answers only makes smaller frames.
+ */
+#include "collector/follow/internal.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	IDLE_WAIT_MS = 100,
+	REOPEN_PERIOD_MS = 1000,
+	REOPEN_TRIES = 30, /* then the collector fails */
+};
+
+void collector_fail(struct collector *collector, enum weir_status status, const struct weir_error *error)
+{
+	if (collector->status != WEIR_OK)
+		return;
+	collector->status = status;
+	collector->error = *error;
+}
+
+static bool going(const struct collector *collector)
+{
+	return collector->status == WEIR_OK && sender_state(collector->sender) == SENDER_WELL;
+}
+
+/* A framer_emit. */
+static void send_frame(void *context, uint32_t partition, struct weir_span frame)
+{
+	struct collector *collector = context;
+	sender_send(collector->sender, WEIR_TOPIC_EVENTS, partition, frame);
+}
+
+/* Sends open frames; what has been read of every stream is then on its way. */
+static void flush(struct collector *collector)
+{
+	framer_flush(collector->framer, weir_wall_ms());
+	low_water_mark(collector->inputs, collector->sender);
+}
+
+static void take_record(struct collector *collector, struct record_reader *reader, int64_t now_ms)
+{
+	struct matched matched;
+	int64_t latest_ms = now_ms + collector->options.config->collector.max_skew_ms;
+	if (reader->record.time_ms > latest_ms) {
+		reader->record.time_ms = latest_ms;
+		reader->ahead.clamped += record_reader_is_fresh(reader);
+	}
+	matcher_match(collector->inputs->matcher, &reader->record, &matched);
+	if (matched.event_count > 0) {
+		if (framer_pending(collector->framer) == 0)
+			collector->oldest_ms = weir_monotonic_ms();
+		framer_add(collector->framer, reader->stream->id, collector->policy_version, &matched, &reader->record,
+		           reader->position, now_ms);
+	}
+	record_reader_take(reader, now_ms);
+}
+
+/* Reads a chunk to its end, or until the producer breaks. */
+static void read_on(struct collector *collector, struct record_reader *reader)
+{
+	int64_t now_ms = weir_wall_ms();
+	collector->interrupted = NULL;
+	while (going(collector) && record_reader_next(reader) == WEIR_OK)
+		take_record(collector, reader, now_ms);
+	record_reader_take(reader, now_ms);
+	if (!going(collector))
+		collector->interrupted = reader;
+}
+
+/* One chunk of one source; gives whether there was any. */
+static bool read_chunk(struct collector *collector, size_t place, bool *ended)
+{
+	struct source *source = collector->inputs->sources[place];
+	struct source_chunk chunk;
+	struct weir_error error;
+	enum weir_status status = source->ops->collect(source, NULL, &chunk, &error);
+	*ended = status == WEIR_END;
+	if (status == WEIR_IO) /* one that does not follow has failed for good */
+		weir_log(collector->options.log, WEIR_LOG_ERROR, "collector", "%s", error.text);
+	if (status != WEIR_OK)
+		return false;
+	struct record_reader *reader;
+	status = inputs_reader(collector->inputs, place, chunk.stream, &reader, &error);
+	if (status != WEIR_OK) {
+		collector_fail(collector, status, &error);
+		return false;
+	}
+	reader->source_place = place;
+	record_reader_feed(reader, &chunk);
+	read_on(collector, reader);
+	return true;
+}
+
+static void switch_policy(struct collector *collector)
+{
+	const struct weir_policy *policy = atomic_exchange(&collector->next_policy, NULL);
+	if (policy == NULL)
+		return;
+	flush(collector);
+	struct weir_error error;
+	enum weir_status status = inputs_set_policy(collector->inputs, policy, &error);
+	if (status != WEIR_OK) {
+		collector_fail(collector, status, &error);
+		return;
+	}
+	collector->policy_version = policy->version;
+	atomic_store(&collector->policy_in_use, policy->version);
+}
+
+/* Sleeps until a source may have more, a frame must go, or an acknowledgement may have come. */
+static void wait_for_more(struct collector *collector)
+{
+	if (sender_waiting(collector->sender) > 0) {
+		sender_poll(collector->sender, 1);
+		return;
+	}
+	int timeout_ms = framer_pending(collector->framer) > 0 ? 1 : IDLE_WAIT_MS;
+	struct pollfd polls[64];
+	nfds_t count = 0;
+	for (size_t i = 0; i < collector->inputs->source_count && count < 64; i++) {
+		int fd = collector->inputs->sources[i]->ops->fd(collector->inputs->sources[i]);
+		if (fd >= 0)
+			polls[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+	}
+	poll(polls, count, timeout_ms);
+}
+
+static bool read_round(struct collector *collector, bool *all_ended)
+{
+	bool any = false;
+	*all_ended = true;
+	for (size_t i = 0; i < collector->inputs->source_count && going(collector); i++) {
+		bool ended;
+		any |= read_chunk(collector, i, &ended);
+		*all_ended &= ended;
+	}
+	return any;
+}
+
+/* ---- after a broken producer ---- */
+
+/* The rest of a chunk that will not be sent: its lines count as read. */
+static void give_up_chunk(struct record_reader *reader)
+{
+	while (record_reader_next(reader) == WEIR_OK)
+		record_reader_take(reader, 0);
+	record_reader_take(reader, 0);
+}
+
+/* Lines that no one can read again, and of which it is not known whether they arrived. */
+static void count_lost(struct collector *collector, size_t place)
+{
+	uint64_t lost = low_water_give_up(collector->inputs, place);
+	if (lost == 0)
+		return;
+	weir_counter_add(&collector->lost_lines, lost);
+	weir_log(collector->options.log, WEIR_LOG_WARNING, "collector",
+	         "up to %llu lines of a source that cannot be read again are lost: the bus has not acknowledged them",
+	         (unsigned long long)lost);
+}
+
+/* Opens a source again at what is safe; tried for a while, as files and servers come and go. */
+static enum weir_status reopen_source(struct collector *collector, size_t place, struct weir_error *error)
+{
+	struct weir_trouble trouble = {0};
+	enum weir_status status;
+	for (int tries = 1; (status = inputs_reopen(collector->inputs, place, error)) != WEIR_OK; tries++) {
+		weir_trouble_on(&trouble, collector->options.log, "collector", "%s; trying again each second", error->text);
+		for (int waited_ms = 0; waited_ms < REOPEN_PERIOD_MS; waited_ms += IDLE_WAIT_MS) {
+			if (tries == REOPEN_TRIES || atomic_load(&collector->stop))
+				return status;
+			nanosleep(&(struct timespec){.tv_nsec = IDLE_WAIT_MS * 1000000L}, NULL);
+		}
+	}
+	weir_trouble_off(&trouble, collector->options.log, "collector");
+	return WEIR_OK;
+}
+
+/*
+ * Nothing that the broken producer had in flight counts: a new one is made, and every source goes back to its
+ * low-water mark. What had arrived all the same is sent again under the same positions, and limiters drop it.
+ */
+static void recover(struct collector *collector)
+{
+	collector->dirty |= low_water_take(collector->sender);
+	collector_save_at_once(collector);
+	framer_discard(collector->framer);
+	sender_renew(collector->sender);
+	for (size_t i = 0; i < collector->inputs->source_count && going(collector); i++) {
+		struct weir_error error;
+		if (!inputs_replayable(collector->inputs, i)) {
+			count_lost(collector, i);
+			continue;
+		}
+		if (collector->interrupted != NULL && collector->interrupted->source_place == i)
+			collector->interrupted = NULL; /* what it did not read is read again */
+		enum weir_status status = reopen_source(collector, i, &error);
+		if (status != WEIR_OK && !atomic_load(&collector->stop))
+			collector_fail(collector, status, &error);
+	}
+}
+
+/* ---- the loop ---- */
+
+/* What was not acknowledged in time is read again by the next start, where that is possible. */
+static void tell_unfinished(struct collector *collector)
+{
+	if (sender_waiting(collector->sender) == 0 && sender_state(collector->sender) == SENDER_WELL)
+		return;
+	weir_log(collector->options.log, WEIR_LOG_WARNING, "collector",
+	         "the bus has not acknowledged everything in time: the next start reads the rest again");
+	if (collector->interrupted != NULL && !inputs_replayable(collector->inputs, collector->interrupted->source_place)) {
+		give_up_chunk(collector->interrupted);
+		collector_tell_counts(collector);
+	}
+	for (size_t i = 0; i < collector->inputs->source_count; i++)
+		if (!inputs_replayable(collector->inputs, i))
+			count_lost(collector, i);
+}
+
+/* What was read goes out and is acknowledged, within a bound; then it is remembered. */
+static void finish(struct collector *collector)
+{
+	int64_t end_ms = weir_monotonic_ms() + SENDER_STOP_LIMIT_MS;
+	flush(collector);
+	while (going(collector) && sender_waiting(collector->sender) > 0 && weir_monotonic_ms() < end_ms)
+		sender_poll(collector->sender, IDLE_WAIT_MS);
+	collector->dirty |= low_water_take(collector->sender);
+	collector->dirty = true;
+	collector_save_at_once(collector);
+	if (sender_state(collector->sender) == SENDER_FAILED)
+		collector_fail(collector, sender_error(collector->sender)->status, sender_error(collector->sender));
+	else
+		tell_unfinished(collector);
+}
+
+/* One round: a chunk of each source in, what is due out. Gives whether all sources have ended. */
+static bool work_once(struct collector *collector)
+{
+	bool all_ended;
+	switch_policy(collector);
+	bool any = read_round(collector, &all_ended);
+	int64_t waited_ms = weir_monotonic_ms() - collector->oldest_ms;
+	if (framer_pending(collector->framer) == 0 ? any : waited_ms >= sender_linger_ms(collector->sender))
+		flush(collector);
+	sender_poll(collector->sender, 0);
+	collector->dirty |= low_water_take(collector->sender);
+	if (weir_monotonic_ms() >= collector->counts_due_ms)
+		collector_tell_counts(collector);
+	collector_save_if_due(collector);
+	if (!any && !all_ended)
+		wait_for_more(collector);
+	return all_ended;
+}
+
+static void *work(void *context)
+{
+	struct collector *collector = context;
+	bool all_ended = false;
+	while (!atomic_load(&collector->stop) && !all_ended && collector->status == WEIR_OK) {
+		if (sender_state(collector->sender) == SENDER_BROKEN)
+			recover(collector);
+		if (!going(collector) || atomic_load(&collector->stop)) /* which may have ended a recovery half-way */
+			break;
+		if (collector->interrupted != NULL)
+			read_on(collector, collector->interrupted);
+		all_ended = work_once(collector) && going(collector);
+	}
+	finish(collector);
+	atomic_store(&collector->ended, true);
+	return NULL;
+}
+
+static void make_dead_letters(struct collector *collector)
+{
+	const struct weir_config *config = collector->options.config;
+	bool rotated = config->deadletter.rotate_bytes > 0 && !collector->options.dead_topic;
+	struct dead_letter_options dead = {.max_bytes = rotated ? INT64_MAX : config->deadletter.max_bytes,
+	                                   .rate_per_second = config->deadletter.rate_per_second};
+	struct dead_letter_sink sink;
+	if (collector->options.dead_topic) {
+		collector->dead_topic = dead_letter_topic_new(collector->sender);
+		sink = dead_letter_topic_sink(collector->dead_topic);
+	} else if (collector->options.dead_file != NULL) {
+		sink = dead_letter_file(collector->options.dead_file);
+	}
+	bool kept = collector->options.dead_topic || collector->options.dead_file != NULL;
+	collector->dead = dead_letters_new(kept ? &sink : NULL, &dead);
+}
+
+enum weir_status collector_new(const struct collector_options *options, struct collector **out,
+                               struct weir_error *error)
+{
+	struct collector *collector = weir_alloc(1, sizeof *collector);
+	collector->options = *options;
+	collector->source_context = (struct source_context){
+		.memory = options->memory, .line_max_bytes = (uint32_t)options->config->collector.line_max_bytes};
+	collector->policy_version = options->policy->version;
+	atomic_init(&collector->policy_in_use, options->policy->version);
+	atomic_init(&collector->low_water_ms, weir_monotonic_ms());
+	pthread_mutex_init(&collector->lock, NULL);
+	collector->framer = framer_new((uint32_t)options->config->bus.partitions, send_frame, collector);
+	collector->reports = source_reports_new(options->log);
+	struct sender_options sender = {
+		.bus = options->bus, .config = options->config, .log = options->log, .stop = &collector->stop};
+	enum weir_status status = sender_new(&sender, &collector->sender, error);
+	if (status == WEIR_OK) {
+		make_dead_letters(collector);
+		status = inputs_new(options->config, options->policy, &collector->source_context, collector->dead,
+		                    &collector->inputs, error);
+	}
+	if (status == WEIR_OK)
+		*out = collector;
+	else
+		collector_free(collector);
+	return status;
+}
+
+enum weir_status collector_start(struct collector *collector, struct weir_error *error)
+{
+	int failed = pthread_create(&collector->thread, NULL, work, collector);
+	if (failed != 0)
+		return weir_fail(error, WEIR_IO, "cannot start the collector's thread: %s", strerror(failed));
+	collector->started = true;
+	return WEIR_OK;
+}
+
+void collector_set_policy(struct collector *collector, const struct weir_policy *policy)
+{
+	atomic_store(&collector->next_policy, policy);
+}
+
+uint64_t collector_policy_version(const struct collector *collector)
+{
+	return atomic_load(&collector->policy_in_use);
+}
+
+bool collector_ready(struct collector *collector, struct weir_text *why)
+{
+	return inputs_ready(collector->inputs, why);
+}
+
+void collector_reopen(struct collector *collector)
+{
+	atomic_store(&collector->reopen, true);
+}
+
+void collector_stop(struct collector *collector)
+{
+	atomic_store(&collector->stop, true);
+}
+
+bool collector_ended(const struct collector *collector)
+{
+	return atomic_load(&collector->ended);
+}
+
+enum weir_status collector_join(struct collector *collector, struct weir_error *error)
+{
+	if (collector->started)
+		pthread_join(collector->thread, NULL);
+	collector->started = false;
+	if (collector->status != WEIR_OK && error != NULL)
+		*error = collector->error;
+	return collector->status;
+}
+
+void collector_free(struct collector *collector)
+{
+	if (collector == NULL)
+		return;
+	inputs_free(collector->inputs);
+	framer_free(collector->framer);
+	dead_letters_free(collector->dead);
+	dead_letter_topic_free(collector->dead_topic);
+	sender_free(collector->sender);
+	source_reports_free(collector->reports);
+	pthread_mutex_destroy(&collector->lock);
+	free(collector);
+}
+
+void collector_counts(struct collector *collector, struct record_counts *counts)
+{
+	pthread_mutex_lock(&collector->lock);
+	*counts = collector->counts;
+	pthread_mutex_unlock(&collector->lock);
+}
+
+uint64_t collector_lag_bytes(struct collector *collector)
+{
+	return inputs_lag_bytes(collector->inputs);
+}
+
+void collector_dead_letters(struct collector *collector, uint64_t *written, uint64_t *dropped)
+{
+	*written = weir_counter_read(&collector->letters_written);
+	*dropped = weir_counter_read(&collector->letters_dropped);
+}
+
+void collector_metrics(struct collector *collector, struct weir_text *text)
+{
+	struct record_counts counts;
+	collector_counts(collector, &counts);
+	inputs_metrics_counts(&counts, text);
+	inputs_metrics(collector->inputs, text);
+	weir_metrics_counter(text, "weir_source_lost_lines_total",
+	                     "Lines of sources that cannot be read again, sent and not known to have arrived.",
+	                     weir_counter_read(&collector->lost_lines));
+	weir_metrics_gauge(text, "weir_low_water_age_seconds",
+	                   "What was read longer ago than this has arrived, and a restart goes on behind it.",
+	                   (double)(weir_monotonic_ms() - atomic_load(&collector->low_water_ms)) / 1000.0);
+	sender_metrics(collector->sender, text);
+}

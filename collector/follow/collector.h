@@ -1,0 +1,78 @@
+/*
+ * The collector at work: follows its sources, puts their events on the bus, and
+ * remembers how far everything is safe.
+ *
+ * One thread reads, matches, frames and sends. A stream's low-water mark is the
+ * position below which every frame of every partition, and every dead letter,
+ * is acknowledged: it is saved each second and at the end, and reading resumes
+ * there. What was sent behind it is sent again then, and the limiters drop it.
+ *
+ * A delivery that fails ends its producer, and nothing later is accepted from
+ * it: a new one is made and the sources go back to their low-water marks.
+ * Sources that cannot go back have lost what was on its way; that is counted.
+ */
+#ifndef COLLECTOR_COLLECTOR_H
+#define COLLECTOR_COLLECTOR_H
+
+#include "collector/follow/inputs.h"
+#include "collector/source/source_memory.h"
+#include "common/bus/bus.h"
+#include "common/log/log.h"
+#include "common/log/metrics.h"
+
+struct collector;
+
+struct collector_options {
+	const struct weir_config *config; /* borrowed, as all that follows */
+	struct weir_bus *bus;
+	struct source_memory *memory;
+	bool dead_topic;                  /* dead letters go to the bus */
+	struct weir_line_file *dead_file; /* else here; NULL: malformed lines are only counted */
+	const struct weir_policy *policy; /* numbered: policy->version */
+	const struct weir_log *log;
+};
+
+WEIR_MUST_USE enum weir_status collector_new(const struct collector_options *options, struct collector **collector,
+                                             struct weir_error *error);
+WEIR_MUST_USE enum weir_status collector_start(struct collector *collector, struct weir_error *error);
+
+/**
+ * Matches by another policy from the next chunk on; inputs_check_policy() has found nothing against it.
+ *
+ * @param policy  borrowed until collector_policy_version() names a later one
+ * @thread any
+ */
+void collector_set_policy(struct collector *collector, const struct weir_policy *policy);
+
+/** The version that it matches by. @thread any */
+uint64_t collector_policy_version(const struct collector *collector);
+
+/** Whether every source can be read; else appends why not, in words. @thread any */
+bool collector_ready(struct collector *collector, struct weir_text *why);
+
+/** Opens the dead-letter file afresh (SIGHUP). @thread any */
+void collector_reopen(struct collector *collector);
+
+/** Asks it to read no more: it sends what it has read, waits for the acknowledgements and saves. @thread any */
+void collector_stop(struct collector *collector);
+
+/** Whether it has ended: stopped, failed, or no source will give more. @thread any */
+bool collector_ended(const struct collector *collector);
+
+/** Waits for the end. @return WEIR_OK; else why it failed */
+WEIR_MUST_USE enum weir_status collector_join(struct collector *collector, struct weir_error *error);
+void collector_free(struct collector *collector);
+
+/** Sums of all streams as of at most a quarter of a second ago. @thread any */
+void collector_counts(struct collector *collector, struct record_counts *counts);
+
+/** Bytes that the sources know of and that are not read yet. @thread any */
+uint64_t collector_lag_bytes(struct collector *collector);
+
+/** Dead letters kept and only counted. @thread any */
+void collector_dead_letters(struct collector *collector, uint64_t *written, uint64_t *dropped);
+
+/** Appends the collector's metrics. @thread any */
+void collector_metrics(struct collector *collector, struct weir_text *text);
+
+#endif

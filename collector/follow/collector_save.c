@@ -1,0 +1,89 @@
+/*
+ * Saving how far reading has come, each second, on a thread of its own: a disk
+ * that others write to can take a tenth of a second to say that it has it.
+ */
+#include "collector/follow/internal.h"
+
+#include "common/base/clock.h"
+
+enum { SAVE_PERIOD_MS = 1000, COUNTS_PERIOD_MS = 200 };
+
+/* Makes the dead letters safe, in a new file if that was asked for. */
+static enum weir_status save_dead_letters(struct collector *collector, struct weir_error *error)
+{
+	bool reopen = atomic_load(&collector->reopen);
+	enum weir_status status = dead_letters_settle(collector->dead, reopen, error);
+	if (status == WEIR_OK && reopen)
+		atomic_store(&collector->reopen, false);
+	return status;
+}
+
+void collector_tell_counts(struct collector *collector)
+{
+	struct record_counts counts = {0};
+	collector->counts_due_ms = weir_monotonic_ms() + COUNTS_PERIOD_MS;
+	inputs_counts(collector->inputs, &counts);
+	pthread_mutex_lock(&collector->lock);
+	collector->counts = counts;
+	pthread_mutex_unlock(&collector->lock);
+	weir_counter_set(&collector->letters_written, dead_letters_written(collector->dead));
+	weir_counter_set(&collector->letters_dropped, dead_letters_dropped(collector->dead));
+	low_water_tell_lines(collector->inputs);
+}
+
+/*
+ * Low-water marks to disk, behind the dead letters that they cover. The sources learn of the marks only here, as they
+ * save what they know whenever a file begins.
+ */
+static enum weir_status save_by(struct collector *collector,
+                                enum weir_status (*save_memory)(struct source_memory *, struct weir_error *),
+                                struct weir_error *error)
+{
+	source_reports_tell(collector->reports, collector->inputs->sources, collector->inputs->source_count);
+	collector->saving_until_ms = sender_oldest_ms(collector->sender);
+	if (framer_pending(collector->framer) > 0 && collector->oldest_ms < collector->saving_until_ms)
+		collector->saving_until_ms = collector->oldest_ms;
+	if (!collector->dirty && !atomic_load(&collector->reopen))
+		return WEIR_OK;
+	enum weir_status status = save_dead_letters(collector, error);
+	if (status != WEIR_OK)
+		return status;
+	low_water_acknowledge(collector->inputs);
+	collector->dirty = false;
+	return save_memory(collector->options.memory, error);
+}
+
+static void end_save(struct collector *collector, enum weir_status status, const struct weir_error *error)
+{
+	collector->saving = status == WEIR_AGAIN;
+	if (status == WEIR_AGAIN)
+		return;
+	collector->dirty = collector->dirty || status != WEIR_OK;
+	if (status == WEIR_OK) {
+		atomic_store(&collector->low_water_ms, collector->saving_until_ms);
+		weir_trouble_off(&collector->trouble, collector->options.log, "collector");
+	} else if (status == WEIR_INVALID) { /* no later try can succeed: the next start reads again what is not safe */
+		collector_fail(collector, status, error);
+	} else {
+		weir_trouble_on(&collector->trouble, collector->options.log, "collector", "%s; trying again each second",
+		                error->text);
+	}
+}
+
+void collector_save_at_once(struct collector *collector)
+{
+	struct weir_error error;
+	collector_tell_counts(collector);
+	end_save(collector, save_by(collector, source_memory_save, &error), &error);
+}
+
+void collector_save_if_due(struct collector *collector)
+{
+	struct weir_error error;
+	if (collector->saving)
+		end_save(collector, source_memory_save_end(collector->options.memory, &error), &error);
+	if (collector->saving || weir_monotonic_ms() < collector->save_due_ms)
+		return;
+	collector->save_due_ms = weir_monotonic_ms() + SAVE_PERIOD_MS;
+	end_save(collector, save_by(collector, source_memory_save_begin, &error), &error);
+}

@@ -1,0 +1,281 @@
+/* One source object a configuration entry; one reader, with a format of its own, a stream. */
+#include "collector/follow/inputs.h"
+
+#include "collector/source/kinds/source_kinds.h"
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum weir_status inputs_new(const struct weir_config *config, const struct weir_policy *policy,
+                            const struct source_context *context, struct dead_letters *dead, struct inputs **out,
+                            struct weir_error *error)
+{
+	struct inputs *inputs = weir_alloc(1, sizeof *inputs);
+	inputs->config = config;
+	inputs->context = *context;
+	inputs->dead = dead;
+	pthread_mutex_init(&inputs->lock, NULL);
+	inputs->sources = weir_alloc(config->source_count, sizeof(struct source *));
+	field_table_init(&inputs->fields);
+	enum weir_status status =
+		matcher_new(policy, &inputs->fields, (uint32_t)config->bus.partitions, &inputs->matcher, error);
+	while (status == WEIR_OK && inputs->source_count < config->source_count) {
+		struct weir_json source = weir_json_element(&config->sources, inputs->source_count);
+		status = source_new(&source, context, &inputs->sources[inputs->source_count], error);
+		if (status != WEIR_OK)
+			break;
+		status = source_apart(&config->sources, inputs->source_count++, error);
+	}
+	if (status != WEIR_OK) {
+		inputs_free(inputs);
+		return status;
+	}
+	*out = inputs;
+	return WEIR_OK;
+}
+
+size_t inputs_streams(const struct inputs *inputs, size_t place, struct source_stream ***streams)
+{
+	struct source *source = inputs->sources[place];
+	*streams = NULL;
+	return source != NULL ? source->ops->streams(source, streams) : 0;
+}
+
+static void keep_count(struct inputs *inputs, const struct record_reader *reader)
+{
+	inputs->counts = weir_realloc(inputs->counts, inputs->count_count + 1, sizeof *inputs->counts);
+	struct inputs_count *kept = &inputs->counts[inputs->count_count++];
+	*kept = (struct inputs_count){.position = reader->counted_position, .counts = reader->counts};
+	memcpy(kept->id, reader->stream->id, sizeof kept->id);
+}
+
+/* A stream that is read again goes on counting where it was: so nothing counts twice, and no sum ever falls. */
+static void take_count(struct inputs *inputs, struct record_reader *reader)
+{
+	for (size_t i = 0; i < inputs->count_count; i++) {
+		const struct inputs_count *kept = &inputs->counts[i];
+		if (memcmp(kept->id, reader->stream->id, sizeof kept->id) != 0)
+			continue;
+		reader->counts = kept->counts;
+		reader->counted_position = kept->position;
+		inputs->counts[i] = inputs->counts[--inputs->count_count];
+		return;
+	}
+}
+
+static void free_readers(struct inputs *inputs, size_t place)
+{
+	struct source_stream **streams;
+	size_t count = inputs_streams(inputs, place, &streams);
+	for (size_t i = 0; i < count; i++) {
+		struct record_reader *reader = streams[i]->context;
+		if (reader == NULL)
+			continue;
+		keep_count(inputs, reader);
+		record_reader_deinit(reader);
+		free(reader);
+		streams[i]->context = NULL;
+	}
+}
+
+/* Puts another source in a place, for all threads, and gives the one before. */
+static struct source *exchange(struct inputs *inputs, size_t place, struct source *source)
+{
+	pthread_mutex_lock(&inputs->lock);
+	struct source *before = inputs->sources[place];
+	inputs->sources[place] = source;
+	pthread_mutex_unlock(&inputs->lock);
+	return before;
+}
+
+bool inputs_replayable(const struct inputs *inputs, size_t place)
+{
+	struct source *source = inputs->sources[place];
+	struct source_status status;
+	return source == NULL || source->ops->status(source, &status, 1) == 0 || status.replayable;
+}
+
+enum weir_status inputs_reopen(struct inputs *inputs, size_t place, struct weir_error *error)
+{
+	free_readers(inputs, place);
+	struct source *source = exchange(inputs, place, NULL);
+	if (source != NULL)
+		source->ops->free(source);
+	struct weir_json config = weir_json_element(&inputs->config->sources, place);
+	enum weir_status status = source_new(&config, &inputs->context, &source, error);
+	if (status == WEIR_OK)
+		exchange(inputs, place, source);
+	return status;
+}
+
+void inputs_free(struct inputs *inputs)
+{
+	if (inputs == NULL)
+		return;
+	for (size_t i = 0; i < inputs->source_count; i++) {
+		free_readers(inputs, i);
+		if (inputs->sources[i] != NULL)
+			inputs->sources[i]->ops->free(inputs->sources[i]);
+	}
+	free(inputs->sources);
+	free(inputs->counts);
+	matcher_free(inputs->matcher);
+	field_table_deinit(&inputs->fields);
+	pthread_mutex_destroy(&inputs->lock);
+	free(inputs);
+}
+
+enum weir_status inputs_format(const struct weir_config *config, const struct field_table *fields, size_t place,
+                               struct format **format, struct weir_error *error)
+{
+	struct weir_json source = weir_json_element(&config->sources, place);
+	return format_new_for(&source, fields, format, error);
+}
+
+enum weir_status inputs_check(const struct weir_config *config, struct weir_error *error)
+{
+	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
+	static const struct weir_policy no_zones = {0};
+	const struct weir_policy *policy = config->policy != NULL ? config->policy : &no_zones;
+	struct inputs *inputs;
+	enum weir_status status = inputs_new(config, policy, &context, NULL, &inputs, error);
+	if (status != WEIR_OK)
+		return status;
+	inputs_free(inputs);
+	return inputs_check_policy(config, policy, error);
+}
+
+enum weir_status inputs_check_policy(const struct weir_config *config, const struct weir_policy *policy,
+                                     struct weir_error *error)
+{
+	struct field_table fields;
+	struct matcher *matcher;
+	field_table_init(&fields);
+	enum weir_status status = matcher_new(policy, &fields, (uint32_t)config->bus.partitions, &matcher, error);
+	if (status == WEIR_OK)
+		matcher_free(matcher);
+	for (size_t i = 0; status == WEIR_OK && i < config->source_count; i++) {
+		struct format *format;
+		status = inputs_format(config, &fields, i, &format, error);
+		if (status == WEIR_OK)
+			format_free(format);
+	}
+	field_table_deinit(&fields);
+	return status;
+}
+
+enum weir_status inputs_reader(struct inputs *inputs, size_t place, struct source_stream *stream,
+                               struct record_reader **reader, struct weir_error *error)
+{
+	*reader = stream->context;
+	if (*reader != NULL)
+		return WEIR_OK;
+	struct format *format;
+	enum weir_status status = inputs_format(inputs->config, &inputs->fields, place, &format, error);
+	if (status != WEIR_OK)
+		return status;
+	*reader = weir_alloc(1, sizeof **reader);
+	record_reader_init(*reader, stream, format, inputs->dead);
+	take_count(inputs, *reader);
+	stream->context = *reader;
+	return WEIR_OK;
+}
+
+/* A format made for a reader that has another one. */
+struct renewed {
+	struct record_reader *reader;
+	struct format *format;
+};
+
+/* A policy may want other fields: every reader of a source gets a new format, which is added to the list. */
+static enum weir_status make_formats(const struct inputs *inputs, const struct field_table *fields, size_t place,
+                                     struct renewed **list, size_t *made, struct weir_error *error)
+{
+	struct source_stream **streams;
+	size_t count = inputs_streams(inputs, place, &streams);
+	*list = weir_realloc(*list, *made + count, sizeof **list);
+	for (size_t i = 0; i < count; i++) {
+		if (streams[i]->context == NULL)
+			continue;
+		struct renewed *renewed = &(*list)[*made];
+		renewed->reader = streams[i]->context;
+		enum weir_status status = inputs_format(inputs->config, fields, place, &renewed->format, error);
+		if (status != WEIR_OK)
+			return status;
+		++*made;
+	}
+	return WEIR_OK;
+}
+
+/* The new format knows the header that the old one knew. */
+static void put_format(const struct renewed *renewed)
+{
+	struct record_reader *reader = renewed->reader;
+	format_begin(renewed->format, format_header(reader->format));
+	format_free(reader->format);
+	reader->format = renewed->format;
+}
+
+/*
+ * The fields are the new policy's alone, so their number does not grow from policy to policy. All is made before
+ * anything is changed: indexes of a matcher and of the formats that fill its records belong together.
+ */
+enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_policy *policy, struct weir_error *error)
+{
+	struct field_table fields;
+	struct matcher *matcher;
+	struct renewed *list = NULL;
+	size_t made = 0;
+	field_table_init(&fields);
+	enum weir_status status = matcher_new(policy, &fields, (uint32_t)inputs->config->bus.partitions, &matcher, error);
+	if (status != WEIR_OK) {
+		field_table_deinit(&fields);
+		return status;
+	}
+	for (size_t i = 0; status == WEIR_OK && i < inputs->source_count; i++)
+		status = make_formats(inputs, &fields, i, &list, &made, error);
+	if (status != WEIR_OK) {
+		for (size_t i = 0; i < made; i++)
+			format_free(list[i].format);
+		matcher_free(matcher);
+		field_table_deinit(&fields);
+	} else {
+		for (size_t i = 0; i < made; i++)
+			put_format(&list[i]);
+		matcher_free(inputs->matcher);
+		field_table_deinit(&inputs->fields);
+		inputs->matcher = matcher;
+		inputs->fields = fields;
+	}
+	free(list);
+	return status;
+}
+
+void inputs_counts(const struct inputs *inputs, struct record_counts *sum)
+{
+	for (size_t i = 0; i < inputs->count_count; i++)
+		record_counts_add(sum, &inputs->counts[i].counts);
+	for (size_t i = 0; i < inputs->source_count; i++) {
+		struct source_stream **streams;
+		size_t count = inputs_streams(inputs, i, &streams);
+		for (size_t j = 0; j < count; j++) {
+			const struct record_reader *reader = streams[j]->context;
+			if (reader != NULL)
+				record_counts_add(sum, &reader->counts);
+		}
+	}
+}
+
+void inputs_progress(const struct inputs *inputs, uint64_t *done_bytes, uint64_t *all_bytes)
+{
+	struct source_status statuses[64];
+	*done_bytes = *all_bytes = 0;
+	for (size_t i = 0; i < inputs->source_count; i++) {
+		size_t count = inputs->sources[i]->ops->status(inputs->sources[i], statuses, 64);
+		for (size_t j = 0; j < count && j < 64; j++) {
+			*all_bytes += statuses[j].size_bytes;
+			*done_bytes += statuses[j].size_bytes - statuses[j].lag_bytes;
+		}
+	}
+}

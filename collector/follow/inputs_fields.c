@@ -1,0 +1,58 @@
+/*
+ * Which zones of a policy the sources of one collector can never match. Formats are made as readers would make them, and
+ * asked what they lack.
+ */
+#include "collector/follow/inputs.h"
+
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+
+/* The first field of the zone that a format lacks, or NULL. */
+static const char *lacking(const struct format *format, const struct field_table *fields, const struct weir_zone *zone)
+{
+	for (uint32_t i = 0; i < zone->key_count; i++)
+		if (format_lacks(format, (uint32_t)field_table_find(fields, weir_span_of(zone->key[i].field))))
+			return zone->key[i].field;
+	for (uint32_t i = 0; i < zone->match.field_count; i++)
+		if (format_lacks(format, (uint32_t)field_table_find(fields, weir_span_of(zone->match.fields[i].field))))
+			return zone->match.fields[i].field;
+	return NULL;
+}
+
+static void judge_zone(struct format *const *formats, size_t count, const struct field_table *fields,
+                       const struct weir_zone *zone, inputs_unmatched *call, void *context)
+{
+	const char *field = NULL;
+	for (size_t i = 0; i < count; i++) {
+		const char *lacks = lacking(formats[i], fields, zone);
+		if (lacks == NULL)
+			return;
+		field = field != NULL ? field : lacks;
+	}
+	if (field != NULL)
+		call(context, zone, field);
+}
+
+enum weir_status inputs_each_unmatched(const struct weir_config *config, const struct weir_policy *policy,
+                                       inputs_unmatched *call, void *context, struct weir_error *error)
+{
+	struct field_table fields;
+	struct matcher *matcher = NULL;
+	struct format **formats = weir_alloc(config->source_count, sizeof(struct format *));
+	size_t made = 0;
+	field_table_init(&fields);
+	enum weir_status status = matcher_new(policy, &fields, (uint32_t)config->bus.partitions, &matcher, error);
+	while (status == WEIR_OK && made < config->source_count) {
+		status = inputs_format(config, &fields, made, &formats[made], error);
+		made += status == WEIR_OK;
+	}
+	for (uint32_t i = 0; status == WEIR_OK && i < policy->zone_count; i++)
+		judge_zone(formats, made, &fields, &policy->zones[i], call, context);
+	for (size_t i = 0; i < made; i++)
+		format_free(formats[i]);
+	free(formats);
+	matcher_free(matcher);
+	field_table_deinit(&fields);
+	return status;
+}

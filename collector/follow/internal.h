@@ -1,0 +1,59 @@
+/* What the files of the collector share: its state, and saving. */
+#ifndef COLLECTOR_FOLLOW_INTERNAL_H
+#define COLLECTOR_FOLLOW_INTERNAL_H
+
+#include "collector/follow/collector.h"
+#include "collector/follow/low_water.h"
+#include "collector/send/dead_letter_topic.h"
+#include "collector/send/framer.h"
+#include "collector/send/sender.h"
+#include "collector/source/source_reports.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct collector {
+	struct collector_options options;
+	struct source_context source_context;
+	struct inputs *inputs;
+	struct framer *framer;
+	struct sender *sender;
+	struct dead_letter_topic *dead_topic; /* NULL: they go to a file, or nowhere */
+	struct dead_letters *dead;
+	struct source_reports *reports;
+	uint64_t policy_version;
+	struct record_reader *interrupted; /* its chunk was not read to the end when the producer broke, or NULL */
+
+	int64_t oldest_ms; /* when the oldest event in open frames was added */
+	int64_t save_due_ms, counts_due_ms;
+	bool dirty;              /* marks became safe since the last save */
+	bool saving;             /* in the background */
+	int64_t saving_until_ms; /* what was read until then is remembered once that is over */
+	enum weir_status status; /* the first failure */
+	struct weir_error error;
+	struct weir_trouble trouble;
+
+	pthread_t thread;
+	bool started;
+	_Atomic bool stop, ended, reopen;
+	_Atomic(const struct weir_policy *) next_policy;
+	_Atomic uint64_t policy_in_use;
+	_Atomic int64_t low_water_ms; /* monotonic: all that was read until then is safe and remembered */
+
+	pthread_mutex_t lock; /* counts */
+	struct record_counts counts;
+	struct weir_counter letters_written, letters_dropped, lost_lines;
+};
+
+/** Ends it with this failure, unless there was one before. */
+void collector_fail(struct collector *collector, enum weir_status status, const struct weir_error *error);
+
+/** What the pages show, as of this moment. */
+void collector_tell_counts(struct collector *collector);
+
+/** What was read and has arrived is remembered, when this returns: before reading stops, or goes back. */
+void collector_save_at_once(struct collector *collector);
+/** Each second the same in the background, while reading goes on. */
+void collector_save_if_due(struct collector *collector);
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * A log format: turns one line into a record, or says why it cannot.
+ *
+ * One file per kind (format_combined.c, format_json.c, ...), found by name in
+ * format.c. A format is created from its JSON in the configuration, is const
+ * but for scratch that belongs to one thread, and never reads a clock.
+ *
+ * What a format remembers from line to line is at most the header that names a
+ * file's columns; so each stream has a format object of its own, and a stream
+ * that is taken up again in its middle is told that header.
+ */
+#ifndef COLLECTOR_FORMAT_H
+#define COLLECTOR_FORMAT_H
+
+#include "collector/record/record.h"
+#include "common/base/status.h"
+#include "common/json/json.h"
+
+enum { FORMAT_LINE_MAX_BYTES = 1 << 20 };
+
+struct client_ip;
+struct time_reader;
+
+/* The head of every format; what a kind needs comes after it in memory. */
+struct format {
+	/**
+	 * Parses one line that is not empty.
+	 *
+	 * @param line    borrowed; no byte outside it is read; the record's spans point into it or into scratch
+	 * @param record  filled on FORMAT_OK: time, cost and each wanted field (absent ones have at = NULL)
+	 * @thread one thread per format object
+	 */
+	enum format_reason (*parse)(struct format *format, const char *line, uint32_t length, struct record *record);
+	void (*free)(struct format *format);
+	/* Both NULL where no line depends on an earlier one; see format_begin() and format_header(). */
+	void (*begin)(struct format *format, struct weir_span header);
+	struct weir_span (*header)(const struct format *format);
+	bool (*lacks)(const struct format *format, uint32_t field); /* see format_lacks(); NULL: it cannot be told */
+	struct client_ip *client_ip;                                /* owned; NULL: the ip stays as the line has it */
+	struct time_reader *time; /* its own: who knows a time for lines that have none says so there */
+	/* The group that a pattern lacks for the time: it serves only behind a head that has one. NULL: none is missing. */
+	const char *missing_time;
+};
+
+/**
+ * Creates a format from its configuration: a name, or an object with "type".
+ *
+ * @param config  errors name its place in the configuration (weir_json_fail)
+ * @param fields  what the zones want; copied, with the fields that only this format needs (cost, client_ip) added
+ *                behind them
+ * @param format  returned: format_free()
+ */
+WEIR_MUST_USE enum weir_status format_new(const struct weir_json *config, const struct field_table *fields,
+                                          struct format **format, struct weir_error *error);
+void format_free(struct format *format);
+
+/** The same for what stands behind a head, which has a time: its own may be missing. */
+WEIR_MUST_USE enum weir_status format_new_inside(const struct weir_json *config, const struct field_table *fields,
+                                                 struct format **format, struct weir_error *error);
+
+/** The format of a configured source: behind the head that its kind puts before each line, where it has one. */
+WEIR_MUST_USE enum weir_status format_new_for(const struct weir_json *source, const struct field_table *fields,
+                                              struct format **format, struct weir_error *error);
+
+void format_apply_client_ip(const struct format *format, struct record *record);
+
+/** Parses a line (without its newline and the CR before it), and applies client_ip: what callers use. */
+static inline enum format_reason format_parse(struct format *format, const char *line, uint32_t length,
+                                              struct record *record)
+{
+	if (length == 0)
+		return FORMAT_SKIP;
+	enum format_reason reason = format->parse(format, line, length, record);
+	if (format->client_ip != NULL && reason == FORMAT_OK)
+		format_apply_client_ip(format, record);
+	return reason;
+}
+
+/** Whether no line of this format can ever give a wanted field: seen from the configuration alone. */
+bool format_lacks(const struct format *format, uint32_t field);
+
+/**
+ * Says where the next line stands: at the beginning of a file (header absent), or further down in one whose header
+ * line is known from before. A new format stands at the beginning of a file.
+ *
+ * @param header  what format_header() gave for that file; copied
+ */
+static inline void format_begin(struct format *format, struct weir_span header)
+{
+	if (format->begin != NULL)
+		format->begin(format, header);
+}
+
+/** The header line of the file, to be remembered with a position in it; at is NULL where there is none. Borrowed. */
+static inline struct weir_span format_header(const struct format *format)
+{
+	return format->header != NULL ? format->header(format) : (struct weir_span){0};
+}
+
+#endif

@@ -1,0 +1,262 @@
+/*
+ * Formats `combined` and `common`: the access logs of Apache, nginx and those who write like them.
+ *
+ * Nearly every line has one shape: no ident, a user without spaces, a time of 26 bytes, a request without backslashes.
+ * That is taken in one go from left to right, each part found by one search that stops at whatever could end it. Any
+ * line of another shape, and any doubt, goes to combined_line_split(), which reads by the letter; both give the same.
+ *
+ * What costs here is a branch that the processor cannot foresee, so searches that mostly end in their first block are
+ * written without a loop.
+ */
+#include "collector/format/combined_line.h"
+#include "collector/format/format_options.h"
+#include "collector/record/find.h"
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+
+struct format_combined {
+	struct format format;
+	struct format_options options;
+	enum format_reason malformed; /* FORMAT_NOT_COMBINED or FORMAT_NOT_COMMON */
+	bool wants_tail;              /* referer, agent or xff */
+	/* Which part goes to which field: all wanted ones, those that no such line has from COMBINED_NONE. */
+	uint32_t move_count;
+	struct {
+		uint8_t part, field;
+	} moves[FIELD_MAX];
+};
+
+static inline struct weir_span span_of(const char *begin, const char *end)
+{
+	return (struct weir_span){.at = begin, .length = (uint32_t)(end - begin)};
+}
+
+/* The first `bytes` bytes are the same; 8 are readable in both. */
+static inline bool same_bytes(const char *a, const char *b, unsigned bytes)
+{
+	return ((time_load(a) ^ time_load(b)) << (64 - 8 * bytes)) == 0;
+}
+
+/*
+ * Where a method of 1 to 7 capital letters ends, before a space; else NULL. 8 bytes are readable.
+ *
+ * No branch depends on which method it is. A byte equal to the one sought is zero after ^, and the subtraction of ones
+ * borrows first there; 'A' + 63 and more than 'Z' + 37 reach the high bit.
+ */
+static inline const char *usual_method(const char *at)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+	uint64_t word = time_load(at), spaces = word ^ ones * ' ';
+	spaces = (spaces - ones) & ~spaces & high;
+	if (spaces == 0 || (spaces & 0x80) != 0)
+		return NULL;
+	unsigned bits = (unsigned)__builtin_ctzll(spaces) & ~7U;
+	uint64_t behind = UINT64_MAX << bits;
+	uint64_t letters = (word & ~behind) | (ones * 'A' & behind);
+	if ((((letters + ones * 37) | letters) & high) != 0 || ((letters + ones * 63) & high) != high)
+		return NULL;
+	return at + bits / 8;
+}
+
+/* Marks of the bytes, of which there are at most 64, where a target ends, and of question marks. */
+static inline uint64_t target_marks(const char *at, unsigned bytes, uint64_t *questions)
+{
+	uint64_t stops = 0;
+	*questions = 0;
+	for (unsigned i = 0; i < bytes; i += FIND_BYTES) {
+		find_block block = find_load(at + i);
+		stops |= find_bits(find_space_or_quote(block)) << i;
+		*questions |= find_bits(find_equal(block, '?')) << i;
+	}
+	return stops;
+}
+
+/* A request "GET target HTTP/1.1" and its closing quote, behind which is returned; NULL: any other. */
+static inline const char *usual_request(const char *at, const char *end, struct combined_line *line)
+{
+	const char *space = end - at >= 8 ? usual_method(at) : NULL;
+	if (space == NULL)
+		return NULL;
+	line->parts[COMBINED_METHOD] = span_of(at, space);
+	/* A target's length cannot be foreseen; in steps of 64 the number of steps mostly can. */
+	const char *target = space + 1, *query = NULL;
+	uint64_t stops = 0, questions;
+	for (at = target; stops == 0;) {
+		const char *from = at;
+		if (end - at >= 64) {
+			stops = target_marks(at, 64, &questions);
+			at += 64;
+		} else if (end - at >= FIND_BYTES) {
+			stops = target_marks(at, FIND_BYTES, &questions);
+			at += FIND_BYTES;
+		} else {
+			return NULL;
+		}
+		if (query == NULL && questions != 0)
+			query = from + __builtin_ctzll(questions);
+		if (stops != 0)
+			at = from + __builtin_ctzll(stops);
+	}
+	if (at == target || end - at < 16 || !same_bytes(at, " HTTP/  ", 6) || !same_bytes(at + 7, ".       ", 1) ||
+	    at[9] != '"' || at[6] < '0' || at[6] > '9' || at[8] < '0' || at[8] > '9')
+		return NULL;
+	line->parts[COMBINED_PATH] = span_of(target, query != NULL && query < at ? query : at);
+	return at + 10;
+}
+
+/* What follows an ip: " - user [" and the time, with the eight bytes that begin behind it. */
+enum { USUAL_TIME_BYTES = TIME_COMMON_BYTES + 8, USUAL_REST_BYTES = 3 + FIND_BYTES + 2 + USUAL_TIME_BYTES };
+
+/* ip, "-" and a user without spaces, up to the time, of which USUAL_TIME_BYTES are there; NULL: not of that shape. */
+static inline const char *usual_client(const char *at, const char *end, struct combined_line *line)
+{
+	const char *begin = at;
+	if (end - at < 2 * FIND_BYTES)
+		return NULL;
+	uint64_t spaces = find_equal(find_load(at), ' ');
+	if (spaces == 0) {
+		at += FIND_BYTES;
+		spaces = find_equal(find_load(at), ' ');
+		if (spaces == 0)
+			return NULL;
+	}
+	at += find_index(spaces);
+	if (at == begin || end - at < 6 + USUAL_TIME_BYTES)
+		return NULL;
+	line->parts[COMBINED_IP] = span_of(begin, at);
+	line->parts[COMBINED_IDENT] = span_of(at + 1, at + 2);
+	if (same_bytes(at, " - - [  ", 6)) {
+		line->parts[COMBINED_USER] = span_of(at + 3, at + 4);
+		return at + 6;
+	}
+	if (!same_bytes(at, " -      ", 3) || end - at < USUAL_REST_BYTES)
+		return NULL;
+	const char *user = at + 3;
+	spaces = find_equal(find_load(user), ' ');
+	if (spaces == 0)
+		return NULL;
+	at = user + find_index(spaces);
+	line->parts[COMBINED_USER] = span_of(user, at);
+	return at[1] == '[' ? at + 2 : NULL;
+}
+
+/* " 200 1234 ": returns the end of the bytes, or NULL. */
+static inline const char *usual_status_and_bytes(const char *at, const char *end, struct combined_line *line)
+{
+	if (end - at < 8)
+		return NULL;
+	/* Less " 000 ", a space is 0 and a digit 0..9: see time_of_day_ms(). */
+	uint64_t digits = time_load(at) ^ time_load(" 000    ");
+	const uint64_t room = UINT64_C(0x7f7676767f), high = UINT64_C(0x8080808080);
+	if ((((digits + room) | digits) & high) != 0)
+		return NULL;
+	line->parts[COMBINED_STATUS] = span_of(at + 1, at + 4);
+	const char *bytes = at + 5;
+	uint64_t others = find_not_digit(find_load_until(bytes, end));
+	if (others == 0)
+		return NULL;
+	at = bytes + find_index(others);
+	if (at == bytes && *at == '-')
+		at++;
+	line->parts[COMBINED_BYTES] = span_of(bytes, at);
+	return at > bytes && (at == end || *at == ' ') ? at : NULL;
+}
+
+/* Splits a line of the usual shape and reads its time; false: it may have any other, and nothing is known of it. */
+static inline bool split_usual(struct format_combined *combined, const char *at, const char *end,
+                               struct combined_line *line, int64_t *time_ms)
+{
+	at = usual_client(at, end, line);
+	if (at == NULL || !same_bytes(at + TIME_COMMON_BYTES, "] \"     ", 3))
+		return false;
+	struct weir_span time = {.at = at, .length = TIME_COMMON_BYTES};
+	if (!time_read_common(&combined->options.time, at, time_ms) &&
+	    time_read(&combined->options.time, time, time_ms) != FORMAT_OK)
+		return false;
+	const char *request = at + TIME_COMMON_BYTES + 3;
+	at = usual_request(request, end, line);
+	if (at == NULL)
+		at = combined_line_request(request, end, line);
+	if (at == NULL)
+		return false;
+	at = usual_status_and_bytes(at, end, line);
+	if (at == NULL)
+		return false;
+	if (combined->wants_tail)
+		combined_line_tail(at, end, line);
+	return true;
+}
+
+static enum format_reason parse(struct format *format, const char *text, uint32_t length, struct record *record)
+{
+	struct format_combined *combined = (struct format_combined *)format;
+	struct combined_line line;
+	enum format_reason reason = FORMAT_OK;
+	line.parts[COMBINED_NONE] = (struct weir_span){0};
+	if (!split_usual(combined, text, text + length, &line, &record->time_ms)) {
+		if (!combined_line_split((struct weir_span){.at = text, .length = length}, &line))
+			return combined->malformed;
+		struct weir_span time = line.parts[COMBINED_TIME];
+		reason = time_read(&combined->options.time, format_value_or_dash(time.at, time.length), &record->time_ms);
+	}
+	for (uint32_t i = 0; i < combined->move_count; i++) {
+		struct weir_span part = line.parts[combined->moves[i].part];
+		record->fields[combined->moves[i].field] = format_value_or_dash(part.at, part.length);
+	}
+	return reason == FORMAT_OK ? format_finish_cost(&combined->options, record) : reason;
+}
+
+static void combined_free(struct format *format)
+{
+	struct format_combined *combined = (struct format_combined *)format;
+	format_options_deinit(&combined->options);
+	free(combined);
+}
+
+static enum combined_part part_of(const char *name)
+{
+	static const char *const names[COMBINED_NONE] = {
+		[COMBINED_IP] = "ip",         [COMBINED_IDENT] = "ident",   [COMBINED_USER] = "user",
+		[COMBINED_TIME] = "",         [COMBINED_METHOD] = "method", [COMBINED_PATH] = "path",
+		[COMBINED_STATUS] = "status", [COMBINED_BYTES] = "bytes",   [COMBINED_REFERER] = "referer",
+		[COMBINED_AGENT] = "agent",   [COMBINED_XFF] = "xff",
+	};
+	enum combined_part part = 0;
+	while (part < COMBINED_NONE && strcmp(names[part], name) != 0)
+		part++;
+	return part;
+}
+
+static bool lacks(const struct format *format, uint32_t field)
+{
+	const struct format_combined *combined = (const struct format_combined *)format;
+	return part_of(combined->options.fields.names[field]) == COMBINED_NONE;
+}
+
+enum weir_status format_combined_new(const struct weir_json *config, const char *type, const struct field_table *fields,
+                                     struct format **format, struct weir_error *error)
+{
+	static const char *const own_names[] = {NULL};
+	struct format_combined *combined = weir_alloc(1, sizeof *combined);
+	combined->format.parse = parse;
+	combined->format.free = combined_free;
+	combined->format.lacks = lacks;
+	combined->malformed = strcmp(type, "common") == 0 ? FORMAT_NOT_COMMON : FORMAT_NOT_COMBINED;
+	enum weir_status status =
+		format_options_init(&combined->options, config, fields, 0, own_names, &combined->format, error);
+	if (status != WEIR_OK) {
+		format_free(&combined->format);
+		return status;
+	}
+	for (uint32_t i = 0; i < combined->options.fields.count; i++) {
+		if (!format_wants(&combined->options, i))
+			continue;
+		enum combined_part part = part_of(combined->options.fields.names[i]);
+		combined->moves[combined->move_count].part = (uint8_t)part;
+		combined->moves[combined->move_count++].field = (uint8_t)i;
+		combined->wants_tail |= part == COMBINED_REFERER || part == COMBINED_AGENT || part == COMBINED_XFF;
+	}
+	*format = &combined->format;
+	return WEIR_OK;
+}

@@ -1,0 +1,67 @@
+/*
+ * Format `json`: one object a line; and `journal`, whose objects are the journal's entries.
+ *
+ * The scanner (json_scan.c) gathers the wanted members; this only says which name serves which field.
+ */
+#include "collector/format/format_slots.h"
+#include "collector/format/json_scan.h"
+#include "common/base/alloc.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+static_assert((int)FORMAT_NAME_MAX_BYTES <= (int)JSON_SCAN_NAME_MAX_BYTES, "the scanner takes every name");
+
+struct format_json {
+	struct format format;
+	struct format_options options;
+	struct format_slots slots;
+	enum format_reason malformed;
+	struct json_scan scan;
+	uint32_t nodes[FORMAT_SLOTS_MAX]; /* the scanner's node of each slot: two names may mean one member */
+};
+
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+{
+	struct format_json *json = (struct format_json *)format;
+	struct weir_span values[FORMAT_SLOTS_MAX];
+	if (!json_scan_line(&json->scan, line, length))
+		return json->malformed;
+	for (uint32_t slot = 0; slot < json->slots.count; slot++)
+		values[slot] = json_scan_value(&json->scan, json->nodes[slot]);
+	return format_slots_finish(&json->slots, &json->options, values, record);
+}
+
+static void json_free(struct format *format)
+{
+	struct format_json *json = (struct format_json *)format;
+	json_scan_deinit(&json->scan);
+	format_options_deinit(&json->options);
+	free(json);
+}
+
+enum weir_status format_json_new(const struct weir_json *config, const char *type, const struct field_table *fields,
+                                 struct format **format, struct weir_error *error)
+{
+	static const char *const own_names[] = {NULL}, *const journal_names[] = {"message", NULL};
+	bool journal = strcmp(type, "journal") == 0;
+	unsigned takes = journal ? FORMAT_TAKES_FIELDS : FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR;
+	struct format_json *json = weir_alloc(1, sizeof *json);
+	json->format.parse = parse;
+	json->format.free = json_free;
+	json_scan_init(&json->scan);
+	enum weir_status status = format_options_init(&json->options, config, fields, takes,
+	                                              journal ? journal_names : own_names, &json->format, error);
+	if (status != WEIR_OK) {
+		format_free(&json->format);
+		return status;
+	}
+	json->malformed = journal ? FORMAT_NOT_JOURNAL : FORMAT_NOT_JSON;
+	if (journal)
+		format_options_set_time(&json->options, "__REALTIME_TIMESTAMP", TIME_UNIT_US);
+	format_slots_init(&json->slots, &json->options);
+	for (uint32_t slot = 0; slot < json->slots.count; slot++)
+		json->nodes[slot] = json_scan_want(&json->scan, json->slots.names[slot].at);
+	*format = &json->format;
+	return WEIR_OK;
+}

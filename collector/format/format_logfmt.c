@@ -1,0 +1,121 @@
+/*
+ * Format `logfmt`: key=value pairs between blanks, as Heroku, Grafana and many Go programs write them.
+ *
+ * A pass over the tokens; only the values of wanted names are kept. A key alone is the word "true".
+ */
+#include "collector/format/format_slots.h"
+#include "collector/record/find.h"
+#include "collector/record/unescape.h"
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+
+struct format_logfmt {
+	struct format format;
+	struct format_options options;
+	struct format_slots slots;
+	struct unescape_scratch scratch;
+};
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* The end of a key: a blank, '=', '"' or the line's end. */
+static const char *key_end(const char *at, const char *end)
+{
+	while (at < end) {
+		find_block block = find_load_until(at, end);
+		uint64_t mask = find_space_or_quote(block) | find_equal(block, '=') | find_equal(block, '\t');
+		if (mask != 0)
+			return at + find_index(mask);
+		at += end - at < FIND_BYTES ? end - at : FIND_BYTES;
+	}
+	return end;
+}
+
+/* Takes what follows "key=": gives its raw value and moves past it; false: a quote that does not end. */
+static bool take_value(const char **at, const char *end, struct weir_span *raw, bool *quoted)
+{
+	const char *begin = *at, *close;
+	*quoted = begin < end && *begin == '"';
+	if (*quoted) {
+		begin++;
+		close = find_closing_quote(begin, end);
+		if (close == NULL)
+			return false;
+		*at = close + 1;
+	} else {
+		close = find_either(begin, end, ' ', '\t');
+		*at = close;
+	}
+	*raw = (struct weir_span){.at = begin, .length = (uint32_t)(close - begin)};
+	return true;
+}
+
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+{
+	struct format_logfmt *logfmt = (struct format_logfmt *)format;
+	struct weir_span values[FORMAT_SLOTS_MAX];
+	memset(values, 0, logfmt->slots.count * sizeof values[0]);
+	unescape_scratch_clear(&logfmt->scratch);
+	const char *at = line, *end = line + length;
+	bool has_pair = false;
+	for (;;) {
+		while (at < end && is_blank(*at))
+			at++;
+		if (at == end)
+			break;
+		const char *key = at;
+		at = key_end(at, end);
+		if (at == key)
+			return FORMAT_NOT_LOGFMT;
+		int slot = format_slots_find(&logfmt->slots, key, (uint32_t)(at - key));
+		struct weir_span value = weir_span_of("true");
+		if (at < end && *at == '=') {
+			bool quoted;
+			has_pair = true;
+			at++;
+			if (!take_value(&at, end, &value, &quoted))
+				return FORMAT_NOT_LOGFMT;
+			if (slot >= 0 && quoted && memchr(value.at, '\\', value.length) != NULL)
+				value = unescape(&logfmt->scratch, value, length, true);
+		}
+		if (at < end && !is_blank(*at))
+			return FORMAT_NOT_LOGFMT;
+		if (slot >= 0)
+			values[slot] = value;
+	}
+	if (!has_pair)
+		return FORMAT_NOT_LOGFMT;
+	return format_slots_finish(&logfmt->slots, &logfmt->options, values, record);
+}
+
+static void logfmt_free(struct format *format)
+{
+	struct format_logfmt *logfmt = (struct format_logfmt *)format;
+	unescape_scratch_deinit(&logfmt->scratch);
+	format_options_deinit(&logfmt->options);
+	free(logfmt);
+}
+
+enum weir_status format_logfmt_new(const struct weir_json *config, const char *type, const struct field_table *fields,
+                                   struct format **format, struct weir_error *error)
+{
+	(void)type;
+	static const char *const own_names[] = {NULL};
+	struct format_logfmt *logfmt = weir_alloc(1, sizeof *logfmt);
+	logfmt->format.parse = parse;
+	logfmt->format.free = logfmt_free;
+	enum weir_status status = format_options_init(&logfmt->options, config, fields,
+	                                              FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
+	                                              own_names, &logfmt->format, error);
+	if (status != WEIR_OK) {
+		format_free(&logfmt->format);
+		return status;
+	}
+	format_slots_init(&logfmt->slots, &logfmt->options);
+	*format = &logfmt->format;
+	return WEIR_OK;
+}

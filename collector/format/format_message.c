@@ -1,0 +1,121 @@
+/*
+ * A message behind a head: two formats, one after the other.
+ *
+ * The head's format gives the message as a field, and a time; the message's format is told that time, for messages
+ * that have none, and reads the rest. What fields it leaves absent are the head's: so a zone can match on the program
+ * that wrote the line beside what the line says.
+ */
+#include "collector/format/format_options.h"
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+
+struct format_message {
+	struct format format;
+	struct format *head, *body; /* owned */
+	uint32_t message;           /* the field that the head gives it as */
+	uint32_t wanted_count;
+	uint8_t wanted[FIELD_MAX]; /* the zones' fields */
+};
+
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+{
+	struct format_message *both = (struct format_message *)format;
+	struct record head;
+	enum format_reason reason = format_parse(both->head, line, length, &head);
+	if (reason != FORMAT_OK)
+		return reason;
+	struct weir_span message = head.fields[both->message];
+	if (message.at == NULL)
+		return FORMAT_SKIP;
+	both->body->time->absent_ms = head.time_ms;
+	reason = format_parse(both->body, message.at, message.length, record);
+	if (reason != FORMAT_OK)
+		return reason;
+	for (uint32_t i = 0; i < both->wanted_count; i++) {
+		uint32_t field = both->wanted[i];
+		if (record->fields[field].at == NULL)
+			record->fields[field] = head.fields[field];
+	}
+	return FORMAT_OK;
+}
+
+static void begin(struct format *format, struct weir_span header)
+{
+	format_begin(((struct format_message *)format)->body, header);
+}
+
+static struct weir_span header(const struct format *format)
+{
+	return format_header(((const struct format_message *)format)->body);
+}
+
+static void message_free(struct format *format)
+{
+	struct format_message *both = (struct format_message *)format;
+	format_free(both->head);
+	format_free(both->body);
+	free(both);
+}
+
+/* The head's format, with the message among its fields. */
+static enum weir_status make_head(struct format_message *both, const struct weir_json *config,
+                                  const struct field_table *fields, struct weir_error *error)
+{
+	static const char *const messages_own[] = {"cost", "client_ip", NULL};
+	for (int i = 0; messages_own[i] != NULL; i++) {
+		struct weir_json at = weir_json_member(config, messages_own[i]);
+		if (weir_json_exists(&at))
+			return weir_json_fail(&at, error, "belongs to the format of the message");
+	}
+	struct weir_json type = json_is_string(config->value) ? *config : weir_json_member(config, "type");
+	const char *name = strcmp(json_string_value(type.value), "journal") == 0 ? "MESSAGE" : "message";
+	struct field_table wanted = {.count = fields->count, .wanted = fields->wanted};
+	for (uint32_t i = 0; i < fields->count; i++)
+		wanted.names[i] = weir_copy(fields->names[i], strlen(fields->names[i]));
+	int message = field_table_want(&wanted, name);
+	enum weir_status status = WEIR_OK;
+	if (message < 0)
+		status = weir_json_fail(config, error, "needs one field too many: zones and formats may use %d", FIELD_MAX);
+	else
+		status = format_new(config, &wanted, &both->head, error);
+	both->message = (uint32_t)message;
+	field_table_deinit(&wanted);
+	return status;
+}
+
+enum weir_status format_message_new(const struct weir_json *head, const struct weir_json *body,
+                                    const struct field_table *fields, struct format **format, struct weir_error *error)
+{
+	struct format_message *both = weir_alloc(1, sizeof *both);
+	both->format.parse = parse;
+	both->format.free = message_free;
+	enum weir_status status = format_new_inside(body, fields, &both->body, error);
+	if (status == WEIR_OK)
+		status = make_head(both, head, fields, error);
+	if (status != WEIR_OK) {
+		format_free(&both->format);
+		return status;
+	}
+	for (uint32_t i = 0; i < fields->count; i++)
+		if ((fields->wanted >> i & 1) != 0)
+			both->wanted[both->wanted_count++] = (uint8_t)i;
+	both->format.time = both->head->time;
+	if (both->body->begin != NULL) {
+		both->format.begin = begin;
+		both->format.header = header;
+	}
+	*format = &both->format;
+	return WEIR_OK;
+}
+
+enum weir_status format_message_split(const struct weir_json *config, const struct field_table *fields,
+                                      struct format **format, struct weir_error *error)
+{
+	struct weir_json body = weir_json_member(config, "message"), head = *config;
+	head.value = json_copy(config->value);
+	json_object_del(head.value, "message");
+	enum weir_status status = format_message_new(&head, &body, fields, format, error);
+	json_decref(head.value);
+	return status;
+}

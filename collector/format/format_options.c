@@ -1,0 +1,222 @@
+/*
+ * Reads what all formats' configurations have in common.
+ *
+ * The fields that a cost or a trusted proxy's header needs are added behind the zones' own: their indexes differ from
+ * format to format, which is why they live here and not in the table that all formats share.
+ */
+#include "collector/format/format_options.h"
+
+#include "collector/record/client_ip.h"
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+
+enum { NAMES_MAX = 24 };
+
+/* A name: a string that is not empty, and of a bounded length. */
+static enum weir_status read_name(const struct weir_json *at, const char **name, struct weir_error *error)
+{
+	enum weir_status status = weir_json_string(at, name, error);
+	if (status == WEIR_OK && weir_json_exists(at) && (**name == '\0' || strlen(*name) > FORMAT_NAME_MAX_BYTES))
+		status = weir_json_fail(at, error, "must be a name of 1 to %d bytes", FORMAT_NAME_MAX_BYTES);
+	return status;
+}
+
+static enum weir_status check_names(const struct weir_json *config, unsigned takes, const char *const *own_names,
+                                    struct weir_error *error)
+{
+	const char *names[NAMES_MAX] = {"type"};
+	size_t count = 1;
+	while (*own_names != NULL && count < NAMES_MAX - 9)
+		names[count++] = *own_names++;
+	if ((takes & FORMAT_TAKES_TIME) != 0) {
+		names[count++] = "time";
+		names[count++] = "unit";
+	}
+	names[count++] = "time_zone";
+	if ((takes & FORMAT_TAKES_YEAR) != 0)
+		names[count++] = "year";
+	if ((takes & FORMAT_TAKES_FIELDS) != 0)
+		names[count++] = "fields";
+	names[count++] = "cost";
+	names[count++] = "client_ip";
+	names[count] = NULL;
+	return weir_json_only(config, names, error);
+}
+
+/* 2024, or "2024-11" for the twelve months from November on. */
+static enum weir_status read_year(const struct weir_json *at, struct time_reader *time, struct weir_error *error)
+{
+	if (!weir_json_exists(at))
+		return WEIR_OK;
+	int64_t year = 0, month = 1;
+	if (json_is_integer(at->value)) {
+		year = json_integer_value(at->value);
+	} else if (json_is_string(at->value)) {
+		const char *text = json_string_value(at->value);
+		char *rest = NULL;
+		if (strlen(text) == 7 && text[4] == '-' && strspn(text, "0123456789") == 4 &&
+		    strspn(text + 5, "0123456789") == 2) {
+			year = strtoll(text, &rest, 10);
+			month = strtoll(text + 5, &rest, 10);
+		}
+	}
+	if (year < 1970 || year > 9998 || month < 1 || month > 12)
+		return weir_json_fail(at, error,
+		                      "must be the year of times that are written without one, such as 2024, or the month that "
+		                      "a year of them begins with, such as \"2024-11\"");
+	time->first_year = (int32_t)year;
+	time->first_month = (int32_t)month;
+	return WEIR_OK;
+}
+
+static enum weir_status read_time(struct format_options *options, const struct weir_json *config, unsigned takes,
+                                  struct weir_error *error)
+{
+	static const char *const units[] = {
+		[TIME_UNIT_S] = "s", [TIME_UNIT_MS] = "ms", [TIME_UNIT_US] = "us", [TIME_UNIT_NS] = "ns", NULL};
+	struct weir_json at = weir_json_member(config, "time_zone");
+	const char *zone_name = "UTC", *time_name = "time";
+	enum weir_status status = weir_json_string(&at, &zone_name, error);
+	if (status != WEIR_OK)
+		return status;
+	struct time_zone *zone;
+	struct weir_error why = {0};
+	status = time_zone_new(zone_name, &zone, &why);
+	if (status != WEIR_OK)
+		return weir_json_fail(&at, error, "%s", why.text);
+	time_reader_init(&options->time, zone);
+
+	int unit = TIME_UNIT_S;
+	if ((takes & FORMAT_TAKES_TIME) != 0) {
+		at = weir_json_member(config, "time");
+		if ((status = read_name(&at, &time_name, error)) != WEIR_OK)
+			return status;
+		at = weir_json_member(config, "unit");
+		if ((status = weir_json_word(&at, units, &unit, error)) != WEIR_OK)
+			return status;
+	}
+	options->time.unit = (enum time_unit)unit;
+	options->time_name = weir_copy(time_name, strlen(time_name));
+	at = weir_json_member(config, "year");
+	return (takes & FORMAT_TAKES_YEAR) != 0 ? read_year(&at, &options->time, error) : WEIR_OK;
+}
+
+static void copy_table(struct field_table *copy, const struct field_table *fields)
+{
+	*copy = *fields;
+	for (uint32_t i = 0; i < fields->count; i++)
+		copy->names[i] = weir_copy(fields->names[i], strlen(fields->names[i]));
+}
+
+static enum weir_status read_cost(struct format_options *options, const struct weir_json *config,
+                                  struct weir_error *error)
+{
+	struct weir_json at = weir_json_member(config, "cost");
+	const char *name = NULL;
+	options->cost_field = -1;
+	enum weir_status status = read_name(&at, &name, error);
+	if (status != WEIR_OK || name == NULL)
+		return status;
+	options->cost_field = field_table_want(&options->fields, name);
+	if (options->cost_field < 0)
+		return weir_json_fail(&at, error, "is one field too many: zones and formats may use %d", FIELD_MAX);
+	return WEIR_OK;
+}
+
+/* The log's own name of each wanted field: what "fields" says, else the field's name. */
+static enum weir_status read_sources(struct format_options *options, const struct weir_json *config,
+                                     struct weir_error *error)
+{
+	struct weir_json map = weir_json_member(config, "fields");
+	if (weir_json_exists(&map) && !json_is_object(map.value))
+		return weir_json_fail(&map, error,
+		                      "must be an object such as {\"ip\": \"client\"}: fields and the log's names");
+	const char *field;
+	json_t *value;
+	json_object_foreach(map.value, field, value)
+	{
+		struct weir_json at = weir_json_member(&map, field);
+		const char *name;
+		enum weir_status status = read_name(&at, &name, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	for (uint32_t i = 0; i < options->fields.count; i++) {
+		if (!format_wants(options, i))
+			continue;
+		const char *name = json_string_value(json_object_get(map.value, options->fields.names[i]));
+		if (name == NULL)
+			name = options->fields.names[i];
+		if (strlen(name) > FORMAT_NAME_MAX_BYTES)
+			return weir_json_fail(config, error, "the field \"%.40s...\" has a name of more than %d bytes", name,
+			                      FORMAT_NAME_MAX_BYTES);
+		options->sources[i] = weir_copy(name, strlen(name));
+	}
+	return WEIR_OK;
+}
+
+enum weir_status format_options_init(struct format_options *options, const struct weir_json *config,
+                                     const struct field_table *fields, unsigned takes, const char *const *own_names,
+                                     struct format *format, struct weir_error *error)
+{
+	*options = (struct format_options){.cost_field = -1};
+	format->time = &options->time;
+	copy_table(&options->fields, fields);
+	enum weir_status status;
+	if (!json_is_string(config->value) && (status = check_names(config, takes, own_names, error)) != WEIR_OK)
+		return status;
+	if ((status = read_time(options, config, takes, error)) != WEIR_OK)
+		return status;
+	if ((status = read_cost(options, config, error)) != WEIR_OK)
+		return status;
+	struct weir_json at = weir_json_member(config, "client_ip");
+	if ((status = client_ip_new(&at, &options->fields, &format->client_ip, error)) != WEIR_OK)
+		return status;
+	return read_sources(options, config, error);
+}
+
+void format_options_set_time(struct format_options *options, const char *name, enum time_unit unit)
+{
+	free(options->time_name);
+	options->time_name = weir_copy(name, strlen(name));
+	options->time.unit = unit;
+}
+
+void format_options_deinit(struct format_options *options)
+{
+	for (uint32_t i = 0; i < FIELD_MAX; i++)
+		free((char *)options->sources[i]);
+	free(options->time_name);
+	time_reader_deinit(&options->time);
+	field_table_deinit(&options->fields);
+}
+
+/* Digits, at most WEIR_COST_MAX. */
+static bool parse_cost(struct weir_span text, int64_t *cost)
+{
+	int64_t value = 0;
+	for (uint32_t i = 0; i < text.length; i++) {
+		if (text.at[i] < '0' || text.at[i] > '9')
+			return false;
+		value = value * 10 + (text.at[i] - '0');
+		if (value > WEIR_COST_MAX)
+			return false;
+	}
+	*cost = value;
+	return true;
+}
+
+enum format_reason format_finish_cost(const struct format_options *options, struct record *record)
+{
+	record->cost = 1;
+	if (options->cost_field < 0 || record->fields[options->cost_field].at == NULL)
+		return FORMAT_OK;
+	return parse_cost(record->fields[options->cost_field], &record->cost) ? FORMAT_OK : FORMAT_BAD_COST;
+}
+
+enum format_reason format_finish(struct format_options *options, struct weir_span time, struct record *record)
+{
+	enum format_reason reason = time_read(&options->time, time, &record->time_ms);
+	return reason == FORMAT_OK ? format_finish_cost(options, record) : reason;
+}

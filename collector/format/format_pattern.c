@@ -1,0 +1,174 @@
+/*
+ * Format `pattern`: a PCRE2 expression whose named groups are the fields; and the ready patterns by name.
+ *
+ * The expression is compiled by PCRE2's JIT. It searches bytes, not UTF-8: a log may hold any. Each search has a bound
+ * on its steps and its memory, so that no expression and no line can stop the log; a search that meets it is no match.
+ */
+#include "collector/format/format_pattern_ready.h"
+#include "collector/format/format_slots.h"
+#include "common/base/alloc.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	STEPS_MAX = 1000000,
+	DEPTH_MAX = 10000,
+	HEAP_MAX_KIB = 16 << 10,
+	JIT_STACK_MIN_BYTES = 32 << 10,
+	JIT_STACK_MAX_BYTES = 1 << 20,
+	PATTERN_MAX_BYTES = 16 << 10,
+	NO_GROUP = 0, /* the whole match has this number, and no name */
+};
+
+struct format_pattern {
+	struct format format;
+	struct format_options options;
+	struct format_slots slots;
+	enum format_reason unmatched;             /* FORMAT_NO_MATCH or FORMAT_SKIP */
+	uint32_t groups[FORMAT_SLOTS_MAX];        /* of each slot */
+	uint32_t second_groups[FORMAT_SLOTS_MAX]; /* what serves where that is absent: ready patterns */
+	pcre2_code *code;
+	pcre2_match_data *match;
+	pcre2_match_context *limits;
+	pcre2_jit_stack *jit_stack;
+};
+
+/* What a group holds; absent where it took no part. */
+static struct weir_span group_value(const char *line, const PCRE2_SIZE *offsets, uint32_t group)
+{
+	PCRE2_SIZE begin = offsets[2 * group], end = offsets[2 * group + 1];
+	if (group == NO_GROUP || begin == PCRE2_UNSET || end <= begin)
+		return (struct weir_span){0};
+	return (struct weir_span){.at = line + begin, .length = (uint32_t)(end - begin)};
+}
+
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+{
+	struct format_pattern *pattern = (struct format_pattern *)format;
+	int found =
+		pcre2_match(pattern->code, (PCRE2_SPTR)line, length, 0, PCRE2_NO_UTF_CHECK, pattern->match, pattern->limits);
+	if (found <= 0)
+		return pattern->unmatched;
+	const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(pattern->match);
+	struct weir_span values[FORMAT_SLOTS_MAX];
+	for (uint32_t slot = 0; slot < pattern->slots.count; slot++) {
+		values[slot] = group_value(line, offsets, pattern->groups[slot]);
+		if (values[slot].at == NULL)
+			values[slot] = group_value(line, offsets, pattern->second_groups[slot]);
+	}
+	return format_slots_finish(&pattern->slots, &pattern->options, values, record);
+}
+
+static void pattern_free(struct format *format)
+{
+	struct format_pattern *pattern = (struct format_pattern *)format;
+	pcre2_match_data_free(pattern->match);
+	pcre2_match_context_free(pattern->limits);
+	pcre2_jit_stack_free(pattern->jit_stack);
+	pcre2_code_free(pattern->code);
+	format_options_deinit(&pattern->options);
+	free(pattern);
+}
+
+static enum weir_status compile(struct format_pattern *pattern, const struct weir_json *at, const char *text,
+                                struct weir_error *error)
+{
+	int code;
+	PCRE2_SIZE offset;
+	pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+	pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+	pcre2_set_max_pattern_length(context, PATTERN_MAX_BYTES);
+	pattern->code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED,
+	                              PCRE2_NEVER_UTF | PCRE2_NEVER_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOTALL, &code,
+	                              &offset, context);
+	pcre2_compile_context_free(context);
+	if (pattern->code == NULL) {
+		PCRE2_UCHAR why[128];
+		pcre2_get_error_message(code, why, sizeof why);
+		return weir_json_fail(at, error, "is no PCRE2 expression: %s, at its byte %zu", (const char *)why, offset + 1);
+	}
+	/* Where there is no JIT for the machine, the interpreter gives the same. */
+	(void)pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE);
+	pattern->match = pcre2_match_data_create_from_pattern(pattern->code, NULL);
+	pattern->limits = pcre2_match_context_create(NULL);
+	pcre2_set_match_limit(pattern->limits, STEPS_MAX);
+	pcre2_set_depth_limit(pattern->limits, DEPTH_MAX);
+	pcre2_set_heap_limit(pattern->limits, HEAP_MAX_KIB);
+	pattern->jit_stack = pcre2_jit_stack_create(JIT_STACK_MIN_BYTES, JIT_STACK_MAX_BYTES, NULL);
+	pcre2_jit_stack_assign(pattern->limits, NULL, pattern->jit_stack);
+	return WEIR_OK;
+}
+
+static bool lacks(const struct format *format, uint32_t field)
+{
+	const struct format_pattern *pattern = (const struct format_pattern *)format;
+	int slot = format_slots_of_field(&pattern->slots, field);
+	return slot < 0 || (pattern->groups[slot] == NO_GROUP && pattern->second_groups[slot] == NO_GROUP);
+}
+
+static uint32_t group_of(const struct format_pattern *pattern, const char *name)
+{
+	int group = pcre2_substring_number_from_name(pattern->code, (PCRE2_SPTR)name);
+	return group > 0 ? (uint32_t)group : NO_GROUP;
+}
+
+static void find_groups(struct format_pattern *pattern, bool ready)
+{
+	format_slots_init(&pattern->slots, &pattern->options);
+	for (uint32_t slot = 0; slot < pattern->slots.count; slot++) {
+		char second[FORMAT_NAME_MAX_BYTES + 2];
+		const char *name = pattern->slots.names[slot].at;
+		snprintf(second, sizeof second, "%s2", name);
+		pattern->groups[slot] = group_of(pattern, name);
+		pattern->second_groups[slot] = ready ? group_of(pattern, second) : NO_GROUP;
+	}
+	if (pattern->groups[FORMAT_SLOT_TIME] == NO_GROUP)
+		pattern->format.missing_time = pattern->options.time_name;
+}
+
+static enum weir_status read_options(struct format_pattern *pattern, const struct weir_json *config, const char *type,
+                                     const struct field_table *fields, struct weir_error *error)
+{
+	static const char *const own_names[] = {"pattern", "unmatched", NULL}, *const ready_names[] = {"unmatched", NULL};
+	static const char *const outcomes[] = {"malformed", "skip", NULL};
+	const char *text = format_pattern_ready(type);
+	bool ready = text != NULL;
+	unsigned takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR | (ready ? 0 : FORMAT_TAKES_TIME);
+	enum weir_status status = format_options_init(&pattern->options, config, fields, takes,
+	                                              ready ? ready_names : own_names, &pattern->format, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_json at = weir_json_member(config, "unmatched");
+	int outcome = 0;
+	if ((status = weir_json_word(&at, outcomes, &outcome, error)) != WEIR_OK)
+		return status;
+	pattern->unmatched = outcome == 0 ? FORMAT_NO_MATCH : FORMAT_SKIP;
+	at = weir_json_member(config, "pattern");
+	if (!ready && (status = weir_json_string(&at, &text, error)) != WEIR_OK)
+		return status;
+	if (text == NULL)
+		return weir_json_fail(&at, error, "is missing: an expression such as \"^(?<time>\\\\S+) (?<ip>\\\\S+)\"");
+	if ((status = compile(pattern, &at, text, error)) != WEIR_OK)
+		return status;
+	find_groups(pattern, ready);
+	return WEIR_OK;
+}
+
+enum weir_status format_pattern_new(const struct weir_json *config, const char *type, const struct field_table *fields,
+                                    struct format **format, struct weir_error *error)
+{
+	struct format_pattern *pattern = weir_alloc(1, sizeof *pattern);
+	pattern->format.parse = parse;
+	pattern->format.free = pattern_free;
+	pattern->format.lacks = lacks;
+	enum weir_status status = read_options(pattern, config, type, fields, error);
+	if (status != WEIR_OK) {
+		format_free(&pattern->format);
+		return status;
+	}
+	*format = &pattern->format;
+	return WEIR_OK;
+}

@@ -1,0 +1,312 @@
+/*
+ * Scans a JSON line by recursive descent.
+ *
+ * Along with the text goes the place in the tree of wanted names; where the two part, the node is NOWHERE, and what
+ * follows is only checked. Most members are, so the work is to get over strings and numbers quickly.
+ */
+#include "collector/format/json_scan.h"
+
+#include "collector/record/find.h"
+#include "common/base/alloc.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { ROOT = 0, NOWHERE = UINT16_MAX };
+
+/* ---- the names ---- */
+
+void json_scan_init(struct json_scan *scan)
+{
+	*scan = (struct json_scan){.nodes = weir_alloc(1, sizeof *scan->nodes), .count = 1};
+}
+
+void json_scan_deinit(struct json_scan *scan)
+{
+	for (uint32_t i = 0; i < scan->count; i++)
+		free(scan->nodes[i].key);
+	free(scan->nodes);
+	unescape_scratch_deinit(&scan->scratch);
+}
+
+static uint64_t length_bit(uint32_t length)
+{
+	return UINT64_C(1) << (length < 63 ? length : 63);
+}
+
+/* What a key means in an array: digits without a leading zero. */
+static uint32_t element_of(const char *key, uint32_t length)
+{
+	uint32_t number = 0;
+	if (length == 0 || length > 9 || (key[0] == '0' && length > 1))
+		return UINT32_MAX;
+	for (uint32_t i = 0; i < length; i++) {
+		if (key[i] < '0' || key[i] > '9')
+			return UINT32_MAX;
+		number = number * 10 + (uint32_t)(key[i] - '0');
+	}
+	return number;
+}
+
+static uint32_t child_of(struct json_scan *scan, uint32_t parent, const char *key, uint32_t length)
+{
+	for (uint32_t child = scan->nodes[parent].first_child; child != 0; child = scan->nodes[child].next) {
+		if (scan->nodes[child].key_length == length && memcmp(scan->nodes[child].key, key, length) == 0)
+			return child;
+	}
+	assert(scan->count < JSON_SCAN_NODES_MAX);
+	scan->nodes = weir_realloc(scan->nodes, scan->count + 1, sizeof *scan->nodes);
+	scan->nodes[scan->count] = (struct json_scan_node){
+		.key = weir_copy(key, length),
+		.key_length = length,
+		.first = length > 0 ? key[0] : '\0',
+		.element = element_of(key, length),
+		.next = scan->nodes[parent].first_child,
+	};
+	scan->nodes[parent].first_child = (uint16_t)scan->count;
+	scan->nodes[parent].child_lengths |= length_bit(length);
+	return scan->count++;
+}
+
+uint32_t json_scan_want(struct json_scan *scan, const char *name)
+{
+	size_t length = strlen(name);
+	assert(length <= JSON_SCAN_NAME_MAX_BYTES);
+	if (name[0] != '/')
+		return child_of(scan, ROOT, name, (uint32_t)length);
+	uint32_t node = ROOT;
+	const char *at = name;
+	while (*at == '/') {
+		char key[JSON_SCAN_NAME_MAX_BYTES];
+		uint32_t used = 0;
+		for (at++; *at != '/' && *at != '\0'; at++) {
+			bool escape = at[0] == '~' && (at[1] == '0' || at[1] == '1');
+			key[used++] = escape ? (at[1] == '0' ? '~' : '/') : *at;
+			at += escape;
+		}
+		node = child_of(scan, node, key, used);
+	}
+	return node;
+}
+
+/* ---- the line ---- */
+
+/* A scan on its way: the line's end, and its length for the scratch. */
+struct walk {
+	struct json_scan *scan;
+	const char *end;
+	uint32_t length;
+};
+
+static void clear(struct json_scan *scan, uint32_t node)
+{
+	scan->nodes[node].value = (struct weir_span){0};
+	for (uint32_t child = scan->nodes[node].first_child; child != 0; child = scan->nodes[child].next)
+		clear(scan, child);
+}
+
+static inline const char *skip_blanks(const char *at, const char *end)
+{
+	while (at < end && (unsigned char)*at <= ' ' && (*at == ' ' || *at == '\t' || *at == '\r'))
+		at++;
+	return at;
+}
+
+/* The quote that ends a string whose inside begins here, or NULL; tells whether there were escapes. */
+static inline const char *string_end(const char *at, const char *end, bool *escaped)
+{
+	*escaped = false;
+	for (;;) {
+		at = find_either(at, end, '"', '\\');
+		if (at == end)
+			return NULL;
+		if (*at == '"')
+			return at;
+		*escaped = true;
+		if (end - at < 2)
+			return NULL;
+		at += 2;
+	}
+}
+
+static const char *skip_digits(const char *at, const char *end)
+{
+	while (at < end && *at >= '0' && *at <= '9')
+		at++;
+	return at;
+}
+
+/* -?(0|[1-9]D*)(.D+)?([eE][+-]?D+)?; NULL: no number stands here. */
+static const char *number_end(const char *at, const char *end)
+{
+	at += at < end && *at == '-';
+	const char *digits = at;
+	at = skip_digits(at, end);
+	if (at == digits)
+		return NULL;
+	if (*digits == '0')
+		at = digits + 1;
+	if (at < end && *at == '.') {
+		digits = at + 1;
+		at = skip_digits(digits, end);
+		if (at == digits)
+			return NULL;
+	}
+	if (at < end && (*at == 'e' || *at == 'E')) {
+		at++;
+		at += at < end && (*at == '+' || *at == '-');
+		digits = at;
+		at = skip_digits(digits, end);
+		if (at == digits)
+			return NULL;
+	}
+	return at;
+}
+
+/* The child of a node that a member's key leads to. */
+static uint32_t node_of_key(const struct walk *walk, uint32_t node, struct weir_span key, bool escaped)
+{
+	const struct json_scan_node *nodes = walk->scan->nodes;
+	if (node == NOWHERE || nodes[node].first_child == 0)
+		return NOWHERE;
+	if (escaped)
+		key = unescape(&walk->scan->scratch, key, walk->length, false);
+	if ((nodes[node].child_lengths & length_bit(key.length)) == 0)
+		return NOWHERE;
+	char first = key.length > 0 ? key.at[0] : '\0';
+	for (uint32_t child = nodes[node].first_child; child != 0; child = nodes[child].next) {
+		if (nodes[child].key_length == key.length && nodes[child].first == first &&
+		    memcmp(nodes[child].key, key.at, key.length) == 0)
+			return child;
+	}
+	return NOWHERE;
+}
+
+static uint32_t node_of_element(const struct walk *walk, uint32_t node, uint32_t element)
+{
+	const struct json_scan_node *nodes = walk->scan->nodes;
+	if (node == NOWHERE)
+		return NOWHERE;
+	for (uint32_t child = nodes[node].first_child; child != 0; child = nodes[child].next) {
+		if (nodes[child].element == element)
+			return child;
+	}
+	return NOWHERE;
+}
+
+static const char *scan_object(const struct walk *walk, const char *at, uint32_t node, unsigned depth);
+static const char *scan_array(const struct walk *walk, const char *at, uint32_t node, unsigned depth);
+
+/* "true" and the like, of which some, or none, is wanted. */
+static inline const char *scan_word(const struct walk *walk, const char *at, const char *word, uint32_t bytes)
+{
+	return (size_t)(walk->end - at) >= bytes && memcmp(at, word, bytes) == 0 ? at + bytes : NULL;
+}
+
+/* Takes the value at `at`, of `depth` if it is a container, into the node; gives the place behind it, or NULL. */
+static inline const char *scan_value(const struct walk *walk, const char *at, uint32_t node, unsigned depth)
+{
+	if (at == walk->end)
+		return NULL;
+	if (node != NOWHERE)
+		clear(walk->scan, node);
+	const char *begin = at, *behind;
+	bool escaped = false;
+	switch (*at) {
+	case '"':
+		begin++;
+		at = string_end(begin, walk->end, &escaped);
+		if (at == NULL)
+			return NULL;
+		behind = at + 1;
+		break;
+	case '{': return scan_object(walk, at, node, depth);
+	case '[': return scan_array(walk, at, node, depth);
+	case 'n': return scan_word(walk, at, "null", 4);
+	case 't': behind = at = scan_word(walk, at, "true", 4); break;
+	case 'f': behind = at = scan_word(walk, at, "false", 5); break;
+	default: behind = at = number_end(at, walk->end); break;
+	}
+	if (at == NULL)
+		return NULL;
+	if (node != NOWHERE) {
+		struct weir_span value = {.at = begin, .length = (uint32_t)(at - begin)};
+		if (escaped)
+			value = unescape(&walk->scan->scratch, value, walk->length, true);
+		walk->scan->nodes[node].value = value;
+	}
+	return behind;
+}
+
+/* From '{' to behind '}', or NULL. */
+static const char *scan_object(const struct walk *walk, const char *at, uint32_t node, unsigned depth)
+{
+	const char *end = walk->end;
+	if (depth > JSON_SCAN_DEPTH_MAX)
+		return NULL;
+	at = skip_blanks(at + 1, end);
+	if (at < end && *at == '}')
+		return at + 1;
+	for (;;) {
+		if (at == end || *at != '"')
+			return NULL;
+		bool escaped;
+		const char *key = at + 1;
+		at = string_end(key, end, &escaped);
+		if (at == NULL)
+			return NULL;
+		struct weir_span name = {.at = key, .length = (uint32_t)(at - key)};
+		uint32_t child = node_of_key(walk, node, name, escaped);
+		at = skip_blanks(at + 1, end);
+		if (at == end || *at != ':')
+			return NULL;
+		at = scan_value(walk, skip_blanks(at + 1, end), child, depth + 1);
+		if (at == NULL)
+			return NULL;
+		at = skip_blanks(at, end);
+		if (at == end)
+			return NULL;
+		if (*at == '}')
+			return at + 1;
+		if (*at != ',')
+			return NULL;
+		at = skip_blanks(at + 1, end);
+	}
+}
+
+/* From '[' to behind ']', or NULL. */
+static const char *scan_array(const struct walk *walk, const char *at, uint32_t node, unsigned depth)
+{
+	const char *end = walk->end;
+	if (depth > JSON_SCAN_DEPTH_MAX)
+		return NULL;
+	at = skip_blanks(at + 1, end);
+	if (at < end && *at == ']')
+		return at + 1;
+	for (uint32_t element = 0;; element++) {
+		at = scan_value(walk, at, node_of_element(walk, node, element), depth + 1);
+		if (at == NULL)
+			return NULL;
+		at = skip_blanks(at, end);
+		if (at == end)
+			return NULL;
+		if (*at == ']')
+			return at + 1;
+		if (*at != ',')
+			return NULL;
+		at = skip_blanks(at + 1, end);
+	}
+}
+
+bool json_scan_line(struct json_scan *scan, const char *line, uint32_t length)
+{
+	struct walk walk = {.scan = scan, .end = line + length, .length = length};
+	unescape_scratch_clear(&scan->scratch);
+	for (uint32_t i = 0; i < scan->count; i++)
+		scan->nodes[i].value = (struct weir_span){0};
+	const char *at = skip_blanks(line, walk.end);
+	if (at == walk.end || *at != '{')
+		return false;
+	at = scan_object(&walk, at, ROOT, 1);
+	return at != NULL && skip_blanks(at, walk.end) == walk.end;
+}

@@ -1,0 +1,51 @@
+/*
+ * Takes a few members out of a JSON line in one pass, without building a tree or allocating.
+ *
+ * What is looked for is given once, as names: a plain name is a member of the line's object, a name with a leading
+ * slash a JSON pointer (RFC 6901), which may lead through objects and arrays. The whole line is checked all the same:
+ *
+ * - structure is strict (RFC 8259), at most JSON_SCAN_DEPTH_MAX deep
+ * - strings are lenient: any byte but '"' and '\' stands for itself; see unescape.h for escapes
+ * - of members with equal names the last counts, with all that lies in it
+ */
+#ifndef COLLECTOR_JSON_SCAN_H
+#define COLLECTOR_JSON_SCAN_H
+
+#include "collector/record/unescape.h"
+
+enum { JSON_SCAN_DEPTH_MAX = 64, JSON_SCAN_NAME_MAX_BYTES = 256, JSON_SCAN_NODES_MAX = 1 << 14 };
+
+/* One step of a name; the steps of all names form a tree. */
+struct json_scan_node {
+	char *key; /* owned */
+	uint32_t key_length;
+	char first;                 /* the key's first byte: most other keys of its length differ there */
+	uint32_t element;           /* what the key means in an array; UINT32_MAX: nothing */
+	uint64_t child_lengths;     /* bit n: some child's key has n bytes (63: or more) */
+	uint16_t first_child, next; /* 0: none, as the root is nobody's child */
+	struct weir_span value;     /* in the last line; at is NULL where there is none */
+};
+
+/* Owned by one thread. */
+struct json_scan {
+	struct json_scan_node *nodes; /* the root first */
+	uint32_t count;
+	struct unescape_scratch scratch;
+};
+
+void json_scan_init(struct json_scan *scan);
+void json_scan_deinit(struct json_scan *scan);
+
+/** Looks for a name from here on; gives its node's number. At most JSON_SCAN_NAME_MAX_BYTES. */
+uint32_t json_scan_want(struct json_scan *scan, const char *name);
+
+/** Scans a line into the nodes' values; false: it is no JSON object. Values hold until the next scan. */
+bool json_scan_line(struct json_scan *scan, const char *line, uint32_t length);
+
+/** A string unescaped, a number's text, the words true and false; absent for null, objects, arrays and nothing. */
+static inline struct weir_span json_scan_value(const struct json_scan *scan, uint32_t node)
+{
+	return scan->nodes[node].value;
+}
+
+#endif

@@ -1,0 +1,285 @@
+/*
+ * Reading a descriptor, and undoing its compression where there is one.
+ *
+ * Plain files are read by pread straight into the caller's buffer: one copy,
+ * out of the page cache. A map would save it, but a file truncated under a map
+ * ends the process, and logs are truncated. Compressed bytes and those of a
+ * pipe whose kind is not told yet go through a buffer here.
+ */
+#include "collector/input/input.h"
+
+#include "collector/input/input_codec.h"
+#include "common/base/alloc.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { RAW_BYTES = 128 << 10, SKIP_BYTES = 64 << 10, MAGIC_BYTES = 4 };
+
+struct input {
+	int fd;
+	bool regular;
+	bool growing;
+	enum input_kind kind;
+	uint64_t offset;     /* uncompressed: of the next byte given */
+	uint64_t raw_base;   /* in the file: where it began to be read */
+	uint64_t raw_offset; /* in the file: of the next byte read from it */
+	unsigned char *raw;  /* RAW_BYTES; NULL until it is needed */
+	size_t raw_at, raw_end;
+	const struct input_codec_ops *ops; /* NULL for plain */
+	void *codec;
+};
+
+struct input *input_new(int fd, bool growing)
+{
+	struct input *input = weir_alloc(1, sizeof *input);
+	struct stat about;
+	input->fd = fd;
+	input->growing = growing;
+	input->regular = fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+	off_t place = input->regular ? lseek(fd, 0, SEEK_CUR) : 0;
+	input->raw_base = input->raw_offset = place > 0 ? (uint64_t)place : 0;
+	return input;
+}
+
+void input_free(struct input *input)
+{
+	if (input == NULL)
+		return;
+	if (input->codec != NULL)
+		input->ops->destroy(input->codec);
+	free(input->raw);
+	close(input->fd);
+	free(input);
+}
+
+int input_fd(const struct input *input)
+{
+	return input->fd;
+}
+
+enum input_kind input_kind(const struct input *input)
+{
+	return input->kind;
+}
+
+bool input_compressed(const struct input *input)
+{
+	return input->ops != NULL;
+}
+
+uint64_t input_offset(const struct input *input)
+{
+	return input->offset;
+}
+
+uint64_t input_ahead(const struct input *input)
+{
+	struct stat about;
+	if (!input->regular || fstat(input->fd, &about) != 0)
+		return UINT64_MAX;
+	if ((uint64_t)about.st_size < input->raw_offset)
+		return 0;
+	return (uint64_t)about.st_size - input->raw_offset + (input->raw_end - input->raw_at);
+}
+
+/* Raw bytes from the descriptor. WEIR_OK: *got >= 1. */
+static enum weir_status read_raw(struct input *input, void *bytes, size_t most, size_t *got, struct weir_error *error)
+{
+	if (!input->regular) {
+		struct pollfd ready = {.fd = input->fd, .events = POLLIN};
+		if (poll(&ready, 1, 0) == 0)
+			return WEIR_AGAIN;
+	}
+	ssize_t count;
+	do {
+		count = input->regular ? pread(input->fd, bytes, most, (off_t)input->raw_offset) : read(input->fd, bytes, most);
+	} while (count < 0 && errno == EINTR);
+	if (count < 0) {
+		if (errno == EAGAIN || errno == EWOULDBLOCK)
+			return WEIR_AGAIN;
+		return weir_fail(error, WEIR_IO, "cannot be read: %s", strerror(errno));
+	}
+	if (count == 0)
+		return WEIR_END;
+	input->raw_offset += (uint64_t)count;
+	*got = (size_t)count;
+	return WEIR_OK;
+}
+
+/* Adds raw bytes to those in the buffer. */
+static enum weir_status fill_raw(struct input *input, struct weir_error *error)
+{
+	if (input->raw == NULL)
+		input->raw = weir_alloc(RAW_BYTES, 1);
+	if (input->raw_at > 0) {
+		memmove(input->raw, input->raw + input->raw_at, input->raw_end - input->raw_at);
+		input->raw_end -= input->raw_at;
+		input->raw_at = 0;
+	}
+	size_t got = 0;
+	enum weir_status status = read_raw(input, input->raw + input->raw_end, RAW_BYTES - input->raw_end, &got, error);
+	input->raw_end += got;
+	return status;
+}
+
+static void use_codec(struct input *input, enum input_kind kind, const struct input_codec_ops *ops)
+{
+	input->kind = kind;
+	input->ops = ops;
+	input->codec = ops->create();
+}
+
+/* zstd data may also begin with a skippable frame, whose first byte has sixteen forms. */
+static bool begins_zstd(const unsigned char *bytes, size_t length)
+{
+	static const unsigned char frame[] = {0x28, 0xb5, 0x2f, 0xfd}, skippable[] = {0x50, 0x2a, 0x4d, 0x18};
+	size_t compared = length < MAGIC_BYTES ? length : MAGIC_BYTES;
+	if (compared == 0 || memcmp(bytes, frame, compared) == 0)
+		return true;
+	return (bytes[0] & 0xf0) == skippable[0] && memcmp(bytes + 1, skippable + 1, compared - 1) == 0;
+}
+
+static bool begins_gzip(const unsigned char *bytes, size_t length)
+{
+	static const unsigned char magic[] = {0x1f, 0x8b, 0x08}; /* deflate is the only method there is */
+	return memcmp(bytes, magic, length < sizeof magic ? length : sizeof magic) == 0;
+}
+
+/* Tells the kind by the first bytes. A short beginning that fits a compressed kind waits for more while it may come. */
+static enum weir_status tell_kind(struct input *input, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	while (input->raw_end < MAGIC_BYTES && status == WEIR_OK)
+		status = fill_raw(input, error);
+	size_t length = input->raw_end;
+	if (status != WEIR_OK && status != WEIR_END && length == 0)
+		return status;
+	if (length == 0)
+		return WEIR_END;
+	bool gzip = begins_gzip(input->raw, length), zstd = begins_zstd(input->raw, length);
+	if (length < MAGIC_BYTES && (gzip || zstd)) {
+		if (status == WEIR_AGAIN || (status == WEIR_END && input->growing && input->regular))
+			return status;
+		gzip = zstd = false;
+	}
+	if (gzip)
+		use_codec(input, INPUT_GZIP, &input_gzip);
+	else if (zstd)
+		use_codec(input, INPUT_ZSTD, &input_zstd);
+	else
+		input->kind = INPUT_PLAIN;
+	return WEIR_OK;
+}
+
+static enum weir_status read_plain(struct input *input, void *bytes, size_t most, size_t *got, struct weir_error *error)
+{
+	size_t held = input->raw_end - input->raw_at;
+	if (held > 0) { /* what told the kind */
+		*got = held < most ? held : most;
+		memcpy(bytes, input->raw + input->raw_at, *got);
+		input->raw_at += *got;
+		return WEIR_OK;
+	}
+	if (input->raw != NULL) {
+		free(input->raw);
+		input->raw = NULL;
+		input->raw_at = input->raw_end = 0;
+	}
+	return read_raw(input, bytes, most, got, error);
+}
+
+static enum weir_status read_compressed(struct input *input, void *bytes, size_t most, size_t *got,
+                                        struct weir_error *error)
+{
+	for (;;) {
+		struct input_step step = {
+			.at = input->raw + input->raw_at, .rest = input->raw_end - input->raw_at, .out = bytes, .room = most};
+		size_t rest = step.rest;
+		enum weir_status status = input->ops->decode(input->codec, &step, error);
+		input->raw_at = input->raw_end - step.rest;
+		*got = most - step.room;
+		if (*got > 0)
+			return WEIR_OK; /* damage behind it shows at the next call */
+		if (status != WEIR_OK)
+			return status;
+		if (step.rest > 0 && step.rest < rest)
+			continue;
+		status = fill_raw(input, error);
+		if (status == WEIR_END && !input->ops->complete(input->codec))
+			return weir_fail(error, WEIR_INVALID, "ends in the middle of its %s data", input->ops->name);
+		if (status != WEIR_OK)
+			return status;
+	}
+}
+
+enum weir_status input_read(struct input *input, void *bytes, size_t most, size_t *got, struct weir_error *error)
+{
+	*got = 0;
+	if (input->kind == INPUT_UNKNOWN) {
+		enum weir_status status = tell_kind(input, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	enum weir_status status = input->ops != NULL ? read_compressed(input, bytes, most, got, error)
+	                                             : read_plain(input, bytes, most, got, error);
+	input->offset += *got;
+	return status;
+}
+
+enum weir_status input_read_full(struct input *input, void *bytes, size_t most, size_t *got, struct weir_error *error)
+{
+	*got = 0;
+	while (*got < most) {
+		size_t count;
+		enum weir_status status = input_read(input, (char *)bytes + *got, most - *got, &count, error);
+		if (status == WEIR_END)
+			break;
+		if (status != WEIR_OK)
+			return status;
+		*got += count;
+	}
+	return WEIR_OK;
+}
+
+static void rewind_compressed(struct input *input)
+{
+	input->ops->reset(input->codec);
+	input->raw_offset = input->raw_base;
+	input->offset = 0;
+	input->raw_at = input->raw_end = 0;
+}
+
+enum weir_status input_seek(struct input *input, uint64_t offset, struct weir_error *error)
+{
+	if (input->kind == INPUT_UNKNOWN && offset > 0) {
+		enum weir_status status = tell_kind(input, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	if (input->ops == NULL && input->regular && input->kind == INPUT_PLAIN) {
+		input->raw_at = input->raw_end = 0;
+		input->raw_offset = input->raw_base + offset;
+		input->offset = offset;
+		struct stat about;
+		if (fstat(input->fd, &about) != 0)
+			return weir_fail(error, WEIR_IO, "cannot be looked at: %s", strerror(errno));
+		return (uint64_t)about.st_size < input->raw_offset ? WEIR_END : WEIR_OK;
+	}
+	if (offset < input->offset && input->ops != NULL)
+		rewind_compressed(input);
+	char skipped[SKIP_BYTES];
+	while (input->offset < offset) {
+		uint64_t rest = offset - input->offset;
+		size_t got;
+		enum weir_status status =
+			input_read(input, skipped, rest < sizeof skipped ? (size_t)rest : sizeof skipped, &got, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	return WEIR_OK;
+}

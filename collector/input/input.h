@@ -1,0 +1,65 @@
+/*
+ * A file's bytes, whatever it is packed in: plain, gzip (also several members
+ * one after another) or zstd (several frames), told by its first bytes and not
+ * by its name. Offsets are those of the uncompressed bytes.
+ *
+ * @thread one at a time
+ */
+#ifndef COLLECTOR_INPUT_H
+#define COLLECTOR_INPUT_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct input;
+
+enum input_kind {
+	INPUT_UNKNOWN, /* too few bytes are there to tell */
+	INPUT_PLAIN,
+	INPUT_GZIP,
+	INPUT_ZSTD,
+};
+
+/**
+ * Reads from a descriptor on, from where it stands: that is offset 0.
+ *
+ * @param fd       taken
+ * @param growing  more may be written: a file of one byte that could begin a compressed one is not yet told
+ */
+struct input *input_new(int fd, bool growing);
+void input_free(struct input *input);
+
+int input_fd(const struct input *input);
+enum input_kind input_kind(const struct input *input);
+bool input_compressed(const struct input *input);
+/** Of the byte that the next read gives. */
+uint64_t input_offset(const struct input *input);
+
+/**
+ * The next bytes: as many as are there, but perhaps fewer than asked for.
+ *
+ * @return WEIR_OK: *got >= 1; WEIR_END: no more (a file that has grown since gives more when asked again); WEIR_AGAIN:
+ *         a pipe has none just now; WEIR_INVALID: the compressed data is damaged, or ends where it cannot (then it may
+ *         go on when the file has grown); WEIR_IO
+ */
+WEIR_MUST_USE enum weir_status input_read(struct input *input, void *bytes, size_t most, size_t *got,
+                                          struct weir_error *error);
+
+/** Reads until `most` bytes are there or no more come: *got may be 0. Statuses as input_read(), but for WEIR_END. */
+WEIR_MUST_USE enum weir_status input_read_full(struct input *input, void *bytes, size_t most, size_t *got,
+                                               struct weir_error *error);
+
+/**
+ * Goes to an offset, in regular files back too. Compressed data is decompressed up to there.
+ *
+ * @return WEIR_OK; WEIR_END: it has fewer bytes and stands at its end; WEIR_INVALID, WEIR_IO as input_read()
+ */
+WEIR_MUST_USE enum weir_status input_seek(struct input *input, uint64_t offset, struct weir_error *error);
+
+/** How many bytes are known to lie ahead: of a compressed file compressed ones. UINT64_MAX where it cannot be told. */
+uint64_t input_ahead(const struct input *input);
+
+#endif

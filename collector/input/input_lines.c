@@ -1,0 +1,257 @@
+/*
+ * The buffer between reads and lines.
+ *
+ *     buffer   |  handed out  |  whole lines, ready  |  a line's beginning  |  room
+ *              0            begin                  ready                   end
+ *
+ * A line above line_max is not kept: its first line_max bytes stay at the front
+ * of the buffer and what follows is read behind them again and again, and
+ * counted, until its newline comes. Looking for such lines costs one backward
+ * search for each line_max bytes, not one for each line.
+ */
+#include "collector/input/input_lines.h"
+
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALL_BUFFER_BYTES = 16 << 10, PAGE_BYTES = 4096 };
+
+struct input_lines {
+	struct input *input;
+	size_t line_max, read_bytes;
+	char *buffer;
+	size_t capacity;
+	size_t begin, ready, end;
+	size_t searched; /* no newline lies in begin..searched (while nothing is ready) */
+	uint64_t offset; /* of buffer[begin] */
+	bool open;       /* what is ready ends without a newline */
+	/* a line above line_max: begin = 0, its first bytes are buffer[0 .. line_max] */
+	bool skipping; /* its newline has not come */
+	bool too_long; /* it is ready; `end` of it in the buffer is `ready` */
+	uint64_t skipped;
+};
+
+struct input_lines *input_lines_new(struct input *input, size_t line_max, size_t read_bytes)
+{
+	struct input_lines *lines = weir_alloc(1, sizeof *lines);
+	lines->input = input;
+	lines->line_max = line_max;
+	lines->read_bytes = read_bytes > PAGE_BYTES ? read_bytes : PAGE_BYTES;
+	lines->offset = input_offset(input);
+	return lines;
+}
+
+void input_lines_free(struct input_lines *lines)
+{
+	if (lines == NULL)
+		return;
+	input_free(lines->input);
+	free(lines->buffer);
+	free(lines);
+}
+
+struct input *input_lines_input(struct input_lines *lines)
+{
+	return lines->input;
+}
+
+uint64_t input_lines_offset(const struct input_lines *lines)
+{
+	return lines->offset;
+}
+
+uint64_t input_lines_read_offset(const struct input_lines *lines)
+{
+	if (lines->too_long)
+		return lines->offset + lines->line_max + lines->skipped + (lines->end - lines->ready);
+	return lines->offset + (lines->end - lines->begin) + lines->skipped;
+}
+
+static void empty(struct input_lines *lines)
+{
+	lines->begin = lines->ready = lines->end = lines->searched = 0;
+	lines->open = lines->skipping = lines->too_long = false;
+	lines->skipped = 0;
+}
+
+enum weir_status input_lines_seek(struct input_lines *lines, uint64_t offset, struct weir_error *error)
+{
+	empty(lines);
+	enum weir_status status = input_seek(lines->input, offset, error);
+	lines->offset = input_offset(lines->input);
+	return status;
+}
+
+void input_lines_rest(struct input_lines *lines)
+{
+	if (lines->end > lines->begin || lines->capacity <= SMALL_BUFFER_BYTES)
+		return;
+	empty(lines);
+	free(lines->buffer);
+	lines->buffer = NULL;
+	lines->capacity = 0;
+}
+
+/* ---- what is in the buffer ---- */
+
+/* The newline of a long line may be there: then it is ready. */
+static void search_skipped(struct input_lines *lines)
+{
+	const char *rest = lines->buffer + lines->line_max;
+	const char *newline = memchr(rest, '\n', lines->end - lines->line_max);
+	if (newline == NULL) {
+		lines->skipped += lines->end - lines->line_max;
+		lines->end = lines->searched = lines->line_max;
+		return;
+	}
+	lines->skipped += (size_t)(newline - rest) + 1;
+	lines->ready = (size_t)(newline - lines->buffer) + 1;
+	lines->skipping = false;
+	lines->too_long = true;
+}
+
+/* The line at `begin` is too long: from here on its rest is only counted. */
+static void begin_skipping(struct input_lines *lines)
+{
+	memmove(lines->buffer, lines->buffer + lines->begin, lines->end - lines->begin);
+	lines->end -= lines->begin;
+	lines->begin = lines->ready = 0;
+	lines->skipping = true;
+	lines->skipped = 0;
+	search_skipped(lines);
+}
+
+/* Takes whole lines up to `ready`, or fewer: up to the first that is too long. */
+static void stop_before_long(struct input_lines *lines)
+{
+	size_t at = lines->begin;
+	while (lines->ready - at > lines->line_max + 1) {
+		const char *newline = memrchr(lines->buffer + at, '\n', lines->line_max + 1);
+		if (newline == NULL)
+			break;
+		at = (size_t)(newline - lines->buffer) + 1;
+	}
+	if (lines->ready - at <= lines->line_max + 1)
+		return;
+	lines->ready = at;
+	if (at == lines->begin)
+		begin_skipping(lines);
+}
+
+/* Looks for whole lines in what is buffered. */
+static void search(struct input_lines *lines)
+{
+	if (lines->skipping) {
+		search_skipped(lines);
+		return;
+	}
+	const char *newline = NULL;
+	if (lines->end > lines->searched)
+		newline = memrchr(lines->buffer + lines->searched, '\n', lines->end - lines->searched);
+	lines->searched = lines->end;
+	if (newline != NULL) {
+		lines->ready = (size_t)(newline - lines->buffer) + 1;
+		stop_before_long(lines);
+	} else if (lines->end - lines->begin > lines->line_max) {
+		begin_skipping(lines);
+	}
+}
+
+static bool is_ready(const struct input_lines *lines)
+{
+	return lines->ready > lines->begin;
+}
+
+/* What is there of a line is handed out without its newline. */
+static bool end_open(struct input_lines *lines)
+{
+	if (lines->skipping) {
+		lines->skipping = false;
+		lines->too_long = true;
+		lines->ready = lines->end;
+	} else {
+		lines->ready = lines->end;
+	}
+	lines->open = is_ready(lines);
+	return lines->open;
+}
+
+/* ---- reading ---- */
+
+/* Moves what is left to the front and makes room; gives how much to read. */
+static size_t make_room(struct input_lines *lines)
+{
+	if (lines->begin > 0) {
+		memmove(lines->buffer, lines->buffer + lines->begin, lines->end - lines->begin);
+		lines->end -= lines->begin;
+		lines->searched -= lines->begin;
+		lines->ready = lines->begin = 0;
+	}
+	size_t wanted = lines->read_bytes;
+	uint64_t ahead = input_compressed(lines->input) ? UINT64_MAX : input_ahead(lines->input);
+	/* The few new lines of a quiet log need no large buffer. A page more takes what comes meanwhile. */
+	if (ahead < wanted - PAGE_BYTES)
+		wanted = (size_t)ahead + PAGE_BYTES;
+	size_t needed = lines->end + wanted;
+	if (needed > lines->capacity) {
+		lines->capacity = needed < SMALL_BUFFER_BYTES ? SMALL_BUFFER_BYTES : needed;
+		lines->buffer = weir_realloc(lines->buffer, lines->capacity, 1);
+	}
+	return wanted;
+}
+
+/* A limit may lie within what is buffered: only where a file's lines are cut between two incarnations. */
+static void hide_beyond(struct input_lines *lines, uint64_t limit)
+{
+	uint64_t visible = limit - lines->offset;
+	if (lines->too_long || lines->ready - lines->begin <= visible)
+		return;
+	lines->ready = lines->begin + (size_t)visible;
+	lines->open = lines->buffer[lines->ready - 1] != '\n';
+}
+
+enum weir_status input_lines_fill(struct input_lines *lines, uint64_t limit, bool final, struct weir_error *error)
+{
+	for (;;) {
+		if (lines->offset >= limit)
+			return WEIR_END;
+		if (!is_ready(lines) && lines->end > lines->searched)
+			search(lines);
+		if (is_ready(lines)) {
+			hide_beyond(lines, limit);
+			return WEIR_OK;
+		}
+		if (limit <= input_lines_read_offset(lines)) { /* it cuts a line */
+			if (end_open(lines))
+				continue;
+			return WEIR_END;
+		}
+		uint64_t left = limit - input_lines_read_offset(lines);
+		size_t most = make_room(lines), got;
+		enum weir_status status =
+			input_read(lines->input, lines->buffer + lines->end, left < most ? (size_t)left : most, &got, error);
+		if ((status == WEIR_END || status == WEIR_INVALID) && final && end_open(lines))
+			return WEIR_OK;
+		if (status != WEIR_OK)
+			return status;
+		lines->end += got;
+	}
+}
+
+void input_lines_take(struct input_lines *lines, struct input_lines_chunk *chunk)
+{
+	*chunk = (struct input_lines_chunk){
+		.data = lines->buffer + lines->begin,
+		.length = lines->too_long ? lines->line_max : lines->ready - lines->begin,
+		.offset = lines->offset,
+		.open = lines->open,
+		.too_long = lines->too_long,
+		.skipped = lines->skipped,
+	};
+	lines->offset += chunk->length + chunk->skipped;
+	lines->begin = lines->searched = lines->ready;
+	lines->skipped = 0;
+	lines->too_long = lines->open = false;
+}

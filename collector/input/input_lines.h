@@ -1,0 +1,62 @@
+/*
+ * Whole lines out of an input, many at a time and without a copy: a read of
+ * 256 KiB is handed out up to its last newline; only the cut line behind that
+ * moves to the front before the next read.
+ *
+ * @thread one at a time
+ */
+#ifndef COLLECTOR_INPUT_LINES_H
+#define COLLECTOR_INPUT_LINES_H
+
+#include "collector/input/input.h"
+
+#define INPUT_LINES_NO_LIMIT UINT64_MAX
+
+struct input_lines;
+
+/* Lines that are ready; borrowed until the next call of fill, seek or free. */
+struct input_lines_chunk {
+	const char *data;
+	size_t length;
+	uint64_t offset; /* of data[0] */
+	bool open;       /* the last line has no newline */
+	bool too_long;   /* data is the first line_max bytes of one line, `skipped` bytes of it follow, newline included */
+	uint64_t skipped;
+};
+
+/**
+ * @param input       taken
+ * @param line_max    longest line, newline not counted; a longer one costs no more memory than this
+ * @param read_bytes  how much to read at a time
+ */
+struct input_lines *input_lines_new(struct input *input, size_t line_max, size_t read_bytes);
+void input_lines_free(struct input_lines *lines);
+struct input *input_lines_input(struct input_lines *lines);
+
+/**
+ * Sees to it that lines are ready: reads, unless some are.
+ *
+ * @param limit  no byte from this offset on is given; a line cut there is ready as an open one
+ * @param final  the same at the input's end, or where it is damaged: no more will come. Else a line without newline
+ *               waits for it
+ * @return WEIR_OK: input_lines_take() has something; WEIR_END: not just now; else as input_read()
+ */
+WEIR_MUST_USE enum weir_status input_lines_fill(struct input_lines *lines, uint64_t limit, bool final,
+                                                struct weir_error *error);
+
+/** Hands out what fill() made ready. */
+void input_lines_take(struct input_lines *lines, struct input_lines_chunk *chunk);
+
+/** Offset of the first byte not yet handed out. */
+uint64_t input_lines_offset(const struct input_lines *lines);
+
+/** Offset behind the last byte read: what lies between the two is a line's beginning, or ready. */
+uint64_t input_lines_read_offset(const struct input_lines *lines);
+
+/** Drops what is buffered and goes to an offset: statuses as input_seek(). */
+WEIR_MUST_USE enum weir_status input_lines_seek(struct input_lines *lines, uint64_t offset, struct weir_error *error);
+
+/** Gives back the memory of an input that has nothing to say: all of the buffer if it is empty. */
+void input_lines_rest(struct input_lines *lines);
+
+#endif

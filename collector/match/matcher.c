@@ -1,0 +1,236 @@
+/*
+ * Zones of the policy, made ready once, tried against every record.
+ *
+ * Zones with the same key template share its work: the key is joined and hashed
+ * when the first of them takes the record. What a template or a field gave for a
+ * record is kept under the record's number, so nothing is cleared between
+ * records but that number.
+ */
+#include "collector/match/matcher.h"
+
+#include "collector/match/key_template.h"
+#include "collector/match/record_filter.h"
+#include "collector/record/network_set.h"
+#include "common/base/alloc.h"
+#include "common/bytes/hash.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* A key template, and the event that it made of the newest record. */
+struct key_group {
+	struct key_template template;
+	uint64_t record_number; /* event is of that record */
+	uint32_t event;
+};
+
+struct zone_matcher {
+	uint32_t id;
+	uint32_t group;
+	struct record_filter match;
+	struct record_filter *done; /* of its queues */
+	uint32_t done_count;
+	struct word_set exempt_words;
+	struct network_set exempt_networks;
+	bool exempts;
+};
+
+struct matcher {
+	struct zone_matcher *zones; /* in the policy's order */
+	uint32_t zone_count;
+	struct key_group *groups;
+	uint32_t group_count;
+	uint32_t partitions;
+	/* of the newest record */
+	uint64_t record_number;
+	struct address_cache addresses;
+	struct matched_event *events;
+	uint32_t event_count;
+	struct weir_frame_zone *taken; /* the zones that it is in, in order, and the event of each */
+	uint32_t *taken_event;
+	uint32_t taken_count;
+	struct weir_frame_zone *sorted; /* the same by event, where there is more than one */
+};
+
+static enum weir_status init_done(struct zone_matcher *matcher, const struct weir_zone *zone,
+                                  struct field_table *fields, struct weir_error *error)
+{
+	matcher->done = weir_alloc(zone->limit_count, sizeof *matcher->done);
+	for (uint32_t i = 0; i < zone->limit_count; i++) {
+		if (zone->limits[i].done.field_count == 0)
+			continue;
+		enum weir_status status =
+			record_filter_init(&matcher->done[matcher->done_count++], &zone->limits[i].done, fields, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	return WEIR_OK;
+}
+
+static void init_exempt(struct zone_matcher *matcher, const struct weir_zone *zone)
+{
+	struct weir_span *words = weir_alloc(zone->exempt_word_count, sizeof *words);
+	for (uint32_t i = 0; i < zone->exempt_word_count; i++)
+		words[i] = weir_span_of(zone->exempt_words[i]);
+	word_set_init(&matcher->exempt_words, words, zone->exempt_word_count);
+	free(words);
+	network_set_init(&matcher->exempt_networks, zone->exempt_networks, zone->exempt_network_count);
+	matcher->exempts = zone->exempt_word_count + zone->exempt_network_count > 0;
+}
+
+/* The zone's template among those that are there, or a new one. */
+static enum weir_status join_group(struct matcher *matcher, struct zone_matcher *zone, const struct weir_zone *source,
+                                   struct field_table *fields, struct weir_error *error)
+{
+	struct key_group *made = &matcher->groups[matcher->group_count];
+	enum weir_status status = key_template_init(&made->template, source, fields, error);
+	uint32_t group = 0;
+	while (status == WEIR_OK && group < matcher->group_count &&
+	       !key_template_equal(&matcher->groups[group].template, &made->template))
+		group++;
+	zone->group = group;
+	if (group == matcher->group_count && status == WEIR_OK)
+		matcher->group_count++;
+	else
+		key_template_deinit(&made->template);
+	return status;
+}
+
+enum weir_status matcher_new(const struct weir_policy *policy, struct field_table *fields, uint32_t partitions,
+                             struct matcher **matcher, struct weir_error *error)
+{
+	assert(partitions >= 1 && partitions <= WEIR_PARTITIONS_MAX);
+	struct matcher *made = weir_alloc(1, sizeof *made);
+	uint32_t count = policy->zone_count;
+	made->zones = weir_alloc(count, sizeof *made->zones);
+	made->groups = weir_alloc(count, sizeof *made->groups);
+	made->events = weir_alloc(count, sizeof *made->events);
+	made->taken = weir_alloc(count, sizeof *made->taken);
+	made->taken_event = weir_alloc(count, sizeof *made->taken_event);
+	made->sorted = weir_alloc(count, sizeof *made->sorted);
+	made->partitions = partitions;
+	enum weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
+		const struct weir_zone *source = &policy->zones[i];
+		struct zone_matcher *zone = &made->zones[made->zone_count++];
+		zone->id = source->id;
+		init_exempt(zone, source);
+		if ((status = join_group(made, zone, source, fields, error)) == WEIR_OK &&
+		    (status = record_filter_init(&zone->match, &source->match, fields, error)) == WEIR_OK)
+			status = init_done(zone, source, fields, error);
+	}
+	if (status != WEIR_OK) {
+		matcher_free(made);
+		return status;
+	}
+	*matcher = made;
+	return WEIR_OK;
+}
+
+void matcher_free(struct matcher *matcher)
+{
+	if (matcher == NULL)
+		return;
+	for (uint32_t i = 0; i < matcher->zone_count; i++) {
+		struct zone_matcher *zone = &matcher->zones[i];
+		for (uint32_t k = 0; k < zone->done_count; k++)
+			record_filter_deinit(&zone->done[k]);
+		free(zone->done);
+		record_filter_deinit(&zone->match);
+		word_set_deinit(&zone->exempt_words);
+		network_set_deinit(&zone->exempt_networks);
+	}
+	for (uint32_t i = 0; i < matcher->group_count; i++)
+		key_template_deinit(&matcher->groups[i].template);
+	free(matcher->zones);
+	free(matcher->groups);
+	free(matcher->events);
+	free(matcher->taken);
+	free(matcher->taken_event);
+	free(matcher->sorted);
+	free(matcher);
+}
+
+static bool is_exempt(struct matcher *matcher, const struct zone_matcher *zone, const struct key_template *template,
+                      const struct record *record)
+{
+	for (uint32_t i = 0; i < template->part_count; i++) {
+		uint32_t field = template->parts[i].field;
+		if (word_set_has(&zone->exempt_words, record->fields[field]))
+			return true;
+		const struct weir_address *address = address_cache_get(&matcher->addresses, record, field);
+		if (address != NULL && network_set_has(&zone->exempt_networks, address))
+			return true;
+	}
+	return false;
+}
+
+static bool is_done(const struct zone_matcher *zone, const struct record *record)
+{
+	for (uint32_t i = 0; i < zone->done_count; i++)
+		if (record_filter_test(&zone->done[i], record))
+			return true;
+	return false;
+}
+
+/* The record's event with this key: two templates may give the same. */
+static uint32_t find_or_add_event(struct matcher *matcher, struct weir_span key)
+{
+	uint64_t hash = weir_hash64(key.at, key.length);
+	for (uint32_t i = 0; i < matcher->event_count; i++)
+		if (matcher->events[i].key_hash == hash && weir_span_equal(matcher->events[i].key, key))
+			return i;
+	uint32_t partition = matcher->partitions > 1 ? weir_partition(weir_slot(key), matcher->partitions) : 0;
+	matcher->events[matcher->event_count] =
+		(struct matched_event){.key = key, .key_hash = hash, .partition = partition};
+	return matcher->event_count++;
+}
+
+/* Gives each event its zones. They are in order already where there is one event, as there mostly is. */
+static void hand_out_zones(struct matcher *matcher)
+{
+	if (matcher->event_count == 1) {
+		matcher->events[0].zones = matcher->taken;
+		matcher->events[0].zone_count = matcher->taken_count;
+		return;
+	}
+	for (uint32_t i = 0; i < matcher->taken_count; i++)
+		matcher->events[matcher->taken_event[i]].zone_count++;
+	struct weir_frame_zone *next = matcher->sorted;
+	for (uint32_t i = 0; i < matcher->event_count; i++) {
+		struct matched_event *event = &matcher->events[i];
+		event->zones = next;
+		next += event->zone_count;
+		event->zone_count = 0;
+	}
+	for (uint32_t i = 0; i < matcher->taken_count; i++) {
+		struct matched_event *event = &matcher->events[matcher->taken_event[i]];
+		matcher->sorted[(event->zones - matcher->sorted) + event->zone_count++] = matcher->taken[i];
+	}
+}
+
+void matcher_match(struct matcher *matcher, const struct record *record, struct matched *matched)
+{
+	matcher->record_number++;
+	matcher->addresses.known = 0;
+	matcher->event_count = matcher->taken_count = 0;
+	for (uint32_t i = 0; i < matcher->zone_count; i++) {
+		struct zone_matcher *zone = &matcher->zones[i];
+		struct key_group *group = &matcher->groups[zone->group];
+		if (!key_template_present(&group->template, record))
+			continue;
+		bool done = is_done(zone, record);
+		if (!done && !record_filter_test(&zone->match, record))
+			continue;
+		if (zone->exempts && is_exempt(matcher, zone, &group->template, record))
+			continue;
+		if (group->record_number != matcher->record_number) {
+			group->event = find_or_add_event(matcher, key_template_join(&group->template, record, &matcher->addresses));
+			group->record_number = matcher->record_number;
+		}
+		matcher->taken_event[matcher->taken_count] = group->event;
+		matcher->taken[matcher->taken_count++] = (struct weir_frame_zone){.id = zone->id, .done = done};
+	}
+	hand_out_zones(matcher);
+	*matched = (struct matched){.events = matcher->events, .event_count = matcher->event_count};
+}

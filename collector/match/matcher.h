@@ -1,0 +1,56 @@
+/*
+ * From a record to its events: which zones it is in, under which keys.
+ *
+ * An event is one record under one joined key. Zones that give the same key
+ * share the event, so a record with three zones by ip travels once.
+ *
+ * A record is in a zone if it has every field of the key, none of the key's
+ * values (as they stand, before grouping) is exempt, and it matches. A record
+ * that matches `done` of one of the zone's queues takes an entry out of them
+ * and is not judged there, whatever `match` says.
+ */
+#ifndef COLLECTOR_MATCHER_H
+#define COLLECTOR_MATCHER_H
+
+#include "collector/record/record.h"
+#include "common/base/status.h"
+#include "common/frame/frame.h"
+#include "common/policy/policy.h"
+
+struct matcher; /* a policy made ready for records; its scratch belongs to one thread */
+
+/* One event of the newest record. */
+struct matched_event {
+	struct weir_span key; /* joined; points into the record or into the matcher */
+	uint64_t key_hash;    /* weir_hash64 of it */
+	uint32_t partition;
+	uint32_t zone_count;
+	const struct weir_frame_zone *zones; /* in the policy's order */
+};
+
+/* In the order of the first zone of each. Valid until the next record is matched or parsed. */
+struct matched {
+	const struct matched_event *events;
+	uint32_t event_count; /* 0: the record is in no zone */
+};
+
+/**
+ * @param policy      borrowed, must outlive the matcher
+ * @param fields      the fields of keys, matches and done are added as wanted, before any format is made
+ * @param partitions  1..WEIR_PARTITIONS_MAX
+ * @param matcher     returned: matcher_free()
+ * @return WEIR_OK; WEIR_INVALID: the zones name more than FIELD_MAX fields
+ */
+WEIR_MUST_USE enum weir_status matcher_new(const struct weir_policy *policy, struct field_table *fields,
+                                           uint32_t partitions, struct matcher **matcher, struct weir_error *error);
+void matcher_free(struct matcher *matcher);
+
+/**
+ * Finds a record's events.
+ *
+ * @param record  borrowed; keys may point into it
+ * @thread one thread per matcher
+ */
+void matcher_match(struct matcher *matcher, const struct record *record, struct matched *matched);
+
+#endif

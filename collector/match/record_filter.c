@@ -1,0 +1,120 @@
+/* Matching is mostly one comparison: the exact words first, as they are what most zones have. */
+#include "collector/match/record_filter.h"
+
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+
+enum { STATUS_WORDS = (STATUS_COUNT + 63) / 64 };
+
+enum weir_status record_field_want(struct field_table *fields, const char *name, uint32_t *index,
+                                   struct weir_error *error)
+{
+	int found = field_table_want(fields, name);
+	if (found < 0)
+		return weir_fail(error, WEIR_INVALID, "zones and formats name more than %d fields: \"%s\" is one too many",
+		                 FIELD_MAX, name);
+	*index = (uint32_t)found;
+	return WEIR_OK;
+}
+
+static unsigned digit(char c)
+{
+	return (unsigned)(c - '0');
+}
+
+/* The bits of "404", or those of "4xx". */
+static void add_status(uint64_t *statuses, const char *text)
+{
+	unsigned first = digit(text[0]) * 100, count = 100;
+	if (text[1] != 'x') {
+		first += digit(text[1]) * 10 + digit(text[2]);
+		count = 1;
+	}
+	for (unsigned status = first; status < first + count; status++)
+		statuses[status / 64] |= UINT64_C(1) << status % 64;
+}
+
+static bool test_status(const uint64_t *statuses, struct weir_span value)
+{
+	if (value.length != 3)
+		return false;
+	unsigned hundreds = digit(value.at[0]), tens = digit(value.at[1]), ones = digit(value.at[2]);
+	if (hundreds > 9 || tens > 9 || ones > 9)
+		return false;
+	unsigned status = hundreds * 100 + tens * 10 + ones;
+	return statuses[status / 64] >> status % 64 & 1;
+}
+
+static void init_values(struct filter_field *field, const struct weir_match_field *match)
+{
+	struct weir_span *words = weir_alloc(match->value_count, sizeof *words);
+	uint32_t word_count = 0;
+	field->wildcards = weir_alloc(match->value_count, sizeof *field->wildcards);
+	for (uint32_t i = 0; i < match->value_count; i++) {
+		struct weir_span text = {.at = match->values[i].text, .length = match->values[i].length};
+		if (match->values[i].wildcard)
+			wildcard_init(&field->wildcards[field->wildcard_count++], text);
+		else
+			words[word_count++] = text;
+	}
+	word_set_init(&field->words, words, word_count);
+	free(words);
+}
+
+enum weir_status record_filter_init(struct record_filter *filter, const struct weir_match *match,
+                                    struct field_table *fields, struct weir_error *error)
+{
+	*filter = (struct record_filter){.fields = weir_alloc(match->field_count, sizeof *filter->fields)};
+	for (uint32_t i = 0; i < match->field_count; i++) {
+		const struct weir_match_field *source = &match->fields[i];
+		struct filter_field *field = &filter->fields[filter->field_count++];
+		enum weir_status status = record_field_want(fields, source->field, &field->field, error);
+		if (status != WEIR_OK)
+			return status;
+		if (strcmp(source->field, "status") != 0) {
+			init_values(field, source);
+			continue;
+		}
+		field->statuses = weir_alloc(STATUS_WORDS, sizeof *field->statuses);
+		for (uint32_t k = 0; k < source->value_count; k++)
+			add_status(field->statuses, source->values[k].text);
+	}
+	return WEIR_OK;
+}
+
+void record_filter_deinit(struct record_filter *filter)
+{
+	for (uint32_t i = 0; i < filter->field_count; i++) {
+		struct filter_field *field = &filter->fields[i];
+		for (uint32_t k = 0; k < field->wildcard_count; k++)
+			wildcard_deinit(&field->wildcards[k]);
+		free(field->wildcards);
+		free(field->statuses);
+		word_set_deinit(&field->words);
+	}
+	free(filter->fields);
+	*filter = (struct record_filter){0};
+}
+
+static bool test_field(const struct filter_field *field, struct weir_span value)
+{
+	if (value.at == NULL)
+		return false;
+	if (field->statuses != NULL)
+		return test_status(field->statuses, value);
+	if (word_set_has(&field->words, value))
+		return true;
+	for (uint32_t i = 0; i < field->wildcard_count; i++)
+		if (wildcard_match(&field->wildcards[i], value))
+			return true;
+	return false;
+}
+
+bool record_filter_test(const struct record_filter *filter, const struct record *record)
+{
+	for (uint32_t i = 0; i < filter->field_count; i++)
+		if (!test_field(&filter->fields[i], record->fields[filter->fields[i].field]))
+			return false;
+	return true;
+}

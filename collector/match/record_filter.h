@@ -1,0 +1,42 @@
+/* A `match` made ready for records: its fields are indexes, its values sets and patterns. */
+#ifndef COLLECTOR_RECORD_FILTER_H
+#define COLLECTOR_RECORD_FILTER_H
+
+#include "collector/match/wildcard.h"
+#include "collector/match/word_set.h"
+#include "collector/record/record.h"
+#include "common/policy/policy.h"
+
+enum { STATUS_COUNT = 1000 };
+
+/* One field: its value must be one of the words, or match one of the wildcards, or be one of the statuses. */
+struct filter_field {
+	uint32_t field;
+	struct word_set words;
+	struct wildcard *wildcards;
+	uint32_t wildcard_count;
+	uint64_t *statuses; /* a bit each; NULL but for the field "status" */
+};
+
+struct record_filter {
+	struct filter_field *fields; /* all must hold; none: every record matches */
+	uint32_t field_count;
+};
+
+/**
+ * @param match   borrowed: must outlive the filter
+ * @param fields  those of the match are added as wanted
+ * @return WEIR_OK; WEIR_INVALID: there is no room for another field. To be deinited in both cases
+ */
+WEIR_MUST_USE enum weir_status record_filter_init(struct record_filter *filter, const struct weir_match *match,
+                                                  struct field_table *fields, struct weir_error *error);
+void record_filter_deinit(struct record_filter *filter);
+
+/** An absent field matches nothing. */
+bool record_filter_test(const struct record_filter *filter, const struct record *record);
+
+/** field_table_want() with words: "the zones name more than 64 fields; ...". */
+WEIR_MUST_USE enum weir_status record_field_want(struct field_table *fields, const char *name, uint32_t *index,
+                                                 struct weir_error *error);
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * One parsed log record: its time, cost and the fields that some zone asks for.
+ *
+ * Which fields exist is fixed when the configuration is read: a field_table
+ * maps names to small indexes, and a format fills only those. So a line costs
+ * what its zones look at, not what it holds.
+ */
+#ifndef COLLECTOR_RECORD_H
+#define COLLECTOR_RECORD_H
+
+#include "common/base/span.h"
+#include "common/frame/frame.h"
+
+enum {
+	FIELD_IP,
+	FIELD_USER,
+	FIELD_METHOD,
+	FIELD_PATH,
+	FIELD_STATUS,
+	FIELD_BYTES,
+	FIELD_HOST,
+	FIELD_AGENT,
+	FIELD_STANDARD_COUNT, /* further names get the indexes from here on */
+	FIELD_MAX = 64,
+};
+
+/* Names that zones, formats and the cost use; the first eight are the standard ones. Immutable once built. */
+struct field_table {
+	uint32_t count;
+	const char *names[FIELD_MAX]; /* owned */
+	uint64_t wanted;              /* bit i: some zone (or cost, client_ip) uses field i; others need not be filled */
+};
+
+void field_table_init(struct field_table *table);
+void field_table_deinit(struct field_table *table);
+
+/**
+ * Index of a name, added where it is new; marks it wanted.
+ *
+ * @return the index, or -1 when FIELD_MAX names are taken
+ */
+int field_table_want(struct field_table *table, const char *name);
+
+/** Index of a name, or -1. */
+int field_table_find(const struct field_table *table, struct weir_span name);
+
+struct record {
+	int64_t time_ms;                    /* event time, Unix ms, UTC, 0 <= time < WEIR_TIME_END_MS */
+	int64_t cost;                       /* 0 .. WEIR_COST_MAX; 1 unless the format maps a cost */
+	struct weir_span fields[FIELD_MAX]; /* into the line or the format's scratch; valid until its next parse */
+};
+
+/* Why a record was refused; format_reason_text() gives the words that counters and the dead letter show. */
+enum format_reason {
+	FORMAT_OK = 0,
+	FORMAT_SKIP, /* no record and nothing wrong: an empty line, a header, what a pattern is told to skip */
+	FORMAT_NO_TIME,
+	FORMAT_BAD_TIME,
+	FORMAT_TIME_RANGE,
+	FORMAT_LINE_TOO_LONG, /* the caller's: no format is asked */
+	FORMAT_BAD_COST,
+	FORMAT_NOT_COMBINED,
+	FORMAT_NOT_COMMON,
+	FORMAT_NOT_JSON,
+	FORMAT_NOT_DELIMITED,
+	FORMAT_NOT_LOGFMT,
+	FORMAT_NO_MATCH,
+	FORMAT_NOT_SYSLOG,
+	FORMAT_NOT_JOURNAL,
+	FORMAT_REASON_COUNT,
+};
+
+const char *format_reason_text(enum format_reason reason);
+
+#endif

@@ -1,0 +1,282 @@
+/*
+ * Splits heads from left to right; nothing is copied and no time is computed.
+ *
+ * RFC 3164 only describes what was found in use, so its manner is told by shapes: a time is three letters and digits at
+ * fixed places, or an ISO date; a first word that ends in a colon or holds a process id is the tag, and then there is
+ * no host.
+ */
+#include "collector/record/syslog_header.h"
+
+struct cursor {
+	const char *at, *end;
+};
+
+static struct weir_span span_of(const char *from, const char *to)
+{
+	return (struct weir_span){.at = from, .length = (uint32_t)(to - from)};
+}
+
+static struct weir_span rest_of(const struct cursor *cursor)
+{
+	return span_of(cursor->at, cursor->end);
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+static bool take(struct cursor *cursor, char wanted)
+{
+	if (cursor->at == cursor->end || *cursor->at != wanted)
+		return false;
+	cursor->at++;
+	return true;
+}
+
+/* Where the next space is, or the end. */
+static const char *word_end(const struct cursor *cursor)
+{
+	const char *space = cursor->at < cursor->end ? memchr(cursor->at, ' ', (size_t)(cursor->end - cursor->at)) : NULL;
+	return space != NULL ? space : cursor->end;
+}
+
+/* "<34>"; -1: there is none, and nothing was taken. */
+static int take_priority(struct cursor *cursor)
+{
+	const char *at = cursor->at;
+	int priority = 0, digits = 0;
+	if (at == cursor->end || *at++ != '<')
+		return -1;
+	for (; digits < 3 && at < cursor->end && is_digit(*at); at++, digits++)
+		priority = priority * 10 + (*at - '0');
+	if (digits == 0 || at == cursor->end || *at != '>' || priority > SYSLOG_PRIORITY_MAX)
+		return -1;
+	cursor->at = at + 1;
+	return priority;
+}
+
+/* ---- RFC 5424 ---- */
+
+/* A word and the space behind it; "-" is absent. False: no such word. */
+static bool take_word(struct cursor *cursor, struct weir_span *word)
+{
+	const char *end = word_end(cursor);
+	if (end == cursor->at || end == cursor->end)
+		return false;
+	*word = span_of(cursor->at, end);
+	if (word->length == 1 && *word->at == '-')
+		*word = (struct weir_span){0};
+	cursor->at = end + 1;
+	return true;
+}
+
+/* Behind the quote that closes a value. False: none does. */
+static bool skip_value(struct cursor *cursor, bool *escaped)
+{
+	*escaped = false;
+	for (; cursor->at < cursor->end; cursor->at++) {
+		if (*cursor->at == '"')
+			return take(cursor, '"');
+		if (*cursor->at == '\\' && cursor->end - cursor->at > 1) {
+			cursor->at++;
+			*escaped = true;
+		}
+	}
+	return false;
+}
+
+/* [id name="value" ...] behind its first bracket. */
+static bool skip_element(struct cursor *cursor)
+{
+	const char *begin = cursor->at;
+	while (cursor->at < cursor->end && *cursor->at != ' ' && *cursor->at != ']')
+		cursor->at++;
+	if (cursor->at == begin)
+		return false;
+	for (;;) {
+		bool escaped;
+		if (take(cursor, ']'))
+			return true;
+		if (!take(cursor, ' '))
+			return false;
+		begin = cursor->at;
+		while (cursor->at < cursor->end && *cursor->at != '=' && *cursor->at != ' ' && *cursor->at != ']' &&
+		       *cursor->at != '"')
+			cursor->at++;
+		if (cursor->at == begin || !take(cursor, '=') || !take(cursor, '"') || !skip_value(cursor, &escaped))
+			return false;
+	}
+}
+
+static bool take_data(struct cursor *cursor, struct weir_span *data)
+{
+	const char *begin = cursor->at;
+	if (take(cursor, '-'))
+		return true;
+	while (take(cursor, '['))
+		if (!skip_element(cursor))
+			return false;
+	*data = span_of(begin, cursor->at);
+	return cursor->at > begin;
+}
+
+static bool parse_modern(struct cursor cursor, struct syslog_header *header)
+{
+	static const char mark[] = {'\xef', '\xbb', '\xbf'}; /* says that the message is UTF-8 */
+	header->modern = true;
+	if (!take_word(&cursor, &header->time) || !take_word(&cursor, &header->host) || !take_word(&cursor, &header->app) ||
+	    !take_word(&cursor, &header->procid) || !take_word(&cursor, &header->msgid) ||
+	    !take_data(&cursor, &header->data))
+		return false;
+	if (cursor.at < cursor.end && !take(&cursor, ' '))
+		return false;
+	if (cursor.end - cursor.at >= 3 && memcmp(cursor.at, mark, sizeof mark) == 0)
+		cursor.at += 3;
+	header->message = rest_of(&cursor);
+	return true;
+}
+
+/* ---- in the manner of RFC 3164 ---- */
+
+/* "Oct 11 22:14:15", or an ISO date and time without a space, and the space behind it. */
+static bool take_time(struct cursor *cursor, struct weir_span *time)
+{
+	enum { OLD_BYTES = 15, DATE_BYTES = 10 };
+	const char *at = cursor->at, *end = NULL;
+	ptrdiff_t left = cursor->end - at;
+	if (left >= OLD_BYTES && is_letter(at[0]) && is_letter(at[1]) && is_letter(at[2]) && at[3] == ' ' &&
+	    (at[4] == ' ' || is_digit(at[4])) && is_digit(at[5]) && at[6] == ' ' && at[9] == ':' && at[12] == ':')
+		end = at + OLD_BYTES;
+	else if (left > DATE_BYTES && is_digit(at[0]) && is_digit(at[3]) && at[4] == '-' && at[7] == '-' && at[10] == 'T')
+		end = word_end(cursor);
+	if (end == NULL || (end < cursor->end && *end != ' '))
+		return false;
+	*time = span_of(at, end);
+	cursor->at = end + (end < cursor->end);
+	return true;
+}
+
+/* "su[1234]: " or "su: "; nothing is taken where it is neither. */
+static bool take_tag(struct cursor *cursor, struct syslog_header *header)
+{
+	const char *at = cursor->at, *end = word_end(cursor), *name = at;
+	while (at < end && *at != '[' && *at != ':')
+		at++;
+	const char *name_end = at;
+	struct weir_span procid = {0};
+	if (at == name || at == end)
+		return false;
+	if (*at == '[') {
+		const char *close = memchr(at, ']', (size_t)(end - at));
+		if (close == NULL)
+			return false;
+		procid = span_of(at + 1, close);
+		at = close + 1;
+		if (at < end && *at == ':')
+			at++;
+	} else {
+		at++;
+	}
+	if (at < end) /* as in "10:20:30" and "fe80::1": a colon within a word */
+		return false;
+	header->app = span_of(name, name_end);
+	if (procid.length > 0)
+		header->procid = procid;
+	cursor->at = at + (at < cursor->end);
+	return true;
+}
+
+static bool parse_old(struct cursor cursor, struct syslog_header *header)
+{
+	bool timed = take_time(&cursor, &header->time);
+	if (!timed && header->priority < 0)
+		return false;
+	if (timed && !take_tag(&cursor, header)) {
+		const char *end = word_end(&cursor);
+		if (end > cursor.at && end < cursor.end) {
+			header->host = span_of(cursor.at, end);
+			cursor.at = end + 1;
+			(void)take_tag(&cursor, header);
+		}
+	} else if (!timed) {
+		(void)take_tag(&cursor, header);
+	}
+	header->message = rest_of(&cursor);
+	return true;
+}
+
+bool syslog_header_parse(struct weir_span line, struct syslog_header *header)
+{
+	struct cursor cursor = {.at = line.at, .end = line.at + line.length};
+	*header = (struct syslog_header){.priority = -1};
+	header->priority = take_priority(&cursor);
+	if (header->priority >= 0 && cursor.end - cursor.at >= 2 && cursor.at[0] == '1' && cursor.at[1] == ' ') {
+		cursor.at += 2;
+		return parse_modern(cursor, header);
+	}
+	return parse_old(cursor, header);
+}
+
+/* ---- words ---- */
+
+const char *syslog_facility(int priority)
+{
+	static const char *const names[] = {"kern",   "user",     "mail",    "daemon",       "auth",     "syslog",
+	                                    "lpr",    "news",     "uucp",    "cron",         "authpriv", "ftp",
+	                                    "ntp",    "security", "console", "solaris-cron", "local0",   "local1",
+	                                    "local2", "local3",   "local4",  "local5",       "local6",   "local7"};
+	return names[priority / 8];
+}
+
+const char *syslog_severity(int priority)
+{
+	static const char *const names[] = {"emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"};
+	return names[priority % 8];
+}
+
+/* ---- structured data ---- */
+
+bool syslog_data_next(struct weir_span *data, struct weir_span *id, struct syslog_param *param)
+{
+	struct cursor cursor = {.at = data->at, .end = data->at + data->length};
+	for (;;) {
+		if (take(&cursor, '[')) {
+			const char *begin = cursor.at;
+			while (cursor.at < cursor.end && *cursor.at != ' ' && *cursor.at != ']')
+				cursor.at++;
+			*id = span_of(begin, cursor.at);
+		} else if (take(&cursor, ' ')) {
+			const char *begin = cursor.at;
+			while (cursor.at < cursor.end && *cursor.at != '=')
+				cursor.at++;
+			param->id = *id;
+			param->name = span_of(begin, cursor.at);
+			begin = cursor.at + 2;
+			if (!take(&cursor, '=') || !take(&cursor, '"') || !skip_value(&cursor, &param->escaped))
+				return false;
+			param->value = span_of(begin, cursor.at - 1);
+			*data = rest_of(&cursor);
+			return true;
+		} else if (!take(&cursor, ']')) {
+			return false;
+		}
+	}
+}
+
+uint32_t syslog_unescape(struct weir_span value, char *out)
+{
+	uint32_t length = 0;
+	for (uint32_t i = 0; i < value.length; i++) {
+		char next = i + 1 < value.length ? value.at[i + 1] : '\0';
+		if (value.at[i] == '\\' && (next == '"' || next == '\\' || next == ']'))
+			i++;
+		out[length++] = value.at[i];
+	}
+	return length;
+}

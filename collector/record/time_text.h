@@ -1,0 +1,109 @@
+/*
+ * The times of log lines: text to Unix milliseconds.
+ *
+ * The form is known by its shape, nothing is trimmed, no clock is read:
+ *
+ *   02/Jan/2006:15:04:05[fraction][ +0100]       Common Log
+ *   2006-01-02T15:04:05[fraction][zone]          ISO 8601; also 2006/01/02, a space for the T, zone Z ±HH ±HHMM ±HH:MM
+ *   1136214245[.123]                             Unix, in the reader's unit
+ *   Jan  2 15:04:05                              syslog, where the reader is told a year
+ *
+ * A fraction is cut to the millisecond. Second 60 is the next minute's first.
+ */
+#ifndef COLLECTOR_TIME_TEXT_H
+#define COLLECTOR_TIME_TEXT_H
+
+#include "collector/record/record.h"
+#include "collector/record/time_zone.h"
+
+enum time_unit { TIME_UNIT_S, TIME_UNIT_MS, TIME_UNIT_US, TIME_UNIT_NS };
+
+enum { TIME_COMMON_BYTES = 26 }; /* "02/Jan/2006:15:04:05 +0100" */
+
+/* How a format's times are read, and what was learnt from the last one. Owned by one thread. */
+struct time_reader {
+	struct time_zone *zone; /* owned; for times that name none */
+	enum time_unit unit;    /* of Unix numbers */
+	/*
+	 * For times without a year: the month from which on twelve months are meant ("2024-11": November and December
+	 * are of 2024, the rest of 2025); year 0: such times are refused. What a line says so never depends on the
+	 * lines before it, and a run that is cut and resumed gives the same.
+	 */
+	int32_t first_year, first_month;
+	int64_t absent_ms; /* the time of what has none, known from elsewhere; -1: it must have one */
+
+	struct time_zone_span span; /* the zone's offset at the last local time */
+	/* The last Common Log date and zone, and the UTC time of that midnight: most lines are of the same day. */
+	struct {
+		uint64_t date; /* "02/Jan/2" */
+		uint32_t year; /* "006:" */
+		uint64_t zone; /* " +0100" in the lower 48 bits; above them before the first */
+		int64_t midnight_ms;
+	} common;
+};
+
+/** @param zone  taken */
+void time_reader_init(struct time_reader *reader, struct time_zone *zone);
+void time_reader_deinit(struct time_reader *reader);
+
+/** @return FORMAT_OK, FORMAT_NO_TIME for an absent or empty text where no other time is known, FORMAT_BAD_TIME or FORMAT_TIME_RANGE */
+enum format_reason time_read(struct time_reader *reader, struct weir_span text, int64_t *time_ms);
+
+static inline uint64_t time_load(const char *text)
+{
+	uint64_t word;
+	memcpy(&word, text, sizeof word);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	word = __builtin_bswap64(word);
+#endif
+	return word;
+}
+
+static inline uint32_t time_load_year(const char *text)
+{
+	uint32_t word;
+	memcpy(&word, text + 8, sizeof word);
+	return word;
+}
+
+static inline uint64_t time_load_zone(const char *text)
+{
+	return time_load(text + 18) >> 16;
+}
+
+/**
+ * Milliseconds of "15:04:05" since midnight, all eight bytes at once; -1 where they are no time of day.
+ *
+ * With each byte less its least, digits are 0..9 and colons 0: adding what lacks to 128 shows in the high bits which
+ * are more, and one multiplication by ten makes numbers of the pairs.
+ */
+static inline int64_t time_of_day_ms(const char *text)
+{
+	const uint64_t zeros = UINT64_C(0x30303a30303a3030), room = UINT64_C(0x76767f76767f7676);
+	uint64_t digits = time_load(text) ^ zeros;
+	if ((((digits + room) | digits) & UINT64_C(0x8080808080808080)) != 0)
+		return -1;
+	uint64_t pairs = digits * 10 + (digits >> 8);
+	uint32_t hour = pairs & 0xff, minute = (pairs >> 24) & 0xff, second = (pairs >> 48) & 0xff;
+	if (hour > 23 || minute > 59 || second > 60)
+		return -1;
+	return (hour * 60 + minute) * INT64_C(60000) + second * INT64_C(1000);
+}
+
+/**
+ * time_read() for what is most likely a Common Log time of the same day and zone as the last one.
+ *
+ * @param text  TIME_COMMON_BYTES readable
+ * @return false: time_read() must decide
+ */
+static inline bool time_read_common(const struct time_reader *reader, const char *text, int64_t *time_ms)
+{
+	if (time_load(text) != reader->common.date || time_load_year(text) != reader->common.year ||
+	    time_load_zone(text) != reader->common.zone)
+		return false;
+	int64_t of_day_ms = time_of_day_ms(text + 12);
+	*time_ms = reader->common.midnight_ms + of_day_ms;
+	return of_day_ms >= 0;
+}
+
+#endif

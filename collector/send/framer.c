@@ -1,0 +1,107 @@
+/*
+ * Writers are made once a partition and keep their buffers. A frame goes out as
+ * soon as it might not take one more record whole, so a record's events never
+ * straddle two frames and never fail to fit.
+ */
+#include "collector/send/framer.h"
+
+#include "common/base/alloc.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct framer {
+	uint32_t partitions;
+	framer_emit *emit;
+	void *context;
+	uint8_t source[WEIR_SOURCE_ID_BYTES]; /* of the open frames */
+	uint64_t policy_version;              /* likewise */
+	uint64_t position;                    /* of the newest record in them */
+	uint64_t pending;
+	struct weir_frame_writer *writers[]; /* by partition */
+};
+
+struct framer *framer_new(uint32_t partitions, framer_emit *emit, void *context)
+{
+	struct framer *framer = weir_alloc(1, sizeof *framer + partitions * sizeof framer->writers[0]);
+	framer->partitions = partitions;
+	framer->emit = emit;
+	framer->context = context;
+	for (uint32_t i = 0; i < partitions; i++)
+		framer->writers[i] = weir_frame_writer_new();
+	return framer;
+}
+
+void framer_free(struct framer *framer)
+{
+	if (framer == NULL)
+		return;
+	for (uint32_t i = 0; i < framer->partitions; i++)
+		weir_frame_writer_free(framer->writers[i]);
+	free(framer);
+}
+
+static void finish(struct framer *framer, uint32_t partition, int64_t now_ms)
+{
+	struct weir_frame_writer *writer = framer->writers[partition];
+	uint32_t events = weir_frame_events(writer);
+	if (events == 0)
+		return;
+	framer->pending -= events;
+	framer->emit(framer->context, partition, weir_frame_finish(writer, now_ms));
+	weir_frame_begin(writer, framer->source, framer->policy_version, 0, 0);
+}
+
+void framer_flush(struct framer *framer, int64_t now_ms)
+{
+	for (uint32_t i = 0; framer->pending > 0 && i < framer->partitions; i++)
+		finish(framer, i, now_ms);
+}
+
+void framer_discard(struct framer *framer)
+{
+	for (uint32_t i = 0; i < framer->partitions; i++)
+		weir_frame_begin(framer->writers[i], framer->source, framer->policy_version, 0, 0);
+	framer->pending = 0;
+}
+
+uint64_t framer_pending(const struct framer *framer)
+{
+	return framer->pending;
+}
+
+/* Frames of another source or policy go out first; so do open ones, should a position fall: no frame can hold both. */
+static void turn_to(struct framer *framer, const uint8_t *source, uint64_t policy_version, uint64_t position,
+                    int64_t now_ms)
+{
+	bool falls = position < framer->position;
+	framer->position = position;
+	if (memcmp(framer->source, source, sizeof framer->source) == 0 && framer->policy_version == policy_version &&
+	    !falls)
+		return;
+	framer_flush(framer, now_ms);
+	memcpy(framer->source, source, sizeof framer->source);
+	framer->policy_version = policy_version;
+}
+
+void framer_add(struct framer *framer, const uint8_t *source, uint64_t policy_version, const struct matched *matched,
+                const struct record *record, uint64_t position, int64_t now_ms)
+{
+	turn_to(framer, source, policy_version, position, now_ms);
+	for (uint32_t i = 0; i < matched->event_count; i++) {
+		const struct matched_event *event = &matched->events[i];
+		struct weir_frame_writer *writer = framer->writers[event->partition];
+		if (weir_frame_events(writer) == 0)
+			weir_frame_begin(writer, source, policy_version, record->time_ms, position);
+		enum weir_status status = weir_frame_add(writer, event->key, event->key_hash, record->time_ms, position,
+		                                         record->cost, event->zones, event->zone_count);
+		assert(status == WEIR_OK);
+		(void)status;
+		framer->pending++;
+	}
+	for (uint32_t i = 0; i < matched->event_count; i++) {
+		uint32_t partition = matched->events[i].partition;
+		if (weir_frame_due(framer->writers[partition]))
+			finish(framer, partition, now_ms);
+	}
+}

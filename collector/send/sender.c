@@ -1,0 +1,228 @@
+/*
+ * One producer at a time. Whether a failure is passing or final is the bus' to
+ * say: WEIR_IO is the producer's end and another is made, anything else is the
+ * collector's.
+ */
+#include "collector/send/sender.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+
+#include <stdlib.h>
+
+enum {
+	DELIVERIES_AT_ONCE = 256,
+	FULL_WAIT_MS = 100,
+	PEACE_MS = 5000,   /* a producer that has worked for so long ends the row of those that broke */
+	RENEWALS_MAX = 30, /* in a row: some two minutes */
+	PAUSE_LEAST_MS = 50,
+	PAUSE_MOST_MS = 5000,
+	NAP_MS = 20,
+};
+
+struct sender {
+	struct sender_options options;
+	struct weir_producer *producer; /* NULL while none could be made */
+	struct in_flight *flight;
+	enum sender_state state;
+	struct weir_error error;
+	int64_t linger_ms;
+	uint32_t renewals_in_row;
+	int64_t renewed_ms; /* when this producer was made */
+	struct weir_trouble trouble;
+	struct weir_counter renewals, frames, frame_bytes;
+	struct weir_histogram acknowledgement;
+};
+
+enum weir_status sender_new(const struct sender_options *options, struct sender **out, struct weir_error *error)
+{
+	struct sender *sender = weir_alloc(1, sizeof *sender);
+	sender->options = *options;
+	sender->linger_ms = options->config->bus.linger_ms;
+	sender->flight = in_flight_new();
+	enum weir_status status = options->bus->ops->producer_new(options->bus, &sender->producer, error);
+	if (status != WEIR_OK) {
+		sender_free(sender);
+		return status;
+	}
+	*out = sender;
+	return WEIR_OK;
+}
+
+void sender_free(struct sender *sender)
+{
+	if (sender == NULL)
+		return;
+	if (sender->producer != NULL)
+		sender->options.bus->ops->producer_free(sender->producer);
+	in_flight_free(sender->flight);
+	free(sender);
+}
+
+static void fail(struct sender *sender, enum weir_status status)
+{
+	sender->error.status = status;
+	sender->state = status == WEIR_IO ? SENDER_BROKEN : SENDER_FAILED;
+}
+
+static void adapt_linger(struct sender *sender, int64_t took_ms)
+{
+	const struct weir_config *config = sender->options.config;
+	int64_t linger_ms = (sender->linger_ms * 7 + took_ms) / 8;
+	sender->linger_ms = linger_ms < config->bus.linger_ms       ? config->bus.linger_ms
+	                    : linger_ms > config->bus.max_linger_ms ? config->bus.max_linger_ms
+	                                                            : linger_ms;
+}
+
+void sender_poll(struct sender *sender, int timeout_ms)
+{
+	struct weir_delivery deliveries[DELIVERIES_AT_ONCE];
+	if (sender->producer == NULL || sender->state == SENDER_BROKEN || sender->state == SENDER_FAILED)
+		return;
+	size_t count = sender->options.bus->ops->poll(sender->producer, deliveries, DELIVERIES_AT_ONCE, timeout_ms);
+	int64_t now_ms = weir_monotonic_ms();
+	for (size_t i = 0; i < count; i++) {
+		if (deliveries[i].status != WEIR_OK) {
+			fail(sender, weir_fail(&sender->error, deliveries[i].status, "the bus did not take a message of %s: %s",
+			                       weir_topic_name(deliveries[i].topic), deliveries[i].why));
+			return;
+		}
+		int64_t took_ms = in_flight_acknowledge(sender->flight, deliveries[i].tag, now_ms);
+		weir_histogram_observe(&sender->acknowledgement, &weir_latency_scale, (double)took_ms / 1000.0);
+		adapt_linger(sender, took_ms);
+	}
+	/* one partition's messages may go on being refused while others' are taken */
+	if (count > 0 && sender->renewals_in_row > 0 && now_ms - sender->renewed_ms >= PEACE_MS) {
+		sender->renewals_in_row = 0;
+		weir_trouble_off(&sender->trouble, sender->options.log, "collector");
+	}
+}
+
+void sender_send(struct sender *sender, enum weir_topic topic, uint32_t partition, struct weir_span payload)
+{
+	if (sender->state != SENDER_WELL)
+		return;
+	const struct weir_bus_ops *bus = sender->options.bus->ops;
+	uint64_t number = in_flight_send(sender->flight, weir_monotonic_ms());
+	int64_t end_ms = 0; /* while it is to stop: when it gives up */
+	while (sender->state == SENDER_WELL) {
+		struct weir_span no_key = {0};
+		enum weir_status status =
+			bus->send(sender->producer, topic, partition, no_key, payload, number, &sender->error);
+		if (status == WEIR_OK)
+			break;
+		if (status != WEIR_FULL) {
+			fail(sender, status);
+			return;
+		}
+		sender_poll(sender, FULL_WAIT_MS);
+		if (!atomic_load(sender->options.stop))
+			continue;
+		if (end_ms == 0)
+			end_ms = weir_monotonic_ms() + SENDER_STOP_LIMIT_MS;
+		else if (weir_monotonic_ms() >= end_ms)
+			sender->state = SENDER_GAVE_UP;
+	}
+	if (sender->state != SENDER_WELL || topic != WEIR_TOPIC_EVENTS)
+		return;
+	weir_counter_add(&sender->frames, 1);
+	weir_counter_add(&sender->frame_bytes, payload.length);
+}
+
+enum sender_state sender_state(const struct sender *sender)
+{
+	return sender->state;
+}
+
+const struct weir_error *sender_error(const struct sender *sender)
+{
+	return &sender->error;
+}
+
+uint64_t sender_waiting(const struct sender *sender)
+{
+	return in_flight_count(sender->flight);
+}
+
+int64_t sender_oldest_ms(const struct sender *sender)
+{
+	return in_flight_oldest_ms(sender->flight, weir_monotonic_ms());
+}
+
+int64_t sender_linger_ms(const struct sender *sender)
+{
+	return sender->linger_ms;
+}
+
+void sender_mark(struct sender *sender, void *stream, uint64_t position, uint64_t lines)
+{
+	in_flight_mark(sender->flight, stream, position, lines);
+}
+
+bool sender_safe(struct sender *sender, struct in_flight_mark *mark)
+{
+	return in_flight_safe(sender->flight, mark);
+}
+
+/* ---- after a failure ---- */
+
+/* False: it is to stop. */
+static bool pause_before(const struct sender *sender, uint32_t tries)
+{
+	int64_t pause_ms = PAUSE_LEAST_MS;
+	for (uint32_t i = 1; i < tries && pause_ms < PAUSE_MOST_MS; i++)
+		pause_ms *= 2;
+	int64_t end_ms = weir_monotonic_ms() + (pause_ms < PAUSE_MOST_MS ? pause_ms : PAUSE_MOST_MS);
+	while (!atomic_load(sender->options.stop)) {
+		if (weir_monotonic_ms() >= end_ms)
+			return true;
+		nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
+	}
+	return false;
+}
+
+enum sender_state sender_renew(struct sender *sender)
+{
+	const struct weir_bus_ops *bus = sender->options.bus->ops;
+	if (sender->producer != NULL)
+		bus->producer_free(sender->producer);
+	sender->producer = NULL;
+	in_flight_free(sender->flight);
+	sender->flight = in_flight_new();
+	for (;;) {
+		weir_trouble_on(&sender->trouble, sender->options.log, "collector", "%.300s; reading again from what is safe",
+		                sender->error.text);
+		if (sender->renewals_in_row >= RENEWALS_MAX)
+			return sender->state = SENDER_FAILED;
+		if (!pause_before(sender, ++sender->renewals_in_row))
+			return sender->state = SENDER_GAVE_UP;
+		weir_counter_add(&sender->renewals, 1);
+		enum weir_status status = bus->producer_new(sender->options.bus, &sender->producer, &sender->error);
+		if (status == WEIR_OK) {
+			sender->renewed_ms = weir_monotonic_ms();
+			return sender->state = SENDER_WELL;
+		}
+		sender->producer = NULL;
+		if (status != WEIR_IO)
+			return sender->state = SENDER_FAILED;
+	}
+}
+
+uint64_t sender_renewals(const struct sender *sender)
+{
+	return weir_counter_read(&sender->renewals);
+}
+
+void sender_metrics(const struct sender *sender, struct weir_text *text)
+{
+	const struct weir_histogram *histogram = &sender->acknowledgement;
+	weir_metrics_counter(text, "weir_sent_frames_total", "Frames sent.", weir_counter_read(&sender->frames));
+	weir_metrics_counter(text, "weir_sent_bytes_total", "Bytes of frames sent.",
+	                     weir_counter_read(&sender->frame_bytes));
+	weir_metrics_counter(text, "weir_producer_restarts_total",
+	                     "Producers made in place of one whose delivery failed: reading went back to what was safe.",
+	                     weir_counter_read(&sender->renewals));
+	weir_metrics_family(text, "weir_acknowledgement_seconds", "histogram",
+	                    "From sending a frame to its being durable.");
+	weir_metrics_histogram(text, "weir_acknowledgement_seconds", NULL, 0, &weir_latency_scale, &histogram, 1);
+}

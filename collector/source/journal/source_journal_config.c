@@ -1,0 +1,146 @@
+/*
+ * The journal source's configuration.
+ *
+ *     { "type": "journal", "units": ["nginx.service"], "start": "end" }
+ *
+ *     units      entries of these units alone; "nginx" is "nginx.service"
+ *     match      {"FIELD": value or list}: all fields must match, by one of their values
+ *     directory  where the journal is; else the system's own
+ *     name       under which it is remembered how far it was read; else it is by directory, units and match
+ *     start      "beginning" or "end": where reading begins at the very first run
+ *     line_max   longest entry, as JSON, 64 KiB; a longer one is malformed
+ */
+#include "collector/source/journal/internal.h"
+
+#include "common/base/alloc.h"
+
+#include <string.h>
+
+enum { LINE_MAX_BYTES = 64 << 10, MATCHES_MAX = 256, VALUE_MAX_BYTES = 4096, LABEL_MAX_BYTES = 1024 };
+
+static enum weir_status add_match(struct journal_filter *filter, const struct weir_json *at, const char *field,
+                                  const char *value, const char *end, struct weir_error *error)
+{
+	struct weir_text match = {0};
+	if (filter->count == MATCHES_MAX)
+		return weir_json_fail(at, error, "is one too many: units and match may have %d values", MATCHES_MAX);
+	if (*value == '\0' || strlen(value) > VALUE_MAX_BYTES)
+		return weir_json_fail(at, error, "must have 1 to %d bytes", VALUE_MAX_BYTES);
+	weir_text_printf(&match, "%s=%s%s", field, value, end);
+	weir_text_append(&match, "", 1);
+	filter->matches = weir_realloc(filter->matches, filter->count + 1, sizeof(char *));
+	filter->matches[filter->count++] = match.at;
+	return WEIR_OK;
+}
+
+static enum weir_status read_units(struct journal_filter *filter, const struct weir_json *config,
+                                   struct weir_error *error)
+{
+	struct weir_json units = weir_json_member(config, "units");
+	size_t count = 0;
+	enum weir_status status = weir_json_list(&units, 1, MATCHES_MAX, &count, error);
+	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		struct weir_json at = weir_json_element(&units, i);
+		const char *unit = "";
+		status = weir_json_string(&at, &unit, error);
+		if (status == WEIR_OK)
+			status = add_match(filter, &at, "_SYSTEMD_UNIT", unit, strchr(unit, '.') == NULL ? ".service" : "", error);
+	}
+	return status;
+}
+
+static enum weir_status read_field(struct journal_filter *filter, const struct weir_json *at, const char *field,
+                                   struct weir_error *error)
+{
+	size_t count = 1, length = strlen(field);
+	if (length == 0 || length > 64 || strspn(field, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != length)
+		return weir_json_fail(at, error, "is no field of the journal: they are named like PRIORITY and _SYSTEMD_UNIT");
+	bool list = json_is_array(at->value);
+	enum weir_status status = list ? weir_json_list(at, 1, MATCHES_MAX, &count, error) : WEIR_OK;
+	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		struct weir_json value = list ? weir_json_element(at, i) : *at;
+		const char *text = "";
+		status = weir_json_string(&value, &text, error);
+		if (status == WEIR_OK)
+			status = add_match(filter, &value, field, text, "", error);
+	}
+	return status;
+}
+
+static enum weir_status read_match(struct journal_filter *filter, const struct weir_json *config,
+                                   struct weir_error *error)
+{
+	struct weir_json match = weir_json_member(config, "match");
+	if (weir_json_exists(&match) && !json_is_object(match.value))
+		return weir_json_fail(&match, error, "must be an object such as {\"PRIORITY\": [\"3\", \"4\"]}");
+	const char *field;
+	json_t *value;
+	enum weir_status status = WEIR_OK;
+	json_object_foreach(match.value, field, value)
+	{
+		struct weir_json at = weir_json_member(&match, field);
+		if (status == WEIR_OK)
+			status = read_field(filter, &at, field, error);
+	}
+	return status;
+}
+
+/* The source's name, or what tells it from others. */
+static enum weir_status make_label(struct journal_source *source, const struct weir_json *config, const char *name,
+                                   const char *directory, struct weir_error *error)
+{
+	struct weir_text label = {0};
+	weir_text_puts(&label, name != NULL ? name : directory != NULL ? directory : "system");
+	for (size_t i = 0; name == NULL && i < source->filter.count; i++) {
+		static const char unit[] = "_SYSTEMD_UNIT=";
+		const char *match = source->filter.matches[i];
+		weir_text_puts(&label, " ");
+		weir_text_puts(&label, strncmp(match, unit, sizeof unit - 1) == 0 ? match + sizeof unit - 1 : match);
+	}
+	weir_text_append(&label, "", 1);
+	source->label = label.at;
+	if (label.length <= LABEL_MAX_BYTES)
+		return WEIR_OK;
+	return weir_json_fail(config, error, "has so many units and values to match that it needs a \"name\"");
+}
+
+enum weir_status journal_configure(struct journal_source *source, const struct weir_json *config,
+                                   const struct source_context *context, struct weir_error *error)
+{
+	static const char *const names[] = {"type",   "name",  "units",    "match",  "directory",
+	                                    "format", "start", "line_max", "follow", NULL};
+	static const char *const starts[] = {"beginning", "end", NULL};
+	struct weir_json directory_at = weir_json_member(config, "directory"), start = weir_json_member(config, "start");
+	struct weir_json line_max = weir_json_member(config, "line_max"), name_at = weir_json_member(config, "name");
+	struct weir_json follow = weir_json_member(config, "follow"), type = weir_json_member(config, "type");
+	int64_t line_max_bytes = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES;
+	const char *directory = NULL, *name = NULL;
+	int place = SOURCE_FROM_BEGINNING;
+	bool followed = true;
+	enum weir_status status = weir_json_only(config, names, error);
+	if (status == WEIR_OK && !journal_built_in())
+		status = weir_json_fail(&type, error, "is \"journal\", but this program was built without libsystemd");
+	if (status == WEIR_OK)
+		status = read_units(&source->filter, config, error);
+	if (status == WEIR_OK)
+		status = read_match(&source->filter, config, error);
+	if (status == WEIR_OK)
+		status = weir_json_string(&directory_at, &directory, error);
+	if (status == WEIR_OK && directory != NULL && *directory == '\0')
+		status = weir_json_fail(&directory_at, error, "is empty; leave it out for the system's own journal");
+	if (status == WEIR_OK)
+		status = weir_json_string(&name_at, &name, error);
+	if (status == WEIR_OK)
+		status = weir_json_word(&start, starts, &place, error);
+	if (status == WEIR_OK)
+		status = weir_json_bool(&follow, &followed, error);
+	if (status == WEIR_OK)
+		status = weir_json_size(&line_max, SOURCE_LINE_LEAST_BYTES, SOURCE_LINE_MOST_BYTES, &line_max_bytes, error);
+	if (status == WEIR_OK)
+		status = make_label(source, config, name, directory, error);
+	source->start = (enum source_at_start)place;
+	source->line_max = (size_t)line_max_bytes;
+	source->once = context->once || !followed;
+	journal_files_init(&source->files, directory);
+	return status;
+}

@@ -1,0 +1,315 @@
+/*
+ * Messages as lines: taken from the consumer's queue, many of one partition to
+ * a chunk.
+ *
+ * A message is one record, whatever bytes are in it: line breaks at its end are
+ * cut, those within become spaces, as a line could not hold them. Messages
+ * without a line in them (tombstones, blank ones) are passed over and counted.
+ */
+#include "collector/source/kafka/internal.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+	CHUNK_BYTES = 256 << 10,
+	CHUNK_LINES = 4096,
+	MESSAGES = 4 * CHUNK_LINES, /* looked at for a chunk: others wait, too, be they all without a line */
+};
+
+static const uint64_t one = 1; /* what an eventfd takes */
+
+static const struct weir_kafka_property properties[] = {
+	{"enable.auto.commit", "false", false},
+	{"enable.auto.offset.store", "false", false},
+	{"auto.offset.reset", "error", false},
+	{"allow.auto.create.topics", "false", false},
+	{"enable.partition.eof", "true", false}, /* told only by a fetch that waited in vain: seldom */
+	{"partition.assignment.strategy", "range", false},
+	{NULL, NULL, false},
+};
+
+static struct kafka_source *kafka_of(struct source *source)
+{
+	return (struct kafka_source *)(void *)source;
+}
+
+/* ---- messages ---- */
+
+/* The event of the next message, or NULL; news that comes before it is taken. */
+static rd_kafka_event_t *next_message(struct kafka_source *source, int64_t now_ms)
+{
+	rd_kafka_event_t *event = source->pending;
+	source->pending = NULL;
+	if (event != NULL)
+		return event;
+	while (event == NULL && source->state != KAFKA_GIVING) {
+		event = rd_kafka_queue_poll(source->queue, 0);
+		if (event == NULL || (rd_kafka_event_type(event) == RD_KAFKA_EVENT_FETCH && source->state == KAFKA_READING))
+			break;
+		kafka_take_news(source, event, now_ms); /* a message of an assignment that is over goes here, too */
+		event = NULL;
+	}
+	source->message = event != NULL ? rd_kafka_event_message_next(event) : NULL;
+	return event;
+}
+
+static struct kafka_stream *stream_of(struct kafka_source *source, const rd_kafka_message_t *message)
+{
+	struct kafka_stream *last = source->last;
+	const char *topic = rd_kafka_topic_name(message->rkt);
+	if (last != NULL && last->partition == message->partition && strcmp(last->topic, topic) == 0)
+		return last;
+	source->last = kafka_find(source, topic, message->partition);
+	return source->last;
+}
+
+/* Without the line breaks at its end. */
+static struct weir_span line_of(const rd_kafka_message_t *message)
+{
+	size_t length = message->payload != NULL ? message->len : 0;
+	const char *at = message->payload;
+	while (length > 0 && (at[length - 1] == '\n' || at[length - 1] == '\r'))
+		length--;
+	return (struct weir_span){.at = at, .length = (uint32_t)length};
+}
+
+static void put_line(struct weir_text *lines, struct weir_span line)
+{
+	char *at = weir_text_reserve(lines, line.length + 1u), *end = at + line.length;
+	memcpy(at, line.at, line.length);
+	for (char *newline = at; (newline = memchr(newline, '\n', (size_t)(end - newline))) != NULL;)
+		*newline = ' ';
+	*end = '\n';
+	lines->length += line.length + 1u;
+}
+
+static void note(struct kafka_source *source, struct kafka_stream *stream, const rd_kafka_message_t *message,
+                 bool skipped)
+{
+	rd_kafka_timestamp_type_t type;
+	int64_t put_ms = rd_kafka_message_timestamp(message, &type);
+	pthread_mutex_lock(&source->mutex);
+	stream->next = message->offset + 1;
+	stream->newest_ms = type != RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? put_ms : 0;
+	stream->skipped += skipped;
+	if (!stream->stopped)
+		stream->problem[0] = '\0';
+	pthread_mutex_unlock(&source->mutex);
+	if (!skipped)
+		stream->handed = stream->next;
+}
+
+/*
+ * Takes one message into the chunk.
+ *
+ * @return whether it is done with; false: it must wait for the next chunk
+ */
+static bool take_message(struct kafka_source *source, const rd_kafka_message_t *message, struct source_chunk *chunk)
+{
+	struct kafka_stream *stream = stream_of(source, message);
+	struct weir_span line = line_of(message);
+	if (stream == NULL || !stream->assigned || stream->stopped || message->offset < stream->next)
+		return true;
+	if (line.length == 0) {
+		note(source, stream, message, true);
+		source->commit_due = true;
+		return true;
+	}
+	bool too_long = line.length > (uint64_t)source->config.line_max;
+	if (source->position_count > 0 && (chunk->stream != &stream->stream || too_long))
+		return false;
+	uint32_t whole = line.length;
+	if (too_long)
+		line.length = (uint32_t)source->config.line_max;
+	put_line(&source->lines, line);
+	chunk->stream = &stream->stream;
+	chunk->too_long = too_long;
+	if (too_long) {
+		source->lines.length--; /* the newline is among what is skipped */
+		chunk->skipped = whole - line.length + 1u;
+	}
+	source->positions[source->position_count++] = (uint64_t)message->offset + 1;
+	note(source, stream, message, false);
+	return true;
+}
+
+static void gather(struct kafka_source *source, struct source_chunk *chunk, int64_t now_ms)
+{
+	rd_kafka_event_t *event;
+	weir_text_clear(&source->lines);
+	source->position_count = 0;
+	int taken = 0;
+	for (; taken < MESSAGES && source->position_count < CHUNK_LINES && source->lines.length < CHUNK_BYTES &&
+	       !chunk->too_long && (event = next_message(source, now_ms)) != NULL;
+	     taken++) {
+		const rd_kafka_message_t *message = source->message;
+		if (message != NULL && message->err == RD_KAFKA_RESP_ERR_NO_ERROR && !take_message(source, message, chunk)) {
+			source->pending = event;
+			break;
+		}
+		rd_kafka_event_destroy(event);
+	}
+	if (taken == MESSAGES) /* there are more, of which the queue says nothing again */
+		(void)!write(source->fd, &one, sizeof one);
+	chunk->data = source->lines.at;
+	chunk->length = source->lines.length;
+	chunk->positions = source->positions;
+}
+
+/* ---- the interface ---- */
+
+static enum weir_status kafka_collect(struct source *base, struct source_stream *asked, struct source_chunk *chunk,
+                                      struct weir_error *error)
+{
+	(void)asked;
+	struct kafka_source *source = kafka_of(base);
+	int64_t now_ms = weir_monotonic_ms();
+	uint64_t ignored;
+	*chunk = (struct source_chunk){0};
+	if (source->once)
+		return weir_fail(error, WEIR_IO, "%s has no end to read to: it is not for --once", source->label);
+	/* Before the queue is looked at: what comes later sets it again. */
+	(void)!read(source->fd, &ignored, sizeof ignored);
+	kafka_serve(source, now_ms);
+	gather(source, chunk, now_ms);
+	if (chunk->length == 0)
+		return WEIR_AGAIN;
+	kafka_succeeded(source);
+	return WEIR_OK;
+}
+
+static size_t kafka_streams(struct source *base, struct source_stream ***streams)
+{
+	*streams = kafka_of(base)->handles;
+	return kafka_of(base)->stream_count;
+}
+
+static int kafka_fd(const struct source *base)
+{
+	return ((const struct kafka_source *)(const void *)base)->fd;
+}
+
+static void kafka_acknowledge(struct source *base, struct source_stream *handle, uint64_t position)
+{
+	struct kafka_stream *stream = (struct kafka_stream *)(void *)handle;
+	if ((int64_t)position > stream->safe)
+		stream->safe = (int64_t)position;
+	kafka_of(base)->commit_due = true;
+}
+
+static enum weir_status kafka_resume(struct source *base, struct source_stream *stream, uint64_t position,
+                                     struct weir_error *error)
+{
+	(void)stream;
+	return position == 0 ? WEIR_OK
+	                     : weir_fail(error, WEIR_INVALID, "%s goes on where its group is, and nowhere else",
+	                                 kafka_of(base)->label);
+}
+
+static void kafka_free(struct source *base)
+{
+	struct kafka_source *source = kafka_of(base);
+	if (source->handle != NULL)
+		kafka_leave(source);
+	weir_kafka_free(source->kafka);
+	kafka_free_streams(source);
+	if (source->fd >= 0)
+		close(source->fd);
+	weir_text_deinit(&source->lines);
+	free(source->positions);
+	free(source->cluster);
+	free(source->label);
+	pthread_mutex_destroy(&source->mutex);
+	free(source);
+}
+
+static const struct source_ops kafka_ops = {
+	.type = "kafka",
+	.endless = true,
+	.collect = kafka_collect,
+	.streams = kafka_streams,
+	.fd = kafka_fd,
+	.acknowledge = kafka_acknowledge,
+	.resume = kafka_resume,
+	.status = kafka_status,
+	.free = kafka_free,
+};
+
+static enum weir_status join(struct kafka_source *source, struct weir_error *error)
+{
+	char words[256];
+	rd_kafka_conf_t *conf = weir_kafka_conf(source->kafka, properties);
+	(void)rd_kafka_conf_set(conf, "group.id", source->config.group, words, sizeof words);
+	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_OFFSET_COMMIT);
+	enum weir_status status = weir_kafka_open(source->kafka, RD_KAFKA_CONSUMER, conf, &source->handle, error);
+	if (status != WEIR_OK)
+		return status;
+	rd_kafka_poll_set_consumer(source->handle);
+	source->queue = rd_kafka_queue_get_consumer(source->handle);
+	source->replies = rd_kafka_queue_new(source->handle);
+	rd_kafka_queue_io_event_enable(source->queue, source->fd, &one, sizeof one);
+	rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new((int)source->config.topic_count);
+	for (size_t i = 0; i < source->config.topic_count; i++)
+		rd_kafka_topic_partition_list_add(topics, source->config.topics[i], RD_KAFKA_PARTITION_UA);
+	rd_kafka_resp_err_t code = rd_kafka_subscribe(source->handle, topics);
+	rd_kafka_topic_partition_list_destroy(topics);
+	return code == RD_KAFKA_RESP_ERR_NO_ERROR
+	           ? WEIR_OK
+	           : weir_fail(error, WEIR_INVALID, "%s: %s", source->label, rd_kafka_err2str(code));
+}
+
+/* "kafka:app-logs,..." */
+static char *label_of(const struct kafka_config *config)
+{
+	struct weir_text label = {0};
+	weir_text_printf(&label, "%s:%s%s", config->name, config->topics[0], config->topic_count > 1 ? ",..." : "");
+	weir_text_append(&label, "", 1);
+	return label.at;
+}
+
+static struct kafka_topic *topics_of(const struct kafka_config *config)
+{
+	struct kafka_topic *topics = weir_alloc(config->topic_count, sizeof *topics);
+	for (size_t i = 0; i < config->topic_count; i++) {
+		struct weir_text name = {0};
+		weir_text_printf(&name, "%s:%s", config->name, config->topics[i]);
+		weir_text_append(&name, "", 1);
+		topics[i].name = name.at;
+	}
+	return topics;
+}
+
+enum weir_status source_kafka_new(const struct weir_json *config, const struct source_context *context,
+                                  struct source **made, struct weir_error *error)
+{
+	struct kafka_config read_config;
+	struct weir_kafka *kafka;
+	enum weir_status status = kafka_configure(&read_config, config, context, &kafka, error);
+	if (status != WEIR_OK)
+		return status;
+	struct kafka_source *source = weir_alloc(1, sizeof *source);
+	source->source.ops = &kafka_ops;
+	source->config = read_config;
+	source->kafka = kafka;
+	source->once = context->once;
+	source->label = label_of(&read_config);
+	source->topics = topics_of(&read_config);
+	source->fd = -1;
+	pthread_mutex_init(&source->mutex, NULL);
+	if (!source->once) {
+		source->positions = weir_alloc(CHUNK_LINES, sizeof *source->positions);
+		source->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		status = source->fd >= 0 ? join(source, error) : weir_fail(error, WEIR_IO, "there is no room for a descriptor");
+	}
+	if (status == WEIR_OK)
+		*made = &source->source;
+	else
+		kafka_free(&source->source);
+	return status;
+}

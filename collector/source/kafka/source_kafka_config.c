@@ -1,0 +1,179 @@
+/*
+ * The kafka source's configuration.
+ *
+ *     { "type": "kafka", "brokers": "127.0.0.1:9092", "topics": ["app-logs"], "format": "json" }
+ *
+ *     brokers     of the cluster that the topics are in, HOST:PORT with commas between
+ *     topics      one or more
+ *     group       consumer group, "weir-collector": collectors of one group share the partitions
+ *     generation  1; to be raised when a topic was removed and made again, as its offsets begin anew
+ *     start       "beginning" or "end": where a partition begins that the group has committed nothing of
+ *     kafka       properties for librdkafka under their own names
+ *     name        under which its streams are shown, "kafka"
+ *     line_max    longest record, 64 KiB; a longer one is malformed
+ */
+#include "collector/source/kafka/internal.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_MAX_BYTES = 64 << 10, NAME_MAX_BYTES = 200, TOPIC_MAX_BYTES = 249, GENERATION_MAX = 1000000 };
+
+static const struct weir_kafka_refusal refusals[] = {
+	{"bootstrap.servers", "the brokers are \"brokers\""},
+	{"metadata.broker.list", "the brokers are \"brokers\""},
+	{"group.id", "the group is \"group\""},
+	{"auto.offset.reset", "where reading begins is \"start\", and a gap is never passed over in silence; leave it out"},
+	{"enable.auto.commit", "only what has arrived is committed, and weir does it; leave it out"},
+	{"auto.commit.enable", "only what has arrived is committed, and weir does it; leave it out"},
+	{"auto.commit.interval.ms", "only what has arrived is committed, and weir does it; leave it out"},
+	{"enable.auto.offset.store", "only what has arrived is committed, and weir does it; leave it out"},
+	{"offset.store.method", "only what has arrived is committed, and weir does it; leave it out"},
+	{"enable.partition.eof", "weir has no use for it; leave it out"},
+	{"partition.assignment.strategy", "weir needs \"range\" and sets it; leave it out"},
+	{"group.protocol", "weir speaks the classic protocol; leave it out"},
+	{"group.remote.assignor", "weir speaks the classic protocol; leave it out"},
+	{"statistics.interval.ms", "nothing takes them, and they would pile up; leave it out"},
+	{"log.queue", "nothing takes it, and it would pile up; leave it out"},
+	{"enabled_events", "weir sets it for each of its handles; leave it out"},
+	{NULL, NULL},
+};
+
+static enum weir_status read_name(const struct weir_json *config, const char *member, const char **name,
+                                  struct weir_error *error)
+{
+	struct weir_json at = weir_json_member(config, member);
+	enum weir_status status = weir_json_string(&at, name, error);
+	if (status == WEIR_OK && (**name == '\0' || strlen(*name) > NAME_MAX_BYTES))
+		status = weir_json_fail(&at, error, "must have 1 to %d bytes", NAME_MAX_BYTES);
+	return status;
+}
+
+static enum weir_status read_topics(struct kafka_config *config, const struct weir_json *json, struct weir_error *error)
+{
+	struct weir_json topics = weir_json_member(json, "topics");
+	enum weir_status status = weir_json_require(&topics, "list one topic or more, such as [\"app-logs\"]", error);
+	if (status == WEIR_OK)
+		status = weir_json_list(&topics, 1, KAFKA_TOPICS_MAX, &config->topic_count, error);
+	for (size_t i = 0; status == WEIR_OK && i < config->topic_count; i++) {
+		struct weir_json at = weir_json_element(&topics, i);
+		const char *topic = "";
+		status = weir_json_string(&at, &topic, error);
+		size_t length = strlen(topic);
+		if (status == WEIR_OK &&
+		    (length == 0 || length > TOPIC_MAX_BYTES ||
+		     strspn(topic, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != length))
+			status = weir_json_fail(&at, error, "is no topic's name: 1 to %d letters, digits, '.', '_' or '-'",
+			                        TOPIC_MAX_BYTES);
+		for (size_t k = 0; status == WEIR_OK && k < i; k++)
+			if (strcmp(config->topics[k], topic) == 0)
+				status = weir_json_fail(&at, error, "is there twice");
+		config->topics[i] = topic;
+	}
+	return status;
+}
+
+static enum weir_status read_numbers(struct kafka_config *config, const struct weir_json *json,
+                                     struct weir_error *error)
+{
+	static const char *const starts[] = {"beginning", "end", NULL};
+	struct weir_json generation = weir_json_member(json, "generation"), start = weir_json_member(json, "start");
+	struct weir_json line_max = weir_json_member(json, "line_max");
+	int from_end = 0;
+	enum weir_status status = weir_json_int(&generation, 1, GENERATION_MAX, &config->generation, error);
+	if (status == WEIR_OK)
+		status = weir_json_word(&start, starts, &from_end, error);
+	if (status == WEIR_OK)
+		status = weir_json_size(&line_max, SOURCE_LINE_LEAST_BYTES, SOURCE_LINE_MOST_BYTES, &config->line_max, error);
+	config->from_end = from_end == 1;
+	return status;
+}
+
+/* A header line belongs to a file: a topic has none, and another collector would not have seen it. */
+static enum weir_status check_format(const struct weir_json *json, struct weir_error *error)
+{
+	struct weir_json format = weir_json_member(json, "format"), header = weir_json_member(&format, "header");
+	if (!json_is_true(header.value))
+		return WEIR_OK;
+	return weir_json_fail(&header, error, "is for files: a topic has no first line; name the columns");
+}
+
+enum weir_status kafka_configure(struct kafka_config *config, const struct weir_json *json,
+                                 const struct source_context *context, struct weir_kafka **kafka,
+                                 struct weir_error *error)
+{
+	static const char *const names[] = {"type",  "name",  "brokers", "topics",   "group", "generation",
+	                                    "start", "kafka", "format",  "line_max", NULL};
+	static const struct weir_log silent = {.fd = STDERR_FILENO, .level = WEIR_LOG_ERROR}; /* status() says it all */
+	struct weir_json brokers = weir_json_member(json, "brokers");
+	*config = (struct kafka_config){
+		.group = "weir-collector",
+		.name = "kafka",
+		.generation = 1,
+		.line_max = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES,
+	};
+	enum weir_status status = weir_json_only(json, names, error);
+	if (status == WEIR_OK)
+		status =
+			weir_json_require(&brokers, "put HOST:PORT of one broker or more there, such as \"127.0.0.1:9092\"", error);
+	if (status == WEIR_OK)
+		status = weir_json_string(&brokers, &config->brokers, error);
+	if (status == WEIR_OK && config->brokers[0] == '\0')
+		status = weir_json_fail(&brokers, error, "must not be empty");
+	if (status != WEIR_OK || (status = read_topics(config, json, error)) != WEIR_OK ||
+	    (status = read_name(json, "group", &config->group, error)) != WEIR_OK ||
+	    (status = read_name(json, "name", &config->name, error)) != WEIR_OK ||
+	    (status = read_numbers(config, json, error)) != WEIR_OK || (status = check_format(json, error)) != WEIR_OK)
+		return status;
+	struct weir_kafka_options options = {.part = "collector",
+	                                     .client = "weir-collector",
+	                                     .brokers = config->brokers,
+	                                     .settings = weir_json_member(json, "kafka"),
+	                                     .refusals = refusals,
+	                                     .log = &silent};
+	return weir_kafka_new(&options, kafka, error);
+}
+
+/* Brokers and generation, if it is of this kind. */
+static bool read_identity(const struct weir_json *json, const char **brokers, int64_t *generation)
+{
+	struct weir_error ignored;
+	struct weir_json type_at = weir_json_member(json, "type"), brokers_at = weir_json_member(json, "brokers");
+	struct weir_json generation_at = weir_json_member(json, "generation");
+	const char *type = "";
+	*brokers = "";
+	*generation = 1;
+	return weir_json_string(&type_at, &type, &ignored) == WEIR_OK && strcmp(type, "kafka") == 0 &&
+	       weir_json_string(&brokers_at, brokers, &ignored) == WEIR_OK &&
+	       weir_json_int(&generation_at, 1, GENERATION_MAX, generation, &ignored) == WEIR_OK;
+}
+
+enum weir_status source_kafka_apart(const struct weir_json *json, const struct weir_json *other,
+                                    struct weir_error *error)
+{
+	const char *brokers, *others_brokers;
+	int64_t generation, others_generation;
+	struct weir_json topics = weir_json_member(json, "topics"), others = weir_json_member(other, "topics");
+	if (!read_identity(json, &brokers, &generation) || !read_identity(other, &others_brokers, &others_generation) ||
+	    strcmp(brokers, others_brokers) != 0 || generation != others_generation)
+		return WEIR_OK;
+	size_t count = 0, others_count = 0;
+	enum weir_status status = weir_json_list(&topics, 1, KAFKA_TOPICS_MAX, &count, error);
+	if (status == WEIR_OK)
+		status = weir_json_list(&others, 1, KAFKA_TOPICS_MAX, &others_count, error);
+	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
+		for (size_t k = 0; k < others_count && status == WEIR_OK; k++) {
+			struct weir_json at = weir_json_element(&topics, i), others_at = weir_json_element(&others, k);
+			const char *topic = "", *others_topic = "";
+			status = weir_json_string(&at, &topic, error);
+			if (status == WEIR_OK)
+				status = weir_json_string(&others_at, &others_topic, error);
+			if (status == WEIR_OK && strcmp(topic, others_topic) == 0)
+				status =
+					weir_json_fail(&at, error,
+				                   "is another source's, too, of the same brokers and generation: limiters would take "
+				                   "what one sends for the other's, sent again; name it once");
+		}
+	}
+	return status;
+}

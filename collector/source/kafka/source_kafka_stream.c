@@ -1,0 +1,212 @@
+/*
+ * Partitions as streams, and what they state about themselves.
+ *
+ * A stream stays when its partition goes: readers and marks that are on their
+ * way point to it, and the partition may come back. Its id holds nothing of
+ * this collector, so that limiters know the partition's positions whoever
+ * reads it.
+ */
+#include "collector/source/kafka/internal.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/bytes/hash.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct kafka_stream *kafka_find(const struct kafka_source *source, const char *topic, int32_t partition)
+{
+	for (size_t i = 0; i < source->stream_count; i++)
+		if (source->streams[i]->partition == partition && strcmp(source->streams[i]->topic, topic) == 0)
+			return source->streams[i];
+	return NULL;
+}
+
+/* Hash of cluster, topic, partition and generation, each ended by a zero. */
+static void make_id(const struct kafka_source *source, const char *topic, int32_t partition,
+                    uint8_t id[SOURCE_ID_BYTES])
+{
+	struct weir_text named = {0};
+	weir_text_append(&named, "kafka", sizeof "kafka");
+	weir_text_append(&named, source->cluster, strlen(source->cluster) + 1);
+	weir_text_append(&named, topic, strlen(topic) + 1);
+	weir_text_printf(&named, "%" PRId32, partition);
+	weir_text_append(&named, "", 1);
+	weir_text_printf(&named, "%" PRId64, source->config.generation);
+	weir_text_append(&named, "", 1);
+	weir_hash128(named.at, named.length, id);
+	weir_text_deinit(&named);
+}
+
+static struct kafka_stream *add(struct kafka_source *source, const char *topic, int32_t partition)
+{
+	struct kafka_stream *stream = weir_alloc(1, sizeof *stream);
+	struct weir_text name = {0};
+	weir_text_printf(&name, "%s:%s/%" PRId32, source->config.name, topic, partition);
+	weir_text_append(&name, "", 1);
+	stream->stream.name = name.at;
+	stream->stream.order = (uint32_t)source->stream_count;
+	stream->topic = weir_copy(topic, strlen(topic));
+	stream->partition = partition;
+	make_id(source, topic, partition, stream->stream.id);
+	pthread_mutex_lock(&source->mutex);
+	source->streams = weir_realloc(source->streams, source->stream_count + 1, sizeof(struct kafka_stream *));
+	source->handles = weir_realloc(source->handles, source->stream_count + 1, sizeof(struct source_stream *));
+	source->streams[source->stream_count] = stream;
+	source->handles[source->stream_count++] = &stream->stream;
+	pthread_mutex_unlock(&source->mutex);
+	return stream;
+}
+
+void kafka_stop(struct kafka_source *source, struct kafka_stream *stream)
+{
+	pthread_mutex_lock(&source->mutex);
+	stream->stopped = true;
+	snprintf(stream->problem, sizeof stream->problem,
+	         "offset %" PRId64 " lies beyond the end of the log: if the topic was made anew, raise \"generation\"",
+	         stream->next);
+	pthread_mutex_unlock(&source->mutex);
+	source->commit_due = true; /* the group is to know, too */
+}
+
+/*
+ * A stopped one stays so under the offset that it had. So does one whose offset the group knew and has forgotten, as it
+ * does with those of a topic that is removed: what is there is another log.
+ */
+void kafka_take(struct kafka_source *source, const rd_kafka_topic_partition_t *at, enum kafka_begin begin)
+{
+	struct kafka_stream *stream = kafka_find(source, at->topic, at->partition);
+	bool held = stream != NULL, forgotten = held && begin == KAFKA_NEW && stream->committed > at->offset;
+	if (!held)
+		stream = add(source, at->topic, at->partition);
+	int64_t offset = forgotten ? stream->next : at->offset;
+	bool stopped = begin == KAFKA_STOPPED || forgotten || (stream->stopped && offset == stream->next);
+	pthread_mutex_lock(&source->mutex);
+	stream->assigned = true;
+	stream->stopped = false;
+	stream->next = stream->end = offset;
+	stream->newest_ms = 0;
+	stream->problem[0] = '\0';
+	pthread_mutex_unlock(&source->mutex);
+	stream->handed = stream->safe = offset;
+	stream->committed = begin == KAFKA_NEW ? KAFKA_NO_OFFSET : offset;
+	stream->marked = stream->marking = begin == KAFKA_STOPPED;
+	stream->retry_ms = 0;
+	if (stopped)
+		kafka_stop(source, stream);
+}
+
+void kafka_drop_all(struct kafka_source *source)
+{
+	pthread_mutex_lock(&source->mutex);
+	for (size_t i = 0; i < source->stream_count; i++)
+		source->streams[i]->assigned = false;
+	pthread_mutex_unlock(&source->mutex);
+}
+
+bool kafka_settled(const struct kafka_source *source)
+{
+	for (size_t i = 0; i < source->stream_count; i++)
+		if (source->streams[i]->safe < source->streams[i]->handed)
+			return false;
+	return true;
+}
+
+int64_t kafka_low_water(const struct kafka_stream *stream)
+{
+	return stream->safe >= stream->handed ? stream->next : stream->safe;
+}
+
+void kafka_free_streams(struct kafka_source *source)
+{
+	for (size_t i = 0; i < source->stream_count; i++) {
+		free(source->streams[i]->stream.name);
+		free(source->streams[i]->topic);
+		free(source->streams[i]);
+	}
+	for (size_t i = 0; i < source->config.topic_count && source->topics != NULL; i++)
+		free(source->topics[i].name);
+	free(source->topics);
+	free(source->streams);
+	free(source->handles);
+}
+
+/* ---- status ---- */
+
+/* How far the log goes is known from its fetches, and how old it is there from what was read: nothing is asked for. */
+static void state_lag(const struct kafka_source *source, const struct kafka_stream *stream,
+                      struct source_status *status)
+{
+	int64_t low, high, place = stream->end > stream->next ? stream->end : stream->next;
+	status->no_lag_time = true;
+	if (rd_kafka_get_watermark_offsets(source->handle, stream->topic, stream->partition, &low, &high) !=
+	        RD_KAFKA_RESP_ERR_NO_ERROR ||
+	    high < 0)
+		return;
+	status->counts_records = true;
+	status->lag_records = high > place ? (uint64_t)(high - place) : 0;
+	status->no_lag_time = status->lag_records > 0 && stream->newest_ms == 0;
+	if (status->lag_records == 0 || stream->newest_ms == 0)
+		return;
+	int64_t waited_ms = weir_wall_ms() - stream->newest_ms;
+	status->lag_ms = waited_ms > 0 ? waited_ms : 0;
+}
+
+static void state_stream(const struct kafka_source *source, const struct kafka_stream *stream,
+                         struct source_status *status)
+{
+	*status = (struct source_status){
+		.name = stream->stream.name,
+		.kind = "kafka",
+		.replayable = true,
+		.position = (uint64_t)stream->next,
+		.lines = atomic_load_explicit(&stream->stream.lines, memory_order_relaxed),
+		.lost_records = stream->lost,
+		.skipped = stream->skipped,
+	};
+	state_lag(source, stream, status);
+	snprintf(status->problem, sizeof status->problem, "%s", stream->problem);
+}
+
+/* The topics that cannot be read. */
+static size_t state_topics(const struct kafka_source *source, struct source_status *statuses, size_t count,
+                           size_t filled)
+{
+	for (size_t i = 0; i < source->config.topic_count && source->topics != NULL; i++) {
+		const struct kafka_topic *topic = &source->topics[i];
+		if (topic->problem[0] == '\0')
+			continue;
+		if (filled < count) {
+			statuses[filled] =
+				(struct source_status){.name = topic->name, .kind = "kafka", .whole = true, .replayable = true};
+			snprintf(statuses[filled].problem, sizeof statuses[filled].problem, "%s", topic->problem);
+		}
+		filled++;
+	}
+	return filled;
+}
+
+size_t kafka_status(struct source *base, struct source_status *statuses, size_t count)
+{
+	struct kafka_source *source = (struct kafka_source *)(void *)base;
+	size_t filled = 1;
+	pthread_mutex_lock(&source->mutex);
+	if (count > 0) {
+		statuses[0] = (struct source_status){
+			.name = source->label, .kind = "kafka", .whole = true, .replayable = true, .errors = source->errors};
+		snprintf(statuses[0].problem, sizeof statuses[0].problem, "%s", source->problem);
+	}
+	filled = state_topics(source, statuses, count, filled);
+	for (size_t i = 0; i < source->stream_count; i++) {
+		if (!source->streams[i]->assigned)
+			continue;
+		if (filled < count)
+			state_stream(source, source->streams[i], &statuses[filled]);
+		filled++;
+	}
+	pthread_mutex_unlock(&source->mutex);
+	return filled;
+}

@@ -1,0 +1,92 @@
+/*
+ * A trouble for each name that ever had a problem: few, so they are searched
+ * one by one. A name that is no longer among the statuses (a pattern that names
+ * a file by now) has no problem any more.
+ */
+#include "collector/source/source_reports.h"
+
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct report {
+	size_t place; /* of the source: names are its own */
+	char *name;
+	struct weir_trouble trouble;
+	bool seen; /* in the statuses at hand */
+	bool told; /* that it is at most once */
+};
+
+struct source_reports {
+	const struct weir_log *log;
+	struct report *reports;
+	size_t count;
+	struct source_status *statuses; /* SOURCE_REPORTS_MAX of them */
+};
+
+struct source_reports *source_reports_new(const struct weir_log *log)
+{
+	struct source_reports *reports = weir_alloc(1, sizeof *reports);
+	reports->log = log;
+	reports->statuses = weir_alloc(SOURCE_REPORTS_MAX, sizeof *reports->statuses);
+	return reports;
+}
+
+void source_reports_free(struct source_reports *reports)
+{
+	if (reports == NULL)
+		return;
+	for (size_t i = 0; i < reports->count; i++)
+		free(reports->reports[i].name);
+	free(reports->reports);
+	free(reports->statuses);
+	free(reports);
+}
+
+static struct report *report_of(struct source_reports *reports, size_t place, const char *name)
+{
+	for (size_t i = 0; i < reports->count; i++)
+		if (reports->reports[i].place == place && strcmp(reports->reports[i].name, name) == 0)
+			return &reports->reports[i];
+	reports->reports = weir_realloc(reports->reports, reports->count + 1, sizeof *reports->reports);
+	struct report *made = &reports->reports[reports->count++];
+	*made = (struct report){.place = place, .name = weir_copy(name, strlen(name))};
+	return made;
+}
+
+/* What a stream cannot promise is said once. */
+static void tell_at_most_once(struct source_reports *reports, struct report *report)
+{
+	if (!report->told)
+		weir_log(reports->log, WEIR_LOG_INFO, "collector",
+		         "%s: each line is taken at most once, as it cannot be read again after a crash", report->name);
+	report->told = true;
+}
+
+static void tell(struct source_reports *reports, size_t place, struct source *source)
+{
+	size_t count = source->ops->status(source, reports->statuses, SOURCE_REPORTS_MAX);
+	for (size_t i = 0; i < reports->count; i++)
+		reports->reports[i].seen = false;
+	for (size_t i = 0; i < count && i < SOURCE_REPORTS_MAX; i++) {
+		const struct source_status *status = &reports->statuses[i];
+		if (!status->replayable)
+			tell_at_most_once(reports, report_of(reports, place, status->name));
+		if (status->problem[0] == '\0')
+			continue;
+		struct report *report = report_of(reports, place, status->name);
+		report->seen = true;
+		weir_trouble_on(&report->trouble, reports->log, "collector", "%s: %s", status->name, status->problem);
+	}
+	for (size_t i = 0; i < reports->count; i++)
+		if (reports->reports[i].place == place && !reports->reports[i].seen)
+			weir_trouble_off(&reports->reports[i].trouble, reports->log, "collector");
+}
+
+void source_reports_tell(struct source_reports *reports, struct source *const *sources, size_t count)
+{
+	for (size_t place = 0; place < count; place++)
+		if (sources[place] != NULL)
+			tell(reports, place, sources[place]);
+}

@@ -1,0 +1,224 @@
+/*
+ * Messages as lines: taken from the sockets, their heads completed, handed out many at a time.
+ *
+ * Positions are bytes handed out since the start, under an id that is new at each: no other position would mean
+ * anything to a source that cannot be read again.
+ */
+#include "collector/source/syslog/internal.h"
+
+#include "collector/source/source_memory.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+enum { PROBLEM_SHOWN_MS = 60000 };
+
+static struct syslog_source *syslog_of(struct source *source)
+{
+	return (struct syslog_source *)(void *)source;
+}
+
+void syslog_source_problem(struct syslog_source *source, bool reads_on, const char *format, ...)
+{
+	source->reads_on = reads_on;
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(source->problem, sizeof source->problem, format, arguments);
+	va_end(arguments);
+	source->problem_until_ms = weir_monotonic_ms() + PROBLEM_SHOWN_MS;
+}
+
+/* A line above the limit is handed out by itself. A second one, of the same batch, is only counted. */
+static void keep_long(struct syslog_source *source, const char *at, size_t length, uint64_t skipped)
+{
+	source->malformed++;
+	if (source->long_skipped > 0)
+		return;
+	weir_text_clear(&source->long_line);
+	weir_text_append(&source->long_line, at, length);
+	source->long_skipped = skipped;
+}
+
+void syslog_source_take(struct syslog_source *source, struct weir_span message, uint64_t skipped, int64_t now_ms)
+{
+	size_t before = source->lines.length, most = (size_t)source->config.line_max;
+	source->received++;
+	if (skipped > 0) {
+		keep_long(source, message.at, message.length, skipped);
+		return;
+	}
+	source->malformed += !syslog_line_put(&source->line, message, now_ms, &source->lines);
+	size_t length = source->lines.length - before;
+	if (length <= most + 1)
+		return;
+	/* its head has become longer than it was */
+	source->lines.length = before;
+	keep_long(source, source->lines.at + before, most, length - most);
+}
+
+static void hand_out(struct syslog_source *source, struct source_chunk *chunk, const struct weir_text *text,
+                     uint64_t skipped)
+{
+	*chunk = (struct source_chunk){.stream = &source->stream,
+	                               .data = text->at,
+	                               .length = text->length,
+	                               .position = source->position,
+	                               .too_long = skipped > 0,
+	                               .skipped = skipped};
+	source->position += text->length + skipped;
+	/* A position's offset has its bound: behind it goes another incarnation. */
+	if (source_position_offset(source->position) > SOURCE_OFFSET_END / 2)
+		source->position = source_position(source_position_incarnation(source->position) + 1, 0);
+}
+
+static void tell(struct syslog_source *source)
+{
+	bool shown = weir_monotonic_ms() < source->problem_until_ms;
+	pthread_mutex_lock(&source->mutex);
+	struct source_status *status = &source->status;
+	status->position = source->position;
+	status->received = source->received;
+	status->dropped = source->dropped;
+	status->malformed = source->malformed;
+	status->errors = source->errors;
+	status->reads_on = source->reads_on;
+	memcpy(status->problem, shown ? source->problem : "", shown ? sizeof status->problem : 1);
+	pthread_mutex_unlock(&source->mutex);
+}
+
+static enum weir_status syslog_collect(struct source *base, struct source_stream *asked, struct source_chunk *chunk,
+                                       struct weir_error *error)
+{
+	(void)asked;
+	struct syslog_source *source = syslog_of(base);
+	*chunk = (struct source_chunk){.stream = &source->stream};
+	if (source->once)
+		return weir_fail(error, WEIR_IO, "%s has no end to read to: it is not for --once", source->stream.name);
+	if (source->handed_lines)
+		weir_text_clear(&source->lines);
+	if (source->handed_long)
+		source->long_skipped = 0;
+	source->handed_lines = source->handed_long = false;
+	if (source->long_skipped == 0) {
+		if (source->udp != NULL)
+			syslog_udp_read(source->udp, source, weir_wall_ms());
+		else
+			syslog_tcp_read(source->tcp, source, weir_wall_ms());
+	}
+	if (source->lines.length > 0) {
+		hand_out(source, chunk, &source->lines, 0);
+		source->handed_lines = true;
+	} else if (source->long_skipped > 0) {
+		hand_out(source, chunk, &source->long_line, source->long_skipped);
+		source->handed_long = true;
+	}
+	tell(source);
+	return chunk->length > 0 ? WEIR_OK : WEIR_AGAIN;
+}
+
+static size_t syslog_streams(struct source *base, struct source_stream ***streams)
+{
+	*streams = syslog_of(base)->streams;
+	return 1;
+}
+
+static int syslog_fd(const struct source *base)
+{
+	const struct syslog_source *source = (const struct syslog_source *)(const void *)base;
+	return source->udp != NULL ? syslog_udp_fd(source->udp) : source->tcp != NULL ? syslog_tcp_fd(source->tcp) : -1;
+}
+
+static void syslog_acknowledge(struct source *base, struct source_stream *stream, uint64_t position)
+{
+	(void)base, (void)stream, (void)position;
+}
+
+static enum weir_status syslog_resume(struct source *base, struct source_stream *stream, uint64_t position,
+                                      struct weir_error *error)
+{
+	(void)base, (void)stream;
+	return position == 0 ? WEIR_OK : weir_fail(error, WEIR_INVALID, "what was sent by syslog cannot be read again");
+}
+
+static size_t syslog_status(struct source *base, struct source_status *statuses, size_t count)
+{
+	struct syslog_source *source = syslog_of(base);
+	if (count == 0)
+		return 1;
+	pthread_mutex_lock(&source->mutex);
+	statuses[0] = source->status;
+	pthread_mutex_unlock(&source->mutex);
+	statuses[0].lines = atomic_load_explicit(&source->stream.lines, memory_order_relaxed);
+	return 1;
+}
+
+static void syslog_free(struct source *base)
+{
+	struct syslog_source *source = syslog_of(base);
+	syslog_udp_free(source->udp);
+	syslog_tcp_free(source->tcp);
+	syslog_line_deinit(&source->line);
+	weir_text_deinit(&source->lines);
+	weir_text_deinit(&source->long_line);
+	pthread_mutex_destroy(&source->mutex);
+	free(source->stream.name);
+	free(source);
+}
+
+static const struct source_ops syslog_ops = {
+	.type = "syslog",
+	.endless = true,
+	.collect = syslog_collect,
+	.streams = syslog_streams,
+	.fd = syslog_fd,
+	.acknowledge = syslog_acknowledge,
+	.resume = syslog_resume,
+	.status = syslog_status,
+	.free = syslog_free,
+};
+
+static enum weir_status open_socket(struct syslog_source *source, struct weir_error *error)
+{
+	int fd;
+	enum weir_status status = syslog_socket(&source->config, &fd, error);
+	if (status != WEIR_OK)
+		return status;
+	if (source->config.tcp)
+		return syslog_tcp_new(fd, &source->config, &source->tcp, error);
+	source->udp = syslog_udp_new(fd, &source->config);
+	return WEIR_OK;
+}
+
+enum weir_status source_syslog_new(const struct weir_json *config, const struct source_context *context,
+                                   struct source **made, struct weir_error *error)
+{
+	struct syslog_config parsed;
+	struct time_zone *zone;
+	enum weir_status status = syslog_configure(&parsed, config, context, &zone, error);
+	if (status != WEIR_OK)
+		return status;
+	struct syslog_source *source = weir_alloc(1, sizeof *source);
+	source->source.ops = &syslog_ops;
+	source->config = parsed;
+	source->once = context->once;
+	syslog_line_init(&source->line, zone);
+	source->position = source_position(1, 0);
+	source->stream.name = weir_copy(parsed.listen, strlen(parsed.listen));
+	source->config.listen = source->stream.name;
+	source->streams[0] = &source->stream;
+	if (getrandom(source->stream.id, SOURCE_ID_BYTES, 0) != SOURCE_ID_BYTES)
+		abort(); /* 16 bytes of /dev/urandom are always there */
+	pthread_mutex_init(&source->mutex, NULL);
+	source->status = (struct source_status){.name = source->stream.name, .kind = "syslog"};
+	if (!source->once)
+		status = open_socket(source, error);
+	if (status != WEIR_OK) {
+		syslog_free(&source->source);
+		return status;
+	}
+	*made = &source->source;
+	return WEIR_OK;
+}

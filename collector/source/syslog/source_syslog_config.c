@@ -1,0 +1,153 @@
+/*
+ * The syslog source's configuration, and its socket.
+ *
+ *     { "type": "syslog", "listen": "udp://127.0.0.1:514" }
+ *
+ *     listen          udp:// or tcp://, an address ("*": all, [::1] in brackets) or a name, and a port
+ *     time_zone       of times that name none; "UTC"
+ *     line_max        longest message, 64 KiB; a longer one is malformed, whatever its length
+ *     receive_buffer  UDP: what the kernel keeps while nobody reads, 8 MiB
+ *     connections     TCP: at most so many at a time, 256
+ *     idle_timeout    TCP: a connection that is silent for so long is closed, 1h
+ */
+#include "collector/source/syslog/internal.h"
+
+#include "common/base/alloc.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { LINE_MAX_BYTES = 64 << 10, BUFFER_BYTES = 8 << 20, BUFFER_MOST_BYTES = 1 << 30, BACKLOG = 128 };
+
+/* "tcp://[::1]:514" into its parts. */
+static enum weir_status read_listen(const struct weir_json *at, struct syslog_config *config, struct weir_error *error)
+{
+	const char *text = NULL;
+	enum weir_status status = weir_json_require(at, "give an address such as \"udp://127.0.0.1:514\"", error);
+	if (status == WEIR_OK)
+		status = weir_json_string(at, &text, error);
+	if (status != WEIR_OK)
+		return status;
+	config->listen = text;
+	config->tcp = strncmp(text, "tcp://", 6) == 0;
+	const char *host = text + 6, *colon = strrchr(text, ':'), *end = NULL;
+	char *rest = NULL;
+	if ((config->tcp || strncmp(text, "udp://", 6) == 0) && colon >= host) {
+		long port = strtol(colon + 1, &rest, 10);
+		bool bracketed = *host == '[' && colon > host && colon[-1] == ']';
+		host += bracketed;
+		end = colon - bracketed;
+		bool plain = colon[1] >= '0' && colon[1] <= '9' && *rest == '\0' && port >= 1 && port <= 65535;
+		bool known = bracketed || memchr(host, ':', (size_t)(end - host)) == NULL;
+		if (plain && known && end > host && (size_t)(end - host) < sizeof config->host) {
+			snprintf(config->host, sizeof config->host, "%.*s", (int)(end - host), host);
+			snprintf(config->port, sizeof config->port, "%ld", port);
+			return WEIR_OK;
+		}
+	}
+	return weir_json_fail(at, error,
+	                      "is \"%s\"; give udp:// or tcp://, an address and a port, such as \"udp://127.0.0.1:514\" or "
+	                      "\"tcp://[::1]:601\", * for all addresses",
+	                      text);
+}
+
+/* What is for one of the two alone. */
+static enum weir_status refuse_others(const struct weir_json *config, bool tcp, struct weir_error *error)
+{
+	static const char *const tcp_names[] = {"connections", "idle_timeout", NULL};
+	static const char *const udp_names[] = {"receive_buffer", NULL};
+	const char *const *names = tcp ? udp_names : tcp_names;
+	for (; *names != NULL; names++) {
+		struct weir_json at = weir_json_member(config, *names);
+		if (weir_json_exists(&at))
+			return weir_json_fail(&at, error, "is for %s alone", tcp ? "udp://" : "tcp://");
+	}
+	return WEIR_OK;
+}
+
+enum weir_status syslog_configure(struct syslog_config *config, const struct weir_json *json,
+                                  const struct source_context *context, struct time_zone **zone,
+                                  struct weir_error *error)
+{
+	static const char *const names[] = {"type",        "name",         "listen",   "format",
+	                                    "follow",      "time_zone",    "line_max", "receive_buffer",
+	                                    "connections", "idle_timeout", NULL};
+	struct weir_json listen_at = weir_json_member(json, "listen"), line_max = weir_json_member(json, "line_max");
+	struct weir_json buffer = weir_json_member(json, "receive_buffer"), most = weir_json_member(json, "connections");
+	struct weir_json idle = weir_json_member(json, "idle_timeout"), zone_at = weir_json_member(json, "time_zone");
+	struct weir_json follow = weir_json_member(json, "follow");
+	const char *zone_name = "UTC";
+	bool followed = true;
+	*config =
+		(struct syslog_config){.receive_buffer_bytes = BUFFER_BYTES,
+	                           .connections = 256,
+	                           .idle_ms = 3600000,
+	                           .line_max = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES};
+	enum weir_status status = weir_json_only(json, names, error);
+	if (status == WEIR_OK)
+		status = read_listen(&listen_at, config, error);
+	if (status == WEIR_OK)
+		status = refuse_others(json, config->tcp, error);
+	if (status == WEIR_OK)
+		status = weir_json_bool(&follow, &followed, error);
+	if (status == WEIR_OK && !followed)
+		status = weir_json_fail(&follow, error, "is false, but what is sent has no end to read to: leave it out");
+	if (status == WEIR_OK)
+		status = weir_json_size(&line_max, SOURCE_LINE_LEAST_BYTES, SOURCE_LINE_MOST_BYTES, &config->line_max, error);
+	if (status == WEIR_OK)
+		status = weir_json_size(&buffer, 4096, BUFFER_MOST_BYTES, &config->receive_buffer_bytes, error);
+	if (status == WEIR_OK)
+		status = weir_json_int(&most, 1, SYSLOG_CONNECTIONS_MAX, &config->connections, error);
+	if (status == WEIR_OK)
+		status = weir_json_duration(&idle, 1000, INT64_C(7) * 86400000, &config->idle_ms, error);
+	if (status == WEIR_OK)
+		status = weir_json_string(&zone_at, &zone_name, error);
+	struct weir_error why = {0};
+	if (status == WEIR_OK && time_zone_new(zone_name, zone, &why) != WEIR_OK)
+		status = weir_json_fail(&zone_at, error, "%s", why.text);
+	return status;
+}
+
+/* One address tried. */
+static int bind_to(const struct addrinfo *at, const struct syslog_config *config)
+{
+	int one = 1, only = strcmp(config->host, "*") != 0;
+	int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -1;
+	if (config->tcp)
+		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	if (at->ai_family == AF_INET6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
+	if (bind(fd, at->ai_addr, at->ai_addrlen) == 0 && (!config->tcp || listen(fd, BACKLOG) == 0))
+		return fd;
+	int reason = errno;
+	close(fd);
+	errno = reason;
+	return -1;
+}
+
+enum weir_status syslog_socket(const struct syslog_config *config, int *fd, struct weir_error *error)
+{
+	bool any = strcmp(config->host, "*") == 0;
+	struct addrinfo hints = {.ai_socktype = config->tcp ? SOCK_STREAM : SOCK_DGRAM,
+	                         .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+	struct addrinfo *found = NULL;
+	int result = getaddrinfo(any ? NULL : config->host, config->port, &hints, &found);
+	if (result != 0)
+		return weir_fail(error, WEIR_INVALID, "cannot listen on %s: %s", config->listen, gai_strerror(result));
+	*fd = -1;
+	/* Of all addresses the IPv6 one takes IPv4 too, so it is tried first. */
+	for (int pass = any ? 0 : 1; pass < 2 && *fd < 0; pass++)
+		for (const struct addrinfo *at = found; at != NULL && *fd < 0; at = at->ai_next)
+			if (pass == 1 || at->ai_family == AF_INET6)
+				*fd = bind_to(at, config);
+	int reason = errno;
+	freeaddrinfo(found);
+	return *fd >= 0 ? WEIR_OK : weir_fail(error, WEIR_IO, "cannot listen on %s: %s", config->listen, strerror(reason));
+}

@@ -1,0 +1,212 @@
+/*
+ * Connections, each with the bytes of its messages that are not whole yet.
+ *
+ * One epoll descriptor holds them all with the listening socket, so the collector waits for it alone. When nothing is
+ * read for a while, the senders wait: nothing is dropped here.
+ */
+#include "collector/source/syslog/internal.h"
+#include "collector/source/syslog/syslog_frames.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { EVENTS_AT_ONCE = 64, ACCEPTS_AT_ONCE = 64, ACCEPT_PAUSE_MS = 1000, LOOK_PERIOD_MS = 1000, KEEPALIVE_S = 60 };
+
+struct connection {
+	int fd;
+	bool ended;   /* the other side sends no more */
+	bool holding; /* there may be whole messages in its frames */
+	int64_t heard_ms;
+	struct syslog_frames frames;
+	size_t place;
+};
+
+struct syslog_tcp {
+	int epoll, listener;
+	bool accepting;
+	int64_t accept_from_ms; /* while it is not accepting */
+	int64_t look_ms;        /* when to look for idle connections */
+	int64_t idle_ms;
+	size_t line_max, most;
+	struct connection **connections;
+	size_t count;
+};
+
+static void watch(struct syslog_tcp *tcp, int operation, int fd, struct connection *connection, bool wanted)
+{
+	struct epoll_event event = {.events = wanted ? EPOLLIN : 0, .data.ptr = connection};
+	(void)epoll_ctl(tcp->epoll, operation, fd, &event);
+}
+
+enum weir_status syslog_tcp_new(int fd, const struct syslog_config *config, struct syslog_tcp **out,
+                                struct weir_error *error)
+{
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll < 0) {
+		close(fd);
+		return weir_fail(error, WEIR_IO, "cannot make a descriptor for connections: %s", strerror(errno));
+	}
+	struct syslog_tcp *tcp = weir_alloc(1, sizeof *tcp);
+	*tcp = (struct syslog_tcp){.epoll = epoll,
+	                           .listener = fd,
+	                           .accepting = true,
+	                           .idle_ms = config->idle_ms,
+	                           .line_max = (size_t)config->line_max,
+	                           .most = (size_t)config->connections};
+	tcp->connections = weir_alloc(tcp->most, sizeof(struct connection *));
+	watch(tcp, EPOLL_CTL_ADD, fd, NULL, true);
+	*out = tcp;
+	return WEIR_OK;
+}
+
+static void close_connection(struct syslog_tcp *tcp, struct connection *connection)
+{
+	struct connection *last = tcp->connections[--tcp->count];
+	tcp->connections[connection->place] = last;
+	last->place = connection->place;
+	close(connection->fd); /* and epoll forgets it */
+	syslog_frames_deinit(&connection->frames);
+	free(connection);
+}
+
+void syslog_tcp_free(struct syslog_tcp *tcp)
+{
+	if (tcp == NULL)
+		return;
+	while (tcp->count > 0)
+		close_connection(tcp, tcp->connections[0]);
+	close(tcp->epoll);
+	close(tcp->listener);
+	free(tcp->connections);
+	free(tcp);
+}
+
+int syslog_tcp_fd(const struct syslog_tcp *tcp)
+{
+	return tcp->epoll;
+}
+
+static void add_connection(struct syslog_tcp *tcp, int fd, int64_t monotonic_ms)
+{
+	int one = 1, after_s = KEEPALIVE_S;
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &after_s, sizeof after_s);
+	struct connection *connection = weir_alloc(1, sizeof *connection);
+	connection->fd = fd;
+	connection->heard_ms = monotonic_ms;
+	connection->place = tcp->count;
+	syslog_frames_init(&connection->frames, tcp->line_max);
+	tcp->connections[tcp->count++] = connection;
+	watch(tcp, EPOLL_CTL_ADD, fd, connection, true);
+}
+
+static void accept_some(struct syslog_tcp *tcp, struct syslog_source *source, int64_t monotonic_ms)
+{
+	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
+		int fd = accept4(tcp->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0 && tcp->count < tcp->most) {
+			add_connection(tcp, fd, monotonic_ms);
+			continue;
+		}
+		if (fd >= 0) {
+			close(fd);
+			source->errors++;
+			syslog_source_problem(source, true, "there are %zu connections: further ones are turned away", tcp->most);
+			continue;
+		}
+		if (errno == EAGAIN || errno == EWOULDBLOCK)
+			return;
+		if (errno == EINTR || errno == ECONNABORTED)
+			continue;
+		source->errors++;
+		syslog_source_problem(source, true, "a connection cannot be accepted: %s", strerror(errno));
+		tcp->accepting = false; /* it stays readable: it must not keep the loop busy */
+		tcp->accept_from_ms = monotonic_ms + ACCEPT_PAUSE_MS;
+		watch(tcp, EPOLL_CTL_MOD, tcp->listener, NULL, false);
+		return;
+	}
+}
+
+/* Takes the whole messages that a connection holds. */
+static void take_frames(struct connection *connection, struct syslog_source *source, int64_t now_ms)
+{
+	struct syslog_frame frame;
+	connection->holding = true;
+	while (!syslog_source_full(source)) {
+		switch (syslog_frames_next(&connection->frames, connection->ended, &frame)) {
+		case SYSLOG_FRAME_OK: syslog_source_take(source, frame.message, frame.skipped, now_ms); break;
+		case SYSLOG_FRAME_CUT: /* whose end is missing says something else than what was sent: it is only counted */
+			source->received++;
+			source->malformed++;
+			break;
+		case SYSLOG_FRAME_NONE: connection->holding = false; return;
+		}
+	}
+}
+
+static void read_connection(struct connection *connection, struct syslog_source *source, int64_t now_ms,
+                            int64_t monotonic_ms)
+{
+	if (connection->holding)
+		return; /* its turn comes when those are taken */
+	size_t room;
+	char *at = syslog_frames_room(&connection->frames, &room);
+	ssize_t got = recv(connection->fd, at, room, MSG_DONTWAIT);
+	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+		return;
+	if (got > 0) {
+		syslog_frames_added(&connection->frames, (size_t)got);
+		connection->heard_ms = monotonic_ms;
+	} else {
+		connection->ended = true; /* by a reset too: what came before it counts */
+	}
+	take_frames(connection, source, now_ms);
+}
+
+/* Closes those that have ended, and once a second those that have been silent for too long. */
+static void close_some(struct syslog_tcp *tcp, struct syslog_source *source, bool all_read, int64_t now_ms,
+                       int64_t monotonic_ms)
+{
+	/* One that was not read for a while, as the bus took nothing, may only seem to be silent. */
+	bool look = all_read && monotonic_ms >= tcp->look_ms;
+	for (size_t i = tcp->count; i-- > 0;) {
+		struct connection *connection = tcp->connections[i];
+		if (look && !connection->ended && monotonic_ms - connection->heard_ms >= tcp->idle_ms) {
+			connection->ended = true;
+			take_frames(connection, source, now_ms);
+		}
+		if (connection->ended && !connection->holding)
+			close_connection(tcp, connection);
+	}
+	if (look)
+		tcp->look_ms = monotonic_ms + LOOK_PERIOD_MS;
+}
+
+void syslog_tcp_read(struct syslog_tcp *tcp, struct syslog_source *source, int64_t now_ms)
+{
+	struct epoll_event events[EVENTS_AT_ONCE];
+	int64_t monotonic_ms = weir_monotonic_ms();
+	if (!tcp->accepting && monotonic_ms >= tcp->accept_from_ms) {
+		tcp->accepting = true;
+		watch(tcp, EPOLL_CTL_MOD, tcp->listener, NULL, true);
+	}
+	for (size_t i = 0; i < tcp->count && !syslog_source_full(source); i++)
+		if (tcp->connections[i]->holding)
+			take_frames(tcp->connections[i], source, now_ms);
+	int count = syslog_source_full(source) ? 0 : epoll_wait(tcp->epoll, events, EVENTS_AT_ONCE, 0);
+	for (int i = 0; i < count && !syslog_source_full(source); i++) {
+		if (events[i].data.ptr == NULL)
+			accept_some(tcp, source, monotonic_ms);
+		else
+			read_connection(events[i].data.ptr, source, now_ms, monotonic_ms);
+	}
+	bool all_read = !syslog_source_full(source) && count < EVENTS_AT_ONCE;
+	close_some(tcp, source, all_read, now_ms, monotonic_ms);
+}

@@ -1,0 +1,18 @@
+/* The filter of words: in place, as what is cleaned is often all there is room for (an error, a log line). */
+#include "common/base/words.h"
+
+#include <string.h>
+
+void weir_words_clean(char *words)
+{
+	char *out = words;
+	size_t left = strlen(words);
+	while (left > 0) {
+		size_t control = weir_control_bytes(words, left);
+		size_t taken = control > 0 ? control : 1;
+		*out++ = control > 0 ? ' ' : *words;
+		words += taken;
+		left -= taken;
+	}
+	*out = '\0';
+}

@@ -1,0 +1,243 @@
+/*
+ * Topics that somebody else made, or changed: whether they can serve.
+ *
+ * What would lose a record that was acknowledged, drop one before it is read,
+ * or refuse one that weir sends, is refused with words on how to mend it. What
+ * only makes that likelier is a warning. A broker that does not let us look is
+ * a warning, too.
+ */
+#include "common/bus/kafka/internal.h"
+#include "common/json/units.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	RETENTION_CHECKPOINTS = 2,      /* a checkpoint may be as old as half of the retention */
+	DECISION_MESSAGE_BYTES = 65536, /* a decision's key has at most WEIR_KEY_MAX_BYTES, its JSON some more */
+};
+
+/* How long a block of the policy can last, and so how old the decision may be that still holds. */
+static int64_t longest_block_ms(const struct weir_policy *policy)
+{
+	int64_t longest_ms = 0;
+	for (uint32_t i = 0; policy != NULL && i < policy->zone_count; i++) {
+		const struct weir_zone *zone = &policy->zones[i];
+		if (zone->block_for_ms > longest_ms)
+			longest_ms = zone->block_for_ms;
+		for (uint32_t k = 0; k < zone->limit_count; k++) {
+			int64_t memory_ms = weir_limit_memory_ms(&zone->limits[k]);
+			if (memory_ms > longest_ms)
+				longest_ms = memory_ms;
+		}
+	}
+	return longest_ms;
+}
+
+static bool number_of(const char *text, int64_t *number)
+{
+	char *end;
+	if (text == NULL || *text == '\0')
+		return false;
+	*number = strtoll(text, &end, 10);
+	return *end == '\0';
+}
+
+/* A decision is to be on its topic for as long as its block holds. */
+static enum weir_status check_blocks(const struct weir_policy *policy, const char *name, int64_t retention_ms,
+                                     struct weir_error *error)
+{
+	int64_t block_ms = longest_block_ms(policy);
+	char has[24], needs[24];
+	if (block_ms == 0 || retention_ms > block_ms)
+		return WEIR_OK;
+	return weir_fail(error, WEIR_INVALID,
+	                 "topic %s keeps its messages for %s (retention.ms), but a block can last %s: who starts later "
+	                 "would never learn of it",
+	                 name, weir_format_duration(retention_ms, has, sizeof has),
+	                 weir_format_duration(block_ms, needs, sizeof needs));
+}
+
+static enum weir_status check_retention(const struct weir_config *config, enum weir_topic topic, const char *name,
+                                        const struct weir_bus_kafka_settings *settings, struct weir_text *warning,
+                                        struct weir_error *error)
+{
+	int64_t retention_ms, bytes, interval_ms = config->limiter.checkpoint_interval_ms;
+	char has[24], needs[24];
+	if (number_of(settings->retention_bytes, &bytes) && bytes >= 0)
+		weir_text_printf(warning,
+		                 "topic %s keeps %" PRId64 " bytes a partition (retention.bytes): what a reader has "
+		                 "not reached by then is lost to it. ",
+		                 name, bytes);
+	if (!number_of(settings->retention_ms, &retention_ms) || retention_ms < 0)
+		return WEIR_OK;
+	weir_format_duration(retention_ms, has, sizeof has);
+	bool decisions = topic == WEIR_TOPIC_DECISIONS || topic == WEIR_TOPIC_SHADOW;
+	if (decisions && check_blocks(config->policy, name, retention_ms, error) != WEIR_OK)
+		return WEIR_INVALID;
+	if (!decisions && topic != WEIR_TOPIC_DEADLETTER && retention_ms < RETENTION_CHECKPOINTS * interval_ms)
+		return weir_fail(error, WEIR_INVALID,
+		                 "topic %s keeps its messages for %s (retention.ms), but they are read again from checkpoints "
+		                 "that are up to \"limiter.checkpoint_interval\" old: it needs %s at least",
+		                 name, has, weir_format_duration(RETENTION_CHECKPOINTS * interval_ms, needs, sizeof needs));
+	if (retention_ms < config->bus.retention_ms)
+		weir_text_printf(warning, "topic %s keeps its messages for %s, less than \"bus.retention\" says (%s). ", name,
+		                 has, weir_format_duration(config->bus.retention_ms, needs, sizeof needs));
+	return WEIR_OK;
+}
+
+static enum weir_status check_cleanup(enum weir_topic topic, const char *name, const char *cleanup,
+                                      struct weir_error *error)
+{
+	if (cleanup == NULL)
+		return WEIR_OK;
+	if (topic == WEIR_TOPIC_POLICY)
+		return strcmp(cleanup, "compact") == 0
+		           ? WEIR_OK
+		           : weir_fail(error, WEIR_INVALID,
+		                       "topic %s has cleanup.policy %s, by which old policies go: it must be compact", name,
+		                       cleanup);
+	return strcmp(cleanup, "delete") == 0
+	           ? WEIR_OK
+	           : weir_fail(error, WEIR_INVALID,
+	                       "topic %s has cleanup.policy %s, by which records go that were not read: it must be delete",
+	                       name, cleanup);
+}
+
+enum weir_status weir_bus_kafka_check_settings(const struct weir_config *config, enum weir_topic topic,
+                                               const char *name, const struct weir_bus_kafka_settings *settings,
+                                               struct weir_text *warning, struct weir_error *error)
+{
+	int64_t number, least = topic == WEIR_TOPIC_DECISIONS || topic == WEIR_TOPIC_SHADOW ? DECISION_MESSAGE_BYTES
+	                                                                                    : BUS_KAFKA_MESSAGE_MAX_BYTES;
+	if (number_of(settings->min_insync, &number) && number < config->bus.min_insync)
+		return weir_fail(error, WEIR_INVALID,
+		                 "topic %s has min.insync.replicas %" PRId64 ", less than \"bus.min_insync\" (%" PRId64 "): "
+		                 "what was acknowledged could be lost; raise the topic's, or lower the setting",
+		                 name, number, config->bus.min_insync);
+	if (number_of(settings->message_bytes, &number) && number < least)
+		return weir_fail(error, WEIR_INVALID,
+		                 "topic %s has max.message.bytes %" PRId64 ", less than the %" PRId64 " that weir may send",
+		                 name, number, least);
+	enum weir_status status = check_cleanup(topic, name, settings->cleanup, error);
+	if (status == WEIR_OK && topic != WEIR_TOPIC_POLICY)
+		status = check_retention(config, topic, name, settings, warning, error);
+	if (status == WEIR_OK && settings->unclean != NULL && strcmp(settings->unclean, "true") == 0)
+		weir_text_printf(warning,
+		                 "topic %s has unclean.leader.election.enable: a broker that lacks acknowledged "
+		                 "records may become leader, and they are lost. ",
+		                 name);
+	if (status == WEIR_OK && topic == WEIR_TOPIC_EVENTS && settings->timestamp != NULL &&
+	    strcmp(settings->timestamp, "LogAppendTime") != 0)
+		weir_text_printf(
+			warning,
+			"topic %s has message.timestamp.type %s: a sender whose clock is far ahead makes limiters forget "
+			"what they count; with LogAppendTime its clock is bounded by the brokers'. ",
+			name, settings->timestamp);
+	return status;
+}
+
+static void take_setting(const rd_kafka_ConfigEntry_t *entry, struct weir_bus_kafka_settings *settings)
+{
+	const struct {
+		const char *name;
+		const char **value;
+	} wanted[] = {
+		{"min.insync.replicas", &settings->min_insync},  {"retention.ms", &settings->retention_ms},
+		{"retention.bytes", &settings->retention_bytes}, {"max.message.bytes", &settings->message_bytes},
+		{"cleanup.policy", &settings->cleanup},          {"unclean.leader.election.enable", &settings->unclean},
+		{"segment.ms", &settings->segment_ms},           {"message.timestamp.type", &settings->timestamp},
+	};
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+		if (strcmp(rd_kafka_ConfigEntry_name(entry), wanted[i].name) == 0)
+			*wanted[i].value = rd_kafka_ConfigEntry_value(entry);
+}
+
+static enum weir_status check_one(struct bus_kafka *bus, const rd_kafka_ConfigResource_t *resource,
+                                  struct weir_text *warning, struct weir_error *error)
+{
+	const char *name = rd_kafka_ConfigResource_name(resource);
+	rd_kafka_resp_err_t code = rd_kafka_ConfigResource_error(resource);
+	if (code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
+	    code == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED) {
+		weir_text_printf(warning, "the settings of topic %s cannot be checked: %s. ", name, rd_kafka_err2str(code));
+		return WEIR_OK;
+	}
+	if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+		return weir_fail(error, WEIR_IO, "the settings of topic %s are not known: %s", name, rd_kafka_err2str(code));
+	struct weir_bus_kafka_settings settings = {0};
+	size_t count;
+	const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(resource, &count);
+	for (size_t i = 0; i < count; i++)
+		take_setting(entries[i], &settings);
+	int topic = 0;
+	while (topic < WEIR_TOPIC_COUNT && strcmp(name, bus->names[topic]) != 0)
+		topic++;
+	if (topic == WEIR_TOPIC_COUNT)
+		return WEIR_OK;
+	struct weir_bus_kafka_retention *retention = &bus->retention[topic];
+	retention->known =
+		number_of(settings.retention_ms, &retention->ms) && number_of(settings.segment_ms, &retention->segment_ms);
+	if (bus->replicas[topic] < bus->config->bus.replication)
+		weir_text_printf(warning, "topic %s is kept by %d brokers, not the %" PRId64 " of \"bus.replication\". ", name,
+		                 bus->replicas[topic], bus->config->bus.replication);
+	return weir_bus_kafka_check_settings(bus->config, (enum weir_topic)topic, name, &settings, warning, error);
+}
+
+struct weir_bus_kafka_retention weir_bus_kafka_retention(struct weir_bus *bus, enum weir_topic topic)
+{
+	return weir_bus_kafka_of(bus)->retention[topic];
+}
+
+enum weir_status weir_bus_kafka_check_policy(struct weir_bus *base, const struct weir_policy *policy,
+                                             struct weir_error *error)
+{
+	static const enum weir_topic topics[] = {WEIR_TOPIC_DECISIONS, WEIR_TOPIC_SHADOW};
+	const struct bus_kafka *bus = weir_bus_kafka_of(base);
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < sizeof topics / sizeof *topics && status == WEIR_OK; i++) {
+		const struct weir_bus_kafka_retention *retention = &bus->retention[topics[i]];
+		if (retention->known && retention->ms >= 0)
+			status = check_blocks(policy, bus->names[topics[i]], retention->ms, error);
+	}
+	return status;
+}
+
+enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus, int timeout_ms, struct weir_error *error)
+{
+	rd_kafka_ConfigResource_t *wanted[WEIR_TOPIC_COUNT];
+	char words[WEIR_ERROR_TEXT_BYTES / 2];
+	struct weir_text warning = {0};
+	size_t wanted_count = 0;
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
+		if (bus->topics[topic] != NULL && !bus->missing[topic])
+			wanted[wanted_count++] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, bus->names[topic]);
+	if (wanted_count == 0)
+		return WEIR_OK;
+	rd_kafka_queue_t *queue = rd_kafka_queue_new(bus->control);
+	rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(bus->control, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
+	rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, words, sizeof words);
+	rd_kafka_DescribeConfigs(bus->control, wanted, wanted_count, options, queue);
+	rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms + BUS_KAFKA_ASK_MS);
+	enum weir_status status = WEIR_OK;
+	if (event == NULL || rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+		status = weir_fail(error, WEIR_IO, "the topics' settings are not known: %s",
+		                   event != NULL ? rd_kafka_event_error_string(event) : "no answer");
+	} else {
+		size_t count;
+		const rd_kafka_ConfigResource_t **resources =
+			rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &count);
+		for (size_t i = 0; i < count && status == WEIR_OK; i++)
+			status = check_one(bus, resources[i], &warning, error);
+	}
+	if (status == WEIR_OK && warning.length > 0)
+		weir_log(bus->log, WEIR_LOG_WARNING, "bus", "%.*s", (int)warning.length - 1, warning.at);
+	weir_text_deinit(&warning);
+	if (event != NULL)
+		rd_kafka_event_destroy(event);
+	rd_kafka_ConfigResource_destroy_array(wanted, wanted_count);
+	rd_kafka_AdminOptions_destroy(options);
+	rd_kafka_queue_destroy(queue);
+	return status;
+}

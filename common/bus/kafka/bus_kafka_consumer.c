@@ -1,0 +1,475 @@
+/*
+ * Reading a topic of Kafka: partitions are assigned one by one, each at its
+ * offset, without a group.
+ *
+ * librdkafka's simple consumer does just that, and all partitions share one
+ * queue. A paused partition stays prefetched: what comes of it meanwhile is set
+ * aside, and only past a bound is its fetching stopped, so that a short pause
+ * costs nothing and a long one no memory. Messages are taken one by one, each
+ * with the time that is left: librdkafka's batch call waits for its whole
+ * timeout unless its array fills.
+ *
+ * auto.offset.reset=error: an offset that is not there is told and stops its
+ * partition, as do bytes that are damaged, which librdkafka alone would pass
+ * over. Everything else is its to retry.
+ */
+#include "common/bus/kafka/internal.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	BATCH_MESSAGES = 64,
+	HELD_MESSAGES = 1024,          /* at most handed out by one receive */
+	HELD_BYTES = 4 * 1024 * 1024,  /* likewise; one larger message goes alone */
+	ASIDE_MESSAGES = 4096,         /* of a paused partition */
+	ASIDE_BYTES = 4 * 1024 * 1024, /* likewise */
+	ASSIGN_ASK_MS = 1000,          /* an offset is looked up for so long; unanswered, receive tells */
+};
+
+struct assigned {
+	bool on, paused, fetching;
+	bool broken, told; /* its offset is not there, or damaged bytes; whether receive has said it */
+	uint64_t next;     /* the offset to be taken from librdkafka next */
+	uint64_t end; /* the partition's end as librdkafka last met it, which may lie beyond: then nothing is between */
+	uint64_t at_assign; /* the partition's end then; 0: it was not known */
+	char *words;        /* once broken: why */
+	/* What came while it was paused, in order. */
+	rd_kafka_message_t **aside;
+	size_t aside_first, aside_count;
+	uint64_t aside_bytes;
+};
+
+struct weir_consumer {
+	struct bus_kafka *bus; /* borrowed */
+	enum weir_topic topic;
+	rd_kafka_t *handle;
+	rd_kafka_topic_t *reads;
+	rd_kafka_queue_t *queue;
+	uint32_t partitions;
+	struct assigned *assigned;               /* by partition */
+	bool met_end;                            /* in this receive, behind what is no message */
+	uint32_t aside_partitions;               /* how many have something aside */
+	uint32_t broken_partitions;              /* how many are broken */
+	rd_kafka_message_t *held[HELD_MESSAGES]; /* handed out until the next receive */
+	size_t held_count;
+	uint64_t held_bytes;
+};
+
+static const struct weir_kafka_property properties[] = {
+	{"enable.auto.commit", "false", false},
+	{"enable.auto.offset.store", "false", false},
+	{"auto.offset.reset", "error", false},
+	{"isolation.level", "read_uncommitted", false},
+	{"enable.partition.eof", "true", false}, /* told only by a fetch that waited in vain: seldom */
+	{"allow.auto.create.topics", "false", false},
+	/*
+	 * Answers that the allocator has at hand: larger ones are mapped, and their pages cleared, each time anew. One
+	 * message that is larger than these comes all the same, up to the last of them.
+	 */
+	{"fetch.message.max.bytes", "1048576", false},
+	{"fetch.max.bytes", "8388608", false},
+	{"receive.message.max.bytes", "1000000000", false},
+	{NULL, NULL, false},
+};
+
+enum weir_status weir_kafka_consumer_new(struct weir_bus *base, enum weir_topic topic, const char *reader,
+                                         struct weir_consumer **consumer, struct weir_error *error)
+{
+	struct bus_kafka *bus = weir_bus_kafka_of(base);
+	rd_kafka_t *handle;
+	(void)reader; /* Kafka trims by time, whoever reads */
+	enum weir_status status =
+		weir_kafka_open(bus->kafka, RD_KAFKA_CONSUMER, weir_kafka_conf(bus->kafka, properties), &handle, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_consumer *made = weir_alloc(1, sizeof *made);
+	made->bus = bus;
+	made->topic = topic;
+	made->handle = handle;
+	made->partitions = weir_bus_kafka_partitions(bus, topic);
+	made->assigned = weir_alloc(made->partitions, sizeof *made->assigned);
+	made->reads = rd_kafka_topic_new(handle, bus->names[topic], NULL);
+	made->queue = rd_kafka_queue_new(handle);
+	*consumer = made;
+	return WEIR_OK;
+}
+
+/* ---- one partition ---- */
+
+static void stop_fetching(struct weir_consumer *consumer, uint32_t partition)
+{
+	struct assigned *at = &consumer->assigned[partition];
+	if (at->fetching)
+		rd_kafka_consume_stop(consumer->reads, (int32_t)partition);
+	at->fetching = false;
+}
+
+/* The partition gives no more until it is assigned again. */
+static void break_off(struct weir_consumer *consumer, uint32_t partition, const char *words)
+{
+	struct assigned *at = &consumer->assigned[partition];
+	stop_fetching(consumer, partition);
+	if (at->broken)
+		return;
+	at->broken = true;
+	at->told = false;
+	at->words = weir_copy(words, strlen(words));
+	consumer->broken_partitions++;
+}
+
+static void start_fetching(struct weir_consumer *consumer, uint32_t partition)
+{
+	struct assigned *at = &consumer->assigned[partition];
+	char words[WEIR_ERROR_TEXT_BYTES];
+	at->fetching =
+		rd_kafka_consume_start_queue(consumer->reads, (int32_t)partition, (int64_t)at->next, consumer->queue) == 0;
+	if (at->fetching)
+		return;
+	snprintf(words, sizeof words, "%s partition %u cannot be read: %s", consumer->bus->names[consumer->topic],
+	         partition, rd_kafka_err2str(rd_kafka_last_error()));
+	break_off(consumer, partition, words);
+}
+
+static void empty_aside(struct weir_consumer *consumer, struct assigned *at)
+{
+	if (at->aside == NULL)
+		return;
+	for (size_t i = at->aside_first; i < at->aside_count; i++)
+		rd_kafka_message_destroy(at->aside[i]);
+	free(at->aside);
+	at->aside = NULL;
+	at->aside_count = at->aside_first = 0;
+	at->aside_bytes = 0;
+	consumer->aside_partitions--;
+}
+
+/* Of a paused partition: kept for later; past the bounds no more is fetched. */
+static void put_aside(struct weir_consumer *consumer, uint32_t partition, rd_kafka_message_t *message)
+{
+	struct assigned *at = &consumer->assigned[partition];
+	if (at->aside == NULL) {
+		at->aside = weir_alloc(ASIDE_MESSAGES, sizeof(rd_kafka_message_t *));
+		consumer->aside_partitions++;
+	}
+	at->aside[at->aside_count++] = message;
+	at->aside_bytes += message->len + message->key_len;
+	if (at->aside_count == ASIDE_MESSAGES || at->aside_bytes >= ASIDE_BYTES)
+		stop_fetching(consumer, partition);
+}
+
+static void put_off(struct weir_consumer *consumer, uint32_t partition)
+{
+	struct assigned *at = &consumer->assigned[partition];
+	stop_fetching(consumer, partition);
+	empty_aside(consumer, at);
+	consumer->broken_partitions -= at->broken;
+	free(at->words);
+	*at = (struct assigned){0};
+}
+
+/* ---- assigning ---- */
+
+static enum weir_status refuse_offset(const struct weir_consumer *consumer, uint32_t partition, uint64_t first,
+                                      uint64_t next, uint64_t offset, struct weir_error *error)
+{
+	return weir_fail(error, WEIR_INVALID, "%s partition %u has offsets %llu to %llu, not %llu",
+	                 consumer->bus->names[consumer->topic], partition, (unsigned long long)first,
+	                 (unsigned long long)next, (unsigned long long)offset);
+}
+
+enum weir_status weir_kafka_consumer_assign(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
+                                            struct weir_error *error)
+{
+	if (partition >= consumer->partitions)
+		return weir_fail(error, WEIR_INVALID, "%s has no partition %u", consumer->bus->names[consumer->topic],
+		                 partition);
+	uint64_t first, next;
+	enum weir_status status =
+		weir_bus_kafka_extent(consumer->bus, consumer->topic, partition, ASSIGN_ASK_MS, &first, &next, NULL);
+	if (status == WEIR_OK && (offset < first || offset > next))
+		return refuse_offset(consumer, partition, first, next, offset, error);
+	put_off(consumer, partition);
+	consumer->assigned[partition] =
+		(struct assigned){.on = true, .next = offset, .at_assign = status == WEIR_OK ? next : 0};
+	start_fetching(consumer, partition);
+	return WEIR_OK;
+}
+
+void weir_kafka_consumer_unassign(struct weir_consumer *consumer, uint32_t partition)
+{
+	if (partition < consumer->partitions && consumer->assigned[partition].on)
+		put_off(consumer, partition);
+}
+
+void weir_kafka_consumer_pause(struct weir_consumer *consumer, uint32_t partition, bool paused)
+{
+	if (partition < consumer->partitions && consumer->assigned[partition].on)
+		consumer->assigned[partition].paused = paused;
+}
+
+uint64_t weir_kafka_consumer_position(const struct weir_consumer *consumer, uint32_t partition)
+{
+	const struct assigned *at = partition < consumer->partitions ? &consumer->assigned[partition] : NULL;
+	if (at == NULL || !at->on)
+		return 0;
+	if (at->aside != NULL)
+		return (uint64_t)at->aside[at->aside_first]->offset;
+	return at->end > at->next ? at->end : at->next;
+}
+
+uint64_t weir_kafka_consumer_waiting(const struct weir_consumer *consumer, uint32_t partition)
+{
+	int64_t first, met;
+	if (partition >= consumer->partitions || !consumer->assigned[partition].on)
+		return 0;
+	uint64_t position = weir_kafka_consumer_position(consumer, partition),
+			 end = consumer->assigned[partition].at_assign;
+	if (rd_kafka_get_watermark_offsets(consumer->handle, consumer->bus->names[consumer->topic], (int32_t)partition,
+	                                   &first, &met) == RD_KAFKA_RESP_ERR_NO_ERROR &&
+	    met > (int64_t)end) /* negative before the first answer */
+		end = (uint64_t)met;
+	return end > position ? end - position : 0;
+}
+
+void weir_kafka_consumer_consumed(struct weir_consumer *consumer, uint32_t partition, uint64_t offset)
+{
+	(void)consumer, (void)partition, (void)offset; /* Kafka trims by time; the store knows the place */
+}
+
+/* ---- receiving ---- */
+
+static void release_held(struct weir_consumer *consumer)
+{
+	for (size_t i = 0; i < consumer->held_count; i++)
+		rd_kafka_message_destroy(consumer->held[i]);
+	consumer->held_count = 0;
+	consumer->held_bytes = 0;
+}
+
+void weir_kafka_consumer_free(struct weir_consumer *consumer)
+{
+	if (consumer == NULL)
+		return;
+	release_held(consumer);
+	for (uint32_t partition = 0; partition < consumer->partitions; partition++)
+		put_off(consumer, partition);
+	rd_kafka_queue_destroy(consumer->queue);
+	rd_kafka_topic_destroy(consumer->reads);
+	weir_kafka_end(consumer->handle, BUS_KAFKA_END_MS);
+	free(consumer->assigned);
+	free(consumer);
+}
+
+/* By the clock of the partition's leader, where the topic has message.timestamp.type LogAppendTime. */
+static int64_t appended_ms(const rd_kafka_message_t *message)
+{
+	rd_kafka_timestamp_type_t type;
+	int64_t at_ms = rd_kafka_message_timestamp(message, &type);
+	return type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME ? at_ms : 0;
+}
+
+static void hand_out(struct weir_consumer *consumer, rd_kafka_message_t *message, struct weir_message *out)
+{
+	consumer->held[consumer->held_count] = message;
+	out[consumer->held_count++] = (struct weir_message){
+		.topic = consumer->topic,
+		.partition = (uint32_t)message->partition,
+		.offset = (uint64_t)message->offset,
+		.appended_ms = appended_ms(message),
+		.key = {.at = message->key, .length = (uint32_t)message->key_len},
+		.payload = {.at = message->payload, .length = (uint32_t)message->len},
+	};
+	consumer->held_bytes += message->len + message->key_len;
+}
+
+static bool has_room(const struct weir_consumer *consumer, size_t most)
+{
+	return consumer->held_count < most && consumer->held_count < HELD_MESSAGES && consumer->held_bytes < HELD_BYTES;
+}
+
+/* What was put aside of partitions that are no longer paused comes before anything newer. */
+static void hand_out_aside(struct weir_consumer *consumer, struct weir_message *out, size_t most)
+{
+	for (uint32_t partition = 0; partition < consumer->partitions; partition++) {
+		struct assigned *at = &consumer->assigned[partition];
+		if (at->aside == NULL || at->paused)
+			continue;
+		while (at->aside_first < at->aside_count && has_room(consumer, most))
+			hand_out(consumer, at->aside[at->aside_first++], out);
+		if (at->aside_first < at->aside_count)
+			return;
+		empty_aside(consumer, at);
+		if (!at->fetching && !at->broken)
+			start_fetching(consumer, partition);
+	}
+}
+
+/* Whether librdkafka's error means that something of the log is lost to the reader, and would be passed over. */
+static bool is_damage(rd_kafka_resp_err_t code)
+{
+	switch (code) {
+	case RD_KAFKA_RESP_ERR__BAD_MSG:
+	case RD_KAFKA_RESP_ERR__BAD_COMPRESSION:
+	case RD_KAFKA_RESP_ERR__NOT_IMPLEMENTED:
+	case RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE:
+	case RD_KAFKA_RESP_ERR__INVALID_TYPE:
+	case RD_KAFKA_RESP_ERR_INVALID_MSG:
+	case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
+	case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE: return true;
+	default: return false;
+	}
+}
+
+/*
+ * An error in the queue. An offset that a broker says it does not have is looked up once more: one that has just
+ * become the leader may not know its end yet.
+ */
+static enum weir_status take_error(struct weir_consumer *consumer, const rd_kafka_message_t *message,
+                                   struct weir_error *error)
+{
+	const char *name = consumer->bus->names[consumer->topic];
+	uint32_t partition = (uint32_t)message->partition;
+	struct weir_error words;
+	if (message->partition < 0 || partition >= consumer->partitions || !consumer->assigned[partition].on)
+		return weir_fail(error, WEIR_IO, "%s: %s", name, rd_kafka_message_errstr(message));
+	struct assigned *at = &consumer->assigned[partition];
+	if (message->err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET || message->err == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE) {
+		uint64_t first, next;
+		enum weir_status status =
+			weir_bus_kafka_extent(consumer->bus, consumer->topic, partition, BUS_KAFKA_ASK_MS, &first, &next, &words);
+		if (status == WEIR_OK && (at->next < first || at->next > next)) {
+			(void)refuse_offset(consumer, partition, first, next, at->next, &words);
+			break_off(consumer, partition, words.text);
+			return WEIR_AGAIN;
+		}
+		if (at->fetching) { /* else it begins again when there is room for it */
+			stop_fetching(consumer, partition);
+			start_fetching(consumer, partition);
+		}
+	} else if (is_damage(message->err)) {
+		(void)weir_fail(&words, WEIR_INVALID, "%s partition %u is damaged at offset %llu: %s", name, partition,
+		                (unsigned long long)at->next, rd_kafka_message_errstr(message));
+		break_off(consumer, partition, words.text);
+		return WEIR_AGAIN;
+	}
+	return weir_fail(error, WEIR_IO, "%s partition %u: %s", name, partition, rd_kafka_message_errstr(message));
+}
+
+/* The end of a partition comes in order, too: all that lies before it was taken. */
+static void take_end(struct weir_consumer *consumer, const rd_kafka_message_t *message)
+{
+	uint32_t partition = (uint32_t)message->partition;
+	struct assigned *at = partition < consumer->partitions ? &consumer->assigned[partition] : NULL;
+	if (at == NULL || !at->fetching || (uint64_t)message->offset <= at->next)
+		return;
+	at->end = (uint64_t)message->offset;
+	consumer->met_end = true;
+}
+
+/* Takes one message of the queue: hands it out, puts it aside, or drops it as known. */
+static void take_message(struct weir_consumer *consumer, rd_kafka_message_t *message, struct weir_message *out)
+{
+	uint32_t partition = (uint32_t)message->partition;
+	struct assigned *at = partition < consumer->partitions ? &consumer->assigned[partition] : NULL;
+	if (at == NULL || !at->fetching || (uint64_t)message->offset < at->next) {
+		rd_kafka_message_destroy(message);
+		return;
+	}
+	at->next = (uint64_t)message->offset + 1;
+	if (at->paused)
+		put_aside(consumer, partition, message);
+	else
+		hand_out(consumer, message, out);
+}
+
+/* A broken partition that was not told yet, or any; messages[0] says where. */
+static enum weir_status tell_broken(struct weir_consumer *consumer, bool again, struct weir_message *messages,
+                                    struct weir_error *error)
+{
+	for (uint32_t partition = 0; partition < consumer->partitions; partition++) {
+		struct assigned *at = &consumer->assigned[partition];
+		if (!at->broken || at->paused || at->aside != NULL || (at->told && !again))
+			continue;
+		at->told = true;
+		messages[0] = (struct weir_message){.topic = consumer->topic, .partition = partition, .offset = at->next};
+		return weir_fail(error, WEIR_INVALID, "%s", at->words);
+	}
+	return WEIR_OK;
+}
+
+/*
+ * What the queue has, waiting for the first of it. The batch call waits for its whole timeout unless it fills its array,
+ * so it gets none, and the first message is waited for alone.
+ */
+static size_t take_batch(struct weir_consumer *consumer, int64_t wait_ms, rd_kafka_message_t **batch, size_t most)
+{
+	size_t count = 0;
+	if (wait_ms > 0) {
+		batch[0] = rd_kafka_consume_queue(consumer->queue, (int)wait_ms);
+		if (batch[0] == NULL)
+			return 0;
+		count = 1;
+	}
+	if (count == most)
+		return count;
+	ssize_t more = rd_kafka_consume_batch_queue(consumer->queue, 0, batch + count, most - count);
+	return more > 0 ? count + (size_t)more : count;
+}
+
+/* Takes all messages of a batch. @return WEIR_OK; else of the last error among them */
+static enum weir_status take_all(struct weir_consumer *consumer, rd_kafka_message_t **batch, size_t count,
+                                 struct weir_message *messages, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < count; i++) {
+		if (batch[i]->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+			take_message(consumer, batch[i], messages);
+			continue;
+		}
+		if (batch[i]->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+			take_end(consumer, batch[i]);
+		} else {
+			enum weir_status told = take_error(consumer, batch[i], error);
+			if (told != WEIR_OK)
+				status = told;
+		}
+		rd_kafka_message_destroy(batch[i]);
+	}
+	return status;
+}
+
+enum weir_status weir_kafka_consumer_receive(struct weir_consumer *consumer, struct weir_message *messages, size_t most,
+                                             int timeout_ms, size_t *count, struct weir_error *error)
+{
+	int64_t end_ms = weir_monotonic_ms() + timeout_ms;
+	enum weir_status status = WEIR_OK;
+	*count = 0;
+	consumer->met_end = false;
+	release_held(consumer);
+	if (most == 0)
+		return WEIR_OK;
+	if (consumer->broken_partitions > 0 && (status = tell_broken(consumer, false, messages, error)) != WEIR_OK)
+		return status;
+	if (consumer->aside_partitions > 0)
+		hand_out_aside(consumer, messages, most);
+	while (has_room(consumer, most) && status != WEIR_AGAIN && !consumer->met_end) {
+		rd_kafka_message_t *batch[BATCH_MESSAGES];
+		size_t room = (most < HELD_MESSAGES ? most : HELD_MESSAGES) - consumer->held_count;
+		int64_t wait_ms = consumer->held_count == 0 && timeout_ms > 0 ? end_ms - weir_monotonic_ms() : 0;
+		size_t some = take_batch(consumer, wait_ms, batch, room < BATCH_MESSAGES ? room : BATCH_MESSAGES);
+		if (some == 0)
+			break;
+		status = take_all(consumer, batch, some, messages, error);
+	}
+	*count = consumer->held_count;
+	if (*count > 0)
+		return WEIR_OK; /* a failure behind them is met again */
+	if (consumer->broken_partitions > 0)
+		return tell_broken(consumer, true, messages, error);
+	return status;
+}

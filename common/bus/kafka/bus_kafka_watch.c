@@ -1,0 +1,131 @@
+/*
+ * Whether Kafka works, asked each second, for as long as the bus is open.
+ *
+ * librdkafka retries everything by itself and for ever, as it should; so
+ * somebody else has to say that nothing gets through, and why. One thread asks
+ * for the topics' metadata on a handle of its own. What it finds is `problem`,
+ * and one line in the log when it begins and when it is over, however many
+ * producers and consumers meet the same trouble.
+ */
+#include "common/bus/kafka/internal.h"
+
+#include "common/base/deadline.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PERIOD_MS = 1000, WATCH_ASK_MS = 3000 };
+
+/* The first trouble of a topic's partitions. */
+static enum weir_status look_at_topic(const struct bus_kafka *bus, const rd_kafka_metadata_topic_t *topic,
+                                      struct weir_error *error)
+{
+	if (topic->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+		return weir_fail(error, WEIR_IO, "topic %s: %s", topic->topic, rd_kafka_err2str(topic->err));
+	for (int i = 0; i < topic->partition_cnt; i++) {
+		const rd_kafka_metadata_partition_t *partition = &topic->partitions[i];
+		if (partition->leader < 0)
+			return weir_fail(error, WEIR_IO, "%s partition %d has no leader: brokers are missing", topic->topic,
+			                 partition->id);
+		if (partition->isr_cnt < bus->config->bus.min_insync)
+			return weir_fail(
+				error, WEIR_IO,
+				"%s partition %d has %d of the %lld replicas in sync without which nothing is acknowledged",
+				topic->topic, partition->id, partition->isr_cnt, (long long)bus->config->bus.min_insync);
+	}
+	return WEIR_OK;
+}
+
+enum weir_status weir_bus_kafka_metadata(struct bus_kafka *bus, int timeout_ms,
+                                         const struct rd_kafka_metadata **metadata, struct weir_error *error)
+{
+	char cause[WEIR_KAFKA_COMPLAINT_BYTES];
+	rd_kafka_resp_err_t code = rd_kafka_metadata(bus->control, 0, NULL, metadata, timeout_ms);
+	if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+		return weir_fail(error, WEIR_IO, "no broker of %s answers: %s", bus->config->bus.brokers,
+		                 weir_kafka_complaint(bus->kafka, cause, sizeof cause) ? cause : rd_kafka_err2str(code));
+	weir_kafka_content(bus->kafka);
+	return WEIR_OK;
+}
+
+/* Whether brokers answer, and every partition of weir's topics can be written. */
+static enum weir_status ask(struct bus_kafka *bus, struct weir_error *error)
+{
+	const struct rd_kafka_metadata *metadata;
+	enum weir_status status = weir_bus_kafka_metadata(bus, WATCH_ASK_MS, &metadata, error);
+	if (status != WEIR_OK)
+		return status;
+	for (int i = 0; i < metadata->topic_cnt && status == WEIR_OK; i++)
+		status = look_at_topic(bus, &metadata->topics[i], error);
+	rd_kafka_metadata_destroy(metadata);
+	return status;
+}
+
+static void note(struct bus_kafka *bus, const char *problem)
+{
+	pthread_mutex_lock(&bus->lock);
+	snprintf(bus->problem, sizeof bus->problem, "%s", problem);
+	pthread_mutex_unlock(&bus->lock);
+}
+
+static bool wait_for_next(struct bus_kafka *bus)
+{
+	struct weir_deadline deadline = weir_deadline_in_ms(PERIOD_MS);
+	pthread_mutex_lock(&bus->lock);
+	while (!bus->closing && weir_condition_wait(&bus->wake, &bus->lock, &deadline))
+		;
+	bool more = !bus->closing;
+	pthread_mutex_unlock(&bus->lock);
+	return more;
+}
+
+static void *watch(void *context)
+{
+	struct bus_kafka *bus = context;
+	struct weir_trouble trouble = {0};
+	struct weir_error error;
+	while (wait_for_next(bus)) {
+		if (ask(bus, &error) == WEIR_OK) {
+			weir_trouble_off(&trouble, bus->log, "bus");
+			note(bus, "");
+			continue;
+		}
+		/* The cause may change from try to try: it is told with the first. */
+		if (!trouble.on)
+			weir_trouble_on(&trouble, bus->log, "bus", "%s", error.text);
+		else
+			trouble.times++;
+		note(bus, error.text);
+	}
+	return NULL;
+}
+
+enum weir_status weir_bus_kafka_watch_start(struct bus_kafka *bus, struct weir_error *error)
+{
+	int failed = pthread_create(&bus->watch, NULL, watch, bus);
+	bus->watching = failed == 0;
+	return failed == 0 ? WEIR_OK : weir_fail(error, WEIR_IO, "cannot start the bus's watch: %s", strerror(failed));
+}
+
+void weir_bus_kafka_watch_stop(struct bus_kafka *bus)
+{
+	if (!bus->watching)
+		return;
+	pthread_mutex_lock(&bus->lock);
+	bus->closing = true;
+	pthread_cond_signal(&bus->wake);
+	pthread_mutex_unlock(&bus->lock);
+	pthread_join(bus->watch, NULL);
+	bus->watching = false;
+}
+
+bool weir_bus_kafka_problem(struct weir_bus *base, char *text, size_t bytes)
+{
+	struct bus_kafka *bus = weir_bus_kafka_of(base);
+	pthread_mutex_lock(&bus->lock);
+	bool some = bus->problem[0] != '\0';
+	if (some)
+		snprintf(text, bytes, "%s", bus->problem);
+	pthread_mutex_unlock(&bus->lock);
+	return some;
+}

@@ -1,0 +1,140 @@
+/* What the parts of the Kafka bus share: bus_kafka.c ties them together. */
+#ifndef WEIR_COMMON_BUS_KAFKA_INTERNAL_H
+#define WEIR_COMMON_BUS_KAFKA_INTERNAL_H
+
+#include "common/bus/kafka/bus_kafka.h"
+#include "common/bus/kafka/kafka.h"
+
+#include <pthread.h>
+
+enum {
+	BUS_KAFKA_MESSAGE_MAX_BYTES = 4 * 1024 * 1024, /* of topics that are made: a batch of one message, and its frame */
+	BUS_KAFKA_BATCH_OVERHEAD_BYTES = 1024,         /* of them, what Kafka adds, generously */
+	BUS_KAFKA_ASK_MS = 5000,                       /* how long a broker is waited for */
+	BUS_KAFKA_END_MS = 2000,                       /* and the end of a handle */
+};
+
+/* What is done about topics that are not there. */
+enum bus_kafka_absent {
+	BUS_KAFKA_MAKE,  /* they are made */
+	BUS_KAFKA_TRY,   /* the brokers are asked whether they could be made */
+	BUS_KAFKA_AWAIT, /* they are waited for */
+	BUS_KAFKA_LEAVE, /* that is told: WEIR_END */
+};
+
+struct bus_kafka {
+	struct weir_bus bus;              /* first, so that a pointer to it is one to this */
+	const struct weir_config *config; /* borrowed */
+	struct weir_kafka *kafka;
+	const struct weir_log *log; /* borrowed */
+	rd_kafka_t *control;        /* asks: metadata, extents, settings. Reads and writes nothing */
+	char names[WEIR_TOPIC_COUNT][WEIR_BUS_KAFKA_TOPIC_BYTES];
+	rd_kafka_topic_t *topics[WEIR_TOPIC_COUNT]; /* of control: what its metadata is about; NULL: not needed here */
+	enum bus_kafka_absent absent;
+	bool missing[WEIR_TOPIC_COUNT]; /* BUS_KAFKA_TRY: not there, and could be made */
+	int replicas[WEIR_TOPIC_COUNT]; /* brokers that hold a topic, as last seen at the start */
+	struct weir_bus_kafka_retention retention[WEIR_TOPIC_COUNT]; /* likewise */
+
+	/* bus_kafka_watch.c */
+	pthread_t watch;
+	bool watching;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t wake;
+	bool closing;
+	char problem[WEIR_ERROR_TEXT_BYTES]; /* "": none */
+};
+
+static inline struct bus_kafka *weir_bus_kafka_of(struct weir_bus *bus)
+{
+	return (struct bus_kafka *)bus;
+}
+
+static inline uint32_t weir_bus_kafka_partitions(const struct bus_kafka *bus, enum weir_topic topic)
+{
+	return weir_topic_partitions(topic, bus->bus.partitions);
+}
+
+/* ---- bus_kafka_properties.c ---- */
+
+/** Reads the properties of config->bus.kafka; connects to nothing. */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_properties(const struct weir_config *config, const char *client,
+                                                         const struct weir_log *log, struct weir_kafka **kafka,
+                                                         struct weir_error *error);
+
+/* ---- bus_kafka_topics.c ---- */
+
+/*
+ * Makes the topics that are missing, or what else is to be done about them, and looks whether all partitions have a
+ * leader.
+ *
+ * @return WEIR_OK; WEIR_AGAIN: not yet, in words; WEIR_INVALID: a topic that cannot serve; WEIR_END: BUS_KAFKA_LEAVE,
+ *         and one is not there; WEIR_IO
+ */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_ms,
+                                                          struct weir_error *error);
+
+/* ---- bus_kafka_check.c ---- */
+
+/* A topic's settings as the brokers have them, in text; NULL: not told. */
+struct weir_bus_kafka_settings {
+	const char *min_insync, *retention_ms, *retention_bytes, *message_bytes, *cleanup, *unclean, *segment_ms,
+		*timestamp;
+};
+
+/**
+ * Whether a topic with these settings can serve: what endangers exactness is refused, the rest is a warning.
+ *
+ * @param warning  appended to, a sentence each
+ */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_check_settings(const struct weir_config *config, enum weir_topic topic,
+                                                             const char *name,
+                                                             const struct weir_bus_kafka_settings *settings,
+                                                             struct weir_text *warning, struct weir_error *error);
+
+/** Asks for the settings of all topics and checks them. @return as weir_bus_kafka_make_topics() */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus, int timeout_ms,
+                                                           struct weir_error *error);
+
+/* ---- bus_kafka_watch.c ---- */
+
+/** What the brokers say of weir's topics; rd_kafka_metadata_destroy(). @return WEIR_OK; WEIR_IO: none answers */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_metadata(struct bus_kafka *bus, int timeout_ms,
+                                                       const struct rd_kafka_metadata **metadata,
+                                                       struct weir_error *error);
+/** Begins to ask each second, and to say in the log when it changes. */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_watch_start(struct bus_kafka *bus, struct weir_error *error);
+void weir_bus_kafka_watch_stop(struct bus_kafka *bus);
+bool weir_bus_kafka_problem(struct weir_bus *bus, char *text, size_t bytes);
+
+/* ---- bus_kafka_producer.c, bus_kafka_consumer.c: as struct weir_bus_ops says ---- */
+
+WEIR_MUST_USE enum weir_status weir_kafka_producer_new(struct weir_bus *bus, struct weir_producer **producer,
+                                                       struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_kafka_producer_send(struct weir_producer *producer, enum weir_topic topic,
+                                                        uint32_t partition, struct weir_span key,
+                                                        struct weir_span payload, uint64_t tag,
+                                                        struct weir_error *error);
+size_t weir_kafka_producer_poll(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most,
+                                int timeout_ms);
+void weir_kafka_producer_free(struct weir_producer *producer);
+
+WEIR_MUST_USE enum weir_status weir_kafka_consumer_new(struct weir_bus *bus, enum weir_topic topic, const char *reader,
+                                                       struct weir_consumer **consumer, struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_kafka_consumer_assign(struct weir_consumer *consumer, uint32_t partition,
+                                                          uint64_t offset, struct weir_error *error);
+void weir_kafka_consumer_unassign(struct weir_consumer *consumer, uint32_t partition);
+void weir_kafka_consumer_pause(struct weir_consumer *consumer, uint32_t partition, bool paused);
+WEIR_MUST_USE enum weir_status weir_kafka_consumer_receive(struct weir_consumer *consumer,
+                                                           struct weir_message *messages, size_t most, int timeout_ms,
+                                                           size_t *count, struct weir_error *error);
+uint64_t weir_kafka_consumer_position(const struct weir_consumer *consumer, uint32_t partition);
+uint64_t weir_kafka_consumer_waiting(const struct weir_consumer *consumer, uint32_t partition);
+void weir_kafka_consumer_consumed(struct weir_consumer *consumer, uint32_t partition, uint64_t offset);
+void weir_kafka_consumer_free(struct weir_consumer *consumer);
+
+/** First readable and next offset, asked of the partition's leader. */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_extent(struct bus_kafka *bus, enum weir_topic topic, uint32_t partition,
+                                                     int timeout_ms, uint64_t *first, uint64_t *next,
+                                                     struct weir_error *error);
+
+#endif

@@ -1,0 +1,338 @@
+/*
+ * Properties, handles and the log of librdkafka.
+ *
+ * librdkafka tells the same trouble once for each of its connections, and
+ * again with every try. Here the newest of such lines is only kept: whoever
+ * knows that something does not work says so once, with that line as the cause.
+ */
+#include "common/bus/kafka/kafka.h"
+
+#include "common/base/alloc.h"
+#include "common/base/deadline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS_BYTES = 256 };
+
+struct setting {
+	char *name, *value;
+};
+
+struct weir_kafka {
+	char *part, *client, *brokers;
+	struct weir_log log;
+	struct weir_json at; /* where the settings are from, for refusals */
+	struct setting *settings;
+	size_t setting_count;
+	pthread_mutex_t lock;            /* of all that follows */
+	const struct weir_log *followed; /* the owner's, whose level may change; NULL: it has let go */
+	char complaint[WEIR_KAFKA_COMPLAINT_BYTES];
+	uint32_t holders; /* the owner, and each handle */
+};
+
+/* Better for weir than librdkafka's own defaults; a configuration may say otherwise. */
+static const struct weir_kafka_property defaults[] = {
+	{"socket.nagle.disable", "true", false},
+	{"socket.keepalive.enable", "true", false},
+	{"socket.timeout.ms", "20000", false},
+	{"request.timeout.ms", "15000", false},
+	{"reconnect.backoff.ms", "100", false},
+	{"reconnect.backoff.max.ms", "1000", false},
+	{"retry.backoff.max.ms", "1000", true},
+	{"log.connection.close", "false", false},
+	{"topic.metadata.refresh.interval.ms", "30000", false},
+	/* With none, a producer that has an answer outstanding turns without pause, and sends its next few bytes alone. */
+	{"linger.ms", "1", false},
+	{"check.crcs", "true", false},
+	{"session.timeout.ms", "10000", false},
+	{"heartbeat.interval.ms", "1000", false}, /* members learn of a rebalance by it */
+	/* A partition that is assigned while the others are idle waits this long for its first fetch. */
+	{"fetch.wait.max.ms", "20", false},
+	{"fetch.error.backoff.ms", "100", false},
+	/*
+	 * Bytes are what bounds the prefetch, of all partitions of a handle together. Where fetch.queue.backoff.ms is not
+	 * known (before 2.2) a full queue is looked at again after up to a second: it holds more than a second's work.
+	 */
+	{"queued.min.messages", "1000000", false},
+	{"queued.max.messages.kbytes", "131072", false},
+	{"fetch.queue.backoff.ms", "10", true},
+	{NULL, NULL, false},
+};
+
+static void release(struct weir_kafka *kafka)
+{
+	pthread_mutex_lock(&kafka->lock);
+	bool last = --kafka->holders == 0;
+	pthread_mutex_unlock(&kafka->lock);
+	if (!last)
+		return;
+	for (size_t i = 0; i < kafka->setting_count; i++) {
+		free(kafka->settings[i].name);
+		free(kafka->settings[i].value);
+	}
+	free(kafka->settings);
+	free(kafka->part);
+	free(kafka->client);
+	free(kafka->brokers);
+	pthread_mutex_destroy(&kafka->lock);
+	free(kafka);
+}
+
+void weir_kafka_free(struct weir_kafka *kafka)
+{
+	if (kafka == NULL)
+		return;
+	pthread_mutex_lock(&kafka->lock);
+	kafka->followed = NULL;
+	pthread_mutex_unlock(&kafka->lock);
+	release(kafka);
+}
+
+/* ---- properties ---- */
+
+/* A value as librdkafka takes it: text. *out returned, the caller frees. */
+static enum weir_status read_value(const struct weir_json *at, char **out, struct weir_error *error)
+{
+	char number[32];
+	switch (json_typeof(at->value)) {
+	case JSON_TRUE: *out = weir_copy("true", 4); return WEIR_OK;
+	case JSON_FALSE: *out = weir_copy("false", 5); return WEIR_OK;
+	case JSON_INTEGER:
+		snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(at->value));
+		*out = weir_copy(number, strlen(number));
+		return WEIR_OK;
+	case JSON_STRING:
+	case JSON_OBJECT: return weir_json_secret(at, out, error);
+	default: break;
+	}
+	return weir_json_fail(at, error,
+	                      "must be a string, a whole number, true, false, {\"file\": PATH} or {\"env\": NAME}");
+}
+
+static enum weir_status read_setting(const struct weir_kafka_refusal *refusals, const struct weir_json *at,
+                                     rd_kafka_conf_t *trial, struct setting *setting, struct weir_error *error)
+{
+	for (const struct weir_kafka_refusal *refusal = refusals; refusal->name != NULL; refusal++)
+		if (strcmp(refusal->name, setting->name) == 0)
+			return weir_json_fail(at, error, "cannot be set here: %s", refusal->why);
+	enum weir_status status = read_value(at, &setting->value, error);
+	char words[WORDS_BYTES];
+	if (status == WEIR_OK &&
+	    rd_kafka_conf_set(trial, setting->name, setting->value, words, sizeof words) != RD_KAFKA_CONF_OK)
+		status = weir_json_fail(at, error, "%s", words);
+	return status;
+}
+
+static enum weir_status read_settings(struct weir_kafka *kafka, const struct weir_kafka_options *options,
+                                      struct weir_error *error)
+{
+	const char *name;
+	json_t *value;
+	enum weir_status status = WEIR_OK;
+	if (!weir_json_exists(&options->settings))
+		return WEIR_OK;
+	if (!json_is_object(options->settings.value))
+		return weir_json_fail(&options->settings, error, "must be an object of librdkafka's properties");
+	rd_kafka_conf_t *trial = rd_kafka_conf_new();
+	kafka->settings = weir_alloc(json_object_size(options->settings.value), sizeof *kafka->settings);
+	json_object_foreach(options->settings.value, name, value)
+	{
+		struct weir_json at = weir_json_member(&options->settings, name);
+		struct setting *setting = &kafka->settings[kafka->setting_count++];
+		setting->name = weir_copy(name, strlen(name));
+		if ((status = read_setting(options->refusals, &at, trial, setting, error)) != WEIR_OK)
+			break;
+	}
+	rd_kafka_conf_destroy(trial);
+	return status;
+}
+
+enum weir_status weir_kafka_new(const struct weir_kafka_options *options, struct weir_kafka **kafka,
+                                struct weir_error *error)
+{
+	struct weir_kafka *made = weir_alloc(1, sizeof *made);
+	pthread_mutex_init(&made->lock, NULL);
+	made->holders = 1;
+	made->part = weir_copy(options->part, strlen(options->part));
+	made->client = weir_copy(options->client, strlen(options->client));
+	made->brokers = weir_copy(options->brokers, strlen(options->brokers));
+	made->log = *options->log;
+	made->followed = options->log;
+	made->at = options->settings;
+	enum weir_status status = read_settings(made, options, error);
+	if (status == WEIR_OK)
+		*kafka = made;
+	else
+		release(made);
+	return status;
+}
+
+/* ---- what librdkafka says ---- */
+
+/* Its own thread's name, "[thrd:...]: ", and how often it tried are of no use to a reader. */
+static void keep_complaint(struct weir_kafka *kafka, const char *words)
+{
+	if (strstr(words, "brokers are down") != NULL)
+		return; /* what follows from the causes before it, and names none */
+	const char *behind = strncmp(words, "[thrd:", 6) == 0 ? strstr(words, "]: ") : NULL;
+	if (behind != NULL)
+		words = behind + 3;
+	const char *end = strstr(words, " (after ");
+	size_t length = end != NULL ? (size_t)(end - words) : strlen(words);
+	if (length >= sizeof kafka->complaint)
+		length = sizeof kafka->complaint - 1;
+	pthread_mutex_lock(&kafka->lock);
+	memcpy(kafka->complaint, words, length);
+	kafka->complaint[length] = '\0';
+	pthread_mutex_unlock(&kafka->lock);
+}
+
+/* What is logged by the copy has the level that the owner's log has by now. */
+static void follow_level(struct weir_kafka *kafka)
+{
+	pthread_mutex_lock(&kafka->lock);
+	if (kafka->followed != NULL)
+		kafka->log.level = kafka->followed->level;
+	pthread_mutex_unlock(&kafka->lock);
+}
+
+/* Called by librdkafka's threads. */
+static void on_log(const rd_kafka_t *handle, int level, const char *facility, const char *words)
+{
+	struct weir_kafka *kafka = handle != NULL ? rd_kafka_opaque(handle) : NULL;
+	if (kafka == NULL)
+		return;
+	/* That all brokers are down follows a line that says why. */
+	if (strcmp(facility, "FAIL") == 0 || (strcmp(facility, "ERROR") == 0 && strstr(words, "brokers are down") == NULL))
+		keep_complaint(kafka, words);
+	follow_level(kafka);
+	(void)level; /* by itself none of it is news for an operator: what does not work is said by those who need it */
+	weir_log(&kafka->log, WEIR_LOG_DEBUG, kafka->part, "librdkafka: %s: %s", facility, words);
+}
+
+bool weir_kafka_complaint(struct weir_kafka *kafka, char *text, size_t bytes)
+{
+	pthread_mutex_lock(&kafka->lock);
+	bool some = kafka->complaint[0] != '\0';
+	if (some)
+		snprintf(text, bytes, "%s", kafka->complaint);
+	pthread_mutex_unlock(&kafka->lock);
+	return some;
+}
+
+void weir_kafka_content(struct weir_kafka *kafka)
+{
+	pthread_mutex_lock(&kafka->lock);
+	kafka->complaint[0] = '\0';
+	pthread_mutex_unlock(&kafka->lock);
+}
+
+/* ---- handles ---- */
+
+/* A value of weir's own: only a name that is newer than this librdkafka may be refused. */
+static void put(rd_kafka_conf_t *conf, const struct weir_kafka_property *property)
+{
+	char words[WORDS_BYTES];
+	rd_kafka_conf_res_t result = rd_kafka_conf_set(conf, property->name, property->value, words, sizeof words);
+	if (result == RD_KAFKA_CONF_OK || (result == RD_KAFKA_CONF_UNKNOWN && property->newer))
+		return;
+	fprintf(stderr, "weir: librdkafka %s does not take a property that weir needs: %s\n", rd_kafka_version_str(),
+	        words);
+	abort();
+}
+
+rd_kafka_conf_t *weir_kafka_conf(struct weir_kafka *kafka, const struct weir_kafka_property *fixed)
+{
+	rd_kafka_conf_t *conf = rd_kafka_conf_new();
+	char words[WORDS_BYTES];
+	put(conf, &(struct weir_kafka_property){"bootstrap.servers", kafka->brokers, false});
+	put(conf, &(struct weir_kafka_property){"client.id", kafka->client, false});
+	for (const struct weir_kafka_property *property = defaults; property->name != NULL; property++)
+		put(conf, property);
+	for (size_t i = 0; i < kafka->setting_count; i++) /* they were tried when they were read */
+		(void)rd_kafka_conf_set(conf, kafka->settings[i].name, kafka->settings[i].value, words, sizeof words);
+	for (const struct weir_kafka_property *property = fixed; property != NULL && property->name != NULL; property++)
+		put(conf, property);
+	rd_kafka_conf_set_opaque(conf, kafka);
+	rd_kafka_conf_set_log_cb(conf, on_log);
+	return conf;
+}
+
+enum weir_status weir_kafka_open(struct weir_kafka *kafka, rd_kafka_type_t type, rd_kafka_conf_t *conf,
+                                 rd_kafka_t **handle, struct weir_error *error)
+{
+	char words[WORDS_BYTES];
+	pthread_mutex_lock(&kafka->lock);
+	kafka->holders++;
+	pthread_mutex_unlock(&kafka->lock);
+	*handle = rd_kafka_new(type, conf, words, sizeof words);
+	if (*handle != NULL)
+		return WEIR_OK;
+	rd_kafka_conf_destroy(conf);
+	release(kafka); /* its owner still has it */
+	return weir_json_fail(&kafka->at, error, "%s", words);
+}
+
+/* An end that runs aside. The last of the two that know it frees it. */
+struct ending {
+	rd_kafka_t *handle;
+	pthread_mutex_t lock;
+	pthread_cond_t done;
+	bool ended, left;
+};
+
+static void free_ending(struct ending *ending)
+{
+	pthread_mutex_destroy(&ending->lock);
+	pthread_cond_destroy(&ending->done);
+	free(ending);
+}
+
+static void destroy(rd_kafka_t *handle)
+{
+	struct weir_kafka *kafka = rd_kafka_opaque(handle);
+	rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+	release(kafka);
+}
+
+static void *end_handle(void *context)
+{
+	struct ending *ending = context;
+	destroy(ending->handle);
+	pthread_mutex_lock(&ending->lock);
+	ending->ended = true;
+	bool left = ending->left;
+	pthread_cond_signal(&ending->done);
+	pthread_mutex_unlock(&ending->lock);
+	if (left)
+		free_ending(ending);
+	return NULL;
+}
+
+void weir_kafka_end(rd_kafka_t *handle, int64_t wait_ms)
+{
+	if (handle == NULL)
+		return;
+	struct ending *ending = weir_alloc(1, sizeof *ending);
+	struct weir_deadline deadline = weir_deadline_in_ms(wait_ms);
+	pthread_t thread;
+	ending->handle = handle;
+	pthread_mutex_init(&ending->lock, NULL);
+	weir_condition_init(&ending->done);
+	if (pthread_create(&thread, NULL, end_handle, ending) != 0) {
+		destroy(handle);
+		free_ending(ending);
+		return;
+	}
+	pthread_detach(thread);
+	pthread_mutex_lock(&ending->lock);
+	while (!ending->ended && weir_condition_wait(&ending->done, &ending->lock, &deadline))
+		;
+	bool ended = ending->ended;
+	ending->left = !ended;
+	pthread_mutex_unlock(&ending->lock);
+	if (ended)
+		free_ending(ending);
+}

@@ -1,0 +1,178 @@
+/*
+ * The local bus: the log of one machine, on its disk, for one process.
+ *
+ * It keeps the promises that a Kafka cluster gives (bus.h) with a directory for
+ * each topic. What is here ties the parts together: topics (bus_local_journal.c
+ * with its thread in bus_local_sync.c), producers, consumers.
+ */
+#include "common/bus/local/bus_local.h"
+
+#include "common/base/alloc.h"
+#include "common/bus/local/bus_local_consumer.h"
+#include "common/bus/local/bus_local_producer.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define KIB INT64_C(1024)
+#define SEGMENT_LEAST_BYTES (64 * KIB)
+#define SEGMENT_MOST_BYTES (1024 * 1024 * KIB)
+#define SEGMENT_DEFAULT_BYTES (64 * 1024 * KIB)
+#define RETENTION_DEFAULT_BYTES (1024 * 1024 * KIB)
+#define INDEXES_MAX_BYTES (32 * 1024 * KIB) /* of a topic: four million messages */
+
+struct bus_local {
+	struct weir_bus bus; /* first, so that a pointer to it is one to this */
+	struct weir_directory_lock lock;
+	struct weir_bus_journal *journals[WEIR_TOPIC_COUNT];
+};
+
+static struct bus_local *local(struct weir_bus *bus)
+{
+	return (struct bus_local *)bus;
+}
+
+static enum weir_status producer_new(struct weir_bus *bus, struct weir_producer **producer, struct weir_error *error)
+{
+	(void)error;
+	*producer = weir_producer_new(local(bus)->journals);
+	return WEIR_OK;
+}
+
+static enum weir_status consumer_new(struct weir_bus *bus, enum weir_topic topic, const char *reader,
+                                     struct weir_consumer **consumer, struct weir_error *error)
+{
+	return weir_consumer_new(local(bus)->journals[topic], reader, consumer, error);
+}
+
+static enum weir_status extent(struct weir_bus *bus, enum weir_topic topic, uint32_t partition, uint64_t *first,
+                               uint64_t *next, struct weir_error *error)
+{
+	struct weir_bus_journal *journal = local(bus)->journals[topic];
+	if (partition >= journal->partitions)
+		return weir_fail(error, WEIR_INVALID, "%s has no partition %u", weir_topic_name(topic), partition);
+	pthread_mutex_lock(&journal->lock);
+	*first = weir_bus_journal_first(journal, partition);
+	*next = journal->next[partition];
+	pthread_mutex_unlock(&journal->lock);
+	return WEIR_OK;
+}
+
+static bool problem(struct weir_bus *bus, char *text, size_t bytes)
+{
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
+		struct weir_bus_journal *journal = local(bus)->journals[topic];
+		pthread_mutex_lock(&journal->lock);
+		bool some = journal->problem[0] != '\0';
+		if (some)
+			snprintf(text, bytes, "%s", journal->problem);
+		pthread_mutex_unlock(&journal->lock);
+		if (some)
+			return true;
+	}
+	return false;
+}
+
+static void bus_close(struct weir_bus *bus)
+{
+	if (bus == NULL)
+		return;
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
+		if (local(bus)->journals[topic] != NULL)
+			weir_bus_journal_close(local(bus)->journals[topic]);
+	weir_directory_unlock(&local(bus)->lock);
+	free(local(bus));
+}
+
+static const struct weir_bus_ops operations = {
+	.name = "local",
+	.producer_new = producer_new,
+	.send = weir_producer_send,
+	.poll = weir_producer_poll,
+	.producer_free = weir_producer_free,
+	.consumer_new = consumer_new,
+	.assign = weir_consumer_assign,
+	.unassign = weir_consumer_unassign,
+	.pause = weir_consumer_pause,
+	.receive = weir_consumer_receive,
+	.position = weir_consumer_position,
+	.waiting = weir_consumer_waiting,
+	.consumed = weir_consumer_consumed,
+	.consumer_free = weir_consumer_free,
+	.extent = extent,
+	.problem = problem,
+	.close = bus_close,
+};
+
+/* A topic's folder: its name without "weir.". */
+static enum weir_status open_topic(struct bus_local *opened, const char *directory, enum weir_topic topic,
+                                   const struct weir_bus_local_options *options, struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES];
+	struct weir_bus_journal_options of_topic = {
+		.topic = topic,
+		.partitions = weir_topic_partitions(topic, options->partitions),
+		.segment_bytes = options->segment_bytes > 0 ? options->segment_bytes : SEGMENT_DEFAULT_BYTES,
+		.retention_bytes = options->retention_bytes > 0 ? options->retention_bytes : RETENTION_DEFAULT_BYTES,
+		.sync_delay_ms = options->sync_delay_ms,
+		.indexes_max_bytes = INDEXES_MAX_BYTES,
+	};
+	if (of_topic.segment_bytes < SEGMENT_LEAST_BYTES)
+		of_topic.segment_bytes = SEGMENT_LEAST_BYTES;
+	if (of_topic.segment_bytes > SEGMENT_MOST_BYTES)
+		of_topic.segment_bytes = SEGMENT_MOST_BYTES;
+	enum weir_status status =
+		weir_path_format(path, error, "%s/%s", directory, weir_topic_name(topic) + sizeof "weir." - 1);
+	if (status == WEIR_OK)
+		status = weir_bus_journal_open(path, &of_topic, &opened->journals[topic], error);
+	return status;
+}
+
+/* DIRECTORY/partitions holds their number from the first opening on: keys lie where it put them. */
+static enum weir_status check_partitions(const char *directory, uint32_t partitions, struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES], *text, wanted[16];
+	size_t length;
+	enum weir_status status = weir_path_format(path, error, "%s/partitions", directory);
+	if (status == WEIR_OK)
+		status = weir_durable_read(path, sizeof wanted, &text, &length, error);
+	if (status != WEIR_OK)
+		return status;
+	int used = snprintf(wanted, sizeof wanted, "%u\n", partitions);
+	if (text == NULL)
+		return weir_durable_write(path, wanted, (size_t)used, error);
+	if (strcmp(text, wanted) != 0) {
+		text[strcspn(text, "\n")] = '\0';
+		status = weir_fail(error, WEIR_INVALID, "%s was made with %s partitions, not %u", directory, text, partitions);
+	}
+	free(text);
+	return status;
+}
+
+enum weir_status weir_bus_local_open(const char *directory, const struct weir_bus_local_options *options,
+                                     struct weir_bus **bus, struct weir_error *error)
+{
+	assert(options->partitions > 0 && options->partitions <= WEIR_BUS_PARTITIONS_MAX);
+	struct bus_local *opened = weir_alloc(1, sizeof *opened);
+	opened->bus = (struct weir_bus){.ops = &operations, .partitions = options->partitions};
+	opened->lock.fd = -1;
+	enum weir_status status = weir_directory_make(directory, error);
+	if (status == WEIR_OK)
+		status = weir_directory_lock(directory, &opened->lock, error);
+	if (status == WEIR_OK)
+		status = check_partitions(directory, options->partitions, error);
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT && status == WEIR_OK; topic++)
+		status = open_topic(opened, directory, (enum weir_topic)topic, options, error);
+	if (status == WEIR_OK)
+		*bus = &opened->bus;
+	else
+		bus_close(&opened->bus);
+	return status;
+}
+
+enum weir_status weir_bus_local_forget(struct weir_bus *bus, enum weir_topic topic, const char *reader,
+                                       struct weir_error *error)
+{
+	return weir_bus_readers_forget(local(bus)->journals[topic], reader, error);
+}

@@ -1,0 +1,143 @@
+/*
+ * One topic of the local bus: its segment files, its queue of messages to be
+ * written, the thread that writes them, and its readers' positions.
+ *
+ * The lock guards everything but what is marked as the thread's own. No file is
+ * written or read under it, and no other lock is taken while it is held.
+ */
+#ifndef WEIR_COMMON_BUS_LOCAL_JOURNAL_H
+#define WEIR_COMMON_BUS_LOCAL_JOURNAL_H
+
+#include "common/bus/local/bus_local_segment.h"
+
+#include <pthread.h>
+
+enum {
+	WEIR_BUS_READERS_MAX = 16,
+	WEIR_BUS_READER_NAME_BYTES = 64,
+	WEIR_BUS_PROBLEM_BYTES = 256,
+};
+
+/* A message on its way to disk; allocated and freed by its producer's thread. */
+struct weir_bus_entry {
+	struct weir_bus_entry *next;
+	struct weir_producer *producer;
+	uint64_t tag;
+	enum weir_topic topic;
+	enum weir_status status; /* WEIR_OK: durable */
+	struct weir_bus_record record;
+	uint32_t bytes; /* of the whole record */
+	char encoded[]; /* its header, filled when it is written; key; payload */
+};
+
+struct weir_bus_entries {
+	struct weir_bus_entry *first, **end; /* end: where the next one is hung */
+	uint64_t bytes;
+};
+
+static inline void weir_bus_entries_init(struct weir_bus_entries *entries)
+{
+	*entries = (struct weir_bus_entries){.end = &entries->first};
+}
+
+static inline void weir_bus_entries_add(struct weir_bus_entries *entries, struct weir_bus_entry *entry)
+{
+	entry->next = NULL;
+	*entries->end = entry;
+	entries->end = &entry->next;
+	entries->bytes += entry->bytes;
+}
+
+/* A named reader: nothing that it may still want is trimmed. positions NULL: the place is free. */
+struct weir_bus_reader {
+	char name[WEIR_BUS_READER_NAME_BYTES + 1];
+	uint64_t *positions; /* a partition: it will not ask for offsets below */
+};
+
+struct weir_bus_journal_options {
+	enum weir_topic topic;
+	uint32_t partitions;
+	int64_t segment_bytes, retention_bytes, sync_delay_ms; /* as weir_bus_local_options, without defaults */
+	uint64_t indexes_max_bytes;                            /* of memory for the indexes of closed segments */
+};
+
+struct weir_bus_journal {
+	struct weir_bus_journal_options options; /* these three never change */
+	uint32_t partitions;
+	char *directory;
+
+	pthread_mutex_t lock;
+	pthread_cond_t work;    /* for the thread: the queue, the readers' positions or `stopping` changed */
+	pthread_cond_t durable; /* for consumers: there is more to read */
+	struct weir_bus_entries queue;
+	struct weir_bus_segment **segments; /* oldest first; the last one is written */
+	uint32_t segment_count;
+	uint64_t *next; /* a partition: the offset behind the last durable message */
+	uint64_t index_bytes;
+	uint64_t index_uses; /* counts looks at indexes: which one was not looked at for longest */
+	struct weir_bus_reader readers[WEIR_BUS_READERS_MAX];
+	bool readers_moved;   /* since the thread last trimmed */
+	bool readers_unsaved; /* moved since their file was written */
+	bool stopping;
+	char problem[WEIR_BUS_PROBLEM_BYTES]; /* "": none */
+
+	pthread_mutex_t readers_file; /* taken before `lock`: one writer of the file at a time */
+	pthread_mutex_t loading;      /* taken before `lock`: one loads an index at a time */
+
+	/* The thread's own. */
+	pthread_t thread;
+	int fd;      /* of the last segment; -1: none is open */
+	bool broken; /* its last write or fsync failed: what is behind its length counts as not written */
+	uint64_t *planned;
+	int64_t readers_saved_ms;
+};
+
+/** Opens the topic's directory, mends it and starts the thread. @return as weir_bus_local_open */
+WEIR_MUST_USE enum weir_status weir_bus_journal_open(const char *directory,
+                                                     const struct weir_bus_journal_options *options,
+                                                     struct weir_bus_journal **journal, struct weir_error *error);
+
+/** Writes what is queued if it can, then ends the thread. */
+void weir_bus_journal_close(struct weir_bus_journal *journal);
+
+/** Queues a message for the thread, which gives it back by weir_producer_deliver. @thread any */
+void weir_bus_journal_send(struct weir_bus_journal *journal, struct weir_bus_entry *entry);
+
+/* ---- bus_local_journal.c: what is there; the lock is held ---- */
+
+/** The first offset that can still be read. */
+uint64_t weir_bus_journal_first(const struct weir_bus_journal *journal, uint32_t partition);
+
+/** The segment that an offset lies in, first <= offset < next. */
+struct weir_bus_segment *weir_bus_journal_find(const struct weir_bus_journal *journal, uint32_t partition,
+                                               uint64_t offset);
+
+/** Takes the lock itself: loads a segment's index, if it is not there. WEIR_INVALID: damaged, or trimmed by now. */
+WEIR_MUST_USE enum weir_status weir_bus_journal_load(struct weir_bus_journal *journal, uint64_t sequence,
+                                                     struct weir_error *error);
+
+/** Drops indexes of closed segments, those not looked at for longest first, until they keep to their bound. */
+void weir_bus_journal_bound_indexes(struct weir_bus_journal *journal, const struct weir_bus_segment *keep);
+
+/* ---- bus_local_sync.c ---- */
+
+/** The thread: argument and result as pthread_create wants them. */
+void *weir_bus_journal_run(void *journal);
+
+/* ---- bus_local_readers.c ---- */
+
+/** Reads the readers' file. WEIR_INVALID: damaged, or a reader stands behind the end: acknowledged messages are gone. */
+WEIR_MUST_USE enum weir_status weir_bus_readers_load(struct weir_bus_journal *journal, struct weir_error *error);
+/** Makes a reader known, on disk, at the first offsets; *number is its place. WEIR_FULL, WEIR_INVALID: its name. */
+WEIR_MUST_USE enum weir_status weir_bus_readers_add(struct weir_bus_journal *journal, const char *name,
+                                                    uint32_t *number, struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_bus_readers_forget(struct weir_bus_journal *journal, const char *name,
+                                                       struct weir_error *error);
+/** The reader will not ask for offsets below this one. @thread any */
+void weir_bus_readers_move(struct weir_bus_journal *journal, uint32_t number, uint32_t partition, uint64_t offset);
+/** Writes the readers' file. @thread any */
+WEIR_MUST_USE enum weir_status weir_bus_readers_save(struct weir_bus_journal *journal, struct weir_error *error);
+/** Removes the files that nobody needs. @thread the journal's */
+void weir_bus_journal_trim(struct weir_bus_journal *journal);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * The last segment file after a crash: what was acknowledged is kept, what was
+ * not may be torn and is cut.
+ *
+ * Which of the two a broken byte belongs to is told by the records behind it,
+ * each of which says how much of the file was on disk when it was written.
+ */
+#include "common/bus/local/bus_local_segment.h"
+
+#include "common/base/alloc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MEND_BYTES = 1024 * 1024 };
+
+/* Whether a record behind `end` says that bytes behind `end` were on disk when it was written. */
+static enum weir_status find_witness(int fd, const struct weir_bus_segment *segment, uint64_t end, bool *found)
+{
+	char *bytes = weir_alloc(MEND_BYTES, 1);
+	enum weir_status status = WEIR_OK;
+	*found = false;
+	for (uint64_t at = end; at < segment->length && !*found && status == WEIR_OK;) {
+		ssize_t count = weir_bus_read(fd, bytes, MEND_BYTES, at);
+		if (count < 0)
+			status = WEIR_IO;
+		if (count < WEIR_BUS_RECORD_HEADER_BYTES)
+			break;
+		size_t last = (size_t)count - WEIR_BUS_RECORD_HEADER_BYTES;
+		for (size_t i = 0; i <= last && !*found; i++) {
+			const char *next = memchr(bytes + i, 'w', last - i + 1);
+			struct weir_bus_record record;
+			if (next == NULL)
+				break;
+			i = (size_t)(next - bytes);
+			*found = weir_bus_record_decode(next, segment->id, segment->partitions, &record) && record.durable > end;
+		}
+		at += last + 1;
+	}
+	free(bytes);
+	return status;
+}
+
+/*
+ * Writes bytes over themselves. After an fsync that failed the operating system may hold pages that it takes for
+ * written and that are not on disk; made dirty again, the next fsync writes them.
+ */
+static int rewrite(int fd, uint64_t from, uint64_t to)
+{
+	char *bytes = weir_alloc(MEND_BYTES, 1);
+	int result = 0;
+	while (result == 0 && from < to) {
+		size_t length = to - from < MEND_BYTES ? (size_t)(to - from) : MEND_BYTES;
+		if (weir_bus_read(fd, bytes, length, from) != (ssize_t)length)
+			result = -1;
+		else
+			result = weir_bus_write(fd, bytes, length, from);
+		from += length;
+	}
+	free(bytes);
+	return result;
+}
+
+enum weir_status weir_bus_segment_mend(const char *directory, struct weir_bus_segment *segment, uint64_t *next_offsets,
+                                       int *fd, struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES];
+	enum weir_status status = weir_bus_segment_open_file(directory, segment->sequence, O_RDWR, path, fd, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_bus_index *index = weir_bus_index_new(segment->partitions);
+	struct weir_bus_walk walk;
+	bool witness = false;
+	memcpy(next_offsets, segment->first, segment->partitions * sizeof *next_offsets);
+	status = weir_bus_segment_walk(*fd, segment, segment->length, true, index, next_offsets, &walk);
+	if (status == WEIR_INVALID)
+		status = find_witness(*fd, segment, walk.end, &witness);
+	if (status != WEIR_OK)
+		weir_fail(error, status, "cannot read %s: %s", path, strerror(errno));
+	else if (witness)
+		status = weir_bus_segment_damaged(path, &walk, error);
+	else if (rewrite(*fd, walk.durable, walk.end) != 0 || ftruncate(*fd, (off_t)walk.end) != 0 || fdatasync(*fd) != 0)
+		status = weir_fail(error, WEIR_IO, "cannot mend %s: %s", path, strerror(errno));
+	if (status != WEIR_OK) {
+		weir_bus_index_free(index);
+		close(*fd);
+		*fd = -1;
+		return status;
+	}
+	segment->length = walk.end;
+	segment->index = index;
+	return WEIR_OK;
+}

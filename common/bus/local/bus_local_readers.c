@@ -1,0 +1,241 @@
+/*
+ * Readers' positions, and trimming behind the slowest of them.
+ *
+ * The file is text, one line a position: READER PARTITION OFFSET. It may lag
+ * behind, as a position only ever holds back trimming.
+ */
+#include "common/bus/local/bus_local_journal.h"
+
+#include "common/base/alloc.h"
+#include "common/base/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char first_line[] = "weir readers 1\n";
+
+enum { FILE_MAX_BYTES = 4 * 1024 * 1024 };
+
+static enum weir_status readers_path(const struct weir_bus_journal *journal, char path[WEIR_PATH_BYTES],
+                                     struct weir_error *error)
+{
+	return weir_path_format(path, error, "%s/readers", journal->directory);
+}
+
+static bool name_is_good(const char *name)
+{
+	size_t length = strlen(name);
+	return length > 0 && length <= WEIR_BUS_READER_NAME_BYTES &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == length;
+}
+
+static struct weir_bus_reader *find(struct weir_bus_journal *journal, const char *name)
+{
+	for (uint32_t i = 0; i < WEIR_BUS_READERS_MAX; i++)
+		if (journal->readers[i].positions != NULL && strcmp(journal->readers[i].name, name) == 0)
+			return &journal->readers[i];
+	return NULL;
+}
+
+/* A new reader at the first offsets; NULL where there are too many. */
+static struct weir_bus_reader *add(struct weir_bus_journal *journal, const char *name)
+{
+	uint32_t place = 0;
+	while (place < WEIR_BUS_READERS_MAX && journal->readers[place].positions != NULL)
+		place++;
+	if (place == WEIR_BUS_READERS_MAX)
+		return NULL;
+	struct weir_bus_reader *reader = &journal->readers[place];
+	snprintf(reader->name, sizeof reader->name, "%s", name);
+	reader->positions = weir_alloc(journal->partitions, sizeof *reader->positions);
+	for (uint32_t i = 0; i < journal->partitions; i++)
+		reader->positions[i] = weir_bus_journal_first(journal, i);
+	return reader;
+}
+
+/* One line of the file; false: it is none. */
+static bool parse_line(struct weir_bus_journal *journal, const char *line)
+{
+	char name[WEIR_BUS_READER_NAME_BYTES + 1];
+	uint32_t partition;
+	uint64_t offset;
+	int used = 0;
+	if (sscanf(line, "%64s %" SCNu32 " %" SCNu64 "%n", name, &partition, &offset, &used) != 3 || line[used] != '\0' ||
+	    !name_is_good(name) || partition >= journal->partitions)
+		return false;
+	struct weir_bus_reader *reader = find(journal, name);
+	if (reader == NULL)
+		reader = add(journal, name);
+	if (reader == NULL)
+		return false;
+	if (offset > reader->positions[partition])
+		reader->positions[partition] = offset;
+	return true;
+}
+
+static enum weir_status check_against_end(const struct weir_bus_journal *journal, const struct weir_bus_reader *reader,
+                                          struct weir_error *error)
+{
+	for (uint32_t i = 0; i < journal->partitions; i++)
+		if (reader->positions[i] > journal->next[i])
+			return weir_fail(error, WEIR_INVALID,
+			                 "%s: %s has read partition %u up to %" PRIu64 ", but it ends at %" PRIu64
+			                 ": acknowledged messages are missing",
+			                 journal->directory, reader->name, i, reader->positions[i], journal->next[i]);
+	return WEIR_OK;
+}
+
+enum weir_status weir_bus_readers_load(struct weir_bus_journal *journal, struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES], *text;
+	size_t length;
+	enum weir_status status = readers_path(journal, path, error);
+	if (status == WEIR_OK)
+		status = weir_durable_read(path, FILE_MAX_BYTES, &text, &length, error);
+	if (status != WEIR_OK || text == NULL)
+		return status;
+	bool good = strncmp(text, first_line, sizeof first_line - 1) == 0;
+	char *line = good ? text + sizeof first_line - 1 : text;
+	while (good && *line != '\0') {
+		char *end = strchr(line, '\n');
+		if (end != NULL)
+			*end = '\0';
+		good = end != NULL && parse_line(journal, line);
+		line = end != NULL ? end + 1 : line;
+	}
+	if (!good)
+		status = weir_fail(error, WEIR_INVALID, "%s is damaged at byte %td", path, line - text);
+	free(text);
+	for (uint32_t i = 0; i < WEIR_BUS_READERS_MAX && status == WEIR_OK; i++)
+		if (journal->readers[i].positions != NULL)
+			status = check_against_end(journal, &journal->readers[i], error);
+	return status;
+}
+
+enum weir_status weir_bus_readers_save(struct weir_bus_journal *journal, struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES];
+	struct weir_text text = {0};
+	enum weir_status status = readers_path(journal, path, error);
+	if (status != WEIR_OK)
+		return status;
+	pthread_mutex_lock(&journal->readers_file);
+	weir_text_puts(&text, first_line);
+	pthread_mutex_lock(&journal->lock);
+	for (uint32_t i = 0; i < WEIR_BUS_READERS_MAX; i++) {
+		const struct weir_bus_reader *reader = &journal->readers[i];
+		for (uint32_t partition = 0; reader->positions != NULL && partition < journal->partitions; partition++)
+			weir_text_printf(&text, "%s %u %" PRIu64 "\n", reader->name, partition, reader->positions[partition]);
+	}
+	journal->readers_unsaved = false;
+	pthread_mutex_unlock(&journal->lock);
+	status = weir_durable_write(path, text.at, text.length, error);
+	if (status != WEIR_OK) {
+		pthread_mutex_lock(&journal->lock);
+		journal->readers_unsaved = true;
+		pthread_mutex_unlock(&journal->lock);
+	}
+	pthread_mutex_unlock(&journal->readers_file);
+	weir_text_deinit(&text);
+	return status;
+}
+
+enum weir_status weir_bus_readers_add(struct weir_bus_journal *journal, const char *name, uint32_t *number,
+                                      struct weir_error *error)
+{
+	if (!name_is_good(name))
+		return weir_fail(error, WEIR_INVALID, "'%s' cannot be a reader's name", name);
+	pthread_mutex_lock(&journal->lock);
+	struct weir_bus_reader *reader = find(journal, name);
+	bool made = reader == NULL;
+	if (made)
+		reader = add(journal, name);
+	if (reader != NULL)
+		*number = (uint32_t)(reader - journal->readers);
+	pthread_mutex_unlock(&journal->lock);
+	if (reader == NULL)
+		return weir_fail(error, WEIR_FULL, "%s has %d readers already", weir_topic_name(journal->options.topic),
+		                 WEIR_BUS_READERS_MAX);
+	return made ? weir_bus_readers_save(journal, error) : WEIR_OK;
+}
+
+enum weir_status weir_bus_readers_forget(struct weir_bus_journal *journal, const char *name, struct weir_error *error)
+{
+	pthread_mutex_lock(&journal->lock);
+	struct weir_bus_reader *reader = find(journal, name);
+	if (reader != NULL) {
+		free(reader->positions);
+		*reader = (struct weir_bus_reader){.positions = NULL};
+		journal->readers_moved = true;
+		pthread_cond_signal(&journal->work);
+	}
+	pthread_mutex_unlock(&journal->lock);
+	return reader != NULL ? weir_bus_readers_save(journal, error) : WEIR_OK;
+}
+
+void weir_bus_readers_move(struct weir_bus_journal *journal, uint32_t number, uint32_t partition, uint64_t offset)
+{
+	pthread_mutex_lock(&journal->lock);
+	uint64_t *position = &journal->readers[number].positions[partition];
+	if (offset > *position) {
+		*position = offset;
+		if (!journal->readers_moved)
+			pthread_cond_signal(&journal->work);
+		journal->readers_moved = true;
+		journal->readers_unsaved = true;
+	}
+	pthread_mutex_unlock(&journal->lock);
+}
+
+/* ---- trimming ---- */
+
+/* Whether every reader is done with the oldest file; without readers, whether the files take more than they may. */
+static bool oldest_may_go(const struct weir_bus_journal *journal)
+{
+	if (journal->segment_count < 2)
+		return false;
+	const uint64_t *end = journal->segments[1]->first;
+	bool read_by_some = false;
+	for (uint32_t i = 0; i < WEIR_BUS_READERS_MAX; i++) {
+		const uint64_t *positions = journal->readers[i].positions;
+		if (positions == NULL)
+			continue;
+		read_by_some = true;
+		for (uint32_t partition = 0; partition < journal->partitions; partition++)
+			if (positions[partition] < end[partition])
+				return false;
+	}
+	if (read_by_some)
+		return true;
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < journal->segment_count; i++)
+		bytes += journal->segments[i]->length;
+	return bytes > (uint64_t)journal->options.retention_bytes;
+}
+
+void weir_bus_journal_trim(struct weir_bus_journal *journal)
+{
+	for (;;) {
+		char path[WEIR_PATH_BYTES];
+		pthread_mutex_lock(&journal->lock);
+		bool go = oldest_may_go(journal);
+		uint64_t sequence = go ? journal->segments[0]->sequence : 0;
+		pthread_mutex_unlock(&journal->lock);
+		if (!go || weir_bus_segment_path(journal->directory, sequence, path, NULL) != WEIR_OK)
+			return;
+		/* One at a time, each on disk before the next: a crash must not leave a gap among the files. */
+		if ((unlink(path) != 0 && errno != ENOENT) || weir_directory_sync(journal->directory, NULL) != WEIR_OK)
+			return;
+		pthread_mutex_lock(&journal->lock);
+		struct weir_bus_segment *gone = journal->segments[0];
+		journal->segment_count--;
+		memmove(journal->segments, journal->segments + 1, journal->segment_count * sizeof(struct weir_bus_segment *));
+		if (gone->index != NULL)
+			journal->index_bytes -= gone->index->bytes;
+		pthread_mutex_unlock(&journal->lock);
+		weir_bus_segment_free(gone);
+	}
+}

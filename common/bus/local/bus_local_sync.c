@@ -1,0 +1,301 @@
+/*
+ * The thread of a topic: gathers what all producers sent, writes it, syncs it,
+ * and only then tells producers and consumers.
+ *
+ * Messages wait in its queue until they are on disk. Where there is no room the
+ * same bytes are written again at the same place. Where a write or an fsync
+ * fails otherwise, nobody knows what the file holds behind its last synced byte
+ * (a second fsync may succeed and have written nothing): the file ends at that
+ * byte, its successor's header says so, and the messages go there.
+ */
+#include "common/bus/local/bus_local_journal.h"
+
+#include "common/base/alloc.h"
+#include "common/base/deadline.h"
+#include "common/bus/local/bus_local_producer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+	BATCH_BYTES = 4 * 1024 * 1024, /* written at once, so that producers fill the next batch meanwhile */
+	GATHERED_BYTES = 1024 * 1024,  /* enough to sync before the delay has passed */
+	HOUSEKEEPING_MS = 1000,        /* trimming */
+	READERS_SAVE_MS = 10000,
+	RETRY_FIRST_MS = 50,
+	RETRY_MOST_MS = 1000,
+	IOVECS = 512,
+};
+
+static struct weir_bus_segment *last_segment(const struct weir_bus_journal *journal)
+{
+	return journal->segment_count > 0 ? journal->segments[journal->segment_count - 1] : NULL;
+}
+
+static void set_problem(struct weir_bus_journal *journal, const char *text)
+{
+	pthread_mutex_lock(&journal->lock);
+	snprintf(journal->problem, sizeof journal->problem, "%.*s", (int)sizeof journal->problem - 1, text);
+	pthread_mutex_unlock(&journal->lock);
+}
+
+/* Moves the front of the queue, up to a batch that one segment holds, to `batch`. The lock is held. */
+static void take_front(struct weir_bus_journal *journal, struct weir_bus_entries *batch)
+{
+	uint64_t most = BATCH_BYTES;
+	if ((uint64_t)journal->options.segment_bytes < most)
+		most = (uint64_t)journal->options.segment_bytes;
+	while (journal->queue.first != NULL &&
+	       (batch->first == NULL || batch->bytes + journal->queue.first->bytes <= most)) {
+		struct weir_bus_entry *entry = journal->queue.first;
+		journal->queue.first = entry->next;
+		journal->queue.bytes -= entry->bytes;
+		weir_bus_entries_add(batch, entry);
+	}
+	if (journal->queue.first == NULL)
+		weir_bus_entries_init(&journal->queue);
+}
+
+/* Waits for messages or for housekeeping to do. False: the journal is closing and nothing is left. */
+static bool take(struct weir_bus_journal *journal, struct weir_bus_entries *batch)
+{
+	weir_bus_entries_init(batch);
+	pthread_mutex_lock(&journal->lock);
+	struct weir_deadline housekeeping = weir_deadline_in_ms(HOUSEKEEPING_MS);
+	while (journal->queue.first == NULL && !journal->stopping) {
+		if (!journal->readers_moved && !journal->readers_unsaved)
+			pthread_cond_wait(&journal->work, &journal->lock);
+		else if (!weir_condition_wait(&journal->work, &journal->lock, &housekeeping))
+			break;
+	}
+	struct weir_deadline gathered = weir_deadline_in_ms(journal->options.sync_delay_ms);
+	while (journal->options.sync_delay_ms > 0 && journal->queue.first != NULL && !journal->stopping &&
+	       journal->queue.bytes < GATHERED_BYTES)
+		if (!weir_condition_wait(&journal->work, &journal->lock, &gathered))
+			break;
+	take_front(journal, batch);
+	bool more = batch->first != NULL || !journal->stopping;
+	pthread_mutex_unlock(&journal->lock);
+	return more;
+}
+
+/* Makes the next segment and goes on there. Only this thread changes what it reads here without the lock. */
+static enum weir_status roll(struct weir_bus_journal *journal, struct weir_error *error)
+{
+	struct weir_bus_segment *last = last_segment(journal), *made;
+	/* A broken file that holds nothing is made anew, so that a disk that keeps failing does not leave a row of them. */
+	bool again = last != NULL && journal->broken && last->length == weir_bus_segment_header_bytes(journal->partitions);
+	struct weir_bus_segment_header header = {
+		.topic = journal->options.topic,
+		.partitions = journal->partitions,
+		.sequence = 1,
+		.next_offsets = journal->next,
+	};
+	if (last != NULL) {
+		header.sequence = last->sequence + (again ? 0 : 1);
+		header.previous_bytes = again ? last->previous_bytes : last->length;
+	}
+	int fd;
+	enum weir_status status = weir_bus_segment_create(journal->directory, &header, &made, &fd, error);
+	if (status != WEIR_OK)
+		return status;
+	if (last != NULL && journal->broken && !again) {
+		/* What is behind the end of a broken file means nothing any more; where it stays, it only takes room. */
+		int cut = ftruncate(journal->fd, (off_t)last->length);
+		(void)cut;
+	}
+	if (journal->fd >= 0)
+		close(journal->fd);
+	journal->fd = fd;
+	journal->broken = false;
+
+	pthread_mutex_lock(&journal->lock);
+	if (again) {
+		journal->index_bytes -= last->index->bytes;
+		journal->segments[--journal->segment_count] = NULL;
+		weir_bus_segment_free(last);
+	}
+	journal->segments = weir_realloc(journal->segments, journal->segment_count + 1, sizeof(struct weir_bus_segment *));
+	journal->segments[journal->segment_count++] = made;
+	journal->index_bytes += made->index->bytes;
+	weir_bus_journal_bound_indexes(journal, made);
+	pthread_mutex_unlock(&journal->lock);
+	weir_bus_journal_trim(journal);
+	return WEIR_OK;
+}
+
+/* Gives every message its offset and its header. */
+static void encode(struct weir_bus_journal *journal, const struct weir_bus_entries *batch)
+{
+	const struct weir_bus_segment *segment = last_segment(journal);
+	memcpy(journal->planned, journal->next, journal->partitions * sizeof *journal->planned);
+	for (struct weir_bus_entry *entry = batch->first; entry != NULL; entry = entry->next) {
+		entry->record.offset = journal->planned[entry->record.partition]++;
+		entry->record.durable = (uint32_t)segment->length;
+		weir_bus_record_encode(&entry->record, segment->id, entry->encoded);
+	}
+}
+
+/* pwritev() of all, through short writes. @return 0, or -1 with errno */
+static int write_vectors(int fd, struct iovec *vectors, int count, uint64_t at)
+{
+	while (count > 0) {
+		ssize_t written = pwritev(fd, vectors, count, (off_t)at);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written == 0)
+			errno = ENOSPC;
+		if (written <= 0)
+			return -1;
+		at += (uint64_t)written;
+		for (size_t left = (size_t)written; left > 0 && count > 0;) {
+			size_t part = left < vectors->iov_len ? left : vectors->iov_len;
+			vectors->iov_base = (char *)vectors->iov_base + part;
+			vectors->iov_len -= part;
+			left -= part;
+			if (vectors->iov_len == 0) {
+				vectors++;
+				count--;
+			}
+		}
+	}
+	return 0;
+}
+
+static int write_entries(int fd, const struct weir_bus_entries *batch, uint64_t at)
+{
+	struct iovec vectors[IOVECS];
+	struct weir_bus_entry *entry = batch->first;
+	while (entry != NULL) {
+		int count = 0;
+		uint64_t bytes = 0;
+		for (; entry != NULL && count < IOVECS; entry = entry->next) {
+			vectors[count++] = (struct iovec){.iov_base = entry->encoded, .iov_len = entry->bytes};
+			bytes += entry->bytes;
+		}
+		if (write_vectors(fd, vectors, count, at) != 0)
+			return -1;
+		at += bytes;
+	}
+	return 0;
+}
+
+/* One try to get a batch on disk. @return WEIR_OK; WEIR_IO: no part of it counts as written */
+static enum weir_status write_batch(struct weir_bus_journal *journal, const struct weir_bus_entries *batch,
+                                    struct weir_error *error)
+{
+	struct weir_bus_segment *last = last_segment(journal);
+	bool full = last != NULL && last->length > weir_bus_segment_header_bytes(journal->partitions) &&
+	            last->length + batch->bytes > (uint64_t)journal->options.segment_bytes;
+	if (journal->fd < 0 || journal->broken || full) {
+		enum weir_status status = roll(journal, error);
+		if (status != WEIR_OK)
+			return status;
+		last = last_segment(journal);
+	}
+	assert(last != NULL);
+	encode(journal, batch);
+	const char *what = "write";
+	int result = write_entries(journal->fd, batch, last->length);
+	if (result != 0)
+		journal->broken = errno != ENOSPC && errno != EDQUOT;
+	if (result == 0) {
+		what = "sync";
+		result = fdatasync(journal->fd);
+		if (result != 0)
+			journal->broken = true;
+	}
+	if (result != 0)
+		return weir_fail(error, WEIR_IO, "cannot %s %s/%020llu.log: %s", what, journal->directory,
+		                 (unsigned long long)last->sequence, strerror(errno));
+	return WEIR_OK;
+}
+
+/* The batch is on disk: lets it be read and gives it back to its producers. */
+static void publish(struct weir_bus_journal *journal, struct weir_bus_entries *batch)
+{
+	pthread_mutex_lock(&journal->lock);
+	struct weir_bus_segment *last = last_segment(journal);
+	uint64_t index_bytes = last->index->bytes;
+	for (struct weir_bus_entry *entry = batch->first; entry != NULL; entry = entry->next) {
+		weir_bus_index_add(last->index, entry->record.partition,
+		                   (struct weir_bus_place){.at = (uint32_t)last->length, .bytes = entry->bytes});
+		last->length += entry->bytes;
+		journal->next[entry->record.partition] = entry->record.offset + 1;
+		entry->status = WEIR_OK;
+	}
+	journal->index_bytes += last->index->bytes - index_bytes;
+	journal->problem[0] = '\0';
+	pthread_cond_broadcast(&journal->durable);
+	pthread_mutex_unlock(&journal->lock);
+	weir_producer_deliver(batch);
+}
+
+/* Trims what the readers' moves allow, and saves their positions now and then. */
+static void keep_house(struct weir_bus_journal *journal)
+{
+	pthread_mutex_lock(&journal->lock);
+	bool moved = journal->readers_moved, unsaved = journal->readers_unsaved;
+	journal->readers_moved = false;
+	pthread_mutex_unlock(&journal->lock);
+	if (moved)
+		weir_bus_journal_trim(journal);
+	if (!unsaved || weir_monotonic_ms() - journal->readers_saved_ms < READERS_SAVE_MS)
+		return;
+	/* Where it fails, the old positions stand: they hold back more than they must, and the next time is near. */
+	if (weir_bus_readers_save(journal, NULL) == WEIR_OK)
+		journal->readers_saved_ms = weir_monotonic_ms();
+}
+
+/* Waits before the next try, longer each time. False: the journal is closing. */
+static bool wait_to_retry(struct weir_bus_journal *journal, int64_t *delay_ms)
+{
+	struct weir_deadline deadline = weir_deadline_in_ms(*delay_ms);
+	*delay_ms = *delay_ms * 2 < RETRY_MOST_MS ? *delay_ms * 2 : RETRY_MOST_MS;
+	pthread_mutex_lock(&journal->lock);
+	while (!journal->stopping && weir_condition_wait(&journal->work, &journal->lock, &deadline))
+		;
+	bool go_on = !journal->stopping;
+	pthread_mutex_unlock(&journal->lock);
+	return go_on;
+}
+
+static void abandon(struct weir_bus_entries *batch)
+{
+	for (struct weir_bus_entry *entry = batch->first; entry != NULL; entry = entry->next)
+		entry->status = WEIR_IO;
+	weir_producer_deliver(batch);
+}
+
+void *weir_bus_journal_run(void *context)
+{
+	struct weir_bus_journal *journal = context;
+	struct weir_bus_entries batch;
+	struct weir_error error;
+	bool gave_up = false; /* closing: what is behind a message that is not there must not be there either */
+	journal->readers_saved_ms = weir_monotonic_ms();
+	weir_bus_journal_trim(journal);
+	while (take(journal, &batch)) {
+		keep_house(journal);
+		if (batch.first == NULL)
+			continue;
+		int64_t delay_ms = RETRY_FIRST_MS;
+		enum weir_status status = gave_up ? WEIR_IO : write_batch(journal, &batch, &error);
+		while (status != WEIR_OK && !gave_up) {
+			set_problem(journal, error.text);
+			gave_up = !wait_to_retry(journal, &delay_ms);
+			if (gave_up)
+				break;
+			keep_house(journal); /* room may come from trimming */
+			status = write_batch(journal, &batch, &error);
+		}
+		if (status == WEIR_OK)
+			publish(journal, &batch);
+		else
+			abandon(&batch);
+	}
+	return NULL;
+}

@@ -1,0 +1,38 @@
+/*
+ * IPv4 and IPv6 addresses and networks, in one 128-bit form: IPv4 is kept as
+ * ::ffff:a.b.c.d, so a v4-mapped IPv6 address and its IPv4 are the same.
+ */
+#ifndef WEIR_COMMON_ADDRESS_H
+#define WEIR_COMMON_ADDRESS_H
+
+#include "common/base/span.h"
+
+enum { WEIR_ADDRESS_TEXT_BYTES = 46 };
+
+struct weir_address {
+	uint8_t bytes[16]; /* network order; IPv4 as ::ffff:a.b.c.d */
+};
+
+struct weir_network {
+	struct weir_address base; /* host bits are zero */
+	uint8_t prefix;           /* 0..128 in the 128-bit form (IPv4 /8 is 104) */
+};
+
+/** A bare address as inet_pton takes it: no brackets, port or zone, no leading zeros in IPv4. */
+bool weir_address_parse(struct weir_span text, struct weir_address *out);
+bool weir_address_is_v4(const struct weir_address *address);
+/** Canonical text as inet_ntop writes it (RFC 5952; IPv4 dotted), terminated. Gives its length. */
+uint32_t weir_address_format(const struct weir_address *address, char text[WEIR_ADDRESS_TEXT_BYTES]);
+/** Clears the host bits: prefix4 of an IPv4 address, prefix6 of any other. */
+void weir_address_mask(struct weir_address *address, uint8_t prefix4, uint8_t prefix6);
+
+/**
+ * "10.0.0.0/8", "2001:db8::/32" or a bare address.
+ *
+ * @param why  set to words on failure: "host bits are set", "prefix above 32", "not an address"
+ */
+bool weir_network_parse(struct weir_span text, struct weir_network *out, const char **why);
+/** An IPv4 address is in no IPv6 network, ::/0 included. */
+bool weir_network_contains(const struct weir_network *network, const struct weir_address *address);
+
+#endif

@@ -1,0 +1,43 @@
+/* The servers of a cluster's configuration: what each daemon, and each command for people, opens first. */
+#ifndef WEIR_COMMON_CONNECT_H
+#define WEIR_COMMON_CONNECT_H
+
+#include "common/base/text.h"
+#include "common/bus/bus.h"
+#include "common/config/config.h"
+#include "common/store/store.h"
+
+/**
+ * Refuses what a cluster cannot work with: bus.type must be kafka and store.type mysql.
+ *
+ * @param who  "weir-limiter", for the words
+ */
+WEIR_MUST_USE enum weir_status weir_connect_check(const struct weir_config *config, const char *who,
+                                                  struct weir_error *error);
+
+/** As weir_connect_check(), for those who need no store. */
+WEIR_MUST_USE enum weir_status weir_connect_check_bus(const struct weir_config *config, const char *who,
+                                                      struct weir_error *error);
+
+/** As weir_bus_kafka_open(). */
+WEIR_MUST_USE enum weir_status weir_connect_bus(const struct weir_config *config, const char *client, int64_t wait_ms,
+                                                const _Atomic bool *stop, const struct weir_log *log,
+                                                struct weir_bus **bus, struct weir_error *error);
+
+/** As weir_bus_kafka_open_topic(), of a topic that is not awaited. */
+WEIR_MUST_USE enum weir_status weir_connect_topic(const struct weir_config *config, const char *client,
+                                                  enum weir_topic topic, int64_t wait_ms, const struct weir_log *log,
+                                                  struct weir_bus **bus, struct weir_error *error);
+
+/** As weir_store_mysql_open(), tried again each second for wait_ms or until `stop`; the trouble is logged once. */
+WEIR_MUST_USE enum weir_status weir_connect_store(const struct weir_config *config, int64_t wait_ms,
+                                                  const _Atomic bool *stop, const struct weir_log *log,
+                                                  struct weir_store **store, struct weir_error *error);
+
+/** As weir_store_mysql_look(), with the same patience. */
+WEIR_MUST_USE enum weir_status weir_connect_store_look(const struct weir_config *config, int64_t wait_ms,
+                                                       const _Atomic bool *stop, const struct weir_log *log,
+                                                       struct weir_text *missing, struct weir_store **store,
+                                                       struct weir_error *error);
+
+#endif

@@ -1,0 +1,166 @@
+/* The log's end less what is done, a second after the other. Where no server answers, the end known last stands. */
+#include "common/cluster/lag.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/log/metrics.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PERIOD_S = 1 };
+
+struct end {
+	uint64_t offset; /* the last that was told */
+	bool known;      /* it was told once */
+	bool silent;     /* asked in vain: that takes seconds, so only one of these is asked at a time */
+};
+
+struct weir_lag {
+	struct weir_lag_options options;
+	pthread_t thread;
+	pthread_mutex_t mutex; /* held while it looks, and never while a server is asked */
+	bool left;
+	struct end *ends; /* of each topic's partitions, one topic after the other */
+	size_t turn;      /* the silent one that was asked last */
+	_Atomic uint64_t messages, milliseconds;
+	_Atomic bool known; /* a partition is worked on, and its end was told */
+};
+
+struct sum {
+	uint64_t messages;
+	int64_t late_ms;
+	uint32_t places;
+};
+
+static size_t count_ends(const struct weir_lag *lag)
+{
+	return lag->options.topic_count * lag->options.bus->partitions;
+}
+
+static bool look(struct weir_lag *lag, size_t index, struct weir_lag_place *place)
+{
+	uint32_t partitions = lag->options.bus->partitions;
+	pthread_mutex_lock(&lag->mutex);
+	bool worked_on = !lag->left && lag->options.look(lag->options.context, lag->options.topics[index / partitions],
+	                                                 (uint32_t)(index % partitions), place);
+	pthread_mutex_unlock(&lag->mutex);
+	return worked_on;
+}
+
+/* @return whether somebody answered, or need not be asked */
+static bool ask(struct weir_lag *lag, size_t index)
+{
+	struct weir_bus *bus = lag->options.bus;
+	struct weir_lag_place place;
+	struct weir_error error;
+	uint64_t first, next;
+	struct end *end = &lag->ends[index];
+	end->silent = false;
+	if (!look(lag, index, &place))
+		return true;
+	if (bus->ops->extent(bus, lag->options.topics[index / bus->partitions], (uint32_t)(index % bus->partitions), &first,
+	                     &next, &error) == WEIR_OK)
+		*end = (struct end){.offset = next, .known = true};
+	else
+		end->silent = true;
+	return !end->silent;
+}
+
+/* Waits in vain for one partition at most: figures are told on while servers are away. */
+static void ask_all(struct weir_lag *lag)
+{
+	for (size_t i = 0; i < count_ends(lag); i++)
+		if (!lag->ends[i].silent && !ask(lag, i))
+			return;
+	for (size_t i = 0; i < count_ends(lag); i++) {
+		lag->turn = (lag->turn + 1) % count_ends(lag);
+		if (lag->ends[lag->turn].silent && !ask(lag, lag->turn))
+			return;
+	}
+}
+
+/* Adds one partition's. */
+static void add(struct weir_lag *lag, size_t index, struct sum *sum)
+{
+	struct weir_lag_place place = {0};
+	const struct end *end = &lag->ends[index];
+	if (!end->known || !look(lag, index, &place))
+		return;
+	sum->places++;
+	if (end->offset <= place.next_offset)
+		return;
+	sum->messages += end->offset - place.next_offset;
+	int64_t behind_ms = place.clock_ms > 0 ? weir_wall_ms() - place.clock_ms : 0;
+	if (behind_ms > sum->late_ms)
+		sum->late_ms = behind_ms;
+}
+
+static void measure(struct weir_lag *lag)
+{
+	struct sum sum = {0};
+	ask_all(lag);
+	for (size_t i = 0; i < count_ends(lag); i++)
+		add(lag, i, &sum);
+	atomic_store(&lag->messages, sum.messages);
+	atomic_store(&lag->milliseconds, (uint64_t)sum.late_ms);
+	atomic_store(&lag->known, sum.places > 0);
+}
+
+static void *work(void *context)
+{
+	struct weir_lag *lag = context;
+	for (;;) {
+		measure(lag);
+		nanosleep(&(struct timespec){.tv_sec = PERIOD_S}, NULL);
+	}
+	return NULL;
+}
+
+enum weir_status weir_lag_start(const struct weir_lag_options *options, struct weir_lag **out, struct weir_error *error)
+{
+	struct weir_lag *lag = weir_alloc(1, sizeof *lag);
+	lag->options = *options;
+	lag->ends = weir_alloc(count_ends(lag), sizeof *lag->ends);
+	pthread_mutex_init(&lag->mutex, NULL);
+	int failed = pthread_create(&lag->thread, NULL, work, lag);
+	if (failed != 0) {
+		pthread_mutex_destroy(&lag->mutex);
+		free(lag->ends);
+		free(lag);
+		return weir_fail(error, WEIR_IO, "cannot start a thread: %s", strerror(failed));
+	}
+	*out = lag;
+	return WEIR_OK;
+}
+
+void weir_lag_leave(struct weir_lag *lag)
+{
+	if (lag == NULL)
+		return;
+	pthread_mutex_lock(&lag->mutex);
+	lag->left = true;
+	pthread_mutex_unlock(&lag->mutex);
+}
+
+bool weir_lag_read(const struct weir_lag *lag, uint64_t *messages, double *seconds)
+{
+	if (!atomic_load(&lag->known))
+		return false;
+	*messages = atomic_load(&lag->messages);
+	*seconds = (double)atomic_load(&lag->milliseconds) / 1000.0;
+	return true;
+}
+
+void weir_lag_metrics(const struct weir_lag *lag, struct weir_text *page, const char *messages_name,
+                      const char *messages_help, const char *seconds_name, const char *seconds_help)
+{
+	uint64_t messages;
+	double seconds;
+	if (!weir_lag_read(lag, &messages, &seconds))
+		return; /* a 0 would say that it has caught up */
+	weir_metrics_gauge(page, messages_name, messages_help, (double)messages);
+	weir_metrics_gauge(page, seconds_name, seconds_help, seconds);
+}

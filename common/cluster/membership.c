@@ -1,0 +1,123 @@
+/*
+ * The group's protocol rests on being asked often, whatever the workers wait
+ * for: so it has a thread of its own. What the group says is taken as it comes;
+ * that it may be late costs nothing but refused work, as epochs decide. So a
+ * membership that is lost, as after an outage, by itself takes nothing away:
+ * most often the group gives the same again a moment later.
+ */
+#include "common/cluster/membership.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/bus/kafka/bus_kafka.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	POLL_MS = 50,
+	NAP_MS = 100,
+	SILENT_MS = 15000, /* longer than a group takes to share out anew, a member that died included */
+	LEAVE_LIMIT_MS = 10000,
+};
+
+struct weir_membership {
+	struct weir_bus *bus;
+	const char *role;
+	struct weir_share *share;
+	const struct weir_log *log;
+	pthread_t thread;
+	_Atomic bool stop, failed;
+	struct weir_trouble trouble;
+	bool given[];
+};
+
+/* What went wrong; gives whether to try again. What hinders the bus as a whole is told by it, once. */
+static bool told(struct weir_membership *membership, enum weir_status status, const struct weir_error *error)
+{
+	char problem[WEIR_ERROR_TEXT_BYTES];
+	if (status == WEIR_IO) {
+		if (!membership->bus->ops->problem(membership->bus, problem, sizeof problem))
+			weir_trouble_on(&membership->trouble, membership->log, "group", "%s; trying again", error->text);
+		return true;
+	}
+	weir_log(membership->log, WEIR_LOG_ERROR, "group", "%s", error->text);
+	atomic_store(&membership->failed, true);
+	return false;
+}
+
+static void *serve(void *context)
+{
+	struct weir_membership *membership = context;
+	struct weir_group *group = NULL;
+	struct weir_error error;
+	uint64_t generation = 0;
+	int64_t heard_ms = weir_monotonic_ms();
+	while (!atomic_load(&membership->stop)) {
+		enum weir_status status = group == NULL
+		                              ? weir_group_join(membership->bus, membership->role, &group, &error)
+		                              : weir_group_poll(group, POLL_MS, membership->given, &generation, &error);
+		if (generation > 0)
+			weir_share_set(membership->share, membership->given, generation);
+		else
+			weir_share_lose(membership->share);
+		if (status != WEIR_OK && !told(membership, status, &error))
+			break;
+		if (group == NULL) /* a poll has waited by itself */
+			nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
+		/* A coordinator that is away is no error to librdkafka: it asks on, and the group is silent, as in an outage. */
+		int64_t now_ms = weir_monotonic_ms();
+		if (generation > 0 || status != WEIR_OK)
+			heard_ms = now_ms;
+		if (status == WEIR_OK && generation > 0)
+			weir_trouble_off(&membership->trouble, membership->log, "group");
+		else if (status == WEIR_OK && now_ms - heard_ms >= SILENT_MS)
+			weir_trouble_on(
+				&membership->trouble, membership->log, "group",
+				"the %ss' group has given nothing for %d s: the broker that coordinates it is away, or it waits "
+				"for a member that hangs",
+				membership->role, SILENT_MS / 1000);
+	}
+	if (group != NULL)
+		weir_group_leave(group);
+	return NULL;
+}
+
+enum weir_status weir_membership_start(struct weir_bus *bus, const char *role, struct weir_share *share,
+                                       const struct weir_log *log, struct weir_membership **out,
+                                       struct weir_error *error)
+{
+	struct weir_membership *membership =
+		weir_alloc(1, sizeof *membership + bus->partitions * sizeof membership->given[0]);
+	membership->bus = bus;
+	membership->role = role;
+	membership->share = share;
+	membership->log = log;
+	int failed = pthread_create(&membership->thread, NULL, serve, membership);
+	if (failed != 0) {
+		free(membership);
+		return weir_fail(error, WEIR_IO, "cannot start the group's thread: %s", strerror(failed));
+	}
+	*out = membership;
+	return WEIR_OK;
+}
+
+bool weir_membership_failed(const struct weir_membership *membership)
+{
+	return atomic_load(&membership->failed);
+}
+
+bool weir_membership_leave(struct weir_membership *membership)
+{
+	if (membership == NULL)
+		return true;
+	atomic_store(&membership->stop, true);
+	int64_t end_ms = weir_clock_ms(CLOCK_REALTIME) + LEAVE_LIMIT_MS;
+	struct timespec end = {.tv_sec = end_ms / 1000, .tv_nsec = end_ms % 1000 * 1000000};
+	if (pthread_timedjoin_np(membership->thread, NULL, &end) != 0)
+		return false;
+	free(membership);
+	return true;
+}

@@ -1,0 +1,178 @@
+/*
+ * A consumer without a name on one partition. The list of policies is short and
+ * kept in order of version, whatever order the topic has them in.
+ */
+#include "common/cluster/policy_feed.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/frame/frame.h"
+#include "common/log/metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	MESSAGES_AT_ONCE = 64,
+	BAD_TOLD_MAX = 10, /* later ones are only counted */
+	RETRY_NAP_MS = 100,
+};
+
+struct weir_policy_feed {
+	struct weir_policy_feed_options options;
+	struct weir_consumer *consumer;
+	struct weir_frame_reader *reader;
+	bool assigned, caught_up;
+	uint64_t end; /* next offset when reading began */
+	struct weir_policy **policies;
+	size_t count, capacity;
+	struct weir_counter bad;
+};
+
+enum weir_status weir_policy_feed_new(const struct weir_policy_feed_options *options, struct weir_policy_feed **out,
+                                      struct weir_error *error)
+{
+	struct weir_policy_feed *feed = weir_alloc(1, sizeof *feed);
+	feed->options = *options;
+	enum weir_status status =
+		options->bus->ops->consumer_new(options->bus, WEIR_TOPIC_POLICY, NULL, &feed->consumer, error);
+	if (status != WEIR_OK) {
+		free(feed);
+		return status;
+	}
+	feed->reader = weir_frame_reader_new();
+	*out = feed;
+	return WEIR_OK;
+}
+
+void weir_policy_feed_free(struct weir_policy_feed *feed)
+{
+	if (feed == NULL)
+		return;
+	feed->options.bus->ops->consumer_free(feed->consumer);
+	weir_frame_reader_free(feed->reader);
+	for (size_t i = 0; i < feed->count; i++)
+		weir_policy_free(feed->policies[i]);
+	free(feed->policies);
+	free(feed);
+}
+
+const struct weir_policy *weir_policy_feed_newest(const struct weir_policy_feed *feed)
+{
+	return feed->count > 0 ? feed->policies[feed->count - 1] : NULL;
+}
+
+const struct weir_policy *const *weir_policy_feed_all(const struct weir_policy_feed *feed, size_t *count)
+{
+	*count = feed->count;
+	return (const struct weir_policy *const *)feed->policies;
+}
+
+void weir_policy_feed_forget(struct weir_policy_feed *feed, uint64_t version)
+{
+	size_t gone = 0;
+	while (gone < feed->count && feed->policies[gone]->version < version)
+		weir_policy_free(feed->policies[gone++]);
+	feed->count -= gone;
+	if (gone > 0)
+		memmove(feed->policies, feed->policies + gone, feed->count * sizeof *feed->policies);
+}
+
+bool weir_policy_feed_caught_up(const struct weir_policy_feed *feed)
+{
+	return feed->caught_up;
+}
+
+uint64_t weir_policy_feed_bad(const struct weir_policy_feed *feed)
+{
+	return weir_counter_read(&feed->bad);
+}
+
+/* Puts a policy in its place; it is taken. */
+static void keep(struct weir_policy_feed *feed, size_t place, struct weir_policy *policy)
+{
+	if (feed->count == feed->capacity) {
+		feed->capacity = feed->capacity > 0 ? feed->capacity * 2 : 8;
+		feed->policies = weir_realloc(feed->policies, feed->capacity, sizeof *feed->policies);
+	}
+	memmove(feed->policies + place + 1, feed->policies + place, (feed->count - place) * sizeof *feed->policies);
+	feed->policies[place] = policy;
+	feed->count++;
+}
+
+static enum weir_status take(struct weir_policy_feed *feed, struct weir_span message, struct weir_error *error)
+{
+	struct weir_frame frame;
+	enum weir_status status = weir_frame_decode(feed->reader, message, &frame, error);
+	if (status != WEIR_OK)
+		return status;
+	if (frame.kind != WEIR_FRAME_POLICY || frame.policy_version == 0)
+		return weir_fail(error, WEIR_INVALID, "a frame that is no numbered policy");
+	size_t place = feed->count;
+	while (place > 0 && feed->policies[place - 1]->version > frame.policy_version)
+		place--;
+	bool known = place > 0 && feed->policies[place - 1]->version == frame.policy_version;
+	if (known || (place < feed->count && !feed->options.all))
+		return WEIR_OK;
+	struct weir_policy *policy;
+	status = weir_policy_decode(frame.policy_version, frame.body.at, frame.body.length, &policy, error);
+	if (status == WEIR_OK)
+		keep(feed, place, policy);
+	return status;
+}
+
+static void pass_over(struct weir_policy_feed *feed, uint64_t offset, const struct weir_error *error)
+{
+	weir_counter_add(&feed->bad, 1);
+	uint64_t bad = weir_counter_read(&feed->bad);
+	if (bad > BAD_TOLD_MAX)
+		return;
+	weir_log(feed->options.log, WEIR_LOG_WARNING, feed->options.part, "%s offset %llu is passed over: %s%s",
+	         weir_topic_name(WEIR_TOPIC_POLICY), (unsigned long long)offset, error->text,
+	         bad == BAD_TOLD_MAX ? "; further ones are only counted" : "");
+}
+
+static enum weir_status begin(struct weir_policy_feed *feed, struct weir_error *error)
+{
+	const struct weir_bus_ops *bus = feed->options.bus->ops;
+	uint64_t first;
+	enum weir_status status = bus->extent(feed->options.bus, WEIR_TOPIC_POLICY, 0, &first, &feed->end, error);
+	if (status == WEIR_OK)
+		status = bus->assign(feed->consumer, 0, first, error);
+	if (status != WEIR_OK)
+		return status;
+	feed->assigned = true;
+	feed->caught_up |= first >= feed->end;
+	return WEIR_OK;
+}
+
+/* A failure that comes at once must not make its caller spin. */
+static enum weir_status stumble(int timeout_ms, enum weir_status status)
+{
+	int nap_ms = timeout_ms < RETRY_NAP_MS ? timeout_ms : RETRY_NAP_MS;
+	nanosleep(&(struct timespec){.tv_nsec = nap_ms * 1000000L}, NULL);
+	return status;
+}
+
+enum weir_status weir_policy_feed_poll(struct weir_policy_feed *feed, int timeout_ms, struct weir_error *error)
+{
+	const struct weir_bus_ops *bus = feed->options.bus->ops;
+	struct weir_message messages[MESSAGES_AT_ONCE];
+	size_t count;
+	enum weir_status status = feed->assigned ? WEIR_OK : begin(feed, error);
+	if (status == WEIR_OK)
+		status = bus->receive(feed->consumer, messages, MESSAGES_AT_ONCE, timeout_ms, &count, error);
+	if (status == WEIR_INVALID && feed->assigned) {
+		bus->unassign(feed->consumer, 0);
+		feed->assigned = false;
+	}
+	if (status != WEIR_OK)
+		return stumble(timeout_ms, status);
+	for (size_t i = 0; i < count; i++) {
+		struct weir_error why;
+		if (take(feed, messages[i].payload, &why) != WEIR_OK)
+			pass_over(feed, messages[i].offset, &why);
+	}
+	feed->caught_up |= bus->position(feed->consumer, 0) >= feed->end;
+	return WEIR_OK;
+}

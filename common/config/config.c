@@ -1,0 +1,202 @@
+/*
+ * The configuration as a whole: its sections, and what depends on more than one
+ * setting. Zones are read by policy_zone.c, settings by config_settings.c; what
+ * is inside "sources" is the collector's to read.
+ */
+#include "common/config/config.h"
+
+#include "common/base/alloc.h"
+#include "common/base/machine.h"
+#include "common/bytes/listen_address.h"
+#include "common/config/config_settings.h"
+#include "common/http/http.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SOURCES_MAX = 1024,
+	MEMORY_LEAST_BYTES = 64 << 20,
+	TOKEN_LEAST_BYTES = 16,
+	TOKEN_MAX_BYTES = 1024,
+	ARCHIVER_THREADS = 4, /* more do not help a server much whose processors have other work, too */
+};
+
+void weir_config_free(struct weir_config *config)
+{
+	if (config == NULL)
+		return;
+	weir_settings_free(config);
+	free(config->listen.http_host);
+	free(config->archiver.api_host);
+	weir_policy_free(config->policy);
+	weir_json_document_free(config->document);
+	free(config);
+}
+
+static enum weir_status read_listen(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
+{
+	if (config->listen.http == NULL ||
+	    weir_listen_address(config->listen.http, &config->listen.http_host, &config->listen.http_port))
+		return WEIR_OK;
+	struct weir_json listen = weir_json_member(root, "listen");
+	struct weir_json at = weir_json_member(&listen, "http");
+	return weir_json_fail(&at, error,
+	                      "must be HOST:PORT, such as \"127.0.0.1:9464\", \"[::1]:9464\" or \"*:9464\", not \"%.80s\"",
+	                      config->listen.http);
+}
+
+static bool is_loopback(const char *host)
+{
+	unsigned char address[4];
+	return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+	       (inet_pton(AF_INET, host, address) == 1 && address[0] == 127);
+}
+
+/* A token is sent as one word of a header field, and must be beyond guessing. */
+static enum weir_status check_token(const struct weir_json *at, const char *token, struct weir_error *error)
+{
+	size_t length = strlen(token), plain = 0;
+	while (plain < length && token[plain] > ' ' && token[plain] < 0x7f)
+		plain++;
+	if (plain < length || length < TOKEN_LEAST_BYTES || length > TOKEN_MAX_BYTES)
+		return weir_json_fail(at, error, "a token must be %d to %d letters, digits and signs, without spaces",
+		                      TOKEN_LEAST_BYTES, TOKEN_MAX_BYTES);
+	return WEIR_OK;
+}
+
+static enum weir_status read_api(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
+{
+	struct weir_json archiver = weir_json_member(root, "archiver");
+	struct weir_json api = weir_json_member(&archiver, "api"), tokens = weir_json_member(&archiver, "tokens");
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < config->archiver.tokens.count && status == WEIR_OK; i++) {
+		struct weir_json token = weir_json_element(&tokens, i);
+		status = check_token(&token, config->archiver.tokens.at[i], error);
+	}
+	if (status != WEIR_OK || config->archiver.api == NULL)
+		return status;
+	if (!weir_listen_address(config->archiver.api, &config->archiver.api_host, &config->archiver.api_port))
+		return weir_json_fail(&api, error, "must be HOST:PORT, such as \"127.0.0.1:8642\", not \"%.80s\"",
+		                      config->archiver.api);
+	if (config->archiver.tokens.count == 0 && !is_loopback(config->archiver.api_host))
+		return weir_json_fail(&api, error,
+		                      "without \"tokens\" only an address of this machine is listened on, such as "
+		                      "\"127.0.0.1:8642\": whoever reaches it reads everything");
+	return WEIR_OK;
+}
+
+static enum weir_status read_sources(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
+{
+	config->sources = weir_json_member(root, "sources");
+	enum weir_status status = weir_json_list(&config->sources, 0, SOURCES_MAX, &config->source_count, error);
+	for (size_t i = 0; i < config->source_count && status == WEIR_OK; i++) {
+		struct weir_json source = weir_json_element(&config->sources, i);
+		if (!json_is_object(source.value))
+			status = weir_json_fail(
+				&source, error,
+				"must be an object, such as {\"type\": \"file\", \"path\": \"/var/log/nginx/access.log\", "
+				"\"format\": \"combined\"}");
+	}
+	return status;
+}
+
+/* What a server's address must be, once it is known that one is asked for. */
+static enum weir_status check_servers(const struct weir_json *root, const struct weir_config *config,
+                                      struct weir_error *error)
+{
+	struct weir_json bus = weir_json_member(root, "bus");
+	if (config->bus.type == WEIR_BUS_KAFKA && config->bus.brokers == NULL) {
+		struct weir_json brokers = weir_json_member(&bus, "brokers");
+		return weir_json_require(&brokers, "put HOST:PORT of one broker or more there, such as \"127.0.0.1:9092\"",
+		                         error);
+	}
+	if (config->bus.min_insync > config->bus.replication) {
+		struct weir_json min_insync = weir_json_member(&bus, "min_insync");
+		if (weir_json_exists(&min_insync))
+			return weir_json_fail(&min_insync, error, "must not be above \"replication\" (%lld)",
+			                      (long long)config->bus.replication);
+	}
+	return WEIR_OK;
+}
+
+/* Threads and memory that were left to the machine. */
+static void fit_to_machine(struct weir_config *config)
+{
+	if (config->limiter.threads == 0)
+		config->limiter.threads = weir_machine_processors();
+	if (config->limiter.threads > config->bus.partitions)
+		config->limiter.threads = config->bus.partitions; /* each partition has one thread */
+	if (config->archiver.threads == 0) {
+		int64_t processors = weir_machine_processors();
+		config->archiver.threads = processors < ARCHIVER_THREADS ? processors : ARCHIVER_THREADS;
+	}
+	if (config->archiver.threads > config->bus.partitions)
+		config->archiver.threads = config->bus.partitions;
+	if (config->limiter.memory_bytes == 0) {
+		int64_t half = weir_machine_memory_bytes() / 2;
+		config->limiter.memory_bytes = half > MEMORY_LEAST_BYTES ? half : MEMORY_LEAST_BYTES;
+	}
+}
+
+static enum weir_status read_all(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
+{
+	const char *names[16] = {"zones", "sources"};
+	for (size_t i = 0; weir_config_sections[i] != NULL; i++)
+		names[2 + i] = weir_config_sections[i];
+	enum weir_status status;
+	struct weir_json zones = weir_json_member(root, "zones");
+	if ((status = weir_json_only(root, names, error)) != WEIR_OK ||
+	    (status = read_sources(root, config, error)) != WEIR_OK)
+		return status;
+	for (size_t i = 0; weir_config_sections[i] != NULL && status == WEIR_OK; i++)
+		status = weir_settings_read(root, weir_config_sections[i], config, error);
+	/* In a cluster the zones in force are the log's: `weir policy apply` puts them there. */
+	if (status == WEIR_OK && (weir_json_exists(&zones) || config->bus.type == WEIR_BUS_LOCAL))
+		status = weir_policy_parse(&zones, &config->policy, error);
+	if (status != WEIR_OK || (status = read_listen(root, config, error)) != WEIR_OK ||
+	    (status = read_api(root, config, error)) != WEIR_OK || (status = check_servers(root, config, error)) != WEIR_OK)
+		return status;
+	if (config->bus.min_insync > config->bus.replication)
+		config->bus.min_insync = config->bus.replication; /* the default of one, beside a configured other */
+	if (config->bus.max_linger_ms < config->bus.linger_ms) {
+		struct weir_json bus = weir_json_member(root, "bus");
+		struct weir_json max_linger = weir_json_member(&bus, "max_linger");
+		return weir_json_fail(&max_linger, error, "must not be below \"linger\"");
+	}
+	fit_to_machine(config);
+	return WEIR_OK;
+}
+
+/* Takes the document, on failure too. */
+static enum weir_status read_document(struct weir_json_document *document, struct weir_config **config,
+                                      struct weir_error *error)
+{
+	struct weir_config *made = weir_alloc(1, sizeof *made);
+	made->document = document;
+	weir_settings_default(made);
+	struct weir_json root = weir_json_root(document);
+	enum weir_status status = read_all(&root, made, error);
+	if (status != WEIR_OK) {
+		weir_config_free(made);
+		return status;
+	}
+	*config = made;
+	return WEIR_OK;
+}
+
+enum weir_status weir_config_load(const char *path, struct weir_config **config, struct weir_error *error)
+{
+	struct weir_json_document *document;
+	enum weir_status status = weir_json_load(path, &document, error);
+	return status != WEIR_OK ? status : read_document(document, config, error);
+}
+
+enum weir_status weir_config_parse(const char *name, const char *text, size_t length, struct weir_config **config,
+                                   struct weir_error *error)
+{
+	struct weir_json_document *document;
+	enum weir_status status = weir_json_parse(name, text, length, &document, error);
+	return status != WEIR_OK ? status : read_document(document, config, error);
+}

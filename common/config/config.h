@@ -1,0 +1,147 @@
+/*
+ * The configuration: one JSON file for all roles, parsed once, immutable
+ * afterwards, and passed down.
+ *
+ * Its sections are "zones" (common/policy/policy.h), "sources" (collector/source/source.h)
+ * and those of the struct below, under the names that it has. Every setting in
+ * them has a default. Name, kind, bounds, default and meaning of each stand in
+ * one table (config_settings.c), from which settings are read, checked and
+ * documented: weir_config_describe() writes the table of settings.md.
+ */
+#ifndef WEIR_COMMON_CONFIG_H
+#define WEIR_COMMON_CONFIG_H
+
+#include "common/base/text.h"
+#include "common/json/json.h"
+#include "common/log/log.h"
+#include "common/policy/policy.h"
+#include "common/store/archive.h"
+
+enum weir_bus_type { WEIR_BUS_LOCAL, WEIR_BUS_KAFKA };
+enum weir_store_type { WEIR_STORE_SQLITE, WEIR_STORE_MYSQL };
+
+/* A list of secrets; owned by the configuration. */
+struct weir_secrets {
+	char **at;
+	size_t count;
+};
+
+/* Strings are NULL where nothing is set and there is no default. */
+struct weir_config {
+	struct weir_json_document *document; /* owned: the cursors below point into it */
+	struct weir_policy *policy; /* of "zones"; owned, not numbered; NULL: bus.type is kafka, and there are none */
+	struct weir_json sources;   /* "sources": a list of objects, read by the collector */
+	size_t source_count;
+	struct {
+		int type; /* enum weir_bus_type */
+		int64_t partitions;
+		int64_t linger_ms, max_linger_ms, sync_delay_ms;
+		int64_t segment_bytes, retention_bytes;
+		char *brokers;          /* kafka: HOST:PORT[,HOST:PORT...] */
+		char *prefix;           /* before each topic's name, and of the consumer group's */
+		int64_t replication;    /* of topics that are made */
+		int64_t min_insync;     /* likewise */
+		int64_t retention_ms;   /* likewise: of events and decisions */
+		struct weir_json kafka; /* an object, or without value */
+	} bus;
+	struct {
+		int type; /* enum weir_store_type */
+		char *host;
+		int64_t port;
+		char *socket; /* in place of host and port */
+		char *user, *database;
+		char *password; /* NULL: none */
+		char *tls_ca;   /* NULL: no TLS is asked for */
+	} store;
+	struct {
+		char *url; /* redis://[:PASSWORD@]HOST:PORT[/DATABASE]; NULL: none */
+	} redis;
+	struct {
+		int64_t max_skew_ms;
+		int64_t line_max_bytes;
+	} collector;
+	struct {
+		int64_t threads;      /* 1..bus.partitions */
+		int64_t memory_bytes; /* > 0 */
+		int64_t checkpoint_interval_ms;
+		int64_t lateness_ms;
+	} limiter;
+	struct {
+		bool enabled;
+		int64_t interval_ms;
+		int64_t memory_bytes;
+		int64_t threads;                      /* 1..bus.partitions */
+		int64_t keep_ms[WEIR_ARCHIVE_TABLES]; /* 0: for ever */
+		char *hash_keys;                      /* path of the secret; NULL: keys are kept in clear */
+		char *api;                            /* NULL: none */
+		char *api_host;
+		uint16_t api_port;
+		struct weir_secrets tokens; /* none: api_host is of this machine alone */
+		int64_t api_rate;           /* requests a second of one client; 0: any */
+		int64_t api_workers;
+	} archiver;
+	struct {
+		char *http;
+		char *http_host; /* "*" for every address */
+		uint16_t http_port;
+	} listen;
+	struct {
+		int level; /* enum weir_log_level */
+		int json;  /* 0: text */
+	} log;
+	struct {
+		char *path, *shadow_path;
+		int64_t rotate_bytes; /* 0: never */
+		int64_t keep;
+	} decisions;
+	struct {
+		char *path;
+		int64_t max_bytes;    /* of the file, where it is not rotated */
+		int64_t rotate_bytes; /* 0: never */
+		int64_t rate_per_second;
+		int64_t keep;
+	} deadletter;
+};
+
+/**
+ * Reads a configuration.
+ *
+ * @param config  returned: weir_config_free()
+ * @return WEIR_OK; WEIR_INVALID with the path, the line and what would be accepted; WEIR_IO: it cannot be read
+ */
+WEIR_MUST_USE enum weir_status weir_config_load(const char *path, struct weir_config **config,
+                                                struct weir_error *error);
+/** @param name  as for weir_json_parse() */
+WEIR_MUST_USE enum weir_status weir_config_parse(const char *name, const char *text, size_t length,
+                                                 struct weir_config **config, struct weir_error *error);
+void weir_config_free(struct weir_config *config);
+
+/** What `weir run` takes in place of a file. */
+struct weir_shorthand {
+	const char *format;      /* --format: a name, or an object of JSON; NULL: combined */
+	const char *const *keys; /* --key a,b: each makes a zone with all the limits; none: ip */
+	size_t key_count;
+	const char *const *limits; /* --limit N/W[:ALGORITHM] */
+	size_t limit_count;
+	const char *const *logs; /* paths or globs; "-" is standard input */
+	size_t log_count;
+	bool follow;
+};
+
+/**
+ * Turns a shorthand into the configuration that it stands for, for weir_config_parse(WEIR_JSON_COMMAND_LINE, …) and
+ * for people who go on from there with a file.
+ *
+ * A window below 1h is sliding, a longer one fixed, where no algorithm is named; `uniform` takes 1/INTERVAL,
+ * `queue` LENGTH/HOLD, and `gcra` lets the N of one window come at once.
+ *
+ * @param text  returned, the caller frees
+ * @return WEIR_OK; WEIR_INVALID: the words name the option
+ */
+WEIR_MUST_USE enum weir_status weir_config_shorthand(const struct weir_shorthand *shorthand, char **text,
+                                                     struct weir_error *error);
+
+/** Appends the settings as a Markdown table: that of settings.md. */
+void weir_config_describe(struct weir_text *text);
+
+#endif

@@ -1,0 +1,316 @@
+/*
+ * Settings as a table: name, kind, where it goes, default, bounds, meaning. What
+ * is in the table is read, checked, defaulted, suggested and documented; a
+ * setting that is not in it does not exist.
+ */
+#include "common/config/config_settings.h"
+
+#include "common/base/alloc.h"
+#include "common/json/units.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum setting_kind { NUMBER, TIME, SIZE, FLAG, WORD, TEXT, SECRET, SECRETS, OBJECT };
+
+enum { SECRETS_MAX = 64 };
+
+struct setting {
+	const char *section, *name;
+	enum setting_kind kind;
+	size_t offset;        /* in struct weir_config: int64_t, bool, int or char *, by kind */
+	const char *fallback; /* as a configuration would write it; NULL: none, and the words say what then */
+	int64_t least, most;
+	const char *const *words;
+	const char *without; /* what holds where there is no fallback */
+	const char *meaning;
+};
+
+#define AT(member) offsetof(struct weir_config, member)
+#define KIB INT64_C(1024)
+#define MIB (KIB * 1024)
+#define GIB (MIB * 1024)
+#define TIB (GIB * 1024)
+#define HOUR_MS INT64_C(3600000)
+#define DAY_MS (24 * HOUR_MS)
+
+const char *const weir_config_sections[] = {"bus",    "store", "redis",     "collector",  "limiter", "archiver",
+                                            "listen", "log",   "decisions", "deadletter", NULL};
+
+static const char *const bus_types[] = {"local", "kafka", NULL};
+static const char *const store_types[] = {"sqlite", "mysql", NULL};
+static const char *const log_levels[] = {"debug", "info", "warning", "error", NULL};
+static const char *const log_formats[] = {"text", "json", NULL};
+
+static const struct setting settings[] = {
+	{"bus", "type", WORD, AT(bus.type), "local", 0, 0, bus_types, NULL,
+     "the log that connects the roles: on this machine's disk, or Kafka's topics"},
+	{"bus", "partitions", NUMBER, AT(bus.partitions), "16", 1, WEIR_PARTITIONS_MAX, NULL, NULL,
+     "parts that the keys are divided into; fixed once there is state"},
+	{"bus", "linger", TIME, AT(bus.linger_ms), "2ms", 0, 1000, NULL, NULL,
+     "how long an event waits for others of its frame"},
+	{"bus", "max_linger", TIME, AT(bus.max_linger_ms), "10ms", 0, 10000, NULL, NULL,
+     "the same while acknowledgements are slow"},
+	{"bus", "sync_delay", TIME, AT(bus.sync_delay_ms), "0s", 0, 1000, NULL, NULL,
+     "how long the local log gathers messages before one fsync, beyond the time that the fsync before it takes"},
+	{"bus", "segment_size", SIZE, AT(bus.segment_bytes), "64MiB", 64 * KIB, GIB, NULL, NULL,
+     "a file of the local log is closed at this size"},
+	{"bus", "retention_size", SIZE, AT(bus.retention_bytes), "1GiB", MIB, 1024 * TIB, NULL, NULL,
+     "of a topic that nobody reads the newest so many bytes are kept"},
+	{"bus", "brokers", TEXT, AT(bus.brokers), NULL, 0, 0, NULL, "needed for kafka",
+     "Kafka's brokers to begin with, `HOST:PORT` with commas between"},
+	{"bus", "prefix", TEXT, AT(bus.prefix), "weir", 0, 0, NULL, NULL,
+     "of the names of topics and of the consumer group: `weir.events`"},
+	{"bus", "replication", NUMBER, AT(bus.replication), "3", 1, 100, NULL, NULL,
+     "brokers that hold each message of a topic that weir makes"},
+	{"bus", "min_insync", NUMBER, AT(bus.min_insync), "2", 1, 100, NULL, NULL,
+     "of them, how many must have a message before it counts as written; at most `replication`"},
+	{"bus", "retention", TIME, AT(bus.retention_ms), "7d", HOUR_MS, 3660 * DAY_MS, NULL, NULL,
+     "how long topics that weir makes keep their messages"},
+	{"bus", "kafka", OBJECT, AT(bus.kafka), NULL, 0, 0, NULL, "none",
+     "properties for librdkafka under their own names; a value may be `{\"file\": …}` or `{\"env\": …}`"},
+	{"store", "type", WORD, AT(store.type), "sqlite", 0, 0, store_types, NULL,
+     "where checkpoints are kept: a file in the state directory, or a server of MySQL or MariaDB"},
+	{"store", "host", TEXT, AT(store.host), "127.0.0.1", 0, 0, NULL, NULL, "of the server"},
+	{"store", "port", NUMBER, AT(store.port), "3306", 1, 65535, NULL, NULL, "of the server"},
+	{"store", "socket", TEXT, AT(store.socket), NULL, 0, 0, NULL, "host and port", "the server's socket file"},
+	{"store", "user", TEXT, AT(store.user), "weir", 0, 0, NULL, NULL, "on the server"},
+	{"store", "password", SECRET, AT(store.password), NULL, 0, 0, NULL, "none",
+     "of that user: text, `{\"file\": …}` or `{\"env\": …}`"},
+	{"store", "database", TEXT, AT(store.database), "weir", 0, 0, NULL, NULL,
+     "made where it is not there and the user may"},
+	{"store", "tls_ca", TEXT, AT(store.tls_ca), NULL, 0, 0, NULL, "no TLS is asked for",
+     "file of the authority that the server's certificate must be of"},
+	{"redis", "url", TEXT, AT(redis.url), NULL, 0, 0, NULL, "none",
+     "`redis://[:PASSWORD@]HOST:PORT[/DATABASE]`, what `weir subscribe` writes to where it is not told"},
+	{"collector", "max_skew", TIME, AT(collector.max_skew_ms), "5s", 0, 366 * DAY_MS, NULL, NULL,
+     "an event further ahead of the clock is set to the clock"},
+	{"collector", "line_max", SIZE, AT(collector.line_max_bytes), "64KiB", KIB, MIB, NULL, NULL,
+     "a longer line is malformed"},
+	{"limiter", "threads", NUMBER, AT(limiter.threads), NULL, 1, WEIR_PARTITIONS_MAX, NULL, "the machine's processors",
+     "workers, each of which owns some of the partitions"},
+	{"limiter", "memory", SIZE, AT(limiter.memory_bytes), NULL, 16 * MIB, 1024 * TIB, NULL,
+     "half of the machine's memory", "ceiling of the buckets in memory; what is used least goes to the store"},
+	{"limiter", "checkpoint_interval", TIME, AT(limiter.checkpoint_interval_ms), "10s", 10, HOUR_MS, NULL, NULL,
+     "between checkpoints, at most"},
+	{"limiter", "lateness", TIME, AT(limiter.lateness_ms), "10m", 0, 366 * DAY_MS, NULL, NULL,
+     "how long beyond its limits' memory an idle bucket is kept"},
+	{"archiver", "enabled", FLAG, AT(archiver.enabled), "false", 0, 0, NULL, NULL,
+     "whether judged frames are kept for an archiver; `weir run` is one then, too"},
+	{"archiver", "interval", TIME, AT(archiver.interval_ms), "5s", 100, 3600000, NULL, NULL,
+     "between two times that the archiver stores what has come, at least"},
+	{"archiver", "memory", SIZE, AT(archiver.memory_bytes), "256MiB", 1 << 20, INT64_C(1) << 40, NULL, NULL,
+     "for what has come and is not stored yet; half full, it is stored sooner"},
+	{"archiver", "threads", NUMBER, AT(archiver.threads), NULL, 1, 64, NULL, "the machine's processors, up to 4",
+     "threads of `weir-archiver` that store, each with a connection to the store"},
+	{"archiver", "keep_hourly", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_HOURLY]), "0s", 0, 36600 * DAY_MS, NULL, NULL,
+     "how old hourly counts become; `0s`: for ever"},
+	{"archiver", "keep_daily", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_DAILY]), "0s", 0, 36600 * DAY_MS, NULL, NULL,
+     "daily counts, likewise"},
+	{"archiver", "keep_totals", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_TOTALS]), "0s", 0, 36600 * DAY_MS, NULL, NULL,
+     "each zone's hourly counts of all keys together, likewise"},
+	{"archiver", "keep_decisions", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_DECISIONS]), "0s", 0, 36600 * DAY_MS, NULL,
+     NULL, "decisions, likewise"},
+	{"archiver", "keep_history", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_EVENTS]), "0s", 0, 36600 * DAY_MS, NULL, NULL,
+     "the events of zones with `history`, likewise"},
+	{"archiver", "hash_keys", TEXT, AT(archiver.hash_keys), NULL, 0, 0, NULL, "keys are kept in clear",
+     "file of a secret, 16 bytes or more: what the archive keeps has a hash in place of every key"},
+	{"archiver", "api", TEXT, AT(archiver.api), NULL, 0, 0, NULL, "off",
+     "`HOST:PORT` of the HTTP API for analysts, such as `127.0.0.1:8642`"},
+	{"archiver", "tokens", SECRETS, AT(archiver.tokens), NULL, 0, 0, NULL, "none, and the API on loopback alone",
+     "each of which opens the API: a list of texts, `{\"file\": …}` or `{\"env\": …}`"},
+	{"archiver", "api_rate", NUMBER, AT(archiver.api_rate), "50", 0, 1000000, NULL, NULL,
+     "requests a second that one client, a token at an address, may make on average; 0: any"},
+	{"archiver", "api_workers", NUMBER, AT(archiver.api_workers), "4", 1, 64, NULL, NULL,
+     "threads that answer the API's requests, each with a connection to the store"},
+	{"listen", "http", TEXT, AT(listen.http), NULL, 0, 0, NULL, "off",
+     "`HOST:PORT` for `/metrics`, `/healthz` and `/readyz`, such as `127.0.0.1:9464`"},
+	{"log", "level", WORD, AT(log.level), "info", 0, 0, log_levels, NULL, "the least important lines that are shown"},
+	{"log", "format", WORD, AT(log.json), "text", 0, 0, log_formats, NULL, "lines for people, or an object a line"},
+	{"decisions", "path", TEXT, AT(decisions.path), "-", 0, 0, NULL, NULL,
+     "file of the decisions; `-` is standard output"},
+	{"decisions", "shadow_path", TEXT, AT(decisions.shadow_path), NULL, 0, 0, NULL, "not written",
+     "file of the decisions of zones in shadow mode"},
+	{"decisions", "rotate_size", SIZE, AT(decisions.rotate_bytes), "0", 0, 1024 * TIB, NULL, NULL,
+     "a larger file is rotated; 0: never"},
+	{"decisions", "keep", NUMBER, AT(decisions.keep), "10", 1, 1000, NULL, NULL, "rotated files that stay"},
+	{"deadletter", "path", TEXT, AT(deadletter.path), NULL, 0, 0, NULL, "in the state directory",
+     "file of the lines that could not be used"},
+	{"deadletter", "max_size", SIZE, AT(deadletter.max_bytes), "64MiB", 0, 1024 * TIB, NULL, NULL,
+     "of that file where it is not rotated, and of what a collector sends to the topic in a day; what comes later is only "
+     "counted"},
+	{"deadletter", "rotate_size", SIZE, AT(deadletter.rotate_bytes), "0", 0, 1024 * TIB, NULL, NULL,
+     "a larger file is rotated; 0: never"},
+	{"deadletter", "rate", NUMBER, AT(deadletter.rate_per_second), "100", 0, 1000000, NULL, NULL,
+     "lines a second that are kept; the rest is only counted. 0: all"},
+	{"deadletter", "keep", NUMBER, AT(deadletter.keep), "1", 1, 1000, NULL, NULL, "rotated files that stay"},
+};
+
+enum { SETTING_COUNT = sizeof settings / sizeof *settings };
+
+static void *place_of(const struct setting *setting, struct weir_config *config)
+{
+	return (char *)config + setting->offset;
+}
+
+static int find_word(const char *const *words, const char *word)
+{
+	int index = 0;
+	while (strcmp(words[index], word) != 0)
+		index++;
+	return index;
+}
+
+void weir_settings_default(struct weir_config *config)
+{
+	for (size_t i = 0; i < SETTING_COUNT; i++) {
+		const struct setting *setting = &settings[i];
+		void *place = place_of(setting, config);
+		if (setting->fallback == NULL)
+			continue;
+		bool known = true;
+		switch (setting->kind) {
+		case NUMBER: *(int64_t *)place = strtoll(setting->fallback, NULL, 10); break;
+		case TIME: known = weir_parse_duration(setting->fallback, place); break;
+		case SIZE: known = weir_parse_size(setting->fallback, place); break;
+		case FLAG: *(bool *)place = strcmp(setting->fallback, "true") == 0; break;
+		case WORD: *(int *)place = find_word(setting->words, setting->fallback); break;
+		case TEXT:
+		case SECRET: *(char **)place = weir_copy(setting->fallback, strlen(setting->fallback)); break;
+		case SECRETS:
+		case OBJECT: break;
+		}
+		assert(known);
+		(void)known;
+	}
+}
+
+static enum weir_status read_text(const struct weir_json *at, char **place, struct weir_error *error)
+{
+	const char *text = NULL;
+	enum weir_status status = weir_json_string(at, &text, error);
+	if (status != WEIR_OK || text == NULL)
+		return status;
+	if (*text == '\0')
+		return weir_json_fail(at, error, "must not be empty: leave it out");
+	free(*place);
+	*place = weir_copy(text, strlen(text));
+	return WEIR_OK;
+}
+
+static enum weir_status read_secrets(const struct weir_json *at, struct weir_secrets *secrets, struct weir_error *error)
+{
+	size_t count = 0;
+	enum weir_status status = weir_json_list(at, 0, SECRETS_MAX, &count, error);
+	if (status != WEIR_OK || count == 0)
+		return status;
+	secrets->at = weir_alloc(count, sizeof *secrets->at);
+	for (; secrets->count < count && status == WEIR_OK; secrets->count += status == WEIR_OK) {
+		struct weir_json element = weir_json_element(at, secrets->count);
+		status = weir_json_secret(&element, &secrets->at[secrets->count], error);
+	}
+	return status;
+}
+
+static enum weir_status read_setting(const struct setting *setting, const struct weir_json *at,
+                                     struct weir_config *config, struct weir_error *error)
+{
+	void *place = place_of(setting, config);
+	switch (setting->kind) {
+	case NUMBER: return weir_json_int(at, setting->least, setting->most, place, error);
+	case TIME: return weir_json_duration(at, setting->least, setting->most, place, error);
+	case SIZE: return weir_json_size(at, setting->least, setting->most, place, error);
+	case FLAG: return weir_json_bool(at, place, error);
+	case WORD: return weir_json_word(at, setting->words, place, error);
+	case TEXT: return read_text(at, place, error);
+	case SECRET: return weir_json_exists(at) ? weir_json_secret(at, place, error) : WEIR_OK;
+	case SECRETS: return weir_json_exists(at) ? read_secrets(at, place, error) : WEIR_OK;
+	case OBJECT:
+		if (weir_json_exists(at) && !json_is_object(at->value))
+			return weir_json_fail(at, error, "must be an object");
+		*(struct weir_json *)place = *at;
+		return WEIR_OK;
+	}
+	abort();
+}
+
+enum weir_status weir_settings_read(const struct weir_json *root, const char *section, struct weir_config *config,
+                                    struct weir_error *error)
+{
+	struct weir_json object = weir_json_member(root, section);
+	if (!weir_json_exists(&object))
+		return WEIR_OK;
+	const char *names[SETTING_COUNT + 1];
+	size_t count = 0;
+	for (size_t i = 0; i < SETTING_COUNT; i++)
+		if (strcmp(settings[i].section, section) == 0)
+			names[count++] = settings[i].name;
+	names[count] = NULL;
+	enum weir_status status = weir_json_only(&object, names, error);
+	for (size_t i = 0; i < SETTING_COUNT && status == WEIR_OK; i++) {
+		if (strcmp(settings[i].section, section) != 0)
+			continue;
+		struct weir_json at = weir_json_member(&object, settings[i].name);
+		status = read_setting(&settings[i], &at, config, error);
+	}
+	return status;
+}
+
+static void free_secrets(struct weir_secrets *secrets)
+{
+	for (size_t i = 0; i < secrets->count; i++)
+		free(secrets->at[i]);
+	free(secrets->at);
+}
+
+void weir_settings_free(struct weir_config *config)
+{
+	for (size_t i = 0; i < SETTING_COUNT; i++)
+		if (settings[i].kind == TEXT || settings[i].kind == SECRET)
+			free(*(char **)place_of(&settings[i], config));
+		else if (settings[i].kind == SECRETS)
+			free_secrets(place_of(&settings[i], config));
+}
+
+/* "number, 1 to 1024" */
+static void describe_kind(struct weir_text *text, const struct setting *setting)
+{
+	static const char *const kinds[] = {"number", "time",   "size",    "true or false", NULL,
+	                                    "text",   "secret", "secrets", "object"};
+	char least[24], most[24];
+	switch (setting->kind) {
+	case NUMBER:
+		weir_text_printf(text, "number, %lld to %lld", (long long)setting->least, (long long)setting->most);
+		break;
+	case TIME:
+		weir_text_printf(text, "time, %s to %s", weir_format_duration(setting->least, least, sizeof least),
+		                 weir_format_duration(setting->most, most, sizeof most));
+		break;
+	case SIZE:
+		weir_text_printf(text, "size, %s to %s", weir_format_size(setting->least, least, sizeof least),
+		                 weir_format_size(setting->most, most, sizeof most));
+		break;
+	case WORD:
+		for (size_t i = 0; setting->words[i] != NULL; i++)
+			weir_text_printf(text, "%s`\"%s\"`", i > 0 ? ", " : "", setting->words[i]);
+		break;
+	default: weir_text_puts(text, kinds[setting->kind]);
+	}
+}
+
+void weir_config_describe(struct weir_text *text)
+{
+	weir_text_puts(text, "| setting | kind | default | meaning |\n|---|---|---|---|\n");
+	for (size_t i = 0; i < SETTING_COUNT; i++) {
+		const struct setting *setting = &settings[i];
+		weir_text_printf(text, "| `%s.%s` | ", setting->section, setting->name);
+		describe_kind(text, setting);
+		if (setting->fallback == NULL)
+			weir_text_printf(text, " | %s", setting->without);
+		else
+			weir_text_printf(text, " | `%s`", setting->fallback);
+		weir_text_printf(text, " | %s |\n", setting->meaning);
+	}
+}

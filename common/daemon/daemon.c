@@ -1,0 +1,187 @@
+/* Nothing of a role is known here: pages and help are given. */
+#include "common/daemon/daemon.h"
+
+#include "common/base/stop.h"
+#include "common/config/arguments.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPTION_CONFIG, OPTION_STATE, OPTION_CHECK, OPTION_VERSION };
+
+static const struct weir_argument_option options[] = {
+	{"config", true}, {"state", true}, {"check", false}, {"version", false}, {NULL, false}};
+
+static int read_arguments(struct weir_daemon *daemon, const char *help, int argc, char **argv)
+{
+	struct weir_arguments arguments = {.command = daemon->name, .options = options, .argc = argc, .argv = argv};
+	struct weir_error error;
+	const char *value;
+	int option;
+	snprintf(daemon->state, sizeof daemon->state, "/var/lib/weir/%s", daemon->name);
+	while ((option = weir_arguments_next(&arguments, &value)) != WEIR_ARGUMENTS_END) {
+		switch (option) {
+		case OPTION_CONFIG: daemon->config_path = value; break;
+		case OPTION_STATE:
+			if (weir_path_format(daemon->state, &error, "%s", value) != WEIR_OK) {
+				weir_arguments_refuse(&arguments, "%s", error.text);
+				return WEIR_EXIT_USAGE;
+			}
+			break;
+		case OPTION_CHECK: daemon->check = true; break;
+		case OPTION_VERSION: printf("%s " WEIR_VERSION "\n", daemon->name); return WEIR_EXIT_DONE;
+		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return WEIR_EXIT_DONE;
+		case WEIR_ARGUMENTS_WORD:
+			weir_arguments_refuse(&arguments, "\"%s\" is no option", value);
+			return WEIR_EXIT_USAGE;
+		default: return WEIR_EXIT_USAGE;
+		}
+	}
+	if (daemon->config_path == NULL) {
+		weir_arguments_refuse(&arguments, "--config FILE is needed");
+		return WEIR_EXIT_USAGE;
+	}
+	return -1;
+}
+
+int weir_daemon_begin(struct weir_daemon *daemon, const char *name, const char *help, int argc, char **argv)
+{
+	*daemon = (struct weir_daemon){.name = name};
+	int code = read_arguments(daemon, help, argc, argv);
+	if (code != -1)
+		return code;
+	struct weir_error error;
+	if (weir_config_load(daemon->config_path, &daemon->config, &error) != WEIR_OK) {
+		fprintf(stderr, "%s: %s\n", name, error.text);
+		return WEIR_EXIT_USAGE;
+	}
+	daemon->log = (struct weir_log){.fd = STDERR_FILENO,
+	                                .level = (enum weir_log_level)daemon->config->log.level,
+	                                .json = daemon->config->log.json != 0};
+	return -1;
+}
+
+enum weir_status weir_daemon_open(struct weir_daemon *daemon, struct weir_error *error)
+{
+	weir_stop_install();
+	enum weir_status status = weir_directory_make(daemon->state, error);
+	if (status == WEIR_OK)
+		status = weir_directory_lock(daemon->state, &daemon->lock, error);
+	daemon->locked = status == WEIR_OK;
+	return status;
+}
+
+/* The sections that differ, but for "zones", which the policy topic brings, and the log's level. */
+static void list_changed(const struct weir_config *running, const struct weir_config *next, struct weir_text *names)
+{
+	json_t *one = json_deep_copy(weir_json_root(running->document).value);
+	json_t *other = json_deep_copy(weir_json_root(next->document).value);
+	json_object_del(json_object_get(one, "log"), "level");
+	json_object_del(json_object_get(other, "log"), "level");
+	const char *name;
+	json_t *value;
+	json_object_foreach(one, name, value)
+	{
+		if (strcmp(name, "zones") != 0 && !json_equal(value, json_object_get(other, name)))
+			weir_text_printf(names, "%s\"%s\"", names->length > 0 ? ", " : "", name);
+	}
+	json_object_foreach(other, name, value)
+	{
+		if (strcmp(name, "zones") != 0 && json_object_get(one, name) == NULL && json_object_size(value) > 0)
+			weir_text_printf(names, "%s\"%s\"", names->length > 0 ? ", " : "", name);
+	}
+	json_decref(one);
+	json_decref(other);
+}
+
+void weir_daemon_reload(struct weir_daemon *daemon)
+{
+	struct weir_config *next;
+	struct weir_error error;
+	if (weir_config_load(daemon->config_path, &next, &error) != WEIR_OK) {
+		weir_log(&daemon->log, WEIR_LOG_ERROR, "reload", "%s; nothing has changed", error.text);
+		return;
+	}
+	struct weir_text names = {0};
+	list_changed(daemon->config, next, &names);
+	enum weir_log_level level = (enum weir_log_level)next->log.level;
+	weir_config_free(next);
+	if (level < daemon->log.level) /* what is said here is to be seen at either level */
+		daemon->log.level = level;
+	if (names.length > 0)
+		weir_log(&daemon->log, WEIR_LOG_WARNING, "reload", "%.*s: changed; takes effect at a restart",
+		         (int)names.length, names.at);
+	else
+		weir_log(&daemon->log, WEIR_LOG_INFO, "reload", "the configuration was read again");
+	daemon->log.level = level;
+	weir_text_deinit(&names);
+}
+
+static void show_metrics(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
+{
+	(void)request;
+	const struct weir_daemon_pages *pages = context;
+	reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
+	pages->metrics(pages->context, &reply->body);
+}
+
+static void show_state(bool good, struct weir_http_reply *reply)
+{
+	reply->status = good ? 200 : 503;
+	if (good) {
+		weir_text_clear(&reply->body);
+		weir_text_puts(&reply->body, "ok\n");
+	}
+}
+
+static void show_health(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
+{
+	(void)request;
+	const struct weir_daemon_pages *pages = context;
+	show_state(pages->healthy(pages->context, &reply->body), reply);
+}
+
+static void show_readiness(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
+{
+	(void)request;
+	const struct weir_daemon_pages *pages = context;
+	show_state(pages->ready(pages->context, &reply->body), reply);
+}
+
+enum weir_status weir_daemon_serve(struct weir_daemon *daemon, const struct weir_daemon_pages *pages,
+                                   struct weir_error *error)
+{
+	if (daemon->config->listen.http_host == NULL)
+		return WEIR_OK;
+	void *context = (void *)(uintptr_t)pages;
+	const struct weir_http_path paths[] = {
+		{"/metrics", show_metrics, context},
+		{"/healthz", show_health, context},
+		{"/readyz", show_readiness, context},
+	};
+	struct weir_http_options http = {.host = daemon->config->listen.http_host,
+	                                 .port = daemon->config->listen.http_port,
+	                                 .paths = paths,
+	                                 .path_count = sizeof paths / sizeof *paths};
+	enum weir_status status = weir_http_start(&http, &daemon->http, error);
+	if (status == WEIR_OK)
+		weir_log(&daemon->log, WEIR_LOG_INFO, "http", "listening on %s port %u", http.host,
+		         weir_http_port(daemon->http));
+	return status;
+}
+
+void weir_daemon_silence(struct weir_daemon *daemon)
+{
+	weir_http_stop(daemon->http);
+	daemon->http = NULL;
+}
+
+void weir_daemon_end(struct weir_daemon *daemon)
+{
+	weir_daemon_silence(daemon);
+	if (daemon->locked)
+		weir_directory_unlock(&daemon->lock);
+	weir_config_free(daemon->config);
+	daemon->config = NULL;
+}

@@ -1,0 +1,42 @@
+/* The two servers, each with the patience of someone who waits at a terminal. */
+#include "common/daemon/daemon_check.h"
+
+#include "common/base/stop.h"
+#include "common/bus/kafka/bus_kafka.h"
+#include "common/cluster/connect.h"
+
+#include <stdio.h>
+
+enum { CHECK_WAIT_MS = 10000 };
+
+enum weir_status weir_daemon_check_bus(const struct weir_daemon *daemon, struct weir_bus **bus,
+                                       struct weir_error *error)
+{
+	const struct weir_config *config = daemon->config;
+	bool missing[WEIR_TOPIC_COUNT];
+	enum weir_status status =
+		weir_bus_kafka_look(config, daemon->name, CHECK_WAIT_MS, weir_stop_flag(), &daemon->log, missing, bus, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_text names = {0};
+	if (weir_bus_kafka_topic_names(config->bus.prefix, missing, &names) == 0)
+		printf("bus: %s: the topics of \"%s\" are there, with %u partitions\n", config->bus.brokers, config->bus.prefix,
+		       (*bus)->partitions);
+	else
+		printf("bus: %s: a start would make %.*s, with %u partitions\n", config->bus.brokers, (int)names.length,
+		       names.at, (*bus)->partitions);
+	weir_text_deinit(&names);
+	return WEIR_OK;
+}
+
+enum weir_status weir_daemon_check_store(const struct weir_daemon *daemon, struct weir_store **store,
+                                         struct weir_error *error)
+{
+	struct weir_text missing = {0};
+	enum weir_status status =
+		weir_connect_store_look(daemon->config, CHECK_WAIT_MS, weir_stop_flag(), &daemon->log, &missing, store, error);
+	if (status == WEIR_OK && *store == NULL)
+		printf("store: a start would make %.*s; ", (int)missing.length, missing.at);
+	weir_text_deinit(&missing);
+	return weir_daemon_of_server(status);
+}

@@ -1,0 +1,347 @@
+/*
+ * Appending whole lines to a file that may be full, rotated, moved or removed
+ * at any time.
+ *
+ * The buffer holds everything that the operating system has not taken. A write
+ * may end anywhere in a line; `mid_line` then holds back rotation and reopening
+ * until the rest of that line is written behind it.
+ */
+#include "common/files/line_file.h"
+
+#include "common/base/alloc.h"
+#include "common/base/text.h"
+#include "common/files/durable_file.h"
+#include "common/files/line_file_names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	PROBLEM_BYTES = 256,
+	PIPE_WAIT_MS = 1000, /* for the reader of a pipe, before a flush gives up for this time */
+};
+
+struct weir_line_file {
+	char *path; /* what people call it, where the descriptor is adopted */
+	int fd;
+	bool adopted;
+	bool regular;   /* else a pipe or a terminal: no size, nothing to sync */
+	bool mid_line;  /* the file ends within a line whose rest is at the start of the buffer */
+	bool sync_lost; /* an fsync failed: what it should have covered may be gone */
+	int64_t rotate_bytes;
+	uint32_t keep;
+	uint64_t written;        /* bytes of the file, without the buffer */
+	struct weir_text buffer; /* not yet written: buffer.at + start .. */
+	size_t start;
+	uint64_t generation;
+	struct weir_line_file_mark identity; /* of fd, all but the length */
+	struct weir_line_file_mark protect;
+	char problem[PROBLEM_BYTES];
+};
+
+static enum weir_status failed(struct weir_line_file *file, struct weir_error *error, const char *what)
+{
+	snprintf(file->problem, sizeof file->problem, "cannot %s %s: %s", what, file->path, strerror(errno));
+	return weir_fail(error, errno == EPIPE ? WEIR_END : WEIR_IO, "%s", file->problem);
+}
+
+static size_t pending(const struct weir_line_file *file)
+{
+	return file->buffer.length - file->start;
+}
+
+/* Takes the descriptor's identity and size as the file's own. */
+static void look_at(struct weir_line_file *file)
+{
+	file->regular = weir_line_names_identify(file->fd, "", &file->identity);
+	file->written = file->identity.length;
+}
+
+/* Opens the path for appending; the file's old descriptor, if any, stays until this has worked. */
+static int open_path(const char *path)
+{
+	return open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+}
+
+/* Lines of an earlier run may end in the middle of one: what follows starts on a line of its own. */
+static void begin_on_new_line(struct weir_line_file *file)
+{
+	char last;
+	if (file->regular && file->written > 0 && pread(file->fd, &last, 1, (off_t)file->written - 1) == 1 && last != '\n')
+		weir_text_append(&file->buffer, "\n", 1);
+}
+
+static struct weir_line_file *file_new(const char *path, int fd)
+{
+	struct weir_line_file *file = weir_alloc(1, sizeof *file);
+	file->path = weir_copy(path, strlen(path));
+	file->fd = fd;
+	look_at(file);
+	return file;
+}
+
+enum weir_status weir_line_file_open(const struct weir_line_file_options *options, struct weir_line_file **file,
+                                     struct weir_error *error)
+{
+	int fd = open_path(options->path);
+	if (fd < 0)
+		return weir_fail(error, WEIR_IO, "cannot open %s: %s", options->path, strerror(errno));
+	struct weir_line_file *opened = file_new(options->path, fd);
+	opened->rotate_bytes = opened->regular ? options->rotate_bytes : 0;
+	opened->keep = options->keep > 0 ? options->keep : 1;
+	begin_on_new_line(opened);
+	*file = opened;
+	return WEIR_OK;
+}
+
+enum weir_status weir_line_file_resume(const struct weir_line_file_options *options,
+                                       const struct weir_line_file_mark *mark, struct weir_line_file **file,
+                                       struct weir_error *error)
+{
+	uint32_t keep = options->rotate_bytes > 0 ? options->keep > 0 ? options->keep : 1 : 0;
+	enum weir_status status = weir_line_names_restore(options->path, keep, mark, error);
+	if (status != WEIR_OK)
+		return status;
+	status = weir_line_file_open(options, file, error);
+	if (status == WEIR_OK)
+		weir_line_file_protect(*file, mark);
+	return status;
+}
+
+struct weir_line_file *weir_line_file_adopt(int fd, const char *name)
+{
+	struct weir_line_file *file = file_new(name, fd);
+	file->adopted = true;
+	/* A shell's `>>` writes behind what is there; any other descriptor from where it stands. */
+	int flags = fcntl(fd, F_GETFL);
+	if (file->regular && (flags < 0 || (flags & O_APPEND) == 0)) {
+		off_t at = lseek(fd, 0, SEEK_CUR);
+		file->written = at > 0 ? (uint64_t)at : 0;
+	}
+	return file;
+}
+
+/* ---- writing ---- */
+
+/* Whole lines that fit into `room` bytes, at least one line; the rest of a line that the file ends within. */
+static size_t chunk_of(const struct weir_line_file *file, uint64_t room)
+{
+	const char *at = file->buffer.at + file->start;
+	size_t length = pending(file);
+	if (room < length) {
+		const char *last = room > 0 ? memrchr(at, '\n', (size_t)room) : NULL;
+		if (last == NULL)
+			last = memchr(at, '\n', length);
+		if (last != NULL)
+			length = (size_t)(last - at) + 1;
+	}
+	return length;
+}
+
+/*
+ * Writes to a pipe or a terminal what it takes. A write that blocks would outlast a request to stop, so a blocking one
+ * is given only what fits where poll() has seen room.
+ */
+static int write_polled(int fd, const char *at, size_t length, size_t *written)
+{
+	int flags = fcntl(fd, F_GETFL);
+	size_t most = flags >= 0 && (flags & O_NONBLOCK) != 0 ? SIZE_MAX : PIPE_BUF;
+	*written = 0;
+	while (*written < length) {
+		struct pollfd reader = {.fd = fd, .events = POLLOUT};
+		if (poll(&reader, 1, PIPE_WAIT_MS) <= 0) {
+			errno = EAGAIN; /* after a signal too: whoever flushes looks whether it is to stop */
+			return -1;
+		}
+		size_t part = length - *written;
+		ssize_t count = write(fd, at + *written, part < most ? part : most);
+		if (count < 0 && errno != EINTR && errno != EAGAIN)
+			return -1;
+		*written += count > 0 ? (size_t)count : 0;
+	}
+	return 0;
+}
+
+/* Writes a part of the buffer and forgets it there. */
+static enum weir_status write_chunk(struct weir_line_file *file, size_t length, struct weir_error *error)
+{
+	const char *at = file->buffer.at + file->start;
+	size_t written;
+	int result =
+		file->regular ? weir_write_all(file->fd, at, length, &written) : write_polled(file->fd, at, length, &written);
+	int reason = errno;
+	if (written > 0)
+		file->mid_line = at[written - 1] != '\n';
+	file->start += written;
+	file->written += written;
+	errno = reason;
+	return result == 0 ? WEIR_OK : failed(file, error, "write");
+}
+
+static enum weir_status sync_data(struct weir_line_file *file, struct weir_error *error)
+{
+	if (!file->regular)
+		return WEIR_OK;
+	if (!file->sync_lost && fdatasync(file->fd) != 0)
+		file->sync_lost = true;
+	if (file->sync_lost) {
+		snprintf(file->problem, sizeof file->problem,
+		         "cannot sync %s: %s; its last lines may be lost, only a new start is sure to write them", file->path,
+		         strerror(EIO));
+		return weir_fail(error, WEIR_INVALID, "%s", file->problem);
+	}
+	return WEIR_OK;
+}
+
+/* The path's file, made where it is gone, in place of the one so far. */
+static enum weir_status switch_file(struct weir_line_file *file, struct weir_error *error)
+{
+	int fd = open_path(file->path);
+	if (fd < 0)
+		return failed(file, error, "open");
+	close(file->fd);
+	file->fd = fd;
+	file->generation++;
+	look_at(file);
+	return WEIR_OK;
+}
+
+/*
+ * PATH becomes PATH.1 and a new PATH begins. Where that fails, the file goes on to grow: a line late in its file is
+ * better than a line lost.
+ */
+static enum weir_status rotate(struct weir_line_file *file, struct weir_error *error)
+{
+	enum weir_status status = sync_data(file, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_error trouble;
+	if (weir_line_names_rotate(file->path, file->keep, &file->protect, &trouble) != WEIR_OK) {
+		snprintf(file->problem, sizeof file->problem, "%.*s", PROBLEM_BYTES - 1, trouble.text);
+		return WEIR_OK;
+	}
+	return switch_file(file, error);
+}
+
+/* Someone removed the file, or cut it (copytruncate): what goes on is a file of its own. */
+static enum weir_status follow_path(struct weir_line_file *file, struct weir_error *error)
+{
+	struct stat about;
+	if (!file->regular || fstat(file->fd, &about) != 0)
+		return WEIR_OK;
+	if (about.st_nlink == 0 && !file->adopted)
+		return switch_file(file, error);
+	if ((uint64_t)about.st_size < file->written && !file->adopted) {
+		file->written = (uint64_t)about.st_size;
+		file->generation++;
+	}
+	return WEIR_OK;
+}
+
+enum weir_status weir_line_file_flush(struct weir_line_file *file, struct weir_error *error)
+{
+	file->problem[0] = '\0';
+	/* Lines that are to come would go into a file that nobody finds any more. */
+	if (pending(file) > 0 && !file->mid_line) {
+		enum weir_status status = follow_path(file, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	while (pending(file) > 0) {
+		uint64_t limit = file->rotate_bytes > 0 ? (uint64_t)file->rotate_bytes : UINT64_MAX;
+		uint64_t room = file->written < limit ? limit - file->written : 0;
+		size_t chunk = chunk_of(file, room);
+		enum weir_status status = WEIR_OK;
+		if (chunk > room && file->written > 0 && !file->mid_line && file->problem[0] == '\0') {
+			status = rotate(file, error);
+			if (status != WEIR_OK)
+				return status;
+			continue;
+		}
+		status = write_chunk(file, chunk, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	file->start = 0;
+	weir_text_clear(&file->buffer);
+	return WEIR_OK;
+}
+
+enum weir_status weir_line_file_append(struct weir_line_file *file, struct weir_span lines)
+{
+	if (pending(file) >= WEIR_LINE_FILE_BUFFER_BYTES) {
+		/* Its failure is kept as the problem, and the next flush of the caller's meets it again. */
+		enum weir_status status = weir_line_file_flush(file, NULL);
+		/* A pipe's reader was waited for, which no further line is to do. */
+		size_t bound = file->regular ? WEIR_LINE_FILE_BUFFER_MAX_BYTES : WEIR_LINE_FILE_BUFFER_BYTES;
+		if (status != WEIR_OK && pending(file) + lines.length > bound)
+			return WEIR_FULL;
+	}
+	if (file->start > 0) {
+		memmove(file->buffer.at, file->buffer.at + file->start, pending(file));
+		file->buffer.length -= file->start;
+		file->start = 0;
+	}
+	weir_text_append(&file->buffer, lines.at, lines.length);
+	return WEIR_OK;
+}
+
+enum weir_status weir_line_file_sync(struct weir_line_file *file, struct weir_error *error)
+{
+	enum weir_status status = weir_line_file_flush(file, error);
+	if (status == WEIR_OK)
+		status = sync_data(file, error);
+	if (status == WEIR_OK)
+		status = follow_path(file, error);
+	return status;
+}
+
+enum weir_status weir_line_file_reopen(struct weir_line_file *file, struct weir_error *error)
+{
+	enum weir_status status = weir_line_file_sync(file, error);
+	if (status == WEIR_OK && !file->adopted)
+		status = switch_file(file, error);
+	return status;
+}
+
+struct weir_line_file_mark weir_line_file_mark(const struct weir_line_file *file)
+{
+	struct weir_line_file_mark mark = file->identity;
+	mark.length = file->written + pending(file);
+	return mark;
+}
+
+void weir_line_file_protect(struct weir_line_file *file, const struct weir_line_file_mark *mark)
+{
+	file->protect = *mark;
+}
+
+uint64_t weir_line_file_generation(const struct weir_line_file *file)
+{
+	return file->generation;
+}
+
+const char *weir_line_file_problem(const struct weir_line_file *file)
+{
+	return file->problem;
+}
+
+enum weir_status weir_line_file_close(struct weir_line_file *file, struct weir_error *error)
+{
+	if (file == NULL)
+		return WEIR_OK;
+	enum weir_status status = weir_line_file_sync(file, error);
+	if (!file->adopted)
+		close(file->fd);
+	weir_text_deinit(&file->buffer);
+	free(file->path);
+	free(file);
+	return status;
+}

@@ -1,0 +1,164 @@
+/*
+ * Frames: what travels on weir.events, and back out on weir.judged.
+ *
+ * A frame is one message of one partition: events of one source, in order, or
+ * one control record (a policy, an operator's command). Everything that changes
+ * a shard's state is a frame. Little-endian throughout; varint is LEB128 of at
+ * most 10 bytes, svarint is zigzag of it.
+ *
+ *   bytes  what
+ *   2      magic "wF"
+ *   1      version (WEIR_FRAME_VERSION; a reader takes n and n-1)
+ *   1      kind (enum weir_frame_kind)
+ *   4      checksum: low half of XXH3-64 of everything behind it
+ *   8      sending time, Unix ms: the partition's clock is the highest so far
+ *   16     source id (zero for control records)
+ *   8      policy version that the events were matched under (a policy record: its own)
+ *   -- events and judged:
+ *   8      base time, Unix ms
+ *   8      base position in the source
+ *   varint zone sets: count, then for each: varint n, then n times varint (zone id << 1 | done)
+ *   varint keys: count, then for each: varint length, bytes (the joined key)
+ *   varint events: count, then for each:
+ *          varint key index
+ *          svarint time - the time before it (the base for the first)
+ *          varint position - the position before it
+ *          varint zone set index << 1 | (1: a cost follows)
+ *          varint cost, if said so; else it is 1
+ *   -- judged only:
+ *   8      offset of the events frame that was judged
+ *   bytes  for each (event, zone) pair, 4 bits, low half first: enum weir_verdict_bits
+ *   -- policy: the canonical text    -- command: JSON
+ */
+#ifndef WEIR_COMMON_FRAME_H
+#define WEIR_COMMON_FRAME_H
+
+#include "common/base/span.h"
+#include "common/base/status.h"
+
+enum {
+	WEIR_FRAME_VERSION = 1,
+	WEIR_SOURCE_ID_BYTES = 16,
+	WEIR_FRAME_TARGET_BYTES = 64 * 1024,    /* a frame is sent when it reaches this */
+	WEIR_FRAME_MAX_BYTES = 2 * 1024 * 1024, /* the target and the largest record, with room to spare */
+	WEIR_FRAME_EVENTS_MAX = 16384,
+	WEIR_FRAME_PAIRS_MAX = 256 * 1024, /* (event, zone) pairs */
+	WEIR_ZONE_SET_MAX = 1024,          /* zones in one set */
+	/* A judged frame is its events frame with an offset and half a byte a pair behind it. */
+	WEIR_FRAME_JUDGED_MAX_BYTES = WEIR_FRAME_MAX_BYTES + 8 + WEIR_FRAME_PAIRS_MAX / 2,
+};
+
+/* What an event may hold; the collector refuses records beyond it, and a reader frames. */
+#define WEIR_TIME_END_MS INT64_C(253402300800000) /* the year 10000, exclusive */
+#define WEIR_COST_MAX (INT64_C(1) << 40)
+
+enum weir_frame_kind { WEIR_FRAME_EVENTS = 1, WEIR_FRAME_JUDGED = 2, WEIR_FRAME_POLICY = 3, WEIR_FRAME_COMMAND = 4 };
+
+enum weir_verdict_bits {
+	WEIR_VERDICT_BLOCK = 1,   /* else pass */
+	WEIR_VERDICT_LATE = 2,    /* late for some limit */
+	WEIR_VERDICT_DECIDED = 4, /* a decision was published */
+	WEIR_VERDICT_NONE = 8,    /* not judged: zone unknown, a queue's done, or taken before */
+};
+
+/* ---- writing: one open frame of one partition ---- */
+
+struct weir_frame_writer; /* keeps its buffers from frame to frame */
+
+struct weir_frame_writer *weir_frame_writer_new(void);
+void weir_frame_writer_free(struct weir_frame_writer *writer);
+
+/** Starts an empty frame. */
+void weir_frame_begin(struct weir_frame_writer *writer, const uint8_t source[WEIR_SOURCE_ID_BYTES],
+                      uint64_t policy_version, int64_t base_time_ms, uint64_t base_position);
+
+/* One zone of an event; sets are interned by the writer. */
+struct weir_frame_zone {
+	uint32_t id;
+	bool done; /* the record removes the oldest entry of the zone's queues, and is not judged there */
+};
+
+/**
+ * Adds an event.
+ *
+ * @param key        borrowed; looked up in the frame's dictionary by bytes, `key_hash` finds its place
+ * @param position   not below the event before it
+ * @return WEIR_OK; WEIR_FULL: the frame is at a bound, finish it and begin another: nothing was added
+ */
+WEIR_MUST_USE enum weir_status weir_frame_add(struct weir_frame_writer *writer, struct weir_span key, uint64_t key_hash,
+                                              int64_t time_ms, uint64_t position, int64_t cost,
+                                              const struct weir_frame_zone *zones, uint32_t zone_count);
+
+uint32_t weir_frame_events(const struct weir_frame_writer *writer);
+/** Bytes the finished frame would have, but for a few. */
+size_t weir_frame_size(const struct weir_frame_writer *writer);
+/**
+ * Whether to finish it: it has reached the target, or might not take the events of one more record. A frame that is
+ * finished whenever it is due is never WEIR_FULL: a record makes at most one event, and one pair, a zone.
+ */
+bool weir_frame_due(const struct weir_frame_writer *writer);
+
+/** Closes the frame; bytes are borrowed from the writer until the next begin. */
+struct weir_span weir_frame_finish(struct weir_frame_writer *writer, int64_t sending_time_ms);
+
+/* ---- reading ---- */
+
+struct weir_frame_zone_set {
+	const struct weir_frame_zone *zones;
+	uint32_t count;
+};
+
+struct weir_frame_event {
+	uint32_t key;      /* index into keys */
+	uint32_t zone_set; /* index into zone_sets */
+	int64_t time_ms;
+	int64_t cost;
+	uint64_t position;
+};
+
+/* A decoded frame; arrays live in the reader until its next decode, keys point into the message. */
+struct weir_frame {
+	enum weir_frame_kind kind;
+	int64_t sending_time_ms;
+	uint8_t source[WEIR_SOURCE_ID_BYTES];
+	uint64_t policy_version;
+	const struct weir_frame_zone_set *zone_sets;
+	uint32_t zone_set_count;
+	const struct weir_span *keys;
+	uint32_t key_count;
+	const struct weir_frame_event *events;
+	uint32_t event_count;
+	uint32_t pair_count;     /* (event, zone) pairs in all */
+	uint64_t judged_offset;  /* judged */
+	const uint8_t *verdicts; /* judged: pair_count times 4 bits */
+	struct weir_span body;   /* policy and command: their text */
+};
+
+struct weir_frame_reader;
+
+struct weir_frame_reader *weir_frame_reader_new(void);
+void weir_frame_reader_free(struct weir_frame_reader *reader);
+
+/**
+ * Decodes and checks a whole message: counts, indexes, ranges and the checksum, so that what it gives can be trusted.
+ *
+ * @param message  borrowed for as long as the frame is used
+ * @return WEIR_OK; WEIR_INVALID with the reason; WEIR_NEWER: a version that this program does not know
+ */
+WEIR_MUST_USE enum weir_status weir_frame_decode(struct weir_frame_reader *reader, struct weir_span message,
+                                                 struct weir_frame *frame, struct weir_error *error);
+
+/** A control record's message; returned, the caller frees. */
+char *weir_frame_control(enum weir_frame_kind kind, int64_t sending_time_ms, uint64_t policy_version,
+                         struct weir_span body, size_t *length);
+
+/**
+ * Turns an events message into its judged one: the same bytes, offset and verdicts behind; appended to a buffer.
+ *
+ * @param verdicts  pair_count times 4 bits, low half first
+ * @param out       at least message.length + 8 + (pair_count + 1) / 2 bytes; gives the bytes used
+ */
+size_t weir_frame_judged(struct weir_span message, uint64_t offset, const uint8_t *verdicts, uint32_t pair_count,
+                         char *out);
+
+#endif

@@ -1,0 +1,239 @@
+/*
+ * Reading frames.
+ *
+ * A message may come from anywhere, so everything in it is checked: whoever gets
+ * a decoded frame can use its indexes, times and costs as they are. Arrays grow
+ * to the largest frame seen and are kept.
+ */
+#include "common/base/alloc.h"
+#include "common/bytes/varint.h"
+#include "common/frame/frame_format.h"
+#include "common/policy/policy.h"
+
+#include <stdlib.h>
+
+struct weir_frame_reader {
+	struct weir_frame_zone *members; /* of all zone sets, one after another */
+	size_t member_capacity;
+	struct weir_frame_zone_set *sets;
+	size_t set_capacity;
+	struct weir_span *keys;
+	size_t key_capacity;
+	struct weir_frame_event *events;
+	size_t event_capacity;
+};
+
+/* What is left to read. After a failure `why` says what was wrong, and `at` is NULL. */
+struct input {
+	const uint8_t *at, *end;
+	const char *why;
+};
+
+struct weir_frame_reader *weir_frame_reader_new(void)
+{
+	return weir_alloc(1, sizeof(struct weir_frame_reader));
+}
+
+void weir_frame_reader_free(struct weir_frame_reader *reader)
+{
+	if (reader == NULL)
+		return;
+	free(reader->members);
+	free(reader->sets);
+	free(reader->keys);
+	free(reader->events);
+	free(reader);
+}
+
+static bool refuse(struct input *input, const char *why)
+{
+	input->why = why;
+	input->at = NULL;
+	return false;
+}
+
+static bool get(struct input *input, uint64_t *number)
+{
+	const uint8_t *at = weir_varint_get(input->at, input->end, number);
+	if (at == NULL)
+		return refuse(input, "a number is cut off or too long");
+	input->at = at;
+	return true;
+}
+
+/* A list's count, bounded also by the bytes left, as every element takes at least `least_bytes`. */
+static bool get_count(struct input *input, uint64_t most, size_t least_bytes, uint64_t *count)
+{
+	if (!get(input, count))
+		return false;
+	if (*count > most || *count > (size_t)(input->end - input->at) / least_bytes)
+		return refuse(input, "a list is longer than a frame may hold");
+	return true;
+}
+
+/* An array with room for `count` elements; what it held is not kept. */
+static void *room(void *array, size_t *capacity, size_t count, size_t bytes)
+{
+	if (count <= *capacity)
+		return array;
+	free(array);
+	*capacity = count < 64 ? 64 : count + count / 4;
+	return weir_alloc(*capacity, bytes);
+}
+
+static bool read_zone_sets(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame)
+{
+	uint64_t count;
+	if (!get_count(input, WEIR_FRAME_EVENTS_MAX, 2, &count))
+		return false;
+	reader->sets = room(reader->sets, &reader->set_capacity, count, sizeof *reader->sets);
+	/* No set has more members than bytes are left. */
+	size_t most = count > 0 ? (size_t)(input->end - input->at) : 0;
+	most = most < count * WEIR_ZONE_SET_MAX ? most : count * WEIR_ZONE_SET_MAX;
+	reader->members = room(reader->members, &reader->member_capacity, most, sizeof *reader->members);
+	struct weir_frame_zone *member = reader->members;
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t zones, zone;
+		if (!get_count(input, WEIR_ZONE_SET_MAX, 1, &zones))
+			return false;
+		if (zones == 0)
+			return refuse(input, "a zone set is empty");
+		reader->sets[i] = (struct weir_frame_zone_set){.zones = member, .count = (uint32_t)zones};
+		for (uint64_t k = 0; k < zones; k++, member++) {
+			if (!get(input, &zone))
+				return false;
+			if (zone >> 1 == 0 || zone >> 1 > WEIR_ZONE_ID_MAX)
+				return refuse(input, "a zone id is out of range");
+			*member = (struct weir_frame_zone){.id = (uint32_t)(zone >> 1), .done = zone & 1};
+		}
+	}
+	frame->zone_sets = reader->sets;
+	frame->zone_set_count = (uint32_t)count;
+	return true;
+}
+
+static bool read_keys(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame)
+{
+	uint64_t count, length;
+	if (!get_count(input, WEIR_FRAME_EVENTS_MAX, 1, &count))
+		return false;
+	reader->keys = room(reader->keys, &reader->key_capacity, count, sizeof *reader->keys);
+	for (uint64_t i = 0; i < count; i++) {
+		if (!get(input, &length))
+			return false;
+		if (length > WEIR_KEY_MAX_BYTES || length > (size_t)(input->end - input->at))
+			return refuse(input, "a key is longer than a frame may hold");
+		reader->keys[i] = (struct weir_span){.at = (const char *)input->at, .length = (uint32_t)length};
+		input->at += length;
+	}
+	frame->keys = reader->keys;
+	frame->key_count = (uint32_t)count;
+	return true;
+}
+
+/*
+ * The loop that every event goes through: what it needs is kept in locals, and
+ * ranges are gathered into one test an event.
+ */
+static bool read_events(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame,
+                        int64_t base_time_ms, uint64_t base_position)
+{
+	uint64_t count;
+	if (!get_count(input, WEIR_FRAME_EVENTS_MAX, 4, &count))
+		return false;
+	reader->events = room(reader->events, &reader->event_capacity, count, sizeof *reader->events);
+	const uint8_t *at = input->at, *end = input->end;
+	const struct weir_frame_zone_set *sets = frame->zone_sets;
+	uint64_t key_count = frame->key_count, set_count = frame->zone_set_count;
+	uint64_t time_ms = (uint64_t)base_time_ms, position = base_position, pairs = 0;
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t key, time_delta, position_delta, set, cost = 1;
+		if ((at = weir_varint_get(at, end, &key)) == NULL || (at = weir_varint_get(at, end, &time_delta)) == NULL ||
+		    (at = weir_varint_get(at, end, &position_delta)) == NULL || (at = weir_varint_get(at, end, &set)) == NULL ||
+		    ((set & 1) && (at = weir_varint_get(at, end, &cost)) == NULL))
+			return refuse(input, "an event is cut off");
+		set >>= 1;
+		time_ms += (uint64_t)weir_unzigzag(time_delta);
+		position += position_delta;
+		if (key >= key_count || set >= set_count || time_ms >= (uint64_t)WEIR_TIME_END_MS ||
+		    cost > (uint64_t)WEIR_COST_MAX || position < position_delta)
+			return refuse(input, "an event is out of range");
+		pairs += sets[set].count;
+		reader->events[i] = (struct weir_frame_event){.key = (uint32_t)key,
+		                                              .zone_set = (uint32_t)set,
+		                                              .time_ms = (int64_t)time_ms,
+		                                              .cost = (int64_t)cost,
+		                                              .position = position};
+	}
+	if (pairs > WEIR_FRAME_PAIRS_MAX)
+		return refuse(input, "more (event, zone) pairs than a frame may hold");
+	input->at = at;
+	frame->events = reader->events;
+	frame->event_count = (uint32_t)count;
+	frame->pair_count = (uint32_t)pairs;
+	return true;
+}
+
+static bool read_lists(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame)
+{
+	if (input->end - input->at < WEIR_FRAME_EVENTS_HEADER_BYTES - WEIR_FRAME_HEADER_BYTES)
+		return refuse(input, "the header is cut off");
+	int64_t base_time_ms = (int64_t)weir_frame_get64(input->at);
+	uint64_t base_position = weir_frame_get64(input->at + 8);
+	input->at += WEIR_FRAME_EVENTS_HEADER_BYTES - WEIR_FRAME_HEADER_BYTES;
+	return read_zone_sets(reader, input, frame) && read_keys(reader, input, frame) &&
+	       read_events(reader, input, frame, base_time_ms, base_position);
+}
+
+static bool read_verdicts(struct input *input, struct weir_frame *frame)
+{
+	size_t bytes = ((size_t)frame->pair_count + 1) / 2;
+	if ((size_t)(input->end - input->at) != 8 + bytes)
+		return refuse(input, "the verdicts do not belong to the events");
+	frame->judged_offset = weir_frame_get64(input->at);
+	frame->verdicts = input->at + 8;
+	input->at = input->end;
+	return true;
+}
+
+static bool read_body(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame)
+{
+	switch (frame->kind) {
+	case WEIR_FRAME_EVENTS:
+		if (!read_lists(reader, input, frame))
+			return false;
+		return input->at == input->end || refuse(input, "bytes follow the last event");
+	case WEIR_FRAME_JUDGED: return read_lists(reader, input, frame) && read_verdicts(input, frame);
+	case WEIR_FRAME_POLICY:
+	case WEIR_FRAME_COMMAND:
+		frame->body = (struct weir_span){.at = (const char *)input->at, .length = (uint32_t)(input->end - input->at)};
+		return true;
+	}
+	return refuse(input, "its kind is unknown");
+}
+
+enum weir_status weir_frame_decode(struct weir_frame_reader *reader, struct weir_span message, struct weir_frame *frame,
+                                   struct weir_error *error)
+{
+	const uint8_t *bytes = (const uint8_t *)message.at;
+	if (message.length < WEIR_FRAME_HEADER_BYTES || bytes[0] != 'w' || bytes[1] != 'F' ||
+	    bytes[WEIR_FRAME_AT_VERSION] == 0)
+		return weir_fail(error, WEIR_INVALID, "not a frame: %u bytes without its header", message.length);
+	if (bytes[WEIR_FRAME_AT_VERSION] > WEIR_FRAME_VERSION)
+		return weir_fail(error, WEIR_NEWER, "a frame of version %u: this program reads up to %d",
+		                 bytes[WEIR_FRAME_AT_VERSION], WEIR_FRAME_VERSION);
+	if (message.length > WEIR_FRAME_JUDGED_MAX_BYTES)
+		return weir_fail(error, WEIR_INVALID, "a damaged frame: %u bytes are more than one may have", message.length);
+	if (weir_frame_get32(bytes + WEIR_FRAME_AT_CHECKSUM) != weir_frame_checksum(bytes, message.length))
+		return weir_fail(error, WEIR_INVALID, "a damaged frame: its checksum differs");
+	*frame = (struct weir_frame){.kind = bytes[WEIR_FRAME_AT_KIND],
+	                             .sending_time_ms = (int64_t)weir_frame_get64(bytes + WEIR_FRAME_AT_SENDING_TIME),
+	                             .policy_version = weir_frame_get64(bytes + WEIR_FRAME_AT_POLICY_VERSION)};
+	memcpy(frame->source, bytes + WEIR_FRAME_AT_SOURCE, WEIR_SOURCE_ID_BYTES);
+	struct input input = {.at = bytes + WEIR_FRAME_HEADER_BYTES, .end = bytes + message.length};
+	if (frame->sending_time_ms < 0 || frame->sending_time_ms >= WEIR_TIME_END_MS)
+		return weir_fail(error, WEIR_INVALID, "a damaged frame: its sending time is out of range");
+	if (!read_body(reader, &input, frame))
+		return weir_fail(error, WEIR_INVALID, "a damaged frame: %s", input.why);
+	return WEIR_OK;
+}

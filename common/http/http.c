@@ -1,0 +1,278 @@
+/*
+ * The HTTP server: libmicrohttpd with one thread of its own for all
+ * connections, and a pool of workers on which callbacks run.
+ *
+ * Everything a client can hold on to is bounded: connections, the time that one
+ * may be idle or take over a request or a reply, the bytes of its request, the
+ * replies that are made and not yet read. A slow reader holds memory and no
+ * thread.
+ */
+#include "common/http/internal.h"
+
+#include "common/base/alloc.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- what a callback may ask of its request ---- */
+
+const char *weir_http_query(const struct weir_http_request *request, const char *name)
+{
+	const char *value = NULL;
+	if (MHD_lookup_connection_value_n(request->exchange->connection, MHD_GET_ARGUMENT_KIND, name, strlen(name), &value,
+	                                  NULL) != MHD_YES)
+		return NULL;
+	return value != NULL ? value : "";
+}
+
+struct each_query {
+	bool (*each)(void *context, struct weir_span name, struct weir_span value);
+	void *context;
+};
+
+static enum MHD_Result pass_on(void *context, enum MHD_ValueKind kind, const char *name, size_t name_length,
+                               const char *value, size_t value_length)
+{
+	const struct each_query *query = context;
+	(void)kind;
+	return query->each(query->context, (struct weir_span){name, (uint32_t)name_length},
+	                   (struct weir_span){value, (uint32_t)value_length})
+	           ? MHD_YES
+	           : MHD_NO;
+}
+
+void weir_http_each_query(const struct weir_http_request *request,
+                          bool (*each)(void *context, struct weir_span name, struct weir_span value), void *context)
+{
+	struct each_query query = {each, context};
+	MHD_get_connection_values_n(request->exchange->connection, MHD_GET_ARGUMENT_KIND, pass_on, &query);
+}
+
+const char *weir_http_field(const struct weir_http_request *request, const char *name)
+{
+	return MHD_lookup_connection_value(request->exchange->connection, MHD_HEADER_KIND, name);
+}
+
+const char *weir_http_path(const struct weir_http_request *request)
+{
+	return request->exchange->target;
+}
+
+unsigned weir_http_worker(const struct weir_http_request *request)
+{
+	return request->worker;
+}
+
+struct weir_span weir_http_peer(const struct weir_http_request *request)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(request->exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const struct sockaddr *address = info != NULL ? info->client_addr : NULL;
+	if (address != NULL && address->sa_family == AF_INET)
+		return (struct weir_span){(const char *)&((const struct sockaddr_in *)(const void *)address)->sin_addr, 4};
+	if (address != NULL && address->sa_family == AF_INET6)
+		return (struct weir_span){(const char *)&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, 16};
+	return (struct weir_span){.at = NULL};
+}
+
+void weir_http_header(struct weir_http_reply *reply, const char *name, const char *format, ...)
+{
+	if (reply->header_count == WEIR_HTTP_HEADERS_MAX)
+		abort();
+	reply->headers[reply->header_count].name = name;
+	va_list args;
+	va_start(args, format);
+	vsnprintf(reply->headers[reply->header_count++].value, WEIR_HTTP_HEADER_BYTES, format, args);
+	va_end(args);
+}
+
+/* ---- exchanges ---- */
+
+static struct weir_http_exchange *exchange_new(struct weir_http *http, struct MHD_Connection *connection,
+                                               const char *target)
+{
+	struct weir_http_exchange *exchange = weir_alloc(1, sizeof *exchange);
+	exchange->http = http;
+	exchange->connection = connection;
+	exchange->target = target;
+	exchange->reply = (struct weir_http_reply){.status = MHD_HTTP_OK, .content_type = "text/plain; charset=utf-8"};
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	exchange->client = info != NULL ? info->socket_context : NULL;
+	weir_http_client_extend(exchange->client);
+	return exchange;
+}
+
+static void on_completed(void *context, struct MHD_Connection *connection, void **state,
+                         enum MHD_RequestTerminationCode code)
+{
+	(void)context;
+	(void)connection;
+	(void)code;
+	struct weir_http_exchange *exchange = *state;
+	*state = NULL;
+	if (exchange == NULL)
+		return;
+	weir_http_pool_forget(exchange);
+	weir_http_client_extend(exchange->client);
+	if (exchange->reply.end != NULL)
+		exchange->reply.end(exchange->reply.stream);
+	weir_gzip_free(exchange->gzip);
+	weir_text_deinit(&exchange->reply.body);
+	free(exchange);
+}
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **client,
+                          enum MHD_ConnectionNotificationCode code)
+{
+	struct weir_http *http = context;
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+		*client = info != NULL ? weir_http_pool_join(http->pool, info->connect_fd) : NULL;
+	} else if (*client != NULL) {
+		weir_http_pool_leave(http->pool, *client);
+		*client = NULL;
+	}
+}
+
+static enum MHD_Result add_length(void *context, enum MHD_ValueKind kind, const char *name, size_t name_length,
+                                  const char *value, size_t value_length)
+{
+	(void)kind;
+	(void)name;
+	(void)value;
+	*(size_t *)context += name_length + value_length + 2;
+	return MHD_YES;
+}
+
+static enum MHD_Result refuse(struct weir_http_exchange *exchange, unsigned status, const char *words)
+{
+	weir_http_refuse(exchange, status, words);
+	return weir_http_send(exchange);
+}
+
+/* Called with the headers, before any body, which nobody wants. */
+static enum MHD_Result begin(struct weir_http_exchange *exchange, bool known_method)
+{
+	if (!known_method)
+		return refuse(exchange, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
+	size_t address = strlen(exchange->target), fields = 0;
+	MHD_get_connection_values_n(exchange->connection, MHD_GET_ARGUMENT_KIND, add_length, &address);
+	MHD_get_connection_values_n(exchange->connection, MHD_HEADER_KIND, add_length, &fields);
+	if (address > WEIR_HTTP_ADDRESS_MAX_BYTES)
+		return refuse(exchange, MHD_HTTP_URI_TOO_LONG, "path and query must not be above 8 KiB");
+	if (fields > WEIR_HTTP_FIELDS_MAX_BYTES)
+		return refuse(exchange, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, "header fields must not be above 16 KiB");
+	return MHD_YES;
+}
+
+/* Called for each part of a request, and again when a worker has answered; *state stays NULL until its headers came. */
+static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *target, const char *method,
+                              const char *version, const char *upload, size_t *upload_bytes, void **state)
+{
+	struct weir_http *http = context;
+	struct weir_http_exchange *exchange = *state;
+	bool known = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+	(void)version;
+	(void)upload;
+	if (exchange == NULL) {
+		*state = exchange = exchange_new(http, connection, target);
+		return begin(exchange, known);
+	}
+	if (exchange->answered)
+		return weir_http_send(exchange);
+	if (!known)
+		return MHD_NO;
+	if (*upload_bytes > 0) {
+		*upload_bytes = 0;
+		return MHD_YES;
+	}
+	for (size_t i = 0; i < http->path_count && exchange->path == NULL; i++)
+		if (strcmp(target, http->paths[i].path) == 0)
+			exchange->path = &http->paths[i];
+	if (exchange->path == NULL)
+		return refuse(exchange, MHD_HTTP_NOT_FOUND, "not found");
+	if (weir_http_pool_take(exchange))
+		return MHD_YES;
+	return refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests wait");
+}
+
+/* ---- starting and stopping ---- */
+
+static unsigned or_default(unsigned given, unsigned otherwise)
+{
+	return given > 0 ? given : otherwise;
+}
+
+static struct weir_http_options with_defaults(struct weir_http_options options)
+{
+	bool pages = options.workers == 0; /* of a daemon: short and soon made, so their time is short as well */
+	options.connections = or_default(options.connections, WEIR_HTTP_CONNECTIONS_DEFAULT);
+	options.timeout_s = or_default(options.timeout_s, WEIR_HTTP_TIMEOUT_DEFAULT_S);
+	options.turn_s = or_default(options.turn_s, pages ? options.timeout_s : WEIR_HTTP_TURN_DEFAULT_S);
+	options.request_bytes = or_default(options.request_bytes, WEIR_HTTP_REQUEST_DEFAULT_BYTES);
+	options.waiting = or_default(options.waiting, WEIR_HTTP_WAITING_DEFAULT);
+	options.workers = or_default(options.workers, 1);
+	if (options.workers > WEIR_HTTP_WORKERS_MAX)
+		options.workers = WEIR_HTTP_WORKERS_MAX;
+	return options;
+}
+
+static struct weir_http *http_new(const struct weir_http_options *options)
+{
+	struct weir_http *http = weir_alloc(1, sizeof *http);
+	http->refuse = options->refuse;
+	http->refuse_context = options->refuse_context;
+	http->path_count = options->path_count;
+	http->paths = weir_alloc(options->path_count, sizeof *http->paths);
+	if (options->path_count > 0)
+		memcpy(http->paths, options->paths, options->path_count * sizeof *http->paths);
+	return http;
+}
+
+enum weir_status weir_http_start(const struct weir_http_options *given, struct weir_http **http,
+                                 struct weir_error *error)
+{
+	const struct weir_http_options options = with_defaults(*given);
+	int fd = -1;
+	uint16_t port = 0;
+	enum weir_status status = weir_http_listen(options.host, options.port, &fd, &port, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_http *started = http_new(&options);
+	started->port = port;
+	started->pool = weir_http_pool_start(started, &options);
+	started->daemon =
+		MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, answer, started,
+	                     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, options.connections,
+	                     MHD_OPTION_CONNECTION_TIMEOUT, options.timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+	                     (size_t)options.request_bytes, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+	                     MHD_OPTION_NOTIFY_CONNECTION, on_connection, started, MHD_OPTION_END);
+	if (started->daemon == NULL) {
+		status = weir_fail(error, WEIR_IO, "cannot start the HTTP server on port %u", port);
+		close(fd);
+		weir_http_stop(started);
+		return status;
+	}
+	*http = started;
+	return WEIR_OK;
+}
+
+uint16_t weir_http_port(const struct weir_http *http)
+{
+	return http->port;
+}
+
+void weir_http_stop(struct weir_http *http)
+{
+	if (http == NULL)
+		return;
+	weir_http_pool_quiet(http->pool);
+	if (http->daemon != NULL)
+		MHD_stop_daemon(http->daemon);
+	weir_http_pool_free(http->pool);
+	free(http->paths);
+	free(http);
+}

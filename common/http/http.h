@@ -1,0 +1,118 @@
+/*
+ * A small HTTP server: answers GET and HEAD of known paths from callbacks.
+ *
+ * One thread serves all connections; callbacks run on workers: a request waits,
+ * apart from the others, until one is free and has answered it. /metrics,
+ * /healthz and /readyz, which never wait, share a single one; callbacks that may
+ * wait (for a store) are given `workers`.
+ *
+ * What a callback leaves to the server: tags (ETag, If-None-Match), gzip, and
+ * replies too long to be built whole, which are made part by part as they are
+ * read.
+ */
+#ifndef WEIR_COMMON_HTTP_H
+#define WEIR_COMMON_HTTP_H
+
+#include "common/base/status.h"
+#include "common/base/text.h"
+
+enum {
+	WEIR_HTTP_CONNECTIONS_DEFAULT = 64,
+	WEIR_HTTP_TIMEOUT_DEFAULT_S = 10, /* an idle connection is closed */
+	WEIR_HTTP_WAITING_DEFAULT = 64,
+	WEIR_HTTP_REQUEST_DEFAULT_BYTES = 16 * 1024,
+	WEIR_HTTP_HEADERS_MAX = 6,
+	WEIR_HTTP_HEADER_BYTES = 128,
+	WEIR_HTTP_WORKERS_MAX = 64,
+	WEIR_HTTP_ADDRESS_MAX_BYTES = 8 * 1024, /* of path and query; longer: 414 */
+	WEIR_HTTP_FIELDS_MAX_BYTES = 16 * 1024, /* of the header fields; longer: 431 */
+	WEIR_HTTP_STREAMS_MAX = 16,             /* replies in parts at a time; beyond: 503 */
+	WEIR_HTTP_HELD_MAX_BYTES = 128 << 20,   /* of replies that are not read yet; beyond, new requests get 503 */
+	WEIR_HTTP_TURN_DEFAULT_S = 60,
+};
+
+struct weir_http_request;
+
+/** A query argument's value, decoded; NULL where there is none ("" for ?name). Borrowed until the callback returns. */
+const char *weir_http_query(const struct weir_http_request *request, const char *name);
+
+/** Calls each for every query argument, decoded, any bytes; false from it ends that. Value: absent for ?name. */
+void weir_http_each_query(const struct weir_http_request *request,
+                          bool (*each)(void *context, struct weir_span name, struct weir_span value), void *context);
+
+/** A header field's value, NULL where there is none. Borrowed likewise. */
+const char *weir_http_field(const struct weir_http_request *request, const char *name);
+
+/** The path that was asked for. */
+const char *weir_http_path(const struct weir_http_request *request);
+
+/** The client's address: 4 bytes, or 16; none where it is not known. */
+struct weir_span weir_http_peer(const struct weir_http_request *request);
+
+struct weir_http_reply {
+	unsigned status;          /* 200 at first */
+	const char *content_type; /* "text/plain; charset=utf-8" at first; borrowed for as long as the server runs */
+	struct weir_text body;    /* empty at first; the server frees it */
+	bool tagged;              /* an ETag is made of the body, and If-None-Match heeded */
+	bool packed;              /* gzip, where the client takes it and the body is long enough */
+	/*
+	 * Set, the body is made in parts: called, on a worker, each time that the last part has been sent. WEIR_OK: more
+	 * is to come; WEIR_END: that was all; else the connection is cut, so that the client sees that something lacks.
+	 */
+	enum weir_status (*more)(void *stream, unsigned worker, struct weir_text *part);
+	void (*end)(void *stream); /* once, on any thread, whether or not all was sent */
+	void *stream;
+	unsigned header_count;
+	struct {
+		const char *name; /* borrowed as content_type is */
+		char value[WEIR_HTTP_HEADER_BYTES];
+	} headers[WEIR_HTTP_HEADERS_MAX];
+};
+
+/** Adds a header field. */
+void weir_http_header(struct weir_http_reply *reply, const char *name, const char *format, ...) WEIR_PRINTF(3, 4);
+
+typedef void weir_http_handle(void *context, const struct weir_http_request *request, struct weir_http_reply *reply);
+
+struct weir_http_path {
+	const char *path; /* exact: "/metrics" */
+	weir_http_handle *handle;
+	void *context;
+};
+
+struct weir_http_options {
+	const char *host;                   /* a name or address; NULL or "*": every address of the machine */
+	uint16_t port;                      /* 0: any free one, see weir_http_port */
+	const struct weir_http_path *paths; /* copied; strings and contexts are borrowed while it runs */
+	size_t path_count;
+	unsigned connections;   /* at most; 0: WEIR_HTTP_CONNECTIONS_DEFAULT */
+	unsigned timeout_s;     /* 0: WEIR_HTTP_TIMEOUT_DEFAULT_S */
+	unsigned request_bytes; /* of memory for a connection; 0: WEIR_HTTP_REQUEST_DEFAULT_BYTES */
+	unsigned workers;       /* at most WEIR_HTTP_WORKERS_MAX; 0: one, for callbacks that do not wait */
+	unsigned turn_s;        /* within it a request comes, and a reply or a part is read, or the connection is cut;
+	                     0: WEIR_HTTP_TURN_DEFAULT_S, or timeout_s where no workers are asked for */
+	unsigned waiting;       /* requests that may wait for a worker; 0: WEIR_HTTP_WAITING_DEFAULT */
+	/*
+	 * Makes the reply where no path's callback does: its status is set (404, 405, 414, 431, 503) and the words are
+	 * what a plain one would say. NULL: plain ones. Runs on the server's thread: it must not wait.
+	 */
+	void (*refuse)(void *context, const char *words, struct weir_http_reply *reply);
+	void *refuse_context;
+};
+
+struct weir_http;
+
+/** Which of the workers this callback runs on, from 0. */
+unsigned weir_http_worker(const struct weir_http_request *request);
+
+/** @return WEIR_OK; WEIR_INVALID: the host has no address; WEIR_IO: the port is taken or not allowed */
+WEIR_MUST_USE enum weir_status weir_http_start(const struct weir_http_options *options, struct weir_http **http,
+                                               struct weir_error *error);
+
+/** The port that it listens on. */
+uint16_t weir_http_port(const struct weir_http *http);
+
+/** Ends all connections; no callback runs when it returns. NULL is fine. */
+void weir_http_stop(struct weir_http *http);
+
+#endif

@@ -1,0 +1,65 @@
+/* The socket that an HTTP server listens on. */
+#include "common/base/alloc.h"
+#include "common/http/internal.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BACKLOG = 1024 };
+
+enum weir_status weir_http_listen(const char *host, uint16_t port, int *fd, uint16_t *bound, struct weir_error *error)
+{
+	bool any = host == NULL || strcmp(host, "*") == 0;
+	char service[8];
+	snprintf(service, sizeof service, "%u", port);
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+	struct addrinfo *found = NULL;
+	int result = getaddrinfo(any ? NULL : host, service, &hints, &found);
+	if (result != 0)
+		return weir_fail(error, WEIR_INVALID, "cannot listen on %s: %s", any ? "*" : host, gai_strerror(result));
+
+	enum weir_status status = WEIR_IO;
+	*fd = -1;
+	/* Every address of the machine: an IPv6 socket takes both, so it is tried first. */
+	for (int pass = any ? 0 : 1; pass < 2 && *fd < 0; pass++) {
+		for (struct addrinfo *at = found; at != NULL && *fd < 0; at = at->ai_next) {
+			if (pass == 0 && at->ai_family != AF_INET6)
+				continue;
+			int one = 1, zero = 0;
+			int candidate = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+			if (candidate >= 0) {
+				setsockopt(candidate, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+				if (at->ai_family == AF_INET6)
+					setsockopt(candidate, IPPROTO_IPV6, IPV6_V6ONLY, any ? &zero : &one, sizeof one);
+			}
+			if (candidate >= 0 && bind(candidate, at->ai_addr, at->ai_addrlen) == 0 &&
+			    listen(candidate, BACKLOG) == 0) {
+				*fd = candidate;
+			} else {
+				status = weir_fail(error, WEIR_IO, "cannot listen on %s port %u: %s", any ? "*" : host, port,
+				                   strerror(errno));
+				if (candidate >= 0)
+					close(candidate);
+			}
+		}
+	}
+	freeaddrinfo(found);
+	if (*fd < 0)
+		return status;
+
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} address = {.v6 = {0}};
+	socklen_t length = sizeof address;
+	getsockname(*fd, &address.any, &length);
+	*bound = ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
+	return WEIR_OK;
+}

@@ -1,0 +1,260 @@
+/*
+ * The workers of an HTTP server: threads on which callbacks run, and a queue of
+ * those who wait for one.
+ *
+ * A request that waits has its connection suspended, so it costs no thread. A
+ * reply in parts comes back for each part, at the end of the queue: a reader,
+ * fast or slow, holds a worker for as long as one part takes to make.
+ *
+ * An idle connection is ended by libmicrohttpd; one that sends or takes a byte
+ * now and then is not idle, and is cut here when its turn is over.
+ */
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/http/internal.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+enum { SWEEP_MS = 1000 };
+
+struct worker {
+	struct weir_http_pool *pool;
+	unsigned number;
+	pthread_t thread;
+};
+
+struct weir_http_pool {
+	struct weir_http *http;
+	struct worker *workers;
+	unsigned worker_count, waiting_max;
+	int64_t turn_ms;
+	pthread_mutex_t mutex; /* of all that follows */
+	pthread_cond_t changed;
+	struct weir_http_exchange *first, *last;
+	unsigned waiting, streams; /* of those in the queue, the requests; replies in parts */
+	size_t held_bytes;
+	bool stopping;
+	struct weir_http_client *clients;
+	int64_t sweep_at_ms;
+};
+
+/* ---- connections ---- */
+
+struct weir_http_client *weir_http_pool_join(struct weir_http_pool *pool, int fd)
+{
+	struct weir_http_client *client = weir_alloc(1, sizeof *client);
+	client->fd = fd;
+	client->turn_ms = pool->turn_ms;
+	weir_http_client_extend(client);
+	pthread_mutex_lock(&pool->mutex);
+	client->next = pool->clients;
+	if (client->next != NULL)
+		client->next->previous = client;
+	pool->clients = client;
+	pthread_mutex_unlock(&pool->mutex);
+	return client;
+}
+
+void weir_http_pool_leave(struct weir_http_pool *pool, struct weir_http_client *client)
+{
+	pthread_mutex_lock(&pool->mutex);
+	if (client->previous != NULL)
+		client->previous->next = client->next;
+	else
+		pool->clients = client->next;
+	if (client->next != NULL)
+		client->next->previous = client->previous;
+	pthread_mutex_unlock(&pool->mutex);
+	free(client);
+}
+
+void weir_http_client_extend(struct weir_http_client *client)
+{
+	if (client != NULL)
+		client->deadline_ms = weir_monotonic_ms() + client->turn_ms;
+}
+
+/* Cuts those whose time is over: the server's thread then finds them closed. The mutex keeps the descriptors open. */
+static void sweep(struct weir_http_pool *pool, int64_t now_ms)
+{
+	if (now_ms < pool->sweep_at_ms)
+		return;
+	pool->sweep_at_ms = now_ms + SWEEP_MS;
+	for (struct weir_http_client *client = pool->clients; client != NULL; client = client->next)
+		if (client->deadline_ms < now_ms)
+			shutdown(client->fd, SHUT_RDWR);
+}
+
+/* ---- the queue ---- */
+
+/* The connection is suspended before a worker can see it. */
+static void push(struct weir_http_pool *pool, struct weir_http_exchange *exchange)
+{
+	MHD_suspend_connection(exchange->connection);
+	exchange->next = NULL;
+	if (pool->last != NULL)
+		pool->last->next = exchange;
+	else
+		pool->first = exchange;
+	pool->last = exchange;
+	pool->waiting += !exchange->answered;
+	pthread_cond_signal(&pool->changed);
+}
+
+static struct weir_http_exchange *pop(struct weir_http_pool *pool)
+{
+	struct weir_http_exchange *exchange = pool->first;
+	if (exchange == NULL)
+		return NULL;
+	pool->first = exchange->next;
+	if (pool->first == NULL)
+		pool->last = NULL;
+	pool->waiting -= !exchange->answered;
+	return exchange;
+}
+
+bool weir_http_pool_take(struct weir_http_exchange *exchange)
+{
+	struct weir_http_pool *pool = exchange->http->pool;
+	pthread_mutex_lock(&pool->mutex);
+	bool room = !pool->stopping && pool->waiting < pool->waiting_max && pool->held_bytes < WEIR_HTTP_HELD_MAX_BYTES;
+	if (room)
+		push(pool, exchange);
+	pthread_mutex_unlock(&pool->mutex);
+	return room;
+}
+
+bool weir_http_pool_again(struct weir_http_exchange *exchange)
+{
+	struct weir_http_pool *pool = exchange->http->pool;
+	pthread_mutex_lock(&pool->mutex);
+	bool running = !pool->stopping;
+	if (running)
+		push(pool, exchange); /* not among those that `waiting` bounds: there are few of these */
+	pthread_mutex_unlock(&pool->mutex);
+	return running;
+}
+
+void weir_http_pool_forget(struct weir_http_exchange *exchange)
+{
+	struct weir_http_pool *pool = exchange->http->pool;
+	pthread_mutex_lock(&pool->mutex);
+	pool->held_bytes -= exchange->held;
+	pool->streams -= exchange->counted;
+	pthread_mutex_unlock(&pool->mutex);
+}
+
+/* ---- the workers ---- */
+
+/* Takes what a reply holds into account. @return false: it is one more in parts than there may be */
+static bool count(struct weir_http_pool *pool, struct weir_http_exchange *exchange)
+{
+	bool counted = exchange->reply.more != NULL;
+	pthread_mutex_lock(&pool->mutex);
+	pool->held_bytes += exchange->reply.body.capacity - exchange->held;
+	exchange->held = exchange->reply.body.capacity;
+	bool room = exchange->counted || !counted || pool->streams < WEIR_HTTP_STREAMS_MAX;
+	if (room && counted && !exchange->counted) {
+		exchange->counted = true;
+		pool->streams++;
+	}
+	pthread_mutex_unlock(&pool->mutex);
+	return room;
+}
+
+static void serve(struct worker *worker, struct weir_http_exchange *exchange)
+{
+	struct weir_http_reply *reply = &exchange->reply;
+	if (exchange->answered) {
+		weir_http_next_part(exchange, worker->number);
+	} else {
+		struct weir_http_request request = {.exchange = exchange, .worker = worker->number};
+		exchange->path->handle(exchange->path->context, &request, reply);
+		weir_http_finish(exchange);
+	}
+	if (!count(worker->pool, exchange)) {
+		reply->end(reply->stream);
+		weir_gzip_free(exchange->gzip);
+		exchange->gzip = NULL;
+		weir_http_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many long answers are being sent");
+	}
+	weir_http_client_extend(exchange->client);
+	MHD_resume_connection(exchange->connection);
+}
+
+static void *work(void *context)
+{
+	struct worker *worker = context;
+	struct weir_http_pool *pool = worker->pool;
+	pthread_mutex_lock(&pool->mutex);
+	while (!pool->stopping) {
+		int64_t now_ms = weir_monotonic_ms();
+		sweep(pool, now_ms);
+		struct weir_http_exchange *exchange = pop(pool);
+		if (exchange != NULL) {
+			pthread_mutex_unlock(&pool->mutex);
+			serve(worker, exchange);
+			pthread_mutex_lock(&pool->mutex);
+			continue;
+		}
+		struct timespec until = {.tv_sec = (now_ms + SWEEP_MS) / 1000, .tv_nsec = (now_ms + SWEEP_MS) % 1000 * 1000000};
+		pthread_cond_timedwait(&pool->changed, &pool->mutex, &until);
+	}
+	pthread_mutex_unlock(&pool->mutex);
+	return NULL;
+}
+
+/* ---- starting and stopping ---- */
+
+struct weir_http_pool *weir_http_pool_start(struct weir_http *http, const struct weir_http_options *options)
+{
+	struct weir_http_pool *pool = weir_alloc(1, sizeof *pool);
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&pool->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	pthread_mutex_init(&pool->mutex, NULL);
+	pool->http = http;
+	pool->waiting_max = options->waiting;
+	pool->turn_ms = options->turn_s * INT64_C(1000);
+	pool->workers = weir_alloc(options->workers, sizeof *pool->workers);
+	for (unsigned i = 0; i < options->workers; i++) {
+		struct worker *worker = &pool->workers[i];
+		*worker = (struct worker){.pool = pool, .number = i};
+		if (pthread_create(&worker->thread, NULL, work, worker) != 0)
+			abort(); /* no memory: as weir_alloc() */
+		pool->worker_count++;
+	}
+	return pool;
+}
+
+void weir_http_pool_quiet(struct weir_http_pool *pool)
+{
+	pthread_mutex_lock(&pool->mutex);
+	pool->stopping = true;
+	pthread_cond_broadcast(&pool->changed);
+	pthread_mutex_unlock(&pool->mutex);
+	for (unsigned i = 0; i < pool->worker_count; i++)
+		pthread_join(pool->workers[i].thread, NULL);
+	/* libmicrohttpd cannot end while connections are suspended. Nobody else touches the queue any more. */
+	struct weir_http_exchange *exchange;
+	while ((exchange = pop(pool)) != NULL) {
+		if (exchange->answered)
+			exchange->broken = true;
+		else
+			weir_http_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
+		MHD_resume_connection(exchange->connection);
+	}
+}
+
+void weir_http_pool_free(struct weir_http_pool *pool)
+{
+	pthread_cond_destroy(&pool->changed);
+	pthread_mutex_destroy(&pool->mutex);
+	free(pool->workers);
+	free(pool);
+}

@@ -1,0 +1,95 @@
+/*
+ * What the files of the HTTP server share. libmicrohttpd's header is met here.
+ *
+ * An exchange is one request and its reply. It belongs to the server's thread,
+ * but while its connection is suspended: then to the pool, and to the worker
+ * that has taken it.
+ */
+#ifndef WEIR_COMMON_HTTP_INTERNAL_H
+#define WEIR_COMMON_HTTP_INTERNAL_H
+
+#include "common/bytes/gzip.h"
+#include "common/http/http.h"
+
+#include <microhttpd.h>
+
+struct weir_http_pool;
+
+struct weir_http {
+	struct MHD_Daemon *daemon;
+	struct weir_http_path *paths;
+	size_t path_count;
+	uint16_t port;
+	void (*refuse)(void *context, const char *words, struct weir_http_reply *reply);
+	void *refuse_context;
+	struct weir_http_pool *pool;
+};
+
+/* A connection; it is cut when its time is over. */
+struct weir_http_client {
+	int fd;
+	int64_t turn_ms;
+	_Atomic int64_t deadline_ms; /* monotonic */
+	struct weir_http_client *previous, *next;
+};
+
+struct weir_http_exchange {
+	struct weir_http *http;
+	struct MHD_Connection *connection;
+	struct weir_http_client *client; /* NULL: its descriptor is not known */
+	const char *target;              /* the path; borrowed from libmicrohttpd for as long as the exchange lives */
+	const struct weir_http_path *path;
+	struct weir_http_reply reply;
+	bool answered; /* the reply is made */
+	char tag[24];  /* "": none */
+	/* of a reply in parts: its body is the part that is being sent */
+	struct weir_gzip *gzip; /* NULL: not packed */
+	size_t sent;            /* of the part */
+	bool ended, broken;
+	bool counted; /* among the pool's streams */
+	size_t held;  /* bytes that the pool counts for it */
+	struct weir_http_exchange *next;
+};
+
+struct weir_http_request {
+	struct weir_http_exchange *exchange;
+	unsigned worker;
+};
+
+/** @param bound  set: the port */
+WEIR_MUST_USE enum weir_status weir_http_listen(const char *host, uint16_t port, int *fd, uint16_t *bound,
+                                                struct weir_error *error);
+
+/* ---- http_reply.c ---- */
+
+/** Makes the reply of a refusal. */
+void weir_http_refuse(struct weir_http_exchange *exchange, unsigned status, const char *words);
+/** Tags and packs what a callback has made. */
+void weir_http_finish(struct weir_http_exchange *exchange);
+/** Makes the next part, which is not empty unless it is the last. @thread the worker */
+void weir_http_next_part(struct weir_http_exchange *exchange, unsigned worker);
+/** Hands the reply over to libmicrohttpd. @thread the server's */
+enum MHD_Result weir_http_send(struct weir_http_exchange *exchange);
+
+/* ---- http_pool.c ---- */
+
+/** @param options  with no default left open */
+struct weir_http_pool *weir_http_pool_start(struct weir_http *http, const struct weir_http_options *options);
+/** Ends the workers; those who wait are answered with 503. Nobody is taken in any more. */
+void weir_http_pool_quiet(struct weir_http_pool *pool);
+/** After libmicrohttpd's end. */
+void weir_http_pool_free(struct weir_http_pool *pool);
+/** Suspends the connection until a worker has answered. @return false: too many wait, or too much is held */
+bool weir_http_pool_take(struct weir_http_exchange *exchange);
+/** Suspends it until the next part is made. @return false: the pool has ended */
+bool weir_http_pool_again(struct weir_http_exchange *exchange);
+/** Takes an exchange's end into account. */
+void weir_http_pool_forget(struct weir_http_exchange *exchange);
+
+/** A connection begins, and ends. */
+struct weir_http_client *weir_http_pool_join(struct weir_http_pool *pool, int fd);
+void weir_http_pool_leave(struct weir_http_pool *pool, struct weir_http_client *client);
+/** Gives it a whole turn again. NULL is fine. */
+void weir_http_client_extend(struct weir_http_client *client);
+
+#endif

@@ -1,0 +1,159 @@
+/*
+ * The Prometheus text form, version 0.0.4.
+ *
+ * Values are appended straight into the page. A histogram keeps each value in
+ * one bucket, so that observing is one add; the page's buckets, which hold all
+ * values up to their bound, are summed when it is read.
+ */
+#include "common/log/metrics.h"
+
+#include "common/base/words.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	DOUBLE_TEXT_BYTES = 32,
+	LABEL_MAX_BYTES = 1024, /* a longer value is cut */
+};
+
+static const double latency_bounds[] = {
+	25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3,
+	25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1,    2.5,    5,    10,
+};
+
+const struct weir_histogram_scale weir_latency_scale = {
+	.bounds = latency_bounds,
+	.count = sizeof latency_bounds / sizeof latency_bounds[0],
+};
+
+void weir_histogram_observe(struct weir_histogram *histogram, const struct weir_histogram_scale *scale, double value)
+{
+	assert(scale->count <= WEIR_HISTOGRAM_BUCKETS_MAX);
+	uint32_t bucket = 0;
+	while (bucket < scale->count && value > scale->bounds[bucket])
+		bucket++;
+	weir_counter_add(&histogram->buckets[bucket], 1);
+	double sum = atomic_load_explicit(&histogram->sum, memory_order_relaxed);
+	atomic_store_explicit(&histogram->sum, sum + value, memory_order_relaxed);
+}
+
+/*
+ * A label's value. Its escapes are those of JSON for `"`, `\` and line breaks, and it must be UTF-8 as JSON must; the
+ * other control characters, which have an escape in JSON alone, become spaces.
+ */
+static void append_value(struct weir_text *page, struct weir_span value)
+{
+	char plain[LABEL_MAX_BYTES];
+	uint32_t left = value.length < sizeof plain ? value.length : (uint32_t)sizeof plain, length = 0;
+	for (const char *at = value.at; left > 0;) {
+		uint32_t control = *at != '\n' ? (uint32_t)weir_control_bytes(at, left) : 0, taken = control > 0 ? control : 1;
+		plain[length++] = control > 0 ? ' ' : *at;
+		at += taken;
+		left -= taken;
+	}
+	weir_text_json(page, (struct weir_span){.at = plain, .length = length});
+}
+
+/* Labels with braces, or nothing; `last` is one more label. */
+static void append_labels(struct weir_text *page, const struct weir_label *labels, size_t count,
+                          const struct weir_label *last)
+{
+	const char *mark = "{";
+	for (size_t i = 0; i < count + (last != NULL); i++, mark = ",") {
+		const struct weir_label *label = i < count ? &labels[i] : last;
+		weir_text_puts(page, mark);
+		weir_text_puts(page, label->name);
+		weir_text_puts(page, "=");
+		append_value(page, label->value);
+	}
+	if (count > 0 || last != NULL)
+		weir_text_puts(page, "}");
+}
+
+/* The shortest form that reads back as the same number. */
+static const char *format_double(double value, char text[DOUBLE_TEXT_BYTES])
+{
+	if (isnan(value))
+		return "NaN";
+	if (isinf(value))
+		return value > 0 ? "+Inf" : "-Inf";
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, DOUBLE_TEXT_BYTES, "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	return text;
+}
+
+void weir_metrics_family(struct weir_text *page, const char *name, const char *type, const char *help)
+{
+	weir_text_printf(page, "# HELP %s ", name);
+	for (const char *at = help; *at != '\0'; at++) {
+		if (*at == '\\')
+			weir_text_puts(page, "\\\\");
+		else if (*at == '\n')
+			weir_text_puts(page, "\\n");
+		else
+			weir_text_append(page, at, 1);
+	}
+	weir_text_printf(page, "\n# TYPE %s %s\n", name, type);
+}
+
+void weir_metrics_uint(struct weir_text *page, const char *name, const struct weir_label *labels, size_t label_count,
+                       uint64_t value)
+{
+	weir_text_puts(page, name);
+	append_labels(page, labels, label_count, NULL);
+	weir_text_puts(page, " ");
+	weir_text_uint(page, value);
+	weir_text_puts(page, "\n");
+}
+
+void weir_metrics_double(struct weir_text *page, const char *name, const struct weir_label *labels, size_t label_count,
+                         double value)
+{
+	char text[DOUBLE_TEXT_BYTES];
+	weir_text_puts(page, name);
+	append_labels(page, labels, label_count, NULL);
+	weir_text_printf(page, " %s\n", format_double(value, text));
+}
+
+void weir_metrics_counter(struct weir_text *page, const char *name, const char *help, uint64_t value)
+{
+	weir_metrics_family(page, name, "counter", help);
+	weir_metrics_uint(page, name, NULL, 0, value);
+}
+
+void weir_metrics_gauge(struct weir_text *page, const char *name, const char *help, double value)
+{
+	weir_metrics_family(page, name, "gauge", help);
+	weir_metrics_double(page, name, NULL, 0, value);
+}
+
+void weir_metrics_histogram(struct weir_text *page, const char *name, const struct weir_label *labels,
+                            size_t label_count, const struct weir_histogram_scale *scale,
+                            const struct weir_histogram *const *histograms, size_t histogram_count)
+{
+	char text[DOUBLE_TEXT_BYTES];
+	uint64_t count = 0;
+	double sum = 0;
+	for (uint32_t bucket = 0; bucket <= scale->count; bucket++) {
+		for (size_t i = 0; i < histogram_count; i++)
+			count += weir_counter_read(&histograms[i]->buckets[bucket]);
+		const char *bound = format_double(bucket < scale->count ? scale->bounds[bucket] : INFINITY, text);
+		struct weir_label le = {.name = "le", .value = weir_span_of(bound)};
+		weir_text_printf(page, "%s_bucket", name);
+		append_labels(page, labels, label_count, &le);
+		weir_text_printf(page, " %llu\n", (unsigned long long)count);
+	}
+	for (size_t i = 0; i < histogram_count; i++)
+		sum += atomic_load_explicit(&histograms[i]->sum, memory_order_relaxed);
+	weir_text_printf(page, "%s_sum", name);
+	append_labels(page, labels, label_count, NULL);
+	weir_text_printf(page, " %s\n%s_count", format_double(sum, text), name);
+	append_labels(page, labels, label_count, NULL);
+	weir_text_printf(page, " %llu\n", (unsigned long long)count);
+}

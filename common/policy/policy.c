@@ -1,0 +1,105 @@
+/*
+ * The policy as a whole: its life, finding a zone, and whether one policy may
+ * follow another. Parsing is in policy_zone.c and the files of a zone's parts,
+ * the canonical text in policy_text.c, words for people in policy_words.c.
+ */
+#include "common/policy/policy.h"
+
+#include "common/policy/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void free_zone(struct weir_zone *zone)
+{
+	for (uint32_t i = 0; i < zone->key_count; i++)
+		free(zone->key[i].field);
+	for (uint32_t i = 0; i < zone->exempt_word_count; i++)
+		free(zone->exempt_words[i]);
+	for (uint32_t i = 0; i < zone->limit_count; i++)
+		weir_match_free(&zone->limits[i].done);
+	weir_match_free(&zone->match);
+	free(zone->exempt_words);
+	free(zone->exempt_networks);
+	free(zone->description);
+	free(zone->name);
+}
+
+void weir_policy_free(struct weir_policy *policy)
+{
+	if (policy == NULL)
+		return;
+	for (uint32_t i = 0; i < policy->zone_count; i++)
+		free_zone(&policy->zones[i]);
+	free(policy->zones);
+	free(policy->text);
+	free(policy);
+}
+
+const struct weir_zone *weir_policy_zone(const struct weir_policy *policy, uint32_t id)
+{
+	/* Ids given by place are found at their place. */
+	if (id >= 1 && id <= policy->zone_count && policy->zones[id - 1].id == id)
+		return &policy->zones[id - 1];
+	for (uint32_t i = 0; i < policy->zone_count; i++)
+		if (policy->zones[i].id == id)
+			return &policy->zones[i];
+	return NULL;
+}
+
+enum weir_status weir_policy_decode(uint64_t version, const char *text, size_t length, struct weir_policy **policy,
+                                    struct weir_error *error)
+{
+	static const char *const names[] = {"zones", NULL};
+	struct weir_json_document *document;
+	enum weir_status status = weir_json_parse("policy record", text, length, &document, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_json root = weir_json_root(document);
+	struct weir_json zones = weir_json_member(&root, "zones");
+	status = weir_json_only(&root, names, error);
+	if (status == WEIR_OK)
+		status = weir_policy_parse(&zones, policy, error);
+	if (status == WEIR_OK)
+		(*policy)->version = version;
+	weir_json_document_free(document);
+	return status;
+}
+
+static bool same_key(const struct weir_zone *a, const struct weir_zone *b)
+{
+	if (a->key_count != b->key_count)
+		return false;
+	for (uint32_t i = 0; i < a->key_count; i++) {
+		const struct weir_key_field *x = &a->key[i], *y = &b->key[i];
+		if (strcmp(x->field, y->field) != 0 || x->grouped != y->grouped ||
+		    (x->grouped && (x->prefix4 != y->prefix4 || x->prefix6 != y->prefix6)))
+			return false;
+	}
+	return true;
+}
+
+enum weir_status weir_policy_check_successor(const struct weir_policy *previous, const struct weir_policy *next,
+                                             struct weir_error *error)
+{
+	for (uint32_t i = 0; i < next->zone_count; i++) {
+		const struct weir_zone *zone = &next->zones[i];
+		const struct weir_zone *before = weir_policy_zone(previous, zone->id);
+		if (before != NULL && strcmp(before->name, zone->name) != 0)
+			return weir_fail(error, WEIR_INVALID,
+			                 "zone %u is \"%s\" in policy %llu: it cannot become \"%s\"; give \"%s\" an id that was "
+			                 "never used, or name another --state directory",
+			                 zone->id, before->name, (unsigned long long)previous->version, zone->name, zone->name);
+		if (before != NULL && !same_key(before, zone))
+			return weir_fail(
+				error, WEIR_INVALID,
+				"zone %u \"%s\": a zone's key cannot change; make a new zone, with a name and an id that were never used, or "
+				"name another --state directory",
+				zone->id, zone->name);
+		for (uint32_t k = 0; k < previous->zone_count; k++)
+			if (previous->zones[k].id != zone->id && strcmp(previous->zones[k].name, zone->name) == 0)
+				return weir_fail(error, WEIR_INVALID, "zone \"%s\" has id %u in policy %llu: it cannot become %u",
+				                 zone->name, previous->zones[k].id, (unsigned long long)previous->version, zone->id);
+	}
+	return WEIR_OK;
+}

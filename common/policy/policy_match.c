@@ -1,0 +1,110 @@
+/* "match": which records a filter is about. Values are checked here, so that matching never meets a bad one. */
+#include "common/base/alloc.h"
+#include "common/policy/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void weir_match_free(struct weir_match *match)
+{
+	for (uint32_t i = 0; i < match->field_count; i++) {
+		for (uint32_t k = 0; k < match->fields[i].value_count; k++)
+			free(match->fields[i].values[k].text);
+		free(match->fields[i].values);
+		free(match->fields[i].field);
+	}
+	free(match->fields);
+	*match = (struct weir_match){0};
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* "404" or "4xx". */
+static bool is_status(const char *text)
+{
+	return strlen(text) == 3 && is_digit(text[0]) &&
+	       ((is_digit(text[1]) && is_digit(text[2])) || strcmp(text + 1, "xx") == 0);
+}
+
+/* A value as text: a whole number or a word of JSON stands for what a log line would say. */
+static char *value_text(const struct weir_json *at)
+{
+	if (json_is_string(at->value))
+		return weir_copy(json_string_value(at->value), json_string_length(at->value));
+	if (json_is_integer(at->value) || json_is_boolean(at->value)) {
+		char *dumped = json_dumps(at->value, JSON_ENCODE_ANY);
+		char *text = weir_copy(dumped, strlen(dumped));
+		free(dumped);
+		return text;
+	}
+	return NULL;
+}
+
+static enum weir_status parse_value(const struct weir_json *at, bool status_field, struct weir_match_value *value,
+                                    struct weir_error *error)
+{
+	value->text = value_text(at);
+	if (value->text == NULL)
+		return weir_json_fail(at, error, "must be a string, or for a status a number such as 404");
+	size_t length = strlen(value->text);
+	if (length == 0 || length > WEIR_MATCH_VALUE_MAX_BYTES)
+		return weir_json_fail(at, error, "must have 1 to %d bytes (a field that is empty counts as absent)",
+		                      WEIR_MATCH_VALUE_MAX_BYTES);
+	if (status_field && !is_status(value->text))
+		return weir_json_fail(at, error, "must be a status such as 404, or a class such as \"4xx\", not \"%s\"",
+		                      value->text);
+	value->length = (uint32_t)length;
+	value->wildcard = !status_field && strchr(value->text, '*') != NULL;
+	return WEIR_OK;
+}
+
+static enum weir_status parse_field(const struct weir_json *at, const char *name, struct weir_match_field *field,
+                                    struct weir_error *error)
+{
+	if (*name == '\0' || strlen(name) > WEIR_FIELD_NAME_MAX_BYTES)
+		return weir_json_fail(at, error, "a field's name must have 1 to %d bytes", WEIR_FIELD_NAME_MAX_BYTES);
+	field->field = weir_copy(name, strlen(name));
+	bool list = json_is_array(at->value);
+	size_t count = 1;
+	enum weir_status status = list ? weir_json_list(at, 1, WEIR_MATCH_VALUES_MAX, &count, error) : WEIR_OK;
+	if (status != WEIR_OK)
+		return status;
+	field->values = weir_alloc(count, sizeof *field->values);
+	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
+		struct weir_json element = list ? weir_json_element(at, i) : *at;
+		field->value_count++;
+		status = parse_value(&element, strcmp(name, "status") == 0, &field->values[i], error);
+	}
+	return status;
+}
+
+static int compare_fields(const void *a, const void *b)
+{
+	return strcmp(((const struct weir_match_field *)a)->field, ((const struct weir_match_field *)b)->field);
+}
+
+enum weir_status weir_match_parse(const struct weir_json *at, struct weir_match *match, struct weir_error *error)
+{
+	if (!weir_json_exists(at))
+		return WEIR_OK;
+	size_t count = json_object_size(at->value);
+	if (!json_is_object(at->value) || count > WEIR_MATCH_FIELDS_MAX)
+		return weir_json_fail(at, error,
+		                      "must be an object of at most %d fields, such as {\"path\": [\"/login\", \"/api/*\"]}",
+		                      WEIR_MATCH_FIELDS_MAX);
+	match->fields = weir_alloc(count, sizeof *match->fields);
+	const char *name;
+	json_t *value;
+	json_object_foreach(at->value, name, value)
+	{
+		struct weir_json member = weir_json_member(at, name);
+		enum weir_status status = parse_field(&member, name, &match->fields[match->field_count++], error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	qsort(match->fields, match->field_count, sizeof *match->fields, compare_fields);
+	return WEIR_OK;
+}

@@ -1,0 +1,122 @@
+/*
+ * The policy as canonical JSON: every default filled in, members sorted, no
+ * blanks. Two policies with the same text are the same policy, and reading the
+ * text gives that policy again.
+ */
+#include "common/base/alloc.h"
+#include "common/json/units.h"
+#include "common/policy/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void set_time(json_t *object, const char *name, int64_t duration_ms)
+{
+	char buffer[24];
+	json_object_set_new(object, name, json_string(weir_format_duration(duration_ms, buffer, sizeof buffer)));
+}
+
+static void set_int(json_t *object, const char *name, int64_t value)
+{
+	json_object_set_new(object, name, json_integer(value));
+}
+
+static json_t *match_json(const struct weir_match *match)
+{
+	json_t *object = json_object();
+	for (uint32_t i = 0; i < match->field_count; i++) {
+		json_t *values = json_array();
+		for (uint32_t k = 0; k < match->fields[i].value_count; k++)
+			json_array_append_new(values, json_string(match->fields[i].values[k].text));
+		json_object_set_new(object, match->fields[i].field, values);
+	}
+	return object;
+}
+
+static json_t *key_json(const struct weir_zone *zone)
+{
+	json_t *list = json_array();
+	for (uint32_t i = 0; i < zone->key_count; i++) {
+		const struct weir_key_field *field = &zone->key[i];
+		json_t *name = json_string(field->field);
+		if (field->grouped) {
+			json_t *object = json_object();
+			json_object_set_new(object, "field", name);
+			set_int(object, "prefix4", field->prefix4);
+			set_int(object, "prefix6", field->prefix6);
+			name = object;
+		}
+		json_array_append_new(list, name);
+	}
+	return list;
+}
+
+static json_t *exempt_json(const struct weir_zone *zone)
+{
+	json_t *list = json_array();
+	char buffer[WEIR_ADDRESS_TEXT_BYTES + 4];
+	for (uint32_t i = 0; i < zone->exempt_network_count; i++)
+		json_array_append_new(list, json_string(weir_network_format(&zone->exempt_networks[i], buffer)));
+	for (uint32_t i = 0; i < zone->exempt_word_count; i++)
+		json_array_append_new(list, json_string(zone->exempt_words[i]));
+	return list;
+}
+
+static json_t *limit_json(const struct weir_limit *limit)
+{
+	json_t *object = json_object();
+	json_object_set_new(object, "algorithm", json_string(weir_algorithm_name(limit->algorithm)));
+	switch (limit->algorithm) {
+	case WEIR_UNIFORM: set_time(object, "interval", limit->window_ms); return object;
+	case WEIR_QUEUE:
+		set_int(object, "length", limit->length);
+		set_time(object, "hold", limit->hold_ms);
+		if (limit->done.field_count > 0)
+			json_object_set_new(object, "done", match_json(&limit->done));
+		return object;
+	default: break;
+	}
+	set_int(object, "rate", limit->rate);
+	set_time(object, "window", limit->window_ms);
+	if (limit->algorithm == WEIR_SLIDING_WINDOW)
+		set_time(object, "precision", limit->precision_ms > 0 ? limit->precision_ms : 1);
+	if (limit->algorithm == WEIR_FIXED_WINDOW)
+		set_time(object, "offset", limit->offset_ms);
+	if (limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_GCRA)
+		set_int(object, "burst", limit->burst);
+	if (limit->algorithm == WEIR_TOKEN_BUCKET)
+		json_object_set_new(object, "penalize", json_boolean(limit->penalize));
+	return object;
+}
+
+static json_t *zone_json(const struct weir_zone *zone)
+{
+	json_t *object = json_object(), *limits = json_array();
+	for (uint32_t i = 0; i < zone->limit_count; i++)
+		json_array_append_new(limits, limit_json(&zone->limits[i]));
+	set_int(object, "id", zone->id);
+	json_object_set_new(object, "name", json_string(zone->name));
+	json_object_set_new(object, "description", json_string(zone->description));
+	json_object_set_new(object, "key", key_json(zone));
+	json_object_set_new(object, "match", match_json(&zone->match));
+	json_object_set_new(object, "exempt", exempt_json(zone));
+	json_object_set_new(object, "limits", limits);
+	json_object_set_new(object, "count", json_string(zone->count_all ? "all" : "passed"));
+	set_time(object, "block_for", zone->block_for_ms);
+	json_object_set_new(object, "mode", json_string(weir_mode_name(zone->mode)));
+	json_object_set_new(object, "history", json_boolean(zone->history));
+	return object;
+}
+
+char *weir_policy_text(const struct weir_policy *policy)
+{
+	json_t *root = json_object(), *zones = json_array();
+	for (uint32_t i = 0; i < policy->zone_count; i++)
+		json_array_append_new(zones, zone_json(&policy->zones[i]));
+	json_object_set_new(root, "zones", zones);
+	char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+	json_decref(root);
+	char *text = weir_copy(dumped, strlen(dumped));
+	free(dumped);
+	return text;
+}

@@ -1,0 +1,427 @@
+/*
+ * One loop on one thread: receive, take in, end what is over, serve the target.
+ *
+ * What the target takes long for is waited for here, while the bus keeps what
+ * comes: nothing is lost, and the list is as old as the lag says.
+ */
+#include "deploy/gateways/subscriber/subscriber.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/stop.h"
+#include "common/daemon/notify.h"
+#include "deploy/gateways/subscriber/internal.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+enum {
+	BATCH = 1024,
+	WAIT_MS = 100,      /* at most for messages: signals are looked at between */
+	NAP_MS = 50,        /* after trouble with the bus */
+	BUS_LOOK_MS = 1000, /* how often it is asked what hinders it */
+	RETRY_LEAST_MS = 200,
+	RETRY_MOST_MS = 10000,
+	STEADY_MS = 10000, /* a target that holds so long is tried again quickly when it fails */
+	NOTICE_MS = 60000,
+	LONG_MS = 250,
+	CHANGES_MANY = 16384, /* are applied before their interval is over */
+	CHANGES_MOST = 65536, /* while a copy waits for its interval */
+};
+
+struct subscriber *subscriber_new(const struct subscriber_options *options)
+{
+	struct subscriber *subscriber = weir_alloc(1, sizeof *subscriber);
+	subscriber->options = *options;
+	struct block_table_options table = {
+		.partitions = options->partitions, .max = options->max, .keep_json = options->target->ops->keeps_json};
+	(void)!getrandom(&table.seed, sizeof table.seed, 0);
+	subscriber->table = block_table_new(&table);
+	subscriber->copy_wanted = true;
+	subscriber->retry_wait_ms = RETRY_LEAST_MS;
+	if (!options->once)
+		subscriber->ager = ager_start(options->target, options->log);
+	return subscriber;
+}
+
+void subscriber_free(struct subscriber *subscriber)
+{
+	if (subscriber == NULL)
+		return;
+	ager_stop(subscriber->ager);
+	feed_close(atomic_load(&subscriber->feed));
+	block_table_free(subscriber->table);
+	free(subscriber);
+}
+
+static void nap(int64_t time_ms)
+{
+	nanosleep(&(struct timespec){.tv_nsec = time_ms * 1000000L}, NULL);
+}
+
+/* ---- what goes on is said now and then ---- */
+
+static bool is_news(struct subscriber_notice *notice, uint64_t count, int64_t now_ms)
+{
+	if (count == notice->told || now_ms < notice->next_ms)
+		return false;
+	notice->told = count;
+	notice->next_ms = now_ms + NOTICE_MS;
+	return true;
+}
+
+static void say_what_is_left_out(struct subscriber *subscriber, int64_t now_ms)
+{
+	uint64_t left_out = block_table_left_out(subscriber->table);
+	uint64_t unfit = weir_counter_read(&subscriber->options.target->unfit);
+	if (is_news(&subscriber->left_out_notice, left_out, now_ms))
+		weir_log(subscriber->options.log, WEIR_LOG_WARNING, "list",
+		         "full with %u blocks (--max): those that end first are left out, %llu so far", subscriber->options.max,
+		         (unsigned long long)left_out);
+	if (is_news(&subscriber->unfit_notice, unfit, now_ms))
+		weir_log(subscriber->options.log, WEIR_LOG_WARNING, "list",
+		         "%s cannot hold every key: %llu met so far that it cannot", subscriber->options.target->ops->kind,
+		         (unsigned long long)unfit);
+}
+
+/* ---- the target ---- */
+
+static void fail(struct subscriber *subscriber, int64_t now_ms, const struct weir_error *error)
+{
+	weir_counter_add(&subscriber->errors, 1);
+	if (atomic_load(&subscriber->in_place) && now_ms - subscriber->in_place_since_ms >= STEADY_MS)
+		subscriber->retry_wait_ms = RETRY_LEAST_MS;
+	weir_trouble_on(&subscriber->target_trouble, subscriber->options.log, subscriber->options.target->ops->kind,
+	                "%s; trying again until the list is in place", error->text);
+	atomic_store(&subscriber->in_place, false);
+	subscriber->copy_wanted = true;
+	subscriber->retry_at_ms = now_ms + subscriber->retry_wait_ms;
+	subscriber->retry_wait_ms *= 2;
+	if (subscriber->retry_wait_ms > RETRY_MOST_MS)
+		subscriber->retry_wait_ms = RETRY_MOST_MS;
+}
+
+/* How long decisions took from their own time to the target. */
+static void observe_delays(struct subscriber *subscriber)
+{
+	uint32_t count;
+	struct block_entry *const *changes = block_table_changes(subscriber->table, &count);
+	int64_t now_ms = weir_wall_ms();
+	for (uint32_t i = 0; i < count; i++)
+		if (changes[i]->state == BLOCK_LIVE || changes[i]->state == BLOCK_LIFTED)
+			weir_histogram_observe(&subscriber->delay, &weir_latency_scale,
+			                       now_ms > changes[i]->at_ms ? (double)(now_ms - changes[i]->at_ms) / 1000.0 : 0);
+}
+
+/* What took the target long is not asked of it again at once: meanwhile changes gather, and are cheaper together. */
+static void settle(struct subscriber *subscriber, int64_t started_ms)
+{
+	block_table_settle(subscriber->table);
+	subscriber->overflowed = false;
+	int64_t now_ms = weir_monotonic_ms(), pause_ms = subscriber->options.interval_ms;
+	if (now_ms - started_ms >= LONG_MS && now_ms - started_ms > pause_ms)
+		pause_ms = now_ms - started_ms;
+	subscriber->apply_at_ms = now_ms + pause_ms;
+}
+
+static void announce(struct subscriber *subscriber)
+{
+	weir_log(subscriber->options.log, WEIR_LOG_INFO, subscriber->options.target->ops->kind,
+	         "the list is in place: %u blocks", block_table_count(subscriber->table));
+	if (!subscriber->announced)
+		weir_notify("READY=1\nSTATUS=keeping the list");
+	subscriber->announced = true;
+}
+
+/* The whole table; after trouble, at the start, and as every change of a target that knows no other. */
+static enum weir_status copy(struct subscriber *subscriber, struct weir_error *error)
+{
+	struct target *target = subscriber->options.target;
+	bool anew = !atomic_load(&subscriber->in_place);
+	int64_t started_ms = weir_monotonic_ms();
+	enum weir_status status = target->ops->copy(target, subscriber->table, weir_wall_ms(), error);
+	int64_t now_ms = weir_monotonic_ms();
+	if (status != WEIR_OK) {
+		fail(subscriber, now_ms, error);
+		return status;
+	}
+	weir_counter_add(&subscriber->copies, 1);
+	if (!anew)
+		observe_delays(subscriber);
+	settle(subscriber, started_ms);
+	subscriber->copy_wanted = false;
+	subscriber->check_at_ms = now_ms + target->ops->check_after_ms;
+	if (anew) {
+		subscriber->in_place_since_ms = now_ms;
+		atomic_store(&subscriber->in_place, true);
+		weir_trouble_off(&subscriber->target_trouble, subscriber->options.log, target->ops->kind);
+		announce(subscriber);
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status apply(struct subscriber *subscriber, struct weir_error *error)
+{
+	struct target *target = subscriber->options.target;
+	if (target->ops->copies_only)
+		return copy(subscriber, error);
+	int64_t started_ms = weir_monotonic_ms();
+	enum weir_status status = target->ops->apply(target, subscriber->table, weir_wall_ms(), error);
+	if (status == WEIR_OK)
+		observe_delays(subscriber);
+	else
+		fail(subscriber, weir_monotonic_ms(), error);
+	settle(subscriber, started_ms);
+	return status;
+}
+
+static uint32_t change_count(const struct subscriber *subscriber)
+{
+	uint32_t count;
+	block_table_changes(subscriber->table, &count);
+	return count;
+}
+
+static enum weir_status check(struct subscriber *subscriber, int64_t now_ms, struct weir_error *error)
+{
+	struct target *target = subscriber->options.target;
+	subscriber->check_at_ms = now_ms + target->ops->check_after_ms;
+	enum weir_status status = target->ops->check(target, subscriber->table, weir_wall_ms(), error);
+	if (status != WEIR_OK)
+		fail(subscriber, now_ms, error);
+	if (status == WEIR_AGAIN) /* it is there: at once */
+		subscriber->retry_at_ms = now_ms;
+	return status;
+}
+
+/* @return WEIR_OK, whatever the target says; WEIR_INVALID: it can never serve */
+static enum weir_status serve_target(struct subscriber *subscriber, struct weir_error *error)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	enum weir_status status = WEIR_OK;
+	if (!subscriber->copy_wanted && now_ms >= subscriber->check_at_ms)
+		status = check(subscriber, now_ms, error);
+	uint32_t changed = change_count(subscriber);
+	bool copies_only = subscriber->options.target->ops->copies_only;
+	if (subscriber->copy_wanted) {
+		/* A copy will hold them. */
+		block_table_settle(subscriber->table);
+		if (now_ms >= subscriber->retry_at_ms)
+			status = copy(subscriber, error);
+	} else if ((changed > 0 || subscriber->overflowed) &&
+	           (now_ms >= subscriber->apply_at_ms || (changed >= CHANGES_MANY && !copies_only))) {
+		status = apply(subscriber, error);
+	} else if (changed >= CHANGES_MOST) {
+		block_table_settle(subscriber->table);
+		subscriber->overflowed = true;
+	}
+	say_what_is_left_out(subscriber, now_ms);
+	return status == WEIR_INVALID ? status : WEIR_OK;
+}
+
+/* ---- decisions ---- */
+
+static bool is_wanted(const struct subscriber *subscriber, struct weir_span zone)
+{
+	for (size_t i = 0; i < subscriber->options.zone_count; i++)
+		if (weir_span_equal(zone, weir_span_of(subscriber->options.zones[i])))
+			return true;
+	return subscriber->options.zone_count == 0;
+}
+
+static enum subscriber_result take(struct subscriber *subscriber, const struct weir_message *message, int64_t now_ms)
+{
+	struct decision_record record;
+	struct weir_error error;
+	if (decision_record_parse(message, &record, &error) != WEIR_OK) {
+		uint64_t count = weir_counter_read(&subscriber->results[RESULT_MALFORMED]) + 1;
+		if (is_news(&subscriber->malformed_notice, count, weir_monotonic_ms()))
+			weir_log(subscriber->options.log, WEIR_LOG_WARNING, "decisions",
+			         "%llu records so far are no decisions; the last, partition %u offset %llu: %s",
+			         (unsigned long long)count, message->partition, (unsigned long long)message->offset, error.text);
+		return RESULT_MALFORMED;
+	}
+	if (record.shadow)
+		return RESULT_SHADOW;
+	if (!is_wanted(subscriber, record.zone))
+		return RESULT_OTHER_ZONE;
+	return (enum subscriber_result)block_table_apply(subscriber->table, &record, now_ms);
+}
+
+static enum weir_status take_all(struct subscriber *subscriber, const struct weir_message *messages, size_t count,
+                                 struct weir_error *error)
+{
+	int64_t now_ms = weir_wall_ms();
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < count && status != WEIR_INVALID; i++) {
+		enum subscriber_result result = take(subscriber, &messages[i], now_ms);
+		weir_counter_add(&subscriber->results[result], 1);
+		if (subscriber->options.target->ops->wants_each && !subscriber->copy_wanted && change_count(subscriber) > 0)
+			status = apply(subscriber, error);
+	}
+	return status == WEIR_INVALID ? status : WEIR_OK;
+}
+
+/* Until something may be due. */
+static int wait_ms(const struct subscriber *subscriber)
+{
+	int64_t wait = WAIT_MS, left;
+	if (!atomic_load(&subscriber->caught_up))
+		return WAIT_MS;
+	if (!subscriber->copy_wanted && change_count(subscriber) > 0 &&
+	    (left = subscriber->apply_at_ms - weir_monotonic_ms()) < wait)
+		wait = left;
+	if (subscriber->expire_at_ms < INT64_MAX && (left = subscriber->expire_at_ms - weir_wall_ms()) < wait)
+		wait = left;
+	return wait > 0 ? (int)wait : 0;
+}
+
+/* ---- the bus ---- */
+
+static void look_at_bus(struct subscriber *subscriber)
+{
+	struct weir_bus *bus = subscriber->bus;
+	char words[WEIR_ERROR_TEXT_BYTES];
+	int64_t now_ms = weir_monotonic_ms();
+	if (now_ms < subscriber->bus_look_at_ms)
+		return;
+	subscriber->bus_look_at_ms = now_ms + BUS_LOOK_MS;
+	if (bus->ops->problem(bus, words, sizeof words))
+		weir_trouble_on(&subscriber->bus_trouble, subscriber->options.log, "bus", "%s", words);
+	else
+		weir_trouble_off(&subscriber->bus_trouble, subscriber->options.log, "bus");
+}
+
+static bool stopped(const struct subscriber *subscriber)
+{
+	return subscriber->options.stop != NULL && *subscriber->options.stop;
+}
+
+/* With `once` nobody waits for ever. */
+static bool out_of_patience(const struct subscriber *subscriber)
+{
+	return subscriber->options.once &&
+	       weir_monotonic_ms() - subscriber->progress_ms >= subscriber->options.once_wait_ms;
+}
+
+static enum weir_status open_feed(struct subscriber *subscriber, struct weir_error *error)
+{
+	struct feed *feed = NULL;
+	enum weir_status status;
+	while ((status = feed_open(subscriber->bus, &feed, error)) == WEIR_IO && !stopped(subscriber)) {
+		if (out_of_patience(subscriber))
+			return WEIR_IO;
+		weir_trouble_on(&subscriber->feed_trouble, subscriber->options.log, "decisions", "%s", error->text);
+		for (int i = 0; i < 1000 / NAP_MS && !stopped(subscriber); i++)
+			nap(NAP_MS);
+	}
+	if (status != WEIR_OK)
+		return status;
+	weir_trouble_off(&subscriber->feed_trouble, subscriber->options.log, "decisions");
+	atomic_store(&subscriber->feed, feed);
+	return WEIR_OK;
+}
+
+/* As after a start: what the list holds stays until all that the topic holds is read. */
+static void begin_anew(struct subscriber *subscriber)
+{
+	weir_log(subscriber->options.log, WEIR_LOG_WARNING, "decisions",
+	         "some went behind the topic's retention before they were read: reading the topic from its start");
+	block_table_clear(subscriber->table);
+	atomic_store(&subscriber->caught_up, false);
+	atomic_store(&subscriber->in_place, false);
+	subscriber->copy_wanted = true;
+	if (subscriber->ager == NULL && !subscriber->options.once)
+		subscriber->ager = ager_start(subscriber->options.target, subscriber->options.log);
+}
+
+static enum weir_status say_what_hinders(const struct subscriber *subscriber, struct weir_error *error)
+{
+	char words[WEIR_ERROR_TEXT_BYTES];
+	if (subscriber->bus->ops->problem(subscriber->bus, words, sizeof words))
+		return weir_fail(error, WEIR_IO, "%s", words);
+	return weir_fail(error, WEIR_IO, "the decisions topic holds more, but nothing came in %lld s",
+	                 (long long)subscriber->options.once_wait_ms / 1000);
+}
+
+static enum weir_status receive(struct subscriber *subscriber, struct weir_message *messages, size_t *count,
+                                struct weir_error *error)
+{
+	struct feed *feed = atomic_load(&subscriber->feed);
+	enum weir_status status = feed_receive(feed, messages, BATCH, wait_ms(subscriber), count, error);
+	look_at_bus(subscriber);
+	if (feed_begin_anew_if_lost(feed)) {
+		begin_anew(subscriber);
+		*count = 0;
+	}
+	if (*count > 0)
+		subscriber->progress_ms = weir_monotonic_ms();
+	else if (status != WEIR_INVALID && out_of_patience(subscriber) && !feed_caught_up(feed))
+		return status == WEIR_IO ? status : say_what_hinders(subscriber, error);
+	if (status == WEIR_IO) {
+		weir_trouble_on(&subscriber->feed_trouble, subscriber->options.log, "decisions", "%s", error->text);
+		nap(NAP_MS);
+		return WEIR_OK;
+	}
+	if (status == WEIR_OK)
+		weir_trouble_off(&subscriber->feed_trouble, subscriber->options.log, "decisions");
+	return status;
+}
+
+static void note_catch_up(struct subscriber *subscriber)
+{
+	if (atomic_load(&subscriber->caught_up) || !feed_caught_up(atomic_load(&subscriber->feed)))
+		return;
+	ager_stop(subscriber->ager);
+	subscriber->ager = NULL;
+	atomic_store(&subscriber->caught_up, true);
+	weir_log(subscriber->options.log, WEIR_LOG_INFO, "decisions", "read all that there were: %u blocks are live",
+	         block_table_count(subscriber->table));
+}
+
+/* ---- the loop ---- */
+
+static enum weir_status copy_once(struct subscriber *subscriber, struct weir_error *error)
+{
+	struct target *target = subscriber->options.target;
+	if (target->ops->copy(target, subscriber->table, weir_wall_ms(), error) != WEIR_OK)
+		return WEIR_IO;
+	announce(subscriber);
+	say_what_is_left_out(subscriber, weir_monotonic_ms());
+	return WEIR_END;
+}
+
+static enum weir_status turn(struct subscriber *subscriber, struct weir_message *messages, struct weir_error *error)
+{
+	size_t count;
+	if (weir_stop_take_reload())
+		subscriber->copy_wanted = true;
+	enum weir_status status = receive(subscriber, messages, &count, error);
+	if (status == WEIR_OK)
+		status = take_all(subscriber, messages, count, error);
+	if (status != WEIR_OK)
+		return status;
+	subscriber->expire_at_ms = block_table_expire(subscriber->table, weir_wall_ms());
+	note_catch_up(subscriber);
+	if (!atomic_load(&subscriber->caught_up)) {
+		block_table_settle(subscriber->table);
+		return WEIR_OK;
+	}
+	if (subscriber->options.once)
+		return copy_once(subscriber, error);
+	return serve_target(subscriber, error);
+}
+
+enum weir_status subscriber_run(struct subscriber *subscriber, struct weir_bus *bus, struct weir_error *error)
+{
+	subscriber->bus = bus;
+	subscriber->progress_ms = weir_monotonic_ms();
+	enum weir_status status = open_feed(subscriber, error);
+	struct weir_message *messages = weir_alloc(BATCH, sizeof *messages);
+	while (status == WEIR_OK && !stopped(subscriber))
+		status = turn(subscriber, messages, error);
+	free(messages);
+	if (stopped(subscriber) && status == WEIR_IO)
+		status = WEIR_OK; /* it was not let finish */
+	return status == WEIR_END ? WEIR_OK : status;
+}

@@ -1,0 +1,41 @@
+/* Other programs: run to their end with bytes on their standard input, or kept running behind a pipe. */
+#ifndef DEPLOY_GATEWAYS_TARGET_EXEC_PROGRAM_H
+#define DEPLOY_GATEWAYS_TARGET_EXEC_PROGRAM_H
+
+#include "common/base/span.h"
+#include "common/base/status.h"
+#include "common/base/text.h"
+
+#include <sys/types.h>
+
+enum { PROGRAM_OUTPUT_MAX_BYTES = 64 * 1024 };
+
+struct program_run {
+	const char *const *arguments; /* the first is looked for in PATH; ended by NULL */
+	const char *input;            /* its standard input */
+	size_t input_bytes;
+	int64_t timeout_ms;     /* then it is killed, with all that it started */
+	struct weir_text *said; /* its output and error output, at most PROGRAM_OUTPUT_MAX_BYTES; NULL: not wanted */
+};
+
+/**
+ * Runs a program to its end.
+ *
+ * @return WEIR_OK: it left with 0; WEIR_IO: the words say how it left, and what it said last
+ */
+WEIR_MUST_USE enum weir_status program_run(const struct program_run *run, struct weir_error *error);
+
+/** Starts `/bin/sh -c COMMAND` in a process group of its own, to write to its standard input. */
+WEIR_MUST_USE enum weir_status program_start(const char *command, pid_t *pid, int *input, struct weir_error *error);
+
+/** Whether it has ended: then it is WEIR_IO with words how, or WEIR_OK if it left with 0. WEIR_AGAIN: it runs. */
+enum weir_status program_ended(pid_t pid, const char *name, struct weir_error *error);
+
+/**
+ * Waits for its end, and makes one after wait_ms: terminated, then killed. Its standard input is closed before.
+ *
+ * @return WEIR_OK: it left with 0 by itself
+ */
+enum weir_status program_end(pid_t pid, const char *name, int64_t wait_ms, struct weir_error *error);
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * nginx-map, nginx-geo: a map's or a geo's body that nginx includes, and a
+ * command that makes it read it again. nginx has no other way in; so changes
+ * are gathered for a second.
+ *
+ * A map compares texts. A geo takes addresses and networks, of which the
+ * longest that matches counts, and nothing else: one other key would spoil it.
+ */
+#include "common/base/alloc.h"
+#include "deploy/gateways/target/file/target_file.h"
+#include "deploy/gateways/target/nginx/nginx_map.h"
+
+#include <stdlib.h>
+
+enum { INTERVAL_MS = 1000, CHECK_MS = 1000 };
+
+static const char map_kind[] = "nginx-map", geo_kind[] = "nginx-geo";
+
+static int compare(const void *a, const void *b)
+{
+	const struct block_entry *x = *(const struct block_entry *const *)a, *y = *(const struct block_entry *const *)b;
+	int order = nginx_map_compare(block_entry_key(x), block_entry_key(y));
+	/* Of the same, the one that ends last comes first. */
+	return order != 0 ? order : (x->until_ms < y->until_ms) - (x->until_ms > y->until_ms);
+}
+
+static bool fits(const struct target *target, struct weir_span key)
+{
+	char text[NGINX_GEO_KEY_BYTES];
+	return target->ops->kind == geo_kind ? nginx_geo_key(key, text) : nginx_map_fits(key);
+}
+
+static const struct block_entry **sorted(struct file_target *file, const struct block_table *table, size_t *count)
+{
+	const struct block_entry **entries =
+		weir_alloc((size_t)block_table_count(table) + 1, sizeof(const struct block_entry *));
+	struct block_walk walk = {0};
+	const struct block_entry *entry;
+	*count = 0;
+	while ((entry = block_table_next(table, &walk)) != NULL) {
+		if (fits(&file->target, block_entry_key(entry)))
+			entries[(*count)++] = entry;
+		else
+			weir_counter_add(&file->target.unfit, 1);
+	}
+	qsort(entries, *count, sizeof(const struct block_entry *), compare);
+	return entries;
+}
+
+static void write_line(struct file_target *file, const struct block_entry *entry)
+{
+	char text[NGINX_GEO_KEY_BYTES];
+	struct weir_span key = block_entry_key(entry);
+	if (file->target.ops->kind == geo_kind && nginx_geo_key(key, text))
+		key = weir_span_of(text);
+	nginx_map_line(&file->file.buffer, key, entry->until_ms);
+}
+
+static enum weir_status copy(struct target *target, const struct block_table *table, int64_t now_ms,
+                             struct weir_error *error)
+{
+	(void)now_ms;
+	struct file_target *file = (struct file_target *)target;
+	enum weir_status status = list_file_begin(&file->file, error);
+	if (status != WEIR_OK)
+		return status;
+	size_t count;
+	const struct block_entry **entries = sorted(file, table, &count);
+	for (size_t i = 0; i < count; i++) {
+		if (i > 0 && nginx_map_compare(block_entry_key(entries[i - 1]), block_entry_key(entries[i])) == 0)
+			continue;
+		write_line(file, entries[i]);
+		list_file_flow(&file->file);
+	}
+	free(entries);
+	return file_target_end(file, error);
+}
+
+static enum weir_status age(struct target *target, int64_t now_ms, struct weir_error *error)
+{
+	return file_target_age((struct file_target *)target, nginx_map_read, now_ms, error);
+}
+
+#define OPS(the_kind)                                                                                                 \
+	{                                                                                                                 \
+		.kind = (the_kind), .interval_ms = INTERVAL_MS, .copies_only = true, .may_reload = true,                      \
+		.check_after_ms = CHECK_MS, .copy = copy, .check = file_target_check, .age = age, .close = file_target_close, \
+	}
+
+static const struct target_ops map_ops = OPS(map_kind), geo_ops = OPS(geo_kind);
+
+enum weir_status target_nginx_map_make(const char *rest, const struct target_options *options, struct target **target,
+                                       struct weir_error *error)
+{
+	return file_target_make(&map_ops, rest, options, target, error);
+}
+
+enum weir_status target_nginx_geo_make(const char *rest, const struct target_options *options, struct target **target,
+                                       struct weir_error *error)
+{
+	return file_target_make(&geo_ops, rest, options, target, error);
+}

@@ -1,0 +1,137 @@
+/* hiredis is met here alone; an answer is its reply under another name. */
+#include "deploy/gateways/target/redis/redis.h"
+
+#include "common/base/alloc.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { WORDS_MAX = 16 };
+
+struct redis_link {
+	redisContext *context;
+	char name[128]; /* for words */
+};
+
+static const redisReply *reply_of(const struct redis_answer *answer)
+{
+	return (const redisReply *)(const void *)answer;
+}
+
+void redis_link_close(struct redis_link *link)
+{
+	if (link == NULL)
+		return;
+	if (link->context != NULL)
+		redisFree(link->context);
+	free(link);
+}
+
+void redis_link_send(struct redis_link *link, const struct weir_span *words, size_t count)
+{
+	const char *at[WORDS_MAX];
+	size_t lengths[WORDS_MAX];
+	assert(count <= WORDS_MAX);
+	for (size_t i = 0; i < count; i++) {
+		at[i] = words[i].length > 0 ? words[i].at : "";
+		lengths[i] = words[i].length;
+	}
+	/* It fails where memory is gone, and then so does the answer. */
+	redisAppendCommandArgv(link->context, (int)count, at, lengths);
+}
+
+enum weir_status redis_link_receive(struct redis_link *link, struct redis_answer **answer, struct weir_error *error)
+{
+	void *taken = NULL;
+	if (answer != NULL)
+		*answer = NULL;
+	if (redisGetReply(link->context, &taken) != REDIS_OK || taken == NULL) {
+		/* errno tells of a timeout what hiredis calls a resource that is temporarily unavailable. */
+		const char *words =
+			link->context->err == REDIS_ERR_IO && errno == EAGAIN ? "no answer in time" : link->context->errstr;
+		return weir_fail(error, WEIR_IO, "%s: %s", link->name, words);
+	}
+	redisReply *reply = taken;
+	if (reply->type == REDIS_REPLY_ERROR) {
+		weir_fail(error, WEIR_INVALID, "%s: %.*s", link->name, (int)(reply->len < 200 ? reply->len : 200), reply->str);
+		freeReplyObject(reply);
+		return WEIR_INVALID;
+	}
+	if (answer != NULL)
+		*answer = (struct redis_answer *)(void *)reply;
+	else
+		freeReplyObject(reply);
+	return WEIR_OK;
+}
+
+/* Commands that only have to go well. */
+static enum weir_status greet(struct redis_link *link, const struct redis_url *url, struct weir_error *error)
+{
+	char database[16];
+	struct weir_span login[3] = {weir_span_of("AUTH")};
+	size_t count = 1;
+	if (url->user != NULL)
+		login[count++] = weir_span_of(url->user);
+	if (url->password != NULL) {
+		login[count++] = weir_span_of(url->password);
+		redis_link_send(link, login, count);
+	}
+	snprintf(database, sizeof database, "%u", url->database);
+	redis_link_send(link, (struct weir_span[]){weir_span_of("SELECT"), weir_span_of(database)}, 2);
+	enum weir_status status = url->password != NULL ? redis_link_receive(link, NULL, error) : WEIR_OK;
+	return status == WEIR_OK ? redis_link_receive(link, NULL, error) : status;
+}
+
+enum weir_status redis_link_open(const struct redis_url *url, int timeout_ms, struct redis_link **link,
+                                 struct weir_error *error)
+{
+	struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
+	struct redis_link *made = weir_alloc(1, sizeof *made);
+	snprintf(made->name, sizeof made->name, "Redis at %.100s:%u", url->host, url->port);
+	made->context = redisConnectWithTimeout(url->host, url->port, timeout);
+	enum weir_status status = WEIR_OK;
+	if (made->context == NULL)
+		status = weir_fail(error, WEIR_IO, "%s: no memory", made->name);
+	else if (made->context->err != 0 || redisSetTimeout(made->context, timeout) != REDIS_OK)
+		status = weir_fail(error, WEIR_IO, "%s: %s", made->name, made->context->errstr);
+	else
+		status = greet(made, url, error);
+	if (status != WEIR_OK) {
+		redis_link_close(made);
+		return WEIR_IO;
+	}
+	*link = made;
+	return WEIR_OK;
+}
+
+void redis_answer_free(struct redis_answer *answer)
+{
+	if (answer != NULL)
+		freeReplyObject((void *)answer);
+}
+
+bool redis_answer_is_nil(const struct redis_answer *answer)
+{
+	return reply_of(answer)->type == REDIS_REPLY_NIL;
+}
+
+struct weir_span redis_answer_text(const struct redis_answer *answer)
+{
+	const redisReply *reply = reply_of(answer);
+	if (reply->type != REDIS_REPLY_STRING && reply->type != REDIS_REPLY_STATUS)
+		return (struct weir_span){0};
+	return (struct weir_span){.at = reply->str, .length = (uint32_t)reply->len};
+}
+
+size_t redis_answer_count(const struct redis_answer *answer)
+{
+	return reply_of(answer)->type == REDIS_REPLY_ARRAY ? reply_of(answer)->elements : 0;
+}
+
+const struct redis_answer *redis_answer_element(const struct redis_answer *answer, size_t index)
+{
+	return (const struct redis_answer *)(const void *)reply_of(answer)->element[index];
+}

@@ -1,0 +1,107 @@
+/* A Redis server's address, as its own tools take it. Words never repeat the password. */
+#include "common/base/alloc.h"
+#include "deploy/gateways/target/redis/redis.h"
+
+#include <stdlib.h>
+
+enum { PORT_DEFAULT = 6379, PORT_MAX = 65535, DATABASE_MAX = 1000000, NAME_MAX_BYTES = 4096 };
+
+static int hex_digit(char digit)
+{
+	if (digit >= '0' && digit <= '9')
+		return digit - '0';
+	digit = (char)(digit | 0x20);
+	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+/* A part with its %XX taken back; NULL where one of them is none, or a 0. */
+static char *decode(const char *at, const char *end)
+{
+	char *made = weir_alloc((size_t)(end - at) + 1, 1), *to = made;
+	while (at < end) {
+		if (*at != '%') {
+			*to++ = *at++;
+			continue;
+		}
+		int high = end - at > 2 ? hex_digit(at[1]) : -1, low = end - at > 2 ? hex_digit(at[2]) : -1;
+		if (high < 0 || low < 0 || high + low == 0) {
+			free(made);
+			return NULL;
+		}
+		*to++ = (char)(high << 4 | low);
+		at += 3;
+	}
+	return made;
+}
+
+static bool read_number(const char *at, const char *end, uint32_t most, uint32_t *number)
+{
+	uint64_t value = 0;
+	for (; at < end && *at >= '0' && *at <= '9' && value <= most; at++)
+		value = value * 10 + (uint64_t)(*at - '0');
+	*number = (uint32_t)value;
+	return at == end && value <= most;
+}
+
+/* [USER]:PASSWORD, or PASSWORD alone as some write it. */
+static bool read_account(const char *at, const char *end, struct redis_url *url)
+{
+	const char *colon = memchr(at, ':', (size_t)(end - at));
+	if (colon != NULL && colon > at && (url->user = decode(at, colon)) == NULL)
+		return false;
+	url->password = decode(colon != NULL ? colon + 1 : at, end);
+	return url->password != NULL;
+}
+
+/* HOST, HOST:PORT, [ADDRESS], [ADDRESS]:PORT */
+static bool read_host(const char *at, const char *end, struct redis_url *url)
+{
+	const char *host_end = end, *port = NULL;
+	if (at >= end)
+		return false;
+	if (*at == '[') {
+		at++;
+		host_end = memchr(at, ']', (size_t)(end - at));
+		if (host_end == NULL || (host_end + 1 < end && host_end[1] != ':'))
+			return false;
+		port = host_end + 1 < end ? host_end + 2 : NULL;
+	} else if ((port = memchr(at, ':', (size_t)(end - at))) != NULL) {
+		host_end = port++;
+	}
+	uint32_t number = PORT_DEFAULT;
+	if (host_end == at || (port != NULL && (port == end || !read_number(port, end, PORT_MAX, &number) || number == 0)))
+		return false;
+	url->port = (uint16_t)number;
+	url->host = decode(at, host_end);
+	return url->host != NULL;
+}
+
+enum weir_status redis_url_parse(const char *text, struct redis_url *url, struct weir_error *error)
+{
+	*url = (struct redis_url){0};
+	const char *scheme = "redis://";
+	bool good = strncmp(text, scheme, strlen(scheme)) == 0 && strlen(text) <= NAME_MAX_BYTES;
+	if (good) {
+		const char *at = text + strlen(scheme), *end = at + strlen(at);
+		const char *account_end = memrchr(at, '@', (size_t)(end - at));
+		good = account_end == NULL || read_account(at, account_end, url);
+		at = account_end != NULL ? account_end + 1 : at;
+		const char *slash = memchr(at, '/', (size_t)(end - at));
+		good = good && read_host(at, slash != NULL ? slash : end, url) &&
+		       (slash == NULL || read_number(slash + 1, end, DATABASE_MAX, &url->database));
+	}
+	if (good)
+		return WEIR_OK;
+	redis_url_deinit(url);
+	return weir_fail(error, WEIR_INVALID,
+	                 "a Redis address must be redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], with %%XX for "
+	                 "what would be mistaken for a part of it");
+}
+
+void redis_url_deinit(struct redis_url *url)
+{
+	free(url->host);
+	free(url->user);
+	free(url->password);
+	*url = (struct redis_url){0};
+}

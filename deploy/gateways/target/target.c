@@ -1,0 +1,42 @@
+/* Kinds of targets by the word that their name begins with. */
+#include "deploy/gateways/target/target.h"
+
+struct kind {
+	const char *prefix; /* with what ends it */
+	bool whole;         /* the prefix is part of what the kind reads */
+	target_make *make;
+};
+
+static const struct kind kinds[] = {
+	{"redis://", true, target_redis_make},        {"file:", false, target_file_make},
+	{"nginx-map:", false, target_nginx_map_make}, {"nginx-geo:", false, target_nginx_geo_make},
+	{"haproxy:", false, target_haproxy_make},     {"nft:", false, target_nft_make},
+	{"exec:", false, target_exec_make},
+};
+
+#define ACCEPTED                                                                                \
+	"redis://HOST:PORT[/DATABASE], file:PATH, nginx-map:PATH, nginx-geo:PATH, haproxy:SOCKET, " \
+	"nft:FAMILY/TABLE/SET or exec:COMMAND"
+
+enum weir_status target_open(const char *name, const struct target_options *options, struct target **target,
+                             struct weir_error *error)
+{
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		size_t length = strlen(kinds[i].prefix);
+		if (strncmp(name, kinds[i].prefix, length) != 0)
+			continue;
+		if (name[length] == '\0')
+			return weir_fail(error, WEIR_INVALID, "\"%s\" says no more than its kind; there are " ACCEPTED, name);
+		struct target *made;
+		enum weir_status status = kinds[i].make(name + (kinds[i].whole ? 0 : length), options, &made, error);
+		if (status == WEIR_OK && options->reload != NULL && !made->ops->may_reload) {
+			struct weir_error ignored;
+			(void)!made->ops->close(made, &ignored);
+			return weir_fail(error, WEIR_INVALID, "--reload is for file:, nginx-map: and nginx-geo:, which are files");
+		}
+		if (status == WEIR_OK)
+			*target = made;
+		return status;
+	}
+	return weir_fail(error, WEIR_INVALID, "there is no target \"%s\"; there are " ACCEPTED, name);
+}

@@ -1,0 +1,87 @@
+/*
+ * A gateway's list: the place where a subscriber keeps the live blocks for
+ * others to look at. One file a kind, each behind this struct of functions.
+ *
+ * A target holds no list of its own. It is told to copy the whole table, or to
+ * carry out what changed in it; when it fails, or finds that its list is no
+ * longer what it wrote, it is told to copy the whole table again, later.
+ */
+#ifndef DEPLOY_GATEWAYS_TARGET_TARGET_H
+#define DEPLOY_GATEWAYS_TARGET_TARGET_H
+
+#include "common/log/log.h"
+#include "common/log/metrics.h"
+#include "deploy/gateways/table/block_table.h"
+
+#include <stdatomic.h>
+
+enum { TARGET_TIMEOUT_MS = 30000 }; /* what a server, a command or a program may take for one step */
+
+struct target;
+
+struct target_ops {
+	const char *kind;
+	int64_t interval_ms;    /* at least so long between two changes, unless one is told otherwise */
+	bool keeps_json;        /* wants the decisions' text */
+	bool copies_only;       /* knows no changes: whatever changed, the whole table is copied */
+	bool wants_each;        /* every change by itself, however fast they come */
+	bool may_reload;        /* runs a command after each copy */
+	int64_t check_after_ms; /* how often its list is looked at */
+
+	/**
+	 * Makes the list equal to the table.
+	 *
+	 * @return WEIR_OK; WEIR_IO: it is away, or refused: later again; WEIR_INVALID: it can never serve: give up
+	 */
+	enum weir_status (*copy)(struct target *target, const struct block_table *table, int64_t now_ms,
+	                         struct weir_error *error);
+	/** Carries out the table's changes. @return as copy; after a failure the list is unknown */
+	enum weir_status (*apply)(struct target *target, const struct block_table *table, int64_t now_ms,
+	                          struct weir_error *error);
+	/** Whether the list is still there. @return WEIR_OK; WEIR_AGAIN: it was emptied or begun anew; WEIR_IO: away */
+	enum weir_status (*check)(struct target *target, const struct block_table *table, int64_t now_ms,
+	                          struct weir_error *error);
+	/**
+	 * Takes out of the list what is over by the list's own word, before the first copy. NULL: its entries end by
+	 * themselves, or it cannot be read back.
+	 *
+	 * @return WEIR_OK, also where it is not as this kind writes it: then it stays; WEIR_IO
+	 * @thread any, one at a time, and while nobody uses the target
+	 */
+	enum weir_status (*age)(struct target *target, int64_t now_ms, struct weir_error *error);
+	/** Ends; the list stays as it is. @return WEIR_OK; WEIR_IO: what it was told may not have been carried out */
+	enum weir_status (*close)(struct target *target, struct weir_error *error);
+};
+
+/* The beginning of every kind's own struct. */
+struct target {
+	const struct target_ops *ops;
+	struct weir_counter unfit; /* entries that this kind cannot hold, each time one was met */
+};
+
+struct target_options {
+	const char *const *zones; /* those that are subscribed to; borrowed */
+	size_t zone_count;        /* 0: all */
+	uint32_t partitions;      /* of the decisions topic */
+	const char *reload;       /* a command for the shell, or NULL; borrowed */
+	const char *map;          /* of HAProxy: its file as configured, or that file's name; borrowed */
+	const struct weir_log *log;
+	const _Atomic bool *stop; /* ends waiting */
+};
+
+/**
+ * Makes a target; nothing is connected or written yet.
+ *
+ * @param name  "redis://…", "file:PATH", …
+ * @return WEIR_OK; WEIR_INVALID: the words say what would be accepted
+ */
+WEIR_MUST_USE enum weir_status target_open(const char *name, const struct target_options *options,
+                                           struct target **target, struct weir_error *error);
+
+/* The kinds; `rest` is what stands behind "KIND:" (redis: the whole URL). */
+typedef enum weir_status target_make(const char *rest, const struct target_options *options, struct target **target,
+                                     struct weir_error *error);
+target_make target_redis_make, target_file_make, target_nginx_map_make, target_nginx_geo_make, target_haproxy_make,
+	target_nft_make, target_exec_make;
+
+#endif

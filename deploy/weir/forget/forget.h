@@ -1,0 +1,70 @@
+/*
+ * `weir forget`: what is to be forgotten, and how far that is.
+ *
+ * In this order: commands into the log, as an operator's (live); the words of
+ * limiters and archivers that they have passed them; then the rows. So nothing
+ * that was on its way when the command came is written behind its back. Each
+ * step may be done twice.
+ */
+#ifndef DEPLOY_WEIR_FORGET_FORGET_H
+#define DEPLOY_WEIR_FORGET_FORGET_H
+
+#include "common/cluster/key_hash.h"
+#include "common/cluster/policy_log.h"
+#include "deploy/weir/orders/order_append.h"
+#include "deploy/weir/orders/order_options.h"
+#include "deploy/weir/realm/realm.h"
+
+/* A key of one zone. A zone that was renamed is there by each of its names: decisions go by it. */
+struct forget_zone {
+	uint32_t id;
+	char name[WEIR_ZONE_NAME_MAX_BYTES + 1];
+	bool live;     /* limiters know it: it is of the newest policy */
+	bool velocity; /* check_velocity's, whose keys are in clear */
+	char key[WEIR_KEY_MAX_BYTES];
+	uint32_t key_length;
+	bool placed;
+	struct order_place place;           /* of the last of its commands */
+	uint64_t judged_end, decisions_end; /* in its partition: what an archiver must have stored */
+};
+
+struct forget {
+	struct order_options options; /* those that it shares with weir lift */
+	int64_t timeout_ms;
+	struct realm realm;
+	struct weir_policy_history history;
+	struct weir_key_hash *hash; /* NULL: keys are in clear */
+	struct forget_zone *zones;
+	uint32_t zone_count;
+	struct weir_archive_removed removed;
+	struct weir_text left; /* in words: what is not done yet; empty: all is */
+};
+
+static inline struct weir_span forget_key(const struct forget_zone *zone)
+{
+	return (struct weir_span){zone->key, zone->key_length};
+}
+
+/** Finds the zones. @return WEIR_INVALID: none takes these values; WEIR_IO */
+WEIR_MUST_USE enum weir_status forget_find_zones(struct forget *forget, struct weir_error *error);
+
+/** Appends the commands that empty buckets, lift blocks, and end what operators allowed or overrode. */
+WEIR_MUST_USE enum weir_status forget_command(struct forget *forget, struct weir_error *error);
+
+/**
+ * Waits until limiters and archivers have passed the commands, at most timeout_ms: what is still waited for then is
+ * added to `left`.
+ *
+ * @return WEIR_OK, also then; WEIR_INVALID: what is stored is damaged, or of a newer weir
+ */
+WEIR_MUST_USE enum weir_status forget_await(struct forget *forget, struct weir_error *error);
+
+/** Removes the rows. */
+WEIR_MUST_USE enum weir_status forget_rows(struct forget *forget, struct weir_error *error);
+
+/** Appends what was done, what is left, and where the key still lies until when. */
+void forget_report(const struct forget *forget, struct weir_text *text);
+/** The same as a JSON line. */
+void forget_report_json(const struct forget *forget, struct weir_text *text);
+
+#endif

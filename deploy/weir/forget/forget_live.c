@@ -1,0 +1,212 @@
+/*
+ * The live part is made of what operators have: an allow that has ended already,
+ * an override of 1, and a lift, in the partition of the key. Once a limiter's
+ * checkpoint is behind the lift, its decision and all judged frames before it
+ * are in their topics; once an archiver is behind the ends that those have then,
+ * no row of before can come any more.
+ */
+#include "deploy/weir/forget/forget.h"
+
+#include "archiver/ledger/ledger.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "deploy/weir/inspect/topic_read.h"
+#include "deploy/weir/orders/order_author.h"
+#include "deploy/weir/orders/order_control.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { APPEND_MS = 30000, POLL_MS = 50, SAY_AFTER_MS = 1500 };
+
+/* ---- commands ---- */
+
+static enum weir_status append(struct forget *forget, struct forget_zone *zone, enum order_kind kind,
+                               struct weir_error *error)
+{
+	const struct weir_policy *policy = forget->history.policies[forget->history.count - 1];
+	struct order_place places[WEIR_PARTITIONS_MAX];
+	struct order_command command = {
+		.kind = kind, .key_length = zone->key_length, .thousandths = 1000, .until_ms = ORDER_NO_END};
+	int64_t now_ms = weir_wall_ms();
+	uint32_t count = 0;
+	snprintf(command.zone, sizeof command.zone, "%s", zone->name);
+	snprintf(command.reason, sizeof command.reason, "weir forget");
+	memcpy(command.key, zone->key, zone->key_length);
+	command.value_count = order_value_count(order_key(&command));
+	if (kind == ORDER_ALLOW)
+		command.until_ms = now_ms;
+	enum weir_status status = order_author(forget->options.by, &command, error);
+	if (status == WEIR_OK && forget->realm.kind == REALM_RUNNING)
+		status = order_control_append(forget->realm.state_path, &command, places, &count, error);
+	else if (status == WEIR_OK)
+		status = order_append(forget->realm.bus, policy, &command, now_ms, APPEND_MS, places, &count, error);
+	if (status == WEIR_OK && count != 1)
+		status = weir_fail(error, WEIR_IO, "the log did not say where the command is");
+	if (status == WEIR_OK)
+		zone->place = places[0];
+	return status;
+}
+
+enum weir_status forget_command(struct forget *forget, struct weir_error *error)
+{
+	static const enum order_kind kinds[] = {ORDER_ALLOW, ORDER_OVERRIDE, ORDER_LIFT};
+	enum weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < forget->zone_count && !forget->realm.once; i++) {
+		struct forget_zone *zone = &forget->zones[i];
+		for (size_t k = 0; zone->live && k < sizeof kinds / sizeof *kinds && status == WEIR_OK; k++)
+			status = append(forget, zone, kinds[k], error);
+		if (status != WEIR_OK)
+			return status;
+		zone->placed = zone->live;
+	}
+	return WEIR_OK;
+}
+
+/* ---- waiting ---- */
+
+/* How far a role's state is; WEIR_IO: it cannot be told now. */
+static enum weir_status look(const struct forget *forget, int role, uint32_t partition,
+                             struct weir_partition_state *state, struct weir_error *error)
+{
+	return forget->realm.store->ops->look(forget->realm.store, role, partition, state, error);
+}
+
+/* Waits for a condition, and says once for what. WEIR_AGAIN: not in time; the words are of the last look. */
+static enum weir_status wait_for(const struct forget *forget, int64_t end_ms,
+                                 enum weir_status (*passed)(const struct forget *, const struct forget_zone *,
+                                                            struct weir_error *),
+                                 const struct forget_zone *zone, struct weir_error *error)
+{
+	int64_t say_ms = weir_monotonic_ms() + SAY_AFTER_MS;
+	enum weir_status status;
+	while ((status = passed(forget, zone, error)) == WEIR_AGAIN || status == WEIR_IO) {
+		int64_t now_ms = weir_monotonic_ms();
+		if (now_ms >= end_ms)
+			return WEIR_AGAIN;
+		if (now_ms >= say_ms)
+			fprintf(stderr, "waiting: %s\n", error->text);
+		if (now_ms >= say_ms)
+			say_ms = INT64_MAX;
+		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+	}
+	return status;
+}
+
+static enum weir_status limiter_passed(const struct forget *forget, const struct forget_zone *zone,
+                                       struct weir_error *error)
+{
+	struct weir_partition_state state;
+	enum weir_status status = look(forget, WEIR_STORE_ROLE_LIMITER, zone->place.partition, &state, error);
+	if (status != WEIR_OK || state.next_offset > zone->place.offset)
+		return status;
+	return weir_fail(error, WEIR_AGAIN, "no limiter's checkpoint is behind partition %u, offset %" PRIu64 " yet",
+	                 zone->place.partition, zone->place.offset);
+}
+
+/* Where a topic ends now, or `from` where it has nothing behind that. */
+static enum weir_status find_end(const struct forget *forget, enum weir_topic topic, uint32_t partition, uint64_t from,
+                                 uint64_t *end, struct weir_error *error)
+{
+	struct weir_bus *bus = forget->realm.bus;
+	struct topic_read *read;
+	struct weir_message message;
+	uint64_t first;
+	if (bus != NULL && forget->realm.missing[topic])
+		return WEIR_OK;
+	if (bus != NULL)
+		return bus->ops->extent(bus, topic, partition, &first, end, error);
+	enum weir_status status = topic_read_open(NULL, forget->realm.state_path, topic, partition, from, &read, error);
+	if (status != WEIR_OK)
+		return status;
+	while ((status = topic_read_next(read, &message, error)) == WEIR_OK || status == WEIR_INVALID)
+		if (status == WEIR_OK)
+			*end = message.offset + 1;
+	topic_read_free(read);
+	return status == WEIR_END ? WEIR_OK : status;
+}
+
+/* How far the archiver is, in its two topics. */
+static enum weir_status read_ledger(const struct forget *forget, uint32_t partition, uint64_t *judged,
+                                    uint64_t *decisions, struct weir_error *error)
+{
+	struct weir_partition_state state;
+	struct ledger *ledger = ledger_new(partition);
+	enum weir_status status = look(forget, WEIR_STORE_ROLE_ARCHIVER, partition, &state, error);
+	if (status == WEIR_OK)
+		status = ledger_restore(ledger, &state, error);
+	*judged = ledger->judged_next;
+	*decisions = ledger->decisions_next;
+	ledger_free(ledger);
+	return status;
+}
+
+static enum weir_status archiver_passed(const struct forget *forget, const struct forget_zone *zone,
+                                        struct weir_error *error)
+{
+	uint32_t partition = zone->place.partition;
+	uint64_t judged, decisions;
+	enum weir_status status = read_ledger(forget, partition, &judged, &decisions, error);
+	if (status != WEIR_OK || (judged >= zone->judged_end && decisions >= zone->decisions_end))
+		return status;
+	return weir_fail(error, WEIR_AGAIN,
+	                 "no archiver has stored partition %u up to judged %" PRIu64 " and decisions %" PRIu64 " yet",
+	                 partition, zone->judged_end, zone->decisions_end);
+}
+
+/* What an archiver must have stored, now that the limiter has passed. */
+static enum weir_status find_ends(const struct forget *forget, struct forget_zone *zone, struct weir_error *error)
+{
+	uint64_t judged, decisions;
+	uint32_t partition = zone->place.partition;
+	enum weir_status status = read_ledger(forget, partition, &judged, &decisions, error);
+	zone->judged_end = judged;
+	zone->decisions_end = decisions;
+	if (status == WEIR_OK)
+		status = find_end(forget, WEIR_TOPIC_JUDGED, partition, judged, &zone->judged_end, error);
+	if (status == WEIR_OK)
+		status = find_end(forget, WEIR_TOPIC_DECISIONS, partition, decisions, &zone->decisions_end, error);
+	return status;
+}
+
+/* Whether anybody archives there: as the configuration says, or, without one, if anybody ever did. */
+static bool is_archived(const struct forget *forget, uint32_t partition)
+{
+	struct weir_partition_state state;
+	if (forget->realm.config != NULL)
+		return forget->realm.config->archiver.enabled;
+	return look(forget, WEIR_STORE_ROLE_ARCHIVER, partition, &state, NULL) == WEIR_OK && state.epoch > 0;
+}
+
+static enum weir_status await_zone(struct forget *forget, struct forget_zone *zone, int64_t end_ms,
+                                   struct weir_error *error)
+{
+	enum weir_status status = wait_for(forget, end_ms, limiter_passed, zone, error);
+	if (status != WEIR_OK || !is_archived(forget, zone->place.partition))
+		return status;
+	status = find_ends(forget, zone, error);
+	return status == WEIR_OK ? wait_for(forget, end_ms, archiver_passed, zone, error) : status;
+}
+
+enum weir_status forget_await(struct forget *forget, struct weir_error *error)
+{
+	int64_t end_ms = weir_monotonic_ms() + forget->timeout_ms;
+	for (uint32_t i = 0; i < forget->zone_count; i++) {
+		struct forget_zone *zone = &forget->zones[i];
+		if (!zone->placed)
+			continue;
+		if (forget->realm.kind == REALM_STATE) {
+			weir_text_printf(&forget->left, "zone %s: nothing runs there: the next start empties its bucket\n",
+			                 zone->name);
+			continue;
+		}
+		enum weir_status status = await_zone(forget, zone, end_ms, error);
+		if (status == WEIR_AGAIN || status == WEIR_IO)
+			weir_text_printf(&forget->left, "zone %s: %s\n", zone->name, error->text);
+		else if (status != WEIR_OK)
+			return status;
+	}
+	return WEIR_OK;
+}

@@ -1,0 +1,176 @@
+/*
+ * What was done, for people and as JSON. That a key is gone is said of what is
+ * gone; where it still lies, and who ends that when, stands beside it.
+ */
+#include "deploy/weir/forget/forget.h"
+
+#include "common/base/clock.h"
+#include "common/bus/kafka/bus_kafka.h"
+#include "deploy/weir/terminal/readable.h"
+
+#include <inttypes.h>
+
+/* The topics that have keys; a policy may name some, in words of its own. */
+static const enum weir_topic topics[] = {WEIR_TOPIC_EVENTS, WEIR_TOPIC_JUDGED, WEIR_TOPIC_DECISIONS, WEIR_TOPIC_SHADOW,
+                                         WEIR_TOPIC_DEADLETTER};
+
+enum { TOPIC_COUNT = sizeof topics / sizeof *topics };
+
+/* Of one machine: who takes the log away. */
+#define TRIMMED "until weir run removes its files: each when it is full, and all who read it are past it"
+
+static bool is_there(const struct forget *forget, enum weir_topic topic)
+{
+	/* On one machine dead letters are a file. */
+	return forget->realm.kind != REALM_CLUSTER ? topic != WEIR_TOPIC_DEADLETTER : !forget->realm.missing[topic];
+}
+
+/* When the last message of now is gone; < 0: never. false: it is not known. */
+static bool find_until(const struct forget *forget, enum weir_topic topic, int64_t *until_ms)
+{
+	struct weir_bus_kafka_retention retention = weir_bus_kafka_retention(forget->realm.bus, topic);
+	*until_ms = retention.ms < 0 ? -1 : weir_wall_ms() + retention.ms + retention.segment_ms;
+	return retention.known;
+}
+
+static void topic_name(const struct forget *forget, enum weir_topic topic, char name[WEIR_BUS_KAFKA_TOPIC_BYTES])
+{
+	const char *prefix = forget->realm.kind == REALM_CLUSTER ? forget->realm.config->bus.prefix : "weir";
+	weir_bus_kafka_topic_name(prefix, topic, name);
+}
+
+/* ---- words ---- */
+
+static void put_zone(const struct forget *forget, const struct forget_zone *zone, struct weir_text *text)
+{
+	weir_text_printf(text, "%s  ", zone->name);
+	words_key(text, forget_key(zone));
+	if (zone->placed)
+		weir_text_printf(text,
+		                 "  its bucket is emptied and its block lifted, allow and override end"
+		                 " (partition %u, offset %" PRIu64 ")\n",
+		                 zone->place.partition, zone->place.offset);
+	else if (zone->velocity)
+		weir_text_puts(text, "  of check_velocity\n");
+	else if (forget->realm.once)
+		weir_text_puts(text, "  rows alone: the run has ended\n");
+	else
+		weir_text_puts(text, "  rows alone: the policy in force does not have the zone\n");
+}
+
+static void put_rows(const struct forget *forget, struct weir_text *text)
+{
+	weir_text_puts(text, "rows removed: ");
+	for (int i = 0; i < WEIR_ARCHIVE_KEYED; i++) {
+		weir_text_printf(text, "%s%s ", i > 0 ? ", " : "", weir_archive_names[i].table);
+		words_count(text, forget->removed.rows[i]);
+	}
+	if (forget->removed.locks > 0) {
+		weir_text_puts(text, ", zone_bucket_lock ");
+		words_count(text, forget->removed.locks);
+	}
+	weir_text_puts(text, "\n");
+}
+
+static void put_topic(const struct forget *forget, enum weir_topic topic, struct weir_text *text)
+{
+	char name[WEIR_BUS_KAFKA_TOPIC_BYTES];
+	int64_t until_ms;
+	topic_name(forget, topic, name);
+	weir_text_printf(text, "  topic %s: ", name);
+	if (!find_until(forget, topic, &until_ms)) {
+		weir_text_puts(text, "its brokers do not say how long\n");
+	} else if (until_ms < 0) {
+		weir_text_puts(text, "for ever (retention.ms)\n");
+	} else {
+		weir_text_puts(text, "until ");
+		words_time(text, until_ms);
+		weir_text_puts(text, " at the latest (retention.ms and segment.ms)\n");
+	}
+}
+
+static void put_holders(const struct forget *forget, struct weir_text *text)
+{
+	weir_text_puts(text, "what may still hold it:\n");
+	for (int i = 0; i < TOPIC_COUNT && forget->realm.kind == REALM_CLUSTER; i++)
+		if (is_there(forget, topics[i]))
+			put_topic(forget, topics[i], text);
+	if (forget->realm.kind != REALM_CLUSTER && !forget->realm.once)
+		weir_text_printf(text, "  the log in %s/log: " TRIMMED "\n", forget->realm.state_path);
+	if (forget->realm.once)
+		weir_text_printf(
+			text,
+			"  the rest of %s: buckets, and the names of the keys that were blocked most: remove it when no"
+			" run goes on from there\n",
+			forget->realm.state_path);
+	if (forget->realm.kind != REALM_CLUSTER)
+		weir_text_puts(text,
+		               "  the files of decisions and of dead letters that weir run writes, which are yours to cut\n");
+	weir_text_puts(text, "  the logs that it came from, which are not weir's: read again, they bring it back\n");
+}
+
+void forget_report(const struct forget *forget, struct weir_text *text)
+{
+	for (uint32_t i = 0; i < forget->zone_count; i++)
+		put_zone(forget, &forget->zones[i], text);
+	put_rows(forget, text);
+	put_holders(forget, text);
+	if (forget->left.length == 0)
+		return;
+	weir_text_puts(text, "NOT DONE YET:\n");
+	weir_text_append(text, forget->left.at, forget->left.length);
+	weir_text_puts(text,
+	               "rows may still come from there: see that limiters and archivers run, and give it again; twice "
+	               "does no harm\n");
+}
+
+/* ---- JSON ---- */
+
+static void put_zone_json(const struct forget_zone *zone, struct weir_text *text)
+{
+	weir_text_printf(text, "{\"zone\":\"%s\",\"zone_id\":%u,\"key\":", zone->name, zone->id);
+	weir_text_json(text, forget_key(zone));
+	if (zone->placed)
+		weir_text_printf(text, ",\"placed\":{\"partition\":%u,\"offset\":%" PRIu64 "}}", zone->place.partition,
+		                 zone->place.offset);
+	else
+		weir_text_puts(text, ",\"placed\":null}");
+}
+
+static void put_topic_json(const struct forget *forget, enum weir_topic topic, struct weir_text *text)
+{
+	char name[WEIR_BUS_KAFKA_TOPIC_BYTES];
+	int64_t until_ms;
+	topic_name(forget, topic, name);
+	weir_text_printf(text, "{\"topic\":\"%s\",\"until_ms\":", name);
+	if (forget->realm.kind == REALM_CLUSTER && find_until(forget, topic, &until_ms) && until_ms >= 0)
+		weir_text_printf(text, "%" PRId64, until_ms);
+	else
+		weir_text_puts(text, "null");
+	weir_text_puts(text, "}");
+}
+
+void forget_report_json(const struct forget *forget, struct weir_text *text)
+{
+	bool any = false;
+	weir_text_printf(text, "{\"done\":%s,\"zones\":[", forget->left.length == 0 ? "true" : "false");
+	for (uint32_t i = 0; i < forget->zone_count; i++) {
+		weir_text_puts(text, i > 0 ? "," : "");
+		put_zone_json(&forget->zones[i], text);
+	}
+	weir_text_puts(text, "],\"rows\":{");
+	for (int i = 0; i < WEIR_ARCHIVE_KEYED; i++)
+		weir_text_printf(text, "\"%s\":%" PRIu64 ",", weir_archive_names[i].table, forget->removed.rows[i]);
+	weir_text_printf(text, "\"zone_bucket_lock\":%" PRIu64 "},\"topics\":[", forget->removed.locks);
+	for (int i = 0; i < TOPIC_COUNT && !forget->realm.once; i++) {
+		if (!is_there(forget, topics[i]))
+			continue;
+		weir_text_puts(text, any ? "," : "");
+		any = true;
+		put_topic_json(forget, topics[i], text);
+	}
+	weir_text_puts(text, "],\"left\":");
+	weir_text_json(text, (struct weir_span){forget->left.length > 0 ? forget->left.at : "",
+	                                        (uint32_t)(forget->left.length > 0 ? forget->left.length - 1 : 0)});
+	weir_text_puts(text, "}\n");
+}

@@ -1,0 +1,280 @@
+/*
+ * `weir decode`: what lies in the log, as JSON lines. It looks at a state
+ * directory's log from beside it, so a weir that runs there goes on undisturbed;
+ * or at one frame in a file.
+ *
+ * A damaged message costs one line on standard error and the exit code, never
+ * the messages behind it.
+ */
+#include "common/base/alloc.h"
+#include "common/config/arguments.h"
+#include "common/files/durable_file.h"
+#include "common/frame/frame.h"
+#include "deploy/weir/command.h"
+#include "deploy/weir/inspect/decode_json.h"
+#include "deploy/weir/inspect/topic_read.h"
+#include "deploy/weir/realm/realm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+	"usage: weir decode --state DIR [--topic TOPIC] [--partition P] [--from OFFSET] [--flat]\n"
+	"       weir decode --config FILE [--topic TOPIC] [...]\n"
+	"       weir decode FILE\n"
+	"\n"
+	"Prints the messages of a state directory's log, of the topics of the cluster that --config names, or the\n"
+	"one frame in FILE (- is standard input), as JSON lines. The log is only read, up to the end that it has\n"
+	"now: whatever works with it may run meanwhile.\n"
+	"\n"
+	"  --topic TOPIC    events (default), judged, decisions, shadow, policy or deadletter\n"
+	"  --partition P    only this partition; else all: of a state directory in the order in which\n"
+	"                   they were written, of a cluster each in its own order\n"
+	"  --from OFFSET    only offsets from this one on\n"
+	"  --flat           a line for each event, not for each frame\n"
+	"\n"
+	"A frame says: where it stands, its kind, when it was sent, the policy version it was matched under,\n"
+	"its source, and its events: key (its values joined by |), time (Unix ms), position in the source,\n"
+	"cost, zones by their ids. A judged frame has each zone's verdict. A policy is a frame in every\n"
+	"partition, with its zones.\n"
+	"\n"
+	"What cannot be decoded is said on standard error, with its offset and the reason; the rest is still\n"
+	"printed, and the exit code is 1.\n"
+	"\n"
+	"Examples\n"
+	"  weir decode --state /var/lib/weir --flat | grep 203.0.113.9\n"
+	"  weir decode --state /var/lib/weir --topic decisions --partition 3 --from 1841\n"
+	"  weir decode --state /var/lib/weir --topic judged --flat |\n"
+	"    jq -c 'select(.zones[].verdict == \"block\") | [.time, .key]'\n"
+	"  weir decode --config weir.json --topic deadletter | jq -r .letter.reason | sort | uniq -c\n"
+	"  kcat -C -t weir.events -p 3 -o 1841 -c 1 -D '' | weir decode -\n";
+
+enum option { STATE, CONFIG, TOPIC, PARTITION, FROM, FLAT };
+
+static const struct weir_argument_option table[] = {
+	{"state", true}, {"config", true}, {"topic", true}, {"partition", true},
+	{"from", true},  {"flat", false},  {NULL, false},
+};
+
+enum { FLUSH_BYTES = 64 * 1024 };
+
+struct decode {
+	struct weir_arguments arguments;
+	const char *state, *config, *file; /* borrowed; one of them is set */
+	struct realm realm;
+	enum weir_topic topic;
+	uint32_t partition;
+	uint64_t from;
+	bool flat;
+	struct decode_json *json;
+	struct weir_text text; /* not yet written */
+	uint64_t damaged;      /* messages, and stretches of files */
+	bool write_failed;     /* other than by a reader that went away */
+};
+
+static bool find_topic(const char *name, enum weir_topic *topic)
+{
+	if (strncmp(name, "weir.", 5) == 0)
+		name += 5;
+	for (int i = 0; i < WEIR_TOPIC_COUNT; i++)
+		if (strcmp(weir_topic_name((enum weir_topic)i) + 5, name) == 0) {
+			*topic = (enum weir_topic)i;
+			return true;
+		}
+	if (strcmp(name, "shadow") == 0) {
+		*topic = WEIR_TOPIC_SHADOW;
+		return true;
+	}
+	return false;
+}
+
+static int refuse(const struct decode *decode, const char *words, const char *value)
+{
+	weir_arguments_refuse(&decode->arguments, words, value);
+	return EXIT_USAGE;
+}
+
+static int take_option(struct decode *decode, int option, const char *value)
+{
+	uint64_t number;
+	switch (option) {
+	case STATE: decode->state = value; return -1;
+	case CONFIG: decode->config = value; return -1;
+	case FLAT: decode->flat = true; return -1;
+	case FROM:
+		if (!weir_arguments_count(value, &decode->from))
+			return refuse(decode, "--from must be an offset, not \"%s\"", value);
+		return -1;
+	case PARTITION:
+		if (!weir_arguments_count(value, &number) || number >= WEIR_BUS_PARTITIONS_MAX)
+			return refuse(decode, "--partition must be a number, not \"%s\"", value);
+		decode->partition = (uint32_t)number;
+		return -1;
+	case TOPIC:
+		if (!find_topic(value, &decode->topic))
+			return refuse(decode,
+			              "there is no topic \"%s\"; there are events, judged, decisions, shadow, policy, deadletter",
+			              value);
+		return -1;
+	default: return EXIT_USAGE;
+	}
+}
+
+/* -1: go on. */
+static int parse(struct decode *decode, int argc, char **argv)
+{
+	decode->arguments = (struct weir_arguments){.command = "weir decode", .options = table, .argc = argc, .argv = argv};
+	int option, code = -1;
+	const char *value;
+	while (code == -1 && (option = weir_arguments_next(&decode->arguments, &value)) != WEIR_ARGUMENTS_END) {
+		if (option == WEIR_ARGUMENTS_HELP) {
+			fputs(help, stdout);
+			return EXIT_DONE;
+		}
+		if (option != WEIR_ARGUMENTS_WORD)
+			code = take_option(decode, option, value);
+		else if (decode->file == NULL)
+			decode->file = value;
+		else
+			code = refuse(decode, "one file at a time: \"%s\" is too many", value);
+	}
+	int named = (decode->state != NULL) + (decode->config != NULL) + (decode->file != NULL);
+	if (code == -1 && named != 1)
+		code = refuse(decode, "%s",
+		              named == 0 ? "name a --state directory, a cluster's --config, or a file with a frame"
+		                         : "one of --state, --config and a file, not two");
+	return code;
+}
+
+/* False: standard output takes no more; a reader that went away, such as head, is no failure. */
+static bool flush(struct decode *decode)
+{
+	size_t written;
+	bool good = weir_write_all(STDOUT_FILENO, decode->text.at, decode->text.length, &written) == 0;
+	if (!good && errno != EPIPE) {
+		fprintf(stderr, "weir decode: cannot write: %s\n", strerror(errno));
+		decode->write_failed = true;
+	}
+	weir_text_clear(&decode->text);
+	return good;
+}
+
+static enum weir_status open_topic(struct decode *decode, struct topic_read **read, struct weir_error *error)
+{
+	if (decode->config == NULL)
+		return topic_read_open(NULL, decode->state, decode->topic, decode->partition, decode->from, read, error);
+	decode->realm.topic = decode->topic;
+	enum weir_status status = realm_open(&decode->realm, "weir decode", decode->config, NULL, REALM_LOG, error);
+	if (status != WEIR_OK)
+		return status;
+	return topic_read_open(decode->realm.bus, decode->realm.state_path, decode->topic, decode->partition, decode->from,
+	                       read, error);
+}
+
+/* Says what is damaged and what is trimmed; gives whether the rest can be printed. */
+static bool print_topic(struct decode *decode, struct topic_read *read)
+{
+	struct weir_error error;
+	struct weir_message message;
+	enum weir_status status;
+	bool good = true;
+	while (good && (status = topic_read_next(read, &message, &error)) != WEIR_END) {
+		if (status == WEIR_OK && decode_json_put(decode->json, &message, true, &decode->text, &error) != WEIR_OK) {
+			fprintf(stderr, "weir decode: %s partition %u offset %llu: %s\n", weir_topic_name(message.topic),
+			        message.partition, (unsigned long long)message.offset, error.text);
+			decode->damaged++;
+		} else if (status != WEIR_OK) {
+			fprintf(stderr, "weir decode: %s\n", error.text);
+			decode->damaged++;
+		}
+		if (decode->text.length >= FLUSH_BYTES)
+			good = flush(decode);
+	}
+	return good;
+}
+
+static int decode_log(struct decode *decode)
+{
+	struct weir_error error;
+	struct topic_read *read;
+	enum weir_status status = open_topic(decode, &read, &error);
+	if (status != WEIR_OK) {
+		fprintf(stderr, "weir decode: %s\n", error.text);
+		return status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+	}
+	if (decode->partition != WEIR_BUS_EVERY_PARTITION && decode->from > 0 &&
+	    decode->from < topic_read_first(read, decode->partition))
+		fprintf(stderr, "weir decode: partition %u begins at offset %llu: what was before has been trimmed\n",
+		        decode->partition, (unsigned long long)topic_read_first(read, decode->partition));
+	if (print_topic(decode, read))
+		flush(decode);
+	topic_read_free(read);
+	return decode->write_failed || decode->damaged > 0 ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* All bytes of a file or of standard input; NULL: it cannot be read, or is more than a frame may be. */
+static char *read_frame(const char *path, size_t *length)
+{
+	enum { MOST_BYTES = WEIR_FRAME_JUDGED_MAX_BYTES + 1 };
+	int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		fprintf(stderr, "weir decode: cannot open %s: %s\n", path, strerror(errno));
+		return NULL;
+	}
+	char *bytes = weir_alloc(MOST_BYTES, 1);
+	ssize_t got;
+	*length = 0;
+	while ((got = read(fd, bytes + *length, MOST_BYTES - *length)) != 0) {
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			break;
+		*length += (size_t)got;
+	}
+	int reason = errno;
+	if (fd != STDIN_FILENO)
+		close(fd);
+	if (got == 0 && *length < MOST_BYTES)
+		return bytes;
+	if (got < 0)
+		fprintf(stderr, "weir decode: cannot read %s: %s\n", path, strerror(reason));
+	else
+		fprintf(stderr, "weir decode: %s is larger than a frame may be\n", path);
+	free(bytes);
+	return NULL;
+}
+
+static int decode_file(struct decode *decode)
+{
+	struct weir_error error;
+	struct weir_message message = {.topic = WEIR_TOPIC_EVENTS};
+	size_t length;
+	char *bytes = read_frame(decode->file, &length);
+	if (bytes == NULL)
+		return EXIT_FAILED;
+	message.payload = (struct weir_span){.at = bytes, .length = (uint32_t)length};
+	enum weir_status status = decode_json_put(decode->json, &message, false, &decode->text, &error);
+	if (status != WEIR_OK)
+		fprintf(stderr, "weir decode: %s: %s\n", decode->file, error.text);
+	flush(decode);
+	free(bytes);
+	return decode->write_failed || status != WEIR_OK ? EXIT_FAILED : EXIT_DONE;
+}
+
+int command_decode(int argc, char **argv)
+{
+	struct decode decode = {.topic = WEIR_TOPIC_EVENTS, .partition = WEIR_BUS_EVERY_PARTITION};
+	int code = parse(&decode, argc, argv);
+	if (code >= 0)
+		return code;
+	decode.json = decode_json_new(decode.flat);
+	code = decode.file == NULL ? decode_log(&decode) : decode_file(&decode);
+	realm_close(&decode.realm);
+	decode_json_free(decode.json);
+	weir_text_deinit(&decode.text);
+	return code;
+}

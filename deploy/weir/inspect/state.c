@@ -1,0 +1,263 @@
+/*
+ * `weir state`: the buckets of a state directory or of a cluster, as of the
+ * current checkpoint, and what operators' commands hold.
+ *
+ * It looks at the store from beside the processes that may be writing it, so
+ * what it prints is what a start would go on with.
+ */
+#include "common/base/alloc.h"
+#include "common/config/arguments.h"
+#include "common/json/json.h"
+#include "common/json/units.h"
+#include "deploy/weir/command.h"
+#include "deploy/weir/inspect/state_lines.h"
+#include "deploy/weir/inspect/state_orders.h"
+#include "deploy/weir/inspect/state_read.h"
+#include "deploy/weir/policy/policy_apply.h"
+#include "deploy/weir/realm/realm.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define LATENESS_MAX_MS (INT64_C(366) * 86400000)
+
+static const char help[] =
+	"usage: weir state --state DIR [--zone NAME] [--keys FILE] [--key KEY...] [--orders]\n"
+	"       weir state --config FILE [--partition P] [...]\n"
+	"\n"
+	"Prints what a limiter keeps, one bucket a line, as of the last checkpoint: of a state directory, or of the\n"
+	"cluster that FILE names. The state is only read: whatever works with it may run meanwhile.\n"
+	"\n"
+	"  --zone NAME      only this zone\n"
+	"  --partition P    only this partition\n"
+	"  --orders         what operators have commanded and still holds, in place of buckets\n"
+	"  --keys FILE      names for the buckets: one key a line (- is standard input)\n"
+	"  --key KEY        only the buckets of this key; again for more\n"
+	"  --lateness TIME  limiter.lateness of the configuration (10m): when idle buckets count as forgotten\n"
+	"\n"
+	"A limiter keeps a hash of each key, not the key. A bucket whose key is named has \"key\":[...], and comes\n"
+	"in the order of the zones and of the keys' bytes; any other has \"key_hash\". A key is a JSON array of\n"
+	"values, or the values joined by |; an address is grouped as its zone says, and a value too long\n"
+	"for a key is shortened as in decisions.\n"
+	"\n"
+	"What a limit holds: sliding_window, uniform and queue {\"times\":[[time,count],...]}; fixed_window\n"
+	"{\"bucket\":number,\"count\":n,\"previous\":n}; token_bucket {\"level\":units,\"time\":t}, a token being as many\n"
+	"units as its window has ms, or {\"tokens\":k,\"time\":t}; gcra {\"tat\":n} in 1/rate ms. Times are Unix ms;\n"
+	"null: nothing was recorded.\n"
+	"\n"
+	"An order is {\"order\":\"block\"|\"allow\"|\"override\",\"zone\":...,\"key\":[...],\"prefix\":true,\"partition\":p,\"rate\":...,\n"
+	"\"at\":ms,\"until\":ms or null,\"by\":...,\"reason\":...}.\n"
+	"\n"
+	"Examples\n"
+	"  weir state --state /var/lib/weir --key 203.0.113.9\n"
+	"  weir state --state run1 --zone login --key 'alice|203.0.113.9'\n"
+	"  weir state --config weir.json --orders | jq -r 'select(.by == \"ann\") | .key[0]'\n"
+	"  cut -d' ' -f1 access.log | sort -u | weir state --state run1 --keys - > buckets.jsonl\n";
+
+enum option { STATE, CONFIG, ZONE, KEYS, KEY, LATENESS, PARTITION, ORDERS };
+
+static const struct weir_argument_option table[] = {
+	{"state", true},    {"config", true},    {"zone", true},    {"keys", true}, {"key", true},
+	{"lateness", true}, {"partition", true}, {"orders", false}, {NULL, false},
+};
+
+struct dump {
+	struct weir_arguments arguments;
+	const char *state_path, *config_path;
+	const char *zone; /* NULL: all */
+	struct state_keys *keys;
+	bool named;      /* some names were given: the lines are sorted over all partitions */
+	bool only_named; /* buckets without a name are left out */
+	bool only_orders;
+	int64_t lateness_ms;     /* -1: not given */
+	uint64_t only_partition; /* UINT64_MAX: all */
+	struct realm realm;
+	struct rulebook *book;
+	struct state_lines *lines;
+	struct weir_text orders;
+	uint32_t partition_count;
+};
+
+/* ---- the command line ---- */
+
+static int refuse(const struct dump *dump, const char *words, const char *value)
+{
+	weir_arguments_refuse(&dump->arguments, words, value);
+	return EXIT_USAGE;
+}
+
+static int take_option(struct dump *dump, int option, const char *value)
+{
+	struct weir_error error;
+	enum weir_status status = WEIR_OK;
+	switch (option) {
+	case STATE: dump->state_path = value; return -1;
+	case CONFIG: dump->config_path = value; return -1;
+	case ZONE: dump->zone = value; return -1;
+	case ORDERS: dump->only_orders = true; return -1;
+	case PARTITION:
+		if (!weir_arguments_count(value, &dump->only_partition) || dump->only_partition >= WEIR_PARTITIONS_MAX)
+			return refuse(dump, "--partition must be a number, not \"%s\"", value);
+		return -1;
+	case KEYS: status = state_keys_read(dump->keys, value, &error); break;
+	case KEY:
+		status = state_keys_add(dump->keys, weir_span_of(value), &error);
+		dump->only_named = true;
+		break;
+	case LATENESS:
+		if (!weir_parse_duration(value, &dump->lateness_ms) || dump->lateness_ms > LATENESS_MAX_MS)
+			return refuse(dump, "--lateness must be a duration such as 10m, not \"%s\"", value);
+		return -1;
+	default: return EXIT_USAGE;
+	}
+	dump->named = true;
+	return status == WEIR_OK ? -1 : refuse(dump, "%s", error.text);
+}
+
+/* -1: go on. */
+static int parse(struct dump *dump, int argc, char **argv)
+{
+	dump->arguments = (struct weir_arguments){.command = "weir state", .options = table, .argc = argc, .argv = argv};
+	int option, code = -1;
+	const char *value;
+	while (code == -1 && (option = weir_arguments_next(&dump->arguments, &value)) != WEIR_ARGUMENTS_END) {
+		if (option == WEIR_ARGUMENTS_HELP) {
+			fputs(help, stdout);
+			return EXIT_DONE;
+		}
+		code = option == WEIR_ARGUMENTS_WORD ? refuse(dump, "\"%s\" is no option; name the directory by --state", value)
+		                                     : take_option(dump, option, value);
+	}
+	if (code == -1 && dump->state_path == NULL && dump->config_path == NULL)
+		code = refuse(dump, "%s", "name the directory by --state, or a cluster's configuration by --config");
+	return code;
+}
+
+/* ---- the state ---- */
+
+static enum weir_status check_zone(const struct dump *dump, const struct weir_policy *policy, struct weir_error *error)
+{
+	for (uint32_t i = 0; i < policy->zone_count; i++)
+		if (dump->zone == NULL || strcmp(policy->zones[i].name, dump->zone) == 0)
+			return WEIR_OK;
+	return dump->zone == NULL ? WEIR_OK : weir_fail(error, WEIR_INVALID, "the state has no zone \"%s\"", dump->zone);
+}
+
+static enum weir_status open_state(struct dump *dump, struct weir_error *error)
+{
+	struct realm *realm = &dump->realm;
+	enum weir_status status = realm_open(realm, "weir state", dump->config_path, dump->state_path, REALM_READS, error);
+	if (status != WEIR_OK)
+		return status;
+	if (dump->lateness_ms >= 0 && !realm->once)
+		realm->lateness_ms = dump->lateness_ms;
+	dump->book = rulebook_new();
+	status = policy_log_load(realm->store, dump->book, error);
+	uint64_t newest = rulebook_newest(dump->book);
+	if (status != WEIR_OK || newest == 0)
+		return status;
+	const struct weir_policy *policy = rulebook_policy(dump->book, newest);
+	status = check_zone(dump, policy, error);
+	if (status == WEIR_OK)
+		status = realm_partitions(realm, &dump->partition_count, error);
+	if (status == WEIR_OK && dump->only_partition != UINT64_MAX && dump->only_partition >= dump->partition_count)
+		status = weir_fail(error, WEIR_INVALID, "there is no partition %llu; they are 0 to %u",
+		                   (unsigned long long)dump->only_partition, dump->partition_count - 1);
+	if (status == WEIR_OK && dump->partition_count > 0)
+		state_keys_index(dump->keys, policy, realm->seed, dump->partition_count);
+	return status;
+}
+
+static void add_bucket(void *context, uint32_t partition, const struct shard_bucket *bucket)
+{
+	struct dump *dump = context;
+	struct weir_fingerprint fingerprint = {.low = bucket->fingerprint_low, .high = bucket->fingerprint_high};
+	char room[WEIR_KEY_MAX_BYTES];
+	struct weir_span key = {0};
+	if (dump->zone != NULL && strcmp(bucket->zone->zone->name, dump->zone) != 0)
+		return;
+	if (!state_keys_find(dump->keys, fingerprint, room, &key) && dump->only_named)
+		return;
+	state_lines_add(dump->lines, bucket, key, partition);
+}
+
+static void add_orders(void *context, uint32_t partition, const struct orders *orders)
+{
+	struct dump *dump = context;
+	const struct weir_policy *policy = rulebook_policy(dump->book, rulebook_newest(dump->book));
+	for (uint32_t i = 0; i < orders->count; i++) {
+		struct state_order terms[STATE_ORDER_TERMS];
+		const struct weir_zone *zone = weir_policy_zone(policy, orders->list[i]->zone_id);
+		if (zone == NULL || (dump->zone != NULL && strcmp(zone->name, dump->zone) != 0))
+			continue;
+		uint32_t count = state_order_terms(orders->list[i], terms);
+		for (uint32_t j = 0; j < count; j++)
+			state_order_json(&dump->orders, &terms[j], zone, partition);
+	}
+}
+
+/* False: standard output takes no more. */
+static bool write_lines(struct dump *dump)
+{
+	size_t written;
+	state_lines_sort(dump->lines);
+	if (state_lines_write(dump->lines, STDOUT_FILENO) == 0 &&
+	    weir_write_all(STDOUT_FILENO, dump->orders.at, dump->orders.length, &written) == 0) {
+		weir_text_clear(&dump->orders);
+		return true;
+	}
+	fprintf(stderr, "weir state: cannot write: %s\n", strerror(errno));
+	return false;
+}
+
+/* Partition by partition; without names each is written as it is read. */
+static int print_all(struct dump *dump)
+{
+	struct weir_error error;
+	struct state_read read = {
+		.store = dump->realm.store,
+		.book = dump->book,
+		.seed = dump->realm.seed,
+		.lateness_ms = dump->realm.lateness_ms,
+		.only = dump->only_named ? dump->keys : NULL,
+		.each = dump->only_orders ? NULL : add_bucket,
+		.orders = dump->only_orders ? add_orders : NULL,
+		.context = dump,
+	};
+	for (uint32_t partition = 0; partition < dump->partition_count; partition++) {
+		if (dump->only_partition != UINT64_MAX && dump->only_partition != partition)
+			continue;
+		if (state_read_partition(&read, partition, &error) != WEIR_OK) {
+			fprintf(stderr, "weir state: %s\n", error.text);
+			return EXIT_FAILED;
+		}
+		if (!dump->named && !write_lines(dump))
+			return EXIT_FAILED;
+	}
+	return write_lines(dump) ? EXIT_DONE : EXIT_FAILED;
+}
+
+int command_state(int argc, char **argv)
+{
+	struct dump dump = {
+		.keys = state_keys_new(), .lines = state_lines_new(), .lateness_ms = -1, .only_partition = UINT64_MAX};
+	struct weir_error error;
+	int code = parse(&dump, argc, argv);
+	if (code == -1) {
+		enum weir_status status = open_state(&dump, &error);
+		if (status == WEIR_OK)
+			code = print_all(&dump);
+		else
+			code = status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+		if (status != WEIR_OK)
+			fprintf(stderr, "weir state: %s\n", error.text);
+		rulebook_free(dump.book);
+		realm_close(&dump.realm);
+	}
+	state_keys_free(dump.keys);
+	state_lines_free(dump.lines);
+	weir_text_deinit(&dump.orders);
+	return code;
+}

@@ -1,0 +1,206 @@
+/*
+ * The lines stay as text until they are written: their order by key bytes is
+ * only known when all partitions have been read.
+ */
+#include "deploy/weir/inspect/state_lines.h"
+
+#include "common/base/alloc.h"
+#include "common/files/durable_file.h"
+#include "limiter/lane/decision.h"
+
+#include <stdlib.h>
+
+struct state_line {
+	uint32_t zone;       /* its place in the policy */
+	uint32_t key_length; /* the joined key stands before the line in the text */
+	bool has_key;
+	uint64_t high, low; /* the fingerprint */
+	size_t at;
+	uint32_t length;
+	const char *text; /* set when the lines are sorted: key and line, `at` counted in */
+};
+
+struct state_lines {
+	struct weir_text text;
+	struct state_line *lines;
+	size_t count, capacity;
+};
+
+struct state_lines *state_lines_new(void)
+{
+	return weir_alloc(1, sizeof(struct state_lines));
+}
+
+void state_lines_free(struct state_lines *lines)
+{
+	if (lines == NULL)
+		return;
+	weir_text_deinit(&lines->text);
+	free(lines->lines);
+	free(lines);
+}
+
+/* ---- one line ---- */
+
+/* A time, null where there is none. */
+static void put_time(struct weir_text *text, const char *name, int64_t time_ms)
+{
+	weir_text_printf(text, ",\"%s\":", name);
+	if (time_ms >= 0)
+		weir_text_int(text, time_ms);
+	else
+		weir_text_puts(text, "null");
+}
+
+/* A theoretical arrival time in 1/N ms may take more than 64 bits. */
+static void put_wide(struct weir_text *text, limit_wide number)
+{
+	const limit_wide part = INT64_C(1000000000000000000);
+	if (number < part) {
+		weir_text_int(text, (int64_t)number);
+		return;
+	}
+	weir_text_int(text, (int64_t)(number / part));
+	weir_text_printf(text, "%018lld", (long long)(number % part));
+}
+
+static void put_runs(struct weir_text *text, const struct limit_image *image)
+{
+	weir_text_puts(text, "{\"times\":[");
+	for (size_t i = 0; i < image->run_count; i++) {
+		weir_text_puts(text, i > 0 ? ",[" : "[");
+		weir_text_int(text, image->runs[i].time_ms);
+		weir_text_puts(text, ",");
+		weir_text_int(text, image->runs[i].count);
+		weir_text_puts(text, "]");
+	}
+	weir_text_puts(text, "]}");
+}
+
+static void put_limit(struct weir_text *text, const struct weir_limit *limit, const struct limit_image *image)
+{
+	if (!image->recorded) {
+		weir_text_puts(text, "null");
+		return;
+	}
+	switch (limit->algorithm) {
+	case WEIR_FIXED_WINDOW:
+		weir_text_printf(text, "{\"bucket\":%lld,\"count\":%lld,\"previous\":%lld}", (long long)image->bucket,
+		                 (long long)image->count, (long long)image->previous);
+		break;
+	case WEIR_TOKEN_BUCKET:
+		weir_text_printf(text, "{\"%s\":%lld,\"time\":%lld}", limit->penalize ? "tokens" : "level",
+		                 (long long)image->level, (long long)image->time_ms);
+		break;
+	case WEIR_GCRA:
+		weir_text_puts(text, "{\"tat\":");
+		put_wide(text, image->tat);
+		weir_text_puts(text, "}");
+		break;
+	default: put_runs(text, image); break;
+	}
+}
+
+static void put_bucket(struct weir_text *text, const struct shard_bucket *bucket, struct weir_span key,
+                       uint32_t partition)
+{
+	const struct weir_zone *zone = bucket->zone->zone;
+	weir_text_printf(text, "{\"zone\":\"%s\",", zone->name);
+	if (key.at != NULL) {
+		weir_text_puts(text, "\"key\":");
+		decision_key_json(text, zone, key);
+	} else {
+		weir_text_printf(text, "\"key_hash\":\"%016llx%016llx\"", (unsigned long long)bucket->fingerprint_high,
+		                 (unsigned long long)bucket->fingerprint_low);
+	}
+	weir_text_printf(text, ",\"partition\":%u", partition);
+	put_time(text, "blocked_at", bucket->decided_at_ms);
+	put_time(text, "blocked_until", bucket->decided_until_ms);
+	weir_text_puts(text, ",\"limits\":[");
+	for (uint32_t i = 0; i < bucket->limit_count; i++) {
+		weir_text_puts(text, i > 0 ? "," : "");
+		put_limit(text, &zone->limits[i], &bucket->limits[i]);
+	}
+	weir_text_puts(text, "]}\n");
+}
+
+/* ---- all lines ---- */
+
+static bool holds_nothing(const struct shard_bucket *bucket)
+{
+	bool recorded = bucket->decided_until_ms >= 0;
+	for (uint32_t i = 0; i < bucket->limit_count; i++)
+		recorded |= bucket->limits[i].recorded;
+	return !recorded;
+}
+
+void state_lines_add(struct state_lines *lines, const struct shard_bucket *bucket, struct weir_span key,
+                     uint32_t partition)
+{
+	if (holds_nothing(bucket))
+		return;
+	if (lines->count == lines->capacity) {
+		lines->capacity = lines->capacity == 0 ? 1024 : lines->capacity * 2;
+		lines->lines = weir_realloc(lines->lines, lines->capacity, sizeof *lines->lines);
+	}
+	struct state_line *line = &lines->lines[lines->count++];
+	*line = (struct state_line){.zone = bucket->zone->order,
+	                            .key_length = key.length,
+	                            .has_key = key.at != NULL,
+	                            .high = bucket->fingerprint_high,
+	                            .low = bucket->fingerprint_low,
+	                            .at = lines->text.length};
+	if (line->has_key)
+		weir_text_append(&lines->text, key.at, key.length);
+	size_t from = lines->text.length;
+	put_bucket(&lines->text, bucket, key, partition);
+	line->length = (uint32_t)(lines->text.length - from);
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	const struct state_line *left = a, *right = b;
+	if (left->zone != right->zone)
+		return left->zone < right->zone ? -1 : 1;
+	if (left->has_key != right->has_key)
+		return left->has_key ? -1 : 1;
+	uint32_t length = left->key_length < right->key_length ? left->key_length : right->key_length;
+	int order = left->has_key && length > 0 ? memcmp(left->text, right->text, length) : 0;
+	if (order != 0)
+		return order;
+	if (left->key_length != right->key_length)
+		return left->key_length < right->key_length ? -1 : 1;
+	if (left->high != right->high)
+		return left->high < right->high ? -1 : 1;
+	return left->low < right->low ? -1 : left->low > right->low;
+}
+
+void state_lines_sort(struct state_lines *lines)
+{
+	for (size_t i = 0; i < lines->count; i++)
+		lines->lines[i].text = lines->text.at + lines->lines[i].at;
+	if (lines->count > 0)
+		qsort(lines->lines, lines->count, sizeof *lines->lines, compare_lines);
+}
+
+int state_lines_write(struct state_lines *lines, int fd)
+{
+	enum { WRITE_BYTES = 64 * 1024 };
+	struct weir_text out = {0};
+	int result = 0;
+	for (size_t i = 0; i <= lines->count && result == 0; i++) {
+		size_t written;
+		if (i == lines->count || out.length >= WRITE_BYTES) {
+			result = weir_write_all(fd, out.at, out.length, &written);
+			weir_text_clear(&out);
+		}
+		if (i < lines->count) {
+			const struct state_line *line = &lines->lines[i];
+			weir_text_append(&out, line->text + line->key_length, line->length);
+		}
+	}
+	weir_text_deinit(&out);
+	weir_text_clear(&lines->text);
+	lines->count = 0;
+	return result;
+}

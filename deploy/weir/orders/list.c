@@ -1,0 +1,261 @@
+/* `weir list`: who is blocked now, as a table for people or as JSON lines. */
+#include "common/base/clock.h"
+#include "common/config/arguments.h"
+#include "common/files/durable_file.h"
+#include "common/json/json.h"
+#include "deploy/weir/command.h"
+#include "deploy/weir/orders/list_blocks.h"
+#include "deploy/weir/orders/order_append.h"
+#include "deploy/weir/terminal/readable.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+	"usage: weir list (--config FILE | --state DIR) [--zone NAME] [--key KEY] [--json]\n"
+	"\n"
+	"Says who is blocked now: since when, until when, and by which limit or by whom.\n"
+	"\n"
+	"  --config FILE   of the cluster, or of one machine whose state is in the usual place\n"
+	"  --state DIR     the state directory of a `weir run`, which may run meanwhile\n"
+	"  --zone NAME     only this zone\n"
+	"  --key KEY       only this key: its values joined by | (with \\ before a | or \\ of their own)\n"
+	"  --json          a JSON line for each: the decision as it was published\n"
+	"\n"
+	"Of a cluster the decisions topic is read from its start to its end: of each bucket the newest decision\n"
+	"counts. On one machine decisions are removed from the log once they are in the decisions file, so what\n"
+	"the last checkpoint holds is listed, too: blocks by operators in full, those by limits that no decision in\n"
+	"the log names with a hash of their key (\"key_hash\"). What the limiter did since that checkpoint and is no\n"
+	"longer in the log is missing. Zones in shadow mode block nobody and are left out.\n"
+	"\n"
+	"At most a million blocks are listed, those that end last; it is said when there are more. What operators\n"
+	"allow, and rates that they multiply: weir state --orders.\n"
+	"\n"
+	"Examples\n"
+	"  weir list --config weir.json --zone login\n"
+	"  weir list --state /var/lib/weir --json | jq -r 'select(.by) | [.by, .key[0]] | @tsv'\n";
+
+enum option { CONFIG, STATE, ZONE, KEY, JSON };
+
+static const struct weir_argument_option table[] = {
+	{"config", true}, {"state", true}, {"zone", true}, {"key", true}, {"json", false}, {NULL, false},
+};
+
+enum { WIDTH_MAX = 60 };
+
+struct list_command {
+	struct weir_arguments arguments;
+	const char *config_path, *state_path;
+	struct list_filter filter;
+	bool json;
+	struct realm realm;
+	struct list_blocks blocks;
+	struct weir_text text;
+};
+
+/* -1: go on. */
+static int parse(struct list_command *command, int argc, char **argv)
+{
+	command->arguments = (struct weir_arguments){.command = "weir list", .options = table, .argc = argc, .argv = argv};
+	const char *value;
+	int option;
+	while ((option = weir_arguments_next(&command->arguments, &value)) != WEIR_ARGUMENTS_END) {
+		switch (option) {
+		case CONFIG: command->config_path = value; break;
+		case STATE: command->state_path = value; break;
+		case ZONE: command->filter.zone = value; break;
+		case KEY: command->filter.key = weir_span_of(value); break;
+		case JSON: command->json = true; break;
+		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
+		case WEIR_ARGUMENTS_WORD:
+			weir_arguments_refuse(&command->arguments, "\"%s\" is no option; a key is named by --key", value);
+			return EXIT_USAGE;
+		default: return EXIT_USAGE;
+		}
+	}
+	if (command->config_path != NULL || command->state_path != NULL)
+		return -1;
+	weir_arguments_refuse(&command->arguments, "name the cluster's configuration by --config, or a --state directory");
+	return EXIT_USAGE;
+}
+
+static enum weir_status check_zone(const struct list_command *command, struct weir_error *error)
+{
+	struct weir_policy_history history;
+	if (command->filter.zone == NULL)
+		return WEIR_OK;
+	enum weir_status status = weir_policy_history_load(command->realm.store, &history, error);
+	if (status != WEIR_OK)
+		return status;
+	if (history.count > 0 && order_zone(history.policies[history.count - 1], command->filter.zone, error) == NULL)
+		status = WEIR_INVALID;
+	weir_policy_history_deinit(&history);
+	return status;
+}
+
+/* ---- as JSON ---- */
+
+static void put_json(struct list_command *command)
+{
+	struct weir_text *text = &command->text;
+	for (uint32_t i = 0; i < command->blocks.count; i++) {
+		struct weir_span json = block_entry_json(command->blocks.entries[i]);
+		weir_text_append(text, json.at, json.length);
+		weir_text_puts(text, "\n");
+	}
+	for (uint32_t i = 0; i < command->blocks.unnamed_count; i++) {
+		const struct list_unnamed *bucket = &command->blocks.unnamed[i];
+		weir_text_printf(text,
+		                 "{\"zone\":\"%s\",\"key_hash\":\"%016llx%016llx\",\"partition\":%u,\"action\":\"block\","
+		                 "\"at\":%lld,\"until\":%lld}\n",
+		                 bucket->zone->name, (unsigned long long)bucket->high, (unsigned long long)bucket->low,
+		                 bucket->partition, (long long)bucket->at_ms, (long long)bucket->until_ms);
+	}
+}
+
+/* ---- as a table ---- */
+
+/* Pads to a column from where it began. */
+static void pad(struct weir_text *text, size_t from, size_t width)
+{
+	do
+		weir_text_puts(text, " ");
+	while (text->length - from < width + 2);
+}
+
+static void put_until(struct weir_text *text, int64_t until_ms)
+{
+	if (until_ms == DECISION_NO_END)
+		weir_text_puts(text, "(until it is lifted)   ");
+	else
+		words_time(text, until_ms);
+}
+
+/* "10 in 1m (12)", or "ann: scraping". */
+static void put_cause(struct weir_text *text, struct weir_span json)
+{
+	json_t *decision = json_loadb(json.at, json.length, 0, NULL);
+	const char *by = json_string_value(json_object_get(decision, "by"));
+	const char *reason = json_string_value(json_object_get(decision, "reason"));
+	if (by != NULL) {
+		weir_text_puts(text, "by ");
+		words_text(text, by);
+		if (reason != NULL && reason[0] != '\0') {
+			weir_text_puts(text, ": ");
+			words_text(text, reason);
+		}
+	} else if (words_limit_json(text, json_object_get(decision, "limit"))) {
+		weir_text_printf(text, " (held %lld)", (long long)json_integer_value(json_object_get(decision, "count")));
+	}
+	json_decref(decision);
+}
+
+static size_t width_of(const struct list_command *command, bool key)
+{
+	size_t width = 4;
+	for (uint32_t i = 0; i < command->blocks.count; i++) {
+		const struct block_entry *entry = command->blocks.entries[i];
+		size_t own = key ? block_entry_key(entry).length : block_entry_zone(entry).length;
+		width = own > width ? own : width;
+	}
+	for (uint32_t i = 0; i < command->blocks.unnamed_count; i++) {
+		size_t own = key ? 34 : strlen(command->blocks.unnamed[i].zone->name);
+		width = own > width ? own : width;
+	}
+	return width < WIDTH_MAX ? width : WIDTH_MAX;
+}
+
+static void put_row(struct weir_text *text, struct weir_span zone, const size_t *widths)
+{
+	size_t from = text->length;
+	weir_text_append(text, zone.at, zone.length);
+	pad(text, from, widths[0]);
+}
+
+static void put_table(struct list_command *command)
+{
+	struct weir_text *text = &command->text;
+	size_t widths[] = {width_of(command, false), width_of(command, true)};
+	for (uint32_t i = 0; i < command->blocks.count; i++) {
+		const struct block_entry *entry = command->blocks.entries[i];
+		put_row(text, block_entry_zone(entry), widths);
+		size_t from = text->length;
+		words_key(text, block_entry_key(entry));
+		pad(text, from, widths[1]);
+		words_time(text, entry->at_ms);
+		weir_text_puts(text, "  ");
+		put_until(text, entry->until_ms);
+		weir_text_puts(text, "  ");
+		put_cause(text, block_entry_json(entry));
+		weir_text_puts(text, "\n");
+	}
+	for (uint32_t i = 0; i < command->blocks.unnamed_count; i++) {
+		const struct list_unnamed *bucket = &command->blocks.unnamed[i];
+		put_row(text, weir_span_of(bucket->zone->name), widths);
+		size_t from = text->length;
+		weir_text_printf(text, "#%016llx%016llx", (unsigned long long)bucket->high, (unsigned long long)bucket->low);
+		pad(text, from, widths[1]);
+		words_time(text, bucket->at_ms);
+		weir_text_puts(text, "  ");
+		put_until(text, bucket->until_ms);
+		weir_text_puts(text, "\n");
+	}
+}
+
+/* What the reader of a table should know beside it. */
+static void say_rest(const struct list_command *command)
+{
+	const struct list_blocks *blocks = &command->blocks;
+	uint64_t left_out = block_table_left_out(blocks->table);
+	if (!command->json && blocks->count == 0 && blocks->unnamed_count == 0)
+		fputs("nobody is blocked\n", stderr);
+	if (!command->json && blocks->unnamed_count > 0)
+		fputs("# is a hash: the limiter keeps no keys; weir state --keys FILE names them\n", stderr);
+	if (left_out > 0)
+		fprintf(stderr, "weir list: %llu more are left out; --zone and --key make it fewer\n",
+		        (unsigned long long)left_out);
+	if (blocks->damaged > 0)
+		fprintf(stderr, "weir list: %llu messages of the decisions topic are no decisions, and were passed over\n",
+		        (unsigned long long)blocks->damaged);
+}
+
+int command_list(int argc, char **argv)
+{
+	struct list_command command = {0};
+	struct weir_error error;
+	size_t written;
+	int code = parse(&command, argc, argv);
+	if (code >= 0)
+		return code;
+	command.realm.topic = WEIR_TOPIC_DECISIONS;
+	enum weir_status status =
+		realm_open(&command.realm, "weir list", command.config_path, command.state_path, REALM_TOPIC, &error);
+	if (command.realm.absent) {
+		fprintf(stderr, "nobody is blocked: %s\n", error.text);
+		realm_close(&command.realm);
+		return EXIT_DONE;
+	}
+	if (status == WEIR_OK)
+		status = check_zone(&command, &error);
+	if (status == WEIR_OK)
+		status = list_blocks_read(&command.realm, &command.filter, weir_wall_ms(), &command.blocks, &error);
+	code = status == WEIR_OK ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+	if (status != WEIR_OK)
+		fprintf(stderr, "weir list: %s\n", error.text);
+	else if (command.json)
+		put_json(&command);
+	else
+		put_table(&command);
+	if (weir_write_all(STDOUT_FILENO, command.text.at, command.text.length, &written) != 0 && errno != EPIPE) {
+		perror("weir list: cannot write");
+		code = EXIT_FAILED;
+	}
+	if (status == WEIR_OK)
+		say_rest(&command);
+	weir_text_deinit(&command.text);
+	list_blocks_deinit(&command.blocks);
+	realm_close(&command.realm);
+	return code;
+}

@@ -1,0 +1,201 @@
+/*
+ * `weir block`, `lift`, `allow`, `override`: a command of an operator, appended
+ * to the log. They differ in what the shard does with them (limiter/orders/orders.h).
+ */
+#include "common/base/clock.h"
+#include "common/files/durable_file.h"
+#include "deploy/weir/command.h"
+#include "deploy/weir/orders/order_author.h"
+#include "deploy/weir/orders/order_control.h"
+#include "deploy/weir/orders/order_key.h"
+#include "deploy/weir/realm/realm.h"
+#include "deploy/weir/terminal/readable.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WAIT_MS = 30000 };
+
+struct order_run {
+	struct order_options options;
+	struct order_command command;
+	struct realm realm;
+	struct weir_policy_history history;
+	struct order_place places[WEIR_PARTITIONS_MAX];
+	uint32_t place_count;
+};
+
+static enum weir_status set_time(struct order_run *run, int64_t now_ms, struct weir_error *error)
+{
+	const struct order_options *options = &run->options;
+	int64_t until_ms = options->until_ms;
+	if (options->for_ms >= 0)
+		until_ms = options->for_ms < ORDER_NO_END - now_ms ? now_ms + options->for_ms : ORDER_NO_END;
+	run->command.until_ms = until_ms < ORDER_NO_END ? until_ms : ORDER_NO_END;
+	if (options->kind != ORDER_ALLOW && until_ms <= now_ms)
+		return weir_fail(error, WEIR_INVALID, "that time is past: it would end before it begins");
+	return WEIR_OK;
+}
+
+/* All but the time. */
+static enum weir_status fill(struct order_run *run, struct weir_error *error)
+{
+	const struct order_options *options = &run->options;
+	struct order_command *command = &run->command;
+	const struct weir_policy_history *history = &run->history;
+	if (history->count == 0)
+		return weir_fail(error, WEIR_INVALID,
+		                 "there is no policy yet, and so no zone: weir policy apply --config FILE");
+	*command = (struct order_command){.kind = options->kind, .thousandths = options->thousandths};
+	snprintf(command->reason, sizeof command->reason, "%s", options->reason);
+	enum weir_status status = order_author(options->by, command, error);
+	return status == WEIR_OK ? order_key_make(options, history->policies[history->count - 1], command, error) : status;
+}
+
+static enum weir_status append(struct order_run *run, struct weir_error *error)
+{
+	const struct weir_policy *policy = run->history.policies[run->history.count - 1];
+	int64_t now_ms = weir_wall_ms();
+	enum weir_status status = set_time(run, now_ms, error);
+	if (status != WEIR_OK)
+		return status;
+	if (run->realm.kind == REALM_RUNNING)
+		return order_control_append(run->realm.state_path, &run->command, run->places, &run->place_count, error);
+	return order_append(run->realm.bus, policy, &run->command, now_ms, WAIT_MS, run->places, &run->place_count, error);
+}
+
+static enum weir_status run_order(struct order_run *run, struct weir_error *error)
+{
+	const struct order_options *options = &run->options;
+	run->realm.topic = WEIR_TOPIC_EVENTS;
+	enum weir_status status = realm_open(&run->realm, options->arguments.command, options->config_path,
+	                                     options->state_path, REALM_APPENDS, error);
+	if (status == WEIR_OK)
+		status = weir_policy_history_load(run->realm.store, &run->history, error);
+	if (status == WEIR_OK)
+		status = fill(run, error);
+	return status == WEIR_OK ? append(run, error) : status;
+}
+
+/* ---- what was done ---- */
+
+static void put_json(struct weir_text *text, const struct order_run *run)
+{
+	order_command_json(text, &run->command);
+	text->length--; /* goes on behind its last member */
+	weir_text_puts(text, ",\"placed\":[");
+	for (uint32_t i = 0; i < run->place_count; i++)
+		weir_text_printf(text, "%s{\"partition\":%u,\"offset\":%llu}", i > 0 ? "," : "", run->places[i].partition,
+		                 (unsigned long long)run->places[i].offset);
+	weir_text_puts(text, "]}\n");
+}
+
+static void put_time(struct weir_text *text, const struct order_command *command)
+{
+	if (command->until_ms >= ORDER_NO_END) {
+		weir_text_puts(text, command->kind == ORDER_BLOCK ? ", until it is lifted" : ", without end");
+		return;
+	}
+	weir_text_puts(text, " until ");
+	words_time(text, command->until_ms);
+}
+
+/* Whether what its zone decides goes to gateways. */
+static bool is_told(const struct order_run *run)
+{
+	const struct weir_policy *policy = run->history.policies[run->history.count - 1];
+	for (uint32_t i = 0; i < policy->zone_count; i++)
+		if (strcmp(policy->zones[i].name, run->command.zone) == 0)
+			return policy->zones[i].mode != WEIR_SHADOW;
+	return true;
+}
+
+static void put_place(struct weir_text *text, const struct order_run *run)
+{
+	if (run->place_count == 1)
+		weir_text_printf(text, " (partition %u, offset %llu)", run->places[0].partition,
+		                 (unsigned long long)run->places[0].offset);
+	else
+		weir_text_printf(text, " (in all %u partitions)", run->place_count);
+	if (run->command.kind == ORDER_BLOCK && !is_told(run))
+		weir_text_puts(text, "; the zone is in shadow mode: gateways are not told");
+	weir_text_puts(text,
+	               run->realm.kind == REALM_STATE ? "; nothing runs there: it holds from the next start on\n" : "\n");
+}
+
+static void put_words(struct weir_text *text, const struct order_run *run)
+{
+	static const char *const done[] = {"blocked", "lifted", "allowed", "overridden"};
+	const struct order_command *command = &run->command;
+	bool ends = command->kind == ORDER_ALLOW && run->options.for_ms == 0;
+	char rate[12];
+	order_rate_format(command->thousandths, rate);
+	weir_text_printf(text, "%s  ", command->zone);
+	words_key(text, order_key(command));
+	weir_text_puts(text, command->prefix ? "*  " : "  ");
+	if (command->kind == ORDER_OVERRIDE && command->thousandths == 1000)
+		weir_text_puts(text, "its override ends");
+	else if (ends)
+		weir_text_puts(text, "no longer allowed");
+	else
+		weir_text_puts(text, done[command->kind]);
+	if (command->kind == ORDER_OVERRIDE && command->thousandths != 1000)
+		weir_text_printf(text, ": rates times %s", rate);
+	if (command->kind != ORDER_LIFT && !ends && (command->kind != ORDER_OVERRIDE || command->thousandths != 1000))
+		put_time(text, command);
+	put_place(text, run);
+}
+
+static int command_order(enum order_kind kind, int argc, char **argv)
+{
+	struct order_run *run = calloc(1, sizeof *run);
+	struct weir_error error;
+	struct weir_text text = {0};
+	size_t written;
+	if (run == NULL)
+		return EXIT_FAILED;
+	int code = order_options_parse(kind, argc, argv, &run->options);
+	if (code == -1) {
+		enum weir_status status = run_order(run, &error);
+		code = status == WEIR_OK ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+		if (status != WEIR_OK)
+			fprintf(stderr, "%s: %s\n", run->options.arguments.command, error.text);
+		else if (run->options.json)
+			put_json(&text, run);
+		else
+			put_words(&text, run);
+	}
+	if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0) {
+		fprintf(stderr, "%s: it is done, but standard output takes no words: %s\n", run->options.arguments.command,
+		        strerror(errno));
+		code = EXIT_FAILED;
+	}
+	weir_text_deinit(&text);
+	weir_policy_history_deinit(&run->history);
+	realm_close(&run->realm);
+	free(run);
+	return code;
+}
+
+int command_block(int argc, char **argv)
+{
+	return command_order(ORDER_BLOCK, argc, argv);
+}
+
+int command_lift(int argc, char **argv)
+{
+	return command_order(ORDER_LIFT, argc, argv);
+}
+
+int command_allow(int argc, char **argv)
+{
+	return command_order(ORDER_ALLOW, argc, argv);
+}
+
+int command_override(int argc, char **argv)
+{
+	return command_order(ORDER_OVERRIDE, argc, argv);
+}

@@ -1,0 +1,105 @@
+/* A command comes as the body that it has in the log, so it is read and refused by the same words. */
+#include "deploy/weir/orders/order_control.h"
+
+#include "common/base/clock.h"
+#include "common/json/json.h"
+
+#include <stdlib.h>
+
+enum { APPEND_MS = 20000 };
+
+/* ---- the running process ---- */
+
+static void put_error(struct weir_text *answer, const struct weir_error *error, enum weir_status status)
+{
+	weir_text_puts(answer, "{\"error\":");
+	weir_text_json(answer, weir_span_of(error->text));
+	weir_text_puts(answer, status == WEIR_INVALID ? ",\"invalid\":true}" : "}");
+}
+
+/* The body of a request {"command": BODY}. */
+static enum weir_status read_request(struct weir_span request, struct order_command *command, struct weir_error *error)
+{
+	static const char *const members[] = {"command", NULL};
+	struct weir_json_document *document;
+	enum weir_status status = weir_json_parse("request", request.at, request.length, &document, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_json root = weir_json_root(document), body = weir_json_member(&root, "command");
+	status = weir_json_only(&root, members, error);
+	if (status == WEIR_OK)
+		status = weir_json_require(&body, "an operator's command, an object", error);
+	if (status == WEIR_OK) {
+		char *text = json_dumps(body.value, JSON_COMPACT | JSON_ENCODE_ANY);
+		status = order_command_parse(weir_span_of(text != NULL ? text : ""), command, error);
+		free(text);
+	}
+	weir_json_document_free(document);
+	return status;
+}
+
+void order_control_answer(void *context, struct weir_span request, struct weir_text *answer)
+{
+	struct order_control *control = context;
+	const struct weir_policy *policy = rulebook_policy(control->book, rulebook_newest(control->book));
+	struct order_place places[WEIR_PARTITIONS_MAX];
+	struct order_command command;
+	struct weir_error error;
+	uint32_t count = 0;
+	enum weir_status status = read_request(request, &command, &error);
+	if (status == WEIR_OK)
+		status = order_append(control->bus, policy, &command, weir_wall_ms(), APPEND_MS, places, &count, &error);
+	if (status != WEIR_OK) {
+		put_error(answer, &error, status);
+		return;
+	}
+	weir_log(control->log, WEIR_LOG_INFO, "control", "%s in zone %s by %s: partition %u, offset %llu",
+	         order_kind_name(command.kind), command.zone, command.by, places[0].partition,
+	         (unsigned long long)places[0].offset);
+	weir_text_puts(answer, "{\"placed\":[");
+	for (uint32_t i = 0; i < count; i++)
+		weir_text_printf(answer, "%s{\"partition\":%u,\"offset\":%llu}", i > 0 ? "," : "", places[i].partition,
+		                 (unsigned long long)places[i].offset);
+	weir_text_puts(answer, "]}");
+}
+
+/* ---- the command ---- */
+
+static enum weir_status read_answer(struct weir_span answer, struct order_place *places, uint32_t *count,
+                                    struct weir_error *error)
+{
+	json_t *root = json_loadb(answer.at, answer.length, 0, NULL);
+	const char *words = json_string_value(json_object_get(root, "error"));
+	const json_t *placed = json_object_get(root, "placed");
+	enum weir_status status = WEIR_OK;
+	if (words != NULL)
+		status = weir_fail(error, json_is_true(json_object_get(root, "invalid")) ? WEIR_INVALID : WEIR_IO, "%s", words);
+	else if (!json_is_array(placed) || json_array_size(placed) > WEIR_PARTITIONS_MAX)
+		status = weir_fail(error, WEIR_IO, "the process that holds the state gave an answer that is none");
+	for (size_t i = 0; status == WEIR_OK && i < json_array_size(placed); i++) {
+		const json_t *place = json_array_get(placed, i);
+		places[(*count)++] = (struct order_place){
+			.partition = (uint32_t)json_integer_value(json_object_get(place, "partition")),
+			.offset = (uint64_t)json_integer_value(json_object_get(place, "offset")),
+		};
+	}
+	json_decref(root);
+	return status;
+}
+
+enum weir_status order_control_append(const char *directory, const struct order_command *command,
+                                      struct order_place *places, uint32_t *count, struct weir_error *error)
+{
+	struct weir_text request = {0}, answer = {0};
+	*count = 0;
+	weir_text_puts(&request, "{\"command\":");
+	order_command_json(&request, command);
+	weir_text_puts(&request, "}");
+	enum weir_status status =
+		control_ask(directory, (struct weir_span){request.at, (uint32_t)request.length}, &answer, error);
+	if (status == WEIR_OK)
+		status = read_answer((struct weir_span){answer.at, (uint32_t)answer.length}, places, count, error);
+	weir_text_deinit(&request);
+	weir_text_deinit(&answer);
+	return status;
+}

@@ -1,0 +1,22 @@
+/* From the words of a command line to the key of a zone, as a collector would make it of a record. */
+#ifndef DEPLOY_WEIR_ORDERS_ORDER_KEY_H
+#define DEPLOY_WEIR_ORDERS_ORDER_KEY_H
+
+#include "deploy/weir/orders/order_options.h"
+
+/**
+ * Finds the zone and joins the key.
+ *
+ * @param command  its kind is set; zone, key and prefix are filled in
+ * @return WEIR_INVALID: the words say which zones there are and what their keys are made of
+ */
+WEIR_MUST_USE enum weir_status order_key_make(const struct order_options *options, const struct weir_policy *policy,
+                                              struct order_command *command, struct weir_error *error);
+
+/** A joined key from the digits of --key-hex: fills in the command's key. @return WEIR_INVALID: it is none */
+WEIR_MUST_USE enum weir_status order_key_hex(const char *text, struct order_command *command, struct weir_error *error);
+
+/** Appends a zone's key as its fields: "ip, user". */
+void order_key_fields(struct weir_text *text, const struct weir_zone *zone);
+
+#endif

@@ -1,0 +1,27 @@
+/* What the command line of `weir block`, `lift`, `allow` and `override` says. */
+#ifndef DEPLOY_WEIR_ORDERS_ORDER_OPTIONS_H
+#define DEPLOY_WEIR_ORDERS_ORDER_OPTIONS_H
+
+#include "common/config/arguments.h"
+#include "limiter/orders/order_command.h"
+
+struct order_options {
+	struct weir_arguments arguments;
+	const char *config_path, *state_path;
+	const char *zone; /* NULL: the only one that the values fit */
+	const char *values[WEIR_ZONE_KEY_MAX];
+	uint32_t value_count;
+	const char *key_hex;
+	int64_t for_ms;   /* -1: not given */
+	int64_t until_ms; /* ORDER_NO_END */
+	const char *by;   /* NULL: the login name */
+	const char *reason;
+	uint32_t thousandths; /* override; 0: not given */
+	bool prefix, json;
+	enum order_kind kind;
+};
+
+/** @return -1: go on; else the exit code: help was printed, or what is wrong was said */
+int order_options_parse(enum order_kind kind, int argc, char **argv, struct order_options *options);
+
+#endif

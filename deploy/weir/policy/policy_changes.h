@@ -1,0 +1,14 @@
+/* A policy, and what changed in it, for people. */
+#ifndef DEPLOY_WEIR_POLICY_POLICY_CHANGES_H
+#define DEPLOY_WEIR_POLICY_POLICY_CHANGES_H
+
+#include "common/base/text.h"
+#include "common/policy/policy.h"
+
+/** Appends each zone as a sentence, a line each. */
+void policy_words_zones(struct weir_text *text, const struct weir_policy *policy);
+
+/** Appends "site changed, login new, old removed", or "no difference". @param before  NULL: it is the first */
+void policy_words_changes(struct weir_text *text, const struct weir_policy *before, const struct weir_policy *after);
+
+#endif

@@ -1,0 +1,463 @@
+/*
+ * Collector, workers, keepers, the archiver and the decisions file over the local bus, in one
+ * process. They meet only at the bus and the store, as they would on several
+ * machines; this file starts them in order and ends them in order.
+ */
+#include "deploy/weir/run/follow.h"
+
+#include "archiver/api/api.h"
+#include "archiver/page/page.h"
+#include "archiver/work/archiver_metrics.h"
+#include "collector/follow/collector.h"
+#include "collector/follow/inputs.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/stop.h"
+#include "common/bus/local/bus_local.h"
+#include "common/store/sqlite/store_sqlite.h"
+#include "deploy/weir/command.h"
+#include "deploy/weir/orders/order_control.h"
+#include "deploy/weir/policy/policy_apply.h"
+#include "deploy/weir/realm/state_directory.h"
+#include "deploy/weir/run/monitor.h"
+#include "deploy/weir/run/sink.h"
+#include "deploy/weir/run/summary.h"
+#include "deploy/weir/run/unmatched.h"
+#include "limiter/daemon/limiter_metrics.h"
+#include "limiter/worker/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WATCH_PERIOD_MS = 50 };
+
+struct follow {
+	struct run_options *options; /* borrowed; a reload puts another configuration in */
+	const struct weir_log *log;
+	struct progress *progress; /* borrowed */
+	struct state_directory state;
+	struct weir_bus *bus;
+	struct rulebook *book;
+	uint64_t policy_version;
+	struct source_memory *memory;
+	struct weir_line_file *dead_file;
+	struct keeper *saver, *loader;
+	struct placement *placement;
+	struct worker **workers;
+	uint32_t worker_count;
+	struct sink *decisions, *shadow;
+	struct weir_key_hash *hash; /* NULL: keys are kept in clear */
+	struct archiver *archiver;  /* NULL: none is asked for */
+	struct api *api;            /* likewise */
+	struct collector *collector;
+	struct monitor *monitor;
+	struct order_control orders;
+	struct control *control;
+	struct weir_trouble bus_trouble;
+	int64_t started_ms;
+};
+
+static enum weir_status open_store(void *context, struct weir_store **store, struct weir_error *error)
+{
+	return weir_store_sqlite_open(context, store, error);
+}
+
+static enum weir_status open_state(struct follow *follow, struct weir_error *error)
+{
+	const struct weir_config *config = follow->options->config;
+	const char *path = follow->options->state_directory;
+	char log_path[WEIR_PATH_BYTES];
+	enum weir_status status = state_directory_open(&follow->state, path, "follow", error);
+	if (status == WEIR_OK)
+		status = weir_path_format(log_path, error, "%s/log", path);
+	struct weir_bus_local_options bus = {
+		.partitions = (uint32_t)config->bus.partitions,
+		.segment_bytes = config->bus.segment_bytes,
+		.retention_bytes = config->bus.retention_bytes,
+		.sync_delay_ms = config->bus.sync_delay_ms,
+	};
+	if (status == WEIR_OK)
+		status = weir_bus_local_open(log_path, &bus, &follow->bus, error);
+	if (status == WEIR_OK)
+		status = source_memory_open(path, &follow->memory, error);
+	return status;
+}
+
+static enum weir_status open_policy(struct follow *follow, struct weir_error *error)
+{
+	follow->book = rulebook_new();
+	enum weir_status status = policy_log_load(follow->state.store, follow->book, error);
+	if (status == WEIR_OK)
+		status = policy_log_apply(follow->state.store, follow->book, follow->bus, follow->options->config->policy,
+		                          weir_wall_ms(), &follow->policy_version, error);
+	return status;
+}
+
+static enum weir_status start_workers(struct follow *follow, struct weir_error *error)
+{
+	uint64_t seed;
+	uint32_t count = (uint32_t)follow->options->config->limiter.threads;
+	enum weir_status status = state_directory_seed(&follow->state, &seed, error);
+	char *path = (char *)(uintptr_t)follow->state.path;
+	if (status == WEIR_OK)
+		status = keeper_start(open_store, path, follow->log, &follow->saver, error);
+	if (status == WEIR_OK)
+		status = keeper_start(open_store, path, follow->log, &follow->loader, error);
+	follow->placement = placement_new(follow->bus->partitions, count);
+	follow->workers = weir_alloc(count, sizeof(struct worker *));
+	for (uint32_t i = 0; status == WEIR_OK && i < count; i++) {
+		struct worker_options options = {
+			.config = follow->options->config,
+			.bus = follow->bus,
+			.book = follow->book,
+			.first_policy = 1, /* an empty partition meets every policy in its log, from the first one on */
+			.seed = seed,
+			.number = i,
+			.placement = follow->placement,
+			.saver = follow->saver,
+			.loader = follow->loader,
+			.log = follow->log,
+		};
+		status = worker_new(&options, follow->state.store, &follow->workers[i], error);
+		if (status == WEIR_OK) {
+			follow->worker_count++;
+			status = worker_start(follow->workers[i], error);
+		}
+	}
+	return status;
+}
+
+static enum weir_status start_sink(struct follow *follow, enum weir_topic topic, const char *path, struct sink **sink,
+                                   struct weir_error *error)
+{
+	if (path == NULL)
+		return sink_forget(follow->bus, follow->state.store, topic, error);
+	const struct weir_config *config = follow->options->config;
+	struct sink_options options = {
+		.bus = follow->bus,
+		.topic = topic,
+		.path = path,
+		.rotate_bytes = config->decisions.rotate_bytes,
+		.keep = (uint32_t)config->decisions.keep,
+		.words = run_options_words(follow->options) && topic == WEIR_TOPIC_DECISIONS,
+		.log = follow->log,
+		.progress = strcmp(path, "-") == 0 && isatty(STDOUT_FILENO) ? follow->progress : NULL,
+	};
+	enum weir_status status = weir_store_sqlite_open(follow->state.path, &options.store, error);
+	return status == WEIR_OK ? sink_start(&options, sink, error) : status;
+}
+
+/* What the API says of this process. @thread any */
+static void write_figures(void *context, struct weir_text *members)
+{
+	const struct follow *follow = context;
+	struct limiter_parts parts = {
+		.workers = follow->workers, .worker_count = follow->worker_count, .book = follow->book};
+	limiter_figures(&parts, members);
+	weir_text_puts(members, ",");
+	archiver_figures((void *)(uintptr_t)archiver_stats(follow->archiver), members);
+}
+
+/* Where none is asked for, one that there was before holds back the log no more. */
+static enum weir_status start_archiver(struct follow *follow, struct weir_error *error)
+{
+	if (!follow->options->config->archiver.enabled) {
+		enum weir_status status = weir_bus_local_forget(follow->bus, WEIR_TOPIC_JUDGED, "archiver", error);
+		return status == WEIR_OK ? weir_bus_local_forget(follow->bus, WEIR_TOPIC_DECISIONS, "archiver", error) : status;
+	}
+	enum weir_status status = weir_key_hash_open(follow->options->config->archiver.hash_keys, &follow->hash, error);
+	if (status == WEIR_OK)
+		status = weir_key_hash_settle(follow->hash, follow->state.store, error);
+	if (status != WEIR_OK)
+		return status;
+	struct archiver_options options = {
+		.config = follow->options->config,
+		.bus = follow->bus,
+		.hash = follow->hash,
+		.writers = 1,
+		.open_store = open_store,
+		.context = (char *)(uintptr_t)follow->state.path,
+		.log = follow->log,
+	};
+	status = archiver_start(&options, &follow->archiver, error);
+	if (status != WEIR_OK)
+		return status;
+	struct api_options api = {
+		.config = follow->options->config,
+		.hash = follow->hash,
+		.log = follow->log,
+		.open_store = open_store,
+		.context = options.context,
+		.figures = write_figures,
+		.figures_context = follow,
+		.files = page_files,
+		.file_count = page_file_count,
+	};
+	return api_start(&api, &follow->api, error);
+}
+
+static enum weir_status start_collector(struct follow *follow, struct weir_error *error)
+{
+	const struct weir_config *config = follow->options->config;
+	struct weir_line_file_options dead = {.path = follow->options->dead_letters_path,
+	                                      .rotate_bytes = config->deadletter.rotate_bytes,
+	                                      .keep = (uint32_t)config->deadletter.keep};
+	enum weir_status status = weir_line_file_open(&dead, &follow->dead_file, error);
+	if (status != WEIR_OK)
+		return status;
+	struct collector_options options = {
+		.config = config,
+		.bus = follow->bus,
+		.memory = follow->memory,
+		.dead_file = follow->dead_file,
+		.policy = rulebook_policy(follow->book, follow->policy_version),
+		.log = follow->log,
+	};
+	status = collector_new(&options, &follow->collector, error);
+	return status == WEIR_OK ? collector_start(follow->collector, error) : status;
+}
+
+static enum weir_status start(struct follow *follow, struct weir_error *error)
+{
+	const struct run_options *options = follow->options;
+	enum weir_status status = open_state(follow, error);
+	if (status == WEIR_OK)
+		status = open_policy(follow, error);
+	if (status == WEIR_OK)
+		status = start_workers(follow, error);
+	if (status == WEIR_OK)
+		status = start_sink(follow, WEIR_TOPIC_DECISIONS, options->decisions_path, &follow->decisions, error);
+	if (status == WEIR_OK)
+		status = start_sink(follow, WEIR_TOPIC_SHADOW, options->shadow_path, &follow->shadow, error);
+	if (status == WEIR_OK)
+		status = start_archiver(follow, error);
+	if (status == WEIR_OK)
+		status = start_collector(follow, error);
+	if (status == WEIR_OK && options->config->listen.http_host != NULL) {
+		struct monitor_options monitor = {
+			.host = options->config->listen.http_host,
+			.port = options->config->listen.http_port,
+			.collector = follow->collector,
+			.workers = follow->workers,
+			.worker_count = follow->worker_count,
+			.book = follow->book,
+			.archiver = follow->archiver,
+		};
+		status = monitor_start(&monitor, &follow->monitor, error);
+	}
+	follow->orders = (struct order_control){.bus = follow->bus, .book = follow->book, .log = follow->log};
+	if (status == WEIR_OK)
+		status = control_start(follow->state.path, order_control_answer, &follow->orders, follow->log, &follow->control,
+		                       error);
+	return status;
+}
+
+/* Whether two configurations differ in more than their zones. */
+static bool others_changed(const struct weir_config *running, const struct weir_config *next)
+{
+	const json_t *one = weir_json_root(running->document).value, *other = weir_json_root(next->document).value;
+	json_t *a = json_copy((json_t *)(uintptr_t)one), *b = json_copy((json_t *)(uintptr_t)other);
+	json_object_del(a, "zones");
+	json_object_del(b, "zones");
+	bool changed = json_equal(a, b) == 0;
+	json_decref(a);
+	json_decref(b);
+	return changed;
+}
+
+/* A changed configuration: its zones are put in force; a bad file leaves the running policy and says so. */
+static void reload(struct follow *follow)
+{
+	struct weir_error error;
+	sink_reopen(follow->decisions);
+	if (follow->shadow != NULL)
+		sink_reopen(follow->shadow);
+	collector_reopen(follow->collector);
+	if (follow->options->config_path == NULL)
+		return;
+	struct weir_config *next;
+	uint64_t before = follow->policy_version;
+	bool others = false;
+	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);
+	if (status == WEIR_OK) {
+		/* the sources that run go on, and must be able to give what the new zones ask for */
+		status = inputs_check(next, &error);
+		if (status == WEIR_OK)
+			status = inputs_check_policy(follow->options->config, next->policy, &error);
+		if (status == WEIR_OK)
+			status = policy_log_apply(follow->state.store, follow->book, follow->bus, next->policy, weir_wall_ms(),
+			                          &follow->policy_version, &error);
+		others = others_changed(follow->options->config, next);
+		weir_config_free(next);
+	}
+	if (status != WEIR_OK) {
+		weir_log(follow->log, WEIR_LOG_ERROR, "policy", "%s; policy %llu stays in force", error.text,
+		         (unsigned long long)before);
+		follow->policy_version = before;
+		return;
+	}
+	if (follow->policy_version != before) {
+		const struct weir_policy *policy = rulebook_policy(follow->book, follow->policy_version);
+		collector_set_policy(follow->collector, policy);
+		unmatched_tell(follow->options->config, policy, follow->log);
+	}
+	weir_log(follow->log, WEIR_LOG_INFO, "policy", "policy %llu is in force%s",
+	         (unsigned long long)follow->policy_version, follow->policy_version == before ? ", unchanged" : "");
+	if (others)
+		weir_log(follow->log, WEIR_LOG_WARNING, "policy",
+		         "other sections than \"zones\" have changed, too: they take effect at a restart");
+}
+
+static bool part_failed(const struct follow *follow)
+{
+	for (uint32_t i = 0; i < follow->worker_count; i++)
+		if (worker_ended(follow->workers[i]))
+			return true;
+	if (follow->archiver != NULL && archiver_ended(follow->archiver))
+		return true;
+	return sink_ended(follow->decisions) || (follow->shadow != NULL && sink_ended(follow->shadow));
+}
+
+/* The log on disk goes on trying by itself; that it has to is for people to know. */
+static void tell_bus_problem(struct follow *follow)
+{
+	char words[WEIR_ERROR_TEXT_BYTES];
+	if (follow->bus->ops->problem(follow->bus, words, sizeof words))
+		weir_trouble_on(&follow->bus_trouble, follow->log, "log", "%s; trying again", words);
+	else
+		weir_trouble_off(&follow->bus_trouble, follow->log, "log");
+}
+
+static void show_progress(struct follow *follow)
+{
+	if (!progress_due(follow->progress))
+		return;
+	struct record_counts counts;
+	collector_counts(follow->collector, &counts);
+	struct progress_numbers numbers = {
+		.lines = counts.lines, .events = counts.records, .lag_bytes = collector_lag_bytes(follow->collector)};
+	for (uint32_t i = 0; i < follow->worker_count; i++)
+		numbers.decisions += weir_counter_read(&worker_stats(follow->workers[i])->decisions);
+	progress_draw_endless(follow->progress, &numbers);
+}
+
+static void watch(struct follow *follow)
+{
+	while (!atomic_load(weir_stop_flag()) && !collector_ended(follow->collector) && !part_failed(follow)) {
+		if (weir_stop_take_reload())
+			reload(follow);
+		tell_bus_problem(follow);
+		show_progress(follow);
+		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
+	}
+	progress_clear(follow->progress);
+}
+
+static void note_failure(const struct follow *follow, const char *part, enum weir_status status,
+                         const struct weir_error *error, bool *failed)
+{
+	if (status == WEIR_OK)
+		return;
+	weir_log(follow->log, WEIR_LOG_ERROR, part, "%s", error->text);
+	*failed = true;
+}
+
+static void print_summary(const struct follow *follow)
+{
+	struct summary summary = {
+		.policy = rulebook_policy(follow->book, follow->policy_version),
+		.seconds = (double)(weir_monotonic_ms() - follow->started_ms) / 1000.0,
+		.decisions = follow->options->decisions_path,
+		.dead_letters = follow->options->dead_letters_path,
+		.state = follow->options->state_directory,
+		.finished = true,
+	};
+	struct lane **lanes = weir_alloc(follow->bus->partitions, sizeof(struct lane *));
+	for (uint32_t i = 0; i < follow->worker_count; i++) {
+		uint32_t count;
+		struct lane *const *own = worker_lanes(follow->workers[i], &count);
+		memcpy(lanes + summary.lane_count, own, count * sizeof(struct lane *));
+		summary.lane_count += count;
+	}
+	summary.lanes = lanes;
+	collector_counts(follow->collector, &summary.counts);
+	collector_dead_letters(follow->collector, &summary.dead_letters_written, &summary.dead_letters_dropped);
+	summary.lines_here = summary.counts.lines;
+	struct weir_text text = {0};
+	if (follow->options->summary_json)
+		summary_json(&text, &summary);
+	else
+		summary_words(&text, &summary);
+	fwrite(text.at, 1, text.length, stderr);
+	weir_text_deinit(&text);
+	free(lanes);
+}
+
+/* In the order in which events flow, so that each part finds everything that the one before it gave. */
+static bool stop(struct follow *follow)
+{
+	struct weir_error error;
+	bool failed = false;
+	control_stop(follow->control);
+	monitor_stop(follow->monitor);
+	api_stop(follow->api);
+	if (follow->collector != NULL) {
+		collector_stop(follow->collector);
+		note_failure(follow, "collector", collector_join(follow->collector, &error), &error, &failed);
+	}
+	for (uint32_t i = 0; i < follow->worker_count; i++)
+		worker_stop(follow->workers[i], !failed);
+	for (uint32_t i = 0; i < follow->worker_count; i++)
+		note_failure(follow, "limiter", worker_join(follow->workers[i], &error), &error, &failed);
+	if (follow->archiver != NULL) {
+		archiver_stop(follow->archiver, !failed);
+		note_failure(follow, "archiver", archiver_join(follow->archiver, &error), &error, &failed);
+	}
+	keeper_stop(follow->saver);
+	keeper_stop(follow->loader);
+	if (follow->decisions != NULL)
+		note_failure(follow, "decisions", sink_stop(follow->decisions, &error), &error, &failed);
+	if (follow->shadow != NULL)
+		note_failure(follow, "decisions", sink_stop(follow->shadow, &error), &error, &failed);
+	return !failed;
+}
+
+static void close_all(struct follow *follow)
+{
+	struct weir_error error;
+	collector_free(follow->collector);
+	for (uint32_t i = 0; i < follow->worker_count; i++)
+		worker_free(follow->workers[i]);
+	free(follow->workers);
+	placement_free(follow->placement);
+	if (follow->dead_file != NULL && weir_line_file_close(follow->dead_file, &error) != WEIR_OK)
+		weir_log(follow->log, WEIR_LOG_ERROR, "dead letter", "%s", error.text);
+	source_memory_free(follow->memory);
+	if (follow->bus != NULL)
+		follow->bus->ops->close(follow->bus);
+	rulebook_free(follow->book);
+	weir_key_hash_free(follow->hash);
+	state_directory_close(&follow->state);
+}
+
+int run_follow(struct run_options *options, const struct weir_log *log, struct progress *progress)
+{
+	struct follow follow = {.options = options, .log = log, .progress = progress, .started_ms = weir_monotonic_ms()};
+	struct weir_error error;
+	enum weir_status status = start(&follow, &error);
+	if (status != WEIR_OK) {
+		weir_log(log, WEIR_LOG_ERROR, "run", "%s", error.text);
+	} else {
+		weir_log(log, WEIR_LOG_INFO, "run", "following %zu source%s; policy %llu; state in %s",
+		         options->config->source_count, options->config->source_count == 1 ? "" : "s",
+		         (unsigned long long)follow.policy_version, options->state_directory);
+		watch(&follow);
+	}
+	bool good = stop(&follow) && status == WEIR_OK;
+	if (good && (!options->quiet || options->summary_json))
+		print_summary(&follow);
+	close_all(&follow);
+	return good ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+}

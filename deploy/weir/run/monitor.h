@@ -1,0 +1,30 @@
+/*
+ * What operators watch: /metrics (Prometheus), /healthz, /readyz on
+ * `listen.http`.
+ */
+#ifndef DEPLOY_WEIR_RUN_MONITOR_H
+#define DEPLOY_WEIR_RUN_MONITOR_H
+
+#include "archiver/work/archiver.h"
+#include "collector/follow/collector.h"
+#include "limiter/worker/worker.h"
+
+struct monitor;
+
+struct monitor_options {
+	const char *host; /* "127.0.0.1" */
+	uint16_t port;
+	struct collector *collector;
+	struct worker *const *workers;
+	uint32_t worker_count;
+	struct rulebook *book;
+	struct archiver *archiver; /* NULL: none */
+};
+
+/** Everything in the options is borrowed until monitor_stop(). */
+WEIR_MUST_USE enum weir_status monitor_start(const struct monitor_options *options, struct monitor **monitor,
+                                             struct weir_error *error);
+/** NULL is fine. */
+void monitor_stop(struct monitor *monitor);
+
+#endif

@@ -1,0 +1,145 @@
+/*
+ * The main job: records in merged order, matched, framed, judged by rounds; a
+ * cut now and then; a summary at the end.
+ */
+#include "deploy/weir/run/once.h"
+
+#include "common/base/clock.h"
+#include "common/base/stop.h"
+#include "deploy/weir/command.h"
+#include "deploy/weir/run/once_run.h"
+#include "deploy/weir/run/summary.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { ROUND_RECORDS = 4096 };
+
+/* A stream that cannot be read is said and left out; the others are finished. */
+static void report_source(struct once *once, const struct weir_error *error)
+{
+	once->source_failed = true;
+	weir_log(once->log, WEIR_LOG_ERROR, "collector", "%s", error->text);
+}
+
+static enum weir_status end_round(struct once *once, struct weir_error *error)
+{
+	framer_flush(once->framer, 0);
+	once->round_start = once->records;
+	enum weir_status status = rounds_submit(once->rounds, error);
+	if (progress_due(once->progress)) {
+		struct record_counts counts = {0};
+		uint64_t done_bytes, all_bytes;
+		inputs_counts(once->inputs, &counts);
+		inputs_progress(once->inputs, &done_bytes, &all_bytes);
+		progress_draw(once->progress, counts.lines - once->lines_before, done_bytes, all_bytes);
+	}
+	if (status == WEIR_OK && once_cut_due(once))
+		status = once_cut(once, false, error);
+	return status;
+}
+
+/* One record: its events go into the round. Their position is the record's number in the merged order. */
+static void take_record(struct once *once, struct record_reader *reader)
+{
+	static const uint8_t merged_source[WEIR_SOURCE_ID_BYTES] = {0};
+	struct matched matched;
+	matcher_match(once->inputs->matcher, &reader->record, &matched);
+	once->records++;
+	if (matched.event_count > 0)
+		framer_add(once->framer, merged_source, once->policy_version, &matched, &reader->record, once->records, 0);
+}
+
+static enum weir_status read_all(struct once *once, struct weir_error *error)
+{
+	const _Atomic bool *stop = weir_stop_flag();
+	while (!atomic_load_explicit(stop, memory_order_relaxed)) {
+		struct merge_input *input;
+		enum weir_status status = merge_next(once->merge, &input, error);
+		if (status == WEIR_END)
+			return WEIR_OK;
+		if (status == WEIR_AGAIN)
+			continue; /* a silent pipe: a signal still ends the run */
+		if (status != WEIR_OK) {
+			report_source(once, error);
+			continue;
+		}
+		take_record(once, input->reader);
+		if (once->records - once->round_start >= ROUND_RECORDS) {
+			status = end_round(once, error);
+			if (status != WEIR_OK)
+				return status;
+		}
+	}
+	return WEIR_OK;
+}
+
+static void print_summary(const struct once *once, bool finished)
+{
+	struct summary summary = {
+		.policy = rulebook_policy(once->book, once->policy_version),
+		.lanes = once->lanes,
+		.lane_count = once->partition_count,
+		.seconds = (double)(weir_monotonic_ms() - once->started_ms) / 1000.0,
+		.decisions = once->options->decisions_path,
+		.dead_letters = once->options->dead_letters_path,
+		.dead_letters_written = dead_letters_written(once->dead),
+		.dead_letters_dropped = dead_letters_dropped(once->dead),
+		.state = once->options->state_directory,
+		.finished = finished,
+	};
+	inputs_counts(once->inputs, &summary.counts);
+	summary.lines_here = summary.counts.lines - once->lines_before;
+	struct weir_text text = {0};
+	if (once->options->summary_json)
+		summary_json(&text, &summary);
+	else
+		summary_words(&text, &summary);
+	fwrite(text.at, 1, text.length, stderr);
+	weir_text_deinit(&text);
+}
+
+static enum weir_status finish(struct once *once, bool *finished, struct weir_error *error)
+{
+	merge_take(once->merge); /* a signal may have come before the newest record was counted */
+	framer_flush(once->framer, 0);
+	enum weir_status status = rounds_submit(once->rounds, error);
+	if (status == WEIR_OK)
+		status = rounds_drain(once->rounds, error);
+	*finished = !atomic_load(weir_stop_flag());
+	if (status == WEIR_OK && once->options->state_directory != NULL)
+		status = once_cut(once, *finished, error);
+	else if (status == WEIR_OK)
+		status = output_files_sync(&once->files, error);
+	return status;
+}
+
+int run_once(const struct run_options *options, const struct weir_log *log, struct progress *progress)
+{
+	struct once once = {.options = options, .config = options->config, .log = log, .progress = progress};
+	struct weir_error error;
+	bool finished = false;
+
+	enum weir_status status = once_open(&once, &error);
+	/* before the first line is written, so that after a crash the files are known to be this run's own */
+	if (status == WEIR_OK && options->state_directory != NULL && !once.resumed)
+		status = once_cut(&once, false, &error);
+	if (status == WEIR_OK)
+		status = read_all(&once, &error);
+	if (status == WEIR_OK)
+		status = finish(&once, &finished, &error);
+	progress_clear(progress);
+	int code = finished ? once.source_failed ? EXIT_FAILED : EXIT_DONE : EXIT_INTERRUPTED;
+	if (status == WEIR_AGAIN) {
+		/* nobody took what was to be written; a state goes on behind its last cut */
+		weir_log(log, WEIR_LOG_WARNING, "run", "stopped while it waited: %s", error.text);
+		code = EXIT_INTERRUPTED;
+	} else if (status != WEIR_OK) {
+		weir_log(log, WEIR_LOG_ERROR, "run", "%s", error.text);
+		code = status == WEIR_INVALID && once.rounds == NULL ? EXIT_USAGE : EXIT_FAILED;
+	} else if (!options->quiet || options->summary_json) {
+		print_summary(&once, finished);
+	}
+	once_close(&once);
+	return code;
+}

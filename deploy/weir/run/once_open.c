@@ -1,0 +1,303 @@
+/*
+ * Bringing a --once run up: afresh, or behind the cut that an earlier run left.
+ * A state that was begun with other zones or sources is refused, as its numbers
+ * would mean nothing.
+ */
+#include "deploy/weir/run/once_run.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/stop.h"
+#include "deploy/weir/policy/policy_apply.h"
+#include "deploy/weir/realm/state_directory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static uint64_t hash_sources(const struct weir_config *config)
+{
+	char *text = json_dumps(config->sources.value, JSON_COMPACT | JSON_SORT_KEYS);
+	uint64_t hash = text != NULL ? weir_hash64(text, strlen(text)) : 0;
+	free(text);
+	return hash;
+}
+
+/* The note of an earlier run, checked against this one. */
+static enum weir_status read_note(struct once *once, struct weir_error *error)
+{
+	uint64_t zones = weir_hash64(once->config->policy->text, strlen(once->config->policy->text));
+	uint64_t sources = hash_sources(once->config);
+	char *text;
+	size_t length;
+	enum weir_status status = once->store->ops->note_get(once->store, ONCE_NOTE_NAME, &text, &length, error);
+	if (status == WEIR_OK && text != NULL) {
+		status = once_note_decode(text, length, &once->before, error);
+		once->resumed = status == WEIR_OK;
+	}
+	if (status != WEIR_OK)
+		return status;
+	free(text);
+	const char *what = once->before.zones != zones                                 ? "zones"
+	                   : !once->before.finished && once->before.sources != sources ? "sources"
+	                                                                               : NULL;
+	if (once->resumed && once->before.partitions != once->partition_count)
+		what = "a number of partitions";
+	if (once->resumed && what != NULL)
+		return weir_fail(error, WEIR_INVALID,
+		                 "%s holds %s run with other %s: use those again, or name another --state directory",
+		                 once->options->state_directory, once->before.finished ? "a finished" : "an unfinished", what);
+	once->before.zones = zones;
+	once->before.sources = sources;
+	return WEIR_OK;
+}
+
+static enum weir_status open_state(struct once *once, struct weir_error *error)
+{
+	const char *directory = once->options->state_directory;
+	enum weir_status status = WEIR_OK;
+	if (directory == NULL && once->options->memory_set) {
+		status = state_directory_temporary(&once->spill_directory, error);
+		directory = once->spill_directory;
+	}
+	if (status != WEIR_OK || directory == NULL)
+		return status;
+	status = state_directory_open(&once->state, directory, "once", error);
+	once->store = once->state.store;
+	return status == WEIR_OK ? read_note(once, error) : status;
+}
+
+static enum weir_status open_memory(struct once *once, struct weir_error *error)
+{
+	if (once->resumed && once->before.memory != NULL)
+		return source_memory_import("the state's sources", once->before.memory, strlen(once->before.memory),
+		                            &once->memory, error);
+	once->memory = source_memory_new(NULL);
+	return WEIR_OK;
+}
+
+/* The state's own file, cut behind its mark. No other goes with the state, as none holds what it says was written. */
+static enum weir_status resume_file(const struct once *once, const struct weir_line_file_options *options,
+                                    const struct weir_line_file_mark *mark, struct weir_line_file **file,
+                                    struct weir_error *error)
+{
+	struct weir_error why;
+	enum weir_status status = weir_line_file_resume(options, mark, file, &why);
+	if (status == WEIR_INVALID || status == WEIR_END)
+		return weir_fail(error, WEIR_INVALID, "%s: name that file, or another --state directory than %s", why.text,
+		                 once->options->state_directory);
+	return status == WEIR_OK ? status : weir_fail(error, status, "%s", why.text);
+}
+
+static enum weir_status open_file(struct once *once, const char *path, const struct weir_line_file_mark *mark,
+                                  struct weir_line_file **file, struct weir_error *error)
+{
+	if (path == NULL)
+		return WEIR_OK;
+	if (strcmp(path, "-") == 0) {
+		*file = weir_line_file_adopt(STDOUT_FILENO, "standard output");
+		return WEIR_OK;
+	}
+	struct weir_line_file_options options = {.path = path};
+	if (once->resumed && mark->inode != 0)
+		return resume_file(once, &options, mark, file, error);
+	struct stat about; /* what is no file has nothing to cut: /dev/null, a pipe */
+	if (once->options->state_directory == NULL && stat(path, &about) == 0 && S_ISREG(about.st_mode) &&
+	    truncate(path, 0) != 0)
+		return weir_fail(error, WEIR_IO, "cannot write %s: %s", path, strerror(errno));
+	enum weir_status status = weir_line_file_open(&options, file, error);
+	if (status == WEIR_OK && weir_line_file_mark(*file).length > 0)
+		return weir_fail(error, WEIR_INVALID,
+		                 "%s is not empty, and this state has written nothing yet: name another file, or move it away",
+		                 path);
+	return status;
+}
+
+static enum weir_status open_files(struct once *once, struct weir_error *error)
+{
+	const struct run_options *options = once->options;
+	const char *paths[OUTPUT_COUNT] = {options->decisions_path, options->shadow_path, options->judged_path};
+	once->files.log = once->log;
+	once->files.stop = weir_stop_flag();
+	once->files.progress = once->progress;
+	once->files.on_screen = isatty(STDOUT_FILENO);
+	enum weir_status status = WEIR_OK;
+	for (int i = 0; status == WEIR_OK && i < OUTPUT_COUNT; i++)
+		status = open_file(once, paths[i], &once->before.files[i], &once->files.files[i], error);
+	if (status == WEIR_OK)
+		status = open_file(once, options->dead_letters_path, &once->before.dead_letters, &once->dead_file, error);
+	/* no rate: which letters are kept must follow from the input alone */
+	struct dead_letter_options dead = {.max_bytes = once->config->deadletter.max_bytes};
+	struct dead_letter_sink sink = dead_letter_file(once->dead_file);
+	once->dead = dead_letters_new(once->dead_file != NULL ? &sink : NULL, &dead);
+	dead_letters_restore(once->dead, once->before.dead_letters_written, once->before.dead_letters_dropped);
+	return status;
+}
+
+static enum weir_status open_lane(struct once *once, uint32_t number, uint64_t seed, struct weir_error *error)
+{
+	struct shard_options options = {
+		.partition = number,
+		.seed = seed,
+		.ceiling_bytes = once->store != NULL ? once->config->limiter.memory_bytes / once->partition_count : 0,
+		.lateness_ms = -1,
+		.count_events = true,
+	};
+	struct lane *lane = once->lanes[number] = lane_new(&options, once->book, once->policy_version);
+	if (once->store == NULL)
+		return WEIR_OK;
+	struct weir_partition_state state;
+	once->partitions[number].lateness_ms = -1;
+	struct weir_text extra = {0};
+	enum weir_status status = checkpoint_take(&once->partitions[number], once->store, number, &state, &extra, error);
+	if (status == WEIR_OK)
+		status = checkpoint_restore(&once->partitions[number], &state, lane, error);
+	weir_text_deinit(&extra);
+	return status;
+}
+
+static enum weir_status open_lanes(struct once *once, struct weir_error *error)
+{
+	uint64_t seed = 0;
+	once->book = rulebook_new();
+	enum weir_status status = WEIR_OK;
+	if (once->store != NULL) {
+		status = state_directory_seed(&once->state, &seed, error);
+		if (status == WEIR_OK)
+			status = policy_log_load(once->store, once->book, error);
+	}
+	if (status == WEIR_OK)
+		status = policy_log_apply(once->store, once->book, NULL, once->config->policy, 0, &once->policy_version, error);
+	once->lanes = weir_alloc(once->partition_count, sizeof(struct lane *));
+	once->partitions = weir_alloc(once->partition_count, sizeof *once->partitions);
+	for (uint32_t i = 0; status == WEIR_OK && i < once->partition_count; i++)
+		status = open_lane(once, i, seed, error);
+	return status;
+}
+
+/* What the cut remembers of a stream, put back into its reader. */
+static void restore_stream(struct once *once, struct merge_input *input)
+{
+	const struct once_stream *before = once_note_stream(&once->before, input->reader->stream->name);
+	if (before == NULL)
+		return;
+	struct record_reader *reader = input->reader;
+	input->maximum_ms = input->given_maximum_ms = before->maximum_ms;
+	reader->counts = before->counts;
+	reader->taken_position = reader->position = before->position;
+	reader->incarnation = before->position >> SOURCE_OFFSET_BITS;
+	format_begin(reader->format, (struct weir_span){.at = before->header, .length = (uint32_t)before->header_length});
+}
+
+static enum weir_status open_inputs(struct once *once, struct weir_error *error)
+{
+	once->source_context = (struct source_context){
+		.once = true, .memory = once->memory, .line_max_bytes = (uint32_t)once->config->collector.line_max_bytes};
+	enum weir_status status = inputs_new(once->config, rulebook_policy(once->book, once->policy_version),
+	                                     &once->source_context, once->dead, &once->inputs, error);
+	if (status != WEIR_OK)
+		return status;
+	for (size_t i = 0; i < once->inputs->source_count; i++) {
+		struct source *source = once->inputs->sources[i];
+		struct source_stream **streams;
+		size_t count = source->ops->streams(source, &streams);
+		once->merge_inputs = weir_realloc(once->merge_inputs, once->stream_count + count, sizeof *once->merge_inputs);
+		for (size_t j = 0; j < count; j++) {
+			struct merge_input *input = &once->merge_inputs[once->stream_count++];
+			*input = (struct merge_input){.source = source, .maximum_ms = -1, .given_maximum_ms = -1};
+			status = inputs_reader(once->inputs, i, streams[j], &input->reader, error);
+			if (status != WEIR_OK)
+				return status;
+			restore_stream(once, input);
+		}
+	}
+	once->merge = merge_new(once->merge_inputs, once->stream_count);
+	struct record_counts counts = {0};
+	inputs_counts(once->inputs, &counts);
+	once->lines_before = counts.lines;
+	return WEIR_OK;
+}
+
+static enum weir_status open_archive(struct once *once, struct weir_error *error)
+{
+	if (!once->config->archiver.enabled || once->options->state_directory == NULL)
+		return WEIR_OK;
+	return once_archive_new(once->partition_count, once->policy_version, once->store, once->config->archiver.hash_keys,
+	                        &once->archive, error);
+}
+
+static enum weir_status open_rounds(struct once *once, struct weir_error *error)
+{
+	const struct run_options *options = once->options;
+	struct rounds_options rounds = {
+		.lanes = once->lanes,
+		.partitions = once->partitions,
+		.partition_count = once->partition_count,
+		.threads = (uint32_t)options->config->limiter.threads,
+		.state_directory = once->spill_directory != NULL ? once->spill_directory : options->state_directory,
+		.choice = {.wanted = {true, options->shadow_path != NULL, options->judged_path != NULL},
+	               .words = run_options_words(options)},
+		.files = &once->files,
+		.archive = once->archive,
+		.archive_bytes = (size_t)options->config->archiver.memory_bytes / 2 / once->partition_count,
+	};
+	enum weir_status status = rounds_new(&rounds, &once->rounds, error);
+	if (status == WEIR_OK)
+		once->framer = framer_new(once->partition_count, rounds_emit, once->rounds);
+	return status;
+}
+
+enum weir_status once_open(struct once *once, struct weir_error *error)
+{
+	once->partition_count = (uint32_t)once->config->bus.partitions;
+	once->started_ms = weir_monotonic_ms();
+	enum weir_status status = open_state(once, error);
+	if (status == WEIR_OK)
+		status = open_memory(once, error);
+	if (status == WEIR_OK)
+		status = open_files(once, error);
+	if (status == WEIR_OK)
+		status = open_lanes(once, error);
+	if (status == WEIR_OK)
+		status = open_inputs(once, error);
+	if (status == WEIR_OK)
+		status = open_archive(once, error);
+	if (status == WEIR_OK)
+		status = open_rounds(once, error);
+	once->records = once->round_start = once->before.records;
+	once->checkpoint_due_ms = once->started_ms + once->config->limiter.checkpoint_interval_ms;
+	return status;
+}
+
+static void close_file(struct once *once, struct weir_line_file *file)
+{
+	struct weir_error error;
+	if (file != NULL && weir_line_file_close(file, &error) != WEIR_OK)
+		weir_log(once->log, WEIR_LOG_ERROR, "output", "%s", error.text);
+}
+
+void once_close(struct once *once)
+{
+	rounds_free(once->rounds);
+	once_archive_free(once->archive);
+	framer_free(once->framer);
+	merge_free(once->merge);
+	inputs_free(once->inputs);
+	free(once->merge_inputs);
+	for (uint32_t i = 0; once->lanes != NULL && i < once->partition_count; i++)
+		lane_free(once->lanes[i]);
+	free(once->lanes);
+	free(once->partitions);
+	rulebook_free(once->book);
+	for (int i = 0; i < OUTPUT_COUNT; i++)
+		close_file(once, once->files.files[i]);
+	output_files_deinit(&once->files);
+	close_file(once, once->dead_file);
+	dead_letters_free(once->dead);
+	source_memory_free(once->memory);
+	once_note_deinit(&once->before);
+	state_directory_close(&once->state);
+	state_directory_remove(once->spill_directory);
+}

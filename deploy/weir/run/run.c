@@ -1,0 +1,42 @@
+/* `weir run`: the command line, then one of the two ways to run. */
+#include "collector/follow/inputs.h"
+#include "common/base/stop.h"
+#include "deploy/weir/command.h"
+#include "deploy/weir/run/follow.h"
+#include "deploy/weir/run/once.h"
+#include "deploy/weir/run/run_check.h"
+#include "deploy/weir/run/unmatched.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* What is wrong in its sources is refused before anything is made or opened. */
+static int check_sources(const struct run_options *options)
+{
+	struct weir_error error;
+	if (inputs_check(options->config, &error) == WEIR_OK && run_check(options, &error) == WEIR_OK)
+		return -1;
+	fprintf(stderr, "weir: %s\n", error.text);
+	return error.status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+}
+
+int command_run(int argc, char **argv)
+{
+	struct run_options options;
+	int code = run_options_parse(argc, argv, &options);
+	if (code == -1)
+		code = check_sources(&options);
+	if (code == -1) {
+		struct progress progress;
+		progress_init(&progress, options.quiet);
+		struct weir_log log = {.fd = STDERR_FILENO,
+		                       .level = (enum weir_log_level)options.config->log.level,
+		                       .json = options.config->log.json != 0,
+		                       .unfinished = &progress.drawn};
+		weir_stop_install();
+		unmatched_tell(options.config, options.config->policy, &log);
+		code = options.once ? run_once(&options, &log, &progress) : run_follow(&options, &log, &progress);
+	}
+	run_options_deinit(&options);
+	return code;
+}

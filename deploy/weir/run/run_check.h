@@ -1,0 +1,15 @@
+/* Whether what a run reads and what it writes go together. */
+#ifndef DEPLOY_WEIR_RUN_RUN_CHECK_H
+#define DEPLOY_WEIR_RUN_RUN_CHECK_H
+
+#include "deploy/weir/run/run_options.h"
+
+/**
+ * Refuses an output that is a file which is to be read, by whatever name, and a source without an end for --once.
+ * Opens nothing for writing.
+ *
+ * @return WEIR_OK; WEIR_INVALID: it would not be what was meant; WEIR_IO
+ */
+WEIR_MUST_USE enum weir_status run_check(const struct run_options *options, struct weir_error *error);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * What `weir run` was asked to do: the configuration and the command line as
+ * one.
+ */
+#ifndef DEPLOY_WEIR_RUN_RUN_OPTIONS_H
+#define DEPLOY_WEIR_RUN_RUN_OPTIONS_H
+
+#include "common/config/config.h"
+#include "common/files/durable_file.h"
+
+struct run_options {
+	struct weir_config *config; /* owned */
+	const char *config_path;    /* NULL: the command line said it all */
+	bool once;
+	const char *state_directory;   /* NULL: none is kept (--once without --state) */
+	const char *decisions_path;    /* "-": standard output */
+	const char *shadow_path;       /* NULL: shadow decisions are only counted */
+	const char *judged_path;       /* --once: a line for each verdict; NULL: none */
+	const char *dead_letters_path; /* NULL: malformed lines are only counted */
+	bool force_json;
+	bool summary_json;
+	bool memory_set; /* a ceiling was asked for: --once without a state then spills to a temporary one */
+	bool quiet;      /* no progress, no summary */
+	char state_path[WEIR_PATH_BYTES];
+	char dead_letters_default[WEIR_PATH_BYTES];
+};
+
+/**
+ * Reads the command line and the configuration.
+ *
+ * @return -1: go on; else the exit code: help was printed, or what is wrong was said
+ */
+int run_options_parse(int argc, char **argv, struct run_options *options);
+void run_options_deinit(struct run_options *options);
+
+/** Whether decisions are written as words: to a terminal, unless --json was given. */
+bool run_options_words(const struct run_options *options);
+
+#endif

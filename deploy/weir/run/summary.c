@@ -1,0 +1,225 @@
+/* Sums over the lanes: each key lives in one lane, so the top keys need no merging but the sorting. */
+#include "deploy/weir/run/summary.h"
+
+#include "common/base/alloc.h"
+#include "deploy/weir/terminal/readable.h"
+#include "limiter/lane/decision.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOP_SHOWN = 10 };
+
+struct zone_sums {
+	uint64_t passed, blocked, late, decisions;
+};
+
+static struct zone_sums sum_zone(const struct summary *summary, uint32_t zone_id)
+{
+	struct zone_sums sums = {0};
+	for (uint32_t i = 0; i < summary->lane_count; i++) {
+		const struct tally_zone *zone = tally_zone(lane_tally(summary->lanes[i]), zone_id);
+		if (zone == NULL)
+			continue;
+		sums.passed += zone->passed;
+		sums.blocked += zone->blocked;
+		sums.late += zone->late;
+		sums.decisions += zone->decisions;
+	}
+	return sums;
+}
+
+static uint64_t sum_malformed(const struct record_counts *counts)
+{
+	uint64_t sum = 0;
+	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
+		sum += counts->malformed[i];
+	return sum;
+}
+
+/* Most blocked first; among equals by zone and key, so that the order is the same every time. */
+static int compare_keys(const void *left, const void *right)
+{
+	const struct top_key *a = *(const struct top_key *const *)left, *b = *(const struct top_key *const *)right;
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	if (a->zone_id != b->zone_id)
+		return a->zone_id < b->zone_id ? -1 : 1;
+	uint32_t shorter = a->key_length < b->key_length ? a->key_length : b->key_length;
+	int order = memcmp(a->key, b->key, shorter);
+	return order != 0 ? order : a->key_length < b->key_length ? -1 : a->key_length > b->key_length;
+}
+
+/* The most blocked keys over all lanes; the caller frees. */
+static const struct top_key **most_blocked(const struct summary *summary, size_t *count)
+{
+	const struct top_key **all = weir_alloc((size_t)summary->lane_count * TOP_KEYS, sizeof(const struct top_key *));
+	size_t total = 0;
+	for (uint32_t i = 0; i < summary->lane_count; i++) {
+		const struct top_key *const *keys;
+		size_t more = top_keys_list(tally_keys(lane_tally(summary->lanes[i])), &keys);
+		for (size_t j = 0; j < more; j++)
+			if (weir_policy_zone(summary->policy, keys[j]->zone_id) != NULL)
+				all[total++] = keys[j];
+	}
+	qsort(all, total, sizeof(const struct top_key *), compare_keys);
+	*count = total < TOP_SHOWN ? total : TOP_SHOWN;
+	return all;
+}
+
+static void line(struct weir_text *text, const char *name, uint64_t number)
+{
+	weir_text_printf(text, "  %-11s", name);
+	struct weir_text digits = {0};
+	words_count(&digits, number);
+	weir_text_printf(text, "%15.*s", (int)digits.length, digits.at);
+	weir_text_deinit(&digits);
+}
+
+static void malformed_words(struct weir_text *text, const struct record_counts *counts)
+{
+	line(text, "malformed", sum_malformed(counts));
+	const char *before = "  (";
+	for (int i = 0; i < FORMAT_REASON_COUNT; i++) {
+		if (counts->malformed[i] == 0)
+			continue;
+		weir_text_printf(text, "%s%s ", before, format_reason_text((enum format_reason)i));
+		words_count(text, counts->malformed[i]);
+		before = ", ";
+	}
+	weir_text_puts(text, before[0] == ',' ? ")\n" : "\n");
+	if (counts->records == 0 && sum_malformed(counts) > 0)
+		weir_text_puts(
+			text, "               no line is an event: is the format right? `weir validate` shows its first lines\n");
+}
+
+static void zone_words(struct weir_text *text, const struct summary *summary)
+{
+	weir_text_printf(text, "\n  %-20s %14s %14s %14s %12s\n", "zone", "passed", "blocked", "late", "decisions");
+	for (uint32_t i = 0; i < summary->policy->zone_count; i++) {
+		const struct weir_zone *zone = &summary->policy->zones[i];
+		struct zone_sums sums = sum_zone(summary, zone->id);
+		weir_text_printf(text, "  %-20s", zone->name);
+		uint64_t numbers[] = {sums.passed, sums.blocked, sums.late, sums.decisions};
+		for (int j = 0; j < 4; j++) {
+			struct weir_text digits = {0};
+			words_count(&digits, numbers[j]);
+			weir_text_printf(text, " %*.*s", j == 3 ? 12 : 14, (int)digits.length, digits.at);
+			weir_text_deinit(&digits);
+		}
+		weir_text_puts(text, zone->mode == WEIR_SHADOW ? "  (shadow)\n" : "\n");
+	}
+}
+
+static void top_words(struct weir_text *text, const struct summary *summary)
+{
+	size_t count;
+	const struct top_key **keys = most_blocked(summary, &count);
+	if (count > 0)
+		weir_text_puts(text, "\n  most blocked\n");
+	for (size_t i = 0; i < count; i++) {
+		struct weir_text digits = {0};
+		words_count(&digits, keys[i]->count);
+		weir_text_printf(text, "  %14.*s%s  %s  ", (int)digits.length, digits.at, keys[i]->error > 0 ? "~" : " ",
+		                 weir_policy_zone(summary->policy, keys[i]->zone_id)->name);
+		words_key(text, (struct weir_span){.at = keys[i]->key, .length = keys[i]->key_length});
+		weir_text_puts(text, "\n");
+		weir_text_deinit(&digits);
+	}
+	free(keys);
+}
+
+void summary_words(struct weir_text *text, const struct summary *summary)
+{
+	weir_text_puts(text, summary->finished ? "\nweir: done\n" : "\nweir: stopped by a signal\n");
+	line(text, "lines", summary->counts.lines);
+	if (summary->seconds > 0) {
+		weir_text_puts(text, "  (");
+		words_count(text, (uint64_t)((double)summary->lines_here / summary->seconds));
+		weir_text_printf(text, " a second, %.2f s)", summary->seconds);
+	}
+	weir_text_puts(text, "\n");
+	line(text, "events", summary->counts.records);
+	weir_text_puts(text, "\n");
+	malformed_words(text, &summary->counts);
+	zone_words(text, summary);
+	top_words(text, summary);
+	weir_text_printf(text, "\n  decisions    %s\n",
+	                 strcmp(summary->decisions, "-") == 0 ? "standard output" : summary->decisions);
+	if (summary->dead_letters != NULL && summary->dead_letters_written > 0)
+		weir_text_printf(text, "  dead letter  %s (%llu kept, %llu only counted)\n", summary->dead_letters,
+		                 (unsigned long long)summary->dead_letters_written,
+		                 (unsigned long long)summary->dead_letters_dropped);
+	if (summary->state != NULL)
+		weir_text_printf(text, "  state        %s\n", summary->state);
+}
+
+static void json_member(struct weir_text *text, const char *name, uint64_t number, const char *before)
+{
+	weir_text_puts(text, before);
+	weir_text_json(text, weir_span_of(name));
+	weir_text_puts(text, ":");
+	weir_text_uint(text, number);
+}
+
+static void json_zones(struct weir_text *text, const struct summary *summary)
+{
+	weir_text_puts(text, ",\"zones\":{");
+	for (uint32_t i = 0; i < summary->policy->zone_count; i++) {
+		const struct weir_zone *zone = &summary->policy->zones[i];
+		struct zone_sums sums = sum_zone(summary, zone->id);
+		if (i > 0)
+			weir_text_puts(text, ",");
+		weir_text_json(text, weir_span_of(zone->name));
+		json_member(text, "matched", sums.passed + sums.blocked, ":{");
+		json_member(text, "passed", sums.passed, ",");
+		json_member(text, "blocked", sums.blocked, ",");
+		json_member(text, "late", sums.late, ",");
+		json_member(text, "decisions", sums.decisions, ",");
+		weir_text_puts(text, "}");
+	}
+	weir_text_puts(text, "}");
+}
+
+static void json_top(struct weir_text *text, const struct summary *summary)
+{
+	size_t count;
+	const struct top_key **keys = most_blocked(summary, &count);
+	weir_text_puts(text, ",\"top_blocked\":[");
+	for (size_t i = 0; i < count; i++) {
+		const struct weir_zone *zone = weir_policy_zone(summary->policy, keys[i]->zone_id);
+		weir_text_puts(text, i > 0 ? ",{\"zone\":" : "{\"zone\":");
+		weir_text_json(text, weir_span_of(zone->name));
+		weir_text_puts(text, ",\"key\":");
+		decision_key_json(text, zone, (struct weir_span){.at = keys[i]->key, .length = keys[i]->key_length});
+		json_member(text, "blocked", keys[i]->count, ",");
+		json_member(text, "error", keys[i]->error, ",");
+		weir_text_puts(text, "}");
+	}
+	weir_text_puts(text, "]");
+	free(keys);
+}
+
+void summary_json(struct weir_text *text, const struct summary *summary)
+{
+	json_member(text, "lines", summary->counts.lines, "{");
+	json_member(text, "events", summary->counts.records, ",");
+	weir_text_puts(text, ",\"malformed\":{");
+	const char *before = "";
+	for (int i = 0; i < FORMAT_REASON_COUNT; i++) {
+		if (summary->counts.malformed[i] == 0)
+			continue;
+		json_member(text, format_reason_text((enum format_reason)i), summary->counts.malformed[i], before);
+		before = ",";
+	}
+	weir_text_puts(text, "}");
+	json_zones(text, summary);
+	json_top(text, summary);
+	json_member(text, "dead_letters", summary->dead_letters_written, ",");
+	json_member(text, "dead_letters_dropped", summary->dead_letters_dropped, ",");
+	weir_text_puts(text, summary->finished ? ",\"finished\":true" : ",\"finished\":false");
+	if (summary->seconds > 0)
+		weir_text_printf(text, ",\"seconds\":%.3f,\"lines_per_second\":%.0f", summary->seconds,
+		                 (double)summary->lines_here / summary->seconds);
+	weir_text_puts(text, "}\n");
+}

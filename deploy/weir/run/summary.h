@@ -1,0 +1,28 @@
+/* What a run came to: for a person, or as one JSON line. */
+#ifndef DEPLOY_WEIR_RUN_SUMMARY_H
+#define DEPLOY_WEIR_RUN_SUMMARY_H
+
+#include "collector/follow/record_reader.h"
+#include "limiter/lane/lane.h"
+
+struct summary {
+	struct record_counts counts;
+	const struct weir_policy *policy;
+	struct lane *const *lanes;
+	uint32_t lane_count;
+	double seconds;           /* of this process: 0 leaves the rate out */
+	uint64_t lines_here;      /* lines that this process read, for the rate */
+	const char *decisions;    /* where they lie; "-" is standard output */
+	const char *dead_letters; /* the file, or NULL */
+	uint64_t dead_letters_written, dead_letters_dropped;
+	const char *state; /* the directory, or NULL */
+	bool finished;     /* else it was stopped by a signal */
+};
+
+/** Appends words for a person, several lines. */
+void summary_words(struct weir_text *text, const struct summary *summary);
+
+/** Appends one JSON line with its newline. */
+void summary_json(struct weir_text *text, const struct summary *summary);
+
+#endif

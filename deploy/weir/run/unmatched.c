@@ -1,0 +1,23 @@
+/* Such a run is no error, and would be taken for one in which nobody was over a limit. */
+#include "deploy/weir/run/unmatched.h"
+
+#include "collector/follow/inputs.h"
+
+struct teller {
+	const struct weir_log *log;
+};
+
+static void tell(void *context, const struct weir_zone *zone, const char *field)
+{
+	const struct teller *teller = context;
+	weir_log(teller->log, WEIR_LOG_WARNING, "policy", "zone \"%s\" never matches: no source gives the field \"%s\"",
+	         zone->name, field);
+}
+
+void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, const struct weir_log *log)
+{
+	struct teller teller = {.log = log};
+	struct weir_error error;
+	if (inputs_each_unmatched(config, policy, tell, &teller, &error) != WEIR_OK)
+		weir_log(log, WEIR_LOG_WARNING, "policy", "%s", error.text);
+}

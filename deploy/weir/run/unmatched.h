@@ -1,0 +1,11 @@
+/* Zones that nothing can ever be in, because no source gives what they ask for: a misspelt field, most often. */
+#ifndef DEPLOY_WEIR_RUN_UNMATCHED_H
+#define DEPLOY_WEIR_RUN_UNMATCHED_H
+
+#include "common/config/config.h"
+#include "common/log/log.h"
+
+/** Warns of each zone of the policy that no source of the configuration can match. Opens nothing. */
+void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, const struct weir_log *log);
+
+#endif

@@ -1,0 +1,196 @@
+/* Words for terminals; nothing here is read by a program. */
+#include "deploy/weir/terminal/readable.h"
+
+#include "common/base/words.h"
+#include "common/frame/frame.h"
+#include "common/json/json.h"
+#include "common/json/units.h"
+
+#include <string.h>
+#include <time.h>
+
+void words_time(struct weir_text *text, int64_t time_ms)
+{
+	time_t seconds = (time_t)(time_ms / 1000);
+	struct tm parts;
+	char buffer[40];
+	if (gmtime_r(&seconds, &parts) == NULL)
+		return;
+	strftime(buffer, sizeof buffer, "%Y-%m-%d %H:%M:%S UTC", &parts);
+	weir_text_puts(text, buffer);
+}
+
+void words_count(struct weir_text *text, uint64_t number)
+{
+	if (number >= 1000) {
+		words_count(text, number / 1000);
+		weir_text_printf(text, ",%03u", (unsigned)(number % 1000));
+	} else {
+		weir_text_uint(text, number);
+	}
+}
+
+void words_key(struct weir_text *text, struct weir_span key)
+{
+	if (key.length == 0)
+		weir_text_puts(text, "(everyone)");
+	for (uint32_t i = 0; i < key.length; i++) {
+		unsigned char byte = (unsigned char)key.at[i];
+		if (byte >= 0x20 && byte < 0x7F)
+			weir_text_append(text, &byte, 1);
+		else
+			weir_text_printf(text, "\\x%02x", byte);
+	}
+}
+
+void words_text(struct weir_text *text, const char *string)
+{
+	for (const char *at = string, *end = string + strlen(string); at < end; at++) {
+		size_t control = weir_control_bytes(at, (size_t)(end - at));
+		at += control == 2;
+		if (control == 0)
+			weir_text_append(text, at, 1);
+		else
+			weir_text_printf(text, "\\x%02x", (unsigned char)*at);
+	}
+}
+
+void words_limit(struct weir_text *text, const struct weir_limit *limit)
+{
+	char window[24];
+	weir_format_duration(weir_limit_window_ms(limit), window, sizeof window);
+	switch (limit->algorithm) {
+	case WEIR_UNIFORM: weir_text_printf(text, "one in %s", window); break;
+	case WEIR_QUEUE: weir_text_printf(text, "%lld waiting", (long long)limit->length); break;
+	case WEIR_TOKEN_BUCKET:
+	case WEIR_GCRA:
+		weir_text_printf(text, "%lld in %s, bursts of %lld", (long long)limit->rate, window, (long long)limit->burst);
+		break;
+	default: weir_text_printf(text, "%lld in %s", (long long)limit->rate, window); break;
+	}
+}
+
+/* "55s", "2h 5m": two units at most, seconds rounded up. */
+static void words_span(struct weir_text *text, int64_t span_ms)
+{
+	int64_t seconds = (span_ms + 999) / 1000;
+	static const struct {
+		int64_t seconds;
+		char letter;
+	} units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
+	int written = 0;
+	for (int i = 0; i < 4 && written < 2; i++) {
+		if (seconds < units[i].seconds)
+			continue;
+		weir_text_printf(text, "%s%lld%c", written > 0 ? " " : "", (long long)(seconds / units[i].seconds),
+		                 units[i].letter);
+		seconds %= units[i].seconds;
+		written++;
+	}
+	if (written == 0)
+		weir_text_puts(text, "0s");
+}
+
+/* The start of the line: when, where, who. */
+static void words_decision_head(struct weir_text *text, int64_t at_ms, const char *zone)
+{
+	words_time(text, at_ms);
+	weir_text_printf(text, "  %s  ", zone);
+}
+
+void words_decision(struct weir_text *text, const struct shard_decision *decision)
+{
+	const struct weir_zone *zone = decision->zone->zone;
+	words_decision_head(text, decision->at_ms, zone->name);
+	words_key(text, decision->key);
+	weir_text_puts(text, "  blocked for ");
+	words_span(text, decision->until_ms - decision->at_ms);
+	weir_text_puts(text, ": over ");
+	words_limit(text, decision->rule);
+}
+
+/* The limit of a decision's JSON, as far as words need it. */
+static bool read_limit(const json_t *json, struct weir_limit *limit)
+{
+	const char *name = json_string_value(json_object_get(json, "algorithm"));
+	for (int i = 0; name != NULL && i < WEIR_ALGORITHM_COUNT; i++) {
+		if (strcmp(name, weir_algorithm_name((enum weir_algorithm)i)) != 0)
+			continue;
+		const json_t *interval = json_object_get(json, "interval");
+		*limit = (struct weir_limit){
+			.algorithm = (enum weir_algorithm)i,
+			.rate = json_integer_value(json_object_get(json, "rate")),
+			.window_ms = json_integer_value(interval != NULL ? interval : json_object_get(json, "window")),
+			.burst = json_integer_value(json_object_get(json, "burst")),
+			.length = json_integer_value(json_object_get(json, "length")),
+			.hold_ms = json_integer_value(json_object_get(json, "hold")),
+		};
+		return true;
+	}
+	return false;
+}
+
+bool words_limit_json(struct weir_text *text, const json_t *json)
+{
+	struct weir_limit limit;
+	if (!read_limit(json, &limit))
+		return false;
+	words_limit(text, &limit);
+	return true;
+}
+
+/* What an operator has commanded, or the end of a block. */
+static void put_order(struct weir_text *text, const json_t *json, const char *action, int64_t at_ms)
+{
+	const char *by = json_string_value(json_object_get(json, "by"));
+	const char *reason = json_string_value(json_object_get(json, "reason"));
+	int64_t until_ms = json_integer_value(json_object_get(json, "until"));
+	if (strcmp(action, "block") != 0) {
+		weir_text_puts(text, "  lifted");
+	} else if (until_ms >= WEIR_TIME_END_MS) {
+		weir_text_puts(text, "  blocked until it is lifted");
+	} else {
+		weir_text_puts(text, "  blocked for ");
+		words_span(text, until_ms - at_ms);
+	}
+	if (by != NULL) {
+		weir_text_puts(text, " by ");
+		words_text(text, by);
+	}
+	if (reason != NULL && reason[0] != '\0') {
+		weir_text_puts(text, ": ");
+		words_text(text, reason);
+	}
+}
+
+bool words_decision_json(struct weir_text *text, struct weir_span bytes)
+{
+	json_t *json = json_loadb(bytes.at, bytes.length, 0, NULL);
+	const char *zone = json_string_value(json_object_get(json, "zone"));
+	const char *action = json_string_value(json_object_get(json, "action"));
+	if (zone == NULL || action == NULL) {
+		json_decref(json);
+		return false;
+	}
+	int64_t at_ms = json_integer_value(json_object_get(json, "at"));
+	const json_t *key = json_object_get(json, "key");
+	words_decision_head(text, at_ms, zone);
+	if (json_is_null(key) || json_array_size(key) == 0)
+		weir_text_puts(text, "(everyone)");
+	for (size_t i = 0; i < json_array_size(key); i++) {
+		const char *value = json_string_value(json_array_get(key, i));
+		weir_text_puts(text, i > 0 ? "|" : "");
+		words_key(text, weir_span_of(value != NULL ? value : "?"));
+	}
+	struct weir_limit limit;
+	if (strcmp(action, "block") == 0 && read_limit(json_object_get(json, "limit"), &limit)) {
+		weir_text_puts(text, "  blocked for ");
+		words_span(text, json_integer_value(json_object_get(json, "until")) - at_ms);
+		weir_text_puts(text, ": over ");
+		words_limit(text, &limit);
+	} else {
+		put_order(text, json, action, at_ms);
+	}
+	json_decref(json);
+	return true;
+}

@@ -1,0 +1,33 @@
+/* Decisions and amounts as a person reads them on a terminal. */
+#ifndef DEPLOY_WEIR_TERMINAL_READABLE_H
+#define DEPLOY_WEIR_TERMINAL_READABLE_H
+
+#include "common/base/text.h"
+#include "common/json/json.h"
+#include "limiter/shard/shard.h"
+
+/** "2026-11-21 10:00:00 UTC  site  203.0.113.9  blocked for 55s: 10 in 1m", without a newline. */
+void words_decision(struct weir_text *text, const struct shard_decision *decision);
+
+/** The same from a decision's JSON line; false (and nothing appended) where it is none. */
+bool words_decision_json(struct weir_text *text, struct weir_span json);
+
+/** "1,234,567". */
+void words_count(struct weir_text *text, uint64_t number);
+
+/** "2026-11-21 10:00:00 UTC". */
+void words_time(struct weir_text *text, int64_t time_ms);
+
+/** A joined key: printable bytes as they stand, all others as \xNN. */
+void words_key(struct weir_text *text, struct weir_span key);
+
+/** What a person wrote, in UTF-8: as it stands, but for control characters, which are \xNN. */
+void words_text(struct weir_text *text, const char *string);
+
+/** The same of a decision's "limit"; false (and nothing appended) where it is none. */
+bool words_limit_json(struct weir_text *text, const json_t *limit);
+
+/** A limit in a few words: "10 in 1m". */
+void words_limit(struct weir_text *text, const struct weir_limit *limit);
+
+#endif

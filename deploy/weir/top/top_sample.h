@@ -1,0 +1,44 @@
+/*
+ * What `weir top` shows, at one moment: a JSON object, which --json prints as
+ * it is and tables are made of.
+ *
+ *   {"at_ms", "hour_ms",                         the archiver's clock, and where its hour begins
+ *    "zones": [{"zone", "passed", "blocked", "late", "per_second"}],       this hour; a second: null until it is known
+ *    "zone", "by",                               whose keys these are, and what they are sorted by
+ *    "top": [{"key", "passed", "blocked", "late", "hour": {"passed", "blocked", "late"}}],  today, and this hour
+ *    "blocks": [{"zone", "key", "at_ms", "until_ms", "limit", …}], "more_blocks"}           as GET /api/v1/blocks
+ */
+#ifndef DEPLOY_WEIR_TOP_TOP_SAMPLE_H
+#define DEPLOY_WEIR_TOP_TOP_SAMPLE_H
+
+#include "deploy/weir/top/top_source.h"
+
+enum { TOP_RATE_SAMPLES = 16, TOP_ROWS_MAX = 50, TOP_ZONE_BYTES = 65 };
+
+struct top_question {
+	char zone[TOP_ZONE_BYTES]; /* "": the first of those in force; set to the one that is shown */
+	bool by_blocked;           /* else by passed */
+	unsigned top_rows, block_rows;
+};
+
+/* Zones' sums of the last samples, to tell rates by. Zero-initialised is empty. */
+struct top_rates {
+	struct {
+		int64_t at_ms, hour_ms;
+		json_t *zones;
+	} samples[TOP_RATE_SAMPLES];
+	uint64_t count;
+};
+
+void top_rates_deinit(struct top_rates *rates);
+
+/**
+ * Asks the source.
+ *
+ * @param sample  returned: json_decref()
+ * @return as top_source_ask(); WEIR_INVALID also: there is no zone of that name, or none at all
+ */
+WEIR_MUST_USE enum weir_status top_sample_read(struct top_source *source, struct top_question *question,
+                                               struct top_rates *rates, json_t **sample, struct weir_error *error);
+
+#endif

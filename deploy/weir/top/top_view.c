@@ -1,0 +1,194 @@
+/*
+ * Lines of fixed columns. A line has one style as a whole, so that it can be
+ * cut anywhere.
+ */
+#include "deploy/weir/top/top_view.h"
+
+#include "common/json/units.h"
+#include "deploy/weir/terminal/readable.h"
+
+#include <string.h>
+
+enum style { PLAIN, STRONG, HEAD, ALARM };
+enum { KEY_WIDTH = 40 };
+
+struct view {
+	struct weir_text *text, line;
+	const struct top_form *form;
+};
+
+/* How many of a text's bytes fill at most so many columns. */
+static size_t cut(const struct weir_text *line, unsigned columns)
+{
+	size_t at = 0;
+	for (unsigned column = 0; at < line->length; at++)
+		if (((unsigned char)line->at[at] & 0xC0) != 0x80 && column++ == columns)
+			break;
+	return at;
+}
+
+static void end_line(struct view *view, enum style style)
+{
+	static const char *const begins[] = {[STRONG] = "\033[1m", [HEAD] = "\033[7m", [ALARM] = "\033[31m"};
+	const struct top_form *form = view->form;
+	bool dressed = form->colours && style != PLAIN;
+	weir_text_puts(view->text, dressed ? begins[style] : "");
+	weir_text_append(view->text, view->line.at, form->screen ? cut(&view->line, form->columns) : view->line.length);
+	weir_text_puts(view->text, dressed ? "\033[0m" : "");
+	weir_text_puts(view->text, form->screen ? "\033[K\r\n" : "\n");
+	weir_text_clear(&view->line);
+}
+
+static int64_t number_of(const json_t *object, const char *name)
+{
+	return json_integer_value(json_object_get(object, name));
+}
+
+static void pad(struct weir_text *line, size_t from, size_t width)
+{
+	while (line->length - from < width)
+		weir_text_puts(line, " ");
+}
+
+/* To the right of a column of 12. */
+static void put_count(struct weir_text *line, const json_t *object, const char *name)
+{
+	struct weir_text number = {0};
+	if (object == NULL || json_is_null(object))
+		weir_text_puts(&number, "?");
+	else
+		words_count(&number, (uint64_t)number_of(object, name));
+	pad(line, line->length, number.length < 12 ? 12 - number.length : 1);
+	weir_text_append(line, number.at, number.length);
+	weir_text_deinit(&number);
+}
+
+static void put_key(struct weir_text *line, const json_t *key)
+{
+	size_t from = line->length;
+	if (json_is_string(key))
+		words_key(line, (struct weir_span){json_string_value(key), (uint32_t)json_string_length(key)});
+	else
+		weir_text_puts(line, "(all)");
+	pad(line, from, KEY_WIDTH);
+}
+
+/* ---- the parts ---- */
+
+static void put_zones(struct view *view, const json_t *sample)
+{
+	struct weir_text *line = &view->line;
+	const char *shown = json_string_value(json_object_get(sample, "zone"));
+	size_t i;
+	json_t *zone;
+	weir_text_printf(line, "%-*s%12s%12s%12s%12s", KEY_WIDTH, "ZONE (this hour)", "PASSED", "BLOCKED", "LATE",
+	                 "A SECOND");
+	end_line(view, HEAD);
+	json_array_foreach(json_object_get(sample, "zones"), i, zone)
+	{
+		const char *name = json_string_value(json_object_get(zone, "zone"));
+		const json_t *rate = json_object_get(zone, "per_second");
+		bool chosen = strcmp(name, shown) == 0;
+		weir_text_printf(line, "%s%-*s", chosen ? "> " : "  ", KEY_WIDTH - 2, name);
+		put_count(line, zone, "passed");
+		put_count(line, zone, "blocked");
+		put_count(line, zone, "late");
+		if (json_is_real(rate))
+			weir_text_printf(line, "%12.1f", json_real_value(rate));
+		else
+			weir_text_printf(line, "%12s", "-");
+		end_line(view, chosen ? STRONG : PLAIN);
+	}
+}
+
+static void put_top(struct view *view, const json_t *sample)
+{
+	struct weir_text *line = &view->line;
+	size_t i;
+	json_t *row;
+	weir_text_printf(line, "KEY, by %s today", json_string_value(json_object_get(sample, "by")));
+	pad(line, 0, KEY_WIDTH);
+	weir_text_printf(line, "%12s%12s%12s%12s", "PASSED/H", "BLOCKED/H", "PASSED", "BLOCKED");
+	end_line(view, HEAD);
+	json_array_foreach(json_object_get(sample, "top"), i, row)
+	{
+		const json_t *hour = json_object_get(row, "hour");
+		put_key(line, json_object_get(row, "key"));
+		put_count(line, hour, "passed");
+		put_count(line, hour, "blocked");
+		put_count(line, row, "passed");
+		put_count(line, row, "blocked");
+		end_line(view, number_of(hour, "blocked") > 0 ? ALARM : PLAIN);
+	}
+}
+
+/* "60 in 1h (held 60)", or "by ann: scraping". */
+static void put_cause(struct weir_text *line, const json_t *block)
+{
+	const json_t *limit = json_object_get(block, "limit");
+	const char *by = json_string_value(json_object_get(block, "ordered_by"));
+	const char *reason = json_string_value(json_object_get(block, "reason"));
+	char window[24];
+	if (by != NULL) {
+		weir_text_puts(line, "by ");
+		words_text(line, by);
+		weir_text_puts(line, reason != NULL && reason[0] != '\0' ? ": " : "");
+		words_text(line, reason != NULL ? reason : "");
+	} else if (json_is_object(limit)) {
+		weir_text_printf(line, "%s, %lld in %s (held %lld)", json_string_value(json_object_get(limit, "algorithm")),
+		                 (long long)number_of(limit, "rate"),
+		                 weir_format_duration(number_of(limit, "window_ms"), window, sizeof window),
+		                 (long long)number_of(block, "held"));
+	}
+}
+
+static void put_blocks(struct view *view, const json_t *sample)
+{
+	struct weir_text *line = &view->line;
+	const json_t *blocks = json_object_get(sample, "blocks");
+	size_t i;
+	json_t *block;
+	weir_text_printf(line, "%-*s  %-23s  %-16s  %s", KEY_WIDTH, "BLOCKED NOW", "UNTIL", "ZONE", "LIMIT");
+	end_line(view, HEAD);
+	json_array_foreach(blocks, i, block)
+	{
+		put_key(line, json_object_get(block, "key"));
+		weir_text_puts(line, "  ");
+		size_t from = line->length;
+		words_time(line, number_of(block, "until_ms"));
+		pad(line, from, 23);
+		weir_text_printf(line, "  %-16s  ", json_string_value(json_object_get(block, "zone")));
+		put_cause(line, block);
+		end_line(view, PLAIN);
+	}
+	if (json_array_size(blocks) == 0)
+		weir_text_puts(line, "nobody");
+	else if (json_is_true(json_object_get(sample, "more_blocks")))
+		weir_text_puts(line, "and more");
+	if (line->length > 0)
+		end_line(view, PLAIN);
+}
+
+void top_view_put(struct weir_text *text, const struct top_form *form, const char *source, const json_t *sample,
+                  const char *note)
+{
+	struct view view = {.text = text, .form = form};
+	weir_text_puts(&view.line, "weir top  ");
+	words_text(&view.line, source);
+	weir_text_puts(&view.line, "  ");
+	words_time(&view.line, number_of(sample, "at_ms"));
+	if (form->screen)
+		weir_text_puts(&view.line, "  q quit, z zone, b blocked, t passed");
+	end_line(&view, STRONG);
+	if (note != NULL)
+		words_text(&view.line, note);
+	end_line(&view, ALARM);
+	if (sample != NULL) {
+		put_zones(&view, sample);
+		end_line(&view, PLAIN);
+		put_top(&view, sample);
+		end_line(&view, PLAIN);
+		put_blocks(&view, sample);
+	}
+	weir_text_deinit(&view.line);
+}

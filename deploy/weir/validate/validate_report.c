@@ -1,0 +1,111 @@
+/* A report's life, and the warnings that concern the whole configuration. */
+#include "deploy/weir/validate/validate_report.h"
+
+#include "common/base/alloc.h"
+#include "common/files/durable_file.h"
+#include "limiter/bucket/rules.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void validate_warn(struct validate_report *report, const char *path, struct weir_text *words)
+{
+	if (report->warning_count == VALIDATE_WARNINGS_MAX) {
+		report->warnings_left_out++;
+		weir_text_deinit(words);
+		return;
+	}
+	weir_text_append(words, "", 1);
+	struct validate_warning *warning = &report->warnings[report->warning_count++];
+	snprintf(warning->path, sizeof warning->path, "%s", path);
+	warning->words = words->at;
+	*words = (struct weir_text){0};
+}
+
+static void look_at_zones(struct validate_report *report)
+{
+	const struct weir_policy *policy = report->config->policy;
+	struct rules *rules = rules_new(&policy, 1);
+	report->zone_count = policy->zone_count;
+	report->zones = weir_alloc(policy->zone_count, sizeof *report->zones);
+	for (uint32_t i = 0; i < policy->zone_count; i++) {
+		const struct zone_rules *zone = rules_zone_at(rules, i);
+		report->zones[i].zone = zone->zone;
+		report->zones[i].sentence = weir_zone_describe(zone->zone);
+		report->zones[i].footprint = footprint_of(zone->layout);
+	}
+	rules_free(rules);
+}
+
+/* Whether a file can be made or written there. */
+static void check_output(struct validate_report *report, const char *name, const char *path)
+{
+	char directory[WEIR_PATH_BYTES];
+	struct weir_text words = {0};
+	if (path == NULL || strcmp(path, "-") == 0 || weir_directory_of(path, directory, NULL) != WEIR_OK)
+		return;
+	if (access(directory, F_OK) != 0)
+		weir_text_printf(&words, "the directory %s is not there", directory);
+	else if (access(path, F_OK) == 0 ? access(path, W_OK) != 0 : access(directory, W_OK) != 0)
+		weir_text_printf(&words, "%s cannot be written by this user", path);
+	if (words.length > 0)
+		validate_warn(report, name, &words);
+}
+
+static void check_outputs(struct validate_report *report)
+{
+	const struct weir_config *config = report->config;
+	check_output(report, "decisions.path", config->decisions.path);
+	check_output(report, "decisions.shadow_path", config->decisions.shadow_path);
+	check_output(report, "deadletter.path", config->deadletter.path);
+	for (uint32_t i = 0; i < report->zone_count; i++) {
+		if (report->zones[i].zone->mode != WEIR_SHADOW || config->decisions.shadow_path != NULL)
+			continue;
+		struct weir_text words = {0};
+		char path[64];
+		snprintf(path, sizeof path, "zones[%u].mode", i);
+		weir_text_puts(&words,
+		               "is in shadow, and \"decisions\" has no \"shadow_path\": its decisions are only counted");
+		validate_warn(report, path, &words);
+	}
+	if (config->source_count == 0) {
+		struct weir_text words = {0};
+		weir_text_puts(&words, "there is none: nothing will be read");
+		validate_warn(report, "sources", &words);
+	}
+}
+
+enum weir_status validate_report_make(const struct weir_config *config, struct validate_report *report,
+                                      struct weir_error *error)
+{
+	*report = (struct validate_report){.config = config};
+	report->warnings = weir_alloc(VALIDATE_WARNINGS_MAX, sizeof *report->warnings);
+	look_at_zones(report);
+	validate_limits(report);
+	enum weir_status status = validate_sources(report, error);
+	if (status == WEIR_OK)
+		check_outputs(report);
+	return status;
+}
+
+void validate_report_deinit(struct validate_report *report)
+{
+	for (uint32_t i = 0; i < report->zone_count; i++)
+		free(report->zones[i].sentence);
+	for (size_t i = 0; report->sources != NULL && i < report->config->source_count; i++) {
+		struct validate_source *source = &report->sources[i];
+		for (size_t j = 0; j < source->file_count; j++) {
+			free(source->files[j].path);
+			free(source->files[j].problem);
+		}
+		free(source->files);
+		free(source->paths);
+	}
+	for (size_t i = 0; i < report->warning_count; i++)
+		free(report->warnings[i].words);
+	free(report->zones);
+	free(report->sources);
+	free(report->warnings);
+	*report = (struct validate_report){0};
+}

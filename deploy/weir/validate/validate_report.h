@@ -1,0 +1,83 @@
+/*
+ * What `weir validate` finds out about a configuration, before it is put into
+ * words or JSON.
+ */
+#ifndef DEPLOY_WEIR_VALIDATE_VALIDATE_REPORT_H
+#define DEPLOY_WEIR_VALIDATE_VALIDATE_REPORT_H
+
+#include "collector/follow/record_reader.h"
+#include "common/base/text.h"
+#include "common/config/config.h"
+#include "limiter/bucket/footprint.h"
+
+enum {
+	VALIDATE_SAMPLE_LINES = 1000, /* read from a file's beginning */
+	VALIDATE_SAMPLE_FILES = 8,    /* of a source */
+	VALIDATE_WARNINGS_MAX = 256,
+};
+
+struct validate_zone {
+	const struct weir_zone *zone; /* borrowed from the configuration */
+	char *sentence;
+	struct footprint footprint;
+	uint64_t matched;                  /* events of the samples that are in the zone */
+	uint64_t keyed[WEIR_ZONE_KEY_MAX]; /* records of the samples that have this field of the key */
+};
+
+struct validate_file {
+	char *path;
+	uint64_t bytes;
+	bool sampled;
+	struct record_counts counts; /* of the sample */
+	char *problem;               /* why it cannot be read; NULL: it can */
+};
+
+struct validate_source {
+	const char *type, *format; /* borrowed; the format's name */
+	char *paths;               /* as configured: "/var/log/nginx/access*.log, -" */
+	bool follow, from_end;
+	struct validate_file *files; /* that are there now */
+	size_t file_count;
+};
+
+struct validate_warning {
+	char path[WEIR_JSON_PATH_BYTES]; /* "zones[0].limits[1]"; "" for the whole */
+	char *words;
+};
+
+struct validate_report {
+	const struct weir_config *config; /* borrowed */
+	struct validate_zone *zones;
+	uint32_t zone_count;
+	struct validate_source *sources;
+	size_t source_count;
+	uint64_t sampled; /* records of all samples */
+	struct validate_warning *warnings;
+	size_t warning_count;
+	size_t warnings_left_out;
+};
+
+/**
+ * Looks at everything that a run would use: zones, formats, files.
+ *
+ * @param config  borrowed for as long as the report is used
+ * @return WEIR_OK; WEIR_INVALID: the configuration cannot be run; WEIR_IO
+ */
+WEIR_MUST_USE enum weir_status validate_report_make(const struct weir_config *config, struct validate_report *report,
+                                                    struct weir_error *error);
+void validate_report_deinit(struct validate_report *report);
+
+/** Adds a warning; path by printf, words taken (an allocated text). */
+void validate_warn(struct validate_report *report, const char *path, struct weir_text *words);
+
+/** validate_sources.c: fills the report's sources, and what their samples say of the zones. */
+WEIR_MUST_USE enum weir_status validate_sources(struct validate_report *report, struct weir_error *error);
+
+/** validate_limits.c: warnings about limits that contradict or outdo each other. */
+void validate_limits(struct validate_report *report);
+
+/** validate_words.c, validate_json.c: the report for people, and for programs. */
+void validate_words(struct weir_text *text, const char *name, const struct validate_report *report);
+void validate_json(struct weir_text *text, const struct validate_report *report);
+
+#endif

@@ -1,0 +1,293 @@
+/*
+ * Sources as a run would open them, but with nothing remembered and nothing
+ * followed: which files are there, and what the first lines of them come to in
+ * the zones. That tells a wrong format or field from a right one better than
+ * any rule.
+ *
+ * Standard input is not touched: what is read from it is gone.
+ */
+#include "collector/follow/inputs.h"
+#include "common/base/alloc.h"
+#include "deploy/weir/validate/validate_report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* How many records must be seen before their lack of something means anything. */
+enum { TELLING_RECORDS = 20 };
+
+struct sampling {
+	struct validate_report *report;
+	struct inputs *inputs;
+	uint32_t key_fields[WEIR_ZONES_MAX][WEIR_ZONE_KEY_MAX]; /* their indexes */
+};
+
+/* ---- what is configured ---- */
+
+/* "journal of nginx.service in /var/log/journal/remote" */
+static void describe_journal(struct weir_text *words, const char *type, const struct weir_json *config)
+{
+	if (strcmp(type, "journal") != 0)
+		return;
+	struct weir_json units = weir_json_member(config, "units"), directory = weir_json_member(config, "directory");
+	weir_text_puts(words, "journal");
+	for (size_t i = 0; i < json_array_size(units.value); i++)
+		weir_text_printf(words, "%s%s", i > 0 ? ", " : " of ", json_string_value(json_array_get(units.value, i)));
+	if (json_is_string(directory.value))
+		weir_text_printf(words, " in %s", json_string_value(directory.value));
+}
+
+/* "topics app-logs, audit at 127.0.0.1:9092" */
+static void describe_kafka(struct weir_text *words, const char *type, const struct weir_json *config)
+{
+	if (strcmp(type, "kafka") != 0)
+		return;
+	struct weir_json topics = weir_json_member(config, "topics"), brokers = weir_json_member(config, "brokers");
+	size_t count = json_array_size(topics.value);
+	weir_text_puts(words, count > 1 ? "topics" : "topic");
+	for (size_t i = 0; i < count; i++)
+		weir_text_printf(words, "%s %s", i > 0 ? "," : "", json_string_value(json_array_get(topics.value, i)));
+	weir_text_printf(words, " at %s", json_string_value(brokers.value));
+}
+
+static void describe_source(struct validate_source *source, const struct weir_json *config)
+{
+	struct weir_json type = weir_json_member(config, "type"), path = weir_json_member(config, "path");
+	struct weir_json format = weir_json_member(config, "format"), follow = weir_json_member(config, "follow");
+	struct weir_json start = weir_json_member(config, "start"), kind = weir_json_member(&format, "type");
+	struct weir_text paths = {0};
+	struct weir_json listen = weir_json_member(config, "listen");
+	source->type = json_string_value(type.value);
+	source->format = json_string_value(json_is_string(format.value) ? format.value : kind.value);
+	source->follow = json_is_true(follow.value);
+	source->from_end = json_is_string(start.value) && strcmp(json_string_value(start.value), "end") == 0;
+	if (json_is_string(path.value))
+		weir_text_puts(&paths, json_string_value(path.value));
+	for (size_t i = 0; i < json_array_size(path.value); i++) {
+		weir_text_puts(&paths, i > 0 ? ", " : "");
+		weir_text_puts(&paths, json_string_value(json_array_get(path.value, i)));
+	}
+	describe_journal(&paths, source->type, config);
+	describe_kafka(&paths, source->type, config);
+	if (json_is_string(listen.value))
+		weir_text_puts(&paths, json_string_value(listen.value));
+	weir_text_append(&paths, "", 1);
+	source->paths = paths.at;
+}
+
+static bool is_pattern(const char *path)
+{
+	return strpbrk(path, "*?[") != NULL;
+}
+
+/* ---- what a sample says ---- */
+
+static void count_record(struct sampling *sampling, const struct record *record)
+{
+	struct matched matched;
+	struct validate_report *report = sampling->report;
+	report->sampled++;
+	for (uint32_t z = 0; z < report->zone_count; z++)
+		for (uint32_t k = 0; k < report->zones[z].zone->key_count; k++)
+			report->zones[z].keyed[k] += record->fields[sampling->key_fields[z][k]].at != NULL;
+	matcher_match(sampling->inputs->matcher, record, &matched);
+	for (uint32_t e = 0; e < matched.event_count; e++)
+		for (uint32_t z = 0; z < matched.events[e].zone_count; z++) {
+			uint32_t id = matched.events[e].zones[z].id;
+			for (uint32_t i = 0; i < report->zone_count; i++)
+				report->zones[i].matched += report->zones[i].zone->id == id;
+		}
+}
+
+/* Reads a file's first lines. */
+static enum weir_status sample(struct sampling *sampling, size_t place, struct source_stream *stream,
+                               struct validate_file *file, struct weir_error *error)
+{
+	struct source *source = sampling->inputs->sources[place];
+	struct record_reader *reader;
+	enum weir_status status = inputs_reader(sampling->inputs, place, stream, &reader, error);
+	if (status != WEIR_OK)
+		return status;
+	file->sampled = true;
+	while (reader->counts.lines + reader->ahead.lines < VALIDATE_SAMPLE_LINES) {
+		if (record_reader_next(reader) == WEIR_OK) {
+			count_record(sampling, &reader->record);
+			record_reader_take(reader, 0);
+			continue;
+		}
+		struct source_chunk chunk;
+		struct weir_error why;
+		status = source->ops->collect(source, stream, &chunk, &why);
+		if (status == WEIR_IO) {
+			free(file->problem);
+			file->problem = weir_copy(why.text, strlen(why.text));
+		}
+		if (status != WEIR_OK)
+			break;
+		record_reader_feed(reader, &chunk);
+	}
+	record_reader_take(reader, 0);
+	file->counts = reader->counts;
+	return WEIR_OK;
+}
+
+/* ---- the files ---- */
+
+static void warn_source(struct validate_report *report, size_t place, struct weir_text *words)
+{
+	char path[64];
+	snprintf(path, sizeof path, "sources[%zu]", place);
+	validate_warn(report, path, words);
+}
+
+/* What a stream stands for: a file that is there, or a path that names nothing. */
+static enum weir_status look_at_file(struct sampling *sampling, size_t place, struct source_stream *stream,
+                                     struct weir_error *error)
+{
+	struct validate_source *source = &sampling->report->sources[place];
+	struct stat about;
+	struct weir_text words = {0};
+	if (stat(stream->name, &about) != 0) {
+		int reason = errno;
+		if (is_pattern(stream->name) && reason == ENOENT)
+			weir_text_printf(&words, "%s names no file now", stream->name);
+		else
+			weir_text_printf(&words, "%s cannot be found now: %s", stream->name, strerror(reason));
+		warn_source(sampling->report, place, &words);
+		return WEIR_OK;
+	}
+	source->files = weir_realloc(source->files, source->file_count + 1, sizeof *source->files);
+	struct validate_file *file = &source->files[source->file_count++];
+	*file = (struct validate_file){.path = weir_copy(stream->name, strlen(stream->name))};
+	file->bytes = S_ISREG(about.st_mode) ? (uint64_t)about.st_size : 0;
+	if (!S_ISREG(about.st_mode))
+		return WEIR_OK;
+	int fd = open(stream->name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		file->problem = weir_copy(strerror(errno), strlen(strerror(errno)));
+	else
+		close(fd);
+	enum weir_status status = WEIR_OK;
+	if (file->problem == NULL && source->file_count <= VALIDATE_SAMPLE_FILES)
+		status = sample(sampling, place, stream, file, error);
+	if (file->problem != NULL) {
+		weir_text_printf(&words, "%s cannot be read: %s", stream->name, file->problem);
+		warn_source(sampling->report, place, &words);
+	}
+	return status;
+}
+
+/* What a source that is no file says of itself. */
+static void warn_problem(struct validate_report *report, size_t place, struct source *source)
+{
+	struct source_status status;
+	struct weir_text words = {0};
+	if (source->ops->status(source, &status, 1) == 0 || status.problem[0] == '\0')
+		return;
+	weir_text_puts(&words, status.problem);
+	warn_source(report, place, &words);
+}
+
+static void warn_malformed(struct sampling *sampling, size_t place)
+{
+	const struct validate_source *source = &sampling->report->sources[place];
+	struct record_counts all = {0};
+	for (size_t i = 0; i < source->file_count; i++)
+		record_counts_add(&all, &source->files[i].counts);
+	uint64_t malformed = 0;
+	int worst = 0;
+	for (int i = 0; i < FORMAT_REASON_COUNT; i++) {
+		malformed += all.malformed[i];
+		if (all.malformed[i] > all.malformed[worst])
+			worst = i;
+	}
+	if (malformed == 0 || malformed * 10 < all.lines)
+		return;
+	struct weir_text words = {0};
+	weir_text_printf(&words, "%llu of the first %llu lines are malformed, mostly \"%s\": is the format right?",
+	                 (unsigned long long)malformed, (unsigned long long)all.lines,
+	                 format_reason_text((enum format_reason)worst));
+	warn_source(sampling->report, place, &words);
+}
+
+static enum weir_status look_at_source(struct sampling *sampling, size_t place, struct weir_error *error)
+{
+	struct validate_report *report = sampling->report;
+	struct weir_json config = weir_json_element(&report->config->sources, place);
+	struct format *format;
+	/* A run makes the format when a file is found; what is wrong with it is to be said now. */
+	enum weir_status status = format_new_for(&config, &sampling->inputs->fields, &format, error);
+	if (status != WEIR_OK)
+		return status;
+	format_free(format);
+	describe_source(&report->sources[place], &config);
+	struct source *source = sampling->inputs->sources[place];
+	if (strcmp(report->sources[place].type, "file") != 0) {
+		warn_problem(report, place, source);
+		return WEIR_OK;
+	}
+	struct source_stream **streams;
+	size_t count = source->ops->streams(source, &streams);
+	for (size_t i = 0; status == WEIR_OK && i < count; i++)
+		status = look_at_file(sampling, place, streams[i], error);
+	if (status == WEIR_OK)
+		warn_malformed(sampling, place);
+	return status;
+}
+
+/* Zones that the records seen cannot be in. */
+static void warn_zones(struct validate_report *report)
+{
+	if (report->sampled < TELLING_RECORDS)
+		return;
+	for (uint32_t z = 0; z < report->zone_count; z++) {
+		const struct validate_zone *zone = &report->zones[z];
+		struct weir_text words = {0};
+		char path[64];
+		snprintf(path, sizeof path, "zones[%u]", z);
+		for (uint32_t k = 0; k < zone->zone->key_count && words.length == 0; k++)
+			if (zone->keyed[k] == 0) {
+				weir_text_printf(&words, "none of the first %llu events has the field \"%s\" of the key",
+				                 (unsigned long long)report->sampled, zone->zone->key[k].field);
+				snprintf(path, sizeof path, "zones[%u].key[%u]", z, k);
+			}
+		if (words.length == 0 && zone->matched == 0)
+			weir_text_printf(&words, "none of the first %llu events is in this zone",
+			                 (unsigned long long)report->sampled);
+		if (words.length > 0)
+			validate_warn(report, path, &words);
+	}
+}
+
+static void find_key_fields(struct sampling *sampling)
+{
+	for (uint32_t z = 0; z < sampling->report->zone_count; z++) {
+		const struct weir_zone *zone = sampling->report->zones[z].zone;
+		for (uint32_t k = 0; k < zone->key_count; k++)
+			sampling->key_fields[z][k] =
+				(uint32_t)field_table_find(&sampling->inputs->fields, weir_span_of(zone->key[k].field));
+	}
+}
+
+enum weir_status validate_sources(struct validate_report *report, struct weir_error *error)
+{
+	const struct weir_config *config = report->config;
+	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
+	struct sampling *sampling = weir_alloc(1, sizeof *sampling);
+	sampling->report = report;
+	report->sources = weir_alloc(config->source_count, sizeof *report->sources);
+	enum weir_status status = inputs_new(config, config->policy, &context, NULL, &sampling->inputs, error);
+	if (status == WEIR_OK)
+		find_key_fields(sampling);
+	for (; status == WEIR_OK && report->source_count < config->source_count; report->source_count++)
+		status = look_at_source(sampling, report->source_count, error);
+	if (status == WEIR_OK)
+		warn_zones(report);
+	inputs_free(sampling->inputs);
+	free(sampling);
+	return status;
+}

@@ -1,0 +1,252 @@
+/*
+ * The order of judging, as the design has it: entries leave, every limit is
+ * asked, then the event is recorded, then a decision is made by what the limits
+ * say after it. Asking changes nothing, so only recording and deciding can find
+ * that the block must be laid out anew; they go on where they stopped.
+ */
+#include "limiter/bucket/bucket_judge.h"
+
+#include "common/base/alloc.h"
+#include "common/frame/frame.h"
+
+#include <stdlib.h>
+
+enum { SCRATCH_LEAST_BYTES = 4096 };
+
+void bucket_scratch_deinit(struct bucket_scratch *scratch)
+{
+	free(scratch->blocks[0]);
+	free(scratch->blocks[1]);
+	*scratch = (struct bucket_scratch){0};
+}
+
+/* The scratch block that is not in use, of at least so many bytes. */
+static struct bucket *scratch_block(struct bucket_scratch *scratch, size_t bytes)
+{
+	unsigned which = scratch->next;
+	scratch->next = 1 - which;
+	if (scratch->bytes[which] < bytes) {
+		free(scratch->blocks[which]);
+		scratch->bytes[which] = bytes < SCRATCH_LEAST_BYTES ? SCRATCH_LEAST_BYTES : bytes + bytes / 4;
+		scratch->blocks[which] = weir_alloc(1, scratch->bytes[which]);
+	}
+	return scratch->blocks[which];
+}
+
+static void open_scratch(struct bucket_work *work, const struct layout *layout, unsigned form, const uint32_t *rooms)
+{
+	struct bucket *block = scratch_block(work->scratch, bucket_bytes(layout, form, rooms));
+	bucket_init(block, layout, form, rooms);
+	bucket_open(&work->view, block, layout);
+	work->moved = true;
+}
+
+/* The room that an event of cost c may need in limit i on top of `held` entries. */
+static uint32_t room_for(const struct limit_shape *shape, uint32_t held, int64_t c)
+{
+	uint64_t room = (uint64_t)held + (c > 1 ? (uint64_t)(c < shape->times.most ? c : shape->times.most) : 1);
+	return room < shape->times.entries_max ? (uint32_t)room : shape->times.entries_max;
+}
+
+/* Lays the bucket out anew, with more in its form and room for an event of cost c. */
+static void lay_out(struct bucket_work *work, unsigned more, int64_t c)
+{
+	struct bucket_view from = work->view;
+	uint32_t rooms[WEIR_ZONE_LIMITS_MAX];
+	bucket_rooms(&from, rooms);
+	unsigned form = (from.bucket->flags & BUCKET_FORM) | more;
+	for (uint32_t i = 0; i < from.layout->limit_count; i++)
+		if (from.layout->limits[i].has_times)
+			rooms[i] = room_for(&from.layout->limits[i], rooms[i], form & BUCKET_RUNS ? 1 : c);
+	open_scratch(work, from.layout, form, rooms);
+	bucket_copy(&work->view, &from);
+	/*
+	 * In the middle of an event some limits have recorded it and some have not: the bucket's own time does not say
+	 * what is theirs. An empty one that gets a time of its own starts without.
+	 */
+	for (uint32_t i = 0; i < from.layout->limit_count; i++) {
+		struct limit_view *limit = &work->view.limits[i];
+		bool starts = work->view.own_times != NULL && limit->shape->ops->is_empty(limit);
+		limit->newest_ms = starts ? 0 : from.limits[i].newest_ms;
+	}
+}
+
+void bucket_work_open(struct bucket_work *work, struct bucket_scratch *scratch, struct bucket *bucket,
+                      const struct layout *layout)
+{
+	work->scratch = scratch;
+	work->moved = work->changed = false;
+	bucket_open(&work->view, bucket, layout);
+}
+
+void bucket_work_new(struct bucket_work *work, struct bucket_scratch *scratch, const struct layout *layout, int64_t c)
+{
+	uint32_t rooms[WEIR_ZONE_LIMITS_MAX] = {0};
+	/* A cost that goes into plain times takes few; a larger one asks for runs, where it takes one. */
+	for (uint32_t i = 0; i < layout->limit_count; i++)
+		if (layout->limits[i].has_times)
+			rooms[i] = room_for(&layout->limits[i], 1, c < LIMIT_PLAIN_COST_MAX ? c : 1);
+	work->scratch = scratch;
+	work->changed = false;
+	open_scratch(work, layout, 0, rooms);
+}
+
+/* One layout on, or to another scale: what the next one does not have is dropped, what is new in it starts empty. */
+static void step_layout(struct bucket_work *work, const struct layout *next)
+{
+	struct bucket_view from = work->view;
+	uint32_t held[WEIR_ZONE_LIMITS_MAX], rooms[WEIR_ZONE_LIMITS_MAX] = {0};
+	bool is_rescaled = layout_is_rescaled(next, from.layout);
+	bucket_rooms(&from, held);
+	for (uint32_t i = 0; i < next->limit_count; i++)
+		if (is_rescaled)
+			rooms[i] = layout_same_limit(next, from.layout, i) ? held[i] : 0;
+		else if (next->before[i] >= 0)
+			rooms[i] = held[next->before[i]];
+	unsigned form = from.bucket->flags & BUCKET_FORM;
+	if (next->ends_shadow && !is_rescaled)
+		form &= ~(unsigned)BUCKET_DECIDED;
+	open_scratch(work, next, form, rooms);
+	bucket_copy(&work->view, &from);
+	bucket_refresh(&work->view);
+}
+
+void bucket_work_convert(struct bucket_work *work, struct bucket_scratch *scratch, struct bucket *bucket,
+                         const struct layout *from, const struct layout *to, int64_t c)
+{
+	if (bucket->flags & BUCKET_SINGLE) {
+		bucket_work_new(work, scratch, from, c);
+		bucket_expand(&work->view, bucket);
+		bucket_refresh(&work->view);
+	} else {
+		bucket_work_open(work, scratch, bucket, from);
+	}
+	while (work->view.layout->next != NULL)
+		step_layout(work, work->view.layout->next);
+	if (work->view.layout == to)
+		return;
+	step_layout(work, to);
+	work->changed = true;
+}
+
+/* Records in one limit, laying the bucket out anew as often as that takes. */
+static void record(struct bucket_work *work, uint32_t i, int64_t t, int64_t c, bool blocked)
+{
+	for (;;) {
+		struct limit_view *limit = &work->view.limits[i];
+		switch (limit->shape->ops->record(limit, t, c, blocked)) {
+		case LIMIT_NEEDS_ROOM: lay_out(work, 0, c); continue;
+		case LIMIT_NEEDS_RUNS: lay_out(work, BUCKET_RUNS, c); continue;
+		case LIMIT_NEEDS_OWN_TIME:
+			lay_out(work, BUCKET_OWN_TIMES, c);
+			limit->newest_ms = 0; /* it has recorded nothing: the time was that of other limits */
+			time_put(work->view.own_times + (size_t)TIME_BYTES * i, 0);
+			continue;
+		case LIMIT_RECORDED: break;
+		}
+		if (t <= limit->newest_ms || limit->shape->ops->charged_by_all)
+			return;
+		limit->newest_ms = t;
+		if (work->view.own_times != NULL)
+			time_put(work->view.own_times + (size_t)TIME_BYTES * i, t);
+		return;
+	}
+}
+
+/* The decision of a breach: the limit with the latest reset among those in the mask, the first of them on a tie. */
+static void decide(struct bucket_work *work, const struct weir_zone *zone, unsigned breached, int64_t t,
+                   struct bucket_verdict *verdict)
+{
+	if (work->view.decided == NULL)
+		lay_out(work, BUCKET_DECIDED, 0);
+	int64_t latest = -1;
+	for (uint32_t i = 0; i < work->view.layout->limit_count; i++) {
+		if (!(breached >> i & 1))
+			continue;
+		const struct limit_view *limit = &work->view.limits[i];
+		int64_t reset = limit->shape->ops->reset(limit, t);
+		if (reset > latest) {
+			latest = reset;
+			verdict->limit = i;
+		}
+	}
+	const struct limit_view *limit = &work->view.limits[verdict->limit];
+	verdict->rule = &limit->shape->limit;
+	verdict->count = limit->shape->ops->held(limit, t);
+	verdict->until_ms = latest > t + zone->block_for_ms ? latest : t + zone->block_for_ms;
+	verdict->bits |= WEIR_VERDICT_DECIDED;
+	time_put(work->view.decided, t);
+	time_put(work->view.decided + TIME_BYTES, verdict->until_ms);
+}
+
+/* Limits that cost 1 would be over of, if a decision may be made at t at all. */
+static unsigned find_breached(const struct bucket_work *work, unsigned over, int64_t t, int64_t c)
+{
+	if (work->view.decided != NULL && t < bucket_decided_until(&work->view))
+		return 0;
+	if (c == 1)
+		return over;
+	unsigned breached = 0;
+	for (uint32_t i = 0; i < work->view.layout->limit_count; i++) {
+		const struct limit_view *limit = &work->view.limits[i];
+		if (limit->shape->ops->judge(limit, t, 1) & LIMIT_OVER)
+			breached |= 1u << i;
+	}
+	return breached;
+}
+
+static void leave(struct bucket_work *work, int64_t t)
+{
+	for (uint32_t i = 0; i < work->view.layout->limit_count; i++) {
+		const struct limit_view *limit = &work->view.limits[i];
+		if (limit->shape->ops->leave != NULL && limit->shape->ops->leave(limit, t))
+			work->changed = true;
+	}
+}
+
+void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t c, bool barred,
+                  struct bucket_verdict *verdict)
+{
+	const struct layout *layout = work->view.layout;
+	uint32_t count = layout->limit_count;
+	unsigned late = 0, over = 0;
+	if (layout->has_queue)
+		leave(work, t);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct limit_view *limit = &work->view.limits[i];
+		unsigned judgement = limit->shape->ops->judge(limit, t, c);
+		late |= (judgement & LIMIT_LATE ? 1u : 0u) << i;
+		over |= (judgement & LIMIT_OVER ? 1u : 0u) << i;
+	}
+	bool penalty = zone->block_for_ms > 0 && work->view.decided != NULL && bucket_decided_at(&work->view) <= t &&
+	               t < bucket_decided_until(&work->view);
+	bool blocked = barred || penalty || over != 0;
+	bool recorded = c > 0 && (!blocked || zone->count_all);
+	unsigned breached = blocked && !barred ? find_breached(work, over, t, c) : 0;
+	if (recorded || layout->is_charged) {
+		for (uint32_t i = 0; i < count; i++) {
+			if (late >> i & 1 || !(recorded || layout->limits[i].ops->charged_by_all))
+				continue;
+			record(work, i, t, c, blocked);
+			work->changed = true;
+		}
+		if (recorded && t > (int64_t)work->view.bucket->newest_ms)
+			work->view.bucket->newest_ms = (uint64_t)t & TIME_MASK;
+	}
+	verdict->bits = (blocked ? WEIR_VERDICT_BLOCK : 0) | (late != 0 ? WEIR_VERDICT_LATE : 0);
+	if (breached == 0)
+		return;
+	bucket_refresh(&work->view);
+	decide(work, zone, breached, t, verdict);
+	work->changed = true;
+}
+
+void bucket_done(struct bucket_work *work, int64_t t)
+{
+	leave(work, t);
+	for (uint32_t i = 0; i < work->view.layout->limit_count; i++) {
+		const struct limit_view *limit = &work->view.limits[i];
+		if (limit->shape->ops->done != NULL && limit->shape->ops->done(limit))
+			work->changed = true;
+	}
+}

@@ -1,0 +1,67 @@
+/*
+ * Judging: what becomes of one bucket at one event.
+ *
+ * A bucket is judged where it lies. If it must be laid out anew (it was single,
+ * empty, of an older layout, needs room, or counts, or the time of a decision) a
+ * copy in a scratch block takes its place; the caller moves that into a block of
+ * its own afterwards.
+ */
+#ifndef LIMITER_BUCKET_JUDGE_H
+#define LIMITER_BUCKET_JUDGE_H
+
+#include "limiter/bucket/bucket.h"
+#include "limiter/bucket/rules.h"
+
+/* Two blocks that grow as needed, used in turn. One a shard. */
+struct bucket_scratch {
+	struct bucket *blocks[2];
+	size_t bytes[2];
+	unsigned next;
+};
+
+void bucket_scratch_deinit(struct bucket_scratch *scratch);
+
+/** A bucket at work. */
+struct bucket_work {
+	struct bucket_view view;
+	struct bucket_scratch *scratch;
+	bool moved;   /* the view is a scratch block, whatever it was before */
+	bool changed; /* something was recorded, left or published */
+};
+
+/** Opens a block where it lies: of the layout in force, and not single. */
+void bucket_work_open(struct bucket_work *work, struct bucket_scratch *scratch, struct bucket *bucket,
+                      const struct layout *layout);
+
+/** Opens an empty bucket in scratch. */
+void bucket_work_new(struct bucket_work *work, struct bucket_scratch *scratch, const struct layout *layout, int64_t c);
+
+/**
+ * Opens a single bucket, or one of an older layout (taken through every layout since), in scratch.
+ *
+ * @param to  the layout in force; its scale may be another than that of `from`: limits that are not the same then start
+ *            empty, which is a change
+ */
+void bucket_work_convert(struct bucket_work *work, struct bucket_scratch *scratch, struct bucket *bucket,
+                         const struct layout *from, const struct layout *to, int64_t c);
+
+struct bucket_verdict {
+	unsigned bits;                 /* enum weir_verdict_bits, without NONE */
+	uint32_t limit;                /* the rest: of a decision, if one was made */
+	const struct weir_limit *rule; /* that limit as it was judged by, without `done`; lives as long as the layout */
+	int64_t until_ms;
+	int64_t count;
+};
+
+/**
+ * Judges an event at t of cost c, and records it as the zone says.
+ *
+ * @param barred  an operator blocks the key: the verdict is block, and nothing is decided
+ */
+void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t c, bool barred,
+                  struct bucket_verdict *verdict);
+
+/** A record that is done: the oldest entry of every queue goes. */
+void bucket_done(struct bucket_work *work, int64_t t);
+
+#endif

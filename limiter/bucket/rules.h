@@ -1,0 +1,61 @@
+/*
+ * Rules: a policy as a shard works by it, compiled from all policies so far.
+ *
+ * A bucket says which layout it was written in: its zone, as that zone's limits
+ * stood from some version of the policy on. Layouts are numbered in the order
+ * in which the policies' history brought them up, so that the same history
+ * gives the same numbers in every process, and a bucket in a store stays
+ * readable: rules hold every layout that their history knew, and which one
+ * follows which.
+ *
+ * Rules are immutable and shared by all threads; layouts of keys whose rates an
+ * operator multiplies are made when they are first asked for. They
+ * point into the policies that they were compiled from.
+ */
+#ifndef LIMITER_RULES_H
+#define LIMITER_RULES_H
+
+#include "common/policy/policy.h"
+
+struct layout;
+
+/* One zone as of a version of the policy. */
+struct zone_rules {
+	const struct weir_zone *zone; /* id, name, limits, count, block_for, mode, history: lives with its policy */
+	uint32_t order;               /* its place in the policy */
+	const struct layout *layout;  /* how its buckets are written (bucket_layout.h) */
+};
+
+struct rules;
+
+/**
+ * Compiles the last of some policies.
+ *
+ * @param policies  every policy so far by ascending version, at least one; borrowed for as long as the rules live
+ */
+struct rules *rules_new(const struct weir_policy *const *policies, size_t count);
+void rules_free(struct rules *rules);
+
+/** Whether in the policies' history a zone left shadow mode, and only that brought it a layout of its own. */
+bool rules_leave_shadow(const struct rules *rules);
+
+/** The version of the policy in force. */
+uint64_t rules_version(const struct rules *rules);
+
+/** Zones in force, in the policy's order. */
+uint32_t rules_zone_count(const struct rules *rules);
+const struct zone_rules *rules_zone_at(const struct rules *rules, uint32_t order);
+
+/** The zone in force with an id, NULL if there is none. */
+const struct zone_rules *rules_zone(const struct rules *rules, uint32_t id);
+
+/**
+ * The layout of a bucket, by its number and its scale (bucket_scale()), NULL if the history has none such.
+ *
+ * @param number  with LAYOUT_SCALED or without
+ * @param scale   thousandths; 1000 where it is not scaled
+ * @thread any
+ */
+const struct layout *rules_layout(const struct rules *rules, uint32_t number, uint32_t scale);
+
+#endif

@@ -1,0 +1,318 @@
+/*
+ * Segments are written in transactions of a few MiB, so that neither a binary
+ * log nor other writers wait for one of gigabytes; they stay invisible until
+ * the last, epoch-guarded one.
+ */
+#include "limiter/checkpoint/checkpoint.h"
+
+#include "common/base/alloc.h"
+#include "limiter/shard/segment_blob.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum {
+	WRITE_BYTES = 4 << 20,    /* of one transaction */
+	WRITE_BLOBS = 256,        /* likewise */
+	MERGE_AT_ONCE = 32,       /* segments that are read at once to be merged */
+	DELTAS_MAX = 8,           /* a segment with more is merged: bounds what a load must read */
+	CLEAN_PERIOD = 4,         /* checkpoints */
+	MERGE_LEAST_BYTES = 4096, /* deltas below this are not worth a merge by their size */
+};
+
+static void note_segment(void *context, uint32_t segment, uint32_t deltas, uint64_t base_bytes, uint64_t delta_bytes)
+{
+	struct checkpoint_partition *partition = context;
+	if (segment < SHARD_SEGMENTS)
+		partition->segments[segment] = (struct checkpoint_segment){base_bytes, delta_bytes, deltas};
+}
+
+enum weir_status checkpoint_take(struct checkpoint_partition *partition, struct weir_store *store, uint32_t number,
+                                 struct weir_partition_state *state, struct weir_text *extra, struct weir_error *error)
+{
+	int64_t lateness_ms = partition->lateness_ms;
+	*partition = (struct checkpoint_partition){.partition = number, .lateness_ms = lateness_ms};
+	enum weir_status status = store->ops->take(store, WEIR_STORE_ROLE_LIMITER, number, state, error);
+	if (status != WEIR_OK)
+		return status;
+	weir_text_clear(extra);
+	weir_text_append(extra, state->extra.at, state->extra.length);
+	state->extra.at = extra->at;
+	partition->epoch = state->epoch;
+	partition->current = state->checkpoint;
+	if (state->checkpoint == 0)
+		return WEIR_OK;
+	return store->ops->list_segments(store, number, state->epoch, state->checkpoint, note_segment, partition, error);
+}
+
+enum weir_status checkpoint_restore(const struct checkpoint_partition *partition,
+                                    const struct weir_partition_state *state, struct lane *lane,
+                                    struct weir_error *error)
+{
+	if (state->checkpoint == 0)
+		return WEIR_OK;
+	enum weir_status status = lane_restore(lane, state, error);
+	for (uint32_t i = 0; status == WEIR_OK && i < SHARD_SEGMENTS; i++)
+		if (partition->segments[i].base_bytes > 0 || partition->segments[i].deltas > 0)
+			shard_set_stored(lane_shard(lane), i);
+	return status;
+}
+
+void checkpoint_cut(struct checkpoint_cut *cut, struct lane *lane, struct checkpoint_partition *partition)
+{
+	*cut = (struct checkpoint_cut){.partition = partition};
+	lane_state(lane, &cut->state, &cut->extra);
+	cut->state.epoch = partition->epoch;
+	cut->state.checkpoint = partition->current + 1;
+	cut->rules = lane_rules(lane);
+	shard_snapshot(lane_shard(lane), &cut->snapshot);
+}
+
+/* The blobs of one transaction, with the merged bases that they own. */
+struct write {
+	struct weir_segment_blob blobs[WRITE_BLOBS];
+	char *owned[WRITE_BLOBS];
+	size_t count, bytes;
+};
+
+static void write_clear(struct write *write)
+{
+	for (size_t i = 0; i < write->count; i++)
+		free(write->owned[i]);
+	write->count = write->bytes = 0;
+}
+
+/* Of a refusal: a commit whose answer was lost may have made the checkpoint current, and nothing is left to write. */
+static enum weir_status refused(struct weir_store *store, const struct checkpoint_cut *cut, struct weir_error *error)
+{
+	struct weir_partition_state found;
+	enum weir_status status = store->ops->look(store, WEIR_STORE_ROLE_LIMITER, cut->state.partition, &found, error);
+	if (status == WEIR_IO)
+		return status;
+	return status == WEIR_OK && found.epoch == cut->state.epoch && found.checkpoint == cut->state.checkpoint
+	           ? WEIR_OK
+	           : WEIR_INVALID;
+}
+
+static enum weir_status write_flush(struct write *write, struct weir_store *store, const struct checkpoint_cut *cut,
+                                    struct weir_error *error)
+{
+	if (write->count == 0)
+		return WEIR_OK;
+	enum weir_status status =
+		store->ops->write_segments(store, cut->state.partition, cut->state.epoch, write->blobs, write->count, error);
+	if (status == WEIR_INVALID)
+		status = refused(store, cut, error);
+	write_clear(write);
+	return status;
+}
+
+static bool outgrown(const struct checkpoint_segment *segment, size_t more)
+{
+	uint64_t bytes = segment->delta_bytes + more;
+	uint64_t least = segment->base_bytes > MERGE_LEAST_BYTES ? segment->base_bytes : MERGE_LEAST_BYTES;
+	return segment->deltas >= DELTAS_MAX || bytes > least;
+}
+
+static bool is_to_merge(const struct checkpoint_segment *stored, struct weir_span delta)
+{
+	return stored->base_bytes > 0 && outgrown(stored, delta.length);
+}
+
+/* What the store has of the next segments that are to be merged, read at once: one by one they cost a server more. */
+struct ahead {
+	struct checkpoint_blobs stored;
+	size_t next;  /* of its blobs */
+	size_t until; /* before this place of the cut, all that are to be merged are in it */
+};
+
+static enum weir_status read_ahead(struct ahead *ahead, struct weir_store *store, const struct checkpoint_cut *cut,
+                                   size_t place, const struct checkpoint_segment *after, struct weir_error *error)
+{
+	uint32_t segments[MERGE_AT_ONCE];
+	size_t count = 0;
+	uint64_t bytes = 0;
+	for (; place < cut->snapshot.segment_count && count < MERGE_AT_ONCE && bytes < WRITE_BYTES; place++) {
+		const struct checkpoint_segment *stored = &after[cut->snapshot.segments[place]];
+		if (!is_to_merge(stored, cut->snapshot.deltas[place]))
+			continue;
+		segments[count++] = cut->snapshot.segments[place];
+		bytes += stored->base_bytes + stored->delta_bytes;
+	}
+	checkpoint_blobs_deinit(&ahead->stored);
+	ahead->next = 0;
+	ahead->until = place;
+	return checkpoint_read(store, cut->partition->partition, cut->partition->epoch, cut->partition->current, segments,
+	                       count, &ahead->stored, error);
+}
+
+/*
+ * The segment's blobs in the store and its new delta, as one base. Of a store that has lost some, or does not show them
+ * yet, it would be a base that hides the others for ever.
+ *
+ * @param known  what was stored of it
+ */
+static enum weir_status merge_segment(struct ahead *ahead, const struct checkpoint_cut *cut, size_t place,
+                                      const struct checkpoint_segment *known, struct weir_segment_blob *blob,
+                                      char **owned, struct weir_error *error)
+{
+	uint32_t segment = cut->snapshot.segments[place];
+	const struct checkpoint_blobs *stored = &ahead->stored;
+	struct weir_span *parts = weir_alloc(stored->count - ahead->next + 1, sizeof *parts);
+	size_t count = 0, length = 0;
+	uint64_t bytes = 0;
+	bool written = false;
+	for (; ahead->next < stored->count && stored->blobs[ahead->next].segment == segment; ahead->next++) {
+		const struct checkpoint_blob *part = &stored->blobs[ahead->next];
+		parts[count++] = (struct weir_span){stored->bytes.at + part->at, (uint32_t)part->length};
+		bytes += part->length;
+		written = part->checkpoint == cut->state.checkpoint;
+	}
+	enum weir_status status = WEIR_OK;
+	if (written) {
+		/* This very base: a commit whose answer was lost made it current. */
+		length = parts[count - 1].length;
+		*owned = weir_copy(parts[count - 1].at, length);
+	} else if (bytes != known->base_bytes + known->delta_bytes) {
+		status = weir_fail(error, WEIR_FENCED,
+		                   "segment %u of partition %u has %" PRIu64 " bytes in the store, not the %" PRIu64
+		                   " that were stored",
+		                   segment, cut->state.partition, bytes, known->base_bytes + known->delta_bytes);
+	} else {
+		parts[count++] = cut->snapshot.deltas[place];
+		status = segment_blob_merge(parts, count, cut->rules, cut->state.clock_ms, cut->partition->lateness_ms, owned,
+		                            &length, error);
+	}
+	free(parts);
+	if (status == WEIR_OK)
+		*blob = (struct weir_segment_blob){
+			.segment = segment, .checkpoint = cut->state.checkpoint, .base = true, .bytes = {*owned, (uint32_t)length}};
+	return status;
+}
+
+static enum weir_status write_cut(struct weir_store *store, struct checkpoint_cut *cut,
+                                  struct checkpoint_segment *after, struct weir_error *error)
+{
+	struct write write = {.count = 0};
+	struct ahead ahead = {.until = 0};
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; status == WEIR_OK && i < cut->snapshot.segment_count; i++) {
+		uint32_t segment = cut->snapshot.segments[i];
+		struct weir_span delta = cut->snapshot.deltas[i];
+		struct checkpoint_segment *stored = &after[segment];
+		struct weir_segment_blob *blob = &write.blobs[write.count];
+		write.owned[write.count] = NULL;
+		if (is_to_merge(stored, delta)) {
+			if (i >= ahead.until)
+				status = read_ahead(&ahead, store, cut, i, after, error);
+			if (status == WEIR_OK)
+				status = merge_segment(&ahead, cut, i, stored, blob, &write.owned[write.count], error);
+			if (status != WEIR_OK)
+				break;
+		} else {
+			*blob = (struct weir_segment_blob){segment, cut->state.checkpoint, stored->base_bytes == 0, delta};
+		}
+		if (blob->base)
+			*stored = (struct checkpoint_segment){.base_bytes = blob->bytes.length};
+		else
+			*stored =
+				(struct checkpoint_segment){stored->base_bytes, stored->delta_bytes + delta.length, stored->deltas + 1};
+		write.bytes += blob->bytes.length;
+		if (++write.count == WRITE_BLOBS || write.bytes >= WRITE_BYTES)
+			status = write_flush(&write, store, cut, error);
+	}
+	if (status == WEIR_OK)
+		status = write_flush(&write, store, cut, error);
+	write_clear(&write);
+	checkpoint_blobs_deinit(&ahead.stored);
+	return status;
+}
+
+/* What is left behind costs room, not truth: a failure is the next call's to mend. */
+static void clean_now_and_then(struct weir_store *store, const struct checkpoint_partition *partition)
+{
+	if (partition->current % CLEAN_PERIOD != 0)
+		return;
+	enum weir_status ignored = store->ops->clean(store, partition->partition, partition->epoch, NULL);
+	(void)ignored;
+}
+
+enum weir_status checkpoint_store(struct weir_store *store, struct checkpoint_cut *cuts, size_t count,
+                                  const struct weir_archive_batch *batch, const char *const *names,
+                                  const struct weir_span *values, size_t note_count, struct weir_error *error)
+{
+	/* What is known of the segments changes only once the checkpoint is current: a try that fails is made again. */
+	struct checkpoint_segment(*after)[SHARD_SEGMENTS] = weir_alloc(count, sizeof *after);
+	struct weir_partition_state *states = weir_alloc(count, sizeof *states);
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		memcpy(after[i], cuts[i].partition->segments, sizeof after[i]);
+		states[i] = cuts[i].state;
+		status = write_cut(store, &cuts[i], after[i], error);
+	}
+	if (status == WEIR_OK)
+		status =
+			store->ops->archive(store, WEIR_STORE_ROLE_LIMITER, batch, states, count, names, values, note_count, error);
+	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		struct checkpoint_partition *partition = cuts[i].partition;
+		memcpy(partition->segments, after[i], sizeof after[i]);
+		partition->current = cuts[i].state.checkpoint;
+		clean_now_and_then(store, partition);
+	}
+	free(after);
+	free(states);
+	return status;
+}
+
+void checkpoint_finish(struct checkpoint_cut *cut, struct lane *lane, bool stored)
+{
+	shard_snapshot_done(lane_shard(lane), &cut->snapshot, stored);
+	weir_text_deinit(&cut->extra);
+}
+
+static enum weir_status keep_blob(void *context, const struct weir_segment_blob *blob)
+{
+	struct checkpoint_blobs *blobs = context;
+	if (blobs->count == blobs->capacity) {
+		blobs->capacity = blobs->capacity == 0 ? 16 : blobs->capacity * 2;
+		blobs->blobs = weir_realloc(blobs->blobs, blobs->capacity, sizeof *blobs->blobs);
+	}
+	blobs->blobs[blobs->count++] = (struct checkpoint_blob){.segment = blob->segment,
+	                                                        .checkpoint = blob->checkpoint,
+	                                                        .at = blobs->bytes.length,
+	                                                        .length = blob->bytes.length};
+	weir_text_append(&blobs->bytes, blob->bytes.at, blob->bytes.length);
+	return WEIR_OK;
+}
+
+enum weir_status checkpoint_read(struct weir_store *store, uint32_t partition, uint64_t epoch, uint64_t at_least,
+                                 const uint32_t *segments, size_t count, struct checkpoint_blobs *blobs,
+                                 struct weir_error *error)
+{
+	*blobs = (struct checkpoint_blobs){0};
+	return store->ops->read_segments(store, partition, epoch, at_least, segments, count, keep_blob, blobs, error);
+}
+
+void checkpoint_blobs_deinit(struct checkpoint_blobs *blobs)
+{
+	weir_text_deinit(&blobs->bytes);
+	free(blobs->blobs);
+	*blobs = (struct checkpoint_blobs){0};
+}
+
+enum weir_status checkpoint_load(struct lane *lane, const uint32_t *segments, size_t count,
+                                 const struct checkpoint_blobs *blobs, struct weir_error *error)
+{
+	struct weir_span *parts = weir_alloc(blobs->count, sizeof *parts);
+	enum weir_status status = WEIR_OK;
+	size_t next = 0; /* blobs come in the order in which the segments were asked for */
+	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		size_t found = 0;
+		for (; next < blobs->count && blobs->blobs[next].segment == segments[i]; next++)
+			parts[found++] =
+				(struct weir_span){blobs->bytes.at + blobs->blobs[next].at, (uint32_t)blobs->blobs[next].length};
+		status = shard_load(lane_shard(lane), segments[i], parts, found, error);
+	}
+	free(parts);
+	return status;
+}

@@ -1,0 +1,29 @@
+/*
+ * From one limiter to the next: who must let a partition go says so, stores a
+ * last checkpoint, and says that it is stored; who is to take it waits for that,
+ * within a bound, and then need not judge again what the other had judged.
+ *
+ * It is courtesy and nothing rests on it: who owns a partition is decided by its
+ * epoch, and who says nothing is not waited for.
+ */
+#ifndef LIMITER_HANDOVER_H
+#define LIMITER_HANDOVER_H
+
+#include "common/store/store.h"
+
+#include <stdbool.h>
+
+/** The owner of an epoch says that it leaves, or has left. */
+WEIR_MUST_USE enum weir_status handover_say(struct weir_store *store, uint32_t partition, uint64_t epoch, bool left,
+                                            struct weir_error *error);
+
+/**
+ * Asks whether to take a partition.
+ *
+ * @param waited_ms  since it was first asked
+ * @return WEIR_OK: take it; WEIR_AGAIN: ask again in a moment; WEIR_IO
+ */
+WEIR_MUST_USE enum weir_status handover_ask(struct weir_store *store, uint32_t partition, int64_t waited_ms,
+                                            struct weir_error *error);
+
+#endif

@@ -1,0 +1,43 @@
+/* The inside of limiter.c, for the file that shows it: limiter_pages.c. */
+#ifndef LIMITER_DAEMON_INTERNAL_H
+#define LIMITER_DAEMON_INTERNAL_H
+
+#include "common/cluster/lag.h"
+#include "common/cluster/membership.h"
+#include "limiter/daemon/limiter.h"
+#include "limiter/worker/balance.h"
+
+enum limiter_phase { LIMITER_CONNECTING, LIMITER_WORKING, LIMITER_STOPPING };
+
+struct limiter {
+	struct weir_daemon *daemon;
+	struct weir_daemon_pages pages;
+	_Atomic int phase; /* from LIMITER_WORKING on all that follows is there, and stays */
+	struct weir_bus *bus;
+	uint64_t seed;
+	struct rulebook *book;
+	struct weir_share *share;
+	struct placement *placement;
+	struct keeper *saver, *loader;
+	struct worker **workers;
+	uint32_t worker_count;
+	struct balance *balance;
+	struct weir_membership *membership;
+	struct weir_lag *lag;
+};
+
+/** What stands of a partition at the worker that has it. @thread any */
+void limiter_look(const struct limiter *limiter, uint32_t partition, struct worker_partition *look);
+
+/**
+ * Whether the topics outlast the blocks of the newest policy in the store. One that this weir cannot read is told by the
+ * partitions that wait for it.
+ *
+ * @param version  set: the policy's; 0: there is none
+ */
+WEIR_MUST_USE enum weir_status limiter_check_policy(const struct limiter *limiter, struct weir_store *store,
+                                                    uint64_t *version, struct weir_error *error);
+
+void limiter_pages_init(struct limiter *limiter);
+
+#endif

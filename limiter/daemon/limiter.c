@@ -1,0 +1,219 @@
+/*
+ * Workers take what the membership's thread says that the group gives; keepers
+ * bring it from the store and back. They meet only at the share, the keepers'
+ * queues and the bus, so that this file but starts and ends them in order.
+ */
+#include "limiter/daemon/internal.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/stop.h"
+#include "common/bus/kafka/bus_kafka.h"
+#include "common/cluster/connect.h"
+#include "common/daemon/notify.h"
+#include "limiter/checkpoint/agreement.h"
+
+static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
+
+enum { WATCH_PERIOD_MS = 50, NO_POLICY_MS = 2000 };
+
+struct limiter *limiter_new(struct weir_daemon *daemon)
+{
+	struct limiter *limiter = weir_alloc(1, sizeof *limiter);
+	limiter->daemon = daemon;
+	limiter->book = rulebook_new();
+	limiter_pages_init(limiter);
+	return limiter;
+}
+
+/* ---- connecting ---- */
+
+static enum weir_status open_store(void *context, struct weir_store **store, struct weir_error *error)
+{
+	const struct limiter *limiter = context;
+	return weir_connect_store(limiter->daemon->config, FOR_EVER_MS, weir_stop_flag(), &limiter->daemon->log, store,
+	                          error);
+}
+
+enum weir_status limiter_connect(struct limiter *limiter, struct weir_error *error)
+{
+	const struct weir_daemon *daemon = limiter->daemon;
+	struct weir_store *store = NULL;
+	uint64_t policy;
+	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, FOR_EVER_MS, weir_stop_flag(),
+	                                           &daemon->log, &limiter->bus, error);
+	if (status == WEIR_OK)
+		status = weir_daemon_of_server(open_store(limiter, &store, error));
+	if (status == WEIR_OK)
+		status = agreement_reach(store, limiter->bus->partitions, &limiter->seed, error);
+	if (status == WEIR_OK)
+		status = limiter_check_policy(limiter, store, &policy, error);
+	if (store != NULL)
+		store->ops->close(store);
+	return status != WEIR_OK && atomic_load(weir_stop_flag()) ? WEIR_END : status;
+}
+
+/* ---- starting ---- */
+
+/* How long a topic keeps what it has: where the brokers say that it is less than is configured, they decide. */
+static int64_t retention_ms(const struct limiter *limiter, enum weir_topic topic)
+{
+	int64_t configured_ms = limiter->daemon->config->bus.retention_ms;
+	struct weir_bus_kafka_retention kept = weir_bus_kafka_retention(limiter->bus, topic);
+	return kept.known && kept.ms >= 0 && kept.ms < configured_ms ? kept.ms : configured_ms;
+}
+
+static enum weir_status start_worker(struct limiter *limiter, uint32_t number, struct weir_error *error)
+{
+	const struct weir_config *config = limiter->daemon->config;
+	int64_t decisions_ms = retention_ms(limiter, WEIR_TOPIC_DECISIONS);
+	int64_t shadow_ms = retention_ms(limiter, WEIR_TOPIC_SHADOW);
+	struct worker_options options = {
+		.config = config,
+		.bus = limiter->bus,
+		.book = limiter->book,
+		.first_policy = 1, /* an empty partition meets every policy in its log, from the first one on */
+		.seed = limiter->seed,
+		.number = number,
+		.placement = limiter->placement,
+		.share = limiter->share,
+		.dead_letters = true,
+		.age_limit_ms = retention_ms(limiter, WEIR_TOPIC_EVENTS) / 2,
+		.remind_ms = (decisions_ms < shadow_ms ? decisions_ms : shadow_ms) / 3,
+		.saver = limiter->saver,
+		.loader = limiter->loader,
+		.log = &limiter->daemon->log,
+	};
+	struct worker **worker = &limiter->workers[number];
+	enum weir_status status = worker_new(&options, NULL, worker, error);
+	return status == WEIR_OK ? worker_start(*worker, error) : status;
+}
+
+void limiter_look(const struct limiter *limiter, uint32_t partition, struct worker_partition *look)
+{
+	worker_look(limiter->workers[placement_holder(limiter->placement, partition)], partition, look);
+}
+
+static void start_balance(struct limiter *limiter)
+{
+	const struct balance_options options = {
+		.share = limiter->share,
+		.placement = limiter->placement,
+		.partitions = limiter->bus->partitions,
+		.workers = limiter->workers,
+		.worker_count = limiter->worker_count,
+		.saver = limiter->saver,
+		.loader = limiter->loader,
+		.log = &limiter->daemon->log,
+	};
+	limiter->balance = balance_new(&options);
+}
+
+/* ---- how far behind ---- */
+
+static bool look_at_partition(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
+{
+	const struct limiter *limiter = context;
+	struct worker_partition look;
+	(void)topic;
+	limiter_look(limiter, partition, &look);
+	*place = (struct weir_lag_place){look.next_offset, look.clock_ms};
+	/* One that stands still is behind, too; one without a trouble is another's. */
+	return look.state == WORKER_LIVE || look.state == WORKER_LEAVING ||
+	       (look.state == WORKER_STUCK && look.trouble[0] != '\0');
+}
+
+static enum weir_status start_lag(struct limiter *limiter, struct weir_error *error)
+{
+	static const enum weir_topic topics[] = {WEIR_TOPIC_EVENTS};
+	const struct weir_lag_options options = {limiter->bus, topics, 1, look_at_partition, limiter};
+	return weir_lag_start(&options, &limiter->lag, error);
+}
+
+enum weir_status limiter_start(struct limiter *limiter, struct weir_error *error)
+{
+	const struct weir_log *log = &limiter->daemon->log;
+	uint32_t threads = (uint32_t)limiter->daemon->config->limiter.threads, partitions = limiter->bus->partitions;
+	limiter->share = weir_share_new(partitions);
+	limiter->worker_count = threads < partitions ? threads : partitions;
+	limiter->placement = placement_new(partitions, limiter->worker_count);
+	limiter->workers = weir_alloc(limiter->worker_count, sizeof(struct worker *));
+	enum weir_status status = keeper_start(open_store, limiter, log, &limiter->saver, error);
+	if (status == WEIR_OK)
+		status = keeper_start(open_store, limiter, log, &limiter->loader, error);
+	for (uint32_t i = 0; status == WEIR_OK && i < limiter->worker_count; i++)
+		status = start_worker(limiter, i, error);
+	if (status == WEIR_OK)
+		start_balance(limiter);
+	if (status == WEIR_OK)
+		status = start_lag(limiter, error);
+	if (status == WEIR_OK)
+		status = weir_membership_start(limiter->bus, "limiter", limiter->share, log, &limiter->membership, error);
+	if (status != WEIR_OK)
+		return status;
+	atomic_store(&limiter->phase, LIMITER_WORKING);
+	weir_log(log, WEIR_LOG_INFO, "limiter", "working on topic %s.%s, %u partitions, with %u thread%s",
+	         limiter->daemon->config->bus.prefix, "events", partitions, limiter->worker_count,
+	         limiter->worker_count == 1 ? "" : "s");
+	weir_notify("READY=1");
+	return WEIR_OK;
+}
+
+/* ---- working ---- */
+
+static bool part_failed(const struct limiter *limiter)
+{
+	for (uint32_t i = 0; i < limiter->worker_count; i++)
+		if (worker_ended(limiter->workers[i]))
+			return true;
+	return weir_membership_failed(limiter->membership);
+}
+
+/* The partitions' keepers look for one each second; whoever has none after two turns is told. */
+static void tell_policy(const struct limiter *limiter, struct weir_trouble *trouble, int64_t *since_ms)
+{
+	uint32_t given;
+	weir_share_get(limiter->share, NULL, &given);
+	if (given == 0 || *since_ms == 0)
+		*since_ms = weir_monotonic_ms();
+	if (rulebook_newest(limiter->book) > 0)
+		weir_trouble_off(trouble, &limiter->daemon->log, "policy");
+	else if (weir_monotonic_ms() - *since_ms > NO_POLICY_MS)
+		weir_trouble_on(trouble, &limiter->daemon->log, "policy", "no policy yet: run `weir policy apply`");
+}
+
+void limiter_watch(struct limiter *limiter)
+{
+	struct weir_trouble no_policy = {0};
+	int64_t policy_since_ms = 0;
+	while (!atomic_load(weir_stop_flag()) && !part_failed(limiter)) {
+		if (weir_stop_take_reload())
+			weir_daemon_reload(limiter->daemon);
+		tell_policy(limiter, &no_policy, &policy_since_ms);
+		balance_turn(limiter->balance);
+		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
+	}
+}
+
+/* ---- ending ---- */
+
+bool limiter_stop(struct limiter *limiter)
+{
+	const struct weir_log *log = &limiter->daemon->log;
+	bool good = !weir_membership_failed(limiter->membership);
+	struct weir_error error;
+	atomic_store(&limiter->phase, LIMITER_STOPPING);
+	weir_notify("STOPPING=1");
+	for (uint32_t i = 0; i < limiter->worker_count; i++)
+		worker_stop(limiter->workers[i], false);
+	for (uint32_t i = 0; i < limiter->worker_count; i++) {
+		if (worker_join(limiter->workers[i], &error) == WEIR_OK)
+			continue;
+		weir_log(log, WEIR_LOG_ERROR, "limiter", "%s", error.text);
+		good = false;
+	}
+	if (!weir_membership_leave(limiter->membership))
+		weir_log(log, WEIR_LOG_WARNING, "group", "the group does not let go; it will find out by itself");
+	weir_log(log, WEIR_LOG_INFO, "limiter", "stopped");
+	return good;
+}

@@ -1,0 +1,146 @@
+/*
+ * Decisions are written by hand, not through a JSON tree: a flood makes many,
+ * and their bytes are a promise (a replay gives the same ones).
+ */
+#include "limiter/lane/decision.h"
+
+/* A parameter with its comma, in the order that readers know. */
+static void member(struct weir_text *text, const char *name, int64_t value)
+{
+	weir_text_append(text, ",\"", 2);
+	weir_text_puts(text, name);
+	weir_text_append(text, "\":", 2);
+	weir_text_int(text, value);
+}
+
+void decision_limit_json(struct weir_text *text, const struct weir_limit *limit)
+{
+	weir_text_puts(text, "{\"algorithm\":\"");
+	weir_text_puts(text, weir_algorithm_name(limit->algorithm));
+	weir_text_puts(text, "\"");
+	switch (limit->algorithm) {
+	case WEIR_SLIDING_WINDOW:
+		member(text, "rate", limit->rate);
+		member(text, "window", limit->window_ms);
+		if (limit->precision_ms > 1)
+			member(text, "precision", limit->precision_ms);
+		break;
+	case WEIR_FIXED_WINDOW:
+		member(text, "rate", limit->rate);
+		member(text, "window", limit->window_ms);
+		if (limit->offset_ms != 0)
+			member(text, "offset", limit->offset_ms);
+		break;
+	case WEIR_UNIFORM: member(text, "interval", limit->window_ms); break;
+	case WEIR_TOKEN_BUCKET:
+		member(text, "rate", limit->rate);
+		member(text, "window", limit->window_ms);
+		member(text, "burst", limit->burst);
+		if (limit->penalize)
+			weir_text_puts(text, ",\"penalize\":true");
+		break;
+	case WEIR_GCRA:
+		member(text, "burst", limit->burst);
+		member(text, "rate", limit->rate);
+		member(text, "window", limit->window_ms);
+		break;
+	case WEIR_QUEUE:
+		member(text, "length", limit->length);
+		member(text, "hold", limit->hold_ms);
+		break;
+	case WEIR_ALGORITHM_COUNT: break;
+	}
+	weir_text_append(text, "}", 1);
+}
+
+/* One value of a joined key, from *at to the next bare '|': escapes taken off. */
+static void key_value_json(struct weir_text *text, const char **at, const char *end)
+{
+	char value[WEIR_KEY_MAX_BYTES];
+	uint32_t length = 0;
+	const char *next = *at;
+	while (next < end && *next != '|' && length < sizeof value) {
+		if (*next == '\\' && next + 1 < end)
+			next++;
+		value[length++] = *next++;
+	}
+	weir_text_json(text, (struct weir_span){.at = value, .length = length});
+	*at = next < end ? next + 1 : end; /* behind the '|' */
+}
+
+void decision_key_json(struct weir_text *text, const struct weir_zone *zone, struct weir_span key)
+{
+	const char *at = key.at, *end = key.at + key.length;
+	weir_text_append(text, "[", 1);
+	for (uint32_t i = 0; i < zone->key_count; i++) {
+		if (i > 0)
+			weir_text_append(text, ",", 1);
+		key_value_json(text, &at, end);
+	}
+	weir_text_append(text, "]", 1);
+}
+
+static void begin_json(struct weir_text *text, uint32_t partition, uint64_t offset, uint32_t index,
+                       const struct weir_zone *zone)
+{
+	weir_text_puts(text, "{\"id\":\"");
+	weir_text_uint(text, partition);
+	weir_text_append(text, "-", 1);
+	weir_text_uint(text, offset);
+	weir_text_append(text, "-", 1);
+	weir_text_uint(text, index);
+	weir_text_puts(text, "\",\"zone\":");
+	weir_text_json(text, weir_span_of(zone->name));
+	weir_text_puts(text, ",\"key\":");
+}
+
+static void end_json(struct weir_text *text, const struct weir_zone *zone)
+{
+	weir_text_puts(text, zone->mode == WEIR_SHADOW ? ",\"mode\":\"shadow\"}" : ",\"mode\":\"enforce\"}");
+}
+
+void decision_json(struct weir_text *text, uint32_t partition, const struct shard_decision *decision)
+{
+	const struct weir_zone *zone = decision->zone->zone;
+	begin_json(text, partition, decision->id_offset, decision->id_index, zone);
+	decision_key_json(text, zone, decision->key);
+	weir_text_puts(text, ",\"action\":\"block\"");
+	member(text, "at", decision->at_ms);
+	member(text, "until", decision->until_ms);
+	weir_text_puts(text, ",\"limit\":");
+	decision_limit_json(text, decision->rule);
+	member(text, "count", decision->count);
+	end_json(text, zone);
+}
+
+void decision_lift_json(struct weir_text *text, uint32_t partition, uint64_t offset, uint32_t index,
+                        const struct weir_zone *zone, int64_t at_ms)
+{
+	begin_json(text, partition, offset, index, zone);
+	weir_text_puts(text, "null,\"action\":\"lift\"");
+	member(text, "at", at_ms);
+	member(text, "until", at_ms);
+	end_json(text, zone);
+}
+
+void decision_order_json(struct weir_text *text, uint32_t partition, uint64_t offset, uint32_t index,
+                         const struct shard_order_decision *decision)
+{
+	begin_json(text, partition, offset, index, decision->zone);
+	decision_key_json(text, decision->zone, decision->key);
+	weir_text_puts(text, decision->lift ? ",\"action\":\"lift\"" : ",\"action\":\"block\"");
+	member(text, "at", decision->at_ms);
+	member(text, "until", decision->until_ms);
+	weir_text_puts(text, ",\"by\":");
+	weir_text_json(text, weir_span_of(decision->by));
+	weir_text_puts(text, ",\"reason\":");
+	weir_text_json(text, weir_span_of(decision->reason));
+	end_json(text, decision->zone);
+}
+
+void decision_message_key(struct weir_text *text, const struct weir_zone *zone, struct weir_span key)
+{
+	weir_text_puts(text, zone->name);
+	weir_text_append(text, "|", 1);
+	weir_text_append(text, key.at, key.length);
+}

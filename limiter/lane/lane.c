@@ -1,0 +1,319 @@
+/*
+ * The order of things for one message: decode, look its keys up, wait for
+ * segments that are not in memory, judge, count. An operator's command waits for
+ * its bucket's segment as a frame does. A policy record switches the rules between
+ * two messages.
+ */
+#include "limiter/lane/lane.h"
+
+#include "common/base/alloc.h"
+#include "limiter/lane/policy_switch.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct lane {
+	uint32_t partition;
+	struct rulebook *book; /* borrowed */
+	struct shard *shard;
+	struct tally *tally;
+	struct weir_frame_reader *reader;
+	struct weir_frame frame; /* the message at work */
+	int64_t appended_ms;     /* of it, by the log's clock; 0: not known */
+	int64_t ahead_ms;        /* what was taken off its sending time */
+	struct order_command command;
+	uint64_t next_offset;
+	uint64_t policy_version;
+	const struct rules *rules; /* of that version */
+	uint64_t malformed;
+	struct policy_switch change; /* the last one */
+	bool waiting;
+	uint32_t missing_count;
+	uint32_t missing[SHARD_MISSING_MOST];
+};
+
+struct lane *lane_new(const struct shard_options *options, struct rulebook *book, uint64_t version)
+{
+	struct lane *lane = weir_alloc(1, sizeof *lane);
+	lane->partition = options->partition;
+	lane->book = book;
+	lane->policy_version = version;
+	lane->rules = rulebook_rules(book, version);
+	lane->shard = shard_new(options, lane->rules);
+	lane->tally = tally_new();
+	lane->reader = weir_frame_reader_new();
+	return lane;
+}
+
+void lane_free(struct lane *lane)
+{
+	if (lane == NULL)
+		return;
+	shard_free(lane->shard);
+	tally_free(lane->tally);
+	weir_frame_reader_free(lane->reader);
+	policy_switch_deinit(&lane->change);
+	free(lane);
+}
+
+/* The extra of a partition's state: the length of the shard's part (u32, little-endian), that part, the tally. */
+static enum weir_status import_extra(struct lane *lane, struct weir_span extra, struct weir_error *error)
+{
+	if (extra.length < 4)
+		return weir_fail(error, WEIR_INVALID, "the state of partition %u is cut short", lane->partition);
+	const unsigned char *at = (const unsigned char *)extra.at;
+	uint32_t length = at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+	if (length > extra.length - 4)
+		return weir_fail(error, WEIR_INVALID, "the state of partition %u is cut short", lane->partition);
+	struct weir_span shard = {.at = extra.at + 4, .length = length};
+	struct weir_span tally = {.at = shard.at + length, .length = extra.length - 4 - length};
+	enum weir_status status = shard_import_extra(lane->shard, shard, error);
+	return status == WEIR_OK ? tally_import(lane->tally, tally, error) : status;
+}
+
+enum weir_status lane_restore(struct lane *lane, const struct weir_partition_state *state, struct weir_error *error)
+{
+	if (state->checkpoint == 0)
+		return WEIR_OK;
+	const struct rules *rules = rulebook_rules(lane->book, state->policy_version);
+	if (rules == NULL)
+		return weir_fail(error, WEIR_INVALID, "partition %u was saved under policy %llu, which the store does not hold",
+		                 lane->partition, (unsigned long long)state->policy_version);
+	enum weir_status status = import_extra(lane, state->extra, error);
+	if (status != WEIR_OK)
+		return status;
+	if (!shard_is_numbered_by(lane->shard, rules))
+		return weir_fail(
+			error, WEIR_INVALID,
+			"the state of partition %u is an older weir's, to which a zone that leaves shadow mode was the "
+			"same as before: begin with an empty state",
+			lane->partition);
+	lane->policy_version = state->policy_version;
+	lane->rules = rules;
+	lane->next_offset = state->next_offset;
+	shard_set_rules(lane->shard, rules);
+	tally_keep_zones(lane->tally, rulebook_policy(lane->book, state->policy_version));
+	shard_set_clock_ms(lane->shard, state->clock_ms);
+	return WEIR_OK;
+}
+
+static enum weir_status take_policy(struct lane *lane, struct lane_result *result, struct weir_error *error)
+{
+	uint64_t version = lane->frame.policy_version;
+	shard_advance_clock(lane->shard, lane->frame.sending_time_ms);
+	if (version <= lane->policy_version)
+		return WEIR_OK; /* appended again by a start that could not know that it had been */
+	if (rulebook_policy(lane->book, version) == NULL)
+		return weir_fail(error, WEIR_INVALID, "policy %llu is in the log, but not in the store",
+		                 (unsigned long long)version);
+	const struct weir_policy *before = rulebook_policy(lane->book, lane->policy_version);
+	const struct weir_policy *after = rulebook_policy(lane->book, version);
+	lane->policy_version = version;
+	lane->rules = rulebook_rules(lane->book, version);
+	shard_set_rules(lane->shard, lane->rules);
+	tally_keep_zones(lane->tally, after);
+	policy_switch_find(&lane->change, before, after, shard_orders(lane->shard), result->at_ms,
+	                   shard_clock_ms(lane->shard));
+	result->change = &lane->change;
+	return WEIR_OK;
+}
+
+/* Whether the message at work is another policy, of which only its number is known. */
+static bool is_unknown_policy(const struct lane *lane)
+{
+	uint64_t version = lane->frame.policy_version;
+	return lane->frame.kind == WEIR_FRAME_POLICY && version > lane->policy_version &&
+	       rulebook_policy(lane->book, version) == NULL;
+}
+
+bool lane_awaits_policy(const struct lane *lane)
+{
+	struct weir_policy *policy;
+	struct weir_error error;
+	uint64_t version = lane->frame.policy_version;
+	if (!lane->waiting || !is_unknown_policy(lane) || rulebook_policy(lane->book, version - 1) == NULL ||
+	    weir_policy_decode(version, lane->frame.body.at, lane->frame.body.length, &policy, &error) != WEIR_OK)
+		return false;
+	weir_policy_free(policy);
+	return true;
+}
+
+/* What cannot be done is counted and passed over. */
+static enum weir_status refuse(struct lane *lane, enum weir_status status)
+{
+	if (status == WEIR_OK)
+		return status;
+	lane->malformed++;
+	return WEIR_INVALID;
+}
+
+/* A record that is neither events nor a command: it is done with, whatever it comes to. */
+static enum weir_status take_record(struct lane *lane, struct lane_result *result, struct weir_error *error)
+{
+	enum weir_status status;
+	if (lane->frame.kind == WEIR_FRAME_POLICY)
+		status = take_policy(lane, result, error);
+	else
+		status = weir_fail(error, WEIR_INVALID, "a frame of kind %d is not for a limiter", lane->frame.kind);
+	lane->waiting = false;
+	lane->next_offset++;
+	return refuse(lane, status);
+}
+
+static struct lane_result begin_result(const struct lane *lane)
+{
+	return (struct lane_result){.offset = lane->next_offset,
+	                            .at_ms = lane->frame.sending_time_ms,
+	                            .ahead_ms = lane->ahead_ms,
+	                            .source = lane->frame.source};
+}
+
+enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struct weir_error *error)
+{
+	assert(lane->waiting);
+	*result = begin_result(lane);
+	if (lane_awaits_policy(lane))
+		return WEIR_AGAIN;
+	if (lane->frame.kind != WEIR_FRAME_EVENTS && lane->frame.kind != WEIR_FRAME_COMMAND)
+		return take_record(lane, result, error);
+	lane->missing_count = shard_missing(lane->shard, lane->missing);
+	if (lane->missing_count > 0)
+		return WEIR_AGAIN;
+	enum weir_status status = WEIR_OK;
+	if (lane->frame.kind == WEIR_FRAME_COMMAND) {
+		status = refuse(lane, shard_command_apply(lane->shard, &result->ordered, error));
+		result->command = status == WEIR_OK ? &lane->command : NULL;
+		if (status == WEIR_OK && lane->command.kind == ORDER_LIFT)
+			top_keys_forget(tally_keys(lane->tally), result->ordered->zone->id, order_key(&lane->command));
+	} else {
+		shard_frame_judge(lane->shard, &result->judged);
+		tally_frame(lane->tally, &lane->frame, &result->judged);
+		result->frame = &lane->frame;
+	}
+	lane->waiting = false;
+	lane->next_offset++;
+	return status;
+}
+
+/* Begins a command: it may have to wait for its bucket. */
+static enum weir_status begin_command(struct lane *lane, struct weir_error *error)
+{
+	shard_advance_clock(lane->shard, lane->frame.sending_time_ms);
+	enum weir_status status = order_command_parse(lane->frame.body, &lane->command, error);
+	lane->command.offset = lane->next_offset;
+	if (status == WEIR_OK)
+		status = shard_command_begin(lane->shard, &lane->command, lane->frame.sending_time_ms, error);
+	return refuse(lane, status);
+}
+
+/*
+ * A partition's clock never goes back, so that one sender's, far ahead, would have every bucket forgotten for good. The
+ * time that it is bounded by lies in the log with the message: whoever reads it again comes to the same.
+ */
+static enum weir_status decode(struct lane *lane, struct weir_span message, struct weir_error *error)
+{
+	enum weir_status status = weir_frame_decode(lane->reader, message, &lane->frame, error);
+	if (status != WEIR_OK)
+		return status;
+	int64_t latest_ms = lane->appended_ms + LANE_AHEAD_MOST_MS, sent_ms = lane->frame.sending_time_ms;
+	lane->ahead_ms = lane->appended_ms > 0 && sent_ms > latest_ms ? sent_ms - latest_ms : 0;
+	lane->frame.sending_time_ms -= lane->ahead_ms;
+	return WEIR_OK;
+}
+
+enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_t offset, int64_t appended_ms,
+                            struct lane_result *result, struct weir_error *error)
+{
+	assert(!lane->waiting);
+	*result = (struct lane_result){.offset = offset};
+	if (offset < lane->next_offset)
+		return WEIR_OK;
+	lane->appended_ms = appended_ms;
+	enum weir_status status = decode(lane, message, error);
+	if (status == WEIR_NEWER)
+		return status;
+	if (status != WEIR_OK) {
+		lane->next_offset = offset + 1;
+		return refuse(lane, status);
+	}
+	lane->next_offset = offset;
+	if (lane->frame.kind == WEIR_FRAME_COMMAND && (status = begin_command(lane, error)) != WEIR_OK) {
+		*result = begin_result(lane);
+		lane->next_offset = offset + 1;
+		return status;
+	}
+	lane->waiting = true;
+	lane->missing_count = 0;
+	if (lane->frame.kind == WEIR_FRAME_EVENTS)
+		shard_frame_begin(lane->shard, &lane->frame, offset);
+	else if (is_unknown_policy(lane))
+		return WEIR_AGAIN;
+	return lane_go_on(lane, result, error);
+}
+
+/* Decoding the same bytes again fills the same arrays: only where keys point to changes. */
+void lane_keep_message(struct lane *lane, struct weir_span copy)
+{
+	struct weir_error error;
+	enum weir_status status = decode(lane, copy, &error);
+	assert(lane->waiting && status == WEIR_OK);
+	(void)status;
+}
+
+const uint32_t *lane_missing(const struct lane *lane, uint32_t *count)
+{
+	*count = lane->missing_count;
+	return lane->missing;
+}
+
+void lane_state(const struct lane *lane, struct weir_partition_state *state, struct weir_text *extra)
+{
+	size_t length;
+	char *shard = shard_export_extra(lane->shard, &length);
+	char head[4] = {(char)length, (char)(length >> 8), (char)(length >> 16), (char)(length >> 24)};
+	size_t start = extra->length;
+	weir_text_append(extra, head, sizeof head);
+	weir_text_append(extra, shard, length);
+	tally_export(lane->tally, extra);
+	free(shard);
+	state->partition = lane->partition;
+	state->next_offset = lane->next_offset;
+	state->clock_ms = shard_clock_ms(lane->shard);
+	state->policy_version = lane->policy_version;
+	state->extra = (struct weir_span){.at = extra->at + start, .length = (uint32_t)(extra->length - start)};
+}
+
+struct shard *lane_shard(struct lane *lane)
+{
+	return lane->shard;
+}
+
+struct tally *lane_tally(struct lane *lane)
+{
+	return lane->tally;
+}
+
+uint32_t lane_partition(const struct lane *lane)
+{
+	return lane->partition;
+}
+
+uint64_t lane_next_offset(const struct lane *lane)
+{
+	return lane->next_offset;
+}
+
+uint64_t lane_policy_version(const struct lane *lane)
+{
+	return lane->policy_version;
+}
+
+uint64_t lane_malformed(const struct lane *lane)
+{
+	return lane->malformed;
+}
+
+const struct rules *lane_rules(const struct lane *lane)
+{
+	return lane->rules;
+}

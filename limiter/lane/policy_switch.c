@@ -1,0 +1,64 @@
+/* A walk over zones and orders: policies change a few times a day. */
+#include "limiter/lane/policy_switch.h"
+
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void policy_switch_deinit(struct policy_switch *change)
+{
+	free(change->lifted);
+	free(change->blocks);
+	*change = (struct policy_switch){0};
+}
+
+/* Gateways may hold blocks of a zone that was enforced, and are to hold none of one that is no longer. */
+static void find_lifted(struct policy_switch *change, const struct weir_policy *before, const struct weir_policy *after)
+{
+	change->lifted = weir_alloc(before->zone_count, sizeof(const struct weir_zone *));
+	for (uint32_t i = 0; i < before->zone_count; i++) {
+		const struct weir_zone *old = &before->zones[i], *zone = weir_policy_zone(after, old->id);
+		if (zone == NULL || (old->mode != WEIR_SHADOW && zone->mode == WEIR_SHADOW))
+			change->lifted[change->lifted_count++] = old;
+	}
+}
+
+static int compare_blocks(const void *a, const void *b)
+{
+	const struct shard_order_decision *left = a, *right = b;
+	if (left->zone != right->zone) /* of one array */
+		return left->zone < right->zone ? -1 : 1;
+	uint32_t common = left->key.length < right->key.length ? left->key.length : right->key.length;
+	int order = memcmp(left->key.at, right->key.at, common);
+	return order != 0 ? order : (left->key.length > right->key.length) - (left->key.length < right->key.length);
+}
+
+static void find_blocks(struct policy_switch *change, const struct weir_policy *before, const struct weir_policy *after,
+                        const struct orders *orders, int64_t at_ms, int64_t clock_ms)
+{
+	change->blocks = weir_alloc(orders->count, sizeof *change->blocks);
+	for (uint32_t i = 0; i < orders->count; i++) {
+		const struct order *order = orders->list[i];
+		const struct weir_zone *old = weir_policy_zone(before, order->zone_id);
+		const struct weir_zone *zone = weir_policy_zone(after, order->zone_id);
+		if (old == NULL || old->mode != WEIR_SHADOW || zone == NULL || zone->mode == WEIR_SHADOW ||
+		    !order->block.holds || order->block.until_ms <= clock_ms)
+			continue;
+		change->blocks[change->block_count++] = (struct shard_order_decision){.zone = zone,
+		                                                                      .key = order->key,
+		                                                                      .at_ms = at_ms,
+		                                                                      .until_ms = order->block.until_ms,
+		                                                                      .by = order->block.by,
+		                                                                      .reason = order->block.reason};
+	}
+	qsort(change->blocks, change->block_count, sizeof *change->blocks, compare_blocks);
+}
+
+void policy_switch_find(struct policy_switch *change, const struct weir_policy *before, const struct weir_policy *after,
+                        const struct orders *orders, int64_t at_ms, int64_t clock_ms)
+{
+	policy_switch_deinit(change);
+	find_lifted(change, before, after);
+	find_blocks(change, before, after, orders, at_ms, clock_ms);
+}

@@ -1,0 +1,50 @@
+/*
+ * Aligned mappings. The system lays a new mapping beside the last one, so what
+ * follows an aligned chunk mostly is aligned by itself: chunks then lie side by
+ * side, as one mapping, and use the processor's page tables evenly. Else more is
+ * mapped than asked for and the ends are given back.
+ */
+#include "limiter/memory/chunk.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static char *map(size_t bytes)
+{
+	char *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mapped == MAP_FAILED) {
+		fprintf(stderr, "weir: out of memory (asked for %zu bytes)\n", bytes);
+		abort();
+	}
+	return mapped;
+}
+
+static size_t bytes_to_boundary(const char *mapped)
+{
+	return (CHUNK_BYTES - ((uintptr_t)mapped & (CHUNK_BYTES - 1))) & (CHUNK_BYTES - 1);
+}
+
+void *chunk_map(size_t bytes, bool huge)
+{
+	char *mapped = map(bytes);
+	size_t front = bytes_to_boundary(mapped);
+	if (front > 0) {
+		munmap(mapped, bytes);
+		mapped = map(bytes + CHUNK_BYTES);
+		front = bytes_to_boundary(mapped);
+		if (front > 0)
+			munmap(mapped, front);
+		if (CHUNK_BYTES - front > 0)
+			munmap(mapped + front + bytes, CHUNK_BYTES - front);
+	}
+	/* Where the system has no huge pages, small ones serve: slower, not wrong. */
+	(void)madvise(mapped + front, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	return mapped + front;
+}
+
+void chunk_unmap(void *chunk, size_t bytes)
+{
+	munmap(chunk, bytes);
+}

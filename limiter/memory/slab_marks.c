@@ -1,0 +1,68 @@
+/* Marks: a bit for each place where a block can begin, in chunks that have any. */
+#include "limiter/memory/slab_pages.h"
+
+#include "common/base/alloc.h"
+
+#include <string.h>
+
+/* A block's bit is that of the SLAB_LEAST_BYTES in which it begins: blocks are no shorter than that. */
+static uint32_t mark_of(uint32_t ref)
+{
+	return (ref & ((UINT32_C(1) << SLAB_CHUNK_SHIFT) - 1)) / (SLAB_LEAST_BYTES / SLAB_GRANULE);
+}
+
+void slab_mark(struct slab *slab, uint32_t ref)
+{
+	if (ref & SLAB_LARGE) {
+		slab->large[ref & ~SLAB_LARGE].marked = true;
+		return;
+	}
+	struct slab_chunk *chunk = &slab->chunks[ref >> SLAB_CHUNK_SHIFT];
+	if (chunk->marks == NULL) {
+		chunk->marks = weir_alloc(SLAB_MARK_WORDS, sizeof(uint64_t));
+		slab->bytes += SLAB_MARK_WORDS * sizeof(uint64_t);
+	}
+	uint32_t mark = mark_of(ref);
+	chunk->marks[mark / 64] |= UINT64_C(1) << (mark % 64);
+}
+
+void slab_unmark(struct slab *slab, uint32_t ref)
+{
+	if (ref & SLAB_LARGE) {
+		slab->large[ref & ~SLAB_LARGE].marked = false;
+		return;
+	}
+	struct slab_chunk *chunk = &slab->chunks[ref >> SLAB_CHUNK_SHIFT];
+	uint32_t mark = mark_of(ref);
+	if (chunk->marks != NULL)
+		chunk->marks[mark / 64] &= ~(UINT64_C(1) << (mark % 64));
+}
+
+/* The block that begins in the marked place: its page knows the size. */
+static uint32_t ref_of(const struct slab *slab, uint32_t chunk, uint32_t mark)
+{
+	uint32_t offset = mark * SLAB_LEAST_BYTES;
+	uint32_t page = chunk * SLAB_PAGES + offset / SLAB_PAGE_BYTES;
+	uint8_t class = slab->pages[page].size_class;
+	uint32_t block = (offset % SLAB_PAGE_BYTES + slab_sizes[class] - 1) / slab_sizes[class];
+	return slab_ref(page, block, class);
+}
+
+void slab_take_marked(struct slab *slab, void (*each)(void *context, uint32_t ref), void *context)
+{
+	for (uint32_t i = 1; i < slab->chunk_count; i++) {
+		uint64_t *marks = slab->chunks[i].marks;
+		for (uint32_t word = 0; marks != NULL && word < SLAB_MARK_WORDS; word++) {
+			uint64_t set = marks[word];
+			marks[word] = 0;
+			for (; set != 0; set &= set - 1)
+				each(context, ref_of(slab, i, word * 64 + (uint32_t)__builtin_ctzll(set)));
+		}
+	}
+	for (uint32_t place = 0; slab_next_large(slab, &place) != 0; place++) {
+		if (!slab->large[place].marked)
+			continue;
+		slab->large[place].marked = false;
+		each(context, SLAB_LARGE | place);
+	}
+}

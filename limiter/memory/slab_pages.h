@@ -1,0 +1,43 @@
+/* What the slab's files share: where a block lies. Included by them alone. */
+#ifndef LIMITER_SLAB_PAGES_H
+#define LIMITER_SLAB_PAGES_H
+
+#include "limiter/memory/slab.h"
+
+enum {
+	SLAB_PAGE_GRANULES = SLAB_PAGE_BYTES / SLAB_GRANULE,
+	SLAB_MARK_WORDS = CHUNK_BYTES / SLAB_LEAST_BYTES / 64,
+};
+
+extern const uint16_t slab_sizes[SLAB_CLASSES];
+
+static inline unsigned slab_capacity(uint8_t size_class)
+{
+	return SLAB_PAGE_BYTES / slab_sizes[size_class];
+}
+
+static inline uint32_t slab_page_of(uint32_t ref)
+{
+	return ref / SLAB_PAGE_GRANULES;
+}
+
+static inline uint32_t slab_offset_in_page(uint32_t ref)
+{
+	return ref % SLAB_PAGE_GRANULES * SLAB_GRANULE;
+}
+
+static inline uint32_t slab_ref(uint32_t page, uint32_t block, uint8_t size_class)
+{
+	return page * SLAB_PAGE_GRANULES + block * slab_sizes[size_class] / SLAB_GRANULE;
+}
+
+static inline uint8_t *slab_page_base(const struct slab *slab, uint32_t page)
+{
+	return slab->bases[page / SLAB_PAGES] + (size_t)(page % SLAB_PAGES) * SLAB_PAGE_BYTES;
+}
+
+uint32_t *slab_list(struct slab *slab, const struct slab_page *page);
+void slab_list_remove(struct slab *slab, uint32_t page);
+void slab_list_add(struct slab *slab, uint32_t page, uint8_t state);
+
+#endif

@@ -1,0 +1,250 @@
+/*
+ * A bucket goes into a blob as it lies in memory, header aside, so that a
+ * checkpoint costs one copy; what comes back is checked in full, as a store's
+ * bytes are no more to be trusted than a file's.
+ */
+#include "limiter/shard/segment_blob.h"
+
+#include "common/base/alloc.h"
+#include "common/bytes/varint.h"
+#include "limiter/algorithm/bits.h"
+
+#include <stdlib.h>
+
+enum { LAYOUT_BYTES = 3 };
+
+size_t segment_blob_bucket_bytes(size_t used)
+{
+	size_t body = used - sizeof(struct bucket);
+	return weir_varint_size(body) + SEGMENT_BLOB_BUCKET_HEAD_BYTES + body;
+}
+
+char *segment_blob_put(char *at, const struct bucket *bucket, size_t used)
+{
+	size_t body = used - sizeof *bucket;
+	uint8_t *next = weir_varint_put((uint8_t *)at, body);
+	bytes_put(next, 8, bucket->low);
+	bytes_put(next + 8, 8, bucket->high);
+	time_put(next + 16, bucket->newest_ms);
+	bytes_put(next + 22, 4, bucket->clock_s);
+	bytes_put(next + 26, 2, bucket->layout & 0xffff);
+	next[28] = (uint8_t)(bucket->layout >> 16);
+	next[29] = bucket->flags & BUCKET_FORM;
+	memcpy(next + SEGMENT_BLOB_BUCKET_HEAD_BYTES, bucket + 1, body);
+	return (char *)next + SEGMENT_BLOB_BUCKET_HEAD_BYTES + body;
+}
+
+void segment_blob_seal(char *blob, size_t length, uint32_t buckets)
+{
+	uint8_t *head = (uint8_t *)blob;
+	memcpy(head, "wS", 2);
+	head[2] = SEGMENT_BLOB_VERSION;
+	head[3] = 0;
+	bytes_put(head + 4, 4, buckets);
+	bytes_put(head + 8, 8, weir_hash64(blob + SEGMENT_BLOB_HEAD_BYTES, length - SEGMENT_BLOB_HEAD_BYTES));
+}
+
+enum weir_status segment_blob_open(struct segment_blob_reader *reader, struct weir_span blob, struct weir_error *error)
+{
+	const uint8_t *head = (const uint8_t *)blob.at;
+	if (blob.length < SEGMENT_BLOB_HEAD_BYTES || memcmp(head, "wS", 2) != 0)
+		return weir_fail(error, WEIR_INVALID, "not a segment's blob");
+	if (head[2] > SEGMENT_BLOB_VERSION)
+		return weir_fail(error, WEIR_NEWER, "a segment's blob of version %u, of which this program knows none above %u",
+		                 head[2], SEGMENT_BLOB_VERSION);
+	if (head[2] == 0 || head[3] != 0)
+		return weir_fail(error, WEIR_INVALID, "a segment's blob has a damaged head");
+	size_t length = blob.length - SEGMENT_BLOB_HEAD_BYTES;
+	if (bytes_get(head + 8, 8) != weir_hash64(head + SEGMENT_BLOB_HEAD_BYTES, length))
+		return weir_fail(error, WEIR_INVALID, "a segment's blob does not match its checksum");
+	*reader = (struct segment_blob_reader){.at = blob.at + SEGMENT_BLOB_HEAD_BYTES,
+	                                       .end = blob.at + blob.length,
+	                                       .left = (uint32_t)bytes_get(head + 4, 4)};
+	return WEIR_OK;
+}
+
+static enum weir_status cut_short(struct weir_error *error)
+{
+	return weir_fail(error, WEIR_INVALID, "a segment's blob ends within a bucket");
+}
+
+enum weir_status segment_blob_next(struct segment_blob_reader *reader, struct segment_blob_bucket *bucket,
+                                   struct weir_error *error)
+{
+	if (reader->left == 0) {
+		if (reader->at != reader->end)
+			return weir_fail(error, WEIR_INVALID, "a segment's blob has bytes behind its last bucket");
+		return WEIR_END;
+	}
+	uint64_t body;
+	const uint8_t *end = (const uint8_t *)reader->end;
+	const uint8_t *at = weir_varint_get((const uint8_t *)reader->at, end, &body);
+	if (at == NULL || end - at < SEGMENT_BLOB_BUCKET_HEAD_BYTES ||
+	    body > (uint64_t)(end - at) - SEGMENT_BLOB_BUCKET_HEAD_BYTES)
+		return cut_short(error);
+	bucket->header = (struct bucket){
+		.low = bytes_get(at, 8),
+		.high = bytes_get(at + 8, 8),
+		.newest_ms = (uint64_t)time_get(at + 16) & TIME_MASK,
+		.flags = at[29],
+		.clock_s = (uint32_t)bytes_get(at + 22, 4),
+		.layout = ((uint32_t)bytes_get(at + 26, 2) | (uint32_t)at[28] << 16) & LAYOUT_NUMBER_MASK,
+	};
+	bucket->body = (const char *)at + SEGMENT_BLOB_BUCKET_HEAD_BYTES;
+	bucket->body_bytes = (uint32_t)body;
+	reader->at = bucket->body + body;
+	reader->left--;
+	return WEIR_OK;
+}
+
+/* The layout of a stored bucket, NULL if no policy brought it up. */
+static const struct layout *layout_of(const struct segment_blob_bucket *bucket, const struct rules *rules)
+{
+	uint32_t scale = SCALE_ONE;
+	if (bucket->header.layout & LAYOUT_SCALED)
+		scale = bucket->body_bytes < SCALE_BYTES ? 0 : (uint32_t)bytes_get((const uint8_t *)bucket->body, SCALE_BYTES);
+	return rules_layout(rules, bucket->header.layout, scale);
+}
+
+enum weir_status segment_blob_restore(const struct segment_blob_bucket *bucket, const struct rules *rules,
+                                      struct bucket *block, struct weir_error *error)
+{
+	const struct layout *layout = layout_of(bucket, rules);
+	if (layout == NULL)
+		return weir_fail(error, WEIR_INVALID, "a stored bucket has layout %u, which no policy brought up",
+		                 (unsigned)bucket->header.layout);
+	*block = bucket->header;
+	memcpy(block + 1, bucket->body, bucket->body_bytes);
+	if ((block->flags & ~BUCKET_FORM) != 0 || !bucket_check(block, layout, sizeof *block + bucket->body_bytes))
+		return weir_fail(error, WEIR_INVALID, "a stored bucket of layout %u is damaged",
+		                 (unsigned)bucket->header.layout);
+	return WEIR_OK;
+}
+
+/* ---- what was seen ---- */
+
+static uint32_t place_of(const struct segment_blob_seen *seen, uint64_t low, uint64_t high)
+{
+	uint32_t at = (uint32_t)high & (seen->room - 1);
+	while ((seen->prints[at].low | seen->prints[at].high) != 0 &&
+	       (seen->prints[at].low != low || seen->prints[at].high != high))
+		at = (at + 1) & (seen->room - 1);
+	return at;
+}
+
+static void grow(struct segment_blob_seen *seen)
+{
+	struct segment_blob_seen old = *seen;
+	seen->room = old.room == 0 ? 256 : old.room * 2;
+	seen->prints = weir_alloc(seen->room, sizeof *seen->prints);
+	for (uint32_t i = 0; i < old.room; i++)
+		if ((old.prints[i].low | old.prints[i].high) != 0)
+			seen->prints[place_of(seen, old.prints[i].low, old.prints[i].high)] = old.prints[i];
+	free(old.prints);
+}
+
+bool segment_blob_see(struct segment_blob_seen *seen, uint64_t low, uint64_t high)
+{
+	if ((low | high) == 0) { /* what marks a free place */
+		bool is_new = !seen->has_zero;
+		seen->has_zero = true;
+		return is_new;
+	}
+	if (seen->count >= seen->room / 4 * 3)
+		grow(seen);
+	uint32_t at = place_of(seen, low, high);
+	if ((seen->prints[at].low | seen->prints[at].high) != 0)
+		return false;
+	seen->prints[at].low = low;
+	seen->prints[at].high = high;
+	seen->count++;
+	return true;
+}
+
+void segment_blob_seen_deinit(struct segment_blob_seen *seen)
+{
+	free(seen->prints);
+	*seen = (struct segment_blob_seen){0};
+}
+
+/* ---- merging ---- */
+
+/*
+ * Whether a bucket need not be kept. Of the layouts that it went through only
+ * the one in force is asked: under an older one it may have been forgotten too,
+ * and then it counts as empty wherever it is looked at.
+ */
+static bool is_gone(const struct segment_blob_bucket *bucket, const struct layout *layout, int64_t clock_ms,
+                    int64_t lateness_ms)
+{
+	while (layout != NULL && layout->ended_version != 0)
+		layout = layout->next;
+	if (layout == NULL)
+		return true;
+	if (lateness_ms < 0 || bucket->header.clock_s == UINT32_MAX)
+		return false;
+	int64_t until = INT64_C(1000) * bucket->header.clock_s + layout->memory_ms + lateness_ms;
+	uint32_t decided_at = bucket->header.layout & LAYOUT_SCALED ? SCALE_BYTES : 0;
+	if ((bucket->header.flags & BUCKET_DECIDED) && bucket->body_bytes >= decided_at + 2 * TIME_BYTES) {
+		int64_t blocked = time_get((const uint8_t *)bucket->body + decided_at + TIME_BYTES);
+		until = blocked > until ? blocked : until;
+	}
+	return clock_ms > until;
+}
+
+struct merge {
+	const struct rules *rules;
+	int64_t clock_ms, lateness_ms;
+	struct segment_blob_seen seen;
+	char *at;
+	uint32_t buckets;
+};
+
+static enum weir_status merge_blob(struct merge *merge, struct weir_span blob, struct weir_error *error)
+{
+	struct segment_blob_reader reader;
+	struct segment_blob_bucket bucket;
+	enum weir_status status = segment_blob_open(&reader, blob, error);
+	while (status == WEIR_OK) {
+		const char *begin = reader.at;
+		status = segment_blob_next(&reader, &bucket, error);
+		if (status != WEIR_OK)
+			break;
+		const struct layout *layout = layout_of(&bucket, merge->rules);
+		if (layout == NULL)
+			return weir_fail(error, WEIR_INVALID, "a stored bucket has layout %u, which no policy brought up",
+			                 (unsigned)bucket.header.layout);
+		if (!segment_blob_see(&merge->seen, bucket.header.low, bucket.header.high) ||
+		    is_gone(&bucket, layout, merge->clock_ms, merge->lateness_ms))
+			continue;
+		size_t bytes = (size_t)(reader.at - begin);
+		memcpy(merge->at, begin, bytes);
+		merge->at += bytes;
+		merge->buckets++;
+	}
+	return status == WEIR_END ? WEIR_OK : status;
+}
+
+enum weir_status segment_blob_merge(const struct weir_span *blobs, size_t count, const struct rules *rules,
+                                    int64_t clock_ms, int64_t lateness_ms, char **merged, size_t *length,
+                                    struct weir_error *error)
+{
+	size_t room = SEGMENT_BLOB_HEAD_BYTES;
+	for (size_t i = 0; i < count; i++)
+		room += blobs[i].length;
+	char *base = weir_alloc(room, 1);
+	struct merge merge = {.rules = rules, .clock_ms = clock_ms, .lateness_ms = lateness_ms};
+	merge.at = base + SEGMENT_BLOB_HEAD_BYTES;
+	enum weir_status status = WEIR_OK;
+	for (size_t i = count; i-- > 0 && status == WEIR_OK;)
+		status = merge_blob(&merge, blobs[i], error);
+	segment_blob_seen_deinit(&merge.seen);
+	if (status != WEIR_OK) {
+		free(base);
+		return status;
+	}
+	*length = (size_t)(merge.at - base);
+	segment_blob_seal(base, *length, merge.buckets);
+	*merged = base;
+	return WEIR_OK;
+}

@@ -1,0 +1,133 @@
+/*
+ * What a checkpoint keeps of a shard besides its buckets, as bytes:
+ * little-endian u64s, sources as 16 bytes each.
+ *
+ *   version of this form, clock, events taken, policy version
+ *   policy switches: count, then for each: version, clock
+ *   sources: count, then for each, by id: id, position, clock when last taken from
+ *   since version 2: the operators' orders (orders_blob.c), since version 3 with their offsets
+ *   since version 4 buckets' layouts are numbered by zones' modes, too (rules.h)
+ */
+#include "limiter/shard/internal.h"
+
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+
+enum { EXTRA_VERSION = 4, NUMBER = 8, BY_MODES = 4 };
+
+static uint8_t *put(uint8_t *at, uint64_t number)
+{
+	bytes_put(at, NUMBER, number);
+	return at + NUMBER;
+}
+
+char *shard_export_extra(const struct shard *shard, size_t *length)
+{
+	struct weir_text orders = {0};
+	orders_export(&shard->orders, &orders);
+	*length = (6 + 2 * (size_t)shard->switch_count) * NUMBER +
+	          (size_t)shard->source_count * (WEIR_SOURCE_ID_BYTES + 2 * NUMBER) + orders.length;
+	char *extra = weir_alloc(*length, 1);
+	uint8_t *at = put((uint8_t *)extra, EXTRA_VERSION);
+	at = put(at, (uint64_t)shard->clock_ms);
+	at = put(at, shard->events);
+	at = put(at, shard->rules_version);
+	at = put(at, shard->switch_count);
+	for (uint32_t i = 0; i < shard->switch_count; i++)
+		at = put(put(at, shard->switches[i].version), (uint64_t)shard->switches[i].clock_ms);
+	at = put(at, shard->source_count);
+	for (uint32_t i = 0; i < shard->source_count; i++) {
+		const struct source_position *source = &shard->sources[i];
+		memcpy(at, source->source, WEIR_SOURCE_ID_BYTES);
+		at = put(put(at + WEIR_SOURCE_ID_BYTES, source->position), (uint64_t)source->used_ms);
+	}
+	memcpy(at, orders.at, orders.length);
+	weir_text_deinit(&orders);
+	return extra;
+}
+
+/* A number, and on in the bytes. */
+static bool get(struct weir_span *bytes, uint64_t *number)
+{
+	if (bytes->length < NUMBER)
+		return false;
+	*number = bytes_get((const uint8_t *)bytes->at, NUMBER);
+	bytes->at += NUMBER;
+	bytes->length -= NUMBER;
+	return true;
+}
+
+static bool get_clock(struct weir_span *bytes, int64_t *clock_ms)
+{
+	uint64_t number;
+	if (!get(bytes, &number) || number > TIME_MASK)
+		return false;
+	*clock_ms = (int64_t)number;
+	return true;
+}
+
+static bool import_switches(struct shard *shard, struct weir_span *bytes)
+{
+	uint64_t count, version = 0;
+	if (!get(bytes, &count) || count > bytes->length / (2 * NUMBER))
+		return false;
+	shard->switches = weir_realloc(shard->switches, count, sizeof *shard->switches);
+	for (shard->switch_count = 0; shard->switch_count < count; shard->switch_count++) {
+		struct rules_switch *next = &shard->switches[shard->switch_count];
+		if (!get(bytes, &next->version) || !get_clock(bytes, &next->clock_ms) || next->version <= version)
+			return false;
+		version = next->version;
+	}
+	return version <= shard->rules_version;
+}
+
+static bool import_sources(struct shard *shard, struct weir_span *bytes)
+{
+	uint64_t count;
+	if (!get(bytes, &count) || count > bytes->length / (WEIR_SOURCE_ID_BYTES + 2 * NUMBER))
+		return false;
+	shard->sources = weir_realloc(shard->sources, count, sizeof *shard->sources);
+	for (shard->source_count = 0; shard->source_count < count; shard->source_count++) {
+		struct source_position *next = &shard->sources[shard->source_count];
+		memcpy(next->source, bytes->at, WEIR_SOURCE_ID_BYTES);
+		bytes->at += WEIR_SOURCE_ID_BYTES;
+		bytes->length -= WEIR_SOURCE_ID_BYTES;
+		bool is_sorted = shard->source_count == 0 || memcmp(next[-1].source, next->source, WEIR_SOURCE_ID_BYTES) < 0;
+		if (!is_sorted || !get(bytes, &next->position) || !get_clock(bytes, &next->used_ms))
+			return false;
+	}
+	return true;
+}
+
+static bool import_orders(struct shard *shard, uint64_t form, struct weir_span bytes)
+{
+	if (form >= 2)
+		return orders_import(&shard->orders, bytes, form >= 3);
+	orders_deinit(&shard->orders);
+	return bytes.length == 0;
+}
+
+enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra, struct weir_error *error)
+{
+	uint64_t form;
+	if (!get(&extra, &form))
+		return weir_fail(error, WEIR_INVALID, "a partition's state is cut short");
+	if (form > EXTRA_VERSION)
+		return weir_fail(error, WEIR_NEWER,
+		                 "a partition's state of form %llu, of which this program knows none above %d",
+		                 (unsigned long long)form, EXTRA_VERSION);
+	shard->numbered_by_modes = form >= BY_MODES;
+	shard->source_count = shard->switch_count = 0;
+	if (get_clock(&extra, &shard->clock_ms) && get(&extra, &shard->events) && get(&extra, &shard->rules_version) &&
+	    import_switches(shard, &extra) && import_sources(shard, &extra) && import_orders(shard, form, extra))
+		return WEIR_OK;
+	shard->source_count = shard->switch_count = 0;
+	orders_deinit(&shard->orders);
+	return weir_fail(error, WEIR_INVALID, "a partition's state is damaged");
+}
+
+bool shard_is_numbered_by(const struct shard *shard, const struct rules *rules)
+{
+	return shard->numbered_by_modes || !rules_leave_shadow(rules);
+}

@@ -1,0 +1,274 @@
+/*
+ * Judging a frame's events in their order: each in its zones, each zone's bucket
+ * where it lies or, if it must be laid out anew, in a copy that then takes a
+ * block of its own.
+ */
+#include "limiter/bucket/bucket_fast.h"
+#include "limiter/shard/shard_frame.h"
+
+#include <assert.h>
+
+void shard_look_closer(struct shard *shard, struct lookup *lookup)
+{
+	if (lookup->bucket == NULL || lookup->bucket->low != lookup->low || lookup->bucket->high != lookup->high) {
+		lookup->ref = shard_find_ref(shard, lookup->low, lookup->high);
+		lookup->bucket = lookup->ref == 0 ? NULL : slab_at(&shard->slab, lookup->ref);
+	}
+	if (lookup->bucket != NULL && shard_is_forgotten(shard, lookup->bucket, shard->work.clock_ms))
+		lookup->bucket = NULL;
+}
+
+static void take_block(struct shard *shard, struct lookup *lookup, uint32_t ref)
+{
+	lookup->ref = ref;
+	lookup->bucket = slab_at(&shard->slab, ref);
+}
+
+/* An empty bucket's first event of cost 1 passes, whatever the limits. */
+static void record_first(struct shard *shard, struct lookup *lookup, int64_t t)
+{
+	struct bucket header = {.low = lookup->low, .high = lookup->high, .newest_ms = (uint64_t)t & TIME_MASK};
+	header.layout = lookup->zone->layout->id & LAYOUT_NUMBER_MASK;
+	take_block(shard, lookup, shard_place_single(shard, &header, lookup->ref));
+}
+
+/* Opens the bucket where it lies, or a copy of it in a layout in force. */
+static void open_work(struct shard *shard, struct lookup *lookup, const struct layout *layout, int64_t c,
+                      struct bucket_work *work)
+{
+	struct bucket *bucket = lookup->bucket;
+	if (bucket == NULL) {
+		bucket_work_new(work, &shard->scratch, layout, c);
+		work->view.bucket->low = lookup->low;
+		work->view.bucket->high = lookup->high;
+	} else if (bucket->layout == layout->id && bucket_scale(bucket) == layout->scale &&
+	           !(bucket->flags & BUCKET_SINGLE)) {
+		bucket_work_open(work, &shard->scratch, bucket, layout);
+	} else {
+		bucket_work_convert(work, &shard->scratch, bucket, shard_layout_of(shard, bucket), layout, c);
+	}
+}
+
+/*
+ * A frame that a stranger wrote may have a key twice in its dictionary, and so two lookups of one bucket: what one of
+ * them found, the other may have moved since (and its old block says so), or made.
+ */
+static inline void settle(struct shard *shard, struct lookup *lookup)
+{
+	if (lookup->state == LOOKUP_GUESSED)
+		shard_make_sure(shard, lookup);
+	else if (lookup->bucket != NULL && __builtin_expect(lookup->bucket->low != lookup->low, 0))
+		shard_look_closer(shard, lookup);
+}
+
+/* The whole way. @return whether the bucket changed */
+static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lookup *lookup,
+                                                  const struct layout *layout, int64_t t, int64_t c, bool done,
+                                                  bool barred, struct bucket_verdict *verdict)
+{
+	struct bucket_work work;
+	verdict->bits = 0;
+	if (lookup->bucket == NULL)
+		shard_look_closer(shard, lookup); /* see settle() */
+	if (lookup->bucket == NULL && done)
+		return false;
+	if (lookup->bucket == NULL && c == 1 && !barred && layout->scale == SCALE_ONE) {
+		record_first(shard, lookup, t);
+		return true;
+	}
+	open_work(shard, lookup, layout, c, &work);
+	if (done)
+		bucket_done(&work, t);
+	else
+		bucket_judge(&work, lookup->zone->zone, t, c, barred, verdict);
+	if (work.moved && work.changed)
+		take_block(shard, lookup, shard_place(shard, work.view.bucket, work.view.layout, lookup->ref));
+	return work.changed;
+}
+
+enum whole { WHOLE_SAME, WHOLE_CHANGED, WHOLE_UNTOUCHED };
+
+/* The whole way of a key that an operator has commanded something for. */
+static __attribute__((noinline)) enum whole judge_ordered(struct shard *shard, struct lookup *lookup,
+                                                          const struct weir_frame_event *event, bool done,
+                                                          struct bucket_verdict *verdict)
+{
+	const struct zone_rules *zone = lookup->zone;
+	struct weir_span key = shard->work.frame->keys[event->key];
+	struct order_effect effect = orders_effect(&shard->orders, zone->zone->id, key, event->time_ms);
+	verdict->bits = 0;
+	if (effect.allowed && !done)
+		return WHOLE_UNTOUCHED;
+	const struct layout *layout = shard_layout(shard, zone->layout->id, effect.thousandths);
+	return judge_whole(shard, lookup, layout, event->time_ms, event->cost, done, effect.blocked, verdict)
+	           ? WHOLE_CHANGED
+	           : WHOLE_SAME;
+}
+
+/* Judges one event in one zone. */
+static inline void judge_pair(struct shard *shard, struct lookup *lookup, const struct zone_rules *zone,
+                              const struct weir_frame_event *event, bool done, uint32_t clock_s,
+                              struct bucket_verdict *verdict)
+{
+	struct bucket *bucket = lookup->bucket;
+	enum bucket_fast fast = FAST_NOT;
+	if (bucket != NULL && event->cost == 1 && !done && bucket->layout == zone->layout->id && !lookup->ordered)
+		fast = bucket_fast(bucket, zone->layout, zone->zone, &shard->paces[zone->order].windows, event->time_ms);
+	bool changed = fast == FAST_PASSED;
+	verdict->bits = fast == FAST_BLOCKED ? WEIR_VERDICT_BLOCK : 0;
+	if (__builtin_expect(fast == FAST_NOT, 0)) {
+		enum whole whole = WHOLE_SAME;
+		if (__builtin_expect(lookup->ordered, 0))
+			whole = judge_ordered(shard, lookup, event, done, verdict);
+		else
+			changed = judge_whole(shard, lookup, zone->layout, event->time_ms, event->cost, done, false, verdict);
+		if (whole == WHOLE_UNTOUCHED)
+			return;
+		changed |= whole == WHOLE_CHANGED;
+		bucket = lookup->bucket;
+		if (bucket == NULL)
+			return; /* nothing was there, and nothing is to be kept */
+	}
+	if (!(bucket->flags & BUCKET_DIRTY) && (changed || bucket->clock_s != clock_s))
+		shard_set_dirty(shard, bucket, lookup->ref);
+	bucket->clock_s = clock_s;
+	bucket->flags |= BUCKET_USED;
+}
+
+static __attribute__((noinline)) void add_decision(struct shard *shard, uint32_t event, uint32_t pair, uint32_t place,
+                                                   const struct lookup *lookup, const struct bucket_verdict *verdict)
+{
+	struct shard_frame *work = &shard->work;
+	const struct weir_frame_event *judged = &work->frame->events[event];
+	bool by_event = shard->options.count_events;
+	work->decisions = shard_room_for(work, work->decisions, &work->room_decisions, work->decision_count + 1u,
+	                                 sizeof *work->decisions);
+	work->decisions[work->decision_count++] =
+		(struct shard_decision){.event = event,
+	                            .pair = pair,
+	                            .id_offset = by_event ? shard->events + event - work->first_event : work->offset,
+	                            .id_index = by_event ? place : pair,
+	                            .zone = lookup->zone,
+	                            .limit = verdict->limit,
+	                            .rule = verdict->rule,
+	                            .key = work->frame->keys[judged->key],
+	                            .at_ms = judged->time_ms,
+	                            .until_ms = verdict->until_ms,
+	                            .count = verdict->count};
+}
+
+/* They are all zero at first. */
+static inline void put_verdict(uint8_t *verdicts, uint32_t pair, unsigned bits)
+{
+	verdicts[pair / 2] |= (uint8_t)(bits << (pair % 2 * 4));
+}
+
+/* Where the lookups of an event begin. */
+static inline uint32_t first_lookup(const struct shard_frame *work, const struct weir_frame_event *event, bool one_set)
+{
+	uint32_t first = work->key_first[event->key];
+	if (one_set)
+		return first - 1;
+	while (work->runs[first].zone_set != event->zone_set)
+		first = work->runs[first].next;
+	return work->runs[first].first;
+}
+
+/* Judges the events that were not taken before. @param pair  number of their first */
+static inline void judge_events(struct shard *shard, uint32_t pair, bool one_set)
+{
+	struct shard_frame *work = &shard->work;
+	const struct weir_frame *frame = work->frame;
+	uint32_t clock_s = shard_noted_clock(work->clock_ms);
+	for (uint32_t i = work->first_event; i < frame->event_count; i++) {
+		const struct weir_frame_event *event = &frame->events[i];
+		const struct weir_frame_zone_set *set = &frame->zone_sets[one_set ? 0 : event->zone_set];
+		uint32_t first = first_lookup(work, event, one_set);
+		for (uint32_t j = 0; j < set->count; j++, pair++) {
+			shard_look_ahead(shard, first + j);
+			struct lookup *lookup = &work->lookups[first + j];
+			if (lookup->alias != NO_LOOKUP)
+				lookup = &work->lookups[lookup->alias];
+			settle(shard, lookup);
+			if (lookup->state == LOOKUP_NONE) {
+				put_verdict(work->verdicts, pair, WEIR_VERDICT_NONE);
+				continue;
+			}
+			bool done = set->zones[j].done;
+			struct bucket_verdict verdict;
+			judge_pair(shard, lookup, lookup->zone, event, done, clock_s, &verdict);
+			put_verdict(work->verdicts, pair, done ? WEIR_VERDICT_NONE : verdict.bits);
+			if (verdict.bits & WEIR_VERDICT_DECIDED)
+				add_decision(shard, i, pair, j, lookup, &verdict);
+		}
+	}
+}
+
+/* The same where all events are of one zone: one lookup an event, and what the zone says is read once. */
+static void judge_in_zone(struct shard *shard, uint32_t pair, const struct zone_rules *zone)
+{
+	struct shard_frame *work = &shard->work;
+	const struct weir_frame_event *events = work->frame->events;
+	const uint32_t *key_first = work->key_first;
+	struct lookup *lookups = work->lookups;
+	uint8_t *verdicts = work->verdicts;
+	uint32_t clock_s = shard_noted_clock(work->clock_ms), end = work->frame->event_count;
+	for (uint32_t i = work->first_event; i < end; i++, pair++) {
+		uint32_t place = key_first[events[i].key] - 1;
+		struct lookup *lookup = &lookups[place];
+		struct bucket_verdict verdict;
+		shard_look_ahead(shard, place);
+		settle(shard, lookup);
+		judge_pair(shard, lookup, zone, &events[i], false, clock_s, &verdict);
+		put_verdict(verdicts, pair, verdict.bits);
+		if (__builtin_expect((verdict.bits & WEIR_VERDICT_DECIDED) != 0, 0))
+			add_decision(shard, i, pair, 0, lookup, &verdict);
+	}
+}
+
+/* The verdicts of what was taken before. @return pairs */
+static uint32_t pass_over_repeated(struct shard_frame *work)
+{
+	uint32_t pair = 0;
+	for (uint32_t i = 0; i < work->first_event; i++)
+		for (uint32_t zones = work->frame->zone_sets[work->frame->events[i].zone_set].count; zones > 0; zones--)
+			put_verdict(work->verdicts, pair++, WEIR_VERDICT_NONE);
+	return pair;
+}
+
+void shard_frame_judge(struct shard *shard, struct shard_result *result)
+{
+	struct shard_frame *work = &shard->work;
+	const struct weir_frame *frame = work->frame;
+	assert(frame != NULL);
+	shard->clock_ms = work->clock_ms;
+	uint64_t blocks_before = shard->slab.blocks;
+	size_t verdict_bytes = frame->pair_count / 2 + 1u;
+	work->verdicts = shard_room_for(work, work->verdicts, &work->room_pairs, verdict_bytes, 1);
+	memset(work->verdicts, 0, verdict_bytes);
+	uint32_t pair = pass_over_repeated(work), taken = frame->event_count - work->first_event;
+	const struct zone_rules *only_zone = shard_only_zone(work);
+	if (only_zone != NULL && !frame->zone_sets[0].zones[0].done)
+		judge_in_zone(shard, pair, only_zone);
+	else if (frame->zone_set_count == 1)
+		judge_events(shard, pair, true);
+	else
+		judge_events(shard, pair, false);
+	shard->events += taken;
+	if (taken > 0) {
+		struct source_position *source = shard_source(shard, frame->source, shard->clock_ms);
+		source->position = frame->events[frame->event_count - 1].position;
+	}
+	if (frame->event_count > 0)
+		shard_source(shard, frame->source, shard->clock_ms)->used_ms = shard->clock_ms;
+	work->frame = NULL;
+	*result = (struct shard_result){.verdicts = work->verdicts,
+	                                .pair_count = frame->pair_count,
+	                                .decisions = work->decisions,
+	                                .decision_count = work->decision_count,
+	                                .events_taken = taken,
+	                                .events_repeated = work->first_event,
+	                                .first_event = shard->events - taken,
+	                                .buckets_made = (uint32_t)(shard->slab.blocks - blocks_before)};
+	shard_tidy(shard);
+}

@@ -1,0 +1,85 @@
+/* Buckets read out, for people and tests: as they would be judged by now. */
+#include "limiter/shard/internal.h"
+
+#include <stdlib.h>
+
+static void read_limits(const struct bucket_view *view, struct shard_bucket *image)
+{
+	image->limit_count = view->layout->limit_count;
+	if (view->decided != NULL) {
+		image->decided_at_ms = bucket_decided_at(view);
+		image->decided_until_ms = bucket_decided_until(view);
+	}
+	for (uint32_t i = 0; i < image->limit_count; i++) {
+		const struct limit_view *limit = &view->limits[i];
+		if (limit->shape->ops->is_empty(limit))
+			continue;
+		image->limits[i].recorded = true;
+		limit->shape->ops->image(limit, &image->limits[i]);
+	}
+}
+
+static bool read_bucket(struct shard *shard, uint32_t ref, struct shard_bucket *image)
+{
+	struct bucket *bucket = slab_at(&shard->slab, ref);
+	if (shard_is_forgotten(shard, bucket, shard->clock_ms))
+		return false;
+	const struct layout *from = shard_layout_of(shard, bucket);
+	const struct layout *layout = shard_layout_in_force(from);
+	struct bucket_work work;
+	if (from == layout && !(bucket->flags & BUCKET_SINGLE))
+		bucket_work_open(&work, &shard->scratch, bucket, layout);
+	else
+		bucket_work_convert(&work, &shard->scratch, bucket, from, layout, 1);
+	*image = (struct shard_bucket){.zone = rules_zone(shard->rules, layout->zone_id),
+	                               .fingerprint_low = bucket->low,
+	                               .fingerprint_high = bucket->high,
+	                               .decided_at_ms = -1,
+	                               .decided_until_ms = -1};
+	read_limits(&work.view, image);
+	return true;
+}
+
+bool shard_read(struct shard *shard, uint32_t zone_id, struct weir_span key, struct shard_bucket *image)
+{
+	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, zone_id, key);
+	uint32_t ref = shard_find_ref(shard, print.low, print.high);
+	return ref != 0 && read_bucket(shard, ref, image);
+}
+
+uint32_t shard_segment_of(uint64_t fingerprint_low)
+{
+	return table_segment_of(bucket_tag(fingerprint_low));
+}
+
+void shard_bucket_deinit(struct shard_bucket *image)
+{
+	for (uint32_t i = 0; i < image->limit_count; i++)
+		free(image->limits[i].runs);
+	*image = (struct shard_bucket){0};
+}
+
+void shard_each(struct shard *shard, void (*each)(void *context, const struct shard_bucket *image), void *context)
+{
+	uint32_t refs[SLAB_PAGE_BLOCKS];
+	struct shard_bucket image;
+	uint32_t place = 0;
+	for (uint32_t page = 0; page <= slab_page_end(&shard->slab); page++) {
+		uint32_t count;
+		if (page < slab_page_end(&shard->slab)) {
+			count = slab_page_blocks(&shard->slab, page, refs);
+		} else { /* the large ones, one at a time */
+			refs[0] = slab_next_large(&shard->slab, &place);
+			count = refs[0] != 0;
+			if (count > 0)
+				page--;
+			place++;
+		}
+		for (uint32_t i = 0; i < count; i++) {
+			if (!read_bucket(shard, refs[i], &image))
+				continue;
+			each(context, &image);
+			shard_bucket_deinit(&image);
+		}
+	}
+}

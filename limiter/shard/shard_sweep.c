@@ -1,0 +1,175 @@
+/*
+ * Keeping memory small: forgetting, evicting, moving blocks together.
+ *
+ * One hand goes round the pages. It drops buckets that are forgotten, and under
+ * the ceiling evicts those that were not used since it last came by and that the
+ * store holds as they are.
+ *
+ * What of the ceiling is for what: an eighth for the snapshot being stored;
+ * tables, filters and the frame as they are; the rest for blocks, of which four
+ * fifths may be live, so that pages that are not full have their place too.
+ * Buckets that the store does not hold yet (changed, or in a snapshot on its way)
+ * cannot be evicted: a checkpoint is wanted when they reach a sixteenth of the
+ * ceiling, and at an eighth the shard says that it is full, so that most of what
+ * is live can always be evicted.
+ */
+#include "limiter/shard/internal.h"
+
+enum {
+	FRAME_BLOCKS = 4096, /* blocks that the hand looks at after a frame, at least */
+	MOVES_A_CHANGE = 3,  /* blocks moved together for each taken or freed */
+};
+
+uint64_t shard_bytes(const struct shard *shard)
+{
+	return sizeof *shard + shard->slab.bytes + shard->table.bytes + shard->filter_bytes + shard->work.bytes +
+	       shard->scratch.bytes[0] + shard->scratch.bytes[1] + shard->snapshot_bytes +
+	       shard->source_count * sizeof *shard->sources + shard->orders.bytes;
+}
+
+bool shard_is_clean(const struct shard *shard, const struct bucket *bucket)
+{
+	return !(bucket->flags & BUCKET_DIRTY) && !(shard->snapshot_pending && bucket->generation == shard->generation);
+}
+
+/* Bytes of live blocks that the ceiling allows. */
+static uint64_t live_bytes_allowed(const struct shard *shard)
+{
+	uint64_t ceiling = (uint64_t)shard->options.ceiling_bytes;
+	uint64_t others = shard_bytes(shard) - shard->slab.bytes - shard->snapshot_bytes;
+	uint64_t blocks = ceiling - ceiling / 8;
+	return blocks > others ? (blocks - others) / 5 * 4 : 0;
+}
+
+static bool is_over(const struct shard *shard)
+{
+	return shard->options.ceiling_bytes > 0 && shard->slab.live_bytes > live_bytes_allowed(shard);
+}
+
+bool shard_has_room(const struct shard *shard)
+{
+	if (shard->options.ceiling_bytes <= 0)
+		return true;
+	uint64_t allowed = live_bytes_allowed(shard);
+	return shard->slab.live_bytes < allowed - allowed / 8;
+}
+
+bool shard_wants_checkpoint(const struct shard *shard)
+{
+	return shard->options.ceiling_bytes > 0 &&
+	       (shard->dirty_bytes >= (uint64_t)shard->options.ceiling_bytes / 16 || (shard->starved && is_over(shard)));
+}
+
+bool shard_is_full(const struct shard *shard)
+{
+	return shard->options.ceiling_bytes > 0 &&
+	       (shard->dirty_bytes >= (uint64_t)shard->options.ceiling_bytes / 8 || (shard->starved && is_over(shard)));
+}
+
+/* Notes that the store has a bucket that memory has not. */
+static void note_evicted(struct shard *shard, uint32_t number, uint64_t hash)
+{
+	struct segment *segment = &shard->segments[number];
+	if (segment->residence == SEGMENT_UNKNOWN)
+		return;
+	if (segment->residence == SEGMENT_WHOLE)
+		shard_set_residence(shard, number, SEGMENT_PARTIAL);
+	if (filter_has(&segment->evicted, hash))
+		return;
+	shard->filter_bytes -= filter_bytes(&segment->evicted);
+	filter_add(&segment->evicted, hash);
+	shard->filter_bytes += filter_bytes(&segment->evicted);
+}
+
+/*
+ * The hand at one bucket. A forgotten one may only go if the store has it as it
+ * is, or has nothing: else an older version there would come to light.
+ */
+static void visit(struct shard *shard, uint32_t ref, bool evicting)
+{
+	struct bucket *bucket = slab_at(&shard->slab, ref);
+	bool clean = shard_is_clean(shard, bucket);
+	if ((clean || !shard->has_store) && shard_is_forgotten(shard, bucket, shard->clock_ms)) {
+		shard_drop(shard, bucket, ref);
+		shard->forgotten++;
+	} else if (evicting && (bucket->flags & BUCKET_USED)) {
+		bucket->flags &= (uint8_t)~BUCKET_USED;
+	} else if (evicting && clean) {
+		note_evicted(shard, table_segment_of(bucket_tag(bucket->low)), bucket->high);
+		shard_drop(shard, bucket, ref);
+		shard->evictions++;
+	}
+}
+
+/* Moves the hand over a page, or over the large blocks, which lie behind the last. @return blocks looked at */
+static uint32_t advance(struct shard *shard, bool evicting)
+{
+	uint32_t refs[SLAB_PAGE_BLOCKS];
+	uint32_t looked = 0;
+	if (shard->hand < slab_page_end(&shard->slab)) {
+		looked = slab_page_blocks(&shard->slab, shard->hand++, refs);
+		for (uint32_t i = 0; i < looked; i++)
+			visit(shard, refs[i], evicting);
+		return looked;
+	}
+	uint32_t ref = slab_next_large(&shard->slab, &shard->hand_large);
+	if (ref == 0) {
+		shard->hand = shard->hand_large = 0;
+		return 0;
+	}
+	shard->hand_large++;
+	visit(shard, ref, evicting);
+	return 1;
+}
+
+/* Evicts until the ceiling allows what is live. Two rounds without any: nothing can be. */
+static void evict(struct shard *shard)
+{
+	uint32_t rounds = 0;
+	uint64_t before = shard->evictions + shard->forgotten;
+	while (is_over(shard) && !shard->starved) {
+		uint32_t hand = shard->hand;
+		advance(shard, true);
+		if (shard->evictions + shard->forgotten != before) {
+			before = shard->evictions + shard->forgotten;
+			rounds = 0;
+		} else if (shard->hand < hand || shard->slab.blocks == 0) {
+			rounds++;
+		}
+		shard->starved = rounds > 2;
+	}
+}
+
+/* Gives back what is free, and moves blocks together until enough is or about `moves` were moved. */
+static void compact(struct shard *shard, uint32_t moves)
+{
+	uint32_t refs[SLAB_PAGE_BLOCKS];
+	slab_trim(&shard->slab);
+	for (uint32_t moved = 0; moved < moves;) {
+		uint32_t count = slab_evacuate(&shard->slab, refs);
+		if (count == 0)
+			return;
+		for (uint32_t i = 0; i < count; i++)
+			shard_move(shard, refs[i]);
+		moved += count;
+		slab_trim(&shard->slab);
+	}
+}
+
+void shard_tidy(struct shard *shard)
+{
+	if (is_over(shard))
+		evict(shard);
+	compact(shard, shard->churn * MOVES_A_CHANGE);
+	shard->churn = 0;
+}
+
+void shard_sweep(struct shard *shard, uint32_t budget)
+{
+	if (shard->work.frame != NULL)
+		return;
+	for (uint32_t looked = 0; looked < budget && shard->slab.blocks > 0;)
+		looked += advance(shard, false) + 1;
+	shard_tidy(shard);
+	compact(shard, budget);
+}

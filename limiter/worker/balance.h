@@ -1,0 +1,31 @@
+/*
+ * Keeps a process's threads about as busy, by moving partitions between them.
+ */
+#ifndef LIMITER_BALANCE_H
+#define LIMITER_BALANCE_H
+
+#include "limiter/worker/worker.h"
+
+struct balance;
+
+/* All borrowed. */
+struct balance_options {
+	struct weir_share *share; /* the process's */
+	struct placement *placement;
+	uint32_t partitions;
+	struct worker *const *workers; /* by thread */
+	uint32_t worker_count;
+	const struct keeper *saver, *loader; /* while one is in trouble nothing moves, as it would stand still */
+	const struct weir_log *log;
+};
+
+struct balance *balance_new(const struct balance_options *options);
+void balance_free(struct balance *balance);
+
+/** Looks whether it is time to look, and whether partitions should move: to be called often. @thread one for all */
+void balance_turn(struct balance *balance);
+
+/** Partitions that it has moved. @thread any */
+uint64_t balance_moves(const struct balance *balance);
+
+#endif
