@@ -9,7 +9,6 @@
 #include "common/base/machine.h"
 #include "common/bytes/listen_address.h"
 #include "common/config/config_settings.h"
-#include "common/http/http.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

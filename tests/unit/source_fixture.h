@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_SOURCE_FIXTURE_H
 #define TESTS_UNIT_SOURCE_FIXTURE_H
 
-#include "collector/source/file/source_file.h"
+#include "collector/source/file/internal.h"
 #include "collector/source/kinds/source_kinds.h"
 #include "collector/source/source_memory.h"
 

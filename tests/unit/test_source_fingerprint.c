@@ -1,5 +1,5 @@
 /* Files known again by their bytes: the same, shorter, other, packed, and names of rotated ones. */
-#include "collector/source/file/source_file.h"
+#include "collector/source/file/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

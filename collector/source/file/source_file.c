@@ -4,7 +4,7 @@
  * Each stream is read by itself (source_file_stream.c); here is what they have
  * in common: who is asked next, what wakes them, when files are looked for.
  */
-#include "collector/source/file/source_file.h"
+#include "collector/source/file/internal.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"

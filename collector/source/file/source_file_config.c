@@ -8,7 +8,7 @@
  *     start     "beginning" or "end": where files begin that are there at the very first run with follow
  *     line_max  longest line, 64 KiB; a longer one is malformed, whatever its length
  */
-#include "collector/source/file/source_file.h"
+#include "collector/source/file/internal.h"
 
 #include "common/base/alloc.h"
 

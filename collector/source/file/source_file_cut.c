@@ -7,7 +7,7 @@
  * as far as it was seen. A file that was merely cut, and begins as it did, goes
  * on at its new end; any other from its beginning.
  */
-#include "collector/source/file/source_file.h"
+#include "collector/source/file/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  * So a file counts as gone only when it was missed several times (by the
  * caller), and a rotated file that is overlooked once is found the next time.
  */
-#include "collector/source/file/source_file.h"
+#include "collector/source/file/internal.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"

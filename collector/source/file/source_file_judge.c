@@ -6,7 +6,7 @@
  * inode), or copied by logrotate's copytruncate. Then the bytes must agree
  * further on too, since many logs begin with the same banner.
  */
-#include "collector/source/file/source_file.h"
+#include "collector/source/file/internal.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"

@@ -5,7 +5,7 @@
  * its own, and then the file that was interrupted goes on in another: positions
  * grow as lines are handed out, so none is taken for one that was seen.
  */
-#include "collector/source/file/source_file.h"
+#include "collector/source/file/internal.h"
 
 /* The stream reads a stretch of a file that it had left, and then goes on where it was. */
 static void insert_late(struct file_stream *stream, struct open_file *late)

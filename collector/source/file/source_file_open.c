@@ -1,5 +1,5 @@
 /* A stream's open files, what is stated about it, and beginning a new file. */
-#include "collector/source/file/source_file.h"
+#include "collector/source/file/internal.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"

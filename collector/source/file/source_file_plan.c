@@ -12,7 +12,7 @@
  * beside the path under rotated names and are nobody's: they come between, in
  * the order of their last writing.
  */
-#include "collector/source/file/source_file.h"
+#include "collector/source/file/internal.h"
 
 /* Whether the file still has a name. */
 static bool is_linked(const struct open_file *opened)

@@ -7,7 +7,7 @@
  * one, or else begins a stream of its own. What only grows, and is being read,
  * is passed over by device and inode.
  */
-#include "collector/source/file/source_file.h"
+#include "collector/source/file/internal.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"

@@ -7,7 +7,7 @@
  * has no more lines, source_file_plan.c decides what follows. So the live path
  * and the one after a crash are the same.
  */
-#include "collector/source/file/source_file.h"
+#include "collector/source/file/internal.h"
 
 #include "common/base/alloc.h"
 

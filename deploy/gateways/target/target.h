@@ -69,19 +69,8 @@ struct target_options {
 	const _Atomic bool *stop; /* ends waiting */
 };
 
-/**
- * Makes a target; nothing is connected or written yet.
- *
- * @param name  "redis://…", "file:PATH", …
- * @return WEIR_OK; WEIR_INVALID: the words say what would be accepted
- */
-WEIR_MUST_USE enum weir_status target_open(const char *name, const struct target_options *options,
-                                           struct target **target, struct weir_error *error);
-
-/* The kinds; `rest` is what stands behind "KIND:" (redis: the whole URL). */
+/* How a kind makes one; `rest` is what stands behind "KIND:" (redis: the whole URL). */
 typedef enum weir_status target_make(const char *rest, const struct target_options *options, struct target **target,
                                      struct weir_error *error);
-target_make target_redis_make, target_file_make, target_nginx_map_make, target_nginx_geo_make, target_haproxy_make,
-	target_nft_make, target_exec_make;
 
 #endif

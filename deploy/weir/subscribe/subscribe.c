@@ -12,6 +12,7 @@
 #include "common/http/http.h"
 #include "common/json/units.h"
 #include "deploy/gateways/subscriber/subscriber.h"
+#include "deploy/gateways/target/kinds/target_kinds.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/orders/order_append.h"
 

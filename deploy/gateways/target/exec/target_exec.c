@@ -3,10 +3,11 @@
  * input for each block that begins, changes or ends. One that has just been
  * started knows nothing: it gets all live blocks first. So a copy is a start.
  */
+#include "deploy/gateways/target/exec/target_exec.h"
+
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "deploy/gateways/target/exec/program.h"
-#include "deploy/gateways/target/target.h"
 
 #include <errno.h>
 #include <poll.h>

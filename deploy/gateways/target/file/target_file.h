@@ -1,4 +1,4 @@
-/* What the two targets that are files have in common: the file, and a command that runs when it has changed. */
+/* A file of JSON lines as a target; and what targets that are files have in common. */
 #ifndef DEPLOY_GATEWAYS_TARGET_FILE_TARGET_FILE_H
 #define DEPLOY_GATEWAYS_TARGET_FILE_TARGET_FILE_H
 
@@ -15,6 +15,8 @@ struct file_target {
 
 /** Moves past one entry of a file, and says when that is over. @return false: it is none that this kind writes */
 typedef bool file_target_entry(const char **at, const char *end, int64_t *until_ms);
+
+target_make target_file_make;
 
 enum weir_status file_target_make(const struct target_ops *ops, const char *path, const struct target_options *options,
                                   struct target **target, struct weir_error *error);

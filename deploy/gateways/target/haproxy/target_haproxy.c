@@ -11,11 +11,12 @@
  * spoils HAProxy's count of entries. So a map of addresses is known as one
  * before it is filled, and no other key is sent to it.
  */
+#include "deploy/gateways/target/haproxy/target_haproxy.h"
+
 #include "common/base/alloc.h"
 #include "deploy/gateways/target/haproxy/haproxy_map.h"
 #include "deploy/gateways/target/haproxy/haproxy_socket.h"
 #include "deploy/gateways/target/network_key.h"
-#include "deploy/gateways/target/target.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -16,12 +16,13 @@
  * first, then what ends last: from the first that it refuses on the others are
  * left out unasked, as each costs a program's run.
  */
+#include "deploy/gateways/target/nft/target_nft.h"
+
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "deploy/gateways/target/exec/program.h"
 #include "deploy/gateways/target/nft/nft_name.h"
 #include "deploy/gateways/target/nft/nft_set.h"
-#include "deploy/gateways/target/target.h"
 
 #include <stdio.h>
 #include <stdlib.h>

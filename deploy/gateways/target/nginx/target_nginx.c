@@ -6,6 +6,8 @@
  * A map compares texts. A geo takes addresses and networks, of which the
  * longest that matches counts, and nothing else: one other key would spoil it.
  */
+#include "deploy/gateways/target/nginx/target_nginx.h"
+
 #include "common/base/alloc.h"
 #include "deploy/gateways/target/file/target_file.h"
 #include "deploy/gateways/target/nginx/nginx_map.h"

@@ -8,10 +8,11 @@
  * A Redis that was restarted empty, or emptied, has lost a small key of this
  * subscriber's own, which is looked for each second.
  */
+#include "deploy/gateways/target/redis/target_redis.h"
+
 #include "common/base/alloc.h"
 #include "deploy/gateways/target/redis/redis.h"
 #include "deploy/gateways/target/redis/redis_script.h"
-#include "deploy/gateways/target/target.h"
 
 #include <stdio.h>
 #include <stdlib.h>

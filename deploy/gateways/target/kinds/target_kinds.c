@@ -1,5 +1,12 @@
 /* Kinds of targets by the word that their name begins with. */
-#include "deploy/gateways/target/target.h"
+#include "deploy/gateways/target/kinds/target_kinds.h"
+
+#include "deploy/gateways/target/exec/target_exec.h"
+#include "deploy/gateways/target/file/target_file.h"
+#include "deploy/gateways/target/haproxy/target_haproxy.h"
+#include "deploy/gateways/target/nft/target_nft.h"
+#include "deploy/gateways/target/nginx/target_nginx.h"
+#include "deploy/gateways/target/redis/target_redis.h"
 
 struct kind {
 	const char *prefix; /* with what ends it */
