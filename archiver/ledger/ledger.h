@@ -4,9 +4,10 @@
  *
  * The judged topic may hold a frame twice (a limiter that crashed judges again
  * what its checkpoint did not hold): frames count by the offset of the events
- * that they judge, each once, in order. That rests on DESIGN's rule that no
- * checkpoint passes an offset before its judged frame is acknowledged: whoever
- * publishes a frame has published, or found published, all before it.
+ * that they judge, each once, in order. That rests on a rule of the limiter's
+ * (common/specification/guarantees.md, How): no checkpoint passes an offset before
+ * its judged frame is acknowledged. So whoever publishes a frame has published, or
+ * found published, all before it.
  *
  * Plain structure: no clock, no store, no bus.
  *

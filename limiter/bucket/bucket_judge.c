@@ -1,8 +1,9 @@
 /*
- * The order of judging, as the design has it: entries leave, every limit is
- * asked, then the event is recorded, then a decision is made by what the limits
- * say after it. Asking changes nothing, so only recording and deciding can find
- * that the block must be laid out anew; they go on where they stopped.
+ * The order of judging (common/specification/semantics.md, Order of tests):
+ * entries leave, every limit is asked, then the event is recorded, then a
+ * decision is made by what the limits say after it. Asking changes nothing, so
+ * only recording and deciding can find that the block must be laid out anew;
+ * they go on where they stopped.
  */
 #include "limiter/bucket/bucket_judge.h"
 

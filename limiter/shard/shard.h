@@ -209,7 +209,7 @@ struct shard_stats {
 };
 void shard_stats(const struct shard *shard, struct shard_stats *stats);
 
-/* A bucket in the words of the design. */
+/* A bucket in the words of common/specification/semantics.md. */
 struct shard_bucket {
 	const struct zone_rules *zone;
 	uint64_t fingerprint_low, fingerprint_high; /* weir_fingerprint() of seed, zone and key: the shard keeps no keys */

@@ -36,7 +36,7 @@ def window(rate, span, **more):
 
 
 class Textbook(unittest.TestCase):
-    """Cases worked out by hand from the tables of the design."""
+    """Cases worked out by hand from the tables of common/specification/semantics.md, Algorithms."""
 
     def test_sliding_window_at_its_edges(self):
         z = zone(window(2, "10ms"))

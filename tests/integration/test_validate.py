@@ -200,7 +200,7 @@ def test_a_costly_window_is_said_with_what_helps(place):
     costly, cheap = report(place, [zone("a", [sliding(5000, "1h")]),
                                    zone("b", [sliding(5000, "1h", precision="1m")])])["zones"]
     assert costly["bytes_at_limits"] > 10000 and cheap["bytes_at_limits"] < 1000, (costly, cheap)
-    # What a user costs by the design's own figures.
+    # What a user costs at most: README.md, Sizing, with some room.
     usual, = report(place, [zone("site", [sliding(10, "1m"), fixed(100, "1h"), fixed(1000, "1d")])])["zones"]
     assert usual["bytes_seen_once"] <= 48 and usual["bytes_at_limits"] <= 96 + 12, usual
 

@@ -1,6 +1,6 @@
 /*
  * The obvious limit: a plain list of times or plain numbers for each algorithm,
- * and the rules of the design word by word. The part of the obvious shard
+ * and the rules of the specification word by word. The part of the obvious shard
  * (shard_model.h) that knows algorithms.
  */
 #ifndef TESTS_UNIT_LIMIT_MODEL_H

@@ -1,6 +1,6 @@
 /*
  * The obvious orders: a list of every command so far for each key or prefix, and
- * what holds of them by the words of the design. The part of the obvious shard
+ * what holds of them by the words of the specification. The part of the obvious shard
  * (shard_model.h) that operators command.
  */
 #ifndef TESTS_UNIT_ORDER_MODEL_H

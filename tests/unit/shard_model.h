@@ -2,7 +2,7 @@
  * The obvious shard: a list of buckets, each with its zone and key as bytes and
  * for every limit a plain list of times or plain numbers. What the real one
  * must give, event for event, in any order of snapshots, loads and evictions.
- * It forgets, and switches policies, by the words of the design alone.
+ * It forgets, and switches policies, by the words of the specification alone.
  */
 #ifndef TESTS_UNIT_SHARD_MODEL_H
 #define TESTS_UNIT_SHARD_MODEL_H

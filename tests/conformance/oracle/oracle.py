@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The brute-force oracle: what `weir run --config FILE --once` must write.
 
-Slow and obvious. It shares nothing with the C code but the design. Malformed
+Slow and obvious. It shares nothing with the C code but common/specification/semantics.md. Malformed
 lines are counted by one of these reasons, the first that applies:
 
   line too long      more bytes than the limit, 65536 by default

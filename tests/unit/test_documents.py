@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""The pages say what is there: links lead somewhere, members are defined, and words have one meaning.
+
+Every relative link in a *.md leads to a file, and behind # to a heading of it. The JSON members that the code writes are
+those that the specification defines, and examples have no others. Each member in archiver/openapi.json has a
+description. Each word of the glossary stands there once. Where code cites a section of the specification, it exists.
+
+    tests/unit/test_documents.py [ROOT]      the tree to look at; without it, the one that this file is in
+"""
+
+import glob
+import json
+import os
+import re
+import sys
+
+ROOT = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else \
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+PAGES = "common/specification"
+NOT_OURS = {"build", "node_modules", "__pycache__"}
+
+# What writes JSON | the functions that take a member's name, and =NAME where it is in no literal of theirs | the page |
+# its sections with the members' tables
+WRITERS = (
+    ("limiter/lane/decision.c", "member", "decisions.md", ("Members", "Limit")),
+    ("limiter/orders/order_command.c", "members", "log.md", ("Commands",)),
+    ("collector/send/dead_letter*.c limiter/worker/*.c", "", "log.md", ("Dead letters",)),
+    ("deploy/weir/inspect/decode_json.c", "put_int put_uint put_json =command", "output.md", ("weir decode",)),
+    ("deploy/weir/inspect/state_lines.c", "put_time weir_text_printf", "output.md", ("weir state",)),
+    ("deploy/weir/inspect/state_orders.c", "", "output.md", ("weir state --orders",)),
+    ("deploy/weir/run/outputs.c", "", "output.md", ("weir run --judged",)),
+    ("deploy/weir/run/summary.c", "json_member", "output.md", ("weir run --summary json",)),
+)
+
+faults = []
+
+
+def fault(place, words):
+    faults.append(f"{place}: {words}")
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def files(*endings):
+    for folder, inner, names in os.walk(ROOT):
+        inner[:] = sorted(name for name in inner if name not in NOT_OURS and name != ".git")
+        for name in sorted(names):
+            if name.endswith(endings):
+                yield os.path.relpath(os.path.join(folder, name), ROOT)
+
+
+# ---- Markdown ----
+
+def prose(text):
+    """The text without code: its lines stay, so that a fault has a line."""
+    def blank(found):
+        return re.sub(r"[^\n]", " ", found.group())
+    return re.sub(r"`[^`\n]*`", blank, re.sub(r"^```.*?^```", blank, text, flags=re.S | re.M))
+
+
+def headings(text):
+    """Headings outside of code, as they stand."""
+    bare = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    return [found.strip() for found in re.findall(r"^#+ +(.+)$", bare, flags=re.M)]
+
+
+def anchors(text):
+    """What # may name: as GitHub makes it of headings."""
+    made = {}
+    for heading in headings(text):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        made[slug] = made.get(slug, -1) + 1
+        yield slug if made[slug] == 0 else f"{slug}-{made[slug]}"
+
+
+def section(text, name):
+    """What stands under a heading, up to the next one."""
+    found = re.search(rf"^#+ +{re.escape(name)}\n(.*?)(?=^#|\Z)", text, flags=re.S | re.M)
+    return found.group(1) if found else None
+
+
+def rows(text):
+    """The tables' rows as lists of cells."""
+    for line in text.split("\n"):
+        if line.startswith("|") and not line.startswith("|---"):
+            yield [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def check_links():
+    for path in files(".md"):
+        text = prose(read(path))
+        for number, line in enumerate(text.split("\n"), 1):
+            for link in re.findall(r"\]\(([^)\s]+)\)", line):
+                if not re.match(r"[a-z]+:", link):
+                    check_link(path, number, link)
+
+
+def check_link(path, number, link):
+    name, _, anchor = link.partition("#")
+    target = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
+    if not os.path.exists(os.path.join(ROOT, target)):
+        fault(f"{path}:{number}", f"the link {link} leads to no file")
+    elif anchor and not (target.endswith(".md") and anchor in anchors(read(target))):
+        fault(f"{path}:{number}", f"the link {link} leads to no heading")
+
+
+# ---- members ----
+
+def written(code, functions):
+    """The member names that C code writes: those in its text, and those given to some functions."""
+    names = set(re.findall(r'\\"(\w+)\\":', code))
+    for function in functions.split():
+        if function.startswith("="):
+            names.add(function[1:])
+            continue
+        for call in re.findall(rf"\b{function}(?:\(|\[\] = \{{)([^;]*);", code):
+            names |= set(re.findall(r'(?<!\\)"(\w+)"', call))
+    return names
+
+
+def defined(path, names):
+    """The members in the first cells of a page's tables whose head says that they are."""
+    found = set()
+    for name in names:
+        text = section(read(path), name)
+        if text is None:
+            fault(path, f'there is no section "{name}"')
+            continue
+        for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.M):
+            cells = [row[0] for row in rows(table)]
+            if cells[0] == "member":
+                found |= {word for cell in cells[1:] for word in re.findall(r"`(\w+)`", cell)}
+    return found
+
+
+def check_members():
+    for patterns, functions, page, names in WRITERS:
+        path = f"{PAGES}/{page}"
+        sources = [source for pattern in patterns.split() for source in glob.glob(os.path.join(ROOT, pattern))]
+        if not sources:
+            fault(patterns, "there is no such file: WRITERS in this test names it")
+            continue
+        code = {name for source in sources for name in written(read(source), functions)}
+        page_has = defined(path, names)
+        for name in sorted(code - page_has):
+            fault(path, f"`{name}`, which {patterns} writes, is not defined in {' or '.join(names)}")
+        for name in sorted(page_has - code):
+            fault(path, f"`{name}` in {' or '.join(names)} is nothing that {patterns} writes")
+
+
+def check_examples():
+    """Decisions in code blocks have the members of decisions, in their order."""
+    known = list(dict.fromkeys(re.findall(r"^\| `(\w+)` \|", section(read(f"{PAGES}/decisions.md"), "Members"), flags=re.M)))
+    parts = defined(f"{PAGES}/decisions.md", ["Limit"])
+    seen = 0
+    for path in files(".md"):
+        for line in read(path).split("\n"):
+            if not (line.startswith("{") and '"action":' in line):
+                continue
+            decision = json.loads(line)
+            seen += 1
+            if any(name not in known for name in decision) or sorted(decision, key=known.index) != list(decision):
+                fault(path, f"members of a decision that are unknown, or in another order: {line[:60]}…")
+            for name in sorted(set(decision.get("limit", {})) - parts):
+                fault(path, f"no limit has `{name}`: {line[:60]}…")
+    if seen == 0:
+        fault(PAGES, "there is no example of a decision")
+
+
+def check_openapi():
+    schemas = json.loads(read("archiver/openapi.json"))["components"]["schemas"]
+
+    def is_described(schema):
+        target = schema.get("$ref", "").rpartition("/")[2]
+        return "description" in schema or (target and "description" in schemas[target])
+
+    def walk(place, schema):
+        for name, member in schema.get("properties", {}).items():
+            if not is_described(member):
+                fault("archiver/openapi.json", f"{place}.{name} has no description")
+            walk(f"{place}.{name}", member)
+        if "items" in schema:
+            walk(place, schema["items"])
+
+    for name, schema in schemas.items():
+        walk(name, schema)
+
+
+# ---- words and citations ----
+
+def check_glossary():
+    path = f"{PAGES}/glossary.md"
+    words = [row[0] for row in rows(read(path))][1:]
+    folded = [word.casefold() for word in words]
+    for word, before in zip(folded[1:], folded):
+        if word == before:
+            fault(path, f'"{word}" stands there twice')
+        elif word < before:
+            fault(path, f'"{word}" stands behind "{before}": the words are in the order of the alphabet')
+    if len(words) < 50:
+        fault(path, f"{len(words)} words are too few to be all")
+
+
+def check_citations():
+    """FILE.md, Section in code and tests: lines of a comment are read as one."""
+    for path in files(".c", ".h", ".py", ".sql", ".js"):
+        if path.startswith("tests/unit/test_documents"):
+            continue
+        text = re.sub(r"\n[ \t]*(\*|//|#|--)?[ \t]*", " ", read(path))
+        for name, rest in re.findall(rf"({PAGES}(?:/\w+)?\.md)(.{{0,60}})", text):
+            if not os.path.exists(os.path.join(ROOT, name)):
+                fault(path, f"cites {name}, which is no page")
+            elif rest.startswith(", ") and not any(rest[2:].startswith(each) for each in headings(read(name))):
+                fault(path, f'cites {name}{rest[:30]}…, which is no section of it')
+
+
+def main():
+    for check in (check_links, check_members, check_examples, check_openapi, check_glossary, check_citations):
+        check()
+    for words in faults:
+        print(words)
+    print(f"{len(faults)} faults in {len(list(files('.md')))} pages")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
