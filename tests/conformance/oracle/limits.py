@@ -1,5 +1,7 @@
 """The algorithms, one bucket's state of one limit each: lists and plain integers.
 
+As common/specification/semantics.md, Algorithms, has them.
+
 Every class answers the same questions about an event at `t` of cost `c`:
 late(t), over(t, c), then record(t, c, blocked); and about cost 1 after that:
 reset(t), the first time at which it would pass, and held(t), what the limit

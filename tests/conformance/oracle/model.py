@@ -2,6 +2,7 @@
 
 judge() answers for a list of events; Once is what `weir run --once` does to
 records in merged order. follow.py has what a limiter does to a partition's log.
+Both as common/specification/semantics.md, Order of tests and what follows there.
 """
 
 from limits import state_of
