@@ -78,6 +78,8 @@ FAULTS = (
     ("a library in two places", lambda place: add_line(place, "limiter/lane/lane.c", "#include <sqlite3.h>"),
      "<sqlite3.h> belongs in"),
     ("a file that has grown too long", lambda place: write(place, "limiter/lane/long.c", "/* Long. */\n" * 801), "801 lines, at most"),
+    ("a function that has grown too long", lambda place: write(place, "limiter/lane/long.c", "/* Long. */\nvoid long_one(void)\n{\n" +
+                                                              "\t;\n" * 51 + "}\n"), "a function of 51 lines, at most 50"),
     ("a name of common/'s in a role", lambda place: write(place, "limiter/lane/named.c", "/* Named. */\nint weir_named(void)\n"),
      "is named as if it were in common/"),
     ("a call against the arrows", lend_a_name, "calls weir_policy_free: common/base/ may not know common/policy/"),

@@ -115,33 +115,30 @@ static void set_target(struct generate_page *page, const char *prefix, const cha
 	page->path_length = (uint8_t)(query != NULL ? query - page->target : length);
 }
 
-/* Something to read: of ten, five pictures and scripts, three pages of goods,
- * and two of all else. */
+/* Pictures and scripts. @param kind  0 to 6 */
+static void make_asset(struct generate_page *page, unsigned kind, const char *thing, const char *quality, uint64_t bits)
+{
+	page->asset = true;
+	if (kind < 4) {
+		page->bytes = 20000 + (uint32_t)(bits % 180000);
+		set_target(page, "/images/products/", quality, "-", thing, ".jpg?v=", bits % 9000 + 1000);
+	} else if (kind < 6) {
+		page->bytes = 3000 + (uint32_t)(bits % 20000);
+		set_target(page, "/images/thumbs/", thing, "-", quality, ".webp", 0);
+	} else {
+		page->bytes = 15000 + (uint32_t)(bits % 250000);
+		set_target(page, "/assets/js/chunk-", thing, ".", quality, ".min.js", 0);
+	}
+}
+
+/* Something to read: of sixteen, seven pictures and scripts, three pages of goods, and six of all else. */
 static void make_page(struct generate_page *page, uint64_t bits)
 {
 	const char *thing = PICK(things, &bits), *quality = PICK(qualities, &bits);
 	uint64_t number = bits % 9000 + 1000;
+	unsigned kind = bits >> 32 & 15;
 	page->asset = false;
-	switch (bits >> 32 & 15) {
-	case 0:
-	case 1:
-	case 2:
-	case 3:
-		page->asset = true;
-		page->bytes = 20000 + (uint32_t)(bits % 180000);
-		set_target(page, "/images/products/", quality, "-", thing, ".jpg?v=", number);
-		break;
-	case 4:
-	case 5:
-		page->asset = true;
-		page->bytes = 3000 + (uint32_t)(bits % 20000);
-		set_target(page, "/images/thumbs/", thing, "-", quality, ".webp", 0);
-		break;
-	case 6:
-		page->asset = true;
-		page->bytes = 15000 + (uint32_t)(bits % 250000);
-		set_target(page, "/assets/js/chunk-", thing, ".", quality, ".min.js", 0);
-		break;
+	switch (kind) {
 	case 7:
 	case 8:
 	case 9:
@@ -168,10 +165,11 @@ static void make_page(struct generate_page *page, uint64_t bits)
 		page->bytes = 20000 + (uint32_t)(bits % 40000);
 		set_target(page, "/blog/2024/", PICK(topics, &bits), "", "", "", 0);
 		break;
-	default:
+	case 15:
 		page->bytes = 8000 + (uint32_t)(bits % 9000);
 		set_target(page, "/help/", PICK(helps, &bits), "", "", "", 0);
 		break;
+	default: make_asset(page, kind, thing, quality, bits); break;
 	}
 }
 
