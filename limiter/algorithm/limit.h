@@ -121,7 +121,7 @@ static inline limit_wide limit_ceil_divide(limit_wide a, limit_wide b)
 	return a >= 0 ? (a + b - 1) / b : -(-a / b);
 }
 
-/* ---- what a state says, in the words of common/specification/semantics.md ---- */
+/* ---- what a state says, in the words of the design ---- */
 
 struct limit_run {
 	int64_t time_ms;
