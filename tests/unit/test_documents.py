@@ -28,7 +28,7 @@ AWAITED = {"common/metrics.md"}  # linked before it is written; to be taken out 
 #   -NAME  something else
 NO_MEMBERS = "-done -sliding_window -fixed_window -uniform -token_bucket -gcra -queue"
 WRITERS = (
-    (('limiter/lane/decision.c | " member', f"common/algorithm/*.[ch] | .name {NO_MEMBERS}"),
+    (('limiter/lane/decision.c | " member +algorithm', f"common/algorithm/*.[ch] | .name {NO_MEMBERS}"),
      "decisions.md", ("Members", "Limit")),
     (("limiter/orders/order_command.c | members",), "log.md", ("Commands",)),
     (('collector/send/dead_letter*.c limiter/worker/*.c | "',), "log.md", ("Dead letters",)),
