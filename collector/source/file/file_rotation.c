@@ -154,6 +154,7 @@ static bool look_at_all_left(struct file_stream *stream, int64_t now_ms)
 static void take_note(struct file_rotation *rotation, const struct file_observation *seen)
 {
 	struct file_stream *stream = &rotation->stream;
+	assert(seen->outlook.phase == FILE_AT_PATH || seen->outlook.phase >= rotation->outlook.phase);
 	rotation->outlook = seen->outlook;
 	if (seen->answered)
 		file_stream_well(stream);
