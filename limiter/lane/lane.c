@@ -82,12 +82,6 @@ enum weir_status lane_restore(struct lane *lane, const struct weir_partition_sta
 	enum weir_status status = import_extra(lane, state->extra, error);
 	if (status != WEIR_OK)
 		return status;
-	if (!shard_is_numbered_by(lane->shard, rules))
-		return weir_fail(
-			error, WEIR_INVALID,
-			"the state of partition %u is an older weir's, to which a zone that leaves shadow mode was the "
-			"same as before: begin with an empty state",
-			lane->partition);
 	lane->policy_version = state->policy_version;
 	lane->rules = rules;
 	lane->next_offset = state->next_offset;

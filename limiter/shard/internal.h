@@ -116,7 +116,6 @@ struct shard {
 	struct rules_switch *switches; /* ascending; the first policy of all is not among them */
 	uint32_t switch_count;
 	uint64_t rules_version;
-	bool numbered_by_modes; /* the state that was imported: layouts */
 	int64_t clock_ms;
 	uint64_t events;                 /* taken so far */
 	struct source_position *sources; /* by id */
