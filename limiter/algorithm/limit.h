@@ -112,9 +112,6 @@ static inline struct times limit_times(const struct limit_view *view, int64_t an
 	return times_open(&view->shape->times, view->runs, view->fixed, view->entries, anchor);
 }
 
-/** Entries that recording count c of times would need room for, at most. */
-uint32_t limit_wanted(const struct limit_view *view, int64_t c);
-
 /** a / b rounded up, b > 0. */
 static inline limit_wide limit_ceil_divide(limit_wide a, limit_wide b)
 {

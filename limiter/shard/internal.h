@@ -205,9 +205,6 @@ void shard_command_look_up(struct shard *shard, const struct zone_rules *zone, s
 /** All memory of the shard. */
 uint64_t shard_bytes(const struct shard *shard);
 
-/** Whether a bucket is in the store as it is here. */
-bool shard_is_clean(const struct shard *shard, const struct bucket *bucket);
-
 /** Whether buckets may be loaded that nothing needs yet. */
 bool shard_has_room(const struct shard *shard);
 

@@ -157,8 +157,6 @@ struct shard_snapshot {
 void shard_snapshot(struct shard *shard, struct shard_snapshot *snapshot);
 /** The snapshot is current in the store (stored) or is given up (its buckets are dirty again). */
 void shard_snapshot_done(struct shard *shard, struct shard_snapshot *snapshot, bool stored);
-/** Dirty bytes by now: a checkpoint comes sooner when they grow. */
-size_t shard_dirty_bytes(const struct shard *shard);
 /** More memory is wanted than clean buckets can give: checkpoint now. */
 bool shard_wants_checkpoint(const struct shard *shard);
 /**
