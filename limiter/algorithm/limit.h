@@ -52,7 +52,7 @@ enum limit_judgement { LIMIT_LATE = 1, LIMIT_OVER = 2 };
 
 enum limit_recorded {
 	LIMIT_RECORDED,
-	LIMIT_NEEDS_ROOM,     /* nothing was recorded: limit_ops.room says how many entries are needed */
+	LIMIT_NEEDS_ROOM,     /* nothing was recorded: the bucket must have room for more entries first */
 	LIMIT_NEEDS_RUNS,     /* nothing was recorded: the bucket must take the run form first */
 	LIMIT_NEEDS_OWN_TIME, /* nothing was recorded: the bucket must keep a newest time for each limit first */
 };
