@@ -26,7 +26,7 @@ WEIR_MUST_USE enum weir_status service_check(struct service *service, struct wei
 
 /**
  * --check: whether the brokers answer and there is a policy, within seconds; says what was found on standard output.
- * Topics that are missing are made, as a start would make them; nothing else is touched.
+ * It makes nothing: topics that are missing are named.
  */
 WEIR_MUST_USE enum weir_status service_try(struct service *service, struct weir_error *error);
 

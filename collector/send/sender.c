@@ -208,11 +208,6 @@ enum sender_state sender_renew(struct sender *sender)
 	}
 }
 
-uint64_t sender_renewals(const struct sender *sender)
-{
-	return weir_counter_read(&sender->renewals);
-}
-
 void sender_metrics(const struct sender *sender, struct weir_text *text)
 {
 	const struct weir_histogram *histogram = &sender->acknowledgement;

@@ -73,9 +73,6 @@ bool sender_safe(struct sender *sender, struct in_flight_mark *mark);
  */
 enum sender_state sender_renew(struct sender *sender);
 
-/** How many producers were made in place of broken ones. @thread any */
-uint64_t sender_renewals(const struct sender *sender);
-
 /** Appends its metrics. @thread any */
 void sender_metrics(const struct sender *sender, struct weir_text *text);
 

@@ -1,6 +1,6 @@
 /*
- * Where lines come from: the collector's one interface to files, pipes and,
- * later, topics.
+ * Where lines come from: the collector's one interface to files, standard
+ * input, Kafka topics, syslog and systemd's journal.
  *
  * A source kind (source_file.c, source_stdin.c, ...) makes one or more
  * streams; each stream has its own identity and its own growing positions.

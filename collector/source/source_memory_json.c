@@ -366,10 +366,9 @@ static enum weir_status get_memory(const struct weir_json *root, struct source_m
 		struct weir_json at = weir_json_element(&streams, i);
 		status = get_stream(&at, memory, error);
 	}
-	struct weir_json first_at = weir_json_member(root, "first_incarnation");
 	int64_t first = 1;
-	if (status == WEIR_OK && weir_json_exists(&first_at))
-		status = weir_json_int(&first_at, 1, SOURCE_INCARNATION_MAX + 1, &first, error);
+	if (status == WEIR_OK)
+		status = get_number(root, "first_incarnation", 1, SOURCE_INCARNATION_MAX + 1, &first, error);
 	memory->first_incarnation = (uint32_t)first;
 	return status;
 }

@@ -56,11 +56,6 @@ const char *weir_http_field(const struct weir_http_request *request, const char 
 	return MHD_lookup_connection_value(request->exchange->connection, MHD_HEADER_KIND, name);
 }
 
-const char *weir_http_path(const struct weir_http_request *request)
-{
-	return request->exchange->target;
-}
-
 unsigned weir_http_worker(const struct weir_http_request *request)
 {
 	return request->worker;

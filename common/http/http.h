@@ -43,9 +43,6 @@ void weir_http_each_query(const struct weir_http_request *request,
 /** A header field's value, NULL where there is none. Borrowed likewise. */
 const char *weir_http_field(const struct weir_http_request *request, const char *name);
 
-/** The path that was asked for. */
-const char *weir_http_path(const struct weir_http_request *request);
-
 /** The client's address: 4 bytes, or 16; none where it is not known. */
 struct weir_span weir_http_peer(const struct weir_http_request *request);
 

@@ -1,7 +1,7 @@
 -- The tables of weir's store, for MySQL 8 and MariaDB 10.11 and newer.
 --
--- weir makes them itself, by these statements, in a database of its own; this file is for those who
--- would rather make them by hand, or read what is there. It may be run again on a database that has them.
+-- This file is a part of weir: a daemon makes its tables by these statements, in a database of weir's own. Run
+-- it yourself if you would rather make them by hand. It may be run again on a database that has them.
 --
 --   CREATE DATABASE weir CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 --   CREATE USER weir@'10.0.0.%' IDENTIFIED BY '...';
@@ -14,14 +14,12 @@
 
 -- ---- step 1 ----
 
--- Which of the steps in this file a database has had.
+-- The last step of this file that a database has had. Without a row: the first one was cut off, and is run again.
 CREATE TABLE IF NOT EXISTS schema_version (
   program VARCHAR(16) NOT NULL,
   version INT UNSIGNED NOT NULL,
   PRIMARY KEY (program)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-
-INSERT IGNORE INTO schema_version (program, version) VALUES ('weir', 0);
 
 -- The row that makes a checkpoint current. role: 1 limiter, 2 archiver.
 CREATE TABLE IF NOT EXISTS partition_state (
@@ -80,9 +78,7 @@ CREATE TABLE IF NOT EXISTS note (
   PRIMARY KEY (name)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
-UPDATE schema_version SET version = 1 WHERE program = 'weir' AND version < 1;
-
--- ---- step 2: what the archiver keeps ----
+-- ---- What the archiver keeps ----
 
 -- How often each key came to each zone: requests passed, blocked, and late (those are among the first two, too).
 -- Hours and days are of the events' own times, in UTC, named by the millisecond in which they begin. A key is the
@@ -161,9 +157,7 @@ CREATE TABLE IF NOT EXISTS zone_txn (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   PARTITION BY RANGE (at_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
 
-UPDATE schema_version SET version = 2 WHERE program = 'weir' AND version < 2;
-
--- ---- step 3: the same to be read by people ----
+-- ---- The same, for people ----
 
 -- Zones by name, times as DATE and DATETIME in UTC whatever the session's time_zone, keys as text (as hexadecimal digits
 -- where they are not UTF-8). What the tables are indexed by stands behind: ask for zone and bucket, and for times by the
@@ -209,4 +203,4 @@ SELECT CONCAT(partition_id, '-', log_offset, '-', pair) AS id, name AS zone,
   FROM zone_txn AS c
   LEFT JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1;
 
-UPDATE schema_version SET version = 3 WHERE program = 'weir' AND version < 3;
+INSERT IGNORE INTO schema_version (program, version) VALUES ('weir', 1);

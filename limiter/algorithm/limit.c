@@ -22,12 +22,6 @@ struct limit_shape limit_shape_of(const struct weir_limit *limit, bool counts_pa
 	return shape;
 }
 
-uint32_t limit_wanted(const struct limit_view *view, int64_t c)
-{
-	struct times times = limit_times(view, 0);
-	return times_wanted(&times, c < view->shape->times.most ? c : view->shape->times.most);
-}
-
 void limit_image_runs(struct limit_image *image, const struct times *times, int64_t unit_ms, int64_t after_ms)
 {
 	image->runs = weir_alloc(times->length, sizeof *image->runs);

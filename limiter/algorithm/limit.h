@@ -52,7 +52,7 @@ enum limit_judgement { LIMIT_LATE = 1, LIMIT_OVER = 2 };
 
 enum limit_recorded {
 	LIMIT_RECORDED,
-	LIMIT_NEEDS_ROOM,     /* nothing was recorded: limit_ops.room says how many entries are needed */
+	LIMIT_NEEDS_ROOM,     /* nothing was recorded: the bucket must have room for more entries first */
 	LIMIT_NEEDS_RUNS,     /* nothing was recorded: the bucket must take the run form first */
 	LIMIT_NEEDS_OWN_TIME, /* nothing was recorded: the bucket must keep a newest time for each limit first */
 };
@@ -111,9 +111,6 @@ static inline struct times limit_times(const struct limit_view *view, int64_t an
 {
 	return times_open(&view->shape->times, view->runs, view->fixed, view->entries, anchor);
 }
-
-/** Entries that recording count c of times would need room for, at most. */
-uint32_t limit_wanted(const struct limit_view *view, int64_t c);
 
 /** a / b rounded up, b > 0. */
 static inline limit_wide limit_ceil_divide(limit_wide a, limit_wide b)

@@ -140,7 +140,8 @@ void layout_init_scaled(struct layout *layout, const struct layout *base, uint32
 	}
 }
 
-bool layout_has_limits_of(const struct layout *layout, const struct weir_zone *zone)
+/* Whether the zone of a later policy limits as a layout does, whatever its mode. */
+static bool has_limits_of(const struct layout *layout, const struct weir_zone *zone)
 {
 	if (layout->limit_count != zone->limit_count)
 		return false;
@@ -155,5 +156,5 @@ bool layout_has_limits_of(const struct layout *layout, const struct weir_zone *z
 bool layout_serves(const struct layout *layout, const struct weir_zone *zone)
 {
 	bool ends_shadow = layout->shadow && zone->mode != WEIR_SHADOW;
-	return !ends_shadow && layout_has_limits_of(layout, zone);
+	return !ends_shadow && has_limits_of(layout, zone);
 }

@@ -96,9 +96,6 @@ static inline bool layout_same_limit(const struct layout *a, const struct layout
 	return weir_limit_equal(&a->limits[i].limit, &b->limits[i].limit);
 }
 
-/** Whether the zone of a later policy limits as a layout does, whatever its mode. */
-bool layout_has_limits_of(const struct layout *layout, const struct weir_zone *zone);
-
 /** Whether buckets of a layout serve the zone as it stands in a later policy. */
 bool layout_serves(const struct layout *layout, const struct weir_zone *zone);
 

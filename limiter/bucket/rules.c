@@ -19,7 +19,6 @@ struct rules {
 	uint32_t zone_count;
 	struct layout **layouts; /* by id - 1 */
 	uint32_t layout_count, layout_room;
-	bool leave_shadow;
 	struct scaled_layouts *scaled;
 };
 
@@ -49,7 +48,6 @@ static void take_policy(struct rules *rules, const struct weir_policy *policy, s
 			current->shadow = zone->mode == WEIR_SHADOW;
 			continue;
 		}
-		rules->leave_shadow |= current != NULL && layout_has_limits_of(current, zone);
 		in_force[zone->id] = add_layout(rules, policy->version, zone, current);
 		if (current == NULL)
 			continue;
@@ -105,11 +103,6 @@ void rules_free(struct rules *rules)
 	free(rules->zones);
 	free(rules->by_id);
 	free(rules);
-}
-
-bool rules_leave_shadow(const struct rules *rules)
-{
-	return rules->leave_shadow;
 }
 
 uint64_t rules_version(const struct rules *rules)

@@ -36,9 +36,6 @@ struct rules;
 struct rules *rules_new(const struct weir_policy *const *policies, size_t count);
 void rules_free(struct rules *rules);
 
-/** Whether in the policies' history a zone left shadow mode, and only that brought it a layout of its own. */
-bool rules_leave_shadow(const struct rules *rules);
-
 /** The version of the policy in force. */
 uint64_t rules_version(const struct rules *rules);
 

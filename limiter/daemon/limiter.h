@@ -16,7 +16,8 @@ struct limiter *limiter_new(struct weir_daemon *daemon);
 const struct weir_daemon_pages *limiter_pages(struct limiter *limiter);
 
 /**
- * Says on standard output whether it could start: servers, topics, schema. What is missing of topics and tables is made.
+ * Says on standard output whether it could start: servers, topics, schema. It makes nothing: what is missing of topics and
+ * tables is named.
  *
  * @return the exit code
  */

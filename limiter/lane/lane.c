@@ -24,8 +24,7 @@ struct lane {
 	struct order_command command;
 	uint64_t next_offset;
 	uint64_t policy_version;
-	const struct rules *rules; /* of that version */
-	uint64_t malformed;
+	const struct rules *rules;   /* of that version */
 	struct policy_switch change; /* the last one */
 	bool waiting;
 	uint32_t missing_count;
@@ -82,12 +81,6 @@ enum weir_status lane_restore(struct lane *lane, const struct weir_partition_sta
 	enum weir_status status = import_extra(lane, state->extra, error);
 	if (status != WEIR_OK)
 		return status;
-	if (!shard_is_numbered_by(lane->shard, rules))
-		return weir_fail(
-			error, WEIR_INVALID,
-			"the state of partition %u is an older weir's, to which a zone that leaves shadow mode was the "
-			"same as before: begin with an empty state",
-			lane->partition);
 	lane->policy_version = state->policy_version;
 	lane->rules = rules;
 	lane->next_offset = state->next_offset;
@@ -138,13 +131,10 @@ bool lane_awaits_policy(const struct lane *lane)
 	return true;
 }
 
-/* What cannot be done is counted and passed over. */
-static enum weir_status refuse(struct lane *lane, enum weir_status status)
+/* Whatever a record failed by, it is passed over: who works through the lane counts it. */
+static enum weir_status refuse(enum weir_status status)
 {
-	if (status == WEIR_OK)
-		return status;
-	lane->malformed++;
-	return WEIR_INVALID;
+	return status == WEIR_OK ? WEIR_OK : WEIR_INVALID;
 }
 
 /* A record that is neither events nor a command: it is done with, whatever it comes to. */
@@ -157,7 +147,7 @@ static enum weir_status take_record(struct lane *lane, struct lane_result *resul
 		status = weir_fail(error, WEIR_INVALID, "a frame of kind %d is not for a limiter", lane->frame.kind);
 	lane->waiting = false;
 	lane->next_offset++;
-	return refuse(lane, status);
+	return refuse(status);
 }
 
 static struct lane_result begin_result(const struct lane *lane)
@@ -181,7 +171,7 @@ enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struc
 		return WEIR_AGAIN;
 	enum weir_status status = WEIR_OK;
 	if (lane->frame.kind == WEIR_FRAME_COMMAND) {
-		status = refuse(lane, shard_command_apply(lane->shard, &result->ordered, error));
+		status = refuse(shard_command_apply(lane->shard, &result->ordered, error));
 		result->command = status == WEIR_OK ? &lane->command : NULL;
 		if (status == WEIR_OK && lane->command.kind == ORDER_LIFT)
 			top_keys_forget(tally_keys(lane->tally), result->ordered->zone->id, order_key(&lane->command));
@@ -203,7 +193,7 @@ static enum weir_status begin_command(struct lane *lane, struct weir_error *erro
 	lane->command.offset = lane->next_offset;
 	if (status == WEIR_OK)
 		status = shard_command_begin(lane->shard, &lane->command, lane->frame.sending_time_ms, error);
-	return refuse(lane, status);
+	return refuse(status);
 }
 
 /*
@@ -234,7 +224,7 @@ enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_
 		return status;
 	if (status != WEIR_OK) {
 		lane->next_offset = offset + 1;
-		return refuse(lane, status);
+		return refuse(status);
 	}
 	lane->next_offset = offset;
 	if (lane->frame.kind == WEIR_FRAME_COMMAND && (status = begin_command(lane, error)) != WEIR_OK) {
@@ -306,11 +296,6 @@ uint64_t lane_next_offset(const struct lane *lane)
 uint64_t lane_policy_version(const struct lane *lane)
 {
 	return lane->policy_version;
-}
-
-uint64_t lane_malformed(const struct lane *lane)
-{
-	return lane->malformed;
 }
 
 const struct rules *lane_rules(const struct lane *lane)

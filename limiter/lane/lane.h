@@ -83,7 +83,5 @@ uint64_t lane_next_offset(const struct lane *lane);
 uint64_t lane_policy_version(const struct lane *lane);
 /** In force now. */
 const struct rules *lane_rules(const struct lane *lane);
-/** Messages that were no frames, and commands that could not be done. */
-uint64_t lane_malformed(const struct lane *lane);
 
 #endif

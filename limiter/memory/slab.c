@@ -54,7 +54,7 @@ void slab_deinit(struct slab *slab)
 
 /* ---- lists ---- */
 
-uint32_t *slab_list(struct slab *slab, const struct slab_page *page)
+static uint32_t *list_of(struct slab *slab, const struct slab_page *page)
 {
 	return page->state == SLAB_PAGE_FREE ? &slab->free_pages : &slab->lists[page->size_class][page->state];
 }
@@ -67,18 +67,18 @@ void slab_list_remove(struct slab *slab, uint32_t number)
 	if (page->previous != SLAB_NONE)
 		slab->pages[page->previous].next = page->next;
 	else
-		*slab_list(slab, page) = page->next;
+		*list_of(slab, page) = page->next;
 	if (page->next != SLAB_NONE)
 		slab->pages[page->next].previous = page->previous;
 }
 
-void slab_list_add(struct slab *slab, uint32_t number, uint8_t state)
+static void add_to_list(struct slab *slab, uint32_t number, uint8_t state)
 {
 	struct slab_page *page = &slab->pages[number];
 	page->state = state;
 	if (state > SLAB_PAGE_FREE)
 		return;
-	uint32_t *list = slab_list(slab, page);
+	uint32_t *list = list_of(slab, page);
 	page->previous = SLAB_NONE;
 	page->next = *list;
 	if (*list != SLAB_NONE)
@@ -96,7 +96,7 @@ static void file_page(struct slab *slab, uint32_t number)
 	if (state == page->state)
 		return;
 	slab_list_remove(slab, number);
-	slab_list_add(slab, number, state);
+	add_to_list(slab, number, state);
 }
 
 /* ---- chunks ---- */
@@ -129,7 +129,7 @@ static void add_chunk(struct slab *slab)
 	/* The last first, so that pages are used from the front. */
 	for (uint32_t i = SLAB_PAGES; i-- > 0;) {
 		slab->pages[number * SLAB_PAGES + i] = (struct slab_page){0};
-		slab_list_add(slab, number * SLAB_PAGES + i, SLAB_PAGE_FREE);
+		add_to_list(slab, number * SLAB_PAGES + i, SLAB_PAGE_FREE);
 	}
 	slab->free_page_count += SLAB_PAGES;
 }
@@ -187,7 +187,7 @@ static void free_page(struct slab *slab, uint32_t number)
 	slab->chunks[chunk].free_pages++;
 	page->state = SLAB_PAGE_DRAINING; /* in no list, if its chunk drains */
 	if (chunk != slab->draining_chunk) {
-		slab_list_add(slab, number, SLAB_PAGE_FREE);
+		add_to_list(slab, number, SLAB_PAGE_FREE);
 		slab->free_page_count++;
 	}
 	slab->has_empty_chunks |= slab->chunks[chunk].free_pages == SLAB_PAGES;

@@ -36,8 +36,6 @@ static inline uint8_t *slab_page_base(const struct slab *slab, uint32_t page)
 	return slab->bases[page / SLAB_PAGES] + (size_t)(page % SLAB_PAGES) * SLAB_PAGE_BYTES;
 }
 
-uint32_t *slab_list(struct slab *slab, const struct slab_page *page);
 void slab_list_remove(struct slab *slab, uint32_t page);
-void slab_list_add(struct slab *slab, uint32_t page, uint8_t state);
 
 #endif

@@ -27,15 +27,12 @@ enum {
 	ORDERS_BYTES_MAX = 4 * 1024 * 1024, /* of their keys and words: they are in every checkpoint */
 };
 
-/* Not known: the term was stored by a weir that did not keep it. */
-#define ORDER_NO_OFFSET UINT64_MAX
-
 /* One command that holds. */
 struct order_term {
 	bool holds;
 	int64_t at_ms;    /* when it was given */
 	int64_t until_ms; /* exclusive; ORDER_NO_END */
-	uint64_t offset;  /* of the record that gave it, which its decision's id is made of; ORDER_NO_OFFSET */
+	uint64_t offset;  /* of the record that gave it, which its decision's id is made of */
 	char *by, *reason;
 };
 
@@ -106,13 +103,8 @@ void orders_keep_zones(struct orders *orders, bool (*in_force)(const void *conte
 
 void orders_export(const struct orders *orders, struct weir_text *bytes);
 
-/**
- * Takes the place of what is there.
- *
- * @param offsets  whether terms have theirs, as orders_export() writes them; older forms have none
- * @return false: the bytes are no orders, and there are none
- */
-bool orders_import(struct orders *orders, struct weir_span bytes, bool offsets);
+/** Takes the place of what is there. @return false: the bytes are no orders, and there are none */
+bool orders_import(struct orders *orders, struct weir_span bytes);
 
 /* ---- for orders_blob.c ---- */
 

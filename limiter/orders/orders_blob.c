@@ -4,8 +4,7 @@
  *
  *   orders: count, then for each, in the order of their first commands:
  *     zone id, bits (1: of a prefix, 2: a block, 4: an allow, 8: an override), the joined key
- *     for each of block, allow, override that there is: given at, until, offset (since form 3 of the extra), by,
- *     reason
+ *     for each of block, allow, override that there is: given at, until, offset, by, reason
  *     of an override: thousandths
  */
 #include "limiter/orders/orders.h"
@@ -90,19 +89,18 @@ static bool get_text(struct weir_span *bytes, char *out, size_t room)
 	return true;
 }
 
-static bool get_term(struct weir_span *bytes, struct orders *orders, bool offsets, struct order_term *term)
+static bool get_term(struct weir_span *bytes, struct orders *orders, struct order_term *term)
 {
-	uint64_t at_ms, until_ms, offset = ORDER_NO_OFFSET;
+	uint64_t at_ms, until_ms, offset;
 	char by[ORDER_BY_MAX_BYTES + 1], reason[ORDER_REASON_MAX_BYTES + 1];
-	if (!get(bytes, INT64_MAX, &at_ms) || !get(bytes, ORDER_NO_END, &until_ms) ||
-	    (offsets && !get(bytes, UINT64_MAX, &offset)) || !get_text(bytes, by, sizeof by) ||
-	    !get_text(bytes, reason, sizeof reason))
+	if (!get(bytes, INT64_MAX, &at_ms) || !get(bytes, ORDER_NO_END, &until_ms) || !get(bytes, UINT64_MAX, &offset) ||
+	    !get_text(bytes, by, sizeof by) || !get_text(bytes, reason, sizeof reason))
 		return false;
 	orders_set_term(orders, term, (int64_t)at_ms, (int64_t)until_ms, offset, by, reason);
 	return true;
 }
 
-static bool get_order(struct weir_span *bytes, struct orders *orders, bool offsets)
+static bool get_order(struct weir_span *bytes, struct orders *orders)
 {
 	uint64_t zone_id, bits, thousandths = RATE_ONE;
 	struct weir_span key;
@@ -117,9 +115,9 @@ static bool get_order(struct weir_span *bytes, struct orders *orders, bool offse
 	struct order *order = orders_make(orders, (uint32_t)zone_id, bits & IS_PREFIX, key);
 	if (orders->count == before)
 		return false; /* the same one twice */
-	if (((bits & HAS_BLOCK) && !get_term(bytes, orders, offsets, &order->block)) ||
-	    ((bits & HAS_ALLOW) && !get_term(bytes, orders, offsets, &order->allow)) ||
-	    ((bits & HAS_RATE) && !get_term(bytes, orders, offsets, &order->rate)))
+	if (((bits & HAS_BLOCK) && !get_term(bytes, orders, &order->block)) ||
+	    ((bits & HAS_ALLOW) && !get_term(bytes, orders, &order->allow)) ||
+	    ((bits & HAS_RATE) && !get_term(bytes, orders, &order->rate)))
 		return false;
 	if ((bits & HAS_RATE) && (!get(bytes, RATE_MAX, &thousandths) || thousandths < 1 || thousandths == RATE_ONE))
 		return false;
@@ -127,13 +125,13 @@ static bool get_order(struct weir_span *bytes, struct orders *orders, bool offse
 	return true;
 }
 
-bool orders_import(struct orders *orders, struct weir_span bytes, bool offsets)
+bool orders_import(struct orders *orders, struct weir_span bytes)
 {
 	uint64_t count;
 	orders_deinit(orders);
 	bool good = get(&bytes, ORDERS_MAX, &count);
 	for (uint64_t i = 0; good && i < count; i++)
-		good = get_order(&bytes, orders, offsets);
+		good = get_order(&bytes, orders);
 	if (good && bytes.length == 0) {
 		orders_settle(orders);
 		return true;

@@ -116,7 +116,6 @@ struct shard {
 	struct rules_switch *switches; /* ascending; the first policy of all is not among them */
 	uint32_t switch_count;
 	uint64_t rules_version;
-	bool numbered_by_modes; /* the state that was imported: layouts */
 	int64_t clock_ms;
 	uint64_t events;                 /* taken so far */
 	struct source_position *sources; /* by id */
@@ -205,9 +204,6 @@ void shard_command_look_up(struct shard *shard, const struct zone_rules *zone, s
 
 /** All memory of the shard. */
 uint64_t shard_bytes(const struct shard *shard);
-
-/** Whether a bucket is in the store as it is here. */
-bool shard_is_clean(const struct shard *shard, const struct bucket *bucket);
 
 /** Whether buckets may be loaded that nothing needs yet. */
 bool shard_has_room(const struct shard *shard);

@@ -6,7 +6,7 @@
  *
  *   bytes  what
  *   2      magic "wS"
- *   1      version (SEGMENT_BLOB_VERSION; a reader takes n and n-1)
+ *   1      version (SEGMENT_BLOB_VERSION)
  *   1      zero
  *   4      buckets
  *   8      checksum: XXH3-64 of everything behind it
@@ -15,7 +15,7 @@
  *   16     fingerprint
  *   6      newest recorded time, Unix ms
  *   4      the clock at its last event, s
- *   3      layout: since version 2 its number may be that of a scaled one
+ *   3      the number of its layout, which may be a scaled one (rules.h)
  *   1      form (enum bucket_flags)
  *   …      what is behind the header in memory (bucket_layout.h)
  *
@@ -29,7 +29,7 @@
 #include "limiter/bucket/bucket.h"
 #include "limiter/bucket/rules.h"
 
-enum { SEGMENT_BLOB_VERSION = 2, SEGMENT_BLOB_HEAD_BYTES = 16, SEGMENT_BLOB_BUCKET_HEAD_BYTES = 30 };
+enum { SEGMENT_BLOB_VERSION = 1, SEGMENT_BLOB_HEAD_BYTES = 16, SEGMENT_BLOB_BUCKET_HEAD_BYTES = 30 };
 
 /* ---- writing ---- */
 

@@ -157,8 +157,6 @@ struct shard_snapshot {
 void shard_snapshot(struct shard *shard, struct shard_snapshot *snapshot);
 /** The snapshot is current in the store (stored) or is given up (its buckets are dirty again). */
 void shard_snapshot_done(struct shard *shard, struct shard_snapshot *snapshot, bool stored);
-/** Dirty bytes by now: a checkpoint comes sooner when they grow. */
-size_t shard_dirty_bytes(const struct shard *shard);
 /** More memory is wanted than clean buckets can give: checkpoint now. */
 bool shard_wants_checkpoint(const struct shard *shard);
 /**
@@ -188,12 +186,6 @@ void shard_set_ceiling(struct shard *shard, int64_t ceiling_bytes);
 char *shard_export_extra(const struct shard *shard, size_t *length);
 WEIR_MUST_USE enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra,
                                                   struct weir_error *error);
-
-/**
- * Whether the buckets of the state that was imported are in the layouts that rules give these numbers; those of its
- * policy.
- */
-bool shard_is_numbered_by(const struct shard *shard, const struct rules *rules);
 int64_t shard_clock_ms(const struct shard *shard);
 void shard_set_clock_ms(struct shard *shard, int64_t clock_ms);
 

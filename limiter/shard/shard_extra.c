@@ -5,8 +5,7 @@
  *   version of this form, clock, events taken, policy version
  *   policy switches: count, then for each: version, clock
  *   sources: count, then for each, by id: id, position, clock when last taken from
- *   since version 2: the operators' orders (orders_blob.c), since version 3 with their offsets
- *   since version 4 buckets' layouts are numbered by zones' modes, too (rules.h)
+ *   the operators' orders (orders_blob.c)
  */
 #include "limiter/shard/internal.h"
 
@@ -14,7 +13,7 @@
 
 #include <stdlib.h>
 
-enum { EXTRA_VERSION = 4, NUMBER = 8, BY_MODES = 4 };
+enum { EXTRA_VERSION = 1, NUMBER = 8 };
 
 static uint8_t *put(uint8_t *at, uint64_t number)
 {
@@ -100,34 +99,21 @@ static bool import_sources(struct shard *shard, struct weir_span *bytes)
 	return true;
 }
 
-static bool import_orders(struct shard *shard, uint64_t form, struct weir_span bytes)
-{
-	if (form >= 2)
-		return orders_import(&shard->orders, bytes, form >= 3);
-	orders_deinit(&shard->orders);
-	return bytes.length == 0;
-}
-
 enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra, struct weir_error *error)
 {
-	uint64_t form;
-	if (!get(&extra, &form))
+	uint64_t version;
+	if (!get(&extra, &version))
 		return weir_fail(error, WEIR_INVALID, "a partition's state is cut short");
-	if (form > EXTRA_VERSION)
+	if (version > EXTRA_VERSION)
 		return weir_fail(error, WEIR_NEWER,
-		                 "a partition's state of form %llu, of which this program knows none above %d",
-		                 (unsigned long long)form, EXTRA_VERSION);
-	shard->numbered_by_modes = form >= BY_MODES;
+		                 "a partition's state of version %llu, of which this program knows none above %d",
+		                 (unsigned long long)version, EXTRA_VERSION);
 	shard->source_count = shard->switch_count = 0;
-	if (get_clock(&extra, &shard->clock_ms) && get(&extra, &shard->events) && get(&extra, &shard->rules_version) &&
-	    import_switches(shard, &extra) && import_sources(shard, &extra) && import_orders(shard, form, extra))
+	if (version > 0 && get_clock(&extra, &shard->clock_ms) && get(&extra, &shard->events) &&
+	    get(&extra, &shard->rules_version) && import_switches(shard, &extra) && import_sources(shard, &extra) &&
+	    orders_import(&shard->orders, extra))
 		return WEIR_OK;
 	shard->source_count = shard->switch_count = 0;
 	orders_deinit(&shard->orders);
 	return weir_fail(error, WEIR_INVALID, "a partition's state is damaged");
-}
-
-bool shard_is_numbered_by(const struct shard *shard, const struct rules *rules)
-{
-	return shard->numbered_by_modes || !rules_leave_shadow(rules);
 }

@@ -123,8 +123,3 @@ void shard_snapshot_done(struct shard *shard, struct shard_snapshot *snapshot, b
 	free(snapshot->memory);
 	*snapshot = (struct shard_snapshot){0};
 }
-
-size_t shard_dirty_bytes(const struct shard *shard)
-{
-	return shard->dirty_bytes;
-}

@@ -27,7 +27,8 @@ uint64_t shard_bytes(const struct shard *shard)
 	       shard->source_count * sizeof *shard->sources + shard->orders.bytes;
 }
 
-bool shard_is_clean(const struct shard *shard, const struct bucket *bucket)
+/* Whether a bucket is in the store as it is here. */
+static bool is_clean(const struct shard *shard, const struct bucket *bucket)
 {
 	return !(bucket->flags & BUCKET_DIRTY) && !(shard->snapshot_pending && bucket->generation == shard->generation);
 }
@@ -88,7 +89,7 @@ static void note_evicted(struct shard *shard, uint32_t number, uint64_t hash)
 static void visit(struct shard *shard, uint32_t ref, bool evicting)
 {
 	struct bucket *bucket = slab_at(&shard->slab, ref);
-	bool clean = shard_is_clean(shard, bucket);
+	bool clean = is_clean(shard, bucket);
 	if ((clean || !shard->has_store) && shard_is_forgotten(shard, bucket, shard->clock_ms)) {
 		shard_drop(shard, bucket, ref);
 		shard->forgotten++;

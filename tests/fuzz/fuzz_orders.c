@@ -54,9 +54,9 @@ static void try_orders(struct weir_span bytes)
 	struct weir_text text = {0}, twice = {0};
 	orders_init(&orders, 0);
 	orders_init(&again, 0);
-	if (orders_import(&orders, bytes, true)) {
+	if (orders_import(&orders, bytes)) {
 		orders_export(&orders, &text);
-		bool good = orders_import(&again, span_of_text(&text), true);
+		bool good = orders_import(&again, span_of_text(&text));
 		orders_export(&again, &twice);
 		assert(good && weir_span_equal(span_of_text(&text), span_of_text(&twice)));
 		(void)good;

@@ -4,6 +4,8 @@
  * usage: store_shell CONFIG
  *
  *   open                                        close
+ *   upgrade SCHEMA                              by the steps in that file, beside what is open
+ *   missing SCHEMA                              OK WHAT IS MISSING, by the same
  *   take P                                      OK EPOCH CHECKPOINT OFFSET
  *   look P                                      OK EPOCH CHECKPOINT OFFSET
  *   write P EPOCH CHECKPOINT b|d FIRST COUNT BYTES LETTER
@@ -19,6 +21,7 @@
 #include "common/base/alloc.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
+#include "common/store/mysql/internal.h"
 #include "common/store/mysql/store_mysql.h"
 
 #include <stdio.h>
@@ -140,6 +143,24 @@ static enum weir_status run_note(struct shell *shell, char **word)
 	return status;
 }
 
+/* By another schema than this program's: what is missing is made, or only told. */
+static enum weir_status run_schema(struct shell *shell, const char *file, bool make)
+{
+	char *text = NULL;
+	size_t length = 0;
+	enum weir_status status = weir_read_file(file, 1 << 20, &text, &length, &shell->error);
+	struct weir_span schema = {.at = text, .length = (uint32_t)length};
+	struct weir_mysql *mysql = weir_mysql_new(shell->config, weir_mysql_statements, WEIR_MYSQL_STATEMENTS);
+	if (status == WEIR_OK)
+		status = weir_mysql_connect(mysql, true, &shell->error);
+	if (status == WEIR_OK)
+		status = make ? weir_mysql_schema_upgrade(mysql, schema, &shell->error)
+		              : weir_mysql_schema_look(mysql, schema, &shell->answer, &shell->error);
+	weir_mysql_free(mysql);
+	free(text);
+	return status;
+}
+
 static enum weir_status run_close(struct shell *shell)
 {
 	if (shell->store != NULL)
@@ -156,6 +177,8 @@ static enum weir_status run(struct shell *shell, char **word)
 	uint32_t partition = (uint32_t)number(word[1]);
 	if (strcmp(what, "open") == 0)
 		return weir_store_mysql_open(shell->config, &shell->store, &shell->error);
+	if (strcmp(what, "upgrade") == 0 || strcmp(what, "missing") == 0)
+		return run_schema(shell, word[1], what[0] == 'u');
 	if (strcmp(what, "close") == 0)
 		return run_close(shell);
 	if (store == NULL)

@@ -56,7 +56,7 @@ def test_a_sender_far_ahead_makes_nothing_forgotten(place):
 
 
 def test_a_topic_without_the_brokers_clock_is_named(place):
-    """It was made by somebody else, or by an older weir: senders are believed, and that is said."""
+    """It was made by somebody else: senders are believed, and that is said."""
     with cluster.shared() as one, Roles(place, one, ZONES, bus={"partitions": 1}) as roles:
         roles.apply()
         one.kafka.change_settings(one.topic("events"), message_timestamp_type="CreateTime")

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """`weir run --once`: what it reads, writes, refuses and says, and its exit codes."""
 
+import contextlib
 import gzip
 import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -123,6 +125,21 @@ def test_a_closed_standard_output_is_nobody_elses(place):
     place.good("run", "--once", *LIMIT, "--state", place.path("state"), "--judged", place.path("judged"), log,
                prepare=lambda: os.close(1))
     assert b"block" not in read(place.path("state", "lock")), read(place.path("state", "lock"))
+
+
+def test_a_newer_state_is_refused_and_left_as_it_is(place):
+    """The run's own record of it, which a version stands in as in every form that weir keeps."""
+    log = place.write("log", burst("ann", 5))
+    arguments = ("run", "--once", "--config", place.config(site(), [source(log)]), "--state", place.path("state"))
+    place.good(*arguments, "--decisions", place.path("out"))
+    with contextlib.closing(sqlite3.connect(place.path("state", "weir.db"))) as database:
+        (note,), = database.execute("SELECT value FROM note WHERE name = 'once'")
+        for version, words in ((2, "the state was written by a newer weir"), (0, "record of the run is damaged")):
+            changed = json.dumps(json.loads(note) | {"version": version}).encode()
+            with database:
+                database.execute("UPDATE note SET value = ? WHERE name = 'once'", (changed,))
+            refused(place.run(*arguments, "--decisions", place.path("out")), words)
+            assert database.execute("SELECT value FROM note WHERE name = 'once'").fetchall() == [(changed,)]
 
 
 def test_once_overrides_follow(place):

@@ -116,34 +116,94 @@ def test_daemons_may_start_together_on_nothing(place):
         shell.end()
 
 
+def version(database):
+    return server().sql("SELECT version FROM schema_version", database)
+
+
+def with_step_2(place, sql):
+    """A file of the schema of today and one more step."""
+    with open(SCHEMA, encoding="utf-8") as file:
+        text = file.read()
+    assert "-- ---- step 2" not in text
+    return place.write(f"schema-{abs(hash(sql))}.sql", f"{text}\n-- ---- step 2 ----\n\n{sql}")
+
+
+STEP_2 = ("CREATE TABLE IF NOT EXISTS owner (zone_id INT PRIMARY KEY, name VARCHAR(64) NOT NULL DEFAULT 'none; yet');\n"
+          "INSERT IGNORE INTO owner (zone_id) SELECT zone_id FROM zone_master; -- of the rows; that there are\n"
+          "CREATE OR REPLACE VIEW owners AS SELECT zone_master.name AS zone, owner.name\n"
+          "  FROM zone_master JOIN owner USING (zone_id);\n"
+          "UPDATE schema_version SET version = 2 WHERE program = 'weir' AND version < 2;\n")
+
+
 def test_a_step_that_was_cut_off_is_done_again(place):
     config, database = configure(place)
     server().sql(f"CREATE DATABASE {database}")
     with open(SCHEMA, encoding="utf-8") as file:
-        statements = [part for part in file.read().split(";\n")]
-    server().sql(";\n".join(statements[:3]) + ";\n", database)  # the version is still 0
+        statements = file.read().partition("-- ---- step 1")[2].split(";\n")
+    server().sql("-- " + ";\n".join(statements[:3]) + ";\n", database)
+    assert version(database) == [] and len(server().sql("SHOW TABLES", database)) == 3
     Shell(place, config).end()
-    assert server().sql("SELECT version FROM schema_version", database) == [["3"]]
-    server().sql("UPDATE schema_version SET version = 0; DROP TABLE note", database)
+    assert version(database) == [["1"]]
+    server().sql("DELETE FROM schema_version; DROP TABLE note; DROP VIEW hourly", database)
     Shell(place, config).end()
-    assert len(described(database)[0]) == 15
+    assert version(database) == [["1"]] and len(described(database)[0]) == 15
 
 
 def test_an_older_schema_is_brought_up_to_date(place):
-    """As it was made by step 2, with rows in it: then there are views of the same, and nothing is lost."""
+    """From 1 to 2, with rows in it; a weir that knows only 1 then refuses it."""
     config, database = configure(place)
-    with open(SCHEMA, encoding="utf-8") as file:
-        steps = re.split(r"(?m)^-- ---- step ", file.read())
+    shell = Shell(place, config)
+    server().sql("INSERT INTO zone_master VALUES (4, 1, 'site', '', 'enforce', 'gcra', 3, 1000, 0, 0, 1)", database)
+    newer = with_step_2(place, STEP_2)
+    assert "the step from schema 1 to 2 in " in shell.good("missing", newer)
+    assert version(database) == [["1"]]
+    for _ in range(2):
+        shell.good("upgrade", newer)
+        assert version(database) == [["2"]]
+        assert server().sql("SELECT * FROM owners", database) == [["site", "none; yet"]]
+        assert shell.good("missing", newer) == ""
+    shell.end()
+    other = Shell(place, config, opened=False)
+    assert "written by a newer version of weir (schema 2, known: 1)" in other.gives("NEWER", "open")
+    other.end()
+
+
+def test_all_steps_are_run_on_an_empty_database(place):
+    config, database = configure(place)
     server().sql(f"CREATE DATABASE {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
-    server().sql("".join("-- " + step for step in steps[:3]), database)
+    shell = Shell(place, config, opened=False)
+    newer = with_step_2(place, STEP_2)
+    assert "the tables of " in shell.good("missing", newer)
+    assert server().sql("SHOW TABLES", database) == []
+    shell.good("upgrade", newer)
+    assert version(database) == [["2"]] and server().sql("SELECT * FROM owners", database) == []
+    shell.end()
+
+
+def test_a_step_that_fails_is_said_and_run_again(place):
+    """What it has done stays, its version does not; once what was in the way is gone it goes through."""
+    config, database = configure(place)
+    shell = Shell(place, config)
+    server().sql("CREATE TABLE owners (theirs INT)", database)
+    newer = with_step_2(place, STEP_2)
+    assert "owners" in shell.gives("IO", "upgrade", newer)
+    assert version(database) == [["1"]]
+    assert server().sql("SELECT count(*) FROM owner", database) == [["0"]]
+    server().sql("DROP TABLE owners", database)
+    shell.good("upgrade", newer)
+    assert version(database) == [["2"]] and server().sql("SELECT * FROM owners", database) == []
+    shell.end()
+
+
+def test_days_are_utc_and_keys_are_text(place):
+    """The views for people, whatever the session's time zone, and for keys that are no text."""
+    config, database = configure(place)
+    Shell(place, config).end()
     server().sql("INSERT INTO zone_master VALUES (4, 1, 'site', '', 'enforce', 'gcra', 3, 1000, 0, 0, 1);"
                  "INSERT INTO count_daily VALUES (86400000, 4, 'k', 5, 6, 7)", database)
-    assert server().sql("SELECT version FROM schema_version", database) == [["2"]]
-    Shell(place, config).end()
-    assert server().sql("SELECT version FROM schema_version", database) == [["3"]]
-    day = "SET time_zone = '+05:00'; SELECT zone, key_text, day, total FROM daily"  # UTC all the same
+    day = "SET time_zone = '+05:00'; SELECT zone, key_text, day, total FROM daily"
     assert server().sql(day, database) == [["site", "k", "1970-01-02", "11"]]
-    server().sql("INSERT INTO count_daily VALUES (0, 4, x'ff00', 1, 0, 0)", database)  # no text: as digits
+    server().sql("INSERT INTO count_daily VALUES (0, 4, x'ff00', 1, 0, 0)", database)  # as hexadecimal digits
     assert server().sql("SELECT key_text FROM daily WHERE day = '1970-01-01'", database) == [["FF00"]]
 
 

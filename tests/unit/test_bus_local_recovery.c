@@ -141,12 +141,20 @@ static void a_newer_version_is_said(void **state)
 {
 	struct fixture *fixture = *state;
 	struct weir_bus *bus;
+	char readers[512];
 	fill(fixture, 0, 1, 1);
 	fixture_close(fixture);
+	snprintf(readers, sizeof readers, "%s/events/readers", fixture->directory);
+	close(open(readers, O_WRONLY | O_CREAT, 0600));
+	append(readers, "weir readers 2\nwhatever\n", 24);
+	assert_int_equal(WEIR_NEWER, weir_bus_local_open(fixture->directory, &fixture->options, &bus, &fixture->error));
+	assert_non_null(strstr(fixture->error.text, "events/readers: written by a newer version of weir"));
+	unlink(readers);
 	int fd = open(fixture_segment(fixture, 1), O_WRONLY);
 	assert_int_equal(1, pwrite(fd, "\2", 1, 7));
 	close(fd);
 	assert_int_equal(WEIR_NEWER, weir_bus_local_open(fixture->directory, &fixture->options, &bus, &fixture->error));
+	assert_non_null(strstr(fixture->error.text, "00000001.log: written by a newer version of weir"));
 }
 
 static void a_reader_ahead_of_the_log_is_noticed(void **state)

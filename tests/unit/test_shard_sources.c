@@ -96,47 +96,11 @@ static void sources_are_bounded_and_saved(void **state)
 	rules_free(rules);
 }
 
-/* Layouts were numbered without modes before form 4: such a state is of no use behind a zone that left shadow mode. */
-static void an_older_state_is_not_read_by_other_layouts(void **state)
-{
-	(void)state;
-	struct weir_zone zones[2];
-	struct weir_policy versions[2];
-	const struct weir_policy *policies[] = {&versions[0], &versions[1]};
-	struct rules *plain = make_rules();
-	for (uint32_t i = 0; i < 2; i++) {
-		zones[i] = zone;
-		zones[i].mode = i == 0 ? WEIR_SHADOW : WEIR_ENFORCE;
-		versions[i] = (struct weir_policy){.version = 1 + i, .zones = &zones[i], .zone_count = 1};
-	}
-	struct rules *left = rules_new(policies, 2);
-	struct shard_options options = {.seed = 1, .lateness_ms = 600000};
-	struct shard *shard = shard_new(&options, plain);
-	struct weir_error error;
-	size_t length;
-	char *extra = shard_export_extra(shard, &length);
-	struct weir_span bytes = {.at = extra, .length = (uint32_t)length};
-	assert_int_equal(shard_import_extra(shard, bytes, &error), WEIR_OK);
-	assert_true(shard_is_numbered_by(shard, plain) && shard_is_numbered_by(shard, left));
-	extra[0] = 3;
-	assert_int_equal(shard_import_extra(shard, bytes, &error), WEIR_OK);
-	assert_true(shard_is_numbered_by(shard, plain) && !shard_is_numbered_by(shard, left));
-	zones[1].limits[0].rate++; /* which brought a layout before, too */
-	rules_free(left);
-	left = rules_new(policies, 2);
-	assert_true(shard_is_numbered_by(shard, left));
-	free(extra);
-	shard_free(shard);
-	rules_free(left);
-	rules_free(plain);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_comes_again_after_an_outage_is_dropped),
 		cmocka_unit_test(sources_are_bounded_and_saved),
-		cmocka_unit_test(an_older_state_is_not_read_by_other_layouts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

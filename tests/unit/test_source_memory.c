@@ -132,6 +132,8 @@ static void damage_is_refused_with_its_place(void **state)
 	expect_refused("{\"version\":1,\"collector\":\"00000000000000000000000000000000\"}", WEIR_INVALID, "streams");
 	expect_refused("{\"version\":1,\"collector\":\"00000000000000000000000000000000\",\"streams\":[{\"path\":\"\"}]}",
 	               WEIR_INVALID, "streams[0]: has no path");
+	expect_refused("{\"version\":1,\"collector\":\"00000000000000000000000000000000\",\"streams\":[]}", WEIR_INVALID,
+	               "first_incarnation: is missing");
 	const char *file = "{\"number\":1,\"state\":0,\"device\":1,\"inode\":1,\"taken\":0,\"size\":0,\"modified\":0,"
 					   "\"seen\":0,\"head\":[0,\"0000000000000000\"],\"marks\":[]}";
 	char twice[1024];

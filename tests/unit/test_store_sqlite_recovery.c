@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -324,82 +323,6 @@ static void foreign_files_are_refused(void **state)
 	store->ops->close(store);
 }
 
-static void a_newer_schema_is_refused(void **state)
-{
-	struct weir_store *store = open_store(*state);
-	store->ops->close(store);
-	run_sql(state, "UPDATE schema_version SET version = 99");
-	assert_int_equal(WEIR_NEWER, weir_store_sqlite_open(*state, &store, &error));
-	assert_non_null(strstr(error.text, "written by a newer version of weir (schema 99, known: "));
-}
-
-static enum weir_status take_number(void *context, const struct weir_sql_value *columns, unsigned count)
-{
-	*(int64_t *)context = count == 1 ? columns[0].number : -1;
-	return WEIR_OK;
-}
-
-/* Policies of one zone, whose rate is ten times the version. */
-static void put_policies(const char *directory, int count)
-{
-	static const char policy[] = "{\"zones\":[{\"id\":3,\"name\":\"site\",\"key\":[\"ip\"],\"limits\":"
-								 "[{\"algorithm\":\"sliding_window\",\"rate\":%d,\"window\":\"1m\"}]}]}";
-	char text[256];
-	struct weir_store *store = open_store(directory);
-	for (int version = 1; version <= count; version++) {
-		snprintf(text, sizeof text, policy, 10 * version);
-		assert_int_equal(WEIR_OK, store->ops->policy_put(store, (uint64_t)version, weir_span_of(text), &error));
-	}
-	store->ops->close(store);
-}
-
-/* A state of before zones were rows and had views: they are made from its policies, the newest last. */
-static void zones_of_an_older_state_become_rows(void **state)
-{
-	put_policies(*state, 2);
-	run_sql(
-		state,
-		"DROP VIEW hourly; DROP VIEW daily; DROP VIEW decisions; DROP VIEW events; DROP INDEX zone_name; DELETE FROM zone_master;"
-		"UPDATE schema_version SET version = 2; INSERT INTO count_daily VALUES (0, 3, 7, 1, 0, 0)");
-	for (int times = 0; times < 2; times++) {
-		int64_t rate = 0;
-		struct weir_store *store = open_store(*state);
-		assert_int_equal(WEIR_OK, store->ops->query(store,
-		                                            "SELECT sum(rate) FROM zone_master WHERE policy_version = 2"
-		                                            " AND name = (SELECT zone FROM daily WHERE day = '1970-01-01')",
-		                                            NULL, 0, take_number, &rate, &error));
-		assert_int_equal(20, rate);
-		store->ops->close(store);
-	}
-}
-
-static void *open_and_close(void *directory)
-{
-	struct weir_store *store = NULL;
-	struct weir_error mine;
-	enum weir_status status = weir_store_sqlite_open(directory, &store, &mine);
-	if (status == WEIR_OK)
-		store->ops->close(store);
-	return status == WEIR_OK ? NULL : directory;
-}
-
-/* Several threads open such a state at once: each may be the one that makes them. */
-static void whoever_opens_an_older_state_first_makes_its_zones(void **state)
-{
-	put_policies(*state, 20);
-	for (int round = 0; round < 20; round++) {
-		pthread_t threads[8];
-		run_sql(state, "DELETE FROM zone_master");
-		for (int i = 0; i < 8; i++)
-			assert_int_equal(0, pthread_create(&threads[i], NULL, open_and_close, *state));
-		for (int i = 0; i < 8; i++) {
-			void *failed;
-			pthread_join(threads[i], &failed);
-			assert_null(failed);
-		}
-	}
-}
-
 static void damage_is_told_from_trouble(void **state)
 {
 	struct weir_store *store = open_store(*state);
@@ -452,9 +375,6 @@ int main(void)
 		test(a_full_disk_fails_in_words_and_goes_on_later),
 		test(others_may_not_read_what_is_made),
 		test(foreign_files_are_refused),
-		test(a_newer_schema_is_refused),
-		test(zones_of_an_older_state_become_rows),
-		test(whoever_opens_an_older_state_first_makes_its_zones),
 		test(damage_is_told_from_trouble),
 		test(a_directory_that_cannot_be_used_is_said),
 	};

@@ -10,7 +10,9 @@
 
 #include <endian.h>
 
-static const char segment_magic[8] = {'w', 'e', 'i', 'r', 'b', 'u', 's', 1};
+enum { SEGMENT_VERSION = 1 };
+
+static const char segment_magic[8] = {'w', 'e', 'i', 'r', 'b', 'u', 's', SEGMENT_VERSION};
 static const char record_magic[4] = {'w', 'R', 'e', 'c'};
 
 enum { MAGIC_NAME_BYTES = 7, RECORD_HASHED_BYTES = 40 };
@@ -71,9 +73,9 @@ enum weir_status weir_bus_segment_header_decode(struct weir_span bytes, uint32_t
 	const char *at = bytes.at;
 	if (bytes.length < WEIR_BUS_SEGMENT_FIXED_BYTES || memcmp(at, segment_magic, MAGIC_NAME_BYTES) != 0)
 		return weir_fail(error, WEIR_INVALID, "its header is damaged");
-	if (at[MAGIC_NAME_BYTES] > segment_magic[MAGIC_NAME_BYTES])
+	if (at[MAGIC_NAME_BYTES] > SEGMENT_VERSION)
 		return weir_fail(error, WEIR_NEWER, "written by a newer version of weir");
-	if (!weir_bus_segment_header_is_whole(bytes))
+	if (at[MAGIC_NAME_BYTES] != SEGMENT_VERSION || !weir_bus_segment_header_is_whole(bytes))
 		return weir_fail(error, WEIR_INVALID, "its header is damaged");
 	uint32_t found = get32(at + 12);
 	if (found != partitions)

@@ -1,8 +1,8 @@
 /*
  * Readers' positions, and trimming behind the slowest of them.
  *
- * The file is text, one line a position: READER PARTITION OFFSET. It may lag
- * behind, as a position only ever holds back trimming.
+ * The file is text: its name and version, then one line a position: READER
+ * PARTITION OFFSET. It may lag behind, as a position only ever holds back trimming.
  */
 #include "common/bus/local/bus_local_journal.h"
 
@@ -88,6 +88,14 @@ static enum weir_status check_against_end(const struct weir_bus_journal *journal
 	return WEIR_OK;
 }
 
+/* Whether the first line is that of a later version. */
+static bool is_newer(const char *text)
+{
+	unsigned known, version;
+	return sscanf(first_line, "weir readers %u", &known) == 1 && sscanf(text, "weir readers %u", &version) == 1 &&
+	       version > known;
+}
+
 enum weir_status weir_bus_readers_load(struct weir_bus_journal *journal, struct weir_error *error)
 {
 	char path[WEIR_PATH_BYTES], *text;
@@ -97,6 +105,10 @@ enum weir_status weir_bus_readers_load(struct weir_bus_journal *journal, struct 
 		status = weir_durable_read(path, FILE_MAX_BYTES, &text, &length, error);
 	if (status != WEIR_OK || text == NULL)
 		return status;
+	if (is_newer(text)) {
+		free(text);
+		return weir_fail(error, WEIR_NEWER, "%s: written by a newer version of weir", path);
+	}
 	bool good = strncmp(text, first_line, sizeof first_line - 1) == 0;
 	char *line = good ? text + sizeof first_line - 1 : text;
 	while (good && *line != '\0') {

@@ -78,12 +78,20 @@ static inline struct weir_store_mysql *weir_store_mysql(struct weir_store *store
 	return (struct weir_store_mysql *)store;
 }
 
-/** Makes the tables, or brings older ones up to date. WEIR_NEWER; WEIR_INVALID: another program's database. */
-WEIR_MUST_USE enum weir_status weir_mysql_schema_upgrade(struct weir_mysql *mysql, struct weir_error *error);
+/** The steps by which this program makes its tables (schema.h). */
+struct weir_span weir_mysql_schema_steps(void);
+
+/**
+ * Makes the tables, or brings older ones up to date, a step after the other: one that fails leaves those before it done.
+ *
+ * @return WEIR_OK; WEIR_NEWER; WEIR_INVALID: another program's database; WEIR_IO, where a step fails too
+ */
+WEIR_MUST_USE enum weir_status weir_mysql_schema_upgrade(struct weir_mysql *mysql, struct weir_span schema,
+                                                         struct weir_error *error);
 
 /** Makes nothing: appends what an upgrade would, in words; nothing where the tables are up to date. */
-WEIR_MUST_USE enum weir_status weir_mysql_schema_look(struct weir_mysql *mysql, struct weir_text *missing,
-                                                      struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_mysql_schema_look(struct weir_mysql *mysql, struct weir_span schema,
+                                                      struct weir_text *missing, struct weir_error *error);
 
 /**
  * Checks that the role's epoch is the given one; *checkpoint is its current one. WEIR_FENCED where it is not.

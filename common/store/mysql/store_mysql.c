@@ -224,8 +224,8 @@ static enum weir_status open_store(const struct weir_config *config, struct weir
 	}
 	if (status != WEIR_OK)
 		return status;
-	return missing != NULL ? weir_mysql_schema_look(store->mysql, missing, error)
-	                       : weir_mysql_schema_upgrade(store->mysql, error);
+	return missing != NULL ? weir_mysql_schema_look(store->mysql, weir_mysql_schema_steps(), missing, error)
+	                       : weir_mysql_schema_upgrade(store->mysql, weir_mysql_schema_steps(), error);
 }
 
 /* @param missing  NULL: it is made */

@@ -1,171 +1,19 @@
 /*
- * The tables of the MySQL store and every statement on them.
- *
- * The schema has a number and grows by steps: step N brings version N-1 to N
- * and is never changed once it has been released. Servers end a transaction at
- * each change of a table, so a step's statements do nothing where they have
- * been done: one that was cut off is run again. deploy/mysql/schema.sql holds
- * the same statements for people; a test compares the two.
+ * Every statement on the tables of the MySQL store, and how the tables come to
+ * be: by the steps of deploy/mysql/schema.sql. Servers end a transaction at each
+ * change of a table, so a step's statements do nothing where they have been done,
+ * and its last one sets the version: a step that was cut off is run again.
  */
 #include "common/store/mysql/internal.h"
+
+#include "common/store/schema.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#define TABLE_OPTIONS ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
-#define BLOB_TABLE_OPTIONS ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
-
-static const char *const step_1[] = {
-	"CREATE TABLE IF NOT EXISTS schema_version ("
-	"  program VARCHAR(16) NOT NULL,"
-	"  version INT UNSIGNED NOT NULL,"
-	"  PRIMARY KEY (program)" TABLE_OPTIONS,
-	"INSERT IGNORE INTO schema_version (program, version) VALUES ('weir', 0)",
-	"CREATE TABLE IF NOT EXISTS partition_state ("
-	"  role TINYINT UNSIGNED NOT NULL,"
-	"  partition_id INT UNSIGNED NOT NULL,"
-	"  epoch BIGINT UNSIGNED NOT NULL,"
-	"  checkpoint BIGINT UNSIGNED NOT NULL,"
-	"  next_offset BIGINT UNSIGNED NOT NULL,"
-	"  clock_ms BIGINT NOT NULL,"
-	"  policy_version BIGINT UNSIGNED NOT NULL,"
-	"  extra LONGBLOB NULL,"
-	"  PRIMARY KEY (role, partition_id)" BLOB_TABLE_OPTIONS,
-	"CREATE TABLE IF NOT EXISTS segment_state ("
-	"  partition_id INT UNSIGNED NOT NULL,"
-	"  segment INT UNSIGNED NOT NULL,"
-	"  checkpoint BIGINT UNSIGNED NOT NULL,"
-	"  base TINYINT UNSIGNED NOT NULL,"
-	"  length INT UNSIGNED NOT NULL,"
-	"  bytes LONGBLOB NOT NULL,"
-	"  PRIMARY KEY (partition_id, segment, checkpoint),"
-	"  KEY segment_index (partition_id, segment, checkpoint, base, length)" BLOB_TABLE_OPTIONS,
-	"CREATE TABLE IF NOT EXISTS policy_version ("
-	"  version BIGINT UNSIGNED NOT NULL,"
-	"  text LONGBLOB NOT NULL,"
-	"  PRIMARY KEY (version)" BLOB_TABLE_OPTIONS,
-	"CREATE TABLE IF NOT EXISTS zone_master ("
-	"  zone_id INT UNSIGNED NOT NULL,"
-	"  limit_number TINYINT UNSIGNED NOT NULL,"
-	"  name VARCHAR(64) NOT NULL,"
-	"  description VARCHAR(1024) NOT NULL,"
-	"  mode VARCHAR(16) NOT NULL,"
-	"  algorithm VARCHAR(32) NOT NULL,"
-	"  rate BIGINT NOT NULL,"
-	"  window_ms BIGINT NOT NULL,"
-	"  burst BIGINT NOT NULL,"
-	"  block_for_ms BIGINT NOT NULL,"
-	"  policy_version BIGINT UNSIGNED NOT NULL,"
-	"  PRIMARY KEY (zone_id, limit_number),"
-	"  KEY zone_name (name)" TABLE_OPTIONS,
-	"CREATE TABLE IF NOT EXISTS note ("
-	"  name VARCHAR(255) NOT NULL,"
-	"  value LONGBLOB NOT NULL,"
-	"  PRIMARY KEY (name)" BLOB_TABLE_OPTIONS,
-	"UPDATE schema_version SET version = 1 WHERE program = 'weir' AND version < 1",
-	NULL,
-};
-
-static const char *const step_2[] = {
-	"CREATE TABLE IF NOT EXISTS count_hourly ("
-	"  zone_id INT UNSIGNED NOT NULL,"
-	"  bucket VARBINARY(1024) NOT NULL,"
-	"  hour_ms BIGINT NOT NULL,"
-	"  passed BIGINT UNSIGNED NOT NULL,"
-	"  blocked BIGINT UNSIGNED NOT NULL,"
-	"  late BIGINT UNSIGNED NOT NULL,"
-	"  PRIMARY KEY (zone_id, bucket, hour_ms)" TABLE_OPTIONS
-	" PARTITION BY RANGE (hour_ms) (PARTITION later VALUES LESS THAN MAXVALUE)",
-	"CREATE TABLE IF NOT EXISTS count_daily ("
-	"  day_ms BIGINT NOT NULL,"
-	"  zone_id INT UNSIGNED NOT NULL,"
-	"  bucket VARBINARY(1024) NOT NULL,"
-	"  passed BIGINT UNSIGNED NOT NULL,"
-	"  blocked BIGINT UNSIGNED NOT NULL,"
-	"  late BIGINT UNSIGNED NOT NULL,"
-	"  PRIMARY KEY (day_ms, zone_id, bucket),"
-	"  KEY count_daily_bucket (zone_id, bucket, day_ms)" TABLE_OPTIONS
-	" PARTITION BY RANGE (day_ms) (PARTITION later VALUES LESS THAN MAXVALUE)",
-	"CREATE TABLE IF NOT EXISTS zone_hourly ("
-	"  zone_id INT UNSIGNED NOT NULL,"
-	"  hour_ms BIGINT NOT NULL,"
-	"  partition_id INT UNSIGNED NOT NULL,"
-	"  passed BIGINT UNSIGNED NOT NULL,"
-	"  blocked BIGINT UNSIGNED NOT NULL,"
-	"  late BIGINT UNSIGNED NOT NULL,"
-	"  PRIMARY KEY (zone_id, hour_ms, partition_id)" TABLE_OPTIONS
-	" PARTITION BY RANGE (hour_ms) (PARTITION later VALUES LESS THAN MAXVALUE)",
-	"CREATE TABLE IF NOT EXISTS decision_history ("
-	"  at_ms BIGINT NOT NULL,"
-	"  partition_id INT UNSIGNED NOT NULL,"
-	"  log_offset BIGINT UNSIGNED NOT NULL,"
-	"  pair INT UNSIGNED NOT NULL,"
-	"  zone VARCHAR(64) NOT NULL,"
-	"  bucket VARBINARY(1024) NULL,"
-	"  action VARCHAR(16) NOT NULL,"
-	"  until_ms BIGINT NOT NULL,"
-	"  mode VARCHAR(16) NOT NULL,"
-	"  algorithm VARCHAR(32) NULL,"
-	"  rate BIGINT NULL,"
-	"  window_ms BIGINT NULL,"
-	"  held BIGINT NULL,"
-	"  ordered_by TEXT NULL,"
-	"  reason TEXT NULL,"
-	"  PRIMARY KEY (at_ms, partition_id, log_offset, pair),"
-	"  KEY decision_bucket (zone, bucket, at_ms),"
-	"  KEY decision_zone (zone, at_ms),"
-	"  KEY decision_until (until_ms)" TABLE_OPTIONS
-	" PARTITION BY RANGE (at_ms) (PARTITION later VALUES LESS THAN MAXVALUE)",
-	"CREATE TABLE IF NOT EXISTS zone_txn ("
-	"  zone_id INT UNSIGNED NOT NULL,"
-	"  bucket VARBINARY(1024) NOT NULL,"
-	"  at_ms BIGINT NOT NULL,"
-	"  partition_id INT UNSIGNED NOT NULL,"
-	"  log_offset BIGINT UNSIGNED NOT NULL,"
-	"  pair INT UNSIGNED NOT NULL,"
-	"  blocked TINYINT UNSIGNED NOT NULL,"
-	"  PRIMARY KEY (zone_id, bucket, at_ms, partition_id, log_offset, pair)" TABLE_OPTIONS
-	" PARTITION BY RANGE (at_ms) (PARTITION later VALUES LESS THAN MAXVALUE)",
-	"UPDATE schema_version SET version = 2 WHERE program = 'weir' AND version < 2",
-	NULL,
-};
-
-/* For people: a view's readable columns come first, what its table is indexed by last. */
-#define CREATE_VIEW "CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW "
-#define KEY_TEXT                                                             \
-	"CASE WHEN CONVERT(CONVERT(bucket USING utf8mb4) USING binary) = bucket" \
-	" THEN CONVERT(bucket USING utf8mb4) COLLATE utf8mb4_bin ELSE HEX(bucket) END AS key_text,"
-#define EPOCH_PLUS "TIMESTAMP '1970-01-01 00:00:00' + INTERVAL "
-#define EVENT_ID "CONCAT(partition_id, '-', log_offset, '-', pair) AS id,"
-#define ZONE_OF_ID " LEFT JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1"
-
-static const char *const step_3[] = {
-	CREATE_VIEW "hourly AS SELECT name AS zone, " KEY_TEXT " CAST(" EPOCH_PLUS
-				"hour_ms DIV 1000 SECOND AS DATE) AS day,"
-				" " EPOCH_PLUS "hour_ms DIV 1000 SECOND AS hour,"
-				" passed, blocked, late, passed + blocked AS total, c.zone_id, bucket, hour_ms"
-				" FROM count_hourly AS c" ZONE_OF_ID,
-	CREATE_VIEW "daily AS SELECT name AS zone, " KEY_TEXT " CAST(" EPOCH_PLUS "day_ms DIV 1000 SECOND AS DATE) AS day,"
-				" passed, blocked, late, passed + blocked AS total, c.zone_id, bucket, day_ms"
-				" FROM count_daily AS c" ZONE_OF_ID,
-	CREATE_VIEW "decisions AS SELECT " EVENT_ID " zone, " KEY_TEXT " CAST(" EPOCH_PLUS
-				"at_ms * 0.001 SECOND AS DATE) AS day,"
-				" CAST(" EPOCH_PLUS "at_ms * 0.001 SECOND AS DATETIME(3)) AS at, action,"
-				" CAST(" EPOCH_PLUS "until_ms * 0.001 SECOND AS DATETIME(3)) AS until, mode,"
-				" algorithm, rate, window_ms, held, ordered_by, reason, bucket, at_ms, until_ms"
-				" FROM decision_history",
-	CREATE_VIEW "events AS SELECT " EVENT_ID " name AS zone, " KEY_TEXT " CAST(" EPOCH_PLUS
-				"at_ms * 0.001 SECOND AS DATE) AS day,"
-				" CAST(" EPOCH_PLUS "at_ms * 0.001 SECOND AS DATETIME(3)) AS at,"
-				" blocked, c.zone_id, bucket, at_ms"
-				" FROM zone_txn AS c" ZONE_OF_ID,
-	"UPDATE schema_version SET version = 3 WHERE program = 'weir' AND version < 3",
-	NULL,
-};
-
-static const char *const *const steps[] = {step_1, step_2, step_3};
-
-enum { SCHEMA_VERSION = sizeof steps / sizeof steps[0] };
+/* deploy/mysql/schema.sql, put in by the build. */
+extern const unsigned char weir_mysql_schema[];
+extern const unsigned long weir_mysql_schema_bytes;
 
 /*
  * An epoch is never given twice: a server that replaces another may have lost the last one, and would count on from
@@ -264,8 +112,14 @@ const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
 
 /* ---- steps ---- */
 
-/* The version that is there. WEIR_END: there is none. */
-static enum weir_status find_version(struct weir_mysql *mysql, uint64_t *version, struct weir_error *error)
+struct weir_span weir_mysql_schema_steps(void)
+{
+	return (struct weir_span){.at = (const char *)weir_mysql_schema, .length = (uint32_t)weir_mysql_schema_bytes};
+}
+
+/* The version that is there. WEIR_END: there is none. WEIR_NEWER: it is above the known one. */
+static enum weir_status find_version(struct weir_mysql *mysql, uint32_t known, uint64_t *version,
+                                     struct weir_error *error)
 {
 	enum weir_status status =
 		weir_mysql_number(mysql, "SELECT version FROM schema_version WHERE program = 'weir'", version, error);
@@ -273,9 +127,10 @@ static enum weir_status find_version(struct weir_mysql *mysql, uint64_t *version
 		return WEIR_END;
 	if (status == WEIR_IO && weir_mysql_error_number(mysql) == WEIR_MYSQL_NO_COLUMN)
 		return weir_fail(error, WEIR_INVALID, "%s: its schema_version is another program's", weir_mysql_name(mysql));
-	if (status == WEIR_OK && *version > SCHEMA_VERSION)
-		return weir_fail(error, WEIR_NEWER, "%s: written by a newer version of weir (schema %" PRIu64 ", known: %d)",
-		                 weir_mysql_name(mysql), *version, SCHEMA_VERSION);
+	if (status == WEIR_OK && *version > known)
+		return weir_fail(error, WEIR_NEWER,
+		                 "%s: written by a newer version of weir (schema %" PRIu64 ", known: %" PRIu32 ")",
+		                 weir_mysql_name(mysql), *version, known);
 	return status;
 }
 
@@ -296,44 +151,56 @@ static enum weir_status check_empty(struct weir_mysql *mysql, struct weir_error 
 	return status;
 }
 
-static enum weir_status run_steps(struct weir_mysql *mysql, uint64_t version, struct weir_error *error)
+static enum weir_status run_step(struct weir_mysql *mysql, struct weir_span step, struct weir_error *error)
 {
+	struct weir_text sql = {0};
+	struct weir_span statement;
 	enum weir_status status = WEIR_OK;
-	for (uint64_t step = version; step < SCHEMA_VERSION && status == WEIR_OK; step++)
-		for (const char *const *sql = steps[step]; *sql != NULL && status == WEIR_OK; sql++)
-			status = weir_mysql_run(mysql, *sql, error);
+	while (status == WEIR_OK && weir_schema_statement(&step, &statement)) {
+		weir_text_clear(&sql);
+		weir_text_append(&sql, statement.at, statement.length);
+		weir_text_append(&sql, "", 1);
+		status = weir_mysql_run(mysql, sql.at, error);
+	}
+	weir_text_deinit(&sql);
 	return status;
 }
 
-static enum weir_status upgrade_alone(struct weir_mysql *mysql, struct weir_error *error)
+static enum weir_status upgrade_alone(struct weir_mysql *mysql, struct weir_span schema, struct weir_error *error)
 {
+	uint32_t last = weir_schema_version(schema);
 	uint64_t version = 0;
-	enum weir_status status = find_version(mysql, &version, error);
+	enum weir_status status = find_version(mysql, last, &version, error);
 	if (status == WEIR_END)
 		status = check_empty(mysql, error);
-	return status == WEIR_OK ? run_steps(mysql, version, error) : status;
+	for (uint32_t step = (uint32_t)version + 1; step <= last && status == WEIR_OK; step++)
+		status = run_step(mysql, weir_schema_step(schema, step), error);
+	return status;
 }
 
-enum weir_status weir_mysql_schema_look(struct weir_mysql *mysql, struct weir_text *missing, struct weir_error *error)
+enum weir_status weir_mysql_schema_look(struct weir_mysql *mysql, struct weir_span schema, struct weir_text *missing,
+                                        struct weir_error *error)
 {
+	uint32_t last = weir_schema_version(schema);
 	uint64_t version = 0;
-	enum weir_status status = find_version(mysql, &version, error);
+	enum weir_status status = find_version(mysql, last, &version, error);
 	bool none = status == WEIR_END;
 	if (none)
 		status = check_empty(mysql, error);
 	if (status == WEIR_OK && none)
 		weir_text_printf(missing, "the tables of %s", weir_mysql_name(mysql));
-	else if (status == WEIR_OK && version < SCHEMA_VERSION)
-		weir_text_printf(missing, "the step from schema %" PRIu64 " to %d in %s", version, SCHEMA_VERSION,
+	else if (status == WEIR_OK && version < last)
+		weir_text_printf(missing, "the step from schema %" PRIu64 " to %" PRIu32 " in %s", version, last,
 		                 weir_mysql_name(mysql));
 	return status;
 }
 
-enum weir_status weir_mysql_schema_upgrade(struct weir_mysql *mysql, struct weir_error *error)
+enum weir_status weir_mysql_schema_upgrade(struct weir_mysql *mysql, struct weir_span schema, struct weir_error *error)
 {
+	uint32_t last = weir_schema_version(schema);
 	uint64_t version = 0, locked = 0;
-	enum weir_status status = find_version(mysql, &version, error);
-	if ((status == WEIR_OK && version == SCHEMA_VERSION) || (status != WEIR_OK && status != WEIR_END))
+	enum weir_status status = find_version(mysql, last, &version, error);
+	if ((status == WEIR_OK && version == last) || (status != WEIR_OK && status != WEIR_END))
 		return status;
 	/* Daemons start together: one makes the tables, the others wait. */
 	status = weir_mysql_number(mysql, "SELECT get_lock('weir.schema', 8)", &locked, error);
@@ -342,7 +209,7 @@ enum weir_status weir_mysql_schema_upgrade(struct weir_mysql *mysql, struct weir
 		                 weir_mysql_name(mysql));
 	if (status != WEIR_OK)
 		return status;
-	status = upgrade_alone(mysql, error);
+	status = upgrade_alone(mysql, schema, error);
 	uint64_t released;
 	enum weir_status ignored = weir_mysql_number(mysql, "SELECT release_lock('weir.schema')", &released, NULL);
 	(void)ignored; /* the connection's end releases it too */

@@ -57,13 +57,20 @@ static inline struct weir_store_sqlite *weir_store_sqlite(struct weir_store *sto
 	return (struct weir_store_sqlite *)store;
 }
 
-/** Makes the tables, or brings older ones up to date. WEIR_NEWER; WEIR_INVALID: another program's database. */
-WEIR_MUST_USE enum weir_status weir_store_schema_upgrade(struct weir_database *database, const char *path,
-                                                         struct weir_error *error);
+/** The steps by which this program makes its tables (schema.h). */
+struct weir_span weir_store_schema_steps(void);
 
-/** Whether the tables are as this program knows them. WEIR_NEWER; WEIR_INVALID: older, or another program's database. */
+/**
+ * Makes the tables, or brings older ones up to date: all steps, or none.
+ *
+ * @return WEIR_OK; WEIR_NEWER; WEIR_INVALID: another program's database; WEIR_IO, where a step fails too
+ */
+WEIR_MUST_USE enum weir_status weir_store_schema_upgrade(struct weir_database *database, const char *path,
+                                                         struct weir_span schema, struct weir_error *error);
+
+/** Whether the tables are as the steps make them. WEIR_NEWER; WEIR_INVALID: older, or another program's database. */
 WEIR_MUST_USE enum weir_status weir_store_schema_check(struct weir_database *database, const char *path,
-                                                       struct weir_error *error);
+                                                       struct weir_span schema, struct weir_error *error);
 
 /** Checks that the role's epoch is the given one; *checkpoint is its current one. WEIR_FENCED where it is not. */
 WEIR_MUST_USE enum weir_status weir_store_check_epoch(struct weir_store_sqlite *store, int role, uint32_t partition,
@@ -94,8 +101,6 @@ enum weir_status weir_store_policy_each(struct weir_store *store, uint64_t first
                                         enum weir_status (*each)(void *context, uint64_t version,
                                                                  struct weir_span text),
                                         void *context, struct weir_error *error);
-/** Makes the zones' rows where policies have none: states of before there were such rows. */
-WEIR_MUST_USE enum weir_status weir_store_zones_fill(struct weir_store_sqlite *store, struct weir_error *error);
 
 /* ---- store_sqlite_archive.c ---- */
 

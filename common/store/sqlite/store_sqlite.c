@@ -254,9 +254,7 @@ enum weir_status weir_store_sqlite_open(const char *directory, struct weir_store
 	opened->store.ops = &operations;
 	status = weir_database_open(path, weir_store_statements, WEIR_STORE_STATEMENTS, &opened->database, error);
 	if (status == WEIR_OK)
-		status = weir_store_schema_upgrade(opened->database, path, error);
-	if (status == WEIR_OK)
-		status = weir_store_zones_fill(opened, error);
+		status = weir_store_schema_upgrade(opened->database, path, weir_store_schema_steps(), error);
 	if (status == WEIR_OK)
 		status = weir_directory_sync(directory, error);
 	if (status == WEIR_OK)
@@ -285,7 +283,7 @@ enum weir_status weir_store_sqlite_look(const char *directory, struct weir_store
 	opened->store.ops = &operations;
 	status = weir_database_look(path, weir_store_statements, WEIR_STORE_STATEMENTS, &opened->database, error);
 	if (status == WEIR_OK)
-		status = weir_store_schema_check(opened->database, path, error);
+		status = weir_store_schema_check(opened->database, path, weir_store_schema_steps(), error);
 	if (status == WEIR_OK)
 		*store = &opened->store;
 	else

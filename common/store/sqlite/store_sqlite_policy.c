@@ -103,32 +103,3 @@ enum weir_status weir_store_policy_each(struct weir_store *base, uint64_t first,
 		return given;
 	return status == WEIR_END ? WEIR_OK : status;
 }
-
-/* ---- states of before zones were rows ---- */
-
-struct filling {
-	struct weir_database *database;
-	struct weir_error *error;
-};
-
-static enum weir_status fill_from(void *context, uint64_t version, struct weir_span text)
-{
-	const struct filling *filling = context;
-	return put_zones(filling->database, version, text, filling->error);
-}
-
-enum weir_status weir_store_zones_fill(struct weir_store_sqlite *store, struct weir_error *error)
-{
-	int64_t missing;
-	struct filling filling = {store->database, error};
-	enum weir_status status = weir_database_number(
-		store->database, "SELECT EXISTS (SELECT 1 FROM policy_version) AND NOT EXISTS (SELECT 1 FROM zone_master)",
-		&missing, error);
-	if (status != WEIR_OK || !missing)
-		return status;
-	status = weir_database_begin(store->database, error);
-	if (status != WEIR_OK)
-		return status;
-	status = weir_store_policy_each(&store->store, 0, fill_from, &filling, error);
-	return weir_database_end(store->database, status, error);
-}

@@ -133,7 +133,7 @@ static enum weir_status open_all(struct forget *forget, struct weir_error *error
 	return status == WEIR_OK ? weir_policy_history_load(realm->store, &forget->history, error) : status;
 }
 
-enum weir_status forget_rows(struct forget *forget, struct weir_error *error)
+static enum weir_status remove_rows(struct forget *forget, struct weir_error *error)
 {
 	struct weir_store *store = forget->realm.store;
 	char digits[WEIR_KEY_HASH_BYTES];
@@ -157,7 +157,7 @@ static enum weir_status run(struct forget *forget, struct weir_error *error)
 		status = forget_command(forget, error);
 	if (status == WEIR_OK)
 		status = forget_await(forget, error);
-	return status == WEIR_OK ? forget_rows(forget, error) : status;
+	return status == WEIR_OK ? remove_rows(forget, error) : status;
 }
 
 int command_forget(int argc, char **argv)

@@ -59,9 +59,6 @@ WEIR_MUST_USE enum weir_status forget_command(struct forget *forget, struct weir
  */
 WEIR_MUST_USE enum weir_status forget_await(struct forget *forget, struct weir_error *error);
 
-/** Removes the rows. */
-WEIR_MUST_USE enum weir_status forget_rows(struct forget *forget, struct weir_error *error);
-
 /** Appends what was done, what is left, and where the key still lies until when. */
 void forget_report(const struct forget *forget, struct weir_text *text);
 /** The same as a JSON line. */

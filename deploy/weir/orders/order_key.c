@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-void order_key_fields(struct weir_text *text, const struct weir_zone *zone)
+/* A zone's key as its fields: "ip, user". */
+static void put_fields(struct weir_text *text, const struct weir_zone *zone)
 {
 	for (uint32_t i = 0; i < zone->key_count; i++)
 		weir_text_printf(text, "%s%s", i > 0 ? ", " : "", zone->key[i].field);
@@ -30,7 +31,7 @@ static enum weir_status refuse_values(const struct order_options *options, const
                                       struct weir_error *error)
 {
 	struct weir_text fields = {0};
-	order_key_fields(&fields, zone);
+	put_fields(&fields, zone);
 	if (zone->key_count == 0 && options->prefix)
 		weir_fail(error, WEIR_INVALID, "the key of zone %s is empty: it has no prefixes", zone->name);
 	else
@@ -46,7 +47,7 @@ static void list_zones(struct weir_text *text, const struct weir_policy *policy)
 {
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
 		weir_text_printf(text, "%s%s (", i > 0 ? ", " : "", policy->zones[i].name);
-		order_key_fields(text, &policy->zones[i]);
+		put_fields(text, &policy->zones[i]);
 		weir_text_puts(text, ")");
 	}
 }

@@ -16,7 +16,4 @@ WEIR_MUST_USE enum weir_status order_key_make(const struct order_options *option
 /** A joined key from the digits of --key-hex: fills in the command's key. @return WEIR_INVALID: it is none */
 WEIR_MUST_USE enum weir_status order_key_hex(const char *text, struct order_command *command, struct weir_error *error);
 
-/** Appends a zone's key as its fields: "ip, user". */
-void order_key_fields(struct weir_text *text, const struct weir_zone *zone);
-
 #endif

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NOTE_VERSION = 1 };
+
 static char *to_hex(const char *bytes, size_t length)
 {
 	char *hex = weir_alloc(2 * length + 1, 1);
@@ -94,7 +96,7 @@ static json_t *stream_json(const struct once_stream *stream)
 char *once_note_encode(const struct once_note *note)
 {
 	json_t *json = json_object();
-	json_object_set_new(json, "version", number(1));
+	json_object_set_new(json, "version", number(NOTE_VERSION));
 	json_object_set_new(json, "zones", number(note->zones));
 	json_object_set_new(json, "sources", number(note->sources));
 	json_object_set_new(json, "partitions", number(note->partitions));
@@ -185,8 +187,9 @@ enum weir_status once_note_decode(const char *text, size_t length, struct once_n
 {
 	*note = (struct once_note){0};
 	json_t *json = json_loadb(text, length, 0, NULL);
-	bool good = json_is_object(json) && get_note(json, note);
-	bool newer = get(json, "version") > 1;
+	uint64_t version = get(json, "version");
+	bool newer = version > NOTE_VERSION;
+	bool good = json_is_object(json) && version == NOTE_VERSION && get_note(json, note);
 	json_decref(json);
 	if (newer)
 		return weir_fail(error, WEIR_NEWER, "the state was written by a newer weir");

@@ -83,7 +83,7 @@ void output_batch_add(struct output_batch *batch, const struct output_choice *ch
 		add_judged(batch, lane, result);
 }
 
-void output_batch_clear(struct output_batch *batch)
+static void clear_batch(struct output_batch *batch)
 {
 	for (int kind = 0; kind < OUTPUT_COUNT; kind++) {
 		weir_text_clear(&batch->text[kind]);
@@ -184,6 +184,6 @@ enum weir_status output_files_write(struct output_files *files, struct output_ba
 		}
 	}
 	for (size_t i = 0; i < count; i++)
-		output_batch_clear(&batches[i]);
+		clear_batch(&batches[i]);
 	return WEIR_OK;
 }

@@ -40,7 +40,6 @@ struct output_choice {
 /** Appends what a judged frame gives. @thread the worker */
 void output_batch_add(struct output_batch *batch, const struct output_choice *choice, const struct lane *lane,
                       const struct lane_result *result);
-void output_batch_clear(struct output_batch *batch);
 void output_batch_deinit(struct output_batch *batch);
 
 /* Where gathered lines go: files by kind (NULL where not wanted), and scratch for sorting. */

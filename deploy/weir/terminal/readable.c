@@ -55,7 +55,8 @@ void words_text(struct weir_text *text, const char *string)
 	}
 }
 
-void words_limit(struct weir_text *text, const struct weir_limit *limit)
+/* "10 in 1m". */
+static void put_limit(struct weir_text *text, const struct weir_limit *limit)
 {
 	char window[24];
 	weir_format_duration(weir_limit_window_ms(limit), window, sizeof window);
@@ -106,7 +107,7 @@ void words_decision(struct weir_text *text, const struct shard_decision *decisio
 	weir_text_puts(text, "  blocked for ");
 	words_span(text, decision->until_ms - decision->at_ms);
 	weir_text_puts(text, ": over ");
-	words_limit(text, decision->rule);
+	put_limit(text, decision->rule);
 }
 
 /* The limit of a decision's JSON, as far as words need it. */
@@ -135,7 +136,7 @@ bool words_limit_json(struct weir_text *text, const json_t *json)
 	struct weir_limit limit;
 	if (!read_limit(json, &limit))
 		return false;
-	words_limit(text, &limit);
+	put_limit(text, &limit);
 	return true;
 }
 
@@ -187,7 +188,7 @@ bool words_decision_json(struct weir_text *text, struct weir_span bytes)
 		weir_text_puts(text, "  blocked for ");
 		words_span(text, json_integer_value(json_object_get(json, "until")) - at_ms);
 		weir_text_puts(text, ": over ");
-		words_limit(text, &limit);
+		put_limit(text, &limit);
 	} else {
 		put_order(text, json, action, at_ms);
 	}

@@ -30,7 +30,8 @@ bool nginx_geo_key(struct weir_span key, char text[NGINX_GEO_KEY_BYTES])
 	return true;
 }
 
-void nginx_map_date(int64_t time_ms, char text[NGINX_MAP_DATE_BYTES])
+/* "Fri, 21 Nov 2026 23:27:00 GMT", rounded up to the second; beyond the year 9999: its end. */
+static void format_date(int64_t time_ms, char text[NGINX_MAP_DATE_BYTES])
 {
 	static const char days[7][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
 	static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
@@ -59,7 +60,7 @@ static bool is_special(struct weir_span key)
 void nginx_map_line(struct weir_text *text, struct weir_span key, int64_t until_ms)
 {
 	char date[NGINX_MAP_DATE_BYTES];
-	nginx_map_date(until_ms, date);
+	format_date(until_ms, date);
 	weir_text_puts(text, is_special(key) ? "\"\\\\" : "\"");
 	for (uint32_t i = 0; i < key.length; i++) {
 		if (key.at[i] == '"' || key.at[i] == '\\')
@@ -89,7 +90,7 @@ bool nginx_map_read(const char **at, const char *end, int64_t *until_ms)
 		return false;
 	*until_ms = (int64_t)timegm(&parts) * 1000;
 	/* Whatever else stands there was not written here. */
-	nginx_map_date(*until_ms, again);
+	format_date(*until_ms, again);
 	if (strcmp(again, date) != 0 || memcmp(key_end, form, DATE_AT) != 0 ||
 	    memcmp(key_end + DATE_AT + DATE_BYTES, form + DATE_AT + DATE_BYTES, sizeof form - 1 - DATE_AT - DATE_BYTES) !=
 	        0)

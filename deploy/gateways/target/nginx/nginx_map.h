@@ -26,9 +26,6 @@ bool nginx_map_fits(struct weir_span key);
 /** A key as a `geo` takes it, an address or a network; false: it is none. */
 bool nginx_geo_key(struct weir_span key, char text[NGINX_GEO_KEY_BYTES]);
 
-/** "Fri, 21 Nov 2026 23:27:00 GMT", rounded up to the second; beyond the year 9999: its end. */
-void nginx_map_date(int64_t time_ms, char text[NGINX_MAP_DATE_BYTES]);
-
 /** Appends a line for a key that fits. */
 void nginx_map_line(struct weir_text *text, struct weir_span key, int64_t until_ms);
 
