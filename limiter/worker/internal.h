@@ -17,9 +17,9 @@ enum {
 	WORKER_BATCH_MESSAGES = 64,
 	WORKER_QUEUED_MAX = WORKER_BATCH_MESSAGES, /* of one partition, behind a message that waits */
 	WORKER_IDLE_WAIT_MS = 100,
-	WORKER_SHARE_WAIT_MS = 20,    /* where partitions come and go */
-	WORKER_BUSY_WAIT_MS = 2,      /* while a keeper or the bus owes an answer */
-	WORKER_STOP_LIMIT_MS = 20000, /* without any progress, once it is to stop, or a partition to go */
+	WORKER_ASSIGNMENT_WAIT_MS = 20, /* where partitions come and go */
+	WORKER_BUSY_WAIT_MS = 2,        /* while a keeper or the bus owes an answer */
+	WORKER_STOP_LIMIT_MS = 20000,   /* without any progress, once it is to stop, or a partition to go */
 	WORKER_RETRY_MS = 1000,
 	WORKER_FENCED_RETRY_MS = 15000, /* a partition that another took in passing, and the group still gives us */
 	WORKER_STUCK_RETRY_MS = 30000,  /* one that a person has to do something about */
@@ -63,7 +63,7 @@ struct slot {
 	 * from owner to owner, as acknowledgements of one that is dropped still come.
 	 */
 	uint64_t sent[WEIR_TOPIC_COUNT], acknowledged[WEIR_TOPIC_COUNT];
-	struct keeper_job *cut;               /* cut, but not yet handed to the saver: it waits for acknowledgements */
+	struct checkpoint_job *cut;           /* cut, but not yet handed to the saver: it waits for acknowledgements */
 	uint64_t cut_needs[WEIR_TOPIC_COUNT]; /* acknowledged must reach these */
 	bool saving;                          /* handed to the saver */
 	int64_t cut_ms;                       /* monotonic: when the cut that is current or under way was taken */
@@ -85,13 +85,13 @@ struct worker {
 	bool broken;                    /* it is to be given up */
 	int64_t renew_ms, renewed_ms;   /* monotonic: the next one not before then; when this one was made */
 	uint32_t breaks_in_row;
-	struct keeper_replies replies;
+	struct checkpoint_replies replies;
 	struct weir_text text, key, judged;
 	enum weir_status status; /* the first failure: ends the loop */
 	struct weir_error error;
 	struct weir_trouble trouble, consumer_trouble, producer_trouble, age_trouble, policy_trouble;
-	uint64_t weir_share_version, generation;
-	bool *given;            /* room for the share */
+	uint64_t assignment_version, generation;
+	bool *given;            /* room for the assignment */
 	int64_t ceiling_bytes;  /* of one partition */
 	int64_t letters_second; /* the second in which so many dead letters were kept */
 	int64_t letters;
@@ -198,8 +198,8 @@ void worker_take_replies(struct worker *worker);
 void worker_stream(struct worker *worker, struct slot *slot);
 
 /** A job about a partition for one of the keepers. */
-struct keeper_job *worker_job(struct worker *worker, struct slot *slot, enum keeper_kind kind);
-void worker_submit(struct worker *worker, struct slot *slot, struct keeper_job *job);
+struct checkpoint_job *worker_job(struct worker *worker, struct slot *slot, enum checkpoint_job_kind kind);
+void worker_submit(struct worker *worker, struct slot *slot, struct checkpoint_job *job);
 
 /** Whether nothing of it is newer than its last checkpoint. */
 bool worker_is_stored(const struct slot *slot);
@@ -209,11 +209,11 @@ bool worker_is_overdue(const struct worker *worker, const struct slot *slot);
 
 /* ---- worker_share.c ---- */
 
-/** Takes what the share gives by now, and lets go what it does not; once it is to stop, that is all. */
-void worker_follow_share(struct worker *worker);
+/** Takes what the assignment gives by now, and lets go what it does not; once it is to stop, that is all. */
+void worker_follow_assignment(struct worker *worker);
 
 /** A keeper's answer: the partition goes live, if all is well. Says what went wrong where it is the worker's failure. */
-WEIR_MUST_USE enum weir_status worker_taken(struct worker *worker, struct slot *slot, struct keeper_job *job,
+WEIR_MUST_USE enum weir_status worker_taken(struct worker *worker, struct slot *slot, struct checkpoint_job *job,
                                             struct weir_error *error);
 
 /** Lets a partition go without a checkpoint, to be taken again after retry_ms. */
@@ -221,7 +221,7 @@ void worker_drop(struct worker *worker, struct slot *slot, int64_t retry_ms);
 
 /**
  * What befell one partition: WEIR_FENCED: it has another owner; else a trouble that does not pass by itself. Without a
- * share it is the worker's failure.
+ * assignment it is the worker's failure.
  */
 void worker_stick(struct worker *worker, struct slot *slot, enum weir_status status, const struct weir_error *error);
 

@@ -1,5 +1,5 @@
 /*
- * One loop: replies of the keepers, what the share gives, a batch of messages,
+ * One loop: replies of the keepers, what the assignment gives, a batch of messages,
  * acknowledgements, checkpoints. Everything a partition needs beside its lane
  * is in its slot.
  */
@@ -34,7 +34,7 @@ static int wait_ms(const struct worker *worker)
 {
 	if (owed(worker))
 		return WORKER_BUSY_WAIT_MS;
-	return worker->options.share != NULL ? WORKER_SHARE_WAIT_MS : WORKER_IDLE_WAIT_MS;
+	return worker->options.assignment != NULL ? WORKER_ASSIGNMENT_WAIT_MS : WORKER_IDLE_WAIT_MS;
 }
 
 static void turn(struct worker *worker)
@@ -42,7 +42,7 @@ static void turn(struct worker *worker)
 	worker_take_replies(worker);
 	if (worker->broken)
 		worker_renew_producer(worker);
-	worker_follow_share(worker);
+	worker_follow_assignment(worker);
 	worker_receive(worker, wait_ms(worker));
 	worker_take_deliveries(worker, 0);
 	worker_checkpoints(worker, false);
@@ -70,7 +70,7 @@ static bool settled(const struct worker *worker)
 {
 	for (uint32_t i = 0; i < worker->slot_count; i++) {
 		const struct slot *slot = &worker->slots[i];
-		if (worker_has(slot) && (worker->options.share != NULL || !worker_is_stored(slot)))
+		if (worker_has(slot) && (worker->options.assignment != NULL || !worker_is_stored(slot)))
 			return false;
 	}
 	return true;
@@ -101,7 +101,7 @@ static void finish(struct worker *worker)
 		drain(worker);
 	int64_t end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
 	while (worker_works(worker) && !settled(worker) && weir_monotonic_ms() < end_ms) {
-		worker_follow_share(worker);
+		worker_follow_assignment(worker);
 		worker_checkpoints(worker, true);
 		worker_take_deliveries(worker, WORKER_BUSY_WAIT_MS);
 		worker_take_replies(worker);
@@ -119,16 +119,16 @@ static void *work(void *context)
 	return NULL;
 }
 
-/* Without a share: takes a partition at once, and what goes wrong with it is the start's failure. */
+/* Without an assignment: takes a partition at once, and what goes wrong with it is the start's failure. */
 static enum weir_status open_slot(struct worker *worker, struct slot *slot, struct weir_store *store,
                                   struct weir_error *error)
 {
-	struct keeper_job job = {.kind = KEEPER_TAKE, .partition = slot->partition, .book = worker->options.book};
+	struct checkpoint_job job = {.kind = CHECKPOINT_TAKE, .partition = slot->partition, .book = worker->options.book};
 	job.partition_stored = weir_alloc(1, sizeof *job.partition_stored);
 	job.partition_stored->lateness_ms = worker->options.config->limiter.lateness_ms;
 	slot->wanted = placement_claim(worker->options.placement, slot->partition, worker->options.number);
 	slot->asked_ms = weir_monotonic_ms();
-	enum weir_status status = keeper_do(&job, store);
+	enum weir_status status = checkpoint_io_do(&job, store);
 	if (status != WEIR_OK)
 		*error = job.error;
 	else
@@ -147,7 +147,7 @@ enum weir_status worker_new(const struct worker_options *options, struct weir_st
 	worker->bus = options->bus->ops;
 	worker->ceiling_bytes = options->config->limiter.memory_bytes / partitions;
 	pthread_mutex_init(&worker->lock, NULL);
-	keeper_replies_init(&worker->replies);
+	checkpoint_replies_init(&worker->replies);
 	worker->slots = weir_alloc(partitions, sizeof *worker->slots);
 	worker->slot_count = partitions;
 	worker->lanes = weir_alloc(partitions, sizeof(struct lane *));
@@ -158,7 +158,7 @@ enum weir_status worker_new(const struct worker_options *options, struct weir_st
 	enum weir_status status = worker->bus->producer_new(options->bus, &worker->producer, error);
 	if (status == WEIR_OK)
 		status = worker->bus->consumer_new(options->bus, WEIR_TOPIC_EVENTS, "limiter", &worker->consumer, error);
-	for (uint32_t i = 0; status == WEIR_OK && options->share == NULL && i < partitions; i++)
+	for (uint32_t i = 0; status == WEIR_OK && options->assignment == NULL && i < partitions; i++)
 		if (placement_of(options->placement, i) == options->number)
 			status = open_slot(worker, &worker->slots[i], store, error);
 	if (status != WEIR_OK) {
@@ -204,7 +204,7 @@ static void free_slot(struct worker *worker, struct slot *slot)
 	worker_cut_queue(slot, 0);
 	if (slot->cut != NULL) {
 		checkpoint_finish(&slot->cut->cut, slot->lane, false);
-		keeper_job_free(slot->cut);
+		checkpoint_job_free(slot->cut);
 	}
 	if (slot->lane != NULL)
 		worker_remove_lane(worker, slot);
@@ -219,7 +219,7 @@ void worker_free(struct worker *worker)
 	worker_take_replies(worker);   /* cuts that were under way belong to lanes */
 	for (uint32_t i = 0; i < worker->slot_count; i++)
 		free_slot(worker, &worker->slots[i]);
-	keeper_replies_deinit(&worker->replies);
+	checkpoint_replies_deinit(&worker->replies);
 	if (worker->consumer != NULL)
 		worker->bus->consumer_free(worker->consumer);
 	if (worker->producer != NULL)

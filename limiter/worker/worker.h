@@ -8,9 +8,9 @@
  * its cut is acknowledged. A frame that needs evicted segments waits for them
  * while the other partitions go on.
  *
- * Where it works for a share, its partitions come and go while the others go
+ * Where it works for a assignment, its partitions come and go while the others go
  * on, from and to other processes and other threads of its own: one that comes
- * is taken and read by a keeper, one that goes gets a last checkpoint. What
+ * is taken and read by a io, one that goes gets a last checkpoint. What
  * befalls one partition (another owner took it, the log has a gap) is no failure
  * of the worker then.
  */
@@ -18,11 +18,11 @@
 #define LIMITER_WORKER_H
 
 #include "common/bus/bus.h"
-#include "common/cluster/share.h"
+#include "common/cluster/assignment.h"
 #include "common/config/config.h"
 #include "common/log/log.h"
 #include "common/log/metrics.h"
-#include "limiter/checkpoint/keeper.h"
+#include "limiter/checkpoint/checkpoint_io.h"
 #include "limiter/lane/rulebook.h"
 #include "limiter/orders/order_command.h"
 #include "limiter/worker/placement.h"
@@ -37,18 +37,19 @@ struct worker_options {
 	uint64_t seed;
 	uint32_t number;             /* this worker */
 	struct placement *placement; /* which partitions are its to take */
-	struct weir_share *share;    /* which of all there are to take by now; NULL: all, from worker_new() to its end */
-	bool dead_letters;           /* messages that are no frames are kept in their topic, within deadletter.rate */
-	int64_t age_limit_ms;        /* a partition whose checkpoint is older waits for the next one; 0: none */
-	int64_t remind_ms;           /* operators' blocks that outlast thrice that are published again so often; 0: never */
-	struct keeper *saver, *loader;
+	struct weir_assignment
+		*assignment;      /* which of all there are to take by now; NULL: all, from worker_new() to its end */
+	bool dead_letters;    /* messages that are no frames are kept in their topic, within deadletter.rate */
+	int64_t age_limit_ms; /* a partition whose checkpoint is older waits for the next one; 0: none */
+	int64_t remind_ms;    /* operators' blocks that outlast thrice that are published again so often; 0: never */
+	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
 	const struct weir_log *log;
 };
 
 /**
- * Without a share: takes the partitions (raising their epochs) and restores them.
+ * Without an assignment: takes the partitions (raising their epochs) and restores them.
  *
- * @param store  used only within this call; NULL where there is a share
+ * @param store  used only within this call; NULL where there is an assignment
  */
 WEIR_MUST_USE enum weir_status worker_new(const struct worker_options *options, struct weir_store *store,
                                           struct worker **worker, struct weir_error *error);
@@ -69,7 +70,7 @@ WEIR_MUST_USE enum weir_status worker_join(struct worker *worker, struct weir_er
 /** After the keepers have stopped. */
 void worker_free(struct worker *worker);
 
-/** Its lanes, after join; or at any time of a worker without a share, for their tallies. */
+/** Its lanes, after join; or at any time of a worker without a assignment, for their tallies. */
 struct lane *const *worker_lanes(const struct worker *worker, uint32_t *count);
 
 /* ---- what metrics and pages show of a worker; read by any thread ---- */
@@ -90,7 +91,7 @@ struct worker_stats {
 };
 const struct worker_stats *worker_stats(const struct worker *worker);
 
-/* A zone's counters: of its lanes, and of those that it had. Without a share they go on from the checkpoints'. */
+/* A zone's counters: of its lanes, and of those that it had. Without an assignment they go on from the checkpoints'. */
 struct worker_zone {
 	uint64_t passed, blocked, late, decisions;
 };

@@ -17,9 +17,9 @@ enum {
 
 /* ---- jobs ---- */
 
-struct keeper_job *worker_job(struct worker *worker, struct slot *slot, enum keeper_kind kind)
+struct checkpoint_job *worker_job(struct worker *worker, struct slot *slot, enum checkpoint_job_kind kind)
 {
-	struct keeper_job *job = weir_alloc(1, sizeof *job);
+	struct checkpoint_job *job = weir_alloc(1, sizeof *job);
 	job->kind = kind;
 	job->partition = slot->partition;
 	job->replies = &worker->replies;
@@ -28,10 +28,11 @@ struct keeper_job *worker_job(struct worker *worker, struct slot *slot, enum kee
 	return job;
 }
 
-void worker_submit(struct worker *worker, struct slot *slot, struct keeper_job *job)
+void worker_submit(struct worker *worker, struct slot *slot, struct checkpoint_job *job)
 {
 	slot->jobs++;
-	keeper_submit(job->kind == KEEPER_SAVE ? worker->options.saver : worker->options.loader, job);
+	checkpoint_io_submit(
+		job->kind == CHECKPOINT_SAVE ? worker->options.checkpoint_writer : worker->options.checkpoint_reader, job);
 }
 
 void worker_stream(struct worker *worker, struct slot *slot)
@@ -43,7 +44,7 @@ void worker_stream(struct worker *worker, struct slot *slot)
 	slot->whole = count == 0;
 	if (slot->whole)
 		return;
-	struct keeper_job *job = worker_job(worker, slot, KEEPER_LOAD);
+	struct checkpoint_job *job = worker_job(worker, slot, CHECKPOINT_LOAD);
 	job->segments = weir_alloc(count, sizeof *segments);
 	memcpy(job->segments, segments, count * sizeof *segments);
 	job->segment_count = count;
@@ -68,7 +69,7 @@ bool worker_is_overdue(const struct worker *worker, const struct slot *slot)
 
 static void cut(struct worker *worker, struct slot *slot, int64_t now_ms)
 {
-	struct keeper_job *job = worker_job(worker, slot, KEEPER_SAVE);
+	struct checkpoint_job *job = worker_job(worker, slot, CHECKPOINT_SAVE);
 	checkpoint_cut(&job->cut, slot->lane, &slot->stored);
 	slot->cut = job;
 	memcpy(slot->cut_needs, slot->sent, sizeof slot->cut_needs);
@@ -111,7 +112,7 @@ void worker_checkpoints(struct worker *worker, bool all)
 
 /* ---- answers ---- */
 
-static void refused(struct worker *worker, struct slot *slot, const struct keeper_job *job, enum weir_status status)
+static void refused(struct worker *worker, struct slot *slot, const struct checkpoint_job *job, enum weir_status status)
 {
 	if (job->lost)
 		worker_take_again(worker, slot, &job->error);
@@ -119,7 +120,7 @@ static void refused(struct worker *worker, struct slot *slot, const struct keepe
 		worker_stick(worker, slot, status, &job->error);
 }
 
-static void saved(struct worker *worker, struct slot *slot, struct keeper_job *job)
+static void saved(struct worker *worker, struct slot *slot, struct checkpoint_job *job)
 {
 	checkpoint_finish(&job->cut, slot->lane, job->status == WEIR_OK);
 	slot->saving = false;
@@ -147,12 +148,12 @@ static void saved(struct worker *worker, struct slot *slot, struct keeper_job *j
  * What was read in the background is as of the checkpoint that was current then. A bucket that was changed since, and
  * left memory, is in one that was stored since: then it is read anew.
  */
-static bool is_outdated(const struct slot *slot, const struct keeper_job *job)
+static bool is_outdated(const struct slot *slot, const struct checkpoint_job *job)
 {
 	return job->later && job->stored != slot->checkpoints;
 }
 
-static void loaded(struct worker *worker, struct slot *slot, struct keeper_job *job)
+static void loaded(struct worker *worker, struct slot *slot, struct checkpoint_job *job)
 {
 	enum weir_status status = job->status;
 	if (job->later)
@@ -163,13 +164,13 @@ static void loaded(struct worker *worker, struct slot *slot, struct keeper_job *
 		status = checkpoint_load(slot->lane, job->segments, job->segment_count, &job->blobs, &job->error);
 	if (status != WEIR_OK)
 		refused(worker, slot, job, status);
-	else if (job->kind == KEEPER_POLICIES)
+	else if (job->kind == CHECKPOINT_POLICIES)
 		worker_policies_read(worker, slot);
 	else if (!job->later)
 		worker_go_on(worker, slot);
 }
 
-static void taken(struct worker *worker, struct slot *slot, struct keeper_job *job)
+static void taken(struct worker *worker, struct slot *slot, struct checkpoint_job *job)
 {
 	enum weir_status status = job->status;
 	if (status == WEIR_OK && (!worker_works(worker) || !slot->wanted || atomic_load(&worker->stop)))
@@ -187,19 +188,19 @@ static void taken(struct worker *worker, struct slot *slot, struct keeper_job *j
 
 void worker_take_replies(struct worker *worker)
 {
-	struct keeper_job *job;
+	struct checkpoint_job *job;
 	/* To go on with a partition may wait for its leader: those that are at work have their turn in between. */
 	int64_t end_ms = weir_monotonic_ms() + REPLIES_MOST_MS;
 	while ((worker->status != WEIR_OK || weir_monotonic_ms() < end_ms) &&
-	       (job = keeper_replies_take(&worker->replies)) != NULL) {
+	       (job = checkpoint_replies_take(&worker->replies)) != NULL) {
 		struct slot *slot = worker_slot(worker, job->partition);
 		slot->jobs--;
 		switch (job->kind) {
-		case KEEPER_SAVE: saved(worker, slot, job); break;
-		case KEEPER_TAKE: taken(worker, slot, job); break;
-		case KEEPER_SAY: break; /* a courtesy: nothing rests on it */
+		case CHECKPOINT_SAVE: saved(worker, slot, job); break;
+		case CHECKPOINT_TAKE: taken(worker, slot, job); break;
+		case CHECKPOINT_ANNOUNCE: break; /* a courtesy: nothing rests on it */
 		default: loaded(worker, slot, job); break;
 		}
-		keeper_job_free(job);
+		checkpoint_job_free(job);
 	}
 }

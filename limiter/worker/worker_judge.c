@@ -32,7 +32,7 @@ static void submit_load(struct worker *worker, struct slot *slot)
 {
 	uint32_t count;
 	const uint32_t *missing = lane_missing(slot->lane, &count);
-	struct keeper_job *job = worker_job(worker, slot, count > 0 ? KEEPER_LOAD : KEEPER_POLICIES);
+	struct checkpoint_job *job = worker_job(worker, slot, count > 0 ? CHECKPOINT_LOAD : CHECKPOINT_POLICIES);
 	job->book = worker->options.book;
 	job->segments = weir_alloc(count, sizeof *job->segments);
 	if (count > 0)

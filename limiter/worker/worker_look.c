@@ -63,7 +63,7 @@ void worker_add_lane(struct worker *worker, struct slot *slot, struct lane *lane
 	pthread_mutex_lock(&worker->lock);
 	slot->lane = lane;
 	worker->lanes[worker->lane_count++] = lane;
-	if (worker->options.share != NULL)
+	if (worker->options.assignment != NULL)
 		fold_tally(worker, lane, true);
 	pthread_mutex_unlock(&worker->lock);
 }

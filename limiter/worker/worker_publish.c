@@ -22,7 +22,7 @@ enum {
 
 static void set_broken(struct worker *worker, enum weir_status status, const struct weir_error *error)
 {
-	if (worker->options.share == NULL) {
+	if (worker->options.assignment == NULL) {
 		worker_fail(worker, status, error);
 		return;
 	}

@@ -21,9 +21,9 @@
 
 static void ask_for(struct worker *worker, struct slot *slot)
 {
-	struct keeper_job *job = worker_job(worker, slot, KEEPER_TAKE);
+	struct checkpoint_job *job = worker_job(worker, slot, CHECKPOINT_TAKE);
 	job->book = worker->options.book;
-	job->share = worker->options.share;
+	job->assignment = worker->options.assignment;
 	job->partition_stored = weir_alloc(1, sizeof *job->partition_stored);
 	job->partition_stored->lateness_ms = worker->options.config->limiter.lateness_ms;
 	if (slot->asked_ms == 0)
@@ -35,7 +35,7 @@ static void ask_for(struct worker *worker, struct slot *slot)
 }
 
 /* The slot as a new owner finds it; what was published by the owner before is still to be acknowledged. */
-static void begin(struct slot *slot, const struct keeper_job *job)
+static void begin(struct slot *slot, const struct checkpoint_job *job)
 {
 	int64_t now_ms = weir_monotonic_ms();
 	slot->stored = *job->partition_stored;
@@ -60,7 +60,7 @@ static void explain_gap(struct weir_error *error, bool damaged)
 	                gap.text);
 }
 
-enum weir_status worker_taken(struct worker *worker, struct slot *slot, struct keeper_job *job,
+enum weir_status worker_taken(struct worker *worker, struct slot *slot, struct checkpoint_job *job,
                               struct weir_error *error)
 {
 	struct shard_options options = {
@@ -104,7 +104,7 @@ void worker_drop(struct worker *worker, struct slot *slot, int64_t retry_ms)
 	worker->bus->unassign(worker->consumer, slot->partition);
 	if (slot->cut != NULL) {
 		checkpoint_finish(&slot->cut->cut, slot->lane, false);
-		keeper_job_free(slot->cut);
+		checkpoint_job_free(slot->cut);
 		slot->cut = NULL;
 	}
 	slot->retry_ms = retry_ms;
@@ -132,7 +132,7 @@ void worker_stick(struct worker *worker, struct slot *slot, enum weir_status sta
 {
 	if (worker->status != WEIR_OK)
 		return;
-	if (worker->options.share == NULL) {
+	if (worker->options.assignment == NULL) {
 		worker_fail(worker, status, error);
 		return;
 	}
@@ -151,7 +151,7 @@ void worker_take_again(struct worker *worker, struct slot *slot, const struct we
 {
 	if (worker->status != WEIR_OK)
 		return;
-	if (worker->options.share == NULL) {
+	if (worker->options.assignment == NULL) {
 		worker_fail(worker, WEIR_FENCED, error);
 		return;
 	}
@@ -163,7 +163,7 @@ void worker_take_again(struct worker *worker, struct slot *slot, const struct we
 
 static void say(struct worker *worker, struct slot *slot, bool left)
 {
-	struct keeper_job *job = worker_job(worker, slot, KEEPER_SAY);
+	struct checkpoint_job *job = worker_job(worker, slot, CHECKPOINT_ANNOUNCE);
 	job->left = left;
 	worker_submit(worker, slot, job);
 }
@@ -187,8 +187,8 @@ void worker_stand_at_gap(struct worker *worker, const struct weir_message *at, s
 {
 	const struct worker_options *options = &worker->options;
 	bool named = at->partition < options->bus->partitions;
-	struct slot *slot = options->share != NULL && named ? worker_slot(worker, at->partition) : NULL;
-	if (options->share == NULL || !named) {
+	struct slot *slot = options->assignment != NULL && named ? worker_slot(worker, at->partition) : NULL;
+	if (options->assignment == NULL || !named) {
 		worker_fail(worker, error->status, error);
 	} else if (slot->state == WORKER_LIVE) {
 		uint64_t first, next;
@@ -207,14 +207,14 @@ void worker_stand_at_gap(struct worker *worker, const struct weir_message *at, s
 
 /* ---- each turn ---- */
 
-static void read_share(struct worker *worker)
+static void read_assignment(struct worker *worker)
 {
-	uint64_t version = weir_share_version(worker->options.share);
-	if (version == worker->weir_share_version)
+	uint64_t version = weir_assignment_version(worker->options.assignment);
+	if (version == worker->assignment_version)
 		return;
 	uint32_t count;
-	worker->weir_share_version = version;
-	worker->generation = weir_share_get(worker->options.share, worker->given, &count);
+	worker->assignment_version = version;
+	worker->generation = weir_assignment_get(worker->options.assignment, worker->given, &count);
 	worker->ceiling_bytes = worker->options.config->limiter.memory_bytes / (count > 0 ? count : 1);
 	for (uint32_t i = 0; i < worker->slot_count; i++) {
 		struct slot *slot = &worker->slots[i];
@@ -282,14 +282,14 @@ static void step(struct worker *worker, struct slot *slot, int64_t now_ms)
 	}
 }
 
-void worker_follow_share(struct worker *worker)
+void worker_follow_assignment(struct worker *worker)
 {
 	const struct worker_options *options = &worker->options;
-	if (options->share == NULL)
+	if (options->assignment == NULL)
 		return;
 	bool stop = atomic_load(&worker->stop);
 	if (!stop)
-		read_share(worker);
+		read_assignment(worker);
 	int64_t now_ms = weir_monotonic_ms();
 	for (uint32_t i = 0; i < worker->slot_count; i++) {
 		struct slot *slot = &worker->slots[i];

@@ -1,5 +1,5 @@
 /*
- * Collector, workers, keepers, the archiver and the decisions file over the local bus, in one
+ * Collector, workers, checkpoint I/O, the archiver and the decisions file over the local bus, in one
  * process. They meet only at the bus and the store, as they would on several
  * machines; this file starts them in order and ends them in order.
  */
@@ -43,7 +43,7 @@ struct follow {
 	uint64_t policy_version;
 	struct source_memory *memory;
 	struct weir_line_file *dead_file;
-	struct keeper *saver, *loader;
+	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
 	struct placement *placement;
 	struct worker **workers;
 	uint32_t worker_count;
@@ -102,9 +102,9 @@ static enum weir_status start_workers(struct follow *follow, struct weir_error *
 	enum weir_status status = state_directory_seed(&follow->state, &seed, error);
 	char *path = (char *)(uintptr_t)follow->state.path;
 	if (status == WEIR_OK)
-		status = keeper_start(open_store, path, follow->log, &follow->saver, error);
+		status = checkpoint_io_start(open_store, path, follow->log, &follow->checkpoint_writer, error);
 	if (status == WEIR_OK)
-		status = keeper_start(open_store, path, follow->log, &follow->loader, error);
+		status = checkpoint_io_start(open_store, path, follow->log, &follow->checkpoint_reader, error);
 	follow->placement = placement_new(follow->bus->partitions, count);
 	follow->workers = weir_alloc(count, sizeof(struct worker *));
 	for (uint32_t i = 0; status == WEIR_OK && i < count; i++) {
@@ -116,8 +116,8 @@ static enum weir_status start_workers(struct follow *follow, struct weir_error *
 			.seed = seed,
 			.number = i,
 			.placement = follow->placement,
-			.saver = follow->saver,
-			.loader = follow->loader,
+			.checkpoint_writer = follow->checkpoint_writer,
+			.checkpoint_reader = follow->checkpoint_reader,
 			.log = follow->log,
 		};
 		status = worker_new(&options, follow->state.store, &follow->workers[i], error);
@@ -415,8 +415,8 @@ static bool stop(struct follow *follow)
 		archiver_stop(follow->archiver, !failed);
 		note_failure(follow, "archiver", archiver_join(follow->archiver, &error), &error, &failed);
 	}
-	keeper_stop(follow->saver);
-	keeper_stop(follow->loader);
+	checkpoint_io_stop(follow->checkpoint_writer);
+	checkpoint_io_stop(follow->checkpoint_reader);
 	if (follow->decisions != NULL)
 		note_failure(follow, "decisions", sink_stop(follow->decisions, &error), &error, &failed);
 	if (follow->shadow != NULL)
