@@ -27,7 +27,9 @@ struct archiver_options {
 	struct weir_bus *bus;
 	struct weir_key_hash *hash;         /* by which keys are hashed; NULL: they are kept in clear */
 	uint32_t writers;                   /* connections, at least one, over which it stores side by side */
-	struct weir_assignment *assignment; /* partitions that are its own by now; NULL: all, always */
+	struct weir_assignment *assignment; /* partitions that are its own by now */
+	/* The log and the store are this process's alone: the log is trimmed behind its readers only. */
+	bool standalone;
 	/* Opens a store, whose keys are settled, for one thread. WEIR_END: asked to stop meanwhile. */
 	enum weir_status (*open_store)(void *context, struct weir_store **store, struct weir_error *error);
 	/* Likewise one more, for another thread, without much waiting; NULL where writers is 1. */

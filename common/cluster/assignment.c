@@ -24,6 +24,16 @@ struct weir_assignment *weir_assignment_new(uint32_t partitions)
 	return assignment;
 }
 
+struct weir_assignment *weir_assignment_of_all(uint32_t partitions)
+{
+	struct weir_assignment *assignment = weir_assignment_new(partitions);
+	memset(assignment->given, true, partitions * sizeof assignment->given[0]);
+	assignment->count = partitions;
+	assignment->generation = 1;
+	atomic_store(&assignment->version, 1);
+	return assignment;
+}
+
 void weir_assignment_free(struct weir_assignment *assignment)
 {
 	if (assignment == NULL)

@@ -10,8 +10,11 @@
 
 struct weir_assignment;
 
-/** Nothing is given yet: generation 0. */
+/** Of a group's member. Nothing is given yet: generation 0. */
 struct weir_assignment *weir_assignment_new(uint32_t partitions);
+
+/** Of a process that is alone: everything is given, from the beginning to the end. */
+struct weir_assignment *weir_assignment_of_all(uint32_t partitions);
 void weir_assignment_free(struct weir_assignment *assignment);
 
 /** What the group said. @param given  one for each partition; copied. @thread any */

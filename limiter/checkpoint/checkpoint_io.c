@@ -32,7 +32,7 @@ struct checkpoint_io {
 	uint64_t submitted;   /* jobs so far */
 	struct queue waiting; /* to be tried again, the first one first; the thread's own */
 	int64_t last_due_ms;  /* of the last that was put there */
-	_Atomic bool stopping, in_trouble;
+	_Atomic bool stopping, fails;
 	struct weir_store *store;
 	const struct weir_log *log; /* borrowed */
 	struct weir_trouble trouble;
@@ -81,7 +81,7 @@ static enum weir_status take(struct checkpoint_job *job, struct weir_store *stor
 	job->retry_ms = NO_POLICY_WAIT_MS;
 	if (status == WEIR_OK && rulebook_newest(job->book) == 0)
 		return weir_fail(error, WEIR_AGAIN, "there is no policy yet");
-	if (status == WEIR_OK && job->assignment != NULL) {
+	if (status == WEIR_OK) {
 		if (!weir_assignment_has(job->assignment, job->partition))
 			return weir_fail(error, WEIR_END, "partition %u is another's by now", job->partition);
 		job->retry_ms = HANDOVER_WAIT_MS;
@@ -92,7 +92,7 @@ static enum weir_status take(struct checkpoint_job *job, struct weir_store *stor
 	return status == WEIR_OK ? load_policies(job, store) : status;
 }
 
-enum weir_status checkpoint_io_do(struct checkpoint_job *job, struct weir_store *store)
+static enum weir_status try_job(struct checkpoint_job *job, struct weir_store *store)
 {
 	switch (job->kind) {
 	case CHECKPOINT_SAVE: return checkpoint_store(store, &job->cut, 1, NULL, NULL, NULL, 0, &job->error);
@@ -152,16 +152,16 @@ static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 		job->began_ms = now_ms;
 	job->lags = job->lost = false;
 	struct weir_error before = job->error;
-	job->status = checkpoint_io_do(job, io->store);
+	job->status = try_job(job, io->store);
 	if (job->status == WEIR_FENCED)
 		explain_refusal(job, io->store, now_ms);
 	if (job->status == WEIR_IO) {
-		atomic_store(&io->in_trouble, true);
+		atomic_store(&io->fails, true);
 		/* Several that wait may have troubles of their own, in turn: each is told once. */
 		if (strcmp(before.text, job->error.text) != 0)
 			weir_trouble_on(&io->trouble, io->log, "store", "%s; trying again each second", job->error.text);
 	} else if (io->waiting.first == NULL) {
-		atomic_store(&io->in_trouble, false);
+		atomic_store(&io->fails, false);
 		weir_trouble_off(&io->trouble, io->log, "store");
 	}
 	if ((job->status == WEIR_IO || job->lags) && !atomic_load(&io->stopping)) {
@@ -273,7 +273,7 @@ void checkpoint_io_submit(struct checkpoint_io *io, struct checkpoint_job *job)
 
 bool checkpoint_io_fails(const struct checkpoint_io *io)
 {
-	return atomic_load(&io->in_trouble);
+	return atomic_load(&io->fails);
 }
 
 void checkpoint_io_stop(struct checkpoint_io *io)

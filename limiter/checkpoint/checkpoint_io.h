@@ -47,9 +47,8 @@ struct checkpoint_job {
 	uint64_t stored;               /* the worker's: how many checkpoints were stored when it was submitted */
 	struct checkpoint_blobs blobs; /* the answer */
 	/* take, policies */
-	struct rulebook *book; /* borrowed */
-	struct weir_assignment
-		*assignment; /* borrowed, or NULL: if it has the partition no more, the outcome is WEIR_END */
+	struct rulebook *book;              /* borrowed */
+	struct weir_assignment *assignment; /* borrowed: if it has the partition no more, the outcome is WEIR_END */
 	struct checkpoint_partition *partition_stored; /* owned by the job: filled in */
 	struct weir_partition_state state;             /* the answer */
 	struct weir_text extra;                        /* bytes of state.extra */
@@ -76,9 +75,6 @@ WEIR_MUST_USE enum weir_status checkpoint_io_start(enum weir_status (*open)(void
                                                                             struct weir_error *error),
                                                    void *context, const struct weir_log *log, struct checkpoint_io **io,
                                                    struct weir_error *error);
-
-/** Does a job with a store: one try, on the caller's thread. */
-WEIR_MUST_USE enum weir_status checkpoint_io_do(struct checkpoint_job *job, struct weir_store *store);
 
 /** Takes the job; it comes back through its reply queue. @thread any */
 void checkpoint_io_submit(struct checkpoint_io *io, struct checkpoint_job *job);

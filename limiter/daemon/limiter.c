@@ -85,7 +85,7 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 		.log = &limiter->daemon->log,
 	};
 	struct worker **worker = &limiter->workers[number];
-	enum weir_status status = worker_new(&options, NULL, worker, error);
+	enum weir_status status = worker_new(&options, worker, error);
 	return status == WEIR_OK ? worker_start(*worker, error) : status;
 }
 
@@ -120,7 +120,7 @@ static bool look_at_partition(void *context, enum weir_topic topic, uint32_t par
 	*place = (struct weir_lag_place){look.next_offset, look.clock_ms};
 	/* One that stands still is behind, too; one without a trouble is another's. */
 	return look.state == WORKER_LIVE || look.state == WORKER_LEAVING ||
-	       (look.state == WORKER_STUCK && look.trouble[0] != '\0');
+	       (look.state == WORKER_STUCK && look.error[0] != '\0');
 }
 
 static enum weir_status start_lag(struct limiter *limiter, struct weir_error *error)

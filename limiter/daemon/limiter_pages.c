@@ -28,9 +28,9 @@ static bool healthy(void *context, struct weir_text *why)
 	for (uint32_t partition = 0; limiter->worker_count > 0 && partition < limiter->bus->partitions; partition++) {
 		struct worker_partition look;
 		limiter_look(limiter, partition, &look);
-		if (look.trouble[0] == '\0')
+		if (look.error[0] == '\0')
 			continue;
-		weir_text_printf(why, "partition %u stands still: %s\n", partition, look.trouble);
+		weir_text_printf(why, "partition %u stands still: %s\n", partition, look.error);
 		good = false;
 	}
 	return good;

@@ -360,7 +360,7 @@ static inline void process_start_threads(struct process *process, struct scene *
 {
 	*process = (struct process){.scene = scene, .book = rulebook_new(), .threads = threads};
 	process->placement = placement_new(SCENE_PARTITIONS, threads);
-	process->assignment = shared ? weir_assignment_new(SCENE_PARTITIONS) : NULL;
+	process->assignment = (shared ? weir_assignment_new : weir_assignment_of_all)(SCENE_PARTITIONS);
 	struct weir_error error;
 	if (checkpoint_io_start(scene_open_store, scene, &scene->log, &process->checkpoint_writer, &error) != WEIR_OK ||
 	    checkpoint_io_start(scene_open_store, scene, &scene->log, &process->checkpoint_reader, &error) != WEIR_OK)
@@ -373,6 +373,7 @@ static inline void process_start_threads(struct process *process, struct scene *
 		.seed = 7,
 		.placement = process->placement,
 		.assignment = process->assignment,
+		.standalone = !shared,
 		.dead_letters = shared,
 		.age_limit_ms = age_limit_ms,
 		.remind_ms = scene->remind_ms,
@@ -382,7 +383,7 @@ static inline void process_start_threads(struct process *process, struct scene *
 	};
 	for (; options.number < threads; options.number++) {
 		struct worker **worker = &process->workers[options.number];
-		if (worker_new(&options, scene->store, worker, &error) != WEIR_OK || worker_start(*worker, &error) != WEIR_OK)
+		if (worker_new(&options, worker, &error) != WEIR_OK || worker_start(*worker, &error) != WEIR_OK)
 			fail_msg("%s", error.text);
 	}
 	process->worker = process->workers[0];
