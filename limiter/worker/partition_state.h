@@ -1,13 +1,13 @@
 /*
  * What becomes of one partition at a worker, from taking it to leaving it.
  *
- *   EMPTY ─► TAKING ─► LIVE ⇄ LOADING, HELD        messages are judged, or wait
- *     ▲        │        │ └─► HALTED
- *     │        │        └───► (FINISHING ─►) LEAVING ─► ANNOUNCING ─┐ a last checkpoint is stored
- *     │        │        └──────────── dropped without one ──────────┤
- *     │        ▼                                                    ▼
- *     └──── PARKED ◄───────── it cannot go on ───────────────── RELEASING
- *     └─────────────────────────────────────────────────────────────┘
+ *   EMPTY ─► TAKING ─► LIVE ⇄ LOADING, HELD ─► HALTED          it receives messages
+ *     ▲        │        │
+ *     │        │        ├─► (FINISHING ─►) LEAVING ─► ANNOUNCING ─┐  with a last checkpoint
+ *     │        │        └─────────────────────────────────────────┤  without one
+ *     │        ▼                                                  ▼
+ *     ├───── PARKED ◄────────── it cannot go on ───────────── RELEASING
+ *     └───────────────────────────────────────────────────────────┘
  */
 #ifndef LIMITER_PARTITION_STATE_H
 #define LIMITER_PARTITION_STATE_H
