@@ -1,4 +1,4 @@
-/* The membership's thread says which partitions are ours, the archiver's takes them: they meet at the share. */
+/* The membership's thread says which partitions are ours, the archiver's takes them: they meet at the assignment. */
 #include "archiver/daemon/process.h"
 
 #include "archiver/page/page.h"
@@ -88,13 +88,13 @@ enum weir_status process_start(struct process *process, struct weir_error *error
 	                                           &daemon->log, &process->bus, error);
 	if (status != WEIR_OK)
 		return atomic_load(weir_stop_flag()) ? WEIR_END : status;
-	process->share = weir_share_new(process->bus->partitions);
+	process->assignment = weir_assignment_new(process->bus->partitions);
 	struct archiver_options options = {
 		.config = daemon->config,
 		.bus = process->bus,
 		.hash = process->hash,
 		.writers = (uint32_t)daemon->config->archiver.threads,
-		.share = process->share,
+		.assignment = process->assignment,
 		.open_store = open_store,
 		.open_another = open_another,
 		.context = process,
@@ -106,8 +106,8 @@ enum weir_status process_start(struct process *process, struct weir_error *error
 	if (status == WEIR_OK)
 		status = start_api(process, error);
 	if (status == WEIR_OK)
-		status =
-			weir_membership_start(process->bus, "archiver", process->share, &daemon->log, &process->membership, error);
+		status = weir_membership_start(process->bus, "archiver", process->assignment, &daemon->log,
+		                               &process->membership, error);
 	if (status != WEIR_OK)
 		return status;
 	atomic_store(&process->phase, PROCESS_WORKING);
@@ -197,7 +197,7 @@ static bool ready(void *context, struct weir_text *why)
 	}
 	uint32_t given = 0;
 	uint64_t live = weir_counter_read(&archiver_stats(process->archiver)->partitions);
-	if (weir_share_get(process->share, NULL, &given) == 0)
+	if (weir_assignment_get(process->assignment, NULL, &given) == 0)
 		weir_text_puts(why, "the group has not said which partitions are ours\n");
 	else if (live < given)
 		weir_text_printf(why, "%llu of %u partitions are here\n", (unsigned long long)live, given);
@@ -213,7 +213,7 @@ static void metrics(void *context, struct weir_text *page)
 	if (phase == PROCESS_CONNECTING)
 		return;
 	uint32_t given;
-	weir_share_get(process->share, NULL, &given);
+	weir_assignment_get(process->assignment, NULL, &given);
 	weir_metrics_gauge(page, "weir_archiver_partitions_given", "Partitions that the group has given to this process.",
 	                   given);
 	archiver_metrics(archiver_stats(process->archiver), page);

@@ -19,7 +19,7 @@ struct process {
 	_Atomic int phase;          /* from PROCESS_WORKING on all that follows is there, and stays */
 	struct weir_key_hash *hash; /* NULL: keys are kept in clear */
 	struct weir_bus *bus;
-	struct weir_share *share;
+	struct weir_assignment *assignment;
 	struct weir_membership *membership;
 	struct archiver *archiver;
 	struct weir_lag *lag;

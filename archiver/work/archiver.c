@@ -88,7 +88,7 @@ static bool may_receive(const struct archiver *archiver)
 
 static void turn(struct archiver *archiver)
 {
-	archiver_follow_share(archiver);
+	archiver_follow_assignment(archiver);
 	if (may_receive(archiver))
 		archiver_receive(archiver, WAIT_MS);
 	else

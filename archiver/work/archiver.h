@@ -13,8 +13,8 @@
 #define ARCHIVER_ARCHIVER_H
 
 #include "common/bus/bus.h"
+#include "common/cluster/assignment.h"
 #include "common/cluster/key_hash.h"
-#include "common/cluster/share.h"
 #include "common/config/config.h"
 #include "common/log/log.h"
 #include "common/log/metrics.h"
@@ -25,9 +25,11 @@ struct archiver;
 struct archiver_options {
 	const struct weir_config *config; /* borrowed, as all that follows */
 	struct weir_bus *bus;
-	struct weir_key_hash *hash; /* by which keys are hashed; NULL: they are kept in clear */
-	uint32_t writers;           /* connections, at least one, over which it stores side by side */
-	struct weir_share *share;   /* partitions that are its own by now; NULL: all, always */
+	struct weir_key_hash *hash;         /* by which keys are hashed; NULL: they are kept in clear */
+	uint32_t writers;                   /* connections, at least one, over which it stores side by side */
+	struct weir_assignment *assignment; /* partitions that are its own by now */
+	/* The log and the store are this process's alone: the log is trimmed behind its readers only. */
+	bool standalone;
 	/* Opens a store, whose keys are settled, for one thread. WEIR_END: asked to stop meanwhile. */
 	enum weir_status (*open_store)(void *context, struct weir_store **store, struct weir_error *error);
 	/* Likewise one more, for another thread, without much waiting; NULL where writers is 1. */

@@ -48,13 +48,13 @@ void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t 
 {
 	struct weir_error error;
 	struct partition *partition = &archiver->partitions[number];
-	if (archiver->options.share != NULL) /* of a cluster; a log of this machine is trimmed behind its readers only */
+	if (!archiver->options.standalone) /* whose log is trimmed behind its readers only */
 		(void)weir_fail(&error, WEIR_INVALID,
 		                "%s: what lies between is missing; `weir recover --accept-gap` goes on behind it", why);
 	else
 		(void)weir_fail(&error, WEIR_INVALID, "%s", why);
 	archiver_stick(archiver, number, error.text);
-	partition->at_gap = archiver->options.share != NULL;
+	partition->at_gap = !archiver->options.standalone;
 	partition->checkpoint = checkpoint;
 }
 
@@ -86,7 +86,7 @@ static enum weir_status find_beginning(struct archiver *archiver, const struct l
 {
 	uint64_t first, next;
 	struct weir_bus *bus = archiver->options.bus;
-	if (!ledger->fresh && archiver->options.share != NULL)
+	if (!ledger->fresh && !archiver->options.standalone)
 		return WEIR_OK;
 	enum weir_status status = bus->ops->extent(bus, topic, ledger->partition, &first, &next, error);
 	if (status != WEIR_OK || (!ledger->fresh && *place >= first))
@@ -179,21 +179,17 @@ static void give_up(struct archiver *archiver, const bool *given)
 	}
 }
 
-void archiver_follow_share(struct archiver *archiver)
+void archiver_follow_assignment(struct archiver *archiver)
 {
-	struct weir_share *share = archiver->options.share;
-	uint64_t version = share != NULL ? weir_share_version(share) : 1;
-	bool changed = version != archiver->share_version;
+	struct weir_assignment *assignment = archiver->options.assignment;
+	uint64_t version = weir_assignment_version(assignment);
+	bool changed = version != archiver->assignment_version;
 	look_at_gaps(archiver);
 	if (!changed && (archiver->retake_ms == 0 || weir_monotonic_ms() < archiver->retake_ms))
 		return;
 	bool *given = weir_alloc(archiver->options.bus->partitions, sizeof *given);
-	bool known = true;
-	if (share != NULL)
-		known = weir_share_get(share, given, NULL) != 0;
-	else
-		memset(given, true, archiver->options.bus->partitions * sizeof *given);
-	archiver->share_version = version;
+	bool known = weir_assignment_get(assignment, given, NULL) != 0;
+	archiver->assignment_version = version;
 	archiver->retake_ms = 0;
 	if (known) {
 		give_up(archiver, given);

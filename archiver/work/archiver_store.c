@@ -109,7 +109,7 @@ static bool drop_fenced(struct archiver *archiver)
 		else
 			weir_log(archiver->options.log, WEIR_LOG_INFO, "archiver", "partition %u has another archiver by now", i);
 		weir_counter_add(&archiver->stats.fenced, 1);
-		archiver_drop(archiver, i, archiver->options.share != NULL ? PARTITION_EMPTY : PARTITION_STUCK);
+		archiver_drop(archiver, i, archiver->options.standalone ? PARTITION_STUCK : PARTITION_EMPTY);
 		/* Whoever took it late may be about to give it up: where the group still says that it is ours, it is taken back. */
 		archiver->retake_ms = weir_monotonic_ms() + RETRY_MS;
 		any = true;

@@ -40,10 +40,10 @@ struct archiver {
 	struct place *places;         /* likewise */
 	struct weir_frame_reader *reader;
 	struct histories *histories;
-	/* the share */
-	uint64_t share_version; /* as of the last look */
-	int64_t retake_ms;      /* monotonic: not before; what could not be taken is tried again */
-	int64_t gap_look_ms;    /* likewise: when partitions at a gap are looked at again */
+	/* the assignment */
+	uint64_t assignment_version; /* as of the last look */
+	int64_t retake_ms;           /* monotonic: not before; what could not be taken is tried again */
+	int64_t gap_look_ms;         /* likewise: when partitions at a gap are looked at again */
 	/* storing */
 	bool unsettled; /* what was tried last may be stored, though no answer came: nothing is added to it until then */
 	int64_t due_ms, retry_ms; /* monotonic */
@@ -62,7 +62,7 @@ static inline const struct weir_bus_ops *bus_of(const struct archiver *archiver)
 /* ---- archiver_partitions.c ---- */
 
 /** Takes what has come to be its own, gives up what has gone. */
-void archiver_follow_share(struct archiver *archiver);
+void archiver_follow_assignment(struct archiver *archiver);
 /** The partition gives nothing more; what it holds is dropped: it lies in the topics. */
 void archiver_drop(struct archiver *archiver, uint32_t partition, enum partition_state state);
 /** Likewise, with the reason for people. */

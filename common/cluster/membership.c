@@ -26,7 +26,7 @@ enum {
 struct weir_membership {
 	struct weir_bus *bus;
 	const char *role;
-	struct weir_share *share;
+	struct weir_assignment *assignment;
 	const struct weir_log *log;
 	pthread_t thread;
 	_Atomic bool stop, failed;
@@ -60,9 +60,9 @@ static void *serve(void *context)
 		                              ? weir_group_join(membership->bus, membership->role, &group, &error)
 		                              : weir_group_poll(group, POLL_MS, membership->given, &generation, &error);
 		if (generation > 0)
-			weir_share_set(membership->share, membership->given, generation);
+			weir_assignment_set(membership->assignment, membership->given, generation);
 		else
-			weir_share_lose(membership->share);
+			weir_assignment_lose(membership->assignment);
 		if (status != WEIR_OK && !told(membership, status, &error))
 			break;
 		if (group == NULL) /* a poll has waited by itself */
@@ -85,7 +85,7 @@ static void *serve(void *context)
 	return NULL;
 }
 
-enum weir_status weir_membership_start(struct weir_bus *bus, const char *role, struct weir_share *share,
+enum weir_status weir_membership_start(struct weir_bus *bus, const char *role, struct weir_assignment *assignment,
                                        const struct weir_log *log, struct weir_membership **out,
                                        struct weir_error *error)
 {
@@ -93,7 +93,7 @@ enum weir_status weir_membership_start(struct weir_bus *bus, const char *role, s
 		weir_alloc(1, sizeof *membership + bus->partitions * sizeof membership->given[0]);
 	membership->bus = bus;
 	membership->role = role;
-	membership->share = share;
+	membership->assignment = assignment;
 	membership->log = log;
 	int failed = pthread_create(&membership->thread, NULL, serve, membership);
 	if (failed != 0) {

@@ -1,20 +1,20 @@
 /*
  * This process's membership of its role's group: a thread that serves it, and
- * tells the share what the group gives.
+ * tells the assignment what the group gives.
  */
 #ifndef WEIR_COMMON_MEMBERSHIP_H
 #define WEIR_COMMON_MEMBERSHIP_H
 
 #include "common/bus/bus.h"
-#include "common/cluster/share.h"
+#include "common/cluster/assignment.h"
 #include "common/log/log.h"
 
 struct weir_membership;
 
 /** @param role  "limiter", "archiver": the group's name behind the prefix. All is borrowed until weir_membership_leave() */
-WEIR_MUST_USE enum weir_status weir_membership_start(struct weir_bus *bus, const char *role, struct weir_share *share,
-                                                     const struct weir_log *log, struct weir_membership **membership,
-                                                     struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_membership_start(struct weir_bus *bus, const char *role,
+                                                     struct weir_assignment *assignment, const struct weir_log *log,
+                                                     struct weir_membership **membership, struct weir_error *error);
 
 /** Whether it has ended by itself: no other try would help. @thread any */
 bool weir_membership_failed(const struct weir_membership *membership);

@@ -18,8 +18,8 @@ static void name_note(char name[NAME_BYTES], uint32_t partition)
 	snprintf(name, NAME_BYTES, "limiter-handover-%" PRIu32, partition);
 }
 
-enum weir_status handover_say(struct weir_store *store, uint32_t partition, uint64_t epoch, bool left,
-                              struct weir_error *error)
+enum weir_status handover_announce(struct weir_store *store, uint32_t partition, uint64_t epoch, bool left,
+                                   struct weir_error *error)
 {
 	char name[NAME_BYTES], note[40];
 	name_note(name, partition);

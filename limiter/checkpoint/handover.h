@@ -14,8 +14,8 @@
 #include <stdbool.h>
 
 /** The owner of an epoch says that it leaves, or has left. */
-WEIR_MUST_USE enum weir_status handover_say(struct weir_store *store, uint32_t partition, uint64_t epoch, bool left,
-                                            struct weir_error *error);
+WEIR_MUST_USE enum weir_status handover_announce(struct weir_store *store, uint32_t partition, uint64_t epoch,
+                                                 bool left, struct weir_error *error);
 
 /**
  * Asks whether to take a partition.

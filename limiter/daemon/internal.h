@@ -16,9 +16,9 @@ struct limiter {
 	struct weir_bus *bus;
 	uint64_t seed;
 	struct rulebook *book;
-	struct weir_share *share;
+	struct weir_assignment *assignment;
 	struct placement *placement;
-	struct keeper *saver, *loader;
+	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
 	struct worker **workers;
 	uint32_t worker_count;
 	struct balance *balance;

@@ -1,6 +1,6 @@
 /*
- * Workers take what the membership's thread says that the group gives; keepers
- * bring it from the store and back. They meet only at the share, the keepers'
+ * Workers take what the membership's thread says that the group gives; checkpoint
+ * I/O brings it from the store and back. They meet only at the assignment, its
  * queues and the bus, so that this file but starts and ends them in order.
  */
 #include "limiter/daemon/internal.h"
@@ -76,16 +76,16 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 		.seed = limiter->seed,
 		.number = number,
 		.placement = limiter->placement,
-		.share = limiter->share,
+		.assignment = limiter->assignment,
 		.dead_letters = true,
 		.age_limit_ms = retention_ms(limiter, WEIR_TOPIC_EVENTS) / 2,
 		.remind_ms = (decisions_ms < shadow_ms ? decisions_ms : shadow_ms) / 3,
-		.saver = limiter->saver,
-		.loader = limiter->loader,
+		.checkpoint_writer = limiter->checkpoint_writer,
+		.checkpoint_reader = limiter->checkpoint_reader,
 		.log = &limiter->daemon->log,
 	};
 	struct worker **worker = &limiter->workers[number];
-	enum weir_status status = worker_new(&options, NULL, worker, error);
+	enum weir_status status = worker_new(&options, worker, error);
 	return status == WEIR_OK ? worker_start(*worker, error) : status;
 }
 
@@ -97,13 +97,13 @@ void limiter_look(const struct limiter *limiter, uint32_t partition, struct work
 static void start_balance(struct limiter *limiter)
 {
 	const struct balance_options options = {
-		.share = limiter->share,
+		.assignment = limiter->assignment,
 		.placement = limiter->placement,
 		.partitions = limiter->bus->partitions,
 		.workers = limiter->workers,
 		.worker_count = limiter->worker_count,
-		.saver = limiter->saver,
-		.loader = limiter->loader,
+		.checkpoint_writer = limiter->checkpoint_writer,
+		.checkpoint_reader = limiter->checkpoint_reader,
 		.log = &limiter->daemon->log,
 	};
 	limiter->balance = balance_new(&options);
@@ -120,7 +120,7 @@ static bool look_at_partition(void *context, enum weir_topic topic, uint32_t par
 	*place = (struct weir_lag_place){look.next_offset, look.clock_ms};
 	/* One that stands still is behind, too; one without a trouble is another's. */
 	return look.state == WORKER_LIVE || look.state == WORKER_LEAVING ||
-	       (look.state == WORKER_STUCK && look.trouble[0] != '\0');
+	       (look.state == WORKER_STUCK && look.error[0] != '\0');
 }
 
 static enum weir_status start_lag(struct limiter *limiter, struct weir_error *error)
@@ -134,13 +134,13 @@ enum weir_status limiter_start(struct limiter *limiter, struct weir_error *error
 {
 	const struct weir_log *log = &limiter->daemon->log;
 	uint32_t threads = (uint32_t)limiter->daemon->config->limiter.threads, partitions = limiter->bus->partitions;
-	limiter->share = weir_share_new(partitions);
+	limiter->assignment = weir_assignment_new(partitions);
 	limiter->worker_count = threads < partitions ? threads : partitions;
 	limiter->placement = placement_new(partitions, limiter->worker_count);
 	limiter->workers = weir_alloc(limiter->worker_count, sizeof(struct worker *));
-	enum weir_status status = keeper_start(open_store, limiter, log, &limiter->saver, error);
+	enum weir_status status = checkpoint_io_start(open_store, limiter, log, &limiter->checkpoint_writer, error);
 	if (status == WEIR_OK)
-		status = keeper_start(open_store, limiter, log, &limiter->loader, error);
+		status = checkpoint_io_start(open_store, limiter, log, &limiter->checkpoint_reader, error);
 	for (uint32_t i = 0; status == WEIR_OK && i < limiter->worker_count; i++)
 		status = start_worker(limiter, i, error);
 	if (status == WEIR_OK)
@@ -148,7 +148,7 @@ enum weir_status limiter_start(struct limiter *limiter, struct weir_error *error
 	if (status == WEIR_OK)
 		status = start_lag(limiter, error);
 	if (status == WEIR_OK)
-		status = weir_membership_start(limiter->bus, "limiter", limiter->share, log, &limiter->membership, error);
+		status = weir_membership_start(limiter->bus, "limiter", limiter->assignment, log, &limiter->membership, error);
 	if (status != WEIR_OK)
 		return status;
 	atomic_store(&limiter->phase, LIMITER_WORKING);
@@ -169,11 +169,11 @@ static bool part_failed(const struct limiter *limiter)
 	return weir_membership_failed(limiter->membership);
 }
 
-/* The partitions' keepers look for one each second; whoever has none after two turns is told. */
+/* Checkpoint I/O looks for one each second; whoever has none after two turns is told. */
 static void tell_policy(const struct limiter *limiter, struct weir_trouble *trouble, int64_t *since_ms)
 {
 	uint32_t given;
-	weir_share_get(limiter->share, NULL, &given);
+	weir_assignment_get(limiter->assignment, NULL, &given);
 	if (given == 0 || *since_ms == 0)
 		*since_ms = weir_monotonic_ms();
 	if (rulebook_newest(limiter->book) > 0)

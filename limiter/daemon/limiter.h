@@ -1,6 +1,6 @@
 /*
  * The limiter's process: the servers, the group's membership, the workers and
- * their keepers, in the order in which they start and end.
+ * their checkpoint I/O, in the order in which they start and end.
  */
 #ifndef LIMITER_LIMITER_H
 #define LIMITER_LIMITER_H

@@ -28,9 +28,9 @@ static bool healthy(void *context, struct weir_text *why)
 	for (uint32_t partition = 0; limiter->worker_count > 0 && partition < limiter->bus->partitions; partition++) {
 		struct worker_partition look;
 		limiter_look(limiter, partition, &look);
-		if (look.trouble[0] == '\0')
+		if (look.error[0] == '\0')
 			continue;
-		weir_text_printf(why, "partition %u stands still: %s\n", partition, look.trouble);
+		weir_text_printf(why, "partition %u stands still: %s\n", partition, look.error);
 		good = false;
 	}
 	return good;
@@ -48,7 +48,7 @@ static bool ready(void *context, struct weir_text *why)
 	}
 	bool *given = weir_alloc(limiter->bus->partitions, sizeof *given);
 	uint32_t count, missing = 0, first = 0;
-	bool spoken = weir_share_get(limiter->share, given, &count) > 0;
+	bool spoken = weir_assignment_get(limiter->assignment, given, &count) > 0;
 	for (uint32_t partition = limiter->bus->partitions; partition-- > 0;) {
 		struct worker_partition look;
 		limiter_look(limiter, partition, &look);
@@ -78,7 +78,7 @@ static void partition_metrics(const struct limiter *limiter, struct weir_text *p
 		counts[look.state]++;
 	}
 	uint32_t given;
-	weir_share_get(limiter->share, NULL, &given);
+	weir_assignment_get(limiter->assignment, NULL, &given);
 	weir_metrics_gauge(page, "weir_limiter_partitions_given", "Partitions that the group has given to this process.",
 	                   given);
 	weir_metrics_family(page, "weir_limiter_partitions", "gauge",

@@ -39,7 +39,7 @@ struct balance {
 	struct seen *seen; /* those that are given */
 	uint32_t count;
 	struct placement_load *loads; /* likewise */
-	uint64_t share_version;       /* that they are of */
+	uint64_t assignment_version;  /* that they are of */
 	double *judged_s;             /* time in which threads had judged at the window's begin */
 	bool *busy;                   /* threads that judged for most of the window */
 	int64_t since_ms;             /* monotonic: the window's begin; 0: there is none */
@@ -75,9 +75,9 @@ void balance_free(struct balance *balance)
 /* Which partitions there are, from now on. */
 static void begin(struct balance *balance)
 {
-	balance->share_version = weir_share_version(balance->options.share);
+	balance->assignment_version = weir_assignment_version(balance->options.assignment);
 	balance->count = 0;
-	weir_share_get(balance->options.share, balance->given, NULL);
+	weir_assignment_get(balance->options.assignment, balance->given, NULL);
 	for (uint32_t partition = 0; partition < balance->options.partitions; partition++)
 		if (balance->given[partition])
 			balance->seen[balance->count++] = (struct seen){.partition = partition};
@@ -148,11 +148,11 @@ void balance_turn(struct balance *balance)
 	int64_t now_ms = weir_monotonic_ms(), window_ms = now_ms - balance->since_ms;
 	if (now_ms < balance->rest_end_ms || window_ms < WINDOW_MS)
 		return;
-	if (keeper_in_trouble(options->saver) || keeper_in_trouble(options->loader)) {
+	if (checkpoint_io_fails(options->checkpoint_writer) || checkpoint_io_fails(options->checkpoint_reader)) {
 		balance->since_ms = 0;
 		return;
 	}
-	bool begun = balance->since_ms > 0 && weir_share_version(options->share) == balance->share_version;
+	bool begun = balance->since_ms > 0 && weir_assignment_version(options->assignment) == balance->assignment_version;
 	if (!begun)
 		begin(balance);
 	bool settled = read_partitions(balance);

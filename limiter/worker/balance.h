@@ -10,12 +10,13 @@ struct balance;
 
 /* All borrowed. */
 struct balance_options {
-	struct weir_share *share; /* the process's */
+	struct weir_assignment *assignment; /* the process's */
 	struct placement *placement;
 	uint32_t partitions;
 	struct worker *const *workers; /* by thread */
 	uint32_t worker_count;
-	const struct keeper *saver, *loader; /* while one is in trouble nothing moves, as it would stand still */
+	const struct checkpoint_io *checkpoint_writer,
+		*checkpoint_reader; /* while one is in trouble nothing moves, as it would stand still */
 	const struct weir_log *log;
 };
 

@@ -1,7 +1,7 @@
 /*
- * One loop: replies of the keepers, what the share gives, a batch of messages,
- * acknowledgements, checkpoints. Everything a partition needs beside its lane
- * is in its slot.
+ * The loop: answers of checkpoint I/O, what the assignment gives, a batch of
+ * messages, acknowledgements, checkpoints. Each partition has its own way
+ * (partition.c); here is only whose turn it is.
  */
 #include "limiter/worker/internal.h"
 
@@ -10,157 +10,245 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-void worker_fail(struct worker *worker, enum weir_status status, const struct weir_error *error)
+enum {
+	RETRY_NS = 100000000,
+	ANSWERS_MOST_MS =
+		100, /* to go on with a partition may wait for its leader: the others have their turn in between */
+	REMIND_LOOK_MS = 50,
+};
+
+/* ---- steps ---- */
+
+/* All that there is, once nothing works any more. */
+static void take_answers(struct worker *worker)
 {
-	if (worker->status != WEIR_OK)
-		return;
-	worker->status = status;
-	worker->error = *error;
+	struct checkpoint_job *job;
+	int64_t end_ms = weir_monotonic_ms() + ANSWERS_MOST_MS;
+	while ((worker->core.status != WEIR_OK || weir_monotonic_ms() < end_ms) &&
+	       (job = checkpoint_replies_take(&worker->core.replies)) != NULL) {
+		partition_take_answer(&worker->partitions[job->partition], job);
+		checkpoint_job_free(job);
+	}
 }
 
-/* Whether a keeper or the bus owes an answer. */
-static bool owed(const struct worker *worker)
+/* A producer that broke may have lost what no checkpoint has passed yet: every partition goes back to its last one. */
+static void mend_publisher(struct worker *worker)
 {
-	for (uint32_t i = 0; i < worker->slot_count; i++) {
-		const struct slot *slot = &worker->slots[i];
-		if (slot->jobs > 0 || !worker_acknowledged(slot, slot->sent))
-			return true;
+	if (worker->publisher.state == PUBLISHER_BROKEN) {
+		int64_t retry_ms = publisher_close(&worker->publisher);
+		for (uint32_t i = 0; i < worker->partition_count; i++)
+			if (partition_state_works(worker->partitions[i].state))
+				partition_drop(&worker->partitions[i], retry_ms);
 	}
-	return false;
+	if (worker->publisher.state == PUBLISHER_CLOSED)
+		publisher_renew(&worker->publisher);
+}
+
+static void read_assignment(struct worker *worker)
+{
+	struct weir_assignment *assignment = worker->core.options.assignment;
+	uint64_t version = weir_assignment_version(assignment);
+	if (version == worker->assignment_version)
+		return;
+	uint32_t count;
+	worker->assignment_version = version;
+	worker->core.generation = weir_assignment_get(assignment, worker->given, &count);
+	worker->core.ceiling_bytes = worker->core.options.config->limiter.memory_bytes / (count > 0 ? count : 1);
+	for (uint32_t i = 0; i < worker->partition_count; i++)
+		if (worker->partitions[i].lane != NULL)
+			shard_set_ceiling(lane_shard(worker->partitions[i].lane), worker->core.ceiling_bytes);
+}
+
+/* Takes what the assignment gives to this thread, and lets go what it does not; at the end, that is all. */
+static void follow_assignment(struct worker *worker)
+{
+	const struct worker_options *options = &worker->core.options;
+	bool ending = worker->core.phase == WORKER_ENDING;
+	if (!ending)
+		read_assignment(worker);
+	int64_t now_ms = weir_monotonic_ms();
+	for (uint32_t i = 0; i < worker->partition_count; i++) {
+		struct partition *partition = &worker->partitions[i];
+		partition->wanted = !ending && worker->given[i] && placement_of(options->placement, i) == options->number;
+		partition_step(partition, now_ms);
+	}
 }
 
 static int wait_ms(const struct worker *worker)
 {
-	if (owed(worker))
-		return WORKER_BUSY_WAIT_MS;
-	return worker->options.share != NULL ? WORKER_SHARE_WAIT_MS : WORKER_IDLE_WAIT_MS;
+	for (uint32_t i = 0; i < worker->partition_count; i++)
+		if (partition_is_owed(&worker->partitions[i]))
+			return WORKER_BUSY_WAIT_MS;
+	return WORKER_WAIT_MS;
+}
+
+/* A failure may name the partition that it befell. */
+static void take_failure(struct worker *worker, const struct weir_message *at, struct weir_error *error)
+{
+	if (error->status == WEIR_IO) {
+		weir_trouble_on(&worker->consumer_trouble, worker->core.options.log, "limiter", "%s; trying again",
+		                error->text);
+		nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
+	} else if (at->partition < worker->partition_count) {
+		partition_meet_gap(&worker->partitions[at->partition], at, error);
+	} else {
+		core_fail(&worker->core, error->status, error);
+	}
+}
+
+static void take_messages(struct worker *worker)
+{
+	struct worker_core *core = &worker->core;
+	struct weir_message messages[WORKER_BATCH_MESSAGES];
+	messages[0] = (struct weir_message){.partition = UINT32_MAX};
+	size_t count = 0;
+	struct weir_error error;
+	enum weir_status status =
+		core->bus->receive(core->consumer, messages, WORKER_BATCH_MESSAGES, wait_ms(worker), &count, &error);
+	if (status != WEIR_OK) {
+		take_failure(worker, &messages[0], &error);
+		return;
+	}
+	if (count == 0) /* which alone does not say that a trouble is over: brokers are asked again in their own time */
+		return;
+	weir_trouble_off(&worker->consumer_trouble, core->options.log, "limiter");
+	struct timespec began, ended;
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	for (size_t i = 0; i < count && publisher_works(&worker->publisher); i++)
+		partition_take_message(&worker->partitions[messages[i].partition], &messages[i]);
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	double seconds = (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) / 1e9;
+	weir_histogram_observe(&core->stats.batch, &weir_latency_scale, seconds);
+}
+
+static void checkpoint(struct worker *worker)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	for (uint32_t i = 0; i < worker->partition_count && publisher_works(&worker->publisher); i++)
+		partition_checkpoint(&worker->partitions[i], now_ms);
+}
+
+static void remind(struct worker *worker)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	if (worker->core.options.remind_ms == 0 || now_ms < worker->remind_due_ms)
+		return;
+	worker->remind_due_ms = now_ms + REMIND_LOOK_MS;
+	for (uint32_t i = 0; i < worker->partition_count && publisher_works(&worker->publisher); i++)
+		partition_remind(&worker->partitions[i], now_ms);
 }
 
 static void turn(struct worker *worker)
 {
-	worker_take_replies(worker);
-	if (worker->broken)
-		worker_renew_producer(worker);
-	worker_follow_share(worker);
-	worker_receive(worker, wait_ms(worker));
-	worker_take_deliveries(worker, 0);
-	worker_checkpoints(worker, false);
-	worker_remind(worker);
+	take_answers(worker);
+	mend_publisher(worker);
+	follow_assignment(worker);
+	take_messages(worker);
+	publisher_take_acknowledgements(&worker->publisher, 0);
+	checkpoint(worker);
+	remind(worker);
 	worker_refresh(worker, false);
 }
 
-/* Whether every partition is judged up to the log's end. */
-static bool caught_up(struct worker *worker)
-{
-	for (uint32_t i = 0; i < worker->lane_count; i++) {
-		uint64_t first, next;
-		struct weir_error error;
-		const struct lane *lane = worker->lanes[i];
-		if (worker->bus->extent(worker->options.bus, WEIR_TOPIC_EVENTS, lane_partition(lane), &first, &next, &error) !=
-		        WEIR_OK ||
-		    lane_next_offset(lane) < next)
-			return false;
-	}
-	return true;
-}
+/* ---- the end ---- */
 
-/* Whether nothing is left to be stored, and to be said where partitions are handed on. */
-static bool settled(const struct worker *worker)
+/* How far all partitions are together; whether each is judged up to the log's end. */
+static bool is_drained(const struct worker *worker, uint64_t *judged)
 {
-	for (uint32_t i = 0; i < worker->slot_count; i++) {
-		const struct slot *slot = &worker->slots[i];
-		if (worker_has(slot) && (worker->options.share != NULL || !worker_is_stored(slot)))
-			return false;
+	const struct worker_core *core = &worker->core;
+	bool drained = true;
+	*judged = 0;
+	for (uint32_t i = 0; i < worker->partition_count; i++) {
+		const struct partition *partition = &worker->partitions[i];
+		uint64_t first, next, at = partition->lane != NULL ? lane_next_offset(partition->lane) : 0;
+		struct weir_error error;
+		if (!partition->wanted)
+			continue;
+		*judged += at;
+		drained = drained && partition->lane != NULL &&
+		          core->bus->extent(core->options.bus, WEIR_TOPIC_EVENTS, i, &first, &next, &error) == WEIR_OK &&
+		          at >= next;
 	}
-	return true;
+	return drained;
 }
 
 /* Judges what the log still holds, for as long as that goes on: a partition may wait for what does not come. */
 static void drain(struct worker *worker)
 {
-	uint64_t judged = UINT64_MAX;
+	uint64_t before = UINT64_MAX, judged;
 	int64_t end_ms = 0;
-	while (worker->status == WEIR_OK && !caught_up(worker)) {
-		uint64_t offsets = 0;
-		for (uint32_t i = 0; i < worker->lane_count; i++)
-			offsets += lane_next_offset(worker->lanes[i]);
-		if (offsets != judged)
+	worker->core.phase = WORKER_DRAINING;
+	while (worker->core.status == WEIR_OK) {
+		turn(worker);
+		if (is_drained(worker, &judged))
+			return;
+		if (judged != before)
 			end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
 		else if (weir_monotonic_ms() >= end_ms)
 			return;
-		judged = offsets;
-		turn(worker);
+		before = judged;
 	}
 }
 
-/* The last checkpoint, within a bound: what it misses is judged again by the next start. */
-static void finish(struct worker *worker)
+static bool has_left(const struct worker *worker)
 {
-	if (atomic_load(&worker->drain))
-		drain(worker);
+	for (uint32_t i = 0; i < worker->partition_count; i++)
+		if (partition_state_works(worker->partitions[i].state))
+			return false;
+	return true;
+}
+
+/* Last checkpoints, within a bound: what they miss is judged again by the next owner. */
+static void leave(struct worker *worker)
+{
 	int64_t end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
-	while (worker_works(worker) && !settled(worker) && weir_monotonic_ms() < end_ms) {
-		worker_follow_share(worker);
-		worker_checkpoints(worker, true);
-		worker_take_deliveries(worker, WORKER_BUSY_WAIT_MS);
-		worker_take_replies(worker);
+	worker->core.phase = WORKER_ENDING;
+	while (publisher_works(&worker->publisher) && !has_left(worker) && weir_monotonic_ms() < end_ms) {
+		follow_assignment(worker);
+		checkpoint(worker);
+		publisher_take_acknowledgements(&worker->publisher, WORKER_BUSY_WAIT_MS);
+		take_answers(worker);
 	}
 }
 
 static void *work(void *context)
 {
 	struct worker *worker = context;
-	while (!atomic_load(&worker->stop) && worker->status == WEIR_OK)
+	while (!core_is_to_end(&worker->core) && worker->core.status == WEIR_OK)
 		turn(worker);
-	finish(worker);
+	if (atomic_load(&worker->core.asked) == WORKER_DRAINING)
+		drain(worker);
+	leave(worker);
 	worker_refresh(worker, true);
 	atomic_store(&worker->ended, true);
 	return NULL;
 }
 
-/* Without a share: takes a partition at once, and what goes wrong with it is the start's failure. */
-static enum weir_status open_slot(struct worker *worker, struct slot *slot, struct weir_store *store,
-                                  struct weir_error *error)
-{
-	struct keeper_job job = {.kind = KEEPER_TAKE, .partition = slot->partition, .book = worker->options.book};
-	job.partition_stored = weir_alloc(1, sizeof *job.partition_stored);
-	job.partition_stored->lateness_ms = worker->options.config->limiter.lateness_ms;
-	slot->wanted = placement_claim(worker->options.placement, slot->partition, worker->options.number);
-	slot->asked_ms = weir_monotonic_ms();
-	enum weir_status status = keeper_do(&job, store);
-	if (status != WEIR_OK)
-		*error = job.error;
-	else
-		status = worker_taken(worker, slot, &job, error);
-	free(job.partition_stored);
-	weir_text_deinit(&job.extra);
-	return status;
-}
+/* ---- from outside ---- */
 
-enum weir_status worker_new(const struct worker_options *options, struct weir_store *store, struct worker **out,
-                            struct weir_error *error)
+enum weir_status worker_new(const struct worker_options *options, struct worker **out, struct weir_error *error)
 {
 	struct worker *worker = weir_alloc(1, sizeof *worker);
+	struct worker_core *core = &worker->core;
 	uint32_t partitions = options->bus->partitions;
-	worker->options = *options;
-	worker->bus = options->bus->ops;
-	worker->ceiling_bytes = options->config->limiter.memory_bytes / partitions;
-	pthread_mutex_init(&worker->lock, NULL);
-	keeper_replies_init(&worker->replies);
-	worker->slots = weir_alloc(partitions, sizeof *worker->slots);
-	worker->slot_count = partitions;
-	worker->lanes = weir_alloc(partitions, sizeof(struct lane *));
+	core->options = *options;
+	core->bus = options->bus->ops;
+	core->ceiling_bytes = options->config->limiter.memory_bytes / partitions;
+	checkpoint_replies_init(&core->replies);
+	output_init(&worker->output, &worker->publisher);
+	view_init(&worker->view, partitions);
+	worker->tools = (struct partition_tools){
+		.core = core, .publisher = &worker->publisher, .output = &worker->output, .view = &worker->view};
+	worker->partitions = weir_alloc(partitions, sizeof *worker->partitions);
+	worker->partition_count = partitions;
 	worker->given = weir_alloc(partitions, sizeof *worker->given);
-	worker->retired = tally_new();
-	for (uint32_t partition = 0; partition < partitions; partition++)
-		worker->slots[partition].partition = partition;
-	enum weir_status status = worker->bus->producer_new(options->bus, &worker->producer, error);
+	for (uint32_t i = 0; i < partitions; i++)
+		partition_init(&worker->partitions[i], i, &worker->tools);
+	enum weir_status status = publisher_init(&worker->publisher, core, error);
 	if (status == WEIR_OK)
-		status = worker->bus->consumer_new(options->bus, WEIR_TOPIC_EVENTS, "limiter", &worker->consumer, error);
-	for (uint32_t i = 0; status == WEIR_OK && options->share == NULL && i < partitions; i++)
-		if (placement_of(options->placement, i) == options->number)
-			status = open_slot(worker, &worker->slots[i], store, error);
+		status = core->bus->consumer_new(options->bus, WEIR_TOPIC_EVENTS, "limiter", &core->consumer, error);
 	if (status != WEIR_OK) {
 		worker_free(worker);
 		return status;
@@ -178,10 +266,9 @@ enum weir_status worker_start(struct worker *worker, struct weir_error *error)
 	return WEIR_OK;
 }
 
-void worker_stop(struct worker *worker, bool drain)
+void worker_stop(struct worker *worker, bool drain_first)
 {
-	atomic_store(&worker->drain, drain);
-	atomic_store(&worker->stop, true);
+	atomic_store(&worker->core.asked, drain_first ? WORKER_DRAINING : WORKER_ENDING);
 }
 
 bool worker_ended(const struct worker *worker)
@@ -194,43 +281,27 @@ enum weir_status worker_join(struct worker *worker, struct weir_error *error)
 	if (worker->started)
 		pthread_join(worker->thread, NULL);
 	worker->started = false;
-	if (worker->status != WEIR_OK && error != NULL)
-		*error = worker->error;
-	return worker->status;
-}
-
-static void free_slot(struct worker *worker, struct slot *slot)
-{
-	worker_cut_queue(slot, 0);
-	if (slot->cut != NULL) {
-		checkpoint_finish(&slot->cut->cut, slot->lane, false);
-		keeper_job_free(slot->cut);
-	}
-	if (slot->lane != NULL)
-		worker_remove_lane(worker, slot);
+	if (worker->core.status != WEIR_OK && error != NULL)
+		*error = worker->core.error;
+	return worker->core.status;
 }
 
 void worker_free(struct worker *worker)
 {
 	if (worker == NULL)
 		return;
-	if (worker->status == WEIR_OK)
-		worker->status = WEIR_END; /* nothing goes on: the keepers have ended */
-	worker_take_replies(worker);   /* cuts that were under way belong to lanes */
-	for (uint32_t i = 0; i < worker->slot_count; i++)
-		free_slot(worker, &worker->slots[i]);
-	keeper_replies_deinit(&worker->replies);
-	if (worker->consumer != NULL)
-		worker->bus->consumer_free(worker->consumer);
-	if (worker->producer != NULL)
-		worker->bus->producer_free(worker->producer);
-	weir_text_deinit(&worker->text);
-	weir_text_deinit(&worker->key);
-	weir_text_deinit(&worker->judged);
-	tally_free(worker->retired);
-	pthread_mutex_destroy(&worker->lock);
-	free(worker->slots);
-	free(worker->lanes);
+	if (worker->core.status == WEIR_OK)
+		worker->core.status = WEIR_END; /* nothing goes on: checkpoint I/O has ended */
+	take_answers(worker);               /* cuts that were under way belong to lanes */
+	for (uint32_t i = 0; i < worker->partition_count; i++)
+		partition_deinit(&worker->partitions[i]);
+	checkpoint_replies_deinit(&worker->core.replies);
+	if (worker->core.consumer != NULL)
+		worker->core.bus->consumer_free(worker->core.consumer);
+	publisher_deinit(&worker->publisher);
+	output_deinit(&worker->output);
+	view_deinit(&worker->view);
+	free(worker->partitions);
 	free(worker->given);
 	free(worker);
 }

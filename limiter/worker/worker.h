@@ -3,26 +3,26 @@
  * them.
  *
  * It receives frames, judges them in each partition's order, publishes
- * decisions and judged frames, and cuts checkpoints, which keepers store
+ * decisions and judged frames, and cuts checkpoints, which checkpoint I/O stores
  * meanwhile. No checkpoint is stored before everything that was published up to
  * its cut is acknowledged. A frame that needs evicted segments waits for them
  * while the other partitions go on.
  *
- * Where it works for a share, its partitions come and go while the others go
- * on, from and to other processes and other threads of its own: one that comes
- * is taken and read by a keeper, one that goes gets a last checkpoint. What
- * befalls one partition (another owner took it, the log has a gap) is no failure
- * of the worker then.
+ * Its partitions come and go with the assignment while the others go on, from
+ * and to other processes and other threads of its own: one that comes is taken
+ * and read by checkpoint I/O, one that goes gets a last checkpoint. What befalls
+ * one partition (another owner took it, the log has a gap) is no failure of the
+ * worker, except where the process is all there is.
  */
 #ifndef LIMITER_WORKER_H
 #define LIMITER_WORKER_H
 
 #include "common/bus/bus.h"
-#include "common/cluster/share.h"
+#include "common/cluster/assignment.h"
 #include "common/config/config.h"
 #include "common/log/log.h"
 #include "common/log/metrics.h"
-#include "limiter/checkpoint/keeper.h"
+#include "limiter/checkpoint/checkpoint_io.h"
 #include "limiter/lane/rulebook.h"
 #include "limiter/orders/order_command.h"
 #include "limiter/worker/placement.h"
@@ -35,23 +35,24 @@ struct worker_options {
 	struct rulebook *book;
 	uint64_t first_policy; /* the version that empty partitions begin with */
 	uint64_t seed;
-	uint32_t number;             /* this worker */
-	struct placement *placement; /* which partitions are its to take */
-	struct weir_share *share;    /* which of all there are to take by now; NULL: all, from worker_new() to its end */
-	bool dead_letters;           /* messages that are no frames are kept in their topic, within deadletter.rate */
-	int64_t age_limit_ms;        /* a partition whose checkpoint is older waits for the next one; 0: none */
-	int64_t remind_ms;           /* operators' blocks that outlast thrice that are published again so often; 0: never */
-	struct keeper *saver, *loader;
+	uint32_t number;                    /* this worker */
+	struct placement *placement;        /* which partitions are its to take */
+	struct weir_assignment *assignment; /* which of all partitions are the process's by now */
+	/*
+	 * The log and the store are this process's alone: a partition's error, which nobody else could go on with, ends the
+	 * worker, and zones' counters go on from the checkpoints'.
+	 */
+	bool standalone;
+	bool dead_letters;    /* messages that are no frames are kept in their topic, within deadletter.rate */
+	int64_t age_limit_ms; /* a partition whose checkpoint is older waits for the next one; 0: none */
+	int64_t remind_ms;    /* operators' blocks that outlast thrice that are published again so often; 0: never */
+	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
 	const struct weir_log *log;
 };
 
-/**
- * Without a share: takes the partitions (raising their epochs) and restores them.
- *
- * @param store  used only within this call; NULL where there is a share
- */
-WEIR_MUST_USE enum weir_status worker_new(const struct worker_options *options, struct weir_store *store,
-                                          struct worker **worker, struct weir_error *error);
+/** Takes no partition yet. */
+WEIR_MUST_USE enum weir_status worker_new(const struct worker_options *options, struct worker **worker,
+                                          struct weir_error *error);
 WEIR_MUST_USE enum weir_status worker_start(struct worker *worker, struct weir_error *error);
 
 /**
@@ -66,10 +67,10 @@ bool worker_ended(const struct worker *worker);
 
 /** Waits for the end. @return WEIR_OK; else why it failed */
 WEIR_MUST_USE enum weir_status worker_join(struct worker *worker, struct weir_error *error);
-/** After the keepers have stopped. */
+/** After checkpoint I/O has stopped. */
 void worker_free(struct worker *worker);
 
-/** Its lanes, after join; or at any time of a worker without a share, for their tallies. */
+/** The lanes that it had at its end; after join. */
 struct lane *const *worker_lanes(const struct worker *worker, uint32_t *count);
 
 /* ---- what metrics and pages show of a worker; read by any thread ---- */
@@ -90,19 +91,20 @@ struct worker_stats {
 };
 const struct worker_stats *worker_stats(const struct worker *worker);
 
-/* A zone's counters: of its lanes, and of those that it had. Without a share they go on from the checkpoints'. */
+/* A zone's counters: of its lanes, and of those that it had. One that is standalone goes on from the checkpoints'. */
 struct worker_zone {
 	uint64_t passed, blocked, late, decisions;
 };
 void worker_zone(struct worker *worker, uint32_t zone_id, struct worker_zone *numbers);
 
+/* What others are told of a partition; worker/partition_state.h has the whole. */
 enum worker_state {
 	WORKER_EMPTY,   /* not its own */
-	WORKER_TAKING,  /* a keeper takes it and reads its checkpoint */
+	WORKER_TAKING,  /* checkpoint I/O takes it and reads its checkpoint */
 	WORKER_LIVE,    /* messages are judged */
 	WORKER_LEAVING, /* its last checkpoint is on its way */
-	WORKER_DROPPED, /* only keepers' answers are waited for */
-	WORKER_STUCK,   /* it has another owner, or a trouble that a person must end */
+	WORKER_DROPPED, /* only answers of checkpoint I/O are waited for */
+	WORKER_STUCK,   /* it has another owner, or an error that a person must end */
 	WORKER_STATE_COUNT,
 };
 
@@ -113,7 +115,7 @@ struct worker_partition {
 	enum worker_state state;
 	uint64_t next_offset;     /* as of the last tenth of a second */
 	int64_t clock_ms;         /* likewise: sending time of the newest frame judged */
-	char trouble[256];        /* why it stands still until a person does something; "": it does not */
+	char error[256];          /* why it stands still until a person does something; "": it does not */
 	uint64_t waiting;         /* messages of the log that are known to be there, as of the last tenth of a second */
 	uint64_t messages, bytes; /* that this worker has received of it, ever */
 };

@@ -207,7 +207,7 @@ def test_every_metric_that_is_named_exists(_place):
             assert families[name] != "gauge", f"{what}: a rate of the gauge {name}"
     # A state is named as the limiter names it.
     for state in set(re.findall(r'state="(\w+)"', expressions + read("deploy/grafana/weir-alerts.yaml"))):
-        assert f'"{state}"' in read("limiter/worker/worker_look.c"), state
+        assert f'"{state}"' in read("limiter/worker/view.c"), state
 
 
 # ---- Grafana ----

@@ -208,7 +208,7 @@ static struct scene *begin(uint64_t seed)
 	scene->archiver.options = (struct archiver_options){.config = &scene->config,
 	                                                    .bus = &scene->bus,
 	                                                    .writers = WRITERS,
-	                                                    .share = weir_share_new(PARTITIONS),
+	                                                    .assignment = weir_assignment_new(PARTITIONS),
 	                                                    .log = &scene->log};
 	scene->archiver.store = &scene->connections[0].store;
 	scene->archiver.writers = scene->writers;
@@ -229,7 +229,7 @@ static void end(struct scene *scene)
 		weir_text_deinit(&scene->server.rows[i].extra);
 		weir_text_deinit(&scene->server.before[i].extra);
 	}
-	weir_share_free(scene->archiver.options.share);
+	weir_assignment_free(scene->archiver.options.assignment);
 	pthread_mutex_destroy(&scene->server.lock);
 	free(scene);
 }

@@ -64,13 +64,13 @@ static struct balance *balance_of(struct stage *stage)
 {
 	struct process *process = &stage->processes[0];
 	struct balance_options options = {
-		.share = process->share,
+		.assignment = process->assignment,
 		.placement = process->placement,
 		.partitions = SCENE_PARTITIONS,
 		.workers = process->workers,
 		.worker_count = THREADS,
-		.saver = process->saver,
-		.loader = process->loader,
+		.checkpoint_writer = process->checkpoint_writer,
+		.checkpoint_reader = process->checkpoint_reader,
 		.log = &stage->scene->log,
 	};
 	return balance_new(&options);
@@ -123,7 +123,7 @@ static void nothing_moves_while_the_store_is_away(void **state)
 	AWAIT(all_done(process, 1));
 	faults.store_down = true;
 	feed(stage, 1);
-	AWAIT(keeper_in_trouble(process->saver));
+	AWAIT(checkpoint_io_fails(process->checkpoint_writer));
 	faults.send_takes_ms = SEND_TAKES_MS;
 	feed_unevenly(stage->scene);
 	feed_unevenly(stage->reference);

@@ -1,7 +1,7 @@
 /*
  * Limiters at work on one log and one store: the local bus and SQLite, with as
- * many processes as a test wants (each its own rulebook, share, keepers and
- * workers, as if they were processes), and the means to break things.
+ * many processes as a test wants (each its own rulebook, assignment, checkpoint
+ * I/O and workers, as if they were processes), and the means to break things.
  *
  * The same frames are judged in a second scene by one undisturbed worker: at the
  * end decisions and states must be equal.
@@ -56,7 +56,7 @@ struct scene {
 	struct weir_bus_ops ops;        /* the bus's, with faults */
 	const struct weir_bus_ops *own; /* without */
 	struct weir_store *store;
-	struct weir_store_ops store_ops; /* of the keepers' stores, with faults */
+	struct weir_store_ops store_ops; /* of the stores of checkpoint I/O, with faults */
 	const struct weir_store_ops *own_store;
 	struct weir_producer *producer;
 	struct weir_frame_writer *writer;
@@ -71,9 +71,9 @@ struct scene {
 struct process {
 	struct scene *scene;
 	struct rulebook *book;
-	struct weir_share *share;
+	struct weir_assignment *assignment;
 	struct placement *placement;
-	struct keeper *saver, *loader;
+	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
 	struct worker *workers[SCENE_THREADS_MAX];
 	struct worker *worker; /* the first */
 	uint32_t threads;
@@ -360,10 +360,10 @@ static inline void process_start_threads(struct process *process, struct scene *
 {
 	*process = (struct process){.scene = scene, .book = rulebook_new(), .threads = threads};
 	process->placement = placement_new(SCENE_PARTITIONS, threads);
-	process->share = shared ? weir_share_new(SCENE_PARTITIONS) : NULL;
+	process->assignment = (shared ? weir_assignment_new : weir_assignment_of_all)(SCENE_PARTITIONS);
 	struct weir_error error;
-	if (keeper_start(scene_open_store, scene, &scene->log, &process->saver, &error) != WEIR_OK ||
-	    keeper_start(scene_open_store, scene, &scene->log, &process->loader, &error) != WEIR_OK)
+	if (checkpoint_io_start(scene_open_store, scene, &scene->log, &process->checkpoint_writer, &error) != WEIR_OK ||
+	    checkpoint_io_start(scene_open_store, scene, &scene->log, &process->checkpoint_reader, &error) != WEIR_OK)
 		fail_msg("%s", error.text);
 	struct worker_options options = {
 		.config = scene->config,
@@ -372,17 +372,18 @@ static inline void process_start_threads(struct process *process, struct scene *
 		.first_policy = 1,
 		.seed = 7,
 		.placement = process->placement,
-		.share = process->share,
+		.assignment = process->assignment,
+		.standalone = !shared,
 		.dead_letters = shared,
 		.age_limit_ms = age_limit_ms,
 		.remind_ms = scene->remind_ms,
-		.saver = process->saver,
-		.loader = process->loader,
+		.checkpoint_writer = process->checkpoint_writer,
+		.checkpoint_reader = process->checkpoint_reader,
 		.log = &scene->log,
 	};
 	for (; options.number < threads; options.number++) {
 		struct worker **worker = &process->workers[options.number];
-		if (worker_new(&options, scene->store, worker, &error) != WEIR_OK || worker_start(*worker, &error) != WEIR_OK)
+		if (worker_new(&options, worker, &error) != WEIR_OK || worker_start(*worker, &error) != WEIR_OK)
 			fail_msg("%s", error.text);
 	}
 	process->worker = process->workers[0];
@@ -402,11 +403,11 @@ static inline void process_stop(struct process *process, bool drain)
 	for (uint32_t i = 0; i < process->threads; i++)
 		if (worker_join(process->workers[i], &error) != WEIR_OK)
 			fail_msg("%s", error.text);
-	keeper_stop(process->saver);
-	keeper_stop(process->loader);
+	checkpoint_io_stop(process->checkpoint_writer);
+	checkpoint_io_stop(process->checkpoint_reader);
 	for (uint32_t i = 0; i < process->threads; i++)
 		worker_free(process->workers[i]);
-	weir_share_free(process->share);
+	weir_assignment_free(process->assignment);
 	placement_free(process->placement);
 	rulebook_free(process->book);
 }
@@ -416,7 +417,7 @@ static inline void process_give(struct process *process, unsigned partitions)
 {
 	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
 		process->given[partition] = (partitions >> partition & 1) != 0;
-	weir_share_set(process->share, process->given, ++process->generation);
+	weir_assignment_set(process->assignment, process->given, ++process->generation);
 }
 
 static inline void process_look(struct process *process, uint32_t partition, struct worker_partition *look)

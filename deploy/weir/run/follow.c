@@ -1,5 +1,5 @@
 /*
- * Collector, workers, keepers, the archiver and the decisions file over the local bus, in one
+ * Collector, workers, checkpoint I/O, the archiver and the decisions file over the local bus, in one
  * process. They meet only at the bus and the store, as they would on several
  * machines; this file starts them in order and ends them in order.
  */
@@ -31,7 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WATCH_PERIOD_MS = 50 };
+enum { WATCH_PERIOD_MS = 50, TAKE_PERIOD_MS = 2 };
 
 struct follow {
 	struct run_options *options; /* borrowed; a reload puts another configuration in */
@@ -43,7 +43,8 @@ struct follow {
 	uint64_t policy_version;
 	struct source_memory *memory;
 	struct weir_line_file *dead_file;
-	struct keeper *saver, *loader;
+	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
+	struct weir_assignment *assignment;
 	struct placement *placement;
 	struct worker **workers;
 	uint32_t worker_count;
@@ -95,6 +96,30 @@ static enum weir_status open_policy(struct follow *follow, struct weir_error *er
 	return status;
 }
 
+/* Whether every partition is taken. */
+static bool all_live(const struct follow *follow)
+{
+	for (uint32_t partition = 0; partition < follow->bus->partitions; partition++) {
+		struct worker_partition look;
+		worker_look(follow->workers[placement_of(follow->placement, partition)], partition, &look);
+		if (look.state != WORKER_LIVE)
+			return false;
+	}
+	return true;
+}
+
+/* Waits until all partitions are taken: what goes wrong with one is the start's failure. */
+static enum weir_status await_partitions(const struct follow *follow, struct weir_error *error)
+{
+	while (!atomic_load(weir_stop_flag()) && !all_live(follow)) {
+		for (uint32_t i = 0; i < follow->worker_count; i++)
+			if (worker_ended(follow->workers[i]))
+				return worker_join(follow->workers[i], error);
+		nanosleep(&(struct timespec){.tv_nsec = TAKE_PERIOD_MS * 1000000L}, NULL);
+	}
+	return WEIR_OK;
+}
+
 static enum weir_status start_workers(struct follow *follow, struct weir_error *error)
 {
 	uint64_t seed;
@@ -102,9 +127,10 @@ static enum weir_status start_workers(struct follow *follow, struct weir_error *
 	enum weir_status status = state_directory_seed(&follow->state, &seed, error);
 	char *path = (char *)(uintptr_t)follow->state.path;
 	if (status == WEIR_OK)
-		status = keeper_start(open_store, path, follow->log, &follow->saver, error);
+		status = checkpoint_io_start(open_store, path, follow->log, &follow->checkpoint_writer, error);
 	if (status == WEIR_OK)
-		status = keeper_start(open_store, path, follow->log, &follow->loader, error);
+		status = checkpoint_io_start(open_store, path, follow->log, &follow->checkpoint_reader, error);
+	follow->assignment = weir_assignment_of_all(follow->bus->partitions);
 	follow->placement = placement_new(follow->bus->partitions, count);
 	follow->workers = weir_alloc(count, sizeof(struct worker *));
 	for (uint32_t i = 0; status == WEIR_OK && i < count; i++) {
@@ -116,17 +142,19 @@ static enum weir_status start_workers(struct follow *follow, struct weir_error *
 			.seed = seed,
 			.number = i,
 			.placement = follow->placement,
-			.saver = follow->saver,
-			.loader = follow->loader,
+			.assignment = follow->assignment,
+			.standalone = true,
+			.checkpoint_writer = follow->checkpoint_writer,
+			.checkpoint_reader = follow->checkpoint_reader,
 			.log = follow->log,
 		};
-		status = worker_new(&options, follow->state.store, &follow->workers[i], error);
+		status = worker_new(&options, &follow->workers[i], error);
 		if (status == WEIR_OK) {
 			follow->worker_count++;
 			status = worker_start(follow->workers[i], error);
 		}
 	}
-	return status;
+	return status == WEIR_OK ? await_partitions(follow, error) : status;
 }
 
 static enum weir_status start_sink(struct follow *follow, enum weir_topic topic, const char *path, struct sink **sink,
@@ -177,6 +205,8 @@ static enum weir_status start_archiver(struct follow *follow, struct weir_error 
 		.bus = follow->bus,
 		.hash = follow->hash,
 		.writers = 1,
+		.assignment = follow->assignment,
+		.standalone = true,
 		.open_store = open_store,
 		.context = (char *)(uintptr_t)follow->state.path,
 		.log = follow->log,
@@ -395,8 +425,11 @@ static void print_summary(const struct follow *follow)
 	free(lanes);
 }
 
-/* In the order in which events flow, so that each part finds everything that the one before it gave. */
-static bool stop(struct follow *follow)
+/*
+ * In the order in which events flow, so that each part finds everything that the one before it gave. Where the start
+ * failed, a worker's failure has been said as that.
+ */
+static bool stop(struct follow *follow, bool started)
 {
 	struct weir_error error;
 	bool failed = false;
@@ -409,14 +442,17 @@ static bool stop(struct follow *follow)
 	}
 	for (uint32_t i = 0; i < follow->worker_count; i++)
 		worker_stop(follow->workers[i], !failed);
-	for (uint32_t i = 0; i < follow->worker_count; i++)
-		note_failure(follow, "limiter", worker_join(follow->workers[i], &error), &error, &failed);
+	for (uint32_t i = 0; i < follow->worker_count; i++) {
+		enum weir_status status = worker_join(follow->workers[i], &error);
+		if (started)
+			note_failure(follow, "limiter", status, &error, &failed);
+	}
 	if (follow->archiver != NULL) {
 		archiver_stop(follow->archiver, !failed);
 		note_failure(follow, "archiver", archiver_join(follow->archiver, &error), &error, &failed);
 	}
-	keeper_stop(follow->saver);
-	keeper_stop(follow->loader);
+	checkpoint_io_stop(follow->checkpoint_writer);
+	checkpoint_io_stop(follow->checkpoint_reader);
 	if (follow->decisions != NULL)
 		note_failure(follow, "decisions", sink_stop(follow->decisions, &error), &error, &failed);
 	if (follow->shadow != NULL)
@@ -432,6 +468,7 @@ static void close_all(struct follow *follow)
 		worker_free(follow->workers[i]);
 	free(follow->workers);
 	placement_free(follow->placement);
+	weir_assignment_free(follow->assignment);
 	if (follow->dead_file != NULL && weir_line_file_close(follow->dead_file, &error) != WEIR_OK)
 		weir_log(follow->log, WEIR_LOG_ERROR, "dead letter", "%s", error.text);
 	source_memory_free(follow->memory);
@@ -455,7 +492,7 @@ int run_follow(struct run_options *options, const struct weir_log *log, struct p
 		         (unsigned long long)follow.policy_version, options->state_directory);
 		watch(&follow);
 	}
-	bool good = stop(&follow) && status == WEIR_OK;
+	bool good = stop(&follow, status == WEIR_OK) && status == WEIR_OK;
 	if (good && (!options->quiet || options->summary_json))
 		print_summary(&follow);
 	close_all(&follow);

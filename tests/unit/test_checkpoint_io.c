@@ -1,5 +1,5 @@
-/* A keeper on a store that fails, partition by partition: what waits, in which order, and what it is told in the end. */
-#include "limiter/checkpoint/keeper.h"
+/* Checkpoint I/O on a store that fails, partition by partition: what waits, in which order, and what it is told in the end. */
+#include "limiter/checkpoint/checkpoint_io.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -16,7 +16,7 @@ enum { PATIENCE_MS = 60000, EPOCH = 7 };
 
 static struct weir_error error;
 
-/* A store of which a test sets what it answers; read by the keeper's thread. */
+/* A store of which a test sets what it answers; read by the thread. */
 struct odd_store {
 	struct weir_store store;
 	_Atomic uint32_t down;         /* this partition + 1 is WEIR_IO; 0: none */
@@ -82,8 +82,8 @@ static enum weir_status open_odd(void *context, struct weir_store **store, struc
 
 struct scene {
 	struct weir_log log;
-	struct keeper *keeper;
-	struct keeper_replies replies;
+	struct checkpoint_io *io;
+	struct checkpoint_replies replies;
 };
 
 static int set_up(void **state)
@@ -95,33 +95,33 @@ static int set_up(void **state)
 	odd.store.ops = &ops;
 	odd.epoch = EPOCH;
 	scene.log = (struct weir_log){.level = WEIR_LOG_ERROR};
-	keeper_replies_init(&scene.replies);
+	checkpoint_replies_init(&scene.replies);
 	*state = &scene;
-	return keeper_start(open_odd, NULL, &scene.log, &scene.keeper, &error) == WEIR_OK ? 0 : -1;
+	return checkpoint_io_start(open_odd, NULL, &scene.log, &scene.io, &error) == WEIR_OK ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
 	struct scene *scene = *state;
-	keeper_stop(scene->keeper);
-	keeper_replies_deinit(&scene->replies);
+	checkpoint_io_stop(scene->io);
+	checkpoint_replies_deinit(&scene->replies);
 	return 0;
 }
 
-static void submit(struct scene *scene, enum keeper_kind kind, uint32_t partition, bool left)
+static void submit(struct scene *scene, enum checkpoint_job_kind kind, uint32_t partition, bool left)
 {
-	struct keeper_job *job = weir_alloc(1, sizeof *job);
-	*job = (struct keeper_job){
+	struct checkpoint_job *job = weir_alloc(1, sizeof *job);
+	*job = (struct checkpoint_job){
 		.kind = kind, .partition = partition, .replies = &scene->replies, .epoch = EPOCH, .at_least = 3, .left = left};
-	keeper_submit(scene->keeper, job);
+	checkpoint_io_submit(scene->io, job);
 }
 
 /* The next one that is done. */
-static struct keeper_job *await(struct scene *scene)
+static struct checkpoint_job *await(struct scene *scene)
 {
 	int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS;
-	struct keeper_job *job;
-	while ((job = keeper_replies_take(&scene->replies)) == NULL) {
+	struct checkpoint_job *job;
+	while ((job = checkpoint_replies_take(&scene->replies)) == NULL) {
 		if (weir_monotonic_ms() > end_ms)
 			fail_msg("no job is done");
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -131,11 +131,11 @@ static struct keeper_job *await(struct scene *scene)
 
 static void expect(struct scene *scene, uint32_t partition, enum weir_status status, bool lost)
 {
-	struct keeper_job *job = await(scene);
+	struct checkpoint_job *job = await(scene);
 	assert_int_equal(partition, job->partition);
 	assert_int_equal(status, job->status);
 	assert_int_equal(lost, job->lost);
-	keeper_job_free(job);
+	checkpoint_job_free(job);
 }
 
 static void a_partition_in_trouble_holds_up_no_other(void **state)
@@ -144,26 +144,26 @@ static void a_partition_in_trouble_holds_up_no_other(void **state)
 	atomic_store(&odd.down, 1);
 	for (uint32_t round = 0; round < 3; round++) {
 		if (round == 0)
-			submit(scene, KEEPER_LOAD, 0, false);
+			submit(scene, CHECKPOINT_LOAD, 0, false);
 		for (uint32_t i = 1; i < 40; i++)
-			submit(scene, KEEPER_LOAD, i, false);
+			submit(scene, CHECKPOINT_LOAD, i, false);
 		for (uint32_t i = 1; i < 40; i++)
 			expect(scene, i, WEIR_OK, false);
 	}
-	assert_true(keeper_in_trouble(scene->keeper));
+	assert_true(checkpoint_io_fails(scene->io));
 	assert_int_equal(3, atomic_load(&odd.at_least));
 	atomic_store(&odd.down, 0);
 	expect(scene, 0, WEIR_OK, false);
-	assert_false(keeper_in_trouble(scene->keeper));
+	assert_false(checkpoint_io_fails(scene->io));
 }
 
 static void jobs_of_a_partition_are_done_in_their_order(void **state)
 {
 	struct scene *scene = *state;
 	atomic_store(&odd.failed_notes, 2);
-	submit(scene, KEEPER_SAY, 5, false);
-	submit(scene, KEEPER_SAY, 5, true);
-	submit(scene, KEEPER_LOAD, 6, false);
+	submit(scene, CHECKPOINT_ANNOUNCE, 5, false);
+	submit(scene, CHECKPOINT_ANNOUNCE, 5, true);
+	submit(scene, CHECKPOINT_LOAD, 6, false);
 	expect(scene, 6, WEIR_OK, false);
 	expect(scene, 5, WEIR_OK, false);
 	expect(scene, 5, WEIR_OK, false);
@@ -175,8 +175,8 @@ static void a_store_that_lags_is_asked_again(void **state)
 {
 	struct scene *scene = *state;
 	atomic_store(&odd.refused, 1);
-	submit(scene, KEEPER_LOAD, 0, false);
-	submit(scene, KEEPER_LOAD, 1, false);
+	submit(scene, CHECKPOINT_LOAD, 0, false);
+	submit(scene, CHECKPOINT_LOAD, 1, false);
 	expect(scene, 1, WEIR_OK, false);
 	expect(scene, 0, WEIR_OK, false);
 }
@@ -185,12 +185,12 @@ static void what_a_store_has_lost_is_told_from_another_owner(void **state)
 {
 	struct scene *scene = *state;
 	atomic_store(&odd.refused, 1000);
-	submit(scene, KEEPER_LOAD, 0, false);
+	submit(scene, CHECKPOINT_LOAD, 0, false);
 	expect(scene, 0, WEIR_FENCED, true);
 	assert_true(atomic_load(&odd.reading) > 1);
 	atomic_store(&odd.reading, 0);
 	atomic_store(&odd.epoch, EPOCH + 1);
-	submit(scene, KEEPER_LOAD, 0, false);
+	submit(scene, CHECKPOINT_LOAD, 0, false);
 	expect(scene, 0, WEIR_FENCED, false);
 	assert_int_equal(1, atomic_load(&odd.reading));
 }
@@ -200,12 +200,12 @@ static void what_waits_is_given_back_at_the_end(void **state)
 	struct scene *scene = *state;
 	atomic_store(&odd.down, 1);
 	for (int i = 0; i < 3; i++)
-		submit(scene, KEEPER_LOAD, 0, false);
-	submit(scene, KEEPER_LOAD, 1, false);
+		submit(scene, CHECKPOINT_LOAD, 0, false);
+	submit(scene, CHECKPOINT_LOAD, 1, false);
 	expect(scene, 1, WEIR_OK, false);
 	int64_t began_ms = weir_monotonic_ms();
-	keeper_stop(scene->keeper);
-	scene->keeper = NULL;
+	checkpoint_io_stop(scene->io);
+	scene->io = NULL;
 	assert_true(weir_monotonic_ms() - began_ms < PATIENCE_MS);
 	for (int i = 0; i < 3; i++)
 		expect(scene, 0, WEIR_IO, false);
@@ -219,5 +219,5 @@ int main(void)
 		test(a_store_that_lags_is_asked_again),         test(what_a_store_has_lost_is_told_from_another_owner),
 		test(what_waits_is_given_back_at_the_end),
 	};
-	return cmocka_run_group_tests_name("keeper", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("checkpoint_io", tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
  * Queues, a thread, a store. What waits is bounded by its users: some jobs a partition. One that fails waits aside: the
  * trouble may be its partition's alone, a row that somebody holds, and the others' jobs are done meanwhile.
  */
-#include "limiter/checkpoint/keeper.h"
+#include "limiter/checkpoint/checkpoint_io.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -21,10 +21,10 @@ enum {
 };
 
 struct queue {
-	struct keeper_job *first, **last;
+	struct checkpoint_job *first, **last;
 };
 
-struct keeper {
+struct checkpoint_io {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t more;
@@ -32,22 +32,22 @@ struct keeper {
 	uint64_t submitted;   /* jobs so far */
 	struct queue waiting; /* to be tried again, the first one first; the thread's own */
 	int64_t last_due_ms;  /* of the last that was put there */
-	_Atomic bool stopping, in_trouble;
+	_Atomic bool stopping, fails;
 	struct weir_store *store;
 	const struct weir_log *log; /* borrowed */
 	struct weir_trouble trouble;
 };
 
-static void put(struct queue *queue, struct keeper_job *job)
+static void put(struct queue *queue, struct checkpoint_job *job)
 {
 	job->next = NULL;
 	*queue->last = job;
 	queue->last = &job->next;
 }
 
-static struct keeper_job *get(struct queue *queue)
+static struct checkpoint_job *get(struct queue *queue)
 {
-	struct keeper_job *job = queue->first;
+	struct checkpoint_job *job = queue->first;
 	if (job != NULL && (queue->first = job->next) == NULL)
 		queue->last = &queue->first;
 	return job;
@@ -64,7 +64,7 @@ static enum weir_status add_policy(void *context, uint64_t version, struct weir_
 	return rulebook_add(adding->book, version, text, adding->error);
 }
 
-static enum weir_status load_policies(struct keeper_job *job, struct weir_store *store)
+static enum weir_status load_policies(struct checkpoint_job *job, struct weir_store *store)
 {
 	struct adding adding = {.book = job->book, .error = &job->error};
 	return store->ops->policy_each(store, rulebook_newest(job->book) + 1, add_policy, &adding, &job->error);
@@ -74,15 +74,15 @@ static enum weir_status load_policies(struct keeper_job *job, struct weir_store 
  * The policies come last: whatever the checkpoint names is among them. They come first, too: with none, nothing is
  * taken.
  */
-static enum weir_status take(struct keeper_job *job, struct weir_store *store)
+static enum weir_status take(struct checkpoint_job *job, struct weir_store *store)
 {
 	struct weir_error *error = &job->error;
 	enum weir_status status = load_policies(job, store);
 	job->retry_ms = NO_POLICY_WAIT_MS;
 	if (status == WEIR_OK && rulebook_newest(job->book) == 0)
 		return weir_fail(error, WEIR_AGAIN, "there is no policy yet");
-	if (status == WEIR_OK && job->share != NULL) {
-		if (!weir_share_has(job->share, job->partition))
+	if (status == WEIR_OK) {
+		if (!weir_assignment_has(job->assignment, job->partition))
 			return weir_fail(error, WEIR_END, "partition %u is another's by now", job->partition);
 		job->retry_ms = HANDOVER_WAIT_MS;
 		status = handover_ask(store, job->partition, weir_monotonic_ms() - job->asked_ms, error);
@@ -92,13 +92,13 @@ static enum weir_status take(struct keeper_job *job, struct weir_store *store)
 	return status == WEIR_OK ? load_policies(job, store) : status;
 }
 
-enum weir_status keeper_do(struct keeper_job *job, struct weir_store *store)
+static enum weir_status try_job(struct checkpoint_job *job, struct weir_store *store)
 {
 	switch (job->kind) {
-	case KEEPER_SAVE: return checkpoint_store(store, &job->cut, 1, NULL, NULL, NULL, 0, &job->error);
-	case KEEPER_TAKE: return take(job, store);
-	case KEEPER_POLICIES: return load_policies(job, store);
-	case KEEPER_SAY: return handover_say(store, job->partition, job->epoch, job->left, &job->error);
+	case CHECKPOINT_SAVE: return checkpoint_store(store, &job->cut, 1, NULL, NULL, NULL, 0, &job->error);
+	case CHECKPOINT_TAKE: return take(job, store);
+	case CHECKPOINT_POLICIES: return load_policies(job, store);
+	case CHECKPOINT_ANNOUNCE: return handover_announce(store, job->partition, job->epoch, job->left, &job->error);
 	default:
 		checkpoint_blobs_deinit(&job->blobs);
 		return checkpoint_read(store, job->partition, job->epoch, job->at_least, job->segments, job->segment_count,
@@ -110,11 +110,11 @@ enum weir_status keeper_do(struct keeper_job *job, struct weir_store *store)
  * What became of a refusal. Where the partition is still ours the store does not have what it was given: a server that
  * lags behind another will show it soon, one that has replaced another may have lost it.
  */
-static void explain_refusal(struct keeper_job *job, struct weir_store *store, int64_t now_ms)
+static void explain_refusal(struct checkpoint_job *job, struct weir_store *store, int64_t now_ms)
 {
 	struct weir_partition_state found;
 	struct weir_error error;
-	if (job->kind != KEEPER_SAVE && job->kind != KEEPER_LOAD)
+	if (job->kind != CHECKPOINT_SAVE && job->kind != CHECKPOINT_LOAD)
 		return;
 	if (store->ops->look(store, WEIR_STORE_ROLE_LIMITER, job->partition, &found, &error) != WEIR_OK) {
 		job->status = WEIR_IO;
@@ -127,9 +127,9 @@ static void explain_refusal(struct keeper_job *job, struct weir_store *store, in
 	job->lost = found.epoch == job->epoch;
 }
 
-static void give_back(struct keeper_job *job)
+static void give_back(struct checkpoint_job *job)
 {
-	struct keeper_replies *replies = job->replies;
+	struct checkpoint_replies *replies = job->replies;
 	job->next = NULL;
 	pthread_mutex_lock(&replies->lock);
 	*replies->last = job;
@@ -138,34 +138,34 @@ static void give_back(struct keeper_job *job)
 	pthread_mutex_unlock(&replies->lock);
 }
 
-static void wait_aside(struct keeper *keeper, struct keeper_job *job)
+static void wait_aside(struct checkpoint_io *io, struct checkpoint_job *job)
 {
-	int64_t due_ms = weir_monotonic_ms() + RETRY_MS, apart_ms = keeper->last_due_ms + RETRY_APART_MS;
-	job->due_ms = keeper->last_due_ms = due_ms > apart_ms ? due_ms : apart_ms;
-	put(&keeper->waiting, job);
+	int64_t due_ms = weir_monotonic_ms() + RETRY_MS, apart_ms = io->last_due_ms + RETRY_APART_MS;
+	job->due_ms = io->last_due_ms = due_ms > apart_ms ? due_ms : apart_ms;
+	put(&io->waiting, job);
 }
 
-static void do_job(struct keeper *keeper, struct keeper_job *job)
+static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 {
 	int64_t now_ms = weir_monotonic_ms();
 	if (job->began_ms == 0)
 		job->began_ms = now_ms;
 	job->lags = job->lost = false;
 	struct weir_error before = job->error;
-	job->status = keeper_do(job, keeper->store);
+	job->status = try_job(job, io->store);
 	if (job->status == WEIR_FENCED)
-		explain_refusal(job, keeper->store, now_ms);
+		explain_refusal(job, io->store, now_ms);
 	if (job->status == WEIR_IO) {
-		atomic_store(&keeper->in_trouble, true);
+		atomic_store(&io->fails, true);
 		/* Several that wait may have troubles of their own, in turn: each is told once. */
 		if (strcmp(before.text, job->error.text) != 0)
-			weir_trouble_on(&keeper->trouble, keeper->log, "store", "%s; trying again each second", job->error.text);
-	} else if (keeper->waiting.first == NULL) {
-		atomic_store(&keeper->in_trouble, false);
-		weir_trouble_off(&keeper->trouble, keeper->log, "store");
+			weir_trouble_on(&io->trouble, io->log, "store", "%s; trying again each second", job->error.text);
+	} else if (io->waiting.first == NULL) {
+		atomic_store(&io->fails, false);
+		weir_trouble_off(&io->trouble, io->log, "store");
 	}
-	if ((job->status == WEIR_IO || job->lags) && !atomic_load(&keeper->stopping)) {
-		wait_aside(keeper, job);
+	if ((job->status == WEIR_IO || job->lags) && !atomic_load(&io->stopping)) {
+		wait_aside(io, job);
 		return;
 	}
 	job->took_ms = weir_monotonic_ms() - job->began_ms;
@@ -173,55 +173,55 @@ static void do_job(struct keeper *keeper, struct keeper_job *job)
 }
 
 /* Jobs of one partition are done in their order: what was said last is what counts. */
-static bool is_behind(const struct keeper *keeper, const struct keeper_job *job)
+static bool is_behind(const struct checkpoint_io *io, const struct checkpoint_job *job)
 {
-	for (const struct keeper_job *other = keeper->waiting.first; other != NULL; other = other->next)
+	for (const struct checkpoint_job *other = io->waiting.first; other != NULL; other = other->next)
 		if (other->partition == job->partition && other->number < job->number)
 			return true;
 	return false;
 }
 
-static void wait_for_more(struct keeper *keeper)
+static void wait_for_more(struct checkpoint_io *io)
 {
-	if (keeper->waiting.first == NULL) {
-		pthread_cond_wait(&keeper->more, &keeper->lock);
+	if (io->waiting.first == NULL) {
+		pthread_cond_wait(&io->more, &io->lock);
 		return;
 	}
-	int64_t due_ms = keeper->waiting.first->due_ms;
+	int64_t due_ms = io->waiting.first->due_ms;
 	struct timespec until = {.tv_sec = due_ms / 1000, .tv_nsec = due_ms % 1000 * 1000000};
-	pthread_cond_timedwait(&keeper->more, &keeper->lock, &until);
+	pthread_cond_timedwait(&io->more, &io->lock, &until);
 }
 
 /* The next job that is due, or NULL: there will be none. One that is to stop tries once more what waits. */
-static struct keeper_job *next_job(struct keeper *keeper)
+static struct checkpoint_job *next_job(struct checkpoint_io *io)
 {
-	struct keeper_job *job = NULL;
-	pthread_mutex_lock(&keeper->lock);
+	struct checkpoint_job *job = NULL;
+	pthread_mutex_lock(&io->lock);
 	for (;;) {
-		bool stopping = atomic_load(&keeper->stopping);
-		const struct keeper_job *first = keeper->waiting.first;
+		bool stopping = atomic_load(&io->stopping);
+		const struct checkpoint_job *first = io->waiting.first;
 		bool due = first != NULL && (stopping || first->due_ms <= weir_monotonic_ms());
 		if (due)
-			job = get(&keeper->waiting);
-		else if ((job = get(&keeper->soon)) == NULL)
-			job = get(&keeper->later);
-		if (job != NULL && is_behind(keeper, job))
-			wait_aside(keeper, job);
+			job = get(&io->waiting);
+		else if ((job = get(&io->soon)) == NULL)
+			job = get(&io->later);
+		if (job != NULL && is_behind(io, job))
+			wait_aside(io, job);
 		else if (job != NULL || stopping)
 			break;
 		else
-			wait_for_more(keeper);
+			wait_for_more(io);
 	}
-	pthread_mutex_unlock(&keeper->lock);
+	pthread_mutex_unlock(&io->lock);
 	return job;
 }
 
 static void *work(void *context)
 {
-	struct keeper *keeper = context;
-	struct keeper_job *job;
-	while ((job = next_job(keeper)) != NULL)
-		do_job(keeper, job);
+	struct checkpoint_io *io = context;
+	struct checkpoint_job *job;
+	while ((job = next_job(io)) != NULL)
+		do_job(io, job);
 	return NULL;
 }
 
@@ -235,62 +235,63 @@ static void init_more(pthread_cond_t *more)
 	pthread_condattr_destroy(&attributes);
 }
 
-enum weir_status keeper_start(enum weir_status (*open)(void *context, struct weir_store **store,
-                                                       struct weir_error *error),
-                              void *context, const struct weir_log *log, struct keeper **out, struct weir_error *error)
+enum weir_status checkpoint_io_start(enum weir_status (*open)(void *context, struct weir_store **store,
+                                                              struct weir_error *error),
+                                     void *context, const struct weir_log *log, struct checkpoint_io **out,
+                                     struct weir_error *error)
 {
-	struct keeper *keeper = weir_alloc(1, sizeof *keeper);
-	keeper->log = log;
-	keeper->soon.last = &keeper->soon.first;
-	keeper->later.last = &keeper->later.first;
-	keeper->waiting.last = &keeper->waiting.first;
-	enum weir_status status = open(context, &keeper->store, error);
+	struct checkpoint_io *io = weir_alloc(1, sizeof *io);
+	io->log = log;
+	io->soon.last = &io->soon.first;
+	io->later.last = &io->later.first;
+	io->waiting.last = &io->waiting.first;
+	enum weir_status status = open(context, &io->store, error);
 	if (status != WEIR_OK) {
-		free(keeper);
+		free(io);
 		return status;
 	}
-	pthread_mutex_init(&keeper->lock, NULL);
-	init_more(&keeper->more);
-	int failed = pthread_create(&keeper->thread, NULL, work, keeper);
+	pthread_mutex_init(&io->lock, NULL);
+	init_more(&io->more);
+	int failed = pthread_create(&io->thread, NULL, work, io);
 	if (failed != 0) {
-		keeper->store->ops->close(keeper->store);
-		free(keeper);
-		return weir_fail(error, WEIR_IO, "cannot start a keeper's thread: %s", strerror(failed));
+		io->store->ops->close(io->store);
+		free(io);
+		return weir_fail(error, WEIR_IO, "cannot start a thread for checkpoint I/O: %s", strerror(failed));
 	}
-	*out = keeper;
+	*out = io;
 	return WEIR_OK;
 }
 
-void keeper_submit(struct keeper *keeper, struct keeper_job *job)
+void checkpoint_io_submit(struct checkpoint_io *io, struct checkpoint_job *job)
 {
-	pthread_mutex_lock(&keeper->lock);
-	job->number = keeper->submitted++;
-	put(job->later ? &keeper->later : &keeper->soon, job);
-	pthread_cond_signal(&keeper->more);
-	pthread_mutex_unlock(&keeper->lock);
+	pthread_mutex_lock(&io->lock);
+	job->number = io->submitted++;
+	put(job->later ? &io->later : &io->soon, job);
+	pthread_cond_signal(&io->more);
+	pthread_mutex_unlock(&io->lock);
 }
 
-bool keeper_in_trouble(const struct keeper *keeper)
+bool checkpoint_io_fails(const struct checkpoint_io *io)
 {
-	return atomic_load(&keeper->in_trouble);
+	return atomic_load(&io->fails);
 }
 
-void keeper_stop(struct keeper *keeper)
+void checkpoint_io_stop(struct checkpoint_io *io)
 {
-	if (keeper == NULL)
+	if (io == NULL)
 		return;
-	pthread_mutex_lock(&keeper->lock);
-	atomic_store(&keeper->stopping, true);
-	pthread_cond_signal(&keeper->more);
-	pthread_mutex_unlock(&keeper->lock);
-	pthread_join(keeper->thread, NULL);
-	keeper->store->ops->close(keeper->store);
-	pthread_mutex_destroy(&keeper->lock);
-	pthread_cond_destroy(&keeper->more);
-	free(keeper);
+	pthread_mutex_lock(&io->lock);
+	atomic_store(&io->stopping, true);
+	pthread_cond_signal(&io->more);
+	pthread_mutex_unlock(&io->lock);
+	pthread_join(io->thread, NULL);
+	io->store->ops->close(io->store);
+	pthread_mutex_destroy(&io->lock);
+	pthread_cond_destroy(&io->more);
+	free(io);
 }
 
-void keeper_replies_init(struct keeper_replies *replies)
+void checkpoint_replies_init(struct checkpoint_replies *replies)
 {
 	pthread_mutex_init(&replies->lock, NULL);
 	replies->first = NULL;
@@ -298,12 +299,12 @@ void keeper_replies_init(struct keeper_replies *replies)
 	atomic_store(&replies->count, 0);
 }
 
-struct keeper_job *keeper_replies_take(struct keeper_replies *replies)
+struct checkpoint_job *checkpoint_replies_take(struct checkpoint_replies *replies)
 {
 	if (atomic_load(&replies->count) == 0)
 		return NULL;
 	pthread_mutex_lock(&replies->lock);
-	struct keeper_job *job = replies->first;
+	struct checkpoint_job *job = replies->first;
 	if (job != NULL) {
 		if ((replies->first = job->next) == NULL)
 			replies->last = &replies->first;
@@ -313,7 +314,7 @@ struct keeper_job *keeper_replies_take(struct keeper_replies *replies)
 	return job;
 }
 
-void keeper_job_free(struct keeper_job *job)
+void checkpoint_job_free(struct checkpoint_job *job)
 {
 	free(job->segments);
 	checkpoint_blobs_deinit(&job->blobs);
@@ -322,10 +323,10 @@ void keeper_job_free(struct keeper_job *job)
 	free(job);
 }
 
-void keeper_replies_deinit(struct keeper_replies *replies)
+void checkpoint_replies_deinit(struct checkpoint_replies *replies)
 {
-	struct keeper_job *job;
-	while ((job = keeper_replies_take(replies)) != NULL)
-		keeper_job_free(job);
+	struct checkpoint_job *job;
+	while ((job = checkpoint_replies_take(replies)) != NULL)
+		checkpoint_job_free(job);
 	pthread_mutex_destroy(&replies->lock);
 }

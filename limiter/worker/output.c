@@ -1,0 +1,165 @@
+/*
+ * Messages in their final form. Each names the partition that it is of, as its
+ * acknowledgement is the partition's: dead letters of all partitions lie in one.
+ */
+#include "limiter/worker/output.h"
+
+#include "common/base/clock.h"
+#include "common/frame/frame.h"
+#include "limiter/lane/decision.h"
+#include "limiter/lane/policy_switch.h"
+#include "limiter/orders/orders.h"
+
+enum { LETTER_MAX_BYTES = 1024 };
+
+static struct worker_stats *stats_of(const struct output *output)
+{
+	return &output->publisher->core->stats;
+}
+
+void output_init(struct output *output, struct publisher *publisher)
+{
+	*output = (struct output){.publisher = publisher};
+}
+
+void output_deinit(struct output *output)
+{
+	weir_text_deinit(&output->text);
+	weir_text_deinit(&output->key);
+	weir_text_deinit(&output->judged);
+}
+
+static struct weir_span span_of_text(const struct weir_text *text)
+{
+	return (struct weir_span){.at = text->at, .length = (uint32_t)text->length};
+}
+
+/* ---- decisions ---- */
+
+static void send_decision(struct output *output, uint32_t partition, const struct weir_zone *zone, struct weir_span key)
+{
+	weir_text_clear(&output->key);
+	decision_message_key(&output->key, zone, key);
+	publisher_send(output->publisher, partition, zone->mode == WEIR_SHADOW ? WEIR_TOPIC_SHADOW : WEIR_TOPIC_DECISIONS,
+	               partition, span_of_text(&output->key), span_of_text(&output->text));
+	weir_counter_add(&stats_of(output)->decisions, 1);
+}
+
+static void send_order(struct output *output, uint32_t partition, uint64_t offset, uint32_t index,
+                       const struct shard_order_decision *decision)
+{
+	weir_text_clear(&output->text);
+	decision_order_json(&output->text, partition, offset, index, decision);
+	send_decision(output, partition, decision->zone, decision->key);
+}
+
+/* What a change of policy comes to. */
+static void send_change(struct output *output, uint32_t partition, const struct lane_result *result)
+{
+	const struct policy_switch *change = result->change;
+	for (uint32_t i = 0; i < change->lifted_count; i++) {
+		weir_text_clear(&output->text);
+		decision_lift_json(&output->text, partition, result->offset, i, change->lifted[i], result->at_ms);
+		send_decision(output, partition, change->lifted[i], (struct weir_span){.at = "", .length = 0});
+	}
+	for (uint32_t i = 0; i < change->block_count; i++)
+		send_order(output, partition, result->offset, change->lifted_count + i, &change->blocks[i]);
+}
+
+void output_result(struct output *output, uint32_t partition, const struct lane_result *result,
+                   struct weir_span message)
+{
+	for (uint32_t i = 0; i < result->judged.decision_count; i++) {
+		const struct shard_decision *decision = &result->judged.decisions[i];
+		weir_text_clear(&output->text);
+		decision_json(&output->text, partition, decision);
+		send_decision(output, partition, decision->zone->zone, decision->key);
+	}
+	if (result->change != NULL)
+		send_change(output, partition, result);
+	if (result->ordered != NULL)
+		send_order(output, partition, result->offset, 0, result->ordered);
+	if (result->frame == NULL || !output->publisher->core->options.config->archiver.enabled)
+		return;
+	uint32_t pairs = result->judged.pair_count;
+	weir_text_clear(&output->judged);
+	char *out = weir_text_reserve(&output->judged, message.length + 8 + (pairs + 1) / 2);
+	size_t length = weir_frame_judged(message, result->offset, result->judged.verdicts, pairs, out);
+	publisher_send(output->publisher, partition, WEIR_TOPIC_JUDGED, partition, (struct weir_span){0},
+	               (struct weir_span){.at = out, .length = (uint32_t)length});
+}
+
+/* ---- reminders ---- */
+
+/* A block that the topic may forget while it holds, and has not been in it for long enough to be thought of again. */
+static bool is_to_be_reminded(const struct order_term *block, int64_t remind_ms, int64_t now_ms)
+{
+	return block->holds && block->offset != ORDER_NO_OFFSET && block->until_ms > now_ms &&
+	       block->until_ms - block->at_ms > 2 * remind_ms && now_ms - block->at_ms >= remind_ms;
+}
+
+static void remind_of(struct output *output, const struct lane *lane, const struct order *order)
+{
+	const struct zone_rules *zone = rules_zone(lane_rules(lane), order->zone_id);
+	if (zone == NULL)
+		return;
+	const struct order_term *block = &order->block;
+	struct shard_order_decision decision = {.zone = zone->zone,
+	                                        .key = order->key,
+	                                        .at_ms = block->at_ms,
+	                                        .until_ms = block->until_ms,
+	                                        .by = block->by,
+	                                        .reason = block->reason};
+	send_order(output, lane_partition(lane), block->offset, 0, &decision);
+	weir_counter_add(&stats_of(output)->reminders, 1);
+}
+
+void output_remind(struct output *output, struct lane *lane)
+{
+	int64_t now_ms = weir_wall_ms(), remind_ms = output->publisher->core->options.remind_ms;
+	const struct orders *orders = shard_orders(lane_shard(lane));
+	for (uint32_t i = 0; i < orders->count; i++)
+		if (is_to_be_reminded(&orders->list[i]->block, remind_ms, now_ms))
+			remind_of(output, lane, orders->list[i]);
+}
+
+/* ---- dead letters ---- */
+
+/* Whether one more may be kept, and said, in this second. */
+static bool letter_allowed(struct output *output)
+{
+	int64_t most = output->publisher->core->options.config->deadletter.rate_per_second;
+	int64_t second = weir_monotonic_ms() / 1000;
+	if (second != output->letters_second) {
+		output->letters_second = second;
+		output->letters = 0;
+	}
+	return most <= 0 || output->letters++ < most;
+}
+
+void output_dead_letter(struct output *output, uint32_t partition, struct weir_span message, uint64_t offset,
+                        const char *reason)
+{
+	const struct worker_options *options = &output->publisher->core->options;
+	weir_counter_add(&stats_of(output)->malformed, 1);
+	if (options->dead_letters && !letter_allowed(output)) {
+		weir_counter_add(&stats_of(output)->dead_letters_dropped, 1);
+		return;
+	}
+	weir_log(options->log, WEIR_LOG_WARNING, "limiter", "partition %u, offset %llu: passed over: %s", partition,
+	         (unsigned long long)offset, reason);
+	if (!options->dead_letters)
+		return;
+	struct weir_span start = {.at = message.at,
+	                          .length = message.length < LETTER_MAX_BYTES ? message.length : LETTER_MAX_BYTES};
+	struct weir_text *text = &output->text;
+	weir_text_clear(text);
+	weir_text_printf(text, "{\"source\":\"%s\",\"partition\":%u,\"position\":%llu,\"reason\":",
+	                 weir_topic_name(WEIR_TOPIC_EVENTS), partition, (unsigned long long)offset);
+	weir_text_json(text, weir_span_of(reason));
+	weir_text_puts(text, ",\"text\":");
+	weir_text_json(text, start);
+	weir_text_puts(text, "}");
+	publisher_send(output->publisher, partition, WEIR_TOPIC_DEADLETTER, 0, (struct weir_span){0}, span_of_text(text));
+	weir_counter_add(&stats_of(output)->dead_letters, 1);
+}

@@ -1,0 +1,450 @@
+/*
+ * The way of a partition, in the order in which it goes: taking, working,
+ * leaving, or parked where it cannot go on.
+ *
+ * Taking, storing and loading are checkpoint I/O's work; a partition is released
+ * only when every job about it has been answered. Who owns one is decided by its
+ * epoch in the store alone: to be told late that it is another's costs work that
+ * is refused, and nothing else.
+ */
+#include "limiter/worker/partition.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "limiter/worker/partition_base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	FENCED_RETRY_MS = 15000, /* one that another took in passing, and the group still gives us */
+	ERROR_RETRY_MS = 30000,  /* one that a person has to do something about */
+	BACKFILL_SEGMENTS = 16,  /* read at once: few enough to hold up nothing */
+};
+
+void partition_init(struct partition *partition, uint32_t number, const struct partition_tools *tools)
+{
+	partition->number = number;
+	partition->tools = tools;
+}
+
+/* ---- taking ---- */
+
+/* Another thread that still has it lets it go first. */
+static bool may_take(const struct partition *partition, int64_t now_ms)
+{
+	const struct worker_core *core = partition->tools->core;
+	return partition->wanted && core->generation > 0 && now_ms >= partition->retry_ms &&
+	       publisher_works(partition->tools->publisher) &&
+	       placement_claim(core->options.placement, partition->number, core->options.number);
+}
+
+static void take(struct partition *partition, int64_t now_ms)
+{
+	const struct worker_core *core = partition->tools->core;
+	struct checkpoint_job *job = partition_job(partition, CHECKPOINT_TAKE);
+	job->book = core->options.book;
+	job->assignment = core->options.assignment;
+	job->partition_stored = weir_alloc(1, sizeof *job->partition_stored);
+	job->partition_stored->lateness_ms = core->options.config->limiter.lateness_ms;
+	if (partition->asked_ms == 0)
+		partition->asked_ms = now_ms;
+	job->asked_ms = partition->asked_ms;
+	partition->generation = core->generation;
+	partition_go(partition, PARTITION_TAKING);
+	partition_submit(partition, job);
+}
+
+/* What a gap in the log is said by; what must be done about it only a person can say. */
+static void explain_gap(struct weir_error *error, bool damaged)
+{
+	struct weir_error gap = *error;
+	(void)weir_fail(error, gap.status,
+	                damaged ? "%s: when the records up to behind it are deleted (kafka-delete-records), "
+	                          "`weir recover --accept-gap` goes on there"
+	                        : "%s: what lies between is lost; `weir recover --accept-gap` goes on behind it",
+	                gap.text);
+}
+
+/* A lane as the taken checkpoint left it, and its messages from there on. */
+static enum weir_status open_lane(const struct partition *partition, struct checkpoint_job *job, struct lane **out)
+{
+	const struct partition_tools *tools = partition->tools;
+	const struct worker_core *core = tools->core;
+	struct shard_options options = {
+		.partition = partition->number,
+		.seed = core->options.seed,
+		.ceiling_bytes = core->ceiling_bytes,
+		.lateness_ms = core->options.config->limiter.lateness_ms,
+	};
+	struct lane *lane = lane_new(&options, core->options.book, core->options.first_policy);
+	enum weir_status status = checkpoint_restore(job->partition_stored, &job->state, lane, &job->error);
+	if (status == WEIR_OK) {
+		status = core->bus->assign(core->consumer, partition->number, job->state.next_offset, &job->error);
+		if (status == WEIR_INVALID)
+			explain_gap(&job->error, false);
+	}
+	if (status != WEIR_OK) {
+		view_set_place(tools->view, partition->number, lane_next_offset(lane), shard_clock_ms(lane_shard(lane)), 0);
+		lane_free(lane);
+		return status;
+	}
+	*out = lane;
+	return WEIR_OK;
+}
+
+static const struct weir_policy *newest_policy(const struct worker_core *core)
+{
+	return rulebook_policy(core->options.book, rulebook_newest(core->options.book));
+}
+
+/* It is as its owner before left it; what that one published is still to be acknowledged. */
+static enum weir_status begin(struct partition *partition, struct checkpoint_job *job)
+{
+	const struct partition_tools *tools = partition->tools;
+	struct worker_core *core = tools->core;
+	enum weir_status status = open_lane(partition, job, &partition->lane);
+	if (status != WEIR_OK)
+		return status;
+	weir_histogram_observe(&core->stats.take, &weir_latency_scale,
+	                       (double)(weir_monotonic_ms() - partition->asked_ms) / 1000.0);
+	checkpointing_begin(&partition->checkpointing, job->partition_stored, &job->state);
+	partition->asked_ms = partition->remind_due_ms = partition->policy_due_ms = 0;
+	partition->backfill = BACKFILL_IDLE;
+	view_add_lane(tools->view, partition->lane, newest_policy(core), !core->options.standalone);
+	partition_go(partition, PARTITION_LIVE);
+	weir_counter_add(&core->stats.taken, 1);
+	return WEIR_OK;
+}
+
+/* ---- leaving ---- */
+
+static void announce(struct partition *partition, bool left)
+{
+	struct checkpoint_job *job = partition_job(partition, CHECKPOINT_ANNOUNCE);
+	job->left = left;
+	partition_submit(partition, job);
+}
+
+/* A last checkpoint of what is judged; what is only received is the next owner's. */
+static void leave(struct partition *partition)
+{
+	const struct worker_core *core = partition->tools->core;
+	bool loads = partition_state_loads(partition->state);
+	announce(partition, false);
+	core->bus->unassign(core->consumer, partition->number);
+	partition_cut_queue(partition, loads ? 1 : 0);
+	partition->leave_end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
+	partition_go(partition, loads ? PARTITION_FINISHING : PARTITION_LEAVING);
+}
+
+/* Once every answer is there. At the worker's end lanes stay: somebody will ask what they counted. */
+static void release(struct partition *partition)
+{
+	const struct partition_tools *tools = partition->tools;
+	if (partition->jobs > 0 || partition->checkpointing.state == CHECKPOINTING_STORING ||
+	    tools->core->phase == WORKER_ENDING)
+		return;
+	partition_cut_queue(partition, 0);
+	view_remove_lane(tools->view, partition->lane, newest_policy(tools->core));
+	lane_free(partition->lane);
+	partition->lane = NULL;
+	partition_go(partition, partition->fault != WEIR_OK ? PARTITION_PARKED : PARTITION_EMPTY);
+}
+
+void partition_drop(struct partition *partition, int64_t retry_ms)
+{
+	struct worker_core *core = partition->tools->core;
+	core->bus->unassign(core->consumer, partition->number);
+	checkpointing_give_up(&partition->checkpointing, partition->lane);
+	partition->retry_ms = retry_ms;
+	weir_counter_add(&core->stats.given_up, 1);
+	partition_go(partition, PARTITION_RELEASING);
+	release(partition);
+}
+
+/* Nobody waits for one that is to be parked: it has all the time that its last checkpoint takes. */
+static bool is_late(const struct partition *partition, int64_t now_ms)
+{
+	return now_ms >= partition->leave_end_ms && !(partition->fault != WEIR_OK && partition->wanted);
+}
+
+/* On its way out: once all is stored, and announced, it goes. */
+static void go_out(struct partition *partition, int64_t now_ms)
+{
+	bool announced = partition->state == PARTITION_ANNOUNCING && partition->jobs == 0;
+	if (announced || is_late(partition, now_ms)) {
+		partition_drop(partition, partition->fault != WEIR_OK ? now_ms + ERROR_RETRY_MS : 0);
+	} else if (partition->state == PARTITION_LEAVING &&
+	           checkpointing_is_done(&partition->checkpointing, partition->lane)) {
+		partition_go(partition, PARTITION_ANNOUNCING);
+		announce(partition, true);
+	}
+}
+
+/* ---- what it cannot go on with ---- */
+
+/* A process that has log and store for itself ends with a partition's error: nobody else can go on with it. */
+static bool ends_worker(const struct partition *partition, enum weir_status status, const struct weir_error *error)
+{
+	struct worker_core *core = partition->tools->core;
+	if (core->options.standalone)
+		core_fail(core, status, error);
+	return core->status != WEIR_OK;
+}
+
+static void note_fault(struct partition *partition, enum weir_status status, const struct weir_error *error)
+{
+	struct worker_core *core = partition->tools->core;
+	struct worker_partition look;
+	partition->fault = status;
+	view_partition(partition->tools->view, partition->number, &look);
+	if (status == WEIR_FENCED) {
+		weir_log(core->options.log, WEIR_LOG_INFO, "limiter", "%s; it is taken again if the group still gives it",
+		         error->text);
+		weir_counter_add(&core->stats.fenced, 1);
+	} else if (strncmp(error->text, look.error, sizeof look.error - 1) != 0) {
+		weir_log(core->options.log, WEIR_LOG_ERROR, "limiter", "partition %u stands still: %s", partition->number,
+		         error->text);
+		view_set_error(partition->tools->view, partition->number, error->text);
+	}
+}
+
+/* WEIR_FENCED: it has another owner; else an error that does not pass by itself. */
+static void park(struct partition *partition, enum weir_status status, const struct weir_error *error)
+{
+	if (ends_worker(partition, status, error))
+		return;
+	note_fault(partition, status, error);
+	int64_t retry_ms = weir_monotonic_ms() + (status == WEIR_FENCED ? FENCED_RETRY_MS : ERROR_RETRY_MS);
+	if (partition_state_works(partition->state)) {
+		partition_drop(partition, retry_ms);
+		return;
+	}
+	partition->retry_ms = retry_ms;
+	partition_go(partition, PARTITION_PARKED);
+}
+
+/*
+ * Checkpoint I/O was refused. Where the store has lost what it had of a partition that is still ours, nobody else is
+ * about it, and there is nothing to wait for: what was judged since is judged again.
+ */
+static void be_refused(struct partition *partition, const struct checkpoint_job *job, enum weir_status status)
+{
+	const struct worker_core *core = partition->tools->core;
+	if (!job->lost) {
+		park(partition, status, &job->error);
+	} else if (core->status == WEIR_OK) {
+		weir_log(core->options.log, WEIR_LOG_WARNING, "limiter",
+		         "the store has lost a checkpoint of partition %u: it is taken again from the one that is there (%s)",
+		         partition->number, job->error.text);
+		partition_drop(partition, 0);
+	}
+}
+
+/*
+ * What was judged before a gap may be stored, and must be where the log no longer has it to be judged again. But a log
+ * that ends before it has lost what nobody will see again, and state of it is wrong.
+ */
+void partition_meet_gap(struct partition *partition, const struct weir_message *at, struct weir_error *error)
+{
+	const struct worker_core *core = partition->tools->core;
+	if (!partition_state_receives(partition->state) || ends_worker(partition, error->status, error))
+		return;
+	uint64_t first, next;
+	struct weir_error unknown;
+	bool known =
+		core->bus->extent(core->options.bus, WEIR_TOPIC_EVENTS, partition->number, &first, &next, &unknown) == WEIR_OK;
+	explain_gap(error, known && first <= at->offset && at->offset <= next);
+	if (known && at->offset <= next) {
+		note_fault(partition, WEIR_INVALID, error);
+		leave(partition);
+	} else {
+		park(partition, WEIR_INVALID, error);
+	}
+}
+
+/*
+ * A parked partition is tried again when the group has spoken since it was taken. And now and then: the other may have
+ * taken it by mistake and dropped it, as one does whom the group's word reached late; or a person has mended the log.
+ */
+static void try_again(struct partition *partition, int64_t now_ms)
+{
+	bool due = !partition->wanted || partition->tools->core->generation > partition->generation ||
+	           now_ms >= partition->retry_ms;
+	if (!due)
+		return;
+	partition->retry_ms = 0;
+	partition->fault = WEIR_OK;
+	partition_go(partition, PARTITION_EMPTY);
+}
+
+/* ---- each turn ---- */
+
+void partition_step(struct partition *partition, int64_t now_ms)
+{
+	switch (partition->state) {
+	case PARTITION_EMPTY:
+		if (may_take(partition, now_ms))
+			take(partition, now_ms);
+		else if (!partition->wanted)
+			partition->asked_ms = 0;
+		break;
+	case PARTITION_LIVE:
+	case PARTITION_LOADING:
+	case PARTITION_HELD:
+	case PARTITION_HALTED:
+		if (!partition->wanted)
+			leave(partition);
+		break;
+	case PARTITION_FINISHING:
+	case PARTITION_LEAVING:
+	case PARTITION_ANNOUNCING: go_out(partition, now_ms); break;
+	case PARTITION_RELEASING: release(partition); break;
+	case PARTITION_PARKED: try_again(partition, now_ms); break;
+	default: break; /* TAKING: the answer moves it on */
+	}
+}
+
+/* Asks for segments that nothing needs yet, a few at a time. */
+static void fill_back(struct partition *partition)
+{
+	uint32_t segments[BACKFILL_SEGMENTS];
+	if (partition->backfill != BACKFILL_IDLE || !partition_state_receives(partition->state) ||
+	    partition_state_loads(partition->state) || core_is_to_end(partition->tools->core))
+		return;
+	uint32_t count = shard_unread(lane_shard(partition->lane), segments, BACKFILL_SEGMENTS);
+	if (count == 0) {
+		partition->backfill = BACKFILL_COMPLETE;
+		return;
+	}
+	struct checkpoint_job *job = partition_job(partition, CHECKPOINT_LOAD);
+	job->segments = weir_alloc(count, sizeof *segments);
+	memcpy(job->segments, segments, count * sizeof *segments);
+	job->segment_count = count;
+	job->later = true;
+	job->stored = partition->checkpointing.stored;
+	partition->backfill = BACKFILL_READING;
+	partition_submit(partition, job);
+}
+
+void partition_checkpoint(struct partition *partition, int64_t now_ms)
+{
+	const struct worker_core *core = partition->tools->core;
+	struct checkpointing *checkpointing = &partition->checkpointing;
+	if (!partition_state_works(partition->state))
+		return;
+	bool due = !partition_state_receives(partition->state) ||
+	           checkpointing_is_due(checkpointing, partition->lane,
+	                                core->options.config->limiter.checkpoint_interval_ms, now_ms);
+	if (due && !partition_state_loads(partition->state))
+		checkpointing_cut(checkpointing, partition->tools->publisher, partition->lane, now_ms);
+	checkpointing_go_on(checkpointing, partition->tools->publisher, partition->lane, now_ms);
+	if (partition->state == PARTITION_HELD && !shard_is_full(lane_shard(partition->lane)) &&
+	    !checkpointing_is_overdue(checkpointing, partition->lane, core->options.age_limit_ms))
+		partition_resume(partition); /* the cut alone has made room */
+	fill_back(partition);
+	partition_ask_for_policy(partition, now_ms);
+}
+
+void partition_remind(struct partition *partition, int64_t now_ms)
+{
+	if (!partition_state_receives(partition->state) || now_ms < partition->remind_due_ms)
+		return;
+	partition->remind_due_ms = now_ms + partition->tools->core->options.remind_ms;
+	output_remind(partition->tools->output, partition->lane);
+}
+
+bool partition_is_owed(const struct partition *partition)
+{
+	return partition->jobs > 0 || partition->checkpointing.state == CHECKPOINTING_STORING ||
+	       !publisher_is_acknowledged(partition->tools->publisher, partition->number);
+}
+
+/* ---- answers ---- */
+
+static void be_stored(struct partition *partition, struct checkpoint_job *job)
+{
+	checkpointing_answered(&partition->checkpointing, partition->lane, job);
+	if (!partition_state_works(partition->state))
+		return;
+	if (job->status != WEIR_OK) {
+		be_refused(partition, job, job->status);
+		return;
+	}
+	checkpointing_advance(&partition->checkpointing, partition->tools->core, job);
+	if (partition_state_loads(partition->state))
+		return;
+	checkpointing_clean(partition->lane);
+	if (partition->state == PARTITION_HELD)
+		partition_resume(partition); /* one message at least: were the ceiling below a frame, it would stand still */
+}
+
+/*
+ * What was read in the background is as of the checkpoint that was current then. A bucket that was changed since, and
+ * left memory, is in one that was stored since: then it is read anew.
+ */
+static bool is_outdated(const struct partition *partition, const struct checkpoint_job *job)
+{
+	return job->later && job->stored != partition->checkpointing.stored;
+}
+
+static void be_loaded(struct partition *partition, struct checkpoint_job *job)
+{
+	enum weir_status status = job->status;
+	if (job->later)
+		partition->backfill = BACKFILL_IDLE;
+	if (!partition_state_works(partition->state))
+		return;
+	if (status == WEIR_OK && !is_outdated(partition, job))
+		status = checkpoint_load(partition->lane, job->segments, job->segment_count, &job->blobs, &job->error);
+	if (status != WEIR_OK)
+		be_refused(partition, job, status);
+	else if (job->kind == CHECKPOINT_POLICIES)
+		partition_policies_read(partition);
+	else if (!job->later)
+		partition_resume(partition);
+}
+
+static void be_taken(struct partition *partition, struct checkpoint_job *job)
+{
+	enum weir_status status = job->status;
+	if (status == WEIR_OK && (!partition->wanted || !publisher_works(partition->tools->publisher)))
+		status = WEIR_END;
+	if (status == WEIR_OK)
+		status = begin(partition, job);
+	if (status == WEIR_OK)
+		return;
+	if (status == WEIR_INVALID || status == WEIR_NEWER) {
+		park(partition, status, &job->error);
+		return;
+	}
+	int64_t wait_ms = status == WEIR_AGAIN ? job->retry_ms : status == WEIR_END ? 0 : WORKER_RETRY_MS;
+	partition->retry_ms = weir_monotonic_ms() + wait_ms;
+	partition_go(partition, PARTITION_EMPTY);
+}
+
+void partition_take_answer(struct partition *partition, struct checkpoint_job *job)
+{
+	if (job->kind != CHECKPOINT_SAVE)
+		partition->jobs--;
+	switch (job->kind) {
+	case CHECKPOINT_SAVE: be_stored(partition, job); break;
+	case CHECKPOINT_TAKE: be_taken(partition, job); break;
+	case CHECKPOINT_ANNOUNCE: break; /* a courtesy: nothing rests on it */
+	default: be_loaded(partition, job); break;
+	}
+}
+
+/* ---- the end ---- */
+
+void partition_deinit(struct partition *partition)
+{
+	const struct partition_tools *tools = partition->tools;
+	partition_cut_queue(partition, 0);
+	if (partition->lane == NULL)
+		return;
+	checkpointing_give_up(&partition->checkpointing, partition->lane);
+	view_remove_lane(tools->view, partition->lane, newest_policy(tools->core));
+	lane_free(partition->lane);
+}

@@ -1,0 +1,77 @@
+/* The change of a partition's state, what others see of it, and jobs about it. */
+#include "limiter/worker/partition_base.h"
+
+#include "common/base/alloc.h"
+
+/* What others are told: whether messages wait for a moment is nothing to them. */
+static enum worker_state shown(enum partition_state state)
+{
+	switch (state) {
+	case PARTITION_EMPTY: return WORKER_EMPTY;
+	case PARTITION_TAKING: return WORKER_TAKING;
+	case PARTITION_RELEASING: return WORKER_DROPPED;
+	case PARTITION_PARKED: return WORKER_STUCK;
+	default: return partition_state_receives(state) ? WORKER_LIVE : WORKER_LEAVING;
+	}
+}
+
+/* While it is LIVE, what is received is judged by now; behind it there may be offsets that no message has. */
+static uint64_t place_of(const struct partition *partition)
+{
+	const struct worker_core *core = partition->tools->core;
+	uint64_t judged = lane_next_offset(partition->lane);
+	if (!partition_state_receives(partition->state) || partition->queued > 0 ||
+	    !publisher_works(partition->tools->publisher))
+		return judged;
+	uint64_t read = core->bus->position(core->consumer, partition->number);
+	return read > judged ? read : judged;
+}
+
+void partition_show(const struct partition *partition)
+{
+	const struct worker_core *core = partition->tools->core;
+	if (partition->lane == NULL)
+		return;
+	uint64_t waiting =
+		partition_state_receives(partition->state) ? core->bus->waiting(core->consumer, partition->number) : 0;
+	view_set_place(partition->tools->view, partition->number, place_of(partition),
+	               shard_clock_ms(lane_shard(partition->lane)), waiting);
+}
+
+void partition_go(struct partition *partition, enum partition_state to)
+{
+	const struct partition_tools *tools = partition->tools;
+	struct worker_core *core = tools->core;
+	enum partition_state from = partition->state;
+	partition_state_set(&partition->state, to);
+	if (partition_state_receives(from) && partition_state_receives(to)) {
+		if (from == PARTITION_LIVE || to == PARTITION_LIVE)
+			core->bus->pause(core->consumer, partition->number, to != PARTITION_LIVE);
+		return;
+	}
+	if (to == PARTITION_EMPTY)
+		placement_release(core->options.placement, partition->number);
+	partition_show(partition);
+	if (from == PARTITION_TAKING ? to == PARTITION_LIVE : to == PARTITION_EMPTY && !partition->wanted)
+		view_set_error(tools->view, partition->number, "");
+	view_set_state(tools->view, partition->number, shown(to));
+}
+
+/* ---- jobs ---- */
+
+struct checkpoint_job *partition_job(const struct partition *partition, enum checkpoint_job_kind kind)
+{
+	struct checkpoint_job *job = weir_alloc(1, sizeof *job);
+	job->kind = kind;
+	job->partition = partition->number;
+	job->replies = &partition->tools->core->replies;
+	job->epoch = partition->checkpointing.taken.epoch;
+	job->at_least = partition->checkpointing.current;
+	return job;
+}
+
+void partition_submit(struct partition *partition, struct checkpoint_job *job)
+{
+	partition->jobs++;
+	checkpoint_io_submit(partition->tools->core->options.checkpoint_reader, job);
+}

@@ -1,0 +1,231 @@
+/*
+ * Messages in, verdicts out, in the partition's order. A message that needs
+ * evicted segments, or a policy, is copied, with what the batch still holds
+ * behind it, and the bus delivers no more of that partition until it has gone
+ * on.
+ */
+#include "limiter/worker/partition_base.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/json/units.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SWEEP_BUCKETS = 256, /* housekeeping a frame, beside two buckets for each that was made */
+	AHEAD_SAID_MS = 60000,
+};
+
+/* ---- the queue ---- */
+
+static void enqueue(struct partition *partition, const struct weir_message *message)
+{
+	partition->queue[partition->queued++] = (struct queued){
+		.offset = message->offset,
+		.appended_ms = message->appended_ms,
+		.length = message->payload.length,
+		.bytes = weir_copy(message->payload.at, message->payload.length),
+	};
+}
+
+void partition_cut_queue(struct partition *partition, uint32_t from)
+{
+	for (uint32_t i = from; i < partition->queued; i++)
+		free(partition->queue[i].bytes);
+	partition->queued = partition->queued < from ? partition->queued : from;
+}
+
+/* Asks for what the waiting message needs: segments, or else a policy. */
+static void submit_load(struct partition *partition)
+{
+	uint32_t count;
+	const uint32_t *missing = lane_missing(partition->lane, &count);
+	struct checkpoint_job *job = partition_job(partition, count > 0 ? CHECKPOINT_LOAD : CHECKPOINT_POLICIES);
+	job->book = partition->tools->core->options.book;
+	job->segments = weir_alloc(count, sizeof *job->segments);
+	if (count > 0)
+		memcpy(job->segments, missing, count * sizeof *job->segments);
+	job->segment_count = count;
+	partition_submit(partition, job);
+}
+
+/* ---- what a message came to ---- */
+
+/* A sender whose clock is ahead may send much: one of them is named now and then. */
+static void tell_ahead(const struct partition *partition, const struct lane_result *result)
+{
+	struct worker_core *core = partition->tools->core;
+	weir_counter_add(&core->stats.ahead, 1);
+	int64_t now_ms = weir_monotonic_ms();
+	if (now_ms < core->ahead_due_ms)
+		return;
+	core->ahead_due_ms = now_ms + AHEAD_SAID_MS;
+	int64_t ahead_s = (result->ahead_ms + LANE_AHEAD_MOST_MS) / 1000;
+	char source[2 * WEIR_SOURCE_ID_BYTES + 1], ahead[24];
+	for (int i = 0; i < WEIR_SOURCE_ID_BYTES; i++)
+		snprintf(source + 2 * i, 3, "%02x", result->source[i]);
+	weir_log(core->options.log, WEIR_LOG_WARNING, "limiter",
+	         "partition %u, offset %llu: the clock of who sent it (source %s) is ahead of the brokers' by %s: set it; "
+	         "its frames count as sent when they came",
+	         partition->number, (unsigned long long)result->offset, source,
+	         weir_format_duration(ahead_s * 1000, ahead, sizeof ahead));
+}
+
+static void tell_newer(const struct partition *partition, uint64_t offset, const struct weir_error *error)
+{
+	struct worker_core *core = partition->tools->core;
+	weir_trouble_on(&core->newer, core->options.log, "limiter",
+	                "partition %u waits at offset %llu: %s; run a newer weir", partition->number,
+	                (unsigned long long)offset, error->text);
+	view_set_error(partition->tools->view, partition->number, core->newer.text);
+}
+
+static void count_result(struct worker_stats *stats, const struct lane_result *result)
+{
+	weir_counter_add(&stats->frames, 1);
+	if (result->command != NULL)
+		weir_counter_add(&stats->orders[result->command->kind], 1);
+	weir_counter_add(&stats->events, result->judged.events_taken);
+	weir_counter_add(&stats->repeated, result->judged.events_repeated);
+}
+
+/* A shard that is full of changes takes no more until a checkpoint holds some of them; nor does one that has waited for
+ * its checkpoint so long that the log may forget what it would be replayed from. */
+static bool is_full(const struct partition *partition)
+{
+	struct worker_core *core = partition->tools->core;
+	int64_t limit_ms = core->options.age_limit_ms;
+	bool overdue = checkpointing_is_overdue(&partition->checkpointing, partition->lane, limit_ms);
+	char limit[24];
+	if (overdue)
+		weir_trouble_on(&core->age, core->options.log, "limiter",
+		                "partition %u waits for a checkpoint: the last one is older than %s, half of how long the log "
+		                "is kept",
+		                partition->number, weir_format_duration(limit_ms, limit, sizeof limit));
+	return overdue || shard_is_full(lane_shard(partition->lane));
+}
+
+/*
+ * What an offered message leaves its partition as. LIVE, HELD: it is done, and the next one may come, or must wait.
+ * LOADING, HALTED: it waits itself.
+ */
+static enum partition_state settle(struct partition *partition, enum weir_status status,
+                                   const struct lane_result *result, struct weir_span message,
+                                   const struct weir_error *error)
+{
+	const struct partition_tools *tools = partition->tools;
+	if (status == WEIR_AGAIN)
+		return PARTITION_LOADING;
+	if (status == WEIR_NEWER) {
+		tell_newer(partition, result->offset, error);
+		return PARTITION_HALTED;
+	}
+	if (result->ahead_ms > 0)
+		tell_ahead(partition, result);
+	if (status == WEIR_INVALID) {
+		output_dead_letter(tools->output, partition->number, message, result->offset, error->text);
+	} else {
+		output_result(tools->output, partition->number, result, message);
+		count_result(&tools->core->stats, result);
+		shard_sweep(lane_shard(partition->lane), SWEEP_BUCKETS + 2 * result->judged.buckets_made);
+	}
+	return is_full(partition) ? PARTITION_HELD : PARTITION_LIVE;
+}
+
+void partition_take_message(struct partition *partition, const struct weir_message *message)
+{
+	weir_counter_add(&partition->messages, 1);
+	weir_counter_add(&partition->bytes, message->payload.length);
+	if (partition->state != PARTITION_LIVE) {
+		if (partition_state_receives(partition->state)) /* what the batch still holds of it */
+			enqueue(partition, message);
+		return;
+	}
+	struct lane_result result;
+	struct weir_error error;
+	enum weir_status status =
+		lane_offer(partition->lane, message->payload, message->offset, message->appended_ms, &result, &error);
+	enum partition_state next = settle(partition, status, &result, message->payload, &error);
+	if (next == PARTITION_LIVE)
+		return;
+	partition_go(partition, next);
+	if (next == PARTITION_HELD)
+		return;
+	enqueue(partition, message);
+	if (next == PARTITION_LOADING) {
+		lane_keep_message(partition->lane, (struct weir_span){partition->queue[0].bytes, partition->queue[0].length});
+		submit_load(partition);
+	}
+}
+
+/* ---- going on ---- */
+
+/* Offers what is queued, until one waits or must be waited behind; gives what that leaves the partition as. */
+static enum partition_state offer_queued(struct partition *partition)
+{
+	bool waits = partition_state_loads(partition->state);
+	enum partition_state next = PARTITION_LIVE;
+	uint32_t done = 0;
+	while (done < partition->queued && next == PARTITION_LIVE && publisher_works(partition->tools->publisher)) {
+		struct queued *first = &partition->queue[done];
+		struct weir_span message = {.at = first->bytes, .length = first->length};
+		struct lane_result result;
+		struct weir_error error;
+		enum weir_status status =
+			waits ? lane_go_on(partition->lane, &result, &error)
+				  : lane_offer(partition->lane, message, first->offset, first->appended_ms, &result, &error);
+		waits = false;
+		next = settle(partition, status, &result, message, &error);
+		if (next == PARTITION_LOADING || next == PARTITION_HALTED)
+			break;
+		free(first->bytes);
+		done++;
+	}
+	partition->queued -= done;
+	memmove(partition->queue, partition->queue + done, partition->queued * sizeof partition->queue[0]);
+	/* Where nothing can be published the rest waits, too: the worker drops the partition, or ends. */
+	return next == PARTITION_LIVE && partition->queued > 0 ? PARTITION_HELD : next;
+}
+
+void partition_resume(struct partition *partition)
+{
+	if (!publisher_works(partition->tools->publisher))
+		return;
+	enum partition_state next = offer_queued(partition);
+	if (partition->state == PARTITION_FINISHING && next != PARTITION_LOADING)
+		partition_go(partition, PARTITION_LEAVING);
+	else if (partition->state != PARTITION_FINISHING && partition->state != next)
+		partition_go(partition, next);
+	if (next == PARTITION_LOADING)
+		submit_load(partition);
+}
+
+void partition_policies_read(struct partition *partition)
+{
+	struct worker_core *core = partition->tools->core;
+	if (lane_awaits_policy(partition->lane)) {
+		partition->policy_due_ms = weir_monotonic_ms() + WORKER_RETRY_MS;
+		weir_trouble_on(&core->policy, core->options.log, "limiter",
+		                "policy %llu is in the log, but not in the store; asking again each second",
+		                (unsigned long long)lane_policy_version(partition->lane) + 1);
+		view_set_error(partition->tools->view, partition->number, core->policy.text);
+		return;
+	}
+	if (partition->policy_due_ms != 0) {
+		partition->policy_due_ms = 0;
+		weir_trouble_off(&core->policy, core->options.log, "limiter");
+		view_set_error(partition->tools->view, partition->number, "");
+	}
+	partition_resume(partition);
+}
+
+void partition_ask_for_policy(struct partition *partition, int64_t now_ms)
+{
+	if (partition->policy_due_ms == 0 || now_ms < partition->policy_due_ms)
+		return;
+	partition->policy_due_ms = INT64_MAX; /* until there is an answer */
+	submit_load(partition);
+}

@@ -1,0 +1,182 @@
+/* Sending, counting acknowledgements, and a new producer for a broken one, ever later where they break in a row. */
+#include "limiter/worker/publisher.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	DELIVERIES_AT_ONCE = 256,
+	FULL_WAIT_MS = 100,
+	PEACE_MS = 20000,   /* a producer that has worked for so long ends the row of those that broke */
+	BREAKS_COUNTED = 5, /* in a row: from 1 s between two producers to 32 s */
+};
+
+/* By topic. The counts go on from owner to owner, as acknowledgements of one that is dropped still come. */
+struct unacknowledged {
+	uint64_t sent[WEIR_TOPIC_COUNT], acknowledged[WEIR_TOPIC_COUNT];
+};
+
+bool publisher_state_may_follow(enum publisher_state from, enum publisher_state to)
+{
+	static const enum publisher_state followers[PUBLISHER_STATE_COUNT] = {
+		[PUBLISHER_CLOSED] = PUBLISHER_WORKING,
+		[PUBLISHER_WORKING] = PUBLISHER_BROKEN,
+		[PUBLISHER_BROKEN] = PUBLISHER_CLOSED,
+	};
+	return followers[from] == to;
+}
+
+static void set_state(struct publisher *publisher, enum publisher_state to)
+{
+	assert(publisher_state_may_follow(publisher->state, to));
+	publisher->state = to;
+}
+
+enum weir_status publisher_init(struct publisher *publisher, struct worker_core *core, struct weir_error *error)
+{
+	*publisher = (struct publisher){.core = core};
+	publisher->partitions = weir_alloc(core->options.bus->partitions, sizeof *publisher->partitions);
+	enum weir_status status = core->bus->producer_new(core->options.bus, &publisher->producer, error);
+	if (status == WEIR_OK)
+		set_state(publisher, PUBLISHER_WORKING);
+	else
+		publisher->producer = NULL;
+	return status;
+}
+
+void publisher_deinit(struct publisher *publisher)
+{
+	if (publisher->producer != NULL)
+		publisher->core->bus->producer_free(publisher->producer);
+	free(publisher->partitions);
+}
+
+static void set_broken(struct publisher *publisher, const struct weir_error *error)
+{
+	weir_trouble_on(&publisher->trouble, publisher->core->options.log, "limiter",
+	                "%s; going on from the last checkpoints with a new producer", error->text);
+	set_state(publisher, PUBLISHER_BROKEN);
+}
+
+/* ---- acknowledgements ---- */
+
+void publisher_take_acknowledgements(struct publisher *publisher, int timeout_ms)
+{
+	if (!publisher_works(publisher))
+		return;
+	struct weir_delivery deliveries[DELIVERIES_AT_ONCE];
+	size_t count = publisher->core->bus->poll(publisher->producer, deliveries, DELIVERIES_AT_ONCE, timeout_ms);
+	for (size_t i = 0; i < count; i++) {
+		const struct weir_delivery *delivery = &deliveries[i];
+		if (delivery->status != WEIR_OK) {
+			struct weir_error error;
+			(void)weir_fail(&error, delivery->status, "the bus did not take a message of %s, partition %u: %s",
+			                weir_topic_name(delivery->topic), delivery->partition, delivery->why);
+			set_broken(publisher, &error);
+			return;
+		}
+		publisher->partitions[delivery->tag].acknowledged[delivery->topic]++;
+	}
+	/* What one message is refused for may come again with the next producer, though others are taken in between. */
+	if (count > 0 && publisher->trouble.on && weir_monotonic_ms() - publisher->renewed_ms >= PEACE_MS) {
+		publisher->breaks_in_row = 0;
+		weir_trouble_off(&publisher->trouble, publisher->core->options.log, "limiter");
+	}
+}
+
+void publisher_mark(const struct publisher *publisher, uint32_t partition, struct publisher_mark *mark)
+{
+	memcpy(mark->sent, publisher->partitions[partition].sent, sizeof mark->sent);
+}
+
+static bool has_passed(const struct unacknowledged *counts, const uint64_t *sent)
+{
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
+		if (counts->acknowledged[topic] < sent[topic])
+			return false;
+	return true;
+}
+
+bool publisher_has_passed(const struct publisher *publisher, uint32_t partition, const struct publisher_mark *mark)
+{
+	return has_passed(&publisher->partitions[partition], mark->sent);
+}
+
+bool publisher_is_acknowledged(const struct publisher *publisher, uint32_t partition)
+{
+	return has_passed(&publisher->partitions[partition], publisher->partitions[partition].sent);
+}
+
+/* ---- sending ---- */
+
+/* The bus has been full for too long for a worker that is to end. */
+static void fail_full(struct publisher *publisher, enum weir_topic topic, uint32_t to)
+{
+	struct weir_error error;
+	enum weir_status status =
+		weir_fail(&error, WEIR_IO, "the bus takes no more of %s, partition %u: it is judged again by the next start",
+	              weir_topic_name(topic), to);
+	core_fail(publisher->core, status, &error);
+}
+
+void publisher_send(struct publisher *publisher, uint32_t partition, enum weir_topic topic, uint32_t to,
+                    struct weir_span key, struct weir_span payload)
+{
+	struct worker_core *core = publisher->core;
+	struct weir_error error;
+	enum weir_status status = WEIR_FULL;
+	int64_t end_ms = 0; /* while it is to end: when it gives up */
+	while (publisher_works(publisher) &&
+	       (status = core->bus->send(publisher->producer, topic, to, key, payload, partition, &error)) == WEIR_FULL) {
+		publisher_take_acknowledgements(publisher, FULL_WAIT_MS);
+		if (!core_is_to_end(core))
+			continue;
+		if (end_ms == 0)
+			end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
+		else if (weir_monotonic_ms() >= end_ms)
+			fail_full(publisher, topic, to);
+	}
+	if (!publisher_works(publisher))
+		return;
+	if (status == WEIR_OK)
+		publisher->partitions[partition].sent[topic]++;
+	else if (status == WEIR_IO)
+		set_broken(publisher, &error);
+	else
+		core_fail(core, status, &error);
+}
+
+/* ---- another producer ---- */
+
+int64_t publisher_close(struct publisher *publisher)
+{
+	set_state(publisher, PUBLISHER_CLOSED);
+	publisher->core->bus->producer_free(publisher->producer);
+	publisher->producer = NULL;
+	int64_t wait_ms = (int64_t)WORKER_RETRY_MS << publisher->breaks_in_row;
+	if (publisher->breaks_in_row < BREAKS_COUNTED)
+		publisher->breaks_in_row++;
+	return publisher->renew_ms = weir_monotonic_ms() + wait_ms;
+}
+
+void publisher_renew(struct publisher *publisher)
+{
+	struct worker_core *core = publisher->core;
+	int64_t now_ms = weir_monotonic_ms();
+	if (now_ms < publisher->renew_ms)
+		return;
+	struct weir_error error;
+	if (core->bus->producer_new(core->options.bus, &publisher->producer, &error) != WEIR_OK) {
+		weir_trouble_on(&publisher->trouble, core->options.log, "limiter", "%s; trying again each second", error.text);
+		publisher->producer = NULL;
+		publisher->renew_ms = weir_monotonic_ms() + WORKER_RETRY_MS;
+		return;
+	}
+	set_state(publisher, PUBLISHER_WORKING);
+	publisher->renewed_ms = weir_monotonic_ms();
+	memset(publisher->partitions, 0, core->options.bus->partitions * sizeof *publisher->partitions);
+}
