@@ -307,11 +307,11 @@ static void options_stand_for_a_configuration(void **state)
 	assert_int_equal(config->policy->zones[2].key_count, 0);
 	const struct weir_limit *made = config->policy->zones[0].limits;
 	assert_int_equal(config->policy->zones[0].limit_count, 3);
-	assert_int_equal(made[0].algorithm, WEIR_SLIDING_WINDOW);
+	assert_ptr_equal(made[0].algorithm, weir_algorithm_named("sliding_window"));
 	assert_int_equal(made[0].rate, 10);
 	assert_int_equal(made[0].window_ms, 60000);
-	assert_int_equal(made[1].algorithm, WEIR_FIXED_WINDOW);
-	assert_int_equal(made[2].algorithm, WEIR_FIXED_WINDOW);
+	assert_ptr_equal(made[1].algorithm, weir_algorithm_named("fixed_window"));
+	assert_ptr_equal(made[2].algorithm, weir_algorithm_named("fixed_window"));
 	struct weir_json source = weir_json_element(&config->sources, 0);
 	char *dumped = json_dumps(source.value, JSON_COMPACT);
 	assert_string_equal(dumped, "{\"type\":\"file\",\"path\":\"access.log\",\"format\":\"combined\",\"follow\":true}");
@@ -334,13 +334,13 @@ static void every_algorithm_can_be_named(void **state)
 	struct weir_config *config = accept(text);
 	assert_string_equal(config->policy->zones[0].name, "ip");
 	const struct weir_limit *made = config->policy->zones[0].limits;
-	assert_int_equal(made[0].algorithm, WEIR_SLIDING_WINDOW);
-	assert_int_equal(made[1].algorithm, WEIR_FIXED_WINDOW);
+	assert_ptr_equal(made[0].algorithm, weir_algorithm_named("sliding_window"));
+	assert_ptr_equal(made[1].algorithm, weir_algorithm_named("fixed_window"));
 	assert_int_equal(made[2].window_ms, 500);
 	assert_int_equal(made[3].burst, 5);
 	assert_int_equal(made[4].burst, 4);
-	assert_int_equal(made[5].length, 3);
-	assert_int_equal(made[5].hold_ms, 30000);
+	assert_int_equal(made[5].rate, 3);
+	assert_int_equal(made[5].window_ms, 30000);
 	weir_config_free(config);
 	free(text);
 }

@@ -98,13 +98,13 @@ static void reads_every_part_of_a_zone(void **state)
 	assert_int_equal(zone->exempt_network_count, 2);
 	assert_int_equal(zone->exempt_word_count, 1);
 	assert_int_equal(zone->limit_count, 7);
-	assert_int_equal(zone->limits[1].offset_ms, 600000);
+	assert_int_equal(zone->limits[1].own[0], 600000);
 	assert_int_equal(zone->limits[3].rate, 1);
 	assert_int_equal(zone->limits[3].window_ms, 250);
 	assert_int_equal(zone->limits[4].burst, 5);
-	assert_true(zone->limits[4].penalize);
+	assert_int_equal(zone->limits[4].own[0], 1);
 	assert_int_equal(zone->limits[5].burst, 0);
-	assert_int_equal(zone->limits[6].hold_ms, 90000);
+	assert_int_equal(zone->limits[6].window_ms, 90000);
 	assert_string_equal(zone->limits[6].done.fields[0].values[0].text, "/out");
 	assert_false(zone->count_all);
 	assert_int_equal(zone->mode, WEIR_ENFORCE);

@@ -27,7 +27,4 @@ void words_text(struct weir_text *text, const char *string);
 /** The same of a decision's "limit"; false (and nothing appended) where it is none. */
 bool words_limit_json(struct weir_text *text, const json_t *limit);
 
-/** A limit in a few words: "10 in 1m". */
-void words_limit(struct weir_text *text, const struct weir_limit *limit);
-
 #endif
