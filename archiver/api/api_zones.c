@@ -52,10 +52,9 @@ void api_zones_free(struct api_zones *zones)
 
 static void describe_limit(struct weir_text *text, const struct weir_limit *limit)
 {
-	bool bursts = limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_GCRA;
 	weir_text_printf(text, "{\"algorithm\":\"%s\",\"rate\":%lld,\"window_ms\":%lld,\"burst\":%lld}",
-	                 weir_algorithm_name(limit->algorithm), (long long)weir_limit_rate(limit),
-	                 (long long)weir_limit_window_ms(limit), (long long)(bursts ? limit->burst : 0));
+	                 limit->algorithm->name, (long long)limit->rate, (long long)limit->window_ms,
+	                 (long long)limit->burst);
 }
 
 static void describe_zone(struct weir_text *text, const struct weir_zone *zone)

@@ -5,6 +5,7 @@
  */
 #include "archiver/ledger/decision_row.h"
 
+#include "common/algorithm/algorithm.h"
 #include "common/base/alloc.h"
 #include "common/json/json.h"
 
@@ -46,16 +47,18 @@ static enum weir_status read_time(const struct weir_json *object, const char *na
 	return status == WEIR_OK ? weir_json_int(&at, INT64_MIN, INT64_MAX, time_ms, error) : status;
 }
 
-/* The parameters that all algorithms have under one name: uniform is one in its interval, a queue its length in `hold`. */
+/* Rate and window by the algorithm's own names for them; one that only a newer weir has may name them so itself. */
 static enum weir_status read_limit(const struct weir_json *root, struct weir_archive_decision *row,
                                    const char **algorithm, struct weir_error *error)
 {
 	struct weir_json limit = weir_json_member(root, "limit");
 	if (!weir_json_exists(&limit))
 		return WEIR_OK;
+	struct weir_limit decided = {.rate = number_or(&limit, "rate", 1), .window_ms = number_or(&limit, "window", 0)};
+	(void)weir_limit_read(limit.value, &decided);
 	row->limited = true;
-	row->rate = number_or(&limit, "rate", number_or(&limit, "length", 1));
-	row->window_ms = number_or(&limit, "window", number_or(&limit, "hold", number_or(&limit, "interval", 0)));
+	row->rate = decided.rate;
+	row->window_ms = decided.window_ms;
 	row->held = number_or(root, "count", 0);
 	return read_text(&limit, "algorithm", algorithm, error);
 }

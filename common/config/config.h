@@ -132,8 +132,8 @@ struct weir_shorthand {
  * Turns a shorthand into the configuration that it stands for, for weir_config_parse(WEIR_JSON_COMMAND_LINE, …) and
  * for people who go on from there with a file.
  *
- * A window below 1h is sliding, a longer one fixed, where no algorithm is named; `uniform` takes 1/INTERVAL,
- * `queue` LENGTH/HOLD, and `gcra` lets the N of one window come at once.
+ * A window below 1h is sliding, a longer one fixed, where no algorithm is named; what N/W means to one that is, its own
+ * file says (common/algorithm/).
  *
  * @param text  returned, the caller frees
  * @return WEIR_OK; WEIR_INVALID: the words name the option

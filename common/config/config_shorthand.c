@@ -4,6 +4,7 @@
  * go on with that file. What can be wrong in an option is found here, where its
  * name is known.
  */
+#include "common/algorithm/algorithm.h"
 #include "common/base/alloc.h"
 #include "common/base/suggest.h"
 #include "common/config/config.h"
@@ -16,9 +17,6 @@
 #define HOUR_MS INT64_C(3600000)
 
 enum { PIECE_BYTES = 64 };
-
-static const char *const algorithms[] = {"sliding_window", "fixed_window", "uniform", "token_bucket",
-                                         "gcra",           "queue",        NULL};
 
 static enum weir_status refuse_limit(const char *limit, const char *why, struct weir_error *error)
 {
@@ -39,38 +37,19 @@ static bool piece(const char *start, const char *end, char out[PIECE_BYTES])
 	return true;
 }
 
-static enum weir_status check_algorithm(const char *limit, const char *name, struct weir_error *error)
+static enum weir_status find_algorithm(const char *limit, const char *name, const struct weir_algorithm **algorithm,
+                                       struct weir_error *error)
 {
-	size_t i = 0;
-	while (algorithms[i] != NULL && strcmp(algorithms[i], name) != 0)
-		i++;
-	if (algorithms[i] != NULL)
+	const char *const *names = weir_algorithm_names();
+	*algorithm = weir_algorithm_named(name);
+	if (*algorithm != NULL)
 		return WEIR_OK;
 	char known[128];
-	weir_list_names(algorithms, "", known, sizeof known);
-	const char *near = weir_nearest_name(name, algorithms);
+	weir_list_names(names, "", known, sizeof known);
+	const char *near = weir_nearest_name(name, names);
 	return weir_fail(error, WEIR_INVALID, "--limit %.80s: there is no algorithm \"%.40s\"%s%s%s (known: %s)", limit,
 	                 name, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "",
 	                 known);
-}
-
-/* One limit as an object of JSON. */
-static json_t *limit_json(const char *algorithm, int64_t number, const char *window)
-{
-	json_t *limit = json_object();
-	json_object_set_new(limit, "algorithm", json_string(algorithm));
-	if (strcmp(algorithm, "uniform") == 0) {
-		json_object_set_new(limit, "interval", json_string(window));
-	} else if (strcmp(algorithm, "queue") == 0) {
-		json_object_set_new(limit, "length", json_integer(number));
-		json_object_set_new(limit, "hold", json_string(window));
-	} else {
-		if (strcmp(algorithm, "gcra") == 0)
-			json_object_set_new(limit, "burst", json_integer(number - 1));
-		json_object_set_new(limit, "rate", json_integer(number));
-		json_object_set_new(limit, "window", json_string(window));
-	}
-	return limit;
 }
 
 static enum weir_status add_limit(const char *limit, json_t *limits, struct weir_error *error)
@@ -81,25 +60,26 @@ static enum weir_status add_limit(const char *limit, json_t *limits, struct weir
 	const char *colon = strchr(slash, ':');
 	char window[PIECE_BYTES], algorithm[PIECE_BYTES] = "";
 	size_t digits = strspn(limit, "0123456789");
-	int64_t number = digits >= 1 && digits <= 10 ? strtoll(limit, NULL, 10) : 0;
-	if (limit + digits != slash || number < 1 || number > WEIR_RATE_MAX)
+	struct weir_limit made = {.rate = digits >= 1 && digits <= 10 ? strtoll(limit, NULL, 10) : 0};
+	if (limit + digits != slash || made.rate < 1 || made.rate > WEIR_RATE_MAX)
 		return refuse_limit(limit, "what is before the \"/\" must be a whole number from 1 to 1000000000", error);
-	int64_t window_ms;
 	const char *end = colon != NULL ? colon : slash + strlen(slash);
-	if (!piece(slash + 1, end, window) || !weir_parse_duration(window, &window_ms) || window_ms < 1 ||
-	    window_ms > WEIR_WINDOW_MAX_MS)
+	if (!piece(slash + 1, end, window) || !weir_parse_duration(window, &made.window_ms) || made.window_ms < 1 ||
+	    made.window_ms > WEIR_WINDOW_MAX_MS)
 		return refuse_limit(limit, "the window must be a time from 1ms to 366d, such as 500ms, 10s, 1m, 1h or 1d",
 		                    error);
 	if (colon == NULL)
-		snprintf(algorithm, sizeof algorithm, "%s", window_ms < HOUR_MS ? "sliding_window" : "fixed_window");
+		snprintf(algorithm, sizeof algorithm, "%s", made.window_ms < HOUR_MS ? "sliding_window" : "fixed_window");
 	else if (!piece(colon + 1, colon + strlen(colon), algorithm))
 		return refuse_limit(limit, "the algorithm's name is too long", error);
-	enum weir_status status = check_algorithm(limit, algorithm, error);
+	enum weir_status status = find_algorithm(limit, algorithm, &made.algorithm, error);
 	if (status != WEIR_OK)
 		return status;
-	if (strcmp(algorithm, "uniform") == 0 && number != 1)
-		return refuse_limit(limit, "uniform lets 1 pass in each interval: write 1/INTERVAL:uniform", error);
-	json_array_append_new(limits, limit_json(algorithm, number, window));
+	const char *wrong;
+	json_t *object = weir_limit_shorthand(&made, window, &wrong);
+	if (object == NULL)
+		return refuse_limit(limit, wrong, error);
+	json_array_append_new(limits, object);
 	return WEIR_OK;
 }
 

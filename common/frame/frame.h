@@ -35,6 +35,7 @@
 
 #include "common/base/span.h"
 #include "common/base/status.h"
+#include "common/bytes/bits.h"
 
 enum {
 	WEIR_FRAME_VERSION = 1,
@@ -49,7 +50,6 @@ enum {
 };
 
 /* What an event may hold; the collector refuses records beyond it, and a reader frames. */
-#define WEIR_TIME_END_MS INT64_C(253402300800000) /* the year 10000, exclusive */
 #define WEIR_COST_MAX (INT64_C(1) << 40)
 
 enum weir_frame_kind { WEIR_FRAME_EVENTS = 1, WEIR_FRAME_JUDGED = 2, WEIR_FRAME_POLICY = 3, WEIR_FRAME_COMMAND = 4 };

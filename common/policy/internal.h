@@ -4,15 +4,6 @@
 
 #include "common/policy/policy.h"
 
-/** policy_match.c: "match" and "done", an object of field: value or list of values. */
-WEIR_MUST_USE enum weir_status weir_match_parse(const struct weir_json *at, struct weir_match *match,
-                                                struct weir_error *error);
-void weir_match_free(struct weir_match *match);
-
-/** policy_limit.c: one element of "limits". The limit is the caller's to free (its done), on failure too. */
-WEIR_MUST_USE enum weir_status weir_limit_parse(const struct weir_json *at, struct weir_limit *limit,
-                                                struct weir_error *error);
-
 /** policy_exempt.c: "exempt", a list or {"file": PATH}. */
 WEIR_MUST_USE enum weir_status weir_exempt_parse(const struct weir_json *at, struct weir_zone *zone,
                                                  struct weir_error *error);

@@ -1,7 +1,7 @@
 /*
  * The policy as a whole: its life, finding a zone, and whether one policy may
  * follow another. Parsing is in policy_zone.c and the files of a zone's parts,
- * the canonical text in policy_text.c, words for people in policy_words.c.
+ * the canonical text in policy_text.c, words for people in policy_sentence.c.
  */
 #include "common/policy/policy.h"
 

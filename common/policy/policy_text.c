@@ -21,18 +21,6 @@ static void set_int(json_t *object, const char *name, int64_t value)
 	json_object_set_new(object, name, json_integer(value));
 }
 
-static json_t *match_json(const struct weir_match *match)
-{
-	json_t *object = json_object();
-	for (uint32_t i = 0; i < match->field_count; i++) {
-		json_t *values = json_array();
-		for (uint32_t k = 0; k < match->fields[i].value_count; k++)
-			json_array_append_new(values, json_string(match->fields[i].values[k].text));
-		json_object_set_new(object, match->fields[i].field, values);
-	}
-	return object;
-}
-
 static json_t *key_json(const struct weir_zone *zone)
 {
 	json_t *list = json_array();
@@ -62,43 +50,16 @@ static json_t *exempt_json(const struct weir_zone *zone)
 	return list;
 }
 
-static json_t *limit_json(const struct weir_limit *limit)
-{
-	json_t *object = json_object();
-	json_object_set_new(object, "algorithm", json_string(weir_algorithm_name(limit->algorithm)));
-	switch (limit->algorithm) {
-	case WEIR_UNIFORM: set_time(object, "interval", limit->window_ms); return object;
-	case WEIR_QUEUE:
-		set_int(object, "length", limit->length);
-		set_time(object, "hold", limit->hold_ms);
-		if (limit->done.field_count > 0)
-			json_object_set_new(object, "done", match_json(&limit->done));
-		return object;
-	default: break;
-	}
-	set_int(object, "rate", limit->rate);
-	set_time(object, "window", limit->window_ms);
-	if (limit->algorithm == WEIR_SLIDING_WINDOW)
-		set_time(object, "precision", limit->precision_ms > 0 ? limit->precision_ms : 1);
-	if (limit->algorithm == WEIR_FIXED_WINDOW)
-		set_time(object, "offset", limit->offset_ms);
-	if (limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_GCRA)
-		set_int(object, "burst", limit->burst);
-	if (limit->algorithm == WEIR_TOKEN_BUCKET)
-		json_object_set_new(object, "penalize", json_boolean(limit->penalize));
-	return object;
-}
-
 static json_t *zone_json(const struct weir_zone *zone)
 {
 	json_t *object = json_object(), *limits = json_array();
 	for (uint32_t i = 0; i < zone->limit_count; i++)
-		json_array_append_new(limits, limit_json(&zone->limits[i]));
+		json_array_append_new(limits, weir_limit_json(&zone->limits[i]));
 	set_int(object, "id", zone->id);
 	json_object_set_new(object, "name", json_string(zone->name));
 	json_object_set_new(object, "description", json_string(zone->description));
 	json_object_set_new(object, "key", key_json(zone));
-	json_object_set_new(object, "match", match_json(&zone->match));
+	json_object_set_new(object, "match", weir_match_json(&zone->match));
 	json_object_set_new(object, "exempt", exempt_json(zone));
 	json_object_set_new(object, "limits", limits);
 	json_object_set_new(object, "count", json_string(zone->count_all ? "all" : "passed"));

@@ -7,11 +7,11 @@
 #include "common/frame/frame.h"
 
 enum {
-	DECIDED_BYTES = 2 * TIME_BYTES,
+	DECIDED_BYTES = 2 * WEIR_TIME_BYTES,
 	GROWTH_LEAST = 4, /* entries */
 };
 
-static bool limit_runs(const struct limit_shape *shape, unsigned form)
+static bool limit_runs(const struct weir_limit_shape *shape, unsigned form)
 {
 	return shape->runs_only || (form & BUCKET_RUNS);
 }
@@ -30,12 +30,13 @@ static uint32_t form_index(unsigned form)
 static size_t head_bytes(const struct layout *layout, unsigned form)
 {
 	return sizeof(struct bucket) + scale_bytes(layout) + (form & BUCKET_DECIDED ? DECIDED_BYTES : 0) +
-	       (form & BUCKET_OWN_TIMES ? TIME_BYTES * layout->limit_count : 0) + layout->fixed_bytes[form_index(form)];
+	       (form & BUCKET_OWN_TIMES ? WEIR_TIME_BYTES * layout->limit_count : 0) +
+	       layout->fixed_bytes[form_index(form)];
 }
 
-static size_t ring_bytes(const struct limit_shape *shape, unsigned form, uint32_t room)
+static size_t ring_bytes(const struct weir_limit_shape *shape, unsigned form, uint32_t room)
 {
-	return bits_bytes(room, times_stride(&shape->times, limit_runs(shape, form)));
+	return weir_bits_bytes(room, weir_times_stride(&shape->times, limit_runs(shape, form)));
 }
 
 size_t bucket_bytes(const struct layout *layout, unsigned flags, const uint32_t *rooms)
@@ -56,10 +57,10 @@ size_t bucket_used(const struct bucket *bucket, const struct layout *layout)
 		return bytes;
 	const uint8_t *fixed = (const uint8_t *)bucket + bytes - layout->fixed_bytes[form_index(bucket->flags)];
 	for (uint32_t i = 0; i < layout->limit_count; i++) {
-		const struct limit_shape *shape = &layout->limits[i];
+		const struct weir_limit_shape *shape = &layout->limits[i];
 		if (shape->has_times)
 			bytes += ring_bytes(shape, bucket->flags,
-			                    times_room(fixed + layout->at[form_index(bucket->flags)][i], &shape->times));
+			                    weir_times_room(fixed + layout->at[form_index(bucket->flags)][i], &shape->times));
 	}
 	return bytes;
 }
@@ -67,8 +68,9 @@ size_t bucket_used(const struct bucket *bucket, const struct layout *layout)
 void bucket_refresh(struct bucket_view *view)
 {
 	for (uint32_t i = 0; i < view->layout->limit_count; i++)
-		view->limits[i].newest_ms = view->own_times == NULL ? (int64_t)view->bucket->newest_ms
-		                                                    : time_get(view->own_times + (size_t)TIME_BYTES * i);
+		view->limits[i].newest_ms = view->own_times == NULL
+		                                ? (int64_t)view->bucket->newest_ms
+		                                : weir_time_get(view->own_times + (size_t)WEIR_TIME_BYTES * i);
 }
 
 void bucket_open(struct bucket_view *view, struct bucket *bucket, const struct layout *layout)
@@ -86,19 +88,19 @@ void bucket_open(struct bucket_view *view, struct bucket *bucket, const struct l
 	}
 	if (form & BUCKET_OWN_TIMES) {
 		view->own_times = at;
-		at += (size_t)TIME_BYTES * layout->limit_count;
+		at += (size_t)WEIR_TIME_BYTES * layout->limit_count;
 	}
 	uint8_t *rings = at + layout->fixed_bytes[form_index(form)];
 	for (uint32_t i = 0; i < layout->limit_count; i++) {
-		const struct limit_shape *shape = &layout->limits[i];
-		struct limit_view *limit = &view->limits[i];
+		const struct weir_limit_shape *shape = &layout->limits[i];
+		struct weir_limit_view *limit = &view->limits[i];
 		limit->shape = shape;
 		limit->fixed = at + layout->at[form_index(form)][i];
 		limit->newest_ms = newest_ms;
 		limit->runs = limit_runs(shape, form);
 		limit->entries = rings;
 		if (shape->has_times && layout->times_count > 1)
-			rings += ring_bytes(shape, form, times_room(limit->fixed, &shape->times));
+			rings += ring_bytes(shape, form, weir_times_room(limit->fixed, &shape->times));
 	}
 	if (form & BUCKET_OWN_TIMES)
 		bucket_refresh(view);
@@ -110,15 +112,15 @@ void bucket_init(struct bucket *bucket, const struct layout *layout, unsigned fo
 	bucket->flags = form & BUCKET_FORM;
 	bucket->layout = layout->id & LAYOUT_NUMBER_MASK;
 	if (layout->scale != SCALE_ONE)
-		bytes_put((uint8_t *)(bucket + 1), SCALE_BYTES, layout->scale);
+		weir_bytes_put((uint8_t *)(bucket + 1), SCALE_BYTES, layout->scale);
 	uint8_t *fixed = (uint8_t *)bucket + head_bytes(layout, form) - layout->fixed_bytes[form_index(form)];
 	for (uint32_t i = 0; i < layout->limit_count; i++)
 		if (layout->limits[i].has_times)
-			times_set_room(fixed + layout->at[form_index(form)][i], &layout->limits[i].times, rooms[i]);
+			weir_times_set_room(fixed + layout->at[form_index(form)][i], &layout->limits[i].times, rooms[i]);
 }
 
 /* The limit of `from` whose state limit i of `to` goes on with, NULL if it starts empty. */
-static const struct limit_view *source_of(const struct bucket_view *to, const struct bucket_view *from, uint32_t i)
+static const struct weir_limit_view *source_of(const struct bucket_view *to, const struct bucket_view *from, uint32_t i)
 {
 	if (to->layout == from->layout)
 		return &from->limits[i];
@@ -140,14 +142,14 @@ void bucket_copy(const struct bucket_view *to, const struct bucket_view *from)
 	if (from->decided != NULL && to->decided != NULL)
 		memcpy(to->decided, from->decided, DECIDED_BYTES);
 	for (uint32_t i = 0; i < to->layout->limit_count; i++) {
-		const struct limit_view *source = source_of(to, from, i);
+		const struct weir_limit_view *source = source_of(to, from, i);
 		if (source == NULL || source->shape->ops->is_empty(source))
 			continue;
-		struct limit_view target = to->limits[i];
+		struct weir_limit_view target = to->limits[i];
 		target.newest_ms = source->newest_ms;
 		target.shape->ops->copy(&target, source);
 		if (to->own_times != NULL)
-			time_put(to->own_times + (size_t)TIME_BYTES * i, source->newest_ms);
+			weir_time_put(to->own_times + (size_t)WEIR_TIME_BYTES * i, source->newest_ms);
 	}
 }
 
@@ -161,7 +163,7 @@ void bucket_expand(const struct bucket_view *to, const struct bucket *single)
 	bucket->generation = single->generation;
 	bucket->flags |= single->flags & (BUCKET_USED | BUCKET_DIRTY) & 0xff;
 	for (uint32_t i = 0; i < to->layout->limit_count; i++) {
-		struct limit_view limit = to->limits[i];
+		struct weir_limit_view limit = to->limits[i];
 		limit.newest_ms = 0;
 		limit.shape->ops->record(&limit, (int64_t)single->newest_ms, 1, false);
 	}
@@ -170,18 +172,18 @@ void bucket_expand(const struct bucket_view *to, const struct bucket *single)
 void bucket_rooms(const struct bucket_view *view, uint32_t *rooms)
 {
 	for (uint32_t i = 0; i < view->layout->limit_count; i++) {
-		const struct limit_view *limit = &view->limits[i];
+		const struct weir_limit_view *limit = &view->limits[i];
 		rooms[i] = 0;
 		if (!limit->shape->has_times)
 			continue;
-		rooms[i] = limit_times(limit, 0).length;
+		rooms[i] = weir_limit_times(limit, 0).length;
 	}
 }
 
 void bucket_grow(const struct layout *layout, uint32_t *rooms)
 {
 	for (uint32_t i = 0; i < layout->limit_count; i++) {
-		const struct times_shape *times = &layout->limits[i].times;
+		const struct weir_times_shape *times = &layout->limits[i].times;
 		uint64_t half = rooms[i] / 2;
 		uint64_t wanted = rooms[i] + (half > GROWTH_LEAST ? half : GROWTH_LEAST);
 		if (layout->limits[i].has_times)
@@ -193,11 +195,11 @@ void bucket_widen(const struct layout *layout, unsigned form, size_t bytes, uint
 {
 	size_t used = bucket_bytes(layout, form, rooms);
 	for (uint32_t i = 0; i < layout->limit_count && used < bytes; i++) {
-		const struct limit_shape *shape = &layout->limits[i];
+		const struct weir_limit_shape *shape = &layout->limits[i];
 		if (!shape->has_times || rooms[i] >= shape->times.entries_max)
 			continue;
 		size_t own = ring_bytes(shape, form, rooms[i]);
-		size_t most = bits_entries(own + bytes - used, times_stride(&shape->times, limit_runs(shape, form)));
+		size_t most = weir_bits_entries(own + bytes - used, weir_times_stride(&shape->times, limit_runs(shape, form)));
 		rooms[i] = most < shape->times.entries_max ? (uint32_t)most : shape->times.entries_max;
 		used = used - own + ring_bytes(shape, form, rooms[i]);
 	}
@@ -219,7 +221,7 @@ bool bucket_check(const struct bucket *bucket, const struct layout *layout, size
 	    (bucket_decided_at(&view) >= WEIR_TIME_END_MS || bucket_decided_until(&view) < bucket_decided_at(&view)))
 		return false;
 	for (uint32_t i = 0; i < layout->limit_count; i++) {
-		const struct limit_view *limit = &view.limits[i];
+		const struct weir_limit_view *limit = &view.limits[i];
 		if (limit->newest_ms > (int64_t)bucket->newest_ms || !limit->shape->ops->check(limit))
 			return false;
 	}

@@ -40,7 +40,7 @@ struct bucket_view {
 	const struct layout *layout;
 	uint8_t *decided;   /* at, until; NULL if there is none */
 	uint8_t *own_times; /* NULL if the limits share one */
-	struct limit_view limits[WEIR_ZONE_LIMITS_MAX];
+	struct weir_limit_view limits[WEIR_ZONE_LIMITS_MAX];
 };
 
 /** Bytes of a block. @param rooms  one for each limit, those without times ignored; not for a single one */
@@ -88,17 +88,18 @@ bool bucket_check(const struct bucket *bucket, const struct layout *layout, size
 /** Thousandths that the rates of the limits that it was last judged by are multiplied by. */
 static inline uint32_t bucket_scale(const struct bucket *bucket)
 {
-	return bucket->layout & LAYOUT_SCALED ? (uint32_t)bytes_get((const uint8_t *)(bucket + 1), SCALE_BYTES) : SCALE_ONE;
+	return bucket->layout & LAYOUT_SCALED ? (uint32_t)weir_bytes_get((const uint8_t *)(bucket + 1), SCALE_BYTES)
+	                                      : SCALE_ONE;
 }
 
 static inline int64_t bucket_decided_at(const struct bucket_view *view)
 {
-	return time_get(view->decided);
+	return weir_time_get(view->decided);
 }
 
 static inline int64_t bucket_decided_until(const struct bucket_view *view)
 {
-	return time_get(view->decided + TIME_BYTES);
+	return weir_time_get(view->decided + WEIR_TIME_BYTES);
 }
 
 /** Where a bucket of any layout keeps its last decision: when, and until when; NULL if there was none. */
@@ -113,7 +114,7 @@ static inline uint8_t *bucket_decided(struct bucket *bucket)
 static inline int64_t bucket_blocked_until(const struct bucket *bucket)
 {
 	const uint8_t *decided = bucket_decided((struct bucket *)bucket);
-	return decided != NULL ? time_get(decided + TIME_BYTES) : 0;
+	return decided != NULL ? weir_time_get(decided + WEIR_TIME_BYTES) : 0;
 }
 
 /** The last clock, ms, at which the bucket is remembered. @param blocked_until_ms  when its last decision ends, 0: none */

@@ -33,11 +33,11 @@ static __attribute__((noinline)) void fast_windows_move(struct fast_windows *win
 {
 	int64_t from_ms = 0, until_ms = INT64_MAX;
 	for (uint32_t i = 0; i < layout->limit_count; i++) {
-		const struct limit_shape *shape = &layout->limits[i];
+		const struct weir_limit_shape *shape = &layout->limits[i];
 		if (shape->has_times)
 			continue;
-		int64_t window_ms = shape->limit.window_ms, offset_ms = shape->limit.offset_ms;
-		int64_t start_ms = divide(shape->window, t + offset_ms) * window_ms - offset_ms;
+		int64_t window_ms = shape->limit.window_ms, offset_ms = shape->offset_ms;
+		int64_t start_ms = weir_divide(shape->divider, t + offset_ms) * window_ms - offset_ms;
 		windows->start_ms[i] = start_ms;
 		from_ms = start_ms > from_ms ? start_ms : from_ms;
 		until_ms = start_ms + window_ms < until_ms ? start_ms + window_ms : until_ms;
@@ -56,12 +56,12 @@ struct fast_change {
 /* Two numbers of 1, 2 or 4 bytes, as one. The widths of a limit are the same for all its buckets: easily guessed. */
 static inline uint64_t fast_get(const uint8_t *at, unsigned bytes)
 {
-	return bytes_get(at, 2 * bytes);
+	return weir_bytes_get(at, 2 * bytes);
 }
 
 static inline void fast_put(uint8_t *at, unsigned bytes, uint64_t value)
 {
-	bytes_put(at, 2 * bytes, value);
+	weir_bytes_put(at, 2 * bytes, value);
 }
 
 enum fast_judgement { FAST_UNDER, FAST_OVER, FAST_NO_ROOM };
@@ -91,8 +91,8 @@ static inline uint64_t fast_oldest_two(const struct fast_ring *ring)
 {
 	size_t start = (size_t)ring->head * ring->bits;
 	if (__builtin_expect(ring->head + 1 < ring->room, 1))
-		return bits_peek(ring->entries, start, 2 * ring->bits);
-	return bits_get(ring->entries, start, ring->bits) | bits_peek(ring->entries, 0, ring->bits) << ring->bits;
+		return weir_bits_peek(ring->entries, start, 2 * ring->bits);
+	return weir_bits_get(ring->entries, start, ring->bits) | weir_bits_peek(ring->entries, 0, ring->bits) << ring->bits;
 }
 
 /* Drops the entries of an age or more, two at once: more leave seldom. @return the oldest one's age, if one is left */
@@ -112,15 +112,15 @@ static inline int64_t fast_leave(struct fast_ring *ring, int64_t age)
 }
 
 static inline __attribute__((always_inline)) enum fast_judgement fast_sliding(struct fast_change *change,
-                                                                              const struct limit_shape *shape,
+                                                                              const struct weir_limit_shape *shape,
                                                                               unsigned bytes, const uint8_t *fixed,
                                                                               struct fast_ring *ring, int64_t t)
 {
 	int64_t window_ms = shape->limit.window_ms, since_ms = t - ring->newest_ms;
 	uint32_t rate = (uint32_t)shape->limit.rate;
-	ring->length = (uint32_t)bytes_get(fixed, bytes);
-	ring->head = (uint32_t)bytes_get(fixed + bytes, bytes);
-	ring->room = (uint32_t)bytes_get(fixed + 2 * bytes, bytes);
+	ring->length = (uint32_t)weir_bytes_get(fixed, bytes);
+	ring->head = (uint32_t)weir_bytes_get(fixed + bytes, bytes);
+	ring->room = (uint32_t)weir_bytes_get(fixed + 2 * bytes, bytes);
 	ring->bits = shape->times.time_bits;
 	/* What has become too old to matter goes first, then, of as many as may be, the oldest. */
 	int64_t oldest = fast_leave(ring, 2 * window_ms - since_ms);
@@ -136,7 +136,7 @@ static inline __attribute__((always_inline)) enum fast_judgement fast_sliding(st
 	return FAST_UNDER;
 }
 
-static inline enum fast_judgement fast_fixed(struct fast_change *change, const struct limit_shape *shape,
+static inline enum fast_judgement fast_fixed(struct fast_change *change, const struct weir_limit_shape *shape,
                                              const uint8_t *fixed, int64_t newest_ms, int64_t start_ms)
 {
 	unsigned bytes = shape->value_bytes;
@@ -160,9 +160,9 @@ static inline void fast_open(struct fast_bucket *at, struct bucket *bucket, cons
 {
 	*at = (struct fast_bucket){.fixed = (uint8_t *)(bucket + 1), .newest_ms = bucket->newest_ms};
 	if (bucket->flags & BUCKET_DECIDED) {
-		at->decided_at_ms = time_get(at->fixed);
-		at->decided_until_ms = time_get(at->fixed + TIME_BYTES);
-		at->fixed += 2 * TIME_BYTES;
+		at->decided_at_ms = weir_time_get(at->fixed);
+		at->decided_until_ms = weir_time_get(at->fixed + WEIR_TIME_BYTES);
+		at->fixed += 2 * WEIR_TIME_BYTES;
 	}
 	at->ring = (struct fast_ring){.entries = at->fixed + layout->fixed_bytes[0], .newest_ms = at->newest_ms};
 }
@@ -181,11 +181,11 @@ static inline enum bucket_fast fast_refuse(const struct fast_bucket *at, const s
 }
 
 static inline __attribute__((always_inline)) void fast_record(const struct fast_change *change,
-                                                              const struct limit_shape *shape, uint8_t *fixed,
+                                                              const struct weir_limit_shape *shape, uint8_t *fixed,
                                                               int64_t t, bool is_ring)
 {
 	if (is_ring)
-		bits_put(change->entries, change->bit, shape->times.time_bits, (uint64_t)t);
+		weir_bits_put(change->entries, change->bit, shape->times.time_bits, (uint64_t)t);
 	fast_put(fixed, is_ring ? shape->times.count_bytes : shape->value_bytes, change->state);
 }
 
@@ -199,7 +199,7 @@ static __attribute__((noinline)) enum bucket_fast fast_any(struct bucket *bucket
 	struct fast_bucket at;
 	fast_open(&at, bucket, layout);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct limit_shape *shape = &layout->limits[i];
+		const struct weir_limit_shape *shape = &layout->limits[i];
 		const uint8_t *fixed = at.fixed + layout->at[0][i];
 		if (!(times >> i & 1)) {
 			judgement |= fast_fixed(&changes[i], shape, fixed, at.newest_ms, windows->start_ms[i]);
@@ -207,13 +207,13 @@ static __attribute__((noinline)) enum bucket_fast fast_any(struct bucket *bucket
 		}
 		judgement |= fast_sliding(&changes[i], shape, shape->times.count_bytes, fixed, &at.ring, t);
 		if (times >> i > 1)
-			at.ring.entries += bits_bytes(at.ring.room, at.ring.bits);
+			at.ring.entries += weir_bits_bytes(at.ring.room, at.ring.bits);
 	}
 	if (__builtin_expect(judgement != FAST_UNDER || fast_has_penalty(&at, zone, t), 0))
 		return fast_refuse(&at, zone, judgement, t);
 	for (uint32_t i = 0; i < count; i++)
 		fast_record(&changes[i], &layout->limits[i], at.fixed + layout->at[0][i], t, times >> i & 1);
-	bucket->newest_ms = (uint64_t)t & TIME_MASK;
+	bucket->newest_ms = (uint64_t)t & WEIR_TIME_MASK;
 	return FAST_PASSED;
 }
 
@@ -241,13 +241,13 @@ static __attribute__((noinline)) enum bucket_fast fast_three(struct bucket *buck
                                                              const struct weir_zone *zone,
                                                              const struct fast_windows *windows, int64_t t)
 {
-	const struct limit_shape *shape = &layout->limits[0];
+	const struct weir_limit_shape *shape = &layout->limits[0];
 	const struct layout_counts *two = layout->counts;
 	struct fast_change change;
 	struct fast_bucket at;
 	fast_open(&at, bucket, layout);
 	uint8_t *last = at.ring.entries - sizeof(uint64_t);
-	uint64_t counts = bytes_get(last, sizeof counts);
+	uint64_t counts = weir_bytes_get(last, sizeof counts);
 	if (at.newest_ms < windows->from_ms)
 		counts = fast_roll(counts, layout, windows, at.newest_ms);
 	bool is_over = ((counts >> two[0].shift & two[0].mask) >= two[0].rate) |
@@ -262,10 +262,10 @@ static __attribute__((noinline)) enum bucket_fast fast_three(struct bucket *buck
 	enum fast_judgement judgement = fast_sliding(&change, shape, 1, at.fixed, &at.ring, t);
 	if (__builtin_expect(judgement != FAST_UNDER, 0))
 		return decided && judgement == FAST_OVER ? FAST_BLOCKED : FAST_NOT;
-	bits_put(change.entries, change.bit, shape->times.time_bits, (uint64_t)t);
-	bytes_put(last, sizeof counts, counts + two[0].one + two[1].one);
-	bytes_put(at.fixed, 2, change.state);
-	bucket->newest_ms = (uint64_t)t & TIME_MASK;
+	weir_bits_put(change.entries, change.bit, shape->times.time_bits, (uint64_t)t);
+	weir_bytes_put(last, sizeof counts, counts + two[0].one + two[1].one);
+	weir_bytes_put(at.fixed, 2, change.state);
+	bucket->newest_ms = (uint64_t)t & WEIR_TIME_MASK;
 	return FAST_PASSED;
 }
 

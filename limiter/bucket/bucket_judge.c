@@ -43,7 +43,7 @@ static void open_scratch(struct bucket_work *work, const struct layout *layout, 
 }
 
 /* The room that an event of cost c may need in limit i on top of `held` entries. */
-static uint32_t room_for(const struct limit_shape *shape, uint32_t held, int64_t c)
+static uint32_t room_for(const struct weir_limit_shape *shape, uint32_t held, int64_t c)
 {
 	uint64_t room = (uint64_t)held + (c > 1 ? (uint64_t)(c < shape->times.most ? c : shape->times.most) : 1);
 	return room < shape->times.entries_max ? (uint32_t)room : shape->times.entries_max;
@@ -66,7 +66,7 @@ static void lay_out(struct bucket_work *work, unsigned more, int64_t c)
 	 * what is theirs. An empty one that gets a time of its own starts without.
 	 */
 	for (uint32_t i = 0; i < from.layout->limit_count; i++) {
-		struct limit_view *limit = &work->view.limits[i];
+		struct weir_limit_view *limit = &work->view.limits[i];
 		bool starts = work->view.own_times != NULL && limit->shape->ops->is_empty(limit);
 		limit->newest_ms = starts ? 0 : from.limits[i].newest_ms;
 	}
@@ -86,7 +86,7 @@ void bucket_work_new(struct bucket_work *work, struct bucket_scratch *scratch, c
 	/* A cost that goes into plain times takes few; a larger one asks for runs, where it takes one. */
 	for (uint32_t i = 0; i < layout->limit_count; i++)
 		if (layout->limits[i].has_times)
-			rooms[i] = room_for(&layout->limits[i], 1, c < LIMIT_PLAIN_COST_MAX ? c : 1);
+			rooms[i] = room_for(&layout->limits[i], 1, c < WEIR_LIMIT_PLAIN_COST_MAX ? c : 1);
 	work->scratch = scratch;
 	work->changed = false;
 	open_scratch(work, layout, 0, rooms);
@@ -134,22 +134,22 @@ void bucket_work_convert(struct bucket_work *work, struct bucket_scratch *scratc
 static void record(struct bucket_work *work, uint32_t i, int64_t t, int64_t c, bool blocked)
 {
 	for (;;) {
-		struct limit_view *limit = &work->view.limits[i];
+		struct weir_limit_view *limit = &work->view.limits[i];
 		switch (limit->shape->ops->record(limit, t, c, blocked)) {
-		case LIMIT_NEEDS_ROOM: lay_out(work, 0, c); continue;
-		case LIMIT_NEEDS_RUNS: lay_out(work, BUCKET_RUNS, c); continue;
-		case LIMIT_NEEDS_OWN_TIME:
+		case WEIR_LIMIT_NEEDS_ROOM: lay_out(work, 0, c); continue;
+		case WEIR_LIMIT_NEEDS_RUNS: lay_out(work, BUCKET_RUNS, c); continue;
+		case WEIR_LIMIT_NEEDS_OWN_TIME:
 			lay_out(work, BUCKET_OWN_TIMES, c);
 			limit->newest_ms = 0; /* it has recorded nothing: the time was that of other limits */
-			time_put(work->view.own_times + (size_t)TIME_BYTES * i, 0);
+			weir_time_put(work->view.own_times + (size_t)WEIR_TIME_BYTES * i, 0);
 			continue;
-		case LIMIT_RECORDED: break;
+		case WEIR_LIMIT_RECORDED: break;
 		}
 		if (t <= limit->newest_ms || limit->shape->ops->charged_by_all)
 			return;
 		limit->newest_ms = t;
 		if (work->view.own_times != NULL)
-			time_put(work->view.own_times + (size_t)TIME_BYTES * i, t);
+			weir_time_put(work->view.own_times + (size_t)WEIR_TIME_BYTES * i, t);
 		return;
 	}
 }
@@ -164,20 +164,20 @@ static void decide(struct bucket_work *work, const struct weir_zone *zone, unsig
 	for (uint32_t i = 0; i < work->view.layout->limit_count; i++) {
 		if (!(breached >> i & 1))
 			continue;
-		const struct limit_view *limit = &work->view.limits[i];
+		const struct weir_limit_view *limit = &work->view.limits[i];
 		int64_t reset = limit->shape->ops->reset(limit, t);
 		if (reset > latest) {
 			latest = reset;
 			verdict->limit = i;
 		}
 	}
-	const struct limit_view *limit = &work->view.limits[verdict->limit];
+	const struct weir_limit_view *limit = &work->view.limits[verdict->limit];
 	verdict->rule = &limit->shape->limit;
 	verdict->count = limit->shape->ops->held(limit, t);
 	verdict->until_ms = latest > t + zone->block_for_ms ? latest : t + zone->block_for_ms;
 	verdict->bits |= WEIR_VERDICT_DECIDED;
-	time_put(work->view.decided, t);
-	time_put(work->view.decided + TIME_BYTES, verdict->until_ms);
+	weir_time_put(work->view.decided, t);
+	weir_time_put(work->view.decided + WEIR_TIME_BYTES, verdict->until_ms);
 }
 
 /* Limits that cost 1 would be over of, if a decision may be made at t at all. */
@@ -189,8 +189,8 @@ static unsigned find_breached(const struct bucket_work *work, unsigned over, int
 		return over;
 	unsigned breached = 0;
 	for (uint32_t i = 0; i < work->view.layout->limit_count; i++) {
-		const struct limit_view *limit = &work->view.limits[i];
-		if (limit->shape->ops->judge(limit, t, 1) & LIMIT_OVER)
+		const struct weir_limit_view *limit = &work->view.limits[i];
+		if (limit->shape->ops->judge(limit, t, 1) & WEIR_LIMIT_OVER)
 			breached |= 1u << i;
 	}
 	return breached;
@@ -199,7 +199,7 @@ static unsigned find_breached(const struct bucket_work *work, unsigned over, int
 static void leave(struct bucket_work *work, int64_t t)
 {
 	for (uint32_t i = 0; i < work->view.layout->limit_count; i++) {
-		const struct limit_view *limit = &work->view.limits[i];
+		const struct weir_limit_view *limit = &work->view.limits[i];
 		if (limit->shape->ops->leave != NULL && limit->shape->ops->leave(limit, t))
 			work->changed = true;
 	}
@@ -214,10 +214,10 @@ void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_
 	if (layout->has_queue)
 		leave(work, t);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct limit_view *limit = &work->view.limits[i];
+		const struct weir_limit_view *limit = &work->view.limits[i];
 		unsigned judgement = limit->shape->ops->judge(limit, t, c);
-		late |= (judgement & LIMIT_LATE ? 1u : 0u) << i;
-		over |= (judgement & LIMIT_OVER ? 1u : 0u) << i;
+		late |= (judgement & WEIR_LIMIT_LATE ? 1u : 0u) << i;
+		over |= (judgement & WEIR_LIMIT_OVER ? 1u : 0u) << i;
 	}
 	bool penalty = zone->block_for_ms > 0 && work->view.decided != NULL && bucket_decided_at(&work->view) <= t &&
 	               t < bucket_decided_until(&work->view);
@@ -232,7 +232,7 @@ void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_
 			work->changed = true;
 		}
 		if (recorded && t > (int64_t)work->view.bucket->newest_ms)
-			work->view.bucket->newest_ms = (uint64_t)t & TIME_MASK;
+			work->view.bucket->newest_ms = (uint64_t)t & WEIR_TIME_MASK;
 	}
 	verdict->bits = (blocked ? WEIR_VERDICT_BLOCK : 0) | (late != 0 ? WEIR_VERDICT_LATE : 0);
 	if (breached == 0)
@@ -246,7 +246,7 @@ void bucket_done(struct bucket_work *work, int64_t t)
 {
 	leave(work, t);
 	for (uint32_t i = 0; i < work->view.layout->limit_count; i++) {
-		const struct limit_view *limit = &work->view.limits[i];
+		const struct weir_limit_view *limit = &work->view.limits[i];
 		if (limit->shape->ops->done != NULL && limit->shape->ops->done(limit))
 			work->changed = true;
 	}

@@ -24,8 +24,8 @@ static int8_t find_before(const struct layout *layout, uint32_t filled, const st
 /* What limits mean to all buckets of a layout, and where their parts lie; `before` and the rest is the caller's. */
 static void fill(struct layout *layout, uint32_t i, const struct weir_limit *limit, bool counts_past)
 {
-	struct limit_shape *shape = &layout->limits[i];
-	*shape = limit_shape_of(limit, counts_past);
+	struct weir_limit_shape *shape = &layout->limits[i];
+	*shape = weir_limit_shape_of(limit, counts_past);
 	layout->times_count += shape->has_times;
 	layout->times_mask |= (unsigned)shape->has_times << i;
 	layout->has_queue |= shape->ops->leave != NULL;
@@ -38,14 +38,6 @@ static void fill(struct layout *layout, uint32_t i, const struct weir_limit *lim
 	}
 }
 
-/* Whether the short way serves a limit: its numbers fit into the words that it works by. */
-static bool is_fast(const struct limit_shape *shape)
-{
-	if (shape->ops == &limit_fixed_window)
-		return shape->value_bytes <= 4;
-	return shape->ops == &limit_sliding_window && !shape->runs_only && 2 * shape->times.time_bits <= BITS_ENTRY_MAX;
-}
-
 /* A sliding window whose ring is counted in single bytes, and two fixed ones behind it, all counts in eight bytes. */
 static bool is_three(const struct layout *layout)
 {
@@ -56,7 +48,7 @@ static bool is_three(const struct layout *layout)
 static void find_counts(struct layout *layout)
 {
 	for (uint32_t i = 0; i < 2; i++) {
-		const struct limit_shape *shape = &layout->limits[i + 1];
+		const struct weir_limit_shape *shape = &layout->limits[i + 1];
 		uint32_t behind = layout->fixed_bytes[0] - layout->at[0][i + 1];
 		unsigned shift = 64 - 8 * behind, bits = 8u * shape->value_bytes;
 		uint64_t both = shape->value_mask << bits | shape->value_mask;
@@ -82,45 +74,12 @@ void layout_init(struct layout *layout, uint32_t id, uint64_t version, const str
 		bool counts_past = zone->count_all || (previous != NULL && before >= 0 && previous->limits[before].counts_past);
 		layout->before[i] = before;
 		fill(layout, i, &zone->limits[i], counts_past);
-		all_fast &= is_fast(&layout->limits[i]);
+		all_fast &= layout->limits[i].is_plain;
 	}
 	if (all_fast)
 		layout->fast = is_three(layout) ? LAYOUT_THREE : LAYOUT_FAST;
 	if (layout->fast == LAYOUT_THREE)
 		find_counts(layout);
-}
-
-/* A number multiplied, within its bounds. @param least  also what is left of what was more than 0 */
-static int64_t scale(int64_t number, uint32_t thousandths, int64_t least, int64_t most)
-{
-	limit_wide scaled = (limit_wide)number * thousandths / SCALE_ONE;
-	return scaled > most ? most : scaled < least ? least : (int64_t)scaled;
-}
-
-static struct weir_limit scaled_limit(const struct weir_limit *limit, uint32_t thousandths)
-{
-	struct weir_limit scaled = *limit;
-	/* What a full bucket holds has a bound of its own; gcra counts one more than its burst. */
-	int64_t whole = limit->window_ms > 0 ? WEIR_BURST_WINDOW_MAX / limit->window_ms : WEIR_RATE_MAX;
-	int64_t burst_max = whole < WEIR_RATE_MAX ? whole : WEIR_RATE_MAX;
-	switch (limit->algorithm) {
-	case WEIR_UNIFORM: {
-		int64_t interval_ms = (int64_t)limit_ceil_divide((limit_wide)limit->window_ms * SCALE_ONE, thousandths);
-		scaled.window_ms = interval_ms < WEIR_WINDOW_MAX_MS ? interval_ms : WEIR_WINDOW_MAX_MS;
-		break;
-	}
-	case WEIR_QUEUE: scaled.length = scale(limit->length, thousandths, 1, WEIR_RATE_MAX); break;
-	case WEIR_TOKEN_BUCKET:
-		scaled.rate = scale(limit->rate, thousandths, 1, WEIR_RATE_MAX);
-		scaled.burst = scale(limit->burst, thousandths, 1, burst_max);
-		break;
-	case WEIR_GCRA:
-		scaled.rate = scale(limit->rate, thousandths, 1, WEIR_RATE_MAX);
-		scaled.burst = scale(limit->burst, thousandths, 0, burst_max - 1);
-		break;
-	default: scaled.rate = scale(limit->rate, thousandths, 1, WEIR_RATE_MAX); break;
-	}
-	return scaled;
 }
 
 void layout_init_scaled(struct layout *layout, const struct layout *base, uint32_t thousandths)
@@ -135,7 +94,7 @@ void layout_init_scaled(struct layout *layout, const struct layout *base, uint32
 	                          .ended_version = base->ended_version};
 	memcpy(layout->before, base->before, sizeof layout->before);
 	for (uint32_t i = 0; i < base->limit_count; i++) {
-		struct weir_limit limit = scaled_limit(&base->limits[i].limit, thousandths);
+		struct weir_limit limit = weir_limit_scaled(&base->limits[i].limit, thousandths);
 		fill(layout, i, &limit, base->limits[i].counts_past);
 	}
 }
@@ -146,7 +105,7 @@ static bool has_limits_of(const struct layout *layout, const struct weir_zone *z
 	if (layout->limit_count != zone->limit_count)
 		return false;
 	for (uint32_t i = 0; i < zone->limit_count; i++) {
-		const struct limit_shape *shape = &layout->limits[i];
+		const struct weir_limit_shape *shape = &layout->limits[i];
 		if (!weir_limit_equal(&shape->limit, &zone->limits[i]) || (zone->count_all && !shape->counts_past))
 			return false;
 	}

@@ -11,7 +11,7 @@
  *   32     header (struct bucket)
  *   4      thousandths           only in a bucket of a scaled layout
  *   12     blocked at, until     only in a bucket that has published a decision
- *   6 n    newest time of each   only where the limits' newest times differ (limit.h)
+ *   6 n    newest time of each   only where the limits' newest times differ (limit_state.h)
  *   …      fixed part of each limit
  *   …      ring of each limit that keeps times, as long as its room says
  *
@@ -21,14 +21,15 @@
 #ifndef LIMITER_BUCKET_LAYOUT_H
 #define LIMITER_BUCKET_LAYOUT_H
 
-#include "limiter/algorithm/limit.h"
+#include "common/algorithm/limit_state.h"
+#include "common/policy/policy.h"
 
 enum {
 	LAYOUT_ID_MAX = (1 << 23) - 1,
 	LAYOUT_SCALED = 1 << 23,
 	LAYOUT_NUMBER_MASK = (1 << 24) - 1,
 	SCALE_BYTES = 4,
-	SCALE_ONE = 1000, /* thousandths */
+	SCALE_ONE = WEIR_SCALE_ONE,
 	SCALE_MAX = 100 * SCALE_ONE,
 };
 
@@ -65,7 +66,7 @@ struct layout {
 	int8_t before[WEIR_ZONE_LIMITS_MAX];  /* each limit's place in the layout before this one; -1: it starts empty */
 	const struct layout *next;            /* what took its place; NULL: in force, or the zone was removed */
 	uint64_t ended_version;               /* the policy that replaced it or removed its zone; 0: in force */
-	struct limit_shape limits[WEIR_ZONE_LIMITS_MAX];
+	struct weir_limit_shape limits[WEIR_ZONE_LIMITS_MAX];
 };
 
 /**

@@ -15,7 +15,7 @@ static size_t full_bytes(const struct layout *layout, unsigned form)
 {
 	uint32_t rooms[WEIR_ZONE_LIMITS_MAX] = {0};
 	for (uint32_t i = 0; i < layout->limit_count; i++) {
-		const struct limit_shape *shape = &layout->limits[i];
+		const struct weir_limit_shape *shape = &layout->limits[i];
 		if (!shape->has_times)
 			continue;
 		int64_t room = shape->times.entries_max;

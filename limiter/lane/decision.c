@@ -4,53 +4,13 @@
  */
 #include "limiter/lane/decision.h"
 
-/* A parameter with its comma, in the order that readers know. */
+/* A member with its comma, in the order that readers know. */
 static void member(struct weir_text *text, const char *name, int64_t value)
 {
 	weir_text_append(text, ",\"", 2);
 	weir_text_puts(text, name);
 	weir_text_append(text, "\":", 2);
 	weir_text_int(text, value);
-}
-
-void decision_limit_json(struct weir_text *text, const struct weir_limit *limit)
-{
-	weir_text_puts(text, "{\"algorithm\":\"");
-	weir_text_puts(text, weir_algorithm_name(limit->algorithm));
-	weir_text_puts(text, "\"");
-	switch (limit->algorithm) {
-	case WEIR_SLIDING_WINDOW:
-		member(text, "rate", limit->rate);
-		member(text, "window", limit->window_ms);
-		if (limit->precision_ms > 1)
-			member(text, "precision", limit->precision_ms);
-		break;
-	case WEIR_FIXED_WINDOW:
-		member(text, "rate", limit->rate);
-		member(text, "window", limit->window_ms);
-		if (limit->offset_ms != 0)
-			member(text, "offset", limit->offset_ms);
-		break;
-	case WEIR_UNIFORM: member(text, "interval", limit->window_ms); break;
-	case WEIR_TOKEN_BUCKET:
-		member(text, "rate", limit->rate);
-		member(text, "window", limit->window_ms);
-		member(text, "burst", limit->burst);
-		if (limit->penalize)
-			weir_text_puts(text, ",\"penalize\":true");
-		break;
-	case WEIR_GCRA:
-		member(text, "burst", limit->burst);
-		member(text, "rate", limit->rate);
-		member(text, "window", limit->window_ms);
-		break;
-	case WEIR_QUEUE:
-		member(text, "length", limit->length);
-		member(text, "hold", limit->hold_ms);
-		break;
-	case WEIR_ALGORITHM_COUNT: break;
-	}
-	weir_text_append(text, "}", 1);
 }
 
 /* One value of a joined key, from *at to the next bare '|': escapes taken off. */
@@ -108,7 +68,7 @@ void decision_json(struct weir_text *text, uint32_t partition, const struct shar
 	member(text, "at", decision->at_ms);
 	member(text, "until", decision->until_ms);
 	weir_text_puts(text, ",\"limit\":");
-	decision_limit_json(text, decision->rule);
+	weir_limit_decided(text, decision->rule);
 	member(text, "count", decision->count);
 	end_json(text, zone);
 }

@@ -35,7 +35,4 @@ void decision_message_key(struct weir_text *text, const struct weir_zone *zone, 
 /** Appends a joined key as a JSON array of its values. */
 void decision_key_json(struct weir_text *text, const struct weir_zone *zone, struct weir_span key);
 
-/** Appends the limit as an object: its algorithm, then its own parameters with times in ms. */
-void decision_limit_json(struct weir_text *text, const struct weir_limit *limit);
-
 #endif

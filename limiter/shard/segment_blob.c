@@ -6,8 +6,8 @@
 #include "limiter/shard/segment_blob.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/bits.h"
 #include "common/bytes/varint.h"
-#include "limiter/algorithm/bits.h"
 
 #include <stdlib.h>
 
@@ -23,11 +23,11 @@ char *segment_blob_put(char *at, const struct bucket *bucket, size_t used)
 {
 	size_t body = used - sizeof *bucket;
 	uint8_t *next = weir_varint_put((uint8_t *)at, body);
-	bytes_put(next, 8, bucket->low);
-	bytes_put(next + 8, 8, bucket->high);
-	time_put(next + 16, bucket->newest_ms);
-	bytes_put(next + 22, 4, bucket->clock_s);
-	bytes_put(next + 26, 2, bucket->layout & 0xffff);
+	weir_bytes_put(next, 8, bucket->low);
+	weir_bytes_put(next + 8, 8, bucket->high);
+	weir_time_put(next + 16, bucket->newest_ms);
+	weir_bytes_put(next + 22, 4, bucket->clock_s);
+	weir_bytes_put(next + 26, 2, bucket->layout & 0xffff);
 	next[28] = (uint8_t)(bucket->layout >> 16);
 	next[29] = bucket->flags & BUCKET_FORM;
 	memcpy(next + SEGMENT_BLOB_BUCKET_HEAD_BYTES, bucket + 1, body);
@@ -40,8 +40,8 @@ void segment_blob_seal(char *blob, size_t length, uint32_t buckets)
 	memcpy(head, "wS", 2);
 	head[2] = SEGMENT_BLOB_VERSION;
 	head[3] = 0;
-	bytes_put(head + 4, 4, buckets);
-	bytes_put(head + 8, 8, weir_hash64(blob + SEGMENT_BLOB_HEAD_BYTES, length - SEGMENT_BLOB_HEAD_BYTES));
+	weir_bytes_put(head + 4, 4, buckets);
+	weir_bytes_put(head + 8, 8, weir_hash64(blob + SEGMENT_BLOB_HEAD_BYTES, length - SEGMENT_BLOB_HEAD_BYTES));
 }
 
 enum weir_status segment_blob_open(struct segment_blob_reader *reader, struct weir_span blob, struct weir_error *error)
@@ -55,11 +55,11 @@ enum weir_status segment_blob_open(struct segment_blob_reader *reader, struct we
 	if (head[2] == 0 || head[3] != 0)
 		return weir_fail(error, WEIR_INVALID, "a segment's blob has a damaged head");
 	size_t length = blob.length - SEGMENT_BLOB_HEAD_BYTES;
-	if (bytes_get(head + 8, 8) != weir_hash64(head + SEGMENT_BLOB_HEAD_BYTES, length))
+	if (weir_bytes_get(head + 8, 8) != weir_hash64(head + SEGMENT_BLOB_HEAD_BYTES, length))
 		return weir_fail(error, WEIR_INVALID, "a segment's blob does not match its checksum");
 	*reader = (struct segment_blob_reader){.at = blob.at + SEGMENT_BLOB_HEAD_BYTES,
 	                                       .end = blob.at + blob.length,
-	                                       .left = (uint32_t)bytes_get(head + 4, 4)};
+	                                       .left = (uint32_t)weir_bytes_get(head + 4, 4)};
 	return WEIR_OK;
 }
 
@@ -83,12 +83,12 @@ enum weir_status segment_blob_next(struct segment_blob_reader *reader, struct se
 	    body > (uint64_t)(end - at) - SEGMENT_BLOB_BUCKET_HEAD_BYTES)
 		return cut_short(error);
 	bucket->header = (struct bucket){
-		.low = bytes_get(at, 8),
-		.high = bytes_get(at + 8, 8),
-		.newest_ms = (uint64_t)time_get(at + 16) & TIME_MASK,
+		.low = weir_bytes_get(at, 8),
+		.high = weir_bytes_get(at + 8, 8),
+		.newest_ms = (uint64_t)weir_time_get(at + 16) & WEIR_TIME_MASK,
 		.flags = at[29],
-		.clock_s = (uint32_t)bytes_get(at + 22, 4),
-		.layout = ((uint32_t)bytes_get(at + 26, 2) | (uint32_t)at[28] << 16) & LAYOUT_NUMBER_MASK,
+		.clock_s = (uint32_t)weir_bytes_get(at + 22, 4),
+		.layout = ((uint32_t)weir_bytes_get(at + 26, 2) | (uint32_t)at[28] << 16) & LAYOUT_NUMBER_MASK,
 	};
 	bucket->body = (const char *)at + SEGMENT_BLOB_BUCKET_HEAD_BYTES;
 	bucket->body_bytes = (uint32_t)body;
@@ -102,7 +102,8 @@ static const struct layout *layout_of(const struct segment_blob_bucket *bucket, 
 {
 	uint32_t scale = SCALE_ONE;
 	if (bucket->header.layout & LAYOUT_SCALED)
-		scale = bucket->body_bytes < SCALE_BYTES ? 0 : (uint32_t)bytes_get((const uint8_t *)bucket->body, SCALE_BYTES);
+		scale =
+			bucket->body_bytes < SCALE_BYTES ? 0 : (uint32_t)weir_bytes_get((const uint8_t *)bucket->body, SCALE_BYTES);
 	return rules_layout(rules, bucket->header.layout, scale);
 }
 
@@ -185,8 +186,8 @@ static bool is_gone(const struct segment_blob_bucket *bucket, const struct layou
 		return false;
 	int64_t until = INT64_C(1000) * bucket->header.clock_s + layout->memory_ms + lateness_ms;
 	uint32_t decided_at = bucket->header.layout & LAYOUT_SCALED ? SCALE_BYTES : 0;
-	if ((bucket->header.flags & BUCKET_DECIDED) && bucket->body_bytes >= decided_at + 2 * TIME_BYTES) {
-		int64_t blocked = time_get((const uint8_t *)bucket->body + decided_at + TIME_BYTES);
+	if ((bucket->header.flags & BUCKET_DECIDED) && bucket->body_bytes >= decided_at + 2 * WEIR_TIME_BYTES) {
+		int64_t blocked = weir_time_get((const uint8_t *)bucket->body + decided_at + WEIR_TIME_BYTES);
 		until = blocked > until ? blocked : until;
 	}
 	return clock_ms > until;

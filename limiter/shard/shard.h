@@ -16,9 +16,9 @@
 #ifndef LIMITER_SHARD_H
 #define LIMITER_SHARD_H
 
+#include "common/base/text.h"
 #include "common/bytes/hash.h"
 #include "common/frame/frame.h"
-#include "limiter/algorithm/limit.h"
 #include "limiter/bucket/rules.h"
 #include "limiter/orders/order_command.h"
 
@@ -207,7 +207,7 @@ struct shard_bucket {
 	uint64_t fingerprint_low, fingerprint_high; /* weir_fingerprint() of seed, zone and key: the shard keeps no keys */
 	int64_t decided_at_ms, decided_until_ms;    /* of the last decision; -1: there was none */
 	uint32_t limit_count;
-	struct limit_image limits[WEIR_ZONE_LIMITS_MAX]; /* in the policy's order */
+	struct weir_text limits[WEIR_ZONE_LIMITS_MAX]; /* states as JSON, in the policy's order; empty: nothing recorded */
 };
 
 /** Reads a bucket that is in memory; false: there is none, or it is forgotten. The image is to be freed. */

@@ -17,7 +17,7 @@ enum { EXTRA_VERSION = 1, NUMBER = 8 };
 
 static uint8_t *put(uint8_t *at, uint64_t number)
 {
-	bytes_put(at, NUMBER, number);
+	weir_bytes_put(at, NUMBER, number);
 	return at + NUMBER;
 }
 
@@ -51,7 +51,7 @@ static bool get(struct weir_span *bytes, uint64_t *number)
 {
 	if (bytes->length < NUMBER)
 		return false;
-	*number = bytes_get((const uint8_t *)bytes->at, NUMBER);
+	*number = weir_bytes_get((const uint8_t *)bytes->at, NUMBER);
 	bytes->at += NUMBER;
 	bytes->length -= NUMBER;
 	return true;
@@ -60,7 +60,7 @@ static bool get(struct weir_span *bytes, uint64_t *number)
 static bool get_clock(struct weir_span *bytes, int64_t *clock_ms)
 {
 	uint64_t number;
-	if (!get(bytes, &number) || number > TIME_MASK)
+	if (!get(bytes, &number) || number > WEIR_TIME_MASK)
 		return false;
 	*clock_ms = (int64_t)number;
 	return true;

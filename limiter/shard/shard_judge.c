@@ -27,7 +27,7 @@ static void take_block(struct shard *shard, struct lookup *lookup, uint32_t ref)
 /* An empty bucket's first event of cost 1 passes, whatever the limits. */
 static void record_first(struct shard *shard, struct lookup *lookup, int64_t t)
 {
-	struct bucket header = {.low = lookup->low, .high = lookup->high, .newest_ms = (uint64_t)t & TIME_MASK};
+	struct bucket header = {.low = lookup->low, .high = lookup->high, .newest_ms = (uint64_t)t & WEIR_TIME_MASK};
 	header.layout = lookup->zone->layout->id & LAYOUT_NUMBER_MASK;
 	take_block(shard, lookup, shard_place_single(shard, &header, lookup->ref));
 }

@@ -81,8 +81,8 @@ static bool end_block(struct shard *shard, struct lookup *lookup, int64_t at_ms)
 	if (shard_blocked_until(shard, bucket) <= at_ms)
 		return false;
 	uint8_t *decided = bucket_decided(bucket);
-	int64_t decided_at_ms = time_get(decided);
-	time_put(decided + TIME_BYTES, decided_at_ms > at_ms ? decided_at_ms : at_ms);
+	int64_t decided_at_ms = weir_time_get(decided);
+	weir_time_put(decided + WEIR_TIME_BYTES, decided_at_ms > at_ms ? decided_at_ms : at_ms);
 	shard_set_dirty(shard, bucket, lookup->ref);
 	return true;
 }

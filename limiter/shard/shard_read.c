@@ -1,8 +1,6 @@
 /* Buckets read out, for people and tests: as they would be judged by now. */
 #include "limiter/shard/internal.h"
 
-#include <stdlib.h>
-
 static void read_limits(const struct bucket_view *view, struct shard_bucket *image)
 {
 	image->limit_count = view->layout->limit_count;
@@ -11,11 +9,9 @@ static void read_limits(const struct bucket_view *view, struct shard_bucket *ima
 		image->decided_until_ms = bucket_decided_until(view);
 	}
 	for (uint32_t i = 0; i < image->limit_count; i++) {
-		const struct limit_view *limit = &view->limits[i];
-		if (limit->shape->ops->is_empty(limit))
-			continue;
-		image->limits[i].recorded = true;
-		limit->shape->ops->image(limit, &image->limits[i]);
+		const struct weir_limit_view *limit = &view->limits[i];
+		if (!limit->shape->ops->is_empty(limit))
+			limit->shape->ops->show(limit, &image->limits[i]);
 	}
 }
 
@@ -55,7 +51,7 @@ uint32_t shard_segment_of(uint64_t fingerprint_low)
 void shard_bucket_deinit(struct shard_bucket *image)
 {
 	for (uint32_t i = 0; i < image->limit_count; i++)
-		free(image->limits[i].runs);
+		weir_text_deinit(&image->limits[i]);
 	*image = (struct shard_bucket){0};
 }
 

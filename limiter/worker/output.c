@@ -94,8 +94,8 @@ void output_result(struct output *output, uint32_t partition, const struct lane_
 /* A block that the topic may forget while it holds, and has not been in it for long enough to be thought of again. */
 static bool is_to_be_reminded(const struct order_term *block, int64_t remind_ms, int64_t now_ms)
 {
-	return block->holds && block->offset != ORDER_NO_OFFSET && block->until_ms > now_ms &&
-	       block->until_ms - block->at_ms > 2 * remind_ms && now_ms - block->at_ms >= remind_ms;
+	return block->holds && block->until_ms > now_ms && block->until_ms - block->at_ms > 2 * remind_ms &&
+	       now_ms - block->at_ms >= remind_ms;
 }
 
 static void remind_of(struct output *output, const struct lane *lane, const struct order *order)

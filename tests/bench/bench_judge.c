@@ -142,9 +142,12 @@ static void bench_init(struct bench *bench, uint32_t users, uint64_t requests, i
 {
 	*bench = (struct bench){.users = users, .requests = requests};
 	bench->zone = (struct weir_zone){.id = 1, .name = "site", .description = "", .limit_count = 3};
-	bench->zone.limits[0] = (struct weir_limit){.algorithm = WEIR_SLIDING_WINDOW, .rate = a_minute, .window_ms = 60000};
-	bench->zone.limits[1] = (struct weir_limit){.algorithm = WEIR_FIXED_WINDOW, .rate = 100, .window_ms = 3600000};
-	bench->zone.limits[2] = (struct weir_limit){.algorithm = WEIR_FIXED_WINDOW, .rate = 1000, .window_ms = 86400000};
+	bench->zone.limits[0] =
+		(struct weir_limit){.algorithm = weir_algorithm_named("sliding_window"), .rate = a_minute, .window_ms = 60000};
+	bench->zone.limits[1] =
+		(struct weir_limit){.algorithm = weir_algorithm_named("fixed_window"), .rate = 100, .window_ms = 3600000};
+	bench->zone.limits[2] =
+		(struct weir_limit){.algorithm = weir_algorithm_named("fixed_window"), .rate = 1000, .window_ms = 86400000};
 	bench->policy = (struct weir_policy){.version = 1, .zones = &bench->zone, .zone_count = 1};
 	const struct weir_policy *policies[] = {&bench->policy};
 	bench->rules = rules_new(policies, 1);

@@ -7,6 +7,7 @@
 #define TESTS_UNIT_LIMIT_MODEL_H
 
 #include "common/base/alloc.h"
+#include "common/base/text.h"
 #include "common/policy/policy.h"
 
 #include <stdlib.h>
@@ -22,6 +23,42 @@ static inline model_wide model_ceil_div(model_wide a, model_wide b)
 static inline model_wide model_floor_div(model_wide a, model_wide b)
 {
 	return -model_ceil_div(-a, b);
+}
+
+/* ---- which limits it knows: by their names, as no two parts of weir may judge by one table ---- */
+
+enum model_kind {
+	MODEL_SLIDING_WINDOW,
+	MODEL_FIXED_WINDOW,
+	MODEL_UNIFORM,
+	MODEL_TOKEN_BUCKET,
+	MODEL_GCRA,
+	MODEL_QUEUE,
+	MODEL_KINDS
+};
+
+/* What they have of their own, all in one place. */
+enum { MODEL_PRECISION = 0, MODEL_OFFSET = 0, MODEL_PENALIZE = 0 };
+
+static const char *const model_names[MODEL_KINDS] = {"sliding_window", "fixed_window", "uniform",
+                                                     "token_bucket",   "gcra",         "queue"};
+
+static inline const struct weir_algorithm *model_algorithm(enum model_kind kind)
+{
+	return weir_algorithm_named(model_names[kind]);
+}
+
+static inline enum model_kind model_kind(const struct weir_limit *limit)
+{
+	int kind = 0;
+	while (kind < MODEL_KINDS && strcmp(model_names[kind], limit->algorithm->name) != 0)
+		kind++;
+	return (enum model_kind)kind;
+}
+
+static inline bool model_penalizes(const struct weir_limit *limit)
+{
+	return model_kind(limit) == MODEL_TOKEN_BUCKET && limit->own[MODEL_PENALIZE];
 }
 
 /* ---- one limit's state ---- */
@@ -67,28 +104,28 @@ static inline model_wide model_tat(const struct model_limit *state, int64_t t)
 
 static inline void model_leave(struct model_limit *state, int64_t t)
 {
-	if (state->limit->algorithm != WEIR_QUEUE)
+	if (model_kind(state->limit) != MODEL_QUEUE)
 		return;
 	size_t kept = 0;
 	for (size_t i = 0; i < state->count; i++)
-		if (state->times[i] + state->limit->hold_ms > t)
+		if (state->times[i] + state->limit->window_ms > t)
 			state->times[kept++] = state->times[i];
 	state->count = kept;
 }
 
 static inline void model_done(struct model_limit *state)
 {
-	if (state->limit->algorithm == WEIR_QUEUE && state->count > 0)
+	if (model_kind(state->limit) == MODEL_QUEUE && state->count > 0)
 		memmove(state->times, state->times + 1, --state->count * sizeof *state->times);
 }
 
 static inline bool model_late(const struct model_limit *state, int64_t t)
 {
 	const struct weir_limit *limit = state->limit;
-	if (limit->algorithm == WEIR_SLIDING_WINDOW || limit->algorithm == WEIR_UNIFORM)
+	if (model_kind(limit) == MODEL_SLIDING_WINDOW || model_kind(limit) == MODEL_UNIFORM)
 		return state->count > 0 && t <= state->times[state->count - 1] - limit->window_ms;
-	if (limit->algorithm == WEIR_FIXED_WINDOW)
-		return state->recorded && (t + limit->offset_ms) / limit->window_ms < state->newest - 1;
+	if (model_kind(limit) == MODEL_FIXED_WINDOW)
+		return state->recorded && (t + limit->own[MODEL_OFFSET]) / limit->window_ms < state->newest - 1;
 	return false;
 }
 
@@ -96,23 +133,23 @@ static inline int64_t model_held(const struct model_limit *state, int64_t t)
 {
 	const struct weir_limit *limit = state->limit;
 	int64_t held = 0;
-	switch (limit->algorithm) {
-	case WEIR_SLIDING_WINDOW:
-	case WEIR_UNIFORM:
+	switch (model_kind(limit)) {
+	case MODEL_SLIDING_WINDOW:
+	case MODEL_UNIFORM:
 		for (size_t i = 0; i < state->count; i++)
 			held += state->times[i] > t - limit->window_ms;
 		return held;
-	case WEIR_FIXED_WINDOW: {
-		int64_t bucket = (t + limit->offset_ms) / limit->window_ms;
+	case MODEL_FIXED_WINDOW: {
+		int64_t bucket = (t + limit->own[MODEL_OFFSET]) / limit->window_ms;
 		if (!state->recorded)
 			return 0;
 		return bucket == state->newest ? state->current : bucket == state->newest - 1 ? state->previous : 0;
 	}
-	case WEIR_TOKEN_BUCKET:
-		if (limit->penalize)
+	case MODEL_TOKEN_BUCKET:
+		if (limit->own[MODEL_PENALIZE])
 			return limit->burst - (int64_t)(state->level > 0 ? state->level : 0);
 		return limit->burst - (int64_t)(model_level(state, t) / limit->window_ms);
-	case WEIR_GCRA: {
+	case MODEL_GCRA: {
 		model_wide owed = model_ceil_div(state->level - (model_wide)t * limit->rate, limit->window_ms);
 		if (!state->recorded || owed < 0)
 			return 0;
@@ -125,19 +162,19 @@ static inline int64_t model_held(const struct model_limit *state, int64_t t)
 static inline bool model_over(const struct model_limit *state, int64_t t, int64_t c)
 {
 	const struct weir_limit *limit = state->limit;
-	switch (limit->algorithm) {
-	case WEIR_SLIDING_WINDOW:
-	case WEIR_UNIFORM:
-	case WEIR_FIXED_WINDOW: return model_held(state, t) + c > limit->rate;
-	case WEIR_TOKEN_BUCKET:
-		if (limit->penalize)
+	switch (model_kind(limit)) {
+	case MODEL_SLIDING_WINDOW:
+	case MODEL_UNIFORM:
+	case MODEL_FIXED_WINDOW: return model_held(state, t) + c > limit->rate;
+	case MODEL_TOKEN_BUCKET:
+		if (limit->own[MODEL_PENALIZE])
 			return model_penalized(state, t, c) == -1;
 		return model_level(state, t) < (model_wide)c * limit->window_ms;
-	case WEIR_GCRA:
+	case MODEL_GCRA:
 		return model_tat(state, t) + (model_wide)c * limit->window_ms -
 		           ((model_wide)limit->burst + 1) * limit->window_ms >
 		       (model_wide)t * limit->rate;
-	default: return (int64_t)state->count + c > limit->length;
+	default: return (int64_t)state->count + c > limit->rate;
 	}
 }
 
@@ -176,14 +213,14 @@ static inline void model_count(struct model_limit *state, int64_t bucket, int64_
 static inline void model_record(struct model_limit *state, int64_t t, int64_t c, bool blocked)
 {
 	const struct weir_limit *limit = state->limit;
-	int64_t step = limit->precision_ms > 0 ? limit->precision_ms : 1;
+	int64_t step = limit->own[MODEL_PRECISION] > 0 ? limit->own[MODEL_PRECISION] : 1;
 	model_wide most = (model_wide)t * limit->rate + ((model_wide)limit->burst + 1) * limit->window_ms;
-	switch (limit->algorithm) {
-	case WEIR_SLIDING_WINDOW:
-	case WEIR_UNIFORM: model_insert(state, (t + step - 1) / step * step, c, limit->rate); break;
-	case WEIR_FIXED_WINDOW: model_count(state, (t + limit->offset_ms) / limit->window_ms, c); break;
-	case WEIR_TOKEN_BUCKET:
-		if (limit->penalize) {
+	switch (model_kind(limit)) {
+	case MODEL_SLIDING_WINDOW:
+	case MODEL_UNIFORM: model_insert(state, (t + step - 1) / step * step, c, limit->rate); break;
+	case MODEL_FIXED_WINDOW: model_count(state, (t + limit->own[MODEL_OFFSET]) / limit->window_ms, c); break;
+	case MODEL_TOKEN_BUCKET:
+		if (limit->own[MODEL_PENALIZE]) {
 			state->level = model_penalized(state, t, c);
 		} else {
 			state->level = model_level(state, t) - (model_wide)c * limit->window_ms;
@@ -192,7 +229,7 @@ static inline void model_record(struct model_limit *state, int64_t t, int64_t c,
 		}
 		state->time = state->recorded && state->time > t ? state->time : t;
 		break;
-	case WEIR_GCRA: {
+	case MODEL_GCRA: {
 		model_wide tat = model_tat(state, t) + (model_wide)c * limit->window_ms;
 		if (blocked && tat > most)
 			tat = most;
@@ -200,7 +237,7 @@ static inline void model_record(struct model_limit *state, int64_t t, int64_t c,
 			state->level = tat;
 		break;
 	}
-	default: model_insert(state, t, c, limit->length); break;
+	default: model_insert(state, t, c, limit->rate); break;
 	}
 	state->recorded = true;
 }
@@ -209,30 +246,30 @@ static inline int64_t model_reset(const struct model_limit *state, int64_t t)
 {
 	const struct weir_limit *limit = state->limit;
 	model_wide reset = t;
-	switch (limit->algorithm) {
-	case WEIR_SLIDING_WINDOW:
-	case WEIR_UNIFORM:
+	switch (model_kind(limit)) {
+	case MODEL_SLIDING_WINDOW:
+	case MODEL_UNIFORM:
 		if (state->count >= (size_t)limit->rate)
 			reset = state->times[state->count - (size_t)limit->rate] + limit->window_ms;
 		break;
-	case WEIR_FIXED_WINDOW:
-		reset = ((t + limit->offset_ms) / limit->window_ms + 1) * limit->window_ms - limit->offset_ms;
+	case MODEL_FIXED_WINDOW:
+		reset = ((t + limit->own[MODEL_OFFSET]) / limit->window_ms + 1) * limit->window_ms - limit->own[MODEL_OFFSET];
 		break;
-	case WEIR_TOKEN_BUCKET:
+	case MODEL_TOKEN_BUCKET:
 		if (!state->recorded)
 			break;
-		if (limit->penalize)
+		if (limit->own[MODEL_PENALIZE])
 			reset = state->time +
 			        model_floor_div((model_wide)limit->window_ms * (1 - 2 * state->level), 2 * limit->rate) + 1;
 		else
 			reset = state->time + model_ceil_div(limit->window_ms - state->level, limit->rate);
 		break;
-	case WEIR_GCRA:
+	case MODEL_GCRA:
 		reset = model_ceil_div(model_tat(state, t) - (model_wide)limit->burst * limit->window_ms, limit->rate);
 		break;
 	default:
-		if (state->count >= (size_t)limit->length)
-			reset = state->times[0] + limit->hold_ms;
+		if (state->count >= (size_t)limit->rate)
+			reset = state->times[0] + limit->window_ms;
 		break;
 	}
 	return (int64_t)(reset > t ? reset : t);
@@ -244,18 +281,71 @@ static inline int64_t model_memory_ms(const struct weir_limit *limits, uint32_t 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct weir_limit *limit = &limits[i];
 		model_wide memory = 0;
-		switch (limit->algorithm) {
-		case WEIR_SLIDING_WINDOW: memory = limit->window_ms + limit->precision_ms; break;
-		case WEIR_TOKEN_BUCKET:
+		switch (model_kind(limit)) {
+		case MODEL_SLIDING_WINDOW: memory = limit->window_ms + limit->own[MODEL_PRECISION]; break;
+		case MODEL_TOKEN_BUCKET:
 			memory = model_ceil_div((model_wide)limit->burst * limit->window_ms, limit->rate);
 			break;
-		case WEIR_GCRA: memory = model_ceil_div(((model_wide)limit->burst + 1) * limit->window_ms, limit->rate); break;
-		case WEIR_QUEUE: memory = limit->hold_ms; break;
+		case MODEL_GCRA: memory = model_ceil_div(((model_wide)limit->burst + 1) * limit->window_ms, limit->rate); break;
+		case MODEL_QUEUE: memory = limit->window_ms; break;
 		default: memory = limit->window_ms; break;
 		}
 		longest = memory > longest ? memory : longest;
 	}
 	return (int64_t)longest;
+}
+
+/* ---- its state as JSON ---- */
+
+static inline void model_show_times(struct weir_text *text, const struct model_limit *state)
+{
+	int64_t after = model_kind(state->limit) == MODEL_QUEUE || state->count == 0
+	                    ? -1
+	                    : state->times[state->count - 1] - 2 * state->limit->window_ms;
+	const char *before = "";
+	weir_text_puts(text, "{\"times\":[");
+	for (size_t i = 0, same; i < state->count; i += same) {
+		for (same = 1; i + same < state->count && state->times[i + same] == state->times[i];)
+			same++;
+		if (state->times[i] <= after)
+			continue;
+		weir_text_printf(text, "%s[%lld,%zu]", before, (long long)state->times[i], same);
+		before = ",";
+	}
+	weir_text_puts(text, "]}");
+}
+
+static inline void model_show_wide(struct weir_text *text, model_wide number)
+{
+	if (number >= 10)
+		model_show_wide(text, number / 10);
+	weir_text_printf(text, "%d", (int)(number % 10));
+}
+
+/* Nothing where nothing was recorded, or all has left. */
+static inline void model_show(struct weir_text *text, const struct model_limit *state)
+{
+	if (!state->recorded)
+		return;
+	switch (model_kind(state->limit)) {
+	case MODEL_FIXED_WINDOW:
+		weir_text_printf(text, "{\"bucket\":%lld,\"count\":%lld,\"previous\":%lld}", (long long)state->newest,
+		                 (long long)state->current, (long long)state->previous);
+		break;
+	case MODEL_TOKEN_BUCKET:
+		weir_text_printf(text, "{\"%s\":%lld,\"time\":%lld}", state->limit->own[MODEL_PENALIZE] ? "tokens" : "level",
+		                 (long long)state->level, (long long)state->time);
+		break;
+	case MODEL_GCRA:
+		weir_text_puts(text, "{\"tat\":");
+		model_show_wide(text, state->level);
+		weir_text_puts(text, "}");
+		break;
+	default:
+		if (state->count > 0)
+			model_show_times(text, state);
+		break;
+	}
 }
 
 #endif

@@ -97,15 +97,13 @@ static inline int64_t model_times(int64_t number, int64_t thousandths, int64_t l
 static inline struct weir_limit model_scaled(const struct weir_limit *limit, int64_t thousandths)
 {
 	struct weir_limit scaled = *limit;
-	if (limit->algorithm == WEIR_UNIFORM)
+	if (model_kind(limit) == MODEL_UNIFORM)
 		scaled.window_ms = (int64_t)model_ceil_div((model_wide)limit->window_ms * 1000, thousandths);
-	else if (limit->algorithm == WEIR_QUEUE)
-		scaled.length = model_times(limit->length, thousandths, 1);
 	else
 		scaled.rate = model_times(limit->rate, thousandths, 1);
-	if (limit->algorithm == WEIR_TOKEN_BUCKET)
+	if (model_kind(limit) == MODEL_TOKEN_BUCKET)
 		scaled.burst = model_times(limit->burst, thousandths, 1);
-	else if (limit->algorithm == WEIR_GCRA)
+	else if (model_kind(limit) == MODEL_GCRA)
 		scaled.burst = model_times(limit->burst, thousandths, 0);
 	return scaled;
 }

@@ -176,7 +176,7 @@ static inline struct model_verdict model_judge(struct model_bucket *bucket, cons
 		any |= breached[i];
 	}
 	for (uint32_t i = 0; i < bucket->limit_count; i++)
-		if (!late[i] && (bucket->limits[i].limit->penalize || (c > 0 && (zone->count_all || !blocked))))
+		if (!late[i] && (model_penalizes(bucket->limits[i].limit) || (c > 0 && (zone->count_all || !blocked))))
 			model_record(&bucket->limits[i], t, c, blocked);
 	if (blocked)
 		verdict.bits |= WEIR_VERDICT_BLOCK;

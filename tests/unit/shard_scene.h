@@ -35,42 +35,42 @@ static inline int64_t scene_among(struct scene_random *random, const int64_t *nu
 
 enum { SCENE_ZONES = 200 }; /* ids */
 
-static inline struct weir_limit scene_limit_of(struct scene_random *random, enum weir_algorithm algorithm)
+static inline struct weir_limit scene_limit_of(struct scene_random *random, enum model_kind kind)
 {
 	static const int64_t rates[] = {1, 2, 3, 5, 10, 40, 300, 70000};
 	static const int64_t windows[] = {1, 2, 7, 10, 64, 100, 1000, 60000};
-	struct weir_limit limit = {.algorithm = algorithm};
+	struct weir_limit limit = {.algorithm = model_algorithm(kind)};
 	int64_t rate = scene_among(random, rates, 8), window_ms = scene_among(random, windows, 8);
-	switch (limit.algorithm) {
-	case WEIR_SLIDING_WINDOW:
+	switch (kind) {
+	case MODEL_SLIDING_WINDOW:
 		limit.rate = rate;
 		limit.window_ms = window_ms;
 		if (scene_below(random, 3) == 0 && window_ms > 1)
-			limit.precision_ms = 2 + scene_below(random, window_ms - 1);
+			limit.own[MODEL_PRECISION] = 2 + scene_below(random, window_ms - 1);
 		break;
-	case WEIR_FIXED_WINDOW:
+	case MODEL_FIXED_WINDOW:
 		limit.rate = rate;
 		limit.window_ms = window_ms;
-		limit.offset_ms = scene_below(random, 2) ? scene_below(random, window_ms) : 0;
+		limit.own[MODEL_OFFSET] = scene_below(random, 2) ? scene_below(random, window_ms) : 0;
 		break;
-	case WEIR_UNIFORM:
+	case MODEL_UNIFORM:
 		limit.rate = 1;
 		limit.window_ms = window_ms;
 		break;
-	case WEIR_TOKEN_BUCKET:
+	case MODEL_TOKEN_BUCKET:
 		limit.rate = rate;
 		limit.window_ms = window_ms;
 		limit.burst = scene_below(random, 2) ? rate : 1 + scene_below(random, 12);
-		limit.penalize = scene_below(random, 2);
+		limit.own[MODEL_PENALIZE] = scene_below(random, 2);
 		break;
-	case WEIR_GCRA:
+	case MODEL_GCRA:
 		limit.rate = rate;
 		limit.window_ms = window_ms;
 		limit.burst = scene_below(random, 8);
 		break;
 	default:
-		limit.length = scene_among(random, rates, 7);
-		limit.hold_ms = window_ms;
+		limit.rate = scene_among(random, rates, 7);
+		limit.window_ms = window_ms;
 		break;
 	}
 	return limit;
@@ -78,7 +78,7 @@ static inline struct weir_limit scene_limit_of(struct scene_random *random, enum
 
 static inline struct weir_limit scene_limit(struct scene_random *random)
 {
-	return scene_limit_of(random, (enum weir_algorithm)scene_below(random, WEIR_ALGORITHM_COUNT));
+	return scene_limit_of(random, (enum model_kind)scene_below(random, MODEL_KINDS));
 }
 
 static inline char *scene_zone_name(uint32_t id)
@@ -92,7 +92,7 @@ static inline struct weir_zone scene_zone(struct scene_random *random, uint32_t 
 {
 	static const int64_t blocks[] = {0, 0, 1, 13, 500};
 	/* What most people ask for has a way of its own (bucket_fast.h). */
-	static const enum weir_algorithm usual[] = {WEIR_SLIDING_WINDOW, WEIR_FIXED_WINDOW, WEIR_FIXED_WINDOW};
+	static const enum model_kind usual[] = {MODEL_SLIDING_WINDOW, MODEL_FIXED_WINDOW, MODEL_FIXED_WINDOW};
 	struct weir_zone zone = {.id = id, .name = scene_zone_name(id), .description = "", .key_count = 1};
 	zone.limit_count = (uint32_t)(1 + scene_below(random, scene_below(random, 4) == 0 ? WEIR_ZONE_LIMITS_MAX : 3));
 	bool is_usual = scene_below(random, 4) == 0;

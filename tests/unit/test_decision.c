@@ -18,7 +18,8 @@ static void a_block_is_one_line_of_json(void **state)
 {
 	(void)state;
 	struct weir_zone zone = {.id = 7, .name = (char *)"site", .key_count = 1, .limit_count = 1};
-	zone.limits[0] = (struct weir_limit){.algorithm = WEIR_SLIDING_WINDOW, .rate = 10, .window_ms = 60000};
+	zone.limits[0] =
+		(struct weir_limit){.algorithm = weir_algorithm_named("sliding_window"), .rate = 10, .window_ms = 60000};
 	struct zone_rules rules = {.zone = &zone};
 	struct shard_decision decision = {.id_offset = 1841,
 	                                  .id_index = 17,
@@ -94,7 +95,7 @@ static void a_joined_key_comes_apart_where_it_was_joined(void **state)
 static void expect_limit(struct weir_limit limit, const char *expected)
 {
 	struct weir_text text = {0};
-	decision_limit_json(&text, &limit);
+	weir_limit_decided(&text, &limit);
 	expect(&text, expected);
 	json_t *json = json_loadb(text.at, text.length, 0, NULL);
 	assert_non_null(json);
@@ -106,18 +107,23 @@ static void each_algorithm_shows_its_own_parameters(void **state)
 {
 	(void)state;
 	expect_limit(
-		(struct weir_limit){.algorithm = WEIR_SLIDING_WINDOW, .rate = 5, .window_ms = 1000, .precision_ms = 100},
+		(struct weir_limit){
+			.algorithm = weir_algorithm_named("sliding_window"), .rate = 5, .window_ms = 1000, .own = {100}},
 		"{\"algorithm\":\"sliding_window\",\"rate\":5,\"window\":1000,\"precision\":100}");
-	expect_limit((struct weir_limit){.algorithm = WEIR_FIXED_WINDOW, .rate = 5, .window_ms = 1000, .offset_ms = 250},
-	             "{\"algorithm\":\"fixed_window\",\"rate\":5,\"window\":1000,\"offset\":250}");
-	expect_limit((struct weir_limit){.algorithm = WEIR_UNIFORM, .rate = 1, .window_ms = 2000},
+	expect_limit(
+		(struct weir_limit){
+			.algorithm = weir_algorithm_named("fixed_window"), .rate = 5, .window_ms = 1000, .own = {250}},
+		"{\"algorithm\":\"fixed_window\",\"rate\":5,\"window\":1000,\"offset\":250}");
+	expect_limit((struct weir_limit){.algorithm = weir_algorithm_named("uniform"), .rate = 1, .window_ms = 2000},
 	             "{\"algorithm\":\"uniform\",\"interval\":2000}");
 	expect_limit(
-		(struct weir_limit){.algorithm = WEIR_TOKEN_BUCKET, .rate = 5, .window_ms = 1000, .burst = 9, .penalize = true},
+		(struct weir_limit){
+			.algorithm = weir_algorithm_named("token_bucket"), .rate = 5, .window_ms = 1000, .burst = 9, .own = {true}},
 		"{\"algorithm\":\"token_bucket\",\"rate\":5,\"window\":1000,\"burst\":9,\"penalize\":true}");
-	expect_limit((struct weir_limit){.algorithm = WEIR_GCRA, .rate = 5, .window_ms = 1000, .burst = 0},
-	             "{\"algorithm\":\"gcra\",\"burst\":0,\"rate\":5,\"window\":1000}");
-	expect_limit((struct weir_limit){.algorithm = WEIR_QUEUE, .length = 3, .hold_ms = 700},
+	expect_limit(
+		(struct weir_limit){.algorithm = weir_algorithm_named("gcra"), .rate = 5, .window_ms = 1000, .burst = 0},
+		"{\"algorithm\":\"gcra\",\"burst\":0,\"rate\":5,\"window\":1000}");
+	expect_limit((struct weir_limit){.algorithm = weir_algorithm_named("queue"), .rate = 3, .window_ms = 700},
 	             "{\"algorithm\":\"queue\",\"length\":3,\"hold\":700}");
 }
 

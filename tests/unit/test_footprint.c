@@ -95,10 +95,11 @@ static void a_precision_lowers_it(void **state)
 {
 	(void)state;
 	struct weir_zone zone = {.id = 1, .limit_count = 1};
-	zone.limits[0] = (struct weir_limit){.algorithm = WEIR_SLIDING_WINDOW, .rate = 10000, .window_ms = 3600000};
+	zone.limits[0] =
+		(struct weir_limit){.algorithm = weir_algorithm_named("sliding_window"), .rate = 10000, .window_ms = 3600000};
 	struct layout fine, coarse;
 	layout_init(&fine, 1, 1, &zone, NULL);
-	zone.limits[0].precision_ms = 60000;
+	zone.limits[0].own[0] = 60000;
 	layout_init(&coarse, 1, 1, &zone, NULL);
 	assert_in_range(footprint_of(&fine).full, 20000, 60000);
 	assert_in_range(footprint_of(&coarse).full, 100, 1000);
@@ -110,7 +111,8 @@ static void a_huge_rate_costs_no_more_than_its_window(void **state)
 {
 	(void)state;
 	struct weir_zone zone = {.id = 1, .limit_count = 1};
-	zone.limits[0] = (struct weir_limit){.algorithm = WEIR_SLIDING_WINDOW, .rate = WEIR_RATE_MAX, .window_ms = 1000};
+	zone.limits[0] = (struct weir_limit){
+		.algorithm = weir_algorithm_named("sliding_window"), .rate = WEIR_RATE_MAX, .window_ms = 1000};
 	struct layout layout;
 	layout_init(&layout, 1, 1, &zone, NULL);
 	assert_true(footprint_of(&layout).full < 40000);

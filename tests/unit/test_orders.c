@@ -374,7 +374,8 @@ static void they_are_a_part_of_a_shards_state(void **state)
 {
 	(void)state;
 	struct weir_zone zone = {.id = 1, .name = (char *)"z", .key_count = 1, .limit_count = 1};
-	zone.limits[0] = (struct weir_limit){.algorithm = WEIR_FIXED_WINDOW, .rate = 1, .window_ms = 1000};
+	zone.limits[0] =
+		(struct weir_limit){.algorithm = weir_algorithm_named("fixed_window"), .rate = 1, .window_ms = 1000};
 	struct weir_policy policy = {.version = 1, .zones = &zone, .zone_count = 1};
 	const struct weir_policy *policies[] = {&policy};
 	struct rules *rules = rules_new(policies, 1);

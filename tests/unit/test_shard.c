@@ -14,19 +14,12 @@ static unsigned verdict_at(const struct shard_result *result, uint32_t pair)
 	return (result->verdicts[pair / 2] >> (pair % 2 * 4)) & 15;
 }
 
-static void print_limit(const struct limit_image *image, const struct model_limit *wanted)
+static void print_limit(const struct weir_text *shown, const struct model_limit *wanted)
 {
-	print_message("  shard: recorded %d bucket %lld count %lld previous %lld level %lld time %lld tat %lld:",
-	              image->recorded, (long long)image->bucket, (long long)image->count, (long long)image->previous,
-	              (long long)image->level, (long long)image->time_ms, (long long)image->tat);
-	for (size_t i = 0; i < image->run_count; i++)
-		print_message(" %lld*%lld", (long long)image->runs[i].time_ms, (long long)image->runs[i].count);
-	print_message("\n  model: recorded %d newest %lld current %lld previous %lld level %lld time %lld:",
-	              wanted->recorded, (long long)wanted->newest, (long long)wanted->current, (long long)wanted->previous,
-	              (long long)wanted->level, (long long)wanted->time);
-	for (size_t i = 0; i < wanted->count; i++)
-		print_message(" %lld", (long long)wanted->times[i]);
-	print_message("\n");
+	struct weir_text text = {0};
+	model_show(&text, wanted);
+	print_message("  shard: %.*s\n  model: %.*s\n", (int)shown->length, shown->at, (int)text.length, text.at);
+	weir_text_deinit(&text);
 }
 
 /* What a pair is about, for whoever looks into a difference. */
@@ -42,11 +35,8 @@ static void print_pair(struct shard *shard, const struct weir_frame *frame, cons
 	              frame->keys[at->key].at, (long long)at->time_ms, (long long)at->cost, member->done, member->id);
 	for (uint32_t i = 0; zone != NULL && i < zone->limit_count; i++) {
 		const struct weir_limit *limit = &zone->limits[i];
-		print_message(
-			" | %s rate %lld window %lld precision %lld offset %lld burst %lld penalize %d length %lld hold %lld",
-			weir_algorithm_name(limit->algorithm), (long long)limit->rate, (long long)limit->window_ms,
-			(long long)limit->precision_ms, (long long)limit->offset_ms, (long long)limit->burst, limit->penalize,
-			(long long)limit->length, (long long)limit->hold_ms);
+		print_message(" | %s rate %lld window %lld burst %lld own %lld", limit->algorithm->name, (long long)limit->rate,
+		              (long long)limit->window_ms, (long long)limit->burst, (long long)limit->own[0]);
 	}
 	if (zone == NULL)
 		return;

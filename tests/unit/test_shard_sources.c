@@ -21,7 +21,8 @@ static struct weir_policy policy = {.version = 1, .zones = &zone, .zone_count = 
 static struct rules *make_rules(void)
 {
 	const struct weir_policy *policies[] = {&policy};
-	zone.limits[0] = (struct weir_limit){.algorithm = WEIR_FIXED_WINDOW, .rate = 100, .window_ms = 3600000};
+	zone.limits[0] =
+		(struct weir_limit){.algorithm = weir_algorithm_named("fixed_window"), .rate = 100, .window_ms = 3600000};
 	return rules_new(policies, 1);
 }
 

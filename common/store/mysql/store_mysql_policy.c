@@ -25,9 +25,9 @@ static enum weir_status put_limit(const struct policy_call *call, const struct w
 	weir_mysql_put_text(statement, zone->name);
 	weir_mysql_put_text(statement, zone->description);
 	weir_mysql_put_text(statement, weir_mode_name(zone->mode));
-	weir_mysql_put_text(statement, weir_algorithm_name(limit->algorithm));
-	weir_mysql_put_signed(statement, weir_limit_rate(limit));
-	weir_mysql_put_signed(statement, weir_limit_window_ms(limit));
+	weir_mysql_put_text(statement, limit->algorithm->name);
+	weir_mysql_put_signed(statement, limit->rate);
+	weir_mysql_put_signed(statement, limit->window_ms);
 	weir_mysql_put_signed(statement, limit->burst);
 	weir_mysql_put_signed(statement, zone->block_for_ms);
 	weir_mysql_put_number(statement, call->version);

@@ -18,9 +18,9 @@ static enum weir_status put_limit(struct weir_database *database, uint64_t versi
 	weir_statement_text(statement, 3, weir_span_of(zone->name));
 	weir_statement_text(statement, 4, weir_span_of(zone->description));
 	weir_statement_text(statement, 5, weir_span_of(weir_mode_name(zone->mode)));
-	weir_statement_text(statement, 6, weir_span_of(weir_algorithm_name(limit->algorithm)));
-	weir_statement_number(statement, 7, (uint64_t)weir_limit_rate(limit));
-	weir_statement_number(statement, 8, (uint64_t)weir_limit_window_ms(limit));
+	weir_statement_text(statement, 6, weir_span_of(limit->algorithm->name));
+	weir_statement_number(statement, 7, (uint64_t)limit->rate);
+	weir_statement_number(statement, 8, (uint64_t)limit->window_ms);
 	weir_statement_number(statement, 9, (uint64_t)limit->burst);
 	weir_statement_number(statement, 10, (uint64_t)zone->block_for_ms);
 	weir_statement_number(statement, 11, version);

@@ -5,6 +5,7 @@
  * It looks at the store from beside the processes that may be writing it, so
  * what it prints is what a start would go on with.
  */
+#include "common/algorithm/algorithm.h"
 #include "common/base/alloc.h"
 #include "common/config/arguments.h"
 #include "common/json/json.h"
@@ -42,10 +43,9 @@ static const char help[] =
 	"values, or the values joined by |; an address is grouped as its zone says, and a value too long\n"
 	"for a key is shortened as in decisions.\n"
 	"\n"
-	"What a limit holds: sliding_window, uniform and queue {\"times\":[[time,count],...]}; fixed_window\n"
-	"{\"bucket\":number,\"count\":n,\"previous\":n}; token_bucket {\"level\":units,\"time\":t}, a token being as many\n"
-	"units as its window has ms, or {\"tokens\":k,\"time\":t}; gcra {\"tat\":n} in 1/rate ms. Times are Unix ms;\n"
-	"null: nothing was recorded.\n"
+	"What a limit holds, by its algorithm; times are Unix ms, null: nothing was recorded.\n";
+
+static const char help_end[] =
 	"\n"
 	"An order is {\"order\":\"block\"|\"allow\"|\"override\",\"zone\":...,\"key\":[...],\"prefix\":true,\"partition\":p,\"rate\":...,\n"
 	"\"at\":ms,\"until\":ms or null,\"by\":...,\"reason\":...}.\n"
@@ -55,6 +55,15 @@ static const char help[] =
 	"  weir state --state run1 --zone login --key 'alice|203.0.113.9'\n"
 	"  weir state --config weir.json --orders | jq -r 'select(.by == \"ann\") | .key[0]'\n"
 	"  cut -d' ' -f1 access.log | sort -u | weir state --state run1 --keys - > buckets.jsonl\n";
+
+static void put_help(void)
+{
+	const struct weir_algorithm *algorithm;
+	fputs(help, stdout);
+	for (size_t i = 0; (algorithm = weir_algorithm_at(i)) != NULL; i++)
+		printf("  %-16s %s\n", algorithm->name, algorithm->shown);
+	fputs(help_end, stdout);
+}
 
 enum option { STATE, CONFIG, ZONE, KEYS, KEY, LATENESS, PARTITION, ORDERS };
 
@@ -124,7 +133,7 @@ static int parse(struct dump *dump, int argc, char **argv)
 	const char *value;
 	while (code == -1 && (option = weir_arguments_next(&dump->arguments, &value)) != WEIR_ARGUMENTS_END) {
 		if (option == WEIR_ARGUMENTS_HELP) {
-			fputs(help, stdout);
+			put_help();
 			return EXIT_DONE;
 		}
 		code = option == WEIR_ARGUMENTS_WORD ? refuse(dump, "\"%s\" is no option; name the directory by --state", value)

@@ -52,55 +52,6 @@ static void put_time(struct weir_text *text, const char *name, int64_t time_ms)
 		weir_text_puts(text, "null");
 }
 
-/* A theoretical arrival time in 1/N ms may take more than 64 bits. */
-static void put_wide(struct weir_text *text, limit_wide number)
-{
-	const limit_wide part = INT64_C(1000000000000000000);
-	if (number < part) {
-		weir_text_int(text, (int64_t)number);
-		return;
-	}
-	weir_text_int(text, (int64_t)(number / part));
-	weir_text_printf(text, "%018lld", (long long)(number % part));
-}
-
-static void put_runs(struct weir_text *text, const struct limit_image *image)
-{
-	weir_text_puts(text, "{\"times\":[");
-	for (size_t i = 0; i < image->run_count; i++) {
-		weir_text_puts(text, i > 0 ? ",[" : "[");
-		weir_text_int(text, image->runs[i].time_ms);
-		weir_text_puts(text, ",");
-		weir_text_int(text, image->runs[i].count);
-		weir_text_puts(text, "]");
-	}
-	weir_text_puts(text, "]}");
-}
-
-static void put_limit(struct weir_text *text, const struct weir_limit *limit, const struct limit_image *image)
-{
-	if (!image->recorded) {
-		weir_text_puts(text, "null");
-		return;
-	}
-	switch (limit->algorithm) {
-	case WEIR_FIXED_WINDOW:
-		weir_text_printf(text, "{\"bucket\":%lld,\"count\":%lld,\"previous\":%lld}", (long long)image->bucket,
-		                 (long long)image->count, (long long)image->previous);
-		break;
-	case WEIR_TOKEN_BUCKET:
-		weir_text_printf(text, "{\"%s\":%lld,\"time\":%lld}", limit->penalize ? "tokens" : "level",
-		                 (long long)image->level, (long long)image->time_ms);
-		break;
-	case WEIR_GCRA:
-		weir_text_puts(text, "{\"tat\":");
-		put_wide(text, image->tat);
-		weir_text_puts(text, "}");
-		break;
-	default: put_runs(text, image); break;
-	}
-}
-
 static void put_bucket(struct weir_text *text, const struct shard_bucket *bucket, struct weir_span key,
                        uint32_t partition)
 {
@@ -119,7 +70,10 @@ static void put_bucket(struct weir_text *text, const struct shard_bucket *bucket
 	weir_text_puts(text, ",\"limits\":[");
 	for (uint32_t i = 0; i < bucket->limit_count; i++) {
 		weir_text_puts(text, i > 0 ? "," : "");
-		put_limit(text, &zone->limits[i], &bucket->limits[i]);
+		if (bucket->limits[i].length > 0)
+			weir_text_append(text, bucket->limits[i].at, bucket->limits[i].length);
+		else
+			weir_text_puts(text, "null");
 	}
 	weir_text_puts(text, "]}\n");
 }
@@ -130,7 +84,7 @@ static bool holds_nothing(const struct shard_bucket *bucket)
 {
 	bool recorded = bucket->decided_until_ms >= 0;
 	for (uint32_t i = 0; i < bucket->limit_count; i++)
-		recorded |= bucket->limits[i].recorded;
+		recorded |= bucket->limits[i].length > 0;
 	return !recorded;
 }
 

@@ -55,22 +55,6 @@ void words_text(struct weir_text *text, const char *string)
 	}
 }
 
-/* "10 in 1m". */
-static void put_limit(struct weir_text *text, const struct weir_limit *limit)
-{
-	char window[24];
-	weir_format_duration(weir_limit_window_ms(limit), window, sizeof window);
-	switch (limit->algorithm) {
-	case WEIR_UNIFORM: weir_text_printf(text, "one in %s", window); break;
-	case WEIR_QUEUE: weir_text_printf(text, "%lld waiting", (long long)limit->length); break;
-	case WEIR_TOKEN_BUCKET:
-	case WEIR_GCRA:
-		weir_text_printf(text, "%lld in %s, bursts of %lld", (long long)limit->rate, window, (long long)limit->burst);
-		break;
-	default: weir_text_printf(text, "%lld in %s", (long long)limit->rate, window); break;
-	}
-}
-
 /* "55s", "2h 5m": two units at most, seconds rounded up. */
 static void words_span(struct weir_text *text, int64_t span_ms)
 {
@@ -107,36 +91,15 @@ void words_decision(struct weir_text *text, const struct shard_decision *decisio
 	weir_text_puts(text, "  blocked for ");
 	words_span(text, decision->until_ms - decision->at_ms);
 	weir_text_puts(text, ": over ");
-	put_limit(text, decision->rule);
-}
-
-/* The limit of a decision's JSON, as far as words need it. */
-static bool read_limit(const json_t *json, struct weir_limit *limit)
-{
-	const char *name = json_string_value(json_object_get(json, "algorithm"));
-	for (int i = 0; name != NULL && i < WEIR_ALGORITHM_COUNT; i++) {
-		if (strcmp(name, weir_algorithm_name((enum weir_algorithm)i)) != 0)
-			continue;
-		const json_t *interval = json_object_get(json, "interval");
-		*limit = (struct weir_limit){
-			.algorithm = (enum weir_algorithm)i,
-			.rate = json_integer_value(json_object_get(json, "rate")),
-			.window_ms = json_integer_value(interval != NULL ? interval : json_object_get(json, "window")),
-			.burst = json_integer_value(json_object_get(json, "burst")),
-			.length = json_integer_value(json_object_get(json, "length")),
-			.hold_ms = json_integer_value(json_object_get(json, "hold")),
-		};
-		return true;
-	}
-	return false;
+	weir_limit_brief(text, decision->rule);
 }
 
 bool words_limit_json(struct weir_text *text, const json_t *json)
 {
 	struct weir_limit limit;
-	if (!read_limit(json, &limit))
+	if (!weir_limit_read(json, &limit))
 		return false;
-	put_limit(text, &limit);
+	weir_limit_brief(text, &limit);
 	return true;
 }
 
@@ -184,11 +147,11 @@ bool words_decision_json(struct weir_text *text, struct weir_span bytes)
 		words_key(text, weir_span_of(value != NULL ? value : "?"));
 	}
 	struct weir_limit limit;
-	if (strcmp(action, "block") == 0 && read_limit(json_object_get(json, "limit"), &limit)) {
+	if (strcmp(action, "block") == 0 && weir_limit_read(json_object_get(json, "limit"), &limit)) {
 		weir_text_puts(text, "  blocked for ");
 		words_span(text, json_integer_value(json_object_get(json, "until")) - at_ms);
 		weir_text_puts(text, ": over ");
-		put_limit(text, &limit);
+		weir_limit_brief(text, &limit);
 	} else {
 		put_order(text, json, action, at_ms);
 	}

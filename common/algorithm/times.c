@@ -3,58 +3,58 @@
  * only; one out of order moves the entries that are newer than it, which are
  * few as long as logs are nearly sorted.
  */
-#include "limiter/algorithm/times.h"
+#include "common/algorithm/times.h"
 
-struct times_shape times_shape_of(int64_t most, int64_t span, bool runs_only)
+struct weir_times_shape weir_times_shape_of(int64_t most, int64_t span, bool runs_only)
 {
 	/* In the run form no two entries have the same unit. */
 	int64_t entries = runs_only && span + 1 < most ? span + 1 : most;
-	unsigned time_bits = bits_of((uint64_t)span + 1);
-	return (struct times_shape){
-		.count_bytes = bytes_for((uint64_t)entries),
-		.total_bytes = bytes_for((uint64_t)most),
-		.time_bits = (uint8_t)(time_bits < TIME_BITS ? time_bits : TIME_BITS),
-		.sum_bits = (uint8_t)bits_of(2 * (uint64_t)most),
+	unsigned time_bits = weir_bits_of((uint64_t)span + 1);
+	return (struct weir_times_shape){
+		.count_bytes = weir_bytes_for((uint64_t)entries),
+		.total_bytes = weir_bytes_for((uint64_t)most),
+		.time_bits = (uint8_t)(time_bits < WEIR_TIME_BITS ? time_bits : WEIR_TIME_BITS),
+		.sum_bits = (uint8_t)weir_bits_of(2 * (uint64_t)most),
 		.entries_max = (uint32_t)entries,
 		.most = most,
 	};
 }
 
-static uint64_t sum_at(const struct times *times, uint32_t i)
+static uint64_t sum_at(const struct weir_times *times, uint32_t i)
 {
-	return bits_get(times->entries, times_place(times, i) + times->shape->time_bits, times->shape->sum_bits);
+	return weir_bits_get(times->entries, weir_times_place(times, i) + times->shape->time_bits, times->shape->sum_bits);
 }
 
-static void set_sum(struct times *times, uint32_t i, uint64_t sum)
+static void set_sum(struct weir_times *times, uint32_t i, uint64_t sum)
 {
-	bits_put(times->entries, times_place(times, i) + times->shape->time_bits, times->shape->sum_bits, sum);
+	weir_bits_put(times->entries, weir_times_place(times, i) + times->shape->time_bits, times->shape->sum_bits, sum);
 }
 
-static uint64_t sum_mask(const struct times *times)
+static uint64_t sum_mask(const struct weir_times *times)
 {
 	return (UINT64_C(1) << times->shape->sum_bits) - 1;
 }
 
 /* The sum before the oldest entry; 0 <= i: up to and with entry i - 1. */
-static uint64_t sum_before(const struct times *times, uint32_t i)
+static uint64_t sum_before(const struct weir_times *times, uint32_t i)
 {
 	if (i > 0)
 		return sum_at(times, i - 1);
 	return times->length > 0 ? (sum_at(times, times->length - 1) - times->total) & sum_mask(times) : 0;
 }
 
-static void set_time(struct times *times, uint32_t i, int64_t unit)
+static void set_time(struct weir_times *times, uint32_t i, int64_t unit)
 {
-	bits_put(times->entries, times_place(times, i), times->shape->time_bits, (uint64_t)unit);
+	weir_bits_put(times->entries, weir_times_place(times, i), times->shape->time_bits, (uint64_t)unit);
 }
 
 /* The first entry above a unit; the length if there is none. */
-static uint32_t first_above(const struct times *times, int64_t unit)
+static uint32_t first_above(const struct weir_times *times, int64_t unit)
 {
 	uint32_t low = 0, high = times->length;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		if (times_at(times, middle) > unit)
+		if (weir_times_at(times, middle) > unit)
 			high = middle;
 		else
 			low = middle + 1;
@@ -63,22 +63,22 @@ static uint32_t first_above(const struct times *times, int64_t unit)
 }
 
 /* Times in the entries from i on. */
-static uint64_t count_from(const struct times *times, uint32_t i)
+static uint64_t count_from(const struct weir_times *times, uint32_t i)
 {
 	if (!times->runs || i == times->length)
 		return times->length - i;
 	return (sum_at(times, times->length - 1) - sum_before(times, i)) & sum_mask(times);
 }
 
-uint64_t times_count_at(const struct times *times, uint32_t i)
+uint64_t weir_times_count_at(const struct weir_times *times, uint32_t i)
 {
 	return times->runs ? (sum_at(times, i) - sum_before(times, i)) & sum_mask(times) : 1;
 }
 
-int64_t times_newest(const struct times *times, uint64_t k)
+int64_t weir_times_newest(const struct weir_times *times, uint64_t k)
 {
 	if (!times->runs)
-		return times_at(times, times->length - (uint32_t)k);
+		return weir_times_at(times, times->length - (uint32_t)k);
 	/* The last entry from which on there are k or more. */
 	uint32_t low = 0, high = times->length - 1;
 	while (low < high) {
@@ -88,16 +88,16 @@ int64_t times_newest(const struct times *times, uint64_t k)
 		else
 			high = middle - 1;
 	}
-	return times_at(times, low);
+	return weir_times_at(times, low);
 }
 
-uint64_t times_above(const struct times *times, int64_t unit)
+uint64_t weir_times_above(const struct weir_times *times, int64_t unit)
 {
 	return count_from(times, first_above(times, unit));
 }
 
 /* Takes the oldest `entries` out. The head stays within the room. */
-static void drop_entries(struct times *times, uint32_t entries)
+static void drop_entries(struct weir_times *times, uint32_t entries)
 {
 	if (entries == 0)
 		return;
@@ -109,21 +109,21 @@ static void drop_entries(struct times *times, uint32_t entries)
 		times->head = 0;
 }
 
-void times_drop_until(struct times *times, int64_t unit)
+void weir_times_drop_until(struct weir_times *times, int64_t unit)
 {
-	if (times->length == 0 || times_at(times, 0) > unit)
+	if (times->length == 0 || weir_times_at(times, 0) > unit)
 		return;
 	drop_entries(times, first_above(times, unit));
 }
 
-void times_drop_oldest(struct times *times, uint64_t count)
+void weir_times_drop_oldest(struct weir_times *times, uint64_t count)
 {
 	if (!times->runs) {
 		drop_entries(times, count < times->length ? (uint32_t)count : times->length);
 		return;
 	}
 	while (count > 0 && times->length > 0) {
-		uint64_t oldest = times_count_at(times, 0);
+		uint64_t oldest = weir_times_count_at(times, 0);
 		if (oldest > count) {
 			times->total -= count; /* the sums before it rise by themselves */
 			return;
@@ -133,7 +133,7 @@ void times_drop_oldest(struct times *times, uint64_t count)
 	}
 }
 
-uint32_t times_wanted(const struct times *times, int64_t count)
+uint32_t weir_times_wanted(const struct weir_times *times, int64_t count)
 {
 	uint64_t more = times->runs || count == 1 ? 1 : (uint64_t)count;
 	uint64_t wanted = times->length + more;
@@ -141,28 +141,29 @@ uint32_t times_wanted(const struct times *times, int64_t count)
 }
 
 /* Makes place for `entries` new ones before entry i, moving the newer ones up. */
-static void open_gap(struct times *times, uint32_t i, uint32_t entries)
+static void open_gap(struct weir_times *times, uint32_t i, uint32_t entries)
 {
 	times->length += entries;
 	for (uint32_t j = times->length; j-- > i + entries;) {
-		size_t from = times_place(times, j - entries), to = times_place(times, j);
+		size_t from = weir_times_place(times, j - entries), to = weir_times_place(times, j);
 		unsigned time_bits = times->shape->time_bits, sum_bits = times->shape->sum_bits;
-		bits_put(times->entries, to, time_bits, bits_get(times->entries, from, time_bits));
+		weir_bits_put(times->entries, to, time_bits, weir_bits_get(times->entries, from, time_bits));
 		if (times->runs)
-			bits_put(times->entries, to + time_bits, sum_bits, bits_get(times->entries, from + time_bits, sum_bits));
+			weir_bits_put(times->entries, to + time_bits, sum_bits,
+			              weir_bits_get(times->entries, from + time_bits, sum_bits));
 	}
 }
 
 /* Where a time belongs: behind those that equal it. Looked for from the newest end, where it nearly always is. */
-static uint32_t place_of(const struct times *times, int64_t unit)
+static uint32_t place_of(const struct weir_times *times, int64_t unit)
 {
 	uint32_t i = times->length;
-	while (i > 0 && times_at(times, i - 1) > unit)
+	while (i > 0 && weir_times_at(times, i - 1) > unit)
 		i--;
 	return i;
 }
 
-static void add_plain(struct times *times, int64_t unit, int64_t count)
+static void add_plain(struct weir_times *times, int64_t unit, int64_t count)
 {
 	uint32_t i = place_of(times, unit);
 	uint32_t more = (uint32_t)(count < times->shape->most ? count : times->shape->most);
@@ -181,12 +182,12 @@ static void add_plain(struct times *times, int64_t unit, int64_t count)
 	times->total = times->length;
 }
 
-static void add_run(struct times *times, int64_t unit, int64_t count)
+static void add_run(struct weir_times *times, int64_t unit, int64_t count)
 {
 	uint64_t more = (uint64_t)(count < times->shape->most ? count : times->shape->most);
 	uint32_t i = place_of(times, unit);
 	uint64_t before = sum_before(times, i);
-	if (i > 0 && times_at(times, i - 1) == unit) {
+	if (i > 0 && weir_times_at(times, i - 1) == unit) {
 		i--; /* its own sum rises too */
 	} else {
 		if (times->length == times->shape->entries_max) {
@@ -204,10 +205,10 @@ static void add_run(struct times *times, int64_t unit, int64_t count)
 		set_sum(times, j, sum_at(times, j) + more);
 	times->total += more;
 	if (times->total > (uint64_t)times->shape->most)
-		times_drop_oldest(times, times->total - (uint64_t)times->shape->most);
+		weir_times_drop_oldest(times, times->total - (uint64_t)times->shape->most);
 }
 
-void times_add(struct times *times, int64_t unit, int64_t count)
+void weir_times_add(struct weir_times *times, int64_t unit, int64_t count)
 {
 	if (times->runs)
 		add_run(times, unit, count);
@@ -215,16 +216,16 @@ void times_add(struct times *times, int64_t unit, int64_t count)
 		add_plain(times, unit, count);
 }
 
-void times_copy(struct times *to, const struct times *from)
+void weir_times_copy(struct weir_times *to, const struct weir_times *from)
 {
 	to->head = to->length = 0;
 	to->total = 0;
 	uint64_t sum = 0;
 	for (uint32_t i = 0; i < from->length; i++) {
-		int64_t unit = times_at(from, i);
-		uint64_t count = times_count_at(from, i);
+		int64_t unit = weir_times_at(from, i);
+		uint64_t count = weir_times_count_at(from, i);
 		sum += count;
-		if (to->runs && to->length > 0 && times_at(to, to->length - 1) == unit) {
+		if (to->runs && to->length > 0 && weir_times_at(to, to->length - 1) == unit) {
 			set_sum(to, to->length - 1, sum);
 		} else {
 			to->length++;
@@ -236,20 +237,20 @@ void times_copy(struct times *to, const struct times *from)
 	to->total = to->runs ? sum : to->length;
 }
 
-bool times_check(const struct times *times, int64_t span)
+bool weir_times_check(const struct weir_times *times, int64_t span)
 {
-	const struct times_shape *shape = times->shape;
+	const struct weir_times_shape *shape = times->shape;
 	if (times->room > shape->entries_max || times->length > times->room ||
 	    (times->head >= times->room && times->head > 0) || times->total > (uint64_t)shape->most ||
 	    times->total < times->length)
 		return false;
 	uint64_t rest = times->total;
 	for (uint32_t i = 0; i < times->length; i++) {
-		int64_t unit = times_at(times, i);
-		uint64_t count = times_count_at(times, i);
+		int64_t unit = weir_times_at(times, i);
+		uint64_t count = weir_times_count_at(times, i);
 		if (unit < 0 || times->anchor - unit >= span || count == 0 || count > rest)
 			return false;
-		if (i > 0 && (times->runs ? times_at(times, i - 1) >= unit : times_at(times, i - 1) > unit))
+		if (i > 0 && (times->runs ? weir_times_at(times, i - 1) >= unit : weir_times_at(times, i - 1) > unit))
 			return false;
 		rest -= count;
 	}

@@ -1,6 +1,7 @@
 /* "match": which records a filter is about. Values are checked here, so that matching never meets a bad one. */
+#include "common/match/match.h"
+
 #include "common/base/alloc.h"
-#include "common/policy/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -107,4 +108,58 @@ enum weir_status weir_match_parse(const struct weir_json *at, struct weir_match 
 	}
 	qsort(match->fields, match->field_count, sizeof *match->fields, compare_fields);
 	return WEIR_OK;
+}
+
+json_t *weir_match_json(const struct weir_match *match)
+{
+	json_t *object = json_object();
+	for (uint32_t i = 0; i < match->field_count; i++) {
+		json_t *values = json_array();
+		for (uint32_t k = 0; k < match->fields[i].value_count; k++)
+			json_array_append_new(values, json_string(match->fields[i].values[k].text));
+		json_object_set_new(object, match->fields[i].field, values);
+	}
+	return object;
+}
+
+/* "a", "a or b", "a, b or c". */
+static void put_values(struct weir_text *text, const struct weir_match_field *field, const char *quote)
+{
+	for (uint32_t i = 0; i < field->value_count; i++) {
+		weir_text_puts(text, i == 0 ? "" : i + 1 == field->value_count ? " or " : ", ");
+		weir_text_printf(text, "%s%s%s", quote, field->values[i].text, quote);
+	}
+}
+
+static const struct weir_match_field *find_field(const struct weir_match *match, const char *name)
+{
+	for (uint32_t i = 0; i < match->field_count; i++)
+		if (strcmp(match->fields[i].field, name) == 0)
+			return &match->fields[i];
+	return NULL;
+}
+
+void weir_match_describe(struct weir_text *text, const struct weir_match *match)
+{
+	const struct weir_match_field *method = find_field(match, "method"), *path = find_field(match, "path");
+	if (match->field_count == 0)
+		weir_text_puts(text, "all ");
+	if (method != NULL) {
+		put_values(text, method, "");
+		weir_text_puts(text, " ");
+	}
+	weir_text_puts(text, "requests");
+	if (path != NULL) {
+		weir_text_puts(text, " to ");
+		put_values(text, path, "");
+	}
+	const char *before = " with ";
+	for (uint32_t i = 0; i < match->field_count; i++) {
+		const struct weir_match_field *field = &match->fields[i];
+		if (field == method || field == path)
+			continue;
+		weir_text_printf(text, "%s%s ", before, field->field);
+		put_values(text, field, strcmp(field->field, "status") == 0 ? "" : "\"");
+		before = " and ";
+	}
 }

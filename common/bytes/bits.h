@@ -6,36 +6,36 @@
  * byte, so nothing behind the array is touched, and eight bytes before it must
  * be there: in a bucket its header is.
  */
-#ifndef LIMITER_BITS_H
-#define LIMITER_BITS_H
+#ifndef WEIR_COMMON_BITS_H
+#define WEIR_COMMON_BITS_H
 
 #include <endian.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-enum { BITS_ENTRY_MAX = 57 };
+enum { WEIR_BITS_ENTRY_MAX = 57 };
 
 /** Bits that a number takes; 0 for 0. */
-static inline unsigned bits_of(uint64_t number)
+static inline unsigned weir_bits_of(uint64_t number)
 {
 	return number == 0 ? 0 : 64 - (unsigned)__builtin_clzll(number);
 }
 
 /** Bytes of the array of `count` entries. */
-static inline size_t bits_bytes(size_t count, unsigned width)
+static inline size_t weir_bits_bytes(size_t count, unsigned width)
 {
 	return (count * width + 7) / 8;
 }
 
 /** How many entries the bytes hold. */
-static inline size_t bits_entries(size_t bytes, unsigned width)
+static inline size_t weir_bits_entries(size_t bytes, unsigned width)
 {
 	return bytes * 8 / width;
 }
 
-/** As bits_get(), with whatever is behind the entry in the higher bits. */
-static inline uint64_t bits_peek(const uint8_t *array, size_t start, unsigned width)
+/** As weir_bits_get(), with whatever is behind the entry in the higher bits. */
+static inline uint64_t weir_bits_peek(const uint8_t *array, size_t start, unsigned width)
 {
 	size_t end_byte = (start + width + 7) / 8;
 	uint64_t word;
@@ -43,12 +43,12 @@ static inline uint64_t bits_peek(const uint8_t *array, size_t start, unsigned wi
 	return le64toh(word) >> ((start - end_byte * 8) & 63);
 }
 
-static inline uint64_t bits_get(const uint8_t *array, size_t start, unsigned width)
+static inline uint64_t weir_bits_get(const uint8_t *array, size_t start, unsigned width)
 {
-	return bits_peek(array, start, width) & ((UINT64_C(1) << width) - 1);
+	return weir_bits_peek(array, start, width) & ((UINT64_C(1) << width) - 1);
 }
 
-static inline void bits_put(uint8_t *array, size_t start, unsigned width, uint64_t value)
+static inline void weir_bits_put(uint8_t *array, size_t start, unsigned width, uint64_t value)
 {
 	size_t end_byte = (start + width + 7) / 8;
 	unsigned shift = (unsigned)(start - end_byte * 8) & 63;
@@ -60,12 +60,12 @@ static inline void bits_put(uint8_t *array, size_t start, unsigned width, uint64
 }
 
 /** Bytes (1, 2, 4 or 8) that hold every number up to `most`. */
-static inline uint8_t bytes_for(uint64_t most)
+static inline uint8_t weir_bytes_for(uint64_t most)
 {
 	return most <= UINT8_MAX ? 1 : most <= UINT16_MAX ? 2 : most <= UINT32_MAX ? 4 : 8;
 }
 
-static inline uint64_t bytes_get(const uint8_t *at, unsigned bytes)
+static inline uint64_t weir_bytes_get(const uint8_t *at, unsigned bytes)
 {
 	uint16_t two;
 	uint32_t four;
@@ -78,7 +78,7 @@ static inline uint64_t bytes_get(const uint8_t *at, unsigned bytes)
 	}
 }
 
-static inline void bytes_put(uint8_t *at, unsigned bytes, uint64_t value)
+static inline void weir_bytes_put(uint8_t *at, unsigned bytes, uint64_t value)
 {
 	uint16_t two = htole16((uint16_t)value);
 	uint32_t four = htole32((uint32_t)value);
@@ -92,10 +92,11 @@ static inline void bytes_put(uint8_t *at, unsigned bytes, uint64_t value)
 }
 
 /* Times take six bytes: Unix ms up to year 9999 and beyond. */
-enum { TIME_BYTES = 6, TIME_BITS = 48 };
-#define TIME_MASK ((UINT64_C(1) << TIME_BITS) - 1)
+enum { WEIR_TIME_BYTES = 6, WEIR_TIME_BITS = 48 };
+#define WEIR_TIME_MASK ((UINT64_C(1) << WEIR_TIME_BITS) - 1)
+#define WEIR_TIME_END_MS INT64_C(253402300800000) /* the year 10000, exclusive */
 
-static inline int64_t time_get(const uint8_t *at)
+static inline int64_t weir_time_get(const uint8_t *at)
 {
 	uint32_t low;
 	uint16_t high;
@@ -104,7 +105,7 @@ static inline int64_t time_get(const uint8_t *at)
 	return (int64_t)(le32toh(low) | (uint64_t)le16toh(high) << 32);
 }
 
-static inline void time_put(uint8_t *at, int64_t time_ms)
+static inline void weir_time_put(uint8_t *at, int64_t time_ms)
 {
 	uint32_t low = htole32((uint32_t)time_ms);
 	uint16_t high = htole16((uint16_t)((uint64_t)time_ms >> 32));
@@ -120,23 +121,23 @@ static inline void time_put(uint8_t *at, int64_t time_ms)
  * 2^(64+k) is below n * d / 2^(64+k) / d < 2^(50+k+1-64-k) / d < 1 / d, too small
  * to reach the next multiple. A power of two takes k - 1, so that m has 64 bits.
  */
-struct divider {
+struct weir_divider {
 	uint64_t factor; /* 0: the divisor is 1 */
 	unsigned shift;
 	int64_t divisor;
 };
 
-static inline struct divider divider_of(int64_t divisor)
+static inline struct weir_divider weir_divider_of(int64_t divisor)
 {
-	struct divider divider = {.divisor = divisor};
+	struct weir_divider divider = {.divisor = divisor};
 	if (divisor <= 1)
 		return divider;
-	divider.shift = bits_of((uint64_t)divisor - 1) - 1;
+	divider.shift = weir_bits_of((uint64_t)divisor - 1) - 1;
 	divider.factor = (uint64_t)((((unsigned __int128)1 << 64) << divider.shift) / (uint64_t)divisor) + 1;
 	return divider;
 }
 
-static inline int64_t divide(struct divider divider, int64_t number)
+static inline int64_t weir_divide(struct weir_divider divider, int64_t number)
 {
 	if (divider.factor == 0)
 		return number;

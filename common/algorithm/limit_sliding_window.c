@@ -1,0 +1,211 @@
+/*
+ * sliding_window N, W: the newest N recorded times, of which those above t - W
+ * and c more may not exceed N. uniform I (limit_uniform.c) is the same with
+ * N = 1, W = I.
+ *
+ * The test needs no count: c more fit unless the (N - c + 1)-th newest time is
+ * above t - W. For one more with plain times that is one look at the oldest.
+ *
+ * Times up to newest - 2 W go: a judged event lies above newest - W, so nothing
+ * there can be above its t - W. That bounds how far back a time can lie, and
+ * with it the bits that it takes.
+ */
+#include "common/algorithm/internal.h"
+
+enum { PRECISION_MS }; /* own; up to 1: none, as times are whole milliseconds */
+enum { ECONOMIC_PARTS = 60 };
+
+static inline int64_t unit_ms(const struct weir_limit_view *view)
+{
+	return view->shape->divider.factor == 0 ? 1 : view->shape->divider.divisor;
+}
+
+/* Recorded times are rounded up to the precision. */
+static inline int64_t unit_of(const struct weir_limit_view *view, int64_t t)
+{
+	if (view->shape->divider.factor == 0)
+		return t;
+	return weir_divide(view->shape->divider, t + view->shape->divider.divisor - 1);
+}
+
+static inline struct weir_times open(const struct weir_limit_view *view)
+{
+	return weir_limit_times(view, unit_of(view, view->newest_ms));
+}
+
+static unsigned judge(const struct weir_limit_view *view, int64_t t, int64_t c)
+{
+	const struct weir_limit *limit = &view->shape->limit;
+	struct weir_times times = open(view);
+	if (times.length == 0)
+		return c > limit->rate ? WEIR_LIMIT_OVER : 0;
+	int64_t window_start = t - limit->window_ms;
+	if (t <= times.anchor * unit_ms(view) - limit->window_ms)
+		return WEIR_LIMIT_LATE;
+	if (c > limit->rate)
+		return WEIR_LIMIT_OVER;
+	uint64_t k = (uint64_t)(limit->rate - c + 1);
+	if (times.total < k)
+		return 0;
+	int64_t kth = c == 1 ? weir_times_at(&times, 0) : weir_times_newest(&times, k);
+	return kth * unit_ms(view) > window_start ? WEIR_LIMIT_OVER : 0;
+}
+
+static enum weir_limit_recorded record(const struct weir_limit_view *view, int64_t t, int64_t c, bool blocked)
+{
+	(void)blocked;
+	const struct weir_limit *limit = &view->shape->limit;
+	struct weir_times times = open(view);
+	int64_t unit = unit_of(view, t);
+	if (t < view->newest_ms && times.length == 0)
+		return WEIR_LIMIT_NEEDS_OWN_TIME;
+	if (c > 1 && !times.runs && limit->rate > WEIR_LIMIT_PLAIN_COST_MAX)
+		return WEIR_LIMIT_NEEDS_RUNS;
+	if (unit > times.anchor) {
+		/* The newest so far: what has become too old to matter makes place first. */
+		int64_t horizon = unit * unit_ms(view) - 2 * limit->window_ms;
+		if (times.length > 0 && horizon >= 0)
+			weir_times_drop_until(&times, weir_divide(view->shape->divider, horizon));
+		times.anchor = unit;
+	} else if (times.length == 0) {
+		times.anchor = unit;
+	}
+	if (c == 1 && !times.runs && times.total == (uint64_t)limit->rate && unit >= times.anchor)
+		weir_times_drop_oldest(&times, 1);
+	if (weir_times_wanted(&times, c < limit->rate ? c : limit->rate) > times.room)
+		return WEIR_LIMIT_NEEDS_ROOM;
+	weir_times_add(&times, unit, c);
+	weir_times_close(&times);
+	return WEIR_LIMIT_RECORDED;
+}
+
+static int64_t reset(const struct weir_limit_view *view, int64_t t)
+{
+	struct weir_times times = open(view);
+	if (times.total < (uint64_t)view->shape->limit.rate)
+		return t;
+	int64_t passes = weir_times_at(&times, 0) * unit_ms(view) + view->shape->limit.window_ms;
+	return passes > t ? passes : t;
+}
+
+/* A time that is a whole number of units is above t - W if that number is above floor((t - W) / unit). */
+static int64_t held(const struct weir_limit_view *view, int64_t t)
+{
+	struct weir_times times = open(view);
+	int64_t start = t - view->shape->limit.window_ms;
+	if (start < 0)
+		return (int64_t)times.total;
+	return (int64_t)weir_times_above(&times, weir_divide(view->shape->divider, start));
+}
+
+static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)
+{
+	struct weir_times source = open(from), target = open(to);
+	weir_times_copy(&target, &source);
+	weir_times_close(&target);
+}
+
+static bool is_empty(const struct weir_limit_view *view)
+{
+	return weir_bytes_get(view->fixed, view->shape->times.count_bytes) == 0;
+}
+
+static bool check(const struct weir_limit_view *view)
+{
+	struct weir_times times = open(view);
+	return weir_times_check(&times, view->shape->span) &&
+	       (times.length == 0 || weir_times_at(&times, times.length - 1) == times.anchor);
+}
+
+static void show(const struct weir_limit_view *view, struct weir_text *text)
+{
+	struct weir_times times = open(view);
+	weir_limit_show_times(text, &times, unit_ms(view), times.anchor * unit_ms(view) - 2 * view->shape->limit.window_ms);
+}
+
+static const struct weir_limit_ops ops = {
+	.judge = judge,
+	.record = record,
+	.reset = reset,
+	.held = held,
+	.copy = copy,
+	.is_empty = is_empty,
+	.check = check,
+	.show = show,
+};
+
+void weir_limit_sliding_shape(struct weir_limit_shape *shape)
+{
+	struct weir_limit *limit = &shape->limit;
+	int64_t unit_ms = limit->own[PRECISION_MS] > 1 ? limit->own[PRECISION_MS] : 1;
+	shape->ops = &ops;
+	shape->has_times = true;
+	shape->runs_only = unit_ms > 1;
+	shape->divider = weir_divider_of(unit_ms);
+	shape->span = 2 * limit->window_ms / unit_ms + 2;
+	shape->times = weir_times_shape_of(limit->rate, shape->span, shape->runs_only);
+	shape->fixed_bytes[0] = weir_times_fixed_bytes(&shape->times, shape->runs_only);
+	shape->fixed_bytes[1] = weir_times_fixed_bytes(&shape->times, true);
+	shape->is_plain = !shape->runs_only && 2 * shape->times.time_bits <= WEIR_BITS_ENTRY_MAX;
+}
+
+static int64_t window_of(const struct weir_limit *limit)
+{
+	return limit->window_ms;
+}
+
+static void describe(struct weir_text *text, const struct weir_limit *limit)
+{
+	weir_text_int(text, limit->rate);
+	weir_text_puts(text, " in any ");
+	weir_limit_put_time(text, limit->window_ms);
+	if (limit->own[PRECISION_MS] <= 1)
+		return;
+	weir_text_puts(text, " (times rounded up to ");
+	weir_limit_put_time(text, limit->own[PRECISION_MS]);
+	weir_text_puts(text, ")");
+}
+
+int64_t weir_limit_sliding_most(const struct weir_limit *limit, const struct weir_limit *window)
+{
+	return weir_limit_most_in(weir_limit_divide_up(window->window_ms, limit->window_ms), limit->rate);
+}
+
+/* To the window's sixtieth, as people write it. */
+static bool economize(struct weir_limit *limit, struct weir_text *member)
+{
+	static const int64_t steps[] = {86400000, 21600000, 3600000, 600000, 60000, 10000, 1000, 100, 10, 1};
+	size_t i = 0;
+	while (steps[i] > 1 && steps[i] > limit->window_ms / ECONOMIC_PARTS)
+		i++;
+	if (limit->own[PRECISION_MS] >= steps[i])
+		return false;
+	limit->own[PRECISION_MS] = steps[i];
+	weir_text_puts(member, "\"precision\": \"");
+	weir_limit_put_time(member, steps[i]);
+	weir_text_puts(member, "\"");
+	return true;
+}
+
+static int64_t memory_ms(const struct weir_limit *limit)
+{
+	return limit->window_ms + (limit->own[PRECISION_MS] > 1 ? limit->own[PRECISION_MS] : 0);
+}
+
+const struct weir_algorithm weir_limit_sliding_window = {
+	.name = "sliding_window",
+	.members = {WEIR_RATE_MEMBER,
+                WEIR_WINDOW_MEMBER,
+                {.name = "precision",
+                 .kind = WEIR_MEMBER_TIME,
+                 .at = offsetof(struct weir_limit, own[PRECISION_MS]),
+                 .least = 1,
+                 .bound = window_of}},
+	.describe = describe,
+	.is_window = true,
+	.most_within = weir_limit_sliding_most,
+	.economize = economize,
+	.memory_ms = memory_ms,
+	.shape = weir_limit_sliding_shape,
+	.shown = "{\"times\":[[time,count],...]}",
+};

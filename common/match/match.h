@@ -1,0 +1,53 @@
+/*
+ * "match": which records something is about, by their fields. Parsed and checked once, immutable afterwards; who tests
+ * records by it is collector/match/.
+ */
+#ifndef WEIR_COMMON_MATCH_H
+#define WEIR_COMMON_MATCH_H
+
+#include "common/base/status.h"
+#include "common/base/text.h"
+#include "common/json/json.h"
+
+enum {
+	WEIR_FIELD_NAME_MAX_BYTES = 256,
+	WEIR_MATCH_FIELDS_MAX = 16,
+	WEIR_MATCH_VALUES_MAX = 4096,
+	WEIR_MATCH_VALUE_MAX_BYTES = 4096,
+};
+
+/* One value of "match": exact bytes, or with '*' a pattern; for status three digits, or a digit and "xx". */
+struct weir_match_value {
+	char *text;
+	uint32_t length;
+	bool wildcard;
+};
+
+/* One field of "match": any of its values. */
+struct weir_match_field {
+	char *field;
+	struct weir_match_value *values;
+	uint32_t value_count;
+};
+
+struct weir_match {
+	struct weir_match_field *fields; /* all of them must hold */
+	uint32_t field_count;
+};
+
+/**
+ * Parses an object of field: value or list of values; an absent one leaves the match empty.
+ *
+ * @param match  zeroed; the caller's to free, on failure too
+ */
+WEIR_MUST_USE enum weir_status weir_match_parse(const struct weir_json *at, struct weir_match *match,
+                                                struct weir_error *error);
+void weir_match_free(struct weir_match *match);
+
+/** The object again, each field with a list; returned. */
+json_t *weir_match_json(const struct weir_match *match);
+
+/** Appends "POST requests to /login or /api/... with status 4xx and user "a" or "b"". */
+void weir_match_describe(struct weir_text *text, const struct weir_match *match);
+
+#endif
