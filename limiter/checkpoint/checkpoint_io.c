@@ -1,6 +1,6 @@
 /*
  * Queues, a thread, a store. What waits is bounded by its users: some jobs a partition. One that fails waits aside: the
- * trouble may be its partition's alone, a row that somebody holds, and the others' jobs are done meanwhile.
+ * failure may be its partition's alone, a row that somebody holds, and the others' jobs are done meanwhile.
  */
 #include "limiter/checkpoint/checkpoint_io.h"
 
@@ -157,7 +157,7 @@ static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 		explain_refusal(job, io->store, now_ms);
 	if (job->status == WEIR_IO) {
 		atomic_store(&io->fails, true);
-		/* Several that wait may have troubles of their own, in turn: each is told once. */
+		/* Several that wait may fail for reasons of their own, in turn: each is told once. */
 		if (strcmp(before.text, job->error.text) != 0)
 			weir_trouble_on(&io->trouble, io->log, "store", "%s; trying again each second", job->error.text);
 	} else if (io->waiting.first == NULL) {

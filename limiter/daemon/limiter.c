@@ -118,7 +118,7 @@ static bool look_at_partition(void *context, enum weir_topic topic, uint32_t par
 	(void)topic;
 	limiter_look(limiter, partition, &look);
 	*place = (struct weir_lag_place){look.next_offset, look.clock_ms};
-	/* One that stands still is behind, too; one without a trouble is another's. */
+	/* One that stands still is behind, too; one without an error is another's. */
 	return look.state == WORKER_LIVE || look.state == WORKER_LEAVING ||
 	       (look.state == WORKER_STUCK && look.error[0] != '\0');
 }

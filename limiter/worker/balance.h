@@ -16,7 +16,7 @@ struct balance_options {
 	struct worker *const *workers; /* by thread */
 	uint32_t worker_count;
 	const struct checkpoint_io *checkpoint_writer,
-		*checkpoint_reader; /* while one is in trouble nothing moves, as it would stand still */
+		*checkpoint_reader; /* while one fails nothing moves, as it would stand still */
 	const struct weir_log *log;
 };
 
