@@ -86,7 +86,7 @@ static const struct setting settings[] = {
 	{"redis", "url", TEXT, AT(redis.url), NULL, 0, 0, NULL, "none",
      "`redis://[:PASSWORD@]HOST:PORT[/DATABASE]`, where `weir subscribe` writes without `--to`"},
 	{"collector", "max_skew", TIME, AT(collector.max_skew_ms), "5s", 0, 366 * DAY_MS, NULL, NULL,
-     "an event further ahead of the clock gets the clock's time"},
+     "an event further ahead of the clock than this is moved back to it"},
 	{"collector", "line_max", SIZE, AT(collector.line_max_bytes), "64KiB", KIB, MIB, NULL, NULL,
      "a longer line is malformed"},
 	{"limiter", "threads", NUMBER, AT(limiter.threads), NULL, 1, WEIR_PARTITIONS_MAX, NULL, "the machine's processors",

@@ -265,8 +265,8 @@ static void the_settings_are_documented(void **state)
 	weir_config_describe(&text);
 	weir_text_append(&text, "", 1);
 	assert_non_null(strstr(text.at,
-	                       "| `bus.partitions` | number, 1 to 1024 | `16` | parts that the keys are divided into; "
-	                       "fixed once there is state |\n"));
+	                       "| `bus.partitions` | number, 1 to 1024 | `16` | partitions that keys are divided into; "
+	                       "cannot change once there is state |\n"));
 	assert_non_null(strstr(text.at, "| `log.level` | `\"debug\"`, `\"info\"`, `\"warning\"`, `\"error\"` | `info` |"));
 	assert_non_null(strstr(text.at, "| `limiter.memory` | size, 16MiB to 1024TiB | half of the machine's memory |"));
 	weir_text_deinit(&text);
