@@ -220,7 +220,7 @@ static enum weir_status look_at_source(struct sampling *sampling, size_t place, 
 	struct weir_json config = weir_json_element(&report->config->sources, place);
 	struct format *format;
 	/* A run makes the format when a file is found; what is wrong with it is to be said now. */
-	enum weir_status status = format_new_for(&config, &sampling->inputs->fields, &format, error);
+	enum weir_status status = inputs_format(report->config, &sampling->inputs->fields, place, &format, error);
 	if (status != WEIR_OK)
 		return status;
 	format_free(format);
