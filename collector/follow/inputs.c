@@ -130,11 +130,8 @@ enum weir_status inputs_format(const struct weir_config *config, const struct fi
                                struct format **format, struct weir_error *error)
 {
 	struct weir_json source = weir_json_element(&config->sources, place), at = weir_json_member(&source, "format");
-	struct weir_json type = weir_json_member(&source, "type");
-	const char *head = json_string_value(type.value);
-	if (head != NULL && strcmp(head, "syslog") != 0 && strcmp(head, "journal") != 0)
-		head = NULL;
-	return format_new_behind(head, &at, fields, format, error);
+	const struct source_ops *kind = source_kind(&source);
+	return format_new_behind(kind != NULL ? kind->head : NULL, &at, fields, format, error);
 }
 
 enum weir_status inputs_check(const struct weir_config *config, struct weir_error *error)

