@@ -129,8 +129,9 @@ void inputs_free(struct inputs *inputs)
 enum weir_status inputs_format(const struct weir_config *config, const struct field_table *fields, size_t place,
                                struct format **format, struct weir_error *error)
 {
-	struct weir_json source = weir_json_element(&config->sources, place);
-	return format_new_for(&source, fields, format, error);
+	struct weir_json source = weir_json_element(&config->sources, place), at = weir_json_member(&source, "format");
+	const struct source_ops *kind = source_kind(&source);
+	return format_new_behind(kind != NULL ? kind->head : NULL, &at, fields, format, error);
 }
 
 enum weir_status inputs_check(const struct weir_config *config, struct weir_error *error)

@@ -199,7 +199,10 @@ void inputs_metrics_counts(const struct record_counts *counts, struct weir_text 
 	weir_metrics_counter(text, "weir_clamped_total", "Records whose time lay ahead of the clock.", counts->clamped);
 	weir_metrics_family(text, "weir_malformed_total", "counter", "Malformed lines by reason.");
 	for (int i = FORMAT_NO_TIME; i < FORMAT_REASON_COUNT; i++) {
-		struct weir_label label = {"reason", weir_span_of(format_reason_text((enum format_reason)i))};
+		const char *reason = format_reason_text((enum format_reason)i);
+		if (reason == NULL)
+			continue;
+		struct weir_label label = {"reason", weir_span_of(reason)};
 		weir_metrics_uint(text, "weir_malformed_total", &label, 1, counts->malformed[i]);
 	}
 }

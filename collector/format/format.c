@@ -3,31 +3,50 @@
  */
 #include "collector/format/format.h"
 
+#include "collector/format/format_kinds.h"
 #include "collector/format/format_options.h"
 #include "collector/record/client_ip.h"
 #include "common/base/suggest.h"
 
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
-static const struct kind {
-	const char *type, *inside; /* inside: the type that serves for it where the head was split off */
-	enum weir_status (*create)(const struct weir_json *config, const char *type, const struct field_table *fields,
-	                           struct format **format, struct weir_error *error);
-} kinds[] = {
-	{"combined", "combined", format_combined_new},
-	{"common", "common", format_combined_new},
-	{"json", "json", format_json_new},
-	{"delimited", "delimited", format_delimited_new},
-	{"logfmt", "logfmt", format_logfmt_new},
-	{"pattern", "pattern", format_pattern_new},
-	{"nginx_error", "nginx_error", format_pattern_new},
-	{"haproxy", "haproxy", format_pattern_new},
-	{"sshd", "sshd_message", format_pattern_new},
-	{"syslog", "syslog", format_syslog_new},
-	{"journal", "journal", format_journal_new},
-};
+#define FORMAT_KIND_LISTED(name) &format_##name,
+static const struct format_kind *const kinds[] = {FORMAT_KINDS(FORMAT_KIND_LISTED)};
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
+
+static_assert((int)KIND_COUNT <= (int)FORMAT_KINDS_MAX, "each kind has a reason");
+
+/* ---- reasons ---- */
+
+enum format_reason format_malformed(const struct format_kind *kind)
+{
+	size_t place = 0;
+	while (place < KIND_COUNT - 1 && strcmp(kinds[place]->malformed, kind->malformed) != 0)
+		place++;
+	return (enum format_reason)(FORMAT_MALFORMED + place);
+}
+
+const char *format_reason_text(enum format_reason reason)
+{
+	static const char *const texts[FORMAT_MALFORMED] = {
+		[FORMAT_OK] = "ok",
+		[FORMAT_SKIP] = "skipped",
+		[FORMAT_NO_TIME] = "no time",
+		[FORMAT_BAD_TIME] = "bad time",
+		[FORMAT_TIME_RANGE] = "time out of range",
+		[FORMAT_LINE_TOO_LONG] = "line too long",
+		[FORMAT_BAD_COST] = "bad cost",
+	};
+	if (reason < FORMAT_MALFORMED)
+		return texts[reason];
+	size_t place = (size_t)reason - FORMAT_MALFORMED;
+	return place < KIND_COUNT && format_malformed(kinds[place]) == reason ? kinds[place]->malformed : NULL;
+}
+
+/* ---- kinds ---- */
 
 static struct weir_json type_of(const struct weir_json *config)
 {
@@ -35,11 +54,12 @@ static struct weir_json type_of(const struct weir_json *config)
 }
 
 /* The kind that a configuration names. */
-static enum weir_status find_kind(const struct weir_json *config, const struct kind **found, struct weir_error *error)
+static enum weir_status find_kind(const struct weir_json *config, const struct format_kind **found,
+                                  struct weir_error *error)
 {
 	const char *names[KIND_COUNT + 1];
 	for (size_t i = 0; i < KIND_COUNT; i++)
-		names[i] = kinds[i].type;
+		names[i] = kinds[i]->name;
 	names[KIND_COUNT] = NULL;
 
 	struct weir_json type = type_of(config);
@@ -54,17 +74,17 @@ static enum weir_status find_kind(const struct weir_json *config, const struct k
 	}
 	int kind = 0;
 	enum weir_status status = weir_json_word(&type, names, &kind, error);
-	*found = &kinds[kind];
+	*found = kinds[kind];
 	return status;
 }
 
 enum weir_status format_new(const struct weir_json *config, const struct field_table *fields, struct format **format,
                             struct weir_error *error)
 {
-	const struct kind *kind;
+	const struct format_kind *kind;
 	enum weir_status status = find_kind(config, &kind, error);
 	if (status == WEIR_OK)
-		status = kind->create(config, kind->type, fields, format, error);
+		status = kind->create(config, kind, fields, format, error);
 	if (status != WEIR_OK || (*format)->missing_time == NULL)
 		return status;
 	struct weir_json at = weir_json_member(config, "pattern");
@@ -77,21 +97,32 @@ enum weir_status format_new(const struct weir_json *config, const struct field_t
 enum weir_status format_new_inside(const struct weir_json *config, const struct field_table *fields,
                                    struct format **format, struct weir_error *error)
 {
-	const struct kind *kind;
+	const struct format_kind *kind;
 	enum weir_status status = find_kind(config, &kind, error);
-	return status == WEIR_OK ? kind->create(config, kind->inside, fields, format, error) : status;
+	if (status != WEIR_OK)
+		return status;
+	kind = kind->inside != NULL ? kind->inside : kind;
+	return kind->create(config, kind, fields, format, error);
 }
 
-enum weir_status format_new_for(const struct weir_json *source, const struct field_table *fields,
-                                struct format **format, struct weir_error *error)
+enum weir_status format_new_behind(const char *head, const struct weir_json *config, const struct field_table *fields,
+                                   struct format **format, struct weir_error *error)
 {
-	struct weir_json config = weir_json_member(source, "format"), kind = weir_json_member(source, "type");
-	struct weir_json type = type_of(&config);
-	const char *head = json_string_value(kind.value), *name = json_string_value(type.value);
-	bool has_head = head != NULL && (strcmp(head, "syslog") == 0 || strcmp(head, "journal") == 0);
-	if (!has_head || (name != NULL && strcmp(head, name) == 0))
-		return format_new(&config, fields, format, error);
-	return format_message_new(&kind, &config, fields, format, error);
+	const struct format_kind *kind, *heads = NULL;
+	if (head == NULL)
+		return format_new(config, fields, format, error);
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		if (strcmp(kinds[i]->name, head) == 0)
+			heads = kinds[i];
+	assert(heads != NULL && heads->message != NULL);
+	enum weir_status status = find_kind(config, &kind, error);
+	if (status != WEIR_OK)
+		return status;
+	if (kind == heads)
+		return format_new(config, fields, format, error);
+	struct weir_json without_options = *config;
+	without_options.value = NULL;
+	return format_message_new(heads, &without_options, config, fields, format, error);
 }
 
 void format_free(struct format *format)

@@ -1,8 +1,8 @@
 /*
  * A log format: turns one line into a record, or says why it cannot.
  *
- * One file per kind (format_combined.c, format_json.c, ...), found by name in
- * format.c. A format is created from its JSON in the configuration, is const
+ * One file per kind (format_combined.c, format_json.c, ...), listed in
+ * format_kinds.h. A format is created from its JSON in the configuration, is const
  * but for scratch that belongs to one thread, and never reads a clock.
  *
  * What a format remembers from line to line is at most the header that names a
@@ -37,7 +37,8 @@ struct format {
 	struct weir_span (*header)(const struct format *format);
 	bool (*lacks)(const struct format *format, uint32_t field); /* see format_lacks(); NULL: it cannot be told */
 	struct client_ip *client_ip;                                /* owned; NULL: the ip stays as the line has it */
-	struct time_reader *time; /* its own: who knows a time for lines that have none says so there */
+	enum format_reason malformed; /* what parse() gives for a line that is not of this format */
+	struct time_reader *time;     /* its own: who knows a time for lines that have none says so there */
 	/* The group that a pattern lacks for the time: it serves only behind a head that has one. NULL: none is missing. */
 	const char *missing_time;
 };
@@ -58,9 +59,18 @@ void format_free(struct format *format);
 WEIR_MUST_USE enum weir_status format_new_inside(const struct weir_json *config, const struct field_table *fields,
                                                  struct format **format, struct weir_error *error);
 
-/** The format of a configured source: behind the head that its kind puts before each line, where it has one. */
-WEIR_MUST_USE enum weir_status format_new_for(const struct weir_json *source, const struct field_table *fields,
-                                              struct format **format, struct weir_error *error);
+/**
+ * The format of lines each of which has a head: that of the head itself, or that of the message behind it.
+ *
+ * @param head    the name of the head's format; NULL: lines have none
+ * @param config  of the one or the other
+ */
+WEIR_MUST_USE enum weir_status format_new_behind(const char *head, const struct weir_json *config,
+                                                 const struct field_table *fields, struct format **format,
+                                                 struct weir_error *error);
+
+/** The words of a reason; NULL for a number that no format has. */
+const char *format_reason_text(enum format_reason reason);
 
 void format_apply_client_ip(const struct format *format, struct record *record);
 

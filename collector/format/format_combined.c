@@ -18,8 +18,7 @@
 struct format_combined {
 	struct format format;
 	struct format_options options;
-	enum format_reason malformed; /* FORMAT_NOT_COMBINED or FORMAT_NOT_COMMON */
-	bool wants_tail;              /* referer, agent or xff */
+	bool wants_tail; /* referer, agent or xff */
 	/* Which part goes to which field: all wanted ones, those that no such line has from COMBINED_NONE. */
 	uint32_t move_count;
 	struct {
@@ -196,7 +195,7 @@ static enum format_reason parse(struct format *format, const char *text, uint32_
 	line.parts[COMBINED_NONE] = (struct weir_span){0};
 	if (!split_usual(combined, text, text + length, &line, &record->time_ms)) {
 		if (!combined_line_split((struct weir_span){.at = text, .length = length}, &line))
-			return combined->malformed;
+			return format->malformed;
 		struct weir_span time = line.parts[COMBINED_TIME];
 		reason = time_read(&combined->options.time, format_value_or_dash(time.at, time.length), &record->time_ms);
 	}
@@ -234,17 +233,14 @@ static bool lacks(const struct format *format, uint32_t field)
 	return part_of(combined->options.fields.names[field]) == COMBINED_NONE;
 }
 
-enum weir_status format_combined_new(const struct weir_json *config, const char *type, const struct field_table *fields,
-                                     struct format **format, struct weir_error *error)
+static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
+                               const struct field_table *fields, struct format **format, struct weir_error *error)
 {
-	static const char *const own_names[] = {NULL};
 	struct format_combined *combined = weir_alloc(1, sizeof *combined);
 	combined->format.parse = parse;
 	combined->format.free = combined_free;
 	combined->format.lacks = lacks;
-	combined->malformed = strcmp(type, "common") == 0 ? FORMAT_NOT_COMMON : FORMAT_NOT_COMBINED;
-	enum weir_status status =
-		format_options_init(&combined->options, config, fields, 0, own_names, &combined->format, error);
+	enum weir_status status = format_options_init(&combined->options, config, fields, kind, &combined->format, error);
 	if (status != WEIR_OK) {
 		format_free(&combined->format);
 		return status;
@@ -260,3 +256,17 @@ enum weir_status format_combined_new(const struct weir_json *config, const char 
 	*format = &combined->format;
 	return WEIR_OK;
 }
+
+const struct format_kind format_combined = {
+	.name = "combined",
+	.meaning = "access logs of Apache, nginx and those who write like them",
+	.malformed = "not combined",
+	.create = create,
+};
+
+const struct format_kind format_common = {
+	.name = "common",
+	.meaning = "the same without referer and agent",
+	.malformed = "not common",
+	.create = create,
+};

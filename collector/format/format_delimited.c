@@ -177,12 +177,12 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 {
 	struct format_delimited *delimited = (struct format_delimited *)format;
 	if (delimited->awaits_header)
-		return read_header(delimited, line, length) ? FORMAT_SKIP : FORMAT_NOT_DELIMITED;
+		return read_header(delimited, line, length) ? FORMAT_SKIP : format->malformed;
 	struct weir_span values[FORMAT_SLOTS_MAX];
 	memset(values, 0, delimited->slots.count * sizeof values[0]);
 	make_room(delimited, length);
 	if (!split(delimited, line, line + length, values))
-		return FORMAT_NOT_DELIMITED;
+		return format->malformed;
 	return format_slots_finish(&delimited->slots, &delimited->options, values, record);
 }
 
@@ -268,12 +268,10 @@ static enum weir_status read_columns(struct format_delimited *delimited, const s
 }
 
 static enum weir_status read_options(struct format_delimited *delimited, const struct weir_json *config,
-                                     const struct field_table *fields, struct weir_error *error)
+                                     const struct format_kind *kind, const struct field_table *fields,
+                                     struct weir_error *error)
 {
-	static const char *const own_names[] = {"separator", "header", "columns", "quote", NULL};
-	enum weir_status status = format_options_init(&delimited->options, config, fields,
-	                                              FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
-	                                              own_names, &delimited->format, error);
+	enum weir_status status = format_options_init(&delimited->options, config, fields, kind, &delimited->format, error);
 	if (status != WEIR_OK)
 		return status;
 	format_slots_init(&delimited->slots, &delimited->options);
@@ -285,24 +283,19 @@ static enum weir_status read_options(struct format_delimited *delimited, const s
 	struct weir_json at = weir_json_member(config, "quote");
 	if (delimited->quoted && delimited->quote == delimited->separator)
 		return weir_json_fail(&at, error, "must differ from the separator");
-	at = weir_json_member(config, "header");
-	if ((status = weir_json_bool(&at, &delimited->has_header, error)) != WEIR_OK)
-		return status;
 	delimited->awaits_header = delimited->has_header;
 	return read_columns(delimited, config, error);
 }
 
-enum weir_status format_delimited_new(const struct weir_json *config, const char *type,
-                                      const struct field_table *fields, struct format **format,
-                                      struct weir_error *error)
+static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
+                               const struct field_table *fields, struct format **format, struct weir_error *error)
 {
-	(void)type;
 	struct format_delimited *delimited = weir_alloc(1, sizeof *delimited);
 	delimited->format = (struct format){
 		.parse = parse, .free = delimited_free, .begin = begin_file, .header = header_of, .lacks = lacks};
 	delimited->separator = '\t';
 	delimited->has_header = true;
-	enum weir_status status = read_options(delimited, config, fields, error);
+	enum weir_status status = read_options(delimited, config, kind, fields, error);
 	if (status != WEIR_OK) {
 		format_free(&delimited->format);
 		return status;
@@ -310,3 +303,20 @@ enum weir_status format_delimited_new(const struct weir_json *config, const char
 	*format = &delimited->format;
 	return WEIR_OK;
 }
+
+static const struct weir_json_rule options[] = {
+	{.name = "separator"},
+	{.name = "header", .kind = WEIR_JSON_FLAG, .offset = offsetof(struct format_delimited, has_header)},
+	{.name = "columns"},
+	{.name = "quote"},
+	{.name = NULL},
+};
+
+const struct format_kind format_delimited = {
+	.name = "delimited",
+	.meaning = "TSV, CSV and the like",
+	.malformed = "not delimited",
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
+	.options = options,
+	.create = create,
+};

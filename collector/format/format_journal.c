@@ -4,11 +4,23 @@
  */
 #include "collector/format/format_options.h"
 
-enum weir_status format_journal_new(const struct weir_json *config, const char *type, const struct field_table *fields,
-                                    struct format **format, struct weir_error *error)
+static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
+                               const struct field_table *fields, struct format **format, struct weir_error *error)
 {
 	struct weir_json body = weir_json_member(config, "message");
 	if (weir_json_exists(&body))
-		return format_message_split(config, fields, format, error);
-	return format_json_new(config, type, fields, format, error);
+		return format_message_split(kind, config, fields, format, error);
+	return format_json_members_new(config, kind, "__REALTIME_TIMESTAMP", TIME_UNIT_US, fields, format, error);
 }
+
+static const struct weir_json_rule options[] = {{.name = "message"}, {.name = NULL}};
+
+const struct format_kind format_journal = {
+	.name = "journal",
+	.meaning = "entries of systemd's journal, as `journalctl -o json` prints them",
+	.malformed = "not journal",
+	.takes = FORMAT_TAKES_FIELDS,
+	.options = options,
+	.message = "MESSAGE",
+	.create = create,
+};

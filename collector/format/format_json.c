@@ -1,5 +1,5 @@
 /*
- * Format `json`: one object a line; and `journal`, whose objects are the journal's entries.
+ * Format `json`: one object a line; and what else has its shape, as the journal's entries do.
  *
  * The scanner (json_scan.c) gathers the wanted members; this only says which name serves which field.
  */
@@ -16,7 +16,6 @@ struct format_json {
 	struct format format;
 	struct format_options options;
 	struct format_slots slots;
-	enum format_reason malformed;
 	struct json_scan scan;
 	uint32_t nodes[FORMAT_SLOTS_MAX]; /* the scanner's node of each slot: two names may mean one member */
 };
@@ -26,7 +25,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	struct format_json *json = (struct format_json *)format;
 	struct weir_span values[FORMAT_SLOTS_MAX];
 	if (!json_scan_line(&json->scan, line, length))
-		return json->malformed;
+		return format->malformed;
 	for (uint32_t slot = 0; slot < json->slots.count; slot++)
 		values[slot] = json_scan_value(&json->scan, json->nodes[slot]);
 	return format_slots_finish(&json->slots, &json->options, values, record);
@@ -40,28 +39,38 @@ static void json_free(struct format *format)
 	free(json);
 }
 
-enum weir_status format_json_new(const struct weir_json *config, const char *type, const struct field_table *fields,
-                                 struct format **format, struct weir_error *error)
+enum weir_status format_json_members_new(const struct weir_json *config, const struct format_kind *kind,
+                                         const char *time_name, enum time_unit unit, const struct field_table *fields,
+                                         struct format **format, struct weir_error *error)
 {
-	static const char *const own_names[] = {NULL}, *const journal_names[] = {"message", NULL};
-	bool journal = strcmp(type, "journal") == 0;
-	unsigned takes = journal ? FORMAT_TAKES_FIELDS : FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR;
 	struct format_json *json = weir_alloc(1, sizeof *json);
 	json->format.parse = parse;
 	json->format.free = json_free;
 	json_scan_init(&json->scan);
-	enum weir_status status = format_options_init(&json->options, config, fields, takes,
-	                                              journal ? journal_names : own_names, &json->format, error);
+	enum weir_status status = format_options_init(&json->options, config, fields, kind, &json->format, error);
 	if (status != WEIR_OK) {
 		format_free(&json->format);
 		return status;
 	}
-	json->malformed = journal ? FORMAT_NOT_JOURNAL : FORMAT_NOT_JSON;
-	if (journal)
-		format_options_set_time(&json->options, "__REALTIME_TIMESTAMP", TIME_UNIT_US);
+	if (time_name != NULL)
+		format_options_set_time(&json->options, time_name, unit);
 	format_slots_init(&json->slots, &json->options);
 	for (uint32_t slot = 0; slot < json->slots.count; slot++)
 		json->nodes[slot] = json_scan_want(&json->scan, json->slots.names[slot].at);
 	*format = &json->format;
 	return WEIR_OK;
 }
+
+static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
+                               const struct field_table *fields, struct format **format, struct weir_error *error)
+{
+	return format_json_members_new(config, kind, NULL, TIME_UNIT_S, fields, format, error);
+}
+
+const struct format_kind format_json = {
+	.name = "json",
+	.meaning = "one object a line",
+	.malformed = "not json",
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
+	.create = create,
+};

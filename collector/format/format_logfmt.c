@@ -70,7 +70,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 		const char *key = at;
 		at = key_end(at, end);
 		if (at == key)
-			return FORMAT_NOT_LOGFMT;
+			return format->malformed;
 		int slot = format_slots_find(&logfmt->slots, key, (uint32_t)(at - key));
 		struct weir_span value = weir_span_of("true");
 		if (at < end && *at == '=') {
@@ -78,17 +78,17 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 			has_pair = true;
 			at++;
 			if (!take_value(&at, end, &value, &quoted))
-				return FORMAT_NOT_LOGFMT;
+				return format->malformed;
 			if (slot >= 0 && quoted && memchr(value.at, '\\', value.length) != NULL)
 				value = unescape(&logfmt->scratch, value, length, true);
 		}
 		if (at < end && !is_blank(*at))
-			return FORMAT_NOT_LOGFMT;
+			return format->malformed;
 		if (slot >= 0)
 			values[slot] = value;
 	}
 	if (!has_pair)
-		return FORMAT_NOT_LOGFMT;
+		return format->malformed;
 	return format_slots_finish(&logfmt->slots, &logfmt->options, values, record);
 }
 
@@ -100,17 +100,13 @@ static void logfmt_free(struct format *format)
 	free(logfmt);
 }
 
-enum weir_status format_logfmt_new(const struct weir_json *config, const char *type, const struct field_table *fields,
-                                   struct format **format, struct weir_error *error)
+static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
+                               const struct field_table *fields, struct format **format, struct weir_error *error)
 {
-	(void)type;
-	static const char *const own_names[] = {NULL};
 	struct format_logfmt *logfmt = weir_alloc(1, sizeof *logfmt);
 	logfmt->format.parse = parse;
 	logfmt->format.free = logfmt_free;
-	enum weir_status status = format_options_init(&logfmt->options, config, fields,
-	                                              FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
-	                                              own_names, &logfmt->format, error);
+	enum weir_status status = format_options_init(&logfmt->options, config, fields, kind, &logfmt->format, error);
 	if (status != WEIR_OK) {
 		format_free(&logfmt->format);
 		return status;
@@ -119,3 +115,11 @@ enum weir_status format_logfmt_new(const struct weir_json *config, const char *t
 	*format = &logfmt->format;
 	return WEIR_OK;
 }
+
+const struct format_kind format_logfmt = {
+	.name = "logfmt",
+	.meaning = "`key=value key=\"a value\"`",
+	.malformed = "not logfmt",
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
+	.create = create,
+};

@@ -59,8 +59,9 @@ static void message_free(struct format *format)
 }
 
 /* The head's format, with the message among its fields. */
-static enum weir_status make_head(struct format_message *both, const struct weir_json *config,
-                                  const struct field_table *fields, struct weir_error *error)
+static enum weir_status make_head(struct format_message *both, const struct format_kind *kind,
+                                  const struct weir_json *config, const struct field_table *fields,
+                                  struct weir_error *error)
 {
 	static const char *const messages_own[] = {"cost", "client_ip", NULL};
 	for (int i = 0; messages_own[i] != NULL; i++) {
@@ -68,31 +69,30 @@ static enum weir_status make_head(struct format_message *both, const struct weir
 		if (weir_json_exists(&at))
 			return weir_json_fail(&at, error, "belongs to the format of the message");
 	}
-	struct weir_json type = json_is_string(config->value) ? *config : weir_json_member(config, "type");
-	const char *name = strcmp(json_string_value(type.value), "journal") == 0 ? "MESSAGE" : "message";
 	struct field_table wanted = {.count = fields->count, .wanted = fields->wanted};
 	for (uint32_t i = 0; i < fields->count; i++)
 		wanted.names[i] = weir_copy(fields->names[i], strlen(fields->names[i]));
-	int message = field_table_want(&wanted, name);
+	int message = field_table_want(&wanted, kind->message);
 	enum weir_status status = WEIR_OK;
 	if (message < 0)
 		status = weir_json_fail(config, error, "needs one field too many: zones and formats may use %d", FIELD_MAX);
 	else
-		status = format_new(config, &wanted, &both->head, error);
+		status = kind->create(config, kind, &wanted, &both->head, error);
 	both->message = (uint32_t)message;
 	field_table_deinit(&wanted);
 	return status;
 }
 
-enum weir_status format_message_new(const struct weir_json *head, const struct weir_json *body,
-                                    const struct field_table *fields, struct format **format, struct weir_error *error)
+enum weir_status format_message_new(const struct format_kind *kind, const struct weir_json *config,
+                                    const struct weir_json *body, const struct field_table *fields,
+                                    struct format **format, struct weir_error *error)
 {
 	struct format_message *both = weir_alloc(1, sizeof *both);
 	both->format.parse = parse;
 	both->format.free = message_free;
 	enum weir_status status = format_new_inside(body, fields, &both->body, error);
 	if (status == WEIR_OK)
-		status = make_head(both, head, fields, error);
+		status = make_head(both, kind, config, fields, error);
 	if (status != WEIR_OK) {
 		format_free(&both->format);
 		return status;
@@ -109,13 +109,14 @@ enum weir_status format_message_new(const struct weir_json *head, const struct w
 	return WEIR_OK;
 }
 
-enum weir_status format_message_split(const struct weir_json *config, const struct field_table *fields,
-                                      struct format **format, struct weir_error *error)
+enum weir_status format_message_split(const struct format_kind *kind, const struct weir_json *config,
+                                      const struct field_table *fields, struct format **format,
+                                      struct weir_error *error)
 {
 	struct weir_json body = weir_json_member(config, "message"), head = *config;
 	head.value = json_copy(config->value);
 	json_object_del(head.value, "message");
-	enum weir_status status = format_message_new(&head, &body, fields, format, error);
+	enum weir_status status = format_message_new(kind, &head, &body, fields, format, error);
 	json_decref(head.value);
 	return status;
 }

@@ -9,9 +9,10 @@
 #include "collector/record/client_ip.h"
 #include "common/base/alloc.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
-enum { NAMES_MAX = 24 };
+enum { NAMES_MAX = WEIR_JSON_RULES_MAX + 9 };
 
 /* A name: a string that is not empty, and of a bounded length. */
 static enum weir_status read_name(const struct weir_json *at, const char **name, struct weir_error *error)
@@ -22,13 +23,16 @@ static enum weir_status read_name(const struct weir_json *at, const char **name,
 	return status;
 }
 
-static enum weir_status check_names(const struct weir_json *config, unsigned takes, const char *const *own_names,
+static enum weir_status check_names(const struct weir_json *config, const struct format_kind *kind,
                                     struct weir_error *error)
 {
 	const char *names[NAMES_MAX] = {"type"};
+	unsigned takes = kind->takes;
 	size_t count = 1;
-	while (*own_names != NULL && count < NAMES_MAX - 9)
-		names[count++] = *own_names++;
+	for (size_t i = 0; kind->options != NULL && kind->options[i].name != NULL; i++) {
+		assert(i < WEIR_JSON_RULES_MAX);
+		names[count++] = kind->options[i].name;
+	}
 	if ((takes & FORMAT_TAKES_TIME) != 0) {
 		names[count++] = "time";
 		names[count++] = "unit";
@@ -157,23 +161,27 @@ static enum weir_status read_sources(struct format_options *options, const struc
 }
 
 enum weir_status format_options_init(struct format_options *options, const struct weir_json *config,
-                                     const struct field_table *fields, unsigned takes, const char *const *own_names,
+                                     const struct field_table *fields, const struct format_kind *kind,
                                      struct format *format, struct weir_error *error)
 {
 	*options = (struct format_options){.cost_field = -1};
+	format->malformed = format_malformed(kind);
 	format->time = &options->time;
 	copy_table(&options->fields, fields);
 	enum weir_status status;
-	if (!json_is_string(config->value) && (status = check_names(config, takes, own_names, error)) != WEIR_OK)
+	if (json_is_object(config->value) && (status = check_names(config, kind, error)) != WEIR_OK)
 		return status;
-	if ((status = read_time(options, config, takes, error)) != WEIR_OK)
+	if ((status = read_time(options, config, kind->takes, error)) != WEIR_OK)
 		return status;
 	if ((status = read_cost(options, config, error)) != WEIR_OK)
 		return status;
 	struct weir_json at = weir_json_member(config, "client_ip");
 	if ((status = client_ip_new(&at, &options->fields, &format->client_ip, error)) != WEIR_OK)
 		return status;
-	return read_sources(options, config, error);
+	status = read_sources(options, config, error);
+	if (status == WEIR_OK && kind->options != NULL)
+		status = weir_json_read(config, kind->options, format, error);
+	return status;
 }
 
 void format_options_set_time(struct format_options *options, const char *name, enum time_unit unit)

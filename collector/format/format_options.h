@@ -5,17 +5,10 @@
 #ifndef COLLECTOR_FORMAT_OPTIONS_H
 #define COLLECTOR_FORMAT_OPTIONS_H
 
-#include "collector/format/format.h"
+#include "collector/format/format_kinds.h"
 #include "collector/record/time_text.h"
 
 enum { FORMAT_NAME_MAX_BYTES = 256 };
-
-/* Which of the common options a format takes; "type", "time_zone", "cost" and "client_ip" are every format's. */
-enum {
-	FORMAT_TAKES_FIELDS = 1, /* "fields" */
-	FORMAT_TAKES_TIME = 2,   /* "time", "unit" */
-	FORMAT_TAKES_YEAR = 4,   /* "year" */
-};
 
 struct format_options {
 	struct field_table fields;      /* the zones', and behind them what only the cost and client_ip need */
@@ -26,18 +19,16 @@ struct format_options {
 };
 
 /**
- * Reads the common options of a format and refuses unknown ones.
+ * Reads the options of a format and refuses unknown ones.
  *
- * @param config     a string (nothing but the format's name) or an object
- * @param takes      FORMAT_TAKES_…
- * @param own_names  the format's own options, NULL-terminated
- * @param format     gets its client_ip and time
- * @param options    to be released by format_options_deinit(), after failure too
+ * @param config   an object, or anything else: no options
+ * @param kind     which options there are
+ * @param format   gets its reason, client_ip and time, and the struct that it begins gets the kind's own options
+ * @param options  to be released by format_options_deinit(), after failure too
  */
 WEIR_MUST_USE enum weir_status format_options_init(struct format_options *options, const struct weir_json *config,
-                                                   const struct field_table *fields, unsigned takes,
-                                                   const char *const *own_names, struct format *format,
-                                                   struct weir_error *error);
+                                                   const struct field_table *fields, const struct format_kind *kind,
+                                                   struct format *format, struct weir_error *error);
 
 /** Says where the time is and in which unit, for a format that has no such options. */
 void format_options_set_time(struct format_options *options, const char *name, enum time_unit unit);
@@ -67,35 +58,37 @@ static inline struct weir_span format_value_or_dash(const char *at, uint32_t len
 	return absent ? (struct weir_span){0} : (struct weir_span){.at = at, .length = length};
 }
 
-/* The constructors of the kinds, for format.c. */
-enum weir_status format_combined_new(const struct weir_json *config, const char *type, const struct field_table *fields,
-                                     struct format **format, struct weir_error *error);
-enum weir_status format_json_new(const struct weir_json *config, const char *type, const struct field_table *fields,
-                                 struct format **format, struct weir_error *error);
-enum weir_status format_delimited_new(const struct weir_json *config, const char *type,
-                                      const struct field_table *fields, struct format **format,
-                                      struct weir_error *error);
-enum weir_status format_logfmt_new(const struct weir_json *config, const char *type, const struct field_table *fields,
-                                   struct format **format, struct weir_error *error);
-enum weir_status format_syslog_new(const struct weir_json *config, const char *type, const struct field_table *fields,
-                                   struct format **format, struct weir_error *error);
-enum weir_status format_journal_new(const struct weir_json *config, const char *type, const struct field_table *fields,
-                                    struct format **format, struct weir_error *error);
-enum weir_status format_pattern_new(const struct weir_json *config, const char *type, const struct field_table *fields,
-                                    struct format **format, struct weir_error *error);
+/**
+ * Objects of which the wanted members are the fields: `json`, and what has its shape.
+ *
+ * @param time_name  where the time is, in which unit; NULL: the options say so
+ */
+WEIR_MUST_USE enum weir_status format_json_members_new(const struct weir_json *config, const struct format_kind *kind,
+                                                       const char *time_name, enum time_unit unit,
+                                                       const struct field_table *fields, struct format **format,
+                                                       struct weir_error *error);
+
+/** `pattern`. @param expression  a ready one; NULL: the option "pattern" has it */
+WEIR_MUST_USE enum weir_status format_expression_new(const struct weir_json *config, const struct format_kind *kind,
+                                                     const char *expression, const struct field_table *fields,
+                                                     struct format **format, struct weir_error *error);
+extern const struct weir_json_rule format_ready_options[]; /* of a ready one */
 
 /**
  * What stands behind a head: the head's format gives the time, where the message has none, and the fields that the
  * message leaves absent.
  *
- * @param head  the head's format, "syslog" or "journal", or an object with such a type
- * @param body  the message's
+ * @param kind    the head's: one that has a message
+ * @param config  the head's; without value: no options
+ * @param body    the message's
  */
-enum weir_status format_message_new(const struct weir_json *head, const struct weir_json *body,
-                                    const struct field_table *fields, struct format **format, struct weir_error *error);
+WEIR_MUST_USE enum weir_status format_message_new(const struct format_kind *kind, const struct weir_json *config,
+                                                  const struct weir_json *body, const struct field_table *fields,
+                                                  struct format **format, struct weir_error *error);
 
 /** The same where both are in one object: the message's format is its member "message". */
-enum weir_status format_message_split(const struct weir_json *config, const struct field_table *fields,
-                                      struct format **format, struct weir_error *error);
+WEIR_MUST_USE enum weir_status format_message_split(const struct format_kind *kind, const struct weir_json *config,
+                                                    const struct field_table *fields, struct format **format,
+                                                    struct weir_error *error);
 
 #endif

@@ -4,7 +4,6 @@
  * The expression is compiled by PCRE2's JIT. It searches bytes, not UTF-8: a log may hold any. Each search has a bound
  * on its steps and its memory, so that no expression and no line can stop the log; a search that meets it is no match.
  */
-#include "collector/format/format_pattern_ready.h"
 #include "collector/format/format_slots.h"
 #include "common/base/alloc.h"
 
@@ -27,7 +26,8 @@ struct format_pattern {
 	struct format format;
 	struct format_options options;
 	struct format_slots slots;
-	enum format_reason unmatched;             /* FORMAT_NO_MATCH or FORMAT_SKIP */
+	int unmatched;                            /* its index in `outcomes` */
+	const char *text;                         /* the option; NULL: there is none */
 	uint32_t groups[FORMAT_SLOTS_MAX];        /* of each slot */
 	uint32_t second_groups[FORMAT_SLOTS_MAX]; /* what serves where that is absent: ready patterns */
 	pcre2_code *code;
@@ -51,7 +51,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	int found =
 		pcre2_match(pattern->code, (PCRE2_SPTR)line, length, 0, PCRE2_NO_UTF_CHECK, pattern->match, pattern->limits);
 	if (found <= 0)
-		return pattern->unmatched;
+		return pattern->unmatched == 0 ? format->malformed : FORMAT_SKIP;
 	const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(pattern->match);
 	struct weir_span values[FORMAT_SLOTS_MAX];
 	for (uint32_t slot = 0; slot < pattern->slots.count; slot++) {
@@ -129,46 +129,57 @@ static void find_groups(struct format_pattern *pattern, bool ready)
 		pattern->format.missing_time = pattern->options.time_name;
 }
 
-static enum weir_status read_options(struct format_pattern *pattern, const struct weir_json *config, const char *type,
-                                     const struct field_table *fields, struct weir_error *error)
-{
-	static const char *const own_names[] = {"pattern", "unmatched", NULL}, *const ready_names[] = {"unmatched", NULL};
-	static const char *const outcomes[] = {"malformed", "skip", NULL};
-	const char *text = format_pattern_ready(type);
-	bool ready = text != NULL;
-	unsigned takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR | (ready ? 0 : FORMAT_TAKES_TIME);
-	enum weir_status status = format_options_init(&pattern->options, config, fields, takes,
-	                                              ready ? ready_names : own_names, &pattern->format, error);
-	if (status != WEIR_OK)
-		return status;
-	struct weir_json at = weir_json_member(config, "unmatched");
-	int outcome = 0;
-	if ((status = weir_json_word(&at, outcomes, &outcome, error)) != WEIR_OK)
-		return status;
-	pattern->unmatched = outcome == 0 ? FORMAT_NO_MATCH : FORMAT_SKIP;
-	at = weir_json_member(config, "pattern");
-	if (!ready && (status = weir_json_string(&at, &text, error)) != WEIR_OK)
-		return status;
-	if (text == NULL)
-		return weir_json_fail(&at, error, "is missing: an expression such as \"^(?<time>\\\\S+) (?<ip>\\\\S+)\"");
-	if ((status = compile(pattern, &at, text, error)) != WEIR_OK)
-		return status;
-	find_groups(pattern, ready);
-	return WEIR_OK;
-}
-
-enum weir_status format_pattern_new(const struct weir_json *config, const char *type, const struct field_table *fields,
-                                    struct format **format, struct weir_error *error)
+enum weir_status format_expression_new(const struct weir_json *config, const struct format_kind *kind,
+                                       const char *expression, const struct field_table *fields, struct format **format,
+                                       struct weir_error *error)
 {
 	struct format_pattern *pattern = weir_alloc(1, sizeof *pattern);
+	struct weir_json at = weir_json_member(config, "pattern");
+	bool ready = expression != NULL;
 	pattern->format.parse = parse;
 	pattern->format.free = pattern_free;
 	pattern->format.lacks = lacks;
-	enum weir_status status = read_options(pattern, config, type, fields, error);
+	enum weir_status status = format_options_init(&pattern->options, config, fields, kind, &pattern->format, error);
+	const char *text = ready ? expression : pattern->text;
+	if (status == WEIR_OK && text == NULL)
+		status = weir_json_fail(&at, error, "is missing: an expression such as \"^(?<time>\\\\S+) (?<ip>\\\\S+)\"");
+	if (status == WEIR_OK)
+		status = compile(pattern, &at, text, error);
 	if (status != WEIR_OK) {
 		format_free(&pattern->format);
 		return status;
 	}
+	find_groups(pattern, ready);
 	*format = &pattern->format;
 	return WEIR_OK;
 }
+
+static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
+                               const struct field_table *fields, struct format **format, struct weir_error *error)
+{
+	return format_expression_new(config, kind, NULL, fields, format, error);
+}
+
+static const char *const outcomes[] = {"malformed", "skip", NULL};
+
+#define AT(member) offsetof(struct format_pattern, member)
+
+static const struct weir_json_rule options[] = {
+	{.name = "pattern", .kind = WEIR_JSON_TEXT, .offset = AT(text)},
+	{.name = "unmatched", .kind = WEIR_JSON_WORD, .offset = AT(unmatched), .words = outcomes},
+	{.name = NULL},
+};
+
+const struct weir_json_rule format_ready_options[] = {
+	{.name = "unmatched", .kind = WEIR_JSON_WORD, .offset = AT(unmatched), .words = outcomes},
+	{.name = NULL},
+};
+
+const struct format_kind format_pattern = {
+	.name = "pattern",
+	.meaning = "whatever an expression matches",
+	.malformed = "no match",
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
+	.options = options,
+	.create = create,
+};

@@ -1,13 +1,10 @@
 /*
- * The ready patterns.
+ * The ready patterns: formats whose expression is given.
  *
  * A group whose name ends in 2 serves for the name without it where that group took no part: an alternative of the
  * expression has its own groups.
  */
-#include "collector/format/format_pattern_ready.h"
-
-#include <stddef.h>
-#include <string.h>
+#include "collector/format/format_options.h"
 
 /* 2024/05/01 12:00:00 [error] 123#123: *45 message, client: 192.0.2.7, server: x, request: "GET / HTTP/1.1", ... */
 static const char nginx_error[] =
@@ -41,14 +38,66 @@ static const char sshd_message[] =
 	"^(?<message>(?:(?<event>Failed|Accepted) (?<method>\\S+) for (?:invalid user )?(?<user>.*) from (?<ip>\\S+) port "
 	"\\d+.*|(?<event2>Invalid) user (?<user2>.*) from (?<ip2>\\S+) port \\d+.*|.*))$";
 
-const char *format_pattern_ready(const char *type)
+static enum weir_status create_nginx_error(const struct weir_json *config, const struct format_kind *kind,
+                                           const struct field_table *fields, struct format **format,
+                                           struct weir_error *error)
 {
-	static const struct {
-		const char *type, *pattern;
-	} ready[] = {{"nginx_error", nginx_error}, {"haproxy", haproxy}, {"sshd", sshd}, {"sshd_message", sshd_message}};
-	for (size_t i = 0; i < sizeof ready / sizeof ready[0]; i++) {
-		if (strcmp(ready[i].type, type) == 0)
-			return ready[i].pattern;
-	}
-	return NULL;
+	return format_expression_new(config, kind, nginx_error, fields, format, error);
 }
+
+static enum weir_status create_haproxy(const struct weir_json *config, const struct format_kind *kind,
+                                       const struct field_table *fields, struct format **format,
+                                       struct weir_error *error)
+{
+	return format_expression_new(config, kind, haproxy, fields, format, error);
+}
+
+static enum weir_status create_sshd(const struct weir_json *config, const struct format_kind *kind,
+                                    const struct field_table *fields, struct format **format, struct weir_error *error)
+{
+	return format_expression_new(config, kind, sshd, fields, format, error);
+}
+
+static enum weir_status create_sshd_message(const struct weir_json *config, const struct format_kind *kind,
+                                            const struct field_table *fields, struct format **format,
+                                            struct weir_error *error)
+{
+	return format_expression_new(config, kind, sshd_message, fields, format, error);
+}
+
+const struct format_kind format_nginx_error = {
+	.name = "nginx_error",
+	.meaning = "nginx's error log",
+	.malformed = "no match",
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
+	.options = format_ready_options,
+	.create = create_nginx_error,
+};
+
+const struct format_kind format_haproxy = {
+	.name = "haproxy",
+	.meaning = "HAProxy's HTTP log",
+	.malformed = "no match",
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
+	.options = format_ready_options,
+	.create = create_haproxy,
+};
+
+static const struct format_kind behind_a_head = {
+	.name = "sshd",
+	.meaning = "OpenSSH's messages without their heads",
+	.malformed = "no match",
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
+	.options = format_ready_options,
+	.create = create_sshd_message,
+};
+
+const struct format_kind format_sshd = {
+	.name = "sshd",
+	.meaning = "OpenSSH's server in auth.log, and as `journalctl -o short-iso` prints it",
+	.malformed = "no match",
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
+	.options = format_ready_options,
+	.inside = &behind_a_head,
+	.create = create_sshd,
+};

@@ -95,7 +95,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	struct weir_span values[FORMAT_SLOTS_MAX];
 	struct syslog_header header;
 	if (!syslog_header_parse((struct weir_span){.at = line, .length = length}, &header))
-		return FORMAT_NOT_SYSLOG;
+		return format->malformed;
 	for (uint32_t slot = 0; slot < syslog->slots.count; slot++)
 		values[slot] = part_value(&header, (enum part)syslog->parts[slot]);
 	if (syslog->wants_data && header.data.at != NULL)
@@ -111,19 +111,16 @@ static void syslog_free(struct format *format)
 	free(syslog);
 }
 
-enum weir_status format_syslog_new(const struct weir_json *config, const char *type, const struct field_table *fields,
-                                   struct format **format, struct weir_error *error)
+static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
+                               const struct field_table *fields, struct format **format, struct weir_error *error)
 {
-	(void)type;
-	static const char *const own_names[] = {"message", NULL};
 	struct weir_json body = weir_json_member(config, "message");
 	if (weir_json_exists(&body))
-		return format_message_split(config, fields, format, error);
+		return format_message_split(kind, config, fields, format, error);
 	struct format_syslog *syslog = weir_alloc(1, sizeof *syslog);
 	syslog->format.parse = parse;
 	syslog->format.free = syslog_free;
-	enum weir_status status = format_options_init(
-		&syslog->options, config, fields, FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR, own_names, &syslog->format, error);
+	enum weir_status status = format_options_init(&syslog->options, config, fields, kind, &syslog->format, error);
 	if (status != WEIR_OK) {
 		format_free(&syslog->format);
 		return status;
@@ -137,3 +134,15 @@ enum weir_status format_syslog_new(const struct weir_json *config, const char *t
 	*format = &syslog->format;
 	return WEIR_OK;
 }
+
+static const struct weir_json_rule options[] = {{.name = "message"}, {.name = NULL}};
+
+const struct format_kind format_syslog = {
+	.name = "syslog",
+	.meaning = "messages with a head of RFC 5424 or 3164",
+	.malformed = "not syslog",
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
+	.options = options,
+	.message = "message",
+	.create = create,
+};

@@ -51,25 +51,3 @@ int field_table_want(struct field_table *table, const char *name)
 	table->wanted |= UINT64_C(1) << index;
 	return index;
 }
-
-const char *format_reason_text(enum format_reason reason)
-{
-	static const char *const texts[FORMAT_REASON_COUNT] = {
-		[FORMAT_OK] = "ok",
-		[FORMAT_SKIP] = "skipped",
-		[FORMAT_NO_TIME] = "no time",
-		[FORMAT_BAD_TIME] = "bad time",
-		[FORMAT_TIME_RANGE] = "time out of range",
-		[FORMAT_LINE_TOO_LONG] = "line too long",
-		[FORMAT_BAD_COST] = "bad cost",
-		[FORMAT_NOT_COMBINED] = "not combined",
-		[FORMAT_NOT_COMMON] = "not common",
-		[FORMAT_NOT_JSON] = "not json",
-		[FORMAT_NOT_DELIMITED] = "not delimited",
-		[FORMAT_NOT_LOGFMT] = "not logfmt",
-		[FORMAT_NO_MATCH] = "no match",
-		[FORMAT_NOT_SYSLOG] = "not syslog",
-		[FORMAT_NOT_JOURNAL] = "not journal",
-	};
-	return texts[reason];
-}

@@ -50,7 +50,7 @@ struct record {
 	struct weir_span fields[FIELD_MAX]; /* into the line or the format's scratch; valid until its next parse */
 };
 
-/* Why a record was refused; format_reason_text() gives the words that counters and the dead letter show. */
+/* Why a line is no record; format_reason_text() gives the words that counters and the dead letter show. */
 enum format_reason {
 	FORMAT_OK = 0,
 	FORMAT_SKIP, /* no record and nothing wrong: an empty line, a header, what a pattern is told to skip */
@@ -59,17 +59,9 @@ enum format_reason {
 	FORMAT_TIME_RANGE,
 	FORMAT_LINE_TOO_LONG, /* the caller's: no format is asked */
 	FORMAT_BAD_COST,
-	FORMAT_NOT_COMBINED,
-	FORMAT_NOT_COMMON,
-	FORMAT_NOT_JSON,
-	FORMAT_NOT_DELIMITED,
-	FORMAT_NOT_LOGFMT,
-	FORMAT_NO_MATCH,
-	FORMAT_NOT_SYSLOG,
-	FORMAT_NOT_JOURNAL,
-	FORMAT_REASON_COUNT,
+	FORMAT_MALFORMED, /* from here on: not of the format, each kind of which has a number (struct format, malformed) */
+	FORMAT_KINDS_MAX = 32,
+	FORMAT_REASON_COUNT = FORMAT_MALFORMED + FORMAT_KINDS_MAX,
 };
-
-const char *format_reason_text(enum format_reason reason);
 
 #endif

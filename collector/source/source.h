@@ -2,7 +2,7 @@
  * Where lines come from: the collector's one interface to files, standard
  * input, Kafka topics, syslog and systemd's journal.
  *
- * A source kind (source_file.c, source_stdin.c, ...) makes one or more
+ * A source of a kind (source_file.c, source_stdin.c, ...) has one or more
  * streams; each stream has its own identity and its own growing positions.
  * `collect` hands out whole lines of one stream, in order; `status` says where
  * each stream stands. What a source promises: a line is handed out once per
@@ -17,7 +17,8 @@
 
 #include "common/base/span.h"
 #include "common/base/status.h"
-#include "common/json/json.h"
+#include "common/base/text.h"
+#include "common/json/json_rules.h"
 
 #include <stdatomic.h>
 
@@ -63,6 +64,7 @@ struct source_chunk {
 
 /* What "line_max" may be. */
 enum { SOURCE_LINE_LEAST_BYTES = 1 << 10, SOURCE_LINE_MOST_BYTES = 1 << 20 };
+#define SOURCE_LINE_BOUNDS .least = SOURCE_LINE_LEAST_BYTES, .most = SOURCE_LINE_MOST_BYTES
 
 enum source_at_start { SOURCE_FROM_BEGINNING, SOURCE_FROM_END };
 
@@ -110,9 +112,32 @@ struct source {
 	const struct source_ops *ops;
 };
 
+/*
+ * A kind of source: what it says of itself, and what its sources do. Who uses sources asks here; nobody compares names
+ * of kinds. What is NULL or false need not be said.
+ */
 struct source_ops {
-	const char *type;
-	bool endless; /* it listens, and has no end that --once could read to */
+	const char *type;                     /* as a configuration names it */
+	const struct weir_json_rule *members; /* of its configuration, "type", "name" and "format" among them */
+	bool endless;                         /* it listens, and has no end that --once could read to */
+	bool names_files;                     /* its streams' names are paths, and looking at them takes nothing away */
+	const char *head;                     /* the format of the head that each of its lines has */
+
+	/** @param config  an element of "sources", without members that are not known */
+	enum weir_status (*create)(const struct weir_json *config, const struct source_context *context,
+	                           struct source **source, struct weir_error *error);
+	/** Refuses two sources that would give the same lines under the same ids, or take them from each other. */
+	enum weir_status (*apart)(const struct weir_json *config, const struct weir_json *other, struct weir_error *error);
+	/**
+	 * Says for people what a good configuration means.
+	 *
+	 * @param place   where lines come from is appended: "/var/log/nginx/access*.log"; "-" is standard input
+	 * @param manner  how they are read is appended: "read to its end"
+	 */
+	void (*describe)(const struct weir_json *config, struct weir_text *place, struct weir_text *manner);
+
+	/* ---- of a source ---- */
+
 	/**
 	 * The next lines.
 	 *

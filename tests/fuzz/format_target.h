@@ -98,7 +98,7 @@ static inline void target_run(struct target *target, const uint8_t *data, size_t
 		memcpy(line, at, length);
 		struct record record, other;
 		enum format_reason reason = format_parse(format, line, (uint32_t)length, &record);
-		target_check(reason < FORMAT_REASON_COUNT && (reason == FORMAT_SKIP || length > 0));
+		target_check(format_reason_text(reason) != NULL && (reason == FORMAT_SKIP || length > 0));
 		if (reason == FORMAT_OK)
 			target_check_record(target, &record);
 		if (check != NULL)

@@ -19,7 +19,7 @@ static void check(struct target *target, const char *line, uint32_t length, enum
 	if (length == 0)
 		return;
 	bool taken = combined_line_split((struct weir_span){.at = line, .length = length}, &split);
-	target_check(taken == (reason != FORMAT_NOT_COMBINED && reason != FORMAT_NOT_COMMON));
+	target_check(taken == (reason < FORMAT_MALFORMED));
 	for (size_t i = 0; reason == FORMAT_OK && i < sizeof parts / sizeof parts[0]; i++) {
 		struct weir_span part = split.parts[parts[i].part];
 		if (part.length == 0 || (part.length == 1 && part.at[0] == '-'))

@@ -106,6 +106,16 @@ static inline void assert_reason_at(struct fixture *fixture, const char *line, e
 		         format_reason_text(expected));
 }
 
+/* A line that is not of its format, under the format's own words. */
+#define assert_malformed(fixture, line, words) assert_malformed_at(fixture, line, words, __LINE__)
+
+static inline void assert_malformed_at(struct fixture *fixture, const char *line, const char *words, int place)
+{
+	enum format_reason reason = fixture_parse(fixture, line);
+	if (reason < FORMAT_MALFORMED || strcmp(format_reason_text(reason), words) != 0)
+		fail_msg("line %d: \"%s\" is \"%s\" and should be \"%s\"", place, line, format_reason_text(reason), words);
+}
+
 /* A configuration that is refused, with these words in the error. */
 #define assert_refused(config, words) assert_refused_at(config, words, __LINE__)
 

@@ -53,8 +53,8 @@ static void each_kind_has_its_reason(void **state)
 	fixture_init(&combined, "{\"type\": \"combined\", \"cost\": \"bytes\"}", "ip");
 	fixture_init(&common, "{\"type\": \"common\"}", "ip");
 	assert_reason(&combined, "", FORMAT_SKIP);
-	assert_reason(&combined, " ", FORMAT_NOT_COMBINED);
-	assert_reason(&common, " \"curl/7.54.0\"", FORMAT_NOT_COMMON);
+	assert_malformed(&combined, " ", "not combined");
+	assert_malformed(&common, " \"curl/7.54.0\"", "not common");
 	assert_reason(&common, "h - - [-] \"GET / HTTP/1.1\" 200 5", FORMAT_NO_TIME);
 	assert_reason(&common, "h - - [] \"GET / HTTP/1.1\" 200 5", FORMAT_NO_TIME);
 	assert_reason(&common, "h - - [17/Foo/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 5", FORMAT_BAD_TIME);
@@ -103,7 +103,7 @@ static enum format_reason parse_by_grammar(struct fixture *fixture, struct time_
 	struct combined_line line;
 	memcpy(names, every_field, sizeof names);
 	if (!combined_line_split((struct weir_span){.at = fixture->line, .length = record->fields[0].length}, &line))
-		return FORMAT_NOT_COMBINED;
+		return fixture->format->malformed;
 	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
 		int field = field_table_find(&fixture->fields, weir_span_of(strtok_r(rest, " ", &rest)));
 		struct weir_span part = line.parts[parts[i]];

@@ -20,7 +20,7 @@ static void a_header_names_the_columns(void **state)
 	assert_reason(&fixture, "-\t\t1\t-", FORMAT_OK);
 	assert_field(&fixture, "ip", NULL);
 	assert_field(&fixture, "status", NULL);
-	assert_reason(&fixture, "no separator", FORMAT_NOT_DELIMITED);
+	assert_malformed(&fixture, "no separator", "not delimited");
 	assert_reason(&fixture, "a\tb", FORMAT_NO_TIME);
 	assert_reason(&fixture, "a\tb\t-\t1", FORMAT_NO_TIME);
 	assert_reason(&fixture, "a\tb\tx\t1", FORMAT_BAD_TIME);
@@ -66,7 +66,7 @@ static void columns_named_by_the_configuration(void **state)
 	             "ip");
 	assert_reason(&fixture, "1|a", FORMAT_OK);
 	assert_field(&fixture, "ip", "a");
-	assert_reason(&fixture, "1", FORMAT_NOT_DELIMITED);
+	assert_malformed(&fixture, "1", "not delimited");
 	fixture_deinit(&fixture);
 	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \"|\", \"columns\": [\"ip\", \"time\", \"ip\"]}",
 	             "ip");
@@ -110,9 +110,9 @@ static void quoted_values(void **state)
 	assert_reason(&fixture, "\"1\",a\"b\"c,\"\",", FORMAT_OK);
 	assert_field(&fixture, "ip", "a\"b\"c"); /* a quote in the middle is a byte like any other */
 	assert_field(&fixture, "user", NULL);
-	assert_reason(&fixture, "1,\"x\"y", FORMAT_NOT_DELIMITED);
-	assert_reason(&fixture, "1,\"x", FORMAT_NOT_DELIMITED);
-	assert_reason(&fixture, "1,a,b,c,d,\"x\"\"", FORMAT_NOT_DELIMITED); /* behind all wanted columns too */
+	assert_malformed(&fixture, "1,\"x\"y", "not delimited");
+	assert_malformed(&fixture, "1,\"x", "not delimited");
+	assert_malformed(&fixture, "1,a,b,c,d,\"x\"\"", "not delimited"); /* behind all wanted columns too */
 	fixture_deinit(&fixture);
 }
 
@@ -121,7 +121,7 @@ static void a_broken_header_is_not_the_header(void **state)
 	(void)state;
 	struct fixture fixture;
 	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \",\", \"quote\": \"'\"}", "ip");
-	assert_reason(&fixture, "'time,ip", FORMAT_NOT_DELIMITED);
+	assert_malformed(&fixture, "'time,ip", "not delimited");
 	assert_reason(&fixture, "time,ip", FORMAT_SKIP);
 	assert_reason(&fixture, "1,a", FORMAT_OK);
 	assert_field(&fixture, "ip", "a");

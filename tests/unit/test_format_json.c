@@ -132,7 +132,7 @@ static void what_is_not_json(void **state)
 	struct fixture fixture;
 	fixture_init(&fixture, "\"json\"", "a");
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-		assert_reason(&fixture, lines[i], FORMAT_NOT_JSON);
+		assert_malformed(&fixture, lines[i], "not json");
 	assert_reason(&fixture, "{}", FORMAT_NO_TIME);
 	assert_reason(&fixture, "{\"time\":[1]}", FORMAT_NO_TIME);
 	assert_reason(&fixture, "{\"time\":\"\"}", FORMAT_NO_TIME);
@@ -153,12 +153,12 @@ static void depth_is_bounded(void **state)
 		memset(line + length, '[', (size_t)depth - 1); /* the object is the first level */
 		memset(line + length + depth - 1, ']', (size_t)depth - 1);
 		line[length + 2 * (size_t)(depth - 1)] = '}';
-		assert_reason(&fixture, line, depth <= 64 ? FORMAT_OK : FORMAT_NOT_JSON);
+		assert_reason(&fixture, line, depth <= 64 ? FORMAT_OK : fixture.format->malformed);
 	}
 	char bottomless[5000];
 	memset(bottomless, '[', sizeof bottomless);
 	memcpy(bottomless, "{\"a\":", 5);
-	assert_int_equal(fixture_parse_bytes(&fixture, bottomless, sizeof bottomless), FORMAT_NOT_JSON);
+	assert_int_equal(fixture_parse_bytes(&fixture, bottomless, sizeof bottomless), fixture.format->malformed);
 	fixture_deinit(&fixture);
 }
 

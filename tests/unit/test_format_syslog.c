@@ -21,7 +21,7 @@ static void parts_of_the_head_are_fields(void **state)
 	assert_reason(&fixture, "2024-01-01T00:00:00Z h su: x", FORMAT_OK);
 	assert_field(&fixture, "severity", NULL);
 	assert_field(&fixture, "x@1.user", NULL);
-	assert_reason(&fixture, "no head", FORMAT_NOT_SYSLOG);
+	assert_malformed(&fixture, "no head", "not syslog");
 	assert_reason(&fixture, "<34>no time", FORMAT_NO_TIME);
 	assert_reason(&fixture, "<34>Jan  1 00:00:00 h su: x", FORMAT_BAD_TIME); /* which year? */
 	fixture_deinit(&fixture);
@@ -62,9 +62,9 @@ static void messages_have_formats_of_their_own(void **state)
 	assert_int_equal(fixture.record.time_ms, 1704067200000);
 	assert_field(&fixture, "ip", "192.0.2.8");
 	assert_field(&fixture, "app", NULL);
-	assert_reason(&fixture, "<190>1 2024-01-01T00:00:00Z www nginx - - - started", FORMAT_NOT_COMBINED);
+	assert_malformed(&fixture, "<190>1 2024-01-01T00:00:00Z www nginx - - - started", "not combined");
 	assert_reason(&fixture, "<190>1 2024-01-01T00:00:00Z www nginx - - -", FORMAT_SKIP);
-	assert_reason(&fixture, "started", FORMAT_NOT_SYSLOG);
+	assert_malformed(&fixture, "started", "not syslog");
 	fixture_deinit(&fixture);
 }
 
@@ -124,7 +124,7 @@ static void entries_of_the_journal(void **state)
 	assert_field(&fixture, "_SYSTEMD_UNIT", "api.service");
 	assert_field(&fixture, "PRIORITY", "6");
 	assert_field(&fixture, "user", NULL);
-	assert_reason(&fixture, "MESSAGE=x", FORMAT_NOT_JOURNAL);
+	assert_malformed(&fixture, "MESSAGE=x", "not journal");
 	fixture_deinit(&fixture);
 
 	fixture_init(&fixture, "{\"type\": \"journal\", \"message\": \"json\"}", "user _SYSTEMD_UNIT");

@@ -49,7 +49,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	record->time_ms = strtoll(line, &end, 10);
 	record->cost = 1;
 	record->fields[FIELD_USER] = (struct weir_span){.at = line, .length = length};
-	return end > line ? FORMAT_OK : FORMAT_NOT_LOGFMT;
+	return end > line ? FORMAT_OK : FORMAT_MALFORMED;
 }
 
 static void free_format(struct format *format)
@@ -144,7 +144,7 @@ static void a_cut_counts_what_was_taken_and_no_more(void **state)
 	                 WEIR_OK); /* 2 b; 3 a is read ahead, with the bad line */
 	merge_take(fixture.merge);
 	assert_int_equal(reader->counts.lines, 1);
-	assert_int_equal(reader->counts.malformed[FORMAT_NOT_LOGFMT], 0);
+	assert_int_equal(reader->counts.malformed[FORMAT_MALFORMED], 0);
 	assert_int_equal(reader->taken_position, 5);
 	assert_int_equal(fixture.inputs[0].given_maximum_ms, 1);
 
@@ -152,12 +152,12 @@ static void a_cut_counts_what_was_taken_and_no_more(void **state)
 	merge_take(fixture.merge);
 	assert_int_equal(reader->counts.lines, 4);
 	assert_int_equal(reader->counts.records, 2);
-	assert_int_equal(reader->counts.malformed[FORMAT_NOT_LOGFMT], 1);
+	assert_int_equal(reader->counts.malformed[FORMAT_MALFORMED], 1);
 	assert_int_equal(reader->taken_position, 14);
 
 	assert_int_equal(merge_next(fixture.merge, &input, &error), WEIR_END);
 	assert_int_equal(reader->counts.lines, 5);
-	assert_int_equal(reader->counts.malformed[FORMAT_NOT_LOGFMT], 2);
+	assert_int_equal(reader->counts.malformed[FORMAT_MALFORMED], 2);
 	assert_int_equal(reader->taken_position, 20);
 	teardown(&fixture);
 }

@@ -1,4 +1,5 @@
 /* Times of log lines: each form, its edges, and what is refused. */
+#include "collector/format/format.h"
 #include "collector/record/time_text.h"
 
 #include <setjmp.h>

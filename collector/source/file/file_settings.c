@@ -70,17 +70,13 @@ static const struct file_timing usual_timing = {.poll = 1000,
 enum weir_status file_settings_init(struct file_settings *settings, const struct weir_json *config,
                                     const struct source_context *context, struct weir_error *error)
 {
-	/* "format" is the pipeline's, "type" was read by source_new(). */
-	static const char *const names[] = {"type", "name", "path", "format", "follow", "start", "line_max", NULL};
 	static const char *const starts[] = {"beginning", "end", NULL};
 	struct weir_json follow = weir_json_member(config, "follow"), start = weir_json_member(config, "start");
 	struct weir_json line_max = weir_json_member(config, "line_max");
 	int64_t line_max_bytes = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES;
 	int place = SOURCE_FROM_BEGINNING;
 	*settings = (struct file_settings){.timing = usual_timing};
-	enum weir_status status = weir_json_only(config, names, error);
-	if (status == WEIR_OK)
-		status = read_paths(settings, config, error);
+	enum weir_status status = read_paths(settings, config, error);
 	if (status == WEIR_OK)
 		status = weir_json_bool(&follow, &settings->follow, error);
 	if (status == WEIR_OK)

@@ -24,6 +24,7 @@
 
 #include "collector/source/file/file_scan.h"
 #include "collector/source/file/file_watch.h"
+#include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 
@@ -269,22 +270,11 @@ static void file_free(struct source *base)
 	free(source);
 }
 
-static const struct source_ops file_ops = {
-	.type = "file",
-	.collect = file_collect,
-	.streams = file_streams,
-	.fd = file_fd,
-	.acknowledge = file_acknowledge,
-	.resume = file_resume,
-	.status = file_status,
-	.free = file_free,
-};
-
-enum weir_status source_file_new(const struct weir_json *config, const struct source_context *context,
+static enum weir_status file_new(const struct weir_json *config, const struct source_context *context,
                                  struct source **made, struct weir_error *error)
 {
 	struct file_source *source = weir_alloc(1, sizeof *source);
-	source->source.ops = &file_ops;
+	source->source.ops = &source_file_ops;
 	pthread_mutex_init(&source->shared.mutex, NULL);
 	static const uint8_t no_id[SOURCE_ID_BYTES];
 	source->memory_owned = context->memory == NULL;
@@ -310,3 +300,30 @@ enum weir_status source_file_new(const struct weir_json *config, const struct so
 	*made = &source->source;
 	return WEIR_OK;
 }
+
+static const struct weir_json_rule members[] = {
+	{.name = "type"},   {.name = "name"},  {.name = "path"},     {.name = "format"},
+	{.name = "follow"}, {.name = "start"}, {.name = "line_max"}, {.name = NULL},
+};
+
+static void file_describe(const struct weir_json *config, struct weir_text *place, struct weir_text *manner)
+{
+	struct weir_json path = weir_json_member(config, "path");
+	source_words_list(place, &path);
+	source_words_manner(manner, config, false);
+}
+
+const struct source_ops source_file_ops = {
+	.type = "file",
+	.members = members,
+	.names_files = true,
+	.create = file_new,
+	.describe = file_describe,
+	.collect = file_collect,
+	.streams = file_streams,
+	.fd = file_fd,
+	.acknowledge = file_acknowledge,
+	.resume = file_resume,
+	.status = file_status,
+	.free = file_free,
+};

@@ -61,7 +61,8 @@ struct journal_source {
 	char problem[256];     /* of the whole: no journal is there */
 };
 
-/** source_journal_config.c: reads the configuration into a source. */
+/** source_journal_config.c: the members of the configuration, and what reads it into a source. */
+extern const struct weir_json_rule journal_members[];
 WEIR_MUST_USE enum weir_status journal_configure(struct journal_source *source, const struct weir_json *config,
                                                  const struct source_context *context, struct weir_error *error);
 

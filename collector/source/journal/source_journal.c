@@ -6,6 +6,7 @@
  */
 #include "collector/source/journal/internal.h"
 
+#include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 
@@ -334,17 +335,6 @@ static void journal_free(struct source *base)
 	free(source);
 }
 
-static const struct source_ops journal_ops = {
-	.type = "journal",
-	.collect = journal_collect,
-	.streams = journal_streams,
-	.fd = journal_fd,
-	.acknowledge = journal_acknowledge,
-	.resume = journal_resume,
-	.status = journal_status,
-	.free = journal_free,
-};
-
 /* Where reading begins, saved before anything is read: a crash must not make "the end" another one. */
 static enum weir_status begin(struct journal_source *source, const struct weir_json *config, struct weir_error *error)
 {
@@ -358,12 +348,12 @@ static enum weir_status begin(struct journal_source *source, const struct weir_j
 	return source->once ? WEIR_OK : source_memory_save(source->memory, error);
 }
 
-enum weir_status source_journal_new(const struct weir_json *config, const struct source_context *context,
+static enum weir_status journal_new(const struct weir_json *config, const struct source_context *context,
                                     struct source **made, struct weir_error *error)
 {
 	static const uint8_t no_id[SOURCE_ID_BYTES];
 	struct journal_source *source = weir_alloc(1, sizeof *source);
-	source->source.ops = &journal_ops;
+	source->source.ops = &source_journal_ops;
 	pthread_mutex_init(&source->mutex, NULL);
 	source->memory_owned = context->memory == NULL;
 	source->memory = context->memory;
@@ -379,3 +369,32 @@ enum weir_status source_journal_new(const struct weir_json *config, const struct
 	*made = &source->source;
 	return WEIR_OK;
 }
+
+/* "journal of nginx.service in /var/log/journal/remote" */
+static void journal_describe(const struct weir_json *config, struct weir_text *place, struct weir_text *manner)
+{
+	struct weir_json units = weir_json_member(config, "units"), directory = weir_json_member(config, "directory");
+	weir_text_puts(place, "journal");
+	if (weir_json_exists(&units))
+		weir_text_puts(place, " of ");
+	source_words_list(place, &units);
+	if (weir_json_exists(&directory))
+		weir_text_puts(place, " in ");
+	source_words_list(place, &directory);
+	source_words_manner(manner, config, true);
+}
+
+const struct source_ops source_journal_ops = {
+	.type = "journal",
+	.members = journal_members,
+	.head = "journal",
+	.create = journal_new,
+	.describe = journal_describe,
+	.collect = journal_collect,
+	.streams = journal_streams,
+	.fd = journal_fd,
+	.acknowledge = journal_acknowledge,
+	.resume = journal_resume,
+	.status = journal_status,
+	.free = journal_free,
+};

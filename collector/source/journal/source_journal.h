@@ -4,7 +4,7 @@
 
 #include "collector/source/source.h"
 
-/**
+/*
  * { "type": "journal", "units": ["nginx.service"], "match": {"PRIORITY": ["3", "4"]}, "start": "end" }: each entry is a
  * line, a JSON object as `journalctl -o json` prints it.
  *
@@ -13,7 +13,6 @@
  * source's name, or, without one, under its directory, units and match: the journal is read on from there, each entry
  * once. What was removed before it was read is counted as lost.
  */
-WEIR_MUST_USE enum weir_status source_journal_new(const struct weir_json *config, const struct source_context *context,
-                                                  struct source **source, struct weir_error *error);
+extern const struct source_ops source_journal_ops;
 
 #endif

@@ -12,6 +12,7 @@
  */
 #include "collector/source/journal/internal.h"
 
+#include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 
 #include <string.h>
@@ -104,43 +105,51 @@ static enum weir_status make_label(struct journal_source *source, const struct w
 	return weir_json_fail(config, error, "has so many units and values to match that it needs a \"name\"");
 }
 
+/* What a configuration says, but for the units and fields to match. */
+struct journal_config {
+	const char *name, *directory;
+	int start; /* enum source_at_start */
+	bool follow;
+	int64_t line_max;
+};
+
+#define AT(member) offsetof(struct journal_config, member)
+
+const struct weir_json_rule journal_members[] = {
+	{.name = "type"},
+	{.name = "name", .kind = WEIR_JSON_TEXT, .offset = AT(name)},
+	{.name = "units"},
+	{.name = "match"},
+	{.name = "directory", .kind = WEIR_JSON_TEXT, .offset = AT(directory)},
+	{.name = "format"},
+	{.name = "start", .kind = WEIR_JSON_WORD, .offset = AT(start), .words = source_starts},
+	{.name = "line_max", .kind = WEIR_JSON_SIZE, .offset = AT(line_max), SOURCE_LINE_BOUNDS},
+	{.name = "follow", .kind = WEIR_JSON_FLAG, .offset = AT(follow)},
+	{.name = NULL},
+};
+
 enum weir_status journal_configure(struct journal_source *source, const struct weir_json *config,
                                    const struct source_context *context, struct weir_error *error)
 {
-	static const char *const names[] = {"type",   "name",  "units",    "match",  "directory",
-	                                    "format", "start", "line_max", "follow", NULL};
-	static const char *const starts[] = {"beginning", "end", NULL};
-	struct weir_json directory_at = weir_json_member(config, "directory"), start = weir_json_member(config, "start");
-	struct weir_json line_max = weir_json_member(config, "line_max"), name_at = weir_json_member(config, "name");
-	struct weir_json follow = weir_json_member(config, "follow"), type = weir_json_member(config, "type");
-	int64_t line_max_bytes = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES;
-	const char *directory = NULL, *name = NULL;
-	int place = SOURCE_FROM_BEGINNING;
-	bool followed = true;
-	enum weir_status status = weir_json_only(config, names, error);
-	if (status == WEIR_OK && !journal_built_in())
+	struct weir_json directory_at = weir_json_member(config, "directory"), type = weir_json_member(config, "type");
+	struct journal_config parsed = {.follow = true,
+	                                .line_max = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES};
+	enum weir_status status = WEIR_OK;
+	if (!journal_built_in())
 		status = weir_json_fail(&type, error, "is \"journal\", but this program was built without libsystemd");
 	if (status == WEIR_OK)
 		status = read_units(&source->filter, config, error);
 	if (status == WEIR_OK)
 		status = read_match(&source->filter, config, error);
 	if (status == WEIR_OK)
-		status = weir_json_string(&directory_at, &directory, error);
-	if (status == WEIR_OK && directory != NULL && *directory == '\0')
+		status = weir_json_read(config, journal_members, &parsed, error);
+	if (status == WEIR_OK && parsed.directory != NULL && *parsed.directory == '\0')
 		status = weir_json_fail(&directory_at, error, "is empty; leave it out for the system's own journal");
 	if (status == WEIR_OK)
-		status = weir_json_string(&name_at, &name, error);
-	if (status == WEIR_OK)
-		status = weir_json_word(&start, starts, &place, error);
-	if (status == WEIR_OK)
-		status = weir_json_bool(&follow, &followed, error);
-	if (status == WEIR_OK)
-		status = weir_json_size(&line_max, SOURCE_LINE_LEAST_BYTES, SOURCE_LINE_MOST_BYTES, &line_max_bytes, error);
-	if (status == WEIR_OK)
-		status = make_label(source, config, name, directory, error);
-	source->start = (enum source_at_start)place;
-	source->line_max = (size_t)line_max_bytes;
-	source->once = context->once || !followed;
-	journal_files_init(&source->files, directory);
+		status = make_label(source, config, parsed.name, parsed.directory, error);
+	source->start = (enum source_at_start)parsed.start;
+	source->line_max = (size_t)parsed.line_max;
+	source->once = context->once || !parsed.follow;
+	journal_files_init(&source->files, parsed.directory);
 	return status;
 }

@@ -21,8 +21,11 @@ struct kafka_config {
 	size_t topic_count;
 	int64_t generation;
 	int64_t line_max;
-	bool from_end;
+	int start; /* enum source_at_start */
 };
+
+/* Of the configuration; read into struct kafka_config. */
+extern const struct weir_json_rule kafka_members[];
 
 /* What is wrong with a topic as a whole: it is not there, or may not be read. Guarded by the mutex. */
 struct kafka_topic {
@@ -107,6 +110,10 @@ struct kafka_source {
 WEIR_MUST_USE enum weir_status kafka_configure(struct kafka_config *config, const struct weir_json *json,
                                                const struct source_context *context, struct weir_kafka **kafka,
                                                struct weir_error *error);
+
+/** source_kafka_config.c: refuses two sources of the same brokers and generation, and of one topic. */
+WEIR_MUST_USE enum weir_status kafka_apart(const struct weir_json *config, const struct weir_json *other,
+                                           struct weir_error *error);
 
 /* ---- source_kafka_stream.c ---- */
 

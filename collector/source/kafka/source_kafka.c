@@ -8,6 +8,7 @@
  */
 #include "collector/source/kafka/internal.h"
 
+#include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 
@@ -229,18 +230,6 @@ static void kafka_free(struct source *base)
 	free(source);
 }
 
-static const struct source_ops kafka_ops = {
-	.type = "kafka",
-	.endless = true,
-	.collect = kafka_collect,
-	.streams = kafka_streams,
-	.fd = kafka_fd,
-	.acknowledge = kafka_acknowledge,
-	.resume = kafka_resume,
-	.status = kafka_status,
-	.free = kafka_free,
-};
-
 static enum weir_status join(struct kafka_source *source, struct weir_error *error)
 {
 	char words[256];
@@ -285,7 +274,7 @@ static struct kafka_topic *topics_of(const struct kafka_config *config)
 	return topics;
 }
 
-enum weir_status source_kafka_new(const struct weir_json *config, const struct source_context *context,
+static enum weir_status kafka_new(const struct weir_json *config, const struct source_context *context,
                                   struct source **made, struct weir_error *error)
 {
 	struct kafka_config read_config;
@@ -294,7 +283,7 @@ enum weir_status source_kafka_new(const struct weir_json *config, const struct s
 	if (status != WEIR_OK)
 		return status;
 	struct kafka_source *source = weir_alloc(1, sizeof *source);
-	source->source.ops = &kafka_ops;
+	source->source.ops = &source_kafka_ops;
 	source->config = read_config;
 	source->kafka = kafka;
 	source->once = context->once;
@@ -313,3 +302,31 @@ enum weir_status source_kafka_new(const struct weir_json *config, const struct s
 		kafka_free(&source->source);
 	return status;
 }
+
+/* "topics app-logs, audit at 127.0.0.1:9092" */
+static void kafka_describe(const struct weir_json *config, struct weir_text *place, struct weir_text *manner)
+{
+	struct weir_json topics = weir_json_member(config, "topics"), brokers = weir_json_member(config, "brokers");
+	weir_text_puts(place, json_array_size(topics.value) > 1 ? "topics " : "topic ");
+	source_words_list(place, &topics);
+	weir_text_puts(place, " at ");
+	source_words_list(place, &brokers);
+	weir_text_puts(manner, "followed from where its group is");
+	source_words_start(manner, config);
+}
+
+const struct source_ops source_kafka_ops = {
+	.type = "kafka",
+	.members = kafka_members,
+	.endless = true,
+	.create = kafka_new,
+	.apart = kafka_apart,
+	.describe = kafka_describe,
+	.collect = kafka_collect,
+	.streams = kafka_streams,
+	.fd = kafka_fd,
+	.acknowledge = kafka_acknowledge,
+	.resume = kafka_resume,
+	.status = kafka_status,
+	.free = kafka_free,
+};

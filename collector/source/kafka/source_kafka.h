@@ -4,7 +4,7 @@
 
 #include "collector/source/source.h"
 
-/**
+/*
  * { "type": "kafka", "brokers": "HOST:PORT", "topics": ["app-logs"], "format": "json" }: each message is one record.
  *
  * Collectors of the same "group" share the partitions. A partition is a stream: its id is the same in each collector,
@@ -12,11 +12,6 @@
  * goes from one collector to another without loss, and what is sent twice meanwhile the limiters drop. Nothing is
  * remembered on this machine. In `once` nothing is connected to: there is no end to read to.
  */
-WEIR_MUST_USE enum weir_status source_kafka_new(const struct weir_json *config, const struct source_context *context,
-                                                struct source **source, struct weir_error *error);
-
-/** Whether two sources are apart: not both of this kind with the same brokers, generation and a topic. */
-WEIR_MUST_USE enum weir_status source_kafka_apart(const struct weir_json *config, const struct weir_json *other,
-                                                  struct weir_error *error);
+extern const struct source_ops source_kafka_ops;
 
 #endif

@@ -14,6 +14,8 @@
  */
 #include "collector/source/kafka/internal.h"
 
+#include "collector/source/source_words.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -39,14 +41,13 @@ static const struct weir_kafka_refusal refusals[] = {
 	{NULL, NULL},
 };
 
-static enum weir_status read_name(const struct weir_json *config, const char *member, const char **name,
-                                  struct weir_error *error)
+static enum weir_status check_name(const struct weir_json *config, const char *member, const char *name,
+                                   struct weir_error *error)
 {
 	struct weir_json at = weir_json_member(config, member);
-	enum weir_status status = weir_json_string(&at, name, error);
-	if (status == WEIR_OK && (**name == '\0' || strlen(*name) > NAME_MAX_BYTES))
-		status = weir_json_fail(&at, error, "must have 1 to %d bytes", NAME_MAX_BYTES);
-	return status;
+	return name[0] != '\0' && strlen(name) <= NAME_MAX_BYTES
+	           ? WEIR_OK
+	           : weir_json_fail(&at, error, "must have 1 to %d bytes", NAME_MAX_BYTES);
 }
 
 static enum weir_status read_topics(struct kafka_config *config, const struct weir_json *json, struct weir_error *error)
@@ -73,21 +74,21 @@ static enum weir_status read_topics(struct kafka_config *config, const struct we
 	return status;
 }
 
-static enum weir_status read_numbers(struct kafka_config *config, const struct weir_json *json,
-                                     struct weir_error *error)
-{
-	static const char *const starts[] = {"beginning", "end", NULL};
-	struct weir_json generation = weir_json_member(json, "generation"), start = weir_json_member(json, "start");
-	struct weir_json line_max = weir_json_member(json, "line_max");
-	int from_end = 0;
-	enum weir_status status = weir_json_int(&generation, 1, GENERATION_MAX, &config->generation, error);
-	if (status == WEIR_OK)
-		status = weir_json_word(&start, starts, &from_end, error);
-	if (status == WEIR_OK)
-		status = weir_json_size(&line_max, SOURCE_LINE_LEAST_BYTES, SOURCE_LINE_MOST_BYTES, &config->line_max, error);
-	config->from_end = from_end == 1;
-	return status;
-}
+#define AT(member) offsetof(struct kafka_config, member)
+
+const struct weir_json_rule kafka_members[] = {
+	{.name = "type"},
+	{.name = "name", .kind = WEIR_JSON_TEXT, .offset = AT(name)},
+	{.name = "brokers", .kind = WEIR_JSON_TEXT, .offset = AT(brokers)},
+	{.name = "topics"},
+	{.name = "group", .kind = WEIR_JSON_TEXT, .offset = AT(group)},
+	{.name = "generation", .kind = WEIR_JSON_NUMBER, .offset = AT(generation), .least = 1, .most = GENERATION_MAX},
+	{.name = "start", .kind = WEIR_JSON_WORD, .offset = AT(start), .words = source_starts},
+	{.name = "kafka"},
+	{.name = "format"},
+	{.name = "line_max", .kind = WEIR_JSON_SIZE, .offset = AT(line_max), SOURCE_LINE_BOUNDS},
+	{.name = NULL},
+};
 
 /* A header line belongs to a file: a topic has none, and another collector would not have seen it. */
 static enum weir_status check_format(const struct weir_json *json, struct weir_error *error)
@@ -102,8 +103,6 @@ enum weir_status kafka_configure(struct kafka_config *config, const struct weir_
                                  const struct source_context *context, struct weir_kafka **kafka,
                                  struct weir_error *error)
 {
-	static const char *const names[] = {"type",  "name",  "brokers", "topics",   "group", "generation",
-	                                    "start", "kafka", "format",  "line_max", NULL};
 	static const struct weir_log silent = {.fd = STDERR_FILENO, .level = WEIR_LOG_ERROR}; /* status() says it all */
 	struct weir_json brokers = weir_json_member(json, "brokers");
 	*config = (struct kafka_config){
@@ -112,18 +111,16 @@ enum weir_status kafka_configure(struct kafka_config *config, const struct weir_
 		.generation = 1,
 		.line_max = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES,
 	};
-	enum weir_status status = weir_json_only(json, names, error);
+	enum weir_status status =
+		weir_json_require(&brokers, "put HOST:PORT of one broker or more there, such as \"127.0.0.1:9092\"", error);
 	if (status == WEIR_OK)
-		status =
-			weir_json_require(&brokers, "put HOST:PORT of one broker or more there, such as \"127.0.0.1:9092\"", error);
-	if (status == WEIR_OK)
-		status = weir_json_string(&brokers, &config->brokers, error);
+		status = weir_json_read(json, kafka_members, config, error);
 	if (status == WEIR_OK && config->brokers[0] == '\0')
 		status = weir_json_fail(&brokers, error, "must not be empty");
 	if (status != WEIR_OK || (status = read_topics(config, json, error)) != WEIR_OK ||
-	    (status = read_name(json, "group", &config->group, error)) != WEIR_OK ||
-	    (status = read_name(json, "name", &config->name, error)) != WEIR_OK ||
-	    (status = read_numbers(config, json, error)) != WEIR_OK || (status = check_format(json, error)) != WEIR_OK)
+	    (status = check_name(json, "group", config->group, error)) != WEIR_OK ||
+	    (status = check_name(json, "name", config->name, error)) != WEIR_OK ||
+	    (status = check_format(json, error)) != WEIR_OK)
 		return status;
 	struct weir_kafka_options options = {.part = "collector",
 	                                     .client = "weir-collector",
@@ -134,22 +131,18 @@ enum weir_status kafka_configure(struct kafka_config *config, const struct weir_
 	return weir_kafka_new(&options, kafka, error);
 }
 
-/* Brokers and generation, if it is of this kind. */
 static bool read_identity(const struct weir_json *json, const char **brokers, int64_t *generation)
 {
 	struct weir_error ignored;
-	struct weir_json type_at = weir_json_member(json, "type"), brokers_at = weir_json_member(json, "brokers");
+	struct weir_json brokers_at = weir_json_member(json, "brokers");
 	struct weir_json generation_at = weir_json_member(json, "generation");
-	const char *type = "";
 	*brokers = "";
 	*generation = 1;
-	return weir_json_string(&type_at, &type, &ignored) == WEIR_OK && strcmp(type, "kafka") == 0 &&
-	       weir_json_string(&brokers_at, brokers, &ignored) == WEIR_OK &&
+	return weir_json_string(&brokers_at, brokers, &ignored) == WEIR_OK &&
 	       weir_json_int(&generation_at, 1, GENERATION_MAX, generation, &ignored) == WEIR_OK;
 }
 
-enum weir_status source_kafka_apart(const struct weir_json *json, const struct weir_json *other,
-                                    struct weir_error *error)
+enum weir_status kafka_apart(const struct weir_json *json, const struct weir_json *other, struct weir_error *error)
 {
 	const char *brokers, *others_brokers;
 	int64_t generation, others_generation;

@@ -187,7 +187,7 @@ enum weir_status kafka_begin_offsets(struct kafka_source *source, rd_kafka_topic
 	enum weir_status status = ask_committed(source, list, error);
 	for (int i = 0; i < list->cnt && status == WEIR_OK; i++)
 		begin[i] = begin_of(source, &list->elems[i]);
-	if (status == WEIR_OK && source->config.from_end)
+	if (status == WEIR_OK && source->config.start == SOURCE_FROM_END)
 		status = settle_ends(source, list, begin, error);
 	if (status != WEIR_OK)
 		return status;

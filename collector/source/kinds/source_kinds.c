@@ -6,38 +6,67 @@
 #include "collector/source/journal/source_journal.h"
 #include "collector/source/kafka/source_kafka.h"
 #include "collector/source/syslog/source_syslog.h"
+#include "common/base/suggest.h"
+
+#include <stdio.h>
+
+/* In the order in which errors list them. */
+static const struct source_ops *const kinds[] = {
+	&source_file_ops, &source_stdin_ops, &source_syslog_ops, &source_journal_ops, &source_kafka_ops,
+};
+
+enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
+
+static enum weir_status find_kind(const struct weir_json *config, const struct source_ops **found,
+                                  struct weir_error *error)
+{
+	const char *types[KIND_COUNT + 1] = {NULL};
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		types[i] = kinds[i]->type;
+	char known[WEIR_ERROR_TEXT_BYTES / 2], words[WEIR_ERROR_TEXT_BYTES];
+	weir_list_names(types, "\"", known, sizeof known);
+	snprintf(words, sizeof words, "give one of %s", known);
+	struct weir_json type = weir_json_member(config, "type");
+	int kind = 0;
+	enum weir_status status = weir_json_require(&type, words, error);
+	if (status == WEIR_OK)
+		status = weir_json_word(&type, types, &kind, error);
+	*found = status == WEIR_OK ? kinds[kind] : NULL;
+	return status;
+}
+
+const struct source_ops *const *source_kinds(size_t *count)
+{
+	*count = KIND_COUNT;
+	return kinds;
+}
+
+const struct source_ops *source_kind(const struct weir_json *config)
+{
+	const struct source_ops *kind;
+	struct weir_error ignored;
+	return find_kind(config, &kind, &ignored) == WEIR_OK ? kind : NULL;
+}
 
 enum weir_status source_new(const struct weir_json *config, const struct source_context *context,
                             struct source **source, struct weir_error *error)
 {
-	static const struct {
-		const char *type;
-		enum weir_status (*create)(const struct weir_json *config, const struct source_context *context,
-		                           struct source **source, struct weir_error *error);
-	} kinds[] = {
-		{"file", source_file_new},       {"stdin", source_stdin_new}, {"syslog", source_syslog_new},
-		{"journal", source_journal_new}, {"kafka", source_kafka_new},
-	};
-	enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
-	const char *types[KIND_COUNT + 1] = {NULL};
-	for (size_t i = 0; i < KIND_COUNT; i++)
-		types[i] = kinds[i].type;
-	struct weir_json type = weir_json_member(config, "type");
-	int kind = 0;
-	enum weir_status status =
-		weir_json_require(&type, "give \"file\", \"stdin\", \"syslog\", \"journal\" or \"kafka\"", error);
+	const struct source_ops *kind;
+	enum weir_status status = find_kind(config, &kind, error);
 	if (status == WEIR_OK)
-		status = weir_json_word(&type, types, &kind, error);
-	return status == WEIR_OK ? kinds[kind].create(config, context, source, error) : status;
+		status = weir_json_known(config, kind->members, error);
+	return status == WEIR_OK ? kind->create(config, context, source, error) : status;
 }
 
 enum weir_status source_apart(const struct weir_json *sources, size_t place, struct weir_error *error)
 {
 	struct weir_json own = weir_json_element(sources, place);
+	const struct source_ops *kind = source_kind(&own);
 	enum weir_status status = WEIR_OK;
-	for (size_t i = 0; i < place && status == WEIR_OK; i++) {
+	for (size_t i = 0; i < place && kind != NULL && kind->apart != NULL && status == WEIR_OK; i++) {
 		struct weir_json other = weir_json_element(sources, i);
-		status = source_kafka_apart(&own, &other, error);
+		if (source_kind(&other) == kind)
+			status = kind->apart(&own, &other, error);
 	}
 	return status;
 }

@@ -1,16 +1,21 @@
-/* The kinds of source that there are: a new one is a line in source_kinds.c. */
+/* The kinds of source that there are: a new one is a line in source_kinds.c (and the header that it names). */
 #ifndef COLLECTOR_SOURCE_KINDS_H
 #define COLLECTOR_SOURCE_KINDS_H
 
 #include "collector/source/source.h"
 
-/** Creates a source from one element of "sources" by its "type" ("file", "stdin", "syslog", "journal", "kafka"). */
+/** All of them. */
+const struct source_ops *const *source_kinds(size_t *count);
+
+/** The kind that an element of "sources" names as its "type"; NULL: there is no such kind. */
+const struct source_ops *source_kind(const struct weir_json *config);
+
+/** Creates a source of that kind. @return WEIR_OK; WEIR_INVALID with words; WEIR_IO: it cannot be opened */
 WEIR_MUST_USE enum weir_status source_new(const struct weir_json *config, const struct source_context *context,
                                           struct source **source, struct weir_error *error);
 
 /**
- * Whether a source may stand beside those before it in "sources": two that give the same messages under the same ids
- * may not.
+ * Whether a source may stand beside those before it in "sources": each kind says of two of its own which may not.
  *
  * @param place  its index in the list
  * @return WEIR_OK; WEIR_INVALID with words

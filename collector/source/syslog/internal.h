@@ -2,10 +2,9 @@
 #ifndef COLLECTOR_SOURCE_SYSLOG_INTERNAL_H
 #define COLLECTOR_SOURCE_SYSLOG_INTERNAL_H
 
+#include "collector/source/source_unreplayable.h"
 #include "collector/source/syslog/source_syslog.h"
 #include "collector/source/syslog/syslog_line.h"
-
-#include <pthread.h>
 
 enum {
 	SYSLOG_CHUNK_BYTES = 256 << 10, /* a chunk has little more */
@@ -18,7 +17,9 @@ struct syslog_tcp;
 struct syslog_config {
 	bool tcp;
 	const char *listen; /* as configured */
-	char host[256];     /* "*": every address of the machine */
+	const char *zone_name;
+	bool follow;
+	char host[256]; /* "*": every address of the machine */
 	char port[8];
 	int64_t receive_buffer_bytes;
 	int64_t connections; /* at most so many at a time */
@@ -27,9 +28,7 @@ struct syslog_config {
 };
 
 struct syslog_source {
-	struct source source;
-	struct source_stream stream;
-	struct source_stream *streams[1];
+	struct source_unreplayable base; /* first */
 	struct syslog_config config;
 	bool once;
 	struct syslog_udp *udp; /* one of the two; both NULL in `once` */
@@ -39,15 +38,15 @@ struct syslog_source {
 	struct weir_text lines, long_line;
 	uint64_t long_skipped; /* above 0: there is one */
 	bool handed_lines, handed_long;
-	uint64_t position; /* of the next byte handed out */
 	/* this thread's counts; the status takes them over at each collect() */
 	uint64_t received, dropped, malformed, errors;
 	int64_t problem_until_ms; /* a problem is shown for a while after it was met */
 	char problem[256];
 	bool reads_on;
-	pthread_mutex_t mutex;
-	struct source_status status; /* guarded by the mutex */
 };
+
+/* Of the configuration; read into struct syslog_config. */
+extern const struct weir_json_rule syslog_members[];
 
 /** @param zone  returned, with WEIR_OK alone */
 WEIR_MUST_USE enum weir_status syslog_configure(struct syslog_config *config, const struct weir_json *json,

@@ -1,18 +1,14 @@
 /*
  * Messages as lines: taken from the sockets, their heads completed, handed out many at a time.
- *
- * Positions are bytes handed out since the start, under an id that is new at each: no other position would mean
- * anything to a source that cannot be read again.
  */
 #include "collector/source/syslog/internal.h"
 
-#include "collector/source/source_memory.h"
+#include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 enum { PROBLEM_SHOWN_MS = 60000 };
 
@@ -62,31 +58,23 @@ void syslog_source_take(struct syslog_source *source, struct weir_span message, 
 static void hand_out(struct syslog_source *source, struct source_chunk *chunk, const struct weir_text *text,
                      uint64_t skipped)
 {
-	*chunk = (struct source_chunk){.stream = &source->stream,
-	                               .data = text->at,
-	                               .length = text->length,
-	                               .position = source->position,
-	                               .too_long = skipped > 0,
-	                               .skipped = skipped};
-	source->position += text->length + skipped;
-	/* A position's offset has its bound: behind it goes another incarnation. */
-	if (source_position_offset(source->position) > SOURCE_OFFSET_END / 2)
-		source->position = source_position(source_position_incarnation(source->position) + 1, 0);
+	*chunk =
+		(struct source_chunk){.data = text->at, .length = text->length, .too_long = skipped > 0, .skipped = skipped};
+	(void)source_unreplayable_place(&source->base, chunk);
 }
 
 static void tell(struct syslog_source *source)
 {
 	bool shown = weir_monotonic_ms() < source->problem_until_ms;
-	pthread_mutex_lock(&source->mutex);
-	struct source_status *status = &source->status;
-	status->position = source->position;
+	struct source_status *status = &source->base.status;
+	pthread_mutex_lock(&source->base.mutex);
 	status->received = source->received;
 	status->dropped = source->dropped;
 	status->malformed = source->malformed;
 	status->errors = source->errors;
 	status->reads_on = source->reads_on;
 	memcpy(status->problem, shown ? source->problem : "", shown ? sizeof status->problem : 1);
-	pthread_mutex_unlock(&source->mutex);
+	pthread_mutex_unlock(&source->base.mutex);
 }
 
 static enum weir_status syslog_collect(struct source *base, struct source_stream *asked, struct source_chunk *chunk,
@@ -94,9 +82,9 @@ static enum weir_status syslog_collect(struct source *base, struct source_stream
 {
 	(void)asked;
 	struct syslog_source *source = syslog_of(base);
-	*chunk = (struct source_chunk){.stream = &source->stream};
+	*chunk = (struct source_chunk){.stream = &source->base.stream};
 	if (source->once)
-		return weir_fail(error, WEIR_IO, "%s has no end to read to: it is not for --once", source->stream.name);
+		return weir_fail(error, WEIR_IO, "%s has no end to read to: it is not for --once", source->base.stream.name);
 	if (source->handed_lines)
 		weir_text_clear(&source->lines);
 	if (source->handed_long)
@@ -119,40 +107,10 @@ static enum weir_status syslog_collect(struct source *base, struct source_stream
 	return chunk->length > 0 ? WEIR_OK : WEIR_AGAIN;
 }
 
-static size_t syslog_streams(struct source *base, struct source_stream ***streams)
-{
-	*streams = syslog_of(base)->streams;
-	return 1;
-}
-
 static int syslog_fd(const struct source *base)
 {
 	const struct syslog_source *source = (const struct syslog_source *)(const void *)base;
 	return source->udp != NULL ? syslog_udp_fd(source->udp) : source->tcp != NULL ? syslog_tcp_fd(source->tcp) : -1;
-}
-
-static void syslog_acknowledge(struct source *base, struct source_stream *stream, uint64_t position)
-{
-	(void)base, (void)stream, (void)position;
-}
-
-static enum weir_status syslog_resume(struct source *base, struct source_stream *stream, uint64_t position,
-                                      struct weir_error *error)
-{
-	(void)base, (void)stream;
-	return position == 0 ? WEIR_OK : weir_fail(error, WEIR_INVALID, "what was sent by syslog cannot be read again");
-}
-
-static size_t syslog_status(struct source *base, struct source_status *statuses, size_t count)
-{
-	struct syslog_source *source = syslog_of(base);
-	if (count == 0)
-		return 1;
-	pthread_mutex_lock(&source->mutex);
-	statuses[0] = source->status;
-	pthread_mutex_unlock(&source->mutex);
-	statuses[0].lines = atomic_load_explicit(&source->stream.lines, memory_order_relaxed);
-	return 1;
 }
 
 static void syslog_free(struct source *base)
@@ -163,22 +121,9 @@ static void syslog_free(struct source *base)
 	syslog_line_deinit(&source->line);
 	weir_text_deinit(&source->lines);
 	weir_text_deinit(&source->long_line);
-	pthread_mutex_destroy(&source->mutex);
-	free(source->stream.name);
+	source_unreplayable_deinit(&source->base);
 	free(source);
 }
-
-static const struct source_ops syslog_ops = {
-	.type = "syslog",
-	.endless = true,
-	.collect = syslog_collect,
-	.streams = syslog_streams,
-	.fd = syslog_fd,
-	.acknowledge = syslog_acknowledge,
-	.resume = syslog_resume,
-	.status = syslog_status,
-	.free = syslog_free,
-};
 
 static enum weir_status open_socket(struct syslog_source *source, struct weir_error *error)
 {
@@ -192,7 +137,7 @@ static enum weir_status open_socket(struct syslog_source *source, struct weir_er
 	return WEIR_OK;
 }
 
-enum weir_status source_syslog_new(const struct weir_json *config, const struct source_context *context,
+static enum weir_status syslog_new(const struct weir_json *config, const struct source_context *context,
                                    struct source **made, struct weir_error *error)
 {
 	struct syslog_config parsed;
@@ -201,24 +146,40 @@ enum weir_status source_syslog_new(const struct weir_json *config, const struct 
 	if (status != WEIR_OK)
 		return status;
 	struct syslog_source *source = weir_alloc(1, sizeof *source);
-	source->source.ops = &syslog_ops;
+	source_unreplayable_init(&source->base, &source_syslog_ops, parsed.listen, "what was sent by syslog");
 	source->config = parsed;
+	source->config.listen = source->base.stream.name;
 	source->once = context->once;
 	syslog_line_init(&source->line, zone);
-	source->position = source_position(1, 0);
-	source->stream.name = weir_copy(parsed.listen, strlen(parsed.listen));
-	source->config.listen = source->stream.name;
-	source->streams[0] = &source->stream;
-	if (getrandom(source->stream.id, SOURCE_ID_BYTES, 0) != SOURCE_ID_BYTES)
-		abort(); /* 16 bytes of /dev/urandom are always there */
-	pthread_mutex_init(&source->mutex, NULL);
-	source->status = (struct source_status){.name = source->stream.name, .kind = "syslog"};
 	if (!source->once)
 		status = open_socket(source, error);
 	if (status != WEIR_OK) {
-		syslog_free(&source->source);
+		syslog_free(&source->base.source);
 		return status;
 	}
-	*made = &source->source;
+	*made = &source->base.source;
 	return WEIR_OK;
 }
+
+static void syslog_describe(const struct weir_json *config, struct weir_text *place, struct weir_text *manner)
+{
+	struct weir_json listen = weir_json_member(config, "listen");
+	source_words_list(place, &listen);
+	weir_text_puts(manner, "listened to; each message at most once, as it cannot be asked for again");
+}
+
+const struct source_ops source_syslog_ops = {
+	.type = "syslog",
+	.members = syslog_members,
+	.endless = true,
+	.head = "syslog",
+	.create = syslog_new,
+	.describe = syslog_describe,
+	.collect = syslog_collect,
+	.streams = source_unreplayable_streams,
+	.fd = syslog_fd,
+	.acknowledge = source_unreplayable_acknowledge,
+	.resume = source_unreplayable_resume,
+	.status = source_unreplayable_status,
+	.free = syslog_free,
+};

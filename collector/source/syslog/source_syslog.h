@@ -4,14 +4,12 @@
 
 #include "collector/source/source.h"
 
-/**
+/*
  * { "type": "syslog", "listen": "udp://127.0.0.1:514" }: each datagram, or each message of each TCP connection, is a
  * line; its head is completed (syslog_line.h), so the format needs no clock.
  *
- * A message cannot be asked for again, so all are taken at most once: each start has a new id, and nothing is
- * remembered. In `once` nothing is opened: there is no end to read to.
+ * A message cannot be asked for again (source_unreplayable.h). In `once` nothing is opened: there is no end to read to.
  */
-WEIR_MUST_USE enum weir_status source_syslog_new(const struct weir_json *config, const struct source_context *context,
-                                                 struct source **source, struct weir_error *error);
+extern const struct source_ops source_syslog_ops;
 
 #endif

@@ -70,45 +70,56 @@ static enum weir_status refuse_others(const struct weir_json *config, bool tcp, 
 	return WEIR_OK;
 }
 
+#define AT(member) offsetof(struct syslog_config, member)
+
+const struct weir_json_rule syslog_members[] = {
+	{.name = "type"},
+	{.name = "name"},
+	{.name = "listen"},
+	{.name = "format"},
+	{.name = "follow", .kind = WEIR_JSON_FLAG, .offset = AT(follow)},
+	{.name = "time_zone", .kind = WEIR_JSON_TEXT, .offset = AT(zone_name)},
+	{.name = "line_max", .kind = WEIR_JSON_SIZE, .offset = AT(line_max), SOURCE_LINE_BOUNDS},
+	{.name = "receive_buffer",
+     .kind = WEIR_JSON_SIZE,
+     .offset = AT(receive_buffer_bytes),
+     .least = 4096,
+     .most = BUFFER_MOST_BYTES},
+	{.name = "connections",
+     .kind = WEIR_JSON_NUMBER,
+     .offset = AT(connections),
+     .least = 1,
+     .most = SYSLOG_CONNECTIONS_MAX},
+	{.name = "idle_timeout",
+     .kind = WEIR_JSON_TIME,
+     .offset = AT(idle_ms),
+     .least = 1000,
+     .most = INT64_C(7) * 86400000},
+	{.name = NULL},
+};
+
 enum weir_status syslog_configure(struct syslog_config *config, const struct weir_json *json,
                                   const struct source_context *context, struct time_zone **zone,
                                   struct weir_error *error)
 {
-	static const char *const names[] = {"type",        "name",         "listen",   "format",
-	                                    "follow",      "time_zone",    "line_max", "receive_buffer",
-	                                    "connections", "idle_timeout", NULL};
-	struct weir_json listen_at = weir_json_member(json, "listen"), line_max = weir_json_member(json, "line_max");
-	struct weir_json buffer = weir_json_member(json, "receive_buffer"), most = weir_json_member(json, "connections");
-	struct weir_json idle = weir_json_member(json, "idle_timeout"), zone_at = weir_json_member(json, "time_zone");
+	struct weir_json listen_at = weir_json_member(json, "listen"), zone_at = weir_json_member(json, "time_zone");
 	struct weir_json follow = weir_json_member(json, "follow");
-	const char *zone_name = "UTC";
-	bool followed = true;
 	*config =
-		(struct syslog_config){.receive_buffer_bytes = BUFFER_BYTES,
+		(struct syslog_config){.zone_name = "UTC",
+	                           .follow = true,
+	                           .receive_buffer_bytes = BUFFER_BYTES,
 	                           .connections = 256,
 	                           .idle_ms = 3600000,
 	                           .line_max = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES};
-	enum weir_status status = weir_json_only(json, names, error);
-	if (status == WEIR_OK)
-		status = read_listen(&listen_at, config, error);
+	enum weir_status status = read_listen(&listen_at, config, error);
 	if (status == WEIR_OK)
 		status = refuse_others(json, config->tcp, error);
 	if (status == WEIR_OK)
-		status = weir_json_bool(&follow, &followed, error);
-	if (status == WEIR_OK && !followed)
+		status = weir_json_read(json, syslog_members, config, error);
+	if (status == WEIR_OK && !config->follow)
 		status = weir_json_fail(&follow, error, "is false, but what is sent has no end to read to: leave it out");
-	if (status == WEIR_OK)
-		status = weir_json_size(&line_max, SOURCE_LINE_LEAST_BYTES, SOURCE_LINE_MOST_BYTES, &config->line_max, error);
-	if (status == WEIR_OK)
-		status = weir_json_size(&buffer, 4096, BUFFER_MOST_BYTES, &config->receive_buffer_bytes, error);
-	if (status == WEIR_OK)
-		status = weir_json_int(&most, 1, SYSLOG_CONNECTIONS_MAX, &config->connections, error);
-	if (status == WEIR_OK)
-		status = weir_json_duration(&idle, 1000, INT64_C(7) * 86400000, &config->idle_ms, error);
-	if (status == WEIR_OK)
-		status = weir_json_string(&zone_at, &zone_name, error);
 	struct weir_error why = {0};
-	if (status == WEIR_OK && time_zone_new(zone_name, zone, &why) != WEIR_OK)
+	if (status == WEIR_OK && time_zone_new(config->zone_name, zone, &why) != WEIR_OK)
 		status = weir_json_fail(&zone_at, error, "%s", why.text);
 	return status;
 }

@@ -154,9 +154,11 @@ static bool get_stream(const json_t *json, struct once_stream *stream)
 	stream->counts.lines = get(counts, "lines");
 	stream->counts.bytes = get(counts, "bytes");
 	stream->counts.records = get(counts, "records");
-	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
-		stream->counts.malformed[i] =
-			get(json_object_get(counts, "malformed"), format_reason_text((enum format_reason)i));
+	for (int i = 0; i < FORMAT_REASON_COUNT; i++) {
+		const char *reason = format_reason_text((enum format_reason)i);
+		if (reason != NULL)
+			stream->counts.malformed[i] = get(json_object_get(counts, "malformed"), reason);
+	}
 	return true;
 }
 

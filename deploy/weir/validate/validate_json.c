@@ -65,7 +65,7 @@ static void put_source(struct weir_text *text, const struct validate_source *sou
 	weir_text_puts(text, "{");
 	put_string(text, "type", source->type);
 	weir_text_puts(text, ",");
-	put_string(text, "path", source->paths);
+	put_string(text, "path", source->place);
 	weir_text_puts(text, ",");
 	put_string(text, "format", source->format);
 	weir_text_printf(text, ",\"follow\":%s,\"files\":[", source->follow ? "true" : "false");

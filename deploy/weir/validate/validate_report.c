@@ -100,7 +100,8 @@ void validate_report_deinit(struct validate_report *report)
 			free(source->files[j].problem);
 		}
 		free(source->files);
-		free(source->paths);
+		free(source->place);
+		free(source->manner);
 	}
 	for (size_t i = 0; i < report->warning_count; i++)
 		free(report->warnings[i].words);

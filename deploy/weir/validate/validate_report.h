@@ -34,8 +34,9 @@ struct validate_file {
 
 struct validate_source {
 	const char *type, *format; /* borrowed; the format's name */
-	char *paths;               /* as configured: "/var/log/nginx/access*.log, -" */
-	bool follow, from_end;
+	char *place;               /* as configured: "/var/log/nginx/access*.log"; "-" is standard input */
+	char *manner;              /* how it is read: "read to its end" */
+	bool follow;
 	struct validate_file *files; /* that are there now */
 	size_t file_count;
 };

@@ -28,55 +28,25 @@ struct sampling {
 
 /* ---- what is configured ---- */
 
-/* "journal of nginx.service in /var/log/journal/remote" */
-static void describe_journal(struct weir_text *words, const char *type, const struct weir_json *config)
+/* As allocated text. */
+static char *taken(struct weir_text *text)
 {
-	if (strcmp(type, "journal") != 0)
-		return;
-	struct weir_json units = weir_json_member(config, "units"), directory = weir_json_member(config, "directory");
-	weir_text_puts(words, "journal");
-	for (size_t i = 0; i < json_array_size(units.value); i++)
-		weir_text_printf(words, "%s%s", i > 0 ? ", " : " of ", json_string_value(json_array_get(units.value, i)));
-	if (json_is_string(directory.value))
-		weir_text_printf(words, " in %s", json_string_value(directory.value));
+	weir_text_append(text, "", 1);
+	return text->at;
 }
 
-/* "topics app-logs, audit at 127.0.0.1:9092" */
-static void describe_kafka(struct weir_text *words, const char *type, const struct weir_json *config)
+static void describe_source(struct validate_source *source, const struct source_ops *kind,
+                            const struct weir_json *config)
 {
-	if (strcmp(type, "kafka") != 0)
-		return;
-	struct weir_json topics = weir_json_member(config, "topics"), brokers = weir_json_member(config, "brokers");
-	size_t count = json_array_size(topics.value);
-	weir_text_puts(words, count > 1 ? "topics" : "topic");
-	for (size_t i = 0; i < count; i++)
-		weir_text_printf(words, "%s %s", i > 0 ? "," : "", json_string_value(json_array_get(topics.value, i)));
-	weir_text_printf(words, " at %s", json_string_value(brokers.value));
-}
-
-static void describe_source(struct validate_source *source, const struct weir_json *config)
-{
-	struct weir_json type = weir_json_member(config, "type"), path = weir_json_member(config, "path");
 	struct weir_json format = weir_json_member(config, "format"), follow = weir_json_member(config, "follow");
-	struct weir_json start = weir_json_member(config, "start"), kind = weir_json_member(&format, "type");
-	struct weir_text paths = {0};
-	struct weir_json listen = weir_json_member(config, "listen");
-	source->type = json_string_value(type.value);
-	source->format = json_string_value(json_is_string(format.value) ? format.value : kind.value);
+	struct weir_json format_type = weir_json_member(&format, "type");
+	struct weir_text place = {0}, manner = {0};
+	kind->describe(config, &place, &manner);
+	source->type = kind->type;
+	source->format = json_string_value(json_is_string(format.value) ? format.value : format_type.value);
 	source->follow = json_is_true(follow.value);
-	source->from_end = json_is_string(start.value) && strcmp(json_string_value(start.value), "end") == 0;
-	if (json_is_string(path.value))
-		weir_text_puts(&paths, json_string_value(path.value));
-	for (size_t i = 0; i < json_array_size(path.value); i++) {
-		weir_text_puts(&paths, i > 0 ? ", " : "");
-		weir_text_puts(&paths, json_string_value(json_array_get(path.value, i)));
-	}
-	describe_journal(&paths, source->type, config);
-	describe_kafka(&paths, source->type, config);
-	if (json_is_string(listen.value))
-		weir_text_puts(&paths, json_string_value(listen.value));
-	weir_text_append(&paths, "", 1);
-	source->paths = paths.at;
+	source->place = taken(&place);
+	source->manner = taken(&manner);
 }
 
 static bool is_pattern(const char *path)
@@ -220,13 +190,13 @@ static enum weir_status look_at_source(struct sampling *sampling, size_t place, 
 	struct weir_json config = weir_json_element(&report->config->sources, place);
 	struct format *format;
 	/* A run makes the format when a file is found; what is wrong with it is to be said now. */
-	enum weir_status status = format_new_for(&config, &sampling->inputs->fields, &format, error);
+	enum weir_status status = inputs_format(report->config, &sampling->inputs->fields, place, &format, error);
 	if (status != WEIR_OK)
 		return status;
 	format_free(format);
-	describe_source(&report->sources[place], &config);
 	struct source *source = sampling->inputs->sources[place];
-	if (strcmp(report->sources[place].type, "file") != 0) {
+	describe_source(&report->sources[place], source->ops, &config);
+	if (!source->ops->names_files) {
 		warn_problem(report, place, source);
 		return WEIR_OK;
 	}

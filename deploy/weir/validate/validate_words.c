@@ -78,21 +78,9 @@ static void put_sources(struct weir_text *text, const struct validate_report *re
 	weir_text_puts(text, report->source_count > 0 ? "\nsources\n" : "");
 	for (size_t i = 0; i < report->source_count; i++) {
 		const struct validate_source *source = &report->sources[i];
-		bool is_input = strcmp(source->type, "stdin") == 0;
-		weir_text_printf(text, "  %s, %s", is_input ? "standard input" : source->paths, source->format);
-		if (is_input)
-			weir_text_puts(text, ", read to its end, at most once");
-		else if (strcmp(source->type, "syslog") == 0)
-			weir_text_puts(text, ", listened to; each message at most once, as it cannot be asked for again");
-		else if (strcmp(source->type, "kafka") == 0)
-			weir_text_printf(text, ", followed from where its group is; at first from the %s of what is there",
-			                 source->from_end ? "end" : "beginning");
-		else if (source->follow || strcmp(source->type, "journal") == 0)
-			weir_text_printf(text, ", followed; at first from the %s of what is there",
-			                 source->from_end ? "end" : "beginning");
-		else
-			weir_text_puts(text, ", read to its end");
-		weir_text_puts(text, "\n");
+		bool is_input = strcmp(source->place, "-") == 0;
+		weir_text_printf(text, "  %s, %s, %s\n", is_input ? "standard input" : source->place, source->format,
+		                 source->manner);
 		for (size_t j = 0; j < source->file_count && j < FILES_SHOWN; j++)
 			put_file(text, &source->files[j]);
 		if (source->file_count > FILES_SHOWN)

@@ -1,0 +1,29 @@
+/* A checked configuration in words: members that are not there, or of another type, are passed over. */
+#include "collector/source/source_words.h"
+
+const char *const source_starts[] = {[SOURCE_FROM_BEGINNING] = "beginning", [SOURCE_FROM_END] = "end", NULL};
+
+void source_words_list(struct weir_text *text, const struct weir_json *at)
+{
+	if (json_is_string(at->value))
+		weir_text_puts(text, json_string_value(at->value));
+	for (size_t i = 0; i < json_array_size(at->value); i++)
+		weir_text_printf(text, "%s%s", i > 0 ? ", " : "", json_string_value(json_array_get(at->value, i)));
+}
+
+void source_words_start(struct weir_text *text, const struct weir_json *config)
+{
+	struct weir_json start = weir_json_member(config, "start");
+	const char *word = json_string_value(start.value);
+	weir_text_printf(text, "; at first from the %s of what is there",
+	                 word != NULL ? word : source_starts[SOURCE_FROM_BEGINNING]);
+}
+
+void source_words_manner(struct weir_text *text, const struct weir_json *config, bool follows)
+{
+	struct weir_json follow = weir_json_member(config, "follow");
+	follows = json_is_true(follow.value) || (follows && !json_is_false(follow.value));
+	weir_text_puts(text, follows ? "followed" : "read to its end");
+	if (follows)
+		source_words_start(text, config);
+}
