@@ -12,6 +12,7 @@
 #include "collector/match/matcher.h"
 #include "collector/source/source.h"
 #include "common/config/config.h"
+#include "common/log/metrics.h"
 
 #include <pthread.h>
 
@@ -103,6 +104,9 @@ void inputs_counts(const struct inputs *inputs, struct record_counts *sum);
 
 /** Whether every source can be read; else appends why one of them cannot, in words. @thread any */
 bool inputs_ready(struct inputs *inputs, struct weir_text *why);
+
+/** What the next two append. */
+extern const struct weir_metric_table inputs_metric_table;
 
 /** Appends the metrics of what all readers have counted. @thread any */
 void inputs_metrics_counts(const struct record_counts *counts, struct weir_text *text);

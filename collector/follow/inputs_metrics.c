@@ -118,30 +118,93 @@ static bool malformed(const struct source_status *status, double *value)
 	return strcmp(status->kind, "syslog") == 0;
 }
 
-static const struct {
-	const char *name, *type, *help;
-	family_sample *sample;
-} families[] = {
-	{"weir_source_position", "gauge",
-     "How far the stream is read: a file's offset in bytes, a topic's and a journal's in records.", position},
-	{"weir_source_incarnation", "gauge", "Which of the stream's files that is of.", incarnation},
-	{"weir_source_lag_seconds", "gauge", "How long the oldest unread bytes wait.", lag_seconds},
-	{"weir_source_lag_bytes", "gauge", "Bytes that are known and not yet read.", lag_bytes},
-	{"weir_source_lag_records", "gauge", "Records that are known and not yet read, where they are counted.",
-     lag_records},
-	{"weir_source_lines_total", "counter", "Lines read since the source was opened.", lines},
-	{"weir_source_errors_total", "counter", "Opens and reads that failed.", errors},
-	{"weir_source_lost_bytes_total", "counter", "Bytes that a truncation took before they were read.", lost_bytes},
-	{"weir_source_lost_records_total", "counter", "Records, at most, that were removed before they were read.",
-     lost_records},
-	{"weir_source_skipped_total", "counter", "Messages of a topic without a line in them.", skipped},
-	{"weir_source_received_total", "counter", "Messages taken off the network.", received},
-	{"weir_source_dropped_total", "counter", "Messages that the kernel had no room for while nobody read.", dropped},
-	{"weir_source_malformed_total", "counter",
-     "Messages received without a head that can be read, cut off, or too long.", malformed},
-	{"weir_source_problem", "gauge", "1 while something keeps the stream from being read: the log says what.", problem},
-	{"weir_source_replayable", "gauge", "0: what it gives can be had but once, so its lines arrive at most once.",
-     replayable},
+/* The streams' come first, up to STREAM_METRIC_COUNT. */
+enum {
+	POSITION,
+	INCARNATION,
+	LAG_SECONDS,
+	LAG_BYTES,
+	LAG_RECORDS,
+	STREAM_LINES,
+	STREAM_ERRORS,
+	LOST_BYTES,
+	LOST_RECORDS,
+	SKIPPED,
+	RECEIVED,
+	DROPPED,
+	STREAM_MALFORMED,
+	PROBLEM,
+	REPLAYABLE,
+	STREAM_METRIC_COUNT,
+	LINES = STREAM_METRIC_COUNT,
+	RECORDS,
+	CLAMPED,
+	MALFORMED,
+	METRIC_COUNT,
+};
+
+#define OF_STREAM WEIR_LABELS({"source", "the stream's name"})
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[POSITION] = {"weir_source_position", WEIR_GAUGE, "bytes or records", OF_STREAM,
+                  "How far the stream has been read: bytes of a file, records of a topic or a journal."},
+	[INCARNATION] = {"weir_source_incarnation", WEIR_GAUGE, "number", OF_STREAM,
+                     "Which of the stream's files the position is in: it grows by one with each rotation or "
+                     "truncation. Topics have none."},
+	[LAG_SECONDS] = {"weir_source_lag_seconds", WEIR_GAUGE, "seconds", OF_STREAM,
+                     "How long the oldest unread data has been waiting. If this grows, the collector is short of "
+                     "processor time, or the bus does not take what it sends."},
+	[LAG_BYTES] = {"weir_source_lag_bytes", WEIR_GAUGE, "bytes", OF_STREAM,
+                   "Bytes that are known to be there and have not been read; compressed ones of a .gz file."},
+	[LAG_RECORDS] = {"weir_source_lag_records", WEIR_GAUGE, "records", OF_STREAM,
+                     "Records that have not been read, at most. Only sources that count records have it: topics and "
+                     "journals."},
+	[STREAM_LINES] = {"weir_source_lines_total", WEIR_COUNTER, "lines", OF_STREAM,
+                      "Lines read from the stream since its source was opened."},
+	[STREAM_ERRORS] = {"weir_source_errors_total", WEIR_COUNTER, "errors", OF_STREAM,
+                       "Failed attempts to open or read the stream. The log has the reasons."},
+	[LOST_BYTES] = {"weir_source_lost_bytes_total", WEIR_COUNTER, "bytes", OF_STREAM,
+                    "Bytes of the log that were truncated or removed before they were read, as far as known. Rotate "
+                    "by renaming, and keep rotated files for longer."},
+	[LOST_RECORDS] = {"weir_source_lost_records_total", WEIR_COUNTER, "records", OF_STREAM,
+                      "Records of a topic or a journal, at most, that were removed before they were read. Keep it for "
+                      "longer."},
+	[SKIPPED] = {"weir_source_skipped_total", WEIR_COUNTER, "messages", OF_STREAM,
+                 "Messages of a topic that hold no line: tombstones and blank ones."},
+	[RECEIVED] = {"weir_source_received_total", WEIR_COUNTER, "messages", OF_STREAM,
+                  "Syslog messages received from the network."},
+	[DROPPED] = {"weir_source_dropped_total", WEIR_COUNTER, "messages", OF_STREAM,
+                 "Syslog messages that the kernel dropped because the receive buffer was full. Raise receive_buffer "
+                 "and net.core.rmem_max, or send by TCP."},
+	[STREAM_MALFORMED] = {"weir_source_malformed_total", WEIR_COUNTER, "messages", OF_STREAM,
+                          "Syslog messages received with an unreadable header, cut off, or too long."},
+	[PROBLEM] = {"weir_source_problem", WEIR_GAUGE, "1 or 0", OF_STREAM,
+                 "1 while something keeps the stream from being read. The log says what."},
+	[REPLAYABLE] = {"weir_source_replayable", WEIR_GAUGE, "1 or 0", OF_STREAM,
+                    "1 if the stream can be read again from an earlier position. 0 if it gives each line only once: "
+                    "its lines arrive at most once."},
+	[LINES] = {"weir_lines_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
+               "Lines read from all sources, each counted once."},
+	[RECORDS] = {"weir_records_total", WEIR_COUNTER, "records", WEIR_NO_LABELS, "Lines that were good records."},
+	[CLAMPED] = {"weir_clamped_total", WEIR_COUNTER, "records", WEIR_NO_LABELS,
+                 "Records whose time was ahead of the clock by more than collector.max_skew and was set to the clock. "
+                 "If this grows, a clock is wrong: here, or where the log is written."},
+	[MALFORMED] = {"weir_malformed_total", WEIR_COUNTER, "lines",
+                   WEIR_LABELS({"reason",
+                                "`no time`, `bad time`, `time out of range`, `line too long`, `bad cost`, "
+                                "`not combined`, `not common`, `not json`, `not delimited`, `not logfmt`, `no match`, "
+                                "`not syslog`, `not journal`"}),
+                   "Lines that could not be read as records, by reason. If this grows, a format no longer fits its "
+                   "log: the dead letters hold the lines."},
+};
+
+const struct weir_metric_table inputs_metric_table = {metrics, METRIC_COUNT};
+
+static family_sample *const samples[STREAM_METRIC_COUNT] = {
+	[POSITION] = position,          [INCARNATION] = incarnation, [LAG_SECONDS] = lag_seconds, [LAG_BYTES] = lag_bytes,
+	[LAG_RECORDS] = lag_records,    [STREAM_LINES] = lines,      [STREAM_ERRORS] = errors,    [LOST_BYTES] = lost_bytes,
+	[LOST_RECORDS] = lost_records,  [SKIPPED] = skipped,         [RECEIVED] = received,       [DROPPED] = dropped,
+	[STREAM_MALFORMED] = malformed, [PROBLEM] = problem,         [REPLAYABLE] = replayable,
 };
 
 /* The statuses of all streams. The names in them are the sources': the lock is held. */
@@ -164,15 +227,15 @@ void inputs_metrics(struct inputs *inputs, struct weir_text *text)
 	pthread_mutex_lock(&inputs->lock);
 	size_t count;
 	struct source_status *statuses = ask(inputs, &count);
-	for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-		weir_metrics_family(text, families[i].name, families[i].type, families[i].help);
+	for (size_t i = 0; i < STREAM_METRIC_COUNT; i++) {
+		weir_metrics_family(text, &metrics[i]);
 		for (size_t j = 0; j < count; j++) {
-			struct weir_label label = {"source", weir_span_of(statuses[j].name)};
+			struct weir_span name = weir_span_of(statuses[j].name);
 			double value;
-			if (statuses[j].whole && families[i].sample != problem && families[i].sample != errors)
+			if (statuses[j].whole && i != PROBLEM && i != STREAM_ERRORS)
 				continue;
-			if (families[i].sample(&statuses[j], &value))
-				weir_metrics_double(text, families[i].name, &label, 1, value);
+			if (samples[i](&statuses[j], &value))
+				weir_metrics_double(text, &metrics[i], &name, value);
 		}
 	}
 	pthread_mutex_unlock(&inputs->lock);
@@ -194,16 +257,16 @@ uint64_t inputs_lag_bytes(struct inputs *inputs)
 
 void inputs_metrics_counts(const struct record_counts *counts, struct weir_text *text)
 {
-	weir_metrics_counter(text, "weir_lines_total", "Lines read, each once.", counts->lines);
-	weir_metrics_counter(text, "weir_records_total", "Well-formed records.", counts->records);
-	weir_metrics_counter(text, "weir_clamped_total", "Records whose time lay ahead of the clock.", counts->clamped);
-	weir_metrics_family(text, "weir_malformed_total", "counter", "Malformed lines by reason.");
+	weir_metrics_counter(text, &metrics[LINES], counts->lines);
+	weir_metrics_counter(text, &metrics[RECORDS], counts->records);
+	weir_metrics_counter(text, &metrics[CLAMPED], counts->clamped);
+	weir_metrics_family(text, &metrics[MALFORMED]);
 	for (int i = FORMAT_NO_TIME; i < FORMAT_REASON_COUNT; i++) {
-		const char *reason = format_reason_text((enum format_reason)i);
-		if (reason == NULL)
+		const char *words = format_reason_text((enum format_reason)i);
+		if (words == NULL)
 			continue;
-		struct weir_label label = {"reason", weir_span_of(reason)};
-		weir_metrics_uint(text, "weir_malformed_total", &label, 1, counts->malformed[i]);
+		struct weir_span reason = weir_span_of(words);
+		weir_metrics_uint(text, &metrics[MALFORMED], &reason, counts->malformed[i]);
 	}
 }
 

@@ -76,6 +76,8 @@ enum sender_state sender_renew(struct sender *sender);
 /** How many producers were made in place of broken ones. @thread any */
 uint64_t sender_renewals(const struct sender *sender);
 
+extern const struct weir_metric_table sender_metric_table;
+
 /** Appends its metrics. @thread any */
 void sender_metrics(const struct sender *sender, struct weir_text *text);
 
