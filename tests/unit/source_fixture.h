@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_SOURCE_FIXTURE_H
 #define TESTS_UNIT_SOURCE_FIXTURE_H
 
-#include "collector/source/file/internal.h"
+#include "collector/source/file/file_source.h"
 #include "collector/source/kinds/source_kinds.h"
 #include "collector/source/source_memory.h"
 
@@ -37,15 +37,15 @@ struct reader {
 static inline void reader_hasten(struct reader *reader)
 {
 	struct file_source *source = file_source_of(reader->source);
-	source->timing = (struct file_timing){.poll = 20,
-	                                      .quiet = 5,
-	                                      .patience = 40,
-	                                      .rest = 10,
-	                                      .grace = 1000,
-	                                      .idle = 300000,
-	                                      .complete = 0,
-	                                      .retry_least = 5,
-	                                      .retry_most = 20};
+	source->shared.settings.timing = (struct file_timing){.poll = 20,
+	                                                      .quiet = 5,
+	                                                      .patience = 40,
+	                                                      .rest = 10,
+	                                                      .grace = 1000,
+	                                                      .idle = 300000,
+	                                                      .complete = 0,
+	                                                      .retry_least = 5,
+	                                                      .retry_most = 20};
 	source->scan_ms = 0;
 }
 

@@ -298,14 +298,14 @@ static void a_quiet_file_is_closed_and_found_again(void **state)
 		begin();
 		log_append("access.log", "1\n");
 		reader_open(&reader, config, false, memory);
-		file_source_of(reader.source)->timing.idle = 30;
+		file_source_of(reader.source)->shared.settings.timing.idle = 30;
 		struct file_stream *stream;
 		for (int i = 2; i < 6; i++) {
 			char text[16], expected[32] = "";
 			for (int j = 1; j < i; j++)
 				sprintf(expected + strlen(expected), "%d\n", j);
 			reader_expect(&reader, expected);
-			stream = file_source_of(reader.source)->streams[0];
+			stream = &file_source_of(reader.source)->logs[0]->rotation.stream;
 			int64_t end_ms = weir_monotonic_ms() + READER_WAIT_MS;
 			while (file_stream_current(stream) != NULL && weir_monotonic_ms() < end_ms)
 				reader_run(&reader, 5);

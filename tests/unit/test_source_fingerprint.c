@@ -1,5 +1,5 @@
 /* Files known again by their bytes: the same, shorter, other, packed, and names of rotated ones. */
-#include "collector/source/file/internal.h"
+#include "collector/source/file/file_identity.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -132,7 +132,7 @@ static void names_of_rotated_files(void **state)
 		{".log", "1.log", FILE_ROTATED_NOT},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		if (file_name_rotated(cases[i].base, cases[i].name) != cases[i].rotated)
+		if (file_identity_rotated(cases[i].base, cases[i].name) != cases[i].rotated)
 			fail_msg("%s of %s", cases[i].name, cases[i].base);
 }
 

@@ -29,7 +29,7 @@ static void a_globs_files_are_read_by_path_bytes(void **state)
 	assert_int_equal(reader.source->ops->streams(reader.source, &streams), 4);
 	const char *names[] = {"B.log", "a.log", "b.log", "empty.log"};
 	for (uint32_t i = 0; i < 4; i++) {
-		assert_string_equal(file_base(streams[i]->name), names[i]);
+		assert_string_equal(file_identity_base(streams[i]->name), names[i]);
 		assert_int_equal(streams[i]->order, i);
 		for (uint32_t j = 0; j < i; j++)
 			assert_memory_not_equal(streams[i]->id, streams[j]->id, SOURCE_ID_BYTES);

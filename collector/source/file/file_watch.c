@@ -4,7 +4,7 @@
  * Nothing depends on inotify: it may be missing (network file systems), out of
  * watches, or overflow. The timer brings the next scan all the same.
  */
-#include "collector/source/file/internal.h"
+#include "collector/source/file/file_watch.h"
 
 #include "common/base/alloc.h"
 

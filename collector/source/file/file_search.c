@@ -6,7 +6,7 @@
  * So a file counts as gone only when it was missed several times (by the
  * caller), and a rotated file that is overlooked once is found the next time.
  */
-#include "collector/source/file/internal.h"
+#include "collector/source/file/file_search.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -17,6 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+	ABSENCES_MAX = 3,        /* a listing may miss a file that is being renamed: only then it counts as gone */
+	ABSENCES_UNMOUNTED = 60, /* of one whose directory is missing: a second each, it may be mounted again */
+};
 
 /* ---- directories ---- */
 
@@ -40,7 +45,7 @@ static void names_deinit(struct names *names)
 /* The directory that a path lies in, with its slash; "" for the working directory. */
 static bool directory_of(const char *path, char directory[PATH_MAX])
 {
-	size_t length = (size_t)(file_base(path) - path);
+	size_t length = (size_t)(file_identity_base(path) - path);
 	if (length >= PATH_MAX)
 		return false;
 	memcpy(directory, path, length);
@@ -79,13 +84,13 @@ static enum weir_status names_init(struct names *names, const char *path, struct
 	return weir_fail(error, WEIR_IO, "cannot read directory %s: %s", shown, strerror(failure));
 }
 
-int64_t file_directory_age_ms(const char *path)
+int64_t file_search_directory_age_ms(const char *path)
 {
 	char directory[PATH_MAX];
 	struct stat about;
 	if (!directory_of(path, directory) || stat(directory[0] != '\0' ? directory : ".", &about) != 0)
 		return -1;
-	return weir_wall_ms() - file_modified_ns(&about) / 1000000;
+	return weir_wall_ms() - file_identity_modified_ns(&about) / 1000000;
 }
 
 /* The path of a name; false where it is too long. */
@@ -98,12 +103,12 @@ static bool join(const char *directory, const char *name, char path[PATH_MAX])
 /* ---- where a known file is ---- */
 
 struct search {
-	struct file_stream *stream;
+	const struct file_shared *shared;
+	const char *path; /* the stream's */
 	struct source_memory_file *file;
 	uint64_t offset;
 	bool copies;
-	struct open_file *opened;
-	bool shorter; /* what is opened is the file itself, cut */
+	struct file_finding *finding;
 	bool unknown; /* something could not be read */
 	bool other;   /* its inode has other content */
 	struct weir_error *error;
@@ -112,11 +117,11 @@ struct search {
 /* Whether another known file has this inode: then it is no copy. */
 static bool is_another(const struct search *search, const struct file_beginning *beginning)
 {
-	const struct source_memory *memory = search->stream->source->memory;
+	const struct source_memory *memory = search->shared->memory;
 	for (size_t i = 0; i < memory->stream_count; i++)
 		for (size_t j = 0; j < memory->streams[i]->file_count; j++) {
 			const struct source_memory_file *file = memory->streams[i]->files[j];
-			if (file != search->file && file_has_inode(file, &beginning->about) &&
+			if (file != search->file && file_identity_has_inode(file, &beginning->about) &&
 			    fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head))
 				return true;
 		}
@@ -126,17 +131,17 @@ static bool is_another(const struct search *search, const struct file_beginning 
 /* Tries a path. True: the search is over. */
 static bool try_path(struct search *search, const char *path)
 {
-	const struct file_source *source = search->stream->source;
 	struct file_beginning beginning;
-	enum file_opening opening = file_open(path, source->follow, &beginning, search->error);
+	enum file_opening opening = file_identity_open(path, search->shared->settings.follow, &beginning, search->error);
 	if (opening != FILE_OPENING_DONE) {
 		/* What cannot be opened matters if it may be the file: others may well be out of reach. */
 		struct stat about;
 		if (opening == FILE_OPENING_FAILED)
-			search->unknown = search->unknown || stat(path, &about) != 0 || file_has_inode(search->file, &about);
+			search->unknown =
+				search->unknown || stat(path, &about) != 0 || file_identity_has_inode(search->file, &about);
 		return false;
 	}
-	bool own = file_has_inode(search->file, &beginning.about);
+	bool own = file_identity_has_inode(search->file, &beginning.about);
 	if (own == search->copies ||
 	    (search->copies && (search->file->fingerprint.head_bytes == 0 || is_another(search, &beginning)))) {
 		input_free(beginning.input);
@@ -151,25 +156,23 @@ static bool try_path(struct search *search, const char *path)
 		input_free(beginning.input);
 		return false;
 	}
-	open_file_free(search->opened);
-	search->opened = open_file_new(search->file, &beginning, path, source);
-	search->shorter = shorter;
+	file_finding_deinit(search->finding);
+	*search->finding = (struct file_finding){.path = weir_copy(path, strlen(path)), .beginning = beginning};
 	return !shorter;
 }
 
 /* The file itself, by its inode: first where it should be. */
 static bool search_own(struct search *search, const struct names *names)
 {
-	const struct file_stream *stream = search->stream;
-	const struct file_source *source = stream->source;
+	const struct file_listing *listing = &search->shared->listing;
 	if (search->file->inode == 0)
 		return false;
 	if (names == NULL) {
-		if ((search->file->where != NULL && try_path(search, search->file->where)) || try_path(search, stream->path))
+		if ((search->file->where != NULL && try_path(search, search->file->where)) || try_path(search, search->path))
 			return true;
-		for (size_t i = 0; i < source->entry_count; i++)
-			if (source->entries[i].inode == search->file->inode && source->entries[i].device == search->file->device &&
-			    try_path(search, source->entries[i].path))
+		for (size_t i = 0; i < listing->count; i++)
+			if (listing->entries[i].inode == search->file->inode &&
+			    listing->entries[i].device == search->file->device && try_path(search, listing->entries[i].path))
 				return true;
 		return false;
 	}
@@ -177,7 +180,7 @@ static bool search_own(struct search *search, const struct names *names)
 	char path[PATH_MAX];
 	for (size_t i = 0; i < names->count; i++)
 		if ((names->list[i].inode == search->file->inode ||
-		     file_name_rotated(file_base(stream->path), names->list[i].name)) &&
+		     file_identity_rotated(file_identity_base(search->path), names->list[i].name)) &&
 		    join(names->directory, names->list[i].name, path) && try_path(search, path))
 			return true;
 	return false;
@@ -185,69 +188,71 @@ static bool search_own(struct search *search, const struct names *names)
 
 static bool search_copies(struct search *search, const struct names *names)
 {
-	const struct file_stream *stream = search->stream;
-	const struct file_source *source = stream->source;
+	const struct file_listing *listing = &search->shared->listing;
 	char path[PATH_MAX];
 	search->copies = true;
 	for (size_t i = 0; i < names->count; i++)
-		if ((strcmp(names->list[i].name, file_base(stream->path)) == 0 ||
-		     file_name_rotated(file_base(stream->path), names->list[i].name)) &&
+		if ((strcmp(names->list[i].name, file_identity_base(search->path)) == 0 ||
+		     file_identity_rotated(file_identity_base(search->path), names->list[i].name)) &&
 		    join(names->directory, names->list[i].name, path) && try_path(search, path))
 			return true;
-	for (size_t i = 0; i < source->entry_count; i++)
-		if (source->entries[i].compressed && try_path(search, source->entries[i].path))
+	for (size_t i = 0; i < listing->count; i++)
+		if (listing->entries[i].compressed && try_path(search, listing->entries[i].path))
 			return true;
 	return false;
 }
 
-enum file_found file_find(struct file_stream *stream, struct source_memory_file *file, uint64_t offset,
-                          bool copies_only, struct open_file **opened, struct weir_error *error)
+void file_search_find(const struct file_shared *shared, const char *path, struct source_memory_file *file,
+                      uint64_t offset, bool copies_only, struct file_finding *finding, struct weir_error *error)
 {
-	struct search search = {.stream = stream, .file = file, .offset = offset, .error = error};
-	*opened = NULL;
+	struct search search = {
+		.shared = shared, .path = path, .file = file, .offset = offset, .finding = finding, .error = error};
+	*finding = (struct file_finding){.found = FOUND_NOWHERE};
 	if (!copies_only && search_own(&search, NULL)) {
-		*opened = search.opened;
-		return FOUND;
+		finding->found = FOUND;
+		return;
 	}
 	struct names names;
-	enum weir_status status = names_init(&names, stream->path, error);
+	enum weir_status status = names_init(&names, path, error);
 	if (status == WEIR_IO) {
-		open_file_free(search.opened);
-		return FOUND_UNKNOWN;
+		file_finding_deinit(finding);
+		finding->found = FOUND_UNKNOWN;
+		return;
 	}
 	enum file_found found = status == WEIR_END ? FOUND_NO_DIRECTORY : FOUND_NOWHERE;
 	if (!copies_only && search_own(&search, &names))
 		found = FOUND;
 	else if (search_copies(&search, &names))
 		found = FOUND_COPY;
-	else if (search.opened != NULL)
+	else if (finding->path != NULL)
 		found = FOUND_SHORTER;
 	else if (search.unknown)
 		found = FOUND_UNKNOWN;
 	names_deinit(&names);
 	if (found == FOUND_NOWHERE && search.other)
 		file->device = file->inode = 0; /* what lies there is another file */
-	*opened = search.opened;
-	return found;
+	finding->found = found;
 }
 
-bool file_given_up(struct source_memory_file *file, enum file_found found)
+void file_finding_deinit(struct file_finding *finding)
 {
-	return ++file->absences >= (found == FOUND_NO_DIRECTORY ? FILE_ABSENCES_UNMOUNTED : FILE_ABSENCES_MAX);
+	if (finding->beginning.input != NULL)
+		input_free(finding->beginning.input);
+	free(finding->path);
+	*finding = (struct file_finding){.found = finding->found};
+}
+
+bool file_search_is_last(const struct source_memory_file *file, enum file_found found)
+{
+	return file->absences + 1 >= (found == FOUND_NO_DIRECTORY ? ABSENCES_UNMOUNTED : ABSENCES_MAX);
 }
 
 /* ---- files rotated away unseen ---- */
 
-void file_candidate_deinit(struct file_candidate *candidate)
-{
-	free(candidate->path);
-	candidate->path = NULL;
-}
-
 /* "access.log.2" was rotated before "access.log.1": small numbers count places, larger ones are dates. */
 static long place_of(const char *base, const char *path)
 {
-	const char *name = file_base(path);
+	const char *name = file_identity_base(path);
 	size_t length = strlen(base);
 	if (strncmp(name, base, length) != 0 || name[length] == '\0')
 		return 0;
@@ -264,27 +269,28 @@ static bool is_older(const char *base, const struct file_candidate *a, const str
 	return place_a != place_b ? place_a > place_b : strcmp(a->path, b->path) < 0;
 }
 
-enum weir_status file_find_missed(struct file_stream *stream, struct file_missed *missed, struct weir_error *error)
+enum weir_status file_search_missed(const struct file_shared *shared, const char *path,
+                                    const struct source_memory_stream *record, struct file_missed *missed,
+                                    struct weir_error *error)
 {
-	const struct file_source *source = stream->source;
 	struct names names;
-	const char *base = file_base(stream->path);
-	char path[PATH_MAX];
+	const char *base = file_identity_base(path);
+	char beside[PATH_MAX];
 	*missed = (struct file_missed){.count = 0};
-	enum weir_status status = names_init(&names, stream->path, error);
+	enum weir_status status = names_init(&names, path, error);
 	if (status != WEIR_OK)
 		return status;
 	for (size_t i = 0; i < names.count; i++) {
 		struct file_judgement judgement;
 		struct file_candidate candidate;
-		if (!file_name_rotated(base, names.list[i].name) || !join(names.directory, names.list[i].name, path))
+		if (!file_identity_rotated(base, names.list[i].name) || !join(names.directory, names.list[i].name, beside))
 			continue;
-		file_judge(source, path, &judgement, NULL);
+		file_identity_judge(&shared->settings, shared->memory, beside, &judgement, NULL);
 		if (judgement.verdict != FILE_NEW || judgement.about.st_size == 0 ||
-		    file_modified_ns(&judgement.about) <= stream->record->forgotten_ns)
+		    file_identity_modified_ns(&judgement.about) <= record->forgotten_ns)
 			continue;
-		file_candidate_of(&candidate, path, &judgement);
-		candidate.ready = file_judgement_ready(source, &judgement);
+		file_candidate_init(&candidate, beside, &judgement);
+		candidate.ready = file_judgement_ready(&judgement, &shared->settings);
 		if (missed->count++ == 0 || is_older(base, &candidate, &missed->oldest)) {
 			file_candidate_deinit(&missed->oldest);
 			missed->oldest = candidate;
@@ -296,38 +302,38 @@ enum weir_status file_find_missed(struct file_stream *stream, struct file_missed
 	return WEIR_OK;
 }
 
-bool file_any_left(const char *path)
+bool file_search_any_left(const char *path)
 {
 	struct names names;
 	bool any = false;
 	if (names_init(&names, path, NULL) == WEIR_IO)
 		return true;
 	for (size_t i = 0; !any && i < names.count; i++)
-		any = strcmp(names.list[i].name, file_base(path)) == 0 ||
-		      file_name_rotated(file_base(path), names.list[i].name) != FILE_ROTATED_NOT;
+		any = strcmp(names.list[i].name, file_identity_base(path)) == 0 ||
+		      file_identity_rotated(file_identity_base(path), names.list[i].name) != FILE_ROTATED_NOT;
 	names_deinit(&names);
 	return any;
 }
 
-void file_remember_rotated(struct file_stream *stream)
+void file_search_remember_rotated(const struct file_shared *shared, const char *path,
+                                  struct source_memory_stream *record)
 {
-	struct file_source *source = stream->source;
 	struct names names;
-	const char *base = file_base(stream->path);
-	char path[PATH_MAX];
-	if (names_init(&names, stream->path, NULL) != WEIR_OK)
+	const char *base = file_identity_base(path);
+	char beside[PATH_MAX];
+	if (names_init(&names, path, NULL) != WEIR_OK)
 		return;
 	for (size_t i = 0; i < names.count; i++) {
 		struct file_judgement judgement;
 		struct file_candidate candidate;
-		if (!file_name_rotated(base, names.list[i].name) || !join(names.directory, names.list[i].name, path) ||
-		    file_source_pattern(source, path) >= 0)
+		if (!file_identity_rotated(base, names.list[i].name) || !join(names.directory, names.list[i].name, beside) ||
+		    file_settings_pattern(&shared->settings, beside) >= 0)
 			continue;
-		file_judge(source, path, &judgement, NULL);
+		file_identity_judge(&shared->settings, shared->memory, beside, &judgement, NULL);
 		if (judgement.verdict != FILE_NEW)
 			continue;
-		struct source_memory_file *file = source_memory_file_add(source->memory, stream->record);
-		file_candidate_of(&candidate, path, &judgement);
+		struct source_memory_file *file = source_memory_file_add(shared->memory, record);
+		file_candidate_init(&candidate, beside, &judgement);
 		file_candidate_remember(&candidate, file);
 		file->state = SOURCE_FILE_SETTLED;
 		file->taken = SOURCE_OFFSET_END;

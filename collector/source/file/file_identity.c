@@ -6,13 +6,14 @@
  * inode), or copied by logrotate's copytruncate. Then the bytes must agree
  * further on too, since many logs begin with the same banner.
  */
-#include "collector/source/file/internal.h"
+#include "collector/source/file/file_identity.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,7 +22,7 @@ enum { COPY_COMPARED_BYTES = 1 << 20, OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NONB
 
 /* ---- names ---- */
 
-const char *file_base(const char *path)
+const char *file_identity_base(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash != NULL ? slash + 1 : path;
@@ -45,7 +46,7 @@ static bool is_rotation(const char *text, size_t length)
 	return digit;
 }
 
-enum file_rotated file_name_rotated(const char *base, const char *name)
+enum file_rotated file_identity_rotated(const char *base, const char *name)
 {
 	static const char *const packed[] = {".gz", ".zst"};
 	size_t length = strlen(name), base_length = strlen(base);
@@ -73,8 +74,18 @@ enum file_rotated file_name_rotated(const char *base, const char *name)
 
 /* ---- a file that is there ---- */
 
-enum file_opening file_open_fd(int fd, const char *path, bool growing, struct file_beginning *beginning,
-                               struct weir_error *error)
+int64_t file_identity_modified_ns(const struct stat *about)
+{
+	return (int64_t)about->st_mtim.tv_sec * 1000000000 + about->st_mtim.tv_nsec;
+}
+
+bool file_identity_has_inode(const struct source_memory_file *file, const struct stat *about)
+{
+	return file->inode == about->st_ino && file->device == about->st_dev;
+}
+
+enum file_opening file_identity_open_fd(int fd, const char *path, bool growing, struct file_beginning *beginning,
+                                        struct weir_error *error)
 {
 	*beginning = (struct file_beginning){.input = NULL};
 	if (fstat(fd, &beginning->about) != 0 || !S_ISREG(beginning->about.st_mode)) {
@@ -94,28 +105,27 @@ enum file_opening file_open_fd(int fd, const char *path, bool growing, struct fi
 	return FILE_OPENING_DONE;
 }
 
-enum file_opening file_open(const char *path, bool growing, struct file_beginning *beginning, struct weir_error *error)
+enum file_opening file_identity_open(const char *path, bool growing, struct file_beginning *beginning,
+                                     struct weir_error *error)
 {
 	int fd = open(path, OPEN_FLAGS);
 	if (fd >= 0)
-		return file_open_fd(fd, path, growing, beginning, error);
+		return file_identity_open_fd(fd, path, growing, beginning, error);
 	int reason = errno;
 	weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(reason));
 	return reason == ENOENT || reason == ENOTDIR ? FILE_OPENING_ABSENT : FILE_OPENING_FAILED;
 }
 
-bool file_has_inode(const struct source_memory_file *file, const struct stat *about)
-{
-	return file->inode == about->st_ino && file->device == about->st_dev;
-}
+/* ---- whose it is ---- */
 
 /* The file itself, if it lies where it was last seen, with the content that it had; NULL if not. */
 static struct input *open_live(const struct source_memory_file *file)
 {
 	struct file_beginning live;
-	if (file->where == NULL || file_open(file->where, true, &live, NULL) != FILE_OPENING_DONE)
+	if (file->where == NULL || file_identity_open(file->where, true, &live, NULL) != FILE_OPENING_DONE)
 		return NULL;
-	if (file_has_inode(file, &live.about) && fingerprint_begins(&file->fingerprint, &live.fingerprint, live.head))
+	if (file_identity_has_inode(file, &live.about) &&
+	    fingerprint_begins(&file->fingerprint, &live.fingerprint, live.head))
 		return live.input;
 	input_free(live.input);
 	return NULL;
@@ -144,12 +154,12 @@ static bool has_more_than(const struct file_beginning *beginning, const struct s
 static bool is_copy(const struct source_memory_stream *stream, const struct source_memory_file *file, const char *path,
                     struct file_beginning *beginning)
 {
-	if (file->fingerprint.head_bytes == 0 || file_has_inode(file, &beginning->about) ||
+	if (file->fingerprint.head_bytes == 0 || file_identity_has_inode(file, &beginning->about) ||
 	    !fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head) ||
 	    has_more_than(beginning, file))
 		return false;
 	if (!input_compressed(beginning->input) && strcmp(path, stream->path) != 0 &&
-	    !file_name_rotated(file_base(stream->path), file_base(path)))
+	    !file_identity_rotated(file_identity_base(stream->path), file_identity_base(path)))
 		return false;
 	struct input *live = open_live(file);
 	bool copy;
@@ -170,16 +180,15 @@ static bool is_copy(const struct source_memory_stream *stream, const struct sour
 	return match == FINGERPRINT_SAME || match == FINGERPRINT_SHORTER;
 }
 
-static bool look_up(const struct file_source *source, const char *path, struct file_beginning *beginning,
+static bool look_up(const struct source_memory *memory, const char *path, struct file_beginning *beginning,
                     struct file_judgement *judgement)
 {
-	const struct source_memory *memory = source->memory;
 	for (int copies = 0; copies < 2; copies++)
 		for (size_t i = 0; i < memory->stream_count; i++)
 			for (size_t j = 0; j < memory->streams[i]->file_count; j++) {
 				struct source_memory_file *file = memory->streams[i]->files[j];
 				if (copies ? !is_copy(memory->streams[i], file, path, beginning)
-				           : !file_has_inode(file, &beginning->about) ||
+				           : !file_identity_has_inode(file, &beginning->about) ||
 				                 !fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head))
 					continue;
 				judgement->verdict = copies ? FILE_COPY : FILE_KNOWN;
@@ -190,12 +199,12 @@ static bool look_up(const struct file_source *source, const char *path, struct f
 	return false;
 }
 
-void file_judge(const struct file_source *source, const char *path, struct file_judgement *judgement,
-                struct weir_error *error)
+void file_identity_judge(const struct file_settings *settings, const struct source_memory *memory, const char *path,
+                         struct file_judgement *judgement, struct weir_error *error)
 {
 	struct file_beginning beginning;
 	*judgement = (struct file_judgement){.verdict = FILE_UNREADABLE};
-	enum file_opening opening = file_open(path, source->follow, &beginning, error);
+	enum file_opening opening = file_identity_open(path, settings->follow, &beginning, error);
 	if (opening != FILE_OPENING_DONE) {
 		judgement->verdict = opening == FILE_OPENING_ABSENT ? FILE_ABSENT : FILE_UNREADABLE;
 		return;
@@ -203,34 +212,45 @@ void file_judge(const struct file_source *source, const char *path, struct file_
 	judgement->about = beginning.about;
 	judgement->kind = input_kind(beginning.input);
 	judgement->fingerprint = beginning.fingerprint;
-	if (!look_up(source, path, &beginning, judgement))
+	if (!look_up(memory, path, &beginning, judgement))
 		judgement->verdict = FILE_NEW;
 	else
 		judgement->file->seen_s = weir_wall_ms() / 1000;
 	input_free(beginning.input);
 }
 
-bool file_judgement_ready(const struct file_source *source, const struct file_judgement *judgement)
+bool file_judgement_compressed(const struct file_judgement *judgement)
 {
-	if (!source->follow)
+	return judgement->kind == INPUT_GZIP || judgement->kind == INPUT_ZSTD;
+}
+
+bool file_judgement_ready(const struct file_judgement *judgement, const struct file_settings *settings)
+{
+	if (!settings->follow)
 		return true;
 	if (judgement->about.st_size == 0 || judgement->kind == INPUT_UNKNOWN)
 		return false;
-	int64_t age_ms = weir_wall_ms() - file_modified_ns(&judgement->about) / 1000000;
-	return judgement->kind == INPUT_PLAIN || age_ms >= source->timing.complete || age_ms < 0;
+	int64_t age_ms = weir_wall_ms() - file_identity_modified_ns(&judgement->about) / 1000000;
+	return judgement->kind == INPUT_PLAIN || age_ms >= settings->timing.complete || age_ms < 0;
 }
 
-void file_candidate_of(struct file_candidate *candidate, const char *path, const struct file_judgement *judgement)
+void file_candidate_init(struct file_candidate *candidate, const char *path, const struct file_judgement *judgement)
 {
 	const struct stat *about = &judgement->about;
 	*candidate = (struct file_candidate){.path = weir_copy(path, strlen(path)),
 	                                     .device = about->st_dev,
 	                                     .inode = about->st_ino,
 	                                     .size = (uint64_t)about->st_size,
-	                                     .modified_ns = file_modified_ns(about),
-	                                     .compressed = judgement->kind == INPUT_GZIP || judgement->kind == INPUT_ZSTD,
+	                                     .modified_ns = file_identity_modified_ns(about),
+	                                     .compressed = file_judgement_compressed(judgement),
 	                                     .ready = true,
 	                                     .fingerprint = judgement->fingerprint};
+}
+
+void file_candidate_deinit(struct file_candidate *candidate)
+{
+	free(candidate->path);
+	candidate->path = NULL;
 }
 
 void file_candidate_remember(const struct file_candidate *candidate, struct source_memory_file *file)

@@ -1,0 +1,89 @@
+/* Whose file lies at a path: a known one's, a copy of one, or a new one. */
+#ifndef COLLECTOR_SOURCE_FILE_IDENTITY_H
+#define COLLECTOR_SOURCE_FILE_IDENTITY_H
+
+#include "collector/source/file/file_settings.h"
+#include "collector/source/source_memory.h"
+
+#include <sys/stat.h>
+
+/* ---- names ---- */
+
+/** A path's last part. */
+const char *file_identity_base(const char *path);
+
+enum file_rotated {
+	FILE_ROTATED_NOT = 0,
+	FILE_ROTATED,       /* base.1, base-20240131.gz, base.old, base.gz and the like */
+	FILE_ROTATED_MAYBE, /* stem-1.ext: or another log of the same kind */
+};
+
+/** Whether a name is that of a file rotated away from base. */
+enum file_rotated file_identity_rotated(const char *base, const char *name);
+
+/* ---- a file that is there ---- */
+
+int64_t file_identity_modified_ns(const struct stat *about);
+bool file_identity_has_inode(const struct source_memory_file *file, const struct stat *about);
+
+/* What opening a path gives: its input, behind its first bytes. */
+struct file_beginning {
+	struct input *input; /* returned */
+	struct stat about;
+	char head[FINGERPRINT_HEAD_BYTES];
+	size_t length;
+	struct fingerprint fingerprint; /* of these bytes */
+};
+
+enum file_opening { FILE_OPENING_DONE, FILE_OPENING_ABSENT, FILE_OPENING_FAILED };
+
+/** @param fd  taken */
+enum file_opening file_identity_open_fd(int fd, const char *path, bool growing, struct file_beginning *beginning,
+                                        struct weir_error *error);
+enum file_opening file_identity_open(const char *path, bool growing, struct file_beginning *beginning,
+                                     struct weir_error *error);
+
+/* ---- whose it is ---- */
+
+enum file_verdict {
+	FILE_NEW,
+	FILE_KNOWN,      /* by device and inode, and it begins as it did */
+	FILE_COPY,       /* it holds a known one's lines: compressed, or copied under a rotated name or to the same path */
+	FILE_UNREADABLE, /* cannot be told just now */
+	FILE_ABSENT,
+};
+
+struct file_judgement {
+	enum file_verdict verdict;
+	struct source_memory_stream *stream; /* of FILE_KNOWN and FILE_COPY */
+	struct source_memory_file *file;
+	struct stat about;
+	enum input_kind kind;
+	struct fingerprint fingerprint; /* its head */
+};
+
+/** A known file that lies there is marked as seen. */
+void file_identity_judge(const struct file_settings *settings, const struct source_memory *memory, const char *path,
+                         struct file_judgement *judgement, struct weir_error *error);
+
+bool file_judgement_compressed(const struct file_judgement *judgement);
+
+/** Whether a new file can be begun: it is not empty, and if compressed no longer written to. */
+bool file_judgement_ready(const struct file_judgement *judgement, const struct file_settings *settings);
+
+/* A new file that may be begun. */
+struct file_candidate {
+	char *path; /* owned */
+	uint64_t device, inode, size;
+	int64_t modified_ns;
+	bool compressed;
+	bool ready; /* see file_judgement_ready() */
+	struct fingerprint fingerprint;
+};
+
+void file_candidate_init(struct file_candidate *candidate, const char *path, const struct file_judgement *judgement);
+void file_candidate_deinit(struct file_candidate *candidate);
+/** Writes down which file it is. */
+void file_candidate_remember(const struct file_candidate *candidate, struct source_memory_file *file);
+
+#endif

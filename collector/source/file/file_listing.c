@@ -1,0 +1,104 @@
+/*
+ * The paths that the patterns name, each once, and what is known of each: so
+ * that a scan looks at what has changed alone.
+ */
+#include "collector/source/file/file_listing.h"
+
+#include "common/base/alloc.h"
+
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+bool file_listing_expands(const char *pattern)
+{
+	struct stat about;
+	return strpbrk(pattern, "*?[") != NULL && lstat(pattern, &about) != 0;
+}
+
+struct paths {
+	struct file_entry *list;
+	size_t count, capacity;
+};
+
+static void add_path(struct paths *paths, const char *path, uint32_t pattern)
+{
+	if (paths->count == paths->capacity) {
+		paths->capacity = paths->capacity != 0 ? 2 * paths->capacity : 64;
+		paths->list = weir_realloc(paths->list, paths->capacity, sizeof *paths->list);
+	}
+	paths->list[paths->count++] = (struct file_entry){.path = weir_copy(path, strlen(path)), .pattern = pattern};
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct file_entry *x = a, *y = b;
+	int order = strcmp(x->path, y->path);
+	return order != 0 ? order : x->pattern < y->pattern ? -1 : x->pattern > y->pattern;
+}
+
+/* All paths that patterns name, by bytes, each once; named[i] says whether pattern i names any. */
+static struct paths expand(const struct file_settings *settings, bool *named)
+{
+	struct paths paths = {0};
+	for (uint32_t i = 0; i < settings->pattern_count; i++) {
+		if (!file_listing_expands(settings->patterns[i])) {
+			add_path(&paths, settings->patterns[i], i);
+			named[i] = true;
+			continue;
+		}
+		glob_t found;
+		if (glob(settings->patterns[i], GLOB_NOSORT, NULL, &found) == 0) {
+			for (size_t j = 0; j < found.gl_pathc; j++)
+				add_path(&paths, found.gl_pathv[j], i);
+			named[i] = found.gl_pathc > 0;
+			globfree(&found);
+		}
+	}
+	if (paths.count == 0)
+		return paths;
+	qsort(paths.list, paths.count, sizeof *paths.list, by_path);
+	size_t kept = 1;
+	for (size_t i = 1; i < paths.count; i++) {
+		if (strcmp(paths.list[i].path, paths.list[kept - 1].path) == 0)
+			free(paths.list[i].path);
+		else
+			paths.list[kept++] = paths.list[i];
+	}
+	paths.count = kept;
+	return paths;
+}
+
+/* What was found out about paths at the last scan. */
+static void carry_over(struct file_listing *listing, struct paths *paths)
+{
+	size_t before = 0;
+	for (size_t i = 0; i < paths->count; i++) {
+		int order = -1;
+		while (before < listing->count && (order = strcmp(listing->entries[before].path, paths->list[i].path)) < 0)
+			before++;
+		if (before == listing->count || order != 0)
+			continue;
+		char *path = paths->list[i].path;
+		uint32_t pattern = paths->list[i].pattern;
+		paths->list[i] = listing->entries[before];
+		paths->list[i].path = path;
+		paths->list[i].pattern = pattern;
+	}
+	file_listing_deinit(listing);
+	*listing = (struct file_listing){.entries = paths->list, .count = paths->count};
+}
+
+void file_listing_refresh(struct file_listing *listing, const struct file_settings *settings, bool *named)
+{
+	struct paths paths = expand(settings, named);
+	carry_over(listing, &paths);
+}
+
+void file_listing_deinit(struct file_listing *listing)
+{
+	for (size_t i = 0; i < listing->count; i++)
+		free(listing->entries[i].path);
+	free(listing->entries);
+}

@@ -1,0 +1,31 @@
+/* Which files the patterns name, and what the last scan found there. */
+#ifndef COLLECTOR_SOURCE_FILE_LISTING_H
+#define COLLECTOR_SOURCE_FILE_LISTING_H
+
+#include "collector/source/file/file_settings.h"
+
+/* Where a file was seen by the last scan, and what it was: so that only changes are looked at. */
+struct file_entry {
+	char *path;
+	uint32_t pattern; /* which named it first */
+	uint64_t device, inode;
+	uint64_t size;
+	int64_t modified_ns;
+	bool compressed;
+	bool judged; /* it is known, or has become a stream: nothing to do until it changes */
+};
+
+/* Zero-initialised: nothing was listed yet. */
+struct file_listing {
+	struct file_entry *entries; /* by path bytes */
+	size_t count;
+};
+
+/** Lists anew; an entry whose path is listed again keeps what it holds. @param named  whether each pattern names any */
+void file_listing_refresh(struct file_listing *listing, const struct file_settings *settings, bool *named);
+void file_listing_deinit(struct file_listing *listing);
+
+/** Whether a pattern is expanded: it has wildcards, and is not the path of a file as it stands. */
+bool file_listing_expands(const char *pattern);
+
+#endif

@@ -1,0 +1,247 @@
+/*
+ * The next lines of one stream.
+ *
+ * A part with an end is read to it, after a restart just as before; the last
+ * part has none. When its file has no more lines, that is all that is said here:
+ * file_rotation.c decides what follows. So the live path and the one after a
+ * crash are the same.
+ */
+#include "collector/source/file/file_reading.h"
+
+#include "collector/source/file/file_search.h"
+
+#include <string.h>
+
+enum { ABSENCE_WAIT_MS = 200 };
+
+/* ---- troubles: stated once, tried again with growing pauses; without follow they end the stream ---- */
+
+static enum file_reading trouble(struct file_stream *stream, int64_t now_ms, const struct weir_error *error)
+{
+	file_stream_trouble(stream, now_ms, error);
+	return stream->shared->settings.follow ? FILE_READING_LATER : FILE_READING_FAILED;
+}
+
+/* ---- a part's file ---- */
+
+/* It is not found. Several looks decide: a listing may miss it. */
+static enum file_reading on_absent(struct file_stream *stream, enum file_found found, int64_t now_ms)
+{
+	const struct file_settings *settings = &stream->shared->settings;
+	struct source_memory_file *file = file_stream_file(stream);
+	bool last = file_search_is_last(file, found);
+	file->absences++;
+	if (last && file_stream_part(stream)->to == SOURCE_PART_OPEN)
+		return FILE_READING_GONE;
+	if (last)
+		file_stream_give_up_part(stream);
+	else if (settings->follow) { /* comes back after a while without a word */
+		stream->retry_ms = now_ms + (found == FOUND_NO_DIRECTORY ? settings->timing.poll : ABSENCE_WAIT_MS);
+		return FILE_READING_LATER;
+	}
+	return FILE_READING_AGAIN;
+}
+
+/* Its own file has fewer bytes than were read. */
+static enum file_reading on_shorter(struct file_stream *stream)
+{
+	if (file_stream_part(stream)->to == SOURCE_PART_OPEN)
+		return FILE_READING_TRUNCATED;
+	file_stream_give_up_part(stream);
+	return FILE_READING_AGAIN;
+}
+
+/* Opens the file where the stream stands. FILE_READING_LINES: *current is it. */
+static enum file_reading open_part(struct file_stream *stream, int64_t now_ms, struct open_file **current)
+{
+	struct source_memory_file *file = file_stream_file(stream);
+	struct file_finding finding;
+	struct weir_error error;
+	*current = file_stream_opened(stream, file);
+	if (*current != NULL) {
+		if (input_lines_offset((*current)->lines) == stream->offset ||
+		    input_lines_seek((*current)->lines, stream->offset, &error) == WEIR_OK)
+			return FILE_READING_LINES;
+		file_stream_close(stream, *current); /* looked for again: it may be a copy that is whole */
+	}
+	file_search_find(stream->shared, stream->path, file, stream->offset, false, &finding, &error);
+	enum file_found found = finding.found;
+	if (finding.path != NULL)
+		*current = file_stream_open(stream, file, &finding.beginning, finding.path, now_ms);
+	file_finding_deinit(&finding);
+	switch (found) {
+	case FOUND:
+	case FOUND_COPY: return FILE_READING_LINES;
+	case FOUND_SHORTER: return on_shorter(stream);
+	case FOUND_NOWHERE:
+	case FOUND_NO_DIRECTORY: return on_absent(stream, found, now_ms);
+	case FOUND_UNKNOWN: break;
+	}
+	return trouble(stream, now_ms, &error);
+}
+
+/* A part's first line is handed out only when the part is on disk. */
+static enum file_reading save_part(struct file_stream *stream, const struct source_memory_part *part, int64_t now_ms)
+{
+	struct weir_error error;
+	if (source_memory_part_saved(stream->shared->memory, part) ||
+	    source_memory_save(stream->shared->memory, &error) == WEIR_OK)
+		return FILE_READING_LINES;
+	return trouble(stream, now_ms, &error);
+}
+
+/* ---- lines ---- */
+
+static void hand_out(struct file_stream *stream, const struct source_memory_part *part, struct open_file *current,
+                     int64_t now_ms, struct source_chunk *chunk)
+{
+	struct input_lines_chunk lines;
+	input_lines_take(current->lines, &lines);
+	open_file_note(current, &lines);
+	*chunk = (struct source_chunk){
+		.stream = &stream->handle,
+		.data = lines.data,
+		.length = lines.length,
+		.position = source_position(part->incarnation, lines.offset),
+		.before = {.at = stream->before.at, .length = (uint32_t)stream->before.length},
+		.last_open = lines.open,
+		.too_long = lines.too_long,
+		.skipped = lines.skipped,
+	};
+	stream->before_given = true;
+	stream->offset = input_lines_offset(current->lines);
+	struct source_memory_file *file = current->file;
+	if (file->taken < stream->offset)
+		file->taken = stream->offset;
+	uint64_t read = input_lines_read_offset(current->lines);
+	if (file->size < read)
+		file->size = read;
+	current->grown_ms = now_ms;
+	source_memory_changed(stream->shared->memory);
+	if (current->state != OPEN_FILE_DAMAGED)
+		file_stream_well(stream);
+	file_stream_note(stream, current, source_position(part->incarnation, stream->offset), false, now_ms);
+}
+
+/* A compressed file is damaged or cut: what could be read of it is handed out, an open line too. */
+static enum file_reading on_damage(struct file_stream *stream, const struct source_memory_part *part,
+                                   struct open_file *current, int64_t now_ms, struct source_chunk *chunk,
+                                   struct weir_error *error)
+{
+	weir_error_prefix(error, "%s", current->path);
+	if (stream->shared->settings.follow) {
+		if (current->state != OPEN_FILE_DAMAGED)
+			file_stream_trouble(stream, now_ms, error);
+		open_file_end(current, OPEN_FILE_DAMAGED);
+		return FILE_READING_NO_LINE;
+	}
+	if (input_lines_fill(current->lines, part->to, true, NULL) != WEIR_OK)
+		return trouble(stream, now_ms, error);
+	hand_out(stream, part, current, now_ms, chunk);
+	return FILE_READING_LINES;
+}
+
+/* The part's file gives no line just now. */
+static enum file_reading on_no_line(struct file_stream *stream, const struct source_memory_part *part,
+                                    struct open_file *current, int64_t now_ms)
+{
+	if (part->to != SOURCE_PART_OPEN) {
+		file_stream_give_up_part(stream); /* it had more when the part was read first */
+		return FILE_READING_AGAIN;
+	}
+	if (stream->offset >= SOURCE_OFFSET_END - 1) {
+		struct weir_error error;
+		weir_fail(&error, WEIR_FULL, "%s: is read up to 1 TiB, and no further", current->path);
+		return trouble(stream, now_ms, &error);
+	}
+	if (!open_file_plain(current))
+		open_file_end(current, OPEN_FILE_ENDED);
+	stream->repeats = false;
+	file_stream_note(stream, current, 0, true, now_ms);
+	file_stream_well(stream);
+	return stream->shared->settings.follow && open_file_truncated(current) ? FILE_READING_TRUNCATED
+	                                                                       : FILE_READING_NO_LINE;
+}
+
+/* Bytes up to the last newline: a hole, or a cut between two incarnations, ends a line without one. */
+static size_t whole_lines(const struct input_lines_chunk *lines)
+{
+	const char *newline = lines->open ? memrchr(lines->data, '\n', lines->length) : NULL;
+	if (!lines->open)
+		return lines->length;
+	return newline != NULL ? (size_t)(newline - lines->data) + 1 : 0;
+}
+
+/*
+ * Reads the first lines of a file that the stream goes on in further down, once for each part; then the file stands
+ * where it stood. A chunk of them is enough for any header but one behind very many lines that are none.
+ */
+static enum weir_status look_back(struct file_stream *stream, const struct source_memory_part *part,
+                                  struct input_lines *lines, struct weir_error *error)
+{
+	if (stream->before_given)
+		weir_text_deinit(&stream->before);
+	if (stream->looked_back == part->incarnation)
+		return WEIR_OK;
+	weir_text_clear(&stream->before);
+	stream->before_given = false;
+	if (stream->offset > 0) {
+		struct input_lines_chunk first = {.too_long = true};
+		enum weir_status status = input_lines_seek(lines, 0, error);
+		while (status == WEIR_OK && first.too_long &&
+		       (status = input_lines_fill(lines, stream->offset, false, error)) == WEIR_OK)
+			input_lines_take(lines, &first);
+		if (status == WEIR_OK)
+			weir_text_append(&stream->before, first.data, whole_lines(&first));
+		if ((status = input_lines_seek(lines, stream->offset, error)) != WEIR_OK)
+			return status;
+	}
+	stream->looked_back = part->incarnation;
+	return WEIR_OK;
+}
+
+static enum file_reading read_part(struct file_stream *stream, struct source_memory_part *part,
+                                   struct open_file *current, int64_t now_ms, struct source_chunk *chunk)
+{
+	struct weir_error error;
+	bool open = part->to == SOURCE_PART_OPEN;
+	if (open && stream->shared->settings.follow && stream->offset == 0)
+		stream->offset = open_file_skip_hole(current);
+	uint64_t limit = open ? SOURCE_OFFSET_END - 1 : part->to;
+	enum weir_status status = look_back(stream, part, current->lines, &error);
+	if (status == WEIR_OK)
+		status = input_lines_fill(current->lines, limit, false, &error);
+	else if (status == WEIR_END || status == WEIR_INVALID) { /* it is no longer what it was: looked for again */
+		file_stream_close(stream, current);
+		return FILE_READING_AGAIN;
+	}
+	switch (status) {
+	case WEIR_OK:
+		if (open && stream->shared->settings.follow && !open_file_intact(current))
+			return FILE_READING_TRUNCATED;
+		hand_out(stream, part, current, now_ms, chunk);
+		return FILE_READING_LINES;
+	case WEIR_END: return on_no_line(stream, part, current, now_ms);
+	case WEIR_INVALID: return on_damage(stream, part, current, now_ms, chunk, &error);
+	default: break;
+	}
+	weir_error_prefix(&error, "%s", current->path);
+	file_stream_close(stream, current); /* read again from where the stream stands */
+	return trouble(stream, now_ms, &error);
+}
+
+enum file_reading file_reading_next(struct file_stream *stream, int64_t now_ms, struct source_chunk *chunk)
+{
+	struct source_memory_part *part = file_stream_part(stream);
+	struct open_file *current;
+	if (part == NULL)
+		return FILE_READING_ALL;
+	if (part->to != SOURCE_PART_OPEN && stream->offset >= part->to) {
+		file_stream_advance(stream);
+		return FILE_READING_AGAIN;
+	}
+	enum file_reading reading = save_part(stream, part, now_ms);
+	if (reading == FILE_READING_LINES)
+		reading = open_part(stream, now_ms, &current);
+	return reading == FILE_READING_LINES ? read_part(stream, part, current, now_ms, chunk) : reading;
+}

@@ -1,0 +1,110 @@
+/*
+ * The file source's configuration.
+ *
+ *     { "type": "file", "path": "/var/log/nginx/access*.log", "follow": true }
+ *
+ *     path      a path, a glob, or a list of them
+ *     follow    wait for more at the end, through rotations (false: read to the end and finish)
+ *     start     "beginning" or "end": where files begin that are there at the very first run with follow
+ *     line_max  longest line, 64 KiB; a longer one is malformed, whatever its length
+ */
+#include "collector/source/file/file_settings.h"
+
+#include "collector/source/source_memory.h"
+#include "common/base/alloc.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_MAX_BYTES = 64 << 10, PATTERNS_MAX = 1024 };
+
+static enum weir_status add_pattern(struct file_settings *settings, const struct weir_json *at,
+                                    struct weir_error *error)
+{
+	const char *path = NULL;
+	enum weir_status status = weir_json_string(at, &path, error);
+	if (status != WEIR_OK)
+		return status;
+	if (path == NULL || path[0] == '\0')
+		return weir_json_fail(at, error, "is empty; give a path or a glob, such as \"/var/log/nginx/access*.log\"");
+	if (strncmp(path, SOURCE_JOURNAL_PREFIX, strlen(SOURCE_JOURNAL_PREFIX)) == 0)
+		return weir_json_fail(at, error, "must not begin with \"" SOURCE_JOURNAL_PREFIX "\"; write ./ before it");
+	settings->patterns[settings->pattern_count++] = weir_copy(path, strlen(path));
+	return WEIR_OK;
+}
+
+static enum weir_status read_paths(struct file_settings *settings, const struct weir_json *config,
+                                   struct weir_error *error)
+{
+	struct weir_json at = weir_json_member(config, "path");
+	enum weir_status status =
+		weir_json_require(&at, "give a path, a glob, or a list of them, such as \"/var/log/nginx/access*.log\"", error);
+	if (status != WEIR_OK)
+		return status;
+	size_t count = 1;
+	bool list = json_is_array(at.value);
+	if (list)
+		status = weir_json_list(&at, 1, PATTERNS_MAX, &count, error);
+	if (status != WEIR_OK)
+		return status;
+	settings->patterns = weir_alloc(count, sizeof(char *));
+	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		struct weir_json element = list ? weir_json_element(&at, i) : at;
+		status = add_pattern(settings, &element, error);
+	}
+	return status;
+}
+
+/* How long a followed file and its directory are given. */
+static const struct file_timing usual_timing = {.poll = 1000,
+                                                .quiet = 100,
+                                                .patience = 1000,
+                                                .rest = 20,
+                                                .grace = 60000,
+                                                .idle = 300000,
+                                                .complete = 2000,
+                                                .retry_least = 200,
+                                                .retry_most = 10000};
+
+enum weir_status file_settings_init(struct file_settings *settings, const struct weir_json *config,
+                                    const struct source_context *context, struct weir_error *error)
+{
+	static const char *const starts[] = {"beginning", "end", NULL};
+	struct weir_json follow = weir_json_member(config, "follow"), start = weir_json_member(config, "start");
+	struct weir_json line_max = weir_json_member(config, "line_max");
+	int64_t line_max_bytes = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES;
+	int place = SOURCE_FROM_BEGINNING;
+	*settings = (struct file_settings){.timing = usual_timing};
+	enum weir_status status = read_paths(settings, config, error);
+	if (status == WEIR_OK)
+		status = weir_json_bool(&follow, &settings->follow, error);
+	if (status == WEIR_OK)
+		status = weir_json_word(&start, starts, &place, error);
+	if (status == WEIR_OK)
+		status = weir_json_size(&line_max, SOURCE_LINE_LEAST_BYTES, SOURCE_LINE_MOST_BYTES, &line_max_bytes, error);
+	settings->start = (enum source_at_start)place;
+	settings->line_max = (size_t)line_max_bytes;
+	settings->follow = settings->follow && !context->once;
+	return status;
+}
+
+void file_settings_deinit(struct file_settings *settings)
+{
+	for (size_t i = 0; i < settings->pattern_count; i++)
+		free(settings->patterns[i]);
+	free(settings->patterns);
+}
+
+static bool pattern_names(const char *pattern, const char *path)
+{
+	return strcmp(pattern, path) == 0 || fnmatch(pattern, path, FNM_PATHNAME | FNM_PERIOD) == 0;
+}
+
+int file_settings_pattern(const struct file_settings *settings, const char *path)
+{
+	for (size_t i = 0; i < settings->pattern_count; i++)
+		if (pattern_names(settings->patterns[i], path))
+			return (int)i;
+	return -1;
+}

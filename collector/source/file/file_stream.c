@@ -1,0 +1,356 @@
+/* A stream's state: where it stands, which files it has open, and what is stated about it. */
+#include "collector/source/file/file_stream.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { READ_MOST_BYTES = 256 << 10, READ_LEAST_BYTES = 16 << 10, BUFFERS_BYTES = 256 << 20 };
+
+/* Parts are added by up to three at a time. */
+enum { PARTS_RESERVED = 4 };
+
+void file_stream_init(struct file_stream *stream, struct file_shared *shared, struct source_memory_stream *record,
+                      const char *path)
+{
+	*stream = (struct file_stream){.shared = shared, .record = record, .path = weir_copy(path, strlen(path))};
+	stream->handle.name = record->path;
+	source_memory_stream_id(shared->memory, record->path, stream->handle.id);
+	stream->status =
+		(struct source_status){.name = record->path, .kind = "file", .replayable = true, .position = record->low_water};
+	stream->caught_up_ms = weir_monotonic_ms();
+	stream->incarnation = record->next_incarnation;
+	if (record->part_count == 0)
+		return;
+	uint32_t incarnation = source_position_incarnation(record->low_water);
+	uint64_t offset = source_position_offset(record->low_water);
+	const struct source_memory_part *part = source_memory_part(record, incarnation);
+	part = part != NULL ? part : &record->parts[0];
+	stream->incarnation = part->incarnation;
+	stream->offset = part->incarnation == incarnation && offset > part->from ? offset : part->from;
+}
+
+void file_stream_deinit(struct file_stream *stream)
+{
+	while (stream->open_count > 0)
+		file_stream_close(stream, stream->open[0]);
+	weir_text_deinit(&stream->before);
+	free(stream->open);
+	free(stream->path);
+}
+
+enum weir_status file_stream_resume(struct file_stream *stream, uint64_t position, struct weir_error *error)
+{
+	uint32_t incarnation = source_position_incarnation(position);
+	uint64_t offset = source_position_offset(position);
+	const struct source_memory_part *part = source_memory_part(stream->record, incarnation);
+	if (position == 0 && stream->record->part_count > 0)
+		part = &stream->record->parts[0], offset = part->from;
+	else if (position == 0)
+		return WEIR_OK;
+	if (part == NULL || offset < part->from || (part->to != SOURCE_PART_OPEN && offset > part->to))
+		return weir_fail(error, WEIR_INVALID, "%s: nothing is known of its position %u:%llu", stream->handle.name,
+		                 incarnation, (unsigned long long)offset);
+	stream->incarnation = part->incarnation;
+	stream->offset = offset;
+	stream->repeats = true;
+	return WEIR_OK;
+}
+
+/* ---- whether it is to be asked ---- */
+
+/* A followed stream is never done, and one that is read once is never idle. */
+static void change_state(struct file_stream *stream, enum file_stream_state state)
+{
+	bool follow = stream->shared->settings.follow;
+	assert(stream->state != FILE_STREAM_DONE || state == FILE_STREAM_DONE);
+	assert(state == FILE_STREAM_READY || follow == (state == FILE_STREAM_IDLE));
+	(void)follow;
+	stream->state = state;
+}
+
+void file_stream_wake(struct file_stream *stream)
+{
+	change_state(stream, FILE_STREAM_READY);
+}
+
+void file_stream_idle(struct file_stream *stream)
+{
+	change_state(stream, FILE_STREAM_IDLE);
+}
+
+void file_stream_finish(struct file_stream *stream)
+{
+	change_state(stream, FILE_STREAM_DONE);
+	while (stream->open_count > 0)
+		file_stream_close(stream, stream->open[0]);
+}
+
+/* ---- open files ---- */
+
+/* With very many streams (a merge holds a chunk of each) each reads less at a time. */
+static size_t read_bytes(const struct file_shared *shared)
+{
+	size_t share = shared->stream_count > 0 ? BUFFERS_BYTES / shared->stream_count : BUFFERS_BYTES;
+	return share > READ_MOST_BYTES ? READ_MOST_BYTES : share < READ_LEAST_BYTES ? READ_LEAST_BYTES : share;
+}
+
+struct open_file *file_stream_opened(const struct file_stream *stream, const struct source_memory_file *file)
+{
+	for (size_t i = 0; i < stream->open_count; i++)
+		if (stream->open[i]->file == file)
+			return stream->open[i];
+	return NULL;
+}
+
+struct open_file *file_stream_open(struct file_stream *stream, struct source_memory_file *file,
+                                   struct file_beginning *beginning, const char *path, int64_t now_ms)
+{
+	const struct file_shared *shared = stream->shared;
+	struct open_file *opened = open_file_new(file, beginning, path, shared->settings.line_max, read_bytes(shared));
+	beginning->input = NULL;
+	fingerprint_head(&file->fingerprint, opened->head, opened->head_bytes); /* it may have grown since it was judged */
+	stream->open = weir_realloc(stream->open, stream->open_count + 1, sizeof(struct open_file *));
+	stream->open[stream->open_count++] = opened;
+	/* From a copy on, it is the copy that is meant. */
+	file->device = opened->about.st_dev;
+	file->inode = opened->about.st_ino;
+	file->modified_ns = file_identity_modified_ns(&opened->about);
+	file->seen_s = weir_wall_ms() / 1000;
+	file->absences = 0;
+	free(file->where);
+	file->where = weir_copy(opened->path, strlen(opened->path));
+	if (open_file_plain(opened) && file->size < (uint64_t)opened->about.st_size)
+		file->size = (uint64_t)opened->about.st_size;
+	int64_t age_ms = weir_wall_ms() - file->modified_ns / 1000000;
+	opened->grown_ms = now_ms - (age_ms > 0 ? age_ms : 0);
+	return opened;
+}
+
+void file_stream_close(struct file_stream *stream, struct open_file *opened)
+{
+	for (size_t i = 0; i < stream->open_count; i++)
+		if (stream->open[i] == opened) {
+			stream->open[i] = stream->open[--stream->open_count];
+			open_file_free(opened);
+			return;
+		}
+}
+
+/* ---- parts ---- */
+
+struct source_memory_part *file_stream_part(const struct file_stream *stream)
+{
+	return source_memory_part(stream->record, stream->incarnation);
+}
+
+struct source_memory_file *file_stream_file(const struct file_stream *stream)
+{
+	const struct source_memory_part *part = file_stream_part(stream);
+	return part != NULL ? source_memory_file(stream->record, part->file) : NULL;
+}
+
+struct open_file *file_stream_current(const struct file_stream *stream)
+{
+	const struct source_memory_file *file = file_stream_file(stream);
+	return file != NULL ? file_stream_opened(stream, file) : NULL;
+}
+
+void file_stream_advance(struct file_stream *stream)
+{
+	const struct source_memory_part *part = file_stream_part(stream);
+	struct source_memory_file *file = source_memory_file(stream->record, part->file);
+	uint32_t next = part->incarnation + 1;
+	bool again = false;
+	for (uint32_t i = next; !again && i < stream->record->next_incarnation; i++) {
+		const struct source_memory_part *other = source_memory_part(stream->record, i);
+		again = other != NULL && other->file == part->file;
+	}
+	if (!again && file->state == SOURCE_FILE_SETTLED)
+		file_stream_close(stream, file_stream_opened(stream, file));
+	const struct source_memory_part *following = source_memory_part(stream->record, next);
+	stream->incarnation = next;
+	stream->offset = following != NULL ? following->from : 0;
+}
+
+void file_stream_give_up_part(struct file_stream *stream)
+{
+	struct source_memory_part *part = file_stream_part(stream);
+	struct source_memory_file *file = source_memory_file(stream->record, part->file);
+	uint64_t end = part->to != SOURCE_PART_OPEN ? part->to : file->size;
+	file_stream_lost(stream, end > stream->offset ? end - stream->offset : 0);
+	if (part->to == SOURCE_PART_OPEN) {
+		part->to = stream->offset;
+		part->change = ++stream->shared->memory->changes;
+	}
+	file->state = SOURCE_FILE_SETTLED;
+	file_stream_close(stream, file_stream_opened(stream, file));
+	file_stream_advance(stream);
+}
+
+void file_stream_end_part(struct file_stream *stream, uint64_t to, enum source_file_state state)
+{
+	struct source_memory_part *part = file_stream_part(stream);
+	struct source_memory_file *file = source_memory_file(stream->record, part->file);
+	part->to = to;
+	part->change = ++stream->shared->memory->changes;
+	file->state = state;
+	if (file->taken < to)
+		file->taken = to;
+}
+
+bool file_stream_has_room(const struct file_stream *stream)
+{
+	return stream->record->part_count + PARTS_RESERVED <= SOURCE_MEMORY_PARTS_MAX;
+}
+
+bool file_stream_add_part(struct file_stream *stream, struct source_memory_file *file, uint64_t from)
+{
+	bool reading = file_stream_part(stream) != NULL;
+	struct source_memory_part *part =
+		source_memory_part_add(stream->shared->memory, stream->record, file->number, from);
+	if (part == NULL)
+		return false;
+	file->state = SOURCE_FILE_READING;
+	if (!reading) {
+		stream->incarnation = part->incarnation;
+		stream->offset = from;
+	}
+	file_stream_wake(stream);
+	return true;
+}
+
+/* Where a followed file is gone on with when what it holds is not wanted: behind its last newline. */
+static uint64_t last_line_end(const struct file_candidate *candidate)
+{
+	struct file_beginning beginning;
+	char bytes[4096];
+	uint64_t at = candidate->size;
+	if (file_identity_open(candidate->path, true, &beginning, NULL) != FILE_OPENING_DONE)
+		return at;
+	while (at > 0) {
+		size_t length = at < sizeof bytes ? (size_t)at : sizeof bytes;
+		ssize_t got = pread(input_fd(beginning.input), bytes, length, (off_t)(at - length));
+		const char *newline = got > 0 ? memrchr(bytes, '\n', (size_t)got) : NULL;
+		if (got <= 0 || newline != NULL) {
+			at = newline != NULL ? at - length + (size_t)(newline - bytes) + 1 : candidate->size;
+			break;
+		}
+		at -= length;
+	}
+	input_free(beginning.input);
+	return at;
+}
+
+bool file_stream_begin(struct file_stream *stream, const struct file_candidate *candidate, bool from_end)
+{
+	struct source_memory *memory = stream->shared->memory;
+	struct source_memory_stream *record = stream->record;
+	if (record->part_count >= SOURCE_MEMORY_PARTS_MAX)
+		return false;
+	/* What had this inode before has it no longer. */
+	for (size_t i = 0; i < memory->stream_count; i++)
+		for (size_t j = 0; j < memory->streams[i]->file_count; j++) {
+			struct source_memory_file *other = memory->streams[i]->files[j];
+			if (other->device == candidate->device && other->inode == candidate->inode)
+				other->device = other->inode = 0;
+		}
+	struct source_memory_file *file = source_memory_file_add(memory, record);
+	file_candidate_remember(candidate, file);
+	uint64_t from = 0;
+	if (from_end && candidate->compressed) {
+		file->taken = SOURCE_OFFSET_END;
+		file->state = SOURCE_FILE_SETTLED;
+		return true;
+	}
+	if (from_end)
+		from = last_line_end(candidate);
+	file->taken = from;
+	return file_stream_add_part(stream, file, from);
+}
+
+/* ---- what is stated ---- */
+
+void file_stream_trouble(struct file_stream *stream, int64_t now_ms, const struct weir_error *error)
+{
+	const struct file_timing *timing = &stream->shared->settings.timing;
+	stream->wait_ms = stream->wait_ms == 0 ? timing->retry_least : 2 * stream->wait_ms;
+	if (stream->wait_ms > timing->retry_most)
+		stream->wait_ms = timing->retry_most;
+	stream->retry_ms = now_ms + stream->wait_ms;
+	pthread_mutex_lock(&stream->shared->mutex);
+	snprintf(stream->status.problem, sizeof stream->status.problem, "%.255s", error->text);
+	stream->status.errors++;
+	pthread_mutex_unlock(&stream->shared->mutex);
+}
+
+void file_stream_well(struct file_stream *stream)
+{
+	if (stream->wait_ms == 0)
+		return;
+	stream->wait_ms = stream->retry_ms = 0;
+	pthread_mutex_lock(&stream->shared->mutex);
+	stream->status.problem[0] = '\0';
+	pthread_mutex_unlock(&stream->shared->mutex);
+}
+
+void file_stream_lost(struct file_stream *stream, uint64_t bytes)
+{
+	pthread_mutex_lock(&stream->shared->mutex);
+	stream->status.lost_bytes += bytes;
+	pthread_mutex_unlock(&stream->shared->mutex);
+}
+
+void file_stream_note(struct file_stream *stream, const struct open_file *current, uint64_t position, bool at_end,
+                      int64_t now_ms)
+{
+	const struct source_memory_file *file = current->file;
+	struct file_place place = {.device = file->device, .inode = file->inode, .offset = stream->offset};
+	uint64_t size = file->size, lag = size > stream->offset ? size - stream->offset : 0;
+	if (!open_file_plain(current)) {
+		place.inode = 0;
+		size = (uint64_t)current->about.st_size;
+		lag = input_ahead(input_lines_input(current->lines));
+		lag = lag < size ? lag : 0;
+	}
+	pthread_mutex_lock(&stream->shared->mutex);
+	if (position != 0)
+		stream->status.position = position;
+	stream->status.size_bytes = size;
+	stream->status.lag_bytes = at_end ? 0 : lag;
+	stream->place = place;
+	if (at_end)
+		stream->caught_up_ms = now_ms;
+	pthread_mutex_unlock(&stream->shared->mutex);
+}
+
+void file_stream_note_size(struct file_stream *stream, uint64_t bytes)
+{
+	pthread_mutex_lock(&stream->shared->mutex);
+	stream->status.size_bytes = stream->status.lag_bytes = bytes;
+	pthread_mutex_unlock(&stream->shared->mutex);
+}
+
+/* What has come since the stream was asked last, while the bus was down perhaps. */
+static void add_waiting(struct source_status *status, const char *path, const struct file_place *place)
+{
+	struct stat about;
+	if (place->inode == 0 || stat(path, &about) != 0 || about.st_ino != place->inode || about.st_dev != place->device ||
+	    (uint64_t)about.st_size <= place->offset)
+		return;
+	status->size_bytes = (uint64_t)about.st_size;
+	status->lag_bytes = status->size_bytes - place->offset;
+}
+
+void file_stream_status(const struct file_stream *stream, int64_t now_ms, struct source_status *status)
+{
+	*status = stream->status;
+	status->lines = atomic_load_explicit(&stream->handle.lines, memory_order_relaxed);
+	add_waiting(status, stream->path, &stream->place);
+	status->lag_ms = status->lag_bytes > 0 ? now_ms - stream->caught_up_ms : 0;
+}

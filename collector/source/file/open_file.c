@@ -1,0 +1,144 @@
+/*
+ * An open file: its lines, and whether it still is the file that it was.
+ *
+ * A truncation in place, as copytruncate does it, shows in one of two ways: the
+ * file has fewer bytes than were read, or begins with others.
+ */
+#include "collector/source/file/open_file.h"
+
+#include "common/base/alloc.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct open_file *open_file_new(struct source_memory_file *file, struct file_beginning *beginning, const char *path,
+                                size_t line_max, size_t read_bytes)
+{
+	struct open_file *opened = weir_alloc(1, sizeof *opened);
+	opened->file = file;
+	opened->about = beginning->about;
+	opened->path = weir_copy(path, strlen(path));
+	opened->lines = input_lines_new(beginning->input, line_max, read_bytes);
+	memcpy(opened->head, beginning->head, beginning->length);
+	opened->head_bytes = beginning->length;
+	return opened;
+}
+
+void open_file_free(struct open_file *opened)
+{
+	if (opened == NULL)
+		return;
+	input_lines_free(opened->lines);
+	free(opened->path);
+	free(opened);
+}
+
+bool open_file_plain(const struct open_file *opened)
+{
+	return !input_compressed(input_lines_input(opened->lines));
+}
+
+static int fd_of(const struct open_file *opened)
+{
+	return input_fd(input_lines_input(opened->lines));
+}
+
+bool open_file_linked(const struct open_file *opened)
+{
+	struct stat about;
+	return fstat(fd_of(opened), &about) != 0 || about.st_nlink > 0;
+}
+
+void open_file_end(struct open_file *opened, enum open_file_state state)
+{
+	struct stat about;
+	assert(state != OPEN_FILE_READABLE);
+	if (opened->state == OPEN_FILE_READABLE && fstat(fd_of(opened), &about) == 0)
+		opened->about = about;
+	if (opened->state != OPEN_FILE_DAMAGED)
+		opened->state = state;
+}
+
+/* Bytes of 0 at a log's beginning are no line's: the writer went on where it stood when the file was truncated. */
+uint64_t open_file_skip_hole(struct open_file *opened)
+{
+	struct input *input = input_lines_input(opened->lines);
+	char bytes[4096];
+	int fd = input_fd(input);
+	if (input_compressed(input) || input_lines_read_offset(opened->lines) > 0 || pread(fd, bytes, 1, 0) != 1 ||
+	    bytes[0] != '\0')
+		return 0;
+	off_t at = lseek(fd, 0, SEEK_DATA);
+	at = at > 0 ? at : 0;
+	for (ssize_t got; (got = pread(fd, bytes, sizeof bytes, at)) > 0;) {
+		ssize_t zeros = 0;
+		while (zeros < got && bytes[zeros] == '\0')
+			zeros++;
+		at += zeros;
+		if (zeros < got)
+			break;
+	}
+	enum weir_status status = input_lines_seek(opened->lines, (uint64_t)at, NULL);
+	return status == WEIR_OK ? (uint64_t)at : 0;
+}
+
+void open_file_note(struct open_file *opened, const struct input_lines_chunk *lines)
+{
+	struct fingerprint *print = &opened->file->fingerprint;
+	size_t held = opened->head_bytes;
+	if (held < FINGERPRINT_HEAD_BYTES && lines->offset <= held && held < lines->offset + lines->length) {
+		size_t more = (size_t)(lines->offset + lines->length - held), room = FINGERPRINT_HEAD_BYTES - held;
+		more = more < room ? more : room;
+		memcpy(opened->head + held, lines->data + (held - lines->offset), more);
+		opened->head_bytes += more;
+		fingerprint_head(print, opened->head, opened->head_bytes);
+	}
+	fingerprint_note(print, lines->offset, lines->data, lines->length);
+}
+
+bool open_file_begins_alike(const struct open_file *opened, uint64_t upto)
+{
+	char head[FINGERPRINT_HEAD_BYTES];
+	size_t length = opened->head_bytes < upto ? opened->head_bytes : (size_t)upto;
+	ssize_t got = pread(fd_of(opened), head, length, 0);
+	return got == (ssize_t)length && memcmp(head, opened->head, length) == 0;
+}
+
+/* What is there is the file's that it was: as large as this it has been. */
+static void note_size(struct open_file *opened, const struct stat *about)
+{
+	if (opened->file->size < (uint64_t)about->st_size)
+		opened->file->size = (uint64_t)about->st_size;
+	opened->file->modified_ns = file_identity_modified_ns(about);
+}
+
+bool open_file_intact(struct open_file *opened)
+{
+	struct stat about;
+	if (!open_file_plain(opened) || fstat(fd_of(opened), &about) != 0)
+		return true;
+	/*
+	 * Truncated since the read: what was read came before, for what is there now does not reach so far. It is handed
+	 * out, and the truncation met at the file's end.
+	 */
+	if ((uint64_t)about.st_size < input_lines_read_offset(opened->lines))
+		return true;
+	if (!open_file_begins_alike(opened, opened->head_bytes))
+		return false;
+	note_size(opened, &about);
+	return true;
+}
+
+bool open_file_truncated(struct open_file *opened)
+{
+	struct stat about;
+	if (!open_file_plain(opened) || fstat(fd_of(opened), &about) != 0)
+		return false;
+	if ((uint64_t)about.st_size < input_lines_read_offset(opened->lines) ||
+	    !open_file_begins_alike(opened, opened->head_bytes))
+		return true;
+	note_size(opened, &about);
+	return false;
+}

@@ -1,0 +1,59 @@
+/* A file that is being read, or was and may get late lines. */
+#ifndef COLLECTOR_SOURCE_OPEN_FILE_H
+#define COLLECTOR_SOURCE_OPEN_FILE_H
+
+#include "collector/input/input_lines.h"
+#include "collector/source/file/file_identity.h"
+
+/* Only onward, from each to the ones below it; a plain file stays readable. */
+enum open_file_state {
+	OPEN_FILE_READABLE,
+	OPEN_FILE_ENDED,   /* a compressed file's end was reached */
+	OPEN_FILE_DAMAGED, /* a compressed file cannot be read further, and that was stated */
+};
+
+struct open_file {
+	struct source_memory_file *file; /* what is remembered of it; borrowed */
+	struct input_lines *lines;
+	enum open_file_state state;
+	struct stat about;                 /* when it was opened, or when the end of a compressed file was reached */
+	char *path;                        /* where it was found, for words */
+	char head[FINGERPRINT_HEAD_BYTES]; /* its first bytes: to see a truncation */
+	size_t head_bytes;
+	int64_t grown_ms; /* monotonic: when it was last seen to grow */
+};
+
+/** @param beginning  its input is taken */
+struct open_file *open_file_new(struct source_memory_file *file, struct file_beginning *beginning, const char *path,
+                                size_t line_max, size_t read_bytes);
+void open_file_free(struct open_file *opened);
+
+/** Not compressed: it may grow, and be truncated. */
+bool open_file_plain(const struct open_file *opened);
+
+/** Whether the file still has a name. */
+bool open_file_linked(const struct open_file *opened);
+
+/** A compressed file gives no more: its end was reached, or it is damaged there. */
+void open_file_end(struct open_file *opened, enum open_file_state state);
+
+/**
+ * Goes past zeros at a file's beginning, which a truncation under a writer that does not append leaves there.
+ *
+ * @return the offset of the first byte behind them; 0 where there are none
+ */
+uint64_t open_file_skip_hole(struct open_file *opened);
+
+/** Takes note of lines that are handed out: of the first bytes that are kept, and of what the file is known by. */
+void open_file_note(struct open_file *opened, const struct input_lines_chunk *lines);
+
+/** Whether the file has the bytes that it had at its beginning, of the first `upto`. */
+bool open_file_begins_alike(const struct open_file *opened, uint64_t upto);
+
+/** After a read: whether what was read is the file's that it was. */
+bool open_file_intact(struct open_file *opened);
+
+/** At a file's end: whether it no longer holds what was read of it. */
+bool open_file_truncated(struct open_file *opened);
+
+#endif
