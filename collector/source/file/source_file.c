@@ -301,11 +301,6 @@ static enum weir_status file_new(const struct weir_json *config, const struct so
 	return WEIR_OK;
 }
 
-static const struct weir_json_rule members[] = {
-	{.name = "type"},   {.name = "name"},  {.name = "path"},     {.name = "format"},
-	{.name = "follow"}, {.name = "start"}, {.name = "line_max"}, {.name = NULL},
-};
-
 static void file_describe(const struct weir_json *config, struct weir_text *place, struct weir_text *manner)
 {
 	struct weir_json path = weir_json_member(config, "path");
@@ -315,7 +310,7 @@ static void file_describe(const struct weir_json *config, struct weir_text *plac
 
 const struct source_ops source_file_ops = {
 	.type = "file",
-	.members = members,
+	.members = file_members,
 	.names_files = true,
 	.create = file_new,
 	.describe = file_describe,
