@@ -25,16 +25,18 @@ static const char opening[] =
 
 static const struct {
 	const char *heading;
+	void (*describe)(struct weir_text *text); /* appends what stands in no table, before those in tables */
 	const struct weir_metric_table *tables[4];
 } sections[] = {
 	{"Collecting: `weir-collector`, `weir run`",
-     {&inputs_metric_table, &collector_metric_table, &sender_metric_table, NULL}},
-	{"Collecting in a cluster: `weir-collector`", {&policies_metric_table, &service_metric_table, NULL}},
-	{"Limiting: `weir-limiter`, `weir run`", {&limiter_metric_table, NULL}},
-	{"Limiting in a cluster: `weir-limiter`", {&limiter_daemon_metric_table, NULL}},
-	{"Archiving: `weir-archiver`, `weir run` with `archiver.enabled`", {&archiver_metric_table, NULL}},
-	{"Archiving in a cluster: `weir-archiver`", {&archiver_daemon_metric_table, NULL}},
-	{"A gateway's list: `weir subscribe`", {&subscriber_metric_table, NULL}},
+     inputs_metrics_describe,
+     {&collector_metric_table, &sender_metric_table, NULL}},
+	{"Collecting in a cluster: `weir-collector`", NULL, {&policies_metric_table, &service_metric_table, NULL}},
+	{"Limiting: `weir-limiter`, `weir run`", NULL, {&limiter_metric_table, NULL}},
+	{"Limiting in a cluster: `weir-limiter`", NULL, {&limiter_daemon_metric_table, NULL}},
+	{"Archiving: `weir-archiver`, `weir run` with `archiver.enabled`", NULL, {&archiver_metric_table, NULL}},
+	{"Archiving in a cluster: `weir-archiver`", NULL, {&archiver_daemon_metric_table, NULL}},
+	{"A gateway's list: `weir subscribe`", NULL, {&subscriber_metric_table, NULL}},
 };
 
 void validate_metrics(struct weir_text *text)
@@ -43,6 +45,8 @@ void validate_metrics(struct weir_text *text)
 	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
 		weir_text_printf(text, "\n## %s\n\n", sections[i].heading);
 		weir_text_puts(text, "| metric | type | unit | labels | meaning |\n|---|---|---|---|---|\n");
+		if (sections[i].describe != NULL)
+			sections[i].describe(text);
 		for (size_t j = 0; sections[i].tables[j] != NULL; j++)
 			weir_metrics_describe(text, sections[i].tables[j]);
 	}
