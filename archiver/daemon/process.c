@@ -208,18 +208,15 @@ static void metrics(void *context, struct weir_text *page)
 {
 	const struct process *process = context;
 	int phase = atomic_load(&process->phase);
-	weir_metrics_gauge(page, "weir_archiver_working", "Whether it has its servers, and is not about to end.",
-	                   phase == PROCESS_WORKING);
+	weir_metrics_gauge(page, &archiver_daemon_metrics[ARCHIVER_IS_WORKING], phase == PROCESS_WORKING);
 	if (phase == PROCESS_CONNECTING)
 		return;
 	uint32_t given;
 	weir_assignment_get(process->assignment, NULL, &given);
-	weir_metrics_gauge(page, "weir_archiver_partitions_given", "Partitions that the group has given to this process.",
-	                   given);
+	weir_metrics_gauge(page, &archiver_daemon_metrics[ARCHIVER_PARTITIONS_GIVEN], given);
 	archiver_metrics(archiver_stats(process->archiver), page);
-	weir_lag_metrics(process->lag, page, "weir_archiver_lag_messages", "Messages of the topics that are not taken yet.",
-	                 "weir_archiver_lag_seconds",
-	                 "Since the newest judged frame that was taken was sent, where there are more.");
+	weir_lag_metrics(process->lag, page, &archiver_daemon_metrics[ARCHIVER_LAG_MESSAGES],
+	                 &archiver_daemon_metrics[ARCHIVER_LAG_SECONDS]);
 }
 
 enum weir_status process_init(struct process *process, struct weir_daemon *daemon, struct weir_error *error)

@@ -1,56 +1,123 @@
-/* Names and help texts of the archiver's metrics: deploy/grafana draws them. */
+/* The archiver's metrics: deploy/grafana draws them. */
 #include "archiver/work/archiver_metrics.h"
 
 #include "common/base/clock.h"
 
+enum {
+	FRAMES,
+	EVENTS,
+	REPEATED_FRAMES,
+	DECISIONS,
+	MALFORMED,
+	ROWS,
+	COMMITS,
+	PARTITIONS_TAKEN,
+	PARTITIONS_LEFT,
+	FENCED,
+	PARTITIONS,
+	PARTITIONS_STUCK,
+	WAITING_ROWS,
+	WAITING_BYTES,
+	WAITING_SECONDS,
+	COMMIT,
+	METRIC_COUNT,
+};
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[FRAMES] = {"weir_archiver_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
+                "Judged frames that were counted."},
+	[EVENTS] = {"weir_archiver_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS,
+                "Judged events that were counted, once in each zone that they are in."},
+	[REPEATED_FRAMES] = {"weir_archiver_repeated_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
+                         "Judged frames that were dropped because they had been counted before."},
+	[DECISIONS] = {"weir_archiver_decisions_total", WEIR_COUNTER, "decisions", WEIR_NO_LABELS,
+                   "Decisions read from their topic, to be stored."},
+	[MALFORMED] = {"weir_archiver_malformed_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
+                   "Messages on the topics of judged frames and decisions that are neither, and were passed over: "
+                   "something other than weir writes there. The log says where."},
+	[ROWS] = {"weir_archiver_rows_total", WEIR_COUNTER, "rows", WEIR_NO_LABELS, "Rows stored."},
+	[COMMITS] = {"weir_archiver_commits_total", WEIR_COUNTER, "transactions", WEIR_NO_LABELS,
+                 "Transactions that stored rows."},
+	[PARTITIONS_TAKEN] = {"weir_archiver_partitions_taken_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
+                          "Partitions that came to this process."},
+	[PARTITIONS_LEFT] = {"weir_archiver_partitions_left_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
+                         "Partitions that this process gave up."},
+	[FENCED] = {"weir_archiver_fenced_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
+                "Partitions that turned out to have another owner: this archiver had stood still for longer than its "
+                "group waits. Nothing is lost or counted twice."},
+	[PARTITIONS] = {"weir_archiver_partitions", WEIR_GAUGE, "partitions", WEIR_NO_LABELS,
+                    "Partitions that this process archives."},
+	[PARTITIONS_STUCK] = {"weir_archiver_partitions_stuck", WEIR_GAUGE, "partitions", WEIR_NO_LABELS,
+                          "Partitions that have stopped until a person does something. The log and /healthz say what; "
+                          "whatever the topics drop in the meantime will be missing."},
+	[WAITING_ROWS] = {"weir_archiver_waiting_rows", WEIR_GAUGE, "rows", WEIR_NO_LABELS,
+                      "Rows that are not stored yet."},
+	[WAITING_BYTES] = {"weir_archiver_waiting_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
+                       "Memory of what is not stored yet. At archiver.memory nothing more is read."},
+	[WAITING_SECONDS] = {"weir_archiver_waiting_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+                         "How long the oldest of what is not stored yet has been waiting. If this grows, the store is "
+                         "slow or away; the topics keep what is to come for bus.retention."},
+	[COMMIT] = {"weir_archiver_commit_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
+                "Time that one transaction takes in the store."},
+};
+
+const struct weir_metric archiver_daemon_metrics[ARCHIVER_DAEMON_METRIC_COUNT] = {
+	[ARCHIVER_IS_WORKING] = {"weir_archiver_working", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
+                             "1 while the archiver has its servers and is not stopping."},
+	[ARCHIVER_PARTITIONS_GIVEN] = {"weir_archiver_partitions_given", WEIR_GAUGE, "partitions", WEIR_NO_LABELS,
+                                   "Partitions that the consumer group has assigned to this process."},
+	[ARCHIVER_LAG_MESSAGES] = {"weir_archiver_lag_messages", WEIR_GAUGE, "messages", WEIR_NO_LABELS,
+                               "Messages on the topics of judged frames and decisions that have not been read. If this "
+                               "grows, add an archiver, or see whether the store is slow. Absent while it is not "
+                               "known."},
+	[ARCHIVER_LAG_SECONDS] = {"weir_archiver_lag_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+                              "Time since the newest judged frame that was read was sent, of the partition furthest "
+                              "behind; 0 if all is read. Absent while it is not known."},
+};
+
+const struct weir_metric_table archiver_metric_table = {metrics, METRIC_COUNT};
+const struct weir_metric_table archiver_daemon_metric_table = {archiver_daemon_metrics, ARCHIVER_DAEMON_METRIC_COUNT};
+
 void archiver_metrics(const struct archiver_stats *stats, struct weir_text *page)
 {
 	const struct {
-		const char *name, *help;
+		int metric;
 		const struct weir_counter *counter;
 	} counters[] = {
-		{"weir_archiver_frames_total", "Judged frames that were counted.", &stats->frames},
-		{"weir_archiver_events_total", "Events in zones that were counted.", &stats->events},
-		{"weir_archiver_repeated_frames_total", "Judged frames that had been counted already.", &stats->repeated},
-		{"weir_archiver_decisions_total", "Decisions that were taken.", &stats->decisions},
-		{"weir_archiver_malformed_total", "Messages that were neither, and passed over.", &stats->malformed},
-		{"weir_archiver_rows_total", "Rows that were stored.", &stats->rows},
-		{"weir_archiver_commits_total", "Transactions that stored them.", &stats->commits},
-		{"weir_archiver_partitions_taken_total", "Partitions that came to this process.", &stats->taken},
-		{"weir_archiver_partitions_left_total", "Partitions that went.", &stats->given_up},
-		{"weir_archiver_fenced_total", "Partitions that were found to be another's.", &stats->fenced},
+		{FRAMES, &stats->frames},       {EVENTS, &stats->events},          {REPEATED_FRAMES, &stats->repeated},
+		{DECISIONS, &stats->decisions}, {MALFORMED, &stats->malformed},    {ROWS, &stats->rows},
+		{COMMITS, &stats->commits},     {PARTITIONS_TAKEN, &stats->taken}, {PARTITIONS_LEFT, &stats->given_up},
+		{FENCED, &stats->fenced},
 	};
 	for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
-		weir_metrics_counter(page, counters[i].name, counters[i].help, weir_counter_read(counters[i].counter));
-	weir_metrics_gauge(page, "weir_archiver_partitions", "Partitions that are archived here.",
-	                   (double)weir_counter_read(&stats->partitions));
-	weir_metrics_gauge(page, "weir_archiver_partitions_stuck", "Partitions that wait for a person: the log says why.",
-	                   (double)weir_counter_read(&stats->stuck));
-	weir_metrics_gauge(page, "weir_archiver_waiting_rows", "Rows that are not stored yet.",
-	                   (double)weir_counter_read(&stats->waiting_rows));
-	weir_metrics_gauge(page, "weir_archiver_waiting_bytes", "Memory that they take.",
-	                   (double)weir_counter_read(&stats->waiting_bytes));
+		weir_metrics_counter(page, &metrics[counters[i].metric], weir_counter_read(counters[i].counter));
+	weir_metrics_gauge(page, &metrics[PARTITIONS], (double)weir_counter_read(&stats->partitions));
+	weir_metrics_gauge(page, &metrics[PARTITIONS_STUCK], (double)weir_counter_read(&stats->stuck));
+	weir_metrics_gauge(page, &metrics[WAITING_ROWS], (double)weir_counter_read(&stats->waiting_rows));
+	weir_metrics_gauge(page, &metrics[WAITING_BYTES], (double)weir_counter_read(&stats->waiting_bytes));
 	uint64_t oldest_ms = weir_counter_read(&stats->oldest_ms);
-	weir_metrics_gauge(page, "weir_archiver_waiting_seconds", "Since what waits longest to be stored came.",
+	weir_metrics_gauge(page, &metrics[WAITING_SECONDS],
 	                   oldest_ms == 0 ? 0 : (double)(weir_monotonic_ms() - (int64_t)oldest_ms) / 1000);
 	const struct weir_histogram *commits[] = {&stats->commit};
-	weir_metrics_family(page, "weir_archiver_commit_seconds", "histogram", "One transaction.");
-	weir_metrics_histogram(page, "weir_archiver_commit_seconds", NULL, 0, &weir_latency_scale, commits, 1);
+	weir_metrics_histogram(page, &metrics[COMMIT], &weir_latency_scale, commits, 1);
 }
 
 void archiver_figures(void *context, struct weir_text *members)
 {
 	const struct archiver_stats *stats = context;
 	const struct {
-		const char *name;
+		int metric;
 		const struct weir_counter *counter;
 	} figures[] = {
-		{"weir_archiver_events_total", &stats->events},         {"weir_archiver_decisions_total", &stats->decisions},
-		{"weir_archiver_malformed_total", &stats->malformed},   {"weir_archiver_partitions", &stats->partitions},
-		{"weir_archiver_partitions_stuck", &stats->stuck},      {"weir_archiver_waiting_rows", &stats->waiting_rows},
-		{"weir_archiver_waiting_bytes", &stats->waiting_bytes},
+		{EVENTS, &stats->events},
+		{DECISIONS, &stats->decisions},
+		{MALFORMED, &stats->malformed},
+		{PARTITIONS, &stats->partitions},
+		{PARTITIONS_STUCK, &stats->stuck},
+		{WAITING_ROWS, &stats->waiting_rows},
+		{WAITING_BYTES, &stats->waiting_bytes},
 	};
 	for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-		weir_text_printf(members, "%s\"%s\":%llu", i > 0 ? "," : "", figures[i].name,
+		weir_text_printf(members, "%s\"%s\":%llu", i > 0 ? "," : "", metrics[figures[i].metric].name,
 		                 (unsigned long long)weir_counter_read(figures[i].counter));
 }

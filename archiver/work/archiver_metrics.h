@@ -4,6 +4,19 @@
 
 #include "archiver/work/archiver.h"
 
+/* Of the daemon alone; archiver_metrics() has the others. */
+enum archiver_daemon_metric {
+	ARCHIVER_IS_WORKING,
+	ARCHIVER_PARTITIONS_GIVEN,
+	ARCHIVER_LAG_MESSAGES,
+	ARCHIVER_LAG_SECONDS,
+	ARCHIVER_DAEMON_METRIC_COUNT,
+};
+
+extern const struct weir_metric archiver_daemon_metrics[ARCHIVER_DAEMON_METRIC_COUNT];
+
+extern const struct weir_metric_table archiver_metric_table, archiver_daemon_metric_table;
+
 void archiver_metrics(const struct archiver_stats *stats, struct weir_text *page);
 
 /** The gauges of them as members of a JSON object: "figures" of the API's status. @param context  struct archiver_stats */

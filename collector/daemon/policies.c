@@ -7,7 +7,6 @@
 #include "collector/follow/inputs.h"
 #include "common/base/alloc.h"
 #include "common/cluster/policy_feed.h"
-#include "common/log/metrics.h"
 
 #include <stdlib.h>
 
@@ -116,12 +115,22 @@ bool policies_ready(const struct policies *policies, struct weir_text *why)
 	return given > 0 && given > refused;
 }
 
+enum { NEWEST_VERSION, BAD_MESSAGES, METRIC_COUNT };
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[NEWEST_VERSION] = {"weir_policy_newest_version", WEIR_GAUGE, "version", WEIR_NO_LABELS,
+                        "The newest version on the policy topic; 0 if there is none. If it stays above "
+                        "weir_policy_version, this collector cannot use it: the log says why."},
+	[BAD_MESSAGES] = {"weir_policy_bad_messages_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
+                      "Messages on the policy topic that are not policies and were passed over: something other than "
+                      "weir writes there."},
+};
+
+const struct weir_metric_table policies_metric_table = {metrics, METRIC_COUNT};
+
 void policies_metrics(const struct policies *policies, struct weir_text *page)
 {
 	uint64_t given = atomic_load(&policies->given), refused = atomic_load(&policies->refused);
-	weir_metrics_gauge(page, "weir_policy_newest_version", "The newest version that is known; 0: none.",
-	                   (double)(refused > given ? refused : given));
-	weir_metrics_counter(page, "weir_policy_bad_messages_total",
-	                     "Messages of the policy topic that were no policies: passed over.",
-	                     weir_policy_feed_bad(policies->feed));
+	weir_metrics_gauge(page, &metrics[NEWEST_VERSION], (double)(refused > given ? refused : given));
+	weir_metrics_counter(page, &metrics[BAD_MESSAGES], weir_policy_feed_bad(policies->feed));
 }

@@ -10,6 +10,7 @@
 #include "common/base/text.h"
 #include "common/bus/bus.h"
 #include "common/config/config.h"
+#include "common/log/metrics.h"
 
 struct policies;
 
@@ -36,7 +37,9 @@ bool policies_known(const struct policies *policies);
 /** Whether there is a policy and it is in use; else why not, in a line. @thread any */
 bool policies_ready(const struct policies *policies, struct weir_text *why);
 
-/** @thread any */
+extern const struct weir_metric_table policies_metric_table;
+
+/** Appends its metrics. @thread any */
 void policies_metrics(const struct policies *policies, struct weir_text *page);
 
 #endif

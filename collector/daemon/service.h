@@ -45,6 +45,9 @@ WEIR_MUST_USE enum weir_status service_stop(struct service *service, struct weir
 /** Frees everything, whatever was opened. */
 void service_close(struct service *service);
 
+/** Of its own metrics: those of policies and collector are on its page, too. */
+extern const struct weir_metric_table service_metric_table;
+
 /** Sets the three pages. */
 void service_pages(struct service *service);
 

@@ -1,13 +1,25 @@
 /* /metrics, /healthz, /readyz: also while there is no collector yet. */
 #include "collector/daemon/service.h"
 
-#include "common/log/metrics.h"
+enum { POLICY_VERSION, DEAD_LETTERS, DEAD_LETTERS_DROPPED, METRIC_COUNT };
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[POLICY_VERSION] = {"weir_policy_version", WEIR_GAUGE, "version", WEIR_NO_LABELS,
+                        "The version of the policy that records are matched by; 0 while there is none."},
+	[DEAD_LETTERS] = {"weir_dead_letters_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
+                      "Malformed lines that were kept on the dead-letter topic."},
+	[DEAD_LETTERS_DROPPED] = {"weir_dead_letters_dropped_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
+                              "Malformed lines that were counted but not kept: they were above deadletter.rate or "
+                              "deadletter.max_size."},
+};
+
+const struct weir_metric_table service_metric_table = {metrics, METRIC_COUNT};
 
 static void show_metrics(void *context, struct weir_text *page)
 {
 	struct service *service = context;
 	struct collector *collector = atomic_load(&service->collector);
-	weir_metrics_gauge(page, "weir_policy_version", "The version that records are matched by; 0: none is known.",
+	weir_metrics_gauge(page, &metrics[POLICY_VERSION],
 	                   collector != NULL ? (double)collector_policy_version(collector) : 0);
 	struct policies *policies = atomic_load(&service->policies);
 	if (policies != NULL)
@@ -17,8 +29,8 @@ static void show_metrics(void *context, struct weir_text *page)
 	collector_metrics(collector, page);
 	uint64_t written, dropped;
 	collector_dead_letters(collector, &written, &dropped);
-	weir_metrics_counter(page, "weir_dead_letters_total", "Dead letters kept.", written);
-	weir_metrics_counter(page, "weir_dead_letters_dropped_total", "Dead letters past the caps: only counted.", dropped);
+	weir_metrics_counter(page, &metrics[DEAD_LETTERS], written);
+	weir_metrics_counter(page, &metrics[DEAD_LETTERS_DROPPED], dropped);
 }
 
 static bool is_healthy(void *context, struct weir_text *why)

@@ -409,17 +409,27 @@ void collector_dead_letters(struct collector *collector, uint64_t *written, uint
 	*dropped = weir_counter_read(&collector->letters_dropped);
 }
 
+enum { LOST_LINES, LOW_WATER_AGE, METRIC_COUNT };
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[LOST_LINES] = {"weir_source_lost_lines_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
+                    "Lines that were under way when a delivery failed, from sources that cannot be read again: lost, "
+                    "unless they had arrived all the same."},
+	[LOW_WATER_AGE] = {"weir_low_water_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+                       "Whatever was read longer ago than this has been acknowledged, and a restart goes on after it. "
+                       "If this grows, the brokers are away or slow."},
+};
+
+const struct weir_metric_table collector_metric_table = {metrics, METRIC_COUNT};
+
 void collector_metrics(struct collector *collector, struct weir_text *text)
 {
 	struct record_counts counts;
 	collector_counts(collector, &counts);
 	inputs_metrics_counts(&counts, text);
 	inputs_metrics(collector->inputs, text);
-	weir_metrics_counter(text, "weir_source_lost_lines_total",
-	                     "Lines of sources that cannot be read again, sent and not known to have arrived.",
-	                     weir_counter_read(&collector->lost_lines));
-	weir_metrics_gauge(text, "weir_low_water_age_seconds",
-	                   "What was read longer ago than this has arrived, and a restart goes on behind it.",
+	weir_metrics_counter(text, &metrics[LOST_LINES], weir_counter_read(&collector->lost_lines));
+	weir_metrics_gauge(text, &metrics[LOW_WATER_AGE],
 	                   (double)(weir_monotonic_ms() - atomic_load(&collector->low_water_ms)) / 1000.0);
 	sender_metrics(collector->sender, text);
 }

@@ -72,6 +72,9 @@ uint64_t collector_lag_bytes(struct collector *collector);
 /** Dead letters kept and only counted. @thread any */
 void collector_dead_letters(struct collector *collector, uint64_t *written, uint64_t *dropped);
 
+/** Of its own metrics: those of inputs and sender are on its page, too. */
+extern const struct weir_metric_table collector_metric_table;
+
 /** Appends the collector's metrics. @thread any */
 void collector_metrics(struct collector *collector, struct weir_text *text);
 

@@ -91,9 +91,8 @@ static struct source *exchange(struct inputs *inputs, size_t place, struct sourc
 
 bool inputs_replayable(const struct inputs *inputs, size_t place)
 {
-	struct source *source = inputs->sources[place];
-	struct source_status status;
-	return source == NULL || source->ops->status(source, &status, 1) == 0 || status.replayable;
+	const struct source *source = inputs->sources[place];
+	return source == NULL || source->ops->replayable;
 }
 
 enum weir_status inputs_reopen(struct inputs *inputs, size_t place, struct weir_error *error)

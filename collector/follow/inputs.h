@@ -12,6 +12,7 @@
 #include "collector/match/matcher.h"
 #include "collector/source/source.h"
 #include "common/config/config.h"
+#include "common/log/metrics.h"
 
 #include <pthread.h>
 
@@ -103,6 +104,9 @@ void inputs_counts(const struct inputs *inputs, struct record_counts *sum);
 
 /** Whether every source can be read; else appends why one of them cannot, in words. @thread any */
 bool inputs_ready(struct inputs *inputs, struct weir_text *why);
+
+/** Appends a row of Markdown for each metric that the next two append: which they are depends on what kinds there are. */
+void inputs_metrics_describe(struct weir_text *text);
 
 /** Appends the metrics of what all readers have counted. @thread any */
 void inputs_metrics_counts(const struct record_counts *counts, struct weir_text *text);

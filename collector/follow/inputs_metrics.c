@@ -4,179 +4,146 @@
  */
 #include "collector/follow/inputs.h"
 
+#include "collector/source/kinds/source_kinds.h"
+#include "collector/source/source_metrics.h"
 #include "common/base/alloc.h"
 #include "common/log/metrics.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { STREAMS_SHOWN = 256 }; /* of a source */
 
-/* A sample of one stream; false: it has none of this family. */
-typedef bool family_sample(const struct source_status *status, double *value);
+enum {
+	LINES,
+	RECORDS,
+	CLAMPED,
+	MALFORMED,
+	METRIC_COUNT,
+};
 
-/* What is sent to a listening source is read or not there: nothing is known to wait. */
-static bool has_lag(const struct source_status *status)
-{
-	return strcmp(status->kind, "syslog") != 0;
-}
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[LINES] = {"weir_lines_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
+               "Lines read from all sources, each counted once."},
+	[RECORDS] = {"weir_records_total", WEIR_COUNTER, "records", WEIR_NO_LABELS, "Lines that were good records."},
+	[CLAMPED] = {"weir_clamped_total", WEIR_COUNTER, "records", WEIR_NO_LABELS,
+                 "Records whose time was ahead of the clock by more than collector.max_skew and was set to the clock. "
+                 "If this grows, a clock is wrong: here, or where the log is written."},
+	[MALFORMED] = {"weir_malformed_total", WEIR_COUNTER, "lines",
+                   WEIR_LABELS({"reason", "those of the formats that there are: put_reasons()"}),
+                   "Lines that could not be read as records, by reason. If this grows, a format no longer fits its "
+                   "log: the dead letters hold the lines."},
+};
 
-/* A topic's offset is the whole position. */
-static bool has_incarnations(const struct source_status *status)
-{
-	return strcmp(status->kind, "kafka") != 0;
-}
-
-static bool position(const struct source_status *status, double *value)
-{
-	uint64_t mask = has_incarnations(status) ? (UINT64_C(1) << SOURCE_OFFSET_BITS) - 1 : UINT64_MAX;
-	*value = (double)(status->position & mask);
-	return true;
-}
-
-static bool incarnation(const struct source_status *status, double *value)
-{
-	*value = (double)(status->position >> SOURCE_OFFSET_BITS);
-	return has_incarnations(status);
-}
-
-static bool lag_seconds(const struct source_status *status, double *value)
-{
-	*value = (double)status->lag_ms / 1000.0;
-	return has_lag(status) && !status->no_lag_time;
-}
-
-static bool lag_bytes(const struct source_status *status, double *value)
-{
-	*value = (double)status->lag_bytes;
-	return has_lag(status);
-}
-
-static bool lag_records(const struct source_status *status, double *value)
-{
-	*value = (double)status->lag_records;
-	return status->counts_records;
-}
-
-static bool lines(const struct source_status *status, double *value)
-{
-	*value = (double)status->lines;
-	return true;
-}
-
-static bool errors(const struct source_status *status, double *value)
-{
-	*value = (double)status->errors;
-	return true;
-}
-
-static bool lost_bytes(const struct source_status *status, double *value)
-{
-	*value = (double)status->lost_bytes;
-	return true;
-}
-
-static bool problem(const struct source_status *status, double *value)
-{
-	*value = status->problem[0] != '\0' && !status->reads_on;
-	return true;
-}
-
-static bool replayable(const struct source_status *status, double *value)
-{
-	*value = status->replayable;
-	return true;
-}
-
-static bool lost_records(const struct source_status *status, double *value)
-{
-	*value = (double)status->lost_records;
-	return status->counts_records;
-}
-
-static bool skipped(const struct source_status *status, double *value)
-{
-	*value = (double)status->skipped;
-	return strcmp(status->kind, "kafka") == 0;
-}
-
-static bool received(const struct source_status *status, double *value)
-{
-	*value = (double)status->received;
-	return strcmp(status->kind, "syslog") == 0;
-}
-
-static bool dropped(const struct source_status *status, double *value)
-{
-	*value = (double)status->dropped;
-	return strcmp(status->kind, "syslog") == 0;
-}
-
-static bool malformed(const struct source_status *status, double *value)
-{
-	*value = (double)status->malformed;
-	return strcmp(status->kind, "syslog") == 0;
-}
-
-static const struct {
-	const char *name, *type, *help;
-	family_sample *sample;
-} families[] = {
-	{"weir_source_position", "gauge",
-     "How far the stream is read: a file's offset in bytes, a topic's and a journal's in records.", position},
-	{"weir_source_incarnation", "gauge", "Which of the stream's files that is of.", incarnation},
-	{"weir_source_lag_seconds", "gauge", "How long the oldest unread bytes wait.", lag_seconds},
-	{"weir_source_lag_bytes", "gauge", "Bytes that are known and not yet read.", lag_bytes},
-	{"weir_source_lag_records", "gauge", "Records that are known and not yet read, where they are counted.",
-     lag_records},
-	{"weir_source_lines_total", "counter", "Lines read since the source was opened.", lines},
-	{"weir_source_errors_total", "counter", "Opens and reads that failed.", errors},
-	{"weir_source_lost_bytes_total", "counter", "Bytes that a truncation took before they were read.", lost_bytes},
-	{"weir_source_lost_records_total", "counter", "Records, at most, that were removed before they were read.",
-     lost_records},
-	{"weir_source_skipped_total", "counter", "Messages of a topic without a line in them.", skipped},
-	{"weir_source_received_total", "counter", "Messages taken off the network.", received},
-	{"weir_source_dropped_total", "counter", "Messages that the kernel had no room for while nobody read.", dropped},
-	{"weir_source_malformed_total", "counter",
-     "Messages received without a head that can be read, cut off, or too long.", malformed},
-	{"weir_source_problem", "gauge", "1 while something keeps the stream from being read: the log says what.", problem},
-	{"weir_source_replayable", "gauge", "0: what it gives can be had but once, so its lines arrive at most once.",
-     replayable},
+/* A status, and what kind of source it is of. */
+struct stated {
+	const struct source_ops *kind;
+	struct source_status status;
 };
 
 /* The statuses of all streams. The names in them are the sources': the lock is held. */
-static struct source_status *ask(const struct inputs *inputs, size_t *count)
+static struct stated *ask(const struct inputs *inputs, size_t *count)
 {
-	struct source_status *statuses = weir_alloc(inputs->source_count * STREAMS_SHOWN, sizeof *statuses);
+	struct stated *stated = weir_alloc(inputs->source_count * STREAMS_SHOWN, sizeof *stated);
+	struct source_status *statuses = weir_alloc(STREAMS_SHOWN, sizeof *statuses);
 	*count = 0;
 	for (size_t i = 0; i < inputs->source_count; i++) {
 		struct source *source = inputs->sources[i];
 		if (source == NULL)
 			continue;
-		size_t known = source->ops->status(source, statuses + *count, STREAMS_SHOWN);
-		*count += known < STREAMS_SHOWN ? known : STREAMS_SHOWN;
+		size_t known = source->ops->status(source, statuses, STREAMS_SHOWN);
+		for (size_t j = 0; j < known && j < STREAMS_SHOWN; j++)
+			stated[(*count)++] = (struct stated){.kind = source->ops, .status = statuses[j]};
 	}
-	return statuses;
+	free(statuses);
+	return stated;
+}
+
+/* How a kind shows a row; NULL: it does not. */
+static const struct source_metric *metric_of(const struct source_ops *kind, const struct weir_metric *row)
+{
+	const struct source_metric *const *metric = kind->metrics;
+	while (*metric != NULL && (*metric)->row != row)
+		metric++;
+	return *metric;
+}
+
+typedef void each_row(void *context, const struct weir_metric *row);
+
+/* Calls for the rows of all kinds, each once. */
+static void for_rows(each_row *call, void *context)
+{
+	size_t count;
+	const struct source_ops *const *kinds = source_kinds(&count);
+	for (size_t i = 0; i < count; i++)
+		for (const struct source_metric *const *metric = kinds[i]->metrics; *metric != NULL; metric++) {
+			size_t before = 0;
+			while (before < i && metric_of(kinds[before], (*metric)->row) == NULL)
+				before++;
+			if (before == i)
+				call(context, (*metric)->row);
+		}
+}
+
+struct page {
+	struct weir_text *text;
+	const struct stated *stated;
+	size_t count;
+};
+
+static void put_row(void *context, const struct weir_metric *row)
+{
+	const struct page *page = context;
+	weir_metrics_family(page->text, row);
+	for (size_t i = 0; i < page->count; i++) {
+		const struct source_metric *metric = metric_of(page->stated[i].kind, row);
+		const struct source_status *status = &page->stated[i].status;
+		struct weir_span name = weir_span_of(status->name);
+		double value;
+		if (metric != NULL && (!status->whole || metric->of_whole) && metric->sample(status, &value))
+			weir_metrics_double(page->text, row, &name, value);
+	}
 }
 
 void inputs_metrics(struct inputs *inputs, struct weir_text *text)
 {
 	pthread_mutex_lock(&inputs->lock);
-	size_t count;
-	struct source_status *statuses = ask(inputs, &count);
-	for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-		weir_metrics_family(text, families[i].name, families[i].type, families[i].help);
-		for (size_t j = 0; j < count; j++) {
-			struct weir_label label = {"source", weir_span_of(statuses[j].name)};
-			double value;
-			if (statuses[j].whole && families[i].sample != problem && families[i].sample != errors)
-				continue;
-			if (families[i].sample(&statuses[j], &value))
-				weir_metrics_double(text, families[i].name, &label, 1, value);
-		}
-	}
+	struct page page = {.text = text};
+	struct stated *stated = ask(inputs, &page.count);
+	page.stated = stated;
+	for_rows(put_row, &page);
 	pthread_mutex_unlock(&inputs->lock);
-	free(statuses);
+	free(stated);
+}
+
+static void describe_row(void *context, const struct weir_metric *row)
+{
+	weir_metrics_describe(context, &(struct weir_metric_table){row, 1});
+}
+
+/* "`no time`, `bad time`", and so on: each format has a reason of its own. */
+static void put_reasons(struct weir_text *values)
+{
+	for (int i = FORMAT_NO_TIME; i < FORMAT_REASON_COUNT; i++) {
+		const char *words = format_reason_text((enum format_reason)i);
+		if (words != NULL)
+			weir_text_printf(values, "%s`%s`", i > FORMAT_NO_TIME ? ", " : "", words);
+	}
+	weir_text_append(values, "", 1);
+}
+
+void inputs_metrics_describe(struct weir_text *text)
+{
+	for_rows(describe_row, text);
+	for (int i = 0; i < METRIC_COUNT; i++) {
+		struct weir_metric row = metrics[i];
+		struct weir_text values = {0};
+		if (i == MALFORMED) {
+			put_reasons(&values);
+			row.labels[0].values = values.at;
+		}
+		describe_row(text, &row);
+		weir_text_deinit(&values);
+	}
 }
 
 uint64_t inputs_lag_bytes(struct inputs *inputs)
@@ -184,26 +151,26 @@ uint64_t inputs_lag_bytes(struct inputs *inputs)
 	uint64_t sum = 0;
 	size_t count;
 	pthread_mutex_lock(&inputs->lock);
-	struct source_status *statuses = ask(inputs, &count);
+	struct stated *stated = ask(inputs, &count);
 	for (size_t i = 0; i < count; i++)
-		sum += statuses[i].lag_bytes;
+		sum += stated[i].status.lag_bytes;
 	pthread_mutex_unlock(&inputs->lock);
-	free(statuses);
+	free(stated);
 	return sum;
 }
 
 void inputs_metrics_counts(const struct record_counts *counts, struct weir_text *text)
 {
-	weir_metrics_counter(text, "weir_lines_total", "Lines read, each once.", counts->lines);
-	weir_metrics_counter(text, "weir_records_total", "Well-formed records.", counts->records);
-	weir_metrics_counter(text, "weir_clamped_total", "Records whose time lay ahead of the clock.", counts->clamped);
-	weir_metrics_family(text, "weir_malformed_total", "counter", "Malformed lines by reason.");
+	weir_metrics_counter(text, &metrics[LINES], counts->lines);
+	weir_metrics_counter(text, &metrics[RECORDS], counts->records);
+	weir_metrics_counter(text, &metrics[CLAMPED], counts->clamped);
+	weir_metrics_family(text, &metrics[MALFORMED]);
 	for (int i = FORMAT_NO_TIME; i < FORMAT_REASON_COUNT; i++) {
-		const char *reason = format_reason_text((enum format_reason)i);
-		if (reason == NULL)
+		const char *words = format_reason_text((enum format_reason)i);
+		if (words == NULL)
 			continue;
-		struct weir_label label = {"reason", weir_span_of(reason)};
-		weir_metrics_uint(text, "weir_malformed_total", &label, 1, counts->malformed[i]);
+		struct weir_span reason = weir_span_of(words);
+		weir_metrics_uint(text, &metrics[MALFORMED], &reason, counts->malformed[i]);
 	}
 }
 

@@ -259,14 +259,14 @@ static enum weir_status create(const struct weir_json *config, const struct form
 
 const struct format_kind format_combined = {
 	.name = "combined",
-	.meaning = "access logs of Apache, nginx and those who write like them",
+	.meaning = "access logs of Apache, nginx and servers that write like them",
 	.malformed = "not combined",
 	.create = create,
 };
 
 const struct format_kind format_common = {
 	.name = "common",
-	.meaning = "the same without referer and agent",
+	.meaning = "the same without `referer` and `agent`",
 	.malformed = "not common",
 	.create = create,
 };

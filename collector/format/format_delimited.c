@@ -314,7 +314,7 @@ static const struct weir_json_rule options[] = {
 
 const struct format_kind format_delimited = {
 	.name = "delimited",
-	.meaning = "TSV, CSV and the like",
+	.meaning = "TSV, CSV and similar",
 	.malformed = "not delimited",
 	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
 	.options = options,

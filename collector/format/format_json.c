@@ -69,7 +69,7 @@ static enum weir_status create(const struct weir_json *config, const struct form
 
 const struct format_kind format_json = {
 	.name = "json",
-	.meaning = "one object a line",
+	.meaning = "one object per line",
 	.malformed = "not json",
 	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
 	.create = create,

@@ -1,7 +1,8 @@
 /*
  * The kinds of formats: what each says of itself, and the list of them.
  *
- * A new format is a file of its own with a `struct format_kind`, its test, and a line in FORMAT_KINDS.
+ * A new format is a file of its own with a struct format_kind, its test, a line in FORMAT_KINDS, its row in formats.md,
+ * and its reason there and in metrics.md (`weir validate --metrics` writes that).
  */
 #ifndef COLLECTOR_FORMAT_KINDS_H
 #define COLLECTOR_FORMAT_KINDS_H

@@ -139,7 +139,7 @@ static const struct weir_json_rule options[] = {{.name = "message"}, {.name = NU
 
 const struct format_kind format_syslog = {
 	.name = "syslog",
-	.meaning = "messages with a head of RFC 5424 or 3164",
+	.meaning = "messages with an RFC 5424 or RFC 3164 header",
 	.malformed = "not syslog",
 	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
 	.options = options,

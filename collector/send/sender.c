@@ -208,16 +208,26 @@ enum sender_state sender_renew(struct sender *sender)
 	}
 }
 
+enum { FRAMES, FRAME_BYTES, RESTARTS, ACKNOWLEDGEMENT, METRIC_COUNT };
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[FRAMES] = {"weir_sent_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
+                "Frames sent to the topic of events; each holds some events of one partition."},
+	[FRAME_BYTES] = {"weir_sent_bytes_total", WEIR_COUNTER, "bytes", WEIR_NO_LABELS, "Size of the frames sent."},
+	[RESTARTS] = {"weir_producer_restarts_total", WEIR_COUNTER, "producers", WEIR_NO_LABELS,
+                  "Producers replaced because a delivery failed. Reading goes back to what was acknowledged. If this "
+                  "keeps growing, the log says what the brokers refuse."},
+	[ACKNOWLEDGEMENT] = {"weir_acknowledgement_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
+                         "Time from sending a frame to its acknowledgement: from then on it is durable."},
+};
+
+const struct weir_metric_table sender_metric_table = {metrics, METRIC_COUNT};
+
 void sender_metrics(const struct sender *sender, struct weir_text *text)
 {
 	const struct weir_histogram *histogram = &sender->acknowledgement;
-	weir_metrics_counter(text, "weir_sent_frames_total", "Frames sent.", weir_counter_read(&sender->frames));
-	weir_metrics_counter(text, "weir_sent_bytes_total", "Bytes of frames sent.",
-	                     weir_counter_read(&sender->frame_bytes));
-	weir_metrics_counter(text, "weir_producer_restarts_total",
-	                     "Producers made in place of one whose delivery failed: reading went back to what was safe.",
-	                     weir_counter_read(&sender->renewals));
-	weir_metrics_family(text, "weir_acknowledgement_seconds", "histogram",
-	                    "From sending a frame to its being durable.");
-	weir_metrics_histogram(text, "weir_acknowledgement_seconds", NULL, 0, &weir_latency_scale, &histogram, 1);
+	weir_metrics_counter(text, &metrics[FRAMES], weir_counter_read(&sender->frames));
+	weir_metrics_counter(text, &metrics[FRAME_BYTES], weir_counter_read(&sender->frame_bytes));
+	weir_metrics_counter(text, &metrics[RESTARTS], weir_counter_read(&sender->renewals));
+	weir_metrics_histogram(text, &metrics[ACKNOWLEDGEMENT], &weir_latency_scale, &histogram, 1);
 }

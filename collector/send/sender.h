@@ -73,6 +73,8 @@ bool sender_safe(struct sender *sender, struct in_flight_mark *mark);
  */
 enum sender_state sender_renew(struct sender *sender);
 
+extern const struct weir_metric_table sender_metric_table;
+
 /** Appends its metrics. @thread any */
 void sender_metrics(const struct sender *sender, struct weir_text *text);
 

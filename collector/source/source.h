@@ -80,12 +80,12 @@ struct source_context {
 	struct source_memory *memory;
 };
 
+enum { SOURCE_OWN_COUNTS = 4 };
+
 /* Counters of one stream, for /metrics, the summary and `status`. */
 struct source_status {
 	const char *name;
-	const char *kind;     /* "file", "stdin", "syslog", "journal", "kafka" */
 	bool whole;           /* of the source as a whole: its problem is that of all its streams */
-	bool replayable;      /* false: at most once, and the words say so */
 	uint64_t position;    /* of the newest line handed out */
 	uint64_t lag_bytes;   /* known bytes behind it; for a .gz compressed bytes */
 	bool counts_records;  /* lag_records is known */
@@ -94,19 +94,16 @@ struct source_status {
 	int64_t lag_ms;       /* how long bytes have been waiting: 0 at the end */
 	bool no_lag_time;     /* lag_ms is not known */
 	uint64_t lines;
-	uint64_t errors;       /* failed opens and reads */
-	uint64_t lost_bytes;   /* what a truncation in place took before it was read, as far as known */
-	uint64_t lost_records; /* what was removed before it was read, at most, where records are counted */
-	uint64_t skipped;      /* messages of a topic without a line in them */
-	/* of what is sent to a listening source */
-	uint64_t received;  /* messages taken off the network */
-	uint64_t dropped;   /* messages that the kernel had no room for */
-	uint64_t malformed; /* of those received: without a head that can be read, or badly framed */
-	char problem[256];  /* "" or what is wrong just now, in words */
-	bool reads_on;      /* the problem is what was lost lately: the stream is read all the same */
+	uint64_t errors;                 /* failed opens and reads */
+	uint64_t lost_bytes;             /* what a truncation in place took before it was read, as far as known */
+	uint64_t lost_records;           /* what was removed before it was read, at most, where records are counted */
+	uint64_t own[SOURCE_OWN_COUNTS]; /* what its kind alone counts: its metrics say what */
+	char problem[256];               /* "" or what is wrong just now, in words */
+	bool reads_on;                   /* the problem is what was lost lately: the stream is read all the same */
 };
 
 struct source_ops;
+struct source_metric;
 
 struct source {
 	const struct source_ops *ops;
@@ -120,8 +117,10 @@ struct source_ops {
 	const char *type;                     /* as a configuration names it */
 	const struct weir_json_rule *members; /* of its configuration, "type", "name" and "format" among them */
 	bool endless;                         /* it listens, and has no end that --once could read to */
+	bool replayable;                      /* what was handed out can be had again; else each line is at most once */
 	bool names_files;                     /* its streams' names are paths, and looking at them takes nothing away */
 	const char *head;                     /* the format of the head that each of its lines has */
+	const struct source_metric *const *metrics; /* what is shown of each stream; NULL-terminated (source_metrics.h) */
 
 	/** @param config  an element of "sources", without members that are not known */
 	enum weir_status (*create)(const struct weir_json *config, const struct source_context *context,

@@ -71,7 +71,7 @@ static void tell(struct source_reports *reports, size_t place, struct source *so
 		reports->reports[i].seen = false;
 	for (size_t i = 0; i < count && i < SOURCE_REPORTS_MAX; i++) {
 		const struct source_status *status = &reports->statuses[i];
-		if (!status->replayable)
+		if (!source->ops->replayable)
 			tell_at_most_once(reports, report_of(reports, place, status->name));
 		if (status->problem[0] == '\0')
 			continue;

@@ -28,8 +28,7 @@ void source_unreplayable_init(struct source_unreplayable *source, const struct s
 	if (getrandom(source->stream.id, SOURCE_ID_BYTES, 0) != SOURCE_ID_BYTES)
 		abort(); /* 16 bytes of /dev/urandom are always there */
 	pthread_mutex_init(&source->mutex, NULL);
-	source->status =
-		(struct source_status){.name = source->stream.name, .kind = ops->type, .position = source->position};
+	source->status = (struct source_status){.name = source->stream.name, .position = source->position};
 }
 
 void source_unreplayable_deinit(struct source_unreplayable *source)

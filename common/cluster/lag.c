@@ -3,7 +3,6 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
-#include "common/log/metrics.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -154,13 +153,13 @@ bool weir_lag_read(const struct weir_lag *lag, uint64_t *messages, double *secon
 	return true;
 }
 
-void weir_lag_metrics(const struct weir_lag *lag, struct weir_text *page, const char *messages_name,
-                      const char *messages_help, const char *seconds_name, const char *seconds_help)
+void weir_lag_metrics(const struct weir_lag *lag, struct weir_text *page, const struct weir_metric *messages_gauge,
+                      const struct weir_metric *seconds_gauge)
 {
 	uint64_t messages;
 	double seconds;
 	if (!weir_lag_read(lag, &messages, &seconds))
 		return; /* a 0 would say that it has caught up */
-	weir_metrics_gauge(page, messages_name, messages_help, (double)messages);
-	weir_metrics_gauge(page, seconds_name, seconds_help, seconds);
+	weir_metrics_gauge(page, messages_gauge, (double)messages);
+	weir_metrics_gauge(page, seconds_gauge, seconds);
 }

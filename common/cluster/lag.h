@@ -7,6 +7,7 @@
 
 #include "common/base/text.h"
 #include "common/bus/bus.h"
+#include "common/log/metrics.h"
 
 #include <stdbool.h>
 
@@ -45,8 +46,8 @@ void weir_lag_leave(struct weir_lag *lag);
  */
 bool weir_lag_read(const struct weir_lag *lag, uint64_t *messages, double *seconds);
 
-/** Appends both as gauges, in the role's words; nothing while they are not known. @thread any */
-void weir_lag_metrics(const struct weir_lag *lag, struct weir_text *page, const char *messages_name,
-                      const char *messages_help, const char *seconds_name, const char *seconds_help);
+/** Appends both as the role's gauges; nothing while they are not known. @thread any */
+void weir_lag_metrics(const struct weir_lag *lag, struct weir_text *page, const struct weir_metric *messages_gauge,
+                      const struct weir_metric *seconds_gauge);
 
 #endif

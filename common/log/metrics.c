@@ -57,19 +57,15 @@ static void append_value(struct weir_text *page, struct weir_span value)
 	weir_text_json(page, (struct weir_span){.at = plain, .length = length});
 }
 
-/* Labels with braces, or nothing; `last` is one more label. */
-static void append_labels(struct weir_text *page, const struct weir_label *labels, size_t count,
-                          const struct weir_label *last)
+/* Labels with braces, or nothing. */
+static void append_labels(struct weir_text *page, const struct weir_metric *metric, const struct weir_span *values)
 {
 	const char *mark = "{";
-	for (size_t i = 0; i < count + (last != NULL); i++, mark = ",") {
-		const struct weir_label *label = i < count ? &labels[i] : last;
-		weir_text_puts(page, mark);
-		weir_text_puts(page, label->name);
-		weir_text_puts(page, "=");
-		append_value(page, label->value);
+	for (size_t i = 0; i < WEIR_METRIC_LABELS_MAX && metric->labels[i].name != NULL; i++, mark = ",") {
+		weir_text_printf(page, "%s%s=", mark, metric->labels[i].name);
+		append_value(page, values[i]);
 	}
-	if (count > 0 || last != NULL)
+	if (*mark == ',')
 		weir_text_puts(page, "}");
 }
 
@@ -88,55 +84,72 @@ static const char *format_double(double value, char text[DOUBLE_TEXT_BYTES])
 	return text;
 }
 
-void weir_metrics_family(struct weir_text *page, const char *name, const char *type, const char *help)
+static const char *const type_names[] = {
+	[WEIR_COUNTER] = "counter", [WEIR_GAUGE] = "gauge", [WEIR_HISTOGRAM] = "histogram"};
+
+void weir_metrics_describe(struct weir_text *text, const struct weir_metric_table *table)
 {
-	weir_text_printf(page, "# HELP %s ", name);
-	for (const char *at = help; *at != '\0'; at++) {
+	for (size_t i = 0; i < table->count; i++) {
+		const struct weir_metric *metric = &table->at[i];
+		weir_text_printf(text, "| `%s` | %s | %s |", metric->name, type_names[metric->type], metric->unit);
+		const char *mark = " ";
+		for (size_t j = 0; j < WEIR_METRIC_LABELS_MAX && metric->labels[j].name != NULL; j++, mark = "; ")
+			weir_text_printf(text, "%s`%s`: %s", mark, metric->labels[j].name, metric->labels[j].values);
+		weir_text_printf(text, " | %s |\n", metric->help);
+	}
+}
+
+void weir_metrics_family(struct weir_text *page, const struct weir_metric *metric)
+{
+	weir_text_printf(page, "# HELP %s ", metric->name);
+	for (const char *at = metric->help; *at != '\0'; at++) {
 		if (*at == '\\')
 			weir_text_puts(page, "\\\\");
-		else if (*at == '\n')
-			weir_text_puts(page, "\\n");
 		else
 			weir_text_append(page, at, 1);
 	}
-	weir_text_printf(page, "\n# TYPE %s %s\n", name, type);
+	weir_text_printf(page, "\n# TYPE %s %s\n", metric->name, type_names[metric->type]);
 }
 
-void weir_metrics_uint(struct weir_text *page, const char *name, const struct weir_label *labels, size_t label_count,
+void weir_metrics_uint(struct weir_text *page, const struct weir_metric *metric, const struct weir_span *values,
                        uint64_t value)
 {
-	weir_text_puts(page, name);
-	append_labels(page, labels, label_count, NULL);
+	weir_text_puts(page, metric->name);
+	append_labels(page, metric, values);
 	weir_text_puts(page, " ");
 	weir_text_uint(page, value);
 	weir_text_puts(page, "\n");
 }
 
-void weir_metrics_double(struct weir_text *page, const char *name, const struct weir_label *labels, size_t label_count,
+void weir_metrics_double(struct weir_text *page, const struct weir_metric *metric, const struct weir_span *values,
                          double value)
 {
 	char text[DOUBLE_TEXT_BYTES];
-	weir_text_puts(page, name);
-	append_labels(page, labels, label_count, NULL);
+	weir_text_puts(page, metric->name);
+	append_labels(page, metric, values);
 	weir_text_printf(page, " %s\n", format_double(value, text));
 }
 
-void weir_metrics_counter(struct weir_text *page, const char *name, const char *help, uint64_t value)
+void weir_metrics_counter(struct weir_text *page, const struct weir_metric *metric, uint64_t value)
 {
-	weir_metrics_family(page, name, "counter", help);
-	weir_metrics_uint(page, name, NULL, 0, value);
+	assert(metric->type == WEIR_COUNTER);
+	weir_metrics_family(page, metric);
+	weir_metrics_uint(page, metric, NULL, value);
 }
 
-void weir_metrics_gauge(struct weir_text *page, const char *name, const char *help, double value)
+void weir_metrics_gauge(struct weir_text *page, const struct weir_metric *metric, double value)
 {
-	weir_metrics_family(page, name, "gauge", help);
-	weir_metrics_double(page, name, NULL, 0, value);
+	assert(metric->type == WEIR_GAUGE);
+	weir_metrics_family(page, metric);
+	weir_metrics_double(page, metric, NULL, value);
 }
 
-void weir_metrics_histogram(struct weir_text *page, const char *name, const struct weir_label *labels,
-                            size_t label_count, const struct weir_histogram_scale *scale,
-                            const struct weir_histogram *const *histograms, size_t histogram_count)
+void weir_metrics_histogram(struct weir_text *page, const struct weir_metric *metric,
+                            const struct weir_histogram_scale *scale, const struct weir_histogram *const *histograms,
+                            size_t histogram_count)
 {
+	assert(metric->type == WEIR_HISTOGRAM);
+	weir_metrics_family(page, metric);
 	char text[DOUBLE_TEXT_BYTES];
 	uint64_t count = 0;
 	double sum = 0;
@@ -144,16 +157,10 @@ void weir_metrics_histogram(struct weir_text *page, const char *name, const stru
 		for (size_t i = 0; i < histogram_count; i++)
 			count += weir_counter_read(&histograms[i]->buckets[bucket]);
 		const char *bound = format_double(bucket < scale->count ? scale->bounds[bucket] : INFINITY, text);
-		struct weir_label le = {.name = "le", .value = weir_span_of(bound)};
-		weir_text_printf(page, "%s_bucket", name);
-		append_labels(page, labels, label_count, &le);
-		weir_text_printf(page, " %llu\n", (unsigned long long)count);
+		weir_text_printf(page, "%s_bucket{le=\"%s\"} %llu\n", metric->name, bound, (unsigned long long)count);
 	}
 	for (size_t i = 0; i < histogram_count; i++)
 		sum += atomic_load_explicit(&histograms[i]->sum, memory_order_relaxed);
-	weir_text_printf(page, "%s_sum", name);
-	append_labels(page, labels, label_count, NULL);
-	weir_text_printf(page, " %s\n%s_count", format_double(sum, text), name);
-	append_labels(page, labels, label_count, NULL);
-	weir_text_printf(page, " %llu\n", (unsigned long long)count);
+	weir_text_printf(page, "%s_sum %s\n%s_count %llu\n", metric->name, format_double(sum, text), metric->name,
+	                 (unsigned long long)count);
 }

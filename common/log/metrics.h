@@ -1,6 +1,7 @@
 /*
  * Metrics in Prometheus' text form, and counters that cost their thread an
- * add.
+ * add. What a metric is called, what it means and how it is to be read is
+ * said once, in its module's table.
  *
  * A counter or histogram is written by the one thread that owns it, without
  * locks, and may be read by any. What several threads count is summed by the
@@ -57,28 +58,68 @@ struct weir_histogram {
 /** @thread the histogram's owner */
 void weir_histogram_observe(struct weir_histogram *histogram, const struct weir_histogram_scale *scale, double value);
 
-/* ---- what a page says ---- */
+/* ---- what there is to show: each module that shows something has a table of it ---- */
 
-struct weir_label {
+enum weir_metric_type { WEIR_COUNTER, WEIR_GAUGE, WEIR_HISTOGRAM };
+
+enum { WEIR_METRIC_LABELS_MAX = 2 };
+
+/* One metric, whatever its labels' values. Nothing is written on a page but by its row. */
+struct weir_metric {
 	const char *name;
-	struct weir_span value; /* any bytes: escaped, what is not UTF-8 becomes U+FFFD */
+	enum weir_metric_type type;
+	const char *unit; /* of its values, in words */
+	struct {
+		const char *name;   /* NULL: there are no more */
+		const char *values; /* in words; where some stand in backticks, those are all that there are */
+	} labels[WEIR_METRIC_LABELS_MAX];
+	const char *help; /* what it means, and what to do about it: sentences, without "|" or line breaks */
 };
 
-/** "# HELP" and "# TYPE" lines: once before a metric's samples, which follow without another metric between. */
-void weir_metrics_family(struct weir_text *page, const char *name, const char *type, const char *help);
+/* WEIR_LABELS({"zone", "the zone's name"}, ...) */
+#define WEIR_LABELS(...) \
+	{                    \
+		__VA_ARGS__      \
+	}
+#define WEIR_NO_LABELS \
+	{                  \
+		{              \
+			0          \
+		}              \
+	}
 
-void weir_metrics_uint(struct weir_text *page, const char *name, const struct weir_label *labels, size_t label_count,
+/* A module's rows, in the order in which its page has them. */
+struct weir_metric_table {
+	const struct weir_metric *at;
+	size_t count;
+};
+
+/** Appends a row of Markdown for each metric: name, type, unit, labels, meaning. */
+void weir_metrics_describe(struct weir_text *text, const struct weir_metric_table *table);
+
+/* ---- what a page says ---- */
+
+/** "# HELP" and "# TYPE" lines: once before a metric's samples, which follow without another metric between. */
+void weir_metrics_family(struct weir_text *page, const struct weir_metric *metric);
+
+/**
+ * One sample.
+ *
+ * @param values  of the metric's labels, in their order; any bytes: escaped, what is not UTF-8 becomes U+FFFD; NULL
+ *                where it has none
+ */
+void weir_metrics_uint(struct weir_text *page, const struct weir_metric *metric, const struct weir_span *values,
                        uint64_t value);
-void weir_metrics_double(struct weir_text *page, const char *name, const struct weir_label *labels, size_t label_count,
+void weir_metrics_double(struct weir_text *page, const struct weir_metric *metric, const struct weir_span *values,
                          double value);
 
 /** A family of one counter or gauge without labels. */
-void weir_metrics_counter(struct weir_text *page, const char *name, const char *help, uint64_t value);
-void weir_metrics_gauge(struct weir_text *page, const char *name, const char *help, double value);
+void weir_metrics_counter(struct weir_text *page, const struct weir_metric *metric, uint64_t value);
+void weir_metrics_gauge(struct weir_text *page, const struct weir_metric *metric, double value);
 
-/** The _bucket, _sum and _count samples of histograms of one scale, summed: one a thread. */
-void weir_metrics_histogram(struct weir_text *page, const char *name, const struct weir_label *labels,
-                            size_t label_count, const struct weir_histogram_scale *scale,
-                            const struct weir_histogram *const *histograms, size_t histogram_count);
+/** A family of one histogram without labels: the sum of several of one scale, one a thread. */
+void weir_metrics_histogram(struct weir_text *page, const struct weir_metric *metric,
+                            const struct weir_histogram_scale *scale, const struct weir_histogram *const *histograms,
+                            size_t histogram_count);
 
 #endif

@@ -9,6 +9,123 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+enum {
+	VERDICTS,
+	LATE,
+	DECISIONS,
+	EVENTS,
+	REPEATED_EVENTS,
+	FRAMES,
+	MALFORMED_FRAMES,
+	ORDERS,
+	BUCKETS,
+	BUCKETS_SPILLED,
+	EVICTED_SEGMENTS,
+	STATE_BYTES,
+	EVICTIONS,
+	SEGMENT_LOADS,
+	FORGOTTEN,
+	CHECKPOINTS,
+	CHECKPOINT_AGE,
+	CHECKPOINT,
+	BATCH,
+	METRIC_COUNT,
+};
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[VERDICTS] = {"weir_verdicts_total", WEIR_COUNTER, "verdicts",
+                  WEIR_LABELS({"zone", "the zone's name"}, {"verdict", "`pass`, `block`"}),
+                  "Verdicts on events, by zone; an event has one in each zone that it is in."},
+	[LATE] = {"weir_late_total", WEIR_COUNTER, "events", WEIR_LABELS({"zone", "the zone's name"}),
+              "Events that came too late for at least one of the zone's limits, which let them pass. If this grows, a "
+              "source is far behind, a clock is wrong, or a window is too short for how the logs arrive."},
+	[DECISIONS] = {"weir_decisions_total", WEIR_COUNTER, "decisions", WEIR_LABELS({"zone", "the zone's name"}),
+                   "Decisions published."},
+	[EVENTS] = {"weir_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS, "Events judged."},
+	[REPEATED_EVENTS] = {"weir_repeated_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS,
+                         "Events dropped because they had been judged before: a collector sends again what may not "
+                         "have arrived."},
+	[FRAMES] = {"weir_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
+                "Frames judged: messages on the topic of events."},
+	[MALFORMED_FRAMES] = {"weir_malformed_frames_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
+                          "Messages on the topic of events that are not frames, and commands that could not be carried "
+                          "out. Dead letters say which; something other than weir may be writing there."},
+	[ORDERS] = {"weir_orders_total", WEIR_COUNTER, "commands",
+                WEIR_LABELS({"command", "`block`, `lift`, `allow`, `override`"}),
+                "Commands of operators carried out. One for a prefix counts once in each partition."},
+	[BUCKETS] = {"weir_buckets", WEIR_GAUGE, "buckets", WEIR_NO_LABELS,
+                 "Buckets in memory: one for each key of a zone that something is still known of."},
+	[BUCKETS_SPILLED] = {"weir_buckets_spilled", WEIR_GAUGE, "buckets", WEIR_NO_LABELS,
+                         "Buckets that are in the store and not in memory, of the segments read since the start."},
+	[EVICTED_SEGMENTS] = {"weir_evicted_segments", WEIR_GAUGE, "segments", WEIR_NO_LABELS,
+                          "Segments, which are groups of buckets, that have some of their buckets only in the store."},
+	[STATE_BYTES] = {"weir_state_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
+                     "Memory of all buckets and their index. limiter.memory is its ceiling."},
+	[EVICTIONS] = {"weir_evictions_total", WEIR_COUNTER, "buckets", WEIR_NO_LABELS,
+                   "Buckets removed from memory, as the store has them, to stay below limiter.memory."},
+	[SEGMENT_LOADS] = {"weir_segment_loads_total", WEIR_COUNTER, "segments", WEIR_NO_LABELS,
+                       "Segments read back from the store. If this keeps growing together with weir_evictions_total, "
+                       "the buckets in use do not fit limiter.memory: raise it, or add a limiter."},
+	[FORGOTTEN] = {"weir_forgotten_total", WEIR_COUNTER, "buckets", WEIR_NO_LABELS,
+                   "Buckets removed because no verdict can depend on them any more."},
+	[CHECKPOINTS] = {"weir_checkpoints_total", WEIR_COUNTER, "checkpoints", WEIR_NO_LABELS, "Checkpoints stored."},
+	[CHECKPOINT_AGE] = {"weir_checkpoint_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+                        "Age of the oldest change that is in no stored checkpoint. If this grows, the store is slow or "
+                        "away; a restart judges all of that again."},
+	[CHECKPOINT] = {"weir_checkpoint_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
+                    "Time from a checkpoint's cut in the log to its being stored."},
+	[BATCH] = {"weir_batch_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
+               "Time from receiving a batch of frames to the last verdict on it."},
+};
+
+const struct weir_metric limiter_daemon_metrics[LIMITER_DAEMON_METRIC_COUNT] = {
+	[LIMITER_IS_WORKING] = {"weir_limiter_working", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
+                            "1 while the limiter has its servers and is not stopping."},
+	[LIMITER_PARTITIONS_GIVEN] = {"weir_limiter_partitions_given", WEIR_GAUGE, "partitions", WEIR_NO_LABELS,
+                                  "Partitions that the consumer group has assigned to this process."},
+	[LIMITER_PARTITIONS] = {"weir_limiter_partitions", WEIR_GAUGE, "partitions",
+                            WEIR_LABELS({"state", "`taking`, `live`, `leaving`, `dropped`, `stuck`"}),
+                            "Partitions that this process deals with, by state. `live` ones are judged; `stuck` ones "
+                            "wait for a person or another owner: /healthz and the log say why."},
+	[LIMITER_PARTITIONS_TAKEN] = {"weir_limiter_partitions_taken_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
+                                  "Partitions that came to this process, or from one of its threads to another."},
+	[LIMITER_PARTITIONS_LEFT] = {"weir_limiter_partitions_left_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
+                                 "Partitions that this process, or one of its threads, gave up."},
+	[LIMITER_FENCED] = {"weir_limiter_fenced_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
+                        "Partitions that turned out to have another owner: this limiter had stood still for longer "
+                        "than its group waits. Nothing is lost or counted twice."},
+	[LIMITER_DEAD_LETTERS] = {"weir_limiter_dead_letters_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
+                              "Messages among weir_malformed_frames_total that were kept on the dead-letter topic."},
+	[LIMITER_DEAD_LETTERS_DROPPED] = {"weir_limiter_dead_letters_dropped_total", WEIR_COUNTER, "messages",
+                                      WEIR_NO_LABELS,
+                                      "Messages among weir_malformed_frames_total that were not kept: they were above "
+                                      "deadletter.rate."},
+	[LIMITER_REMINDERS] = {"weir_limiter_reminders_total", WEIR_COUNTER, "decisions", WEIR_NO_LABELS,
+                           "Decisions on operators' blocks published again, as the blocks outlast the topic's "
+                           "retention."},
+	[LIMITER_AHEAD] = {"weir_limiter_ahead_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
+                       "Frames and commands whose sender's clock is ahead of the brokers'. Set that clock: the log "
+                       "names the sender."},
+	[LIMITER_MOVES] = {"weir_limiter_moves_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
+                       "Partitions moved from a busy thread to one with less to do."},
+	[LIMITER_BUSY] = {"weir_limiter_busy_seconds_total", WEIR_COUNTER, "seconds",
+                      WEIR_LABELS({"thread", "its number, from 0"}),
+                      "Time that a thread has spent judging. A rate near 1 is a thread at its limit: add a limiter, "
+                      "or raise limiter.threads."},
+	[LIMITER_TAKE] = {"weir_limiter_take_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
+                      "Time from a partition's assignment to its being live: waiting for the last owner, taking, "
+                      "reading its checkpoint."},
+	[LIMITER_LAG_MESSAGES] = {"weir_limiter_lag_messages", WEIR_GAUGE, "messages", WEIR_NO_LABELS,
+                              "Messages on the topic of events that have not been judged. If this grows, add a limiter "
+                              "or threads. Absent while it is not known."},
+	[LIMITER_LAG_SECONDS] = {"weir_limiter_lag_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+                             "Time since the newest judged message was sent, of the partition furthest behind; 0 if "
+                             "all is judged. Absent while it is not known."},
+};
+
+const struct weir_metric_table limiter_metric_table = {metrics, METRIC_COUNT};
+const struct weir_metric_table limiter_daemon_metric_table = {limiter_daemon_metrics, LIMITER_DAEMON_METRIC_COUNT};
+
 uint64_t limiter_sum(const struct limiter_parts *parts, size_t counter)
 {
 	uint64_t total = 0;
@@ -38,27 +155,27 @@ static struct worker_zone zone_numbers(const struct limiter_parts *parts, uint32
 static void zone_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
 	const struct weir_policy *policy = rulebook_policy(parts->book, rulebook_newest(parts->book));
-	weir_metrics_family(page, "weir_verdicts_total", "counter", "Judged events by zone and verdict.");
+	weir_metrics_family(page, &metrics[VERDICTS]);
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
 		struct worker_zone numbers = zone_numbers(parts, policy->zones[i].id);
-		struct weir_label labels[] = {{"zone", weir_span_of(policy->zones[i].name)}, {"verdict", weir_span_of("pass")}};
-		weir_metrics_uint(page, "weir_verdicts_total", labels, 2, numbers.passed);
-		labels[1].value = weir_span_of("block");
-		weir_metrics_uint(page, "weir_verdicts_total", labels, 2, numbers.blocked);
+		struct weir_span passed[] = {weir_span_of(policy->zones[i].name), weir_span_of("pass")};
+		struct weir_span blocked[] = {weir_span_of(policy->zones[i].name), weir_span_of("block")};
+		weir_metrics_uint(page, &metrics[VERDICTS], passed, numbers.passed);
+		weir_metrics_uint(page, &metrics[VERDICTS], blocked, numbers.blocked);
 	}
-	weir_metrics_family(page, "weir_late_total", "counter", "Events that were late for some limit, by zone.");
+	weir_metrics_family(page, &metrics[LATE]);
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
-		struct weir_label label = {"zone", weir_span_of(policy->zones[i].name)};
-		weir_metrics_uint(page, "weir_late_total", &label, 1, zone_numbers(parts, policy->zones[i].id).late);
+		struct weir_span zone = weir_span_of(policy->zones[i].name);
+		weir_metrics_uint(page, &metrics[LATE], &zone, zone_numbers(parts, policy->zones[i].id).late);
 	}
-	weir_metrics_family(page, "weir_decisions_total", "counter", "Published decisions by zone.");
+	weir_metrics_family(page, &metrics[DECISIONS]);
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
-		struct weir_label label = {"zone", weir_span_of(policy->zones[i].name)};
-		weir_metrics_uint(page, "weir_decisions_total", &label, 1, zone_numbers(parts, policy->zones[i].id).decisions);
+		struct weir_span zone = weir_span_of(policy->zones[i].name);
+		weir_metrics_uint(page, &metrics[DECISIONS], &zone, zone_numbers(parts, policy->zones[i].id).decisions);
 	}
 }
 
-void limiter_histogram(const struct limiter_parts *parts, struct weir_text *page, const char *name, const char *help,
+void limiter_histogram(const struct limiter_parts *parts, struct weir_text *page, const struct weir_metric *metric,
                        size_t member)
 {
 	const struct weir_histogram **histograms = weir_alloc(parts->worker_count, sizeof(const struct weir_histogram *));
@@ -66,19 +183,17 @@ void limiter_histogram(const struct limiter_parts *parts, struct weir_text *page
 		const char *stats = (const char *)worker_stats(parts->workers[i]);
 		histograms[i] = (const struct weir_histogram *)(const void *)(stats + member);
 	}
-	weir_metrics_family(page, name, "histogram", help);
-	weir_metrics_histogram(page, name, NULL, 0, &weir_latency_scale, histograms, parts->worker_count);
+	weir_metrics_histogram(page, metric, &weir_latency_scale, histograms, parts->worker_count);
 	free(histograms);
 }
 
 static void order_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
-	weir_metrics_family(page, "weir_orders_total", "counter",
-	                    "Operators' commands carried out, by kind; one for a prefix in each partition.");
+	weir_metrics_family(page, &metrics[ORDERS]);
 	for (int kind = 0; kind < ORDER_KIND_COUNT; kind++) {
-		struct weir_label label = {"command", weir_span_of(order_kind_name((enum order_kind)kind))};
+		struct weir_span name = weir_span_of(order_kind_name((enum order_kind)kind));
 		size_t counter = offsetof(struct worker_stats, orders) + (size_t)kind * sizeof(struct weir_counter);
-		weir_metrics_uint(page, "weir_orders_total", &label, 1, limiter_sum(parts, counter));
+		weir_metrics_uint(page, &metrics[ORDERS], &name, limiter_sum(parts, counter));
 	}
 }
 
@@ -96,37 +211,29 @@ void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
 	if (rulebook_newest(parts->book) > 0)
 		zone_metrics(parts, page);
-	weir_metrics_counter(page, "weir_events_total", "Events judged.", SUM(parts, events));
-	weir_metrics_counter(page, "weir_repeated_events_total", "Events dropped because they were judged before.",
-	                     SUM(parts, repeated));
-	weir_metrics_counter(page, "weir_frames_total", "Frames judged.", SUM(parts, frames));
-	weir_metrics_counter(page, "weir_malformed_frames_total", "Messages of the log that were no frames.",
-	                     SUM(parts, malformed));
+	weir_metrics_counter(page, &metrics[EVENTS], SUM(parts, events));
+	weir_metrics_counter(page, &metrics[REPEATED_EVENTS], SUM(parts, repeated));
+	weir_metrics_counter(page, &metrics[FRAMES], SUM(parts, frames));
+	weir_metrics_counter(page, &metrics[MALFORMED_FRAMES], SUM(parts, malformed));
 	order_metrics(parts, page);
-	weir_metrics_gauge(page, "weir_buckets", "Buckets in memory.", (double)SUM(parts, buckets));
-	weir_metrics_gauge(page, "weir_buckets_spilled", "Buckets that only the store has.", (double)SUM(parts, spilled));
-	weir_metrics_gauge(page, "weir_evicted_segments", "Segments of which some buckets are only in the store.",
-	                   (double)SUM(parts, evicted_segments));
-	weir_metrics_gauge(page, "weir_state_bytes", "Memory of all buckets and their index.", (double)SUM(parts, bytes));
-	weir_metrics_counter(page, "weir_evictions_total", "Buckets that left memory for the store.",
-	                     SUM(parts, evictions));
-	weir_metrics_counter(page, "weir_segment_loads_total", "Segments read back from the store.", SUM(parts, loads));
-	weir_metrics_counter(page, "weir_forgotten_total", "Buckets that nothing can depend on any more.",
-	                     SUM(parts, forgotten));
-	weir_metrics_counter(page, "weir_checkpoints_total", "Checkpoints stored.", SUM(parts, checkpoints));
-	weir_metrics_gauge(page, "weir_checkpoint_age_seconds", "Age of the oldest change that no checkpoint holds.",
-	                   checkpoint_age_s(parts));
-	limiter_histogram(parts, page, "weir_checkpoint_seconds", "From a checkpoint's cut to its being stored.",
-	                  offsetof(struct worker_stats, checkpoint));
-	limiter_histogram(parts, page, "weir_batch_seconds", "From receiving a batch of frames to its last verdict.",
-	                  offsetof(struct worker_stats, batch));
+	weir_metrics_gauge(page, &metrics[BUCKETS], (double)SUM(parts, buckets));
+	weir_metrics_gauge(page, &metrics[BUCKETS_SPILLED], (double)SUM(parts, spilled));
+	weir_metrics_gauge(page, &metrics[EVICTED_SEGMENTS], (double)SUM(parts, evicted_segments));
+	weir_metrics_gauge(page, &metrics[STATE_BYTES], (double)SUM(parts, bytes));
+	weir_metrics_counter(page, &metrics[EVICTIONS], SUM(parts, evictions));
+	weir_metrics_counter(page, &metrics[SEGMENT_LOADS], SUM(parts, loads));
+	weir_metrics_counter(page, &metrics[FORGOTTEN], SUM(parts, forgotten));
+	weir_metrics_counter(page, &metrics[CHECKPOINTS], SUM(parts, checkpoints));
+	weir_metrics_gauge(page, &metrics[CHECKPOINT_AGE], checkpoint_age_s(parts));
+	limiter_histogram(parts, page, &metrics[CHECKPOINT], offsetof(struct worker_stats, checkpoint));
+	limiter_histogram(parts, page, &metrics[BATCH], offsetof(struct worker_stats, batch));
 }
 
 void limiter_figures(const struct limiter_parts *parts, struct weir_text *members)
 {
-	weir_text_printf(members, "\"weir_events_total\":%llu,\"weir_buckets\":%llu,\"weir_buckets_spilled\":%llu",
-	                 (unsigned long long)SUM(parts, events), (unsigned long long)SUM(parts, buckets),
-	                 (unsigned long long)SUM(parts, spilled));
-	weir_text_printf(members, ",\"weir_state_bytes\":%llu,\"weir_checkpoint_age_seconds\":%.3f",
-	                 (unsigned long long)SUM(parts, bytes), checkpoint_age_s(parts));
+	weir_text_printf(members, "\"%s\":%llu", metrics[EVENTS].name, (unsigned long long)SUM(parts, events));
+	weir_text_printf(members, ",\"%s\":%llu", metrics[BUCKETS].name, (unsigned long long)SUM(parts, buckets));
+	weir_text_printf(members, ",\"%s\":%llu", metrics[BUCKETS_SPILLED].name, (unsigned long long)SUM(parts, spilled));
+	weir_text_printf(members, ",\"%s\":%llu", metrics[STATE_BYTES].name, (unsigned long long)SUM(parts, bytes));
+	weir_text_printf(members, ",\"%s\":%.3f", metrics[CHECKPOINT_AGE].name, checkpoint_age_s(parts));
 }

@@ -4,6 +4,30 @@
 
 #include "limiter/worker/worker.h"
 
+/* Of the daemon alone; limiter_metrics() has the others. */
+enum limiter_daemon_metric {
+	LIMITER_IS_WORKING,
+	LIMITER_PARTITIONS_GIVEN,
+	LIMITER_PARTITIONS,
+	LIMITER_PARTITIONS_TAKEN,
+	LIMITER_PARTITIONS_LEFT,
+	LIMITER_FENCED,
+	LIMITER_DEAD_LETTERS,
+	LIMITER_DEAD_LETTERS_DROPPED,
+	LIMITER_REMINDERS,
+	LIMITER_AHEAD,
+	LIMITER_MOVES,
+	LIMITER_BUSY,
+	LIMITER_TAKE,
+	LIMITER_LAG_MESSAGES,
+	LIMITER_LAG_SECONDS,
+	LIMITER_DAEMON_METRIC_COUNT,
+};
+
+extern const struct weir_metric limiter_daemon_metrics[LIMITER_DAEMON_METRIC_COUNT];
+
+extern const struct weir_metric_table limiter_metric_table, limiter_daemon_metric_table;
+
 struct limiter_parts {
 	struct worker *const *workers;
 	uint32_t worker_count;
@@ -14,7 +38,7 @@ struct limiter_parts {
 uint64_t limiter_sum(const struct limiter_parts *parts, size_t counter);
 
 /** Appends a histogram of all workers. @param member  offsetof(struct worker_stats, …) */
-void limiter_histogram(const struct limiter_parts *parts, struct weir_text *page, const char *name, const char *help,
+void limiter_histogram(const struct limiter_parts *parts, struct weir_text *page, const struct weir_metric *metric,
                        size_t member);
 
 /** Appends their metrics: verdicts by zone, events, state, checkpoints. @thread any */

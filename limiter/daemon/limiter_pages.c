@@ -79,25 +79,42 @@ static void partition_metrics(const struct limiter *limiter, struct weir_text *p
 	}
 	uint32_t given;
 	weir_assignment_get(limiter->assignment, NULL, &given);
-	weir_metrics_gauge(page, "weir_limiter_partitions_given", "Partitions that the group has given to this process.",
-	                   given);
-	weir_metrics_family(page, "weir_limiter_partitions", "gauge",
-	                    "Partitions of this process by what becomes of them.");
+	weir_metrics_gauge(page, &limiter_daemon_metrics[LIMITER_PARTITIONS_GIVEN], given);
+	weir_metrics_family(page, &limiter_daemon_metrics[LIMITER_PARTITIONS]);
 	for (int state = WORKER_TAKING; state < WORKER_STATE_COUNT; state++) {
-		struct weir_label label = {"state", weir_span_of(worker_state_name((enum worker_state)state))};
-		weir_metrics_uint(page, "weir_limiter_partitions", &label, 1, counts[state]);
+		struct weir_span name = weir_span_of(worker_state_name((enum worker_state)state));
+		weir_metrics_uint(page, &limiter_daemon_metrics[LIMITER_PARTITIONS], &name, counts[state]);
 	}
+}
+
+static void counter_metrics(const struct limiter_parts *parts, struct weir_text *page)
+{
+	static const struct {
+		enum limiter_daemon_metric metric;
+		size_t counter;
+	} counters[] = {
+		{LIMITER_PARTITIONS_TAKEN, offsetof(struct worker_stats, taken)},
+		{LIMITER_PARTITIONS_LEFT, offsetof(struct worker_stats, given_up)},
+		{LIMITER_FENCED, offsetof(struct worker_stats, fenced)},
+		{LIMITER_DEAD_LETTERS, offsetof(struct worker_stats, dead_letters)},
+		{LIMITER_DEAD_LETTERS_DROPPED, offsetof(struct worker_stats, dead_letters_dropped)},
+		{LIMITER_REMINDERS, offsetof(struct worker_stats, reminders)},
+		{LIMITER_AHEAD, offsetof(struct worker_stats, ahead)},
+	};
+	for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
+		weir_metrics_counter(page, &limiter_daemon_metrics[counters[i].metric],
+		                     limiter_sum(parts, counters[i].counter));
 }
 
 static void thread_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
-	weir_metrics_family(page, "weir_limiter_busy_seconds_total", "counter", "Time in which a thread judged.");
+	weir_metrics_family(page, &limiter_daemon_metrics[LIMITER_BUSY]);
 	for (uint32_t i = 0; i < parts->worker_count; i++) {
 		char number[12];
 		snprintf(number, sizeof number, "%u", i);
-		struct weir_label label = {"thread", weir_span_of(number)};
+		struct weir_span thread = weir_span_of(number);
 		double seconds = atomic_load(&worker_stats(parts->workers[i])->batch.sum);
-		weir_metrics_double(page, "weir_limiter_busy_seconds_total", &label, 1, seconds);
+		weir_metrics_double(page, &limiter_daemon_metrics[LIMITER_BUSY], &thread, seconds);
 	}
 }
 
@@ -105,40 +122,19 @@ static void metrics(void *context, struct weir_text *page)
 {
 	const struct limiter *limiter = context;
 	int phase = atomic_load(&limiter->phase);
-	weir_metrics_gauge(page, "weir_limiter_working", "Whether it has its servers, and is not about to end.",
-	                   phase == LIMITER_WORKING);
+	weir_metrics_gauge(page, &limiter_daemon_metrics[LIMITER_IS_WORKING], phase == LIMITER_WORKING);
 	if (phase == LIMITER_CONNECTING)
 		return;
 	struct limiter_parts parts = {
 		.workers = limiter->workers, .worker_count = limiter->worker_count, .book = limiter->book};
 	limiter_metrics(&parts, page);
 	partition_metrics(limiter, page);
-	weir_metrics_counter(page, "weir_limiter_partitions_taken_total", "Partitions that came to this process.",
-	                     limiter_sum(&parts, offsetof(struct worker_stats, taken)));
-	weir_metrics_counter(page, "weir_limiter_partitions_left_total", "Partitions that went.",
-	                     limiter_sum(&parts, offsetof(struct worker_stats, given_up)));
-	weir_metrics_counter(page, "weir_limiter_fenced_total", "Partitions that were found to be another's.",
-	                     limiter_sum(&parts, offsetof(struct worker_stats, fenced)));
-	weir_metrics_counter(page, "weir_limiter_dead_letters_total", "Messages that were no frames, and were kept.",
-	                     limiter_sum(&parts, offsetof(struct worker_stats, dead_letters)));
-	weir_metrics_counter(page, "weir_limiter_dead_letters_dropped_total",
-	                     "Messages that were no frames, and too many to be kept.",
-	                     limiter_sum(&parts, offsetof(struct worker_stats, dead_letters_dropped)));
-	weir_metrics_counter(page, "weir_limiter_reminders_total",
-	                     "Operators' blocks published again, as they outlast the topic's retention.",
-	                     limiter_sum(&parts, offsetof(struct worker_stats, reminders)));
-	weir_metrics_counter(page, "weir_limiter_ahead_total",
-	                     "Frames and commands whose sender's clock is ahead of the log's.",
-	                     limiter_sum(&parts, offsetof(struct worker_stats, ahead)));
-	weir_metrics_counter(page, "weir_limiter_moves_total",
-	                     "Partitions moved from one thread to another, which had less to do.",
-	                     balance_moves(limiter->balance));
+	counter_metrics(&parts, page);
+	weir_metrics_counter(page, &limiter_daemon_metrics[LIMITER_MOVES], balance_moves(limiter->balance));
 	thread_metrics(&parts, page);
-	limiter_histogram(&parts, page, "weir_limiter_take_seconds",
-	                  "From a partition's being given to its being live: waiting for the last owner, taking, reading.",
-	                  offsetof(struct worker_stats, take));
-	weir_lag_metrics(limiter->lag, page, "weir_limiter_lag_messages", "Messages of the log that are not judged yet.",
-	                 "weir_limiter_lag_seconds", "Since the newest judged message was sent, where there are more.");
+	limiter_histogram(&parts, page, &limiter_daemon_metrics[LIMITER_TAKE], offsetof(struct worker_stats, take));
+	weir_lag_metrics(limiter->lag, page, &limiter_daemon_metrics[LIMITER_LAG_MESSAGES],
+	                 &limiter_daemon_metrics[LIMITER_LAG_SECONDS]);
 }
 
 void limiter_pages_init(struct limiter *limiter)

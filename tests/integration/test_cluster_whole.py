@@ -22,6 +22,8 @@ from support.roles import Roles
 
 ZONES = [traffic.zone("site", [traffic.sliding(3, "1m")], id=1, block_for="1h"),
          traffic.zone("watch", [traffic.fixed(5, "1h")], id=2, mode="shadow")]
+PROGRAMS = {"collector": "weir-collector", "limiter": "weir-limiter", "archiver": "weir-archiver",
+            "subscribe": "weir subscribe"}
 OF_LOG, OF_TOPIC = 8, 7  # requests of the one user that stands in each
 COUNTED = "SELECT coalesce(sum(passed + blocked), 0) FROM count_hourly WHERE zone_id = 1"
 
@@ -89,6 +91,18 @@ def test_every_role_by_tls_and_sasl(place):
         whole.subscriber.until(lambda: block_key("site", b"eve") in held(one.redis), "Redis has who was commanded")
         state = roles.command("state", "--zone", "site", "--key", "ann").out().decode()
         assert '"key":["ann"]' in state, state
+        whole.stop()
+
+
+def test_the_pages_are_those_of_the_reference(place):
+    """Each daemon's shows all that common/metrics.md says of it, and nothing else."""
+    with cluster.shared() as one, roles_of(place, one) as roles:
+        whole = Whole(place, one, roles)
+        # A lag is shown once a watermark has been asked for.
+        for role in (whole.limiter, whole.archiver):
+            role.until(lambda asked=role: f"weir_{asked.kind}_lag_seconds" in asked.metrics().types, "its lag is known")
+        for name, port in whole.pages.items():
+            metrics.scrape(port).check_whole(PROGRAMS[name])
         whole.stop()
 
 

@@ -166,32 +166,12 @@ def traffic_lines(count):
 
 # ---- names ----
 
-def c_files():
-    """Every C file of the product, by its path from the root."""
-    for top in ("common", "collector", "limiter", "archiver", "deploy"):
-        for folder, _, names in os.walk(os.path.join(ROOT, top)):
-            yield from (os.path.join(os.path.relpath(folder, ROOT), name) for name in sorted(names) if name.endswith(".c"))
-
-
-def known_metrics():
-    """Name to type, as the code that writes the pages has them."""
-    known = {}
-    for code in map(read, c_files()):
-        known.update(re.findall(r'"(weir_[a-z_]+)",\s*"(counter|gauge|histogram)"', code))
-        known.update((found, kind) for kind, found in
-                     re.findall(r'weir_metrics_(counter|gauge)\(\w+,\s*"(weir_[a-z_]+)"', code))
-        known.update((found, "counter") for found in re.findall(r'\{"(weir_[a-z_]+_total)",', code))
-        known.update((found, "gauge") for found in re.findall(r'"(weir_[a-z]+_lag_[a-z]+)"', code))
-        known.update((found, "histogram") for found in re.findall(r'histogram\(\w+, \w+, "(weir_[a-z_]+)"', code))
-    return known
-
-
 def named_metrics(text):
     return set(re.findall(r"\bweir_[a-z_]+\b", text))
 
 
 def test_every_metric_that_is_named_exists(_place):
-    known = known_metrics()
+    known = {name: row.type for name, row in metrics.reference().items()}
     assert len(known) > 50, sorted(known)
     families = dict(known)
     for name, kind in known.items():
@@ -207,7 +187,26 @@ def test_every_metric_that_is_named_exists(_place):
             assert families[name] != "gauge", f"{what}: a rate of the gauge {name}"
     # A state is named as the limiter names it.
     for state in set(re.findall(r'state="(\w+)"', expressions + read("deploy/grafana/weir-alerts.yaml"))):
-        assert f'"{state}"' in read("limiter/worker/view.c"), state
+        assert state in metrics.reference()["weir_limiter_partitions"].labels["state"], state
+
+
+def c_files():
+    """The text of every C file of the product."""
+    for top in ("common", "collector", "limiter", "archiver", "deploy"):
+        for folder, _, names in os.walk(os.path.join(ROOT, top)):
+            yield from (read(os.path.join(os.path.relpath(folder, ROOT), name)) for name in sorted(names) if name.endswith(".c"))
+
+
+def test_every_metric_of_the_reference_is_written(_place):
+    """A row that no page asks for would promise what nobody ever sees."""
+    codes, rows = list(c_files()), {}
+    for code in codes:
+        rows.update((name, (index, code)) for index, name in re.findall(r'\[(\w+)\] =\s*\{\s*"(weir_[a-z_]+)"', code))
+    assert rows.keys() == metrics.reference().keys(), rows.keys() ^ metrics.reference().keys()
+    for name, (index, code) in rows.items():
+        use = re.compile(rf"metrics\[{index}\]|\{{{index}, |\[{index}\] = \w")
+        own = index.startswith(("LIMITER_", "ARCHIVER_"))  # for the daemon, in another file
+        assert any(use.search(other) for other in (codes if own else [code])), f"{name}: its row is never written"
 
 
 # ---- Grafana ----

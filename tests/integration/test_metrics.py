@@ -84,6 +84,34 @@ def test_every_series_that_is_promised_is_there_and_described(place):
     assert page.value("weir_checkpoint_age_seconds") < 60
 
 
+def test_the_page_is_that_of_the_reference(place):
+    """It shows all that common/metrics.md says of it, and nothing else."""
+    weir, port = serve(place, ZONES, TEXT, archiver={"enabled": True})
+    page = await_page(weir, port, lambda page: page.sum("weir_verdicts_total") == 19, "all verdicts")
+    page.check_whole("weir run")
+    assert weir.stop() == 0, weir.said()
+
+
+def test_a_page_that_differs_from_the_reference_is_refused(_place):
+    text = "# HELP weir_frames_total {}\n# TYPE weir_frames_total {}\nweir_frames_total{} 1\n"
+    good = metrics.reference()["weir_frames_total"].help
+    metrics.Metrics(text.format(good, "counter", "")).check_reference()
+    for other in (text.format("Frames.", "counter", ""), text.format(good, "gauge", ""),
+                  text.format(good, "counter", '{zone="site"}'),
+                  "# HELP weir_none Nothing.\n# TYPE weir_none gauge\nweir_none 1\n"):
+        page = metrics.Metrics(other)
+        assert refuses(page.check_reference), other
+        assert refuses(lambda whole=page: whole.check_whole("weir run")), other
+
+
+def refuses(check):
+    try:
+        check()
+    except AssertionError:
+        return True
+    return False
+
+
 def test_counts_of_zones_go_on_after_a_restart(place):
     weir, port = serve(place, site(2), burst("ann", 4))
     await_page(weir, port, lambda page: page.sum("weir_verdicts_total") == 4, "four verdicts")

@@ -79,9 +79,11 @@ def test_a_clusters_configuration_is_said_in_words(place):
 
 
 def test_the_documents_are_true(place):
-    """The table of settings, and the page on zones: what it names is there, and its example is good."""
+    """The tables of settings and metrics, and the page on zones: what it names is there, and its example is good."""
     with open(os.path.join(ROOT, "common", "settings.md"), encoding="utf-8") as file:
         assert file.read().endswith("\n\n" + place.good("validate", "--settings").out().decode())
+    with open(os.path.join(ROOT, "common", "metrics.md"), encoding="utf-8") as file:
+        assert file.read() == place.good("validate", "--metrics").out().decode(), "weir validate --metrics >common/metrics.md"
     with open(os.path.join(ROOT, "limiter", "zones.md"), encoding="utf-8") as file:
         page = file.read()
     place.good("validate", place.write("zones.json", re.search(r"```json\n(.*?)```", page, re.DOTALL)[1]))

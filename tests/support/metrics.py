@@ -1,5 +1,7 @@
-"""Prometheus text, read strictly: what a scraper would refuse is refused here."""
+"""Prometheus text, read strictly: what a scraper would refuse is refused here, and what is not in common/metrics.md."""
 
+import functools
+import os
 import re
 import urllib.error
 import urllib.request
@@ -7,8 +9,41 @@ import urllib.request
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _SAMPLE = re.compile(rf"({_NAME})(?:\{{(.*)\}})? (\S+)$")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)')
+_REFERENCE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "common", "metrics.md")
+_ROW = re.compile(r"\| `(\w+)` \| (counter|gauge|histogram) \| ([^|]+) \|(?: ([^|]+))? \| ([^|]+) \|$")
 _TYPES = {"counter", "gauge", "histogram", "summary", "untyped"}
 _ESCAPES = {"\\n": "\n", '\\"': '"', "\\\\": "\\"}
+
+
+class Row:
+    """A metric as common/metrics.md has it."""
+
+    def __init__(self, line, programs):
+        match = _ROW.fullmatch(line)
+        assert match, f"not a row of metrics: {line!r}"
+        self.name, self.type, self.unit, labels, self.help = match.groups()
+        self.programs = programs  # whose pages show it
+        self.labels = {}          # by name: the values that there are; None: any
+        for label in labels.split("; ") if labels else ():
+            name, values = re.fullmatch(r"`(\w+)`: (.+)", label).groups()
+            self.labels[name] = set(re.findall(r"`([^`]+)`", values)) or None
+
+
+@functools.cache
+def reference():
+    """All rows of common/metrics.md, by name."""
+    rows, programs = {}, []
+    with open(_REFERENCE, encoding="utf-8") as file:
+        for line in file.read().splitlines():
+            if line.startswith("## "):
+                programs = re.findall(r"`(weir[-\w ]*)`", line)
+                assert programs, line
+            elif line.startswith("| `"):
+                row = Row(line, programs)
+                assert row.name not in rows, f"twice: {line}"
+                rows[row.name] = row
+    assert rows
+    return rows
 
 
 class Metrics:
@@ -76,6 +111,30 @@ class Metrics:
                 assert self.samples[family + "_count", rest] == counts[-1], f"{family}: its count is another"
                 assert (family + "_sum", rest) in self.samples, f"{family} has no sum"
 
+    def check_reference(self):
+        """Nothing is here but what common/metrics.md has, as it has it."""
+        known = reference()
+        for name, kind in self.types.items():
+            assert name in known, f"{name} is not in common/metrics.md"
+            row = known[name]
+            assert (kind, self.helps[name]) == (row.type, row.help), f"{name}: {kind}, {self.helps[name]!r}"
+        for name, pairs in self.samples:
+            row, labels = known[self._family(name)], dict(pairs)
+            if row.type == "histogram":
+                labels.pop("le", None)
+            assert labels.keys() == row.labels.keys(), f"{name}: {labels}"
+            for label, value in labels.items():
+                assert row.labels[label] is None or value in row.labels[label], f"{name}: {label} is {value}"
+
+    def check_whole(self, program):
+        """And all that common/metrics.md says of a program's page is here, each label's value too."""
+        for row in reference().values():
+            shown = row.name in self.types
+            assert shown == (program in row.programs), f"{row.name}: {'not ' * (not shown)}on the page of {program}"
+            for label in (label for label, values in row.labels.items() if shown and values):
+                seen = {dict(pairs)[label] for name, pairs in self.samples if name == row.name}
+                assert seen == row.labels[label], f"{row.name}: {label}: {seen ^ row.labels[label]}"
+
     def value(self, name, **labels):
         """One sample; None if it is not there."""
         return self.samples.get((name, tuple(sorted(labels.items()))))
@@ -98,6 +157,10 @@ def get(port, path):
 
 
 def scrape(port):
-    """The page at /metrics; None while nobody answers."""
+    """The page at /metrics, which shows nothing that has no row in common/metrics.md; None while nobody answers."""
     answer = get(port, "/metrics")
-    return Metrics(answer[2]) if answer else None
+    if answer is None:
+        return None
+    page = Metrics(answer[2])
+    page.check_reference()
+    return page

@@ -1,4 +1,6 @@
 /* Formats by name, the options that all share, and the words for what is wrong. */
+#include "collector/format/format_kinds.h"
+#include "common/base/text.h"
 #include "tests/unit/format_fixture.h"
 
 static void every_reason_has_words(void **state)
@@ -37,6 +39,46 @@ static void a_format_is_a_name_or_an_object(void **state)
 	assert_refused("{\"type\": 5}", "config:1: format.type: must be one of \"combined\", ");
 	assert_refused("[]", "config:1: format: must be one of \"combined\", ");
 	assert_refused("5", "config:1: format: must be one of \"combined\", ");
+}
+
+/* "`time` `unit` `year`": what a kind takes besides the options of all. */
+static void put_options(struct weir_text *row, const struct format_kind *kind)
+{
+	static const struct {
+		unsigned takes;
+		const char *names;
+	} shared[] = {
+		{FORMAT_TAKES_TIME, " `time` `unit`"}, {FORMAT_TAKES_YEAR, " `year`"}, {FORMAT_TAKES_FIELDS, " `fields`"}};
+	for (const struct weir_json_rule *own = kind->options; own != NULL && own->name != NULL; own++)
+		weir_text_printf(row, " `%s`", own->name);
+	for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+		weir_text_puts(row, (kind->takes & shared[i].takes) != 0 ? shared[i].names : "");
+}
+
+/* Of each kind the page has the row that it says of itself, and its reason. */
+static void the_page_has_every_kind(void **state)
+{
+	(void)state;
+#define LISTED(name) &format_##name,
+	static const struct format_kind *const kinds[] = {FORMAT_KINDS(LISTED)};
+	static char page[1 << 16];
+	FILE *file = fopen("collector/formats.md", "r");
+	assert_non_null(file);
+	assert_true(fread(page, 1, sizeof page - 1, file) < sizeof page - 1);
+	fclose(file);
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		struct weir_text row = {0};
+		char reason[64];
+		weir_text_printf(&row, "| `%s` | %s |", kinds[i]->name, kinds[i]->meaning);
+		put_options(&row, kinds[i]);
+		weir_text_append(&row, " |\n", sizeof " |\n");
+		snprintf(reason, sizeof reason, "`%s`", kinds[i]->malformed);
+		if (strstr(page, row.at) == NULL)
+			fail_msg("collector/formats.md lacks the row %s", row.at);
+		if (strstr(page, reason) == NULL)
+			fail_msg("collector/formats.md lacks the reason %s", reason);
+		weir_text_deinit(&row);
+	}
 }
 
 static void options_are_checked(void **state)
@@ -102,9 +144,10 @@ static void a_format_without_header_has_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_reason_has_words),      cmocka_unit_test(a_format_is_a_name_or_an_object),
-		cmocka_unit_test(options_are_checked),         cmocka_unit_test(fields_of_a_format_are_its_own),
-		cmocka_unit_test(too_many_fields_are_refused), cmocka_unit_test(a_format_without_header_has_none),
+		cmocka_unit_test(the_page_has_every_kind),          cmocka_unit_test(every_reason_has_words),
+		cmocka_unit_test(a_format_is_a_name_or_an_object),  cmocka_unit_test(options_are_checked),
+		cmocka_unit_test(fields_of_a_format_are_its_own),   cmocka_unit_test(too_many_fields_are_refused),
+		cmocka_unit_test(a_format_without_header_has_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,15 +32,26 @@ static int teardown(void **state)
 		weir_text_clear(&page);               \
 	} while (0)
 
+static const struct weir_metric verdicts = {"weir_verdicts_total", WEIR_COUNTER, "verdicts",
+                                            WEIR_LABELS({"zone", "its name"}, {"verdict", "`pass`, `block`"}),
+                                            "Verdicts on events."};
+static const struct weir_metric of_source = {"m", WEIR_GAUGE, "seconds", WEIR_LABELS({"source", "its name"}), ""};
+static const struct weir_metric bare = {"m", WEIR_GAUGE, "seconds", WEIR_NO_LABELS, ""};
+static const struct weir_metric delays = {"h", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS, "Delays."};
+
 static void families_and_samples_read_as_prometheus_wants(void **state)
 {
 	(void)state;
-	weir_metrics_counter(&page, "weir_events_total", "Events read.\nAll \\ of them.", 17);
-	weir_metrics_gauge(&page, "weir_age_seconds", "Age.", 0.25);
-	struct weir_label labels[] = {{"zone", weir_span_of("site")}, {"verdict", weir_span_of("block")}};
-	weir_metrics_uint(&page, "weir_verdicts_total", labels, 2, UINT64_MAX);
-	weir_metrics_double(&page, "weir_lag", labels, 1, 0.1);
-	assert_page("# HELP weir_events_total Events read.\\nAll \\\\ of them.\n"
+	const struct weir_metric events = {"weir_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS,
+	                                   "Events read \\ judged."};
+	const struct weir_metric age = {"weir_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS, "Age."};
+	const struct weir_metric lag = {"weir_lag", WEIR_GAUGE, "seconds", WEIR_LABELS({"zone", "its name"}), ""};
+	struct weir_span values[] = {weir_span_of("site"), weir_span_of("block")};
+	weir_metrics_counter(&page, &events, 17);
+	weir_metrics_gauge(&page, &age, 0.25);
+	weir_metrics_uint(&page, &verdicts, values, UINT64_MAX);
+	weir_metrics_double(&page, &lag, values, 0.1);
+	assert_page("# HELP weir_events_total Events read \\\\ judged.\n"
 	            "# TYPE weir_events_total counter\n"
 	            "weir_events_total 17\n"
 	            "# HELP weir_age_seconds Age.\n"
@@ -53,28 +64,28 @@ static void families_and_samples_read_as_prometheus_wants(void **state)
 static void label_values_may_be_any_bytes(void **state)
 {
 	(void)state;
-	struct weir_label label = {"source", {.at = "a\"b\\c\nd\te\xff\xc3\xa9\x7f\xc2\x9bm", .length = 16}};
-	weir_metrics_uint(&page, "m", &label, 1, 1);
+	struct weir_span value = {.at = "a\"b\\c\nd\te\xff\xc3\xa9\x7f\xc2\x9bm", .length = 16};
+	weir_metrics_uint(&page, &of_source, &value, 1);
 	assert_page("m{source=\"a\\\"b\\\\c\\nd e\xEF\xBF\xBD\xc3\xa9  m\"} 1\n");
 	char large[4096];
 	memset(large, 'x', sizeof large);
-	label.value = (struct weir_span){.at = large, .length = sizeof large};
-	weir_metrics_uint(&page, "m", &label, 1, 1);
+	value = (struct weir_span){.at = large, .length = sizeof large};
+	weir_metrics_uint(&page, &of_source, &value, 1);
 	assert_in_range(page.length, 1024, 1100);
-	label.value = (struct weir_span){0};
+	value = (struct weir_span){0};
 	weir_text_clear(&page);
-	weir_metrics_uint(&page, "m", &label, 1, 1);
+	weir_metrics_uint(&page, &of_source, &value, 1);
 	assert_page("m{source=\"\"} 1\n");
 }
 
 static void numbers_read_back_as_themselves(void **state)
 {
 	(void)state;
-	weir_metrics_double(&page, "m", NULL, 0, 1e300);
-	weir_metrics_double(&page, "m", NULL, 0, -INFINITY);
-	weir_metrics_double(&page, "m", NULL, 0, NAN);
-	weir_metrics_double(&page, "m", NULL, 0, 1.0 / 3);
-	weir_metrics_double(&page, "m", NULL, 0, 1732173600.123);
+	weir_metrics_double(&page, &bare, NULL, 1e300);
+	weir_metrics_double(&page, &bare, NULL, -INFINITY);
+	weir_metrics_double(&page, &bare, NULL, NAN);
+	weir_metrics_double(&page, &bare, NULL, 1.0 / 3);
+	weir_metrics_double(&page, &bare, NULL, 1732173600.123);
 	assert_page("m 1e+300\nm -Inf\nm NaN\nm 0.3333333333333333\nm 1732173600.123\n");
 }
 
@@ -89,13 +100,24 @@ static void a_histogram_sums_its_threads(void **state)
 	weir_histogram_observe(&first, &scale, 0.75);
 	weir_histogram_observe(&second, &scale, 4);
 	weir_histogram_observe(&second, &scale, 0.25);
-	struct weir_label label = {"role", weir_span_of("limiter")};
-	weir_metrics_histogram(&page, "h", &label, 1, &scale, both, 2);
-	assert_page("h_bucket{role=\"limiter\",le=\"0.5\"} 2\n"
-	            "h_bucket{role=\"limiter\",le=\"1\"} 3\n"
-	            "h_bucket{role=\"limiter\",le=\"+Inf\"} 4\n"
-	            "h_sum{role=\"limiter\"} 5.5\n"
-	            "h_count{role=\"limiter\"} 4\n");
+	weir_metrics_histogram(&page, &delays, &scale, both, 2);
+	assert_page("# HELP h Delays.\n"
+	            "# TYPE h histogram\n"
+	            "h_bucket{le=\"0.5\"} 2\n"
+	            "h_bucket{le=\"1\"} 3\n"
+	            "h_bucket{le=\"+Inf\"} 4\n"
+	            "h_sum 5.5\n"
+	            "h_count 4\n");
+}
+
+static void a_table_is_a_row_of_markdown_for_each_metric(void **state)
+{
+	(void)state;
+	const struct weir_metric metrics[] = {verdicts, delays};
+	weir_metrics_describe(&page, &(const struct weir_metric_table){metrics, 2});
+	assert_page("| `weir_verdicts_total` | counter | verdicts | `zone`: its name; `verdict`: `pass`, `block` "
+	            "| Verdicts on events. |\n"
+	            "| `h` | histogram | seconds | | Delays. |\n");
 }
 
 enum { OBSERVATIONS = 100000 };
@@ -118,12 +140,12 @@ static void a_page_is_read_while_its_threads_count(void **state)
 		assert_int_equal(0, pthread_create(&threads[i], NULL, observe, &histograms[i]));
 	for (int i = 0; i < 50; i++) {
 		weir_text_clear(&page);
-		weir_metrics_histogram(&page, "h", NULL, 0, &weir_latency_scale, both, 2);
+		weir_metrics_histogram(&page, &delays, &weir_latency_scale, both, 2);
 	}
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 	weir_text_clear(&page);
-	weir_metrics_histogram(&page, "h", NULL, 0, &weir_latency_scale, both, 2);
+	weir_metrics_histogram(&page, &delays, &weir_latency_scale, both, 2);
 	weir_text_append(&page, "", 1);
 	assert_non_null(strstr(page.at, "le=\"2.5e-05\"} 52\n"));
 	assert_non_null(strstr(page.at, "h_count 200000\n"));
@@ -136,6 +158,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(label_values_may_be_any_bytes, setup, teardown),
 		cmocka_unit_test_setup_teardown(numbers_read_back_as_themselves, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_histogram_sums_its_threads, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_table_is_a_row_of_markdown_for_each_metric, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_page_is_read_while_its_threads_count, setup, teardown),
 	};
 	return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);

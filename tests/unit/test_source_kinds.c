@@ -42,8 +42,8 @@ static void every_kind_is_whole(void **state)
 		for (size_t j = 0; j < i; j++)
 			assert_string_not_equal(kinds[j]->type, kind->type);
 		assert_true(kind->create != NULL && kind->describe != NULL && kind->collect != NULL && kind->streams != NULL &&
-		            kind->fd != NULL && kind->acknowledge != NULL && kind->resume != NULL && kind->status != NULL &&
-		            kind->free != NULL);
+		            kind->fd != NULL && kind->metrics != NULL && kind->acknowledge != NULL && kind->resume != NULL &&
+		            kind->status != NULL && kind->free != NULL);
 	}
 }
 

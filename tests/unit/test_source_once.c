@@ -315,8 +315,8 @@ static void status_tells_the_progress(void **state)
 	assert_int_equal(status.size_bytes, 5);
 	assert_int_equal(status.lag_bytes, 5);
 	assert_int_equal(status.position, 0);
-	assert_string_equal(status.kind, "file");
-	assert_true(status.replayable);
+	assert_string_equal(reader.source->ops->type, "file");
+	assert_true(reader.source->ops->replayable);
 	assert_int_equal(reader_step(&reader), WEIR_OK);
 	status = reader_status(&reader, 0);
 	assert_int_equal(status.lag_bytes, 0);

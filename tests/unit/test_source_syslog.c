@@ -1,6 +1,7 @@
 /* The source `syslog`: datagrams and connections as lines, each once, and what becomes of those that are lost. */
 #include "collector/source/kinds/source_kinds.h"
 #include "collector/source/source.h"
+#include "collector/source/syslog/source_syslog.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -157,10 +158,10 @@ static void a_datagram_is_a_line(void **state)
 	               "nothing that is known\n");
 	assert_false(step(&scene));
 	struct source_status status = status_of(&scene);
-	assert_int_equal(status.received, 3);
-	assert_int_equal(status.malformed, 1);
-	assert_int_equal(status.dropped, 0);
-	assert_false(status.replayable);
+	assert_int_equal(status.own[SYSLOG_RECEIVED], 3);
+	assert_int_equal(status.own[SYSLOG_MALFORMED], 1);
+	assert_int_equal(status.own[SYSLOG_DROPPED], 0);
+	assert_false(scene.source->ops->replayable);
 	close(fd);
 	scene_close(&scene);
 }
@@ -184,11 +185,11 @@ static void long_datagrams_are_counted(void **state)
 	say(fd, text);
 	say(fd, "<34>1 2024-01-01T00:00:00Z h a - - - short");
 	int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS;
-	while (status_of(&scene).received < 3 && weir_monotonic_ms() < end_ms)
+	while (status_of(&scene).own[SYSLOG_RECEIVED] < 3 && weir_monotonic_ms() < end_ms)
 		step(&scene);
 	while (step(&scene))
 		continue;
-	assert_int_equal(status_of(&scene).malformed, 2);
+	assert_int_equal(status_of(&scene).own[SYSLOG_MALFORMED], 2);
 	scene.text[scene.length] = '\0';
 	assert_non_null(strstr(scene.text, " short\n"));
 	assert_non_null(strstr(scene.text, "xxx+"));
@@ -199,7 +200,7 @@ static void long_datagrams_are_counted(void **state)
 static bool has_dropped(const struct scene *scene, const void *wanted)
 {
 	struct source_status status = status_of(scene);
-	return status.received + status.dropped >= *(const uint64_t *)wanted;
+	return status.own[SYSLOG_RECEIVED] + status.own[SYSLOG_DROPPED] >= *(const uint64_t *)wanted;
 }
 
 /* All that were sent were received or dropped: no third thing happens. */
@@ -214,8 +215,8 @@ static void what_the_kernel_drops_is_counted(void **state)
 		say(fd, "<34>1 2024-01-01T00:00:00Z h a - - - one of many messages that nobody reads in time");
 	read_until(&scene, has_dropped, &sent);
 	struct source_status status = status_of(&scene);
-	assert_int_equal(status.received + status.dropped, sent);
-	assert_true(status.dropped > 0);
+	assert_int_equal(status.own[SYSLOG_RECEIVED] + status.own[SYSLOG_DROPPED], sent);
+	assert_true(status.own[SYSLOG_DROPPED] > 0);
 	assert_non_null(strstr(status.problem, "dropped"));
 	assert_true(status.reads_on); /* it is ready all the same */
 	close(fd);
@@ -239,7 +240,7 @@ static void messages_of_connections_are_lines(void **state)
 	expect(&scene, "<34>1 2024-01-01T00:00:00Z h a - - - last\n");
 	uint64_t all = 4;
 	read_until(&scene, has_dropped, &all);
-	assert_int_equal(status_of(&scene).malformed, 1);
+	assert_int_equal(status_of(&scene).own[SYSLOG_MALFORMED], 1);
 	scene_close(&scene);
 }
 

@@ -11,6 +11,7 @@
 #include "collector/source/file/file_settings.h"
 
 #include "collector/source/source_memory.h"
+#include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 
 #include <fnmatch.h>
@@ -67,25 +68,37 @@ static const struct file_timing usual_timing = {.poll = 1000,
                                                 .retry_least = 200,
                                                 .retry_most = 10000};
 
+/* What a configuration says, but for the paths. */
+struct file_config {
+	bool follow;
+	int start; /* enum source_at_start */
+	int64_t line_max;
+};
+
+#define AT(member) offsetof(struct file_config, member)
+
+const struct weir_json_rule file_members[] = {
+	{.name = "type"},
+	{.name = "name"},
+	{.name = "path"},
+	{.name = "format"},
+	{.name = "follow", .kind = WEIR_JSON_FLAG, .offset = AT(follow)},
+	{.name = "start", .kind = WEIR_JSON_WORD, .offset = AT(start), .words = source_starts},
+	{.name = "line_max", .kind = WEIR_JSON_SIZE, .offset = AT(line_max), SOURCE_LINE_BOUNDS},
+	{.name = NULL},
+};
+
 enum weir_status file_settings_init(struct file_settings *settings, const struct weir_json *config,
                                     const struct source_context *context, struct weir_error *error)
 {
-	static const char *const starts[] = {"beginning", "end", NULL};
-	struct weir_json follow = weir_json_member(config, "follow"), start = weir_json_member(config, "start");
-	struct weir_json line_max = weir_json_member(config, "line_max");
-	int64_t line_max_bytes = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES;
-	int place = SOURCE_FROM_BEGINNING;
+	struct file_config parsed = {.line_max = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES};
 	*settings = (struct file_settings){.timing = usual_timing};
 	enum weir_status status = read_paths(settings, config, error);
 	if (status == WEIR_OK)
-		status = weir_json_bool(&follow, &settings->follow, error);
-	if (status == WEIR_OK)
-		status = weir_json_word(&start, starts, &place, error);
-	if (status == WEIR_OK)
-		status = weir_json_size(&line_max, SOURCE_LINE_LEAST_BYTES, SOURCE_LINE_MOST_BYTES, &line_max_bytes, error);
-	settings->start = (enum source_at_start)place;
-	settings->line_max = (size_t)line_max_bytes;
-	settings->follow = settings->follow && !context->once;
+		status = weir_json_read(config, file_members, &parsed, error);
+	settings->start = (enum source_at_start)parsed.start;
+	settings->line_max = (size_t)parsed.line_max;
+	settings->follow = parsed.follow && !context->once;
 	return status;
 }
 

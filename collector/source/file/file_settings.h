@@ -26,6 +26,9 @@ struct file_settings {
 	struct file_timing timing;
 };
 
+/* Of the configuration. */
+extern const struct weir_json_rule file_members[];
+
 /** Fills the settings; what it has filled is the caller's to deinit, after a failure too. */
 WEIR_MUST_USE enum weir_status file_settings_init(struct file_settings *settings, const struct weir_json *config,
                                                   const struct source_context *context, struct weir_error *error);

@@ -21,8 +21,7 @@ void file_stream_init(struct file_stream *stream, struct file_shared *shared, st
 	*stream = (struct file_stream){.shared = shared, .record = record, .path = weir_copy(path, strlen(path))};
 	stream->handle.name = record->path;
 	source_memory_stream_id(shared->memory, record->path, stream->handle.id);
-	stream->status =
-		(struct source_status){.name = record->path, .kind = "file", .replayable = true, .position = record->low_water};
+	stream->status = (struct source_status){.name = record->path, .position = record->low_water};
 	stream->caught_up_ms = weir_monotonic_ms();
 	stream->incarnation = record->next_incarnation;
 	if (record->part_count == 0)

@@ -24,6 +24,7 @@
 
 #include "collector/source/file/file_scan.h"
 #include "collector/source/file/file_watch.h"
+#include "collector/source/source_metrics.h"
 #include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -229,7 +230,7 @@ static void add_problem(const char *pattern, const char *problem, struct source_
                         size_t *filled)
 {
 	if (*filled < count) {
-		statuses[*filled] = (struct source_status){.name = pattern, .kind = "file", .replayable = true};
+		statuses[*filled] = (struct source_status){.name = pattern};
 		snprintf(statuses[*filled].problem, sizeof statuses[*filled].problem, "%s", problem);
 	}
 	++*filled;
@@ -301,11 +302,6 @@ static enum weir_status file_new(const struct weir_json *config, const struct so
 	return WEIR_OK;
 }
 
-static const struct weir_json_rule members[] = {
-	{.name = "type"},   {.name = "name"},  {.name = "path"},     {.name = "format"},
-	{.name = "follow"}, {.name = "start"}, {.name = "line_max"}, {.name = NULL},
-};
-
 static void file_describe(const struct weir_json *config, struct weir_text *place, struct weir_text *manner)
 {
 	struct weir_json path = weir_json_member(config, "path");
@@ -313,10 +309,20 @@ static void file_describe(const struct weir_json *config, struct weir_text *plac
 	source_words_manner(manner, config, false);
 }
 
+static const struct source_metric *const metrics[] = {
+	&source_metric_position,    &source_metric_incarnation,
+	&source_metric_lag_seconds, &source_metric_lag_bytes,
+	&source_metric_lines,       &source_metric_errors,
+	&source_metric_lost_bytes,  &source_metric_problem,
+	&source_metric_replayable,  NULL,
+};
+
 const struct source_ops source_file_ops = {
 	.type = "file",
-	.members = members,
+	.members = file_members,
 	.names_files = true,
+	.replayable = true,
+	.metrics = metrics,
 	.create = file_new,
 	.describe = file_describe,
 	.collect = file_collect,

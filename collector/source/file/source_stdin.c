@@ -7,6 +7,7 @@
 #include "collector/source/file/source_stdin.h"
 
 #include "collector/input/input_lines.h"
+#include "collector/source/source_metrics.h"
 #include "collector/source/source_unreplayable.h"
 #include "common/base/alloc.h"
 #include "common/base/text.h"
@@ -170,9 +171,18 @@ static void stdin_describe(const struct weir_json *config, struct weir_text *pla
 	weir_text_puts(manner, "read to its end, at most once");
 }
 
+static const struct source_metric *const metrics[] = {
+	&source_metric_position,     &source_metric_incarnation,
+	&source_metric_lag_seconds,  &source_metric_lag_bytes,
+	&source_metric_lines,        &source_metric_errors,
+	&source_metric_lost_bytes,   &source_metric_problem,
+	&source_metric_unreplayable, NULL,
+};
+
 const struct source_ops source_stdin_ops = {
 	.type = "stdin",
 	.members = members,
+	.metrics = metrics,
 	.create = stdin_new,
 	.describe = stdin_describe,
 	.collect = stdin_collect,

@@ -6,6 +6,7 @@
  */
 #include "collector/source/journal/internal.h"
 
+#include "collector/source/source_metrics.h"
 #include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -86,11 +87,8 @@ static void add_stream(struct journal_source *source, struct source_memory_strea
 	source_memory_stream_id(source->memory, record->path, stream->stream.id);
 	if (record->low_water > JOURNAL_POSITION_BASE)
 		stream->through = stream->handed = stream->acknowledged = record->low_water - JOURNAL_POSITION_BASE;
-	stream->status = (struct source_status){.name = record->path,
-	                                        .kind = "journal",
-	                                        .replayable = true,
-	                                        .counts_records = true,
-	                                        .position = JOURNAL_POSITION_BASE + stream->handed};
+	stream->status = (struct source_status){
+		.name = record->path, .counts_records = true, .position = JOURNAL_POSITION_BASE + stream->handed};
 	pthread_mutex_lock(&source->mutex);
 	stream->caught_up_ms = weir_monotonic_ms();
 	stream->stream.order = (uint32_t)source->stream_count;
@@ -297,7 +295,7 @@ static size_t journal_status(struct source *base, struct source_status *statuses
 	}
 	if (source->problem[0] != '\0') {
 		if (filled < count) {
-			statuses[filled] = (struct source_status){.name = source->label, .kind = "journal", .replayable = true};
+			statuses[filled] = (struct source_status){.name = source->label};
 			memcpy(statuses[filled].problem, source->problem, sizeof source->problem);
 		}
 		filled++;
@@ -384,10 +382,18 @@ static void journal_describe(const struct weir_json *config, struct weir_text *p
 	source_words_manner(manner, config, true);
 }
 
+static const struct source_metric *const metrics[] = {
+	&source_metric_position,     &source_metric_incarnation, &source_metric_lag_seconds, &source_metric_lag_bytes,
+	&source_metric_lag_records,  &source_metric_lines,       &source_metric_errors,      &source_metric_lost_bytes,
+	&source_metric_lost_records, &source_metric_problem,     &source_metric_replayable,  NULL,
+};
+
 const struct source_ops source_journal_ops = {
 	.type = "journal",
 	.members = journal_members,
 	.head = "journal",
+	.replayable = true,
+	.metrics = metrics,
 	.create = journal_new,
 	.describe = journal_describe,
 	.collect = journal_collect,

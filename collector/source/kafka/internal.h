@@ -15,6 +15,9 @@ enum {
 	KAFKA_PROBLEM_BYTES = 200,
 };
 
+/* What a stream's status counts by itself. */
+enum { KAFKA_SKIPPED }; /* messages without a line in them */
+
 struct kafka_config {
 	const char *brokers, *group, *name; /* borrowed from the configuration */
 	const char *topics[KAFKA_TOPICS_MAX];

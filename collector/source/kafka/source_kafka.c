@@ -8,6 +8,7 @@
  */
 #include "collector/source/kafka/internal.h"
 
+#include "collector/source/source_metrics.h"
 #include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -315,10 +316,30 @@ static void kafka_describe(const struct weir_json *config, struct weir_text *pla
 	source_words_start(manner, config);
 }
 
+static const struct weir_metric skipped_row = {"weir_source_skipped_total", WEIR_COUNTER, "messages",
+                                               SOURCE_METRIC_LABELS,
+                                               "Messages of a topic that hold no line: tombstones and blank ones."};
+
+static bool skipped(const struct source_status *status, double *value)
+{
+	*value = (double)status->own[KAFKA_SKIPPED];
+	return true;
+}
+
+static const struct source_metric skipped_metric = {&skipped_row, skipped, false};
+
+static const struct source_metric *const metrics[] = {
+	&source_metric_offset,  &source_metric_lag_seconds, &source_metric_lag_bytes,  &source_metric_lag_records,
+	&source_metric_lines,   &source_metric_errors,      &source_metric_lost_bytes, &source_metric_lost_records,
+	&source_metric_problem, &source_metric_replayable,  &skipped_metric,           NULL,
+};
+
 const struct source_ops source_kafka_ops = {
 	.type = "kafka",
 	.members = kafka_members,
 	.endless = true,
+	.replayable = true,
+	.metrics = metrics,
 	.create = kafka_new,
 	.apart = kafka_apart,
 	.describe = kafka_describe,

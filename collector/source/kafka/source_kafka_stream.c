@@ -160,12 +160,10 @@ static void state_stream(const struct kafka_source *source, const struct kafka_s
 {
 	*status = (struct source_status){
 		.name = stream->stream.name,
-		.kind = "kafka",
-		.replayable = true,
 		.position = (uint64_t)stream->next,
 		.lines = atomic_load_explicit(&stream->stream.lines, memory_order_relaxed),
 		.lost_records = stream->lost,
-		.skipped = stream->skipped,
+		.own = {[KAFKA_SKIPPED] = stream->skipped},
 	};
 	state_lag(source, stream, status);
 	snprintf(status->problem, sizeof status->problem, "%s", stream->problem);
@@ -180,8 +178,7 @@ static size_t state_topics(const struct kafka_source *source, struct source_stat
 		if (topic->problem[0] == '\0')
 			continue;
 		if (filled < count) {
-			statuses[filled] =
-				(struct source_status){.name = topic->name, .kind = "kafka", .whole = true, .replayable = true};
+			statuses[filled] = (struct source_status){.name = topic->name, .whole = true};
 			snprintf(statuses[filled].problem, sizeof statuses[filled].problem, "%s", topic->problem);
 		}
 		filled++;
@@ -195,8 +192,7 @@ size_t kafka_status(struct source *base, struct source_status *statuses, size_t 
 	size_t filled = 1;
 	pthread_mutex_lock(&source->mutex);
 	if (count > 0) {
-		statuses[0] = (struct source_status){
-			.name = source->label, .kind = "kafka", .whole = true, .replayable = true, .errors = source->errors};
+		statuses[0] = (struct source_status){.name = source->label, .whole = true, .errors = source->errors};
 		snprintf(statuses[0].problem, sizeof statuses[0].problem, "%s", source->problem);
 	}
 	filled = state_topics(source, statuses, count, filled);

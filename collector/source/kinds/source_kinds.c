@@ -12,7 +12,11 @@
 
 /* In the order in which errors list them. */
 static const struct source_ops *const kinds[] = {
-	&source_file_ops, &source_stdin_ops, &source_syslog_ops, &source_journal_ops, &source_kafka_ops,
+	&source_file_ops,    /* files, through their rotations */
+	&source_stdin_ops,   /* standard input */
+	&source_syslog_ops,  /* what is sent by syslog */
+	&source_journal_ops, /* systemd's journal */
+	&source_kafka_ops,   /* Kafka's topics */
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };

@@ -1,4 +1,10 @@
-/* The kinds of source that there are: a new one is a line in source_kinds.c (and the header that it names). */
+/*
+ * The kinds of source that there are.
+ *
+ * A new one is a folder with its struct source_ops (source.h), a line in the list of source_kinds.c beside the include
+ * of its header, a row in tests/unit/test_architecture, a test, and a table of its members in formats.md. Nothing else
+ * knows which kinds there are: who needs to know something of a kind asks its struct source_ops.
+ */
 #ifndef COLLECTOR_SOURCE_KINDS_H
 #define COLLECTOR_SOURCE_KINDS_H
 

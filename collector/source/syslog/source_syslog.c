@@ -3,6 +3,7 @@
  */
 #include "collector/source/syslog/internal.h"
 
+#include "collector/source/source_metrics.h"
 #include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -68,9 +69,9 @@ static void tell(struct syslog_source *source)
 	bool shown = weir_monotonic_ms() < source->problem_until_ms;
 	struct source_status *status = &source->base.status;
 	pthread_mutex_lock(&source->base.mutex);
-	status->received = source->received;
-	status->dropped = source->dropped;
-	status->malformed = source->malformed;
+	status->own[SYSLOG_RECEIVED] = source->received;
+	status->own[SYSLOG_DROPPED] = source->dropped;
+	status->own[SYSLOG_MALFORMED] = source->malformed;
 	status->errors = source->errors;
 	status->reads_on = source->reads_on;
 	memcpy(status->problem, shown ? source->problem : "", shown ? sizeof status->problem : 1);
@@ -168,11 +169,63 @@ static void syslog_describe(const struct weir_json *config, struct weir_text *pl
 	weir_text_puts(manner, "listened to; each message at most once, as it cannot be asked for again");
 }
 
+static const struct weir_metric received_row = {"weir_source_received_total", WEIR_COUNTER, "messages",
+                                                SOURCE_METRIC_LABELS, "Syslog messages received from the network."};
+
+static bool received(const struct source_status *status, double *value)
+{
+	*value = (double)status->own[SYSLOG_RECEIVED];
+	return true;
+}
+
+static const struct source_metric received_metric = {&received_row, received, false};
+
+static const struct weir_metric dropped_row = {
+	"weir_source_dropped_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
+	"Syslog messages that the kernel dropped because the receive buffer was full. Raise receive_buffer "
+	"and net.core.rmem_max, or send by TCP."};
+
+static bool dropped(const struct source_status *status, double *value)
+{
+	*value = (double)status->own[SYSLOG_DROPPED];
+	return true;
+}
+
+static const struct source_metric dropped_metric = {&dropped_row, dropped, false};
+
+static const struct weir_metric malformed_row = {
+	"weir_source_malformed_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
+	"Syslog messages received with an unreadable header, cut off, or too long."};
+
+static bool malformed(const struct source_status *status, double *value)
+{
+	*value = (double)status->own[SYSLOG_MALFORMED];
+	return true;
+}
+
+static const struct source_metric malformed_metric = {&malformed_row, malformed, false};
+
+/* What is sent is read or not there: nothing is known to wait. */
+static const struct source_metric *const metrics[] = {
+	&source_metric_position,
+	&source_metric_incarnation,
+	&source_metric_lines,
+	&source_metric_errors,
+	&source_metric_lost_bytes,
+	&source_metric_problem,
+	&source_metric_unreplayable,
+	&received_metric,
+	&dropped_metric,
+	&malformed_metric,
+	NULL,
+};
+
 const struct source_ops source_syslog_ops = {
 	.type = "syslog",
 	.members = syslog_members,
 	.endless = true,
 	.head = "syslog",
+	.metrics = metrics,
 	.create = syslog_new,
 	.describe = syslog_describe,
 	.collect = syslog_collect,

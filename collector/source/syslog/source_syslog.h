@@ -12,4 +12,11 @@
  */
 extern const struct source_ops source_syslog_ops;
 
+/* What its status counts by itself, in messages. */
+enum {
+	SYSLOG_RECEIVED,  /* taken off the network */
+	SYSLOG_DROPPED,   /* that the kernel had no room for */
+	SYSLOG_MALFORMED, /* of those received: without a head that can be read, or badly framed */
+};
+
 #endif

@@ -45,6 +45,8 @@ WEIR_MUST_USE enum weir_status subscriber_run(struct subscriber *subscriber, str
 
 void subscriber_free(struct subscriber *subscriber);
 
+extern const struct weir_metric_table subscriber_metric_table;
+
 /** Appends the page of metrics. @thread any, while it exists */
 void subscriber_metrics(const struct subscriber *subscriber, struct weir_text *page);
 /** Whether the target's list is what the topic says; else why not, in a line. @thread any */

@@ -1,6 +1,54 @@
 /* What a subscriber shows: its counters as Prometheus reads them, and whether its list is true. */
 #include "deploy/gateways/subscriber/internal.h"
 
+enum {
+	DECISIONS,
+	ENTRIES,
+	READY,
+	LAG_RECORDS,
+	ENDS_AGE,
+	GAPS,
+	REBUILDS,
+	ERRORS,
+	LEFT_OUT,
+	UNFIT,
+	DELAY,
+	METRIC_COUNT,
+};
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[DECISIONS] = {"weir_subscribe_decisions_total", WEIR_COUNTER, "records",
+                   WEIR_LABELS(
+					   {"result",
+                        "`applied`, `older` (not newer than what is known of its key), `over` (nothing is left to "
+                        "do), `no_room` (the list is full), `other_zone`, `shadow`, `malformed` (no decision)"}),
+                   "Records read from the decisions topic, by what became of them."},
+	[ENTRIES] = {"weir_subscribe_entries", WEIR_GAUGE, "blocks", WEIR_NO_LABELS, "Blocks that are running."},
+	[READY] = {"weir_subscribe_ready", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
+               "1 while the target's list is known to be right. 0 otherwise: /readyz and the log say why."},
+	[LAG_RECORDS] = {"weir_subscribe_lag_records", WEIR_GAUGE, "records", WEIR_NO_LABELS,
+                     "Records on the decisions topic that have not been read, as of weir_subscribe_ends_age_seconds "
+                     "ago."},
+	[ENDS_AGE] = {"weir_subscribe_ends_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+                  "Time since the bus last said where the topic ends. If this grows, the bus is away: new blocks and "
+                  "lifts do not reach the list."},
+	[GAPS] = {"weir_subscribe_gaps_total", WEIR_COUNTER, "gaps", WEIR_NO_LABELS,
+              "Gaps in the decisions topic that were passed over: removed by retention before they were read, or "
+              "damaged."},
+	[REBUILDS] = {"weir_subscribe_rebuilds_total", WEIR_COUNTER, "copies", WEIR_NO_LABELS,
+                  "Times that the whole list was written to the target, as at a start and after an error."},
+	[ERRORS] = {"weir_subscribe_errors_total", WEIR_COUNTER, "errors", WEIR_NO_LABELS,
+                "Times that the target failed or turned out to have lost its list."},
+	[LEFT_OUT] = {"weir_subscribe_left_out_total", WEIR_COUNTER, "blocks", WEIR_NO_LABELS,
+                  "Blocks left out because the list was full. Raise --max."},
+	[UNFIT] = {"weir_subscribe_unfit_total", WEIR_COUNTER, "blocks", WEIR_NO_LABELS,
+               "Blocks whose keys this kind of target cannot hold, each time that one was met."},
+	[DELAY] = {"weir_subscribe_delay_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
+               "Time from a decision's own time, which is its request's, to its being in the target."},
+};
+
+const struct weir_metric_table subscriber_metric_table = {metrics, METRIC_COUNT};
+
 static void decision_metrics(const struct subscriber *subscriber, struct weir_text *page)
 {
 	static const char *const results[RESULT_COUNT] = {
@@ -8,12 +56,10 @@ static void decision_metrics(const struct subscriber *subscriber, struct weir_te
 		[RESULT_NO_ROOM] = "no_room",     [RESULT_OTHER_ZONE] = "other_zone", [RESULT_SHADOW] = "shadow",
 		[RESULT_MALFORMED] = "malformed",
 	};
-	weir_metrics_family(page, "weir_subscribe_decisions_total", "counter",
-	                    "Records of the decisions topic by what became of them.");
+	weir_metrics_family(page, &metrics[DECISIONS]);
 	for (int i = 0; i < RESULT_COUNT; i++) {
-		struct weir_label label = {"result", weir_span_of(results[i])};
-		weir_metrics_uint(page, "weir_subscribe_decisions_total", &label, 1,
-		                  weir_counter_read(&subscriber->results[i]));
+		struct weir_span result = weir_span_of(results[i]);
+		weir_metrics_uint(page, &metrics[DECISIONS], &result, weir_counter_read(&subscriber->results[i]));
 	}
 }
 
@@ -22,27 +68,16 @@ void subscriber_metrics(const struct subscriber *subscriber, struct weir_text *p
 	const struct feed *feed = atomic_load(&subscriber->feed);
 	const struct weir_histogram *delay = &subscriber->delay;
 	decision_metrics(subscriber, page);
-	weir_metrics_gauge(page, "weir_subscribe_entries", "Live blocks.", (double)block_table_count(subscriber->table));
-	weir_metrics_gauge(page, "weir_subscribe_ready", "Whether the target's list is true (1) or not known to be (0).",
-	                   atomic_load(&subscriber->in_place) ? 1 : 0);
-	weir_metrics_gauge(page, "weir_subscribe_lag_records", "Records of the decisions topic that were not read yet.",
-	                   feed != NULL ? (double)feed_lag(feed) : 0);
-	weir_metrics_gauge(page, "weir_subscribe_ends_age_seconds",
-	                   "How long ago the bus said where the topic ends; lag_records is as of then.",
-	                   feed != NULL ? (double)feed_ends_age_ms(feed) / 1000.0 : 0);
-	weir_metrics_counter(page, "weir_subscribe_gaps_total", "Gaps in the topic that were passed over.",
-	                     feed != NULL ? feed_gaps(feed) : 0);
-	weir_metrics_counter(page, "weir_subscribe_rebuilds_total", "Times that the target's whole list was written.",
-	                     weir_counter_read(&subscriber->copies));
-	weir_metrics_counter(page, "weir_subscribe_errors_total", "Times that the target failed or had lost its list.",
-	                     weir_counter_read(&subscriber->errors));
-	weir_metrics_counter(page, "weir_subscribe_left_out_total", "Blocks left out because the list was full (--max).",
-	                     block_table_left_out(subscriber->table));
-	weir_metrics_counter(page, "weir_subscribe_unfit_total", "Blocks met whose keys the target cannot hold.",
-	                     weir_counter_read(&subscriber->options.target->unfit));
-	weir_metrics_family(page, "weir_subscribe_delay_seconds", "histogram",
-	                    "From a decision's time to its being in the target.");
-	weir_metrics_histogram(page, "weir_subscribe_delay_seconds", NULL, 0, &weir_latency_scale, &delay, 1);
+	weir_metrics_gauge(page, &metrics[ENTRIES], (double)block_table_count(subscriber->table));
+	weir_metrics_gauge(page, &metrics[READY], atomic_load(&subscriber->in_place) ? 1 : 0);
+	weir_metrics_gauge(page, &metrics[LAG_RECORDS], feed != NULL ? (double)feed_lag(feed) : 0);
+	weir_metrics_gauge(page, &metrics[ENDS_AGE], feed != NULL ? (double)feed_ends_age_ms(feed) / 1000.0 : 0);
+	weir_metrics_counter(page, &metrics[GAPS], feed != NULL ? feed_gaps(feed) : 0);
+	weir_metrics_counter(page, &metrics[REBUILDS], weir_counter_read(&subscriber->copies));
+	weir_metrics_counter(page, &metrics[ERRORS], weir_counter_read(&subscriber->errors));
+	weir_metrics_counter(page, &metrics[LEFT_OUT], block_table_left_out(subscriber->table));
+	weir_metrics_counter(page, &metrics[UNFIT], weir_counter_read(&subscriber->options.target->unfit));
+	weir_metrics_histogram(page, &metrics[DELAY], &weir_latency_scale, &delay, 1);
 }
 
 bool subscriber_ready(const struct subscriber *subscriber, struct weir_text *why)

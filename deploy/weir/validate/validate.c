@@ -6,6 +6,7 @@
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
 #include "deploy/weir/command.h"
+#include "deploy/weir/validate/validate_metrics.h"
 #include "deploy/weir/validate/validate_report.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@
 
 static const char help[] =
 	"usage: weir validate --config FILE [--json]\n"
-	"       weir validate --settings\n"
+	"       weir validate --settings | --metrics\n"
 	"\n"
 	"Says what a configuration means: each zone as a sentence, what a user costs in memory, the files that\n"
 	"the sources name now with what their first lines come to, where decisions and malformed lines go; and\n"
@@ -22,6 +23,7 @@ static const char help[] =
 	"  --config FILE   the configuration\n"
 	"  --json          the same as one JSON object\n"
 	"  --settings      every setting that there is, its default and its meaning, as a table in Markdown\n"
+	"  --metrics       every metric that there is, its labels and its meaning, likewise\n"
 	"\n"
 	"Exit codes: 0 it is good, with or without warnings; 2 it is not.\n"
 	"\n"
@@ -35,20 +37,20 @@ static const char help[] =
 	"    \"sources\": [ { \"type\": \"file\", \"path\": \"/var/log/nginx/access.log\", \"format\": \"combined\",\n"
 	"                   \"follow\": true } ] }\n";
 
-enum option { CONFIG, JSON, SETTINGS };
+enum option { CONFIG, JSON, SETTINGS, METRICS };
 
 static const struct weir_argument_option table[] = {
-	{"config", true}, {"json", false}, {"settings", false}, {NULL, false}};
+	{"config", true}, {"json", false}, {"settings", false}, {"metrics", false}, {NULL, false}};
 
 struct validate_options {
 	const char *path;
 	bool json;
 };
 
-static void put_settings(void)
+static void put_reference(void (*describe)(struct weir_text *text))
 {
 	struct weir_text text = {0};
-	weir_config_describe(&text);
+	describe(&text);
 	fwrite(text.at, 1, text.length, stdout);
 	weir_text_deinit(&text);
 }
@@ -64,7 +66,8 @@ static int parse(int argc, char **argv, struct validate_options *options)
 		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
 		case WEIR_ARGUMENTS_BAD: return EXIT_USAGE;
 		case JSON: options->json = true; break;
-		case SETTINGS: put_settings(); return EXIT_DONE;
+		case SETTINGS: put_reference(weir_config_describe); return EXIT_DONE;
+		case METRICS: put_reference(validate_metrics); return EXIT_DONE;
 		default: /* --config FILE, or the file alone */
 			if (options->path != NULL) {
 				weir_arguments_refuse(&arguments, "one configuration at a time: \"%s\" is too many", value);

@@ -1,0 +1,153 @@
+/* Rows, and how a sample of each is read from a status. */
+#include "collector/source/source_metrics.h"
+
+#define ROW(name) static const struct weir_metric name##_row
+
+/* ---- how far it is read ---- */
+
+ROW(position) = {"weir_source_position", WEIR_GAUGE, "bytes or records", SOURCE_METRIC_LABELS,
+                 "How far the stream has been read: bytes of a file, records of a topic or a journal."};
+
+static bool position(const struct source_status *status, double *value)
+{
+	*value = (double)(status->position & ((UINT64_C(1) << SOURCE_OFFSET_BITS) - 1));
+	return true;
+}
+
+static bool offset(const struct source_status *status, double *value)
+{
+	*value = (double)status->position;
+	return true;
+}
+
+const struct source_metric source_metric_position = {&position_row, position, false};
+const struct source_metric source_metric_offset = {&position_row, offset, false};
+
+ROW(incarnation) = {"weir_source_incarnation", WEIR_GAUGE, "number", SOURCE_METRIC_LABELS,
+                    "Which of the stream's files the position is in: it grows by one with each rotation or "
+                    "truncation. Topics have none."};
+
+static bool incarnation(const struct source_status *status, double *value)
+{
+	*value = (double)(status->position >> SOURCE_OFFSET_BITS);
+	return true;
+}
+
+const struct source_metric source_metric_incarnation = {&incarnation_row, incarnation, false};
+
+ROW(lines) = {"weir_source_lines_total", WEIR_COUNTER, "lines", SOURCE_METRIC_LABELS,
+              "Lines read from the stream since its source was opened."};
+
+static bool lines(const struct source_status *status, double *value)
+{
+	*value = (double)status->lines;
+	return true;
+}
+
+const struct source_metric source_metric_lines = {&lines_row, lines, false};
+
+/* ---- what waits ---- */
+
+ROW(lag_seconds) = {"weir_source_lag_seconds", WEIR_GAUGE, "seconds", SOURCE_METRIC_LABELS,
+                    "How long the oldest unread data has been waiting. If this grows, the collector is short of "
+                    "processor time, or the bus does not take what it sends."};
+
+static bool lag_seconds(const struct source_status *status, double *value)
+{
+	*value = (double)status->lag_ms / 1000.0;
+	return !status->no_lag_time;
+}
+
+const struct source_metric source_metric_lag_seconds = {&lag_seconds_row, lag_seconds, false};
+
+ROW(lag_bytes) = {"weir_source_lag_bytes", WEIR_GAUGE, "bytes", SOURCE_METRIC_LABELS,
+                  "Bytes that are known to be there and have not been read; compressed ones of a .gz file."};
+
+static bool lag_bytes(const struct source_status *status, double *value)
+{
+	*value = (double)status->lag_bytes;
+	return true;
+}
+
+const struct source_metric source_metric_lag_bytes = {&lag_bytes_row, lag_bytes, false};
+
+ROW(lag_records) = {"weir_source_lag_records", WEIR_GAUGE, "records", SOURCE_METRIC_LABELS,
+                    "Records that have not been read, at most. Only sources that count records have it: topics and "
+                    "journals."};
+
+static bool lag_records(const struct source_status *status, double *value)
+{
+	*value = (double)status->lag_records;
+	return status->counts_records;
+}
+
+const struct source_metric source_metric_lag_records = {&lag_records_row, lag_records, false};
+
+/* ---- what is lost or wrong ---- */
+
+ROW(errors) = {"weir_source_errors_total", WEIR_COUNTER, "errors", SOURCE_METRIC_LABELS,
+               "Failed attempts to open or read the stream. The log has the reasons."};
+
+static bool errors(const struct source_status *status, double *value)
+{
+	*value = (double)status->errors;
+	return true;
+}
+
+const struct source_metric source_metric_errors = {&errors_row, errors, true};
+
+ROW(lost_bytes) = {"weir_source_lost_bytes_total", WEIR_COUNTER, "bytes", SOURCE_METRIC_LABELS,
+                   "Bytes of the log that were truncated or removed before they were read, as far as known. Rotate "
+                   "by renaming, and keep rotated files for longer."};
+
+static bool lost_bytes(const struct source_status *status, double *value)
+{
+	*value = (double)status->lost_bytes;
+	return true;
+}
+
+const struct source_metric source_metric_lost_bytes = {&lost_bytes_row, lost_bytes, false};
+
+ROW(lost_records) = {"weir_source_lost_records_total", WEIR_COUNTER, "records", SOURCE_METRIC_LABELS,
+                     "Records of a topic or a journal, at most, that were removed before they were read. Keep it for "
+                     "longer."};
+
+static bool lost_records(const struct source_status *status, double *value)
+{
+	*value = (double)status->lost_records;
+	return status->counts_records;
+}
+
+const struct source_metric source_metric_lost_records = {&lost_records_row, lost_records, false};
+
+ROW(problem) = {"weir_source_problem", WEIR_GAUGE, "1 or 0", SOURCE_METRIC_LABELS,
+                "1 while something keeps the stream from being read. The log says what."};
+
+static bool problem(const struct source_status *status, double *value)
+{
+	*value = status->problem[0] != '\0' && !status->reads_on;
+	return true;
+}
+
+const struct source_metric source_metric_problem = {&problem_row, problem, true};
+
+ROW(replayable) = {"weir_source_replayable", WEIR_GAUGE, "1 or 0", SOURCE_METRIC_LABELS,
+                   "1 if the stream can be read again from an earlier position. 0 if it gives each line only once: "
+                   "its lines arrive at most once."};
+
+static bool replayable(const struct source_status *status, double *value)
+{
+	(void)status;
+	*value = 1;
+	return true;
+}
+
+static bool unreplayable(const struct source_status *status, double *value)
+{
+	(void)status;
+	*value = 0;
+	return true;
+}
+
+const struct source_metric source_metric_replayable = {&replayable_row, replayable, false};
+const struct source_metric source_metric_unreplayable = {&replayable_row, unreplayable, false};

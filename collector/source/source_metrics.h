@@ -1,0 +1,36 @@
+/*
+ * What /metrics shows of each stream: rows that several kinds of sources share. What one kind alone counts is beside it.
+ *
+ * A kind lists those that its streams have (source_ops, metrics). Two kinds that show one thing, each in its way, have
+ * the same row.
+ */
+#ifndef COLLECTOR_SOURCE_METRICS_H
+#define COLLECTOR_SOURCE_METRICS_H
+
+#include "collector/source/source.h"
+#include "common/log/metrics.h"
+
+struct source_metric {
+	const struct weir_metric *row;
+	/** Reads a sample from a status. @return false: it has none, now */
+	bool (*sample)(const struct source_status *status, double *value);
+	bool of_whole; /* the status of a source as a whole has it, too */
+};
+
+#define SOURCE_METRIC_LABELS WEIR_LABELS({"source", "the stream's name"})
+
+extern const struct source_metric source_metric_position;    /* the offset in one of its files, ... */
+extern const struct source_metric source_metric_incarnation; /* ... and which of them */
+extern const struct source_metric source_metric_offset;      /* the same row as position: there are no incarnations */
+extern const struct source_metric source_metric_lag_seconds;
+extern const struct source_metric source_metric_lag_bytes;
+extern const struct source_metric source_metric_lag_records;
+extern const struct source_metric source_metric_lines;
+extern const struct source_metric source_metric_errors;
+extern const struct source_metric source_metric_lost_bytes;
+extern const struct source_metric source_metric_lost_records;
+extern const struct source_metric source_metric_problem;
+extern const struct source_metric source_metric_replayable;   /* 1 */
+extern const struct source_metric source_metric_unreplayable; /* the same row: 0 */
+
+#endif

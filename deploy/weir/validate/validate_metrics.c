@@ -1,0 +1,53 @@
+/*
+ * All metrics, by the programs whose pages have them: each module's own table.
+ * A heading ends with the programs, in backticks; tests read them from there.
+ */
+#include "deploy/weir/validate/validate_metrics.h"
+
+#include "archiver/work/archiver_metrics.h"
+#include "collector/daemon/service.h"
+#include "collector/send/sender.h"
+#include "deploy/gateways/subscriber/subscriber.h"
+#include "limiter/daemon/limiter_metrics.h"
+
+#include <stddef.h>
+
+static const char opening[] =
+	"# Metrics\n"
+	"\n"
+	"What `/metrics` shows, for Prometheus: daemons and `weir run` serve it on `listen.http`, `weir subscribe` on `--http`.\n"
+	"Counters start at 0 with the process; only those of zones go on where a `weir run` ended. A metric that is not here\n"
+	"does not exist. `weir validate --metrics` prints this page.\n"
+	"\n"
+	"Where a label's values stand in backticks, there are no others. A `source` is one stream by its name in the log, such\n"
+	"as a file's path. A histogram has samples `_bucket`, `_sum` and `_count`. The dashboard and the alerts in\n"
+	"`deploy/grafana` show and watch what matters most.\n";
+
+static const struct {
+	const char *heading;
+	void (*describe)(struct weir_text *text); /* appends what stands in no table, before those in tables */
+	const struct weir_metric_table *tables[4];
+} sections[] = {
+	{"Collecting: `weir-collector`, `weir run`",
+     inputs_metrics_describe,
+     {&collector_metric_table, &sender_metric_table, NULL}},
+	{"Collecting in a cluster: `weir-collector`", NULL, {&policies_metric_table, &service_metric_table, NULL}},
+	{"Limiting: `weir-limiter`, `weir run`", NULL, {&limiter_metric_table, NULL}},
+	{"Limiting in a cluster: `weir-limiter`", NULL, {&limiter_daemon_metric_table, NULL}},
+	{"Archiving: `weir-archiver`, `weir run` with `archiver.enabled`", NULL, {&archiver_metric_table, NULL}},
+	{"Archiving in a cluster: `weir-archiver`", NULL, {&archiver_daemon_metric_table, NULL}},
+	{"A gateway's list: `weir subscribe`", NULL, {&subscriber_metric_table, NULL}},
+};
+
+void validate_metrics(struct weir_text *text)
+{
+	weir_text_puts(text, opening);
+	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+		weir_text_printf(text, "\n## %s\n\n", sections[i].heading);
+		weir_text_puts(text, "| metric | type | unit | labels | meaning |\n|---|---|---|---|---|\n");
+		if (sections[i].describe != NULL)
+			sections[i].describe(text);
+		for (size_t j = 0; sections[i].tables[j] != NULL; j++)
+			weir_metrics_describe(text, sections[i].tables[j]);
+	}
+}
