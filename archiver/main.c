@@ -21,13 +21,13 @@ static const char help[] =
 	"SIGTERM stores what has come, leaves the group and ends. SIGHUP reads log.level again.\n"
 	"Exits with 0 when asked to end, 1 when it failed, 2 for a wrong command line or configuration.\n";
 
-static int fail(const struct weir_daemon *daemon, enum weir_status status, const struct weir_error *error)
+static enum weir_exit fail(const struct weir_daemon *daemon, enum weir_status status, const struct weir_error *error)
 {
 	weir_log(&daemon->log, WEIR_LOG_ERROR, "archiver", "%s", error->text);
-	return weir_daemon_code(status);
+	return weir_exit_of(status);
 }
 
-static int run(struct weir_daemon *daemon, struct process *process)
+static enum weir_exit run(struct weir_daemon *daemon, struct process *process)
 {
 	struct weir_error error;
 	if (weir_daemon_open(daemon, &error) != WEIR_OK)
@@ -48,8 +48,8 @@ int main(int argc, char **argv)
 	struct weir_daemon daemon;
 	struct process process;
 	struct weir_error error;
-	int code = weir_daemon_begin(&daemon, "weir-archiver", help, argc, argv);
-	if (code != -1)
+	enum weir_exit code = weir_daemon_begin(&daemon, "weir-archiver", help, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	if (weir_connect_check(daemon.config, daemon.name, &error) != WEIR_OK ||
 	    process_init(&process, &daemon, &error) != WEIR_OK)

@@ -16,21 +16,21 @@ static const char help[] =
 	"It leaves with 0 when told to stop, with 1 after a failure, with 2 if the command line or the configuration\n"
 	"is wrong.\n";
 
-static int tell(struct service *service, const struct weir_error *error, int code)
+static enum weir_exit tell(struct service *service, const struct weir_error *error, enum weir_exit code)
 {
 	weir_log(&service->daemon.log, WEIR_LOG_ERROR, "collector", "%s", error->text);
 	return code;
 }
 
-static int check(struct service *service)
+static enum weir_exit check(struct service *service)
 {
 	struct weir_error error;
 	enum weir_status status = service_try(service, &error);
-	return status == WEIR_OK ? WEIR_EXIT_DONE : tell(service, &error, weir_daemon_code(status));
+	return status == WEIR_OK ? WEIR_EXIT_DONE : tell(service, &error, weir_exit_of(status));
 }
 
 /* In order; whatever fails, what was begun is ended. */
-static int collect(struct service *service)
+static enum weir_exit collect(struct service *service)
 {
 	struct weir_error error, ending;
 	if (service_open(service, &error) != WEIR_OK)
@@ -39,8 +39,9 @@ static int collect(struct service *service)
 	if (status == WEIR_END)
 		return WEIR_EXIT_DONE;
 	if (status != WEIR_OK)
-		return tell(service, &error, weir_daemon_code(status));
-	int code = service_run(service, &error) == WEIR_OK ? WEIR_EXIT_DONE : tell(service, &error, WEIR_EXIT_FAILED);
+		return tell(service, &error, weir_exit_of(status));
+	enum weir_exit code =
+		service_run(service, &error) == WEIR_OK ? WEIR_EXIT_DONE : tell(service, &error, WEIR_EXIT_FAILED);
 	if (service_stop(service, &ending) != WEIR_OK)
 		code = tell(service, &ending, WEIR_EXIT_FAILED);
 	return code;
@@ -50,8 +51,8 @@ int main(int argc, char **argv)
 {
 	struct service service = {0};
 	struct weir_error error;
-	int code = weir_daemon_begin(&service.daemon, "weir-collector", help, argc, argv);
-	if (code != -1)
+	enum weir_exit code = weir_daemon_begin(&service.daemon, "weir-collector", help, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	if (service_check(&service, &error) != WEIR_OK)
 		code = tell(&service, &error, WEIR_EXIT_USAGE);

@@ -151,7 +151,7 @@ bool process_stop(struct process *process)
 	return good;
 }
 
-int process_check(struct process *process)
+enum weir_exit process_check(struct process *process)
 {
 	struct weir_store *store = NULL;
 	struct weir_error error;
@@ -169,7 +169,7 @@ int process_check(struct process *process)
 		return WEIR_EXIT_DONE;
 	}
 	fprintf(stderr, "%s: %s\n", process->daemon->name, error.text);
-	return weir_daemon_code(status);
+	return weir_exit_of(status);
 }
 
 /* ---- pages ---- */

@@ -34,8 +34,8 @@ struct process {
 WEIR_MUST_USE enum weir_status process_init(struct process *process, struct weir_daemon *daemon,
                                             struct weir_error *error);
 
-/** Says on standard output whether it could start. @return the exit code */
-int process_check(struct process *process);
+/** Says on standard output whether it could start. */
+enum weir_exit process_check(struct process *process);
 
 /** Connects, waiting for servers that are not there yet, and starts. @return WEIR_END: asked to stop meanwhile */
 WEIR_MUST_USE enum weir_status process_start(struct process *process, struct weir_error *error);

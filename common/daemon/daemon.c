@@ -13,7 +13,7 @@ enum { OPTION_CONFIG, OPTION_STATE, OPTION_CHECK, OPTION_VERSION };
 static const struct weir_argument_option options[] = {
 	{"config", true}, {"state", true}, {"check", false}, {"version", false}, {NULL, false}};
 
-static int read_arguments(struct weir_daemon *daemon, const char *help, int argc, char **argv)
+static enum weir_exit read_arguments(struct weir_daemon *daemon, const char *help, int argc, char **argv)
 {
 	struct weir_arguments arguments = {.command = daemon->name, .options = options, .argc = argc, .argv = argv};
 	struct weir_error error;
@@ -42,14 +42,14 @@ static int read_arguments(struct weir_daemon *daemon, const char *help, int argc
 		weir_arguments_refuse(&arguments, "--config FILE is needed");
 		return WEIR_EXIT_USAGE;
 	}
-	return -1;
+	return WEIR_EXIT_NOT_YET;
 }
 
-int weir_daemon_begin(struct weir_daemon *daemon, const char *name, const char *help, int argc, char **argv)
+enum weir_exit weir_daemon_begin(struct weir_daemon *daemon, const char *name, const char *help, int argc, char **argv)
 {
 	*daemon = (struct weir_daemon){.name = name};
-	int code = read_arguments(daemon, help, argc, argv);
-	if (code != -1)
+	enum weir_exit code = read_arguments(daemon, help, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	struct weir_error error;
 	if (weir_config_load(daemon->config_path, &daemon->config, &error) != WEIR_OK) {
@@ -59,7 +59,7 @@ int weir_daemon_begin(struct weir_daemon *daemon, const char *name, const char *
 	daemon->log = (struct weir_log){.fd = STDERR_FILENO,
 	                                .level = (enum weir_log_level)daemon->config->log.level,
 	                                .json = daemon->config->log.json != 0};
-	return -1;
+	return WEIR_EXIT_NOT_YET;
 }
 
 enum weir_status weir_daemon_open(struct weir_daemon *daemon, struct weir_error *error)

@@ -7,15 +7,10 @@
 #ifndef WEIR_COMMON_DAEMON_H
 #define WEIR_COMMON_DAEMON_H
 
+#include "common/base/exit.h"
 #include "common/config/config.h"
 #include "common/files/durable_file.h"
 #include "common/http/http.h"
-
-enum weir_exit {
-	WEIR_EXIT_DONE = 0,
-	WEIR_EXIT_FAILED = 1,
-	WEIR_EXIT_USAGE = 2, /* the command line or the configuration */
-};
 
 struct weir_daemon {
 	const char *name;           /* "weir-limiter" */
@@ -29,12 +24,6 @@ struct weir_daemon {
 	struct weir_http *http;
 };
 
-/** The exit code of what a start came to: what cannot serve, a topic perhaps, is the configuration's affair. */
-static inline int weir_daemon_code(enum weir_status status)
-{
-	return status == WEIR_OK ? WEIR_EXIT_DONE : status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
-}
-
 /** What a server of the store refuses, a password or a right, it may grant by the next start: it has failed. */
 static inline enum weir_status weir_daemon_of_server(enum weir_status status)
 {
@@ -45,9 +34,9 @@ static inline enum weir_status weir_daemon_of_server(enum weir_status status)
  * Reads the command line and the configuration, prints help or what is wrong.
  *
  * @param help  the whole text of --help
- * @return -1: go on; else the exit code
+ * @return WEIR_EXIT_NOT_YET: go on; else the exit code
  */
-int weir_daemon_begin(struct weir_daemon *daemon, const char *name, const char *help, int argc, char **argv);
+enum weir_exit weir_daemon_begin(struct weir_daemon *daemon, const char *name, const char *help, int argc, char **argv);
 
 /** Makes and locks the state directory, and lets signals set the flags of common/base/stop.h. */
 WEIR_MUST_USE enum weir_status weir_daemon_open(struct weir_daemon *daemon, struct weir_error *error);

@@ -50,7 +50,7 @@ static void print_help(FILE *out)
 	      out);
 }
 
-static int refuse_unknown(const char *written)
+static enum weir_exit refuse_unknown(const char *written)
 {
 	const char *names[COMMAND_COUNT + 2] = {"help"};
 	for (int i = 0; i < COMMAND_COUNT; i++)
@@ -58,11 +58,11 @@ static int refuse_unknown(const char *written)
 	const char *near = weir_nearest_name(written, names);
 	if (near != NULL) {
 		fprintf(stderr, "weir: there is no command \"%s\"; \"%s\" is meant?\nTry \"weir --help\".\n", written, near);
-		return EXIT_USAGE;
+		return WEIR_EXIT_USAGE;
 	}
 	fprintf(stderr, "weir: there is no command \"%s\"\n\n", written);
 	print_help(stderr);
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
 /* A standard descriptor that is closed would become the first file that is opened, and its lines would go there. */
@@ -77,18 +77,18 @@ static bool open_standard(void)
 int main(int argc, char **argv)
 {
 	if (!open_standard())
-		return EXIT_FAILED;
+		return WEIR_EXIT_FAILED;
 	if (argc < 2) {
 		print_help(stderr);
-		return EXIT_USAGE;
+		return WEIR_EXIT_USAGE;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
 		print_help(stdout);
-		return EXIT_DONE;
+		return WEIR_EXIT_DONE;
 	}
 	if (strcmp(argv[1], "--version") == 0) {
 		puts("weir " WEIR_VERSION);
-		return EXIT_DONE;
+		return WEIR_EXIT_DONE;
 	}
 	for (int i = 0; i < COMMAND_COUNT; i++)
 		if (strcmp(argv[1], commands[i].name) == 0)

@@ -20,7 +20,7 @@ const struct weir_daemon_pages *limiter_pages(struct limiter *limiter);
  *
  * @return the exit code
  */
-int limiter_check(struct limiter *limiter);
+enum weir_exit limiter_check(struct limiter *limiter);
 
 /** Connects, waiting for servers that are not there yet. @return WEIR_END: asked to stop meanwhile */
 WEIR_MUST_USE enum weir_status limiter_connect(struct limiter *limiter, struct weir_error *error);

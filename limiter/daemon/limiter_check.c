@@ -69,7 +69,7 @@ static enum weir_status check_store(const struct limiter *limiter, struct weir_e
 	return status;
 }
 
-int limiter_check(struct limiter *limiter)
+enum weir_exit limiter_check(struct limiter *limiter)
 {
 	struct weir_error error;
 	printf("%s: good\n", limiter->daemon->config_path);
@@ -78,5 +78,5 @@ int limiter_check(struct limiter *limiter)
 		status = check_store(limiter, &error);
 	if (status != WEIR_OK)
 		fprintf(stderr, "%s: %s\n", limiter->daemon->name, error.text);
-	return weir_daemon_code(status);
+	return weir_exit_of(status);
 }

@@ -60,55 +60,57 @@ enum { TIMEOUT_DEFAULT_MS = 60000, TIMEOUT_MOST_MS = 86400000 };
 
 /* ---- the command line ---- */
 
-static int refuse(const struct forget *forget, const char *words, const char *value)
+static enum weir_exit refuse(const struct forget *forget, const char *words, const char *value)
 {
 	weir_arguments_refuse(&forget->options.arguments, words, value);
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
-static int take_option(struct forget *forget, int option, const char *value)
+static enum weir_exit take_option(struct forget *forget, int option, const char *value)
 {
 	struct order_options *options = &forget->options;
 	switch (option) {
-	case ZONE: options->zone = value; return -1;
-	case KEY_HEX: options->key_hex = value; return -1;
-	case CONFIG: options->config_path = value; return -1;
-	case STATE: options->state_path = value; return -1;
-	case JSON: options->json = true; return -1;
+	case ZONE: options->zone = value; return WEIR_EXIT_NOT_YET;
+	case KEY_HEX: options->key_hex = value; return WEIR_EXIT_NOT_YET;
+	case CONFIG: options->config_path = value; return WEIR_EXIT_NOT_YET;
+	case STATE: options->state_path = value; return WEIR_EXIT_NOT_YET;
+	case JSON: options->json = true; return WEIR_EXIT_NOT_YET;
 	case BY:
 		options->by = value;
-		return strlen(value) <= ORDER_BY_MAX_BYTES ? -1
+		return strlen(value) <= ORDER_BY_MAX_BYTES ? WEIR_EXIT_NOT_YET
 		                                           : refuse(forget, "--by takes at most 64 bytes, not \"%s\"", value);
 	case TIMEOUT:
 		if (weir_parse_duration(value, &forget->timeout_ms) && forget->timeout_ms <= TIMEOUT_MOST_MS)
-			return -1;
+			return WEIR_EXIT_NOT_YET;
 		return refuse(forget, "--timeout must be a duration such as 30s or 5m, at most 1d, not \"%s\"", value);
 	case WEIR_ARGUMENTS_WORD:
 		if (options->value_count == WEIR_ZONE_KEY_MAX)
 			return refuse(forget, "a key has at most four values: \"%s\" is too many", value);
 		options->values[options->value_count++] = value;
-		return -1;
-	default: return EXIT_USAGE;
+		return WEIR_EXIT_NOT_YET;
+	default: return WEIR_EXIT_USAGE;
 	}
 }
 
-/* -1: go on. */
-static int parse(struct forget *forget, int argc, char **argv)
+/* WEIR_EXIT_NOT_YET: go on. */
+static enum weir_exit parse(struct forget *forget, int argc, char **argv)
 {
 	struct order_options *options = &forget->options;
 	*options = (struct order_options){.kind = ORDER_LIFT, .for_ms = -1, .until_ms = ORDER_NO_END, .reason = ""};
 	options->arguments =
 		(struct weir_arguments){.command = "weir forget", .options = table, .argc = argc, .argv = argv};
-	int option, code = -1;
+	enum weir_exit code = WEIR_EXIT_NOT_YET;
+	int option;
 	const char *value;
-	while (code == -1 && (option = weir_arguments_next(&options->arguments, &value)) != WEIR_ARGUMENTS_END) {
+	while (code == WEIR_EXIT_NOT_YET &&
+	       (option = weir_arguments_next(&options->arguments, &value)) != WEIR_ARGUMENTS_END) {
 		if (option == WEIR_ARGUMENTS_HELP) {
 			fputs(help, stdout);
-			return EXIT_DONE;
+			return WEIR_EXIT_DONE;
 		}
 		code = take_option(forget, option, value);
 	}
-	if (code != -1)
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	if (options->key_hex != NULL && options->value_count > 0)
 		return refuse(forget, "either values or --key-hex: \"%s\" is too many", options->values[0]);
@@ -116,7 +118,7 @@ static int parse(struct forget *forget, int argc, char **argv)
 		return refuse(forget, "%s", "say which key: its values, or --key-hex");
 	if (options->config_path == NULL && options->state_path == NULL)
 		return refuse(forget, "%s", "name the cluster's configuration by --config, or a --state directory");
-	return -1;
+	return WEIR_EXIT_NOT_YET;
 }
 
 /* ---- the steps ---- */
@@ -160,27 +162,27 @@ static enum weir_status run(struct forget *forget, struct weir_error *error)
 	return status == WEIR_OK ? forget_rows(forget, error) : status;
 }
 
-int command_forget(int argc, char **argv)
+enum weir_exit command_forget(int argc, char **argv)
 {
 	struct forget forget = {.timeout_ms = TIMEOUT_DEFAULT_MS};
 	struct weir_text text = {0};
 	struct weir_error error;
 	size_t written;
-	int code = parse(&forget, argc, argv);
-	if (code != -1)
+	enum weir_exit code = parse(&forget, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	enum weir_status status = run(&forget, &error);
 	if (status == WEIR_OK) {
-		code = forget.left.length == 0 ? EXIT_DONE : EXIT_FAILED;
+		code = forget.left.length == 0 ? WEIR_EXIT_DONE : WEIR_EXIT_FAILED;
 		(forget.options.json ? forget_report_json : forget_report)(&forget, &text);
 	} else {
-		code = status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+		code = status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 		fprintf(stderr, "weir forget: %s%s\n", error.text,
-		        code == EXIT_FAILED ? "; not all is done: give it again, twice does no harm" : "");
+		        code == WEIR_EXIT_FAILED ? "; not all is done: give it again, twice does no harm" : "");
 	}
 	if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0) {
 		fprintf(stderr, "weir forget: standard output takes no words: %s\n", strerror(errno));
-		code = EXIT_FAILED;
+		code = WEIR_EXIT_FAILED;
 	}
 	weir_text_deinit(&text);
 	weir_text_deinit(&forget.left);

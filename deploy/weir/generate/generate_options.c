@@ -236,7 +236,8 @@ static bool take(struct generate_options *options, struct given *given, enum opt
 }
 
 /* What follows from options left out. */
-static int complete(struct generate_options *options, const struct given *given, const struct weir_arguments *arguments)
+static enum weir_exit complete(struct generate_options *options, const struct given *given,
+                               const struct weir_arguments *arguments)
 {
 	bool live = options->live_milli > 0;
 	if (given->duration && !live)
@@ -251,10 +252,10 @@ static int complete(struct generate_options *options, const struct given *given,
 		options->live_times = false;
 		options->traffic.start_ms = (int64_t)time(NULL) * 1000;
 	}
-	return -1;
+	return WEIR_EXIT_NOT_YET;
 }
 
-int generate_options_parse(int argc, char **argv, struct generate_options *options)
+enum weir_exit generate_options_parse(int argc, char **argv, struct generate_options *options)
 {
 	*options = (struct generate_options){.bytes = UINT64_MAX, .live_for_ms = -1};
 	options->traffic = (struct generate_traffic_options){
@@ -272,24 +273,25 @@ int generate_options_parse(int argc, char **argv, struct generate_options *optio
 	for (;;) {
 		int option = weir_arguments_next(&arguments, &value);
 		switch (option) {
-		case WEIR_ARGUMENTS_END: return complete(options, &given, &arguments) == -1 ? -1 : EXIT_USAGE;
-		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
-		case WEIR_ARGUMENTS_BAD: return EXIT_USAGE;
+		case WEIR_ARGUMENTS_END:
+			return complete(options, &given, &arguments) == WEIR_EXIT_NOT_YET ? WEIR_EXIT_NOT_YET : WEIR_EXIT_USAGE;
+		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return WEIR_EXIT_DONE;
+		case WEIR_ARGUMENTS_BAD: return WEIR_EXIT_USAGE;
 		case WEIR_ARGUMENTS_WORD:
 			weir_arguments_refuse(&arguments, "\"%s\" is no option; a file is written by --output FILE", value);
-			return EXIT_USAGE;
+			return WEIR_EXIT_USAGE;
 		case OUTPUT: options->path = strcmp(value, "-") != 0 ? value : NULL; break;
 		case QUIET: options->quiet = true; break;
 		case FORMAT:
 			options->format = find_format(&arguments, value);
 			if (options->format < 0)
-				return EXIT_USAGE;
+				return WEIR_EXIT_USAGE;
 			break;
 		default:
 			if (!take(options, &given, (enum option)option, value)) {
 				weir_arguments_refuse(&arguments, "--%s must be %s, not \"%s\"", table[option].name, expected[option],
 				                      value);
-				return EXIT_USAGE;
+				return WEIR_EXIT_USAGE;
 			}
 		}
 	}

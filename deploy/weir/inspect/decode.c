@@ -92,48 +92,50 @@ static bool find_topic(const char *name, enum weir_topic *topic)
 	return false;
 }
 
-static int refuse(const struct decode *decode, const char *words, const char *value)
+static enum weir_exit refuse(const struct decode *decode, const char *words, const char *value)
 {
 	weir_arguments_refuse(&decode->arguments, words, value);
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
-static int take_option(struct decode *decode, int option, const char *value)
+static enum weir_exit take_option(struct decode *decode, int option, const char *value)
 {
 	uint64_t number;
 	switch (option) {
-	case STATE: decode->state = value; return -1;
-	case CONFIG: decode->config = value; return -1;
-	case FLAT: decode->flat = true; return -1;
+	case STATE: decode->state = value; return WEIR_EXIT_NOT_YET;
+	case CONFIG: decode->config = value; return WEIR_EXIT_NOT_YET;
+	case FLAT: decode->flat = true; return WEIR_EXIT_NOT_YET;
 	case FROM:
 		if (!weir_arguments_count(value, &decode->from))
 			return refuse(decode, "--from must be an offset, not \"%s\"", value);
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	case PARTITION:
 		if (!weir_arguments_count(value, &number) || number >= WEIR_BUS_PARTITIONS_MAX)
 			return refuse(decode, "--partition must be a number, not \"%s\"", value);
 		decode->partition = (uint32_t)number;
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	case TOPIC:
 		if (!find_topic(value, &decode->topic))
 			return refuse(decode,
 			              "there is no topic \"%s\"; there are events, judged, decisions, shadow, policy, deadletter",
 			              value);
-		return -1;
-	default: return EXIT_USAGE;
+		return WEIR_EXIT_NOT_YET;
+	default: return WEIR_EXIT_USAGE;
 	}
 }
 
-/* -1: go on. */
-static int parse(struct decode *decode, int argc, char **argv)
+/* WEIR_EXIT_NOT_YET: go on. */
+static enum weir_exit parse(struct decode *decode, int argc, char **argv)
 {
 	decode->arguments = (struct weir_arguments){.command = "weir decode", .options = table, .argc = argc, .argv = argv};
-	int option, code = -1;
+	enum weir_exit code = WEIR_EXIT_NOT_YET;
+	int option;
 	const char *value;
-	while (code == -1 && (option = weir_arguments_next(&decode->arguments, &value)) != WEIR_ARGUMENTS_END) {
+	while (code == WEIR_EXIT_NOT_YET &&
+	       (option = weir_arguments_next(&decode->arguments, &value)) != WEIR_ARGUMENTS_END) {
 		if (option == WEIR_ARGUMENTS_HELP) {
 			fputs(help, stdout);
-			return EXIT_DONE;
+			return WEIR_EXIT_DONE;
 		}
 		if (option != WEIR_ARGUMENTS_WORD)
 			code = take_option(decode, option, value);
@@ -143,7 +145,7 @@ static int parse(struct decode *decode, int argc, char **argv)
 			code = refuse(decode, "one file at a time: \"%s\" is too many", value);
 	}
 	int named = (decode->state != NULL) + (decode->config != NULL) + (decode->file != NULL);
-	if (code == -1 && named != 1)
+	if (code == WEIR_EXIT_NOT_YET && named != 1)
 		code = refuse(decode, "%s",
 		              named == 0 ? "name a --state directory, a cluster's --config, or a file with a frame"
 		                         : "one of --state, --config and a file, not two");
@@ -197,14 +199,14 @@ static bool print_topic(struct decode *decode, struct topic_read *read)
 	return good;
 }
 
-static int decode_log(struct decode *decode)
+static enum weir_exit decode_log(struct decode *decode)
 {
 	struct weir_error error;
 	struct topic_read *read;
 	enum weir_status status = open_topic(decode, &read, &error);
 	if (status != WEIR_OK) {
 		fprintf(stderr, "weir decode: %s\n", error.text);
-		return status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+		return status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 	}
 	if (decode->partition != WEIR_BUS_EVERY_PARTITION && decode->from > 0 &&
 	    decode->from < topic_read_first(read, decode->partition))
@@ -213,7 +215,7 @@ static int decode_log(struct decode *decode)
 	if (print_topic(decode, read))
 		flush(decode);
 	topic_read_free(read);
-	return decode->write_failed || decode->damaged > 0 ? EXIT_FAILED : EXIT_DONE;
+	return decode->write_failed || decode->damaged > 0 ? WEIR_EXIT_FAILED : WEIR_EXIT_DONE;
 }
 
 /* All bytes of a file or of standard input; NULL: it cannot be read, or is more than a frame may be. */
@@ -248,28 +250,28 @@ static char *read_frame(const char *path, size_t *length)
 	return NULL;
 }
 
-static int decode_file(struct decode *decode)
+static enum weir_exit decode_file(struct decode *decode)
 {
 	struct weir_error error;
 	struct weir_message message = {.topic = WEIR_TOPIC_EVENTS};
 	size_t length;
 	char *bytes = read_frame(decode->file, &length);
 	if (bytes == NULL)
-		return EXIT_FAILED;
+		return WEIR_EXIT_FAILED;
 	message.payload = (struct weir_span){.at = bytes, .length = (uint32_t)length};
 	enum weir_status status = decode_json_put(decode->json, &message, false, &decode->text, &error);
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir decode: %s: %s\n", decode->file, error.text);
 	flush(decode);
 	free(bytes);
-	return decode->write_failed || status != WEIR_OK ? EXIT_FAILED : EXIT_DONE;
+	return decode->write_failed || status != WEIR_OK ? WEIR_EXIT_FAILED : WEIR_EXIT_DONE;
 }
 
-int command_decode(int argc, char **argv)
+enum weir_exit command_decode(int argc, char **argv)
 {
 	struct decode decode = {.topic = WEIR_TOPIC_EVENTS, .partition = WEIR_BUS_EVERY_PARTITION};
-	int code = parse(&decode, argc, argv);
-	if (code >= 0)
+	enum weir_exit code = parse(&decode, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	decode.json = decode_json_new(decode.flat);
 	code = decode.file == NULL ? decode_log(&decode) : decode_file(&decode);

@@ -58,14 +58,14 @@ struct recover {
 	uint64_t first, next; /* what the log has */
 };
 
-static int refuse(const struct recover *recover, const char *words, const char *value)
+static enum weir_exit refuse(const struct recover *recover, const char *words, const char *value)
 {
 	weir_arguments_refuse(&recover->arguments, words, value);
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
-/* -1: go on. */
-static int parse(struct recover *recover, int argc, char **argv)
+/* WEIR_EXIT_NOT_YET: go on. */
+static enum weir_exit parse(struct recover *recover, int argc, char **argv)
 {
 	recover->arguments =
 		(struct weir_arguments){.command = "weir recover", .options = table, .argc = argc, .argv = argv};
@@ -80,16 +80,16 @@ static int parse(struct recover *recover, int argc, char **argv)
 			if (!weir_arguments_count(value, &recover->partition) || recover->partition >= WEIR_PARTITIONS_MAX)
 				return refuse(recover, "--partition must be a number, not \"%s\"", value);
 			break;
-		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
+		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return WEIR_EXIT_DONE;
 		case WEIR_ARGUMENTS_WORD: return refuse(recover, "\"%s\" is no option", value);
-		default: return EXIT_USAGE;
+		default: return WEIR_EXIT_USAGE;
 		}
 	}
 	if (!recover->accept_gap)
 		return refuse(recover, "%s", "say what to accept: --accept-gap");
 	if (recover->config_path == NULL)
 		return refuse(recover, "%s", "name the cluster's configuration by --config");
-	return recover->partition == UINT64_MAX ? refuse(recover, "%s", "say which --partition") : -1;
+	return recover->partition == UINT64_MAX ? refuse(recover, "%s", "say which --partition") : WEIR_EXIT_NOT_YET;
 }
 
 /* Whether there is a gap, in words if there is none. */
@@ -222,16 +222,18 @@ static enum weir_status run(struct recover *recover, bool *refused, struct weir_
 	return status;
 }
 
-int command_recover(int argc, char **argv)
+enum weir_exit command_recover(int argc, char **argv)
 {
 	struct recover recover = {.partition = UINT64_MAX};
 	struct weir_error error;
 	bool refused = false;
-	int code = parse(&recover, argc, argv);
-	if (code >= 0)
+	enum weir_exit code = parse(&recover, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	enum weir_status status = run(&recover, &refused, &error);
-	code = status == WEIR_OK && !refused ? EXIT_DONE : refused || status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+	code = status == WEIR_OK && !refused       ? WEIR_EXIT_DONE
+	       : refused || status == WEIR_INVALID ? WEIR_EXIT_USAGE
+	                                           : WEIR_EXIT_FAILED;
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir recover: %s\n", error.text);
 	else if (refused)

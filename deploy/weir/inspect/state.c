@@ -82,25 +82,25 @@ struct dump {
 
 /* ---- the command line ---- */
 
-static int refuse(const struct dump *dump, const char *words, const char *value)
+static enum weir_exit refuse(const struct dump *dump, const char *words, const char *value)
 {
 	weir_arguments_refuse(&dump->arguments, words, value);
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
-static int take_option(struct dump *dump, int option, const char *value)
+static enum weir_exit take_option(struct dump *dump, int option, const char *value)
 {
 	struct weir_error error;
 	enum weir_status status = WEIR_OK;
 	switch (option) {
-	case STATE: dump->state_path = value; return -1;
-	case CONFIG: dump->config_path = value; return -1;
-	case ZONE: dump->zone = value; return -1;
-	case ORDERS: dump->only_orders = true; return -1;
+	case STATE: dump->state_path = value; return WEIR_EXIT_NOT_YET;
+	case CONFIG: dump->config_path = value; return WEIR_EXIT_NOT_YET;
+	case ZONE: dump->zone = value; return WEIR_EXIT_NOT_YET;
+	case ORDERS: dump->only_orders = true; return WEIR_EXIT_NOT_YET;
 	case PARTITION:
 		if (!weir_arguments_count(value, &dump->only_partition) || dump->only_partition >= WEIR_PARTITIONS_MAX)
 			return refuse(dump, "--partition must be a number, not \"%s\"", value);
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	case KEYS: status = state_keys_read(dump->keys, value, &error); break;
 	case KEY:
 		status = state_keys_add(dump->keys, weir_span_of(value), &error);
@@ -109,28 +109,30 @@ static int take_option(struct dump *dump, int option, const char *value)
 	case LATENESS:
 		if (!weir_parse_duration(value, &dump->lateness_ms) || dump->lateness_ms > LATENESS_MAX_MS)
 			return refuse(dump, "--lateness must be a duration such as 10m, not \"%s\"", value);
-		return -1;
-	default: return EXIT_USAGE;
+		return WEIR_EXIT_NOT_YET;
+	default: return WEIR_EXIT_USAGE;
 	}
 	dump->named = true;
-	return status == WEIR_OK ? -1 : refuse(dump, "%s", error.text);
+	return status == WEIR_OK ? WEIR_EXIT_NOT_YET : refuse(dump, "%s", error.text);
 }
 
-/* -1: go on. */
-static int parse(struct dump *dump, int argc, char **argv)
+/* WEIR_EXIT_NOT_YET: go on. */
+static enum weir_exit parse(struct dump *dump, int argc, char **argv)
 {
 	dump->arguments = (struct weir_arguments){.command = "weir state", .options = table, .argc = argc, .argv = argv};
-	int option, code = -1;
+	enum weir_exit code = WEIR_EXIT_NOT_YET;
+	int option;
 	const char *value;
-	while (code == -1 && (option = weir_arguments_next(&dump->arguments, &value)) != WEIR_ARGUMENTS_END) {
+	while (code == WEIR_EXIT_NOT_YET &&
+	       (option = weir_arguments_next(&dump->arguments, &value)) != WEIR_ARGUMENTS_END) {
 		if (option == WEIR_ARGUMENTS_HELP) {
 			fputs(help, stdout);
-			return EXIT_DONE;
+			return WEIR_EXIT_DONE;
 		}
 		code = option == WEIR_ARGUMENTS_WORD ? refuse(dump, "\"%s\" is no option; name the directory by --state", value)
 		                                     : take_option(dump, option, value);
 	}
-	if (code == -1 && dump->state_path == NULL && dump->config_path == NULL)
+	if (code == WEIR_EXIT_NOT_YET && dump->state_path == NULL && dump->config_path == NULL)
 		code = refuse(dump, "%s", "name the directory by --state, or a cluster's configuration by --config");
 	return code;
 }
@@ -213,7 +215,7 @@ static bool write_lines(struct dump *dump)
 }
 
 /* Partition by partition; without names each is written as it is read. */
-static int print_all(struct dump *dump)
+static enum weir_exit print_all(struct dump *dump)
 {
 	struct weir_error error;
 	struct state_read read = {
@@ -231,26 +233,26 @@ static int print_all(struct dump *dump)
 			continue;
 		if (state_read_partition(&read, partition, &error) != WEIR_OK) {
 			fprintf(stderr, "weir state: %s\n", error.text);
-			return EXIT_FAILED;
+			return WEIR_EXIT_FAILED;
 		}
 		if (!dump->named && !write_lines(dump))
-			return EXIT_FAILED;
+			return WEIR_EXIT_FAILED;
 	}
-	return write_lines(dump) ? EXIT_DONE : EXIT_FAILED;
+	return write_lines(dump) ? WEIR_EXIT_DONE : WEIR_EXIT_FAILED;
 }
 
-int command_state(int argc, char **argv)
+enum weir_exit command_state(int argc, char **argv)
 {
 	struct dump dump = {
 		.keys = state_keys_new(), .lines = state_lines_new(), .lateness_ms = -1, .only_partition = UINT64_MAX};
 	struct weir_error error;
-	int code = parse(&dump, argc, argv);
-	if (code == -1) {
+	enum weir_exit code = parse(&dump, argc, argv);
+	if (code == WEIR_EXIT_NOT_YET) {
 		enum weir_status status = open_state(&dump, &error);
 		if (status == WEIR_OK)
 			code = print_all(&dump);
 		else
-			code = status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+			code = status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 		if (status != WEIR_OK)
 			fprintf(stderr, "weir state: %s\n", error.text);
 		rulebook_free(dump.book);

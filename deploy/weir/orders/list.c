@@ -55,8 +55,8 @@ struct list_command {
 	struct weir_text text;
 };
 
-/* -1: go on. */
-static int parse(struct list_command *command, int argc, char **argv)
+/* WEIR_EXIT_NOT_YET: go on. */
+static enum weir_exit parse(struct list_command *command, int argc, char **argv)
 {
 	command->arguments = (struct weir_arguments){.command = "weir list", .options = table, .argc = argc, .argv = argv};
 	const char *value;
@@ -68,17 +68,17 @@ static int parse(struct list_command *command, int argc, char **argv)
 		case ZONE: command->filter.zone = value; break;
 		case KEY: command->filter.key = weir_span_of(value); break;
 		case JSON: command->json = true; break;
-		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
+		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return WEIR_EXIT_DONE;
 		case WEIR_ARGUMENTS_WORD:
 			weir_arguments_refuse(&command->arguments, "\"%s\" is no option; a key is named by --key", value);
-			return EXIT_USAGE;
-		default: return EXIT_USAGE;
+			return WEIR_EXIT_USAGE;
+		default: return WEIR_EXIT_USAGE;
 		}
 	}
 	if (command->config_path != NULL || command->state_path != NULL)
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	weir_arguments_refuse(&command->arguments, "name the cluster's configuration by --config, or a --state directory");
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
 static enum weir_status check_zone(const struct list_command *command, struct weir_error *error)
@@ -221,13 +221,13 @@ static void say_rest(const struct list_command *command)
 		        (unsigned long long)blocks->damaged);
 }
 
-int command_list(int argc, char **argv)
+enum weir_exit command_list(int argc, char **argv)
 {
 	struct list_command command = {0};
 	struct weir_error error;
 	size_t written;
-	int code = parse(&command, argc, argv);
-	if (code >= 0)
+	enum weir_exit code = parse(&command, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	command.realm.topic = WEIR_TOPIC_DECISIONS;
 	enum weir_status status =
@@ -235,13 +235,13 @@ int command_list(int argc, char **argv)
 	if (command.realm.absent) {
 		fprintf(stderr, "nobody is blocked: %s\n", error.text);
 		realm_close(&command.realm);
-		return EXIT_DONE;
+		return WEIR_EXIT_DONE;
 	}
 	if (status == WEIR_OK)
 		status = check_zone(&command, &error);
 	if (status == WEIR_OK)
 		status = list_blocks_read(&command.realm, &command.filter, weir_wall_ms(), &command.blocks, &error);
-	code = status == WEIR_OK ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+	code = weir_exit_of(status);
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir list: %s\n", error.text);
 	else if (command.json)
@@ -250,7 +250,7 @@ int command_list(int argc, char **argv)
 		put_table(&command);
 	if (weir_write_all(STDOUT_FILENO, command.text.at, command.text.length, &written) != 0 && errno != EPIPE) {
 		perror("weir list: cannot write");
-		code = EXIT_FAILED;
+		code = WEIR_EXIT_FAILED;
 	}
 	if (status == WEIR_OK)
 		say_rest(&command);

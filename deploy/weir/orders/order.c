@@ -149,18 +149,18 @@ static void put_words(struct weir_text *text, const struct order_run *run)
 	put_place(text, run);
 }
 
-static int command_order(enum order_kind kind, int argc, char **argv)
+static enum weir_exit command_order(enum order_kind kind, int argc, char **argv)
 {
 	struct order_run *run = calloc(1, sizeof *run);
 	struct weir_error error;
 	struct weir_text text = {0};
 	size_t written;
 	if (run == NULL)
-		return EXIT_FAILED;
-	int code = order_options_parse(kind, argc, argv, &run->options);
-	if (code == -1) {
+		return WEIR_EXIT_FAILED;
+	enum weir_exit code = order_options_parse(kind, argc, argv, &run->options);
+	if (code == WEIR_EXIT_NOT_YET) {
 		enum weir_status status = run_order(run, &error);
-		code = status == WEIR_OK ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+		code = weir_exit_of(status);
 		if (status != WEIR_OK)
 			fprintf(stderr, "%s: %s\n", run->options.arguments.command, error.text);
 		else if (run->options.json)
@@ -171,7 +171,7 @@ static int command_order(enum order_kind kind, int argc, char **argv)
 	if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0) {
 		fprintf(stderr, "%s: it is done, but standard output takes no words: %s\n", run->options.arguments.command,
 		        strerror(errno));
-		code = EXIT_FAILED;
+		code = WEIR_EXIT_FAILED;
 	}
 	weir_text_deinit(&text);
 	weir_policy_history_deinit(&run->history);
@@ -180,22 +180,22 @@ static int command_order(enum order_kind kind, int argc, char **argv)
 	return code;
 }
 
-int command_block(int argc, char **argv)
+enum weir_exit command_block(int argc, char **argv)
 {
 	return command_order(ORDER_BLOCK, argc, argv);
 }
 
-int command_lift(int argc, char **argv)
+enum weir_exit command_lift(int argc, char **argv)
 {
 	return command_order(ORDER_LIFT, argc, argv);
 }
 
-int command_allow(int argc, char **argv)
+enum weir_exit command_allow(int argc, char **argv)
 {
 	return command_order(ORDER_ALLOW, argc, argv);
 }
 
-int command_override(int argc, char **argv)
+enum weir_exit command_override(int argc, char **argv)
 {
 	return command_order(ORDER_OVERRIDE, argc, argv);
 }

@@ -96,10 +96,10 @@ static void print_help(enum order_kind kind)
 	fputs(examples[kind], stdout);
 }
 
-static int refuse(const struct order_options *options, const char *words, const char *value)
+static enum weir_exit refuse(const struct order_options *options, const char *words, const char *value)
 {
 	weir_arguments_refuse(&options->arguments, words, value);
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
 static bool parse_time(const char *text, int64_t *time_ms)
@@ -114,50 +114,51 @@ static bool parse_time(const char *text, int64_t *time_ms)
 	return reason == FORMAT_OK;
 }
 
-static int take_word(struct order_options *options, const char *value)
+static enum weir_exit take_word(struct order_options *options, const char *value)
 {
 	if (options->value_count == WEIR_ZONE_KEY_MAX)
 		return refuse(options, "a key has at most four values: \"%s\" is too many", value);
 	options->values[options->value_count++] = value;
-	return -1;
+	return WEIR_EXIT_NOT_YET;
 }
 
-static int take_option(struct order_options *options, int option, const char *value)
+static enum weir_exit take_option(struct order_options *options, int option, const char *value)
 {
 	switch (option) {
-	case ZONE: options->zone = value; return -1;
-	case KEY_HEX: options->key_hex = value; return -1;
-	case CONFIG: options->config_path = value; return -1;
-	case STATE: options->state_path = value; return -1;
-	case PREFIX: options->prefix = true; return -1;
-	case JSON: options->json = true; return -1;
+	case ZONE: options->zone = value; return WEIR_EXIT_NOT_YET;
+	case KEY_HEX: options->key_hex = value; return WEIR_EXIT_NOT_YET;
+	case CONFIG: options->config_path = value; return WEIR_EXIT_NOT_YET;
+	case STATE: options->state_path = value; return WEIR_EXIT_NOT_YET;
+	case PREFIX: options->prefix = true; return WEIR_EXIT_NOT_YET;
+	case JSON: options->json = true; return WEIR_EXIT_NOT_YET;
 	case WEIR_ARGUMENTS_WORD: return take_word(options, value);
 	case BY:
 		options->by = value;
-		return strlen(value) <= ORDER_BY_MAX_BYTES ? -1
+		return strlen(value) <= ORDER_BY_MAX_BYTES ? WEIR_EXIT_NOT_YET
 		                                           : refuse(options, "--by takes at most 64 bytes, not \"%s\"", value);
 	case REASON:
 		options->reason = value;
-		return strlen(value) <= ORDER_REASON_MAX_BYTES ? -1 : refuse(options, "%s", "--reason takes at most 256 bytes");
+		return strlen(value) <= ORDER_REASON_MAX_BYTES ? WEIR_EXIT_NOT_YET
+		                                               : refuse(options, "%s", "--reason takes at most 256 bytes");
 	case FOR:
 		if (weir_parse_duration(value, &options->for_ms))
-			return -1;
+			return WEIR_EXIT_NOT_YET;
 		return refuse(options, "--for must be a duration such as 30s, 10m, 2h or 7d, not \"%s\"", value);
 	case UNTIL:
 		if (parse_time(value, &options->until_ms))
-			return -1;
+			return WEIR_EXIT_NOT_YET;
 		return refuse(options, "--until must be a time such as 2026-11-22T10:00:00Z, or Unix seconds, not \"%s\"",
 		              value);
 	case RATE:
 		if (order_rate_parse(value, &options->thousandths))
-			return -1;
+			return WEIR_EXIT_NOT_YET;
 		return refuse(
 			options, "--rate must be from 0.001 to 100, with at most three digits behind the point, not \"%s\"", value);
-	default: return EXIT_USAGE;
+	default: return WEIR_EXIT_USAGE;
 	}
 }
 
-static int check(const struct order_options *options)
+static enum weir_exit check(const struct order_options *options)
 {
 	bool is_override = options->kind == ORDER_OVERRIDE;
 	if (options->kind == ORDER_LIFT && (options->for_ms >= 0 || options->until_ms < ORDER_NO_END))
@@ -173,22 +174,24 @@ static int check(const struct order_options *options)
 		return refuse(options, "either values or --key-hex: \"%s\" is too many", options->values[0]);
 	if (options->config_path == NULL && options->state_path == NULL)
 		return refuse(options, "%s", "name the cluster's configuration by --config, or a --state directory");
-	return -1;
+	return WEIR_EXIT_NOT_YET;
 }
 
-int order_options_parse(enum order_kind kind, int argc, char **argv, struct order_options *options)
+enum weir_exit order_options_parse(enum order_kind kind, int argc, char **argv, struct order_options *options)
 {
 	*options = (struct order_options){.kind = kind, .for_ms = -1, .until_ms = ORDER_NO_END, .reason = ""};
 	options->arguments =
 		(struct weir_arguments){.command = commands[kind], .options = table, .argc = argc, .argv = argv};
-	int option, code = -1;
+	enum weir_exit code = WEIR_EXIT_NOT_YET;
+	int option;
 	const char *value;
-	while (code == -1 && (option = weir_arguments_next(&options->arguments, &value)) != WEIR_ARGUMENTS_END) {
+	while (code == WEIR_EXIT_NOT_YET &&
+	       (option = weir_arguments_next(&options->arguments, &value)) != WEIR_ARGUMENTS_END) {
 		if (option == WEIR_ARGUMENTS_HELP) {
 			print_help(kind);
-			return EXIT_DONE;
+			return WEIR_EXIT_DONE;
 		}
 		code = take_option(options, option, value);
 	}
-	return code == -1 ? check(options) : code;
+	return code == WEIR_EXIT_NOT_YET ? check(options) : code;
 }

@@ -68,7 +68,7 @@ struct policy_command {
 
 static const char *const actions[] = {"apply", "show", "history", NULL};
 
-static int refuse_action(const struct policy_command *command)
+static enum weir_exit refuse_action(const struct policy_command *command)
 {
 	const char *near = command->action != NULL ? weir_nearest_name(command->action, actions) : NULL;
 	if (near != NULL)
@@ -78,42 +78,44 @@ static int refuse_action(const struct policy_command *command)
 		                      command->action);
 	else
 		weir_arguments_refuse(&command->arguments, "say what to do: apply, show or history");
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
-static int take_option(struct policy_command *command, int option, const char *value)
+static enum weir_exit take_option(struct policy_command *command, int option, const char *value)
 {
 	switch (option) {
-	case CONFIG: command->config_path = value; return -1;
-	case STATE: command->state_path = value; return -1;
-	case JSON: command->json = true; return -1;
+	case CONFIG: command->config_path = value; return WEIR_EXIT_NOT_YET;
+	case STATE: command->state_path = value; return WEIR_EXIT_NOT_YET;
+	case JSON: command->json = true; return WEIR_EXIT_NOT_YET;
 	case VERSION:
 		if (weir_arguments_count(value, &command->version) && command->version > 0)
-			return -1;
+			return WEIR_EXIT_NOT_YET;
 		weir_arguments_refuse(&command->arguments, "--version must be a number from 1, not \"%s\"", value);
-		return EXIT_USAGE;
+		return WEIR_EXIT_USAGE;
 	case WEIR_ARGUMENTS_WORD:
 		if (command->action == NULL) {
 			command->action = value;
-			return -1;
+			return WEIR_EXIT_NOT_YET;
 		}
 		weir_arguments_refuse(&command->arguments, "\"%s\" is too many; the file is named by --config", value);
-		return EXIT_USAGE;
-	case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
-	default: return EXIT_USAGE;
+		return WEIR_EXIT_USAGE;
+	case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return WEIR_EXIT_DONE;
+	default: return WEIR_EXIT_USAGE;
 	}
 }
 
-/* -1: go on. */
-static int parse(struct policy_command *command, int argc, char **argv)
+/* WEIR_EXIT_NOT_YET: go on. */
+static enum weir_exit parse(struct policy_command *command, int argc, char **argv)
 {
 	command->arguments =
 		(struct weir_arguments){.command = "weir policy", .options = table, .argc = argc, .argv = argv};
 	const char *value;
-	int option, code = -1;
-	while (code == -1 && (option = weir_arguments_next(&command->arguments, &value)) != WEIR_ARGUMENTS_END)
+	enum weir_exit code = WEIR_EXIT_NOT_YET;
+	int option;
+	while (code == WEIR_EXIT_NOT_YET &&
+	       (option = weir_arguments_next(&command->arguments, &value)) != WEIR_ARGUMENTS_END)
 		code = take_option(command, option, value);
-	if (code != -1)
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	bool is_apply = command->action != NULL && strcmp(command->action, "apply") == 0;
 	if (!is_apply &&
@@ -123,13 +125,13 @@ static int parse(struct policy_command *command, int argc, char **argv)
 		weir_arguments_refuse(&command->arguments,
 		                      "apply works on a cluster; `weir run` puts its own configuration in force when it "
 		                      "starts and on SIGHUP");
-		return EXIT_USAGE;
+		return WEIR_EXIT_USAGE;
 	}
 	if (command->config_path != NULL || command->state_path != NULL)
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	weir_arguments_refuse(&command->arguments, is_apply ? "name the configuration by --config"
 	                                                    : "name a configuration by --config, or a --state directory");
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
 /* ---- apply ---- */
@@ -273,21 +275,21 @@ static enum weir_status run(struct policy_command *command, struct weir_error *e
 	return strcmp(command->action, "show") == 0 ? show(command, error) : show_history(command, error);
 }
 
-int command_policy(int argc, char **argv)
+enum weir_exit command_policy(int argc, char **argv)
 {
 	struct policy_command command = {0};
 	struct weir_error error;
 	size_t written;
-	int code = parse(&command, argc, argv);
-	if (code >= 0)
+	enum weir_exit code = parse(&command, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	enum weir_status status = run(&command, &error);
-	code = status == WEIR_OK ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+	code = weir_exit_of(status);
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir policy: %s\n", error.text);
 	if (weir_write_all(STDOUT_FILENO, command.text.at, command.text.length, &written) != 0) {
 		perror("weir policy: cannot write");
-		code = EXIT_FAILED;
+		code = WEIR_EXIT_FAILED;
 	}
 	weir_text_deinit(&command.text);
 	weir_policy_history_deinit(&command.history);

@@ -94,56 +94,56 @@ struct given {
 	bool shorthand;              /* --format, --key or --limit */
 };
 
-static int usage_error(const char *format, const char *what)
+static enum weir_exit usage_error(const char *format, const char *what)
 {
 	fputs("weir run: ", stderr);
 	fprintf(stderr, format, what);
 	fputs("; weir run --help shows what there is\n", stderr);
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
-/* One option; -1: go on. */
-static int take_option(int id, struct run_options *options, struct given *given)
+/* One option; WEIR_EXIT_NOT_YET: go on. */
+static enum weir_exit take_option(int id, struct run_options *options, struct given *given)
 {
 	switch (id) {
-	case OPT_CONFIG: options->config_path = optarg; return -1;
-	case OPT_ONCE: options->once = true; return -1;
-	case OPT_STATE: options->state_directory = optarg; return -1;
-	case OPT_DECISIONS: options->decisions_path = optarg; return -1;
-	case OPT_SHADOW: options->shadow_path = optarg; return -1;
-	case OPT_JUDGED: options->judged_path = optarg; return -1;
-	case OPT_DEAD_LETTER: options->dead_letters_path = optarg; return -1;
-	case OPT_JSON: options->force_json = true; return -1;
-	case OPT_QUIET: options->quiet = true; return -1;
+	case OPT_CONFIG: options->config_path = optarg; return WEIR_EXIT_NOT_YET;
+	case OPT_ONCE: options->once = true; return WEIR_EXIT_NOT_YET;
+	case OPT_STATE: options->state_directory = optarg; return WEIR_EXIT_NOT_YET;
+	case OPT_DECISIONS: options->decisions_path = optarg; return WEIR_EXIT_NOT_YET;
+	case OPT_SHADOW: options->shadow_path = optarg; return WEIR_EXIT_NOT_YET;
+	case OPT_JUDGED: options->judged_path = optarg; return WEIR_EXIT_NOT_YET;
+	case OPT_DEAD_LETTER: options->dead_letters_path = optarg; return WEIR_EXIT_NOT_YET;
+	case OPT_JSON: options->force_json = true; return WEIR_EXIT_NOT_YET;
+	case OPT_QUIET: options->quiet = true; return WEIR_EXIT_NOT_YET;
 	case OPT_MEMORY:
 		if (!weir_parse_size(optarg, &given->memory_bytes) || given->memory_bytes < 1)
 			return usage_error("--memory %s: a size like 512MiB or 2GiB was expected", optarg);
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	case OPT_SUMMARY:
 		if (strcmp(optarg, "json") != 0)
 			return usage_error("--summary %s: only json is known", optarg);
 		options->summary_json = true;
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	case OPT_FORMAT:
 		given->words.format = optarg;
 		given->shorthand = true;
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	case OPT_KEY:
 		given->keys[given->words.key_count++] = optarg;
 		given->shorthand = true;
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	case OPT_LIMIT:
 		given->limits[given->words.limit_count++] = optarg;
 		given->shorthand = true;
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	case 'h':
-	case OPT_HELP: fputs(help, stdout); return EXIT_DONE;
-	default: return -1;
+	case OPT_HELP: fputs(help, stdout); return WEIR_EXIT_DONE;
+	default: return WEIR_EXIT_NOT_YET;
 	}
 }
 
 /* An option that getopt_long does not take; `word` is where it stopped, `optopt` what it knows of it. */
-static int refuse_option(int id, const char *word)
+static enum weir_exit refuse_option(int id, const char *word)
 {
 	const char *names[sizeof long_options / sizeof *long_options];
 	char text[128], written[64];
@@ -169,7 +169,7 @@ static int refuse_option(int id, const char *word)
 	return usage_error("there is no option %s", text);
 }
 
-static int read_config(struct run_options *options, struct given *given, int log_count, char **logs)
+static enum weir_exit read_config(struct run_options *options, struct given *given, int log_count, char **logs)
 {
 	struct weir_error error;
 	enum weir_status status;
@@ -203,9 +203,9 @@ static int read_config(struct run_options *options, struct given *given, int log
 		                        "weir-limiter are for Kafka");
 	}
 	if (status == WEIR_OK)
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	fprintf(stderr, "weir: %s\n", error.text);
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
 /* Whether the configuration itself sets it, rather than its default. */
@@ -234,7 +234,7 @@ static void warn(const struct run_options *options)
 }
 
 /* What the command line leaves open comes from the configuration, then from defaults. */
-static int complete(struct run_options *options, const struct given *given)
+static enum weir_exit complete(struct run_options *options, const struct given *given)
 {
 	struct weir_config *config = options->config;
 	struct weir_error error;
@@ -255,7 +255,7 @@ static int complete(struct run_options *options, const struct given *given)
 	if (options->state_directory == NULL && !options->once) {
 		if (state_directory_default(options->state_path, &error) != WEIR_OK) {
 			fprintf(stderr, "weir: %s\n", error.text);
-			return EXIT_USAGE;
+			return WEIR_EXIT_USAGE;
 		}
 		options->state_directory = options->state_path;
 	}
@@ -263,28 +263,29 @@ static int complete(struct run_options *options, const struct given *given)
 		if (weir_path_format(options->dead_letters_default, &error, "%s/dead-letter.jsonl", options->state_directory) !=
 		    WEIR_OK) {
 			fprintf(stderr, "weir: %s\n", error.text);
-			return EXIT_USAGE;
+			return WEIR_EXIT_USAGE;
 		}
 		options->dead_letters_path = options->dead_letters_default;
 	}
-	return -1;
+	return WEIR_EXIT_NOT_YET;
 }
 
-int run_options_parse(int argc, char **argv, struct run_options *options)
+enum weir_exit run_options_parse(int argc, char **argv, struct run_options *options)
 {
 	struct given given = {.memory_bytes = -1,
 	                      .limits = weir_alloc((size_t)argc, sizeof(char *)),
 	                      .keys = weir_alloc((size_t)argc, sizeof(char *))};
-	int id, code = -1;
+	enum weir_exit code = WEIR_EXIT_NOT_YET;
+	int id;
 	*options = (struct run_options){0};
 	opterr = 0;
-	while (code == -1 && (id = getopt_long(argc, argv, ":h", long_options, NULL)) != -1)
+	while (code == WEIR_EXIT_NOT_YET && (id = getopt_long(argc, argv, ":h", long_options, NULL)) != -1)
 		code = id == ':' || id == '?' ? refuse_option(id, argv[optind - 1]) : take_option(id, options, &given);
-	if (code == -1)
+	if (code == WEIR_EXIT_NOT_YET)
 		code = read_config(options, &given, argc - optind, argv + optind);
-	if (code == -1)
+	if (code == WEIR_EXIT_NOT_YET)
 		code = complete(options, &given);
-	if (code == -1)
+	if (code == WEIR_EXIT_NOT_YET)
 		warn(options);
 	free(given.limits);
 	free(given.keys);

@@ -5,6 +5,7 @@
 #ifndef DEPLOY_WEIR_RUN_RUN_OPTIONS_H
 #define DEPLOY_WEIR_RUN_RUN_OPTIONS_H
 
+#include "common/base/exit.h"
 #include "common/config/config.h"
 #include "common/files/durable_file.h"
 
@@ -28,9 +29,9 @@ struct run_options {
 /**
  * Reads the command line and the configuration.
  *
- * @return -1: go on; else the exit code: help was printed, or what is wrong was said
+ * @return WEIR_EXIT_NOT_YET: go on; else the exit code: help was printed, or what is wrong was said
  */
-int run_options_parse(int argc, char **argv, struct run_options *options);
+enum weir_exit run_options_parse(int argc, char **argv, struct run_options *options);
 void run_options_deinit(struct run_options *options);
 
 /** Whether decisions are written as words: to a terminal, unless --json was given. */

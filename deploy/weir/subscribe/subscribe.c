@@ -159,8 +159,8 @@ static bool take_option(struct subscribe *subscribe, const struct weir_arguments
 	return false;
 }
 
-/* @return -1: go on; else the exit code */
-static int read_arguments(struct subscribe *subscribe, int argc, char **argv)
+/* @return WEIR_EXIT_NOT_YET: go on; else the exit code */
+static enum weir_exit read_arguments(struct subscribe *subscribe, int argc, char **argv)
 {
 	struct weir_arguments arguments = {.command = "weir subscribe", .options = options, .argc = argc, .argv = argv};
 	const char *value;
@@ -168,18 +168,18 @@ static int read_arguments(struct subscribe *subscribe, int argc, char **argv)
 	while ((option = weir_arguments_next(&arguments, &value)) != WEIR_ARGUMENTS_END) {
 		if (option == WEIR_ARGUMENTS_HELP) {
 			fputs(help, stdout);
-			return EXIT_DONE;
+			return WEIR_EXIT_DONE;
 		}
 		if (option == WEIR_ARGUMENTS_WORD)
 			weir_arguments_refuse(&arguments, "\"%s\" is no option; a target stands behind --to", value);
 		if (option < 0 || !take_option(subscribe, &arguments, option, value))
-			return EXIT_USAGE;
+			return WEIR_EXIT_USAGE;
 	}
 	if (subscribe->config_path == NULL) {
 		weir_arguments_refuse(&arguments, "--config FILE is needed: it says where the bus is");
-		return EXIT_USAGE;
+		return WEIR_EXIT_USAGE;
 	}
-	return -1;
+	return WEIR_EXIT_NOT_YET;
 }
 
 /* ---- opening, in order ---- */
@@ -305,12 +305,12 @@ static enum weir_status close_all(struct subscribe *subscribe, struct weir_error
 	return status;
 }
 
-int command_subscribe(int argc, char **argv)
+enum weir_exit command_subscribe(int argc, char **argv)
 {
 	struct subscribe subscribe = {.interval_ms = -1, .max = BLOCK_TABLE_MAX_DEFAULT};
 	struct weir_error error = {.text = ""}, trouble;
-	int code = read_arguments(&subscribe, argc, argv);
-	if (code != -1) {
+	enum weir_exit code = read_arguments(&subscribe, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET) {
 		free(subscribe.http_host);
 		return code;
 	}
@@ -337,10 +337,10 @@ int command_subscribe(int argc, char **argv)
 		error = trouble;
 	}
 	if (status == WEIR_OK || (stopped && status == WEIR_IO))
-		return EXIT_DONE;
+		return WEIR_EXIT_DONE;
 	if (subscribe.log.json)
 		weir_log(&subscribe.log, WEIR_LOG_ERROR, "subscribe", "%s", error.text);
 	else
 		fprintf(stderr, "weir subscribe: %s\n", error.text);
-	return usage ? EXIT_USAGE : EXIT_FAILED;
+	return usage ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 }

@@ -67,59 +67,61 @@ struct top_command {
 
 /* ---- the command line ---- */
 
-static int refuse(const struct top_command *command, const char *format, const char *value)
+static enum weir_exit refuse(const struct top_command *command, const char *format, const char *value)
 {
 	weir_arguments_refuse(&command->arguments, format, value);
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
-static int take_option(struct top_command *command, int option, const char *value)
+static enum weir_exit take_option(struct top_command *command, int option, const char *value)
 {
 	uint64_t rows;
 	switch (option) {
-	case URL: command->url = value; return -1;
-	case TOKEN: command->token_path = value; return -1;
-	case STATE: command->state = value; return -1;
+	case URL: command->url = value; return WEIR_EXIT_NOT_YET;
+	case TOKEN: command->token_path = value; return WEIR_EXIT_NOT_YET;
+	case STATE: command->state = value; return WEIR_EXIT_NOT_YET;
 	case ZONE:
 		if (value[0] == '\0' || strlen(value) >= sizeof command->question.zone)
 			return refuse(command, "--zone: \"%s\" is no zone's name", value);
 		snprintf(command->question.zone, sizeof command->question.zone, "%s", value);
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	case BY:
 		command->question.by_blocked = strcmp(value, "blocked") == 0;
 		return command->question.by_blocked || strcmp(value, "passed") == 0
-		           ? -1
+		           ? WEIR_EXIT_NOT_YET
 		           : refuse(command, "--by: expected passed or blocked, not \"%s\"", value);
 	case ROWS:
 		if (!weir_arguments_count(value, &rows) || rows == 0 || rows > TOP_ROWS_MAX)
 			return refuse(command, "--rows: expected a whole number from 1 to 50, not \"%s\"", value);
 		command->question.top_rows = command->question.block_rows = (unsigned)rows;
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	case EVERY:
 		return weir_parse_duration(value, &command->every_ms) && command->every_ms >= EVERY_LEAST_MS
-		           ? -1
+		           ? WEIR_EXIT_NOT_YET
 		           : refuse(command, "--every: expected a duration from 100ms on, as 2s, not \"%s\"", value);
-	case ONCE: command->once = true; return -1;
-	case JSON: command->json = true; return -1;
-	case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
+	case ONCE: command->once = true; return WEIR_EXIT_NOT_YET;
+	case JSON: command->json = true; return WEIR_EXIT_NOT_YET;
+	case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return WEIR_EXIT_DONE;
 	case WEIR_ARGUMENTS_WORD:
 		return refuse(command, "\"%s\" is no option; a source is named by --url or --state", value);
-	default: return EXIT_USAGE;
+	default: return WEIR_EXIT_USAGE;
 	}
 }
 
-/* -1: go on. */
-static int parse(struct top_command *command, int argc, char **argv)
+/* WEIR_EXIT_NOT_YET: go on. */
+static enum weir_exit parse(struct top_command *command, int argc, char **argv)
 {
 	command->arguments = (struct weir_arguments){.command = "weir top", .options = table, .argc = argc, .argv = argv};
 	const char *value;
-	int option, code = -1;
-	while (code < 0 && (option = weir_arguments_next(&command->arguments, &value)) != WEIR_ARGUMENTS_END)
+	enum weir_exit code = WEIR_EXIT_NOT_YET;
+	int option;
+	while (code == WEIR_EXIT_NOT_YET &&
+	       (option = weir_arguments_next(&command->arguments, &value)) != WEIR_ARGUMENTS_END)
 		code = take_option(command, option, value);
-	if (code < 0 && (command->url == NULL) == (command->state == NULL))
+	if (code == WEIR_EXIT_NOT_YET && (command->url == NULL) == (command->state == NULL))
 		code = refuse(command, "name an archiver's API by --url, or a directory by --state%s",
 		              command->url != NULL ? ", not both" : "");
-	if (code < 0 && command->token_path != NULL && command->url == NULL)
+	if (code == WEIR_EXIT_NOT_YET && command->token_path != NULL && command->url == NULL)
 		code = refuse(command, "--token is for --url%s", "");
 	return code;
 }
@@ -258,7 +260,7 @@ static void watch(struct top_command *command)
 }
 
 /* Lines of JSON; a source that is away for a while ends it, as whoever reads it must know. */
-static int stream(struct top_command *command)
+static enum weir_exit stream(struct top_command *command)
 {
 	enum weir_status status = WEIR_OK;
 	while (status == WEIR_OK && print(command) && !command->once && command->json && !*weir_stop_flag()) {
@@ -268,32 +270,32 @@ static int stream(struct top_command *command)
 		if (!*weir_stop_flag())
 			status = look(command);
 	}
-	return status == WEIR_OK ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+	return weir_exit_of(status);
 }
 
-static int run(struct top_command *command)
+static enum weir_exit run(struct top_command *command)
 {
 	command->interactive = !command->once && !command->json && top_screen_there();
 	if (command->interactive)
 		top_screen_resized(&command->screen);
 	enum weir_status status = look(command);
-	int code = status == WEIR_OK ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
-	if (code == EXIT_DONE && command->interactive)
+	enum weir_exit code = weir_exit_of(status);
+	if (code == WEIR_EXIT_DONE && command->interactive)
 		watch(command);
-	else if (code == EXIT_DONE)
+	else if (code == WEIR_EXIT_DONE)
 		code = stream(command);
-	if (code != EXIT_DONE && !*weir_stop_flag())
+	if (code != WEIR_EXIT_DONE && !*weir_stop_flag())
 		fprintf(stderr, "weir top: %s\n", command->trouble.text);
-	return *weir_stop_flag() ? EXIT_DONE : code;
+	return *weir_stop_flag() ? WEIR_EXIT_DONE : code;
 }
 
-int command_top(int argc, char **argv)
+enum weir_exit command_top(int argc, char **argv)
 {
 	struct top_command command = {.every_ms = EVERY_MS,
 	                              .question = {.top_rows = ROWS_DEFAULT, .block_rows = ROWS_DEFAULT}};
 	char *token = NULL;
-	int code = parse(&command, argc, argv);
-	if (code >= 0)
+	enum weir_exit code = parse(&command, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	weir_stop_install();
 	enum weir_status status = WEIR_OK;
@@ -304,7 +306,7 @@ int command_top(int argc, char **argv)
 	free(token);
 	if (status != WEIR_OK) {
 		fprintf(stderr, "weir top: %s\n", command.trouble.text);
-		return status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+		return status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 	}
 	code = run(&command);
 	json_decref(command.sample);

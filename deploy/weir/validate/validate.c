@@ -53,30 +53,30 @@ static void put_settings(void)
 	weir_text_deinit(&text);
 }
 
-/* -1: go on. */
-static int parse(int argc, char **argv, struct validate_options *options)
+/* WEIR_EXIT_NOT_YET: go on. */
+static enum weir_exit parse(int argc, char **argv, struct validate_options *options)
 {
 	struct weir_arguments arguments = {.command = "weir validate", .options = table, .argc = argc, .argv = argv};
 	const char *value;
 	int option;
 	while ((option = weir_arguments_next(&arguments, &value)) != WEIR_ARGUMENTS_END) {
 		switch (option) {
-		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
-		case WEIR_ARGUMENTS_BAD: return EXIT_USAGE;
+		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return WEIR_EXIT_DONE;
+		case WEIR_ARGUMENTS_BAD: return WEIR_EXIT_USAGE;
 		case JSON: options->json = true; break;
-		case SETTINGS: put_settings(); return EXIT_DONE;
+		case SETTINGS: put_settings(); return WEIR_EXIT_DONE;
 		default: /* --config FILE, or the file alone */
 			if (options->path != NULL) {
 				weir_arguments_refuse(&arguments, "one configuration at a time: \"%s\" is too many", value);
-				return EXIT_USAGE;
+				return WEIR_EXIT_USAGE;
 			}
 			options->path = value;
 		}
 	}
 	if (options->path != NULL)
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	weir_arguments_refuse(&arguments, "name the configuration by --config FILE");
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
 static void put_error(struct weir_text *text, const struct validate_options *options, const struct weir_error *error)
@@ -90,7 +90,7 @@ static void put_error(struct weir_text *text, const struct validate_options *opt
 	weir_text_puts(text, "}\n");
 }
 
-int command_validate(int argc, char **argv)
+enum weir_exit command_validate(int argc, char **argv)
 {
 	struct validate_options options = {0};
 	struct weir_error error;
@@ -98,8 +98,8 @@ int command_validate(int argc, char **argv)
 	struct validate_report report = {0};
 	struct weir_text text = {0};
 	size_t written;
-	int code = parse(argc, argv, &options);
-	if (code >= 0)
+	enum weir_exit code = parse(argc, argv, &options);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	enum weir_status status = weir_config_load(options.path, &config, &error);
 	if (status == WEIR_OK && config->bus.type == WEIR_BUS_KAFKA)
@@ -112,10 +112,10 @@ int command_validate(int argc, char **argv)
 		validate_json(&text, &report);
 	else
 		validate_words(&text, options.path, &report);
-	code = status == WEIR_OK ? EXIT_DONE : EXIT_USAGE;
+	code = status == WEIR_OK ? WEIR_EXIT_DONE : WEIR_EXIT_USAGE;
 	if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0) {
 		perror("weir validate: cannot write");
-		code = EXIT_FAILED;
+		code = WEIR_EXIT_FAILED;
 	}
 	weir_text_deinit(&text);
 	validate_report_deinit(&report);
