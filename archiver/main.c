@@ -5,21 +5,39 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const char help[] =
-	"weir-archiver --config FILE [--state DIR] [--check]\n"
-	"\n"
-	"Reads judged frames and decisions from Kafka, and keeps in MySQL or MariaDB how\n"
-	"often each key came, by hour and by day, passed and blocked; every decision; and\n"
-	"every event of zones with \"history\". Any number of archivers share the\n"
-	"partitions. Limiters judge for it where \"archiver\": {\"enabled\": true}.\n"
-	"\n"
-	"  --config FILE  sections \"bus\", \"store\", \"archiver\", \"listen\", \"log\"\n"
-	"  --state DIR    where its lock lies (/var/lib/weir/weir-archiver)\n"
-	"  --check        only say whether it could start, and what it would make of topics and tables\n"
-	"  --version      say which version it is\n"
-	"\n"
-	"SIGTERM stores what has come, leaves the group and ends. SIGHUP reads log.level again.\n"
-	"Exits with 0 when asked to end, 1 when it failed, 2 for a wrong command line or configuration.\n";
+static const struct weir_argument_option options[] = {
+	WEIR_DAEMON_OPTIONS("the configuration: sections \"bus\", \"store\", \"archiver\", \"listen\", \"log\"",
+                        "the directory of its lock (default /var/lib/weir/weir-archiver)"),
+};
+
+static const struct weir_argument_section sections[] = {
+	{"Signals", "SIGTERM stores what has come, leaves the group and ends it. SIGHUP reads log.level again."},
+	{NULL, NULL},
+};
+
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "stopped by a signal, or with --check: it could start"},
+	{WEIR_EXIT_FAILED, "it failed"},
+	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir-archiver",
+	.summary = "keep counts, decisions and histories",
+	.usage = "weir-archiver --config FILE [--state DIR] [--check]",
+	.about =
+		"Archives what limiters have judged, and answers questions about it.\n"
+		"\n"
+		"It reads judged frames and decisions from Kafka. In MySQL or MariaDB it keeps how often each key came, by "
+		"hour and by day, passed and blocked; every decision; and every event of zones with \"history\". Any number "
+		"of archivers share the partitions. Limiters judge for it where \"archiver\": {\"enabled\": true}.",
+	.options = options,
+	.sections = sections,
+	.examples = "weir-archiver --config /etc/weir/archiver.json --check\n"
+				"weir-archiver --config /etc/weir/archiver.json",
+	.exits = exits,
+};
 
 static enum weir_exit fail(const struct weir_daemon *daemon, enum weir_status status, const struct weir_error *error)
 {
@@ -48,7 +66,7 @@ int main(int argc, char **argv)
 	struct weir_daemon daemon;
 	struct process process;
 	struct weir_error error;
-	enum weir_exit code = weir_daemon_begin(&daemon, "weir-archiver", help, argc, argv);
+	enum weir_exit code = weir_daemon_begin(&daemon, &line, argc, argv);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	if (weir_connect_check(daemon.config, daemon.name, &error) != WEIR_OK ||

@@ -1,20 +1,37 @@
 /* weir-collector: from what services write to events on the bus. Each step is in service.h. */
 #include "collector/daemon/service.h"
 
-static const char help[] =
-	"usage: weir-collector --config FILE [--state DIR] [--check]\n"
-	"\n"
-	"Follows the sources of the configuration and puts their events on the bus, matched by the policy that\n"
-	"`weir policy apply` has put there. Each line arrives once, through kills and outages of either side.\n"
-	"\n"
-	"  --config FILE  the configuration: sections \"bus\" and \"sources\"\n"
-	"  --state DIR    what it remembers of its sources, and its lock (/var/lib/weir/weir-collector)\n"
-	"  --check        only say whether it could start: configuration, brokers, topics, policy\n"
-	"  --version      print the version\n"
-	"\n"
-	"SIGTERM ends it when what was read is on the bus; SIGHUP reads the configuration again.\n"
-	"It leaves with 0 when told to stop, with 1 after a failure, with 2 if the command line or the configuration\n"
-	"is wrong.\n";
+static const struct weir_argument_option options[] = {
+	WEIR_DAEMON_OPTIONS("the configuration: sections \"bus\", \"sources\", \"listen\", \"log\"",
+                        "what it remembers of its sources, and its lock (default /var/lib/weir/weir-collector)"),
+};
+
+static const struct weir_argument_section sections[] = {
+	{"Signals", "SIGTERM ends it when what it has read is on the bus. SIGHUP reads log.level again."},
+	{NULL, NULL},
+};
+
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "stopped by a signal, or with --check: it could start"},
+	{WEIR_EXIT_FAILED, "it failed"},
+	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir-collector",
+	.summary = "follow logs and put their events on the bus",
+	.usage = "weir-collector --config FILE [--state DIR] [--check]",
+	.about = "Follows the sources of a configuration and puts their events on the bus.\n"
+			 "\n"
+			 "Events are matched by the policy that `weir policy apply` has put in force. Each line arrives once, "
+			 "through kills and outages of either side.",
+	.options = options,
+	.sections = sections,
+	.examples = "weir-collector --config /etc/weir/collector.json --check\n"
+				"weir-collector --config /etc/weir/collector.json",
+	.exits = exits,
+};
 
 static enum weir_exit tell(struct service *service, const struct weir_error *error, enum weir_exit code)
 {
@@ -51,7 +68,7 @@ int main(int argc, char **argv)
 {
 	struct service service = {0};
 	struct weir_error error;
-	enum weir_exit code = weir_daemon_begin(&service.daemon, "weir-collector", help, argc, argv);
+	enum weir_exit code = weir_daemon_begin(&service.daemon, &line, argc, argv);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	if (service_check(&service, &error) != WEIR_OK)

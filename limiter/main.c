@@ -5,20 +5,37 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const char help[] =
-	"weir-limiter --config FILE [--state DIR] [--check]\n"
-	"\n"
-	"Reads frames of events from Kafka, judges them by the policy in force, and\n"
-	"publishes decisions; its state lies in MySQL or MariaDB. Any number of limiters\n"
-	"share the topic's partitions, which move as limiters come and go.\n"
-	"\n"
-	"  --config FILE  sections \"bus\", \"store\", \"limiter\", \"listen\", \"log\"\n"
-	"  --state DIR    where its lock lies (/var/lib/weir/weir-limiter)\n"
-	"  --check        only say whether it could start, and what it would make of topics and tables\n"
-	"  --version      say which version it is\n"
-	"\n"
-	"SIGTERM stores a last checkpoint, leaves the group and ends. SIGHUP reads log.level again.\n"
-	"Exits with 0 when asked to end, 1 when it failed, 2 for a wrong command line or configuration.\n";
+static const struct weir_argument_option options[] = {
+	WEIR_DAEMON_OPTIONS("the configuration: sections \"bus\", \"store\", \"limiter\", \"listen\", \"log\"",
+                        "the directory of its lock (default /var/lib/weir/weir-limiter)"),
+};
+
+static const struct weir_argument_section sections[] = {
+	{"Signals", "SIGTERM stores a last checkpoint, leaves the group and ends it. SIGHUP reads log.level again."},
+	{NULL, NULL},
+};
+
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "stopped by a signal, or with --check: it could start"},
+	{WEIR_EXIT_FAILED, "it failed"},
+	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir-limiter",
+	.summary = "judge events and publish decisions",
+	.usage = "weir-limiter --config FILE [--state DIR] [--check]",
+	.about = "Judges events by the policy in force, and publishes decisions.\n"
+			 "\n"
+			 "It reads frames of events from Kafka and keeps its state in MySQL or MariaDB. Any number of limiters "
+			 "share the topic's partitions, which move as limiters come and go.",
+	.options = options,
+	.sections = sections,
+	.examples = "weir-limiter --config /etc/weir/limiter.json --check\n"
+				"weir-limiter --config /etc/weir/limiter.json",
+	.exits = exits,
+};
 
 static enum weir_exit fail(const struct weir_daemon *daemon, enum weir_status status, const struct weir_error *error)
 {
@@ -48,7 +65,7 @@ int main(int argc, char **argv)
 {
 	struct weir_daemon daemon;
 	struct weir_error error;
-	enum weir_exit code = weir_daemon_begin(&daemon, "weir-limiter", help, argc, argv);
+	enum weir_exit code = weir_daemon_begin(&daemon, &line, argc, argv);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	if (weir_connect_check(daemon.config, daemon.name, &error) != WEIR_OK)

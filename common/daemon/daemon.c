@@ -8,52 +8,34 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_CONFIG, OPTION_STATE, OPTION_CHECK, OPTION_VERSION };
-
-static const struct weir_argument_option options[] = {
-	{"config", true}, {"state", true}, {"check", false}, {"version", false}, {NULL, false}};
-
-static enum weir_exit read_arguments(struct weir_daemon *daemon, const char *help, int argc, char **argv)
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
-	struct weir_arguments arguments = {.command = daemon->name, .options = options, .argc = argc, .argv = argv};
+	struct weir_daemon *daemon = context;
 	struct weir_error error;
-	const char *value;
-	int option;
-	snprintf(daemon->state, sizeof daemon->state, "/var/lib/weir/%s", daemon->name);
-	while ((option = weir_arguments_next(&arguments, &value)) != WEIR_ARGUMENTS_END) {
-		switch (option) {
-		case OPTION_CONFIG: daemon->config_path = value; break;
-		case OPTION_STATE:
-			if (weir_path_format(daemon->state, &error, "%s", value) != WEIR_OK) {
-				weir_arguments_refuse(&arguments, "%s", error.text);
-				return WEIR_EXIT_USAGE;
-			}
-			break;
-		case OPTION_CHECK: daemon->check = true; break;
-		case OPTION_VERSION: printf("%s " WEIR_VERSION "\n", daemon->name); return WEIR_EXIT_DONE;
-		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return WEIR_EXIT_DONE;
-		case WEIR_ARGUMENTS_WORD:
-			weir_arguments_refuse(&arguments, "\"%s\" is no option", value);
-			return WEIR_EXIT_USAGE;
-		default: return WEIR_EXIT_USAGE;
-		}
-	}
-	if (daemon->config_path == NULL) {
-		weir_arguments_refuse(&arguments, "--config FILE is needed");
-		return WEIR_EXIT_USAGE;
+	switch (option) {
+	case WEIR_DAEMON_CONFIG: daemon->config_path = value->text; break;
+	case WEIR_DAEMON_CHECK: daemon->check = true; break;
+	case WEIR_DAEMON_VERSION: printf("%s " WEIR_VERSION "\n", daemon->name); return WEIR_EXIT_DONE;
+	case WEIR_DAEMON_STATE:
+		if (weir_path_format(daemon->state, &error, "%s", value->text) != WEIR_OK)
+			return weir_arguments_refuse(daemon->line, "%s", error.text);
+		break;
+	default: break;
 	}
 	return WEIR_EXIT_NOT_YET;
 }
 
-enum weir_exit weir_daemon_begin(struct weir_daemon *daemon, const char *name, const char *help, int argc, char **argv)
+enum weir_exit weir_daemon_begin(struct weir_daemon *daemon, const struct weir_command_line *line, int argc,
+                                 char **argv)
 {
-	*daemon = (struct weir_daemon){.name = name};
-	enum weir_exit code = read_arguments(daemon, help, argc, argv);
+	*daemon = (struct weir_daemon){.name = line->name, .line = line};
+	snprintf(daemon->state, sizeof daemon->state, "/var/lib/weir/%s", daemon->name);
+	enum weir_exit code = weir_arguments_read(line, argc, argv, take_option, daemon);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	struct weir_error error;
 	if (weir_config_load(daemon->config_path, &daemon->config, &error) != WEIR_OK) {
-		fprintf(stderr, "%s: %s\n", name, error.text);
+		fprintf(stderr, "%s: %s\n", daemon->name, error.text);
 		return WEIR_EXIT_USAGE;
 	}
 	daemon->log = (struct weir_log){.fd = STDERR_FILENO,

@@ -7,15 +7,33 @@
 #ifndef WEIR_COMMON_DAEMON_H
 #define WEIR_COMMON_DAEMON_H
 
-#include "common/base/exit.h"
+#include "common/config/arguments.h"
 #include "common/config/config.h"
 #include "common/files/durable_file.h"
 #include "common/http/http.h"
 
+/* The options of every daemon; a role has its own words for --config and --state. */
+enum weir_daemon_option {
+	WEIR_DAEMON_CONFIG,
+	WEIR_DAEMON_STATE,
+	WEIR_DAEMON_CHECK,
+	WEIR_DAEMON_VERSION,
+	WEIR_DAEMON_OPTION_COUNT
+};
+
+#define WEIR_DAEMON_OPTIONS(config, state)                                                                \
+	[WEIR_DAEMON_CONFIG] = {"config", "FILE", WEIR_ARGUMENT_TEXT, config, .required = true},              \
+	[WEIR_DAEMON_STATE] = {"state", "DIR", WEIR_ARGUMENT_TEXT, state},                                    \
+	[WEIR_DAEMON_CHECK] = {"check", NULL, WEIR_ARGUMENT_FLAG,                                             \
+	                       "only say whether it could start, and which topics and tables it would make"}, \
+	[WEIR_DAEMON_VERSION] = {"version", NULL, WEIR_ARGUMENT_FLAG, "print the version"},                   \
+	[WEIR_DAEMON_OPTION_COUNT] = {.name = NULL}
+
 struct weir_daemon {
-	const char *name;           /* "weir-limiter" */
-	struct weir_config *config; /* owned */
-	const char *config_path;    /* borrowed from argv */
+	const char *name;                     /* "weir-limiter" */
+	const struct weir_command_line *line; /* borrowed */
+	struct weir_config *config;           /* owned */
+	const char *config_path;              /* borrowed from argv */
 	char state[WEIR_PATH_BYTES];
 	bool check; /* only say whether it could start */
 	struct weir_log log;
@@ -33,10 +51,11 @@ static inline enum weir_status weir_daemon_of_server(enum weir_status status)
 /**
  * Reads the command line and the configuration, prints help or what is wrong.
  *
- * @param help  the whole text of --help
+ * @param line  its options are WEIR_DAEMON_OPTIONS, its name is the daemon's; borrowed
  * @return WEIR_EXIT_NOT_YET: go on; else the exit code
  */
-enum weir_exit weir_daemon_begin(struct weir_daemon *daemon, const char *name, const char *help, int argc, char **argv);
+WEIR_MUST_USE enum weir_exit weir_daemon_begin(struct weir_daemon *daemon, const struct weir_command_line *line,
+                                               int argc, char **argv);
 
 /** Makes and locks the state directory, and lets signals set the flags of common/base/stop.h. */
 WEIR_MUST_USE enum weir_status weir_daemon_open(struct weir_daemon *daemon, struct weir_error *error);

@@ -1,30 +1,17 @@
-/* The subcommands of `weir`. */
+/* The subcommands of `weir`: each is a command line and what it starts. */
 #ifndef DEPLOY_WEIR_COMMAND_H
 #define DEPLOY_WEIR_COMMAND_H
 
-#include "common/base/exit.h"
+#include "common/config/arguments.h"
 
 struct command {
-	const char *name;
-	const char *summary;
-	/** argv[0] is the command's name. Gives the exit code. */
+	const struct weir_command_line *line; /* its name is "weir NAME" */
+	/** argv[0] is the command's name. */
 	enum weir_exit (*run)(int argc, char **argv);
 };
 
-enum weir_exit command_run(int argc, char **argv);
-enum weir_exit command_validate(int argc, char **argv);
-enum weir_exit command_generate(int argc, char **argv);
-enum weir_exit command_decode(int argc, char **argv);
-enum weir_exit command_state(int argc, char **argv);
-enum weir_exit command_subscribe(int argc, char **argv);
-enum weir_exit command_policy(int argc, char **argv);
-enum weir_exit command_top(int argc, char **argv);
-enum weir_exit command_list(int argc, char **argv);
-enum weir_exit command_recover(int argc, char **argv);
-enum weir_exit command_block(int argc, char **argv);
-enum weir_exit command_lift(int argc, char **argv);
-enum weir_exit command_allow(int argc, char **argv);
-enum weir_exit command_override(int argc, char **argv);
-enum weir_exit command_forget(int argc, char **argv);
+extern const struct command command_run, command_validate, command_generate, command_policy, command_block,
+	command_lift, command_allow, command_list, command_top, command_forget, command_recover, command_override,
+	command_decode, command_state, command_subscribe;
 
 #endif

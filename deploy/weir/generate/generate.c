@@ -123,7 +123,7 @@ static enum weir_status write_live(struct generator *generator, struct weir_erro
 	return status;
 }
 
-enum weir_exit command_generate(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct generate_options options;
 	struct weir_error error = {0};
@@ -158,3 +158,5 @@ enum weir_exit command_generate(int argc, char **argv)
 	fprintf(stderr, "weir generate: %s\n", error.text);
 	return WEIR_EXIT_FAILED;
 }
+
+const struct command command_generate = {&generate_line, command_main};

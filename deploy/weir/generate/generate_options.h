@@ -2,7 +2,7 @@
 #ifndef DEPLOY_WEIR_GENERATE_GENERATE_OPTIONS_H
 #define DEPLOY_WEIR_GENERATE_GENERATE_OPTIONS_H
 
-#include "common/base/exit.h"
+#include "common/config/arguments.h"
 #include "deploy/weir/generate/traffic.h"
 
 struct generate_options {
@@ -17,6 +17,8 @@ struct generate_options {
 	bool live_times;     /* times are the clock's */
 	bool quiet;
 };
+
+extern const struct weir_command_line generate_line;
 
 /** @return WEIR_EXIT_NOT_YET: go on; else the exit code: help was printed, or what is wrong
  * was said */

@@ -23,48 +23,69 @@
 
 #define LATENESS_MAX_MS (INT64_C(366) * 86400000)
 
-static const char help[] =
-	"usage: weir state --state DIR [--zone NAME] [--keys FILE] [--key KEY...] [--orders]\n"
-	"       weir state --config FILE [--partition P] [...]\n"
-	"\n"
-	"Prints what a limiter keeps, one bucket a line, as of the last checkpoint: of a state directory, or of the\n"
-	"cluster that FILE names. The state is only read: whatever works with it may run meanwhile.\n"
-	"\n"
-	"  --zone NAME      only this zone\n"
-	"  --partition P    only this partition\n"
-	"  --orders         what operators have commanded and still holds, in place of buckets\n"
-	"  --keys FILE      names for the buckets: one key a line (- is standard input)\n"
-	"  --key KEY        only the buckets of this key; again for more\n"
-	"  --lateness TIME  limiter.lateness of the configuration (10m): when idle buckets count as forgotten\n"
-	"\n"
-	"A limiter keeps a hash of each key, not the key. A bucket whose key is named has \"key\":[...], and comes\n"
-	"in the order of the zones and of the keys' bytes; any other has \"key_hash\". A key is a JSON array of\n"
-	"values, or the values joined by |; an address is grouped as its zone says, and a value too long\n"
-	"for a key is shortened as in decisions.\n"
-	"\n"
-	"What a limit holds: sliding_window, uniform and queue {\"times\":[[time,count],...]}; fixed_window\n"
-	"{\"bucket\":number,\"count\":n,\"previous\":n}; token_bucket {\"level\":units,\"time\":t}, a token being as many\n"
-	"units as its window has ms, or {\"tokens\":k,\"time\":t}; gcra {\"tat\":n} in 1/rate ms. Times are Unix ms;\n"
-	"null: nothing was recorded.\n"
-	"\n"
-	"An order is {\"order\":\"block\"|\"allow\"|\"override\",\"zone\":...,\"key\":[...],\"prefix\":true,\"partition\":p,\"rate\":...,\n"
-	"\"at\":ms,\"until\":ms or null,\"by\":...,\"reason\":...}.\n"
-	"\n"
-	"Examples\n"
-	"  weir state --state /var/lib/weir --key 203.0.113.9\n"
-	"  weir state --state run1 --zone login --key 'alice|203.0.113.9'\n"
-	"  weir state --config weir.json --orders | jq -r 'select(.by == \"ann\") | .key[0]'\n"
-	"  cut -d' ' -f1 access.log | sort -u | weir state --state run1 --keys - > buckets.jsonl\n";
+enum option { STATE, CONFIG, ZONE, KEYS, KEY, LATENESS, PARTITION, ORDERS, OPTION_COUNT };
 
-enum option { STATE, CONFIG, ZONE, KEYS, KEY, LATENESS, PARTITION, ORDERS };
+static const struct weir_argument_option options[] = {
+	[STATE] = {"state", "DIR", WEIR_ARGUMENT_TEXT, "the state directory of a `weir run`; it may be running"},
+	[CONFIG] = {"config", "FILE", WEIR_ARGUMENT_TEXT, "the configuration of a cluster"},
+	[ZONE] = {"zone", "NAME", WEIR_ARGUMENT_TEXT, "only this zone"},
+	[KEYS] = {"keys", "FILE", WEIR_ARGUMENT_TEXT, "names for the buckets: one key a line; - is standard input"},
+	[KEY] = {"key", "KEY", WEIR_ARGUMENT_TEXT, "only the buckets of this key", .repeatable = true},
+	[LATENESS] = {"lateness", "TIME", WEIR_ARGUMENT_DURATION,
+                  "limiter.lateness of the configuration (default 10m): when idle buckets count as forgotten",
+                  .most = LATENESS_MAX_MS},
+	[PARTITION] = {"partition", "P", WEIR_ARGUMENT_NUMBER, "only this partition", .most = WEIR_PARTITIONS_MAX - 1},
+	[ORDERS] = {"orders", NULL, WEIR_ARGUMENT_FLAG,
+                "print what operators have commanded and is in force, in place of buckets"},
+	[OPTION_COUNT] = {.name = NULL},
+};
 
-static const struct weir_argument_option table[] = {
-	{"state", true},    {"config", true},    {"zone", true},    {"keys", true}, {"key", true},
-	{"lateness", true}, {"partition", true}, {"orders", false}, {NULL, false},
+static const struct weir_argument_section sections[] = {
+	{"Keys",
+     "A limiter keeps a hash of each key, not the key. A bucket whose key is named has \"key\":[...], and comes in "
+     "the order of the zones and of the keys' bytes. Any other bucket has \"key_hash\".\n"
+     "\n"
+     "A key is a JSON array of values, or the values joined by |. An address is grouped as its zone says. A "
+     "value too long for a key is shortened as in decisions."},
+	{"What a limit holds", "  sliding_window, uniform, queue  {\"times\":[[time,count],...]}\n"
+                           "  fixed_window  {\"bucket\":number,\"count\":n,\"previous\":n}\n"
+                           "  token_bucket  {\"level\":units,\"time\":t} or {\"tokens\":k,\"time\":t}\n"
+                           "  gcra          {\"tat\":n} in 1/rate ms\n"
+                           "A token has as many units as its window has ms. Times are Unix ms. null: nothing was "
+                           "recorded."},
+	{"Orders", "  {\"order\":\"block\"|\"allow\"|\"override\",\"zone\":...,\"key\":[...],\n"
+               "   \"prefix\":true,\"partition\":p,\"rate\":...,\"at\":ms,\"until\":ms or null,\n"
+               "   \"by\":...,\"reason\":...}\n"},
+	{NULL, NULL},
+};
+
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "done"},
+	{WEIR_EXIT_FAILED, "the state could not be read, or standard output not be written"},
+	{WEIR_EXIT_USAGE, "the command line is wrong, or there is no such state"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir state",
+	.summary = "print the buckets of a state directory as JSON lines",
+	.usage = "weir state --state DIR [--zone NAME] [--keys FILE] [--orders]\n"
+			 "weir state --config FILE [--partition P] [OPTION...]",
+	.about = "Prints what a limiter keeps, one bucket a line, as of the last checkpoint.\n"
+			 "\n"
+			 "The state is that of a state directory, or of the cluster that FILE names. It is only read: whatever "
+			 "works with it may be running.",
+	.operand = {.hint = "name the directory with --state"},
+	.options = options,
+	.sections = sections,
+	.examples = "weir state --state /var/lib/weir --key 203.0.113.9\n"
+				"weir state --state run1 --zone login --key 'alice|203.0.113.9'\n"
+				"weir state --config weir.json --orders | jq 'select(.by == \"ann\")'\n"
+				"cut -d' ' -f1 access.log | sort -u | weir state --state run1 --keys -",
+	.exits = exits,
 };
 
 struct dump {
-	struct weir_arguments arguments;
 	const char *state_path, *config_path;
 	const char *zone; /* NULL: all */
 	struct state_keys *keys;
@@ -82,58 +103,38 @@ struct dump {
 
 /* ---- the command line ---- */
 
-static enum weir_exit refuse(const struct dump *dump, const char *words, const char *value)
-{
-	weir_arguments_refuse(&dump->arguments, words, value);
-	return WEIR_EXIT_USAGE;
-}
-
-static enum weir_exit take_option(struct dump *dump, int option, const char *value)
+/* Names come from a file or from the command line itself. */
+static enum weir_exit take_names(struct dump *dump, int option, const char *text)
 {
 	struct weir_error error;
-	enum weir_status status = WEIR_OK;
-	switch (option) {
-	case STATE: dump->state_path = value; return WEIR_EXIT_NOT_YET;
-	case CONFIG: dump->config_path = value; return WEIR_EXIT_NOT_YET;
-	case ZONE: dump->zone = value; return WEIR_EXIT_NOT_YET;
-	case ORDERS: dump->only_orders = true; return WEIR_EXIT_NOT_YET;
-	case PARTITION:
-		if (!weir_arguments_count(value, &dump->only_partition) || dump->only_partition >= WEIR_PARTITIONS_MAX)
-			return refuse(dump, "--partition must be a number, not \"%s\"", value);
-		return WEIR_EXIT_NOT_YET;
-	case KEYS: status = state_keys_read(dump->keys, value, &error); break;
-	case KEY:
-		status = state_keys_add(dump->keys, weir_span_of(value), &error);
-		dump->only_named = true;
-		break;
-	case LATENESS:
-		if (!weir_parse_duration(value, &dump->lateness_ms) || dump->lateness_ms > LATENESS_MAX_MS)
-			return refuse(dump, "--lateness must be a duration such as 10m, not \"%s\"", value);
-		return WEIR_EXIT_NOT_YET;
-	default: return WEIR_EXIT_USAGE;
-	}
+	enum weir_status status = option == KEYS ? state_keys_read(dump->keys, text, &error)
+	                                         : state_keys_add(dump->keys, weir_span_of(text), &error);
 	dump->named = true;
-	return status == WEIR_OK ? WEIR_EXIT_NOT_YET : refuse(dump, "%s", error.text);
+	dump->only_named = dump->only_named || option == KEY;
+	return status == WEIR_OK ? WEIR_EXIT_NOT_YET : weir_arguments_refuse(&line, "%s", error.text);
 }
 
-/* WEIR_EXIT_NOT_YET: go on. */
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
+{
+	struct dump *dump = context;
+	switch (option) {
+	case STATE: dump->state_path = value->text; break;
+	case CONFIG: dump->config_path = value->text; break;
+	case ZONE: dump->zone = value->text; break;
+	case ORDERS: dump->only_orders = true; break;
+	case PARTITION: dump->only_partition = value->number; break;
+	case LATENESS: dump->lateness_ms = (int64_t)value->number; break;
+	default: return take_names(dump, option, value->text);
+	}
+	return WEIR_EXIT_NOT_YET;
+}
+
 static enum weir_exit parse(struct dump *dump, int argc, char **argv)
 {
-	dump->arguments = (struct weir_arguments){.command = "weir state", .options = table, .argc = argc, .argv = argv};
-	enum weir_exit code = WEIR_EXIT_NOT_YET;
-	int option;
-	const char *value;
-	while (code == WEIR_EXIT_NOT_YET &&
-	       (option = weir_arguments_next(&dump->arguments, &value)) != WEIR_ARGUMENTS_END) {
-		if (option == WEIR_ARGUMENTS_HELP) {
-			fputs(help, stdout);
-			return WEIR_EXIT_DONE;
-		}
-		code = option == WEIR_ARGUMENTS_WORD ? refuse(dump, "\"%s\" is no option; name the directory by --state", value)
-		                                     : take_option(dump, option, value);
-	}
+	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, dump);
 	if (code == WEIR_EXIT_NOT_YET && dump->state_path == NULL && dump->config_path == NULL)
-		code = refuse(dump, "%s", "name the directory by --state, or a cluster's configuration by --config");
+		code =
+			weir_arguments_refuse(&line, "name a directory with --state, or a cluster's configuration with --config");
 	return code;
 }
 
@@ -241,7 +242,7 @@ static enum weir_exit print_all(struct dump *dump)
 	return write_lines(dump) ? WEIR_EXIT_DONE : WEIR_EXIT_FAILED;
 }
 
-enum weir_exit command_state(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct dump dump = {
 		.keys = state_keys_new(), .lines = state_lines_new(), .lateness_ms = -1, .only_partition = UINT64_MAX};
@@ -263,3 +264,5 @@ enum weir_exit command_state(int argc, char **argv)
 	weir_text_deinit(&dump.orders);
 	return code;
 }
+
+const struct command command_state = {&line, command_main};

@@ -13,40 +13,54 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
-	"usage: weir list (--config FILE | --state DIR) [--zone NAME] [--key KEY] [--json]\n"
-	"\n"
-	"Says who is blocked now: since when, until when, and by which limit or by whom.\n"
-	"\n"
-	"  --config FILE   of the cluster, or of one machine whose state is in the usual place\n"
-	"  --state DIR     the state directory of a `weir run`, which may run meanwhile\n"
-	"  --zone NAME     only this zone\n"
-	"  --key KEY       only this key: its values joined by | (with \\ before a | or \\ of their own)\n"
-	"  --json          a JSON line for each: the decision as it was published\n"
-	"\n"
-	"Of a cluster the decisions topic is read from its start to its end: of each bucket the newest decision\n"
-	"counts. On one machine decisions are removed from the log once they are in the decisions file, so what\n"
-	"the last checkpoint holds is listed, too: blocks by operators in full, those by limits that no decision in\n"
-	"the log names with a hash of their key (\"key_hash\"). What the limiter did since that checkpoint and is no\n"
-	"longer in the log is missing. Zones in shadow mode block nobody and are left out.\n"
-	"\n"
-	"At most a million blocks are listed, those that end last; it is said when there are more. What operators\n"
-	"allow, and rates that they multiply: weir state --orders.\n"
-	"\n"
-	"Examples\n"
-	"  weir list --config weir.json --zone login\n"
-	"  weir list --state /var/lib/weir --json | jq -r 'select(.by) | [.by, .key[0]] | @tsv'\n";
+enum option { CONFIG, STATE, ZONE, KEY, JSON, OPTION_COUNT };
 
-enum option { CONFIG, STATE, ZONE, KEY, JSON };
+static const struct weir_argument_option options[] = {
+	[CONFIG] = {"config", "FILE", WEIR_ARGUMENT_TEXT,
+                "the configuration of a cluster, or of one machine whose state is in the usual place"},
+	[STATE] = {"state", "DIR", WEIR_ARGUMENT_TEXT, "the state directory of a `weir run`; it may be running"},
+	[ZONE] = {"zone", "NAME", WEIR_ARGUMENT_TEXT, "only this zone"},
+	[KEY] = {"key", "KEY", WEIR_ARGUMENT_TEXT,
+             "only this key: its values joined by |, with \\ before a | or \\ of their own"},
+	[JSON] = {"json", NULL, WEIR_ARGUMENT_FLAG, "print a JSON line for each: the decision as it was published"},
+	[OPTION_COUNT] = {.name = NULL},
+};
 
-static const struct weir_argument_option table[] = {
-	{"config", true}, {"state", true}, {"zone", true}, {"key", true}, {"json", false}, {NULL, false},
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "done"},
+	{WEIR_EXIT_FAILED, "a server failed; try again"},
+	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong, or there is no such zone"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir list",
+	.summary = "say who is blocked, until when and why",
+	.usage = "weir list --config FILE [--zone NAME] [--key KEY] [--json]\n"
+			 "weir list --state DIR [--zone NAME] [--key KEY] [--json]",
+	.about =
+		"Says who is blocked now: since when, until when, and by which limit or by whom.\n"
+		"\n"
+		"In a cluster the decisions topic is read from its start to its end: the newest decision of each bucket "
+		"counts.\n"
+		"\n"
+		"On one machine decisions leave the log once they are in the decisions file, so the blocks of the last "
+		"checkpoint are listed too. Blocks by operators are listed in full. Blocks by limits that no decision in the "
+		"log names are listed with a hash of their key (\"key_hash\"). What is newer than that checkpoint and no longer "
+		"in the log is missing.\n"
+		"\n"
+		"Zones in shadow mode block nobody and are left out. At most a million blocks are listed, those that end last; "
+		"the command says when there are more. For allows and overrides see weir state --orders.",
+	.operand = {.hint = "name a key with --key"},
+	.options = options,
+	.examples = "weir list --config weir.json --zone login\n"
+				"weir list --state /var/lib/weir --json | jq -r 'select(.by) | .key[0]'",
+	.exits = exits,
 };
 
 enum { WIDTH_MAX = 60 };
 
 struct list_command {
-	struct weir_arguments arguments;
 	const char *config_path, *state_path;
 	struct list_filter filter;
 	bool json;
@@ -55,30 +69,27 @@ struct list_command {
 	struct weir_text text;
 };
 
-/* WEIR_EXIT_NOT_YET: go on. */
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
+{
+	struct list_command *command = context;
+	switch (option) {
+	case CONFIG: command->config_path = value->text; break;
+	case STATE: command->state_path = value->text; break;
+	case ZONE: command->filter.zone = value->text; break;
+	case KEY: command->filter.key = weir_span_of(value->text); break;
+	case JSON: command->json = true; break;
+	default: break;
+	}
+	return WEIR_EXIT_NOT_YET;
+}
+
 static enum weir_exit parse(struct list_command *command, int argc, char **argv)
 {
-	command->arguments = (struct weir_arguments){.command = "weir list", .options = table, .argc = argc, .argv = argv};
-	const char *value;
-	int option;
-	while ((option = weir_arguments_next(&command->arguments, &value)) != WEIR_ARGUMENTS_END) {
-		switch (option) {
-		case CONFIG: command->config_path = value; break;
-		case STATE: command->state_path = value; break;
-		case ZONE: command->filter.zone = value; break;
-		case KEY: command->filter.key = weir_span_of(value); break;
-		case JSON: command->json = true; break;
-		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return WEIR_EXIT_DONE;
-		case WEIR_ARGUMENTS_WORD:
-			weir_arguments_refuse(&command->arguments, "\"%s\" is no option; a key is named by --key", value);
-			return WEIR_EXIT_USAGE;
-		default: return WEIR_EXIT_USAGE;
-		}
-	}
-	if (command->config_path != NULL || command->state_path != NULL)
-		return WEIR_EXIT_NOT_YET;
-	weir_arguments_refuse(&command->arguments, "name the cluster's configuration by --config, or a --state directory");
-	return WEIR_EXIT_USAGE;
+	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, command);
+	if (code == WEIR_EXIT_NOT_YET && command->config_path == NULL && command->state_path == NULL)
+		code =
+			weir_arguments_refuse(&line, "name a cluster's configuration with --config, or a directory with --state");
+	return code;
 }
 
 static enum weir_status check_zone(const struct list_command *command, struct weir_error *error)
@@ -221,7 +232,7 @@ static void say_rest(const struct list_command *command)
 		        (unsigned long long)blocks->damaged);
 }
 
-enum weir_exit command_list(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct list_command command = {0};
 	struct weir_error error;
@@ -259,3 +270,5 @@ enum weir_exit command_list(int argc, char **argv)
 	realm_close(&command.realm);
 	return code;
 }
+
+const struct command command_list = {&line, command_main};

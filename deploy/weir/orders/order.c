@@ -71,8 +71,8 @@ static enum weir_status run_order(struct order_run *run, struct weir_error *erro
 {
 	const struct order_options *options = &run->options;
 	run->realm.topic = WEIR_TOPIC_EVENTS;
-	enum weir_status status = realm_open(&run->realm, options->arguments.command, options->config_path,
-	                                     options->state_path, REALM_APPENDS, error);
+	enum weir_status status =
+		realm_open(&run->realm, options->line->name, options->config_path, options->state_path, REALM_APPENDS, error);
 	if (status == WEIR_OK)
 		status = weir_policy_history_load(run->realm.store, &run->history, error);
 	if (status == WEIR_OK)
@@ -162,14 +162,14 @@ static enum weir_exit command_order(enum order_kind kind, int argc, char **argv)
 		enum weir_status status = run_order(run, &error);
 		code = weir_exit_of(status);
 		if (status != WEIR_OK)
-			fprintf(stderr, "%s: %s\n", run->options.arguments.command, error.text);
+			fprintf(stderr, "%s: %s\n", run->options.line->name, error.text);
 		else if (run->options.json)
 			put_json(&text, run);
 		else
 			put_words(&text, run);
 	}
 	if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0) {
-		fprintf(stderr, "%s: it is done, but standard output takes no words: %s\n", run->options.arguments.command,
+		fprintf(stderr, "%s: it is done, but standard output takes no words: %s\n", run->options.line->name,
 		        strerror(errno));
 		code = WEIR_EXIT_FAILED;
 	}
@@ -180,22 +180,27 @@ static enum weir_exit command_order(enum order_kind kind, int argc, char **argv)
 	return code;
 }
 
-enum weir_exit command_block(int argc, char **argv)
+static enum weir_exit run_block(int argc, char **argv)
 {
 	return command_order(ORDER_BLOCK, argc, argv);
 }
 
-enum weir_exit command_lift(int argc, char **argv)
+static enum weir_exit run_lift(int argc, char **argv)
 {
 	return command_order(ORDER_LIFT, argc, argv);
 }
 
-enum weir_exit command_allow(int argc, char **argv)
+static enum weir_exit run_allow(int argc, char **argv)
 {
 	return command_order(ORDER_ALLOW, argc, argv);
 }
 
-enum weir_exit command_override(int argc, char **argv)
+static enum weir_exit run_override(int argc, char **argv)
 {
 	return command_order(ORDER_OVERRIDE, argc, argv);
 }
+
+const struct command command_block = {&order_lines[ORDER_BLOCK], run_block};
+const struct command command_lift = {&order_lines[ORDER_LIFT], run_lift};
+const struct command command_allow = {&order_lines[ORDER_ALLOW], run_allow};
+const struct command command_override = {&order_lines[ORDER_OVERRIDE], run_override};

@@ -25,7 +25,8 @@ const struct weir_zone *order_zone(const struct weir_policy *policy, const char 
 		char list[256];
 		weir_list_names(names, "\"", list, sizeof list);
 		weir_fail(error, WEIR_INVALID,
-		          near != NULL ? "there is no zone \"%s\"; \"%s\" is meant?" : "there is no zone \"%s\"; there are %s",
+		          near != NULL ? "there is no zone \"%s\" (did you mean \"%s\"?)"
+		                       : "there is no zone \"%s\"; there are %s",
 		          name, near != NULL ? near : list);
 	}
 	free(names);

@@ -6,8 +6,11 @@
 #include "common/config/arguments.h"
 #include "limiter/orders/order_command.h"
 
+/* By enum order_kind. */
+extern const struct weir_command_line order_lines[];
+
 struct order_options {
-	struct weir_arguments arguments;
+	const struct weir_command_line *line;
 	const char *config_path, *state_path;
 	const char *zone; /* NULL: the only one that the values fit */
 	const char *values[WEIR_ZONE_KEY_MAX];

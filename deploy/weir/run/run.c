@@ -20,7 +20,7 @@ static enum weir_exit check_sources(const struct run_options *options)
 	return error.status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 }
 
-enum weir_exit command_run(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct run_options options;
 	enum weir_exit code = run_options_parse(argc, argv, &options);
@@ -40,3 +40,5 @@ enum weir_exit command_run(int argc, char **argv)
 	run_options_deinit(&options);
 	return code;
 }
+
+const struct command command_run = {&run_line, command_main};

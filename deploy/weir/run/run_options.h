@@ -5,9 +5,11 @@
 #ifndef DEPLOY_WEIR_RUN_RUN_OPTIONS_H
 #define DEPLOY_WEIR_RUN_RUN_OPTIONS_H
 
-#include "common/base/exit.h"
+#include "common/config/arguments.h"
 #include "common/config/config.h"
 #include "common/files/durable_file.h"
+
+extern const struct weir_command_line run_line;
 
 struct run_options {
 	struct weir_config *config; /* owned */

@@ -11,34 +11,51 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const char help[] =
-	"usage: weir validate --config FILE [--json]\n"
-	"       weir validate --settings\n"
-	"\n"
-	"Says what a configuration means: each zone as a sentence, what a user costs in memory, the files that\n"
-	"the sources name now with what their first lines come to, where decisions and malformed lines go; and\n"
-	"warns of what may not be meant. If something is wrong it says where, and what would be accepted.\n"
-	"\n"
-	"  --config FILE   the configuration\n"
-	"  --json          the same as one JSON object\n"
-	"  --settings      every setting that there is, its default and its meaning, as a table in Markdown\n"
-	"\n"
-	"Exit codes: 0 it is good, with or without warnings; 2 it is not.\n"
-	"\n"
-	"Examples\n"
-	"  weir validate --config weir.json\n"
-	"  weir validate --config weir.json --json | jq -r '.warnings[] | .path + \": \" + .words'\n"
-	"\n"
-	"The smallest configuration\n"
-	"  { \"zones\": [ { \"name\": \"site\", \"key\": [\"ip\"],\n"
-	"                 \"limits\": [ { \"algorithm\": \"sliding_window\", \"rate\": 100, \"window\": \"1m\" } ] } ],\n"
-	"    \"sources\": [ { \"type\": \"file\", \"path\": \"/var/log/nginx/access.log\", \"format\": \"combined\",\n"
-	"                   \"follow\": true } ] }\n";
+enum option { CONFIG, JSON, SETTINGS, OPTION_COUNT };
 
-enum option { CONFIG, JSON, SETTINGS };
+static const struct weir_argument_option options_table[] = {
+	[CONFIG] = {"config", "FILE", WEIR_ARGUMENT_TEXT, "the configuration"},
+	[JSON] = {"json", NULL, WEIR_ARGUMENT_FLAG, "the same as one JSON object"},
+	[SETTINGS] = {"settings", NULL, WEIR_ARGUMENT_FLAG,
+                  "every setting with its default and its meaning, as a table in Markdown"},
+	[OPTION_COUNT] = {.name = NULL},
+};
 
-static const struct weir_argument_option table[] = {
-	{"config", true}, {"json", false}, {"settings", false}, {NULL, false}};
+static const struct weir_argument_section sections[] = {
+	{"The smallest configuration",
+     "    { \"zones\": [ { \"name\": \"site\", \"key\": [\"ip\"],\n"
+     "                   \"limits\": [ { \"algorithm\": \"sliding_window\",\n"
+     "                                 \"rate\": 100, \"window\": \"1m\" } ] } ],\n"
+     "      \"sources\": [ { \"type\": \"file\", \"path\": \"/var/log/nginx/access.log\",\n"
+     "                     \"format\": \"combined\", \"follow\": true } ] }\n"},
+	{NULL, NULL},
+};
+
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "the configuration is good, with or without warnings"},
+	{WEIR_EXIT_FAILED, "standard output could not be written"},
+	{WEIR_EXIT_USAGE, "the configuration or the command line is wrong"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir validate",
+	.summary = "say what a configuration means, or what is wrong with it",
+	.usage = "weir validate --config FILE [--json]\n"
+			 "weir validate --settings",
+	.about =
+		"Says what a configuration means, or what is wrong with it and what would be accepted.\n"
+		"\n"
+		"It puts each zone in a sentence and says what a user costs in memory. It names the files that the sources "
+		"match now, and reads their first lines. It says where decisions and malformed lines go, and warns of "
+		"what may not be meant. Nothing is written.",
+	.operand = {"FILE", "the configuration, as with --config", .most = 1, .hint = "one configuration at a time"},
+	.options = options_table,
+	.sections = sections,
+	.examples = "weir validate --config weir.json\n"
+				"weir validate --config weir.json --json | jq -r '.warnings[].words'",
+	.exits = exits,
+};
 
 struct validate_options {
 	const char *path;
@@ -53,30 +70,26 @@ static void put_settings(void)
 	weir_text_deinit(&text);
 }
 
-/* WEIR_EXIT_NOT_YET: go on. */
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
+{
+	struct validate_options *options = context;
+	switch (option) {
+	case JSON: options->json = true; return WEIR_EXIT_NOT_YET;
+	case SETTINGS: put_settings(); return WEIR_EXIT_DONE;
+	default: /* --config FILE, or the file alone */
+		if (options->path != NULL)
+			return weir_arguments_refuse(&line, "one configuration at a time: \"%s\" is too many", value->text);
+		options->path = value->text;
+		return WEIR_EXIT_NOT_YET;
+	}
+}
+
 static enum weir_exit parse(int argc, char **argv, struct validate_options *options)
 {
-	struct weir_arguments arguments = {.command = "weir validate", .options = table, .argc = argc, .argv = argv};
-	const char *value;
-	int option;
-	while ((option = weir_arguments_next(&arguments, &value)) != WEIR_ARGUMENTS_END) {
-		switch (option) {
-		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return WEIR_EXIT_DONE;
-		case WEIR_ARGUMENTS_BAD: return WEIR_EXIT_USAGE;
-		case JSON: options->json = true; break;
-		case SETTINGS: put_settings(); return WEIR_EXIT_DONE;
-		default: /* --config FILE, or the file alone */
-			if (options->path != NULL) {
-				weir_arguments_refuse(&arguments, "one configuration at a time: \"%s\" is too many", value);
-				return WEIR_EXIT_USAGE;
-			}
-			options->path = value;
-		}
-	}
-	if (options->path != NULL)
-		return WEIR_EXIT_NOT_YET;
-	weir_arguments_refuse(&arguments, "name the configuration by --config FILE");
-	return WEIR_EXIT_USAGE;
+	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, options);
+	if (code != WEIR_EXIT_NOT_YET || options->path != NULL)
+		return code;
+	return weir_arguments_refuse(&line, "missing --config FILE");
 }
 
 static void put_error(struct weir_text *text, const struct validate_options *options, const struct weir_error *error)
@@ -90,7 +103,7 @@ static void put_error(struct weir_text *text, const struct validate_options *opt
 	weir_text_puts(text, "}\n");
 }
 
-enum weir_exit command_validate(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct validate_options options = {0};
 	struct weir_error error;
@@ -122,3 +135,5 @@ enum weir_exit command_validate(int argc, char **argv)
 	weir_config_free(config);
 	return code;
 }
+
+const struct command command_validate = {&line, command_main};
