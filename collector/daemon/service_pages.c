@@ -1,5 +1,5 @@
 /* /metrics, /healthz, /readyz: also while there is no collector yet. */
-#include "collector/daemon/service.h"
+#include "collector/daemon/internal.h"
 
 #include "common/log/metrics.h"
 

@@ -2,11 +2,17 @@
 #include "common/daemon/daemon.h"
 
 #include "common/base/stop.h"
-#include "common/config/arguments.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+const struct weir_argument_exit weir_daemon_exits[] = {
+	{WEIR_EXIT_DONE, "stopped by a signal, or with --check: it could start"},
+	{WEIR_EXIT_FAILED, "it failed"},
+	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
+	{WEIR_EXIT_DONE, NULL},
+};
 
 static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
@@ -25,8 +31,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	return WEIR_EXIT_NOT_YET;
 }
 
-enum weir_exit weir_daemon_begin(struct weir_daemon *daemon, const struct weir_command_line *line, int argc,
-                                 char **argv)
+static enum weir_exit begin(struct weir_daemon *daemon, const struct weir_command_line *line, int argc, char **argv)
 {
 	*daemon = (struct weir_daemon){.name = line->name, .line = line};
 	snprintf(daemon->state, sizeof daemon->state, "/var/lib/weir/%s", daemon->name);
@@ -44,7 +49,8 @@ enum weir_exit weir_daemon_begin(struct weir_daemon *daemon, const struct weir_c
 	return WEIR_EXIT_NOT_YET;
 }
 
-enum weir_status weir_daemon_open(struct weir_daemon *daemon, struct weir_error *error)
+/* The state directory is made and locked; from here on signals set the flags of common/base/stop.h. */
+static enum weir_status open_state(struct weir_daemon *daemon, struct weir_error *error)
 {
 	weir_stop_install();
 	enum weir_status status = weir_directory_make(daemon->state, error);
@@ -131,8 +137,8 @@ static void show_readiness(void *context, const struct weir_http_request *reques
 	show_state(pages->ready(pages->context, &reply->body), reply);
 }
 
-enum weir_status weir_daemon_serve(struct weir_daemon *daemon, const struct weir_daemon_pages *pages,
-                                   struct weir_error *error)
+static enum weir_status serve(struct weir_daemon *daemon, const struct weir_daemon_pages *pages,
+                              struct weir_error *error)
 {
 	if (daemon->config->listen.http_host == NULL)
 		return WEIR_OK;
@@ -159,11 +165,68 @@ void weir_daemon_silence(struct weir_daemon *daemon)
 	daemon->http = NULL;
 }
 
-void weir_daemon_end(struct weir_daemon *daemon)
+static void end(struct weir_daemon *daemon)
 {
 	weir_daemon_silence(daemon);
 	if (daemon->locked)
 		weir_directory_unlock(&daemon->lock);
 	weir_config_free(daemon->config);
 	daemon->config = NULL;
+}
+
+/* ---- the life of a daemon ---- */
+
+static enum weir_exit fail(const struct weir_daemon *daemon, const struct weir_daemon_role *role,
+                           const struct weir_error *error, enum weir_exit code)
+{
+	weir_log(&daemon->log, WEIR_LOG_ERROR, role->log_name, "%s", error->text);
+	return code;
+}
+
+static enum weir_exit check(const struct weir_daemon *daemon, const struct weir_daemon_role *role, void *self)
+{
+	struct weir_error error;
+	enum weir_status status = role->check(self, &error);
+	if (status != WEIR_OK)
+		fprintf(stderr, "%s: %s\n", daemon->name, error.text);
+	return weir_exit_of(status);
+}
+
+static enum weir_exit work(struct weir_daemon *daemon, const struct weir_daemon_role *role, void *self)
+{
+	struct weir_error error;
+	if (open_state(daemon, &error) != WEIR_OK || (role->open != NULL && role->open(self, &error) != WEIR_OK) ||
+	    serve(daemon, role->pages(self), &error) != WEIR_OK)
+		return fail(daemon, role, &error, WEIR_EXIT_FAILED);
+	enum weir_status status = role->start(self, &error);
+	if (status == WEIR_END)
+		return WEIR_EXIT_DONE;
+	if (status != WEIR_OK)
+		return fail(daemon, role, &error, weir_exit_of(status));
+	enum weir_exit code = WEIR_EXIT_DONE;
+	if (role->watch(self, &error) != WEIR_OK)
+		code = fail(daemon, role, &error, WEIR_EXIT_FAILED);
+	return role->stop(self) ? code : WEIR_EXIT_FAILED;
+}
+
+enum weir_exit weir_daemon_main(const struct weir_command_line *line, const struct weir_daemon_role *role, int argc,
+                                char **argv)
+{
+	struct weir_daemon daemon;
+	struct weir_error error;
+	void *self = NULL;
+	enum weir_exit code = begin(&daemon, line, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
+		return code;
+	if (role->prepare(&daemon, &self, &error) != WEIR_OK)
+		code = fail(&daemon, role, &error, WEIR_EXIT_USAGE);
+	else
+		code = daemon.check ? check(&daemon, role, self) : work(&daemon, role, self);
+	if (role->close == NULL) {
+		fflush(stdout);
+		_exit(code); /* the servers' libraries may take their time, and everything that counts is stored */
+	}
+	role->close(self);
+	end(&daemon);
+	return code;
 }

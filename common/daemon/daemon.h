@@ -1,6 +1,6 @@
 /*
  * What every daemon does alike: its command line, its configuration, its log,
- * its state directory, its pages for operators, and when it is to stop.
+ * its state directory, its pages for operators, and the order of its steps.
  *
  *   weir-ROLE --config FILE [--state DIR] [--check]
  */
@@ -29,6 +29,8 @@ enum weir_daemon_option {
 	[WEIR_DAEMON_VERSION] = {"version", NULL, WEIR_ARGUMENT_FLAG, "print the version"},                   \
 	[WEIR_DAEMON_OPTION_COUNT] = {.name = NULL}
 
+extern const struct weir_argument_exit weir_daemon_exits[];
+
 struct weir_daemon {
 	const char *name;                     /* "weir-limiter" */
 	const struct weir_command_line *line; /* borrowed */
@@ -49,18 +51,6 @@ static inline enum weir_status weir_daemon_of_server(enum weir_status status)
 }
 
 /**
- * Reads the command line and the configuration, prints help or what is wrong.
- *
- * @param line  its options are WEIR_DAEMON_OPTIONS, its name is the daemon's; borrowed
- * @return WEIR_EXIT_NOT_YET: go on; else the exit code
- */
-WEIR_MUST_USE enum weir_exit weir_daemon_begin(struct weir_daemon *daemon, const struct weir_command_line *line,
-                                               int argc, char **argv);
-
-/** Makes and locks the state directory, and lets signals set the flags of common/base/stop.h. */
-WEIR_MUST_USE enum weir_status weir_daemon_open(struct weir_daemon *daemon, struct weir_error *error);
-
-/**
  * Reads the configuration again (SIGHUP): log.level takes effect; what else has changed waits for a restart, and a bad
  * file changes nothing: both are said.
  */
@@ -75,12 +65,42 @@ struct weir_daemon_pages {
 	bool (*ready)(void *context, struct weir_text *why);
 };
 
-/** Serves the pages where listen.http is configured. @param pages  borrowed while it runs */
-WEIR_MUST_USE enum weir_status weir_daemon_serve(struct weir_daemon *daemon, const struct weir_daemon_pages *pages,
-                                                 struct weir_error *error);
-
-/** Ends the pages; before what they look at ends. */
+/** Ends the pages; before what they look at ends. Of no effect where there are none. */
 void weir_daemon_silence(struct weir_daemon *daemon);
-void weir_daemon_end(struct weir_daemon *daemon);
+
+/*
+ * What a role does at each step of a daemon's life. `self` is what prepare has returned.
+ *
+ * @thread the program's first
+ */
+struct weir_daemon_role {
+	const char *log_name; /* "limiter": the part that its errors are logged for */
+	/** Refuses a configuration that cannot serve, and makes what the other steps work on: *self, also on failure. */
+	enum weir_status (*prepare)(struct weir_daemon *daemon, void **self, struct weir_error *error);
+	/** --check: says on standard output what a start would meet. It only looks. */
+	enum weir_status (*check)(void *self, struct weir_error *error);
+	/** Opens what lies in the state directory, which is locked; NULL: nothing does. */
+	enum weir_status (*open)(void *self, struct weir_error *error);
+	/** From here on they are shown, while it waits for its servers too. */
+	const struct weir_daemon_pages *(*pages)(void *self);
+	/** Connects, waiting for servers that are not there yet, and starts. @return WEIR_END: asked to stop meanwhile */
+	enum weir_status (*start)(void *self, struct weir_error *error);
+	/** Works until a signal says to stop, or until a part has ended. */
+	enum weir_status (*watch)(void *self, struct weir_error *error);
+	/** Ends what start began, each part within a bound of time. @return whether all went well; what did not was logged */
+	bool (*stop)(void *self);
+	/** Frees everything, whatever was opened. NULL: threads of servers' libraries are left, and the process _exit()s. */
+	void (*close)(void *self);
+};
+
+/**
+ * The main function of a daemon: reads its command line and its configuration, opens its log, then checks or works:
+ * locks its state directory, serves its pages, starts, watches, stops.
+ *
+ * @param line  its options are WEIR_DAEMON_OPTIONS
+ * @return the exit code, where the role has a close
+ */
+enum weir_exit weir_daemon_main(const struct weir_command_line *line, const struct weir_daemon_role *role, int argc,
+                                char **argv);
 
 #endif
