@@ -6,8 +6,10 @@
 
 #include "common/base/alloc.h"
 #include "common/files/durable_file.h"
+#include "common/json/json_writer.h"
 #include "limiter/lane/decision.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct state_line {
@@ -43,13 +45,12 @@ void state_lines_free(struct state_lines *lines)
 /* ---- one line ---- */
 
 /* A time, null where there is none. */
-static void put_time(struct weir_text *text, const char *name, int64_t time_ms)
+static void put_time(struct weir_json_writer *json, const char *name, int64_t time_ms)
 {
-	weir_text_printf(text, ",\"%s\":", name);
 	if (time_ms >= 0)
-		weir_text_int(text, time_ms);
+		weir_json_write_int(json, name, time_ms);
 	else
-		weir_text_puts(text, "null");
+		weir_json_write_null(json, name);
 }
 
 /* A theoretical arrival time in 1/N ms may take more than 64 bits. */
@@ -64,64 +65,65 @@ static void put_wide(struct weir_text *text, limit_wide number)
 	weir_text_printf(text, "%018lld", (long long)(number % part));
 }
 
-static void put_runs(struct weir_text *text, const struct limit_image *image)
+static void put_runs(struct weir_json_writer *json, const struct limit_image *image)
 {
-	weir_text_puts(text, "{\"times\":[");
+	weir_json_write_array(json, "times");
 	for (size_t i = 0; i < image->run_count; i++) {
-		weir_text_puts(text, i > 0 ? ",[" : "[");
-		weir_text_int(text, image->runs[i].time_ms);
-		weir_text_puts(text, ",");
-		weir_text_int(text, image->runs[i].count);
-		weir_text_puts(text, "]");
+		weir_json_write_array(json, NULL);
+		weir_json_write_int(json, NULL, image->runs[i].time_ms);
+		weir_json_write_int(json, NULL, image->runs[i].count);
+		weir_json_write_end(json);
 	}
-	weir_text_puts(text, "]}");
+	weir_json_write_end(json);
 }
 
-static void put_limit(struct weir_text *text, const struct weir_limit *limit, const struct limit_image *image)
+static void put_limit(struct weir_json_writer *json, const struct weir_limit *limit, const struct limit_image *image)
 {
 	if (!image->recorded) {
-		weir_text_puts(text, "null");
+		weir_json_write_null(json, NULL);
 		return;
 	}
+	weir_json_write_object(json, NULL);
 	switch (limit->algorithm) {
 	case WEIR_FIXED_WINDOW:
-		weir_text_printf(text, "{\"bucket\":%lld,\"count\":%lld,\"previous\":%lld}", (long long)image->bucket,
-		                 (long long)image->count, (long long)image->previous);
+		weir_json_write_int(json, "bucket", image->bucket);
+		weir_json_write_int(json, "count", image->count);
+		weir_json_write_int(json, "previous", image->previous);
 		break;
 	case WEIR_TOKEN_BUCKET:
-		weir_text_printf(text, "{\"%s\":%lld,\"time\":%lld}", limit->penalize ? "tokens" : "level",
-		                 (long long)image->level, (long long)image->time_ms);
+		weir_json_write_int(json, limit->penalize ? "tokens" : "level", image->level);
+		weir_json_write_int(json, "time", image->time_ms);
 		break;
-	case WEIR_GCRA:
-		weir_text_puts(text, "{\"tat\":");
-		put_wide(text, image->tat);
-		weir_text_puts(text, "}");
-		break;
-	default: put_runs(text, image); break;
+	case WEIR_GCRA: put_wide(weir_json_write_value(json, "tat"), image->tat); break;
+	default: put_runs(json, image); break;
 	}
+	weir_json_write_end(json);
 }
 
 static void put_bucket(struct weir_text *text, const struct shard_bucket *bucket, struct weir_span key,
                        uint32_t partition)
 {
 	const struct weir_zone *zone = bucket->zone->zone;
-	weir_text_printf(text, "{\"zone\":\"%s\",", zone->name);
+	struct weir_json_writer json = weir_json_writer(text);
+	char hash[40];
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "zone", zone->name);
 	if (key.at != NULL) {
-		weir_text_puts(text, "\"key\":");
-		decision_key_json(text, zone, key);
+		decision_key_json(weir_json_write_value(&json, "key"), zone, key);
 	} else {
-		weir_text_printf(text, "\"key_hash\":\"%016llx%016llx\"", (unsigned long long)bucket->fingerprint_high,
-		                 (unsigned long long)bucket->fingerprint_low);
+		snprintf(hash, sizeof hash, "%016llx%016llx", (unsigned long long)bucket->fingerprint_high,
+		         (unsigned long long)bucket->fingerprint_low);
+		weir_json_write_words(&json, "key_hash", hash);
 	}
-	weir_text_printf(text, ",\"partition\":%u", partition);
-	put_time(text, "blocked_at", bucket->decided_at_ms);
-	put_time(text, "blocked_until", bucket->decided_until_ms);
-	weir_text_puts(text, ",\"limits\":[");
-	for (uint32_t i = 0; i < bucket->limit_count; i++) {
-		weir_text_puts(text, i > 0 ? "," : "");
-		put_limit(text, &zone->limits[i], &bucket->limits[i]);
-	}
-	weir_text_puts(text, "]}\n");
+	weir_json_write_uint(&json, "partition", partition);
+	put_time(&json, "blocked_at", bucket->decided_at_ms);
+	put_time(&json, "blocked_until", bucket->decided_until_ms);
+	weir_json_write_array(&json, "limits");
+	for (uint32_t i = 0; i < bucket->limit_count; i++)
+		put_limit(&json, &zone->limits[i], &bucket->limits[i]);
+	weir_json_write_end(&json);
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
 }
 
 /* ---- all lines ---- */

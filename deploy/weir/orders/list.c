@@ -3,6 +3,7 @@
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
 #include "common/json/json.h"
+#include "common/json/json_writer.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/orders/list_blocks.h"
 #include "deploy/weir/orders/order_append.h"
@@ -118,11 +119,19 @@ static void put_json(struct list_command *command)
 	}
 	for (uint32_t i = 0; i < command->blocks.unnamed_count; i++) {
 		const struct list_unnamed *bucket = &command->blocks.unnamed[i];
-		weir_text_printf(text,
-		                 "{\"zone\":\"%s\",\"key_hash\":\"%016llx%016llx\",\"partition\":%u,\"action\":\"block\","
-		                 "\"at\":%lld,\"until\":%lld}\n",
-		                 bucket->zone->name, (unsigned long long)bucket->high, (unsigned long long)bucket->low,
-		                 bucket->partition, (long long)bucket->at_ms, (long long)bucket->until_ms);
+		char hash[40];
+		snprintf(hash, sizeof hash, "%016llx%016llx", (unsigned long long)bucket->high,
+		         (unsigned long long)bucket->low);
+		struct weir_json_writer json = weir_json_writer(text);
+		weir_json_write_object(&json, NULL);
+		weir_json_write_words(&json, "zone", bucket->zone->name);
+		weir_json_write_words(&json, "key_hash", hash);
+		weir_json_write_uint(&json, "partition", bucket->partition);
+		weir_json_write_words(&json, "action", "block");
+		weir_json_write_int(&json, "at", bucket->at_ms);
+		weir_json_write_int(&json, "until", bucket->until_ms);
+		weir_json_write_end(&json);
+		weir_json_write_newline(&json);
 	}
 }
 

@@ -4,6 +4,7 @@
  */
 #include "common/base/clock.h"
 #include "common/files/durable_file.h"
+#include "common/json/json_writer.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/orders/order_author.h"
 #include "deploy/weir/orders/order_control.h"
@@ -84,13 +85,15 @@ static enum weir_status run_order(struct order_run *run, struct weir_error *erro
 
 static void put_json(struct weir_text *text, const struct order_run *run)
 {
-	order_command_json(text, &run->command);
-	text->length--; /* goes on behind its last member */
-	weir_text_puts(text, ",\"placed\":[");
-	for (uint32_t i = 0; i < run->place_count; i++)
-		weir_text_printf(text, "%s{\"partition\":%u,\"offset\":%llu}", i > 0 ? "," : "", run->places[i].partition,
-		                 (unsigned long long)run->places[i].offset);
-	weir_text_puts(text, "]}\n");
+	struct weir_json_writer json = weir_json_writer(text);
+	struct weir_text command = {0};
+	order_command_json(&command, &run->command);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_members(&json, (struct weir_span){.at = command.at, .length = (uint32_t)command.length});
+	order_places_json(&json, run->places, run->place_count);
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
+	weir_text_deinit(&command);
 }
 
 static void put_time(struct weir_text *text, const struct order_command *command)

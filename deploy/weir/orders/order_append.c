@@ -112,3 +112,15 @@ enum weir_status order_append(struct weir_bus *bus, const struct weir_policy *po
 	weir_text_deinit(&body);
 	return status;
 }
+
+void order_places_json(struct weir_json_writer *json, const struct order_place *places, uint32_t count)
+{
+	weir_json_write_array(json, "placed");
+	for (uint32_t i = 0; i < count; i++) {
+		weir_json_write_object(json, NULL);
+		weir_json_write_uint(json, "partition", places[i].partition);
+		weir_json_write_uint(json, "offset", places[i].offset);
+		weir_json_write_end(json);
+	}
+	weir_json_write_end(json);
+}

@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
+#include "common/json/json_writer.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/policy/policy_changes.h"
 #include "deploy/weir/realm/realm.h"
@@ -139,8 +140,13 @@ static void say_applied(struct policy_command *command, uint64_t version, uint64
 	uint32_t partitions = command->realm.bus->partitions;
 	struct weir_text *text = &command->text;
 	if (command->json) {
-		weir_text_printf(text, "{\"version\":%llu,\"changed\":%s,\"partitions\":%u}\n", (unsigned long long)version,
-		                 is_new ? "true" : "false", partitions);
+		struct weir_json_writer json = weir_json_writer(text);
+		weir_json_write_object(&json, NULL);
+		weir_json_write_uint(&json, "version", version);
+		weir_json_write_bool(&json, "changed", is_new);
+		weir_json_write_uint(&json, "partitions", partitions);
+		weir_json_write_end(&json);
+		weir_json_write_newline(&json);
 	} else if (is_new) {
 		weir_text_printf(text, "policy %llu is in force in %u partition%s: ", (unsigned long long)version, partitions,
 		                 partitions == 1 ? "" : "s");
@@ -196,9 +202,12 @@ static enum weir_status show(struct policy_command *command, struct weir_error *
 		return status;
 	if (command->json) {
 		/* The canonical text is an object. */
-		weir_text_printf(text, "{\"version\":%llu,", (unsigned long long)policy->version);
-		weir_text_puts(text, policy->text + 1);
-		weir_text_puts(text, "\n");
+		struct weir_json_writer json = weir_json_writer(text);
+		weir_json_write_object(&json, NULL);
+		weir_json_write_uint(&json, "version", policy->version);
+		weir_json_write_members(&json, weir_span_of(policy->text));
+		weir_json_write_end(&json);
+		weir_json_write_newline(&json);
 		return WEIR_OK;
 	}
 	weir_text_printf(text, "policy %llu", (unsigned long long)policy->version);
@@ -209,32 +218,41 @@ static enum weir_status show(struct policy_command *command, struct weir_error *
 	return WEIR_OK;
 }
 
+static void put_version_json(struct weir_text *text, const struct weir_policy *policy, const struct weir_policy *before,
+                             uint64_t appended)
+{
+	struct weir_json_writer json = weir_json_writer(text);
+	struct weir_text changes = {0};
+	policy_words_changes(&changes, before, policy);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_uint(&json, "version", policy->version);
+	weir_json_write_uint(&json, "zones", policy->zone_count);
+	weir_json_write_bool(&json, "in_log", policy->version <= appended);
+	weir_json_write_string(&json, "changes", (struct weir_span){.at = changes.at, .length = (uint32_t)changes.length});
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
+	weir_text_deinit(&changes);
+}
+
+static void put_version(struct weir_text *text, const struct weir_policy *policy, const struct weir_policy *before,
+                        uint64_t appended)
+{
+	weir_text_printf(text, "%llu  %u zone%s: ", (unsigned long long)policy->version, policy->zone_count,
+	                 policy->zone_count == 1 ? "" : "s");
+	policy_words_changes(text, before, policy);
+	weir_text_puts(text, policy->version > appended ? "; " : "");
+	put_state(text, policy->version, appended);
+	weir_text_puts(text, "\n");
+}
+
 static enum weir_status show_history(struct policy_command *command, struct weir_error *error)
 {
 	const struct weir_policy_history *history = &command->history;
-	struct weir_text *text = &command->text;
 	uint64_t appended;
 	enum weir_status status = weir_policy_appended(command->realm.store, &appended, error);
-	for (size_t i = 0; status == WEIR_OK && i < history->count; i++) {
-		const struct weir_policy *policy = history->policies[i], *before = i > 0 ? history->policies[i - 1] : NULL;
-		if (command->json) {
-			weir_text_printf(
-				text, "{\"version\":%llu,\"zones\":%u,\"in_log\":%s,\"changes\":", (unsigned long long)policy->version,
-				policy->zone_count, policy->version <= appended ? "true" : "false");
-			struct weir_text changes = {0};
-			policy_words_changes(&changes, before, policy);
-			weir_text_json(text, (struct weir_span){.at = changes.at, .length = (uint32_t)changes.length});
-			weir_text_deinit(&changes);
-			weir_text_puts(text, "}\n");
-			continue;
-		}
-		weir_text_printf(text, "%llu  %u zone%s: ", (unsigned long long)policy->version, policy->zone_count,
-		                 policy->zone_count == 1 ? "" : "s");
-		policy_words_changes(text, before, policy);
-		weir_text_puts(text, policy->version > appended ? "; " : "");
-		put_state(text, policy->version, appended);
-		weir_text_puts(text, "\n");
-	}
+	for (size_t i = 0; status == WEIR_OK && i < history->count; i++)
+		(command->json ? put_version_json : put_version)(&command->text, history->policies[i],
+		                                                 i > 0 ? history->policies[i - 1] : NULL, appended);
 	return status;
 }
 

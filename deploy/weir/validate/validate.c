@@ -5,6 +5,7 @@
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
+#include "common/json/json_writer.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/validate/validate_report.h"
 
@@ -98,9 +99,12 @@ static void put_error(struct weir_text *text, const struct validate_options *opt
 		fprintf(stderr, "%s\n", error->text); /* FILE:LINE: first, for editors */
 		return;
 	}
-	weir_text_puts(text, "{\"good\":false,\"error\":");
-	weir_text_json(text, weir_span_of(error->text));
-	weir_text_puts(text, "}\n");
+	struct weir_json_writer json = weir_json_writer(text);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_bool(&json, "good", false);
+	weir_json_write_words(&json, "error", error->text);
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
 }
 
 static enum weir_exit command_main(int argc, char **argv)
