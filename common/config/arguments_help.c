@@ -68,8 +68,8 @@ static size_t put_option_name(const struct weir_argument_option *option, char *b
 	return strlen(buffer);
 }
 
-static const struct weir_argument_option help_option = {"help", NULL, WEIR_ARGUMENT_FLAG, "print this page",
-                                                        .letter = 'h'};
+static const struct weir_argument_option help_option = {
+	.name = "help", .type = WEIR_ARGUMENT_FLAG, .help = "print this page", .letter = 'h'};
 
 /* Where the explanations begin: behind the longest name that leaves them room. */
 static size_t help_indent(const struct weir_command_line *line)

@@ -18,18 +18,35 @@ enum { TIMEOUT_DEFAULT_MS = 60000, TIMEOUT_MOST_MS = 86400000 };
 enum option { ZONE, KEY_HEX, CONFIG, STATE, TIMEOUT, BY, JSON, OPTION_COUNT };
 
 static const struct weir_argument_option options_table[] = {
-	[ZONE] = {"zone", "NAME", WEIR_ARGUMENT_TEXT,
-              "only in this zone (default: in all that ever had a key of so many values)"},
-	[KEY_HEX] = {"key-hex", "HEX", WEIR_ARGUMENT_TEXT, "in place of the values: the joined key, where it is not UTF-8"},
-	[CONFIG] = {"config", "FILE", WEIR_ARGUMENT_TEXT,
-                "the configuration of a cluster, or of one machine whose state is in the usual place; required where "
-                "archiver.hash_keys names a secret"},
-	[STATE] = {"state", "DIR", WEIR_ARGUMENT_TEXT, "the state directory of a `weir run`; it may be running"},
-	[TIMEOUT] = {"timeout", "TIME", WEIR_ARGUMENT_DURATION, "how long to wait for limiters and archivers (default 60s)",
+	[ZONE] = {.name = "zone",
+              .value = "NAME",
+              .type = WEIR_ARGUMENT_TEXT,
+              .help = "only in this zone (default: in all that ever had a key of so many values)"},
+	[KEY_HEX] = {.name = "key-hex",
+                 .value = "HEX",
+                 .type = WEIR_ARGUMENT_TEXT,
+                 .help = "in place of the values: the joined key, where it is not UTF-8"},
+	[CONFIG] =
+		{.name = "config",
+         .value = "FILE",
+         .type = WEIR_ARGUMENT_TEXT,
+         .help = "the configuration of a cluster, or of one machine whose state is in the usual place; required where "
+                 "archiver.hash_keys names a secret"},
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "the state directory of a `weir run`; it may be running"},
+	[TIMEOUT] = {.name = "timeout",
+                 .value = "TIME",
+                 .type = WEIR_ARGUMENT_DURATION,
+                 .help = "how long to wait for limiters and archivers (default 60s)",
                  .most = TIMEOUT_MOST_MS},
-	[BY] = {"by", "NAME", WEIR_ARGUMENT_TEXT, "who asks for it (default: your login name)",
+	[BY] = {.name = "by",
+            .value = "NAME",
+            .type = WEIR_ARGUMENT_TEXT,
+            .help = "who asks for it (default: your login name)",
             .expected = "at most 64 bytes"},
-	[JSON] = {"json", NULL, WEIR_ARGUMENT_FLAG, "print what was done as a JSON line"},
+	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "print what was done as a JSON line"},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
@@ -66,8 +83,10 @@ static const struct weir_command_line line = {
 		"Its bucket is emptied and its block lifted, so that gateways let it in. An allow and an override of it end. "
 		"Then its rows go from count_hourly, count_daily, decision_history and zone_txn, and from zone_bucket_lock "
 		"where check_velocity is used. A request that comes later counts from one again.",
-	.operand = {"VALUE", "the values of the key, in its order, as the log has them (see weir lift --help)",
-                .most = WEIR_ZONE_KEY_MAX, .hint = "a key has at most four values"},
+	.operand = {.word = "VALUE",
+                .help = "the values of the key, in its order, as the log has them (see weir lift --help)",
+                .most = WEIR_ZONE_KEY_MAX,
+                .hint = "a key has at most four values"},
 	.options = options_table,
 	.sections = sections,
 	.examples = "weir forget 203.0.113.9 --config /etc/weir.json\n"

@@ -25,18 +25,28 @@
 enum option { STATE, CONFIG, TOPIC, PARTITION, FROM, FLAT, OPTION_COUNT };
 
 static const struct weir_argument_option options[] = {
-	[STATE] = {"state", "DIR", WEIR_ARGUMENT_TEXT, "the state directory of a `weir run`; it may be running"},
-	[CONFIG] = {"config", "FILE", WEIR_ARGUMENT_TEXT, "the configuration of a cluster"},
-	[TOPIC] = {"topic", "TOPIC", WEIR_ARGUMENT_TEXT,
-               "events (default), judged, decisions, shadow, policy or deadletter",
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "the state directory of a `weir run`; it may be running"},
+	[CONFIG] = {.name = "config",
+                .value = "FILE",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "the configuration of a cluster"},
+	[TOPIC] = {.name = "topic",
+               .value = "TOPIC",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "events (default), judged, decisions, shadow, policy or deadletter",
                .expected = "one of events, judged, decisions, shadow, policy, deadletter"},
 	[PARTITION] =
-		{"partition", "P", WEIR_ARGUMENT_NUMBER,
-         "only this partition (default: all; of a state directory in the order in which they were written, of "
-         "a cluster each in its own order)",
+		{.name = "partition",
+         .value = "P",
+         .type = WEIR_ARGUMENT_NUMBER,
+         .help = "only this partition (default: all; of a state directory in the order in which they were written, of "
+                 "a cluster each in its own order)",
          .most = WEIR_BUS_PARTITIONS_MAX - 1},
-	[FROM] = {"from", "OFFSET", WEIR_ARGUMENT_NUMBER, "only offsets from this one on"},
-	[FLAT] = {"flat", NULL, WEIR_ARGUMENT_FLAG, "print a line for each event, not for each frame"},
+	[FROM] = {.name = "from", .value = "OFFSET", .type = WEIR_ARGUMENT_NUMBER, .help = "only offsets from this one on"},
+	[FLAT] = {.name = "flat", .type = WEIR_ARGUMENT_FLAG, .help = "print a line for each event, not for each frame"},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
@@ -69,7 +79,10 @@ static const struct weir_command_line line = {
 			 "The log is that of a state directory, or the topics of the cluster that --config names. With FILE it is "
 			 "the one frame in that file. The log is only read, up to its present end: whatever works with it may be "
 			 "running.",
-	.operand = {"FILE", "a file with one frame; - is standard input", .most = 1, .hint = "one file at a time"},
+	.operand = {.word = "FILE",
+                .help = "a file with one frame; - is standard input",
+                .most = 1,
+                .hint = "one file at a time"},
 	.options = options,
 	.sections = sections,
 	.examples = "weir decode --state /var/lib/weir --flat | grep 203.0.113.9\n"

@@ -21,12 +21,22 @@
 enum option { ACCEPT_GAP, CONFIG, PARTITION, YES, OPTION_COUNT };
 
 static const struct weir_argument_option options_table[] = {
-	[ACCEPT_GAP] = {"accept-gap", NULL, WEIR_ARGUMENT_FLAG, "what is to be done; there is nothing else yet",
+	[ACCEPT_GAP] = {.name = "accept-gap",
+                    .type = WEIR_ARGUMENT_FLAG,
+                    .help = "what is to be done; there is nothing else yet",
                     .required = true},
-	[CONFIG] = {"config", "FILE", WEIR_ARGUMENT_TEXT, "the configuration of the cluster", .required = true},
-	[PARTITION] = {"partition", "P", WEIR_ARGUMENT_NUMBER, "the partition", .required = true,
+	[CONFIG] = {.name = "config",
+                .value = "FILE",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "the configuration of the cluster",
+                .required = true},
+	[PARTITION] = {.name = "partition",
+                   .value = "P",
+                   .type = WEIR_ARGUMENT_NUMBER,
+                   .help = "the partition",
+                   .required = true,
                    .most = WEIR_PARTITIONS_MAX - 1},
-	[YES] = {"yes", NULL, WEIR_ARGUMENT_FLAG, "do it (default: only say what would be lost)"},
+	[YES] = {.name = "yes", .type = WEIR_ARGUMENT_FLAG, .help = "do it (default: only say what would be lost)"},
 	[OPTION_COUNT] = {.name = NULL},
 };
 

@@ -17,13 +17,22 @@
 enum option { CONFIG, STATE, ZONE, KEY, JSON, OPTION_COUNT };
 
 static const struct weir_argument_option options[] = {
-	[CONFIG] = {"config", "FILE", WEIR_ARGUMENT_TEXT,
-                "the configuration of a cluster, or of one machine whose state is in the usual place"},
-	[STATE] = {"state", "DIR", WEIR_ARGUMENT_TEXT, "the state directory of a `weir run`; it may be running"},
-	[ZONE] = {"zone", "NAME", WEIR_ARGUMENT_TEXT, "only this zone"},
-	[KEY] = {"key", "KEY", WEIR_ARGUMENT_TEXT,
-             "only this key: its values joined by |, with \\ before a | or \\ of their own"},
-	[JSON] = {"json", NULL, WEIR_ARGUMENT_FLAG, "print a JSON line for each: the decision as it was published"},
+	[CONFIG] = {.name = "config",
+                .value = "FILE",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "the configuration of a cluster, or of one machine whose state is in the usual place"},
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "the state directory of a `weir run`; it may be running"},
+	[ZONE] = {.name = "zone", .value = "NAME", .type = WEIR_ARGUMENT_TEXT, .help = "only this zone"},
+	[KEY] = {.name = "key",
+             .value = "KEY",
+             .type = WEIR_ARGUMENT_TEXT,
+             .help = "only this key: its values joined by |, with \\ before a | or \\ of their own"},
+	[JSON] = {.name = "json",
+              .type = WEIR_ARGUMENT_FLAG,
+              .help = "print a JSON line for each: the decision as it was published"},
 	[OPTION_COUNT] = {.name = NULL},
 };
 

@@ -11,24 +11,44 @@ enum option { ZONE, KEY_HEX, CONFIG, STATE, BY, REASON, JSON, FOR, UNTIL, RATE, 
 
 enum { RATE_LEAST = 1, RATE_MOST = 100000 };
 
-#define COMMON_OPTIONS                                                                                      \
-	[ZONE] = {"zone", "NAME", WEIR_ARGUMENT_TEXT, "the zone (default: the only one that the values fit)"},  \
-	[KEY_HEX] = {"key-hex", "HEX", WEIR_ARGUMENT_TEXT,                                                      \
-	             "in place of the values: the joined key, where it is not UTF-8 (key_hex of weir decode)"}, \
-	[CONFIG] = {"config", "FILE", WEIR_ARGUMENT_TEXT,                                                       \
-	            "the configuration of a cluster, or of one machine whose state is in the usual place"},     \
-	[STATE] = {"state", "DIR", WEIR_ARGUMENT_TEXT,                                                          \
-	           "the state directory of a `weir run`; if it runs, the command takes effect at once"},        \
-	[BY] = {"by", "NAME", WEIR_ARGUMENT_TEXT, "who commands it (default: your login name)",                 \
-	        .expected = "at most 64 bytes"},                                                                \
-	[REASON] = {"reason", "TEXT", WEIR_ARGUMENT_TEXT, "why; it is published and kept",                      \
-	            .expected = "at most 256 bytes"},                                                           \
-	[JSON] = {"json", NULL, WEIR_ARGUMENT_FLAG, "print what was done as a JSON line"}
+#define COMMON_OPTIONS                                                                                              \
+	[ZONE] = {.name = "zone",                                                                                       \
+	          .value = "NAME",                                                                                      \
+	          .type = WEIR_ARGUMENT_TEXT,                                                                           \
+	          .help = "the zone (default: the only one that the values fit)"},                                      \
+	[KEY_HEX] = {.name = "key-hex",                                                                                 \
+	             .value = "HEX",                                                                                    \
+	             .type = WEIR_ARGUMENT_TEXT,                                                                        \
+	             .help = "in place of the values: the joined key, where it is not UTF-8 (key_hex of weir decode)"}, \
+	[CONFIG] = {.name = "config",                                                                                   \
+	            .value = "FILE",                                                                                    \
+	            .type = WEIR_ARGUMENT_TEXT,                                                                         \
+	            .help = "the configuration of a cluster, or of one machine whose state is in the usual place"},     \
+	[STATE] = {.name = "state",                                                                                     \
+	           .value = "DIR",                                                                                      \
+	           .type = WEIR_ARGUMENT_TEXT,                                                                          \
+	           .help = "the state directory of a `weir run`; if it runs, the command takes effect at once"},        \
+	[BY] = {.name = "by",                                                                                           \
+	        .value = "NAME",                                                                                        \
+	        .type = WEIR_ARGUMENT_TEXT,                                                                             \
+	        .help = "who commands it (default: your login name)",                                                   \
+	        .expected = "at most 64 bytes"},                                                                        \
+	[REASON] = {.name = "reason",                                                                                   \
+	            .value = "TEXT",                                                                                    \
+	            .type = WEIR_ARGUMENT_TEXT,                                                                         \
+	            .help = "why; it is published and kept",                                                            \
+	            .expected = "at most 256 bytes"},                                                                   \
+	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "print what was done as a JSON line"}
 
-#define TIME_OPTIONS                                                                             \
-	[FOR] = {"for", "TIME", WEIR_ARGUMENT_DURATION, "end this long from now: 30s, 10m, 2h, 7d"}, \
-	[UNTIL] = {"until", "TIME", WEIR_ARGUMENT_TEXT,                                              \
-	           "end then: 2026-11-22T10:00:00Z (UTC where no zone is named), or Unix seconds",   \
+#define TIME_OPTIONS                                                                                   \
+	[FOR] = {.name = "for",                                                                            \
+	         .value = "TIME",                                                                          \
+	         .type = WEIR_ARGUMENT_DURATION,                                                           \
+	         .help = "end this long from now: 30s, 10m, 2h, 7d"},                                      \
+	[UNTIL] = {.name = "until",                                                                        \
+	           .value = "TIME",                                                                        \
+	           .type = WEIR_ARGUMENT_TEXT,                                                             \
+	           .help = "end then: 2026-11-22T10:00:00Z (UTC where no zone is named), or Unix seconds", \
 	           .expected = "a time such as 2026-11-22T10:00:00Z, or Unix seconds"}
 
 static const struct weir_argument_option lift_options[] = {COMMON_OPTIONS, [FOR] = {.name = NULL}};
@@ -38,20 +58,29 @@ static const struct weir_argument_option timed_options[] = {COMMON_OPTIONS, TIME
 static const struct weir_argument_option override_options[] = {
 	COMMON_OPTIONS,
 	TIME_OPTIONS,
-	[RATE] = {"rate", "R", WEIR_ARGUMENT_DECIMAL, "0.5 halves the rates, 10 is ten times as much: 0.001 to 100",
-              .required = true, .digits = ORDER_RATE_DIGITS, .least = RATE_LEAST, .most = RATE_MOST},
-	[PREFIX] = {"prefix", NULL, WEIR_ARGUMENT_FLAG,
-                "every key that begins with these values, in all partitions; the last value may be cut anywhere. The "
-                "longest prefix wins, and an exact key beats it"},
+	[RATE] = {.name = "rate",
+              .value = "R",
+              .type = WEIR_ARGUMENT_DECIMAL,
+              .help = "0.5 halves the rates, 10 is ten times as much: 0.001 to 100",
+              .required = true,
+              .digits = ORDER_RATE_DIGITS,
+              .least = RATE_LEAST,
+              .most = RATE_MOST},
+	[PREFIX] =
+		{.name = "prefix",
+         .type = WEIR_ARGUMENT_FLAG,
+         .help = "every key that begins with these values, in all partitions; the last value may be cut anywhere. The "
+                 "longest prefix wins, and an exact key beats it"},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
 #define OPERAND                                                                                                               \
 	{                                                                                                                         \
-		"VALUE",                                                                                                              \
+		.word = "VALUE",                                                                                                      \
+		.help =                                                                                                               \
 			"the values of the zone's key, in its order, as the log has them; an address is grouped and written as the zone " \
 			"does it. Behind -- a value may begin with a dash",                                                               \
-			.most = WEIR_ZONE_KEY_MAX, .hint = "a key has at most four values"                                                \
+		.most = WEIR_ZONE_KEY_MAX, .hint = "a key has at most four values"                                                    \
 	}
 
 #define DONE_WHEN "It is done when the log has it, on disk: the partition and the offset are printed."

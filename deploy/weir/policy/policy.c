@@ -18,13 +18,22 @@
 enum option { CONFIG, STATE, VERSION, JSON, OPTION_COUNT };
 
 static const struct weir_argument_option options[] = {
-	[CONFIG] = {"config", "FILE", WEIR_ARGUMENT_TEXT,
-                "the configuration; show and history need only its sections \"bus\" and \"store\""},
-	[STATE] = {"state", "DIR", WEIR_ARGUMENT_TEXT,
-               "show, history: a state directory of `weir run`, in place of a cluster"},
-	[VERSION] = {"version", "N", WEIR_ARGUMENT_NUMBER, "show: this version of the policy", .least = 1},
-	[JSON] = {"json", NULL, WEIR_ARGUMENT_FLAG,
-              "print JSON in place of words; what show prints can be a configuration's \"zones\""},
+	[CONFIG] = {.name = "config",
+                .value = "FILE",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "the configuration; show and history need only its sections \"bus\" and \"store\""},
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "show, history: a state directory of `weir run`, in place of a cluster"},
+	[VERSION] = {.name = "version",
+                 .value = "N",
+                 .type = WEIR_ARGUMENT_NUMBER,
+                 .help = "show: this version of the policy",
+                 .least = 1},
+	[JSON] = {.name = "json",
+              .type = WEIR_ARGUMENT_FLAG,
+              .help = "print JSON in place of words; what show prints can be a configuration's \"zones\""},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
@@ -61,7 +70,10 @@ static const struct weir_command_line line = {
 		"A policy is checked against every earlier one, numbered, and appended to each partition of the log. Every "
 		"limiter switches to it at the same place of its log, and collectors match by it from then on. The command is "
 		"done when the log has it. Running it again, after a failure too, does what is still to be done.",
-	.operand = {"ACTION", "apply, show or history", .most = 1, .choices = actions,
+	.operand = {.word = "ACTION",
+                .help = "apply, show or history",
+                .most = 1,
+                .choices = actions,
                 .hint = "name the file with --config"},
 	.options = options,
 	.sections = sections,

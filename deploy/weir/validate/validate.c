@@ -15,10 +15,11 @@
 enum option { CONFIG, JSON, SETTINGS, OPTION_COUNT };
 
 static const struct weir_argument_option options_table[] = {
-	[CONFIG] = {"config", "FILE", WEIR_ARGUMENT_TEXT, "the configuration"},
-	[JSON] = {"json", NULL, WEIR_ARGUMENT_FLAG, "the same as one JSON object"},
-	[SETTINGS] = {"settings", NULL, WEIR_ARGUMENT_FLAG,
-                  "every setting with its default and its meaning, as a table in Markdown"},
+	[CONFIG] = {.name = "config", .value = "FILE", .type = WEIR_ARGUMENT_TEXT, .help = "the configuration"},
+	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "the same as one JSON object"},
+	[SETTINGS] = {.name = "settings",
+                  .type = WEIR_ARGUMENT_FLAG,
+                  .help = "every setting with its default and its meaning, as a table in Markdown"},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
@@ -50,7 +51,10 @@ static const struct weir_command_line line = {
 		"It puts each zone in a sentence and says what a user costs in memory. It names the files that the sources "
 		"match now, and reads their first lines. It says where decisions and malformed lines go, and warns of "
 		"what may not be meant. Nothing is written.",
-	.operand = {"FILE", "the configuration, as with --config", .most = 1, .hint = "one configuration at a time"},
+	.operand = {.word = "FILE",
+                .help = "the configuration, as with --config",
+                .most = 1,
+                .hint = "one configuration at a time"},
 	.options = options_table,
 	.sections = sections,
 	.examples = "weir validate --config weir.json\n"
