@@ -151,7 +151,7 @@ def test_what_cannot_be_done_is_refused_in_words(place):
                             (("recover", "--accept-gap", "--partition", "9"), "0 to 3"),
                             (("recover", "--partition", "0"), "--accept-gap"),
                             (("list", "--zone", "pairs"), 'did you mean "pair"?'),
-                            (("decode", "--topic", "event"), "there is no topic"),
+                            (("decode", "--topic", "event"), "--topic must be one of events"),
                             (("decode", "--partition", "9"), "0 to 3"),
                             (("state", "--partition", "9"), "0 to 3")):
             refused = place.run(*words, "--config", config)
