@@ -1,60 +1,34 @@
 /* weir-archiver: keeps counts and histories of what its share of the partitions' judged frames say. */
 #include "archiver/daemon/process.h"
-#include "common/cluster/connect.h"
 
-#include <stdio.h>
-#include <unistd.h>
+static const struct weir_argument_option options[] = {
+	WEIR_DAEMON_OPTIONS("the configuration: sections \"bus\", \"store\", \"archiver\", \"listen\", \"log\"",
+                        "the directory of its lock (default /var/lib/weir/weir-archiver)"),
+};
 
-static const char help[] =
-	"weir-archiver --config FILE [--state DIR] [--check]\n"
-	"\n"
-	"Reads judged frames and decisions from Kafka, and keeps in MySQL or MariaDB how\n"
-	"often each key came, by hour and by day, passed and blocked; every decision; and\n"
-	"every event of zones with \"history\". Any number of archivers share the\n"
-	"partitions. Limiters judge for it where \"archiver\": {\"enabled\": true}.\n"
-	"\n"
-	"  --config FILE  sections \"bus\", \"store\", \"archiver\", \"listen\", \"log\"\n"
-	"  --state DIR    where its lock lies (/var/lib/weir/weir-archiver)\n"
-	"  --check        only say whether it could start, and what it would make of topics and tables\n"
-	"  --version      say which version it is\n"
-	"\n"
-	"SIGTERM stores what has come, leaves the group and ends. SIGHUP reads log.level again.\n"
-	"Exits with 0 when asked to end, 1 when it failed, 2 for a wrong command line or configuration.\n";
+static const struct weir_argument_section sections[] = {
+	{"Signals", "SIGTERM stores what has come, leaves the group and ends it. SIGHUP reads log.level again."},
+	{NULL, NULL},
+};
 
-static int fail(const struct weir_daemon *daemon, enum weir_status status, const struct weir_error *error)
-{
-	weir_log(&daemon->log, WEIR_LOG_ERROR, "archiver", "%s", error->text);
-	return weir_daemon_code(status);
-}
-
-static int run(struct weir_daemon *daemon, struct process *process)
-{
-	struct weir_error error;
-	if (weir_daemon_open(daemon, &error) != WEIR_OK)
-		return fail(daemon, WEIR_IO, &error);
-	if (weir_daemon_serve(daemon, &process->pages, &error) != WEIR_OK)
-		return fail(daemon, WEIR_IO, &error);
-	enum weir_status status = process_start(process, &error);
-	if (status == WEIR_END)
-		return WEIR_EXIT_DONE;
-	if (status != WEIR_OK)
-		return fail(daemon, status, &error);
-	process_watch(process);
-	return process_stop(process) ? WEIR_EXIT_DONE : WEIR_EXIT_FAILED;
-}
+static const struct weir_command_line line = {
+	.name = "weir-archiver",
+	.summary = "keep counts, decisions and histories",
+	.usage = "weir-archiver --config FILE [--state DIR] [--check]",
+	.about =
+		"Archives what limiters have judged, and answers questions about it.\n"
+		"\n"
+		"It reads judged frames and decisions from Kafka. In MySQL or MariaDB it keeps how often each key came, by "
+		"hour and by day, passed and blocked; every decision; and every event of zones with \"history\". Any number "
+		"of archivers share the partitions. Limiters judge for it where \"archiver\": {\"enabled\": true}.",
+	.options = options,
+	.sections = sections,
+	.examples = "weir-archiver --config /etc/weir/archiver.json --check\n"
+				"weir-archiver --config /etc/weir/archiver.json",
+	.exits = weir_daemon_exits,
+};
 
 int main(int argc, char **argv)
 {
-	struct weir_daemon daemon;
-	struct process process;
-	struct weir_error error;
-	int code = weir_daemon_begin(&daemon, "weir-archiver", help, argc, argv);
-	if (code != -1)
-		return code;
-	if (weir_connect_check(daemon.config, daemon.name, &error) != WEIR_OK ||
-	    process_init(&process, &daemon, &error) != WEIR_OK)
-		return fail(&daemon, WEIR_INVALID, &error);
-	code = daemon.check ? process_check(&process) : run(&daemon, &process);
-	fflush(stdout);
-	_exit(code); /* the servers' libraries may take their time, and everything that counts is stored */
+	return weir_daemon_main(&line, &archiver_role, argc, argv);
 }

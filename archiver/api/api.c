@@ -84,13 +84,18 @@ bool api_hashes_keys(const struct api *api)
 	return api->options.hash != NULL;
 }
 
-void api_figures(struct api *api, struct weir_text *text)
+void api_figures(struct api *api, struct weir_json_writer *json)
 {
 	if (api->options.figures == NULL)
 		return;
-	weir_text_puts(text, "\"figures\":{");
-	api->options.figures(api->options.figures_context, text);
-	weir_text_puts(text, "},");
+	struct weir_text members = {0};
+	weir_text_puts(&members, "{");
+	api->options.figures(api->options.figures_context, &members);
+	weir_text_puts(&members, "}");
+	weir_json_write_object(json, "figures");
+	weir_json_write_members(json, (struct weir_span){.at = members.at, .length = (uint32_t)members.length});
+	weir_json_write_end(json);
+	weir_text_deinit(&members);
 }
 
 /* ---- the store ---- */

@@ -8,14 +8,15 @@ void api_refuse(struct weir_http_reply *reply, unsigned status, const char *para
 	weir_text_clear(&reply->body);
 	reply->status = status;
 	reply->content_type = "application/json";
-	weir_text_printf(&reply->body, "{\"error\":{\"status\":%u,\"parameter\":", status);
-	if (parameter != NULL)
-		weir_text_json(&reply->body, weir_span_of(parameter));
-	else
-		weir_text_puts(&reply->body, "null");
-	weir_text_puts(&reply->body, ",\"message\":");
-	weir_text_json(&reply->body, weir_span_of(message));
-	weir_text_puts(&reply->body, "}}\n");
+	struct weir_json_writer json = weir_json_writer(&reply->body);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_object(&json, "error");
+	weir_json_write_uint(&json, "status", status);
+	weir_json_write_words(&json, "parameter", parameter);
+	weir_json_write_words(&json, "message", message);
+	weir_json_write_end(&json);
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
 }
 
 /* ---- SQL ---- */
@@ -54,12 +55,12 @@ enum weir_status api_sql_run(struct api_sql *sql, struct weir_store *store, weir
 
 /* ---- values ---- */
 
-void api_json_value(struct weir_text *text, const struct weir_sql_value *value)
+void api_json_value(struct weir_json_writer *json, const char *name, const struct weir_sql_value *value)
 {
 	switch (value->type) {
-	case WEIR_SQL_NULL: weir_text_puts(text, "null"); break;
-	case WEIR_SQL_NUMBER: weir_text_int(text, value->number); break;
-	case WEIR_SQL_TEXT: weir_text_json(text, value->text); break;
+	case WEIR_SQL_NULL: weir_json_write_null(json, name); break;
+	case WEIR_SQL_NUMBER: weir_json_write_int(json, name, value->number); break;
+	case WEIR_SQL_TEXT: weir_json_write_string(json, name, value->text); break;
 	}
 }
 

@@ -9,6 +9,7 @@
 #include "archiver/api/api_zones.h"
 #include "common/cluster/key_hash.h"
 #include "common/http/http.h"
+#include "common/json/json_writer.h"
 #include "common/store/store.h"
 
 struct api;
@@ -40,8 +41,8 @@ bool api_store_failed(struct api *api, struct api_fault *fault, const struct wei
 struct api_zones *api_zones_of(struct api *api);
 /** Whether keys are stored as their hashes. */
 bool api_hashes_keys(const struct api *api);
-/** Appends "figures" and a comma, where this process gives some. */
-void api_figures(struct api *api, struct weir_text *text);
+/** Writes the member "figures", where this process gives some. */
+void api_figures(struct api *api, struct weir_json_writer *json);
 
 /** The reply to what is refused. */
 void api_refuse(struct weir_http_reply *reply, unsigned status, const char *parameter, const char *message);
@@ -74,7 +75,7 @@ WEIR_MUST_USE enum weir_status api_sql_run(struct api_sql *sql, struct weir_stor
 /* ---- values ---- */
 
 /** NULL as null, a number, or a text as JSON's string. */
-void api_json_value(struct weir_text *text, const struct weir_sql_value *value);
+void api_json_value(struct weir_json_writer *json, const char *name, const struct weir_sql_value *value);
 /**
  * NULL as nothing, a number, or a text, quoted where RFC 4180 asks for it.
  *

@@ -18,9 +18,9 @@ enum {
 };
 
 struct counts {
-	struct weir_text *text;
+	struct weir_text *text; /* of CSV */
+	struct weir_json_writer json;
 	bool csv;
-	uint64_t rows;
 	int64_t sums[3]; /* passed, blocked, late */
 };
 
@@ -53,17 +53,16 @@ static enum weir_status take_count(void *context, const struct weir_sql_value *c
 {
 	static const char *const names[] = {"at_ms", "passed", "blocked", "late"};
 	struct counts *counts = context;
-	if (counts->csv)
+	if (counts->csv) {
 		api_csv_line(counts->text, columns, count, false);
-	else
-		weir_text_puts(counts->text, counts->rows > 0 ? ",{" : "{");
-	for (unsigned i = 0; i < 4 && !counts->csv; i++)
-		weir_text_printf(counts->text, "%s\"%s\":%" PRId64, i > 0 ? "," : "", names[i], columns[i].number);
-	if (!counts->csv)
-		weir_text_puts(counts->text, "}");
+	} else {
+		weir_json_write_object(&counts->json, NULL);
+		for (unsigned i = 0; i < 4; i++)
+			weir_json_write_int(&counts->json, names[i], columns[i].number);
+		weir_json_write_end(&counts->json);
+	}
 	for (unsigned i = 0; i < 3; i++)
 		counts->sums[i] += columns[i + 1].number;
-	counts->rows++;
 	return WEIR_OK;
 }
 
@@ -105,33 +104,47 @@ static enum weir_status read_counts(const struct api_call *call, struct counts *
 	return api_sql_run(&sql, call->store, take_count, counts, error);
 }
 
-static void begin_object(const struct api_call *call, struct weir_text *text)
+static void begin_object(const struct api_call *call, struct weir_json_writer *json)
 {
 	const struct api_parameters *asked = &call->parameters;
-	weir_text_printf(text, "{\"zone\":\"%s\",\"key\":", call->zone.name);
+	weir_json_write_object(json, NULL);
+	weir_json_write_words(json, "zone", call->zone.name);
 	if (given(call, API_KEY))
-		weir_text_json(text, asked->key);
+		weir_json_write_string(json, "key", asked->key);
 	else
-		weir_text_puts(text, "null");
-	weir_text_printf(text, ",\"grain\":\"%s\",\"from_ms\":%" PRId64 ",\"to_ms\":%" PRId64 ",\"counts\":[",
-	                 api_grain_name(asked->grain), asked->from_ms, asked->to_ms);
+		weir_json_write_null(json, "key");
+	weir_json_write_words(json, "grain", api_grain_name(asked->grain));
+	weir_json_write_int(json, "from_ms", asked->from_ms);
+	weir_json_write_int(json, "to_ms", asked->to_ms);
+	weir_json_write_array(json, "counts");
+}
+
+static void end_object(struct weir_json_writer *json, const int64_t *sums)
+{
+	weir_json_write_end(json);
+	weir_json_write_object(json, "total");
+	weir_json_write_int(json, "passed", sums[0]);
+	weir_json_write_int(json, "blocked", sums[1]);
+	weir_json_write_int(json, "late", sums[2]);
+	weir_json_write_end(json);
+	weir_json_write_end(json);
+	weir_json_write_newline(json);
 }
 
 bool api_counts_answer(struct api_call *call)
 {
 	struct weir_text *text = &call->reply->body;
-	struct counts counts = {.text = text, .csv = call->csv};
+	struct counts counts = {.text = text, .json = weir_json_writer(text), .csv = call->csv};
 	struct weir_error error;
 	if (!settle_range(call))
 		return false;
 	if (call->csv)
 		weir_text_puts(text, "at_ms,passed,blocked,late\r\n");
 	else
-		begin_object(call, text);
+		begin_object(call, &counts.json);
 	if (read_counts(call, &counts, &error) != WEIR_OK)
 		return api_store_failed(call->api, &call->fault, &error);
 	if (!call->csv)
-		weir_text_printf(text, "],\"total\":{\"passed\":%" PRId64 ",\"blocked\":%" PRId64 ",\"late\":%" PRId64 "}}\n",
-		                 counts.sums[0], counts.sums[1], counts.sums[2]);
+		end_object(&counts.json, counts.sums);
 	return true;
 }

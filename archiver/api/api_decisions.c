@@ -31,36 +31,35 @@ enum {
 	COLUMN_REASON,
 };
 
-static void write_json(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
+static void write_limit(struct weir_json_writer *json, const struct weir_sql_value *columns)
+{
+	if (columns[COLUMN_ALGORITHM].type == WEIR_SQL_NULL) {
+		weir_json_write_null(json, "limit");
+		return;
+	}
+	weir_json_write_object(json, "limit");
+	api_json_value(json, "algorithm", &columns[COLUMN_ALGORITHM]);
+	weir_json_write_int(json, "rate", columns[COLUMN_RATE].number);
+	weir_json_write_int(json, "window_ms", columns[COLUMN_WINDOW].number);
+	weir_json_write_end(json);
+}
+
+static void write_json(const struct api_view *view, const struct weir_sql_value *columns, struct weir_json_writer *json)
 {
 	(void)view;
-	weir_text_puts(text, "{\"id\":\"");
-	api_id(text, columns);
-	weir_text_puts(text, "\",\"zone\":");
-	api_json_value(text, &columns[COLUMN_ZONE]);
-	weir_text_puts(text, ",\"key\":");
-	api_json_value(text, &columns[COLUMN_BUCKET]);
-	weir_text_puts(text, ",\"action\":");
-	api_json_value(text, &columns[COLUMN_ACTION]);
-	weir_text_printf(text, ",\"at_ms\":%" PRId64 ",\"until_ms\":%" PRId64 ",\"mode\":", columns[COLUMN_AT].number,
-	                 columns[COLUMN_UNTIL].number);
-	api_json_value(text, &columns[COLUMN_MODE]);
-	weir_text_puts(text, ",\"limit\":");
-	if (columns[COLUMN_ALGORITHM].type == WEIR_SQL_NULL) {
-		weir_text_puts(text, "null");
-	} else {
-		weir_text_puts(text, "{\"algorithm\":");
-		api_json_value(text, &columns[COLUMN_ALGORITHM]);
-		weir_text_printf(text, ",\"rate\":%" PRId64 ",\"window_ms\":%" PRId64 "}", columns[COLUMN_RATE].number,
-		                 columns[COLUMN_WINDOW].number);
-	}
-	weir_text_puts(text, ",\"held\":");
-	api_json_value(text, &columns[COLUMN_HELD]);
-	weir_text_puts(text, ",\"ordered_by\":");
-	api_json_value(text, &columns[COLUMN_BY]);
-	weir_text_puts(text, ",\"reason\":");
-	api_json_value(text, &columns[COLUMN_REASON]);
-	weir_text_puts(text, "}");
+	weir_json_write_object(json, NULL);
+	api_json_id(json, columns);
+	api_json_value(json, "zone", &columns[COLUMN_ZONE]);
+	api_json_value(json, "key", &columns[COLUMN_BUCKET]);
+	api_json_value(json, "action", &columns[COLUMN_ACTION]);
+	weir_json_write_int(json, "at_ms", columns[COLUMN_AT].number);
+	weir_json_write_int(json, "until_ms", columns[COLUMN_UNTIL].number);
+	api_json_value(json, "mode", &columns[COLUMN_MODE]);
+	write_limit(json, columns);
+	api_json_value(json, "held", &columns[COLUMN_HELD]);
+	api_json_value(json, "ordered_by", &columns[COLUMN_BY]);
+	api_json_value(json, "reason", &columns[COLUMN_REASON]);
+	weir_json_write_end(json);
 }
 
 static void write_csv(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
@@ -100,7 +99,7 @@ static const struct api_listing decisions = {
 
 bool api_decisions_answer(struct api_call *call)
 {
-	struct weir_text *text = &call->reply->body;
+	struct weir_json_writer json = weir_json_writer(&call->reply->body);
 	const struct api_parameters *asked = &call->parameters;
 	struct api_view view;
 	bool more;
@@ -110,10 +109,11 @@ bool api_decisions_answer(struct api_call *call)
 	view.left = asked->limit > 0 ? asked->limit : call->csv ? API_CSV_ROWS_MAX : API_PAGE_DEFAULT;
 	if (call->csv)
 		return api_listing_csv(call, &view);
-	weir_text_puts(text, "{\"decisions\":[");
-	if (!api_listing_page(call, &view, &more))
+	weir_json_write_object(&json, NULL);
+	weir_json_write_array(&json, "decisions");
+	if (!api_listing_page(call, &view, &json, &more))
 		return false;
-	api_listing_next(text, &view, more);
+	api_listing_next(&json, &view, more);
 	return true;
 }
 
@@ -149,15 +149,20 @@ static const struct api_listing blocks = {
 
 bool api_blocks_answer(struct api_call *call)
 {
-	struct weir_text *text = &call->reply->body;
+	struct weir_json_writer json = weir_json_writer(&call->reply->body);
 	struct api_view view;
 	bool more;
 	call->parameters.to_ms = weir_wall_ms();
 	api_view_init(&view, call, &blocks);
 	view.left = call->parameters.limit > 0 ? call->parameters.limit : API_PAGE_DEFAULT;
-	weir_text_printf(text, "{\"now_ms\":%" PRId64 ",\"blocks\":[", call->parameters.to_ms);
-	if (!api_listing_page(call, &view, &more))
+	weir_json_write_object(&json, NULL);
+	weir_json_write_int(&json, "now_ms", call->parameters.to_ms);
+	weir_json_write_array(&json, "blocks");
+	if (!api_listing_page(call, &view, &json, &more))
 		return false;
-	weir_text_printf(text, "],\"more\":%s}\n", more ? "true" : "false");
+	weir_json_write_end(&json);
+	weir_json_write_bool(&json, "more", more);
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
 	return true;
 }

@@ -17,13 +17,14 @@ static void compose(const struct api_view *view, struct api_sql *sql)
 	api_sql_newest_first(sql, view);
 }
 
-static void write_json(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
+static void write_json(const struct api_view *view, const struct weir_sql_value *columns, struct weir_json_writer *json)
 {
 	(void)view;
-	weir_text_puts(text, "{\"id\":\"");
-	api_id(text, columns);
-	weir_text_printf(text, "\",\"at_ms\":%" PRId64 ",\"blocked\":%s}", columns[COLUMN_AT].number,
-	                 columns[COLUMN_BLOCKED].number != 0 ? "true" : "false");
+	weir_json_write_object(json, NULL);
+	api_json_id(json, columns);
+	weir_json_write_int(json, "at_ms", columns[COLUMN_AT].number);
+	weir_json_write_bool(json, "blocked", columns[COLUMN_BLOCKED].number != 0);
+	weir_json_write_end(json);
 }
 
 static void write_csv(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
@@ -43,18 +44,18 @@ static const struct api_listing listing = {
 	.mark = api_mark_place,
 };
 
-static void write_time(const struct api_view *view, enum api_parameter which, int64_t time_ms, struct weir_text *text)
+static void write_time(struct weir_json_writer *json, const char *name, const struct api_view *view,
+                       enum api_parameter which, int64_t time_ms)
 {
-	weir_text_printf(text, ",\"%s_ms\":", api_parameter_name(which));
 	if (api_view_given(view, which))
-		weir_text_int(text, time_ms);
+		weir_json_write_int(json, name, time_ms);
 	else
-		weir_text_puts(text, "null");
+		weir_json_write_null(json, name);
 }
 
 bool api_events_answer(struct api_call *call)
 {
-	struct weir_text *text = &call->reply->body;
+	struct weir_json_writer json = weir_json_writer(&call->reply->body);
 	const struct api_parameters *asked = &call->parameters;
 	struct api_view view;
 	bool more;
@@ -64,14 +65,15 @@ bool api_events_answer(struct api_call *call)
 	view.left = asked->limit > 0 ? asked->limit : call->csv ? API_CSV_ROWS_MAX : API_PAGE_DEFAULT;
 	if (call->csv)
 		return api_listing_csv(call, &view);
-	weir_text_printf(text, "{\"zone\":\"%s\",\"key\":", call->zone.name);
-	weir_text_json(text, asked->key);
-	weir_text_printf(text, ",\"history\":%s", call->zone.history ? "true" : "false");
-	write_time(&view, API_FROM, asked->from_ms, text);
-	write_time(&view, API_TO, asked->to_ms, text);
-	weir_text_puts(text, ",\"events\":[");
-	if (!api_listing_page(call, &view, &more))
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "zone", call->zone.name);
+	weir_json_write_string(&json, "key", asked->key);
+	weir_json_write_bool(&json, "history", call->zone.history);
+	write_time(&json, "from_ms", &view, API_FROM, asked->from_ms);
+	write_time(&json, "to_ms", &view, API_TO, asked->to_ms);
+	weir_json_write_array(&json, "events");
+	if (!api_listing_page(call, &view, &json, &more))
 		return false;
-	api_listing_next(text, &view, more);
+	api_listing_next(&json, &view, more);
 	return true;
 }

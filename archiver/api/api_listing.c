@@ -7,13 +7,14 @@
 #include "common/base/alloc.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct reading {
 	struct api_view *view;
-	struct weir_text *text;
-	int64_t rows; /* beyond the view's part, a row only shows that there are more */
-	bool csv;
+	struct weir_text *text;        /* of CSV; NULL: */
+	struct weir_json_writer *json; /* of a page */
+	int64_t rows;                  /* beyond the view's part, a row only shows that there are more */
 };
 
 void api_view_init(struct api_view *view, const struct api_call *call, const struct api_listing *listing)
@@ -35,12 +36,10 @@ static enum weir_status take_row(void *context, const struct weir_sql_value *col
 	(void)count;
 	if (reading->rows++ == reading->view->part)
 		return WEIR_OK;
-	if (reading->csv) {
+	if (reading->text != NULL)
 		listing->csv(reading->view, columns, reading->text);
-	} else {
-		weir_text_puts(reading->text, reading->rows > 1 ? "," : "");
-		listing->json(reading->view, columns, reading->text);
-	}
+	else
+		listing->json(reading->view, columns, reading->json);
 	listing->mark(reading->view, columns);
 	reading->view->begun = true;
 	return WEIR_OK;
@@ -54,9 +53,9 @@ static enum weir_status read_rows(struct reading *reading, struct weir_store *st
 	return api_sql_run(&sql, store, take_row, reading, error);
 }
 
-bool api_listing_page(struct api_call *call, struct api_view *view, bool *more)
+bool api_listing_page(struct api_call *call, struct api_view *view, struct weir_json_writer *json, bool *more)
 {
-	struct reading reading = {.view = view, .text = &call->reply->body};
+	struct reading reading = {.view = view, .json = json};
 	struct weir_error error;
 	view->part = view->left;
 	if (read_rows(&reading, call->store, &error) != WEIR_OK)
@@ -70,7 +69,7 @@ bool api_listing_page(struct api_call *call, struct api_view *view, bool *more)
 static enum weir_status read_part(struct api_view *view, struct weir_store *store, struct weir_text *part,
                                   struct weir_error *error)
 {
-	struct reading reading = {.view = view, .text = part, .csv = true};
+	struct reading reading = {.view = view, .text = part};
 	view->part = view->left < view->listing->part_rows ? view->left : view->listing->part_rows;
 	enum weir_status status = read_rows(&reading, store, error);
 	if (status != WEIR_OK)
@@ -93,11 +92,13 @@ static enum weir_status next_part(void *stream, unsigned worker, struct weir_tex
 	return status;
 }
 
-void api_listing_next(struct weir_text *text, const struct api_view *view, bool more)
+void api_listing_next(struct weir_json_writer *json, const struct api_view *view, bool more)
 {
 	char place[API_PLACE_BYTES];
-	weir_text_puts(text, "],\"next\":");
-	weir_text_printf(text, more ? "\"%s\"}\n" : "null}\n", api_place_write(&view->place, place));
+	weir_json_write_end(json);
+	weir_json_write_words(json, "next", more ? api_place_write(&view->place, place) : NULL);
+	weir_json_write_end(json);
+	weir_json_write_newline(json);
 }
 
 bool api_listing_csv(struct api_call *call, const struct api_view *view)
@@ -148,4 +149,12 @@ void api_mark_place(struct api_view *view, const struct weir_sql_value *columns)
 void api_id(struct weir_text *text, const struct weir_sql_value *columns)
 {
 	weir_text_printf(text, "%" PRId64 "-%" PRId64 "-%" PRId64, columns[1].number, columns[2].number, columns[3].number);
+}
+
+void api_json_id(struct weir_json_writer *json, const struct weir_sql_value *columns)
+{
+	char id[64];
+	snprintf(id, sizeof id, "%" PRId64 "-%" PRId64 "-%" PRId64, columns[1].number, columns[2].number,
+	         columns[3].number);
+	weir_json_write_words(json, "id", id);
 }

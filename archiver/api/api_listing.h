@@ -35,7 +35,7 @@ struct api_listing {
 	unsigned part_rows;      /* of CSV */
 	/** The statement for the next rows, without its end: the caller adds the limit. */
 	void (*compose)(const struct api_view *view, struct api_sql *sql);
-	void (*json)(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text);
+	void (*json)(const struct api_view *view, const struct weir_sql_value *columns, struct weir_json_writer *json);
 	void (*csv)(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text);
 	/** Remembers a row as the last. */
 	void (*mark)(struct api_view *view, const struct weir_sql_value *columns);
@@ -54,14 +54,14 @@ static inline struct weir_span api_view_key(const struct api_view *view)
 void api_view_init(struct api_view *view, const struct api_call *call, const struct api_listing *listing);
 
 /**
- * Appends a page: the rows' objects with commas between.
+ * Writes a page: the rows' objects, as elements of the array that is open.
  *
  * @param more  set: whether there are rows behind it
  */
-bool api_listing_page(struct api_call *call, struct api_view *view, bool *more);
+bool api_listing_page(struct api_call *call, struct api_view *view, struct weir_json_writer *json, bool *more);
 
-/** The end of a page that leads on by places: `],"next":…}`. */
-void api_listing_next(struct weir_text *text, const struct api_view *view, bool more);
+/** The end of an answer whose page leads on by places: the array's, "next", the object's. */
+void api_listing_next(struct weir_json_writer *json, const struct api_view *view, bool more);
 
 /** Makes the whole reply, as CSV of at most view->left rows. */
 bool api_listing_csv(struct api_call *call, const struct api_view *view);
@@ -72,5 +72,6 @@ void api_sql_newest_first(struct api_sql *sql, const struct api_view *view);
 void api_mark_place(struct api_view *view, const struct weir_sql_value *columns);
 /** "partition-offset-pair" of such a row. */
 void api_id(struct weir_text *text, const struct weir_sql_value *columns);
+void api_json_id(struct weir_json_writer *json, const struct weir_sql_value *columns);
 
 #endif

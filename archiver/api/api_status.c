@@ -16,19 +16,15 @@ bool api_openapi_answer(struct api_call *call)
 
 bool api_zones_answer(struct api_call *call)
 {
-	struct weir_text *text = &call->reply->body;
+	struct weir_json_writer json = weir_json_writer(&call->reply->body);
 	struct weir_error error;
-	weir_text_puts(text, "{");
-	if (api_zones_describe(api_zones_of(call->api), call->store, text, &error) != WEIR_OK)
+	weir_json_write_object(&json, NULL);
+	if (api_zones_describe(api_zones_of(call->api), call->store, &json, &error) != WEIR_OK)
 		return api_store_failed(call->api, &call->fault, &error);
-	weir_text_puts(text, "}\n");
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
 	return true;
 }
-
-struct partitions {
-	struct weir_text *text;
-	unsigned rows;
-};
 
 /* Columns: role, partition, epoch, checkpoint, next offset, clock, policy version; what follows is the role's own. */
 static enum weir_status take_partition(void *context, const struct weir_sql_value *columns, unsigned count)
@@ -36,13 +32,13 @@ static enum weir_status take_partition(void *context, const struct weir_sql_valu
 	static const char *const roles[] = {[WEIR_STORE_ROLE_LIMITER] = "limiter", [WEIR_STORE_ROLE_ARCHIVER] = "archiver"};
 	static const char *const names[] = {"role",        "partition", "epoch",         "checkpoint",
 	                                    "next_offset", "clock_ms",  "policy_version"};
-	struct partitions *partitions = context;
+	struct weir_json_writer *json = context;
 	(void)count;
-	weir_text_printf(partitions->text, "%s{\"role\":\"%s\"", partitions->rows++ > 0 ? "," : "",
-	                 roles[columns[0].number]);
+	weir_json_write_object(json, NULL);
+	weir_json_write_words(json, names[0], roles[columns[0].number]);
 	for (int i = 1; i < 7; i++)
-		weir_text_printf(partitions->text, ",\"%s\":%" PRId64, names[i], columns[i].number);
-	weir_text_puts(partitions->text, "}");
+		weir_json_write_int(json, names[i], columns[i].number);
+	weir_json_write_end(json);
 	return WEIR_OK;
 }
 
@@ -63,25 +59,28 @@ static enum weir_status read_number(struct api_call *call, const char *words, in
 
 bool api_status_answer(struct api_call *call)
 {
-	struct weir_text *text = &call->reply->body;
-	struct partitions partitions = {.text = text};
+	struct weir_json_writer json = weir_json_writer(&call->reply->body);
 	struct api_sql sql = {.count = 0};
 	struct weir_error error;
 	int64_t schema, policy;
 	if (read_number(call, API_SELECT "MAX(version) FROM schema_version", &schema, &error) != WEIR_OK ||
 	    read_number(call, API_SELECT "MAX(version) FROM policy_version", &policy, &error) != WEIR_OK)
 		return api_store_failed(call->api, &call->fault, &error);
-	weir_text_printf(text,
-	                 "{\"version\":\"" WEIR_VERSION "\",\"store\":\"%s\",\"schema_version\":%" PRId64
-	                 ",\"policy_version\":%" PRId64 ",\"hash_keys\":%s,\"now_ms\":%" PRId64 ",",
-	                 call->store->ops->name, schema, policy, api_hashes_keys(call->api) ? "true" : "false",
-	                 weir_wall_ms());
-	api_figures(call->api, text);
-	weir_text_puts(text, "\"partitions\":[");
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "version", WEIR_VERSION);
+	weir_json_write_words(&json, "store", call->store->ops->name);
+	weir_json_write_int(&json, "schema_version", schema);
+	weir_json_write_int(&json, "policy_version", policy);
+	weir_json_write_bool(&json, "hash_keys", api_hashes_keys(call->api));
+	weir_json_write_int(&json, "now_ms", weir_wall_ms());
+	api_figures(call->api, &json);
+	weir_json_write_array(&json, "partitions");
 	/* By their places: the second one's name differs between the kinds of store. */
 	api_sql_add(&sql, API_SELECT "* FROM partition_state WHERE role IN (1, 2) ORDER BY 1, 2");
-	if (api_sql_run(&sql, call->store, take_partition, &partitions, &error) != WEIR_OK)
+	if (api_sql_run(&sql, call->store, take_partition, &json, &error) != WEIR_OK)
 		return api_store_failed(call->api, &call->fault, &error);
-	weir_text_puts(text, "]}\n");
+	weir_json_write_end(&json);
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
 	return true;
 }

@@ -114,15 +114,16 @@ static void mark(struct api_view *view, const struct weir_sql_value *columns)
 	memcpy(view->rank.key, key.at, view->rank.key_length);
 }
 
-static void write_json(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
+static void write_json(const struct api_view *view, const struct weir_sql_value *columns, struct weir_json_writer *json)
 {
 	(void)view;
-	weir_text_puts(text, "{\"key\":");
-	api_json_value(text, &columns[COLUMN_BUCKET]);
-	weir_text_printf(text,
-	                 ",\"passed\":%" PRId64 ",\"blocked\":%" PRId64 ",\"late\":%" PRId64 ",\"total\":%" PRId64 "}",
-	                 columns[COLUMN_PASSED].number, columns[COLUMN_BLOCKED].number, columns[COLUMN_LATE].number,
-	                 columns[COLUMN_TOTAL].number);
+	weir_json_write_object(json, NULL);
+	api_json_value(json, "key", &columns[COLUMN_BUCKET]);
+	weir_json_write_int(json, "passed", columns[COLUMN_PASSED].number);
+	weir_json_write_int(json, "blocked", columns[COLUMN_BLOCKED].number);
+	weir_json_write_int(json, "late", columns[COLUMN_LATE].number);
+	weir_json_write_int(json, "total", columns[COLUMN_TOTAL].number);
+	weir_json_write_end(json);
 }
 
 static void write_csv(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
@@ -142,7 +143,7 @@ static const struct api_listing listing = {
 
 bool api_top_answer(struct api_call *call)
 {
-	struct weir_text *text = &call->reply->body;
+	struct weir_json_writer json = weir_json_writer(&call->reply->body);
 	const struct api_parameters *asked = &call->parameters;
 	struct api_view view;
 	bool more;
@@ -152,10 +153,16 @@ bool api_top_answer(struct api_call *call)
 	view.left = asked->limit > 0 ? asked->limit : call->csv ? API_TOP_CSV_ROWS_MAX : API_PAGE_DEFAULT;
 	if (call->csv)
 		return api_listing_csv(call, &view);
-	weir_text_printf(text, "{\"zone\":\"%s\",\"by\":\"%s\",\"from_ms\":%" PRId64 ",\"to_ms\":%" PRId64 ",\"top\":[",
-	                 call->zone.name, api_by_name(asked->by), asked->from_ms, asked->to_ms);
-	if (!api_listing_page(call, &view, &more))
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "zone", call->zone.name);
+	weir_json_write_words(&json, "by", api_by_name(asked->by));
+	weir_json_write_int(&json, "from_ms", asked->from_ms);
+	weir_json_write_int(&json, "to_ms", asked->to_ms);
+	weir_json_write_array(&json, "top");
+	if (!api_listing_page(call, &view, &json, &more))
 		return false;
-	weir_text_puts(text, "]}\n");
+	weir_json_write_end(&json);
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
 	return true;
 }

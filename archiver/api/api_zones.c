@@ -16,7 +16,7 @@ enum { FRESH_MS = 1000 }; /* so old may be what is known where a zone is found *
 struct known_zone {
 	struct api_zone zone;
 	uint64_t version;       /* of the newest policy that has it */
-	struct weir_text about; /* members of its object, but for version and live */
+	struct weir_text about; /* its object as JSON, but for version and live */
 };
 
 struct api_zones {
@@ -50,33 +50,37 @@ void api_zones_free(struct api_zones *zones)
 
 /* ---- a policy ---- */
 
-static void describe_limit(struct weir_text *text, const struct weir_limit *limit)
+static void describe_limit(struct weir_json_writer *json, const struct weir_limit *limit)
 {
-	weir_text_printf(text, "{\"algorithm\":\"%s\",\"rate\":%lld,\"window_ms\":%lld,\"burst\":%lld}",
-	                 limit->algorithm->name, (long long)limit->rate, (long long)limit->window_ms,
-	                 (long long)limit->burst);
+	weir_json_write_object(json, NULL);
+	weir_json_write_words(json, "algorithm", limit->algorithm->name);
+	weir_json_write_int(json, "rate", limit->rate);
+	weir_json_write_int(json, "window_ms", limit->window_ms);
+	weir_json_write_int(json, "burst", limit->burst);
+	weir_json_write_end(json);
 }
 
 static void describe_zone(struct weir_text *text, const struct weir_zone *zone)
 {
+	struct weir_json_writer json = weir_json_writer(text);
 	weir_text_clear(text);
-	weir_text_printf(text, "\"id\":%u,\"name\":", zone->id);
-	weir_text_json(text, weir_span_of(zone->name));
-	weir_text_puts(text, ",\"description\":");
-	weir_text_json(text, weir_span_of(zone->description));
-	weir_text_puts(text, ",\"key\":[");
-	for (uint32_t i = 0; i < zone->key_count; i++) {
-		weir_text_puts(text, i > 0 ? "," : "");
-		weir_text_json(text, weir_span_of(zone->key[i].field));
-	}
-	weir_text_printf(text, "],\"mode\":\"%s\",\"count\":\"%s\",\"history\":%s,\"block_for_ms\":%lld,\"limits\":[",
-	                 weir_mode_name(zone->mode), zone->count_all ? "all" : "passed", zone->history ? "true" : "false",
-	                 (long long)zone->block_for_ms);
-	for (uint32_t i = 0; i < zone->limit_count; i++) {
-		weir_text_puts(text, i > 0 ? "," : "");
-		describe_limit(text, &zone->limits[i]);
-	}
-	weir_text_puts(text, "]");
+	weir_json_write_object(&json, NULL);
+	weir_json_write_uint(&json, "id", zone->id);
+	weir_json_write_words(&json, "name", zone->name);
+	weir_json_write_string(&json, "description", weir_span_of(zone->description));
+	weir_json_write_array(&json, "key");
+	for (uint32_t i = 0; i < zone->key_count; i++)
+		weir_json_write_words(&json, NULL, zone->key[i].field);
+	weir_json_write_end(&json);
+	weir_json_write_words(&json, "mode", weir_mode_name(zone->mode));
+	weir_json_write_words(&json, "count", zone->count_all ? "all" : "passed");
+	weir_json_write_bool(&json, "history", zone->history);
+	weir_json_write_int(&json, "block_for_ms", zone->block_for_ms);
+	weir_json_write_array(&json, "limits");
+	for (uint32_t i = 0; i < zone->limit_count; i++)
+		describe_limit(&json, &zone->limits[i]);
+	weir_json_write_end(&json);
+	weir_json_write_end(&json);
 }
 
 /* The place of a zone's id, kept in order. */
@@ -153,20 +157,22 @@ enum weir_status api_zones_find(struct api_zones *zones, struct weir_store *stor
 	return status == WEIR_OK && known == NULL ? WEIR_END : status;
 }
 
-enum weir_status api_zones_describe(struct api_zones *zones, struct weir_store *store, struct weir_text *members,
+enum weir_status api_zones_describe(struct api_zones *zones, struct weir_store *store, struct weir_json_writer *json,
                                     struct weir_error *error)
 {
 	pthread_mutex_lock(&zones->mutex);
 	enum weir_status status = refresh(zones, store, error);
-	weir_text_printf(members, "\"policy_version\":%llu,\"zones\":[", (unsigned long long)zones->version);
+	weir_json_write_uint(json, "policy_version", zones->version);
+	weir_json_write_array(json, "zones");
 	for (size_t i = 0; i < zones->count; i++) {
 		const struct known_zone *known = &zones->known[i];
-		weir_text_puts(members, i > 0 ? ",{" : "{");
-		weir_text_append(members, known->about.at, known->about.length);
-		weir_text_printf(members, ",\"policy_version\":%llu,\"live\":%s}", (unsigned long long)known->version,
-		                 known->version == zones->version ? "true" : "false");
+		weir_json_write_object(json, NULL);
+		weir_json_write_members(json, (struct weir_span){known->about.at, (uint32_t)known->about.length});
+		weir_json_write_uint(json, "policy_version", known->version);
+		weir_json_write_bool(json, "live", known->version == zones->version);
+		weir_json_write_end(json);
 	}
-	weir_text_puts(members, "]");
+	weir_json_write_end(json);
 	pthread_mutex_unlock(&zones->mutex);
 	return status;
 }

@@ -3,6 +3,7 @@
 #define ARCHIVER_API_ZONES_H
 
 #include "common/base/text.h"
+#include "common/json/json_writer.h"
 #include "common/log/log.h"
 #include "common/policy/policy.h"
 #include "common/store/store.h"
@@ -29,8 +30,8 @@ void api_zones_free(struct api_zones *zones);
 WEIR_MUST_USE enum weir_status api_zones_find(struct api_zones *zones, struct weir_store *store, struct weir_span name,
                                               struct api_zone *found, struct weir_error *error);
 
-/** Appends `"policy_version": …, "zones": […]`. Likewise. */
+/** Writes the members "policy_version" and "zones". Likewise. */
 WEIR_MUST_USE enum weir_status api_zones_describe(struct api_zones *zones, struct weir_store *store,
-                                                  struct weir_text *members, struct weir_error *error);
+                                                  struct weir_json_writer *json, struct weir_error *error);
 
 #endif

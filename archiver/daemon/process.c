@@ -1,11 +1,20 @@
-/* The membership's thread says which partitions are ours, the archiver's takes them: they meet at the assignment. */
+/*
+ * The archiver's process: the servers, the group's membership and the archiver's thread, in the order in which they
+ * start and end. The membership's thread says which partitions are ours, the archiver's takes them: they meet at the
+ * assignment.
+ */
 #include "archiver/daemon/process.h"
 
+#include "archiver/api/api.h"
 #include "archiver/page/page.h"
+#include "archiver/work/archiver.h"
 #include "archiver/work/archiver_metrics.h"
+#include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
 #include "common/cluster/connect.h"
+#include "common/cluster/lag.h"
+#include "common/cluster/membership.h"
 #include "common/daemon/daemon_check.h"
 #include "common/daemon/notify.h"
 
@@ -13,6 +22,22 @@
 #include <time.h>
 
 static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
+
+enum process_phase { PROCESS_CONNECTING, PROCESS_WORKING, PROCESS_STOPPING };
+
+struct process {
+	struct weir_daemon *daemon;
+	struct weir_daemon_pages pages;
+	_Atomic int phase;          /* from PROCESS_WORKING on all that follows is there, and stays */
+	struct weir_key_hash *hash; /* NULL: keys are kept in clear */
+	struct weir_bus *bus;
+	struct weir_assignment *assignment;
+	struct weir_membership *membership;
+	struct archiver *archiver;
+	struct weir_lag *lag;
+	struct api *api;       /* NULL: none is configured */
+	_Atomic bool stopping; /* as a flag for who waits in a thread of the process */
+};
 
 enum { WATCH_PERIOD_MS = 50, SHORT_WAIT_MS = 2000 };
 
@@ -81,8 +106,9 @@ static enum weir_status start_lag(struct process *process, struct weir_error *er
 	return weir_lag_start(&options, &process->lag, error);
 }
 
-enum weir_status process_start(struct process *process, struct weir_error *error)
+static enum weir_status start(void *self, struct weir_error *error)
 {
+	struct process *process = self;
 	struct weir_daemon *daemon = process->daemon;
 	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, FOR_EVER_MS, weir_stop_flag(),
 	                                           &daemon->log, &process->bus, error);
@@ -119,18 +145,23 @@ enum weir_status process_start(struct process *process, struct weir_error *error
 
 /* ---- working, ending ---- */
 
-void process_watch(struct process *process)
+static enum weir_status watch(void *self, struct weir_error *error)
 {
+	struct process *process = self;
+	(void)error; /* a part that has failed says why when it is joined */
 	while (!atomic_load(weir_stop_flag()) && !archiver_ended(process->archiver) &&
 	       !weir_membership_failed(process->membership)) {
 		if (weir_stop_take_reload())
 			weir_daemon_reload(process->daemon);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
+	return WEIR_OK;
 }
 
-bool process_stop(struct process *process)
+/* Stores what has come, then leaves the group. */
+static bool stop(void *self)
 {
+	struct process *process = self;
 	const struct weir_log *log = &process->daemon->log;
 	bool good = atomic_load(weir_stop_flag());
 	struct weir_error error;
@@ -151,25 +182,21 @@ bool process_stop(struct process *process)
 	return good;
 }
 
-int process_check(struct process *process)
+static enum weir_status check(void *self, struct weir_error *error)
 {
+	struct process *process = self;
 	struct weir_store *store = NULL;
-	struct weir_error error;
 	printf("%s: good\n", process->daemon->config_path);
-	enum weir_status status = weir_daemon_check_bus(process->daemon, &process->bus, &error);
+	enum weir_status status = weir_daemon_check_bus(process->daemon, &process->bus, error);
 	if (status == WEIR_OK)
-		status = weir_daemon_check_store(process->daemon, &store, &error);
+		status = weir_daemon_check_store(process->daemon, &store, error);
 	if (status == WEIR_OK && store != NULL)
-		status = weir_key_hash_check(process->hash, store, &error);
-	if (status == WEIR_OK) {
-		if (store != NULL)
-			printf("store: database \"%s\" is there\n", process->daemon->config->store.database);
-		else
-			printf("none of its tables is there yet\n");
-		return WEIR_EXIT_DONE;
-	}
-	fprintf(stderr, "%s: %s\n", process->daemon->name, error.text);
-	return weir_daemon_code(status);
+		status = weir_key_hash_check(process->hash, store, error);
+	if (status == WEIR_OK && store != NULL)
+		printf("store: database \"%s\" is there\n", process->daemon->config->store.database);
+	else if (status == WEIR_OK)
+		printf("none of its tables is there yet\n");
+	return status;
 }
 
 /* ---- pages ---- */
@@ -219,10 +246,34 @@ static void metrics(void *context, struct weir_text *page)
 	                 &archiver_daemon_metrics[ARCHIVER_LAG_SECONDS]);
 }
 
-enum weir_status process_init(struct process *process, struct weir_daemon *daemon, struct weir_error *error)
+/* ---- the role ---- */
+
+/* @return WEIR_INVALID: the secret of archiver.hash_keys cannot serve, too */
+static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct weir_error *error)
 {
-	*process = (struct process){.daemon = daemon};
+	enum weir_status status = weir_connect_check(daemon->config, daemon->name, error);
+	if (status != WEIR_OK)
+		return status;
+	struct process *process = weir_alloc(1, sizeof *process);
+	process->daemon = daemon;
 	process->pages =
 		(struct weir_daemon_pages){.context = process, .metrics = metrics, .healthy = healthy, .ready = ready};
+	*self = process;
 	return weir_key_hash_open(daemon->config->archiver.hash_keys, &process->hash, error);
 }
+
+static const struct weir_daemon_pages *pages(void *self)
+{
+	const struct process *process = self;
+	return &process->pages;
+}
+
+const struct weir_daemon_role archiver_role = {
+	.log_name = "archiver",
+	.prepare = prepare,
+	.check = check,
+	.pages = pages,
+	.start = start,
+	.watch = watch,
+	.stop = stop,
+};

@@ -4,7 +4,9 @@
  */
 #include "collector/daemon/service.h"
 
+#include "collector/daemon/internal.h"
 #include "collector/follow/inputs.h"
+#include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
 #include "common/bus/kafka/bus_kafka.h"
@@ -12,6 +14,7 @@
 #include "common/daemon/notify.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
 	POLL_MS = 100,
@@ -24,10 +27,15 @@ static bool stopping(void)
 	return atomic_load(weir_stop_flag());
 }
 
-enum weir_status service_check(struct service *service, struct weir_error *error)
+/* Refuses a configuration that no collector can work by: in its bus or its sources. */
+static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct weir_error *error)
 {
-	const struct weir_config *config = service->daemon.config;
-	enum weir_status status = weir_connect_check_bus(config, service->daemon.name, error);
+	const struct weir_config *config = daemon->config;
+	struct service *service = weir_alloc(1, sizeof *service);
+	service->daemon = daemon;
+	service_pages(service);
+	*self = service;
+	enum weir_status status = weir_connect_check_bus(config, daemon->name, error);
 	if (status == WEIR_OK && config->source_count == 0)
 		status = weir_json_fail(&config->sources, error, "has no source: a collector has nothing to read");
 	return status == WEIR_OK ? inputs_check(config, error) : status;
@@ -36,8 +44,8 @@ enum weir_status service_check(struct service *service, struct weir_error *error
 static enum weir_status open_bus(struct service *service, struct weir_error *error)
 {
 	struct weir_bus *bus;
-	enum weir_status status = weir_connect_bus(service->daemon.config, service->daemon.name, CONNECT_WAIT_MS,
-	                                           weir_stop_flag(), &service->daemon.log, &bus, error);
+	enum weir_status status = weir_connect_bus(service->daemon->config, service->daemon->name, CONNECT_WAIT_MS,
+	                                           weir_stop_flag(), &service->daemon->log, &bus, error);
 	if (status == WEIR_OK)
 		atomic_store(&service->bus, bus);
 	return status;
@@ -47,7 +55,7 @@ static enum weir_status open_policies(struct service *service, struct weir_error
 {
 	struct policies *policies;
 	enum weir_status status =
-		policies_new(service->daemon.config, service->bus, &service->daemon.log, &policies, error);
+		policies_new(service->daemon->config, service->bus, &service->daemon->log, &policies, error);
 	if (status == WEIR_OK)
 		atomic_store(&service->policies, policies);
 	return status;
@@ -56,7 +64,7 @@ static enum weir_status open_policies(struct service *service, struct weir_error
 /* Looks at the topics, and says which a start would make. */
 static enum weir_status look_at_bus(struct service *service, struct weir_error *error)
 {
-	const struct weir_daemon *daemon = &service->daemon;
+	const struct weir_daemon *daemon = service->daemon;
 	bool missing[WEIR_TOPIC_COUNT];
 	struct weir_bus *bus;
 	enum weir_status status = weir_bus_kafka_look(daemon->config, daemon->name, CHECK_WAIT_MS, weir_stop_flag(),
@@ -73,8 +81,10 @@ static enum weir_status look_at_bus(struct service *service, struct weir_error *
 	return WEIR_OK;
 }
 
-enum weir_status service_try(struct service *service, struct weir_error *error)
+/* Whether the brokers answer and there is a policy, within seconds. */
+static enum weir_status check(void *self, struct weir_error *error)
 {
+	struct service *service = self;
 	enum weir_status status = look_at_bus(service, error);
 	if (status == WEIR_OK)
 		status = open_policies(service, error);
@@ -88,23 +98,22 @@ enum weir_status service_try(struct service *service, struct weir_error *error)
 		return weir_fail(error, WEIR_AGAIN, "%s",
 		                 policies_known(service->policies) ? "there is no policy that can be used here"
 		                                                   : "the policy topic could not be read");
-	printf("%s: the brokers answer; policy %llu; %zu source%s\n", service->daemon.config_path,
-	       (unsigned long long)policy->version, service->daemon.config->source_count,
-	       service->daemon.config->source_count == 1 ? "" : "s");
+	printf("%s: the brokers answer; policy %llu; %zu source%s\n", service->daemon->config_path,
+	       (unsigned long long)policy->version, service->daemon->config->source_count,
+	       service->daemon->config->source_count == 1 ? "" : "s");
 	return WEIR_OK;
 }
 
-enum weir_status service_open(struct service *service, struct weir_error *error)
+static enum weir_status open_memory(void *self, struct weir_error *error)
 {
-	enum weir_status status = weir_daemon_open(&service->daemon, error);
-	if (status == WEIR_OK)
-		status = source_memory_open(service->daemon.state, &service->memory, error);
-	service_pages(service);
-	return status == WEIR_OK ? weir_daemon_serve(&service->daemon, &service->pages, error) : status;
+	struct service *service = self;
+	return source_memory_open(service->daemon->state, &service->memory, error);
 }
 
-enum weir_status service_connect(struct service *service, struct weir_error *error)
+/* Waits for the brokers, then opens what needs them. */
+static enum weir_status start(void *self, struct weir_error *error)
 {
+	struct service *service = self;
 	enum weir_status status;
 	weir_notify("STATUS=waiting for the brokers");
 	do
@@ -120,12 +129,12 @@ static enum weir_status start_collector(struct service *service, const struct we
                                         struct weir_error *error)
 {
 	struct collector_options options = {
-		.config = service->daemon.config,
+		.config = service->daemon->config,
 		.bus = service->bus,
 		.memory = service->memory,
 		.dead_topic = true,
 		.policy = policy,
-		.log = &service->daemon.log,
+		.log = &service->daemon->log,
 	};
 	struct collector *collector;
 	enum weir_status status = collector_new(&options, &collector, error);
@@ -152,7 +161,7 @@ static enum weir_status take_policy(struct service *service, struct weir_error *
 		else
 			collector_set_policy(collector, policy);
 		if (status == WEIR_OK)
-			weir_log(&service->daemon.log, WEIR_LOG_INFO, "policy", "policy %llu is in force",
+			weir_log(&service->daemon->log, WEIR_LOG_INFO, "policy", "policy %llu is in force",
 			         (unsigned long long)policy->version);
 	}
 	if (service->collector != NULL)
@@ -162,17 +171,19 @@ static enum weir_status take_policy(struct service *service, struct weir_error *
 
 static void reload(struct service *service)
 {
-	weir_daemon_reload(&service->daemon);
+	weir_daemon_reload(service->daemon);
 	if (service->collector != NULL)
 		collector_reopen(service->collector);
 }
 
-enum weir_status service_run(struct service *service, struct weir_error *error)
+/* Hands policies on; from the first one on it collects. */
+static enum weir_status watch(void *self, struct weir_error *error)
 {
+	struct service *service = self;
 	enum weir_status status = WEIR_OK;
-	weir_log(&service->daemon.log, WEIR_LOG_INFO, "collector", "%zu source%s; state in %s",
-	         service->daemon.config->source_count, service->daemon.config->source_count == 1 ? "" : "s",
-	         service->daemon.state);
+	weir_log(&service->daemon->log, WEIR_LOG_INFO, "collector", "%zu source%s; state in %s",
+	         service->daemon->config->source_count, service->daemon->config->source_count == 1 ? "" : "s",
+	         service->daemon->state);
 	weir_notify("READY=1\nSTATUS=waiting for a policy");
 	while (status == WEIR_OK && !stopping()) {
 		if (service->collector != NULL && collector_ended(service->collector))
@@ -184,23 +195,48 @@ enum weir_status service_run(struct service *service, struct weir_error *error)
 	return status;
 }
 
-enum weir_status service_stop(struct service *service, struct weir_error *error)
+/* What it has read is on the bus, or is read again by the next start. */
+static bool stop(void *self)
 {
+	struct service *service = self;
+	struct weir_error error;
 	weir_notify("STOPPING=1");
-	weir_daemon_silence(&service->daemon);
+	weir_daemon_silence(service->daemon);
 	if (service->collector == NULL)
-		return WEIR_OK;
+		return true;
 	collector_stop(service->collector);
-	return collector_join(service->collector, error);
+	if (collector_join(service->collector, &error) == WEIR_OK)
+		return true;
+	weir_log(&service->daemon->log, WEIR_LOG_ERROR, "collector", "%s", error.text);
+	return false;
 }
 
-void service_close(struct service *service)
+static void close_all(void *self)
 {
-	weir_daemon_silence(&service->daemon);
+	struct service *service = self;
+	weir_daemon_silence(service->daemon);
 	collector_free(service->collector);
 	policies_free(service->policies);
 	source_memory_free(service->memory);
 	if (service->bus != NULL)
 		service->bus->ops->close(service->bus);
-	weir_daemon_end(&service->daemon);
+	free(service);
 }
+
+static const struct weir_daemon_pages *pages(void *self)
+{
+	const struct service *service = self;
+	return &service->pages;
+}
+
+const struct weir_daemon_role collector_role = {
+	.log_name = "collector",
+	.prepare = prepare,
+	.check = check,
+	.open = open_memory,
+	.pages = pages,
+	.start = start,
+	.watch = watch,
+	.stop = stop,
+	.close = close_all,
+};

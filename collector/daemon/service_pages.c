@@ -1,5 +1,5 @@
 /* /metrics, /healthz, /readyz: also while there is no collector yet. */
-#include "collector/daemon/service.h"
+#include "collector/daemon/internal.h"
 
 enum { POLICY_VERSION, DEAD_LETTERS, DEAD_LETTERS_DROPPED, METRIC_COUNT };
 

@@ -10,6 +10,7 @@
 #include "common/base/alloc.h"
 #include "common/base/text.h"
 #include "common/json/json.h"
+#include "common/json/json_writer.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -20,77 +21,99 @@ enum { MEMORY_VERSION = 1, NUMBER_MAX = 1 << 30 };
 
 /* ---- writing ---- */
 
-static void put_hex(struct weir_text *text, const uint8_t *bytes, size_t length)
-{
-	for (size_t i = 0; i < length; i++)
-		weir_text_printf(text, "%02x", bytes[i]);
-}
-
-static void put_path(struct weir_text *text, const char *path)
+static void put_path(struct weir_json_writer *json, const char *path)
 {
 	json_t *word = json_string(path); /* NULL where it is not UTF-8 */
-	if (word != NULL) {
-		weir_text_puts(text, "\"path\":");
-		weir_text_json(text, weir_span_of(path));
-		json_decref(word);
-	} else {
-		weir_text_puts(text, "\"path_hex\":\"");
-		put_hex(text, (const uint8_t *)path, strlen(path));
-		weir_text_puts(text, "\"");
-	}
+	if (word != NULL)
+		weir_json_write_words(json, "path", path);
+	else
+		weir_json_write_hex(json, "path_hex", path, strlen(path));
+	json_decref(word);
 }
 
-static void put_file(struct weir_text *text, const struct source_memory_file *file)
+/* A hash as a string: a number of 64 bits is more than what readers of JSON keep. */
+static void put_hash(struct weir_json_writer *json, uint64_t hash)
 {
-	const struct fingerprint *print = &file->fingerprint;
-	weir_text_printf(text, "{\"number\":%u,\"state\":%d,\"device\":%lld,\"inode\":%lld", file->number, (int)file->state,
-	                 (long long)file->device, (long long)file->inode);
-	weir_text_printf(text, ",\"taken\":%llu,\"size\":%llu,\"modified\":%lld,\"seen\":%lld",
-	                 (unsigned long long)file->taken, (unsigned long long)file->size, (long long)file->modified_ns,
-	                 (long long)file->seen_s);
-	weir_text_printf(text, ",\"head\":[%u,\"%016llx\"],\"marks\":[", print->head_bytes,
-	                 (unsigned long long)print->head_hash);
-	for (uint32_t i = 0; i < print->mark_count; i++)
-		weir_text_printf(text, "%s[%llu,%u,\"%016llx\"]", i > 0 ? "," : "", (unsigned long long)print->marks[i].offset,
-		                 print->marks[i].bytes, (unsigned long long)print->marks[i].hash);
-	weir_text_puts(text, "]}");
+	char digits[20];
+	snprintf(digits, sizeof digits, "%016llx", (unsigned long long)hash);
+	weir_json_write_words(json, NULL, digits);
 }
 
-static void put_stream(struct weir_text *text, const struct source_memory_stream *stream)
+static void put_fingerprint(struct weir_json_writer *json, const struct fingerprint *print)
 {
-	weir_text_puts(text, "{");
-	put_path(text, stream->path);
-	weir_text_printf(text, ",\"low_water\":%llu,\"forgotten\":%lld,\"next_file\":%u,\"next_incarnation\":%u",
-	                 (unsigned long long)stream->low_water, (long long)stream->forgotten_ns, stream->next_file,
-	                 stream->next_incarnation);
-	weir_text_puts(text, ",\"files\":[");
-	for (size_t i = 0; i < stream->file_count; i++) {
-		weir_text_puts(text, i > 0 ? "," : "");
-		put_file(text, stream->files[i]);
+	weir_json_write_array(json, "head");
+	weir_json_write_uint(json, NULL, print->head_bytes);
+	put_hash(json, print->head_hash);
+	weir_json_write_end(json);
+	weir_json_write_array(json, "marks");
+	for (uint32_t i = 0; i < print->mark_count; i++) {
+		weir_json_write_array(json, NULL);
+		weir_json_write_uint(json, NULL, print->marks[i].offset);
+		weir_json_write_uint(json, NULL, print->marks[i].bytes);
+		put_hash(json, print->marks[i].hash);
+		weir_json_write_end(json);
 	}
-	weir_text_puts(text, "],\"parts\":[");
-	for (size_t i = 0; i < stream->part_count; i++) {
-		const struct source_memory_part *part = &stream->parts[i];
-		weir_text_printf(text, "%s{\"incarnation\":%u,\"file\":%u,\"from\":%llu", i > 0 ? "," : "", part->incarnation,
-		                 part->file, (unsigned long long)part->from);
-		if (part->to != SOURCE_PART_OPEN)
-			weir_text_printf(text, ",\"to\":%llu", (unsigned long long)part->to);
-		weir_text_puts(text, "}");
-	}
-	weir_text_puts(text, "]}");
+	weir_json_write_end(json);
+}
+
+static void put_file(struct weir_json_writer *json, const struct source_memory_file *file)
+{
+	weir_json_write_object(json, NULL);
+	weir_json_write_uint(json, "number", file->number);
+	weir_json_write_int(json, "state", (int)file->state);
+	weir_json_write_int(json, "device", (int64_t)file->device);
+	weir_json_write_int(json, "inode", (int64_t)file->inode);
+	weir_json_write_uint(json, "taken", file->taken);
+	weir_json_write_uint(json, "size", file->size);
+	weir_json_write_int(json, "modified", file->modified_ns);
+	weir_json_write_int(json, "seen", file->seen_s);
+	put_fingerprint(json, &file->fingerprint);
+	weir_json_write_end(json);
+}
+
+static void put_part(struct weir_json_writer *json, const struct source_memory_part *part)
+{
+	weir_json_write_object(json, NULL);
+	weir_json_write_uint(json, "incarnation", part->incarnation);
+	weir_json_write_uint(json, "file", part->file);
+	weir_json_write_uint(json, "from", part->from);
+	if (part->to != SOURCE_PART_OPEN)
+		weir_json_write_uint(json, "to", part->to);
+	weir_json_write_end(json);
+}
+
+static void put_stream(struct weir_json_writer *json, const struct source_memory_stream *stream)
+{
+	weir_json_write_object(json, NULL);
+	put_path(json, stream->path);
+	weir_json_write_uint(json, "low_water", stream->low_water);
+	weir_json_write_int(json, "forgotten", stream->forgotten_ns);
+	weir_json_write_uint(json, "next_file", stream->next_file);
+	weir_json_write_uint(json, "next_incarnation", stream->next_incarnation);
+	weir_json_write_array(json, "files");
+	for (size_t i = 0; i < stream->file_count; i++)
+		put_file(json, stream->files[i]);
+	weir_json_write_end(json);
+	weir_json_write_array(json, "parts");
+	for (size_t i = 0; i < stream->part_count; i++)
+		put_part(json, &stream->parts[i]);
+	weir_json_write_end(json);
+	weir_json_write_end(json);
 }
 
 char *source_memory_export(const struct source_memory *memory, size_t *length)
 {
 	struct weir_text text = {0};
-	weir_text_printf(&text, "{\"version\":%d,\"collector\":\"", MEMORY_VERSION);
-	put_hex(&text, memory->collector_id, SOURCE_ID_BYTES);
-	weir_text_printf(&text, "\",\"first_incarnation\":%u,\"streams\":[", memory->first_incarnation);
-	for (size_t i = 0; i < memory->stream_count; i++) {
-		weir_text_puts(&text, i > 0 ? "," : "");
-		put_stream(&text, memory->streams[i]);
-	}
-	weir_text_puts(&text, "]}");
+	struct weir_json_writer json = weir_json_writer(&text);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_int(&json, "version", MEMORY_VERSION);
+	weir_json_write_hex(&json, "collector", memory->collector_id, SOURCE_ID_BYTES);
+	weir_json_write_uint(&json, "first_incarnation", memory->first_incarnation);
+	weir_json_write_array(&json, "streams");
+	for (size_t i = 0; i < memory->stream_count; i++)
+		put_stream(&json, memory->streams[i]);
+	weir_json_write_end(&json);
+	weir_json_write_end(&json);
 	*length = text.length;
 	weir_text_append(&text, "", 1);
 	return text.at;

@@ -2,67 +2,55 @@
 #include "common/daemon/daemon.h"
 
 #include "common/base/stop.h"
-#include "common/config/arguments.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_CONFIG, OPTION_STATE, OPTION_CHECK, OPTION_VERSION };
+const struct weir_argument_exit weir_daemon_exits[] = {
+	{WEIR_EXIT_DONE, "stopped by a signal, or with --check: it could start"},
+	{WEIR_EXIT_FAILED, "it failed"},
+	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
+	{WEIR_EXIT_DONE, NULL},
+};
 
-static const struct weir_argument_option options[] = {
-	{"config", true}, {"state", true}, {"check", false}, {"version", false}, {NULL, false}};
-
-static int read_arguments(struct weir_daemon *daemon, const char *help, int argc, char **argv)
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
-	struct weir_arguments arguments = {.command = daemon->name, .options = options, .argc = argc, .argv = argv};
+	struct weir_daemon *daemon = context;
 	struct weir_error error;
-	const char *value;
-	int option;
-	snprintf(daemon->state, sizeof daemon->state, "/var/lib/weir/%s", daemon->name);
-	while ((option = weir_arguments_next(&arguments, &value)) != WEIR_ARGUMENTS_END) {
-		switch (option) {
-		case OPTION_CONFIG: daemon->config_path = value; break;
-		case OPTION_STATE:
-			if (weir_path_format(daemon->state, &error, "%s", value) != WEIR_OK) {
-				weir_arguments_refuse(&arguments, "%s", error.text);
-				return WEIR_EXIT_USAGE;
-			}
-			break;
-		case OPTION_CHECK: daemon->check = true; break;
-		case OPTION_VERSION: printf("%s " WEIR_VERSION "\n", daemon->name); return WEIR_EXIT_DONE;
-		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return WEIR_EXIT_DONE;
-		case WEIR_ARGUMENTS_WORD:
-			weir_arguments_refuse(&arguments, "\"%s\" is no option", value);
-			return WEIR_EXIT_USAGE;
-		default: return WEIR_EXIT_USAGE;
-		}
+	switch (option) {
+	case WEIR_DAEMON_CONFIG: daemon->config_path = value->text; break;
+	case WEIR_DAEMON_CHECK: daemon->check = true; break;
+	case WEIR_DAEMON_VERSION: printf("%s " WEIR_VERSION "\n", daemon->name); return WEIR_EXIT_DONE;
+	case WEIR_DAEMON_STATE:
+		if (weir_path_format(daemon->state, &error, "%s", value->text) != WEIR_OK)
+			return weir_arguments_refuse(daemon->line, "%s", error.text);
+		break;
+	default: break;
 	}
-	if (daemon->config_path == NULL) {
-		weir_arguments_refuse(&arguments, "--config FILE is needed");
-		return WEIR_EXIT_USAGE;
-	}
-	return -1;
+	return WEIR_EXIT_NOT_YET;
 }
 
-int weir_daemon_begin(struct weir_daemon *daemon, const char *name, const char *help, int argc, char **argv)
+static enum weir_exit begin(struct weir_daemon *daemon, const struct weir_command_line *line, int argc, char **argv)
 {
-	*daemon = (struct weir_daemon){.name = name};
-	int code = read_arguments(daemon, help, argc, argv);
-	if (code != -1)
+	*daemon = (struct weir_daemon){.name = line->name, .line = line};
+	snprintf(daemon->state, sizeof daemon->state, "/var/lib/weir/%s", daemon->name);
+	enum weir_exit code = weir_arguments_read(line, argc, argv, take_option, daemon);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	struct weir_error error;
 	if (weir_config_load(daemon->config_path, &daemon->config, &error) != WEIR_OK) {
-		fprintf(stderr, "%s: %s\n", name, error.text);
+		fprintf(stderr, "%s: %s\n", daemon->name, error.text);
 		return WEIR_EXIT_USAGE;
 	}
 	daemon->log = (struct weir_log){.fd = STDERR_FILENO,
 	                                .level = (enum weir_log_level)daemon->config->log.level,
 	                                .json = daemon->config->log.json != 0};
-	return -1;
+	return WEIR_EXIT_NOT_YET;
 }
 
-enum weir_status weir_daemon_open(struct weir_daemon *daemon, struct weir_error *error)
+/* The state directory is made and locked; from here on signals set the flags of common/base/stop.h. */
+static enum weir_status open_state(struct weir_daemon *daemon, struct weir_error *error)
 {
 	weir_stop_install();
 	enum weir_status status = weir_directory_make(daemon->state, error);
@@ -149,8 +137,8 @@ static void show_readiness(void *context, const struct weir_http_request *reques
 	show_state(pages->ready(pages->context, &reply->body), reply);
 }
 
-enum weir_status weir_daemon_serve(struct weir_daemon *daemon, const struct weir_daemon_pages *pages,
-                                   struct weir_error *error)
+static enum weir_status serve(struct weir_daemon *daemon, const struct weir_daemon_pages *pages,
+                              struct weir_error *error)
 {
 	if (daemon->config->listen.http_host == NULL)
 		return WEIR_OK;
@@ -177,11 +165,68 @@ void weir_daemon_silence(struct weir_daemon *daemon)
 	daemon->http = NULL;
 }
 
-void weir_daemon_end(struct weir_daemon *daemon)
+static void end(struct weir_daemon *daemon)
 {
 	weir_daemon_silence(daemon);
 	if (daemon->locked)
 		weir_directory_unlock(&daemon->lock);
 	weir_config_free(daemon->config);
 	daemon->config = NULL;
+}
+
+/* ---- the life of a daemon ---- */
+
+static enum weir_exit fail(const struct weir_daemon *daemon, const struct weir_daemon_role *role,
+                           const struct weir_error *error, enum weir_exit code)
+{
+	weir_log(&daemon->log, WEIR_LOG_ERROR, role->log_name, "%s", error->text);
+	return code;
+}
+
+static enum weir_exit check(const struct weir_daemon *daemon, const struct weir_daemon_role *role, void *self)
+{
+	struct weir_error error;
+	enum weir_status status = role->check(self, &error);
+	if (status != WEIR_OK)
+		fprintf(stderr, "%s: %s\n", daemon->name, error.text);
+	return weir_exit_of(status);
+}
+
+static enum weir_exit work(struct weir_daemon *daemon, const struct weir_daemon_role *role, void *self)
+{
+	struct weir_error error;
+	if (open_state(daemon, &error) != WEIR_OK || (role->open != NULL && role->open(self, &error) != WEIR_OK) ||
+	    serve(daemon, role->pages(self), &error) != WEIR_OK)
+		return fail(daemon, role, &error, WEIR_EXIT_FAILED);
+	enum weir_status status = role->start(self, &error);
+	if (status == WEIR_END)
+		return WEIR_EXIT_DONE;
+	if (status != WEIR_OK)
+		return fail(daemon, role, &error, weir_exit_of(status));
+	enum weir_exit code = WEIR_EXIT_DONE;
+	if (role->watch(self, &error) != WEIR_OK)
+		code = fail(daemon, role, &error, WEIR_EXIT_FAILED);
+	return role->stop(self) ? code : WEIR_EXIT_FAILED;
+}
+
+enum weir_exit weir_daemon_main(const struct weir_command_line *line, const struct weir_daemon_role *role, int argc,
+                                char **argv)
+{
+	struct weir_daemon daemon;
+	struct weir_error error;
+	void *self = NULL;
+	enum weir_exit code = begin(&daemon, line, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
+		return code;
+	if (role->prepare(&daemon, &self, &error) != WEIR_OK)
+		code = fail(&daemon, role, &error, WEIR_EXIT_USAGE);
+	else
+		code = daemon.check ? check(&daemon, role, self) : work(&daemon, role, self);
+	if (role->close == NULL) {
+		fflush(stdout);
+		_exit(code); /* the servers' libraries may take their time, and everything that counts is stored */
+	}
+	role->close(self);
+	end(&daemon);
+	return code;
 }

@@ -1,26 +1,46 @@
 /*
  * What every daemon does alike: its command line, its configuration, its log,
- * its state directory, its pages for operators, and when it is to stop.
+ * its state directory, its pages for operators, and the order of its steps.
  *
  *   weir-ROLE --config FILE [--state DIR] [--check]
  */
 #ifndef WEIR_COMMON_DAEMON_H
 #define WEIR_COMMON_DAEMON_H
 
+#include "common/config/arguments.h"
 #include "common/config/config.h"
 #include "common/files/durable_file.h"
 #include "common/http/http.h"
 
-enum weir_exit {
-	WEIR_EXIT_DONE = 0,
-	WEIR_EXIT_FAILED = 1,
-	WEIR_EXIT_USAGE = 2, /* the command line or the configuration */
+/* The options of every daemon; a role has its own words for --config and --state. */
+enum weir_daemon_option {
+	WEIR_DAEMON_CONFIG,
+	WEIR_DAEMON_STATE,
+	WEIR_DAEMON_CHECK,
+	WEIR_DAEMON_VERSION,
+	WEIR_DAEMON_OPTION_COUNT
 };
 
+#define WEIR_DAEMON_OPTIONS(config, state)                                                                        \
+	[WEIR_DAEMON_CONFIG] = {.name = "config",                                                                     \
+	                        .value = "FILE",                                                                      \
+	                        .type = WEIR_ARGUMENT_TEXT,                                                           \
+	                        .help = config,                                                                       \
+	                        .required = true},                                                                    \
+	[WEIR_DAEMON_STATE] = {.name = "state", .value = "DIR", .type = WEIR_ARGUMENT_TEXT, .help = state},           \
+	[WEIR_DAEMON_CHECK] = {.name = "check",                                                                       \
+	                       .type = WEIR_ARGUMENT_FLAG,                                                            \
+	                       .help = "only say whether it could start, and which topics and tables it would make"}, \
+	[WEIR_DAEMON_VERSION] = {.name = "version", .type = WEIR_ARGUMENT_FLAG, .help = "print the version"},         \
+	[WEIR_DAEMON_OPTION_COUNT] = {.name = NULL}
+
+extern const struct weir_argument_exit weir_daemon_exits[];
+
 struct weir_daemon {
-	const char *name;           /* "weir-limiter" */
-	struct weir_config *config; /* owned */
-	const char *config_path;    /* borrowed from argv */
+	const char *name;                     /* "weir-limiter" */
+	const struct weir_command_line *line; /* borrowed */
+	struct weir_config *config;           /* owned */
+	const char *config_path;              /* borrowed from argv */
 	char state[WEIR_PATH_BYTES];
 	bool check; /* only say whether it could start */
 	struct weir_log log;
@@ -29,28 +49,11 @@ struct weir_daemon {
 	struct weir_http *http;
 };
 
-/** The exit code of what a start came to: what cannot serve, a topic perhaps, is the configuration's affair. */
-static inline int weir_daemon_code(enum weir_status status)
-{
-	return status == WEIR_OK ? WEIR_EXIT_DONE : status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
-}
-
 /** What a server of the store refuses, a password or a right, it may grant by the next start: it has failed. */
 static inline enum weir_status weir_daemon_of_server(enum weir_status status)
 {
 	return status == WEIR_INVALID ? WEIR_IO : status;
 }
-
-/**
- * Reads the command line and the configuration, prints help or what is wrong.
- *
- * @param help  the whole text of --help
- * @return -1: go on; else the exit code
- */
-int weir_daemon_begin(struct weir_daemon *daemon, const char *name, const char *help, int argc, char **argv);
-
-/** Makes and locks the state directory, and lets signals set the flags of common/base/stop.h. */
-WEIR_MUST_USE enum weir_status weir_daemon_open(struct weir_daemon *daemon, struct weir_error *error);
 
 /**
  * Reads the configuration again (SIGHUP): log.level takes effect; what else has changed waits for a restart, and a bad
@@ -67,12 +70,42 @@ struct weir_daemon_pages {
 	bool (*ready)(void *context, struct weir_text *why);
 };
 
-/** Serves the pages where listen.http is configured. @param pages  borrowed while it runs */
-WEIR_MUST_USE enum weir_status weir_daemon_serve(struct weir_daemon *daemon, const struct weir_daemon_pages *pages,
-                                                 struct weir_error *error);
-
-/** Ends the pages; before what they look at ends. */
+/** Ends the pages; before what they look at ends. Of no effect where there are none. */
 void weir_daemon_silence(struct weir_daemon *daemon);
-void weir_daemon_end(struct weir_daemon *daemon);
+
+/*
+ * What a role does at each step of a daemon's life. `self` is what prepare has returned.
+ *
+ * @thread the program's first
+ */
+struct weir_daemon_role {
+	const char *log_name; /* "limiter": the part that its errors are logged for */
+	/** Refuses a configuration that cannot serve, and makes what the other steps work on: *self, also on failure. */
+	enum weir_status (*prepare)(struct weir_daemon *daemon, void **self, struct weir_error *error);
+	/** --check: says on standard output what a start would meet. It only looks. */
+	enum weir_status (*check)(void *self, struct weir_error *error);
+	/** Opens what lies in the state directory, which is locked; NULL: nothing does. */
+	enum weir_status (*open)(void *self, struct weir_error *error);
+	/** From here on they are shown, while it waits for its servers too. */
+	const struct weir_daemon_pages *(*pages)(void *self);
+	/** Connects, waiting for servers that are not there yet, and starts. @return WEIR_END: asked to stop meanwhile */
+	enum weir_status (*start)(void *self, struct weir_error *error);
+	/** Works until a signal says to stop, or until a part has ended. */
+	enum weir_status (*watch)(void *self, struct weir_error *error);
+	/** Ends what start began, each part within a bound of time. @return whether all went well; what did not was logged */
+	bool (*stop)(void *self);
+	/** Frees everything, whatever was opened. NULL: threads of servers' libraries are left, and the process _exit()s. */
+	void (*close)(void *self);
+};
+
+/**
+ * The main function of a daemon: reads its command line and its configuration, opens its log, then checks or works:
+ * locks its state directory, serves its pages, starts, watches, stops.
+ *
+ * @param line  its options are WEIR_DAEMON_OPTIONS
+ * @return the exit code, where the role has a close
+ */
+enum weir_exit weir_daemon_main(const struct weir_command_line *line, const struct weir_daemon_role *role, int argc,
+                                char **argv);
 
 #endif

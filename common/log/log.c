@@ -47,7 +47,7 @@ static void write_line(const struct weir_log *log, enum weir_log_level level, co
 	struct weir_text line = {0};
 	if (log->unfinished != NULL && *log->unfinished)
 		weir_text_puts(&line, "\r\033[K");
-	if (log->json) {
+	if (log->json) { /* by hand: the log stands below the writer of JSON, and knows nothing of it */
 		weir_text_puts(&line, "{\"time\":\"");
 		append_time(&line);
 		weir_text_printf(&line, "\",\"level\":\"%s\",\"part\":", level_names_json[level]);

@@ -12,57 +12,51 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct command commands[] = {
-	{"run", "read logs, judge, write decisions: all of weir in one process", command_run},
-	{"validate", "say what a configuration means, or what is wrong with it", command_validate},
-	{"generate", "write a synthetic log", command_generate},
-	{"policy", "put zones in force in a cluster, show those that are and were", command_policy},
-	{"block", "block a key", command_block},
-	{"lift", "end the block of a key, and let it start afresh", command_lift},
-	{"allow", "let a key pass, whatever its limits say", command_allow},
-	{"list", "say who is blocked, until when and why", command_list},
-	{"top", "watch who comes most and who is blocked", command_top},
-	{"forget", "remove a key everywhere: counts, histories, live state and lists", command_forget},
-	{"recover", "let a partition go on behind a gap in its log", command_recover},
-	{"override", "multiply the rates of a key, or of a prefix of keys", command_override},
-	{"decode", "print the messages of the log as JSON lines", command_decode},
-	{"state", "print the buckets of a state directory as JSON lines", command_state},
-	{"subscribe", "keep a gateway's list of who is blocked: Redis, nginx, HAProxy, nft, ...", command_subscribe},
+static const struct command *const commands[] = {
+	&command_run,     &command_validate, &command_generate, &command_policy, &command_block,
+	&command_lift,    &command_allow,    &command_list,     &command_top,    &command_forget,
+	&command_recover, &command_override, &command_decode,   &command_state,  &command_subscribe,
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
+static const char *name_of(const struct command *command)
+{
+	return command->line->name + strlen("weir ");
+}
+
 static void print_help(FILE *out)
 {
-	fputs("weir reads the logs that services already write, counts what every user does,\n"
-	      "and says who is over the limit.\n"
+	fputs("Usage: weir COMMAND [OPTION...]\n"
 	      "\n"
-	      "usage: weir COMMAND [OPTION...]\n"
-	      "\n",
+	      "Reads the logs that services already write, counts what every user does, and\n"
+	      "says who is over the limit.\n"
+	      "\n"
+	      "Commands:\n",
 	      out);
 	for (int i = 0; i < COMMAND_COUNT; i++)
-		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+		fprintf(out, "  %-10s %s\n", name_of(commands[i]), commands[i]->line->summary);
 	fputs("\n"
-	      "Try it on a log, with no configuration:\n"
-	      "  weir run --once --format combined --key ip --limit 10/1m --limit 100/1h access.log\n"
+	      "Try it on a log, without a configuration:\n"
+	      "  weir run --once --key ip --limit 10/1m --limit 100/1h access.log\n"
 	      "\n"
-	      "weir COMMAND --help teaches each one with examples.\n",
+	      "\"weir COMMAND --help\" explains a command, with examples.\n",
 	      out);
 }
 
-static int refuse_unknown(const char *written)
+static enum weir_exit refuse_unknown(const char *written)
 {
 	const char *names[COMMAND_COUNT + 2] = {"help"};
 	for (int i = 0; i < COMMAND_COUNT; i++)
-		names[i + 1] = commands[i].name;
+		names[i + 1] = name_of(commands[i]);
 	const char *near = weir_nearest_name(written, names);
 	if (near != NULL) {
-		fprintf(stderr, "weir: there is no command \"%s\"; \"%s\" is meant?\nTry \"weir --help\".\n", written, near);
-		return EXIT_USAGE;
+		fprintf(stderr, "weir: unknown command \"%s\" (did you mean \"%s\"?)\nTry \"weir --help\".\n", written, near);
+		return WEIR_EXIT_USAGE;
 	}
-	fprintf(stderr, "weir: there is no command \"%s\"\n\n", written);
+	fprintf(stderr, "weir: unknown command \"%s\"\n\n", written);
 	print_help(stderr);
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
 /* A standard descriptor that is closed would become the first file that is opened, and its lines would go there. */
@@ -77,21 +71,21 @@ static bool open_standard(void)
 int main(int argc, char **argv)
 {
 	if (!open_standard())
-		return EXIT_FAILED;
+		return WEIR_EXIT_FAILED;
 	if (argc < 2) {
 		print_help(stderr);
-		return EXIT_USAGE;
+		return WEIR_EXIT_USAGE;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
 		print_help(stdout);
-		return EXIT_DONE;
+		return WEIR_EXIT_DONE;
 	}
 	if (strcmp(argv[1], "--version") == 0) {
 		puts("weir " WEIR_VERSION);
-		return EXIT_DONE;
+		return WEIR_EXIT_DONE;
 	}
 	for (int i = 0; i < COMMAND_COUNT; i++)
-		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].run(argc - 1, argv + 1);
+		if (strcmp(argv[1], name_of(commands[i])) == 0)
+			return commands[i]->run(argc - 1, argv + 1);
 	return refuse_unknown(argv[1]);
 }

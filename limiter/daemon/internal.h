@@ -1,4 +1,4 @@
-/* The inside of limiter.c, for the file that shows it: limiter_pages.c. */
+/* The inside of limiter.c, for the files that show it and check it. */
 #ifndef LIMITER_DAEMON_INTERNAL_H
 #define LIMITER_DAEMON_INTERNAL_H
 
@@ -37,6 +37,9 @@ void limiter_look(const struct limiter *limiter, uint32_t partition, struct work
  */
 WEIR_MUST_USE enum weir_status limiter_check_policy(const struct limiter *limiter, struct weir_store *store,
                                                     uint64_t *version, struct weir_error *error);
+
+/** --check: says on standard output what a start would meet. @param self  a struct limiter */
+WEIR_MUST_USE enum weir_status limiter_check(void *self, struct weir_error *error);
 
 void limiter_pages_init(struct limiter *limiter);
 

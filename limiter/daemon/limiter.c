@@ -17,13 +17,17 @@ static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
 
 enum { WATCH_PERIOD_MS = 50, NO_POLICY_MS = 2000 };
 
-struct limiter *limiter_new(struct weir_daemon *daemon)
+static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct weir_error *error)
 {
+	enum weir_status status = weir_connect_check(daemon->config, daemon->name, error);
+	if (status != WEIR_OK)
+		return status;
 	struct limiter *limiter = weir_alloc(1, sizeof *limiter);
 	limiter->daemon = daemon;
 	limiter->book = rulebook_new();
 	limiter_pages_init(limiter);
-	return limiter;
+	*self = limiter;
+	return WEIR_OK;
 }
 
 /* ---- connecting ---- */
@@ -35,7 +39,8 @@ static enum weir_status open_store(void *context, struct weir_store **store, str
 	                          error);
 }
 
-enum weir_status limiter_connect(struct limiter *limiter, struct weir_error *error)
+/* Waits for servers that are not there yet. @return WEIR_END: asked to stop meanwhile */
+static enum weir_status connect_servers(struct limiter *limiter, struct weir_error *error)
 {
 	const struct weir_daemon *daemon = limiter->daemon;
 	struct weir_store *store = NULL;
@@ -130,7 +135,7 @@ static enum weir_status start_lag(struct limiter *limiter, struct weir_error *er
 	return weir_lag_start(&options, &limiter->lag, error);
 }
 
-enum weir_status limiter_start(struct limiter *limiter, struct weir_error *error)
+static enum weir_status start_threads(struct limiter *limiter, struct weir_error *error)
 {
 	const struct weir_log *log = &limiter->daemon->log;
 	uint32_t threads = (uint32_t)limiter->daemon->config->limiter.threads, partitions = limiter->bus->partitions;
@@ -159,6 +164,12 @@ enum weir_status limiter_start(struct limiter *limiter, struct weir_error *error
 	return WEIR_OK;
 }
 
+static enum weir_status start(void *self, struct weir_error *error)
+{
+	enum weir_status status = connect_servers(self, error);
+	return status == WEIR_OK ? start_threads(self, error) : status;
+}
+
 /* ---- working ---- */
 
 static bool part_failed(const struct limiter *limiter)
@@ -182,8 +193,10 @@ static void tell_policy(const struct limiter *limiter, struct weir_trouble *trou
 		weir_trouble_on(trouble, &limiter->daemon->log, "policy", "no policy yet: run `weir policy apply`");
 }
 
-void limiter_watch(struct limiter *limiter)
+static enum weir_status watch(void *self, struct weir_error *error)
 {
+	struct limiter *limiter = self;
+	(void)error; /* a part that has failed says why when it is joined */
 	struct weir_trouble no_policy = {0};
 	int64_t policy_since_ms = 0;
 	while (!atomic_load(weir_stop_flag()) && !part_failed(limiter)) {
@@ -193,12 +206,15 @@ void limiter_watch(struct limiter *limiter)
 		balance_turn(limiter->balance);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
+	return WEIR_OK;
 }
 
 /* ---- ending ---- */
 
-bool limiter_stop(struct limiter *limiter)
+/* Last checkpoints, then out of the group, each within a bound. Threads of servers' libraries are left as they are. */
+static bool stop(void *self)
 {
+	struct limiter *limiter = self;
 	const struct weir_log *log = &limiter->daemon->log;
 	bool good = !weir_membership_failed(limiter->membership);
 	struct weir_error error;
@@ -217,3 +233,19 @@ bool limiter_stop(struct limiter *limiter)
 	weir_log(log, WEIR_LOG_INFO, "limiter", "stopped");
 	return good;
 }
+
+static const struct weir_daemon_pages *pages(void *self)
+{
+	const struct limiter *limiter = self;
+	return &limiter->pages;
+}
+
+const struct weir_daemon_role limiter_role = {
+	.log_name = "limiter",
+	.prepare = prepare,
+	.check = limiter_check,
+	.pages = pages,
+	.start = start,
+	.watch = watch,
+	.stop = stop,
+};

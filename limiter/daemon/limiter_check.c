@@ -69,14 +69,10 @@ static enum weir_status check_store(const struct limiter *limiter, struct weir_e
 	return status;
 }
 
-int limiter_check(struct limiter *limiter)
+enum weir_status limiter_check(void *self, struct weir_error *error)
 {
-	struct weir_error error;
+	struct limiter *limiter = self;
 	printf("%s: good\n", limiter->daemon->config_path);
-	enum weir_status status = weir_daemon_check_bus(limiter->daemon, &limiter->bus, &error);
-	if (status == WEIR_OK)
-		status = check_store(limiter, &error);
-	if (status != WEIR_OK)
-		fprintf(stderr, "%s: %s\n", limiter->daemon->name, error.text);
-	return weir_daemon_code(status);
+	enum weir_status status = weir_daemon_check_bus(limiter->daemon, &limiter->bus, error);
+	return status == WEIR_OK ? check_store(limiter, error) : status;
 }

@@ -142,8 +142,3 @@ void limiter_pages_init(struct limiter *limiter)
 	limiter->pages =
 		(struct weir_daemon_pages){.context = limiter, .metrics = metrics, .healthy = healthy, .ready = ready};
 }
-
-const struct weir_daemon_pages *limiter_pages(struct limiter *limiter)
-{
-	return &limiter->pages;
-}

@@ -6,6 +6,7 @@
 
 #include "common/config/arguments.h"
 #include "common/json/json.h"
+#include "common/json/json_writer.h"
 
 #include <stdio.h>
 
@@ -219,12 +220,6 @@ enum weir_status order_command_check(const struct order_command *command, const 
 
 /* ---- writing ---- */
 
-static void put_text(struct weir_text *text, const char *name, const char *value)
-{
-	weir_text_printf(text, ",\"%s\":", name);
-	weir_text_json(text, weir_span_of(value));
-}
-
 /* Whether a zone's values join to these bytes: a backslash stands before another, or before a bar. Others come as hex. */
 static bool is_joined(struct weir_span key)
 {
@@ -250,11 +245,11 @@ static bool is_text(struct weir_span bytes)
 	return !is_changed;
 }
 
-static void put_values(struct weir_text *text, const struct order_command *command)
+static void put_values(struct weir_json_writer *json, const struct order_command *command)
 {
 	char value[WEIR_KEY_MAX_BYTES];
 	uint32_t at = 0;
-	weir_text_puts(text, ",\"key\":[");
+	weir_json_write_array(json, "key");
 	for (uint32_t i = 0; i < command->value_count; i++) {
 		uint32_t length = 0;
 		for (; at < command->key_length && command->key[at] != '|'; at++) {
@@ -263,35 +258,32 @@ static void put_values(struct weir_text *text, const struct order_command *comma
 			value[length++] = command->key[at];
 		}
 		at++;
-		weir_text_puts(text, i > 0 ? "," : "");
-		weir_text_json(text, (struct weir_span){.at = value, .length = length});
+		weir_json_write_string(json, NULL, (struct weir_span){.at = value, .length = length});
 	}
-	weir_text_puts(text, "]");
+	weir_json_write_end(json);
 }
 
 void order_command_json(struct weir_text *text, const struct order_command *command)
 {
 	char rate[12];
-	weir_text_printf(text, "{\"command\":\"%s\"", kind_names[command->kind]);
-	put_text(text, "zone", command->zone);
-	if (is_joined(order_key(command)) && is_text(order_key(command))) {
-		put_values(text, command);
-	} else {
-		weir_text_puts(text, ",\"key_hex\":\"");
-		for (uint32_t i = 0; i < command->key_length; i++)
-			weir_text_printf(text, "%02x", (unsigned char)command->key[i]);
-		weir_text_puts(text, "\"");
-	}
+	struct weir_json_writer json = weir_json_writer(text);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "command", kind_names[command->kind]);
+	weir_json_write_words(&json, "zone", command->zone);
+	if (is_joined(order_key(command)) && is_text(order_key(command)))
+		put_values(&json, command);
+	else
+		weir_json_write_hex(&json, "key_hex", command->key, command->key_length);
 	if (command->until_ms < ORDER_NO_END)
-		weir_text_printf(text, ",\"until\":%lld", (long long)command->until_ms);
+		weir_json_write_int(&json, "until", command->until_ms);
 	if (command->kind == ORDER_OVERRIDE) {
 		order_rate_format(command->thousandths, rate);
-		put_text(text, "rate", rate);
+		weir_json_write_words(&json, "rate", rate);
 		if (command->prefix)
-			weir_text_puts(text, ",\"prefix\":true");
+			weir_json_write_bool(&json, "prefix", true);
 	}
-	put_text(text, "by", command->by);
-	put_text(text, "reason", command->reason);
-	put_text(text, "id", command->id);
-	weir_text_puts(text, "}");
+	weir_json_write_words(&json, "by", command->by);
+	weir_json_write_words(&json, "reason", command->reason);
+	weir_json_write_words(&json, "id", command->id);
+	weir_json_write_end(&json);
 }

@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/frame/frame.h"
+#include "common/json/json_writer.h"
 #include "limiter/lane/decision.h"
 #include "limiter/lane/policy_switch.h"
 #include "limiter/orders/orders.h"
@@ -154,12 +155,14 @@ void output_dead_letter(struct output *output, uint32_t partition, struct weir_s
 	                          .length = message.length < LETTER_MAX_BYTES ? message.length : LETTER_MAX_BYTES};
 	struct weir_text *text = &output->text;
 	weir_text_clear(text);
-	weir_text_printf(text, "{\"source\":\"%s\",\"partition\":%u,\"position\":%llu,\"reason\":",
-	                 weir_topic_name(WEIR_TOPIC_EVENTS), partition, (unsigned long long)offset);
-	weir_text_json(text, weir_span_of(reason));
-	weir_text_puts(text, ",\"text\":");
-	weir_text_json(text, start);
-	weir_text_puts(text, "}");
+	struct weir_json_writer json = weir_json_writer(text);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "source", weir_topic_name(WEIR_TOPIC_EVENTS));
+	weir_json_write_uint(&json, "partition", partition);
+	weir_json_write_uint(&json, "position", offset);
+	weir_json_write_words(&json, "reason", reason);
+	weir_json_write_string(&json, "text", start);
+	weir_json_write_end(&json);
 	publisher_send(output->publisher, partition, WEIR_TOPIC_DEADLETTER, 0, (struct weir_span){0}, span_of_text(text));
 	weir_counter_add(&stats_of(output)->dead_letters, 1);
 }

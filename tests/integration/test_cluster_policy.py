@@ -146,12 +146,12 @@ def test_what_cannot_be_done_is_refused_in_words(place):
         refused = place.run("policy", "apply", "--config", config)
         assert refused.code() == USAGE and "zones: is missing" in refused.said(), refused.said()
         roles.apply()
-        for words, said in ((("block", "ann", "--zone", "sit"), '"site" is meant?'),
+        for words, said in ((("block", "ann", "--zone", "sit"), 'did you mean "site"?'),
                             (("lift", "a", "b", "c"), "site (user), pair (user, path)"),
                             (("recover", "--accept-gap", "--partition", "9"), "0 to 3"),
                             (("recover", "--partition", "0"), "--accept-gap"),
-                            (("list", "--zone", "pairs"), '"pair" is meant?'),
-                            (("decode", "--topic", "event"), "there is no topic"),
+                            (("list", "--zone", "pairs"), 'did you mean "pair"?'),
+                            (("decode", "--topic", "event"), "--topic must be one of events"),
                             (("decode", "--partition", "9"), "0 to 3"),
                             (("state", "--partition", "9"), "0 to 3")):
             refused = place.run(*words, "--config", config)

@@ -216,10 +216,10 @@ def test_what_is_wrong_is_said(place):
                             ("no local log in", "--state", place.path("none")),
                             ("name a --state directory, a cluster's --config, or a file",),
                             ("not two", "--state", "a", "b"), ("not two", "--state", "a", "--config", "b"),
-                            ('there is no topic "event"', "--state", "a", "--topic", "event"),
+                            ('one of events, judged', "--state", "a", "--topic", "event"),
                             ("--partition must be a number", "--state", "a", "--partition", "one"),
-                            ("--from must be an offset", "--state", "a", "--from", "-1"),
-                            ("there is no option --stat; --state is meant?", "--stat", "a"),
+                            ("--from must be a number", "--state", "a", "--from", "-1"),
+                            ("unknown option --stat (did you mean --state?)", "--stat", "a"),
                             ("one file at a time", "a", "b")):
         done = place.run("decode", *options)
         assert done.code() == USAGE and words in done.said() and not done.out(), (options, done.said())

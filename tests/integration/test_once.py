@@ -166,8 +166,8 @@ def test_what_cannot_be_understood_is_usage(place):
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest(place):
-    for arguments, said in ((["rnu"], '"run" is meant?'), (["shwo"], "usage: weir COMMAND"),
-                            (["policy", "shwo", "--state", place.directory], '"show" is meant?')):
+    for arguments, said in ((["rnu"], 'did you mean "run"?'), (["shwo"], "Usage: weir COMMAND"),
+                            (["policy", "shwo", "--state", place.directory], 'did you mean "show"?')):
         done = place.run(*arguments)
         assert done.code() == USAGE and said in done.said() and done.out() == b"", done.said()
 
@@ -483,7 +483,7 @@ def test_help_teaches(place):
     for arguments in (["--help"], ["run", "--help"]):
         done = subprocess.run([place.weir, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         assert done.returncode == DONE and "weir run" in done.stdout, done
-    assert "exit codes" in done.stdout and "--once" in done.stdout
+    assert "Exit codes" in done.stdout and "--once" in done.stdout
 
 
 if __name__ == "__main__":

@@ -164,20 +164,20 @@ def test_what_cannot_be_done_is_refused_in_words(place):
     """Names near to those that there are, numbers of values, times, options: nothing reaches the log."""
     run = Run(place).start()
     cases_ = [
-        (("block", "ann", "--zone", "sit"), '"site" is meant?'),
+        (("block", "ann", "--zone", "sit"), 'did you mean "site"?'),
         (("block", "ann", "--zone", "elsewhere"), '"pair"'),
         (("block", "ann", "x", "y"), "pair (user, path)"),
         (("block", "ann", "--zone", "pair"), "takes 2 values (user, path), not 1"),
-        (("block", "ann", "--unti", "1"), "--until is meant?"),
+        (("block", "ann", "--unti", "1"), "did you mean --until?"),
         (("block", "ann", "--until", "2020-01-01T00:00:00Z"), "past"),
         (("block", "ann", "--until", "tomorrow"), "2026-11-22T10:00:00Z"),
         (("block", "ann", "--for", "1 hour"), "duration"),
         (("block", "ann", "--for", "1h", "--until", "2050-01-01T00:00:00Z"), "not both"),
-        (("lift", "ann", "--for", "1h"), "at once"),
-        (("allow", "ann", "--rate", "2"), "weir override"),
+        (("lift", "ann", "--for", "1h"), "unknown option --for"),
+        (("allow", "ann", "--rate", "2"), "unknown option --rate"),
         (("override", "ann"), "--rate"),
         (("override", "ann", "--rate", "0"), "0.001"),
-        (("override", "ann", "--rate", "1.2345"), "three digits"),
+        (("override", "ann", "--rate", "1.2345"), "at most 3 digits"),
         (("override", "a", "b", "c", "--prefix", "--rate", "2"), "no zone's key"),
         (("block", "ann", "--reason", "x" * 257), "256"),
         (("block", "--key-hex", "0", "--zone", "site"), "two digits"),
@@ -277,7 +277,7 @@ def test_list_says_who_is_blocked(place):
     table = run.command("list").out().decode().splitlines()
     assert len(table) == 2 and "3 in 1h (held 3)" in table[0], table
     assert "until it is lifted" in table[1] and "by op: why" in table[1], table
-    assert '"site" is meant?' in run.command("list", "--zone", "sitte", code=USAGE).said()
+    assert 'did you mean "site"?' in run.command("list", "--zone", "sitte", code=USAGE).said()
     run.stop()
     assert set(listed(run)) == {("ann",), ("bob",)}
 

@@ -244,11 +244,11 @@ def test_what_is_wrong_is_said(place):
     os.mkdir(place.path("empty"))
     for code, words, *options in ((USAGE, "there is no state in", "--state", place.path("empty")),
                                   (USAGE, "there is no state in", "--state", place.path("none")),
-                                  (USAGE, "name the directory by --state",),
-                                  (USAGE, "name the directory by --state", place.path("empty")),
+                                  (USAGE, "name a directory with --state",),
+                                  (USAGE, "name the directory with --state", place.path("empty")),
                                   (USAGE, "No such file", "--state", "x", "--keys", place.path("none")),
                                   (USAGE, "--lateness must be a duration", "--state", "x", "--lateness", "soon"),
-                                  (USAGE, "--zone is meant?", "--state", "x", "--zoen", "y")):
+                                  (USAGE, "did you mean --zone?", "--state", "x", "--zoen", "y")):
         done = place.run("state", *options)
         assert done.code() == code and words in done.said() and not done.out(), (options, done.code(), done.said())
     assert sorted(os.listdir(place.path("empty"))) == [], "nothing is made"

@@ -345,10 +345,10 @@ def test_a_command_line_that_means_nothing(place):
     local = place.config([{"name": "site", "key": ["ip"], "limits": [{"algorithm": "uniform", "interval": "1s"}]}], [])
     kafka = place.write("kafka.json", json.dumps({"bus": {"type": "kafka", "brokers": "127.0.0.1:1"}}))
     for words, said in (
-            (["--to", "file:x"], "--config FILE is needed"),
+            (["--to", "file:x"], "missing --config FILE"),
             (["--config", place.path("none"), "--to", "file:x"], "none"),
             (["--config", local, "--to", "file:x"], "kafka"),
-            (["--config", kafka], "--to TARGET is needed"),
+            (["--config", kafka], "missing --to TARGET"),
             (["--config", kafka, "--to", "floppy:a"], "there is no target"),
             (["--config", kafka, "--to", "file:"], "no more than its kind"),
             (["--config", kafka, "--to", "redis://"], "redis://"),
@@ -372,7 +372,7 @@ def test_a_command_line_that_means_nothing(place):
     taken.close()
     records = [json.loads(line) for line in failed.said().splitlines()]
     assert failed.code() == 1 and len(records) == 2, failed.said()
-    assert 'there is no zone "sit"; "site" is meant?' in failed.said().replace('\\"', '"'), failed.said()
+    assert 'there is no zone "sit" (did you mean "site"?)' in failed.said().replace('\\"', '"'), failed.said()
     taught = place.good("subscribe", "--help").out().decode()
     for kind in ("redis://", "file:", "nginx-map:", "nginx-geo:", "haproxy:", "nft:", "exec:"):
         assert f"--to {kind}" in taught or f"--to '{kind}" in taught, kind

@@ -272,13 +272,13 @@ def test_what_is_wrong_is_said(place):
             (("--url", f"{site.url}/nothing", "--token", token), "not found"),
             (("--url", "127.0.0.1:8642"), "expected http://HOST:PORT"),
             (("--url", site.url, "--state", site.state), "not both"),
-            (("--state", site.state, "--token", token), "--token is for --url"),
+            (("--state", site.state, "--token", token), "--token needs --url"),
             (("--state", place.path("nowhere")), "there is no state"),
-            (("--state", site.state, "--by", "late"), "expected passed or blocked"),
+            (("--state", site.state, "--by", "late"), "one of passed, blocked"),
             (("--state", site.state, "--rows", "0"), "from 1 to 50"),
             (("--state", site.state, "--every", "1"), "a duration"),
-            (("--state", site.state, "word"), "\"word\" is no option"),
-            ((), "by --url, or a directory by --state")):
+            (("--state", site.state, "word"), "unexpected argument \"word\""),
+            ((), "with --url, or a directory with --state")):
         done = place.run("top", *options)
         assert done.code() == USAGE and words in done.said() and not done.out(), (options, done.code(), done.said())
     assert "Examples" in place.good("top", "--help").out().decode()

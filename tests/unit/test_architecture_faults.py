@@ -68,7 +68,7 @@ FAULTS = (
     ("a header that is not there", include("limiter/lane/lane.c", "limiter/lane/nothing.h"), "which is not there"),
     ("a circle in the table", change_row("memory         | filter slab table |", "memory         | filter slab table | bucket"),
      "which has no row above it"),
-    ("an arrow that nothing uses", change_row("daemon         | service | follow", "daemon         | service | follow record"),
+    ("an arrow that nothing uses", change_row("daemon         | policies service | follow", "daemon         | policies service | follow record"),
      "which nothing there includes"),
     ("a header that nobody needs to see", change_row("segment_blob shard |", "segment_blob shard shard_frame |"),
      "which no other folder includes"),

@@ -44,7 +44,7 @@ static void free_schema(struct weir_span schema)
 
 static const char *path_in(const char *directory, char path[512])
 {
-	snprintf(path, 512, "%s/weir.db", directory);
+	assert_in_range(snprintf(path, 512, "%.490s/weir.db", directory), 1, 511);
 	return path;
 }
 

@@ -8,8 +8,10 @@
 #include "deploy/gateways/table/decision_record.h"
 
 #include "common/json/json.h"
+#include "common/json/json_writer.h"
 #include "common/policy/policy.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define YEAR_10000_MS INT64_C(253402300800000)
@@ -135,13 +137,18 @@ void decision_record_end_json(struct weir_text *text, struct weir_span block, ui
 	json_t *object = json_loadb(block.length > 0 ? block.at : "", block.length, JSON_ALLOW_NUL, NULL);
 	char *zone = json_dumps(json_object_get(object, "zone"), JSON_ENCODE_ANY);
 	char *key = json_dumps(json_object_get(object, "key"), JSON_COMPACT | JSON_ENCODE_ANY);
-	weir_text_printf(text, "{\"id\":\"%u-%llu-%llu\",\"zone\":", partition, (unsigned long long)version.offset,
-	                 (unsigned long long)version.index);
-	weir_text_puts(text, zone != NULL ? zone : "null");
-	weir_text_puts(text, ",\"key\":");
-	weir_text_puts(text, key != NULL ? key : "null");
-	weir_text_printf(text, ",\"action\":\"%s\",\"at\":%lld,\"until\":%lld}", action, (long long)at_ms,
-	                 (long long)at_ms);
+	struct weir_json_writer json = weir_json_writer(text);
+	char id[64];
+	snprintf(id, sizeof id, "%u-%llu-%llu", partition, (unsigned long long)version.offset,
+	         (unsigned long long)version.index);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "id", id);
+	weir_text_puts(weir_json_write_value(&json, "zone"), zone != NULL ? zone : "null");
+	weir_text_puts(weir_json_write_value(&json, "key"), key != NULL ? key : "null");
+	weir_json_write_words(&json, "action", action);
+	weir_json_write_int(&json, "at", at_ms);
+	weir_json_write_int(&json, "until", at_ms);
+	weir_json_write_end(&json);
 	free(zone);
 	free(key);
 	json_decref(object);

@@ -5,7 +5,6 @@
 #include "deploy/weir/forget/forget.h"
 
 #include "common/files/durable_file.h"
-#include "common/json/units.h"
 #include "deploy/weir/command.h"
 
 #include <errno.h>
@@ -14,109 +13,126 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
-	"usage: weir forget VALUE... (--config FILE | --state DIR) [--zone NAME] [OPTION...]\n"
-	"\n"
-	"Removes a key everywhere, as its owner may ask for: its bucket is emptied and its block lifted, so that\n"
-	"gateways let it in; what operators allowed it, and an override of its rates, ends; then its rows go from\n"
-	"count_hourly, count_daily, decision_history and zone_txn, and from zone_bucket_lock where check_velocity is\n"
-	"used. A request that comes later counts from one again.\n"
-	"\n"
-	"  VALUE...        the values of the key, in its order, as the log has them (weir lift --help)\n"
-	"  --zone NAME     only in this zone; without, in all that ever had a key of so many values\n"
-	"  --key-hex HEX   in place of the values: the joined key, where it is not UTF-8\n"
-	"  --config FILE   of the cluster, or of one machine whose state is in the usual place; needed where keys are\n"
-	"                  hashed, as archiver.hash_keys names the secret\n"
-	"  --state DIR     the state directory of a `weir run`, which may run\n"
-	"  --timeout TIME  how long to wait for limiters and archivers (60s)\n"
-	"  --by NAME       who commands; your login name by default\n"
-	"  --json          what was done as a JSON line\n"
-	"\n"
-	"It gives the commands of `weir allow --for 0s`, `weir override --rate 1` and `weir lift`, then waits until a\n"
-	"limiter's checkpoint is behind them and the archiver has stored what came before, and removes the rows. So it\n"
-	"takes some limiter.checkpoint_interval and archiver.interval. An override of a --prefix is of many keys, and\n"
-	"stays. Of the state of a --once run only the rows go.\n"
-	"\n"
-	"What it cannot take back it names: topics keep their messages until their retention ends, the log of one\n"
-	"machine until its readers have passed them, and files of decisions and dead letters are yours. What people\n"
-	"wrote as a --reason stays in the rows of other keys. Sums of a zone stay, and buckets in the store: they have no\n"
-	"keys, the latter hashes of them.\n"
-	"\n"
-	"Exit codes: 0 all is done; 1 something is not, as is said: give it again, twice does no harm; 2 the command\n"
-	"line is wrong.\n"
-	"\n"
-	"Examples\n"
-	"  weir forget 203.0.113.9 --config /etc/weir.json\n"
-	"  weir forget ann 2001:db8::7 --zone login --state /var/lib/weir --json\n";
+enum { TIMEOUT_DEFAULT_MS = 60000, TIMEOUT_MOST_MS = 86400000 };
 
-enum option { ZONE, KEY_HEX, CONFIG, STATE, TIMEOUT, BY, JSON };
+enum option { ZONE, KEY_HEX, CONFIG, STATE, TIMEOUT, BY, JSON, OPTION_COUNT };
 
-static const struct weir_argument_option table[] = {
-	{"zone", true},    {"key-hex", true}, {"config", true}, {"state", true},
-	{"timeout", true}, {"by", true},      {"json", false},  {NULL, false},
+static const struct weir_argument_option options_table[] = {
+	[ZONE] = {.name = "zone",
+              .value = "NAME",
+              .type = WEIR_ARGUMENT_TEXT,
+              .help = "only in this zone (default: in all that ever had a key of so many values)"},
+	[KEY_HEX] = {.name = "key-hex",
+                 .value = "HEX",
+                 .type = WEIR_ARGUMENT_TEXT,
+                 .help = "in place of the values: the joined key, where it is not UTF-8"},
+	[CONFIG] =
+		{.name = "config",
+         .value = "FILE",
+         .type = WEIR_ARGUMENT_TEXT,
+         .help = "the configuration of a cluster, or of one machine whose state is in the usual place; required where "
+                 "archiver.hash_keys names a secret"},
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "the state directory of a `weir run`; it may be running"},
+	[TIMEOUT] = {.name = "timeout",
+                 .value = "TIME",
+                 .type = WEIR_ARGUMENT_DURATION,
+                 .help = "how long to wait for limiters and archivers (default 60s)",
+                 .most = TIMEOUT_MOST_MS},
+	[BY] = {.name = "by",
+            .value = "NAME",
+            .type = WEIR_ARGUMENT_TEXT,
+            .help = "who asks for it (default: your login name)",
+            .expected = "at most 64 bytes"},
+	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "print what was done as a JSON line"},
+	[OPTION_COUNT] = {.name = NULL},
 };
 
-enum { TIMEOUT_DEFAULT_MS = 60000, TIMEOUT_MOST_MS = 86400000 };
+static const struct weir_argument_section sections[] = {
+	{"How it works",
+     "It gives the commands of `weir allow --for 0s`, `weir override --rate 1` and `weir lift`. It then waits until a "
+     "limiter's checkpoint is behind them and the archiver has stored what came before, and removes the rows. So it "
+     "takes about limiter.checkpoint_interval and archiver.interval. An override of a --prefix is of many keys, and "
+     "stays. Of the state of a --once run only the rows go."},
+	{"What it cannot remove",
+     "It names what it cannot take back. Topics keep their messages until their retention ends. The log of one machine "
+     "keeps them until its readers have passed them. Files of decisions and dead letters are yours.\n"
+     "\n"
+     "A --reason that names the key stays in the rows of other keys. Sums of a zone stay: they have no keys. Buckets "
+     "in the store stay: they have hashes of keys."},
+	{NULL, NULL},
+};
+
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "all is done"},
+	{WEIR_EXIT_FAILED, "something is not, and the command says what: run it again, twice does no harm"},
+	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir forget",
+	.summary = "remove a key everywhere: counts, histories, live state and lists",
+	.usage = "weir forget VALUE... --config FILE [--zone NAME] [OPTION...]\n"
+			 "weir forget VALUE... --state DIR [--zone NAME] [OPTION...]",
+	.about =
+		"Removes a key everywhere, as its owner may ask for.\n"
+		"\n"
+		"Its bucket is emptied and its block lifted, so that gateways let it in. An allow and an override of it end. "
+		"Then its rows go from count_hourly, count_daily, decision_history and zone_txn, and from zone_bucket_lock "
+		"where check_velocity is used. A request that comes later counts from one again.",
+	.operand = {.word = "VALUE",
+                .help = "the values of the key, in its order, as the log has them (see weir lift --help)",
+                .most = WEIR_ZONE_KEY_MAX,
+                .hint = "a key has at most four values"},
+	.options = options_table,
+	.sections = sections,
+	.examples = "weir forget 203.0.113.9 --config /etc/weir.json\n"
+				"weir forget ann 2001:db8::7 --zone login --state /var/lib/weir --json",
+	.exits = exits,
+};
 
 /* ---- the command line ---- */
 
-static int refuse(const struct forget *forget, const char *words, const char *value)
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
-	weir_arguments_refuse(&forget->options.arguments, words, value);
-	return EXIT_USAGE;
-}
-
-static int take_option(struct forget *forget, int option, const char *value)
-{
+	struct forget *forget = context;
 	struct order_options *options = &forget->options;
 	switch (option) {
-	case ZONE: options->zone = value; return -1;
-	case KEY_HEX: options->key_hex = value; return -1;
-	case CONFIG: options->config_path = value; return -1;
-	case STATE: options->state_path = value; return -1;
-	case JSON: options->json = true; return -1;
+	case ZONE: options->zone = value->text; break;
+	case KEY_HEX: options->key_hex = value->text; break;
+	case CONFIG: options->config_path = value->text; break;
+	case STATE: options->state_path = value->text; break;
+	case JSON: options->json = true; break;
+	case TIMEOUT: forget->timeout_ms = (int64_t)value->number; break;
 	case BY:
-		options->by = value;
-		return strlen(value) <= ORDER_BY_MAX_BYTES ? -1
-		                                           : refuse(forget, "--by takes at most 64 bytes, not \"%s\"", value);
-	case TIMEOUT:
-		if (weir_parse_duration(value, &forget->timeout_ms) && forget->timeout_ms <= TIMEOUT_MOST_MS)
-			return -1;
-		return refuse(forget, "--timeout must be a duration such as 30s or 5m, at most 1d, not \"%s\"", value);
-	case WEIR_ARGUMENTS_WORD:
-		if (options->value_count == WEIR_ZONE_KEY_MAX)
-			return refuse(forget, "a key has at most four values: \"%s\" is too many", value);
-		options->values[options->value_count++] = value;
-		return -1;
-	default: return EXIT_USAGE;
+		if (strlen(value->text) > ORDER_BY_MAX_BYTES)
+			return weir_arguments_refuse_value(&line, BY, value->text);
+		options->by = value->text;
+		break;
+	default: options->values[options->value_count++] = value->text; break;
 	}
+	return WEIR_EXIT_NOT_YET;
 }
 
-/* -1: go on. */
-static int parse(struct forget *forget, int argc, char **argv)
+static enum weir_exit parse(struct forget *forget, int argc, char **argv)
 {
 	struct order_options *options = &forget->options;
-	*options = (struct order_options){.kind = ORDER_LIFT, .for_ms = -1, .until_ms = ORDER_NO_END, .reason = ""};
-	options->arguments =
-		(struct weir_arguments){.command = "weir forget", .options = table, .argc = argc, .argv = argv};
-	int option, code = -1;
-	const char *value;
-	while (code == -1 && (option = weir_arguments_next(&options->arguments, &value)) != WEIR_ARGUMENTS_END) {
-		if (option == WEIR_ARGUMENTS_HELP) {
-			fputs(help, stdout);
-			return EXIT_DONE;
-		}
-		code = take_option(forget, option, value);
-	}
-	if (code != -1)
+	*options =
+		(struct order_options){.line = &line, .kind = ORDER_LIFT, .for_ms = -1, .until_ms = ORDER_NO_END, .reason = ""};
+	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, forget);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	if (options->key_hex != NULL && options->value_count > 0)
-		return refuse(forget, "either values or --key-hex: \"%s\" is too many", options->values[0]);
+		return weir_arguments_refuse(&line, "either values or --key-hex, not both");
 	if (options->key_hex == NULL && options->value_count == 0)
-		return refuse(forget, "%s", "say which key: its values, or --key-hex");
+		return weir_arguments_refuse(&line, "missing VALUE: name the key by its values, or with --key-hex");
 	if (options->config_path == NULL && options->state_path == NULL)
-		return refuse(forget, "%s", "name the cluster's configuration by --config, or a --state directory");
-	return -1;
+		return weir_arguments_refuse(&line,
+		                             "name a cluster's configuration with --config, or a directory with --state");
+	return WEIR_EXIT_NOT_YET;
 }
 
 /* ---- the steps ---- */
@@ -160,27 +176,27 @@ static enum weir_status run(struct forget *forget, struct weir_error *error)
 	return status == WEIR_OK ? remove_rows(forget, error) : status;
 }
 
-int command_forget(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct forget forget = {.timeout_ms = TIMEOUT_DEFAULT_MS};
 	struct weir_text text = {0};
 	struct weir_error error;
 	size_t written;
-	int code = parse(&forget, argc, argv);
-	if (code != -1)
+	enum weir_exit code = parse(&forget, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	enum weir_status status = run(&forget, &error);
 	if (status == WEIR_OK) {
-		code = forget.left.length == 0 ? EXIT_DONE : EXIT_FAILED;
+		code = forget.left.length == 0 ? WEIR_EXIT_DONE : WEIR_EXIT_FAILED;
 		(forget.options.json ? forget_report_json : forget_report)(&forget, &text);
 	} else {
-		code = status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+		code = status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 		fprintf(stderr, "weir forget: %s%s\n", error.text,
-		        code == EXIT_FAILED ? "; not all is done: give it again, twice does no harm" : "");
+		        code == WEIR_EXIT_FAILED ? "; not all is done: give it again, twice does no harm" : "");
 	}
 	if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0) {
 		fprintf(stderr, "weir forget: standard output takes no words: %s\n", strerror(errno));
-		code = EXIT_FAILED;
+		code = WEIR_EXIT_FAILED;
 	}
 	weir_text_deinit(&text);
 	weir_text_deinit(&forget.left);
@@ -190,3 +206,5 @@ int command_forget(int argc, char **argv)
 	realm_close(&forget.realm);
 	return code;
 }
+
+const struct command command_forget = {&line, command_main};

@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/bus/kafka/bus_kafka.h"
+#include "common/json/json_writer.h"
 #include "deploy/weir/terminal/readable.h"
 
 #include <inttypes.h>
@@ -126,51 +127,59 @@ void forget_report(const struct forget *forget, struct weir_text *text)
 
 /* ---- JSON ---- */
 
-static void put_zone_json(const struct forget_zone *zone, struct weir_text *text)
+static void put_zone_json(const struct forget_zone *zone, struct weir_json_writer *json)
 {
-	weir_text_printf(text, "{\"zone\":\"%s\",\"zone_id\":%u,\"key\":", zone->name, zone->id);
-	weir_text_json(text, forget_key(zone));
-	if (zone->placed)
-		weir_text_printf(text, ",\"placed\":{\"partition\":%u,\"offset\":%" PRIu64 "}}", zone->place.partition,
-		                 zone->place.offset);
-	else
-		weir_text_puts(text, ",\"placed\":null}");
+	weir_json_write_object(json, NULL);
+	weir_json_write_words(json, "zone", zone->name);
+	weir_json_write_uint(json, "zone_id", zone->id);
+	weir_json_write_string(json, "key", forget_key(zone));
+	if (zone->placed) {
+		weir_json_write_object(json, "placed");
+		weir_json_write_uint(json, "partition", zone->place.partition);
+		weir_json_write_uint(json, "offset", zone->place.offset);
+		weir_json_write_end(json);
+	} else {
+		weir_json_write_null(json, "placed");
+	}
+	weir_json_write_end(json);
 }
 
-static void put_topic_json(const struct forget *forget, enum weir_topic topic, struct weir_text *text)
+static void put_topic_json(const struct forget *forget, enum weir_topic topic, struct weir_json_writer *json)
 {
 	char name[WEIR_BUS_KAFKA_TOPIC_BYTES];
 	int64_t until_ms;
 	topic_name(forget, topic, name);
-	weir_text_printf(text, "{\"topic\":\"%s\",\"until_ms\":", name);
+	weir_json_write_object(json, NULL);
+	weir_json_write_words(json, "topic", name);
 	if (forget->realm.kind == REALM_CLUSTER && find_until(forget, topic, &until_ms) && until_ms >= 0)
-		weir_text_printf(text, "%" PRId64, until_ms);
+		weir_json_write_int(json, "until_ms", until_ms);
 	else
-		weir_text_puts(text, "null");
-	weir_text_puts(text, "}");
+		weir_json_write_null(json, "until_ms");
+	weir_json_write_end(json);
 }
 
 void forget_report_json(const struct forget *forget, struct weir_text *text)
 {
-	bool any = false;
-	weir_text_printf(text, "{\"done\":%s,\"zones\":[", forget->left.length == 0 ? "true" : "false");
-	for (uint32_t i = 0; i < forget->zone_count; i++) {
-		weir_text_puts(text, i > 0 ? "," : "");
-		put_zone_json(&forget->zones[i], text);
-	}
-	weir_text_puts(text, "],\"rows\":{");
+	struct weir_json_writer json = weir_json_writer(text);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_bool(&json, "done", forget->left.length == 0);
+	weir_json_write_array(&json, "zones");
+	for (uint32_t i = 0; i < forget->zone_count; i++)
+		put_zone_json(&forget->zones[i], &json);
+	weir_json_write_end(&json);
+	weir_json_write_object(&json, "rows");
 	for (int i = 0; i < WEIR_ARCHIVE_KEYED; i++)
-		weir_text_printf(text, "\"%s\":%" PRIu64 ",", weir_archive_names[i].table, forget->removed.rows[i]);
-	weir_text_printf(text, "\"zone_bucket_lock\":%" PRIu64 "},\"topics\":[", forget->removed.locks);
-	for (int i = 0; i < TOPIC_COUNT && !forget->realm.once; i++) {
-		if (!is_there(forget, topics[i]))
-			continue;
-		weir_text_puts(text, any ? "," : "");
-		any = true;
-		put_topic_json(forget, topics[i], text);
-	}
-	weir_text_puts(text, "],\"left\":");
-	weir_text_json(text, (struct weir_span){forget->left.length > 0 ? forget->left.at : "",
-	                                        (uint32_t)(forget->left.length > 0 ? forget->left.length - 1 : 0)});
-	weir_text_puts(text, "}\n");
+		weir_json_write_uint(&json, weir_archive_names[i].table, forget->removed.rows[i]);
+	weir_json_write_uint(&json, "zone_bucket_lock", forget->removed.locks);
+	weir_json_write_end(&json);
+	weir_json_write_array(&json, "topics");
+	for (int i = 0; i < TOPIC_COUNT && !forget->realm.once; i++)
+		if (is_there(forget, topics[i]))
+			put_topic_json(forget, topics[i], &json);
+	weir_json_write_end(&json);
+	weir_json_write_string(&json, "left",
+	                       (struct weir_span){forget->left.length > 0 ? forget->left.at : "",
+	                                          (uint32_t)(forget->left.length > 0 ? forget->left.length - 1 : 0)});
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
 }

@@ -123,12 +123,12 @@ static enum weir_status write_live(struct generator *generator, struct weir_erro
 	return status;
 }
 
-int command_generate(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct generate_options options;
 	struct weir_error error = {0};
-	int code = generate_options_parse(argc, argv, &options);
-	if (code >= 0)
+	enum weir_exit code = generate_options_parse(argc, argv, &options);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	struct generator generator = {.options = &options};
 	generator.site = generate_site_new();
@@ -154,7 +154,9 @@ int command_generate(int argc, char **argv)
 	generate_site_free(generator.site);
 	/* Whoever read the pipe has had enough: the work is done. */
 	if (status == WEIR_OK || generator.output.reader_gone)
-		return EXIT_DONE;
+		return WEIR_EXIT_DONE;
 	fprintf(stderr, "weir generate: %s\n", error.text);
-	return EXIT_FAILED;
+	return WEIR_EXIT_FAILED;
 }
+
+const struct command command_generate = {&generate_line, command_main};

@@ -2,6 +2,7 @@
 #ifndef DEPLOY_WEIR_GENERATE_GENERATE_OPTIONS_H
 #define DEPLOY_WEIR_GENERATE_GENERATE_OPTIONS_H
 
+#include "common/config/arguments.h"
 #include "deploy/weir/generate/traffic.h"
 
 struct generate_options {
@@ -17,8 +18,10 @@ struct generate_options {
 	bool quiet;
 };
 
-/** @return -1: go on; else the exit code: help was printed, or what is wrong
+extern const struct weir_command_line generate_line;
+
+/** @return WEIR_EXIT_NOT_YET: go on; else the exit code: help was printed, or what is wrong
  * was said */
-int generate_options_parse(int argc, char **argv, struct generate_options *options);
+enum weir_exit generate_options_parse(int argc, char **argv, struct generate_options *options);
 
 #endif

@@ -22,48 +22,81 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
-	"usage: weir decode --state DIR [--topic TOPIC] [--partition P] [--from OFFSET] [--flat]\n"
-	"       weir decode --config FILE [--topic TOPIC] [...]\n"
-	"       weir decode FILE\n"
-	"\n"
-	"Prints the messages of a state directory's log, of the topics of the cluster that --config names, or the\n"
-	"one frame in FILE (- is standard input), as JSON lines. The log is only read, up to the end that it has\n"
-	"now: whatever works with it may run meanwhile.\n"
-	"\n"
-	"  --topic TOPIC    events (default), judged, decisions, shadow, policy or deadletter\n"
-	"  --partition P    only this partition; else all: of a state directory in the order in which\n"
-	"                   they were written, of a cluster each in its own order\n"
-	"  --from OFFSET    only offsets from this one on\n"
-	"  --flat           a line for each event, not for each frame\n"
-	"\n"
-	"A frame says: where it stands, its kind, when it was sent, the policy version it was matched under,\n"
-	"its source, and its events: key (its values joined by |), time (Unix ms), position in the source,\n"
-	"cost, zones by their ids. A judged frame has each zone's verdict. A policy is a frame in every\n"
-	"partition, with its zones.\n"
-	"\n"
-	"What cannot be decoded is said on standard error, with its offset and the reason; the rest is still\n"
-	"printed, and the exit code is 1.\n"
-	"\n"
-	"Examples\n"
-	"  weir decode --state /var/lib/weir --flat | grep 203.0.113.9\n"
-	"  weir decode --state /var/lib/weir --topic decisions --partition 3 --from 1841\n"
-	"  weir decode --state /var/lib/weir --topic judged --flat |\n"
-	"    jq -c 'select(.zones[].verdict == \"block\") | [.time, .key]'\n"
-	"  weir decode --config weir.json --topic deadletter | jq -r .letter.reason | sort | uniq -c\n"
-	"  kcat -C -t weir.events -p 3 -o 1841 -c 1 -D '' | weir decode -\n";
+enum option { STATE, CONFIG, TOPIC, PARTITION, FROM, FLAT, OPTION_COUNT };
 
-enum option { STATE, CONFIG, TOPIC, PARTITION, FROM, FLAT };
+static const struct weir_argument_option options[] = {
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "the state directory of a `weir run`; it may be running"},
+	[CONFIG] = {.name = "config",
+                .value = "FILE",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "the configuration of a cluster"},
+	[TOPIC] = {.name = "topic",
+               .value = "TOPIC",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "events (default), judged, decisions, shadow, policy or deadletter",
+               .expected = "one of events, judged, decisions, shadow, policy, deadletter"},
+	[PARTITION] =
+		{.name = "partition",
+         .value = "P",
+         .type = WEIR_ARGUMENT_NUMBER,
+         .help = "only this partition (default: all; of a state directory in the order in which they were written, of "
+                 "a cluster each in its own order)",
+         .most = WEIR_BUS_PARTITIONS_MAX - 1},
+	[FROM] = {.name = "from", .value = "OFFSET", .type = WEIR_ARGUMENT_NUMBER, .help = "only offsets from this one on"},
+	[FLAT] = {.name = "flat", .type = WEIR_ARGUMENT_FLAG, .help = "print a line for each event, not for each frame"},
+	[OPTION_COUNT] = {.name = NULL},
+};
 
-static const struct weir_argument_option table[] = {
-	{"state", true}, {"config", true}, {"topic", true}, {"partition", true},
-	{"from", true},  {"flat", false},  {NULL, false},
+static const struct weir_argument_section sections[] = {
+	{"Lines",
+     "A frame has its place, its kind, when it was sent, the policy version it was matched under, its source, and its "
+     "events. An event has its key (its values joined by |), time (Unix ms), position in the source, cost, and zones by "
+     "their ids. A judged frame has each zone's verdict. A policy is a frame in every partition, with its zones.\n"
+     "\n"
+     "What cannot be decoded is reported on standard error, with its offset and the reason; the rest is still printed."},
+	{NULL, NULL},
+};
+
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "done"},
+	{WEIR_EXIT_FAILED, "something could not be read or decoded; the rest was printed"},
+	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong, or there is no such log"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir decode",
+	.summary = "print the messages of the log as JSON lines",
+	.usage = "weir decode --state DIR [--topic TOPIC] [--partition P] [--from OFFSET]\n"
+			 "            [--flat]\n"
+			 "weir decode --config FILE [--topic TOPIC] [OPTION...]\n"
+			 "weir decode FILE",
+	.about = "Prints the messages of a log as JSON lines.\n"
+			 "\n"
+			 "The log is that of a state directory, or the topics of the cluster that --config names. With FILE it is "
+			 "the one frame in that file. The log is only read, up to its present end: whatever works with it may be "
+			 "running.",
+	.operand = {.word = "FILE",
+                .help = "a file with one frame; - is standard input",
+                .most = 1,
+                .hint = "one file at a time"},
+	.options = options,
+	.sections = sections,
+	.examples = "weir decode --state /var/lib/weir --flat | grep 203.0.113.9\n"
+				"weir decode --state /var/lib/weir --topic decisions --partition 3 --from 1841\n"
+				"weir decode --state /var/lib/weir --topic judged --flat |\n"
+				"  jq -c 'select(.zones[].verdict == \"block\") | [.time, .key]'\n"
+				"weir decode --config weir.json --topic deadletter | jq -r .letter.reason\n"
+				"kcat -C -t weir.events -p 3 -o 1841 -c 1 -D '' | weir decode -",
+	.exits = exits,
 };
 
 enum { FLUSH_BYTES = 64 * 1024 };
 
 struct decode {
-	struct weir_arguments arguments;
 	const char *state, *config, *file; /* borrowed; one of them is set */
 	struct realm realm;
 	enum weir_topic topic;
@@ -92,62 +125,33 @@ static bool find_topic(const char *name, enum weir_topic *topic)
 	return false;
 }
 
-static int refuse(const struct decode *decode, const char *words, const char *value)
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
-	weir_arguments_refuse(&decode->arguments, words, value);
-	return EXIT_USAGE;
-}
-
-static int take_option(struct decode *decode, int option, const char *value)
-{
-	uint64_t number;
+	struct decode *decode = context;
 	switch (option) {
-	case STATE: decode->state = value; return -1;
-	case CONFIG: decode->config = value; return -1;
-	case FLAT: decode->flat = true; return -1;
-	case FROM:
-		if (!weir_arguments_count(value, &decode->from))
-			return refuse(decode, "--from must be an offset, not \"%s\"", value);
-		return -1;
-	case PARTITION:
-		if (!weir_arguments_count(value, &number) || number >= WEIR_BUS_PARTITIONS_MAX)
-			return refuse(decode, "--partition must be a number, not \"%s\"", value);
-		decode->partition = (uint32_t)number;
-		return -1;
+	case STATE: decode->state = value->text; break;
+	case CONFIG: decode->config = value->text; break;
+	case FLAT: decode->flat = true; break;
+	case FROM: decode->from = value->number; break;
+	case PARTITION: decode->partition = (uint32_t)value->number; break;
 	case TOPIC:
-		if (!find_topic(value, &decode->topic))
-			return refuse(decode,
-			              "there is no topic \"%s\"; there are events, judged, decisions, shadow, policy, deadletter",
-			              value);
-		return -1;
-	default: return EXIT_USAGE;
+		if (!find_topic(value->text, &decode->topic))
+			return weir_arguments_refuse_value(&line, TOPIC, value->text);
+		break;
+	default: decode->file = value->text; break;
 	}
+	return WEIR_EXIT_NOT_YET;
 }
 
-/* -1: go on. */
-static int parse(struct decode *decode, int argc, char **argv)
+static enum weir_exit parse(struct decode *decode, int argc, char **argv)
 {
-	decode->arguments = (struct weir_arguments){.command = "weir decode", .options = table, .argc = argc, .argv = argv};
-	int option, code = -1;
-	const char *value;
-	while (code == -1 && (option = weir_arguments_next(&decode->arguments, &value)) != WEIR_ARGUMENTS_END) {
-		if (option == WEIR_ARGUMENTS_HELP) {
-			fputs(help, stdout);
-			return EXIT_DONE;
-		}
-		if (option != WEIR_ARGUMENTS_WORD)
-			code = take_option(decode, option, value);
-		else if (decode->file == NULL)
-			decode->file = value;
-		else
-			code = refuse(decode, "one file at a time: \"%s\" is too many", value);
-	}
+	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, decode);
 	int named = (decode->state != NULL) + (decode->config != NULL) + (decode->file != NULL);
-	if (code == -1 && named != 1)
-		code = refuse(decode, "%s",
-		              named == 0 ? "name a --state directory, a cluster's --config, or a file with a frame"
-		                         : "one of --state, --config and a file, not two");
-	return code;
+	if (code != WEIR_EXIT_NOT_YET || named == 1)
+		return code;
+	return weir_arguments_refuse(&line, "%s",
+	                             named == 0 ? "name a --state directory, a cluster's --config, or a file with a frame"
+	                                        : "one of --state, --config and a file, not two");
 }
 
 /* False: standard output takes no more; a reader that went away, such as head, is no failure. */
@@ -197,14 +201,14 @@ static bool print_topic(struct decode *decode, struct topic_read *read)
 	return good;
 }
 
-static int decode_log(struct decode *decode)
+static enum weir_exit decode_log(struct decode *decode)
 {
 	struct weir_error error;
 	struct topic_read *read;
 	enum weir_status status = open_topic(decode, &read, &error);
 	if (status != WEIR_OK) {
 		fprintf(stderr, "weir decode: %s\n", error.text);
-		return status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+		return status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 	}
 	if (decode->partition != WEIR_BUS_EVERY_PARTITION && decode->from > 0 &&
 	    decode->from < topic_read_first(read, decode->partition))
@@ -213,7 +217,7 @@ static int decode_log(struct decode *decode)
 	if (print_topic(decode, read))
 		flush(decode);
 	topic_read_free(read);
-	return decode->write_failed || decode->damaged > 0 ? EXIT_FAILED : EXIT_DONE;
+	return decode->write_failed || decode->damaged > 0 ? WEIR_EXIT_FAILED : WEIR_EXIT_DONE;
 }
 
 /* All bytes of a file or of standard input; NULL: it cannot be read, or is more than a frame may be. */
@@ -248,28 +252,28 @@ static char *read_frame(const char *path, size_t *length)
 	return NULL;
 }
 
-static int decode_file(struct decode *decode)
+static enum weir_exit decode_file(struct decode *decode)
 {
 	struct weir_error error;
 	struct weir_message message = {.topic = WEIR_TOPIC_EVENTS};
 	size_t length;
 	char *bytes = read_frame(decode->file, &length);
 	if (bytes == NULL)
-		return EXIT_FAILED;
+		return WEIR_EXIT_FAILED;
 	message.payload = (struct weir_span){.at = bytes, .length = (uint32_t)length};
 	enum weir_status status = decode_json_put(decode->json, &message, false, &decode->text, &error);
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir decode: %s: %s\n", decode->file, error.text);
 	flush(decode);
 	free(bytes);
-	return decode->write_failed || status != WEIR_OK ? EXIT_FAILED : EXIT_DONE;
+	return decode->write_failed || status != WEIR_OK ? WEIR_EXIT_FAILED : WEIR_EXIT_DONE;
 }
 
-int command_decode(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct decode decode = {.topic = WEIR_TOPIC_EVENTS, .partition = WEIR_BUS_EVERY_PARTITION};
-	int code = parse(&decode, argc, argv);
-	if (code >= 0)
+	enum weir_exit code = parse(&decode, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	decode.json = decode_json_new(decode.flat);
 	code = decode.file == NULL ? decode_log(&decode) : decode_file(&decode);
@@ -278,3 +282,5 @@ int command_decode(int argc, char **argv)
 	weir_text_deinit(&decode.text);
 	return code;
 }
+
+const struct command command_decode = {&line, command_main};

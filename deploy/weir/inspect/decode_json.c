@@ -10,13 +10,15 @@
 #include "common/base/alloc.h"
 #include "common/frame/frame.h"
 #include "common/json/json.h"
+#include "common/json/json_writer.h"
 #include "common/policy/policy.h"
 
 #include <stdlib.h>
 
 struct decode_json {
 	struct weir_frame_reader *reader;
-	struct weir_text head; /* of the frame: flat, each event repeats it */
+	struct weir_text head; /* of the frame, an object: flat, each event repeats its members */
+	struct weir_text key;  /* a key as JSON */
 	bool flat;
 };
 
@@ -34,79 +36,72 @@ void decode_json_free(struct decode_json *decoder)
 		return;
 	weir_frame_reader_free(decoder->reader);
 	weir_text_deinit(&decoder->head);
+	weir_text_deinit(&decoder->key);
 	free(decoder);
 }
 
-static void put_int(struct weir_text *text, const char *name, int64_t value)
+static struct weir_span span_of(const struct weir_text *text)
 {
-	weir_text_printf(text, "\"%s\":", name);
-	weir_text_int(text, value);
-	weir_text_puts(text, ",");
+	return (struct weir_span){.at = text->at, .length = (uint32_t)text->length};
 }
 
-static void put_uint(struct weir_text *text, const char *name, uint64_t value)
+static void put_place(struct weir_json_writer *json, const struct weir_message *message)
 {
-	weir_text_printf(text, "\"%s\":", name);
-	weir_text_uint(text, value);
-	weir_text_puts(text, ",");
-}
-
-static void put_place(struct weir_text *text, const struct weir_message *message)
-{
-	weir_text_printf(text, "\"topic\":\"%s\",", weir_topic_name(message->topic));
-	put_uint(text, "partition", message->partition);
-	put_uint(text, "offset", message->offset);
+	weir_json_write_words(json, "topic", weir_topic_name(message->topic));
+	weir_json_write_uint(json, "partition", message->partition);
+	weir_json_write_uint(json, "offset", message->offset);
 }
 
 /* A joined key as it stands; in hexadecimal digits where JSON would change it, as it is not UTF-8. */
-static void put_key(struct weir_text *text, struct weir_span key)
+static void put_key(struct decode_json *decoder, struct weir_json_writer *json, struct weir_span key)
 {
 	static const char replacement[] = "\xEF\xBF\xBD";
-	size_t before = text->length;
-	weir_text_puts(text, "\"key\":");
+	struct weir_text *text = &decoder->key;
+	weir_text_clear(text);
 	weir_text_json(text, key);
-	if (memmem(text->at + before, text->length - before, replacement, sizeof replacement - 1) != NULL) {
-		text->length = before;
-		weir_text_puts(text, "\"key_hex\":\"");
-		for (uint32_t i = 0; i < key.length; i++)
-			weir_text_printf(text, "%02x", (unsigned char)key.at[i]);
-		weir_text_puts(text, "\"");
-	}
-	weir_text_puts(text, ",");
+	if (memmem(text->at, text->length, replacement, sizeof replacement - 1) != NULL)
+		weir_json_write_hex(json, "key_hex", key.at, key.length);
+	else
+		weir_text_append(weir_json_write_value(json, "key"), text->at, text->length);
 }
 
-static void put_verdict(struct weir_text *text, const struct weir_frame *frame, uint32_t pair)
+static void put_verdict(struct weir_json_writer *json, const struct weir_frame *frame, uint32_t pair)
 {
 	unsigned bits = frame->verdicts[pair / 2] >> (pair % 2 * 4) & 15;
 	const char *verdict = (bits & WEIR_VERDICT_NONE) != 0    ? "none"
 	                      : (bits & WEIR_VERDICT_BLOCK) != 0 ? "block"
 	                                                         : "pass";
-	weir_text_printf(text, ",\"verdict\":\"%s\"", verdict);
+	weir_json_write_words(json, "verdict", verdict);
 	if ((bits & WEIR_VERDICT_LATE) != 0)
-		weir_text_puts(text, ",\"late\":true");
+		weir_json_write_bool(json, "late", true);
 	if ((bits & WEIR_VERDICT_DECIDED) != 0)
-		weir_text_puts(text, ",\"decided\":true");
+		weir_json_write_bool(json, "decided", true);
 }
 
 /* @param pair  number of the event's first (event, zone) pair */
-static void put_event(struct weir_text *text, const struct weir_frame *frame, const struct weir_frame_event *event,
-                      uint32_t pair)
+static void put_event(struct decode_json *decoder, struct weir_json_writer *json, const struct weir_frame *frame,
+                      const struct weir_frame_event *event, uint32_t pair)
 {
 	const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
-	put_key(text, frame->keys[event->key]);
-	put_int(text, "time", event->time_ms);
-	put_uint(text, "position", event->position);
-	put_int(text, "cost", event->cost);
-	weir_text_puts(text, "\"zones\":[");
+	weir_json_write_object(json, NULL);
+	if (decoder->flat)
+		weir_json_write_members(json, span_of(&decoder->head));
+	put_key(decoder, json, frame->keys[event->key]);
+	weir_json_write_int(json, "time", event->time_ms);
+	weir_json_write_uint(json, "position", event->position);
+	weir_json_write_int(json, "cost", event->cost);
+	weir_json_write_array(json, "zones");
 	for (uint32_t i = 0; i < set->count; i++) {
-		weir_text_printf(text, "%s{\"id\":%u", i > 0 ? "," : "", set->zones[i].id);
+		weir_json_write_object(json, NULL);
+		weir_json_write_uint(json, "id", set->zones[i].id);
 		if (set->zones[i].done)
-			weir_text_puts(text, ",\"done\":true");
+			weir_json_write_bool(json, "done", true);
 		if (frame->kind == WEIR_FRAME_JUDGED)
-			put_verdict(text, frame, pair + i);
-		weir_text_puts(text, "}");
+			put_verdict(json, frame, pair + i);
+		weir_json_write_end(json);
 	}
-	weir_text_puts(text, "]");
+	weir_json_write_end(json);
+	weir_json_write_end(json);
 }
 
 static const char *kind_name(enum weir_frame_kind kind)
@@ -119,20 +114,16 @@ static const char *kind_name(enum weir_frame_kind kind)
 	}
 }
 
-/* What a frame says of all that is in it, each with a comma behind. */
-static void put_head(struct weir_text *text, const struct weir_frame *frame)
+/* What a frame says of all that is in it. */
+static void put_head(struct weir_json_writer *json, const struct weir_frame *frame)
 {
-	weir_text_printf(text, "\"kind\":\"%s\",", kind_name(frame->kind));
-	put_int(text, "sent", frame->sending_time_ms);
+	weir_json_write_words(json, "kind", kind_name(frame->kind));
+	weir_json_write_int(json, "sent", frame->sending_time_ms);
 	if (frame->kind == WEIR_FRAME_JUDGED)
-		put_uint(text, "judged_offset", frame->judged_offset);
-	put_uint(text, "policy", frame->policy_version);
-	if (frame->kind != WEIR_FRAME_EVENTS && frame->kind != WEIR_FRAME_JUDGED)
-		return;
-	weir_text_puts(text, "\"source\":\"");
-	for (int i = 0; i < WEIR_SOURCE_ID_BYTES; i++)
-		weir_text_printf(text, "%02x", frame->source[i]);
-	weir_text_puts(text, "\",");
+		weir_json_write_uint(json, "judged_offset", frame->judged_offset);
+	weir_json_write_uint(json, "policy", frame->policy_version);
+	if (frame->kind == WEIR_FRAME_EVENTS || frame->kind == WEIR_FRAME_JUDGED)
+		weir_json_write_hex(json, "source", frame->source, WEIR_SOURCE_ID_BYTES);
 }
 
 /* JSON on one line: a line break in it is white space, as strings have none as such. */
@@ -146,59 +137,76 @@ static void put_line(struct weir_text *text, struct weir_span json)
 }
 
 /* Bytes that are JSON as they stand, others as a string; with a byte order mark they are none within a line. */
-static void put_json(struct weir_text *text, const char *name, struct weir_span json)
+static void put_json(struct weir_json_writer *json, const char *name, struct weir_span value)
 {
 	struct weir_json_document *document;
-	weir_text_printf(text, "\"%s\":", name);
-	bool unmarked = json.length > 0 && json.at[0] != '\xef';
-	if (unmarked && weir_json_parse(name, json.at, json.length, &document, NULL) == WEIR_OK) {
+	bool unmarked = value.length > 0 && value.at[0] != '\xef';
+	if (unmarked && weir_json_parse(name, value.at, value.length, &document, NULL) == WEIR_OK) {
 		weir_json_document_free(document);
-		put_line(text, json);
+		put_line(weir_json_write_value(json, name), value);
 	} else {
-		weir_text_json(text, json);
+		weir_json_write_string(json, name, value);
 	}
 }
 
 /* A policy's text is an object: what it has, zones, becomes part of the frame's. A command stays an object. */
-static void put_control(struct weir_text *text, const struct weir_frame *frame)
+static void put_control(struct weir_json_writer *json, const struct weir_frame *frame)
 {
 	struct weir_span body = frame->body;
 	struct weir_policy *policy;
 	if (frame->kind == WEIR_FRAME_POLICY &&
 	    weir_policy_decode(frame->policy_version, body.at, body.length, &policy, NULL) == WEIR_OK) {
-		weir_text_append(text, policy->text + 1, strlen(policy->text) - 2);
+		weir_json_write_members(json, weir_span_of(policy->text));
 		weir_policy_free(policy);
 		return;
 	}
-	put_json(text, kind_name(frame->kind), body);
+	put_json(json, kind_name(frame->kind), body);
 }
 
-static void put_events(struct decode_json *decoder, struct weir_text *text, const struct weir_message *message,
-                       bool placed, const struct weir_frame *frame)
+/* The head as an object of its own. */
+static void make_head(struct decode_json *decoder, const struct weir_message *message, bool placed,
+                      const struct weir_frame *frame)
+{
+	struct weir_json_writer json = weir_json_writer(&decoder->head);
+	weir_text_clear(&decoder->head);
+	weir_json_write_object(&json, NULL);
+	if (placed)
+		put_place(&json, message);
+	put_head(&json, frame);
+	weir_json_write_end(&json);
+}
+
+static void put_events(struct decode_json *decoder, struct weir_json_writer *json, const struct weir_frame *frame)
 {
 	uint32_t pair = 0;
-	struct weir_text *head = &decoder->head;
-	weir_text_clear(head);
-	weir_text_puts(head, "{");
-	if (placed)
-		put_place(head, message);
-	put_head(head, frame);
 	if (!decoder->flat) {
-		weir_text_append(text, head->at, head->length);
-		weir_text_puts(text, "\"events\":[");
+		weir_json_write_object(json, NULL);
+		weir_json_write_members(json, span_of(&decoder->head));
+		weir_json_write_array(json, "events");
 	}
 	for (uint32_t i = 0; i < frame->event_count; i++) {
 		const struct weir_frame_event *event = &frame->events[i];
+		put_event(decoder, json, frame, event, pair);
 		if (decoder->flat)
-			weir_text_append(text, head->at, head->length);
-		else
-			weir_text_puts(text, i == 0 ? "{" : ",{");
-		put_event(text, frame, event, pair);
-		weir_text_puts(text, decoder->flat ? "}\n" : "}");
+			weir_json_write_newline(json);
 		pair += frame->zone_sets[event->zone_set].count;
 	}
-	if (!decoder->flat)
-		weir_text_puts(text, "]}\n");
+	if (!decoder->flat) {
+		weir_json_write_end(json);
+		weir_json_write_end(json);
+		weir_json_write_newline(json);
+	}
+}
+
+static void put_plain(struct weir_json_writer *json, const struct weir_message *message)
+{
+	weir_json_write_object(json, NULL);
+	put_place(json, message);
+	if (message->key.at != NULL)
+		weir_json_write_string(json, "key", message->key);
+	put_json(json, message->topic == WEIR_TOPIC_DEADLETTER ? "letter" : "decision", message->payload);
+	weir_json_write_end(json);
+	weir_json_write_newline(json);
 }
 
 static bool is_frame(struct weir_span payload)
@@ -210,30 +218,24 @@ enum weir_status decode_json_put(struct decode_json *decoder, const struct weir_
                                  struct weir_text *text, struct weir_error *error)
 {
 	struct weir_frame frame;
-	if (is_frame(message->payload) || !placed || message->topic <= WEIR_TOPIC_JUDGED ||
-	    message->topic == WEIR_TOPIC_POLICY) {
-		enum weir_status status = weir_frame_decode(decoder->reader, message->payload, &frame, error);
-		if (status != WEIR_OK)
-			return status;
-		if (frame.kind == WEIR_FRAME_EVENTS || frame.kind == WEIR_FRAME_JUDGED) {
-			put_events(decoder, text, message, placed, &frame);
-			return WEIR_OK;
-		}
-		weir_text_puts(text, "{");
-		if (placed)
-			put_place(text, message);
-		put_head(text, &frame);
-		put_control(text, &frame);
-	} else {
-		weir_text_puts(text, "{");
-		put_place(text, message);
-		if (message->key.at != NULL) {
-			weir_text_puts(text, "\"key\":");
-			weir_text_json(text, message->key);
-			weir_text_puts(text, ",");
-		}
-		put_json(text, message->topic == WEIR_TOPIC_DEADLETTER ? "letter" : "decision", message->payload);
+	struct weir_json_writer json = weir_json_writer(text);
+	if (!is_frame(message->payload) && placed && message->topic > WEIR_TOPIC_JUDGED &&
+	    message->topic != WEIR_TOPIC_POLICY) {
+		put_plain(&json, message);
+		return WEIR_OK;
 	}
-	weir_text_puts(text, "}\n");
+	enum weir_status status = weir_frame_decode(decoder->reader, message->payload, &frame, error);
+	if (status != WEIR_OK)
+		return status;
+	make_head(decoder, message, placed, &frame);
+	if (frame.kind == WEIR_FRAME_EVENTS || frame.kind == WEIR_FRAME_JUDGED) {
+		put_events(decoder, &json, &frame);
+		return WEIR_OK;
+	}
+	weir_json_write_object(&json, NULL);
+	weir_json_write_members(&json, span_of(&decoder->head));
+	put_control(&json, &frame);
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
 	return WEIR_OK;
 }

@@ -18,78 +18,77 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char help[] =
-	"usage: weir recover --accept-gap --config FILE --partition P [--yes]\n"
-	"\n"
-	"For a partition that stands at a gap: its log was trimmed, by retention or by hand, before a limiter had\n"
-	"judged it, so that the checkpoint's next offset is gone. Says how many messages are lost, and with --yes\n"
-	"lets the limiters go on at the first that is left. Counts, blocks and orders of the checkpoint are kept.\n"
-	"Where \"archiver\" is enabled, likewise for the archive: what its topics no longer have is missing there.\n"
-	"\n"
-	"  --accept-gap    what is to be done; there is nothing else yet\n"
-	"  --config FILE   of the cluster\n"
-	"  --partition P   which one\n"
-	"  --yes           do it; without, only say what it would lose\n"
-	"\n"
-	"Limiters and archivers may run: they take the partition again within half a minute. Positions of sources are\n"
-	"kept, so what a collector sends again is not counted twice. Make retention longer than the longest outage.\n"
-	"\n"
-	"Exit codes: 0 done, or nothing to do; 1 a server failed; 2 the command line is wrong, or --yes is missing.\n"
-	"\n"
-	"Examples\n"
-	"  weir recover --accept-gap --config weir.json --partition 3\n"
-	"  weir recover --accept-gap --config weir.json --partition 3 --yes\n";
+enum option { ACCEPT_GAP, CONFIG, PARTITION, YES, OPTION_COUNT };
 
-enum option { ACCEPT_GAP, CONFIG, PARTITION, YES };
+static const struct weir_argument_option options_table[] = {
+	[ACCEPT_GAP] = {.name = "accept-gap",
+                    .type = WEIR_ARGUMENT_FLAG,
+                    .help = "what is to be done; there is nothing else yet",
+                    .required = true},
+	[CONFIG] = {.name = "config",
+                .value = "FILE",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "the configuration of the cluster",
+                .required = true},
+	[PARTITION] = {.name = "partition",
+                   .value = "P",
+                   .type = WEIR_ARGUMENT_NUMBER,
+                   .help = "the partition",
+                   .required = true,
+                   .most = WEIR_PARTITIONS_MAX - 1},
+	[YES] = {.name = "yes", .type = WEIR_ARGUMENT_FLAG, .help = "do it (default: only say what would be lost)"},
+	[OPTION_COUNT] = {.name = NULL},
+};
 
-static const struct weir_argument_option table[] = {
-	{"accept-gap", false}, {"config", true}, {"partition", true}, {"yes", false}, {NULL, false},
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "done, or there is nothing to do"},
+	{WEIR_EXIT_FAILED, "a server failed"},
+	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong, or --yes is missing"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir recover",
+	.summary = "let a partition go on behind a gap in its log",
+	.usage = "weir recover --accept-gap --config FILE --partition P [--yes]",
+	.about =
+		"Lets a partition go on behind a gap in its log.\n"
+		"\n"
+		"There is a gap where the log was trimmed, by retention or by hand, before a limiter had judged it: the "
+		"checkpoint's next offset is gone. The command says how many messages are lost. With --yes the limiters go on at "
+		"the first one that is left. Counts, blocks and orders of the checkpoint are kept. Where \"archiver\" is enabled, "
+		"the archive goes on likewise: what its topics no longer have is missing there.\n"
+		"\n"
+		"Limiters and archivers may be running: they take the partition again within half a minute. Positions of "
+		"sources are kept, so what a collector sends again is not counted twice. Make retention longer than the longest "
+		"outage.",
+	.options = options_table,
+	.examples = "weir recover --accept-gap --config weir.json --partition 3\n"
+				"weir recover --accept-gap --config weir.json --partition 3 --yes",
+	.exits = exits,
 };
 
 enum { WAIT_MS = 30000, POLL_MS = 500 };
 
 struct recover {
-	struct weir_arguments arguments;
 	const char *config_path;
-	uint64_t partition; /* UINT64_MAX: not named */
-	bool accept_gap, yes;
+	uint64_t partition;
+	bool yes;
 	struct realm realm;
 	struct rulebook *book;
 	uint64_t first, next; /* what the log has */
 };
 
-static int refuse(const struct recover *recover, const char *words, const char *value)
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
-	weir_arguments_refuse(&recover->arguments, words, value);
-	return EXIT_USAGE;
-}
-
-/* -1: go on. */
-static int parse(struct recover *recover, int argc, char **argv)
-{
-	recover->arguments =
-		(struct weir_arguments){.command = "weir recover", .options = table, .argc = argc, .argv = argv};
-	const char *value;
-	int option;
-	while ((option = weir_arguments_next(&recover->arguments, &value)) != WEIR_ARGUMENTS_END) {
-		switch (option) {
-		case ACCEPT_GAP: recover->accept_gap = true; break;
-		case YES: recover->yes = true; break;
-		case CONFIG: recover->config_path = value; break;
-		case PARTITION:
-			if (!weir_arguments_count(value, &recover->partition) || recover->partition >= WEIR_PARTITIONS_MAX)
-				return refuse(recover, "--partition must be a number, not \"%s\"", value);
-			break;
-		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
-		case WEIR_ARGUMENTS_WORD: return refuse(recover, "\"%s\" is no option", value);
-		default: return EXIT_USAGE;
-		}
+	struct recover *recover = context;
+	switch (option) {
+	case YES: recover->yes = true; break;
+	case CONFIG: recover->config_path = value->text; break;
+	case PARTITION: recover->partition = value->number; break;
+	default: break; /* --accept-gap: it is there */
 	}
-	if (!recover->accept_gap)
-		return refuse(recover, "%s", "say what to accept: --accept-gap");
-	if (recover->config_path == NULL)
-		return refuse(recover, "%s", "name the cluster's configuration by --config");
-	return recover->partition == UINT64_MAX ? refuse(recover, "%s", "say which --partition") : -1;
+	return WEIR_EXIT_NOT_YET;
 }
 
 /* Whether there is a gap, in words if there is none. */
@@ -222,21 +221,25 @@ static enum weir_status run(struct recover *recover, bool *refused, struct weir_
 	return status;
 }
 
-int command_recover(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
-	struct recover recover = {.partition = UINT64_MAX};
+	struct recover recover = {0};
 	struct weir_error error;
 	bool refused = false;
-	int code = parse(&recover, argc, argv);
-	if (code >= 0)
+	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &recover);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	enum weir_status status = run(&recover, &refused, &error);
-	code = status == WEIR_OK && !refused ? EXIT_DONE : refused || status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+	code = status == WEIR_OK && !refused       ? WEIR_EXIT_DONE
+	       : refused || status == WEIR_INVALID ? WEIR_EXIT_USAGE
+	                                           : WEIR_EXIT_FAILED;
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir recover: %s\n", error.text);
 	else if (refused)
-		fprintf(stderr, "weir recover: nothing was changed; say --yes to lose them and go on\n");
+		fprintf(stderr, "weir recover: nothing was changed; add --yes to lose them and go on\n");
 	rulebook_free(recover.book);
 	realm_close(&recover.realm);
 	return code;
 }
+
+const struct command command_recover = {&line, command_main};

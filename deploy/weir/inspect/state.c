@@ -24,56 +24,83 @@
 
 #define LATENESS_MAX_MS (INT64_C(366) * 86400000)
 
-static const char help[] =
-	"usage: weir state --state DIR [--zone NAME] [--keys FILE] [--key KEY...] [--orders]\n"
-	"       weir state --config FILE [--partition P] [...]\n"
-	"\n"
-	"Prints what a limiter keeps, one bucket a line, as of the last checkpoint: of a state directory, or of the\n"
-	"cluster that FILE names. The state is only read: whatever works with it may run meanwhile.\n"
-	"\n"
-	"  --zone NAME      only this zone\n"
-	"  --partition P    only this partition\n"
-	"  --orders         what operators have commanded and still holds, in place of buckets\n"
-	"  --keys FILE      names for the buckets: one key a line (- is standard input)\n"
-	"  --key KEY        only the buckets of this key; again for more\n"
-	"  --lateness TIME  limiter.lateness of the configuration (10m): when idle buckets count as forgotten\n"
-	"\n"
-	"A limiter keeps a hash of each key, not the key. A bucket whose key is named has \"key\":[...], and comes\n"
-	"in the order of the zones and of the keys' bytes; any other has \"key_hash\". A key is a JSON array of\n"
-	"values, or the values joined by |; an address is grouped as its zone says, and a value too long\n"
-	"for a key is shortened as in decisions.\n"
-	"\n"
-	"What a limit holds, by its algorithm; times are Unix ms, null: nothing was recorded.\n";
+enum option { STATE, CONFIG, ZONE, KEYS, KEY, LATENESS, PARTITION, ORDERS, OPTION_COUNT };
 
-static const char help_end[] =
-	"\n"
-	"An order is {\"order\":\"block\"|\"allow\"|\"override\",\"zone\":...,\"key\":[...],\"prefix\":true,\"partition\":p,\"rate\":...,\n"
-	"\"at\":ms,\"until\":ms or null,\"by\":...,\"reason\":...}.\n"
-	"\n"
-	"Examples\n"
-	"  weir state --state /var/lib/weir --key 203.0.113.9\n"
-	"  weir state --state run1 --zone login --key 'alice|203.0.113.9'\n"
-	"  weir state --config weir.json --orders | jq -r 'select(.by == \"ann\") | .key[0]'\n"
-	"  cut -d' ' -f1 access.log | sort -u | weir state --state run1 --keys - > buckets.jsonl\n";
+static const struct weir_argument_option options[] = {
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "the state directory of a `weir run`; it may be running"},
+	[CONFIG] = {.name = "config",
+                .value = "FILE",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "the configuration of a cluster"},
+	[ZONE] = {.name = "zone", .value = "NAME", .type = WEIR_ARGUMENT_TEXT, .help = "only this zone"},
+	[KEYS] = {.name = "keys",
+              .value = "FILE",
+              .type = WEIR_ARGUMENT_TEXT,
+              .help = "names for the buckets: one key a line; - is standard input"},
+	[KEY] = {.name = "key",
+             .value = "KEY",
+             .type = WEIR_ARGUMENT_TEXT,
+             .help = "only the buckets of this key",
+             .repeatable = true},
+	[LATENESS] = {.name = "lateness",
+                  .value = "TIME",
+                  .type = WEIR_ARGUMENT_DURATION,
+                  .help = "limiter.lateness of the configuration (default 10m): when idle buckets count as forgotten",
+                  .most = LATENESS_MAX_MS},
+	[PARTITION] = {.name = "partition",
+                   .value = "P",
+                   .type = WEIR_ARGUMENT_NUMBER,
+                   .help = "only this partition",
+                   .most = WEIR_PARTITIONS_MAX - 1},
+	[ORDERS] = {.name = "orders",
+                .type = WEIR_ARGUMENT_FLAG,
+                .help = "print what operators have commanded and is in force, in place of buckets"},
+	[OPTION_COUNT] = {.name = NULL},
+};
 
-static void put_help(void)
-{
-	const struct weir_algorithm *algorithm;
-	fputs(help, stdout);
-	for (size_t i = 0; (algorithm = weir_algorithm_at(i)) != NULL; i++)
-		printf("  %-16s %s\n", algorithm->name, algorithm->shown);
-	fputs(help_end, stdout);
-}
+static const struct weir_argument_section sections[] = {
+	{"Keys",
+     "A limiter keeps a hash of each key, not the key. A bucket whose key is named has \"key\":[...], and comes in "
+     "the order of the zones and of the keys' bytes. Any other bucket has \"key_hash\".\n"
+     "\n"
+     "A key is a JSON array of values, or the values joined by |. An address is grouped as its zone says. A "
+     "value too long for a key is shortened as in decisions."},
+	{"Orders", "  {\"order\":\"block\"|\"allow\"|\"override\",\"zone\":...,\"key\":[...],\n"
+               "   \"prefix\":true,\"partition\":p,\"rate\":...,\"at\":ms,\"until\":ms or null,\n"
+               "   \"by\":...,\"reason\":...}\n"},
+	{NULL, NULL},
+};
 
-enum option { STATE, CONFIG, ZONE, KEYS, KEY, LATENESS, PARTITION, ORDERS };
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "done"},
+	{WEIR_EXIT_FAILED, "the state could not be read, or standard output not be written"},
+	{WEIR_EXIT_USAGE, "the command line is wrong, or there is no such state"},
+	{WEIR_EXIT_DONE, NULL},
+};
 
-static const struct weir_argument_option table[] = {
-	{"state", true},    {"config", true},    {"zone", true},    {"keys", true}, {"key", true},
-	{"lateness", true}, {"partition", true}, {"orders", false}, {NULL, false},
+static const struct weir_command_line line = {
+	.name = "weir state",
+	.summary = "print the buckets of a state directory as JSON lines",
+	.usage = "weir state --state DIR [--zone NAME] [--keys FILE] [--orders]\n"
+			 "weir state --config FILE [--partition P] [OPTION...]",
+	.about = "Prints what a limiter keeps, one bucket a line, as of the last checkpoint.\n"
+			 "\n"
+			 "The state is that of a state directory, or of the cluster that FILE names. It is only read: whatever "
+			 "works with it may be running.",
+	.operand = {.hint = "name the directory with --state"},
+	.options = options,
+	.sections = sections,
+	.examples = "weir state --state /var/lib/weir --key 203.0.113.9\n"
+				"weir state --state run1 --zone login --key 'alice|203.0.113.9'\n"
+				"weir state --config weir.json --orders | jq 'select(.by == \"ann\")'\n"
+				"cut -d' ' -f1 access.log | sort -u | weir state --state run1 --keys -",
+	.exits = exits,
 };
 
 struct dump {
-	struct weir_arguments arguments;
 	const char *state_path, *config_path;
 	const char *zone; /* NULL: all */
 	struct state_keys *keys;
@@ -91,56 +118,55 @@ struct dump {
 
 /* ---- the command line ---- */
 
-static int refuse(const struct dump *dump, const char *words, const char *value)
-{
-	weir_arguments_refuse(&dump->arguments, words, value);
-	return EXIT_USAGE;
-}
-
-static int take_option(struct dump *dump, int option, const char *value)
+/* Names come from a file or from the command line itself. */
+static enum weir_exit take_names(struct dump *dump, int option, const char *text)
 {
 	struct weir_error error;
-	enum weir_status status = WEIR_OK;
-	switch (option) {
-	case STATE: dump->state_path = value; return -1;
-	case CONFIG: dump->config_path = value; return -1;
-	case ZONE: dump->zone = value; return -1;
-	case ORDERS: dump->only_orders = true; return -1;
-	case PARTITION:
-		if (!weir_arguments_count(value, &dump->only_partition) || dump->only_partition >= WEIR_PARTITIONS_MAX)
-			return refuse(dump, "--partition must be a number, not \"%s\"", value);
-		return -1;
-	case KEYS: status = state_keys_read(dump->keys, value, &error); break;
-	case KEY:
-		status = state_keys_add(dump->keys, weir_span_of(value), &error);
-		dump->only_named = true;
-		break;
-	case LATENESS:
-		if (!weir_parse_duration(value, &dump->lateness_ms) || dump->lateness_ms > LATENESS_MAX_MS)
-			return refuse(dump, "--lateness must be a duration such as 10m, not \"%s\"", value);
-		return -1;
-	default: return EXIT_USAGE;
-	}
+	enum weir_status status = option == KEYS ? state_keys_read(dump->keys, text, &error)
+	                                         : state_keys_add(dump->keys, weir_span_of(text), &error);
 	dump->named = true;
-	return status == WEIR_OK ? -1 : refuse(dump, "%s", error.text);
+	dump->only_named = dump->only_named || option == KEY;
+	return status == WEIR_OK ? WEIR_EXIT_NOT_YET : weir_arguments_refuse(&line, "%s", error.text);
 }
 
-/* -1: go on. */
-static int parse(struct dump *dump, int argc, char **argv)
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
-	dump->arguments = (struct weir_arguments){.command = "weir state", .options = table, .argc = argc, .argv = argv};
-	int option, code = -1;
-	const char *value;
-	while (code == -1 && (option = weir_arguments_next(&dump->arguments, &value)) != WEIR_ARGUMENTS_END) {
-		if (option == WEIR_ARGUMENTS_HELP) {
-			put_help();
-			return EXIT_DONE;
-		}
-		code = option == WEIR_ARGUMENTS_WORD ? refuse(dump, "\"%s\" is no option; name the directory by --state", value)
-		                                     : take_option(dump, option, value);
+	struct dump *dump = context;
+	switch (option) {
+	case STATE: dump->state_path = value->text; break;
+	case CONFIG: dump->config_path = value->text; break;
+	case ZONE: dump->zone = value->text; break;
+	case ORDERS: dump->only_orders = true; break;
+	case PARTITION: dump->only_partition = value->number; break;
+	case LATENESS: dump->lateness_ms = (int64_t)value->number; break;
+	default: return take_names(dump, option, value->text);
 	}
-	if (code == -1 && dump->state_path == NULL && dump->config_path == NULL)
-		code = refuse(dump, "%s", "name the directory by --state, or a cluster's configuration by --config");
+	return WEIR_EXIT_NOT_YET;
+}
+
+/* How each algorithm's state is shown, as its descriptor says. */
+static void put_forms(struct weir_text *text)
+{
+	const struct weir_algorithm *algorithm;
+	for (size_t i = 0; (algorithm = weir_algorithm_at(i)) != NULL; i++)
+		weir_text_printf(text, "  %-16s %s\n", algorithm->name, algorithm->shown);
+	weir_text_puts(text, "Times are Unix ms. null: nothing was recorded.");
+	weir_text_append(text, "", 1);
+}
+
+static enum weir_exit parse(struct dump *dump, int argc, char **argv)
+{
+	struct weir_text forms = {0};
+	put_forms(&forms);
+	const struct weir_argument_section shown[] = {
+		sections[0], {"What a limit holds", forms.at}, sections[1], {NULL, NULL}};
+	struct weir_command_line whole = line;
+	whole.sections = shown;
+	enum weir_exit code = weir_arguments_read(&whole, argc, argv, take_option, dump);
+	weir_text_deinit(&forms);
+	if (code == WEIR_EXIT_NOT_YET && dump->state_path == NULL && dump->config_path == NULL)
+		code =
+			weir_arguments_refuse(&line, "name a directory with --state, or a cluster's configuration with --config");
 	return code;
 }
 
@@ -222,7 +248,7 @@ static bool write_lines(struct dump *dump)
 }
 
 /* Partition by partition; without names each is written as it is read. */
-static int print_all(struct dump *dump)
+static enum weir_exit print_all(struct dump *dump)
 {
 	struct weir_error error;
 	struct state_read read = {
@@ -240,26 +266,26 @@ static int print_all(struct dump *dump)
 			continue;
 		if (state_read_partition(&read, partition, &error) != WEIR_OK) {
 			fprintf(stderr, "weir state: %s\n", error.text);
-			return EXIT_FAILED;
+			return WEIR_EXIT_FAILED;
 		}
 		if (!dump->named && !write_lines(dump))
-			return EXIT_FAILED;
+			return WEIR_EXIT_FAILED;
 	}
-	return write_lines(dump) ? EXIT_DONE : EXIT_FAILED;
+	return write_lines(dump) ? WEIR_EXIT_DONE : WEIR_EXIT_FAILED;
 }
 
-int command_state(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct dump dump = {
 		.keys = state_keys_new(), .lines = state_lines_new(), .lateness_ms = -1, .only_partition = UINT64_MAX};
 	struct weir_error error;
-	int code = parse(&dump, argc, argv);
-	if (code == -1) {
+	enum weir_exit code = parse(&dump, argc, argv);
+	if (code == WEIR_EXIT_NOT_YET) {
 		enum weir_status status = open_state(&dump, &error);
 		if (status == WEIR_OK)
 			code = print_all(&dump);
 		else
-			code = status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+			code = status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 		if (status != WEIR_OK)
 			fprintf(stderr, "weir state: %s\n", error.text);
 		rulebook_free(dump.book);
@@ -270,3 +296,5 @@ int command_state(int argc, char **argv)
 	weir_text_deinit(&dump.orders);
 	return code;
 }
+
+const struct command command_state = {&line, command_main};

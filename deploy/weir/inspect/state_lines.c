@@ -6,8 +6,10 @@
 
 #include "common/base/alloc.h"
 #include "common/files/durable_file.h"
+#include "common/json/json_writer.h"
 #include "limiter/lane/decision.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct state_line {
@@ -43,39 +45,47 @@ void state_lines_free(struct state_lines *lines)
 /* ---- one line ---- */
 
 /* A time, null where there is none. */
-static void put_time(struct weir_text *text, const char *name, int64_t time_ms)
+static void put_time(struct weir_json_writer *json, const char *name, int64_t time_ms)
 {
-	weir_text_printf(text, ",\"%s\":", name);
 	if (time_ms >= 0)
-		weir_text_int(text, time_ms);
+		weir_json_write_int(json, name, time_ms);
 	else
-		weir_text_puts(text, "null");
+		weir_json_write_null(json, name);
+}
+
+/* @param shown  as its algorithm writes it; empty where nothing was recorded */
+static void put_limit(struct weir_json_writer *json, const struct weir_text *shown)
+{
+	if (shown->length > 0)
+		weir_text_append(weir_json_write_value(json, NULL), shown->at, shown->length);
+	else
+		weir_json_write_null(json, NULL);
 }
 
 static void put_bucket(struct weir_text *text, const struct shard_bucket *bucket, struct weir_span key,
                        uint32_t partition)
 {
 	const struct weir_zone *zone = bucket->zone->zone;
-	weir_text_printf(text, "{\"zone\":\"%s\",", zone->name);
+	struct weir_json_writer json = weir_json_writer(text);
+	char hash[40];
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "zone", zone->name);
 	if (key.at != NULL) {
-		weir_text_puts(text, "\"key\":");
-		decision_key_json(text, zone, key);
+		decision_key_json(weir_json_write_value(&json, "key"), zone, key);
 	} else {
-		weir_text_printf(text, "\"key_hash\":\"%016llx%016llx\"", (unsigned long long)bucket->fingerprint_high,
-		                 (unsigned long long)bucket->fingerprint_low);
+		snprintf(hash, sizeof hash, "%016llx%016llx", (unsigned long long)bucket->fingerprint_high,
+		         (unsigned long long)bucket->fingerprint_low);
+		weir_json_write_words(&json, "key_hash", hash);
 	}
-	weir_text_printf(text, ",\"partition\":%u", partition);
-	put_time(text, "blocked_at", bucket->decided_at_ms);
-	put_time(text, "blocked_until", bucket->decided_until_ms);
-	weir_text_puts(text, ",\"limits\":[");
-	for (uint32_t i = 0; i < bucket->limit_count; i++) {
-		weir_text_puts(text, i > 0 ? "," : "");
-		if (bucket->limits[i].length > 0)
-			weir_text_append(text, bucket->limits[i].at, bucket->limits[i].length);
-		else
-			weir_text_puts(text, "null");
-	}
-	weir_text_puts(text, "]}\n");
+	weir_json_write_uint(&json, "partition", partition);
+	put_time(&json, "blocked_at", bucket->decided_at_ms);
+	put_time(&json, "blocked_until", bucket->decided_until_ms);
+	weir_json_write_array(&json, "limits");
+	for (uint32_t i = 0; i < bucket->limit_count; i++)
+		put_limit(&json, &bucket->limits[i]);
+	weir_json_write_end(&json);
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
 }
 
 /* ---- all lines ---- */

@@ -1,6 +1,7 @@
 /* A prefix has as many values as were given: the last may be cut anywhere. */
 #include "deploy/weir/inspect/state_orders.h"
 
+#include "common/json/json_writer.h"
 #include "limiter/lane/decision.h"
 
 uint32_t state_order_terms(const struct order *order, struct state_order terms[STATE_ORDER_TERMS])
@@ -27,23 +28,25 @@ void state_order_json(struct weir_text *text, const struct state_order *term, co
                       uint32_t partition)
 {
 	char rate[12];
-	weir_text_printf(text, "{\"order\":\"%s\",\"zone\":\"%s\",\"key\":", order_kind_name(term->kind), zone->name);
-	state_order_key_json(text, zone, term->order);
+	struct weir_json_writer json = weir_json_writer(text);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "order", order_kind_name(term->kind));
+	weir_json_write_words(&json, "zone", zone->name);
+	state_order_key_json(weir_json_write_value(&json, "key"), zone, term->order);
 	if (term->order->prefix)
-		weir_text_puts(text, ",\"prefix\":true");
-	weir_text_printf(text, ",\"partition\":%u", partition);
+		weir_json_write_bool(&json, "prefix", true);
+	weir_json_write_uint(&json, "partition", partition);
 	if (term->kind == ORDER_OVERRIDE) {
 		order_rate_format(term->order->thousandths, rate);
-		weir_text_printf(text, ",\"rate\":\"%s\"", rate);
+		weir_json_write_words(&json, "rate", rate);
 	}
-	weir_text_printf(text, ",\"at\":%lld,\"until\":", (long long)term->term->at_ms);
+	weir_json_write_int(&json, "at", term->term->at_ms);
 	if (term->term->until_ms < ORDER_NO_END)
-		weir_text_int(text, term->term->until_ms);
+		weir_json_write_int(&json, "until", term->term->until_ms);
 	else
-		weir_text_puts(text, "null");
-	weir_text_puts(text, ",\"by\":");
-	weir_text_json(text, weir_span_of(term->term->by));
-	weir_text_puts(text, ",\"reason\":");
-	weir_text_json(text, weir_span_of(term->term->reason));
-	weir_text_puts(text, "}\n");
+		weir_json_write_null(&json, "until");
+	weir_json_write_string(&json, "by", weir_span_of(term->term->by));
+	weir_json_write_string(&json, "reason", weir_span_of(term->term->reason));
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
 }

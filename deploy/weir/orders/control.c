@@ -6,6 +6,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/json/json_writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -101,9 +102,14 @@ static void serve(struct control *control, int fd)
 	if (read_line(fd, CONTROL_REQUEST_MAX_BYTES, CONTROL_READ_MS, &request)) {
 		control->answer(control->context, (struct weir_span){request.at, (uint32_t)request.length}, &answer);
 	} else {
-		weir_text_printf(&answer,
-		                 "{\"error\":\"a request is one line of at most %d bytes, within %d s\",\"invalid\":true}",
-		                 CONTROL_REQUEST_MAX_BYTES, CONTROL_READ_MS / 1000);
+		char words[96];
+		snprintf(words, sizeof words, "a request is one line of at most %d bytes, within %d s",
+		         CONTROL_REQUEST_MAX_BYTES, CONTROL_READ_MS / 1000);
+		struct weir_json_writer json = weir_json_writer(&answer);
+		weir_json_write_object(&json, NULL);
+		weir_json_write_words(&json, "error", words);
+		weir_json_write_bool(&json, "invalid", true);
+		weir_json_write_end(&json);
 	}
 	if (!write_line(fd, &answer, CONTROL_READ_MS))
 		weir_log(control->log, WEIR_LOG_WARNING, "control", "whoever asked is gone, or does not read the answer");

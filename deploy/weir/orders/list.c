@@ -3,6 +3,7 @@
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
 #include "common/json/json.h"
+#include "common/json/json_writer.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/orders/list_blocks.h"
 #include "deploy/weir/orders/order_append.h"
@@ -13,40 +14,63 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
-	"usage: weir list (--config FILE | --state DIR) [--zone NAME] [--key KEY] [--json]\n"
-	"\n"
-	"Says who is blocked now: since when, until when, and by which limit or by whom.\n"
-	"\n"
-	"  --config FILE   of the cluster, or of one machine whose state is in the usual place\n"
-	"  --state DIR     the state directory of a `weir run`, which may run meanwhile\n"
-	"  --zone NAME     only this zone\n"
-	"  --key KEY       only this key: its values joined by | (with \\ before a | or \\ of their own)\n"
-	"  --json          a JSON line for each: the decision as it was published\n"
-	"\n"
-	"Of a cluster the decisions topic is read from its start to its end: of each bucket the newest decision\n"
-	"counts. On one machine decisions are removed from the log once they are in the decisions file, so what\n"
-	"the last checkpoint holds is listed, too: blocks by operators in full, those by limits that no decision in\n"
-	"the log names with a hash of their key (\"key_hash\"). What the limiter did since that checkpoint and is no\n"
-	"longer in the log is missing. Zones in shadow mode block nobody and are left out.\n"
-	"\n"
-	"At most a million blocks are listed, those that end last; it is said when there are more. What operators\n"
-	"allow, and rates that they multiply: weir state --orders.\n"
-	"\n"
-	"Examples\n"
-	"  weir list --config weir.json --zone login\n"
-	"  weir list --state /var/lib/weir --json | jq -r 'select(.by) | [.by, .key[0]] | @tsv'\n";
+enum option { CONFIG, STATE, ZONE, KEY, JSON, OPTION_COUNT };
 
-enum option { CONFIG, STATE, ZONE, KEY, JSON };
+static const struct weir_argument_option options[] = {
+	[CONFIG] = {.name = "config",
+                .value = "FILE",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "the configuration of a cluster, or of one machine whose state is in the usual place"},
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "the state directory of a `weir run`; it may be running"},
+	[ZONE] = {.name = "zone", .value = "NAME", .type = WEIR_ARGUMENT_TEXT, .help = "only this zone"},
+	[KEY] = {.name = "key",
+             .value = "KEY",
+             .type = WEIR_ARGUMENT_TEXT,
+             .help = "only this key: its values joined by |, with \\ before a | or \\ of their own"},
+	[JSON] = {.name = "json",
+              .type = WEIR_ARGUMENT_FLAG,
+              .help = "print a JSON line for each: the decision as it was published"},
+	[OPTION_COUNT] = {.name = NULL},
+};
 
-static const struct weir_argument_option table[] = {
-	{"config", true}, {"state", true}, {"zone", true}, {"key", true}, {"json", false}, {NULL, false},
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "done"},
+	{WEIR_EXIT_FAILED, "a server failed; try again"},
+	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong, or there is no such zone"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir list",
+	.summary = "say who is blocked, until when and why",
+	.usage = "weir list --config FILE [--zone NAME] [--key KEY] [--json]\n"
+			 "weir list --state DIR [--zone NAME] [--key KEY] [--json]",
+	.about =
+		"Says who is blocked now: since when, until when, and by which limit or by whom.\n"
+		"\n"
+		"In a cluster the decisions topic is read from its start to its end: the newest decision of each bucket "
+		"counts.\n"
+		"\n"
+		"On one machine decisions leave the log once they are in the decisions file, so the blocks of the last "
+		"checkpoint are listed too. Blocks by operators are listed in full. Blocks by limits that no decision in the "
+		"log names are listed with a hash of their key (\"key_hash\"). What is newer than that checkpoint and no longer "
+		"in the log is missing.\n"
+		"\n"
+		"Zones in shadow mode block nobody and are left out. At most a million blocks are listed, those that end last; "
+		"the command says when there are more. For allows and overrides see weir state --orders.",
+	.operand = {.hint = "name a key with --key"},
+	.options = options,
+	.examples = "weir list --config weir.json --zone login\n"
+				"weir list --state /var/lib/weir --json | jq -r 'select(.by) | .key[0]'",
+	.exits = exits,
 };
 
 enum { WIDTH_MAX = 60 };
 
 struct list_command {
-	struct weir_arguments arguments;
 	const char *config_path, *state_path;
 	struct list_filter filter;
 	bool json;
@@ -55,30 +79,27 @@ struct list_command {
 	struct weir_text text;
 };
 
-/* -1: go on. */
-static int parse(struct list_command *command, int argc, char **argv)
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
-	command->arguments = (struct weir_arguments){.command = "weir list", .options = table, .argc = argc, .argv = argv};
-	const char *value;
-	int option;
-	while ((option = weir_arguments_next(&command->arguments, &value)) != WEIR_ARGUMENTS_END) {
-		switch (option) {
-		case CONFIG: command->config_path = value; break;
-		case STATE: command->state_path = value; break;
-		case ZONE: command->filter.zone = value; break;
-		case KEY: command->filter.key = weir_span_of(value); break;
-		case JSON: command->json = true; break;
-		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
-		case WEIR_ARGUMENTS_WORD:
-			weir_arguments_refuse(&command->arguments, "\"%s\" is no option; a key is named by --key", value);
-			return EXIT_USAGE;
-		default: return EXIT_USAGE;
-		}
+	struct list_command *command = context;
+	switch (option) {
+	case CONFIG: command->config_path = value->text; break;
+	case STATE: command->state_path = value->text; break;
+	case ZONE: command->filter.zone = value->text; break;
+	case KEY: command->filter.key = weir_span_of(value->text); break;
+	case JSON: command->json = true; break;
+	default: break;
 	}
-	if (command->config_path != NULL || command->state_path != NULL)
-		return -1;
-	weir_arguments_refuse(&command->arguments, "name the cluster's configuration by --config, or a --state directory");
-	return EXIT_USAGE;
+	return WEIR_EXIT_NOT_YET;
+}
+
+static enum weir_exit parse(struct list_command *command, int argc, char **argv)
+{
+	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, command);
+	if (code == WEIR_EXIT_NOT_YET && command->config_path == NULL && command->state_path == NULL)
+		code =
+			weir_arguments_refuse(&line, "name a cluster's configuration with --config, or a directory with --state");
+	return code;
 }
 
 static enum weir_status check_zone(const struct list_command *command, struct weir_error *error)
@@ -107,11 +128,19 @@ static void put_json(struct list_command *command)
 	}
 	for (uint32_t i = 0; i < command->blocks.unnamed_count; i++) {
 		const struct list_unnamed *bucket = &command->blocks.unnamed[i];
-		weir_text_printf(text,
-		                 "{\"zone\":\"%s\",\"key_hash\":\"%016llx%016llx\",\"partition\":%u,\"action\":\"block\","
-		                 "\"at\":%lld,\"until\":%lld}\n",
-		                 bucket->zone->name, (unsigned long long)bucket->high, (unsigned long long)bucket->low,
-		                 bucket->partition, (long long)bucket->at_ms, (long long)bucket->until_ms);
+		char hash[40];
+		snprintf(hash, sizeof hash, "%016llx%016llx", (unsigned long long)bucket->high,
+		         (unsigned long long)bucket->low);
+		struct weir_json_writer json = weir_json_writer(text);
+		weir_json_write_object(&json, NULL);
+		weir_json_write_words(&json, "zone", bucket->zone->name);
+		weir_json_write_words(&json, "key_hash", hash);
+		weir_json_write_uint(&json, "partition", bucket->partition);
+		weir_json_write_words(&json, "action", "block");
+		weir_json_write_int(&json, "at", bucket->at_ms);
+		weir_json_write_int(&json, "until", bucket->until_ms);
+		weir_json_write_end(&json);
+		weir_json_write_newline(&json);
 	}
 }
 
@@ -221,13 +250,13 @@ static void say_rest(const struct list_command *command)
 		        (unsigned long long)blocks->damaged);
 }
 
-int command_list(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct list_command command = {0};
 	struct weir_error error;
 	size_t written;
-	int code = parse(&command, argc, argv);
-	if (code >= 0)
+	enum weir_exit code = parse(&command, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	command.realm.topic = WEIR_TOPIC_DECISIONS;
 	enum weir_status status =
@@ -235,13 +264,13 @@ int command_list(int argc, char **argv)
 	if (command.realm.absent) {
 		fprintf(stderr, "nobody is blocked: %s\n", error.text);
 		realm_close(&command.realm);
-		return EXIT_DONE;
+		return WEIR_EXIT_DONE;
 	}
 	if (status == WEIR_OK)
 		status = check_zone(&command, &error);
 	if (status == WEIR_OK)
 		status = list_blocks_read(&command.realm, &command.filter, weir_wall_ms(), &command.blocks, &error);
-	code = status == WEIR_OK ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+	code = weir_exit_of(status);
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir list: %s\n", error.text);
 	else if (command.json)
@@ -250,7 +279,7 @@ int command_list(int argc, char **argv)
 		put_table(&command);
 	if (weir_write_all(STDOUT_FILENO, command.text.at, command.text.length, &written) != 0 && errno != EPIPE) {
 		perror("weir list: cannot write");
-		code = EXIT_FAILED;
+		code = WEIR_EXIT_FAILED;
 	}
 	if (status == WEIR_OK)
 		say_rest(&command);
@@ -259,3 +288,5 @@ int command_list(int argc, char **argv)
 	realm_close(&command.realm);
 	return code;
 }
+
+const struct command command_list = {&line, command_main};

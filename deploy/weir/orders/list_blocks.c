@@ -11,6 +11,7 @@
 #include "deploy/weir/orders/list_blocks.h"
 
 #include "common/base/alloc.h"
+#include "common/json/json_writer.h"
 #include "deploy/weir/inspect/state_orders.h"
 #include "deploy/weir/inspect/state_read.h"
 #include "deploy/weir/inspect/topic_read.h"
@@ -59,14 +60,17 @@ static void take_block(struct reading *reading, uint32_t partition, const struct
 	struct weir_text *text = &reading->text;
 	const struct order_term *term = &order->block;
 	weir_text_clear(text);
-	weir_text_printf(text, "{\"zone\":\"%s\",\"key\":", zone->name);
-	state_order_key_json(text, zone, order);
-	weir_text_printf(text, ",\"action\":\"block\",\"at\":%lld,\"until\":%lld,\"by\":", (long long)term->at_ms,
-	                 (long long)term->until_ms);
-	weir_text_json(text, weir_span_of(term->by));
-	weir_text_puts(text, ",\"reason\":");
-	weir_text_json(text, weir_span_of(term->reason));
-	weir_text_puts(text, zone->mode == WEIR_SHADOW ? ",\"mode\":\"shadow\"}" : ",\"mode\":\"enforce\"}");
+	struct weir_json_writer json = weir_json_writer(text);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "zone", zone->name);
+	state_order_key_json(weir_json_write_value(&json, "key"), zone, order);
+	weir_json_write_words(&json, "action", "block");
+	weir_json_write_int(&json, "at", term->at_ms);
+	weir_json_write_int(&json, "until", term->until_ms);
+	weir_json_write_string(&json, "by", weir_span_of(term->by));
+	weir_json_write_string(&json, "reason", weir_span_of(term->reason));
+	weir_json_write_words(&json, "mode", zone->mode == WEIR_SHADOW ? "shadow" : "enforce");
+	weir_json_write_end(&json);
 	struct decision_record record = {
 		.partition = partition,
 		.at_ms = term->at_ms,

@@ -4,6 +4,7 @@
  */
 #include "common/base/clock.h"
 #include "common/files/durable_file.h"
+#include "common/json/json_writer.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/orders/order_author.h"
 #include "deploy/weir/orders/order_control.h"
@@ -71,8 +72,8 @@ static enum weir_status run_order(struct order_run *run, struct weir_error *erro
 {
 	const struct order_options *options = &run->options;
 	run->realm.topic = WEIR_TOPIC_EVENTS;
-	enum weir_status status = realm_open(&run->realm, options->arguments.command, options->config_path,
-	                                     options->state_path, REALM_APPENDS, error);
+	enum weir_status status =
+		realm_open(&run->realm, options->line->name, options->config_path, options->state_path, REALM_APPENDS, error);
 	if (status == WEIR_OK)
 		status = weir_policy_history_load(run->realm.store, &run->history, error);
 	if (status == WEIR_OK)
@@ -84,13 +85,15 @@ static enum weir_status run_order(struct order_run *run, struct weir_error *erro
 
 static void put_json(struct weir_text *text, const struct order_run *run)
 {
-	order_command_json(text, &run->command);
-	text->length--; /* goes on behind its last member */
-	weir_text_puts(text, ",\"placed\":[");
-	for (uint32_t i = 0; i < run->place_count; i++)
-		weir_text_printf(text, "%s{\"partition\":%u,\"offset\":%llu}", i > 0 ? "," : "", run->places[i].partition,
-		                 (unsigned long long)run->places[i].offset);
-	weir_text_puts(text, "]}\n");
+	struct weir_json_writer json = weir_json_writer(text);
+	struct weir_text command = {0};
+	order_command_json(&command, &run->command);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_members(&json, (struct weir_span){.at = command.at, .length = (uint32_t)command.length});
+	order_places_json(&json, run->places, run->place_count);
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
+	weir_text_deinit(&command);
 }
 
 static void put_time(struct weir_text *text, const struct order_command *command)
@@ -149,29 +152,29 @@ static void put_words(struct weir_text *text, const struct order_run *run)
 	put_place(text, run);
 }
 
-static int command_order(enum order_kind kind, int argc, char **argv)
+static enum weir_exit command_order(enum order_kind kind, int argc, char **argv)
 {
 	struct order_run *run = calloc(1, sizeof *run);
 	struct weir_error error;
 	struct weir_text text = {0};
 	size_t written;
 	if (run == NULL)
-		return EXIT_FAILED;
-	int code = order_options_parse(kind, argc, argv, &run->options);
-	if (code == -1) {
+		return WEIR_EXIT_FAILED;
+	enum weir_exit code = order_options_parse(kind, argc, argv, &run->options);
+	if (code == WEIR_EXIT_NOT_YET) {
 		enum weir_status status = run_order(run, &error);
-		code = status == WEIR_OK ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+		code = weir_exit_of(status);
 		if (status != WEIR_OK)
-			fprintf(stderr, "%s: %s\n", run->options.arguments.command, error.text);
+			fprintf(stderr, "%s: %s\n", run->options.line->name, error.text);
 		else if (run->options.json)
 			put_json(&text, run);
 		else
 			put_words(&text, run);
 	}
 	if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0) {
-		fprintf(stderr, "%s: it is done, but standard output takes no words: %s\n", run->options.arguments.command,
+		fprintf(stderr, "%s: it is done, but standard output takes no words: %s\n", run->options.line->name,
 		        strerror(errno));
-		code = EXIT_FAILED;
+		code = WEIR_EXIT_FAILED;
 	}
 	weir_text_deinit(&text);
 	weir_policy_history_deinit(&run->history);
@@ -180,22 +183,27 @@ static int command_order(enum order_kind kind, int argc, char **argv)
 	return code;
 }
 
-int command_block(int argc, char **argv)
+static enum weir_exit run_block(int argc, char **argv)
 {
 	return command_order(ORDER_BLOCK, argc, argv);
 }
 
-int command_lift(int argc, char **argv)
+static enum weir_exit run_lift(int argc, char **argv)
 {
 	return command_order(ORDER_LIFT, argc, argv);
 }
 
-int command_allow(int argc, char **argv)
+static enum weir_exit run_allow(int argc, char **argv)
 {
 	return command_order(ORDER_ALLOW, argc, argv);
 }
 
-int command_override(int argc, char **argv)
+static enum weir_exit run_override(int argc, char **argv)
 {
 	return command_order(ORDER_OVERRIDE, argc, argv);
 }
+
+const struct command command_block = {&order_lines[ORDER_BLOCK], run_block};
+const struct command command_lift = {&order_lines[ORDER_LIFT], run_lift};
+const struct command command_allow = {&order_lines[ORDER_ALLOW], run_allow};
+const struct command command_override = {&order_lines[ORDER_OVERRIDE], run_override};

@@ -25,7 +25,8 @@ const struct weir_zone *order_zone(const struct weir_policy *policy, const char 
 		char list[256];
 		weir_list_names(names, "\"", list, sizeof list);
 		weir_fail(error, WEIR_INVALID,
-		          near != NULL ? "there is no zone \"%s\"; \"%s\" is meant?" : "there is no zone \"%s\"; there are %s",
+		          near != NULL ? "there is no zone \"%s\" (did you mean \"%s\"?)"
+		                       : "there is no zone \"%s\"; there are %s",
 		          name, near != NULL ? near : list);
 	}
 	free(names);
@@ -110,4 +111,16 @@ enum weir_status order_append(struct weir_bus *bus, const struct weir_policy *po
 	free(message);
 	weir_text_deinit(&body);
 	return status;
+}
+
+void order_places_json(struct weir_json_writer *json, const struct order_place *places, uint32_t count)
+{
+	weir_json_write_array(json, "placed");
+	for (uint32_t i = 0; i < count; i++) {
+		weir_json_write_object(json, NULL);
+		weir_json_write_uint(json, "partition", places[i].partition);
+		weir_json_write_uint(json, "offset", places[i].offset);
+		weir_json_write_end(json);
+	}
+	weir_json_write_end(json);
 }

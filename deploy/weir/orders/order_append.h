@@ -3,6 +3,7 @@
 #define DEPLOY_WEIR_ORDERS_ORDER_APPEND_H
 
 #include "common/bus/bus.h"
+#include "common/json/json_writer.h"
 #include "limiter/orders/order_command.h"
 
 struct order_place {
@@ -25,5 +26,8 @@ WEIR_MUST_USE enum weir_status order_append(struct weir_bus *bus, const struct w
 
 /** The zone of a name, NULL: there is none; the words then suggest what was meant. */
 const struct weir_zone *order_zone(const struct weir_policy *policy, const char *name, struct weir_error *error);
+
+/** The member "placed": where a command has gone. */
+void order_places_json(struct weir_json_writer *json, const struct order_place *places, uint32_t count);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "common/base/clock.h"
 #include "common/json/json.h"
+#include "common/json/json_writer.h"
 
 #include <stdlib.h>
 
@@ -12,9 +13,12 @@ enum { APPEND_MS = 20000 };
 
 static void put_error(struct weir_text *answer, const struct weir_error *error, enum weir_status status)
 {
-	weir_text_puts(answer, "{\"error\":");
-	weir_text_json(answer, weir_span_of(error->text));
-	weir_text_puts(answer, status == WEIR_INVALID ? ",\"invalid\":true}" : "}");
+	struct weir_json_writer json = weir_json_writer(answer);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "error", error->text);
+	if (status == WEIR_INVALID)
+		weir_json_write_bool(&json, "invalid", true);
+	weir_json_write_end(&json);
 }
 
 /* The body of a request {"command": BODY}. */
@@ -56,11 +60,10 @@ void order_control_answer(void *context, struct weir_span request, struct weir_t
 	weir_log(control->log, WEIR_LOG_INFO, "control", "%s in zone %s by %s: partition %u, offset %llu",
 	         order_kind_name(command.kind), command.zone, command.by, places[0].partition,
 	         (unsigned long long)places[0].offset);
-	weir_text_puts(answer, "{\"placed\":[");
-	for (uint32_t i = 0; i < count; i++)
-		weir_text_printf(answer, "%s{\"partition\":%u,\"offset\":%llu}", i > 0 ? "," : "", places[i].partition,
-		                 (unsigned long long)places[i].offset);
-	weir_text_puts(answer, "]}");
+	struct weir_json_writer json = weir_json_writer(answer);
+	weir_json_write_object(&json, NULL);
+	order_places_json(&json, places, count);
+	weir_json_write_end(&json);
 }
 
 /* ---- the command ---- */
@@ -92,9 +95,10 @@ enum weir_status order_control_append(const char *directory, const struct order_
 {
 	struct weir_text request = {0}, answer = {0};
 	*count = 0;
-	weir_text_puts(&request, "{\"command\":");
-	order_command_json(&request, command);
-	weir_text_puts(&request, "}");
+	struct weir_json_writer json = weir_json_writer(&request);
+	weir_json_write_object(&json, NULL);
+	order_command_json(weir_json_write_value(&json, "command"), command);
+	weir_json_write_end(&json);
 	enum weir_status status =
 		control_ask(directory, (struct weir_span){request.at, (uint32_t)request.length}, &answer, error);
 	if (status == WEIR_OK)

@@ -6,6 +6,7 @@
 #include "deploy/weir/orders/order_key.h"
 
 #include "collector/match/key_template.h"
+#include "common/json/json_writer.h"
 #include "deploy/weir/orders/order_append.h"
 
 #include <string.h>
@@ -149,9 +150,13 @@ enum weir_status order_key_hex(const char *text, struct order_command *command, 
 	/* By the words of the body, which takes the same digits. */
 	struct weir_text body = {0};
 	struct order_command parsed;
-	weir_text_puts(&body, "{\"command\":\"lift\",\"zone\":\"-\",\"by\":\"\",\"key_hex\":");
-	weir_text_json(&body, weir_span_of(text));
-	weir_text_puts(&body, "}");
+	struct weir_json_writer json = weir_json_writer(&body);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "command", "lift");
+	weir_json_write_words(&json, "zone", "-");
+	weir_json_write_words(&json, "by", "");
+	weir_json_write_words(&json, "key_hex", text);
+	weir_json_write_end(&json);
 	enum weir_status status =
 		order_command_parse((struct weir_span){.at = body.at, .length = (uint32_t)body.length}, &parsed, error);
 	weir_text_deinit(&body);

@@ -1,106 +1,168 @@
-/* Four commands with one table: what is not for a command is refused in words. */
+/* Four commands that share most of their options, and what each of them takes. */
 #include "deploy/weir/orders/order_options.h"
 
 #include "collector/record/time_text.h"
 #include "common/json/json.h"
-#include "common/json/units.h"
-#include "deploy/weir/command.h"
 
-#include <stdio.h>
+#include <string.h>
 
-static const char common_help[] =
-	"  VALUE...        the values of the zone's key, in its order, as the log has them: an address is grouped\n"
-	"                  and written as the zone does it. Behind -- one may begin with a dash\n"
-	"  --zone NAME     the zone; may be left out where the values fit only one\n"
-	"  --key-hex HEX   in place of the values: the joined key, where it is not UTF-8 (key_hex of weir decode)\n"
-	"  --config FILE   of the cluster, or of one machine whose state is in the usual place\n"
-	"  --state DIR     the state directory of a `weir run`: if it runs, it takes the command at once\n"
-	"  --by NAME       who commands; your login name by default\n"
-	"  --reason TEXT   why; it is published, and kept\n"
-	"  --json          what was done as a JSON line\n"
-	"\n"
-	"It is done when the log has it, on disk: the partition and the offset are printed.\n"
-	"Exit codes: 0 done; 1 a server failed: give it again, twice does no harm; 2 the command line is wrong.\n"
-	"\n";
+/* Common to all; then what has a time; then what multiplies. So a place means the same in each command's table. */
+enum option { ZONE, KEY_HEX, CONFIG, STATE, BY, REASON, JSON, FOR, UNTIL, RATE, PREFIX, OPTION_COUNT };
 
-static const char time_help[] =
-	"  --for TIME      until so long from now: \"30s\", \"10m\", \"2h\", \"7d\"\n"
-	"  --until TIME    until then: \"2026-11-22T10:00:00Z\" (UTC where no zone is named), or Unix seconds\n";
+enum { RATE_LEAST = 1, RATE_MOST = 100000 };
 
-static const char block_help[] =
-	"usage: weir block VALUE... (--config FILE | --state DIR) [OPTION...]\n"
-	"\n"
-	"Blocks a key: a decision is published, and every request of it is blocked until the given time, without one\n"
-	"until it is lifted. Limits publish nothing for it meanwhile. An allow ends.\n"
-	"\n";
+#define COMMON_OPTIONS                                                                                              \
+	[ZONE] = {.name = "zone",                                                                                       \
+	          .value = "NAME",                                                                                      \
+	          .type = WEIR_ARGUMENT_TEXT,                                                                           \
+	          .help = "the zone (default: the only one that the values fit)"},                                      \
+	[KEY_HEX] = {.name = "key-hex",                                                                                 \
+	             .value = "HEX",                                                                                    \
+	             .type = WEIR_ARGUMENT_TEXT,                                                                        \
+	             .help = "in place of the values: the joined key, where it is not UTF-8 (key_hex of weir decode)"}, \
+	[CONFIG] = {.name = "config",                                                                                   \
+	            .value = "FILE",                                                                                    \
+	            .type = WEIR_ARGUMENT_TEXT,                                                                         \
+	            .help = "the configuration of a cluster, or of one machine whose state is in the usual place"},     \
+	[STATE] = {.name = "state",                                                                                     \
+	           .value = "DIR",                                                                                      \
+	           .type = WEIR_ARGUMENT_TEXT,                                                                          \
+	           .help = "the state directory of a `weir run`; if it runs, the command takes effect at once"},        \
+	[BY] = {.name = "by",                                                                                           \
+	        .value = "NAME",                                                                                        \
+	        .type = WEIR_ARGUMENT_TEXT,                                                                             \
+	        .help = "who commands it (default: your login name)",                                                   \
+	        .expected = "at most 64 bytes"},                                                                        \
+	[REASON] = {.name = "reason",                                                                                   \
+	            .value = "TEXT",                                                                                    \
+	            .type = WEIR_ARGUMENT_TEXT,                                                                         \
+	            .help = "why; it is published and kept",                                                            \
+	            .expected = "at most 256 bytes"},                                                                   \
+	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "print what was done as a JSON line"}
 
-static const char block_examples[] =
-	"Examples\n"
-	"  weir block 203.0.113.9 --config weir.json --for 1h --reason \"scraping, ticket 1841\"\n"
-	"  weir block --zone login 2001:db8::7 ann --state /var/lib/weir\n";
+#define TIME_OPTIONS                                                                                   \
+	[FOR] = {.name = "for",                                                                            \
+	         .value = "TIME",                                                                          \
+	         .type = WEIR_ARGUMENT_DURATION,                                                           \
+	         .help = "end this long from now: 30s, 10m, 2h, 7d"},                                      \
+	[UNTIL] = {.name = "until",                                                                        \
+	           .value = "TIME",                                                                        \
+	           .type = WEIR_ARGUMENT_TEXT,                                                             \
+	           .help = "end then: 2026-11-22T10:00:00Z (UTC where no zone is named), or Unix seconds", \
+	           .expected = "a time such as 2026-11-22T10:00:00Z, or Unix seconds"}
 
-static const char lift_help[] =
-	"usage: weir lift VALUE... (--config FILE | --state DIR) [OPTION...]\n"
-	"\n"
-	"Ends the block of a key, whether a limit or an operator set it, and empties its bucket: it starts afresh. A\n"
-	"lift is published in any case. What it is allowed, and an override, go on.\n"
-	"\n";
+static const struct weir_argument_option lift_options[] = {COMMON_OPTIONS, [FOR] = {.name = NULL}};
 
-static const char lift_examples[] = "Examples\n"
-									"  weir lift 203.0.113.9 --config weir.json --reason \"was our own monitoring\"\n";
+static const struct weir_argument_option timed_options[] = {COMMON_OPTIONS, TIME_OPTIONS, [RATE] = {.name = NULL}};
 
-static const char allow_help[] =
-	"usage: weir allow VALUE... (--config FILE | --state DIR) [OPTION...]\n"
-	"\n"
-	"Lets a key pass whatever its limits say, and records nothing of it, until the given time, without one for\n"
-	"ever. A block that runs is lifted, and that is published. --for 0s ends it; a block ends it too.\n"
-	"\n";
-
-static const char allow_examples[] = "Examples\n"
-									 "  weir allow 198.51.100.4 --config weir.json --for 2h --reason \"load test\"\n"
-									 "  weir allow 198.51.100.4 --config weir.json --for 0s\n";
-
-static const char override_help[] =
-	"usage: weir override VALUE... --rate R (--config FILE | --state DIR) [OPTION...]\n"
-	"\n"
-	"Multiplies the rates of a key's limits until the given time, without one until --rate 1 ends it. What may come\n"
-	"in one burst, or wait in a queue, is multiplied too, and an interval divided. A limit that changes by it\n"
-	"starts empty, as one that a policy changes. A block that runs goes on: weir lift ends it.\n"
-	"\n"
-	"  --rate R        \"0.5\" halves them, \"10\" is ten times as much: 0.001 to 100\n"
-	"  --prefix        for every key that begins with these values, the last of which may be cut anywhere, in all\n"
-	"                  partitions. The longest prefix wins, and an exact key beats it\n";
-
-static const char override_examples[] =
-	"Examples\n"
-	"  weir override 198.51.100.4 --rate 10 --config weir.json --until 2026-12-01T00:00:00Z\n"
-	"  weir override --prefix 10.1. --rate 0.5 --config weir.json --reason \"noisy subnet\"\n"
-	"  weir override --prefix 10.1. --rate 1 --config weir.json\n";
-
-enum option { ZONE, KEY_HEX, CONFIG, STATE, FOR, UNTIL, BY, REASON, RATE, PREFIX, JSON };
-
-static const struct weir_argument_option table[] = {
-	{"zone", true}, {"key-hex", true}, {"config", true}, {"state", true},   {"for", true},   {"until", true},
-	{"by", true},   {"reason", true},  {"rate", true},   {"prefix", false}, {"json", false}, {NULL, false},
+static const struct weir_argument_option override_options[] = {
+	COMMON_OPTIONS,
+	TIME_OPTIONS,
+	[RATE] = {.name = "rate",
+              .value = "R",
+              .type = WEIR_ARGUMENT_DECIMAL,
+              .help = "0.5 halves the rates, 10 is ten times as much: 0.001 to 100",
+              .required = true,
+              .digits = ORDER_RATE_DIGITS,
+              .least = RATE_LEAST,
+              .most = RATE_MOST},
+	[PREFIX] =
+		{.name = "prefix",
+         .type = WEIR_ARGUMENT_FLAG,
+         .help = "every key that begins with these values, in all partitions; the last value may be cut anywhere. The "
+                 "longest prefix wins, and an exact key beats it"},
+	[OPTION_COUNT] = {.name = NULL},
 };
 
-static const char *const commands[] = {"weir block", "weir lift", "weir allow", "weir override"};
+#define OPERAND                                                                                                               \
+	{                                                                                                                         \
+		.word = "VALUE",                                                                                                      \
+		.help =                                                                                                               \
+			"the values of the zone's key, in its order, as the log has them; an address is grouped and written as the zone " \
+			"does it. Behind -- a value may begin with a dash",                                                               \
+		.most = WEIR_ZONE_KEY_MAX, .hint = "a key has at most four values"                                                    \
+	}
 
-static void print_help(enum order_kind kind)
-{
-	static const char *const heads[] = {block_help, lift_help, allow_help, override_help};
-	static const char *const examples[] = {block_examples, lift_examples, allow_examples, override_examples};
-	fputs(heads[kind], stdout);
-	fputs(kind != ORDER_LIFT ? time_help : "", stdout);
-	fputs(common_help, stdout);
-	fputs(examples[kind], stdout);
-}
+#define DONE_WHEN "It is done when the log has it, on disk: the partition and the offset are printed."
 
-static int refuse(const struct order_options *options, const char *words, const char *value)
-{
-	weir_arguments_refuse(&options->arguments, words, value);
-	return EXIT_USAGE;
-}
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "done"},
+	{WEIR_EXIT_FAILED, "a server failed: run it again, twice does no harm"},
+	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+const struct weir_command_line order_lines[] = {
+	[ORDER_BLOCK] =
+		{
+			.name = "weir block",
+			.summary = "block a key",
+			.usage = "weir block VALUE... --config FILE [OPTION...]\n"
+					 "weir block VALUE... --state DIR [OPTION...]",
+			.about = "Blocks a key until the given time, or without one until it is lifted.\n"
+					 "\n"
+					 "A decision is published, and every request of the key is blocked. Its limits publish nothing "
+					 "meanwhile. An allow of the key ends.\n"
+					 "\n" DONE_WHEN,
+			.operand = OPERAND,
+			.options = timed_options,
+			.examples = "weir block 203.0.113.9 --config weir.json --for 1h --reason scraping\n"
+						"weir block --zone login 2001:db8::7 ann --state /var/lib/weir",
+			.exits = exits,
+		},
+	[ORDER_LIFT] =
+		{
+			.name = "weir lift",
+			.summary = "end the block of a key, and let it start afresh",
+			.usage = "weir lift VALUE... --config FILE [OPTION...]\n"
+					 "weir lift VALUE... --state DIR [OPTION...]",
+			.about = "Ends the block of a key, whether a limit or an operator set it, and empties its bucket.\n"
+					 "\n"
+					 "The key starts afresh. A lift is published in any case. An allow and an override of the key go "
+					 "on.\n"
+					 "\n" DONE_WHEN,
+			.operand = OPERAND,
+			.options = lift_options,
+			.examples = "weir lift 203.0.113.9 --config weir.json --reason \"our own monitoring\"",
+			.exits = exits,
+		},
+	[ORDER_ALLOW] =
+		{
+			.name = "weir allow",
+			.summary = "let a key pass, whatever its limits say",
+			.usage = "weir allow VALUE... --config FILE [OPTION...]\n"
+					 "weir allow VALUE... --state DIR [OPTION...]",
+			.about = "Lets a key pass whatever its limits say, until the given time, or without one for ever.\n"
+					 "\n"
+					 "Nothing of it is recorded meanwhile. A block that is in force is lifted, and the lift is "
+					 "published. --for 0s ends an allow; a block ends it too.\n"
+					 "\n" DONE_WHEN,
+			.operand = OPERAND,
+			.options = timed_options,
+			.examples = "weir allow 198.51.100.4 --config weir.json --for 2h --reason \"load test\"\n"
+						"weir allow 198.51.100.4 --config weir.json --for 0s",
+			.exits = exits,
+		},
+	[ORDER_OVERRIDE] =
+		{
+			.name = "weir override",
+			.summary = "multiply the rates of a key, or of a prefix of keys",
+			.usage = "weir override VALUE... --rate R --config FILE [OPTION...]\n"
+					 "weir override VALUE... --rate R --state DIR [OPTION...]",
+			.about = "Multiplies the rates of a key's limits until the given time, or without one until --rate 1.\n"
+					 "\n"
+					 "What may come in one burst, or wait in a queue, is multiplied too, and an interval is divided. A "
+					 "limit that changes by it starts empty, as one that a policy changes. A block that is in force "
+					 "goes on: weir lift ends it.\n"
+					 "\n" DONE_WHEN,
+			.operand = OPERAND,
+			.options = override_options,
+			.examples = "weir override 198.51.100.4 --rate 10 --config weir.json --for 2d\n"
+						"weir override --prefix 10.1. --rate 0.5 --config weir.json\n"
+						"weir override --prefix 10.1. --rate 1 --config weir.json",
+			.exits = exits,
+		},
+};
 
 static bool parse_time(const char *text, int64_t *time_ms)
 {
@@ -114,81 +176,51 @@ static bool parse_time(const char *text, int64_t *time_ms)
 	return reason == FORMAT_OK;
 }
 
-static int take_word(struct order_options *options, const char *value)
+/* A text of at most so many bytes. */
+static enum weir_exit take_text(const struct order_options *options, int option, const char *text, size_t most,
+                                const char **place)
 {
-	if (options->value_count == WEIR_ZONE_KEY_MAX)
-		return refuse(options, "a key has at most four values: \"%s\" is too many", value);
-	options->values[options->value_count++] = value;
-	return -1;
+	if (strlen(text) > most)
+		return weir_arguments_refuse_value(options->line, option, text);
+	*place = text;
+	return WEIR_EXIT_NOT_YET;
 }
 
-static int take_option(struct order_options *options, int option, const char *value)
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
+	struct order_options *options = context;
 	switch (option) {
-	case ZONE: options->zone = value; return -1;
-	case KEY_HEX: options->key_hex = value; return -1;
-	case CONFIG: options->config_path = value; return -1;
-	case STATE: options->state_path = value; return -1;
-	case PREFIX: options->prefix = true; return -1;
-	case JSON: options->json = true; return -1;
-	case WEIR_ARGUMENTS_WORD: return take_word(options, value);
-	case BY:
-		options->by = value;
-		return strlen(value) <= ORDER_BY_MAX_BYTES ? -1
-		                                           : refuse(options, "--by takes at most 64 bytes, not \"%s\"", value);
-	case REASON:
-		options->reason = value;
-		return strlen(value) <= ORDER_REASON_MAX_BYTES ? -1 : refuse(options, "%s", "--reason takes at most 256 bytes");
-	case FOR:
-		if (weir_parse_duration(value, &options->for_ms))
-			return -1;
-		return refuse(options, "--for must be a duration such as 30s, 10m, 2h or 7d, not \"%s\"", value);
+	case ZONE: options->zone = value->text; break;
+	case KEY_HEX: options->key_hex = value->text; break;
+	case CONFIG: options->config_path = value->text; break;
+	case STATE: options->state_path = value->text; break;
+	case PREFIX: options->prefix = true; break;
+	case JSON: options->json = true; break;
+	case FOR: options->for_ms = (int64_t)value->number; break;
+	case RATE: options->thousandths = (uint32_t)value->number; break;
+	case BY: return take_text(options, BY, value->text, ORDER_BY_MAX_BYTES, &options->by);
+	case REASON: return take_text(options, REASON, value->text, ORDER_REASON_MAX_BYTES, &options->reason);
 	case UNTIL:
-		if (parse_time(value, &options->until_ms))
-			return -1;
-		return refuse(options, "--until must be a time such as 2026-11-22T10:00:00Z, or Unix seconds, not \"%s\"",
-		              value);
-	case RATE:
-		if (order_rate_parse(value, &options->thousandths))
-			return -1;
-		return refuse(
-			options, "--rate must be from 0.001 to 100, with at most three digits behind the point, not \"%s\"", value);
-	default: return EXIT_USAGE;
+		if (!parse_time(value->text, &options->until_ms))
+			return weir_arguments_refuse_value(options->line, UNTIL, value->text);
+		break;
+	default: options->values[options->value_count++] = value->text; break;
 	}
+	return WEIR_EXIT_NOT_YET;
 }
 
-static int check(const struct order_options *options)
+enum weir_exit order_options_parse(enum order_kind kind, int argc, char **argv, struct order_options *options)
 {
-	bool is_override = options->kind == ORDER_OVERRIDE;
-	if (options->kind == ORDER_LIFT && (options->for_ms >= 0 || options->until_ms < ORDER_NO_END))
-		return refuse(options, "%s", "a lift is done at once: --for and --until are for block, allow and override");
+	const struct weir_command_line *line = &order_lines[kind];
+	*options = (struct order_options){.line = line, .kind = kind, .for_ms = -1, .until_ms = ORDER_NO_END, .reason = ""};
+	enum weir_exit code = weir_arguments_read(line, argc, argv, take_option, options);
+	if (code != WEIR_EXIT_NOT_YET)
+		return code;
 	if (options->for_ms >= 0 && options->until_ms < ORDER_NO_END)
-		return refuse(options, "%s", "either --for or --until, not both");
-	if (!is_override && (options->thousandths > 0 || options->prefix))
-		return refuse(options, "%s", "--rate and --prefix are for weir override");
-	if (is_override && options->thousandths == 0)
-		return refuse(options, "%s",
-		              "say what rates are multiplied by: --rate 0.5, --rate 10; --rate 1 ends an override");
+		return weir_arguments_refuse(line, "either --for or --until, not both");
 	if (options->key_hex != NULL && options->value_count > 0)
-		return refuse(options, "either values or --key-hex: \"%s\" is too many", options->values[0]);
+		return weir_arguments_refuse(line, "either values or --key-hex, not both");
 	if (options->config_path == NULL && options->state_path == NULL)
-		return refuse(options, "%s", "name the cluster's configuration by --config, or a --state directory");
-	return -1;
-}
-
-int order_options_parse(enum order_kind kind, int argc, char **argv, struct order_options *options)
-{
-	*options = (struct order_options){.kind = kind, .for_ms = -1, .until_ms = ORDER_NO_END, .reason = ""};
-	options->arguments =
-		(struct weir_arguments){.command = commands[kind], .options = table, .argc = argc, .argv = argv};
-	int option, code = -1;
-	const char *value;
-	while (code == -1 && (option = weir_arguments_next(&options->arguments, &value)) != WEIR_ARGUMENTS_END) {
-		if (option == WEIR_ARGUMENTS_HELP) {
-			print_help(kind);
-			return EXIT_DONE;
-		}
-		code = take_option(options, option, value);
-	}
-	return code == -1 ? check(options) : code;
+		return weir_arguments_refuse(line, "name a cluster's configuration with --config, or a directory with --state");
+	return WEIR_EXIT_NOT_YET;
 }

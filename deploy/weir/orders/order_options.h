@@ -2,11 +2,15 @@
 #ifndef DEPLOY_WEIR_ORDERS_ORDER_OPTIONS_H
 #define DEPLOY_WEIR_ORDERS_ORDER_OPTIONS_H
 
+#include "common/base/exit.h"
 #include "common/config/arguments.h"
 #include "limiter/orders/order_command.h"
 
+/* By enum order_kind. */
+extern const struct weir_command_line order_lines[];
+
 struct order_options {
-	struct weir_arguments arguments;
+	const struct weir_command_line *line;
 	const char *config_path, *state_path;
 	const char *zone; /* NULL: the only one that the values fit */
 	const char *values[WEIR_ZONE_KEY_MAX];
@@ -21,7 +25,7 @@ struct order_options {
 	enum order_kind kind;
 };
 
-/** @return -1: go on; else the exit code: help was printed, or what is wrong was said */
-int order_options_parse(enum order_kind kind, int argc, char **argv, struct order_options *options);
+/** @return WEIR_EXIT_NOT_YET: go on; else the exit code: help was printed, or what is wrong was said */
+enum weir_exit order_options_parse(enum order_kind kind, int argc, char **argv, struct order_options *options);
 
 #endif

@@ -4,9 +4,9 @@
  * `weir run` does the same at its start and on SIGHUP.
  */
 #include "common/base/clock.h"
-#include "common/base/suggest.h"
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
+#include "common/json/json_writer.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/policy/policy_changes.h"
 #include "deploy/weir/realm/realm.h"
@@ -15,47 +15,77 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
-	"usage: weir policy apply --config FILE\n"
-	"       weir policy show --config FILE [--version N]\n"
-	"       weir policy history --config FILE\n"
-	"\n"
-	"Puts the zones of a configuration in force in the cluster that its sections bus and store name: the policy\n"
-	"is checked against every one that there was, numbered, and appended to each partition of the log, so that\n"
-	"every limiter goes over to it at the same place of its log, and collectors match by it from then on. It is\n"
-	"done when the log has it. Calling it again, after a failure too, does what is still to be done.\n"
-	"\n"
-	"  apply        the zones of FILE come into force; if they are, nothing is written\n"
-	"  show         those in force, or of version N\n"
-	"  history      every version: what it changed, and whether it is in the log\n"
-	"\n"
-	"  --config FILE   the configuration. For show and history its zones do not matter and may be absent\n"
-	"  --state DIR     for show and history: a state directory of `weir run`, in place of a cluster\n"
-	"  --version N     of the policy to show\n"
-	"  --json          JSON in place of words; show's can be a configuration's \"zones\"\n"
-	"\n"
-	"A zone keeps its id, its name and the fields of its key for ever: buckets are stored under them. A limit\n"
-	"that stays the same keeps its state, a changed one starts empty, blocks of a zone that is removed or goes\n"
-	"into shadow mode are lifted.\n"
-	"On one machine `weir run` applies its own configuration when it starts and on SIGHUP.\n"
-	"\n"
-	"Exit codes: 0 done; 1 a server failed, try again; 2 the policy or the command line is wrong.\n"
-	"\n"
-	"Examples\n"
-	"  weir policy apply --config weir.json\n"
-	"  weir policy show --config weir.json --version 4 --json | jq .zones > zones-before.json\n"
-	"  weir policy history --state /var/lib/weir\n";
+enum option { CONFIG, STATE, VERSION, JSON, OPTION_COUNT };
 
-enum option { CONFIG, STATE, VERSION, JSON };
+static const struct weir_argument_option options[] = {
+	[CONFIG] = {.name = "config",
+                .value = "FILE",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "the configuration; show and history need only its sections \"bus\" and \"store\""},
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "show, history: a state directory of `weir run`, in place of a cluster"},
+	[VERSION] = {.name = "version",
+                 .value = "N",
+                 .type = WEIR_ARGUMENT_NUMBER,
+                 .help = "show: this version of the policy",
+                 .least = 1},
+	[JSON] = {.name = "json",
+              .type = WEIR_ARGUMENT_FLAG,
+              .help = "print JSON in place of words; what show prints can be a configuration's \"zones\""},
+	[OPTION_COUNT] = {.name = NULL},
+};
 
-static const struct weir_argument_option table[] = {
-	{"config", true}, {"state", true}, {"version", true}, {"json", false}, {NULL, false},
+static const char *const actions[] = {"apply", "show", "history", NULL};
+
+static const struct weir_argument_section sections[] = {
+	{"Actions", "  apply    put the zones of FILE in force; if they are, nothing is written\n"
+                "  show     print the zones that are in force, or those of version N\n"
+                "  history  print every version: what it changed, and whether it is in the log\n"},
+	{"What stays", "A zone keeps its id, its name and the fields of its key for ever: buckets are stored under them. A "
+                   "limit that stays the same keeps its state; a changed one starts empty. Blocks of a zone that is "
+                   "removed or goes into shadow mode are lifted.\n"
+                   "\n"
+                   "On one machine `weir run` applies its own configuration when it starts and on SIGHUP."},
+	{NULL, NULL},
+};
+
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "done"},
+	{WEIR_EXIT_FAILED, "a server failed; try again"},
+	{WEIR_EXIT_USAGE, "the policy, the configuration or the command line is wrong"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir policy",
+	.summary = "put zones in force in a cluster, show those that are and were",
+	.usage = "weir policy apply --config FILE\n"
+			 "weir policy show --config FILE [--version N]\n"
+			 "weir policy history --config FILE",
+	.about =
+		"Puts the zones of a configuration in force in a cluster, and shows those that are and were.\n"
+		"\n"
+		"A policy is checked against every earlier one, numbered, and appended to each partition of the log. Every "
+		"limiter switches to it at the same place of its log, and collectors match by it from then on. The command is "
+		"done when the log has it. Running it again, after a failure too, does what is still to be done.",
+	.operand = {.word = "ACTION",
+                .help = "apply, show or history",
+                .most = 1,
+                .choices = actions,
+                .hint = "name the file with --config"},
+	.options = options,
+	.sections = sections,
+	.examples = "weir policy apply --config weir.json\n"
+				"weir policy show --config weir.json --version 4 --json | jq .zones\n"
+				"weir policy history --state /var/lib/weir",
+	.exits = exits,
 };
 
 enum { WAIT_MS = 60000 };
 
 struct policy_command {
-	struct weir_arguments arguments;
 	const char *action, *config_path, *state_path;
 	uint64_t version; /* 0: the newest */
 	bool json;
@@ -66,70 +96,36 @@ struct policy_command {
 
 /* ---- the command line ---- */
 
-static const char *const actions[] = {"apply", "show", "history", NULL};
-
-static int refuse_action(const struct policy_command *command)
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
-	const char *near = command->action != NULL ? weir_nearest_name(command->action, actions) : NULL;
-	if (near != NULL)
-		weir_arguments_refuse(&command->arguments, "there is no \"%s\"; \"%s\" is meant?", command->action, near);
-	else if (command->action != NULL)
-		weir_arguments_refuse(&command->arguments, "there is no \"%s\"; there are apply, show, history",
-		                      command->action);
-	else
-		weir_arguments_refuse(&command->arguments, "say what to do: apply, show or history");
-	return EXIT_USAGE;
-}
-
-static int take_option(struct policy_command *command, int option, const char *value)
-{
+	struct policy_command *command = context;
 	switch (option) {
-	case CONFIG: command->config_path = value; return -1;
-	case STATE: command->state_path = value; return -1;
-	case JSON: command->json = true; return -1;
-	case VERSION:
-		if (weir_arguments_count(value, &command->version) && command->version > 0)
-			return -1;
-		weir_arguments_refuse(&command->arguments, "--version must be a number from 1, not \"%s\"", value);
-		return EXIT_USAGE;
-	case WEIR_ARGUMENTS_WORD:
-		if (command->action == NULL) {
-			command->action = value;
-			return -1;
-		}
-		weir_arguments_refuse(&command->arguments, "\"%s\" is too many; the file is named by --config", value);
-		return EXIT_USAGE;
-	case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
-	default: return EXIT_USAGE;
+	case CONFIG: command->config_path = value->text; break;
+	case STATE: command->state_path = value->text; break;
+	case JSON: command->json = true; break;
+	case VERSION: command->version = value->number; break;
+	default: command->action = value->text; break;
 	}
+	return WEIR_EXIT_NOT_YET;
 }
 
-/* -1: go on. */
-static int parse(struct policy_command *command, int argc, char **argv)
+static enum weir_exit parse(struct policy_command *command, int argc, char **argv)
 {
-	command->arguments =
-		(struct weir_arguments){.command = "weir policy", .options = table, .argc = argc, .argv = argv};
-	const char *value;
-	int option, code = -1;
-	while (code == -1 && (option = weir_arguments_next(&command->arguments, &value)) != WEIR_ARGUMENTS_END)
-		code = take_option(command, option, value);
-	if (code != -1)
+	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, command);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
-	bool is_apply = command->action != NULL && strcmp(command->action, "apply") == 0;
-	if (!is_apply &&
-	    (command->action == NULL || (strcmp(command->action, "show") != 0 && strcmp(command->action, "history") != 0)))
-		return refuse_action(command);
-	if (is_apply && command->state_path != NULL) {
-		weir_arguments_refuse(&command->arguments,
-		                      "apply works on a cluster; `weir run` puts its own configuration in force when it "
-		                      "starts and on SIGHUP");
-		return EXIT_USAGE;
-	}
-	if (command->config_path != NULL || command->state_path != NULL)
-		return -1;
-	weir_arguments_refuse(&command->arguments, is_apply ? "name the configuration by --config"
-	                                                    : "name a configuration by --config, or a --state directory");
-	return EXIT_USAGE;
+	if (command->action == NULL)
+		return weir_arguments_refuse(&line, "missing ACTION: apply, show or history");
+	bool is_apply = strcmp(command->action, "apply") == 0;
+	if (is_apply && command->state_path != NULL)
+		return weir_arguments_refuse(&line,
+		                             "apply works on a cluster; `weir run` puts its own configuration in force when it "
+		                             "starts and on SIGHUP");
+	if (command->config_path == NULL && command->state_path == NULL)
+		return weir_arguments_refuse(&line, is_apply
+		                                        ? "missing --config FILE"
+		                                        : "name a configuration with --config, or a directory with --state");
+	return WEIR_EXIT_NOT_YET;
 }
 
 /* ---- apply ---- */
@@ -156,8 +152,13 @@ static void say_applied(struct policy_command *command, uint64_t version, uint64
 	uint32_t partitions = command->realm.bus->partitions;
 	struct weir_text *text = &command->text;
 	if (command->json) {
-		weir_text_printf(text, "{\"version\":%llu,\"changed\":%s,\"partitions\":%u}\n", (unsigned long long)version,
-		                 is_new ? "true" : "false", partitions);
+		struct weir_json_writer json = weir_json_writer(text);
+		weir_json_write_object(&json, NULL);
+		weir_json_write_uint(&json, "version", version);
+		weir_json_write_bool(&json, "changed", is_new);
+		weir_json_write_uint(&json, "partitions", partitions);
+		weir_json_write_end(&json);
+		weir_json_write_newline(&json);
 	} else if (is_new) {
 		weir_text_printf(text, "policy %llu is in force in %u partition%s: ", (unsigned long long)version, partitions,
 		                 partitions == 1 ? "" : "s");
@@ -213,9 +214,12 @@ static enum weir_status show(struct policy_command *command, struct weir_error *
 		return status;
 	if (command->json) {
 		/* The canonical text is an object. */
-		weir_text_printf(text, "{\"version\":%llu,", (unsigned long long)policy->version);
-		weir_text_puts(text, policy->text + 1);
-		weir_text_puts(text, "\n");
+		struct weir_json_writer json = weir_json_writer(text);
+		weir_json_write_object(&json, NULL);
+		weir_json_write_uint(&json, "version", policy->version);
+		weir_json_write_members(&json, weir_span_of(policy->text));
+		weir_json_write_end(&json);
+		weir_json_write_newline(&json);
 		return WEIR_OK;
 	}
 	weir_text_printf(text, "policy %llu", (unsigned long long)policy->version);
@@ -226,32 +230,41 @@ static enum weir_status show(struct policy_command *command, struct weir_error *
 	return WEIR_OK;
 }
 
+static void put_version_json(struct weir_text *text, const struct weir_policy *policy, const struct weir_policy *before,
+                             uint64_t appended)
+{
+	struct weir_json_writer json = weir_json_writer(text);
+	struct weir_text changes = {0};
+	policy_words_changes(&changes, before, policy);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_uint(&json, "version", policy->version);
+	weir_json_write_uint(&json, "zones", policy->zone_count);
+	weir_json_write_bool(&json, "in_log", policy->version <= appended);
+	weir_json_write_string(&json, "changes", (struct weir_span){.at = changes.at, .length = (uint32_t)changes.length});
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
+	weir_text_deinit(&changes);
+}
+
+static void put_version(struct weir_text *text, const struct weir_policy *policy, const struct weir_policy *before,
+                        uint64_t appended)
+{
+	weir_text_printf(text, "%llu  %u zone%s: ", (unsigned long long)policy->version, policy->zone_count,
+	                 policy->zone_count == 1 ? "" : "s");
+	policy_words_changes(text, before, policy);
+	weir_text_puts(text, policy->version > appended ? "; " : "");
+	put_state(text, policy->version, appended);
+	weir_text_puts(text, "\n");
+}
+
 static enum weir_status show_history(struct policy_command *command, struct weir_error *error)
 {
 	const struct weir_policy_history *history = &command->history;
-	struct weir_text *text = &command->text;
 	uint64_t appended;
 	enum weir_status status = weir_policy_appended(command->realm.store, &appended, error);
-	for (size_t i = 0; status == WEIR_OK && i < history->count; i++) {
-		const struct weir_policy *policy = history->policies[i], *before = i > 0 ? history->policies[i - 1] : NULL;
-		if (command->json) {
-			weir_text_printf(
-				text, "{\"version\":%llu,\"zones\":%u,\"in_log\":%s,\"changes\":", (unsigned long long)policy->version,
-				policy->zone_count, policy->version <= appended ? "true" : "false");
-			struct weir_text changes = {0};
-			policy_words_changes(&changes, before, policy);
-			weir_text_json(text, (struct weir_span){.at = changes.at, .length = (uint32_t)changes.length});
-			weir_text_deinit(&changes);
-			weir_text_puts(text, "}\n");
-			continue;
-		}
-		weir_text_printf(text, "%llu  %u zone%s: ", (unsigned long long)policy->version, policy->zone_count,
-		                 policy->zone_count == 1 ? "" : "s");
-		policy_words_changes(text, before, policy);
-		weir_text_puts(text, policy->version > appended ? "; " : "");
-		put_state(text, policy->version, appended);
-		weir_text_puts(text, "\n");
-	}
+	for (size_t i = 0; status == WEIR_OK && i < history->count; i++)
+		(command->json ? put_version_json : put_version)(&command->text, history->policies[i],
+		                                                 i > 0 ? history->policies[i - 1] : NULL, appended);
 	return status;
 }
 
@@ -273,24 +286,26 @@ static enum weir_status run(struct policy_command *command, struct weir_error *e
 	return strcmp(command->action, "show") == 0 ? show(command, error) : show_history(command, error);
 }
 
-int command_policy(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct policy_command command = {0};
 	struct weir_error error;
 	size_t written;
-	int code = parse(&command, argc, argv);
-	if (code >= 0)
+	enum weir_exit code = parse(&command, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	enum weir_status status = run(&command, &error);
-	code = status == WEIR_OK ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+	code = weir_exit_of(status);
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir policy: %s\n", error.text);
 	if (weir_write_all(STDOUT_FILENO, command.text.at, command.text.length, &written) != 0) {
 		perror("weir policy: cannot write");
-		code = EXIT_FAILED;
+		code = WEIR_EXIT_FAILED;
 	}
 	weir_text_deinit(&command.text);
 	weir_policy_history_deinit(&command.history);
 	realm_close(&command.realm);
 	return code;
 }
+
+const struct command command_policy = {&line, command_main};

@@ -479,7 +479,7 @@ static void close_all(struct follow *follow)
 	state_directory_close(&follow->state);
 }
 
-int run_follow(struct run_options *options, const struct weir_log *log, struct progress *progress)
+enum weir_exit run_follow(struct run_options *options, const struct weir_log *log, struct progress *progress)
 {
 	struct follow follow = {.options = options, .log = log, .progress = progress, .started_ms = weir_monotonic_ms()};
 	struct weir_error error;
@@ -496,5 +496,5 @@ int run_follow(struct run_options *options, const struct weir_log *log, struct p
 	if (good && (!options->quiet || options->summary_json))
 		print_summary(&follow);
 	close_all(&follow);
-	return good ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+	return good ? WEIR_EXIT_DONE : status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 }

@@ -114,7 +114,7 @@ static enum weir_status finish(struct once *once, bool *finished, struct weir_er
 	return status;
 }
 
-int run_once(const struct run_options *options, const struct weir_log *log, struct progress *progress)
+enum weir_exit run_once(const struct run_options *options, const struct weir_log *log, struct progress *progress)
 {
 	struct once once = {.options = options, .config = options->config, .log = log, .progress = progress};
 	struct weir_error error;
@@ -129,14 +129,14 @@ int run_once(const struct run_options *options, const struct weir_log *log, stru
 	if (status == WEIR_OK)
 		status = finish(&once, &finished, &error);
 	progress_clear(progress);
-	int code = finished ? once.source_failed ? EXIT_FAILED : EXIT_DONE : EXIT_INTERRUPTED;
+	enum weir_exit code = finished ? once.source_failed ? WEIR_EXIT_FAILED : WEIR_EXIT_DONE : WEIR_EXIT_INTERRUPTED;
 	if (status == WEIR_AGAIN) {
 		/* nobody took what was to be written; a state goes on behind its last cut */
 		weir_log(log, WEIR_LOG_WARNING, "run", "stopped while it waited: %s", error.text);
-		code = EXIT_INTERRUPTED;
+		code = WEIR_EXIT_INTERRUPTED;
 	} else if (status != WEIR_OK) {
 		weir_log(log, WEIR_LOG_ERROR, "run", "%s", error.text);
-		code = status == WEIR_INVALID && once.rounds == NULL ? EXIT_USAGE : EXIT_FAILED;
+		code = status == WEIR_INVALID && once.rounds == NULL ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 	} else if (!options->quiet || options->summary_json) {
 		print_summary(&once, finished);
 	}

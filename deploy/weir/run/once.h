@@ -7,6 +7,6 @@
 #include "deploy/weir/terminal/progress.h"
 
 /** Gives the exit code; what went wrong was logged. */
-int run_once(const struct run_options *options, const struct weir_log *log, struct progress *progress);
+enum weir_exit run_once(const struct run_options *options, const struct weir_log *log, struct progress *progress);
 
 #endif

@@ -46,6 +46,7 @@ static void add_decisions(struct output_batch *batch, const struct output_choice
 	}
 }
 
+/* By hand, as decisions are: there is a line for each verdict. */
 static void add_judged(struct output_batch *batch, const struct lane *lane, const struct lane_result *result)
 {
 	const struct weir_frame *frame = result->frame;

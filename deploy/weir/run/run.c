@@ -11,22 +11,22 @@
 #include <unistd.h>
 
 /* What is wrong in its sources is refused before anything is made or opened. */
-static int check_sources(const struct run_options *options)
+static enum weir_exit check_sources(const struct run_options *options)
 {
 	struct weir_error error;
 	if (inputs_check(options->config, &error) == WEIR_OK && run_check(options, &error) == WEIR_OK)
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	fprintf(stderr, "weir: %s\n", error.text);
-	return error.status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+	return error.status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 }
 
-int command_run(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct run_options options;
-	int code = run_options_parse(argc, argv, &options);
-	if (code == -1)
+	enum weir_exit code = run_options_parse(argc, argv, &options);
+	if (code == WEIR_EXIT_NOT_YET)
 		code = check_sources(&options);
-	if (code == -1) {
+	if (code == WEIR_EXIT_NOT_YET) {
 		struct progress progress;
 		progress_init(&progress, options.quiet);
 		struct weir_log log = {.fd = STDERR_FILENO,
@@ -40,3 +40,5 @@ int command_run(int argc, char **argv)
 	run_options_deinit(&options);
 	return code;
 }
+
+const struct command command_run = {&run_line, command_main};

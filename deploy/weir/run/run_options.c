@@ -1,190 +1,169 @@
-/* The command line of `weir run`, by getopt_long; what it teaches is at the top. */
+/* The command line of `weir run`, and the configuration that it names or stands for. */
 #include "deploy/weir/run/run_options.h"
 
 #include "common/base/alloc.h"
-#include "common/base/suggest.h"
-#include "common/json/units.h"
-#include "deploy/weir/command.h"
 #include "deploy/weir/realm/state_directory.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
-	"weir run: reads logs, judges every event, writes decisions\n"
-	"\n"
-	"usage: weir run --config FILE [OPTION...]\n"
-	"       weir run [--format NAME] [--key FIELD[,FIELD]] --limit N/W[:ALGORITHM]... [OPTION...] LOG...\n"
-	"\n"
-	"  --config FILE      zones, sources and everything else (weir validate explains it)\n"
-	"  --once             read the sources to their end and finish; else follow them\n"
-	"  --state DIR        keep state here: a run that was killed goes on where it was\n"
-	"                     (following: /var/lib/weir, or the XDG state directory without root)\n"
-	"  --decisions PATH   where decisions go; - is standard output (the default)\n"
-	"  --shadow PATH      decisions of zones in shadow mode (else they are only counted)\n"
-	"  --judged PATH      --once: one line for every verdict\n"
-	"  --dead-letter PATH malformed lines with their reason (default: in the state directory)\n"
-	"  --memory SIZE      ceiling of all buckets: past it the least used go to the store\n"
-	"  --json             decisions as JSON on a terminal too\n"
-	"  --summary json     the summary as one JSON line\n"
-	"  --quiet            no progress, no summary\n"
-	"\n"
-	"without a configuration file:\n"
-	"  --format NAME      combined (default), common, json, delimited, logfmt, nginx_error, haproxy, sshd\n"
-	"  --key FIELDS       what is counted by: ip (default), user, ip,path, ...\n"
-	"  --limit N/W[:A]    at most N in W: 10/1m, 1000/1d, 5/10s:token_bucket; again for more limits\n"
-	"  LOG                a file, a glob in quotes, .gz, .zst, or - for standard input\n"
-	"\n"
-	"examples:\n"
-	"  weir run --once --key ip --limit 10/1m --limit 100/1h /var/log/nginx/access.log\n"
-	"  zcat old.gz | weir run --once --key ip --limit 100/1m -\n"
-	"  weir run --config weir.json --decisions /var/lib/weir/decisions.jsonl\n"
-	"  weir run --once --state run1 --config weir.json --decisions out.jsonl   # may be killed and typed again\n"
-	"\n"
-	"exit codes: 0 done; 1 failed, or a source was unreadable (the others are finished); 2 usage or configuration;\n"
-	"3 --once was stopped by a signal: its state holds what it had written.\n";
-
 enum { MEMORY_SENSIBLE_BYTES = 16 << 20 }; /* the least that a configuration may say */
 
-enum option_id {
-	OPT_CONFIG = 256,
-	OPT_ONCE,
-	OPT_STATE,
-	OPT_DECISIONS,
-	OPT_SHADOW,
-	OPT_JUDGED,
-	OPT_DEAD_LETTER,
-	OPT_MEMORY,
-	OPT_JSON,
-	OPT_SUMMARY,
-	OPT_QUIET,
-	OPT_FORMAT,
-	OPT_KEY,
-	OPT_LIMIT,
-	OPT_HELP,
+enum option {
+	CONFIG,
+	ONCE,
+	STATE,
+	DECISIONS,
+	SHADOW,
+	JUDGED,
+	DEAD_LETTER,
+	MEMORY,
+	JSON,
+	SUMMARY,
+	QUIET,
+	FORMAT,
+	KEY,
+	LIMIT,
+	OPTION_COUNT,
 };
 
-static const struct option long_options[] = {
-	{"config", required_argument, NULL, OPT_CONFIG},
-	{"once", no_argument, NULL, OPT_ONCE},
-	{"state", required_argument, NULL, OPT_STATE},
-	{"decisions", required_argument, NULL, OPT_DECISIONS},
-	{"shadow", required_argument, NULL, OPT_SHADOW},
-	{"judged", required_argument, NULL, OPT_JUDGED},
-	{"dead-letter", required_argument, NULL, OPT_DEAD_LETTER},
-	{"memory", required_argument, NULL, OPT_MEMORY},
-	{"json", no_argument, NULL, OPT_JSON},
-	{"summary", required_argument, NULL, OPT_SUMMARY},
-	{"quiet", no_argument, NULL, OPT_QUIET},
-	{"format", required_argument, NULL, OPT_FORMAT},
-	{"key", required_argument, NULL, OPT_KEY},
-	{"limit", required_argument, NULL, OPT_LIMIT},
-	{"help", no_argument, NULL, OPT_HELP},
-	{NULL, 0, NULL, 0},
+static const char *const summary_forms[] = {"json", NULL};
+
+static const struct weir_argument_option options_table[] = {
+	[CONFIG] = {.name = "config",
+                .value = "FILE",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "zones, sources and everything else (see weir validate)"},
+	[ONCE] = {.name = "once",
+              .type = WEIR_ARGUMENT_FLAG,
+              .help = "read the sources to their end and finish (default: follow them)"},
+	[STATE] =
+		{.name = "state",
+         .value = "DIR",
+         .type = WEIR_ARGUMENT_TEXT,
+         .help =
+             "keep state here: a run that was killed goes on where it was (when following: /var/lib/weir, or without "
+             "root the XDG state directory)"},
+	[DECISIONS] = {.name = "decisions",
+                   .value = "PATH",
+                   .type = WEIR_ARGUMENT_TEXT,
+                   .help = "where decisions go; - is standard output (the default)"},
+	[SHADOW] = {.name = "shadow",
+                .value = "PATH",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "where decisions of zones in shadow mode go (default: they are only counted)"},
+	[JUDGED] = {.name = "judged",
+                .value = "PATH",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "with --once: a line for every verdict"},
+	[DEAD_LETTER] = {.name = "dead-letter",
+                     .value = "PATH",
+                     .type = WEIR_ARGUMENT_TEXT,
+                     .help = "malformed lines with the reason (default: in the state directory)"},
+	[MEMORY] = {.name = "memory",
+                .value = "SIZE",
+                .type = WEIR_ARGUMENT_SIZE,
+                .help = "ceiling of all buckets; past it the least used go to the store",
+                .least = 1},
+	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "decisions as JSON on a terminal too"},
+	[SUMMARY] = {.name = "summary",
+                 .value = "FORM",
+                 .type = WEIR_ARGUMENT_CHOICE,
+                 .help = "json: the summary as one JSON line",
+                 .choices = summary_forms},
+	[QUIET] = {.name = "quiet", .type = WEIR_ARGUMENT_FLAG, .help = "no progress, no summary"},
+	[FORMAT] = {.name = "format",
+                .value = "NAME",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "combined (default), common, json, delimited, logfmt, nginx_error, haproxy, sshd",
+                .heading = "Without a configuration file"},
+	[KEY] = {.name = "key",
+             .value = "FIELDS",
+             .type = WEIR_ARGUMENT_TEXT,
+             .help = "what is counted by: ip (default), user, \"ip,path\", ...",
+             .repeatable = true},
+	[LIMIT] = {.name = "limit",
+               .value = "N/W[:A]",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "at most N in W: 10/1m, 1000/1d, 5/10s:token_bucket",
+               .repeatable = true},
+	[OPTION_COUNT] = {.name = NULL},
+};
+
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "done"},
+	{WEIR_EXIT_FAILED, "it failed, or a source could not be read (the others are finished)"},
+	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
+	{WEIR_EXIT_INTERRUPTED, "--once was stopped by a signal; its state holds what it had written"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+const struct weir_command_line run_line = {
+	.name = "weir run",
+	.summary = "read logs, judge, write decisions: all of weir in one process",
+	.usage = "weir run --config FILE [OPTION...]\n"
+			 "weir run [--format NAME] [--key FIELDS] --limit N/W... [OPTION...] LOG...",
+	.about = "Reads logs, judges every event, and writes decisions.",
+	.operand = {.word = "LOG", .help = "a file, a glob in quotes, .gz, .zst, or - for standard input"},
+	.options = options_table,
+	.examples = "weir run --once --limit 10/1m --limit 100/1h /var/log/nginx/access.log\n"
+				"zcat old.gz | weir run --once --key ip --limit 100/1m -\n"
+				"weir run --config weir.json --decisions /var/lib/weir/decisions.jsonl\n"
+				"weir run --once --state run1 --config weir.json    # may be run again",
+	.exits = exits,
 };
 
 /* What was given, before the configuration is read. */
 struct given {
+	struct run_options *options;
 	struct weir_shorthand words;
-	const char **limits, **keys; /* owned; of words */
-	int64_t memory_bytes;        /* -1: not given */
-	bool shorthand;              /* --format, --key or --limit */
+	const char **limits, **keys, **logs; /* owned; of words */
+	int64_t memory_bytes;                /* -1: not given */
+	bool shorthand;                      /* --format, --key or --limit */
 };
 
-static int usage_error(const char *format, const char *what)
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
-	fputs("weir run: ", stderr);
-	fprintf(stderr, format, what);
-	fputs("; weir run --help shows what there is\n", stderr);
-	return EXIT_USAGE;
+	struct given *given = context;
+	struct run_options *options = given->options;
+	given->shorthand = given->shorthand || option == FORMAT || option == KEY || option == LIMIT;
+	switch (option) {
+	case CONFIG: options->config_path = value->text; break;
+	case ONCE: options->once = true; break;
+	case STATE: options->state_directory = value->text; break;
+	case DECISIONS: options->decisions_path = value->text; break;
+	case SHADOW: options->shadow_path = value->text; break;
+	case JUDGED: options->judged_path = value->text; break;
+	case DEAD_LETTER: options->dead_letters_path = value->text; break;
+	case JSON: options->force_json = true; break;
+	case QUIET: options->quiet = true; break;
+	case MEMORY: given->memory_bytes = (int64_t)value->number; break;
+	case SUMMARY: options->summary_json = true; break;
+	case FORMAT: given->words.format = value->text; break;
+	case KEY: given->keys[given->words.key_count++] = value->text; break;
+	case LIMIT: given->limits[given->words.limit_count++] = value->text; break;
+	default: given->logs[given->words.log_count++] = value->text; break;
+	}
+	return WEIR_EXIT_NOT_YET;
 }
 
-/* One option; -1: go on. */
-static int take_option(int id, struct run_options *options, struct given *given)
-{
-	switch (id) {
-	case OPT_CONFIG: options->config_path = optarg; return -1;
-	case OPT_ONCE: options->once = true; return -1;
-	case OPT_STATE: options->state_directory = optarg; return -1;
-	case OPT_DECISIONS: options->decisions_path = optarg; return -1;
-	case OPT_SHADOW: options->shadow_path = optarg; return -1;
-	case OPT_JUDGED: options->judged_path = optarg; return -1;
-	case OPT_DEAD_LETTER: options->dead_letters_path = optarg; return -1;
-	case OPT_JSON: options->force_json = true; return -1;
-	case OPT_QUIET: options->quiet = true; return -1;
-	case OPT_MEMORY:
-		if (!weir_parse_size(optarg, &given->memory_bytes) || given->memory_bytes < 1)
-			return usage_error("--memory %s: a size like 512MiB or 2GiB was expected", optarg);
-		return -1;
-	case OPT_SUMMARY:
-		if (strcmp(optarg, "json") != 0)
-			return usage_error("--summary %s: only json is known", optarg);
-		options->summary_json = true;
-		return -1;
-	case OPT_FORMAT:
-		given->words.format = optarg;
-		given->shorthand = true;
-		return -1;
-	case OPT_KEY:
-		given->keys[given->words.key_count++] = optarg;
-		given->shorthand = true;
-		return -1;
-	case OPT_LIMIT:
-		given->limits[given->words.limit_count++] = optarg;
-		given->shorthand = true;
-		return -1;
-	case 'h':
-	case OPT_HELP: fputs(help, stdout); return EXIT_DONE;
-	default: return -1;
-	}
-}
-
-/* An option that getopt_long does not take; `word` is where it stopped, `optopt` what it knows of it. */
-static int refuse_option(int id, const char *word)
-{
-	const char *names[sizeof long_options / sizeof *long_options];
-	char text[128], written[64];
-	size_t count = 0;
-	for (const struct option *option = long_options; option->name != NULL; option++) {
-		names[count++] = option->name;
-		if (option->val != optopt)
-			continue;
-		snprintf(text, sizeof text, "--%s", option->name);
-		return usage_error(id == ':' ? "%s needs a value" : "%s takes no value", text);
-	}
-	names[count] = NULL;
-	if (optopt != 0) {
-		snprintf(text, sizeof text, "-%c", optopt);
-		return usage_error("there is no option %s; options begin with two dashes", text);
-	}
-	snprintf(written, sizeof written, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-	const char *near = weir_nearest_name(written, names);
-	if (near != NULL)
-		snprintf(text, sizeof text, "--%s; --%s is meant?", written, near);
-	else
-		snprintf(text, sizeof text, "--%s", written);
-	return usage_error("there is no option %s", text);
-}
-
-static int read_config(struct run_options *options, struct given *given, int log_count, char **logs)
+static enum weir_exit read_config(struct run_options *options, struct given *given)
 {
 	struct weir_error error;
 	enum weir_status status;
 	if (options->config_path != NULL) {
-		if (given->shorthand || log_count > 0)
-			return usage_error("--config says everything: %s cannot be given beside it",
-			                   log_count > 0 ? "logs" : "--format, --key and --limit");
+		if (given->shorthand || given->words.log_count > 0)
+			return weir_arguments_refuse(&run_line, "--config says everything: %s cannot be given beside it",
+			                             given->words.log_count > 0 ? "logs" : "--format, --key and --limit");
 		status = weir_config_load(options->config_path, &options->config, &error);
-	} else if (log_count == 0) {
-		return usage_error("%s", "neither --config nor a log was given");
+	} else if (given->words.log_count == 0) {
+		return weir_arguments_refuse(&run_line, "neither --config nor a log was given");
 	} else if (given->words.limit_count == 0) {
-		return usage_error("%s", "no --limit was given: try --limit 10/1m");
+		return weir_arguments_refuse(&run_line, "no --limit was given: try --limit 10/1m");
 	} else {
-		given->words.logs = (const char *const *)logs;
-		given->words.log_count = (size_t)log_count;
+		given->words.logs = given->logs;
 		given->words.limits = given->limits;
 		given->words.keys = given->keys;
 		given->words.follow = !options->once;
@@ -203,9 +182,9 @@ static int read_config(struct run_options *options, struct given *given, int log
 		                        "weir-limiter are for Kafka");
 	}
 	if (status == WEIR_OK)
-		return -1;
+		return WEIR_EXIT_NOT_YET;
 	fprintf(stderr, "weir: %s\n", error.text);
-	return EXIT_USAGE;
+	return WEIR_EXIT_USAGE;
 }
 
 /* Whether the configuration itself sets it, rather than its default. */
@@ -234,7 +213,7 @@ static void warn(const struct run_options *options)
 }
 
 /* What the command line leaves open comes from the configuration, then from defaults. */
-static int complete(struct run_options *options, const struct given *given)
+static enum weir_exit complete(struct run_options *options, const struct given *given)
 {
 	struct weir_config *config = options->config;
 	struct weir_error error;
@@ -255,7 +234,7 @@ static int complete(struct run_options *options, const struct given *given)
 	if (options->state_directory == NULL && !options->once) {
 		if (state_directory_default(options->state_path, &error) != WEIR_OK) {
 			fprintf(stderr, "weir: %s\n", error.text);
-			return EXIT_USAGE;
+			return WEIR_EXIT_USAGE;
 		}
 		options->state_directory = options->state_path;
 	}
@@ -263,31 +242,31 @@ static int complete(struct run_options *options, const struct given *given)
 		if (weir_path_format(options->dead_letters_default, &error, "%s/dead-letter.jsonl", options->state_directory) !=
 		    WEIR_OK) {
 			fprintf(stderr, "weir: %s\n", error.text);
-			return EXIT_USAGE;
+			return WEIR_EXIT_USAGE;
 		}
 		options->dead_letters_path = options->dead_letters_default;
 	}
-	return -1;
+	return WEIR_EXIT_NOT_YET;
 }
 
-int run_options_parse(int argc, char **argv, struct run_options *options)
+enum weir_exit run_options_parse(int argc, char **argv, struct run_options *options)
 {
-	struct given given = {.memory_bytes = -1,
-	                      .limits = weir_alloc((size_t)argc, sizeof(char *)),
-	                      .keys = weir_alloc((size_t)argc, sizeof(char *))};
-	int id, code = -1;
 	*options = (struct run_options){0};
-	opterr = 0;
-	while (code == -1 && (id = getopt_long(argc, argv, ":h", long_options, NULL)) != -1)
-		code = id == ':' || id == '?' ? refuse_option(id, argv[optind - 1]) : take_option(id, options, &given);
-	if (code == -1)
-		code = read_config(options, &given, argc - optind, argv + optind);
-	if (code == -1)
+	struct given given = {.options = options,
+	                      .memory_bytes = -1,
+	                      .limits = weir_alloc((size_t)argc, sizeof(char *)),
+	                      .keys = weir_alloc((size_t)argc, sizeof(char *)),
+	                      .logs = weir_alloc((size_t)argc, sizeof(char *))};
+	enum weir_exit code = weir_arguments_read(&run_line, argc, argv, take_option, &given);
+	if (code == WEIR_EXIT_NOT_YET)
+		code = read_config(options, &given);
+	if (code == WEIR_EXIT_NOT_YET)
 		code = complete(options, &given);
-	if (code == -1)
+	if (code == WEIR_EXIT_NOT_YET)
 		warn(options);
 	free(given.limits);
 	free(given.keys);
+	free(given.logs);
 	return code;
 }
 

@@ -5,8 +5,11 @@
 #ifndef DEPLOY_WEIR_RUN_RUN_OPTIONS_H
 #define DEPLOY_WEIR_RUN_RUN_OPTIONS_H
 
+#include "common/config/arguments.h"
 #include "common/config/config.h"
 #include "common/files/durable_file.h"
+
+extern const struct weir_command_line run_line;
 
 struct run_options {
 	struct weir_config *config; /* owned */
@@ -28,9 +31,9 @@ struct run_options {
 /**
  * Reads the command line and the configuration.
  *
- * @return -1: go on; else the exit code: help was printed, or what is wrong was said
+ * @return WEIR_EXIT_NOT_YET: go on; else the exit code: help was printed, or what is wrong was said
  */
-int run_options_parse(int argc, char **argv, struct run_options *options);
+enum weir_exit run_options_parse(int argc, char **argv, struct run_options *options);
 void run_options_deinit(struct run_options *options);
 
 /** Whether decisions are written as words: to a terminal, unless --json was given. */

@@ -2,6 +2,7 @@
 #include "deploy/weir/run/summary.h"
 
 #include "common/base/alloc.h"
+#include "common/json/json_writer.h"
 #include "deploy/weir/terminal/readable.h"
 #include "limiter/lane/decision.h"
 
@@ -154,72 +155,67 @@ void summary_words(struct weir_text *text, const struct summary *summary)
 		weir_text_printf(text, "  state        %s\n", summary->state);
 }
 
-static void json_member(struct weir_text *text, const char *name, uint64_t number, const char *before)
+static void json_malformed(struct weir_json_writer *json, const struct record_counts *counts)
 {
-	weir_text_puts(text, before);
-	weir_text_json(text, weir_span_of(name));
-	weir_text_puts(text, ":");
-	weir_text_uint(text, number);
+	weir_json_write_object(json, "malformed");
+	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
+		if (counts->malformed[i] > 0)
+			weir_json_write_uint(json, format_reason_text((enum format_reason)i), counts->malformed[i]);
+	weir_json_write_end(json);
 }
 
-static void json_zones(struct weir_text *text, const struct summary *summary)
+static void json_zones(struct weir_json_writer *json, const struct summary *summary)
 {
-	weir_text_puts(text, ",\"zones\":{");
+	weir_json_write_object(json, "zones");
 	for (uint32_t i = 0; i < summary->policy->zone_count; i++) {
 		const struct weir_zone *zone = &summary->policy->zones[i];
 		struct zone_sums sums = sum_zone(summary, zone->id);
-		if (i > 0)
-			weir_text_puts(text, ",");
-		weir_text_json(text, weir_span_of(zone->name));
-		json_member(text, "matched", sums.passed + sums.blocked, ":{");
-		json_member(text, "passed", sums.passed, ",");
-		json_member(text, "blocked", sums.blocked, ",");
-		json_member(text, "late", sums.late, ",");
-		json_member(text, "decisions", sums.decisions, ",");
-		weir_text_puts(text, "}");
+		weir_json_write_object(json, zone->name);
+		weir_json_write_uint(json, "matched", sums.passed + sums.blocked);
+		weir_json_write_uint(json, "passed", sums.passed);
+		weir_json_write_uint(json, "blocked", sums.blocked);
+		weir_json_write_uint(json, "late", sums.late);
+		weir_json_write_uint(json, "decisions", sums.decisions);
+		weir_json_write_end(json);
 	}
-	weir_text_puts(text, "}");
+	weir_json_write_end(json);
 }
 
-static void json_top(struct weir_text *text, const struct summary *summary)
+static void json_top(struct weir_json_writer *json, const struct summary *summary)
 {
 	size_t count;
 	const struct top_key **keys = most_blocked(summary, &count);
-	weir_text_puts(text, ",\"top_blocked\":[");
+	weir_json_write_array(json, "top_blocked");
 	for (size_t i = 0; i < count; i++) {
 		const struct weir_zone *zone = weir_policy_zone(summary->policy, keys[i]->zone_id);
-		weir_text_puts(text, i > 0 ? ",{\"zone\":" : "{\"zone\":");
-		weir_text_json(text, weir_span_of(zone->name));
-		weir_text_puts(text, ",\"key\":");
-		decision_key_json(text, zone, (struct weir_span){.at = keys[i]->key, .length = keys[i]->key_length});
-		json_member(text, "blocked", keys[i]->count, ",");
-		json_member(text, "error", keys[i]->error, ",");
-		weir_text_puts(text, "}");
+		weir_json_write_object(json, NULL);
+		weir_json_write_words(json, "zone", zone->name);
+		decision_key_json(weir_json_write_value(json, "key"), zone,
+		                  (struct weir_span){.at = keys[i]->key, .length = keys[i]->key_length});
+		weir_json_write_uint(json, "blocked", keys[i]->count);
+		weir_json_write_uint(json, "error", keys[i]->error);
+		weir_json_write_end(json);
 	}
-	weir_text_puts(text, "]");
+	weir_json_write_end(json);
 	free(keys);
 }
 
 void summary_json(struct weir_text *text, const struct summary *summary)
 {
-	json_member(text, "lines", summary->counts.lines, "{");
-	json_member(text, "events", summary->counts.records, ",");
-	weir_text_puts(text, ",\"malformed\":{");
-	const char *before = "";
-	for (int i = 0; i < FORMAT_REASON_COUNT; i++) {
-		if (summary->counts.malformed[i] == 0)
-			continue;
-		json_member(text, format_reason_text((enum format_reason)i), summary->counts.malformed[i], before);
-		before = ",";
+	struct weir_json_writer json = weir_json_writer(text);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_uint(&json, "lines", summary->counts.lines);
+	weir_json_write_uint(&json, "events", summary->counts.records);
+	json_malformed(&json, &summary->counts);
+	json_zones(&json, summary);
+	json_top(&json, summary);
+	weir_json_write_uint(&json, "dead_letters", summary->dead_letters_written);
+	weir_json_write_uint(&json, "dead_letters_dropped", summary->dead_letters_dropped);
+	weir_json_write_bool(&json, "finished", summary->finished);
+	if (summary->seconds > 0) {
+		weir_json_write_fixed(&json, "seconds", summary->seconds, 3);
+		weir_json_write_fixed(&json, "lines_per_second", (double)summary->lines_here / summary->seconds, 0);
 	}
-	weir_text_puts(text, "}");
-	json_zones(text, summary);
-	json_top(text, summary);
-	json_member(text, "dead_letters", summary->dead_letters_written, ",");
-	json_member(text, "dead_letters_dropped", summary->dead_letters_dropped, ",");
-	weir_text_puts(text, summary->finished ? ",\"finished\":true" : ",\"finished\":false");
-	if (summary->seconds > 0)
-		weir_text_printf(text, ",\"seconds\":%.3f,\"lines_per_second\":%.0f", summary->seconds,
-		                 (double)summary->lines_here / summary->seconds);
-	weir_text_puts(text, "}\n");
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
 }

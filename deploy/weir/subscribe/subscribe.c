@@ -20,57 +20,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char help[] =
-	"weir subscribe: keeps a gateway's list of who is blocked, from the decisions topic\n"
-	"\n"
-	"usage: weir subscribe --config FILE --to TARGET [OPTION...]\n"
-	"\n"
-	"  --config FILE     of which the sections bus, redis and log count\n"
-	"  --to TARGET       where the list is kept, see below (default: the configuration's redis.url)\n"
-	"  --zone NAME       only this zone's decisions; again for more (default: all)\n"
-	"  --http HOST:PORT  /metrics, /healthz and /readyz\n"
-	"  --interval TIME   at least so long between two changes (0ms; nft 50ms, file 200ms, nginx 1s)\n"
-	"  --reload COMMAND  file, nginx-map, nginx-geo: for the shell, after each change\n"
-	"  --map FILE        haproxy: the map's file as in its configuration, or that file's name (weir.map)\n"
-	"  --max N           blocks kept at most (1M); past it those that end first are left out\n"
-	"  --once            write the list once and end\n"
-	"\n"
-	"targets:\n"
-	"  redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]\n"
-	"      a key weir:ZONE:KEY for each block: the decision as JSON, gone by itself when the block ends\n"
-	"        weir subscribe --config weir.json --to redis://127.0.0.1:6379\n"
-	"        redis-cli EXISTS weir:site:203.0.113.9\n"
-	"  file:PATH\n"
-	"      the decisions of all live blocks as JSON lines; replaced whole\n"
-	"        weir subscribe --config weir.json --to file:/var/lib/weir/blocked.jsonl\n"
-	"  nginx-map:PATH\n"
-	"      the body of an nginx map, from a key to when its block ends (deploy/gateways/nginx.conf)\n"
-	"        weir subscribe --config weir.json --to nginx-map:/etc/nginx/weir.map --zone site \\\n"
-	"            --reload 'nginx -s reload'\n"
-	"  nginx-geo:PATH\n"
-	"      the same as the body of an nginx geo, which finds an address in a network: for zones by prefix4, prefix6\n"
-	"        weir subscribe --config weir.json --to nginx-geo:/etc/nginx/weir.map --zone site \\\n"
-	"            --reload 'nginx -s reload'\n"
-	"  haproxy:SOCKET\n"
-	"      a map of a running HAProxy, through its socket of level admin (deploy/gateways/haproxy.cfg)\n"
-	"        weir subscribe --config weir.json --to haproxy:/run/haproxy/admin.sock --zone site\n"
-	"  nft:FAMILY/TABLE/SET[,SET]\n"
-	"      a set of nftables with `flags timeout`; a second one where one is for IPv4 and one for IPv6\n"
-	"        nft add set inet filter blocked '{ type ipv4_addr; flags timeout; }'\n"
-	"        weir subscribe --config weir.json --to nft:inet/filter/blocked --zone site\n"
-	"  exec:COMMAND\n"
-	"      a line of JSON on its standard input for each change: the decision, or \"action\" lift, end or drop\n"
-	"      (left out for room) when a block is over; all live blocks first. Started again when it ends\n"
-	"        weir subscribe --config weir.json --to 'exec:while read -r line; do logger \"$line\"; done'\n"
-	"\n"
-	"KEY is the values of the zone's key, joined by |, with \\ before a | or \\ of their own: for \"key\": [\"ip\"]\n"
-	"the address as it stands; with \"prefix6\": 64 an IPv6 client's network, as 2001:db8:0:1::/64, which is also what\n"
-	"Redis is to be asked for. Lists of nginx, HAProxy and nft know keys alone: name zones by --zone, or a key is on\n"
-	"the list for as long as any zone blocks it. An nginx map does not tell upper from lower case.\n"
-	"\n"
-	"A list that was lost (its server restarted, reloaded or emptied) is written again; SIGHUP does so at once.\n"
-	"exit codes: 0 done; 1 failed; 2 usage or configuration.\n";
-
 #define INTERVAL_MAX_MS INT64_C(3600000)
 enum { MAX_MOST = 100000000, ZONES_MAX = 256, ONCE_WAIT_MS = 30000 };
 
@@ -84,11 +33,118 @@ enum option {
 	OPTION_MAP,
 	OPTION_MAX,
 	OPTION_ONCE,
+	OPTION_COUNT,
 };
 
 static const struct weir_argument_option options[] = {
-	{"config", true}, {"to", true},  {"zone", true}, {"http", true},  {"interval", true},
-	{"reload", true}, {"map", true}, {"max", true},  {"once", false}, {NULL, false}};
+	[OPTION_CONFIG] = {.name = "config",
+                       .value = "FILE",
+                       .type = WEIR_ARGUMENT_TEXT,
+                       .help = "a configuration; its sections bus, redis and log count",
+                       .required = true},
+	[OPTION_TO] = {.name = "to",
+                   .value = "TARGET",
+                   .type = WEIR_ARGUMENT_TEXT,
+                   .help = "where the list is kept, see below (default: redis.url of the configuration)"},
+	[OPTION_ZONE] = {.name = "zone",
+                     .value = "NAME",
+                     .type = WEIR_ARGUMENT_TEXT,
+                     .help = "only this zone's decisions (default: all)",
+                     .repeatable = true,
+                     .expected = "a zone's name, at most 256 times"},
+	[OPTION_HTTP] = {.name = "http",
+                     .value = "HOST:PORT",
+                     .type = WEIR_ARGUMENT_TEXT,
+                     .help = "serve /metrics, /healthz and /readyz here",
+                     .expected = "HOST:PORT, such as 127.0.0.1:9465"},
+	[OPTION_INTERVAL] =
+		{.name = "interval",
+         .value = "TIME",
+         .type = WEIR_ARGUMENT_DURATION,
+         .help = "wait at least this long between two changes (default 0ms; nft 50ms, file 200ms, nginx 1s)",
+         .most = INTERVAL_MAX_MS},
+	[OPTION_RELOAD] = {.name = "reload",
+                       .value = "COMMAND",
+                       .type = WEIR_ARGUMENT_TEXT,
+                       .help = "file, nginx-map, nginx-geo: a shell command to run after each change"},
+	[OPTION_MAP] = {.name = "map",
+                    .value = "FILE",
+                    .type = WEIR_ARGUMENT_TEXT,
+                    .help = "haproxy: the map's file as in its configuration, or that file's name (default weir.map)"},
+	[OPTION_MAX] = {.name = "max",
+                    .value = "N",
+                    .type = WEIR_ARGUMENT_NUMBER,
+                    .help = "keep at most N blocks (default 1M); past that, those that end first are left out",
+                    .least = 1,
+                    .most = MAX_MOST},
+	[OPTION_ONCE] = {.name = "once", .type = WEIR_ARGUMENT_FLAG, .help = "write the list once and end"},
+	[OPTION_COUNT] = {.name = NULL},
+};
+
+static const struct weir_argument_section sections[] = {
+	{"Targets", "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]\n"
+                "    a key weir:ZONE:KEY for each block; its value is the decision as JSON, and\n"
+                "    it expires when the block ends\n"
+                "file:PATH\n"
+                "    the decisions of all live blocks as JSON lines; the file is replaced whole\n"
+                "nginx-map:PATH\n"
+                "    the body of an nginx map, from a key to the time at which its block ends\n"
+                "    (deploy/gateways/nginx.conf)\n"
+                "nginx-geo:PATH\n"
+                "    the same as the body of an nginx geo, which finds an address in a network:\n"
+                "    for zones with prefix4 or prefix6\n"
+                "haproxy:SOCKET\n"
+                "    a map of a running HAProxy, through its socket of level admin\n"
+                "    (deploy/gateways/haproxy.cfg)\n"
+                "nft:FAMILY/TABLE/SET[,SET]\n"
+                "    a set of nftables with `flags timeout`; two sets where one is for IPv4 and\n"
+                "    the other for IPv6\n"
+                "exec:COMMAND\n"
+                "    each change as a line of JSON on its standard input: a decision, or when a\n"
+                "    block is over \"action\" lift, end or drop (left out by --max). All live\n"
+                "    blocks come first. It is started again when it ends\n"},
+	{"Keys",
+     "KEY is the values of the zone's key, joined by |, with \\ before a | or \\ of their own. For \"key\": [\"ip\"] it "
+     "is the address as it stands. With \"prefix6\": 64 it is an IPv6 client's network, such as 2001:db8:0:1::/64, which "
+     "is also what Redis is to be asked for.\n"
+     "\n"
+     "Lists of nginx, HAProxy and nft hold keys alone. Name the zones with --zone, or a key stays on the list for as "
+     "long as any zone blocks it. An nginx map does not tell upper case from lower case.\n"
+     "\n"
+     "A list that was lost is written again: its server restarted, was reloaded or was emptied. SIGHUP does so at "
+     "once.\n"},
+	{NULL, NULL},
+};
+
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "stopped by a signal, or --once is done"},
+	{WEIR_EXIT_FAILED, "a server or the target failed"},
+	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir subscribe",
+	.summary = "keep a gateway's list of who is blocked: Redis, nginx, HAProxy, nft",
+	.usage = "weir subscribe --config FILE --to TARGET [OPTION...]",
+	.about = "Keeps a gateway's list of who is blocked, from the decisions topic of a cluster.",
+	.operand = {.hint = "name the target with --to TARGET"},
+	.options = options,
+	.sections = sections,
+	.examples = "weir subscribe --config weir.json --to redis://127.0.0.1:6379\n"
+				"redis-cli EXISTS weir:site:203.0.113.9\n"
+				"weir subscribe --config weir.json --to file:/var/lib/weir/blocked.jsonl\n"
+				"weir subscribe --config weir.json --to nginx-map:/etc/nginx/weir.map \\\n"
+				"    --zone site --reload 'nginx -s reload'\n"
+				"weir subscribe --config weir.json --to nginx-geo:/etc/nginx/weir.map \\\n"
+				"    --zone site --reload 'nginx -s reload'\n"
+				"weir subscribe --config weir.json --to haproxy:/run/haproxy/admin.sock \\\n"
+				"    --zone site\n"
+				"nft add set inet filter blocked '{ type ipv4_addr; flags timeout; }'\n"
+				"weir subscribe --config weir.json --to nft:inet/filter/blocked --zone site\n"
+				"weir subscribe --config weir.json --to 'exec:logger -t weir'",
+	.exits = exits,
+};
 
 struct subscribe {
 	const char *config_path, *to, *reload, *map;
@@ -117,69 +173,31 @@ static bool is_zone_name(const char *name)
 	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == length;
 }
 
-/* @return false: it was refused in words */
-static bool take_option(struct subscribe *subscribe, const struct weir_arguments *arguments, int option,
-                        const char *value)
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
-	uint64_t number;
-	switch ((enum option)option) {
-	case OPTION_CONFIG: subscribe->config_path = value; return true;
-	case OPTION_TO: subscribe->to = value; return true;
-	case OPTION_RELOAD: subscribe->reload = value; return true;
-	case OPTION_MAP: subscribe->map = value; return true;
-	case OPTION_ONCE: subscribe->once = true; return true;
+	struct subscribe *subscribe = context;
+	switch (option) {
+	case OPTION_CONFIG: subscribe->config_path = value->text; break;
+	case OPTION_TO: subscribe->to = value->text; break;
+	case OPTION_RELOAD: subscribe->reload = value->text; break;
+	case OPTION_MAP: subscribe->map = value->text; break;
+	case OPTION_ONCE: subscribe->once = true; break;
+	case OPTION_INTERVAL: subscribe->interval_ms = (int64_t)value->number; break;
+	case OPTION_MAX: subscribe->max = (uint32_t)value->number; break;
 	case OPTION_ZONE:
-		if (is_zone_name(value) && subscribe->zone_count < ZONES_MAX) {
-			subscribe->zones[subscribe->zone_count++] = value;
-			return true;
-		}
-		weir_arguments_refuse(arguments, "--zone takes a zone's name, at most %d times, not \"%s\"", ZONES_MAX, value);
-		return false;
+		if (!is_zone_name(value->text) || subscribe->zone_count == ZONES_MAX)
+			return weir_arguments_refuse_value(&line, OPTION_ZONE, value->text);
+		subscribe->zones[subscribe->zone_count++] = value->text;
+		break;
 	case OPTION_HTTP:
 		free(subscribe->http_host);
 		subscribe->http_host = NULL;
-		if (weir_listen_address(value, &subscribe->http_host, &subscribe->http_port))
-			return true;
-		weir_arguments_refuse(arguments, "--http takes HOST:PORT, such as 127.0.0.1:9465, not \"%s\"", value);
-		return false;
-	case OPTION_INTERVAL:
-		if (weir_parse_duration(value, &subscribe->interval_ms) && subscribe->interval_ms >= 0 &&
-		    subscribe->interval_ms <= INTERVAL_MAX_MS)
-			return true;
-		weir_arguments_refuse(arguments, "--interval takes a time up to 1h, such as 500ms, not \"%s\"", value);
-		return false;
-	case OPTION_MAX:
-		if (weir_arguments_count(value, &number) && number >= 1 && number <= MAX_MOST) {
-			subscribe->max = (uint32_t)number;
-			return true;
-		}
-		weir_arguments_refuse(arguments, "--max takes a number from 1 to 100M, not \"%s\"", value);
-		return false;
+		if (!weir_listen_address(value->text, &subscribe->http_host, &subscribe->http_port))
+			return weir_arguments_refuse_value(&line, OPTION_HTTP, value->text);
+		break;
+	default: break;
 	}
-	return false;
-}
-
-/* @return -1: go on; else the exit code */
-static int read_arguments(struct subscribe *subscribe, int argc, char **argv)
-{
-	struct weir_arguments arguments = {.command = "weir subscribe", .options = options, .argc = argc, .argv = argv};
-	const char *value;
-	int option;
-	while ((option = weir_arguments_next(&arguments, &value)) != WEIR_ARGUMENTS_END) {
-		if (option == WEIR_ARGUMENTS_HELP) {
-			fputs(help, stdout);
-			return EXIT_DONE;
-		}
-		if (option == WEIR_ARGUMENTS_WORD)
-			weir_arguments_refuse(&arguments, "\"%s\" is no option; a target stands behind --to", value);
-		if (option < 0 || !take_option(subscribe, &arguments, option, value))
-			return EXIT_USAGE;
-	}
-	if (subscribe->config_path == NULL) {
-		weir_arguments_refuse(&arguments, "--config FILE is needed: it says where the bus is");
-		return EXIT_USAGE;
-	}
-	return -1;
+	return WEIR_EXIT_NOT_YET;
 }
 
 /* ---- opening, in order ---- */
@@ -201,7 +219,7 @@ static enum weir_status read_config(struct subscribe *subscribe, struct weir_err
 	if (subscribe->to == NULL)
 		subscribe->to = config->redis.url;
 	if (subscribe->to == NULL)
-		return weir_fail(error, WEIR_INVALID, "--to TARGET is needed, or redis.url in %s", subscribe->config_path);
+		return weir_fail(error, WEIR_INVALID, "missing --to TARGET, or redis.url in %s", subscribe->config_path);
 	return WEIR_OK;
 }
 
@@ -305,12 +323,12 @@ static enum weir_status close_all(struct subscribe *subscribe, struct weir_error
 	return status;
 }
 
-int command_subscribe(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct subscribe subscribe = {.interval_ms = -1, .max = BLOCK_TABLE_MAX_DEFAULT};
 	struct weir_error error = {.text = ""}, trouble;
-	int code = read_arguments(&subscribe, argc, argv);
-	if (code != -1) {
+	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &subscribe);
+	if (code != WEIR_EXIT_NOT_YET) {
 		free(subscribe.http_host);
 		return code;
 	}
@@ -337,10 +355,12 @@ int command_subscribe(int argc, char **argv)
 		error = trouble;
 	}
 	if (status == WEIR_OK || (stopped && status == WEIR_IO))
-		return EXIT_DONE;
+		return WEIR_EXIT_DONE;
 	if (subscribe.log.json)
 		weir_log(&subscribe.log, WEIR_LOG_ERROR, "subscribe", "%s", error.text);
 	else
 		fprintf(stderr, "weir subscribe: %s\n", error.text);
-	return usage ? EXIT_USAGE : EXIT_FAILED;
+	return usage ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 }
+
+const struct command command_subscribe = {&line, command_main};

@@ -16,44 +16,88 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
-	"usage: weir top (--url URL [--token FILE] | --state DIR) [OPTION...]\n"
-	"\n"
-	"Shows who comes most and who is blocked: each zone's requests of this hour, the keys that came most today,\n"
-	"with what they did in this hour, and all blocks that hold. It is what the archiver has stored, so it is\n"
-	"behind by archiver.interval.\n"
-	"\n"
-	"  --url URL         an archiver's API: http://127.0.0.1:8642\n"
-	"  --token FILE      its first line is a token of archiver.tokens; else the environment's WEIR_TOKEN\n"
-	"  --state DIR       the state directory of a `weir run` with \"archiver\", which may run meanwhile\n"
-	"  --zone NAME       whose keys to show; else the first zone's\n"
-	"  --by passed|blocked   what keys are sorted by (passed)\n"
-	"  --rows N          keys, and blocks, at most (10, up to 50; a screen has what it has room for)\n"
-	"  --every DURATION  how often to look again (2s)\n"
-	"  --once            one table, and end; so it is also where standard output is no terminal\n"
-	"  --json            a JSON line each time, until it is stopped; with --once a single one\n"
-	"\n"
-	"On a terminal: q quits, z goes to the next zone, b sorts by blocked, t by passed. NO_COLOR is heeded.\n"
-	"\n"
-	"Exit codes: 0 done; 1 the source does not answer; 2 the command line, a wrong token, an unknown zone. Once\n"
-	"there is a picture, a terminal goes on trying.\n"
-	"\n"
-	"Examples\n"
-	"  weir top --state /var/lib/weir\n"
-	"  weir top --url http://archiver.example.org:8642 --token /etc/weir/api.token --zone login --by blocked\n"
-	"  weir top --state /var/lib/weir --json --once | jq '.blocks[].key'\n";
+enum option { URL, TOKEN, STATE, ZONE, BY, ROWS, EVERY, ONCE, JSON, OPTION_COUNT };
 
-enum option { URL, TOKEN, STATE, ZONE, BY, ROWS, EVERY, ONCE, JSON };
+enum { EVERY_LEAST_MS = 100 };
 
-static const struct weir_argument_option table[] = {
-	{"url", true},  {"token", true}, {"state", true}, {"zone", true},  {"by", true},
-	{"rows", true}, {"every", true}, {"once", false}, {"json", false}, {NULL, false},
+static const char *const orders[] = {"passed", "blocked", NULL};
+
+static const struct weir_argument_option options_table[] = {
+	[URL] = {.name = "url",
+             .value = "URL",
+             .type = WEIR_ARGUMENT_TEXT,
+             .help = "an archiver's API, such as http://127.0.0.1:8642"},
+	[TOKEN] = {.name = "token",
+               .value = "FILE",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "a file whose first line is one of archiver.tokens (default: WEIR_TOKEN in the environment)"},
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "the state directory of a `weir run` with \"archiver\"; it may be running"},
+	[ZONE] = {.name = "zone",
+              .value = "NAME",
+              .type = WEIR_ARGUMENT_TEXT,
+              .help = "the zone whose keys are shown (default: the first)",
+              .expected = "a zone's name"},
+	[BY] = {.name = "by",
+            .value = "ORDER",
+            .type = WEIR_ARGUMENT_CHOICE,
+            .help = "sort keys by passed (default) or blocked",
+            .choices = orders},
+	[ROWS] = {.name = "rows",
+              .value = "N",
+              .type = WEIR_ARGUMENT_NUMBER,
+              .help = "show at most N keys and N blocks (default 10, at most 50); a terminal shows what fits",
+              .least = 1,
+              .most = TOP_ROWS_MAX},
+	[EVERY] = {.name = "every",
+               .value = "DURATION",
+               .type = WEIR_ARGUMENT_DURATION,
+               .help = "refresh this often (default 2s)",
+               .least = EVERY_LEAST_MS},
+	[ONCE] = {.name = "once",
+              .type = WEIR_ARGUMENT_FLAG,
+              .help = "print one table and end; the default where standard output is no terminal"},
+	[JSON] = {.name = "json",
+              .type = WEIR_ARGUMENT_FLAG,
+              .help = "print a JSON line at each refresh; with --once, a single line"},
+	[OPTION_COUNT] = {.name = NULL},
 };
 
-enum { EVERY_MS = 2000, EVERY_LEAST_MS = 100, ROWS_DEFAULT = 10, TICK_MS = 100, TOKEN_MAX_BYTES = 64 * 1024 };
+static const struct weir_argument_section sections[] = {
+	{"Keys on a terminal", "q quits, z shows the next zone, b sorts by blocked, t by passed. NO_COLOR is respected."},
+	{NULL, NULL},
+};
+
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "done"},
+	{WEIR_EXIT_FAILED, "the source does not answer; once there is a picture, a terminal keeps trying"},
+	{WEIR_EXIT_USAGE, "the command line is wrong, or the token, or there is no such zone"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir top",
+	.summary = "watch who comes most and who is blocked",
+	.usage = "weir top --url URL [--token FILE] [OPTION...]\n"
+			 "weir top --state DIR [OPTION...]",
+	.about = "Shows who comes most and who is blocked.\n"
+			 "\n"
+			 "It shows each zone's requests of this hour, the keys that came most today, and every block that is in "
+			 "force. The figures are the archiver's, so they are behind by archiver.interval.",
+	.operand = {.hint = "name a source with --url or --state"},
+	.options = options_table,
+	.sections = sections,
+	.examples = "weir top --state /var/lib/weir\n"
+				"weir top --url http://127.0.0.1:8642 --token api.token --zone login\n"
+				"weir top --state /var/lib/weir --json --once | jq '.blocks[].key'",
+	.exits = exits,
+};
+
+enum { EVERY_MS = 2000, ROWS_DEFAULT = 10, TICK_MS = 100, TOKEN_MAX_BYTES = 64 * 1024 };
 
 struct top_command {
-	struct weir_arguments arguments;
 	const char *url, *token_path, *state;
 	bool once, json, interactive;
 	int64_t every_ms;
@@ -67,61 +111,39 @@ struct top_command {
 
 /* ---- the command line ---- */
 
-static int refuse(const struct top_command *command, const char *format, const char *value)
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
-	weir_arguments_refuse(&command->arguments, format, value);
-	return EXIT_USAGE;
-}
-
-static int take_option(struct top_command *command, int option, const char *value)
-{
-	uint64_t rows;
+	struct top_command *command = context;
 	switch (option) {
-	case URL: command->url = value; return -1;
-	case TOKEN: command->token_path = value; return -1;
-	case STATE: command->state = value; return -1;
+	case URL: command->url = value->text; break;
+	case TOKEN: command->token_path = value->text; break;
+	case STATE: command->state = value->text; break;
 	case ZONE:
-		if (value[0] == '\0' || strlen(value) >= sizeof command->question.zone)
-			return refuse(command, "--zone: \"%s\" is no zone's name", value);
-		snprintf(command->question.zone, sizeof command->question.zone, "%s", value);
-		return -1;
-	case BY:
-		command->question.by_blocked = strcmp(value, "blocked") == 0;
-		return command->question.by_blocked || strcmp(value, "passed") == 0
-		           ? -1
-		           : refuse(command, "--by: expected passed or blocked, not \"%s\"", value);
-	case ROWS:
-		if (!weir_arguments_count(value, &rows) || rows == 0 || rows > TOP_ROWS_MAX)
-			return refuse(command, "--rows: expected a whole number from 1 to 50, not \"%s\"", value);
-		command->question.top_rows = command->question.block_rows = (unsigned)rows;
-		return -1;
-	case EVERY:
-		return weir_parse_duration(value, &command->every_ms) && command->every_ms >= EVERY_LEAST_MS
-		           ? -1
-		           : refuse(command, "--every: expected a duration from 100ms on, as 2s, not \"%s\"", value);
-	case ONCE: command->once = true; return -1;
-	case JSON: command->json = true; return -1;
-	case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
-	case WEIR_ARGUMENTS_WORD:
-		return refuse(command, "\"%s\" is no option; a source is named by --url or --state", value);
-	default: return EXIT_USAGE;
+		if (value->text[0] == '\0' || strlen(value->text) >= sizeof command->question.zone)
+			return weir_arguments_refuse_value(&line, ZONE, value->text);
+		snprintf(command->question.zone, sizeof command->question.zone, "%s", value->text);
+		break;
+	case BY: command->question.by_blocked = value->number == 1; break;
+	case ROWS: command->question.top_rows = command->question.block_rows = (unsigned)value->number; break;
+	case EVERY: command->every_ms = (int64_t)value->number; break;
+	case ONCE: command->once = true; break;
+	case JSON: command->json = true; break;
+	default: break;
 	}
+	return WEIR_EXIT_NOT_YET;
 }
 
-/* -1: go on. */
-static int parse(struct top_command *command, int argc, char **argv)
+static enum weir_exit parse(struct top_command *command, int argc, char **argv)
 {
-	command->arguments = (struct weir_arguments){.command = "weir top", .options = table, .argc = argc, .argv = argv};
-	const char *value;
-	int option, code = -1;
-	while (code < 0 && (option = weir_arguments_next(&command->arguments, &value)) != WEIR_ARGUMENTS_END)
-		code = take_option(command, option, value);
-	if (code < 0 && (command->url == NULL) == (command->state == NULL))
-		code = refuse(command, "name an archiver's API by --url, or a directory by --state%s",
-		              command->url != NULL ? ", not both" : "");
-	if (code < 0 && command->token_path != NULL && command->url == NULL)
-		code = refuse(command, "--token is for --url%s", "");
-	return code;
+	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, command);
+	if (code != WEIR_EXIT_NOT_YET)
+		return code;
+	if ((command->url == NULL) == (command->state == NULL))
+		return weir_arguments_refuse(&line, "name an archiver's API with --url, or a directory with --state%s",
+		                             command->url != NULL ? ", not both" : "");
+	if (command->token_path != NULL && command->url == NULL)
+		return weir_arguments_refuse(&line, "--token needs --url");
+	return WEIR_EXIT_NOT_YET;
 }
 
 /* The first line of --token's file, or WEIR_TOKEN. @param token  returned: free(); NULL: there is none */
@@ -138,12 +160,12 @@ static enum weir_status read_token(const char *path, char **token, struct weir_e
 	enum weir_status status = weir_read_file(path, TOKEN_MAX_BYTES, &text, &length, error);
 	if (status != WEIR_OK)
 		return WEIR_INVALID;
-	size_t line = 0;
-	while (line < length && text[line] > ' ')
-		line++;
-	*token = strndup(text, line);
+	size_t end = 0;
+	while (end < length && text[end] > ' ')
+		end++;
+	*token = strndup(text, end);
 	free(text);
-	return line > 0 ? WEIR_OK : weir_fail(error, WEIR_INVALID, "%s: its first line is no token", path);
+	return end > 0 ? WEIR_OK : weir_fail(error, WEIR_INVALID, "%s: its first line is no token", path);
 }
 
 /* ---- looking ---- */
@@ -190,9 +212,9 @@ static bool print(struct top_command *command)
 	struct weir_text text = {0};
 	const struct top_form form = {.screen = false};
 	if (command->json) {
-		char *line = json_dumps(command->sample, JSON_COMPACT | JSON_PRESERVE_ORDER);
-		weir_text_printf(&text, "%s\n", line);
-		free(line);
+		char *dumped = json_dumps(command->sample, JSON_COMPACT | JSON_PRESERVE_ORDER);
+		weir_text_printf(&text, "%s\n", dumped);
+		free(dumped);
 	} else {
 		top_view_put(&text, &form, command->source->name, command->sample, NULL);
 	}
@@ -258,7 +280,7 @@ static void watch(struct top_command *command)
 }
 
 /* Lines of JSON; a source that is away for a while ends it, as whoever reads it must know. */
-static int stream(struct top_command *command)
+static enum weir_exit stream(struct top_command *command)
 {
 	enum weir_status status = WEIR_OK;
 	while (status == WEIR_OK && print(command) && !command->once && command->json && !*weir_stop_flag()) {
@@ -268,32 +290,32 @@ static int stream(struct top_command *command)
 		if (!*weir_stop_flag())
 			status = look(command);
 	}
-	return status == WEIR_OK ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+	return weir_exit_of(status);
 }
 
-static int run(struct top_command *command)
+static enum weir_exit run(struct top_command *command)
 {
 	command->interactive = !command->once && !command->json && top_screen_there();
 	if (command->interactive)
 		top_screen_resized(&command->screen);
 	enum weir_status status = look(command);
-	int code = status == WEIR_OK ? EXIT_DONE : status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
-	if (code == EXIT_DONE && command->interactive)
+	enum weir_exit code = weir_exit_of(status);
+	if (code == WEIR_EXIT_DONE && command->interactive)
 		watch(command);
-	else if (code == EXIT_DONE)
+	else if (code == WEIR_EXIT_DONE)
 		code = stream(command);
-	if (code != EXIT_DONE && !*weir_stop_flag())
+	if (code != WEIR_EXIT_DONE && !*weir_stop_flag())
 		fprintf(stderr, "weir top: %s\n", command->trouble.text);
-	return *weir_stop_flag() ? EXIT_DONE : code;
+	return *weir_stop_flag() ? WEIR_EXIT_DONE : code;
 }
 
-int command_top(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct top_command command = {.every_ms = EVERY_MS,
 	                              .question = {.top_rows = ROWS_DEFAULT, .block_rows = ROWS_DEFAULT}};
 	char *token = NULL;
-	int code = parse(&command, argc, argv);
-	if (code >= 0)
+	enum weir_exit code = parse(&command, argc, argv);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	weir_stop_install();
 	enum weir_status status = WEIR_OK;
@@ -304,7 +326,7 @@ int command_top(int argc, char **argv)
 	free(token);
 	if (status != WEIR_OK) {
 		fprintf(stderr, "weir top: %s\n", command.trouble.text);
-		return status == WEIR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+		return status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 	}
 	code = run(&command);
 	json_decref(command.sample);
@@ -312,3 +334,5 @@ int command_top(int argc, char **argv)
 	command.source->close(command.source);
 	return code;
 }
+
+const struct command command_top = {&line, command_main};

@@ -5,6 +5,7 @@
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
+#include "common/json/json_writer.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/validate/validate_metrics.h"
 #include "deploy/weir/validate/validate_report.h"
@@ -12,35 +13,58 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const char help[] =
-	"usage: weir validate --config FILE [--json]\n"
-	"       weir validate --settings | --metrics\n"
-	"\n"
-	"Says what a configuration means: each zone as a sentence, what a user costs in memory, the files that\n"
-	"the sources name now with what their first lines come to, where decisions and malformed lines go; and\n"
-	"warns of what may not be meant. If something is wrong it says where, and what would be accepted.\n"
-	"\n"
-	"  --config FILE   the configuration\n"
-	"  --json          the same as one JSON object\n"
-	"  --settings      every setting that there is, its default and its meaning, as a table in Markdown\n"
-	"  --metrics       every metric that there is, its labels and its meaning, likewise\n"
-	"\n"
-	"Exit codes: 0 it is good, with or without warnings; 2 it is not.\n"
-	"\n"
-	"Examples\n"
-	"  weir validate --config weir.json\n"
-	"  weir validate --config weir.json --json | jq -r '.warnings[] | .path + \": \" + .words'\n"
-	"\n"
-	"The smallest configuration\n"
-	"  { \"zones\": [ { \"name\": \"site\", \"key\": [\"ip\"],\n"
-	"                 \"limits\": [ { \"algorithm\": \"sliding_window\", \"rate\": 100, \"window\": \"1m\" } ] } ],\n"
-	"    \"sources\": [ { \"type\": \"file\", \"path\": \"/var/log/nginx/access.log\", \"format\": \"combined\",\n"
-	"                   \"follow\": true } ] }\n";
+enum option { CONFIG, JSON, SETTINGS, METRICS, OPTION_COUNT };
 
-enum option { CONFIG, JSON, SETTINGS, METRICS };
+static const struct weir_argument_option options_table[] = {
+	[CONFIG] = {.name = "config", .value = "FILE", .type = WEIR_ARGUMENT_TEXT, .help = "the configuration"},
+	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "the same as one JSON object"},
+	[SETTINGS] = {.name = "settings",
+                  .type = WEIR_ARGUMENT_FLAG,
+                  .help = "every setting with its default and its meaning, as a table in Markdown"},
+	[METRICS] = {.name = "metrics",
+                 .type = WEIR_ARGUMENT_FLAG,
+                 .help = "every metric with its labels and its meaning, as a page in Markdown"},
+	[OPTION_COUNT] = {.name = NULL},
+};
 
-static const struct weir_argument_option table[] = {
-	{"config", true}, {"json", false}, {"settings", false}, {"metrics", false}, {NULL, false}};
+static const struct weir_argument_section sections[] = {
+	{"The smallest configuration",
+     "    { \"zones\": [ { \"name\": \"site\", \"key\": [\"ip\"],\n"
+     "                   \"limits\": [ { \"algorithm\": \"sliding_window\",\n"
+     "                                 \"rate\": 100, \"window\": \"1m\" } ] } ],\n"
+     "      \"sources\": [ { \"type\": \"file\", \"path\": \"/var/log/nginx/access.log\",\n"
+     "                     \"format\": \"combined\", \"follow\": true } ] }\n"},
+	{NULL, NULL},
+};
+
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "the configuration is good, with or without warnings"},
+	{WEIR_EXIT_FAILED, "standard output could not be written"},
+	{WEIR_EXIT_USAGE, "the configuration or the command line is wrong"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir validate",
+	.summary = "say what a configuration means, or what is wrong with it",
+	.usage = "weir validate --config FILE [--json]\n"
+			 "weir validate --settings | --metrics",
+	.about =
+		"Says what a configuration means, or what is wrong with it and what would be accepted.\n"
+		"\n"
+		"It puts each zone in a sentence and says what a user costs in memory. It names the files that the sources "
+		"match now, and reads their first lines. It says where decisions and malformed lines go, and warns of "
+		"what may not be meant. Nothing is written.",
+	.operand = {.word = "FILE",
+                .help = "the configuration, as with --config",
+                .most = 1,
+                .hint = "one configuration at a time"},
+	.options = options_table,
+	.sections = sections,
+	.examples = "weir validate --config weir.json\n"
+				"weir validate --config weir.json --json | jq -r '.warnings[].words'",
+	.exits = exits,
+};
 
 struct validate_options {
 	const char *path;
@@ -55,31 +79,27 @@ static void put_reference(void (*describe)(struct weir_text *text))
 	weir_text_deinit(&text);
 }
 
-/* -1: go on. */
-static int parse(int argc, char **argv, struct validate_options *options)
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
-	struct weir_arguments arguments = {.command = "weir validate", .options = table, .argc = argc, .argv = argv};
-	const char *value;
-	int option;
-	while ((option = weir_arguments_next(&arguments, &value)) != WEIR_ARGUMENTS_END) {
-		switch (option) {
-		case WEIR_ARGUMENTS_HELP: fputs(help, stdout); return EXIT_DONE;
-		case WEIR_ARGUMENTS_BAD: return EXIT_USAGE;
-		case JSON: options->json = true; break;
-		case SETTINGS: put_reference(weir_config_describe); return EXIT_DONE;
-		case METRICS: put_reference(validate_metrics); return EXIT_DONE;
-		default: /* --config FILE, or the file alone */
-			if (options->path != NULL) {
-				weir_arguments_refuse(&arguments, "one configuration at a time: \"%s\" is too many", value);
-				return EXIT_USAGE;
-			}
-			options->path = value;
-		}
+	struct validate_options *options = context;
+	switch (option) {
+	case JSON: options->json = true; return WEIR_EXIT_NOT_YET;
+	case SETTINGS: put_reference(weir_config_describe); return WEIR_EXIT_DONE;
+	case METRICS: put_reference(validate_metrics); return WEIR_EXIT_DONE;
+	default: /* --config FILE, or the file alone */
+		if (options->path != NULL)
+			return weir_arguments_refuse(&line, "one configuration at a time: \"%s\" is too many", value->text);
+		options->path = value->text;
+		return WEIR_EXIT_NOT_YET;
 	}
-	if (options->path != NULL)
-		return -1;
-	weir_arguments_refuse(&arguments, "name the configuration by --config FILE");
-	return EXIT_USAGE;
+}
+
+static enum weir_exit parse(int argc, char **argv, struct validate_options *options)
+{
+	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, options);
+	if (code != WEIR_EXIT_NOT_YET || options->path != NULL)
+		return code;
+	return weir_arguments_refuse(&line, "missing --config FILE");
 }
 
 static void put_error(struct weir_text *text, const struct validate_options *options, const struct weir_error *error)
@@ -88,12 +108,15 @@ static void put_error(struct weir_text *text, const struct validate_options *opt
 		fprintf(stderr, "%s\n", error->text); /* FILE:LINE: first, for editors */
 		return;
 	}
-	weir_text_puts(text, "{\"good\":false,\"error\":");
-	weir_text_json(text, weir_span_of(error->text));
-	weir_text_puts(text, "}\n");
+	struct weir_json_writer json = weir_json_writer(text);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_bool(&json, "good", false);
+	weir_json_write_words(&json, "error", error->text);
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
 }
 
-int command_validate(int argc, char **argv)
+static enum weir_exit command_main(int argc, char **argv)
 {
 	struct validate_options options = {0};
 	struct weir_error error;
@@ -101,8 +124,8 @@ int command_validate(int argc, char **argv)
 	struct validate_report report = {0};
 	struct weir_text text = {0};
 	size_t written;
-	int code = parse(argc, argv, &options);
-	if (code >= 0)
+	enum weir_exit code = parse(argc, argv, &options);
+	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	enum weir_status status = weir_config_load(options.path, &config, &error);
 	if (status == WEIR_OK && config->bus.type == WEIR_BUS_KAFKA)
@@ -115,13 +138,15 @@ int command_validate(int argc, char **argv)
 		validate_json(&text, &report);
 	else
 		validate_words(&text, options.path, &report);
-	code = status == WEIR_OK ? EXIT_DONE : EXIT_USAGE;
+	code = status == WEIR_OK ? WEIR_EXIT_DONE : WEIR_EXIT_USAGE;
 	if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0) {
 		perror("weir validate: cannot write");
-		code = EXIT_FAILED;
+		code = WEIR_EXIT_FAILED;
 	}
 	weir_text_deinit(&text);
 	validate_report_deinit(&report);
 	weir_config_free(config);
 	return code;
 }
+
+const struct command command_validate = {&line, command_main};

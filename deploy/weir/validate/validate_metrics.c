@@ -5,7 +5,10 @@
 #include "deploy/weir/validate/validate_metrics.h"
 
 #include "archiver/work/archiver_metrics.h"
+#include "collector/daemon/policies.h"
 #include "collector/daemon/service.h"
+#include "collector/follow/collector.h"
+#include "collector/follow/inputs.h"
 #include "collector/send/sender.h"
 #include "deploy/gateways/subscriber/subscriber.h"
 #include "limiter/daemon/limiter_metrics.h"
