@@ -156,5 +156,5 @@ const struct weir_algorithm weir_limit_token_bucket = {
 	.memory_ms = memory_ms,
 	.scale = scale,
 	.shape = shape,
-	.shown = "{\"level\":units,\"time\":t}, as many units a token as its window has ms; or {\"tokens\":k,\"time\":t}",
+	.shown = "{\"level\":units,\"time\":t} or {\"tokens\":k,\"time\":t}",
 };

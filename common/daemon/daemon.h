@@ -25,9 +25,9 @@ enum weir_daemon_option {
 	[WEIR_DAEMON_CONFIG] = {.name = "config",                                                                     \
 	                        .value = "FILE",                                                                      \
 	                        .type = WEIR_ARGUMENT_TEXT,                                                           \
-	                        .help = config,                                                                       \
+	                        .help = (config),                                                                     \
 	                        .required = true},                                                                    \
-	[WEIR_DAEMON_STATE] = {.name = "state", .value = "DIR", .type = WEIR_ARGUMENT_TEXT, .help = state},           \
+	[WEIR_DAEMON_STATE] = {.name = "state", .value = "DIR", .type = WEIR_ARGUMENT_TEXT, .help = (state)},         \
 	[WEIR_DAEMON_CHECK] = {.name = "check",                                                                       \
 	                       .type = WEIR_ARGUMENT_FLAG,                                                            \
 	                       .help = "only say whether it could start, and which topics and tables it would make"}, \

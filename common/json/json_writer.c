@@ -6,13 +6,12 @@
 
 struct weir_text *weir_json_write_value(struct weir_json_writer *json, const char *name)
 {
-	bool in_object = json->depth > 0 && !json->open[json->depth].array;
-	assert(in_object == (name != NULL));
+	assert((json->depth > 0 && !json->open[json->depth].array) == (name != NULL));
 	assert(json->depth > 0 || !json->open[0].any); /* a top value is one */
 	if (json->open[json->depth].any)
 		weir_text_append(json->text, ",", 1);
 	json->open[json->depth].any = true;
-	if (in_object) {
+	if (name != NULL) {
 		weir_text_json(json->text, weir_span_of(name));
 		weir_text_append(json->text, ":", 1);
 	}

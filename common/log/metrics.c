@@ -62,6 +62,7 @@ static void append_labels(struct weir_text *page, const struct weir_metric *metr
 {
 	const char *mark = "{";
 	for (size_t i = 0; i < WEIR_METRIC_LABELS_MAX && metric->labels[i].name != NULL; i++, mark = ",") {
+		assert(values != NULL);
 		weir_text_printf(page, "%s%s=", mark, metric->labels[i].name);
 		append_value(page, values[i]);
 	}

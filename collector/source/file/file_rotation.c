@@ -184,6 +184,7 @@ static void begin_next(struct file_rotation *rotation, const struct file_success
 /* A last line without newline, in a file that will not grow. What is written behind it after all is another line. */
 static void hand_out_rest(struct file_stream *stream, const struct open_file *current)
 {
+	assert(current != NULL);
 	uint64_t end = input_lines_read_offset(current->lines);
 	file_stream_end_part(stream, end, SOURCE_FILE_READING);
 	file_stream_add_part(stream, current->file, end);
@@ -193,6 +194,7 @@ static void hand_out_rest(struct file_stream *stream, const struct open_file *cu
 static void go_on_in_copy(struct file_stream *stream, struct open_file *current, struct file_finding *found,
                           int64_t now_ms)
 {
+	assert(current != NULL);
 	struct source_memory_file *file = current->file;
 	uint64_t size = file->size;
 	file_stream_close(stream, current);
@@ -208,6 +210,7 @@ static void go_on_in_copy(struct file_stream *stream, struct open_file *current,
 static void start_over(struct file_stream *stream, struct open_file *current, struct file_observation *seen,
                        int64_t now_ms)
 {
+	assert(current != NULL);
 	struct source_memory_file *old = current->file;
 	file_stream_lost(stream, old->size > stream->offset ? old->size - stream->offset : 0);
 	file_stream_end_part(stream, stream->offset, SOURCE_FILE_SETTLED);

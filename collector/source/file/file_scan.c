@@ -13,6 +13,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,6 +124,7 @@ static void begin(struct file_source *source, struct file_stream *stream, struct
 	const struct file_settings *settings = &source->shared.settings;
 	struct file_candidate candidate;
 	file_candidate_init(&candidate, entry->path, judgement);
+	assert(stream->record != NULL);
 	if (stream->record->file_count == 0)
 		file_search_remember_rotated(&source->shared, stream->path, stream->record);
 	bool from_end = settings->follow && settings->start == SOURCE_FROM_END && source->fresh && source->scans == 1;

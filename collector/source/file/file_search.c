@@ -239,7 +239,8 @@ void file_finding_deinit(struct file_finding *finding)
 	if (finding->beginning.input != NULL)
 		input_free(finding->beginning.input);
 	free(finding->path);
-	*finding = (struct file_finding){.found = finding->found};
+	finding->path = NULL;
+	finding->beginning = (struct file_beginning){0};
 }
 
 bool file_search_is_last(const struct source_memory_file *file, enum file_found found)

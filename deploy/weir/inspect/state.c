@@ -150,7 +150,8 @@ static void put_forms(struct weir_text *text)
 	const struct weir_algorithm *algorithm;
 	for (size_t i = 0; (algorithm = weir_algorithm_at(i)) != NULL; i++)
 		weir_text_printf(text, "  %-16s %s\n", algorithm->name, algorithm->shown);
-	weir_text_puts(text, "Times are Unix ms. null: nothing was recorded.");
+	weir_text_puts(text,
+	               "A token has as many units as its window has ms. Times are Unix ms. null: nothing was recorded.");
 	weir_text_append(text, "", 1);
 }
 
