@@ -157,7 +157,8 @@ static bool try_path(struct search *search, const char *path)
 		return false;
 	}
 	file_finding_deinit(search->finding);
-	*search->finding = (struct file_finding){.path = weir_copy(path, strlen(path)), .beginning = beginning};
+	search->finding->path = weir_copy(path, strlen(path));
+	search->finding->beginning = beginning;
 	return !shorter;
 }
 
