@@ -177,7 +177,8 @@ static bool stop(void *self)
 		good = false;
 	}
 	if (!weir_membership_leave(process->membership))
-		weir_log(log, WEIR_LOG_WARNING, "group", "the group does not let go; it will find out by itself");
+		weir_log(log, WEIR_LOG_WARNING, "group",
+		         "cannot leave the consumer group; it will notice after session.timeout.ms");
 	weir_log(log, WEIR_LOG_INFO, "archiver", "stopped");
 	return good;
 }
@@ -210,7 +211,7 @@ static bool healthy(void *context, struct weir_text *why)
 	if (archiver_ended(process->archiver) || weir_membership_failed(process->membership))
 		weir_text_puts(why, "a part of it has ended\n");
 	else if (stuck > 0)
-		weir_text_printf(why, "%llu partitions stand still: the log says why\n", (unsigned long long)stuck);
+		weir_text_printf(why, "%llu partitions are parked: see the log\n", (unsigned long long)stuck);
 	return why->length == 0;
 }
 
@@ -227,7 +228,7 @@ static bool ready(void *context, struct weir_text *why)
 	if (weir_assignment_get(process->assignment, NULL, &given) == 0)
 		weir_text_puts(why, "the group has not said which partitions are ours\n");
 	else if (live < given)
-		weir_text_printf(why, "%llu of %u partitions are here\n", (unsigned long long)live, given);
+		weir_text_printf(why, "%llu of %u partitions are assigned here\n", (unsigned long long)live, given);
 	return why->length == 0;
 }
 

@@ -103,7 +103,7 @@ static enum weir_status read_row(const struct weir_message *message, const struc
 	const char *id = "", *zone = "", *action = "", *mode = "", *algorithm = "";
 	enum weir_status status = read_text(root, "id", &id, error);
 	if (status == WEIR_OK && !read_id(id, &row->id))
-		status = weir_fail(error, WEIR_INVALID, "id: PARTITION-OFFSET-INDEX was expected");
+		status = weir_fail(error, WEIR_INVALID, "id: expected PARTITION-OFFSET-INDEX");
 	if (status == WEIR_OK)
 		status = read_text(root, "zone", &zone, error);
 	if (status == WEIR_OK)
@@ -122,7 +122,7 @@ static enum weir_status read_row(const struct weir_message *message, const struc
 	row->algorithm = weir_span_of(algorithm);
 	if (status == WEIR_OK && (row->zone.length > 64 || row->action.length > 16 || row->mode.length > 16 ||
 	                          row->algorithm.length > 32 || message->key.length > row->zone.length + 1 + 1024))
-		status = weir_fail(error, WEIR_INVALID, "a text is longer than weir writes it");
+		status = weir_fail(error, WEIR_INVALID, "a value is longer than weir ever writes");
 	if (status != WEIR_OK)
 		return status;
 	row->ordered_by = order_text(root, "by");

@@ -35,11 +35,11 @@ static bool take_judged(struct archiver *archiver, struct ledger *ledger, const 
 	struct weir_error error;
 	enum weir_status status = weir_frame_decode(archiver->reader, message->payload, &frame, &error);
 	if (status == WEIR_NEWER) {
-		archiver_stick(archiver, message->partition, "a newer version of weir judged it: run that one's archiver");
+		archiver_stick(archiver, message->partition, "a newer version of weir wrote it: upgrade this archiver");
 		return false;
 	}
 	if (status == WEIR_OK && frame.kind != WEIR_FRAME_JUDGED)
-		status = weir_fail(&error, WEIR_INVALID, "it is a frame, but not a judged one");
+		status = weir_fail(&error, WEIR_INVALID, "it is not a judged frame");
 	if (status != WEIR_OK) {
 		malformed(archiver, message, error.text);
 		ledger_skip(ledger, WEIR_TOPIC_JUDGED, message->offset);

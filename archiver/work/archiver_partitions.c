@@ -94,8 +94,8 @@ static enum weir_status find_beginning(struct archiver *archiver, const struct l
 	if (!ledger->fresh)
 		weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
 		         "partition %u: %" PRIu64
-		         " messages of %s came while archiver.enabled was off, and are gone: the archive "
-		         "does not have them",
+		         " messages of %s arrived while archiver.enabled was off and are gone: they are "
+		         "not in the archive",
 		         ledger->partition, first - *place, weir_topic_name(topic));
 	*place = first;
 	return WEIR_OK;

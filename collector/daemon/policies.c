@@ -47,7 +47,8 @@ static void tell_unmatched(void *context, const struct weir_zone *zone, const ch
 {
 	const struct policies *policies = context;
 	weir_log(policies->log, WEIR_LOG_WARNING, "policy",
-	         "zone \"%s\" never matches here: no source of this collector gives the field \"%s\"", zone->name, field);
+	         "zone \"%s\" never matches here: no source of this collector provides the field \"%s\"", zone->name,
+	         field);
 }
 
 /* Whether the sources can be matched by it. */
@@ -59,9 +60,9 @@ static bool usable(struct policies *policies, const struct weir_policy *policy)
 		status = inputs_each_unmatched(policies->config, policy, tell_unmatched, policies, &error);
 	if (status == WEIR_OK)
 		return true;
-	weir_log(policies->log, WEIR_LOG_ERROR, "policy", "policy %llu cannot be used here: %s; %s",
+	weir_log(policies->log, WEIR_LOG_ERROR, "policy", "cannot use policy %llu: %s; %s",
 	         (unsigned long long)policy->version, error.text,
-	         atomic_load(&policies->given) > 0 ? "the one before it stays in use" : "nothing is read");
+	         atomic_load(&policies->given) > 0 ? "the previous one stays in use" : "nothing is read");
 	atomic_store(&policies->refused, policy->version);
 	return false;
 }
@@ -109,7 +110,7 @@ bool policies_ready(const struct policies *policies, struct weir_text *why)
 {
 	uint64_t given = atomic_load(&policies->given), refused = atomic_load(&policies->refused);
 	if (refused > given)
-		weir_text_printf(why, "policy %llu cannot be used here: the log says why\n", (unsigned long long)refused);
+		weir_text_printf(why, "cannot use policy %llu: see the log\n", (unsigned long long)refused);
 	else if (given == 0)
 		weir_text_puts(why, "no policy yet: run weir policy apply\n");
 	return given > 0 && given > refused;

@@ -75,7 +75,7 @@ static enum weir_status make_head(struct format_message *both, const struct form
 	int message = field_table_want(&wanted, kind->message);
 	enum weir_status status = WEIR_OK;
 	if (message < 0)
-		status = weir_json_fail(config, error, "needs one field too many: zones and formats may use %d", FIELD_MAX);
+		status = weir_json_fail(config, error, "needs too many fields: zones and formats can use %d", FIELD_MAX);
 	else
 		status = kind->create(config, kind, &wanted, &both->head, error);
 	both->message = (uint32_t)message;

@@ -67,8 +67,8 @@ static enum weir_status read_year(const struct weir_json *at, struct time_reader
 	}
 	if (year < 1970 || year > 9998 || month < 1 || month > 12)
 		return weir_json_fail(at, error,
-		                      "must be the year of times that are written without one, such as 2024, or the month that "
-		                      "a year of them begins with, such as \"2024-11\"");
+		                      "must be the year for times without one, such as 2024, or the month in which "
+		                      "that year begins, such as \"2024-11\"");
 	time->first_year = (int32_t)year;
 	time->first_month = (int32_t)month;
 	return WEIR_OK;
@@ -124,7 +124,7 @@ static enum weir_status read_cost(struct format_options *options, const struct w
 		return status;
 	options->cost_field = field_table_want(&options->fields, name);
 	if (options->cost_field < 0)
-		return weir_json_fail(&at, error, "is one field too many: zones and formats may use %d", FIELD_MAX);
+		return weir_json_fail(&at, error, "is one field too many: zones and formats can use %d", FIELD_MAX);
 	return WEIR_OK;
 }
 

@@ -267,7 +267,7 @@ enum weir_status input_seek(struct input *input, uint64_t offset, struct weir_er
 		input->offset = offset;
 		struct stat about;
 		if (fstat(input->fd, &about) != 0)
-			return weir_fail(error, WEIR_IO, "cannot be looked at: %s", strerror(errno));
+			return weir_fail(error, WEIR_IO, "cannot stat it: %s", strerror(errno));
 		return (uint64_t)about.st_size < input->raw_offset ? WEIR_END : WEIR_OK;
 	}
 	if (offset < input->offset && input->ops != NULL)

@@ -59,7 +59,7 @@ enum weir_status client_ip_new(const struct weir_json *config, struct field_tabl
 	if (status == WEIR_OK) {
 		made->header = field_table_want(fields, name);
 		if (made->header < 0)
-			status = weir_json_fail(&header, error, "is one field too many: zones and formats may use %d", FIELD_MAX);
+			status = weir_json_fail(&header, error, "is one field too many: zones and formats can use %d", FIELD_MAX);
 	}
 	if (status != WEIR_OK) {
 		client_ip_free(made);

@@ -205,7 +205,7 @@ static enum weir_status zone_load(const char *name, struct time_zone **zone, str
 	FILE *file = fopen(path, "rbe");
 	if (file == NULL && errno == ENOENT)
 		return weir_fail(error, WEIR_INVALID,
-		                 "\"%s\" is no time zone: expected \"UTC\", \"+02:00\" or a name such as \"Europe/Berlin\" "
+		                 "\"%s\" is not a time zone: expected \"UTC\", \"+02:00\" or a name such as \"Europe/Berlin\" "
 		                 "that is a file in %s (package tzdata)",
 		                 name, folder);
 	if (file == NULL)
@@ -259,7 +259,7 @@ enum weir_status time_zone_new(const char *name, struct time_zone **zone, struct
 	}
 	if (!is_zone_name(name))
 		return weir_fail(error, WEIR_INVALID,
-		                 "\"%s\" is no time zone: expected \"UTC\", \"+02:00\" or a name such as \"Europe/Berlin\"",
+		                 "\"%s\" is not a time zone: expected \"UTC\", \"+02:00\" or a name such as \"Europe/Berlin\"",
 		                 name);
 	return zone_load(name, zone, error);
 }

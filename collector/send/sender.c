@@ -83,7 +83,7 @@ void sender_poll(struct sender *sender, int timeout_ms)
 	int64_t now_ms = weir_monotonic_ms();
 	for (size_t i = 0; i < count; i++) {
 		if (deliveries[i].status != WEIR_OK) {
-			fail(sender, weir_fail(&sender->error, deliveries[i].status, "the bus did not take a message of %s: %s",
+			fail(sender, weir_fail(&sender->error, deliveries[i].status, "the bus rejected a message for %s: %s",
 			                       weir_topic_name(deliveries[i].topic), deliveries[i].why));
 			return;
 		}
@@ -190,8 +190,8 @@ enum sender_state sender_renew(struct sender *sender)
 	in_flight_free(sender->flight);
 	sender->flight = in_flight_new();
 	for (;;) {
-		weir_trouble_on(&sender->trouble, sender->options.log, "collector", "%.300s; reading again from what is safe",
-		                sender->error.text);
+		weir_trouble_on(&sender->trouble, sender->options.log, "collector",
+		                "%.300s; reading again from the last acknowledged line", sender->error.text);
 		if (sender->renewals_in_row >= RENEWALS_MAX)
 			return sender->state = SENDER_FAILED;
 		if (!pause_before(sender, ++sender->renewals_in_row))

@@ -59,8 +59,8 @@ static struct report *report_of(struct source_reports *reports, size_t place, co
 static void tell_at_most_once(struct source_reports *reports, struct report *report)
 {
 	if (!report->told)
-		weir_log(reports->log, WEIR_LOG_INFO, "collector",
-		         "%s: each line is taken at most once, as it cannot be read again after a crash", report->name);
+		weir_log(reports->log, WEIR_LOG_INFO, "collector", "%s: at most once: lines cannot be read again after a crash",
+		         report->name);
 	report->told = true;
 }
 

@@ -13,7 +13,7 @@ enum weir_status weir_connect_check_bus(const struct weir_config *config, const 
 	struct weir_json bus = weir_json_member(&root, "bus"), type = weir_json_member(&bus, "type");
 	if (config->bus.type == WEIR_BUS_KAFKA)
 		return weir_bus_kafka_check(config, error);
-	return weir_json_fail(&type, error, "%s needs \"kafka\"; `weir run` is the one process that needs no server", who);
+	return weir_json_fail(&type, error, "must be \"kafka\" for %s; only `weir run` works without a server", who);
 }
 
 enum weir_status weir_connect_check(const struct weir_config *config, const char *who, struct weir_error *error)
@@ -23,7 +23,7 @@ enum weir_status weir_connect_check(const struct weir_config *config, const char
 	enum weir_status status = weir_connect_check_bus(config, who, error);
 	if (status != WEIR_OK || config->store.type == WEIR_STORE_MYSQL)
 		return status;
-	return weir_json_fail(&type, error, "%s needs \"mysql\"; `weir run` is the one process that needs no server", who);
+	return weir_json_fail(&type, error, "must be \"mysql\" for %s; only `weir run` works without a server", who);
 }
 
 enum weir_status weir_connect_bus(const struct weir_config *config, const char *client, int64_t wait_ms,

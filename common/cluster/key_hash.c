@@ -38,7 +38,7 @@ static enum weir_status check_file(const char *path, struct weir_error *error)
 	struct stat about;
 	if (stat(path, &about) != 0)
 		return weir_fail(error, WEIR_INVALID,
-		                 "archiver.hash_keys: %s: %s; make it by: (umask 077; head -c 32 /dev/urandom > %s)", path,
+		                 "archiver.hash_keys: %s: %s; create it with: (umask 077; head -c 32 /dev/urandom > %s)", path,
 		                 strerror(errno), path);
 	if ((about.st_mode & (S_IROTH | S_IWOTH)) != 0)
 		return weir_fail(error, WEIR_INVALID,
@@ -61,8 +61,8 @@ static enum weir_status read_secret(const char *path, char **secret, size_t *len
 	free(*secret);
 	return weir_fail(
 		error, WEIR_INVALID,
-		"archiver.hash_keys: %s: a secret has at least %d bytes, not %zu: head -c 32 /dev/urandom gives one", path,
-		WEIR_KEY_SECRET_LEAST_BYTES, *length);
+		"archiver.hash_keys: %s: the secret must have at least %d bytes, not %zu: create one with head -c 32 /dev/urandom",
+		path, WEIR_KEY_SECRET_LEAST_BYTES, *length);
 }
 
 enum weir_status weir_key_hash_open(const char *path, struct weir_key_hash **hash, struct weir_error *error)
@@ -88,7 +88,7 @@ enum weir_status weir_key_hash_open(const char *path, struct weir_key_hash **has
 	free(secret);
 	if (!good) {
 		weir_key_hash_free(made);
-		return weir_fail(error, WEIR_INVALID, "archiver.hash_keys: this machine's libcrypto gives no HMAC-SHA256");
+		return weir_fail(error, WEIR_INVALID, "archiver.hash_keys: libcrypto on this machine has no HMAC-SHA256");
 	}
 	*hash = made;
 	return WEIR_OK;
@@ -156,16 +156,16 @@ static enum weir_status refuse(const struct weir_key_hash *hash, bool in_clear, 
 {
 	if (hash == NULL)
 		return weir_fail(error, WEIR_INVALID,
-		                 "the archive's keys are hashed: archiver.hash_keys must name the file of the secret that they "
-		                 "were hashed by");
+		                 "the archive's keys are hashed: archiver.hash_keys must name the file of the secret that was used "
+		                 "to hash them");
 	if (in_clear)
 		return weir_fail(error, WEIR_INVALID,
-		                 "archiver.hash_keys: the archive has keys in clear, from before: leave the setting out, or "
-		                 "begin with an empty archive, in another database or state directory");
+		                 "archiver.hash_keys: the archive has keys in clear: remove the setting, or "
+		                 "start with an empty archive in another database or state directory");
 	return weir_fail(
 		error, WEIR_INVALID,
 		"archiver.hash_keys: %s is not the secret that the archive's keys are hashed by: put that one back; "
-		"by another, no key would be found again",
+		"with another secret no key can be found again",
 		hash->path);
 }
 

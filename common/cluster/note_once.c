@@ -49,5 +49,5 @@ enum weir_status weir_note_once(struct weir_store *store, const char *const *nam
 			return status;
 		nap();
 	}
-	return weir_fail(error, WEIR_IO, "the processes that start came to no agreement in %d tries", TRIES);
+	return weir_fail(error, WEIR_IO, "the starting processes did not agree on cluster metadata after %d tries", TRIES);
 }

@@ -89,12 +89,12 @@ static enum weir_status wait_deliveries(struct weir_bus *bus, struct weir_produc
 		size_t count = bus->ops->poll(producer, deliveries, DELIVERIES, POLL_MS);
 		for (size_t i = 0; i < count; i++)
 			if (deliveries[i].status != WEIR_OK)
-				return weir_fail(error, deliveries[i].status, "the bus did not take the policy: %s, partition %u: %s",
+				return weir_fail(error, deliveries[i].status, "the bus rejected the policy: %s, partition %u: %s",
 				                 weir_topic_name(deliveries[i].topic), deliveries[i].partition, deliveries[i].why);
 		waiting -= (uint32_t)count;
 	}
 	return waiting == 0 ? WEIR_OK
-	                    : weir_fail(error, WEIR_IO, "the bus did not take the policy within %lld s",
+	                    : weir_fail(error, WEIR_IO, "the bus did not acknowledge the policy within %lld s",
 	                                (long long)(wait_ms / 1000));
 }
 

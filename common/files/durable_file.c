@@ -83,7 +83,7 @@ enum weir_status weir_durable_write(const char *path, const void *bytes, size_t 
 
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
 	if (fd < 0)
-		return weir_fail(error, WEIR_IO, "cannot make %s: %s", temporary, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot create %s: %s", temporary, strerror(errno));
 	size_t written;
 	if (weir_write_all(fd, bytes, length, &written) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", temporary, strerror(errno));
@@ -131,7 +131,7 @@ enum weir_status weir_durable_read(const char *path, size_t most_bytes, char **b
 	char *memory = NULL;
 	struct stat about;
 	if (fstat(fd, &about) != 0) {
-		status = weir_fail(error, WEIR_IO, "cannot look at %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot stat %s: %s", path, strerror(errno));
 	} else if (!S_ISREG(about.st_mode)) {
 		status = weir_fail(error, WEIR_INVALID, "%s is not a file", path);
 	} else if ((uint64_t)about.st_size > most_bytes) {
@@ -168,7 +168,7 @@ static enum weir_status make_one(const char *path, bool *made, struct weir_error
 			return WEIR_OK;
 		return weir_fail(error, WEIR_IO, "%s is there and is not a directory", path);
 	}
-	return weir_fail(error, WEIR_IO, "cannot make directory %s: %s", path, strerror(reason));
+	return weir_fail(error, WEIR_IO, "cannot create directory %s: %s", path, strerror(reason));
 }
 
 enum weir_status weir_directory_make(const char *path, struct weir_error *error)
@@ -176,7 +176,7 @@ enum weir_status weir_directory_make(const char *path, struct weir_error *error)
 	char part[WEIR_PATH_BYTES], above[WEIR_PATH_BYTES];
 	size_t length = strlen(path);
 	if (length == 0 || length >= sizeof part)
-		return weir_fail(error, WEIR_IO, "not a directory's path: '%s'", path);
+		return weir_fail(error, WEIR_IO, "not a directory path: '%s'", path);
 	for (size_t i = 1; i <= length; i++) {
 		if (i < length && path[i] != '/')
 			continue;

@@ -193,7 +193,7 @@ static enum weir_status sync_data(struct weir_line_file *file, struct weir_error
 		file->sync_lost = true;
 	if (file->sync_lost) {
 		snprintf(file->problem, sizeof file->problem,
-		         "cannot sync %s: %s; its last lines may be lost, only a new start is sure to write them", file->path,
+		         "cannot sync %s: %s; its last lines may be lost: restart to write them again", file->path,
 		         strerror(EIO));
 		return weir_fail(error, WEIR_INVALID, "%s", file->problem);
 	}

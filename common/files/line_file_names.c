@@ -79,7 +79,7 @@ enum weir_status weir_line_names_rotate(const char *path, uint32_t keep, const s
 	if (status != WEIR_OK)
 		return status;
 	if (is_marked(to, protect))
-		return weir_fail(error, WEIR_FULL, "%s waits to be rotated: %s is needed until the next checkpoint", path, to);
+		return weir_fail(error, WEIR_FULL, "%s is not rotated yet: %s is needed until the next checkpoint", path, to);
 	for (uint32_t number = last; number > 0; number--) {
 		status = name_of(path, number - 1, from, error);
 		if (status == WEIR_OK)
@@ -99,12 +99,12 @@ static enum weir_status cut(const char *name, const struct weir_line_file_mark *
 	enum weir_status status = WEIR_OK;
 	struct stat about;
 	if (fstat(fd, &about) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot look at %s: %s", name, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot stat %s: %s", name, strerror(errno));
 	else if ((uint64_t)about.st_size < mark->length)
-		status = weir_fail(error, WEIR_END, "%s has %lld bytes, and %llu were written when the state was saved", name,
+		status = weir_fail(error, WEIR_END, "%s has %lld bytes, but %llu were written when the state was saved", name,
 		                   (long long)about.st_size, (unsigned long long)mark->length);
 	else if (ftruncate(fd, (off_t)mark->length) != 0 || fsync(fd) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot cut %s: %s", name, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot truncate %s: %s", name, strerror(errno));
 	close(fd);
 	return status;
 }
@@ -198,7 +198,7 @@ enum weir_status weir_line_names_restore(const char *path, uint32_t keep, const 
 	}
 	bool empty = stat(path, &about) != 0 || (S_ISREG(about.st_mode) && about.st_size == 0);
 	if (!empty)
-		return weir_fail(error, WEIR_INVALID, "%s is not the file that was written when the state was saved", path);
+		return weir_fail(error, WEIR_INVALID, "%s is not the output file that the saved state belongs to", path);
 	if (find_elsewhere(path, mark, name))
 		return cut(name, mark, error);
 	if (mark->length > 0)

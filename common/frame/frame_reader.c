@@ -232,7 +232,7 @@ enum weir_status weir_frame_decode(struct weir_frame_reader *reader, struct weir
 	memcpy(frame->source, bytes + WEIR_FRAME_AT_SOURCE, WEIR_SOURCE_ID_BYTES);
 	struct input input = {.at = bytes + WEIR_FRAME_HEADER_BYTES, .end = bytes + message.length};
 	if (frame->sending_time_ms < 0 || frame->sending_time_ms >= WEIR_TIME_END_MS)
-		return weir_fail(error, WEIR_INVALID, "a damaged frame: its sending time is out of range");
+		return weir_fail(error, WEIR_INVALID, "damaged frame: sending time out of range");
 	if (!read_body(reader, &input, frame))
 		return weir_fail(error, WEIR_INVALID, "a damaged frame: %s", input.why);
 	return WEIR_OK;

@@ -108,6 +108,6 @@ void weir_trouble_off(struct weir_trouble *trouble, const struct weir_log *log, 
 	if (!trouble->on)
 		return;
 	trouble->on = false;
-	weir_log(log, WEIR_LOG_INFO, part, "over after %llu %s: %s", (unsigned long long)trouble->times,
+	weir_log(log, WEIR_LOG_INFO, part, "recovered after %llu failed %s: %s", (unsigned long long)trouble->times,
 	         trouble->times == 1 ? "try" : "tries", trouble->text);
 }

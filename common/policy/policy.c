@@ -87,7 +87,7 @@ enum weir_status weir_policy_check_successor(const struct weir_policy *previous,
 		const struct weir_zone *before = weir_policy_zone(previous, zone->id);
 		if (before != NULL && strcmp(before->name, zone->name) != 0)
 			return weir_fail(error, WEIR_INVALID,
-			                 "zone %u is \"%s\" in policy %llu: it cannot become \"%s\"; give \"%s\" an id that was "
+			                 "zone %u is \"%s\" in policy %llu and cannot become \"%s\"; give \"%s\" an id that was "
 			                 "never used, or name another --state directory",
 			                 zone->id, before->name, (unsigned long long)previous->version, zone->name, zone->name);
 		if (before != NULL && !same_key(before, zone))

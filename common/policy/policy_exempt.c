@@ -50,7 +50,7 @@ static enum weir_status add_entry(const struct weir_json *at, struct weir_zone *
 	if (*text == '\0')
 		return weir_json_fail(at, error, "%smust not be empty", where);
 	if (zone->exempt_network_count + zone->exempt_word_count >= EXEMPT_MAX)
-		return weir_json_fail(at, error, "%sat most %d entries are taken", where, EXEMPT_MAX);
+		return weir_json_fail(at, error, "%sat most %d entries are allowed", where, EXEMPT_MAX);
 	if (weir_network_parse(weir_span_of(text), &network, &why)) {
 		uint32_t count = zone->exempt_network_count++;
 		if ((count & (count - 1)) == 0) /* a power of two: the array is full */

@@ -34,7 +34,7 @@ enum weir_status agreement_find(struct weir_store *store, uint32_t partitions, u
 	enum weir_status status = read_number(store, PARTITIONS_NOTE, 10, &stored, error);
 	if (status == WEIR_OK && stored != partitions)
 		return weir_fail(error, WEIR_INVALID,
-		                 "the store is of %llu partitions, and \"bus.partitions\" is %u: how many there are is fixed "
+		                 "the store has %llu partitions, but \"bus.partitions\" is %u: the number cannot change "
 		                 "once there is state",
 		                 (unsigned long long)stored, partitions);
 	return status == WEIR_OK ? read_number(store, SEED_NOTE, 16, seed, error) : status;
@@ -49,7 +49,7 @@ enum weir_status agreement_reach(struct weir_store *store, uint32_t partitions, 
 	if (status != WEIR_END)
 		return status;
 	if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-		return weir_fail(error, WEIR_IO, "no random bytes: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", strerror(errno));
 	snprintf(hex, sizeof hex, "%016llx", (unsigned long long)random);
 	snprintf(count, sizeof count, "%u", partitions);
 	const char *names[] = {SEED_NOTE, PARTITIONS_NOTE};

@@ -175,7 +175,7 @@ static enum weir_status merge_segment(struct ahead *ahead, const struct checkpoi
 		*owned = weir_copy(parts[count - 1].at, length);
 	} else if (bytes != known->base_bytes + known->delta_bytes) {
 		status = weir_fail(error, WEIR_FENCED,
-		                   "segment %u of partition %u has %" PRIu64 " bytes in the store, not the %" PRIu64
+		                   "segment %u of partition %u has %" PRIu64 " bytes in the store instead of the %" PRIu64
 		                   " that were stored",
 		                   segment, cut->state.partition, bytes, known->base_bytes + known->delta_bytes);
 	} else {

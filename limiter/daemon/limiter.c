@@ -229,7 +229,8 @@ static bool stop(void *self)
 		good = false;
 	}
 	if (!weir_membership_leave(limiter->membership))
-		weir_log(log, WEIR_LOG_WARNING, "group", "the group does not let go; it will find out by itself");
+		weir_log(log, WEIR_LOG_WARNING, "group",
+		         "cannot leave the consumer group; it will notice after session.timeout.ms");
 	weir_log(log, WEIR_LOG_INFO, "limiter", "stopped");
 	return good;
 }

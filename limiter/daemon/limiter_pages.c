@@ -30,7 +30,7 @@ static bool healthy(void *context, struct weir_text *why)
 		limiter_look(limiter, partition, &look);
 		if (look.error[0] == '\0')
 			continue;
-		weir_text_printf(why, "partition %u stands still: %s\n", partition, look.error);
+		weir_text_printf(why, "partition %u is parked: %s\n", partition, look.error);
 		good = false;
 	}
 	return good;

@@ -59,11 +59,11 @@ void lane_free(struct lane *lane)
 static enum weir_status import_extra(struct lane *lane, struct weir_span extra, struct weir_error *error)
 {
 	if (extra.length < 4)
-		return weir_fail(error, WEIR_INVALID, "the state of partition %u is cut short", lane->partition);
+		return weir_fail(error, WEIR_INVALID, "the saved state of partition %u is truncated", lane->partition);
 	const unsigned char *at = (const unsigned char *)extra.at;
 	uint32_t length = at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 	if (length > extra.length - 4)
-		return weir_fail(error, WEIR_INVALID, "the state of partition %u is cut short", lane->partition);
+		return weir_fail(error, WEIR_INVALID, "the saved state of partition %u is truncated", lane->partition);
 	struct weir_span shard = {.at = extra.at + 4, .length = length};
 	struct weir_span tally = {.at = shard.at + length, .length = extra.length - 4 - length};
 	enum weir_status status = shard_import_extra(lane->shard, shard, error);
@@ -76,7 +76,7 @@ enum weir_status lane_restore(struct lane *lane, const struct weir_partition_sta
 		return WEIR_OK;
 	const struct rules *rules = rulebook_rules(lane->book, state->policy_version);
 	if (rules == NULL)
-		return weir_fail(error, WEIR_INVALID, "partition %u was saved under policy %llu, which the store does not hold",
+		return weir_fail(error, WEIR_INVALID, "partition %u was saved under policy %llu, which the store does not have",
 		                 lane->partition, (unsigned long long)state->policy_version);
 	enum weir_status status = import_extra(lane, state->extra, error);
 	if (status != WEIR_OK)
@@ -97,7 +97,7 @@ static enum weir_status take_policy(struct lane *lane, struct lane_result *resul
 	if (version <= lane->policy_version)
 		return WEIR_OK; /* appended again by a start that could not know that it had been */
 	if (rulebook_policy(lane->book, version) == NULL)
-		return weir_fail(error, WEIR_INVALID, "policy %llu is in the log, but not in the store",
+		return weir_fail(error, WEIR_INVALID, "policy %llu is in the log but not in the store",
 		                 (unsigned long long)version);
 	const struct weir_policy *before = rulebook_policy(lane->book, lane->policy_version);
 	const struct weir_policy *after = rulebook_policy(lane->book, version);

@@ -306,5 +306,5 @@ enum weir_status tally_import(struct tally *tally, struct weir_span bytes, struc
 	if (good && bytes.length == 0)
 		return WEIR_OK;
 	empty(tally);
-	return weir_fail(error, WEIR_INVALID, "the counters saved with a checkpoint are damaged");
+	return weir_fail(error, WEIR_INVALID, "the counters in the checkpoint are damaged");
 }

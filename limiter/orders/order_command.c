@@ -85,7 +85,7 @@ static enum weir_status read_values(const struct weir_json *list, struct order_c
 		const char *value = "";
 		status = weir_json_string(&element, &value, error);
 		if (status == WEIR_OK && !order_key_add(command, weir_span_of(value)))
-			status = weir_json_fail(list, error, "is longer than a key may be: %d bytes, joined", WEIR_KEY_MAX_BYTES);
+			status = weir_json_fail(list, error, "is too long: a joined key has at most %d bytes", WEIR_KEY_MAX_BYTES);
 	}
 	return status;
 }
@@ -115,7 +115,7 @@ static enum weir_status read_hex(const struct weir_json *at, struct order_comman
 	enum weir_status status = weir_json_string(at, &text, error);
 	size_t length = strlen(text);
 	if (status == WEIR_OK && (length % 2 != 0 || length / 2 > sizeof command->key))
-		status = weir_json_fail(at, error, "must be two digits for each of at most %d bytes", WEIR_KEY_MAX_BYTES);
+		status = weir_json_fail(at, error, "must have two digits per byte and at most %d bytes", WEIR_KEY_MAX_BYTES);
 	for (size_t i = 0; status == WEIR_OK && i < length; i += 2) {
 		int high = hex_digit(text[i]), low = hex_digit(text[i + 1]);
 		if (high < 0 || low < 0)
@@ -130,7 +130,7 @@ static enum weir_status read_key(const struct weir_json *root, struct order_comm
 {
 	struct weir_json values = weir_json_member(root, "key"), hex = weir_json_member(root, "key_hex");
 	if (weir_json_exists(&values) && weir_json_exists(&hex))
-		return weir_json_fail(&hex, error, "cannot stand beside \"key\"");
+		return weir_json_fail(&hex, error, "cannot be combined with \"key\"");
 	if (weir_json_exists(&hex))
 		return read_hex(&hex, command, error);
 	enum weir_status status = weir_json_require(&values, "the values of the zone's key, as a list of strings", error);
@@ -177,7 +177,7 @@ static enum weir_status read_members(const struct weir_json *root, struct order_
 	if (status == WEIR_OK)
 		status = weir_json_int(&until, 0, WEIR_TIME_END_MS, &command->until_ms, error);
 	if (status == WEIR_OK && command->kind == ORDER_LIFT && weir_json_exists(&until))
-		status = weir_json_fail(&until, error, "is not for a lift");
+		status = weir_json_fail(&until, error, "is not allowed for lift");
 	if (status == WEIR_OK)
 		status = read_rate(root, command, error);
 	if (status == WEIR_OK)
@@ -194,7 +194,7 @@ enum weir_status order_command_parse(struct weir_span body, struct order_command
 	struct weir_json_document *document;
 	*command = (struct order_command){.until_ms = ORDER_NO_END, .thousandths = RATE_ONE};
 	if (body.length > ORDER_BODY_MAX_BYTES)
-		return weir_fail(error, WEIR_INVALID, "a command of %u bytes; it may have %d", body.length,
+		return weir_fail(error, WEIR_INVALID, "a command of %u bytes is too long; the limit is %d", body.length,
 		                 ORDER_BODY_MAX_BYTES);
 	enum weir_status status = weir_json_parse("command", body.at, body.length, &document, error);
 	if (status != WEIR_OK)
@@ -211,7 +211,8 @@ enum weir_status order_command_check(const struct order_command *command, const 
 	/* A key of no fields joins to nothing at all, as one empty value does. */
 	uint32_t count = command->key_length == 0 && zone->key_count == 0 ? 0 : command->value_count;
 	if (command->prefix && zone->key_count == 0)
-		return weir_fail(error, WEIR_INVALID, "zone %s has one bucket for all, and no prefixes", zone->name);
+		return weir_fail(error, WEIR_INVALID, "zone %s has one bucket for all events, so there are no prefixes",
+		                 zone->name);
 	if (command->prefix ? count >= 1 && count <= zone->key_count : count == zone->key_count)
 		return WEIR_OK;
 	return weir_fail(error, WEIR_INVALID, "the key of zone %s has %u value%s, not %u", zone->name, zone->key_count,

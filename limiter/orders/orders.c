@@ -308,7 +308,7 @@ enum weir_status orders_apply(struct orders *orders, uint32_t zone_id, const str
 	bool ends = ends_something(command, at_ms);
 	if (!ends && is_full(orders, order, command))
 		return weir_fail(error, WEIR_FULL,
-		                 "%u orders of %zu bytes hold in this partition, and no more than %d of %d may: lift some",
+		                 "this partition holds %u overrides (%zu bytes); the limit is %d (%d bytes): lift some",
 		                 orders->count, orders->bytes, ORDERS_MAX, ORDERS_BYTES_MAX);
 	if (ends && order == NULL)
 		return WEIR_OK;

@@ -112,7 +112,7 @@ enum weir_status segment_blob_restore(const struct segment_blob_bucket *bucket, 
 {
 	const struct layout *layout = layout_of(bucket, rules);
 	if (layout == NULL)
-		return weir_fail(error, WEIR_INVALID, "a stored bucket has layout %u, which no policy brought up",
+		return weir_fail(error, WEIR_INVALID, "a stored bucket has layout %u, which no policy uses",
 		                 (unsigned)bucket->header.layout);
 	*block = bucket->header;
 	memcpy(block + 1, bucket->body, bucket->body_bytes);
@@ -213,7 +213,7 @@ static enum weir_status merge_blob(struct merge *merge, struct weir_span blob, s
 			break;
 		const struct layout *layout = layout_of(&bucket, merge->rules);
 		if (layout == NULL)
-			return weir_fail(error, WEIR_INVALID, "a stored bucket has layout %u, which no policy brought up",
+			return weir_fail(error, WEIR_INVALID, "a stored bucket has layout %u, which no policy uses",
 			                 (unsigned)bucket.header.layout);
 		if (!segment_blob_see(&merge->seen, bucket.header.low, bucket.header.high) ||
 		    is_gone(&bucket, layout, merge->clock_ms, merge->lateness_ms))

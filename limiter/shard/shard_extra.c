@@ -103,7 +103,7 @@ enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra,
 {
 	uint64_t version;
 	if (!get(&extra, &version))
-		return weir_fail(error, WEIR_INVALID, "a partition's state is cut short");
+		return weir_fail(error, WEIR_INVALID, "the partition state is truncated");
 	if (version > EXTRA_VERSION)
 		return weir_fail(error, WEIR_NEWER,
 		                 "a partition's state of version %llu, of which this program knows none above %d",
@@ -115,5 +115,5 @@ enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra,
 		return WEIR_OK;
 	shard->source_count = shard->switch_count = 0;
 	orders_deinit(&shard->orders);
-	return weir_fail(error, WEIR_INVALID, "a partition's state is damaged");
+	return weir_fail(error, WEIR_INVALID, "the partition state is damaged");
 }

@@ -60,9 +60,9 @@ static void explain_gap(struct weir_error *error, bool damaged)
 {
 	struct weir_error gap = *error;
 	(void)weir_fail(error, gap.status,
-	                damaged ? "%s: when the records up to behind it are deleted (kafka-delete-records), "
-	                          "`weir recover --accept-gap` goes on there"
-	                        : "%s: what lies between is lost; `weir recover --accept-gap` goes on behind it",
+	                damaged ? "%s: after deleting the records up to it (kafka-delete-records), "
+	                          "`weir recover --accept-gap` continues there"
+	                        : "%s: the messages in between are lost; `weir recover --accept-gap` continues after them",
 	                gap.text);
 }
 
@@ -200,11 +200,11 @@ static void note_fault(struct partition *partition, enum weir_status status, con
 	partition->fault = status;
 	view_partition(partition->tools->view, partition->number, &look);
 	if (status == WEIR_FENCED) {
-		weir_log(core->options.log, WEIR_LOG_INFO, "limiter", "%s; it is taken again if the group still gives it",
+		weir_log(core->options.log, WEIR_LOG_INFO, "limiter", "%s; it is loaded again if it is still assigned",
 		         error->text);
 		weir_counter_add(&core->stats.fenced, 1);
 	} else if (strncmp(error->text, look.error, sizeof look.error - 1) != 0) {
-		weir_log(core->options.log, WEIR_LOG_ERROR, "limiter", "partition %u stands still: %s", partition->number,
+		weir_log(core->options.log, WEIR_LOG_ERROR, "limiter", "partition %u is parked: %s", partition->number,
 		         error->text);
 		view_set_error(partition->tools->view, partition->number, error->text);
 	}

@@ -68,8 +68,8 @@ static void tell_ahead(const struct partition *partition, const struct lane_resu
 	for (int i = 0; i < WEIR_SOURCE_ID_BYTES; i++)
 		snprintf(source + 2 * i, 3, "%02x", result->source[i]);
 	weir_log(core->options.log, WEIR_LOG_WARNING, "limiter",
-	         "partition %u, offset %llu: the clock of who sent it (source %s) is ahead of the brokers' by %s: set it; "
-	         "its frames count as sent when they came",
+	         "partition %u, offset %llu: the sender's clock (source %s) is ahead of the brokers' by %s: correct it; "
+	         "its frames are judged by their arrival time",
 	         partition->number, (unsigned long long)result->offset, source,
 	         weir_format_duration(ahead_s * 1000, ahead, sizeof ahead));
 }
@@ -101,10 +101,11 @@ static bool is_full(const struct partition *partition)
 	bool overdue = checkpointing_is_overdue(&partition->checkpointing, partition->lane, limit_ms);
 	char limit[24];
 	if (overdue)
-		weir_trouble_on(&core->age, core->options.log, "limiter",
-		                "partition %u waits for a checkpoint: the last one is older than %s, half of how long the log "
-		                "is kept",
-		                partition->number, weir_format_duration(limit_ms, limit, sizeof limit));
+		weir_trouble_on(
+			&core->age, core->options.log, "limiter",
+			"partition %u is paused until a checkpoint succeeds: the last one is older than %s, half of the log's "
+			"is kept",
+			partition->number, weir_format_duration(limit_ms, limit, sizeof limit));
 	return overdue || shard_is_full(lane_shard(partition->lane));
 }
 
@@ -209,7 +210,7 @@ void partition_policies_read(struct partition *partition)
 	if (lane_awaits_policy(partition->lane)) {
 		partition->policy_due_ms = weir_monotonic_ms() + WORKER_RETRY_MS;
 		weir_trouble_on(&core->policy, core->options.log, "limiter",
-		                "policy %llu is in the log, but not in the store; asking again each second",
+		                "policy %llu is in the log but not in the store; retrying every second",
 		                (unsigned long long)lane_policy_version(partition->lane) + 1);
 		view_set_error(partition->tools->view, partition->number, core->policy.text);
 		return;

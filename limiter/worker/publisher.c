@@ -58,7 +58,7 @@ void publisher_deinit(struct publisher *publisher)
 static void set_broken(struct publisher *publisher, const struct weir_error *error)
 {
 	weir_trouble_on(&publisher->trouble, publisher->core->options.log, "limiter",
-	                "%s; going on from the last checkpoints with a new producer", error->text);
+	                "%s; continuing from the last checkpoints with a new producer", error->text);
 	set_state(publisher, PUBLISHER_BROKEN);
 }
 
@@ -74,7 +74,7 @@ void publisher_take_acknowledgements(struct publisher *publisher, int timeout_ms
 		const struct weir_delivery *delivery = &deliveries[i];
 		if (delivery->status != WEIR_OK) {
 			struct weir_error error;
-			(void)weir_fail(&error, delivery->status, "the bus did not take a message of %s, partition %u: %s",
+			(void)weir_fail(&error, delivery->status, "the bus rejected a message for %s, partition %u: %s",
 			                weir_topic_name(delivery->topic), delivery->partition, delivery->why);
 			set_broken(publisher, &error);
 			return;
@@ -118,7 +118,7 @@ static void fail_full(struct publisher *publisher, enum weir_topic topic, uint32
 {
 	struct weir_error error;
 	enum weir_status status =
-		weir_fail(&error, WEIR_IO, "the bus takes no more of %s, partition %u: it is judged again by the next start",
+		weir_fail(&error, WEIR_IO, "the bus takes no more of %s, partition %u: it is judged again by the them again",
 	              weir_topic_name(topic), to);
 	core_fail(publisher->core, status, &error);
 }

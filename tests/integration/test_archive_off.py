@@ -61,7 +61,7 @@ def test_an_archive_that_was_off_goes_on(place):
     run.start()
     run.append(burst("bob", 5, start_ms=now))
     until_archived(run, "bob")
-    assert "decisions came while archiver.enabled was off" in run.weir.said(), run.weir.said()
+    assert "decisions arrived while archiver.enabled was off" in run.weir.said(), run.weir.said()
     assert archived(run, "decision_history", "ann") == 1
     run.stop()
 

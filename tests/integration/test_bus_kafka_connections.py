@@ -47,7 +47,7 @@ def test_opening_waits_for_a_broker(place):
             one.part("start", "kafka")
             until(lambda: sender.delivered() > 0, "load flows", BUSY_S, sender.running())
             sender.end()
-            assert sender.said().count("WARNING") == 1 and sender.said().count("over after") == 1, sender.said()
+            assert sender.said().count("WARNING") == 1 and sender.said().count("recovered after") == 1, sender.said()
 
 
 def test_tls_and_sasl(place):

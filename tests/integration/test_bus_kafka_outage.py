@@ -34,7 +34,7 @@ def test_paused_killed_and_stopped_brokers(place):
                 flows(sender, f"load flows after {down} number {number}")
             words = sender.said()
             assert words.count("WARNING bus: no broker of ") <= 4, words
-            until(lambda: sender.said().count("INFO bus: over after") == sender.said().count("WARNING bus: "),
+            until(lambda: sender.said().count("INFO bus: recovered after") == sender.said().count("WARNING bus: "),
                   "its end is said", BUSY_S)
 
 
@@ -90,7 +90,7 @@ def test_a_limiter_tells_an_outage_once(place):
         limiter.until_says("WARNING bus: no broker of ")
         time.sleep(10)  # so long it lasts
         one.part("start", "kafka")
-        limiter.until_says("INFO bus: over after")
+        limiter.until_says("INFO bus: recovered after")
         limiter.until_ready()
         lines = limiter.said()[begun:].splitlines()
         assert not any("WARNING group: " in line for line in lines), "\n".join(lines)

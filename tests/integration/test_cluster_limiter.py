@@ -69,7 +69,7 @@ def test_what_the_topic_keeps_decides_how_long_the_store_may_be_away(place):
         stage.until_stored(limiter)
         proxy.cut()
         begun = time.monotonic()
-        while "waits for a checkpoint: the last one is older than 10s" not in limiter.said():
+        while "is paused until a checkpoint succeeds: the last one is older than 10s" not in limiter.said():
             assert time.monotonic() - begun < 2 * PATIENCE_S, "goes on judging"
             stage.feed(8)
             time.sleep(0.2)  # the clock is what has to go on
@@ -97,7 +97,7 @@ def test_a_gap_in_the_log_stops_its_partition(place):
         limiter.until(lambda: {number: last for number, last in stage.stored().items() if number != 3}
                       == {number: last for number, last in ends.items() if number != 3}, "the others go on")
         limiter.until(lambda: limiter.page("/healthz")[0] == 503, "is not well")
-        assert "partition 3 stands still" in limiter.page("/healthz")[1]
+        assert "partition 3 is parked" in limiter.page("/healthz")[1]
         assert "weir recover --accept-gap" in limiter.page("/healthz")[1]
         assert limiter.page("/readyz")[0] == 503
         assert limiter.value("weir_limiter_partitions", state="stuck") == 1

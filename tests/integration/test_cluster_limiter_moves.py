@@ -120,7 +120,7 @@ def test_a_group_that_gives_nothing_is_told_of(place):
         other.until_says("group: the limiters' group has given nothing for 15 s")
         member.resume()
         until_all_live([member, other])
-        other.until_says("INFO group: over after")
+        other.until_says("INFO group: recovered after")
         assert member.stop() == 0 and other.stop() == 0
 
 

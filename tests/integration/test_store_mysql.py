@@ -209,7 +209,7 @@ def test_days_are_utc_and_keys_are_text(place):
 
 def test_other_databases_are_refused(place):
     for statements, status, words in (
-            ("CREATE TABLE theirs (x INT)", "INVALID", "another program's database: give weir one of its own"),
+            ("CREATE TABLE theirs (x INT)", "INVALID", "this database belongs to another program: give weir one of its own"),
             ("CREATE TABLE schema_version (installed_rank INT)", "INVALID", "schema_version is another program's"),
             (None, "NEWER", "written by a newer version of weir (schema 99, known: ")):
         config, database = configure(place)

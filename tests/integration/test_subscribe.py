@@ -255,7 +255,7 @@ def test_a_topic_that_was_made_anew_ends_it(place):
                        max_message_bytes=settings["max.message.bytes"])
         topic.block("10.0.0.1")
         assert subscriber.weir.wait(6 * PATIENCE_S) == 1, subscriber.weir.said()
-        assert "made anew" in subscriber.weir.said(), subscriber.weir.said()
+        assert "recreated" in subscriber.weir.said(), subscriber.weir.said()
 
 
 def test_the_broker_goes_and_comes(place):

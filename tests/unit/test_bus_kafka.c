@@ -225,7 +225,7 @@ static void retention_outlasts_the_longest_block(void **state)
 static void what_costs_safety_is_a_warning(void **state)
 {
 	(void)state;
-	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "", "keeps 1000 bytes a partition (retention.bytes)",
+	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "", "keeps 1000 bytes per partition (retention.bytes)",
 	              .retention_bytes = "1000");
 	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "", "unclean.leader.election.enable", .unclean = "true");
 	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "", "keeps its messages for 1h, less than", .retention_ms = "3600000");

@@ -346,7 +346,7 @@ static void a_topic_without_readers_keeps_what_it_may(void **state)
 	struct weir_message message;
 	size_t count;
 	assert_int_equal(WEIR_INVALID, fixture->ops->receive(late, &message, 1, 0, &count, &fixture->error));
-	assert_string_equal("weir.events partition 0: offset 0 has been trimmed before it was read", fixture->error.text);
+	assert_string_equal("weir.events partition 0: offset 0 was trimmed before it was read", fixture->error.text);
 	fixture->ops->consumer_free(late);
 	assert_int_equal(500, fixture_check_from(fixture, 0, 400));
 }
@@ -380,7 +380,7 @@ static void the_number_of_partitions_is_kept(void **state)
 	fixture_close(fixture);
 	fixture->options.partitions = 8;
 	assert_int_equal(WEIR_INVALID, weir_bus_local_open(fixture->directory, &fixture->options, &bus, &fixture->error));
-	assert_non_null(strstr(fixture->error.text, "was made with 4 partitions, not 8"));
+	assert_non_null(strstr(fixture->error.text, "was created with 4 partitions, not 8"));
 	fixture->options.partitions = FIXTURE_PARTITIONS;
 	fixture_open(fixture);
 }

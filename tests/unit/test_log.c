@@ -154,12 +154,12 @@ static void trouble_is_said_once_and_once_when_over(void **state)
 	weir_trouble_on(&trouble, &log, "store", "cannot write: %s", "broken");
 	assert_string_equal(" WARNING store: cannot write: broken\n", read_once() + 24);
 	weir_trouble_off(&trouble, &log, "store");
-	assert_string_equal(" INFO store: over after 6 tries: cannot write: broken\n", read_once() + 24);
+	assert_string_equal(" INFO store: recovered after 6 failed tries: cannot write: broken\n", read_once() + 24);
 	weir_trouble_off(&trouble, &log, "store");
 	weir_trouble_on(&trouble, &log, "store", "cannot write: %s", "broken");
 	assert_string_equal(" WARNING store: cannot write: broken\n", read_once() + 24);
 	weir_trouble_off(&trouble, &log, "store");
-	assert_string_equal(" INFO store: over after 1 try: cannot write: broken\n", read_once() + 24);
+	assert_string_equal(" INFO store: recovered after 1 failed try: cannot write: broken\n", read_once() + 24);
 }
 
 int main(void)

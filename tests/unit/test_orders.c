@@ -94,7 +94,7 @@ static void a_body_that_is_not_understood_whole_is_refused(void **state)
 		{"{\"command\":\"block\",\"zone\":\"z\",\"by\":\"a\"}", "key"},
 		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[1],\"by\":\"a\"}", "string"},
 		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[\"\",\"\",\"\",\"\",\"\"],\"by\":\"a\"}", "4"},
-		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"key_hex\":\"00\",\"by\":\"a\"}", "beside"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"key_hex\":\"00\",\"by\":\"a\"}", "combined"},
 		{"{\"command\":\"block\",\"zone\":\"z\",\"key_hex\":\"0\",\"by\":\"a\"}", "two digits"},
 		{"{\"command\":\"block\",\"zone\":\"z\",\"key_hex\":\"0g\",\"by\":\"a\"}", "hexadecimal"},
 		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[]}", "by"},

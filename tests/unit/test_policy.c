@@ -363,7 +363,7 @@ static void successors_keep_ids_names_and_keys(void **state)
 	     "zone 2 \"b\": a zone's key cannot change; make a new zone, with a name and an id that were never used, or "
 	     "name another --state directory"},
 		{"[{\"id\": 1, \"name\": \"c\", \"key\": [\"ip\"]," LIMITS "}]",
-	     "zone 1 is \"a\" in policy 0: it cannot become \"c\"; give \"c\" an id that was never used, or "
+	     "zone 1 is \"a\" in policy 0 and cannot become \"c\"; give \"c\" an id that was never used, or "
 	     "name another --state directory"},
 		{"[{\"id\": 3, \"name\": \"a\", \"key\": [\"ip\"]," LIMITS "}]",
 	     "zone \"a\" has id 1 in policy 0: it cannot become 3"}};

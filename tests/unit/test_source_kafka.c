@@ -53,14 +53,14 @@ static void what_is_refused(void **state)
 {
 	(void)state;
 	assert_source("\"brokers\": \"127.0.0.1:1\", \"topics\": []", "topics: must be a list of 1 to 256");
-	assert_source("\"brokers\": \"127.0.0.1:1\", \"topics\": [\"a b\"]", "topics[0]: is no topic's name");
-	assert_source("\"brokers\": \"127.0.0.1:1\", \"topics\": [\"a\", \"a\"]", "topics[1]: is there twice");
+	assert_source("\"brokers\": \"127.0.0.1:1\", \"topics\": [\"a b\"]", "topics[0]: is not a topic name");
+	assert_source("\"brokers\": \"127.0.0.1:1\", \"topics\": [\"a\", \"a\"]", "topics[1]: is listed twice");
 	assert_source(WHERE ", \"group\": \"\"", "group: must have 1 to 200 bytes");
 	assert_source(WHERE ", \"generation\": 0", "generation: must be a whole number from 1");
 	assert_source(WHERE ", \"start\": \"middle\"", "start: must be one of");
 	assert_source(WHERE ", \"topic\": \"a\"", "unknown key \"topic\"; did you mean \"topics\"?");
 	assert_source(WHERE ", \"format\": {\"type\": \"delimited\", \"header\": true}",
-	              "format.header: is for files: a topic has no first line");
+	              "format.header: is for files: a topic has no header line");
 }
 
 static void properties_that_are_not_a_users(void **state)
@@ -103,9 +103,9 @@ static void assert_apart(const char *more, const char *expected)
 static void two_sources_of_one_topic(void **state)
 {
 	(void)state;
-	assert_apart("\"kafka\", " WHERE, "weir.json:2: [1].topics[0]: is another source's, too");
+	assert_apart("\"kafka\", " WHERE, "weir.json:2: [1].topics[0]: is already read by another source");
 	assert_apart("\"kafka\", \"brokers\": \"127.0.0.1:1\", \"topics\": [\"a\", \"app-logs\"], \"group\": \"other\"",
-	             "topics[1]: is another source's, too");
+	             "topics[1]: is already read by another source");
 	assert_apart("\"kafka\", " WHERE ", \"generation\": 2", "OK");
 	assert_apart("\"kafka\", \"brokers\": \"127.0.0.1:1\", \"topics\": [\"a\"]", "OK");
 	assert_apart("\"kafka\", \"brokers\": \"127.0.0.1:2\", \"topics\": [\"app-logs\"]", "OK");

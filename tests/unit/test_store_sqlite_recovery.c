@@ -315,7 +315,7 @@ static void foreign_files_are_refused(void **state)
 	unlink(path);
 	run_sql(state, "CREATE TABLE theirs (x)");
 	assert_int_equal(WEIR_INVALID, weir_store_sqlite_open(*state, &store, &error));
-	assert_non_null(strstr(error.text, "weir.db: another program"));
+	assert_non_null(strstr(error.text, "weir.db: this database belongs to another program"));
 	unlink(path);
 	file = fopen(path, "w"); /* an empty file is as good as none */
 	fclose(file);

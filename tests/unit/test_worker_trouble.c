@@ -284,7 +284,7 @@ static void a_policy_that_the_store_does_not_show_yet_is_waited_for(void **state
 	struct worker_partition look;
 	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++) {
 		AWAIT((process_look(process, partition, &look), look.error[0] != '\0'));
-		assert_string_equal(look.error, "policy 2 is in the log, but not in the store; asking again each second");
+		assert_string_equal(look.error, "policy 2 is in the log but not in the store; retrying every second");
 		AWAIT((process_look(process, partition, &look), look.next_offset == 11));
 	}
 	faults.hidden_policy = 0;

@@ -151,7 +151,7 @@ static enum file_reading on_no_line(struct file_stream *stream, const struct sou
 	}
 	if (stream->offset >= SOURCE_OFFSET_END - 1) {
 		struct weir_error error;
-		weir_fail(&error, WEIR_FULL, "%s: is read up to 1 TiB, and no further", current->path);
+		weir_fail(&error, WEIR_FULL, "%s: weir reads no further than 1 TiB", current->path);
 		return trouble(stream, now_ms, &error);
 	}
 	if (!open_file_plain(current))

@@ -286,7 +286,8 @@ static enum weir_status file_new(const struct weir_json *config, const struct so
 	if (status == WEIR_OK && source->shared.settings.follow) {
 		source->watch = file_watch_new();
 		if (source->watch == NULL)
-			status = weir_fail(error, WEIR_IO, "cannot make the descriptors for following files: %s", strerror(errno));
+			status = weir_fail(error, WEIR_IO, "cannot create the file descriptors for following files: %s",
+			                   strerror(errno));
 	}
 	if (status != WEIR_OK) {
 		file_free(&source->source);

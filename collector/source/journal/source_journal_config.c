@@ -24,7 +24,7 @@ static enum weir_status add_match(struct journal_filter *filter, const struct we
 {
 	struct weir_text match = {0};
 	if (filter->count == MATCHES_MAX)
-		return weir_json_fail(at, error, "is one too many: units and match may have %d values", MATCHES_MAX);
+		return weir_json_fail(at, error, "is one too many: units and match can have %d values", MATCHES_MAX);
 	if (*value == '\0' || strlen(value) > VALUE_MAX_BYTES)
 		return weir_json_fail(at, error, "must have 1 to %d bytes", VALUE_MAX_BYTES);
 	weir_text_printf(&match, "%s=%s%s", field, value, end);
@@ -102,7 +102,7 @@ static enum weir_status make_label(struct journal_source *source, const struct w
 	source->label = label.at;
 	if (label.length <= LABEL_MAX_BYTES)
 		return WEIR_OK;
-	return weir_json_fail(config, error, "has so many units and values to match that it needs a \"name\"");
+	return weir_json_fail(config, error, "has so many units and match values that it needs a \"name\"");
 }
 
 /* What a configuration says, but for the units and fields to match. */
@@ -144,7 +144,7 @@ enum weir_status journal_configure(struct journal_source *source, const struct w
 	if (status == WEIR_OK)
 		status = weir_json_read(config, journal_members, &parsed, error);
 	if (status == WEIR_OK && parsed.directory != NULL && *parsed.directory == '\0')
-		status = weir_json_fail(&directory_at, error, "is empty; leave it out for the system's own journal");
+		status = weir_json_fail(&directory_at, error, "is empty; remove it to read the system journal");
 	if (status == WEIR_OK)
 		status = make_label(source, config, parsed.name, parsed.directory, error);
 	source->start = (enum source_at_start)parsed.start;

@@ -209,9 +209,10 @@ static enum weir_status kafka_resume(struct source *base, struct source_stream *
                                      struct weir_error *error)
 {
 	(void)stream;
-	return position == 0 ? WEIR_OK
-	                     : weir_fail(error, WEIR_INVALID, "%s goes on where its group is, and nowhere else",
-	                                 kafka_of(base)->label);
+	return position == 0
+	           ? WEIR_OK
+	           : weir_fail(error, WEIR_INVALID, "%s continues at its consumer group's offset and nowhere else",
+	                       kafka_of(base)->label);
 }
 
 static void kafka_free(struct source *base)

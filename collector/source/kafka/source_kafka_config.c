@@ -64,11 +64,11 @@ static enum weir_status read_topics(struct kafka_config *config, const struct we
 		if (status == WEIR_OK &&
 		    (length == 0 || length > TOPIC_MAX_BYTES ||
 		     strspn(topic, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != length))
-			status = weir_json_fail(&at, error, "is no topic's name: 1 to %d letters, digits, '.', '_' or '-'",
+			status = weir_json_fail(&at, error, "is not a topic name: use 1 to %d letters, digits, '.', '_' or '-'",
 			                        TOPIC_MAX_BYTES);
 		for (size_t k = 0; status == WEIR_OK && k < i; k++)
 			if (strcmp(config->topics[k], topic) == 0)
-				status = weir_json_fail(&at, error, "is there twice");
+				status = weir_json_fail(&at, error, "is listed twice");
 		config->topics[i] = topic;
 	}
 	return status;
@@ -96,7 +96,7 @@ static enum weir_status check_format(const struct weir_json *json, struct weir_e
 	struct weir_json format = weir_json_member(json, "format"), header = weir_json_member(&format, "header");
 	if (!json_is_true(header.value))
 		return WEIR_OK;
-	return weir_json_fail(&header, error, "is for files: a topic has no first line; name the columns");
+	return weir_json_fail(&header, error, "is for files: a topic has no header line; list the columns");
 }
 
 enum weir_status kafka_configure(struct kafka_config *config, const struct weir_json *json,
@@ -162,10 +162,10 @@ enum weir_status kafka_apart(const struct weir_json *json, const struct weir_jso
 			if (status == WEIR_OK)
 				status = weir_json_string(&others_at, &others_topic, error);
 			if (status == WEIR_OK && strcmp(topic, others_topic) == 0)
-				status =
-					weir_json_fail(&at, error,
-				                   "is another source's, too, of the same brokers and generation: limiters would take "
-				                   "what one sends for the other's, sent again; name it once");
+				status = weir_json_fail(
+					&at, error,
+					"is already read by another source with the same brokers and generation: limiters would drop "
+					"one's events as duplicates of the other's; list it once");
 		}
 	}
 	return status;

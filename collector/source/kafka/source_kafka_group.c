@@ -93,9 +93,7 @@ static void take_committed(struct kafka_source *source, rd_kafka_event_t *event)
 	case RD_KAFKA_RESP_ERR__TIMED_OUT: break; /* what is behind these is told elsewhere */
 	case RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION:
 	case RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID: source->due_ms = 0; break; /* others have the partitions by now */
-	default:
-		kafka_problem(source, "offsets cannot be committed: %s", rd_kafka_err2str(code));
-		source->commit_refused = true;
+	default: kafka_problem(source, "cannot commit offsets: %s", rd_kafka_err2str(code)); source->commit_refused = true;
 	}
 	source->commit_due = true;
 }

@@ -124,7 +124,7 @@ static enum weir_status commit_ends(struct kafka_source *source, rd_kafka_topic_
 	rd_kafka_queue_destroy(answers);
 	return code == RD_KAFKA_RESP_ERR_NO_ERROR
 	           ? WEIR_OK
-	           : weir_fail(error, WEIR_IO, "offsets cannot be committed: %s", rd_kafka_err2str(code));
+	           : weir_fail(error, WEIR_IO, "cannot commit offsets: %s", rd_kafka_err2str(code));
 }
 
 /*

@@ -51,7 +51,7 @@ enum weir_status syslog_tcp_new(int fd, const struct syslog_config *config, stru
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (epoll < 0) {
 		close(fd);
-		return weir_fail(error, WEIR_IO, "cannot make a descriptor for connections: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot create a file descriptor for connections: %s", strerror(errno));
 	}
 	struct syslog_tcp *tcp = weir_alloc(1, sizeof *tcp);
 	*tcp = (struct syslog_tcp){.epoll = epoll,

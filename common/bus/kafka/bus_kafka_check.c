@@ -52,11 +52,11 @@ static enum weir_status check_blocks(const struct weir_policy *policy, const cha
 	char has[24], needs[24];
 	if (block_ms == 0 || retention_ms > block_ms)
 		return WEIR_OK;
-	return weir_fail(error, WEIR_INVALID,
-	                 "topic %s keeps its messages for %s (retention.ms), but a block can last %s: who starts later "
-	                 "would never learn of it",
-	                 name, weir_format_duration(retention_ms, has, sizeof has),
-	                 weir_format_duration(block_ms, needs, sizeof needs));
+	return weir_fail(
+		error, WEIR_INVALID,
+		"topic %s keeps its messages for %s (retention.ms), but a block can last %s: a gateway that starts later "
+		"would never see it",
+		name, weir_format_duration(retention_ms, has, sizeof has), weir_format_duration(block_ms, needs, sizeof needs));
 }
 
 static enum weir_status check_retention(const struct weir_config *config, enum weir_topic topic, const char *name,
@@ -67,8 +67,9 @@ static enum weir_status check_retention(const struct weir_config *config, enum w
 	char has[24], needs[24];
 	if (number_of(settings->retention_bytes, &bytes) && bytes >= 0)
 		weir_text_printf(warning,
-		                 "topic %s keeps %" PRId64 " bytes a partition (retention.bytes): what a reader has "
-		                 "not reached by then is lost to it. ",
+		                 "topic %s keeps %" PRId64
+		                 " bytes per partition (retention.bytes): a reader that falls further "
+		                 "behind loses messages. ",
 		                 name, bytes);
 	if (!number_of(settings->retention_ms, &retention_ms) || retention_ms < 0)
 		return WEIR_OK;
@@ -77,10 +78,11 @@ static enum weir_status check_retention(const struct weir_config *config, enum w
 	if (decisions && check_blocks(config->policy, name, retention_ms, error) != WEIR_OK)
 		return WEIR_INVALID;
 	if (!decisions && topic != WEIR_TOPIC_DEADLETTER && retention_ms < RETENTION_CHECKPOINTS * interval_ms)
-		return weir_fail(error, WEIR_INVALID,
-		                 "topic %s keeps its messages for %s (retention.ms), but they are read again from checkpoints "
-		                 "that are up to \"limiter.checkpoint_interval\" old: it needs %s at least",
-		                 name, has, weir_format_duration(RETENTION_CHECKPOINTS * interval_ms, needs, sizeof needs));
+		return weir_fail(
+			error, WEIR_INVALID,
+			"topic %s keeps its messages for %s (retention.ms), but limiters read them again from checkpoints "
+			"that are up to \"limiter.checkpoint_interval\" old: it needs %s at least",
+			name, has, weir_format_duration(RETENTION_CHECKPOINTS * interval_ms, needs, sizeof needs));
 	if (retention_ms < config->bus.retention_ms)
 		weir_text_printf(warning, "topic %s keeps its messages for %s, less than \"bus.retention\" says (%s). ", name,
 		                 has, weir_format_duration(config->bus.retention_ms, needs, sizeof needs));
@@ -114,7 +116,7 @@ enum weir_status weir_bus_kafka_check_settings(const struct weir_config *config,
 	if (number_of(settings->min_insync, &number) && number < config->bus.min_insync)
 		return weir_fail(error, WEIR_INVALID,
 		                 "topic %s has min.insync.replicas %" PRId64 ", less than \"bus.min_insync\" (%" PRId64 "): "
-		                 "what was acknowledged could be lost; raise the topic's, or lower the setting",
+		                 "acknowledged messages could be lost. Raise the topic's value or lower the setting",
 		                 name, number, config->bus.min_insync);
 	if (number_of(settings->message_bytes, &number) && number < least)
 		return weir_fail(error, WEIR_INVALID,
@@ -125,16 +127,15 @@ enum weir_status weir_bus_kafka_check_settings(const struct weir_config *config,
 		status = check_retention(config, topic, name, settings, warning, error);
 	if (status == WEIR_OK && settings->unclean != NULL && strcmp(settings->unclean, "true") == 0)
 		weir_text_printf(warning,
-		                 "topic %s has unclean.leader.election.enable: a broker that lacks acknowledged "
-		                 "records may become leader, and they are lost. ",
+		                 "topic %s has unclean.leader.election.enable: a broker without the acknowledged "
+		                 "records may become leader; those records are then lost. ",
 		                 name);
 	if (status == WEIR_OK && topic == WEIR_TOPIC_EVENTS && settings->timestamp != NULL &&
 	    strcmp(settings->timestamp, "LogAppendTime") != 0)
-		weir_text_printf(
-			warning,
-			"topic %s has message.timestamp.type %s: a sender whose clock is far ahead makes limiters forget "
-			"what they count; with LogAppendTime its clock is bounded by the brokers'. ",
-			name, settings->timestamp);
+		weir_text_printf(warning,
+		                 "topic %s has message.timestamp.type %s: a sender with a fast clock makes limiters forget "
+		                 "what they count; with LogAppendTime its clock is bounded by the brokers'. ",
+		                 name, settings->timestamp);
 	return status;
 }
 
@@ -161,7 +162,7 @@ static enum weir_status check_one(struct bus_kafka *bus, const rd_kafka_ConfigRe
 	rd_kafka_resp_err_t code = rd_kafka_ConfigResource_error(resource);
 	if (code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
 	    code == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED) {
-		weir_text_printf(warning, "the settings of topic %s cannot be checked: %s. ", name, rd_kafka_err2str(code));
+		weir_text_printf(warning, "cannot check the settings of topic %s: %s. ", name, rd_kafka_err2str(code));
 		return WEIR_OK;
 	}
 	if (code != RD_KAFKA_RESP_ERR_NO_ERROR)

@@ -47,7 +47,7 @@ static enum weir_status subscribe(struct weir_group *group, struct weir_error *e
 	rd_kafka_topic_partition_list_destroy(topics);
 	return code == RD_KAFKA_RESP_ERR_NO_ERROR
 	           ? WEIR_OK
-	           : weir_fail(error, WEIR_INVALID, "cannot join the group: %s", rd_kafka_err2str(code));
+	           : weir_fail(error, WEIR_INVALID, "cannot join the consumer group: %s", rd_kafka_err2str(code));
 }
 
 enum weir_status weir_group_join(struct weir_bus *base, const char *name, struct weir_group **group,
@@ -80,7 +80,7 @@ enum weir_status weir_group_join(struct weir_bus *base, const char *name, struct
 static void lose(struct weir_group *group, const char *why)
 {
 	if (group->member)
-		weir_log(group->bus->log, WEIR_LOG_WARNING, "bus", "this member is no longer in the consumer group: %s", why);
+		weir_log(group->bus->log, WEIR_LOG_WARNING, "bus", "lost membership of the consumer group: %s", why);
 	group->member = false;
 	memset(group->owned, 0, group->bus->bus.partitions * sizeof *group->owned);
 }
@@ -129,7 +129,7 @@ static void take_error(struct weir_group *group, rd_kafka_event_t *event)
 	case RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL:
 	case RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT:
 	case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
-		(void)weir_fail(&group->trouble, WEIR_IO, "the consumer group: %s", words);
+		(void)weir_fail(&group->trouble, WEIR_IO, "consumer group: %s", words);
 		break;
 	default: break;
 	}

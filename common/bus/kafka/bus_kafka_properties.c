@@ -74,7 +74,7 @@ static enum weir_status check_prefix(const struct weir_config *config, struct we
 		return WEIR_OK;
 	struct weir_json root = weir_json_root(config->document), bus = weir_json_member(&root, "bus");
 	struct weir_json at = weir_json_member(&bus, "prefix");
-	return weir_json_fail(&at, error, "must be 1 to %d letters, digits, '.', '_' or '-', as it begins topics' names",
+	return weir_json_fail(&at, error, "must be 1 to %d letters, digits, '.', '_' or '-' (topic names begin with it)",
 	                      WEIR_BUS_KAFKA_PREFIX_MAX_BYTES);
 }
 

@@ -87,7 +87,7 @@ static enum weir_status make(struct bus_kafka *bus, const int *seen, int timeout
 	rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms + BUS_KAFKA_ASK_MS);
 	enum weir_status status = WEIR_OK;
 	if (event == NULL || rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-		status = weir_fail(error, WEIR_IO, "the missing topics were not made: %s",
+		status = weir_fail(error, WEIR_IO, "the missing topics were not created: %s",
 		                   event != NULL ? rd_kafka_event_error_string(event) : "no answer");
 	} else {
 		const rd_kafka_CreateTopics_result_t *result = rd_kafka_event_CreateTopics_result(event);
@@ -119,9 +119,9 @@ static enum weir_status look(struct bus_kafka *bus, enum weir_topic topic, const
 	}
 	if (metadata->partition_cnt != (int)partitions)
 		return weir_fail(error, WEIR_INVALID,
-		                 "topic %s has %d partitions, not %u: their number is fixed once there are keys in them%s",
+		                 "topic %s has %d partitions, not %u. The number cannot change once the topic has data%s",
 		                 metadata->topic, metadata->partition_cnt, partitions,
-		                 partitions > 1 ? "; set \"bus.partitions\" to it, or give another \"bus.prefix\"" : "");
+		                 partitions > 1 ? ": set \"bus.partitions\" to it or choose another \"bus.prefix\"" : "");
 	for (int i = 0; i < metadata->partition_cnt; i++)
 		if (metadata->partitions[i].leader < 0)
 			return weir_fail(error, WEIR_AGAIN, "%s partition %d has no leader yet", metadata->topic,
@@ -152,7 +152,7 @@ static enum weir_status handle_missing(struct bus_kafka *bus, const int *seen, e
 		return weir_fail(error, status, "%s", trouble.text);
 	if (bus->absent == BUS_KAFKA_TRY)
 		return looked;
-	return weir_fail(error, WEIR_AGAIN, "topics are being made");
+	return weir_fail(error, WEIR_AGAIN, "topics are being created");
 }
 
 enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_ms, struct weir_error *error)

@@ -134,7 +134,7 @@ static enum weir_status read_settings(struct weir_kafka *kafka, const struct wei
 	if (!weir_json_exists(&options->settings))
 		return WEIR_OK;
 	if (!json_is_object(options->settings.value))
-		return weir_json_fail(&options->settings, error, "must be an object of librdkafka's properties");
+		return weir_json_fail(&options->settings, error, "must be an object with librdkafka properties");
 	rd_kafka_conf_t *trial = rd_kafka_conf_new();
 	kafka->settings = weir_alloc(json_object_size(options->settings.value), sizeof *kafka->settings);
 	json_object_foreach(options->settings.value, name, value)
@@ -238,8 +238,7 @@ static void put(rd_kafka_conf_t *conf, const struct weir_kafka_property *propert
 	rd_kafka_conf_res_t result = rd_kafka_conf_set(conf, property->name, property->value, words, sizeof words);
 	if (result == RD_KAFKA_CONF_OK || (result == RD_KAFKA_CONF_UNKNOWN && property->newer))
 		return;
-	fprintf(stderr, "weir: librdkafka %s does not take a property that weir needs: %s\n", rd_kafka_version_str(),
-	        words);
+	fprintf(stderr, "weir: librdkafka %s rejects a property that weir needs: %s\n", rd_kafka_version_str(), words);
 	abort();
 }
 

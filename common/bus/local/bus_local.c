@@ -144,7 +144,8 @@ static enum weir_status check_partitions(const char *directory, uint32_t partiti
 		return weir_durable_write(path, wanted, (size_t)used, error);
 	if (strcmp(text, wanted) != 0) {
 		text[strcspn(text, "\n")] = '\0';
-		status = weir_fail(error, WEIR_INVALID, "%s was made with %s partitions, not %u", directory, text, partitions);
+		status =
+			weir_fail(error, WEIR_INVALID, "%s was created with %s partitions, not %u", directory, text, partitions);
 	}
 	free(text);
 	return status;

@@ -175,7 +175,7 @@ static enum weir_status locate(struct weir_consumer *consumer, struct assigned *
 	if (at->located || at->planned >= journal->next[at->partition])
 		return WEIR_OK;
 	if (at->planned < weir_bus_journal_first(journal, at->partition))
-		return weir_fail(error, WEIR_INVALID, "%s partition %u: offset %llu has been trimmed before it was read",
+		return weir_fail(error, WEIR_INVALID, "%s partition %u: offset %llu was trimmed before it was read",
 		                 weir_topic_name(journal->options.topic), at->partition, (unsigned long long)at->planned);
 	struct weir_bus_segment *segment = weir_bus_journal_find(journal, at->partition, at->planned);
 	if (segment->index == NULL) {

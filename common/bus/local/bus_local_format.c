@@ -82,7 +82,7 @@ enum weir_status weir_bus_segment_header_decode(struct weir_span bytes, uint32_t
 		return weir_fail(error, WEIR_INVALID, "made with %u partitions, not %u", found, partitions);
 	uint32_t topic = get32(at + 8);
 	if (topic >= WEIR_TOPIC_COUNT)
-		return weir_fail(error, WEIR_INVALID, "it belongs to an unknown topic");
+		return weir_fail(error, WEIR_INVALID, "the header names an unknown topic");
 	*header = (struct weir_bus_segment_header){.topic = (enum weir_topic)topic,
 	                                           .partitions = partitions,
 	                                           .sequence = get64(at + 16),
@@ -92,7 +92,7 @@ enum weir_status weir_bus_segment_header_decode(struct weir_span bytes, uint32_t
 	for (uint32_t i = 0; i < partitions; i++) {
 		next_offsets[i] = get64(at + 40 + (size_t)i * 8);
 		if (next_offsets[i] > INT64_MAX)
-			return weir_fail(error, WEIR_INVALID, "its header holds an offset that no log reaches");
+			return weir_fail(error, WEIR_INVALID, "the header holds an impossible offset");
 	}
 	return WEIR_OK;
 }

@@ -45,12 +45,12 @@ static enum weir_status join_segments(const struct weir_bus_journal *journal, st
 	if (segment->sequence != previous->sequence + 1)
 		return weir_fail(error, WEIR_INVALID, "a file is missing behind %s", path);
 	if (previous->length < segment->previous_bytes)
-		return weir_fail(error, WEIR_INVALID, "%s is damaged at byte %llu: it ends there and had %llu bytes", path,
+		return weir_fail(error, WEIR_INVALID, "%s is damaged at byte %llu: it ends there but had %llu bytes", path,
 		                 (unsigned long long)previous->length, (unsigned long long)segment->previous_bytes);
 	previous->length = segment->previous_bytes;
 	for (uint32_t i = 0; i < journal->partitions; i++)
 		if (segment->first[i] < previous->first[i])
-			return weir_fail(error, WEIR_INVALID, "offsets go backward behind %s", path);
+			return weir_fail(error, WEIR_INVALID, "offsets go backward after %s", path);
 	return WEIR_OK;
 }
 
@@ -215,7 +215,7 @@ enum weir_status weir_bus_journal_load(struct weir_bus_journal *journal, uint64_
 	pthread_mutex_lock(&journal->lock);
 	struct weir_bus_segment *segment = segment_of(journal, sequence);
 	if (segment == NULL) {
-		status = weir_fail(error, WEIR_INVALID, "%s: what was to be read has been trimmed",
+		status = weir_fail(error, WEIR_INVALID, "%s: the requested offset was trimmed",
 		                   weir_topic_name(journal->options.topic));
 	} else if (segment->index == NULL) {
 		wanted = true;

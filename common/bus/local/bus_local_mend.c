@@ -82,7 +82,7 @@ enum weir_status weir_bus_segment_mend(const char *directory, struct weir_bus_se
 	else if (witness)
 		status = weir_bus_segment_damaged(path, &walk, error);
 	else if (rewrite(*fd, walk.durable, walk.end) != 0 || ftruncate(*fd, (off_t)walk.end) != 0 || fdatasync(*fd) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot mend %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot repair %s: %s", path, strerror(errno));
 	if (status != WEIR_OK) {
 		weir_bus_index_free(index);
 		close(*fd);

@@ -159,7 +159,7 @@ enum weir_status weir_bus_readers_add(struct weir_bus_journal *journal, const ch
                                       struct weir_error *error)
 {
 	if (!name_is_good(name))
-		return weir_fail(error, WEIR_INVALID, "'%s' cannot be a reader's name", name);
+		return weir_fail(error, WEIR_INVALID, "'%s' is not a valid reader name", name);
 	pthread_mutex_lock(&journal->lock);
 	struct weir_bus_reader *reader = find(journal, name);
 	bool made = reader == NULL;
@@ -169,7 +169,7 @@ enum weir_status weir_bus_readers_add(struct weir_bus_journal *journal, const ch
 		*number = (uint32_t)(reader - journal->readers);
 	pthread_mutex_unlock(&journal->lock);
 	if (reader == NULL)
-		return weir_fail(error, WEIR_FULL, "%s has %d readers already", weir_topic_name(journal->options.topic),
+		return weir_fail(error, WEIR_FULL, "%s already has %d readers", weir_topic_name(journal->options.topic),
 		                 WEIR_BUS_READERS_MAX);
 	return made ? weir_bus_readers_save(journal, error) : WEIR_OK;
 }

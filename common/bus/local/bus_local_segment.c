@@ -115,13 +115,13 @@ enum weir_status weir_bus_segment_create(const char *directory, struct weir_bus_
 	if (status != WEIR_OK)
 		goto cleanup;
 	if (getrandom(&header->id, sizeof header->id, 0) != (ssize_t)sizeof header->id) {
-		status = weir_fail(error, WEIR_IO, "no random bytes: %s", strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot get random bytes: %s", strerror(errno));
 		goto cleanup;
 	}
 	weir_bus_segment_header_encode(header, bytes);
 	*fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
 	if (*fd < 0)
-		status = weir_fail(error, WEIR_IO, "cannot make %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot create %s: %s", path, strerror(errno));
 	else if (weir_bus_write(*fd, bytes, length, 0) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", path, strerror(errno));
 	else if (fdatasync(*fd) != 0)
@@ -175,7 +175,7 @@ enum weir_status weir_bus_segment_open(const char *directory, enum weir_topic to
 	if (length < 0 || size < 0) {
 		status = weir_fail(error, WEIR_IO, "cannot read %s: %s", path, strerror(errno));
 	} else if (size > UINT32_MAX) {
-		status = weir_fail(error, WEIR_INVALID, "%s is larger than any that weir writes", path);
+		status = weir_fail(error, WEIR_INVALID, "%s is larger than any file that weir writes", path);
 	} else {
 		status = weir_bus_segment_header_decode((struct weir_span){.at = bytes, .length = (uint32_t)length}, partitions,
 		                                        first, &header, error);

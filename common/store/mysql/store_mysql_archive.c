@@ -139,7 +139,7 @@ static enum weir_status read_rows(const struct query_call *call, struct weir_mys
 	unsigned columns = weir_mysql_columns(statement);
 	enum weir_status status, given = WEIR_OK;
 	if (columns > COLUMNS_MAX)
-		return weir_fail(error, WEIR_INVALID, "%u columns are too many", columns);
+		return weir_fail(error, WEIR_INVALID, "too many columns: %u", columns);
 	while (given == WEIR_OK && (status = weir_mysql_step(call->mysql, statement, error)) == WEIR_OK) {
 		for (unsigned i = 0; i < columns; i++)
 			row[i] = weir_mysql_row_value(statement, i);

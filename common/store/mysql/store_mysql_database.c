@@ -207,7 +207,7 @@ enum weir_status weir_mysql_connect(struct weir_mysql *mysql, bool database, str
 		return WEIR_OK;
 	MYSQL *handle = mysql_init(NULL);
 	if (handle == NULL)
-		return weir_fail(error, WEIR_IO, "%s: no memory for a connection", mysql->name);
+		return weir_fail(error, WEIR_IO, "%s: out of memory", mysql->name);
 	const struct weir_config *config = mysql->config;
 	bool socket = config->store.socket != NULL;
 	set_options(handle, config);

@@ -146,8 +146,9 @@ static enum weir_status check_empty(struct weir_mysql *mysql, struct weir_error 
 		                           " AND table_name = 'schema_version'",
 		                           &ours, error);
 	if (status == WEIR_OK && tables > 0 && ours == 0)
-		status = weir_fail(error, WEIR_INVALID, "%s: another program's database: give weir one of its own",
-		                   weir_mysql_name(mysql));
+		status =
+			weir_fail(error, WEIR_INVALID, "%s: this database belongs to another program: give weir one of its own",
+		              weir_mysql_name(mysql));
 	return status;
 }
 

@@ -270,12 +270,12 @@ enum weir_status weir_store_sqlite_look(const char *directory, struct weir_store
 	enum weir_status status = weir_path_format(path, error, "%s/weir.db", directory);
 	if (status == WEIR_OK && access(path, R_OK) != 0)
 		status = errno == EACCES ? weir_fail(error, WEIR_INVALID,
-		                                     "the state in %s is another user's: only its owner, "
-		                                     "its group and root may read it",
+		                                     "the state in %s belongs to another user: only its owner, "
+		                                     "its group and root can read it",
 		                                     directory)
 		                         : weir_fail(error, WEIR_INVALID,
-		                                     "there is no state in %s: `weir run` makes it, and "
-		                                     "--state names another place (%s)",
+		                                     "there is no state in %s: `weir run` creates it; "
+		                                     "--state names another directory (%s)",
 		                                     directory, strerror(errno));
 	if (status != WEIR_OK)
 		return status;

@@ -129,9 +129,8 @@ enum weir_status weir_store_query(struct weir_store *base, const char *sql, cons
 			weir_statement_text(statement, (int)i + 1, parameters[i].text);
 	}
 	weir_database_bound(database, QUERY_MAX_MS);
-	enum weir_status status = columns <= COLUMNS_MAX
-	                              ? read_rows(database, statement, columns, each, context, error)
-	                              : weir_fail(error, WEIR_INVALID, "%d columns are too many", columns);
+	enum weir_status status = columns <= COLUMNS_MAX ? read_rows(database, statement, columns, each, context, error)
+	                                                 : weir_fail(error, WEIR_INVALID, "too many columns: %d", columns);
 	weir_database_bound(database, 0);
 	weir_statement_free(statement);
 	return status;

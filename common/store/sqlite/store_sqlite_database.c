@@ -78,7 +78,7 @@ static enum weir_status open_file(const char *path, int flags, const char *sql, 
 	opened->prepared = weir_alloc(statement_count, sizeof *opened->prepared);
 	enum weir_status status = WEIR_OK;
 	if (sqlite3_open_v2(path, &opened->handle, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
-		status = opened->handle != NULL ? failed(opened, error) : weir_fail(error, WEIR_IO, "%s: no memory", path);
+		status = opened->handle != NULL ? failed(opened, error) : weir_fail(error, WEIR_IO, "%s: out of memory", path);
 	} else {
 		sqlite3_extended_result_codes(opened->handle, 1);
 		sqlite3_busy_handler(opened->handle, wait_for_turn, NULL);
@@ -101,7 +101,7 @@ static enum weir_status make_file(const char *path, struct weir_error *error)
 	if (fd >= 0)
 		close(fd);
 	else if (errno != EEXIST)
-		return weir_fail(error, WEIR_IO, "cannot make %s: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot create %s: %s", path, strerror(errno));
 	return WEIR_OK;
 }
 

@@ -94,7 +94,7 @@ static enum weir_status find_version(struct weir_database *database, const char 
 	if (status != WEIR_OK || (application == 0 && tables == 0))
 		return status;
 	if (application != APPLICATION_ID)
-		return weir_fail(error, WEIR_INVALID, "%s: another program's database", path);
+		return weir_fail(error, WEIR_INVALID, "%s: this database belongs to another program", path);
 	return weir_database_number(database, "SELECT version FROM schema_version", version, error);
 }
 

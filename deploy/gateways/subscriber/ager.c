@@ -27,7 +27,7 @@ static void age(struct ager *ager)
 	if (ager->target->ops->age(ager->target, weir_wall_ms(), &error) == WEIR_OK)
 		weir_trouble_off(&ager->trouble, ager->log, kind);
 	else
-		weir_trouble_on(&ager->trouble, ager->log, kind, "what is over cannot be taken out: %s", error.text);
+		weir_trouble_on(&ager->trouble, ager->log, kind, "cannot remove expired blocks: %s", error.text);
 }
 
 static void *run(void *context)

@@ -70,8 +70,8 @@ static enum weir_status assign(struct feed *feed, uint32_t partition, struct wei
 		return WEIR_IO;
 	if (next < load(&place->next))
 		return weir_fail(error, WEIR_INVALID,
-		                 "partition %u of the decisions ends at %llu, before what was read of it: the topic was made "
-		                 "anew, and a new start reads it from its beginning",
+		                 "decisions partition %u ends at %llu, before the offset already read: the topic was "
+		                 "recreated; restart to read it from the beginning",
 		                 partition, (unsigned long long)next);
 	if (feed->begun && first > load(&place->next)) {
 		weir_counter_add(&feed->gaps, 1);

@@ -76,11 +76,11 @@ static void say_what_is_left_out(struct subscriber *subscriber, int64_t now_ms)
 	uint64_t unfit = weir_counter_read(&subscriber->options.target->unfit);
 	if (is_news(&subscriber->left_out_notice, left_out, now_ms))
 		weir_log(subscriber->options.log, WEIR_LOG_WARNING, "list",
-		         "full with %u blocks (--max): those that end first are left out, %llu so far", subscriber->options.max,
+		         "full with %u blocks (--max): left out %llu blocks that end first", subscriber->options.max,
 		         (unsigned long long)left_out);
 	if (is_news(&subscriber->unfit_notice, unfit, now_ms))
 		weir_log(subscriber->options.log, WEIR_LOG_WARNING, "list",
-		         "%s cannot hold every key: %llu met so far that it cannot", subscriber->options.target->ops->kind,
+		         "%s cannot hold every key: %llu keys left out so far", subscriber->options.target->ops->kind,
 		         (unsigned long long)unfit);
 }
 
@@ -326,7 +326,7 @@ static enum weir_status open_feed(struct subscriber *subscriber, struct weir_err
 static void begin_anew(struct subscriber *subscriber)
 {
 	weir_log(subscriber->options.log, WEIR_LOG_WARNING, "decisions",
-	         "some went behind the topic's retention before they were read: reading the topic from its start");
+	         "some were deleted by retention before they were read: reading the topic from the beginning");
 	block_table_clear(subscriber->table);
 	atomic_store(&subscriber->caught_up, false);
 	atomic_store(&subscriber->in_place, false);

@@ -86,8 +86,7 @@ bool subscriber_ready(const struct subscriber *subscriber, struct weir_text *why
 	if (feed == NULL)
 		weir_text_puts(why, "waiting for the bus\n");
 	else if (!atomic_load(&subscriber->caught_up))
-		weir_text_printf(why, "reading the decisions that there are: %llu records to go\n",
-		                 (unsigned long long)feed_lag(feed));
+		weir_text_printf(why, "reading existing decisions: %llu records to go\n", (unsigned long long)feed_lag(feed));
 	else if (!atomic_load(&subscriber->in_place))
 		weir_text_puts(why, "the target does not have the list: the log says why\n");
 	else

@@ -55,11 +55,11 @@ static enum weir_status read_message_key(struct weir_span message_key, struct de
 		length++;
 	if (length == 0 || length > WEIR_ZONE_NAME_MAX_BYTES || length == message_key.length ||
 	    message_key.at[length] != '|')
-		return weir_fail(error, WEIR_INVALID, "its message key is not ZONE|KEY");
+		return weir_fail(error, WEIR_INVALID, "the message key is not ZONE|KEY");
 	record->zone = (struct weir_span){.at = message_key.at, .length = length};
 	record->key = (struct weir_span){.at = message_key.at + length + 1, .length = message_key.length - length - 1};
 	if (record->key.length > WEIR_KEY_MAX_BYTES)
-		return weir_fail(error, WEIR_INVALID, "its key has more than %d bytes", WEIR_KEY_MAX_BYTES);
+		return weir_fail(error, WEIR_INVALID, "the key has more than %d bytes", WEIR_KEY_MAX_BYTES);
 	return WEIR_OK;
 }
 
@@ -84,7 +84,7 @@ static enum weir_status read_key(const json_t *key, struct decision_record *reco
 	if (record->whole_zone && (!record->lift || record->key.length > 0))
 		return weir_fail(error, WEIR_INVALID, "only a lift of a whole zone has no key");
 	if (!record->whole_zone && !json_is_array(key))
-		return weir_fail(error, WEIR_INVALID, "its \"key\" is no array");
+		return weir_fail(error, WEIR_INVALID, "\"key\" is not an array");
 	return WEIR_OK;
 }
 
@@ -93,19 +93,19 @@ static enum weir_status read_object(const json_t *object, struct decision_record
 	const json_t *id = json_object_get(object, "id");
 	if (!json_is_string(id) || strlen(json_string_value(id)) != json_string_length(id) ||
 	    !read_id(json_string_value(id), record->partition, &record->version))
-		return weir_fail(error, WEIR_INVALID, "its \"id\" is not PARTITION-OFFSET-INDEX of this partition");
+		return weir_fail(error, WEIR_INVALID, "\"id\" is not PARTITION-OFFSET-INDEX of this partition");
 	if (!string_is(object, "zone", record->zone))
 		return weir_fail(error, WEIR_INVALID, "its \"zone\" is not that of its message key");
 	record->lift = string_is(object, "action", weir_span_of("lift"));
 	if (!record->lift && !string_is(object, "action", weir_span_of("block")))
-		return weir_fail(error, WEIR_INVALID, "its \"action\" is neither block nor lift");
+		return weir_fail(error, WEIR_INVALID, "\"action\" is neither block nor lift");
 	record->shadow = string_is(object, "mode", weir_span_of("shadow"));
 	if (!read_time(json_object_get(object, "at"), &record->at_ms))
-		return weir_fail(error, WEIR_INVALID, "its \"at\" is no time in Unix ms");
+		return weir_fail(error, WEIR_INVALID, "\"at\" is not a time in Unix ms");
 	const json_t *until = json_object_get(object, "until");
 	record->until_ms = DECISION_NO_END;
 	if (until != NULL && !json_is_null(until) && !read_time(until, &record->until_ms))
-		return weir_fail(error, WEIR_INVALID, "its \"until\" is no time in Unix ms");
+		return weir_fail(error, WEIR_INVALID, "\"until\" is not a time in Unix ms");
 	if (record->until_ms >= YEAR_10000_MS)
 		record->until_ms = DECISION_NO_END;
 	return read_key(json_object_get(object, "key"), record, error);

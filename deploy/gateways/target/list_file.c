@@ -32,7 +32,7 @@ enum weir_status list_file_begin(struct list_file *file, struct weir_error *erro
 	unlink(path);
 	file->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (file->fd < 0)
-		return weir_fail(error, WEIR_IO, "cannot make %s: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot create %s: %s", path, strerror(errno));
 	file->new_hash = file->new_length = 0;
 	file->failed = 0;
 	weir_text_clear(&file->buffer);
@@ -67,7 +67,7 @@ static enum weir_status replace(struct list_file *file, const char *temporary, s
 	if (status == WEIR_OK && fsync(file->fd) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot sync %s: %s", temporary, strerror(errno));
 	if (status == WEIR_OK && fstat(file->fd, &about) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot look at %s: %s", temporary, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot stat %s: %s", temporary, strerror(errno));
 	if (status == WEIR_OK && rename(temporary, file->path) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot rename %s to %s: %s", temporary, file->path, strerror(errno));
 	if (status == WEIR_OK)

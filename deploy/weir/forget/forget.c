@@ -192,7 +192,7 @@ static enum weir_exit command_main(int argc, char **argv)
 	} else {
 		code = status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 		fprintf(stderr, "weir forget: %s%s\n", error.text,
-		        code == WEIR_EXIT_FAILED ? "; not all is done: give it again, twice does no harm" : "");
+		        code == WEIR_EXIT_FAILED ? "; not finished: run it again (running it twice does no harm)" : "");
 	}
 	if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0) {
 		fprintf(stderr, "weir forget: standard output takes no words: %s\n", strerror(errno));

@@ -44,7 +44,7 @@ static enum weir_status append(struct forget *forget, struct forget_zone *zone, 
 	else if (status == WEIR_OK)
 		status = order_append(forget->realm.bus, policy, &command, now_ms, APPEND_MS, places, &count, error);
 	if (status == WEIR_OK && count != 1)
-		status = weir_fail(error, WEIR_IO, "the log did not say where the command is");
+		status = weir_fail(error, WEIR_IO, "the log did not return the command's offset");
 	if (status == WEIR_OK)
 		zone->place = places[0];
 	return status;

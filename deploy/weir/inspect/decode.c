@@ -247,7 +247,7 @@ static char *read_frame(const char *path, size_t *length)
 	if (got < 0)
 		fprintf(stderr, "weir decode: cannot read %s: %s\n", path, strerror(reason));
 	else
-		fprintf(stderr, "weir decode: %s is larger than a frame may be\n", path);
+		fprintf(stderr, "weir decode: %s is larger than a frame can be\n", path);
 	free(bytes);
 	return NULL;
 }

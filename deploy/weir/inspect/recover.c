@@ -157,7 +157,7 @@ static enum weir_status append_policy(struct recover *recover, struct weir_error
 	while (status == WEIR_OK && count == 0 && weir_monotonic_ms() < end_ms)
 		count = bus->ops->poll(producer, &delivery, 1, POLL_MS);
 	if (status == WEIR_OK && (count == 0 || delivery.status != WEIR_OK))
-		status = weir_fail(error, WEIR_IO, "the bus did not take the policy: give the command again");
+		status = weir_fail(error, WEIR_IO, "the bus did not acknowledge the policy: run the command again");
 	bus->ops->producer_free(producer);
 	free(message);
 	return status;
@@ -188,7 +188,7 @@ static enum weir_status check_partition(const struct recover *recover, struct we
 		return weir_fail(error, WEIR_INVALID, "there is no partition %llu; they are 0 to %u",
 		                 (unsigned long long)recover->partition, recover->realm.bus->partitions - 1);
 	if (rulebook_newest(recover->book) == 0)
-		return weir_fail(error, WEIR_INVALID, "there is no policy yet, and so nothing to recover");
+		return weir_fail(error, WEIR_INVALID, "there is no policy yet, so there is nothing to recover");
 	return WEIR_OK;
 }
 

@@ -60,7 +60,7 @@ static enum weir_status commit(const struct realm *realm, struct ledger *ledger,
 	struct weir_text extra = {0};
 	enum weir_status status = store->ops->take(store, WEIR_STORE_ROLE_ARCHIVER, ledger->partition, &taken, error);
 	if (status == WEIR_OK && taken.checkpoint != ledger->checkpoint)
-		status = weir_fail(error, WEIR_IO, "an archiver has stored something meanwhile: give the command again");
+		status = weir_fail(error, WEIR_IO, "an archiver has stored rows meanwhile: run the command again");
 	if (status == WEIR_OK) {
 		ledger->epoch = taken.epoch;
 		ledger_state(ledger, &row, &extra);

@@ -61,7 +61,7 @@ static enum weir_status read_lane(const struct state_read *read, const struct we
 	struct shard_options options = {
 		.partition = state->partition, .seed = read->seed, .lateness_ms = read->lateness_ms};
 	if (rulebook_rules(read->book, state->policy_version) == NULL)
-		return weir_fail(error, WEIR_INVALID, "partition %u was saved under policy %llu, which the store does not hold",
+		return weir_fail(error, WEIR_INVALID, "partition %u was saved under policy %llu, which the store does not have",
 		                 state->partition, (unsigned long long)state->policy_version);
 	struct lane *lane = lane_new(&options, read->book, state->policy_version);
 	enum weir_status status = lane_restore(lane, state, error);

@@ -112,7 +112,8 @@ static void serve(struct control *control, int fd)
 		weir_json_write_end(&json);
 	}
 	if (!write_line(fd, &answer, CONTROL_READ_MS))
-		weir_log(control->log, WEIR_LOG_WARNING, "control", "whoever asked is gone, or does not read the answer");
+		weir_log(control->log, WEIR_LOG_WARNING, "control",
+		         "the client closed the connection before it read the answer");
 	weir_text_deinit(&request);
 	weir_text_deinit(&answer);
 }
@@ -219,5 +220,6 @@ enum weir_status control_ask(const char *directory, struct weir_span request, st
 	weir_text_deinit(&line);
 	close(fd);
 	return good ? WEIR_OK
-	            : weir_fail(error, WEIR_IO, "no answer at %s/control: the command may be in the log or not", directory);
+	            : weir_fail(error, WEIR_IO, "no answer at %s/control: the command may or may not be in the log",
+	                        directory);
 }

@@ -243,7 +243,7 @@ static void say_rest(const struct list_command *command)
 	if (!command->json && blocks->unnamed_count > 0)
 		fputs("# is a hash: the limiter keeps no keys; weir state --keys FILE names them\n", stderr);
 	if (left_out > 0)
-		fprintf(stderr, "weir list: %llu more are left out; --zone and --key make it fewer\n",
+		fprintf(stderr, "weir list: %llu more are not shown; narrow the list with --zone or --key\n",
 		        (unsigned long long)left_out);
 	if (blocks->damaged > 0)
 		fprintf(stderr, "weir list: %llu messages of the decisions topic are no decisions, and were passed over\n",

@@ -225,7 +225,7 @@ enum weir_status list_blocks_read(struct realm *realm, const struct list_filter 
 		.partitions = WEIR_BUS_PARTITIONS_MAX, .max = BLOCK_TABLE_MAX_DEFAULT, .keep_json = true};
 	*blocks = (struct list_blocks){.book = rulebook_new()};
 	if (getrandom(&options.seed, sizeof options.seed, 0) != (ssize_t)sizeof options.seed)
-		return weir_fail(error, WEIR_IO, "no random bytes: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", strerror(errno));
 	blocks->table = block_table_new(&options);
 	bool is_local = realm->kind != REALM_CLUSTER;
 	enum weir_status status = is_local ? policy_log_load(realm->store, blocks->book, error) : WEIR_OK;

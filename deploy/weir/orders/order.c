@@ -48,8 +48,7 @@ static enum weir_status fill(struct order_run *run, struct weir_error *error)
 	struct order_command *command = &run->command;
 	const struct weir_policy_history *history = &run->history;
 	if (history->count == 0)
-		return weir_fail(error, WEIR_INVALID,
-		                 "there is no policy yet, and so no zone: weir policy apply --config FILE");
+		return weir_fail(error, WEIR_INVALID, "there is no policy yet: run `weir policy apply --config FILE`");
 	*command = (struct order_command){.kind = options->kind, .thousandths = options->thousandths};
 	snprintf(command->reason, sizeof command->reason, "%s", options->reason);
 	enum weir_status status = order_author(options->by, command, error);

@@ -49,7 +49,7 @@ static enum weir_status wait_placed(struct weir_bus *bus, struct weir_producer *
 		size_t some = bus->ops->poll(producer, deliveries, DELIVERIES, POLL_MS);
 		for (size_t i = 0; i < some; i++) {
 			if (deliveries[i].status != WEIR_OK)
-				return weir_fail(error, deliveries[i].status, "the log did not take the command in partition %u: %s",
+				return weir_fail(error, deliveries[i].status, "the log rejected the command in partition %u: %s",
 				                 deliveries[i].partition, deliveries[i].why);
 			places[(*count)++] = (struct order_place){deliveries[i].partition, deliveries[i].offset};
 		}

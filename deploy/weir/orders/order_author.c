@@ -31,7 +31,7 @@ enum weir_status order_author(const char *by, struct order_command *command, str
 	else
 		find_login(command->by, sizeof command->by);
 	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		return weir_fail(error, WEIR_IO, "no random bytes: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", strerror(errno));
 	for (int i = 0; i < ID_BYTES; i++)
 		snprintf(command->id + (size_t)2 * (size_t)i, 3, "%02x", bytes[i]);
 	return WEIR_OK;

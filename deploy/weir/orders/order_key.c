@@ -69,8 +69,8 @@ static const struct weir_zone *find_zone(const struct order_options *options, co
 		return found;
 	struct weir_text zones = {0};
 	list_zones(&zones, policy);
-	weir_fail(error, WEIR_INVALID, "%s: name it by --zone; there are %.*s",
-	          fitting == 0 ? "no zone's key takes these values" : "several zones' keys take these values",
+	weir_fail(error, WEIR_INVALID, "%s: choose one with --zone (%.*s)",
+	          fitting == 0 ? "no zone's key takes these values" : "several zones' keys have these values",
 	          (int)zones.length, zones.at);
 	weir_text_deinit(&zones);
 	return NULL;
@@ -161,8 +161,7 @@ enum weir_status order_key_hex(const char *text, struct order_command *command, 
 		order_command_parse((struct weir_span){.at = body.at, .length = (uint32_t)body.length}, &parsed, error);
 	weir_text_deinit(&body);
 	if (status != WEIR_OK)
-		return weir_fail(error, WEIR_INVALID, "--key-hex takes two digits, 0-9 and a-f, for each byte, not \"%s\"",
-		                 text);
+		return weir_fail(error, WEIR_INVALID, "--key-hex needs two digits (0-9, a-f) per byte, not \"%s\"", text);
 	memcpy(command->key, parsed.key, parsed.key_length);
 	command->key_length = parsed.key_length;
 	command->value_count = parsed.value_count;
@@ -186,7 +185,7 @@ enum weir_status order_key_make(const struct order_options *options, const struc
 		return join(options, zone, command, error);
 	for (uint32_t i = 0; status == WEIR_OK && options->key_hex == NULL && i < options->value_count; i++)
 		if (!order_key_add(command, weir_span_of(options->values[i])))
-			status =
-				weir_fail(error, WEIR_INVALID, "the prefix is longer than a key may be: %d bytes", WEIR_KEY_MAX_BYTES);
+			status = weir_fail(error, WEIR_INVALID, "the prefix is too long: a key has at most %d bytes",
+			                   WEIR_KEY_MAX_BYTES);
 	return status == WEIR_OK ? order_command_check(command, zone, error) : status;
 }

@@ -30,7 +30,7 @@ static enum weir_status look_at_store(struct realm *realm, struct weir_error *er
 	if (status == WEIR_OK && realm->store == NULL) {
 		realm->absent = true;
 		status =
-			weir_fail(error, WEIR_INVALID, "there is no policy yet: run `weir policy apply`, which makes %.*s, too",
+			weir_fail(error, WEIR_INVALID, "there is no policy yet: run `weir policy apply`, which also creates %.*s",
 		              (int)missing.length, missing.at);
 	}
 	weir_text_deinit(&missing);
@@ -55,7 +55,7 @@ static enum weir_status look_at_bus(struct realm *realm, struct weir_error *erro
 	if (status != WEIR_OK || !realm->missing[WEIR_TOPIC_EVENTS])
 		return status;
 	realm->absent = true;
-	return weir_fail(error, WEIR_INVALID, "there are no topics of \"%s\" yet: the first limiter makes them",
+	return weir_fail(error, WEIR_INVALID, "no topics with prefix \"%s\" yet: the first limiter creates them",
 	                 realm->config->bus.prefix);
 }
 
@@ -109,7 +109,7 @@ static enum weir_status open_state(struct realm *realm, enum realm_need need, st
 	if (status != WEIR_OK || (need != REALM_APPENDS && need != REALM_ALL))
 		return status;
 	if (realm->once && need == REALM_APPENDS)
-		return weir_fail(error, WEIR_INVALID, "%s is the state of a --once run, whose log has ended",
+		return weir_fail(error, WEIR_INVALID, "%s is the state of a --once run, which has no log to append to",
 		                 realm->state_path);
 	state_directory_close(&realm->state);
 	realm->store = NULL;

@@ -68,7 +68,7 @@ enum weir_status state_directory_seed(struct state_directory *state, uint64_t *s
 		return WEIR_OK;
 	}
 	if (getrandom(seed, sizeof *seed, 0) != (ssize_t)sizeof *seed)
-		return weir_fail(error, WEIR_IO, "no random bytes: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", strerror(errno));
 	char hex[20];
 	snprintf(hex, sizeof hex, "%016llx", (unsigned long long)*seed);
 	return state->store->ops->note_put(state->store, SEED_NOTE, weir_span_of(hex), error);
@@ -101,7 +101,7 @@ enum weir_status state_directory_temporary(char **path, struct weir_error *error
 	if (status != WEIR_OK)
 		return status;
 	if (mkdtemp(pattern) == NULL)
-		return weir_fail(error, WEIR_IO, "cannot make a directory like %s: %s", pattern, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot create a directory like %s: %s", pattern, strerror(errno));
 	*path = weir_copy(pattern, strlen(pattern));
 	return WEIR_OK;
 }
@@ -131,5 +131,5 @@ enum weir_status state_directory_default(char path[WEIR_PATH_BYTES], struct weir
 		return weir_path_format(path, error, "%s/weir", state);
 	if (home != NULL && home[0] == '/')
 		return weir_path_format(path, error, "%s/.local/state/weir", home);
-	return weir_fail(error, WEIR_INVALID, "neither XDG_STATE_HOME nor HOME is set: name a --state directory");
+	return weir_fail(error, WEIR_INVALID, "neither XDG_STATE_HOME nor HOME is set: give a --state directory");
 }

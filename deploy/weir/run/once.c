@@ -132,7 +132,7 @@ enum weir_exit run_once(const struct run_options *options, const struct weir_log
 	enum weir_exit code = finished ? once.source_failed ? WEIR_EXIT_FAILED : WEIR_EXIT_DONE : WEIR_EXIT_INTERRUPTED;
 	if (status == WEIR_AGAIN) {
 		/* nobody took what was to be written; a state goes on behind its last cut */
-		weir_log(log, WEIR_LOG_WARNING, "run", "stopped while it waited: %s", error.text);
+		weir_log(log, WEIR_LOG_WARNING, "run", "stopped while waiting: %s", error.text);
 		code = WEIR_EXIT_INTERRUPTED;
 	} else if (status != WEIR_OK) {
 		weir_log(log, WEIR_LOG_ERROR, "run", "%s", error.text);

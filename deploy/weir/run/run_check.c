@@ -30,7 +30,7 @@ static enum weir_status check_file(const struct output_path *outputs, const char
 		if (outputs->path == NULL || !regular_file(outputs->path, STDOUT_FILENO, &written))
 			continue;
 		if (read.st_dev == written.st_dev && read.st_ino == written.st_ino)
-			return weir_fail(error, WEIR_INVALID, "%s %s would write into %s, which is to be read: name another file",
+			return weir_fail(error, WEIR_INVALID, "%s %s would write into %s, which is also read: choose another file",
 			                 outputs->option, outputs->path, strcmp(source, "-") == 0 ? "standard input" : source);
 	}
 	return WEIR_OK;

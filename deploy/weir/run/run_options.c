@@ -178,8 +178,8 @@ static enum weir_exit read_config(struct run_options *options, struct given *giv
 		struct weir_json root = weir_json_root(options->config->document);
 		struct weir_json bus = weir_json_member(&root, "bus"), type = weir_json_member(&bus, "type");
 		status = weir_json_fail(&type, &error,
-		                        "weir run keeps its log on its own disk, \"local\"; weir-collector and "
-		                        "weir-limiter are for Kafka");
+		                        "must be \"local\" for weir run; weir-collector and "
+		                        "weir-limiter use Kafka");
 	}
 	if (status == WEIR_OK)
 		return WEIR_EXIT_NOT_YET;

@@ -98,7 +98,7 @@ static enum weir_status parse_note(struct sink *sink, const char *note, struct w
 		for (int i = 0; i < 4; i++, at = end) {
 			numbers[i] = strtoull(at, &end, 10);
 			if (end == at)
-				return weir_fail(error, WEIR_INVALID, "the note of the decisions file is damaged");
+				return weir_fail(error, WEIR_INVALID, "the saved position of the decisions file is damaged");
 		}
 		sink->places[p] =
 			(struct place){.next = numbers[0], .any = numbers[1] != 0, .offset = numbers[2], .index = numbers[3]};
@@ -138,7 +138,7 @@ static enum weir_status open_file(struct sink *sink, struct weir_error *error)
 		if (status != WEIR_END)
 			return status;
 		/* What was in it is the affair of who removed or cut it; the decisions from the note on come behind the rest. */
-		weir_log(sink->options.log, WEIR_LOG_WARNING, "decisions", "%s; going on behind what is there", error->text);
+		weir_log(sink->options.log, WEIR_LOG_WARNING, "decisions", "%s; appending after what is there", error->text);
 	}
 	status = weir_line_file_open(&options, &sink->file, error);
 	if (status == WEIR_OK && fresh && weir_line_file_mark(sink->file).length > 0)

@@ -10,7 +10,7 @@ struct teller {
 static void tell(void *context, const struct weir_zone *zone, const char *field)
 {
 	const struct teller *teller = context;
-	weir_log(teller->log, WEIR_LOG_WARNING, "policy", "zone \"%s\" never matches: no source gives the field \"%s\"",
+	weir_log(teller->log, WEIR_LOG_WARNING, "policy", "zone \"%s\" never matches: no source provides the field \"%s\"",
 	         zone->name, field);
 }
 

@@ -215,7 +215,7 @@ static enum weir_status read_config(struct subscribe *subscribe, struct weir_err
 	struct weir_json type = weir_json_member(&bus, "type");
 	if (config->bus.type != WEIR_BUS_KAFKA)
 		return weir_json_fail(&type, error,
-		                      "weir subscribe needs \"kafka\"; `weir run` writes its decisions to a file by itself");
+		                      "must be \"kafka\" for weir subscribe; `weir run` writes its decisions to a file itself");
 	if (subscribe->to == NULL)
 		subscribe->to = config->redis.url;
 	if (subscribe->to == NULL)

@@ -32,8 +32,7 @@ static enum weir_status open_state(void *context, struct weir_store **store, str
 	                            NULL, 0, take_flag, &archived, error);
 	if (status == WEIR_OK && !archived)
 		status = weir_fail(error, WEIR_INVALID,
-		                   "nothing is archived in %s: `weir run` archives where its archiver.enabled is true",
-		                   source->name);
+		                   "nothing is archived in %s: set archiver.enabled to true for `weir run`", source->name);
 	if (status == WEIR_OK)
 		*store = opened;
 	else

@@ -172,13 +172,13 @@ enum weir_status top_source_url(const char *url, const char *token, struct top_s
 	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
 		return weir_fail(error, WEIR_INVALID, "%s: expected http://HOST:PORT or https://HOST:PORT", url);
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-		return weir_fail(error, WEIR_IO, "libcurl cannot be used");
+		return weir_fail(error, WEIR_IO, "cannot initialize libcurl");
 	struct url_source *made = weir_alloc(1, sizeof *made);
 	made->source = (struct top_source){get_url, close_url, url};
 	made->curl = curl_easy_init();
 	if (made->curl == NULL || !set_options(made, token)) {
 		close_url(&made->source);
-		return weir_fail(error, WEIR_IO, "libcurl cannot be used");
+		return weir_fail(error, WEIR_IO, "cannot initialize libcurl");
 	}
 	*source = &made->source;
 	return WEIR_OK;

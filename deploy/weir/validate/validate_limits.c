@@ -55,7 +55,7 @@ static void check_reached(struct validate_report *report, uint32_t number)
 			weir_text_uint(&words, j);
 			weir_text_puts(&words, "] (");
 			put_limit(&words, other);
-			weir_text_printf(&words, ") lets at most %lld pass in its time", (long long)most);
+			weir_text_printf(&words, ") lets at most %lld pass in that time", (long long)most);
 			warn_limit(report, number, i, &words);
 			break;
 		}
@@ -72,11 +72,12 @@ static void check_block(struct validate_report *report, uint32_t number)
 	if (zone->block_for_ms == 0 || zone->block_for_ms >= longest_ms)
 		return;
 	struct weir_text words = {0};
-	weir_text_printf(&words,
-	                 "%s is shorter than the longest window, %s: a breach of that limit blocks until it would pass "
-	                 "again, mostly longer than this",
-	                 weir_format_duration(zone->block_for_ms, block, sizeof block),
-	                 weir_format_duration(longest_ms, window, sizeof window));
+	weir_text_printf(
+		&words,
+		"%s is shorter than the longest window, %s: a breach of that limit blocks until the next event would pass "
+		"anyway, usually longer than this",
+		weir_format_duration(zone->block_for_ms, block, sizeof block),
+		weir_format_duration(longest_ms, window, sizeof window));
 	snprintf(path, sizeof path, "zones[%u].block_for", number);
 	validate_warn(report, path, &words);
 }
@@ -101,7 +102,7 @@ static void check_limit_memory(struct validate_report *report, uint32_t number, 
 	if (full < less + COSTLY_BYTES)
 		return;
 	struct weir_text words = {0};
-	weir_text_printf(&words, "keeps up to %lld times a user: %llu bytes for one at the limit; with ",
+	weir_text_printf(&words, "keeps up to %lld times per user: %llu bytes for a user at the limit; with ",
 	                 (long long)limit.rate, (unsigned long long)full);
 	weir_text_append(&words, member->at, member->length);
 	weir_text_printf(&words, " it would be %llu", (unsigned long long)less);

@@ -48,7 +48,7 @@ static void check_output(struct validate_report *report, const char *name, const
 	if (access(directory, F_OK) != 0)
 		weir_text_printf(&words, "the directory %s is not there", directory);
 	else if (access(path, F_OK) == 0 ? access(path, W_OK) != 0 : access(directory, W_OK) != 0)
-		weir_text_printf(&words, "%s cannot be written by this user", path);
+		weir_text_printf(&words, "this user cannot write %s", path);
 	if (words.length > 0)
 		validate_warn(report, name, &words);
 }

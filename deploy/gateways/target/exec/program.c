@@ -60,7 +60,7 @@ static struct weir_span last_line(const char *said, size_t length)
 static enum weir_status judge(const char *name, int result, struct weir_error *error)
 {
 	if (WIFSIGNALED(result))
-		return weir_fail(error, WEIR_IO, "%s was ended by signal %d", name, WTERMSIG(result));
+		return weir_fail(error, WEIR_IO, "%s was killed by signal %d", name, WTERMSIG(result));
 	if (WEXITSTATUS(result) == NO_PROGRAM)
 		return weir_fail(error, WEIR_IO, "%s left with 127: is there such a program in PATH?", name);
 	if (WEXITSTATUS(result) != 0)
@@ -101,7 +101,7 @@ enum weir_status program_end(pid_t pid, const char *name, int64_t wait_ms, struc
 		kill(-pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 	}
-	return weir_fail(error, WEIR_IO, "%s did not end within %lld ms, and was ended", name, (long long)wait_ms);
+	return weir_fail(error, WEIR_IO, "%s did not exit within %lld ms and was killed", name, (long long)wait_ms);
 }
 
 static int memory_file(const char *bytes, size_t length)
@@ -151,7 +151,7 @@ enum weir_status program_start(const char *command, pid_t *pid, int *input, stru
 	const char *arguments[] = {"/bin/sh", "-c", command, NULL};
 	int pipes[2];
 	if (pipe2(pipes, O_CLOEXEC) != 0)
-		return weir_fail(error, WEIR_IO, "cannot make a pipe: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot create a pipe: %s", strerror(errno));
 	*pid = start(arguments, pipes[0], -1);
 	int reason = errno;
 	close(pipes[0]);

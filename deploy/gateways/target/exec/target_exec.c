@@ -120,7 +120,7 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 	struct block_entry *const *changes = block_table_changes(table, &count);
 	enum weir_status status = WEIR_OK;
 	if (exec->pid == 0)
-		return weir_fail(error, WEIR_IO, "the command does not run");
+		return weir_fail(error, WEIR_IO, "the command is not running");
 	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
 		if (changes[i]->state == BLOCK_LIVE)
 			put_block(exec, changes[i]);
@@ -139,7 +139,7 @@ static enum weir_status check(struct target *target, const struct block_table *t
 	(void)now_ms;
 	struct exec_target *exec = (struct exec_target *)target;
 	if (exec->pid == 0)
-		return weir_fail(error, WEIR_IO, "the command does not run");
+		return weir_fail(error, WEIR_IO, "the command is not running");
 	enum weir_status status = program_ended(exec->pid, "the command", error);
 	if (status == WEIR_AGAIN)
 		return WEIR_OK;

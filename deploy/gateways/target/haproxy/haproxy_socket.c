@@ -63,8 +63,8 @@ enum weir_status haproxy_socket_ask(const char *path, struct weir_span request, 
 	weir_text_clear(answer);
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	if (strlen(path) >= sizeof address.sun_path)
-		return weir_fail(error, WEIR_INVALID, "the path of a socket has at most %zu bytes: %s",
-		                 sizeof address.sun_path - 1, path);
+		return weir_fail(error, WEIR_INVALID, "a socket path has at most %zu bytes: %s", sizeof address.sun_path - 1,
+		                 path);
 	memcpy(address.sun_path, path, strlen(path));
 	int64_t end_ms = weir_monotonic_ms() + TIMEOUT_MS;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -99,7 +99,8 @@ static enum weir_status look(struct haproxy_target *haproxy, struct weir_error *
 	}
 	if (strstr(haproxy->answer.at, "Permission denied") != NULL)
 		return weir_fail(error, WEIR_IO, "HAProxy at %s: the socket needs \"level admin\"", haproxy->path);
-	return weir_fail(error, WEIR_IO, "HAProxy at %s uses no map \"%s\" (--map names it)", haproxy->path, haproxy->map);
+	return weir_fail(error, WEIR_IO, "HAProxy at %s has no map \"%s\" (name it with --map)", haproxy->path,
+	                 haproxy->map);
 }
 
 /* What keys the map takes: each way in which the configuration uses it is a line "type=T, …" of the answer. */
@@ -204,7 +205,7 @@ static enum weir_status prepare(struct haproxy_target *haproxy, char version[MAP
 		return status;
 	const char *found = strstr(haproxy->answer.at, mark);
 	if (found == NULL)
-		return weir_fail(error, WEIR_IO, "HAProxy at %s is too old: it must know `prepare map` (2.4)", haproxy->path);
+		return weir_fail(error, WEIR_IO, "HAProxy at %s is too old: `prepare map` needs 2.4", haproxy->path);
 	snprintf(version, MAP_NAME_BYTES, "@%lu ", strtoul(found + strlen(mark), NULL, 10));
 	return WEIR_OK;
 }

@@ -39,7 +39,7 @@ enum weir_status target_open(const char *name, const struct target_options *opti
 		if (status == WEIR_OK && options->reload != NULL && !made->ops->may_reload) {
 			struct weir_error ignored;
 			(void)!made->ops->close(made, &ignored);
-			return weir_fail(error, WEIR_INVALID, "--reload is for file:, nginx-map: and nginx-geo:, which are files");
+			return weir_fail(error, WEIR_INVALID, "--reload only works with file:, nginx-map: and nginx-geo:");
 		}
 		if (status == WEIR_OK)
 			*target = made;

@@ -92,14 +92,13 @@ static enum weir_status describe(struct one_set *set, struct weir_error *error)
 	enum weir_status status = run((const char *const *)words, NULL, &said, error);
 	struct weir_span listing = {.at = said.at, .length = (uint32_t)said.length};
 	if (status == WEIR_OK && !nft_set_read(listing, &set->set))
-		status = weir_fail(error, WEIR_IO, "the set %s is none of addresses: it needs type ipv4_addr or ipv6_addr",
+		status = weir_fail(error, WEIR_IO, "the set %s does not hold addresses: it needs type ipv4_addr or ipv6_addr",
 		                   set->name);
 	else if (status == WEIR_OK && !set->set.timeout)
 		status = weir_fail(error, WEIR_IO, "the set %s lets no element end: it needs `flags timeout`", set->name);
 	else if (status == WEIR_OK && set->set.merges)
-		status =
-			weir_fail(error, WEIR_IO,
-		              "the set %s has `auto-merge`, by which neighbours end together: it must be without", set->name);
+		status = weir_fail(error, WEIR_IO,
+		                   "the set %s has `auto-merge`, which makes neighbours expire together: remove it", set->name);
 	weir_text_deinit(&said);
 	return status;
 }
@@ -216,7 +215,7 @@ static enum weir_status change_in_halves(struct nft_target *nft, struct one_set 
                                          int64_t now_ms, struct weir_error *error)
 {
 	if (ends_here(nft, set))
-		return weir_fail(error, WEIR_IO, "stopped before all was in the set %s", set->name);
+		return weir_fail(error, WEIR_IO, "stopped before the set %s was complete", set->name);
 	if (set->full && !set->elements[from].told) {
 		for (size_t i = 0; i < count; i++)
 			leave_out(nft, set);
@@ -318,7 +317,7 @@ static enum weir_status copy_set(struct nft_target *nft, struct one_set *set, in
 	enum weir_status status = change_in_halves(nft, set, 0, set->count, now_ms, error);
 	set->copying = false;
 	if (status == WEIR_OK && set->flush)
-		return weir_fail(error, WEIR_IO, "the set %s takes no element", set->name);
+		return weir_fail(error, WEIR_IO, "the set %s accepts no elements", set->name);
 	return status;
 }
 
@@ -428,7 +427,7 @@ static enum weir_status check(struct target *target, const struct block_table *t
 		if (status == WEIR_IO)
 			return status;
 		if (status != WEIR_OK)
-			return weir_fail(error, WEIR_AGAIN, "%s is gone from the set %s", set->sample.text, set->name);
+			return weir_fail(error, WEIR_AGAIN, "%s was removed from the set %s", set->sample.text, set->name);
 	}
 	return WEIR_OK;
 }
@@ -465,7 +464,7 @@ enum weir_status target_nft_make(const char *rest, const struct target_options *
 	if (made->set_count == 0) {
 		free(made);
 		return weir_fail(error, WEIR_INVALID,
-		                 "\"%s\" names no set: nft:FAMILY/TABLE/SET, or SET,SET where one is for IPv4 and one for "
+		                 "\"%s\" is not a set: use nft:FAMILY/TABLE/SET, or SET,SET with one set for IPv4 and one for "
 		                 "IPv6, such as nft:inet/filter/blocked",
 		                 rest);
 	}

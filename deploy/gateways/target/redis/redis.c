@@ -94,7 +94,7 @@ enum weir_status redis_link_open(const struct redis_url *url, int timeout_ms, st
 	made->context = redisConnectWithTimeout(url->host, url->port, timeout);
 	enum weir_status status = WEIR_OK;
 	if (made->context == NULL)
-		status = weir_fail(error, WEIR_IO, "%s: no memory", made->name);
+		status = weir_fail(error, WEIR_IO, "%s: out of memory", made->name);
 	else if (made->context->err != 0 || redisSetTimeout(made->context, timeout) != REDIS_OK)
 		status = weir_fail(error, WEIR_IO, "%s: %s", made->name, made->context->errstr);
 	else

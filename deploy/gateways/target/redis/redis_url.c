@@ -95,7 +95,7 @@ enum weir_status redis_url_parse(const char *text, struct redis_url *url, struct
 	redis_url_deinit(url);
 	return weir_fail(error, WEIR_INVALID,
 	                 "a Redis address must be redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], with %%XX for "
-	                 "what would be mistaken for a part of it");
+	                 "reserved characters");
 }
 
 void redis_url_deinit(struct redis_url *url)
