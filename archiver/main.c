@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* weir-archiver: keeps counts and histories of what its share of the partitions' judged frames say. */
 #include "archiver/daemon/process.h"
 

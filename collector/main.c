@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* weir-collector: from what services write to events on the bus. */
 #include "collector/daemon/service.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* weir-limiter: judges its share of the events topic, together with its like. */
 #include "limiter/daemon/limiter.h"
 

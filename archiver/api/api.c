@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The API as a whole: who may ask, how often, what for, and in which form.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The archiver's HTTP API: what was kept, read-only, as openapi.json beside
  * this file says; and files for a page, if there are some.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pieces of answers: refusals, SQL, values as JSON and as CSV. */
 #include "archiver/api/api_answer.h"
 

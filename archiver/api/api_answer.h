@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A request on its way: what was asked, where it reads, and the pieces that
  * answers are made of.

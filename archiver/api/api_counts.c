@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * /api/v1/counts: how often a key came, or all keys of a zone.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * /api/v1/decisions: what was decided, newest first; and /api/v1/blocks: who is
  * blocked now, which are the decisions that still hold.

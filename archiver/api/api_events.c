@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /api/v1/events: every event of a key, newest first, in zones that keep them. */
 #include "archiver/api/api_listing.h"
 #include "archiver/api/api_resources.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lists of rows in a fixed order: a page of them as JSON, or all of them as
  * CSV, in parts. Each part goes on behind the last row of the one before, so no

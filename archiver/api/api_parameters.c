@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parameters are read one by one as they come; what is unknown, there twice,
  * empty or out of its bounds ends the reading with words for the reader.

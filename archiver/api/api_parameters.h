@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What may stand behind the ? of a request: names, forms and bounds in one
  * table, so that every refusal says what is expected.

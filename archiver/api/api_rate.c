@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client is in one of the few places that its number names. Where all are
  * taken, the one whose time is up first gives way: most often its time is up

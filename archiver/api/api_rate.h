@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How often each client of the API may ask: the generic cell rate algorithm, as
  * a zone with "gcra" would have it.

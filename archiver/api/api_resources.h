@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The resources of the API, one function each: what the router knows of them. */
 #ifndef ARCHIVER_API_RESOURCES_H
 #define ARCHIVER_API_RESOURCES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /api/v1/status: how far limiter and archiver are; /api/v1/zones; and the document that describes all of it. */
 #include "archiver/api/api_resources.h"
 #include "common/base/clock.h"

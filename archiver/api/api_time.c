@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A time in a query is a whole number, Unix ms as the answers have them, or ISO
  * 8601 as people write it. A + that the query's decoding made a space of is

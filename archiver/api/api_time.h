@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Times as a query writes them. */
 #ifndef ARCHIVER_API_TIME_H
 #define ARCHIVER_API_TIME_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * /api/v1/top: the keys that came most, of one day or some.
  *

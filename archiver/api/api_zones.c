@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Policies are read once each, by whichever worker first meets a new one: a
  * zone is then as the newest policy that has it says. All workers share what is

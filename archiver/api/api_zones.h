@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The zones of every policy that there was, by what the store's policies say. */
 #ifndef ARCHIVER_API_ZONES_H
 #define ARCHIVER_API_ZONES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The archiver's process: the servers, the group's membership and the archiver's thread, in the order in which they
  * start and end. The membership's thread says which partitions are ours, the archiver's takes them: they meet at the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The archiver as a daemon: what it does at each step. */
 #ifndef ARCHIVER_PROCESS_H
 #define ARCHIVER_PROCESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows in the order of their coming, found through an index of open addressing
  * whose entries hold half of the hash: a bucket's bytes are looked at once, in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts of one partition since they were last stored: how many events of each
  * (zone, bucket, hour) passed, were blocked, were late.

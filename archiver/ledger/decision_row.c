@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decisions are rare beside events, so a JSON library reads them. Their bucket
  * is the message's key behind the zone's name: its exact bytes, where JSON has

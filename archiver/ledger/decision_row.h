@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A published decision as a row: one message of the decisions topic, read.
  */

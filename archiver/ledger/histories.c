@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A list for each version, which few have anything in. */
 #include "archiver/ledger/histories.h"
 

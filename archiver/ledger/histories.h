@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which zones keep a history, by the policy that a frame was matched under:
  * policies come from the store, when a frame names one that is not known yet.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A frame names each key once and its zone sets once, so a key is hashed once a
  * frame; for each of an event's zones one row is counted.

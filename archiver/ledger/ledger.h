@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One partition of the archive: where it stands in the log, and what has been
  * taken from there since it was last stored.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The archiver's API: what is asked, what its refusals mean. The contract is /api/v1/openapi.json.
 
 import { ask_token, token } from "./token.js";

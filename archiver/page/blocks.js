@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who is blocked at this moment.
 
 import { get } from "./api.js";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Passed and blocked over time, as a chart and as the table that says the same.
 
 import { h, table } from "./dom.js";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decisions as a table: what was decided, until when, and which limit was over.
 
 import { h } from "./dom.js";

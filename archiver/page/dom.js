@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elements in a line each. Everything that comes from outside becomes text, never markup.
 
 /** An element: attributes (functions become listeners; false, null and undefined are left out), then its children. */

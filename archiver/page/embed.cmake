@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes files as a C source that defines page_files (archiver/page/page.h):
 # cmake -DFILES=LIST -DINTO=FILE -P embed.cmake
 #

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which view is shown: the address says it behind "#", so that each can be linked, and what it shows with it.
 
 import { basis } from "./api.js";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Passed and blocked over time, zone by zone.
 
 import { get } from "./api.js";

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The archiver's page as a part of the program: every file of this folder that a browser gets, and uPlot, which
 # draws its charts, become arrays in one C file of the build (embed.cmake writes it).
 #

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The page that the archiver's API serves beside its answers: files that are
  * built into the program, made of archiver/page/ by its embed.cmake.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which time a view shows: so much of it, up to a day or to the newest data.
 
 import { DAY_MS, HOUR_MS } from "./words.js";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How weir itself is: how far the roles are, which zones are in force, what this process says of itself.
 
 import { get } from "./api.js";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dark or light: as the system has it until a reader chooses.
 
 const KEPT = "weir-theme";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The API's token: asked for when the archiver wants one, kept until the tab is closed.
 
 const KEPT = "weir-token";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The keys that came most, in some days of a zone.
 
 import { get, save } from "./api.js";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One user's story: passes and blocks over time, every decision, and every request where the zone keeps them.
 
 import { get, save } from "./api.js";

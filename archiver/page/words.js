@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers and times in the reader's own language; each time has its UTC instant in the title.
 
 import { h } from "./dom.js";

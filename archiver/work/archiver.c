@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The thread: partitions, messages, storing, in turn; and its beginning and end. */
 #include "archiver/work/internal.h"
 

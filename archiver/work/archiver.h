@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The archiver: a thread that reads judged frames and decisions of its
  * partitions, and stores what they come to.

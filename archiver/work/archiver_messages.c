@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages, from the two topics into ledgers. What is no judged frame, or no
  * decision, is counted and passed over: other programs may write there. What a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The archiver's metrics: deploy/grafana draws them. */
 #include "archiver/work/archiver_metrics.h"
 

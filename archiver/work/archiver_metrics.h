@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an archiver shows on /metrics, in the daemon and in `weir run`. */
 #ifndef ARCHIVER_ARCHIVER_METRICS_H
 #define ARCHIVER_ARCHIVER_METRICS_H

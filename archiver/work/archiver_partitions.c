@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Partitions that come and go with the group's word. Taking one raises its
  * epoch: whoever had it can store nothing more, and reads on in vain until the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Storing: all that live partitions hold, each writer's share of them in one
  * transaction.

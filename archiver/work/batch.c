@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows are gathered, then sorted: a commit's work is the store's, this is a small part of it. */
 #include "archiver/work/batch.h"
 

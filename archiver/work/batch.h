@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What several partitions have to be stored, as one batch, in the order of the
  * tables' primary keys: rows that lie beside each other in the store come one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the archiver's thread share. Everything belongs to that thread, but what is atomic. */
 #ifndef ARCHIVER_WORK_INTERNAL_H
 #define ARCHIVER_WORK_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The thread waits for work with its condition; whoever started it waits with the same one for the end. */
 #include "archiver/work/writer.h"
 

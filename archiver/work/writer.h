@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One of those that store side by side: some partitions' rows, in one
  * transaction over a connection of its own. A server adds the rows of one

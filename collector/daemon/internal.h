@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of service.c, for the file that shows it: service_pages.c. */
 #ifndef COLLECTOR_DAEMON_INTERNAL_H
 #define COLLECTOR_DAEMON_INTERNAL_H

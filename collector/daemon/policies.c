@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The topic is read to its end before the first policy is given: what lies behind it would only be replaced at once.
  * A policy that cannot be used here leaves the one before it in use, and this collector not ready.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policies that a collector matches by: from the policy topic to the
  * collector, which borrows them for as long as it uses them.

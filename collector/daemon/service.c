@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each step of the daemon's life. What may take long (brokers, a first policy) is waited for without an end, with the
  * pages up and said once: a machine may well start before its servers do.

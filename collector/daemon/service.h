@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The collector as a daemon: waits for the brokers and for a policy, then collects until it is told to stop.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /metrics, /healthz, /readyz: also while there is no collector yet. */
 #include "collector/daemon/internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One loop: a chunk from each source in turn, its events into frames, frames to
  * the bus, acknowledgements back into low-water marks.

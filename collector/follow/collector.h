@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The collector at work: follows its sources, puts their events on the bus, and
  * remembers how far everything is safe.

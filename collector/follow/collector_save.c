@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Saving how far reading has come, each second, on a thread of its own: a disk
  * that others write to can take a tenth of a second to say that it has it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One source object a configuration entry; one reader, with a format of its own, a stream. */
 #include "collector/follow/inputs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The configured sources with what turns their lines into events: a format for
  * each stream, the matcher, the dead letter.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which zones of a policy the sources of one collector can never match. Formats are made as readers would make them, and
  * asked what they lack.

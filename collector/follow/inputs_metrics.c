@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the streams state about themselves, one family after another: asked by any thread, each source once a page, so
  * that a page's numbers belong together.

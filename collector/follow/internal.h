@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the collector share: its state, and saving. */
 #ifndef COLLECTOR_FOLLOW_INTERNAL_H
 #define COLLECTOR_FOLLOW_INTERNAL_H

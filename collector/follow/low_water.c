@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reader holds the three numbers of its stream: taken, marked, safe. */
 #include "collector/follow/low_water.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How far each stream is safe: from what its reader has taken, through the
  * marks that wait for the bus, to what its source is told.

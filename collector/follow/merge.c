@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A binary heap of streams by (running maximum, place). The stream on top is
  * read on as long as it stays on top, so one file, or files one after another,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One order for several streams, for --once: by (running maximum of a stream's
  * times, place in the configuration, a glob's files by path bytes), each stream

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The collector's inner loop: find the newline, take off a CR, parse. All that
  * is rare (malformed, too long, counting by reason) is kept out of it.

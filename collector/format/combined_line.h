@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The grammar of `combined` and `common` lines, which servers of the Apache family write:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kinds of formats by name, and the words for what can be wrong with a line.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A log format: turns one line into a record, or says why it cannot.
  *

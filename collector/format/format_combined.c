@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Formats `combined` and `common`: the access logs of Apache, nginx and those who write like them.
  *

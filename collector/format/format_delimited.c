@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Format `delimited`: values between single separator bytes (TSV, CSV, `|`…), named by a header line, by "columns", or
  * by their number from 1.

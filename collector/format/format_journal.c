@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Format `journal`: an entry of systemd's journal as a JSON object on a line, as the source `journal` hands it out and
  * `journalctl -o json` prints it. Its members are the fields, by the journal's own names.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Format `json`: one object a line; and what else has its shape, as the journal's entries do.
  *

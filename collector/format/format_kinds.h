@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kinds of formats: what each says of itself, and the list of them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Format `logfmt`: key=value pairs between blanks, as Heroku, Grafana and many Go programs write them.
  *

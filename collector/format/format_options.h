@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What every format's configuration may say, read once: where the time is and how it is written, which of the log's
  * names stand for which fields, the cost, the client's address.

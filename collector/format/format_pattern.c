@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Format `pattern`: a PCRE2 expression whose named groups are the fields; and the ready patterns by name.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The names that a format looks for in a line, each once, with a slot for its value: the time's is slot 0.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Format `syslog`: the parts of a message's head as fields (syslog_header.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Takes a few members out of a JSON line in one pass, without building a tree or allocating.
  *

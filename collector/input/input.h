@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A file's bytes, whatever it is packed in: plain, gzip (also several members
  * one after another) or zstd (several frames), told by its first bytes and not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a compression is undone: one struct of functions a kind, input.c feeds it. */
 #ifndef COLLECTOR_INPUT_CODEC_H
 #define COLLECTOR_INPUT_CODEC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whole lines out of an input, many at a time and without a copy: a read of
  * 256 KiB is handed out up to its last newline; only the cut line behind that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * zstd: frames one after another, skippable ones among them. Windows of up to 128 MiB, as the zstd tool takes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds newlines: with AVX2 64 bytes at a time, on other machines by memchr(), which the C library has for each.
  *

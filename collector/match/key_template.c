@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Most keys are one field as it stands, without a byte to escape: those are not
  * copied. A grouped IPv4 address at full length is canonical as it is written,

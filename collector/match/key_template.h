@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A zone's key made ready for records: from the fields of a record to the
  * joined key.

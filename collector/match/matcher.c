@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Zones of the policy, made ready once, tried against every record.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From a record to its events: which zones it is in, under which keys.
  *

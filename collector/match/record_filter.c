@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matching is mostly one comparison: the exact words first, as they are what most zones have. */
 #include "collector/match/record_filter.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A `match` made ready for records: its fields are indexes, its values sets and patterns. */
 #ifndef COLLECTOR_RECORD_FILTER_H
 #define COLLECTOR_RECORD_FILTER_H

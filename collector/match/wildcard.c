@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Beginning and end are compared where they must stand. Between them each piece
  * is taken at its first place behind the piece before: if any choice of places

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A text in which each `*` stands for any run of bytes, an empty one too. Case counts; nothing else is special. */
 #ifndef COLLECTOR_WILDCARD_H
 #define COLLECTOR_WILDCARD_H

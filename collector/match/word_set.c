@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Few words are compared one after another; of many, a hash table says which one to compare. */
 #include "collector/match/word_set.h"
 

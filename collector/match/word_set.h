@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A fixed set of words, asked once or more for every record: is this value one of them? */
 #ifndef COLLECTOR_WORD_SET_H
 #define COLLECTOR_WORD_SET_H

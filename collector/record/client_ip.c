@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the client in an X-Forwarded-For chain by walking it from the right.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The client behind trusted proxies: "client_ip": {"header": "xff", "trusted": ["10.0.0.0/8"]}.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finding bytes in a line, a block at a time: 16 bytes with SSE2, which every x86-64 has, else 8 in a word.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two networks are disjoint or one holds the other, so without those that lie
  * within others they are sorted ranges, and one binary search finds the only one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A fixed set of networks, asked for every record of a zone that exempts some: is this address in one of them? */
 #ifndef COLLECTOR_NETWORK_SET_H
 #define COLLECTOR_NETWORK_SET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of field names that a configuration's zones, formats and costs share.
  *

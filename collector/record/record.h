@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One parsed log record: its time, cost and the fields that some zone asks for.
  *

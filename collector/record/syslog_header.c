@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Splits heads from left to right; nothing is copied and no time is computed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The heads of syslog messages: RFC 5424, and what is written in the manner of RFC 3164.
  *

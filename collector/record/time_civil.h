@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The calendar: days since 1970-01-01 of a date in the proleptic Gregorian calendar, and back. */
 #ifndef COLLECTOR_TIME_CIVIL_H
 #define COLLECTOR_TIME_CIVIL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The times of log lines: text to Unix milliseconds.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Time zones: reads a zone's tzdata file (TZif, RFC 8536) into a sorted list of local times from which an offset holds.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a local time is in UTC: a fixed offset, or the history and rules of an
  * IANA zone from the system's tzdata.

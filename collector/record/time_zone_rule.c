@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parses the POSIX TZ rule that ends a tzdata file, and finds the moments of its changes.
  *

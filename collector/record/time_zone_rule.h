@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rule at the end of a tzdata file (POSIX TZ, RFC 8536 §3.3): the zone's offsets after its last recorded change.
  */

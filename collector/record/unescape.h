@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The escapes of JSON strings, as `json` and `logfmt` lines have them, and room for what they stand for.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The caps come first: a log in the wrong format makes a letter of every line,
  * and must neither fill the disk nor slow the good lines of other sources.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The dead letter: lines that could not be used, with where they stood and why.
  *

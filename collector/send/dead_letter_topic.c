@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The line as it stands in a file, but for the host: a path alone says little among many machines. */
 #include "collector/send/dead_letter_topic.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dead letters on the bus: where many machines' collectors have theirs in one place. */
 #ifndef COLLECTOR_DEAD_LETTER_TOPIC_H
 #define COLLECTOR_DEAD_LETTER_TOPIC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From matched records to frames: one open frame a partition, all of one
  * source.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two rings that grow by doubling: sending times by frame number, and marks in order. */
 #include "collector/send/in_flight.h"
 

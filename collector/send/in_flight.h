@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which frames are on their way, and which stream positions wait for them.
  *

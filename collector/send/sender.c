@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One producer at a time. Whether a failure is passing or final is the bus' to
  * say: WEIR_IO is the producer's end and another is made, anything else is the

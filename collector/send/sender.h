@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is on its way to the bus: the producer, what it has not had
  * acknowledged, and the low-water marks that wait for it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where lines come from: the collector's one interface to files, standard
  * input, Kafka topics, syslog and systemd's journal.

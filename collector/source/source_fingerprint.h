@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a file's bytes look like, so that the file is known again: under another
  * name, compressed, copied, or as another that merely has its inode.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory as data: streams, their files and parts. Small lists, searched
  * from end to end: they are asked when files come and go, not for lines.

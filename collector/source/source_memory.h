@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the collector remembers of its files: which it has read, how far, and
  * under which incarnation. It is data: export and import are its text, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory's file in the state directory: replaced whole, so that a crash
  * leaves the old one or the new one. To be sure that it is on disk takes as long

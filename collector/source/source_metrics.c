@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows, and how a sample of each is read from a status. */
 #include "collector/source/source_metrics.h"
 

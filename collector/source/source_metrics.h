@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What /metrics shows of each stream: rows that several kinds of sources share. What one kind alone counts is beside it.
  *

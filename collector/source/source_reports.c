@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A trouble for each name that ever had a problem: few, so they are searched
  * one by one. A name that is no longer among the statuses (a pattern that names

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What hinders the streams of the sources, said in the log: once when it
  * begins, once when it is over. Sources only state it (source.h, status).

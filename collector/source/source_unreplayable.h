@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The base of sources that cannot read anything again: standard input, what is sent over a network.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A checked configuration in words: members that are not there, or of another type, are passed over. */
 #include "collector/source/source_words.h"
 

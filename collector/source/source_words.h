@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What kinds of sources say alike in their configuration, and of it. */
 #ifndef COLLECTOR_SOURCE_WORDS_H
 #define COLLECTOR_SOURCE_WORDS_H

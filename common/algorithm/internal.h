@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the algorithms' files share. */
 #ifndef WEIR_COMMON_ALGORITHM_INTERNAL_H
 #define WEIR_COMMON_ALGORITHM_INTERNAL_H

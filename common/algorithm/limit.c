@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits by their algorithms' tables: read from a configuration and written as
  * canonical JSON, in decisions, in a few words; compared and multiplied. What

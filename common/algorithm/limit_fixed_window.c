@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fixed_window N, W, offset: how many were recorded in the newest window, and in
  * the one before it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gcra burst, N, W: the theoretical arrival time in 1/N ms, where an emission
  * interval is W of these.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * token_bucket with penalize: whole tokens, rounded at every call, down to -1 for
  * as long as calls go on.

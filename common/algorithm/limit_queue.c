@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * queue N, hold: entries that wait; each leaves when a record says that one is
  * done, or `hold` after it came.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sliding_window N, W: the newest N recorded times, of which those above t - W
  * and c more may not exceed N. uniform I (limit_uniform.c) is the same with

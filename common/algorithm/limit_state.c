@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the algorithms share of judging: a limit's shape, and showing times. */
 #include "common/algorithm/limit_state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A limit's state: what its algorithm keeps for a bucket, and how it judges by it.
  *

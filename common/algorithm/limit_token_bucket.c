@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * token_bucket N, W, burst: tokens of W units each; N units come back each ms.
  *

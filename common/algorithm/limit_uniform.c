@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * uniform I: one event in any span of I, a sliding window of rate 1. What it has
  * of its own is how it is written and read.

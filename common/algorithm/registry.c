@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which algorithms there are. Each is the descriptor `weir_limit_NAME` of a file limit_NAME.c, and has one line here; the
  * order is that in which people see them listed.

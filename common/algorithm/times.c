@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ring of packed times. Most events come in order and touch the newest end
  * only; one out of order moves the entries that are newer than it, which are

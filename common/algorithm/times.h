@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The times that a limit holds: sorted, equal ones kept, packed into bits.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Allocation that ends the process when there is no memory: see alloc.h for where that is right. */
 #include "common/base/alloc.h"
 

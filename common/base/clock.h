@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The clocks, for those who may read them: nobody below the collector judges by one. */
 #ifndef WEIR_COMMON_CLOCK_H
 #define WEIR_COMMON_CLOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting on a condition until a moment: monotonic time, for timeouts alone. */
 #ifndef WEIR_COMMON_DEADLINE_H
 #define WEIR_COMMON_DEADLINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The exit codes of every program of weir, and of each of its commands and checks. */
 #ifndef WEIR_COMMON_EXIT_H
 #define WEIR_COMMON_EXIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asked once, when the configuration leaves threads or memory to the machine. */
 #include "common/base/machine.h"
 

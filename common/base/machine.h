@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What this process may use of the machine: the container's limits where there are some. */
 #ifndef WEIR_COMMON_MACHINE_H
 #define WEIR_COMMON_MACHINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read to its end and not to its size: what is in /proc, or comes through a pipe, has none. */
 #include "common/base/read_file.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A whole file into memory, when it is known to be small. */
 #ifndef WEIR_COMMON_READ_FILE_H
 #define WEIR_COMMON_READ_FILE_H

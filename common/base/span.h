@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes that belong to someone else: a pointer and a length, not terminated. */
 #ifndef WEIR_COMMON_SPAN_H
 #define WEIR_COMMON_SPAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Errors carry their words with them; nothing here allocates, so that an
  * out-of-memory path can use it too. The words are cleaned where they are made:

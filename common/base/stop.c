@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See stop.h for why these two flags are global. */
 #include "common/base/stop.h"
 

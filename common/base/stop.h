@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Signals as flags, asked for by loops: the only state that is not passed down, as signals have no argument. */
 #ifndef WEIR_COMMON_STOP_H
 #define WEIR_COMMON_STOP_H

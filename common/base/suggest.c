@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Near misses by Damerau and Levenshtein's distance: a mistyped name is mostly one edit from the right one. */
 #include "common/base/suggest.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text that grows by doubling. The JSON escaping copies runs of plain ASCII at
  * once, as nearly all keys and log lines are nothing else.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A growing text buffer, and JSON written straight into it.
  *

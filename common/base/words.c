@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The filter of words: in place, as what is cleaned is often all there is room for (an error, a log line). */
 #include "common/base/words.h"
 

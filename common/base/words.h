@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Words that a person reads on a terminal: without control characters.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The names and shapes of topics: what every kind of bus has in common. */
 #include "common/bus/bus.h"
 

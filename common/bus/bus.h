@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bus: the partitioned, ordered, durable log that connects the roles.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * IPv4 and IPv6 addresses and networks, in one 128-bit form: IPv4 is kept as
  * ::ffff:a.b.c.d, so a v4-mapped IPv6 address and its IPv4 are the same.

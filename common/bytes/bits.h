@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Packed numbers: little-endian integers of some bytes, and arrays of entries of
  * some bits, lowest bit first.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Packing, at zlib's level for speed: answers of some KB to MB are packed while
  * somebody waits, and shrink to a tenth all the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gzip: zlib's header is met here; whoever packs a text needs no more than these. */
 #ifndef WEIR_COMMON_GZIP_H
 #define WEIR_COMMON_GZIP_H

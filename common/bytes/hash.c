@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The slot of a key: CRC16/XMODEM by tables.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Host and port of a text, without asking any resolver. */
 #include "common/bytes/listen_address.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where to listen, as people write it. */
 #ifndef WEIR_COMMON_LISTEN_ADDRESS_H
 #define WEIR_COMMON_LISTEN_ADDRESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Searching short byte strings for one or two values, eight bytes at a time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Numbers in as few bytes as they need: LEB128, seven bits a byte, lowest
  * first, the top bit set where another byte follows; at most ten bytes.

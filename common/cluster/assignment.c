@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A few bytes behind a mutex, and a number that says whether it is worth taking. */
 #include "common/cluster/assignment.h"
 

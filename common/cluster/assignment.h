@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which partitions are a process's: what the group has given it, told by the
  * thread that is its member, asked for by workers and checkpoint I/O.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening by configuration, with patience: a daemon may well start before its servers do. */
 #include "common/cluster/connect.h"
 

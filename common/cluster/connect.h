@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The servers of a cluster's configuration: what each daemon, and each command for people, opens first. */
 #ifndef WEIR_COMMON_CONNECT_H
 #define WEIR_COMMON_CONNECT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The one place that knows libcrypto. Making ready for a secret costs several
  * times as much as hashing a key by it, so that is done once, and whoever hashes
@@ -155,9 +156,10 @@ static enum weir_status has_keys(struct weir_store *store, bool *any, struct wei
 static enum weir_status refuse(const struct weir_key_hash *hash, bool in_clear, struct weir_error *error)
 {
 	if (hash == NULL)
-		return weir_fail(error, WEIR_INVALID,
-		                 "the archive's keys are hashed: archiver.hash_keys must name the file of the secret that was used "
-		                 "to hash them");
+		return weir_fail(
+			error, WEIR_INVALID,
+			"the archive's keys are hashed: archiver.hash_keys must name the file of the secret that was used "
+			"to hash them");
 	if (in_clear)
 		return weir_fail(error, WEIR_INVALID,
 		                 "archiver.hash_keys: the archive has keys in clear: remove the setting, or "

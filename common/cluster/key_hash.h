@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keys made unreadable: what archiver.hash_keys asks for.
  *

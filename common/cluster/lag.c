@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The log's end less what is done, a second after the other. Where no server answers, the end known last stands. */
 #include "common/cluster/lag.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How far a process is behind the log, measured by a thread of its own: asking
  * for the log's end may wait for a server.

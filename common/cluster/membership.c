@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The group's protocol rests on being asked often, whatever the workers wait
  * for: so it has a thread of its own. What the group says is taken as it comes;

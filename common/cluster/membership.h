@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * This process's membership of its role's group: a thread that serves it, and
  * tells the assignment what the group gives.

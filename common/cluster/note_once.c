@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One transaction that an epoch guards: of several processes that start at once
  * one makes the notes, and the others are refused, and look again.

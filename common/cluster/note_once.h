@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Notes that are made once, by whoever is first: what all processes of a store
  * agree on from then on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A consumer without a name on one partition. The list of policies is short and
  * kept in order of version, whatever order the topic has them in.

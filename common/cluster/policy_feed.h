@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policies of a cluster, as the policy topic has them: read from its first
  * offset on, the newest by its version in force.

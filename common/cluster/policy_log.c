@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See policy_log.h for the order of writing. A policy is small and changes seldom: one message is sent at a time. */
 #include "common/cluster/policy_log.h"
 

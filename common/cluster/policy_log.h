@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Policies into the log: numbering them in the store, and appending them to
  * every partition and to the policy topic.

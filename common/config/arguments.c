@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Command lines: one reader for every program and subcommand, so that all of them refuse what they do not know in the
  * same words and suggest what was meant.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A command line as a table: what a program or a subcommand takes, and the words that teach it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The help page of a command line: printed from its table, so that it says what is read. */
 #include "common/config/arguments.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The configuration as a whole: its sections, and what depends on more than one
  * setting. Zones are read by policy_zone.c, settings by config_settings.c; what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The configuration: one JSON file for all roles, parsed once, immutable
  * afterwards, and passed down.

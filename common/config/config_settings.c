@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Settings as a table: name, kind, where it goes, default, bounds, meaning. What
  * is in the table is read, checked, defaulted, suggested and documented; a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of settings behind common/config/config.h. */
 #ifndef WEIR_COMMON_CONFIG_SETTINGS_H
 #define WEIR_COMMON_CONFIG_SETTINGS_H

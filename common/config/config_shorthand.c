@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir run --key ip --limit 10/1m LOG`: the options become the configuration
  * that a file would hold, so there is one way through the code, and a person can

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nothing of a role is known here: pages and help are given. */
 #include "common/daemon/daemon.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What every daemon does alike: its command line, its configuration, its log,
  * its state directory, its pages for operators, and the order of its steps.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The two servers, each with the patience of someone who waits at a terminal. */
 #include "common/daemon/daemon_check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --check of a daemon: what a start would meet of its servers, within seconds, in words on standard output. It only
  * looks: a topic, a database or a table that is missing is named, and made by the start itself.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The protocol is one datagram: no library is needed for it. */
 #include "common/daemon/notify.h"
 

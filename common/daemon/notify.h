@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Telling the service manager (systemd, Type=notify) how far a daemon is. */
 #ifndef WEIR_COMMON_NOTIFY_H
 #define WEIR_COMMON_NOTIFY_H

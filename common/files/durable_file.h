@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files that must be whole after a crash, and the lock on a state directory.
  *

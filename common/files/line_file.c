@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Appending whole lines to a file that may be full, rotated, moved or removed
  * at any time.

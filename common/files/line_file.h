@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An output file of whole lines: decisions, dead letters.
  *

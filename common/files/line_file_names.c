@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rotation by renaming, from the oldest file down, so that a crash between two
  * renames leaves a gap in the numbers and never two files of one name. A gap is

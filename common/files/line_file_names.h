@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The names of a rotated output file, PATH, PATH.1 … PATH.<keep>: putting a
  * full file away, and undoing that when a run resumes at an older mark.

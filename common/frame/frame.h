@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Frames: what travels on weir.events, and back out on weir.judged.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a frame's fixed parts stand: what its writer and its reader share. See frame.h for the whole. */
 #ifndef WEIR_COMMON_FRAME_FORMAT_H
 #define WEIR_COMMON_FRAME_FORMAT_H

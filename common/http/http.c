@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The HTTP server: libmicrohttpd with one thread of its own for all
  * connections, and a pool of workers on which callbacks run.

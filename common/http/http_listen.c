@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The socket that an HTTP server listens on. */
 #include "common/base/alloc.h"
 #include "common/http/internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The workers of an HTTP server: threads on which callbacks run, and a queue of
  * those who wait for one.

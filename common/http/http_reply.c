@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replies: whole ones, handed over with their memory, and those in parts, of
  * which libmicrohttpd asks for more as the client reads. A part that is not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the HTTP server share. libmicrohttpd's header is met here.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Configuration as JSON: jansson underneath, with what a person needs to mend
  * a mistake: the path of the value, its line in the file, and what would be

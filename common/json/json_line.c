@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds a path in a JSON text that is known to be valid, so it only has to tell
  * strings from structure and never reports an error: on anything unexpected it

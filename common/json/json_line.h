@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The line of a value in a JSON text: jansson keeps none, and an error without one sends people searching. */
 #ifndef WEIR_COMMON_JSON_LINE_H
 #define WEIR_COMMON_JSON_LINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Members by their rules: the getters of json.h, called by a table. */
 #include "common/json/json_rules.h"
 

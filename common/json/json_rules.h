@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An object's members as a table: what each is called, what it accepts, and where it goes. What is not in the table is
  * refused, with the nearest name; so a reader's members are stated once.

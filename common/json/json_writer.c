@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One place for what stands between values: every writer of JSON on a cold path is a list of its members. */
 #include "common/json/json_writer.h"
 

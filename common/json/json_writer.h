@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON written straight into a text: the writer places commas, colons and brackets, and escapes strings.
  *

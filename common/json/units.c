@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Times and sizes as people write them ("10s", "64KiB"), and back. */
 #include "common/json/units.h"
 

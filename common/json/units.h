@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Times and sizes as people write them ("10s", "64KiB"), and back. */
 #ifndef WEIR_COMMON_UNITS_H
 #define WEIR_COMMON_UNITS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a daemon says while it works: lines for people, or JSON lines.
  *

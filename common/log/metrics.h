@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Metrics in Prometheus' text form, and counters that cost their thread an
  * add. What a metric is called, what it means and how it is to be read is

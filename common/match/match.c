@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* "match": which records a filter is about. Values are checked here, so that matching never meets a bad one. */
 #include "common/match/match.h"
 

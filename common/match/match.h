@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * "match": which records something is about, by their fields. Parsed and checked once, immutable afterwards; who tests
  * records by it is collector/match/.

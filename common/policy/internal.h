@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the policy_*.c share: the parts of a zone that have a file of their own. */
 #ifndef WEIR_COMMON_POLICY_INTERNAL_H
 #define WEIR_COMMON_POLICY_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policy as a whole: its life, finding a zone, and whether one policy may
  * follow another. Parsing is in policy_zone.c and the files of a zone's parts,

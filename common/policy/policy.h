@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policy: zones, and for each what it counts, by which key, against which
  * limits. Parsed once from the configuration or from a policy record of the

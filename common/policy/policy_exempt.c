@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * "exempt": networks and words, from the configuration or from files.
  *

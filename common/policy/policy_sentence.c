@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A zone as a sentence: what `weir validate` shows, so that whoever wrote the
  * configuration can see whether it means what was meant.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policy as canonical JSON: every default filled in, members sorted, no
  * blanks. Two policies with the same text are the same policy, and reading the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* "zones": from the configuration, or from a policy record's text, to a policy. */
 #include "common/base/alloc.h"
 #include "common/policy/internal.h"

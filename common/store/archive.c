@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The archive's tables by name, for whatever goes through all of them; and days out of hours. */
 #include "common/store/archive.h"
 

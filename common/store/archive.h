@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the archiver keeps, as rows; and SQL for whoever reads them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the steps of a schema and the statements of a step. It knows as much of
  * SQL as is needed to tell a semicolon that ends a statement from one in a

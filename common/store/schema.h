@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A schema as text: SQL in numbered steps, for a server and for SQLite alike.
  *

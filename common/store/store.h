@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store: where checkpoints live, so that state and offset are one.
  *

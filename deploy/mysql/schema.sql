@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The tables of weir's store, for MySQL 8 and MariaDB 10.11 and newer.
 --
 -- This file is a part of weir: a daemon makes its tables by these statements, in a database of weir's own. Run

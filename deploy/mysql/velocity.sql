@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- check_velocity: a rate limit that is asked and answered in the database, for a site that has only
 -- MySQL 8 or MariaDB 10.11 and newer. Nothing else of weir needs to run.
 --

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The subcommands of `weir`: each is a command line and what it starts. */
 #ifndef DEPLOY_WEIR_COMMAND_H
 #define DEPLOY_WEIR_COMMAND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * weir: the command for people. Each subcommand is a file of its own; this one
  * finds it by name.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a bucket's parts lie in its block. What the parts mean is the limits'
  * affair; what becomes of a bucket at an event is bucket_judge.c's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bucket: the state of one (zone, key) pair, as a block of bytes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The short way: a request of cost 1, not older than any before it, in a bucket
  * whose limits are sliding windows of plain times and fixed windows. That is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The order of judging (common/specification/semantics.md, Order of tests):
  * entries leave, every limit is asked, then the event is recorded, then a

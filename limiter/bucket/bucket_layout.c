@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Layouts are a function of a zone's history alone. A limit whose counts may
  * exceed its rate (count "all", now or once) keeps the room for them for as

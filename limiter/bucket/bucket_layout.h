@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A layout: how the buckets of one zone are written, from one version of its
  * limits to the next.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bucket's block is rounded up to the size that the slabs give; a slot of the
  * table takes 8 bytes and tables are six to seven and a half tenths full. What slabs and

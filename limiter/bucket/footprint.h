@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a user costs in memory, by the layout of a zone's buckets: for whoever chooses limits. */
 #ifndef LIMITER_FOOTPRINT_H
 #define LIMITER_FOOTPRINT_H

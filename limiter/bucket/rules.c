@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compiles policies into what a shard works by: goes through their history once
  * and numbers the layouts as they come. A zone is looked up once for each zone

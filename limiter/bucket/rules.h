@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rules: a policy as a shard works by it, compiled from all policies so far.
  *

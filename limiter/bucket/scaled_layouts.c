@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A list behind a mutex: factors are few, and a shard remembers the layout that
  * it asked for last.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Layouts of keys whose rates an operator multiplies, made when one is first
  * met: by a command, or by a bucket that the store has of one.

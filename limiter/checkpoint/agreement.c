@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two notes, made once: of several limiters that start at once one makes them, and the others read them. */
 #include "limiter/checkpoint/agreement.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What all limiters of one store agree on, from the first one on: the seed of
  * the fingerprints, by which buckets are found whoever loads them, and how many

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Segments are written in transactions of a few MiB, so that neither a binary
  * log nor other writers wait for one of gigabytes; they stay invisible until

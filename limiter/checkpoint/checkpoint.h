@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A checkpoint: one cut of a lane, brought to the store.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Queues, a thread, a store. What waits is bounded by its users: some jobs a partition. One that fails waits aside: the
  * failure may be its partition's alone, a row that somebody holds, and the others' jobs are done meanwhile.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checkpoint I/O: a thread with a store of its own that takes partitions, saves
  * checkpoints, or loads segments, while workers go on judging.

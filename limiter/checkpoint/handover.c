@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A note for each partition: "leaving EPOCH" or "left EPOCH". One of an older epoch says nothing. */
 #include "limiter/checkpoint/handover.h"
 

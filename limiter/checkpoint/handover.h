@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From one limiter to the next: who must let a partition go says so, stores a
  * last checkpoint, and says that it is stored; who is to take it waits for that,

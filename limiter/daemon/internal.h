@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of limiter.c, for the files that show it and check it. */
 #ifndef LIMITER_DAEMON_INTERNAL_H
 #define LIMITER_DAEMON_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Workers take what the membership's thread says that the group gives; checkpoint
  * I/O brings it from the store and back. They meet only at the assignment, its

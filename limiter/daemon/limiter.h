@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The limiter as a daemon: what it does at each step. */
 #ifndef LIMITER_LIMITER_H
 #define LIMITER_LIMITER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --check: what a start would meet, within seconds. It only looks: a topic, a
  * database or a table that is missing is named, and made by the start itself.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What operators watch of workers, in whatever process they are. */
 #ifndef LIMITER_LIMITER_METRICS_H
 #define LIMITER_LIMITER_METRICS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What operators ask a limiter: is it well, is it ready, what does it do. Ready
  * is who has all that the group gave it; not well is who needs a person.

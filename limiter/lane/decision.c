@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decisions are written by hand, not through common/json: a flood makes many, and their bytes are a promise (a replay
  * gives the same ones). Measured, a decision takes 270 ns by hand, and 540 ns through the writer of JSON.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A decision in its published form: one line of JSON, and the message key that
  * names its bucket.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The order of things for one message: decode, look its keys up, wait for
  * segments that are not in memory, judge, count. An operator's command waits for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A lane: one partition at work in a limiter. It turns messages of the log into
  * verdicts, and is what a checkpoint cuts.

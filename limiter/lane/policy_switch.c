@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A walk over zones and orders: policies change a few times a day. */
 #include "limiter/lane/policy_switch.h"
 

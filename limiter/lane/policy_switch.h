@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a change of policy publishes, so that gateways hold the blocks of zones
  * in enforce mode and no others: a zone that is removed or goes into shadow mode

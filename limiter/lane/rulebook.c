@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A growing array behind a mutex: policies change a few times a day, and
  * workers look a version up only when their log names a new one. Of a history

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every policy that the log has named, and the rules compiled from them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Zone counters sit in a fixed array, so that a reader on another thread never
  * sees one move.

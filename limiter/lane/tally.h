@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a partition's verdicts add up to: passes, blocks and late events of each
  * zone, and the keys that were blocked most.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keys lie in the order of their counts. One more makes a key the first of those
  * that had as many as it: it changes places with the one that was, found by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keys that were blocked most, by Space-Saving (Metwally, Agrawal, El Abbadi
  * 2005): of so many keys as there are places the counts are exact; then a new key

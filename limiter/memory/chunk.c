@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Aligned mappings. The system lays a new mapping beside the last one, so what
  * follows an aligned chunk mostly is aligned by itself: chunks then lie side by

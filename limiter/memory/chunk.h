@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chunks: the pieces in which a shard takes memory from the system and gives it
  * back. Two megabytes and aligned to that, so that one entry of the processor's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A key's bits lie in one block of 512, so that a question is one memory access
  * a part.

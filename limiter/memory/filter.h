@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A filter: whether a key may be among those that were added to it.
  *

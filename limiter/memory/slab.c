@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pages by class and fullness: blocks are taken from the fullest page that has
  * one, so that others empty. The lists of a class are quarters; which page of a

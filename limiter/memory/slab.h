@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Slabs: where blocks of all sizes lie close together, and stay so.
  *

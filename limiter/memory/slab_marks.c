@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Marks: a bit for each place where a block can begin, in chunks that have any. */
 #include "limiter/memory/slab_pages.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the slab's files share: where a block lies. Included by them alone. */
 #ifndef LIMITER_SLAB_PAGES_H
 #define LIMITER_SLAB_PAGES_H

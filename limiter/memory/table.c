@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines are filled from a key's home on. A slot that becomes free in a line that
  * was full is filled from the lines behind it, so that a search may end at the

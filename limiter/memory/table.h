@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table: from a key's fingerprint to the reference of its bucket.
  *

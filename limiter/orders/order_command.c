@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The body is read as strictly as a configuration: what is not understood whole
  * is not done in part, and the operator finds it among the dead letters.

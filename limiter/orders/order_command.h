@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An operator's command: the body of a WEIR_FRAME_COMMAND frame.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A list with a hash index over it. Orders are few and change seldom, while
  * every key of every frame asks whether there is one for it: so looking up is

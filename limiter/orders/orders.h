@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Orders: what operators have commanded for keys of one partition and what is
  * still to hold. They lie beside the buckets and are part of the shard's state:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Orders as bytes, the last part of what a checkpoint keeps of a shard besides
  * its buckets (shard_extra.c): varints, and bytes with their length before them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bucket goes into a blob as it lies in memory, header aside, so that a
  * checkpoint costs one copy; what comes back is checked in full, as a store's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A shard's life, its rules, its positions, and its numbers.
  */

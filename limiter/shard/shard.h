@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A shard: one partition's buckets in a limiter, and the judging of frames.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Buckets as blocks: where one lies, and what is kept in step with that: the
  * table, the marks of changed ones, the bytes that a checkpoint would write.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a checkpoint keeps of a shard besides its buckets, as bytes:
  * little-endian u64s, sources as 16 bytes each.

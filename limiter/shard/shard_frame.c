@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A frame: which buckets it needs. Its dictionary holds each key once, so each
  * (key, zone) pair is looked up once, however many events it has.

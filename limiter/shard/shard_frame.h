@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a lookup finds its bucket: shared by what begins a frame and what judges it, and included by them alone. */
 #ifndef LIMITER_SHARD_FRAME_H
 #define LIMITER_SHARD_FRAME_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Judging a frame's events in their order: each in its zones, each zone's bucket
  * where it lies or, if it must be laid out anew, in a copy that then takes a

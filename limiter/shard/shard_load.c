@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Segments from the store: after a start all of them, later those whose evicted
  * buckets a frame needs. What is in memory is newer than what the store has, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operators' commands: what each does to the orders, and to the one bucket that
  * it is about. They come through the log like frames, and wait like frames where

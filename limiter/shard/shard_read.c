@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Buckets read out, for people and tests: as they would be judged by now. */
 #include "limiter/shard/internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checkpoints: what changed since the last one, a blob for each segment.
  *

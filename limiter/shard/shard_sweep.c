@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeping memory small: forgetting, evicting, moving blocks together.
  *

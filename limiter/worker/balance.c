@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps threads about as busy: twice a second it looks whether one has had little
  * rest, and at what each partition gives to do, and gives some of them another

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps a process's threads about as busy, by moving partitions between them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * No checkpoint is stored before everything that was published up to its cut is
  * acknowledged: decisions and judged frames that a checkpoint has passed are not

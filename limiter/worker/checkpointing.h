@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The way of one partition's checkpoints, one at a time:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What all parts of one worker work with: its options, its consumer, its
  * counters, and the first failure, which ends it. All of it belongs to the

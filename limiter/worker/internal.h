@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker's inside: its parts, in the order in which they call each other, from
  * worker.c down.

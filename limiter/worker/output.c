@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages in their final form. Each names the partition that it is of, as its
  * acknowledgement is the partition's: dead letters of all partitions lie in one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a worker has to say of messages that it judged: decisions, lifts, judged
  * frames, operators' blocks, dead letters, each as a message for the publisher.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The way of a partition, in the order in which it goes: taking, working,
  * leaving, or parked where it cannot go on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One partition at a worker, from taking it to leaving it: the worker tells it
  * what is its to do, gives it messages and answers of checkpoint I/O, and lets

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The change of a partition's state, what others see of it, and jobs about it. */
 #include "limiter/worker/partition_base.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of a partition stand on: the change of its state, and jobs for checkpoint I/O. */
 #ifndef LIMITER_PARTITION_BASE_H
 #define LIMITER_PARTITION_BASE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages in, verdicts out, in the partition's order. A message that needs
  * evicted segments, or a policy, is copied, with what the batch still holds

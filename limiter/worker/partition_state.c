@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The states of a partition as a table: what may follow what, and what is true in each. */
 #include "limiter/worker/partition_state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What becomes of one partition at a worker, from taking it to leaving it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A table that every worker reads in every turn, without a lock; and how it should be. */
 #include "limiter/worker/placement.h"
 

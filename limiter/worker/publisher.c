@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sending, counting acknowledgements, and a new producer for a broken one, ever later where they break in a row. */
 #include "limiter/worker/publisher.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker's producer, and what of its messages is not acknowledged yet.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A table behind a lock, and sums over lanes. */
 #include "limiter/worker/view.h"
 

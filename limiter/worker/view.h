@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What other threads see of a worker: how its partitions stand, and what its
  * lanes have counted.

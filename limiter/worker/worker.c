@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loop: answers of checkpoint I/O, what the assignment gives, a batch of
  * messages, acknowledgements, checkpoints. Each partition has its own way

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker: a thread that owns some partitions of the events topic, and judges
  * them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What other threads see of a worker: set now and then by its thread, read by any. */
 #include "limiter/worker/internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * librdkafka alone, for what stands between weir and it to be measured: handles
  * with its own defaults and what the configuration says to reach the brokers.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How fast what was judged is archived: counts by hour and day of 200,000 users.
 
 archive_mariadb         weir-archiver alone on a filled judged topic, against the limiter's rate on the same log; and

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How soon the archiver's page shows something: a week of a million decisions, in a headless Chromium.
 
 page_VIEW   from asking for the page to the view with its data painted, in a browser that has never seen it; the

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How long an analyst waits: the archiver's API on MariaDB and on SQLite, with a million users and many decisions.
 
 query_NAME   a question asked again and again over HTTP, each time about another user, zone or page: median and p99

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The local bus: throughput and latency from a producer to a consumer, each
  * beside what the disk itself gives for the same bytes in the same run.

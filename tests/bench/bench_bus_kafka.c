@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The Kafka bus against librdkafka itself, on the same topic in the same run:
  * frames of 64 KiB and small messages, in and out, and one message at a time

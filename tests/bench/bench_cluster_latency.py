@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How long a decision takes: from a log line's write to its decision on the topic, and to the block in Redis.
 
 While a service writes 100k lines a second, users nobody has seen before go over their limit in one write each; both

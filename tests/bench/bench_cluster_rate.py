@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How fast a cluster is with all of it, the broker too, on this machine: a file's lines to decisions on their topic.
 
 cluster_whole    collector, broker and limiter at once, against `LC_ALL=C grep -c POST FILE` through a pipe; and

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Recovery and checkpoints of one partition with a million users, its state in MariaDB and its log in Kafka.
 
 cluster_recovery    a limiter that takes it with ten seconds of log at a million events a second behind its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What it costs to find a record's zones and keys, for the kinds of zone there
  * are: a budget of 40 ns for one zone by address. Medians of several runs; one

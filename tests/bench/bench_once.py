@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir run --once` on 5M lines of 200k users, against `LC_ALL=C grep -c POST FILE` on the same file in the same run.
 
 Both read the file from the page cache; grep's output goes through a pipe, as to /dev/null it stops at its first

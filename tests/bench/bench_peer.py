@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Verdicts on users with three limits: a shard of weir against Rust's governor, the best in-process limiter known.
 
 Both judge the same requests of the same 10M users on one thread, by its own time, in turn; medians. governor asks

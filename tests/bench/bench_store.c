@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The SQLite store: a million buckets of 72 bytes as the blobs of 1,024
  * segments, written as a checkpoint does, read back, changed by deltas.

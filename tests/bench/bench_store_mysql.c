@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The MySQL store: what the SQLite store's benchmark measures, on a real
  * server. The ceiling is the server's: the same bytes in rows of the same size,

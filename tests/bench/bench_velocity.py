@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """check_velocity of deploy/mysql against the procedure that it grew from, on one server, fifty callers, in turn.
 
 velocity_hot      all ask for one key

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What bounds a limiter on a filled log: log_ceilings CONFIG
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Log lines as services write them, for measuring: many users by a skewed choice, a few dozen agents and pages, times
  * that go on by some lines a second. The same seed gives the same lines.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What benchmarks measure by: clocks, medians, random numbers that are the same in every run, and how much to do. */
 #ifndef TESTS_BENCH_MEASURE_H
 #define TESTS_BENCH_MEASURE_H

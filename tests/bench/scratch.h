@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A directory for a benchmark's files: beside its program, as /tmp may be memory. */
 #ifndef TESTS_BENCH_SCRATCH_H
 #define TESTS_BENCH_SCRATCH_H

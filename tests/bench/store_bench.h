@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A million buckets of 72 bytes as the blobs of 1,024 segments, written as a checkpoint does and read back. */
 #ifndef TESTS_BENCH_STORE_BENCH_H
 #define TESTS_BENCH_STORE_BENCH_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can befall the servers of a cluster, and what each of weir's roles has to say while it lasts.
 
 An outage begins, is felt, and ends: for each server those who need it say that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies that have everything that a bucket can hold, for logs of support/traffic.py."""
 
 from support.traffic import fixed, sliding, zone

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs seeded rounds of chaos: each in a place of its own, several at a time.
 
 A round is a function play(round) that raises AssertionError. What it draws from

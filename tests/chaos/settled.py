@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a cluster has done all that a log gives it to do, and the proof that it did so once: for rounds of chaos.
 
 The events topic must hold every line once, as limiters take it; then every

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole cluster under load, for outages of its servers: collectors, limiters and a subscriber to Redis.
 
 None of them is ever started again: what a server's absence does to them they

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A cluster whose daemons and servers are killed at any moment: every event counts once.
 
 Each round has a prefix and a database of its own. Logs grow and rotate while

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A weir that follows, killed at any moment while logs grow and rotate: every line counts once.
 
 Each round writes logs while weir is killed and started again, and requires at

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir run --once` killed at any moment and run again until it is done: as if nothing had happened.
 
 Each round takes a policy and logs, runs them once undisturbed and once under

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Limiters that join and leave all the time, in good order and killed: no difference, and how long partitions pause.
 
 Two topics are given the same frames (support/limiters.py). One is judged by a crew that changes every second or two:

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A cluster under load loses its servers, one after another: every event counts once, each role says what it misses.
 
 Each round has servers of its own: collectors follow logs that grow, limiters

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A policy that changes all the time, under load, while collectors and limiters are killed.
 
 Each version is known by what it does: its number is in its rate, and so in every decision that was made under it. So

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A whole cluster with everything on, that works for a while: memory stays flat, lag bounded, and everything is right.
 
 Two collectors follow logs that rotate, a syslog connection and a topic; three limiters publish decisions, shadow

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A service that logs: it appends lines to a file, which is rotated by renaming now and then."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs weir and the oracle on the same configuration and says where they differ."""
 
 import json

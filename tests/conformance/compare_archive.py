@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holds what `weir run --once` archives in its state against a recount of the oracle's verdicts, row by row."""
 
 import os

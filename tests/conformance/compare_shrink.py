@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes a failing random case small: fewer lines, zones, limits and options."""
 
 import copy

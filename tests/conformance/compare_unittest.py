@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a script's unittest cases and ends with `N passed, N failed`."""
 
 import os

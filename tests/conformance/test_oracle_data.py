@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """weir against the oracle on the real logs of ../shared/data (or WEIR_DATA).
 
 usage: test_oracle_data.py [--weir PATH] [--data DIR]

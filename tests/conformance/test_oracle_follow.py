@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The oracle's model of the log: positions, ids, clock, forgetting, policies."""
 
 import unittest

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The oracle's parsers: what is a record, what is malformed, what is absent."""
 
 import gzip

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Operators' commands mixed with events, through a real lane against the oracle: 0 differences.
 
 usage: test_oracle_orders.py [--cases N] [--seed S] [--first K]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """weir against the oracle on random policies and logs: not one byte of difference.
 
 usage: test_oracle_random.py [--weir PATH] [--cases N] [--seed S] [--first K] [--jobs J]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The oracle's own model against textbook cases, brute force and second models."""
 
 import random

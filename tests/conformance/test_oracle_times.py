@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The oracle's times: every form, what is none, zones, and a second opinion."""
 
 import datetime

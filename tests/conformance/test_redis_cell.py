@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """redis-cell's GCRA against weir's: the same limits, times and quantities give the same verdicts.
 
 CL.THROTTLE key max_burst count period [quantity] is weir's gcra with burst = max_burst,

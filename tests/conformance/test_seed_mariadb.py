@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The seed procedure check_velocity, run on a real MariaDB, against weir's sliding window.
 
 The procedure judges a call by the calls it passed in the last `window` seconds, which is weir's

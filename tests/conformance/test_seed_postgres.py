@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The seed's token bucket function, run on a real PostgreSQL, against weir's penalizing bucket.
 
 weir's `token_bucket` with `penalize` is that function's arithmetic: whole tokens, rounded half away

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The seed's Redis scripts, run on a real Redis whose clock the test sets, against weir.
 
 The TTL gate is weir's `uniform` where the rounding of TTL to whole seconds decides nothing, the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the targets of all formats share: formats made once from a list of configurations, of which an input's first
  * byte takes one; the rest are lines. Whatever the line, a record that is taken must hold what its header promises.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as an address and as a network, against the C library's reading of it. */
 #include "common/base/alloc.h"
 #include "common/bytes/address.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any names and values behind the ? of a request: read within their bounds, or refused in words. */
 #include "archiver/api/api_parameters.h"
 #include "archiver/api/api_time.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The local bus on files that anyone may have written: opened, mended, read to
  * the end.

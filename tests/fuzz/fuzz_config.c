@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a configuration: it is read or refused in words, and what is read can be described. */
 #include "common/config/config.h"
 

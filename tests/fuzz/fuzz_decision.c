@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a message of the decisions topic: read or refused in words, and
  * what is read can be taken in, written by every kind of list, and told to be

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* combined and common, and their quick way against the grammar read by the letter. */
 #include "collector/format/combined_line.h"
 #include "tests/fuzz/format_target.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* delimited: headers, quotes, numbers for names; a header that is given back makes the same columns. */
 #include "tests/fuzz/format_target.h"
 

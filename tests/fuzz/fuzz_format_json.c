@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json: scanner, pointers, escapes. */
 #include "tests/fuzz/format_target.h"
 

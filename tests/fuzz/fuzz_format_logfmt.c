@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* logfmt: pairs and quotes. */
 #include "tests/fuzz/format_target.h"
 

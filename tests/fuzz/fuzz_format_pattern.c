@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pattern: the ready patterns, and one that invites runaway backtracking. */
 #include "tests/fuzz/format_target.h"
 

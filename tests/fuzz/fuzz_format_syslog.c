@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* syslog and journal: heads, structured data, and messages behind them. */
 #include "tests/fuzz/format_target.h"
 

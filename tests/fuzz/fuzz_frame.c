@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a frame: it is refused, or everything in it is in range and
  * written again it is the same frame. The checksum is put right first, or no

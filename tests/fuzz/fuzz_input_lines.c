@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a log, plain or packed: lines come whole, once, in order, whatever the sizes of reads and lines. */
 #include "collector/input/input_lines.h"
 

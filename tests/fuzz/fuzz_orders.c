@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as an operator's command, and as the orders that a checkpoint holds:
  * they are refused, or they say the same when written again. The first byte says

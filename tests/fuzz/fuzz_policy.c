@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a policy record: what is accepted has one canonical text, which reads as the same policy. */
 #include "common/policy/policy.h"
 

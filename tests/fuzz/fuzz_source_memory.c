@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The saved memory of files: whatever lies in its place is refused, or is read and written back the same. */
 #include "collector/source/source_memory.h"
 

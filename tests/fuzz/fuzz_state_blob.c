@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as what a store holds of a partition: it is refused, or it is
  * buckets, positions and counts that work. The first byte says what follows: a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as what a connection sends: the messages do not depend on how the bytes come, and each becomes one line
  * whose head is whole, or stays as it is.

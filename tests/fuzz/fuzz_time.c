@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Times: any text gives a time in range or a reason, and the shortcut for a known day says the same. */
 #include "collector/record/time_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tzdata files: any bytes give a zone that answers for every time, or are refused. */
 #include "collector/record/time_zone.h"
 

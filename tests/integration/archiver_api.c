@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The archiver's API and page by themselves, for scripts that fill the store by SQL.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The Kafka bus in a process of its own, moved by its standard input: bus_kafka CONFIG [WAIT_MS]
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Load on the Kafka bus until standard input ends: bus_kafka_load CONFIG send BYTES FILE
  *                                                  bus_kafka_load CONFIG follow SEED FILE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Follows files as a collector does, and writes down every line with its
  * position: follow_source STATE OUT PATTERN...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fills the events topic with frames that follow from their numbers alone, so
  * that two topics can be given the same: limiter_feed CONFIG FROM TO RATE [hot].

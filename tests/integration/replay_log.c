@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One partition's log through a real lane: replay_log CONFIG STATE SEED < LOG > OUT.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A store's operations, one a line, for scripts that break what is beneath it.
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir run` whose archiver is turned off, and on again when the log has lost what came meanwhile: it goes on behind."""
 
 import contextlib

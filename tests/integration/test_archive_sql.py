@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The archive, asked in SQL by people: archiver/queries.md, word for word, on SQLite and on MariaDB; and the views' plans.
 
 The page says how its sample is made: the test does just that. A server has the same rows. By WEIR_WRITE_PAGE=1 the page's

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What the archiver's API answers, on SQLite and on MariaDB: against a recount of the rows, and its own description."""
 
 import csv

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Who may ask the archiver's API, how often, and what others can do to it: tokens, rates, fuzz, crowds, slow readers.
 
     WEIR_IDLE_CONNECTIONS=10000 tests/integration/test_archiver_api_guards.py idle   # needs ulimit -n 25000

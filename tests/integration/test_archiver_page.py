@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The archiver's page in a headless Chromium: what it shows is what the API gives, and what the rows have.
 
 Leaves pictures of each view in page/ of the build directory. Skipped where there is no Chromium.

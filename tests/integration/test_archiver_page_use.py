@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The archiver's page for every reader: on a phone, by keyboard alone, in both colours, with a token; shut to others.
 
 Leaves pictures in page/ of the build directory. Skipped where there is no Chromium.

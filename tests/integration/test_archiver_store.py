@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """weir-archiver while its database's answers are lost: what was stored counts once, and what came meanwhile counts, too."""
 
 import os

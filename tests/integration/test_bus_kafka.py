@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The Kafka bus on a real broker: what every bus promises (common/bus/bus.h), topics made and checked, a group's members."""
 
 import contextlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Three brokers, of which one may go: nothing that was reported delivered is lost or doubled."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Connections to the broker cut, stalled and reset under load; opening before there is a broker; TLS and SASL."""
 
 import os

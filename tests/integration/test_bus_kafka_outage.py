@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A broker paused, killed, stopped and started again under load: nothing that was reported delivered is lost or doubled.
 
 Each partition of a fresh topic gets the numbers 0, 1, 2, …, so a number that is not its own offset is a loss or a

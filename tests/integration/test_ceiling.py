@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The ceiling: ten times the users that memory may hold, the same verdicts, and memory held."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """weir-archiver on real servers: what --check says, and what it does when its configuration is read again."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What nobody should have sent, on every topic of a working cluster: counted, kept up to the cap, nothing else is lost.
 
 And no daemon ends of it: not when it comes, and not when a later start reads it again.

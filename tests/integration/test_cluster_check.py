@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What holds a cluster against the oracle finds each kind of difference; no server is needed for that."""
 
 import collections

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A sender whose clock is far ahead: a partition's clock is bounded by the brokers', and nothing is forgotten early."""
 
 import os

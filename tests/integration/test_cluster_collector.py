@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """weir-collector on real Kafka: every line is on the events topic under its position, once as limiters count."""
 
 import json

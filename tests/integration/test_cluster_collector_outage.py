@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """weir-collector without its brokers: it waits in bounded memory, and every line arrives once when they are back."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """weir's daemons cut off from their bus and their store: they show how far behind they are, end in time, log JSON."""
 
 import contextlib

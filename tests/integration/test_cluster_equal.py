@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Three collectors and three limiters come to what one process comes to, and to what the oracle says.
 
 Every event of every line is in the log once; decisions, shadow decisions,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A partition whose log was trimmed behind its checkpoint, or before it was archived, and weir recover."""
 
 import json

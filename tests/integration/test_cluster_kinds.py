@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """deploy/cluster's other kinds: TLS with SASL behind a proxy, and three brokers of which one dies."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """weir-limiter on real servers: partitions that move while frames come, limiters that are killed, zombies, hot users.
 
 Each test gives the same frames to two topics; one of them is judged by one undisturbed limiter (support/limiters.py).

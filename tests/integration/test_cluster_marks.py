@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Marks of other programs' transactions, which are offsets without a message: whoever reads to an end gets there."""
 
 import json

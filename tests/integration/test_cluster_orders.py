@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Operators' commands on a real cluster: judged as the oracle has them, through kills; and who is blocked by them."""
 
 import json

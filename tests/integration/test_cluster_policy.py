@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """weir policy on a real cluster: numbered once, in every partition before the policy topic, mended after a crash."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """deploy/cluster: up, every server used, stopped, killed and started again, down; and nothing is left."""
 
 import os

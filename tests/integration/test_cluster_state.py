@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir state --config`: what the limiters of a cluster keep, as the oracle has it; beside them while they work."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every role at once: on servers that are reached by TLS and SASL alone, and with pages as Prometheus wants them.
 
 One collector follows a log and a topic of logs and listens for syslog, one limiter judges, an archiver counts, and

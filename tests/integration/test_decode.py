@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir decode`: the messages of a log as JSON lines, all that is whole, beside a weir that runs."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What deploy/ gives to systemd, Prometheus and Grafana is what they take, and speaks of what weir has."""
 
 import itertools

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The compose file and the Kubernetes manifests are what their schemas ask for, fit together, and fit weir."""
 
 import glob

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Full disks, unreadable files, vanished directories: said once, tried again, nothing lost."""
 
 import contextlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir run` as a daemon: it follows, reopens, reloads, goes on where it was, and ends when it is told."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir forget` on a real cluster: from MariaDB's tables, through limiter and archiver, with hashed keys, too."""
 
 import hashlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir forget` and archiver.hash_keys on one machine: a key goes from everywhere, and nobody else's with it.
 
 Rows are read from the state's own database, beside the process that runs."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir generate`: logs that weir reads back whole, the same bytes every time, of the traffic that was asked for."""
 
 import collections

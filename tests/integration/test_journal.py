@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The source `journal`: each entry once, through restarts, kills, rotations and removed files."""
 
 import glob

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """/metrics, /healthz and /readyz: a page that Prometheus reads, whose numbers are true."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir run --once`: what it reads, writes, refuses and says, and its exit codes."""
 
 import contextlib

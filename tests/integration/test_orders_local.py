@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Operators' commands on one machine: through the control socket of a weir that runs, into the log of one that does not.
 
 What is judged, published and kept is what the oracle says of the log."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What `weir run` draws on a terminal while it follows, and that nothing else on that terminal suffers from it."""
 
 import os

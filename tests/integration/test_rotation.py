@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Logs that rotate under a writer at full speed: every line is read once, through kills and restarts too.
 
 Each case runs against the source alone (follow_source, which writes down what it reads) and against `weir run`,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The source `kafka`: every message of a topic becomes its events once, whichever collector reads it, and in which state.
 
 What stands on the events topic is taken as a limiter takes it: of each source only what is newer than what was taken.

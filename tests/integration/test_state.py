@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir state`: the buckets of a state as the oracle has them, byte for byte; beside a weir that runs."""
 
 import json

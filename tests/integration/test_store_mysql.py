@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The MySQL store on a real MariaDB: what every store must do, its schema, its users, what it says of a server."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The MySQL store while connections are cut, servers end, rows are locked, and others take its partitions."""
 
 import contextlib

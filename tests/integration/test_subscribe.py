@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir subscribe` on a real decisions topic: files and commands, bad records, bounds, pages, the broker's absence."""
 
 import email.utils

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """HAProxy with deploy/gateways/haproxy.cfg: blocks without a reload, in memory, and again after one."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """nftables in a network namespace of the test's own: packets of the blocked are refused until the block ends."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """nginx with deploy/gateways/nginx.conf: whoever is blocked gets 429 with Retry-After, until the block ends."""
 
 import os

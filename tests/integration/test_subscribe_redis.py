@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir subscribe` and Redis: the list is true whatever comes, whoever else writes there, and whatever is killed."""
 
 import json

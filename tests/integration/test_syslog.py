@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The source `syslog`: what is sent over UDP and TCP comes out as decisions, and nothing is counted twice."""
 
 import json

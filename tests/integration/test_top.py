@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir top`: its numbers are the API's, from the API and from a state directory, and the terminal is left as it was."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weir validate`: what a configuration means, what may not be meant, and what is wrong with it."""
 
 import gzip

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """check_velocity, one caller at a time: its rule against a slow model, its transactions, its words, its trimming.
 
 Time is SET TIMESTAMP's, which the procedure's clock follows. The server's own zone puts its clocks back in autumn.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """check_velocity under fifty callers at once, on one key and on new ones, in every kind of session.
 
 The number of an attempt is drawn under its bucket's lock, so that their order is the order of the verdicts: the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holds what an archiver stored against a recount of what the oracle judged.
 
     recount = archive_check.Recount(history={3})

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The archiver's API on a store that is filled by SQL: on SQLite, and on the MariaDB that tests share.
 
 served() gives an Api for each kind of store, with rows of archiver_rows in it; each answer of it that is asked for by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The archiver's page in a browser, as the tests read it: a view is opened, and what it says is taken as values."""
 
 import contextlib

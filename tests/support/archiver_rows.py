@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows as an archiver keeps them, made at random from a seed, and what the API is to say of them: a recount in Python."""
 
 import json

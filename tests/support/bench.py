@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the benchmarks of a cluster share: servers of their own, logs, samples of counters, one JSON line a result."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `weir subscribe` keeps in Redis: read back, and compared with what is to be live."""
 
 import json

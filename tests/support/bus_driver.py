@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The programs that drive the Kafka bus for its tests: tests/integration/bus_kafka.c and bus_kafka_load.c."""
 
 import contextlib

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The threads of C11 by those of POSIX, for builds with ThreadSanitizer.
  *

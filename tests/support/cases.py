@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a script's tests: functions test_NAME(place), each in a place of its own.
 
 usage: test_….py [--weir PATH] [--parent DIR] [NAME…]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A headless Chromium, driven by its own protocol through a pair of pipes: no port, no driver, no Python package.
 
     with Chromium(place) as browser:

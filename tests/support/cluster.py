@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The real servers of deploy/cluster for tests: one cluster that many tests share, or one of a test's own.
 
     with cluster.shared() as c:               # started by the first that wants it

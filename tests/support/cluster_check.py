@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holds what a cluster did against the conformance oracle, which replays the events topic in its own order.
 
     check = cluster_check.Check(c)      # reads and replays weir.events

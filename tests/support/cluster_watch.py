@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Takes a shared cluster down when nobody uses it any more: cluster_watch.py [--now] HOME
 
 Runs beside the tests, apart from them all, so that nothing stays behind whichever of them is killed. A test that

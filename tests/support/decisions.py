@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The decisions topic for tests of `weir subscribe`: decisions as a limiter publishes them, and what ought to be live.
 
     with cluster.shared() as c:

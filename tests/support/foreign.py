@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages that weir did not write, in every form that a topic takes: for tests of what its readers do with them."""
 
 import struct

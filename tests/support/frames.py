@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames in plain Python, from the description in common/frame/frame.h."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gateways for tests: the real programs with the examples of deploy/gateways, asked as a client asks."""
 
 import email.utils

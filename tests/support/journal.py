@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real journals: written by systemd-journal-remote, which takes entries in journald's export format."""
 
 import os

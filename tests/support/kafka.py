@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kafka for tests: topics, messages in, messages out, offsets. A connection a call, unless said otherwise."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limiters on one filled topic, and one that nothing disturbs, to hold them against.
 
 Frames follow from their numbers (limiter_feed), so that two topics can be given the same: decisions and the states of

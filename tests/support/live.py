@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Services that log all the time: lines of the present moment at an even rate, to logs that rotate, a socket, a topic.
 
     logs = [live.RotatingLog(path, every_s=5)]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MariaDB or MySQL for tests: statements, a connection each, so that a server that was down in between is no matter."""
 
 from support import venv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prometheus text, read strictly: what a scraper would refuse is refused here, and what is not in common/metrics.md."""
 
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Logs whose lines tell their numbers, and what has become of each on the events topic."""
 
 import threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A MariaDB of a test's own: to be stopped, killed and started again, with any settings.
 
 WEIR_MYSQLD=PATH names a mysqld of MySQL 8 to be used instead. The statements

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A week as an archiver keeps it, for its page: days and nights, a few users who come far too often, their blocks.
 
     rows = Week(now_ms)

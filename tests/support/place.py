@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A place for one test: a directory that goes away, and the weirs that run in it, which are ended."""
 
 import ctypes

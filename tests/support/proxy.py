@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A TCP proxy that breaks connections: cut, stalled, reset, or with their answers withheld.
 
 A broker tells its clients by which address to reach it, so Kafka is put behind

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Redis for tests: one connection, made again when it broke."""
 
 import socket

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """weir's daemons and commands on a cluster: started, awaited, killed; ended always, their logs shown upon failure.
 
     with cluster.shared() as c, Roles(place, c, zones) as roles:

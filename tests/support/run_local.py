@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A `weir run` that follows a log on one machine, through its lives, and the commands that people give it."""
 
 import json

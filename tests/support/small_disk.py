@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small file systems of memory that fill up, seen by this process and its children alone.
 
 Mounting needs a mount namespace of one's own: as root, or in a user namespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A TCP proxy to an SQL server that breaks a connection at a chosen statement.
 
 A statement goes up in packets of its own, so its text is found in what one of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stores on a MariaDB of a script's own, and store_shell, which runs their operations line by line."""
 
 import contextlib

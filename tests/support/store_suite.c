@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any store: checkpoints are whole, epochs fence, what is refused or fails leaves nothing behind. */
 #include "tests/support/store_suite_parts.h"
 

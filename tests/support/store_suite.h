@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every store must do, as tests that a program runs on its own kind of store. */
 #ifndef TESTS_SUPPORT_STORE_SUITE_H
 #define TESTS_SUPPORT_STORE_SUITE_H

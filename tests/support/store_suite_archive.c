@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any store: what is archived is added once, with its states or not at all, and read back by SQL. */
 #include "common/base/alloc.h"
 #include "common/base/text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any store against a model of it, and against several writers at once. */
 #include "tests/support/store_suite_parts.h"
 

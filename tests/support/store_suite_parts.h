@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the suite share. */
 #ifndef TESTS_SUPPORT_STORE_SUITE_PARTS_H
 #define TESTS_SUPPORT_STORE_SUITE_PARTS_H

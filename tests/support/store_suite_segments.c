@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any store: segments are read as of the checkpoint that is current, listed, and removed behind a newer base. */
 #include "tests/support/store_suite_parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any store: the zones of the newest policy are rows, zones that it has no more keep theirs, and views name zones,
  * keys and times by them.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A terminal for a weir to write to, and what it wrote there."""
 
 import fcntl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Logs for tests: JSON lines of users' requests, and the zones that count them."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """check_velocity of deploy/mysql/velocity.sql: its database, its zones, and the rule as slowly as it can be said."""
 
 import itertools

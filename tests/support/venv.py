@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a script under the Python of tests/python, which has the packages that it needs.
 
 Modules that need those packages call enter() when they are imported: the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What daemons show over a time, in figures that one slow moment does not change.
 
     watched = Watching({"limiter": limiter.run.pid}, {"lag": lambda: limiter.value("weir_limiter_lag_messages")})

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What daemons are given to do: logs made by `weir generate`, and logs that grow while they are read."""
 
 import threading

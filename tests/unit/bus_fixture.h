@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A local bus for tests: opened in a directory, with a disk that fails when
  * told to, and words for sending and receiving.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bus whose producers fail when told to, in front of a local one.
  *

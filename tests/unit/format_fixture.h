@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A format with its configuration and fields, for tests of the formats.
  *

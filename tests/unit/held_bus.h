@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker's publisher on a bus that a test holds in its hand: it takes what is
  * sent, and answers for it when, and as, the test says.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One limit of one bucket, for tests of an algorithm's boundaries: what a limiter does at an event, with nothing around
  * it. The limit is written as the configuration writes it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The obvious limit: a plain list of times or plain numbers for each algorithm,
  * and the rules of the specification word by word. The part of the obvious shard

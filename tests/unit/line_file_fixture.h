@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Output files for tests: opened in a scratch directory, filled with lines, compared whole. */
 #ifndef TESTS_UNIT_LINE_FILE_FIXTURE_H
 #define TESTS_UNIT_LINE_FILE_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Temporary log files for tests: written, appended to, packed, in a directory that goes with the test program. */
 #ifndef TESTS_UNIT_LOG_FILES_H
 #define TESTS_UNIT_LOG_FILES_H

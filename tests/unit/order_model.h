@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The obvious orders: a list of every command so far for each key or prefix, and
  * what holds of them by the words of the specification. The part of the obvious shard

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of followed files share: an empty directory and memory for each case, restarts, and a writer. */
 #ifndef TESTS_UNIT_ROTATION_FIXTURE_H
 #define TESTS_UNIT_ROTATION_FIXTURE_H

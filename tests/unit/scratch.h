@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A directory of its own for a test, removed with everything in it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The obvious shard: a list of buckets, each with its zone and key as bytes and
  * for every limit a plain list of times or plain numbers. What the real one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random scenes for the shard: policies of every algorithm, frames of few keys
  * and colliding times, so that every rule and every boundary is met often.

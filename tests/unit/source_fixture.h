@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A source under test: what it hands out as one text, with its positions checked on the way. */
 #ifndef TESTS_UNIT_SOURCE_FIXTURE_H
 #define TESTS_UNIT_SOURCE_FIXTURE_H

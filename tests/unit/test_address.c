@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses and networks against inet_pton and inet_ntop, and by hand where those say nothing. */
 #include "common/bytes/address.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What all limiters of a store agree on is made once, by whoever is first. */
 #include "common/store/sqlite/store_sqlite.h"
 #include "limiter/checkpoint/agreement.h"

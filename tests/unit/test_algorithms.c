@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The registry of algorithms: every descriptor is under its name, and says what weir asks of all. */
 #include "limit_case.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What stands behind the ? of a request: times, numbers, words, places; and what is refused. */
 #include "archiver/api/api_parameters.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_architecture finds what it is for: each deliberate fault, made in a copy of the tree, fails it in its own words."""
 
 import os
@@ -8,6 +9,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LICENCE = "SPDX-License-Identifier: Apache-2.0"
 FOLDERS = ("common", "collector", "limiter", "archiver", "deploy", "tests")
 
 
@@ -16,7 +18,7 @@ def add_line(place, path, line):
     path = os.path.join(place, path)
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    end = text.index("*/") + 3
+    end = text.index("*/", text.index("*/") + 2) + 3  # behind the licence's
     with open(path, "w", encoding="utf-8") as file:
         file.write(text[:end] + line + "\n" + text[end:])
 
@@ -80,6 +82,10 @@ FAULTS = (
     ("a file that has grown too long", lambda place: write(place, "limiter/lane/long.c", "/* Long. */\n" * 801), "801 lines, at most"),
     ("a function that has grown too long", lambda place: write(place, "limiter/lane/long.c", "/* Long. */\nvoid long_one(void)\n{\n" +
                                                               "\t;\n" * 51 + "}\n"), "a function of 51 lines, at most 50"),
+    ("a source without its licence", lambda place: write(place, "limiter/lane/free.c", "/* Free. */\n"), "free.c:1: has no line"),
+    ("a script without its licence", lambda place: write(place, "deploy/ask", "#!/bin/sh\n# Asks.\n"), "deploy/ask:1: has no line"),
+    ("a file that does not say what it is for", lambda place: write(place, "limiter/lane/mute.c", f"/* {LICENCE} */\nint mute;\n"),
+     "opens without saying what it is for"),
     ("a name of common/'s in a role", lambda place: write(place, "limiter/lane/named.c", "/* Named. */\nint weir_named(void)\n"),
      "is named as if it were in common/"),
     ("a call against the arrows", lend_a_name, "calls weir_policy_free: common/base/ may not know common/policy/"),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Storing over several connections, of which any may break, before its commit or behind it, while partitions get other
  * owners and the store loses what it had last: what it has in the end is what was taken, each once. The store is one

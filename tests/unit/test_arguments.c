@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Command lines: what is taken, what is refused and with which code, numbers at their bounds, and the help page. */
 #include "common/config/arguments.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Partitions that move between the threads of one process: at any moment, and as
  * the balance finds, decisions and states are those of one undisturbed worker.

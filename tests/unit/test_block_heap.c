@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The heap against a plain list, on random puts, moves and takes. */
 #include "deploy/gateways/table/block_heap.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of live blocks: against a slow model on random decisions, and what
  * single decisions do.

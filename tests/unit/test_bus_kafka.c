@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Kafka bus as far as it goes without a broker: its properties, its topics' names, what it accepts of a topic. */
 #include "common/bus/kafka/internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The local bus as its users meet it: order, offsets, bounds, readers, trimming. */
 #include "bus_fixture.h"
 #include "common/bus/local/bus_local.h"

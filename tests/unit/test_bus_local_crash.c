@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The local bus under kill -9: a child produces, is killed at a moment of its own, and everything that it saw delivered
  * is there, in order, once. WEIR_ROUNDS sets how often (200).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The local bus after crashes, on damaged files and on failing disks: what was acknowledged is there, once. */
 #include "bus_fixture.h"
 #include "common/bus/local/bus_local.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looking at a local bus from beside it: every message, in order, past damage, while it is written and trimmed. */
 #include "bus_fixture.h"
 #include "common/bus/local/bus_local_scan.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A cut that is brought to a store whose answers get lost: it is stored once, whatever is tried again. */
 #include "common/store/sqlite/store_sqlite.h"
 #include "limiter/checkpoint/checkpoint.h"
@@ -113,7 +114,8 @@ static void what_the_store_has_lost_is_not_merged_over(void **state)
 		assert_int_equal(WEIR_OK, checkpoint_store(store, &cut, 1, NULL, NULL, NULL, 0, &error));
 	partition.segments[1].delta_bytes += 5;
 	assert_int_equal(WEIR_FENCED, checkpoint_store(store, &cut, 1, NULL, NULL, NULL, 0, &error));
-	assert_string_equal("segment 1 of partition 4 has 54 bytes in the store instead of the 59 that were stored", error.text);
+	assert_string_equal("segment 1 of partition 4 has 54 bytes in the store instead of the 59 that were stored",
+	                    error.text);
 	partition.current++;
 	assert_int_equal(WEIR_FENCED, checkpoint_store(store, &cut, 1, NULL, NULL, NULL, 0, &error));
 	assert_string_equal("checkpoint 10 of partition 4 is gone", error.text);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoint I/O on a store that fails, partition by partition: what waits, in which order, and what it is told in the end. */
 #include "limiter/checkpoint/checkpoint_io.h"
 

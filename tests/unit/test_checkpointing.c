@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One partition's checkpoints: what each waits for, and what a failed one and one
  * that is given up leave. The lane, checkpoint I/O and the store are real.

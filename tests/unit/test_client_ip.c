@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client behind trusted proxies: the rightmost hop that is not trusted. */
 #include "tests/unit/format_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The collector over a bus that fails: every line arrives once, as limiters count them, and the low-water mark never
  * passes what has not arrived.

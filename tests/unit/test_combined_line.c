@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The grammar of combined lines, part by part. */
 #include "collector/format/combined_line.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration: defaults, every setting, refusals; and the options that stand for a file. */
 #include "common/base/machine.h"
 #include "common/base/suggest.h"

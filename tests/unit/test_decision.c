@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The published form of decisions, byte for byte: readers and replays depend on it. */
 #include "limiter/lane/decision.h"
 

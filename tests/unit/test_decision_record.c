@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decisions as the limiter writes them are read as they were meant; anything else on the topic is refused in words. */
 #include "deploy/gateways/table/decision_record.h"
 #include "limiter/lane/decision.h"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The pages say what is there: links lead somewhere, members are defined, and words have one meaning.
 
 Every relative link in a *.md leads to a file, and behind # to a heading of it. The JSON members that the code writes are

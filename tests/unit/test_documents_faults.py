@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_documents finds what it is for: each deliberate fault, made in a copy of the tree, fails it in its own words."""
 
 import os

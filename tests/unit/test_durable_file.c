@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Durable files are whole, before and after; a directory has one owner. */
 #include "common/files/durable_file.h"
 #include "scratch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The filter: what was added is always there; how often something else seems to
  * be is bounded, with the expected number of keys and with many more.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Searches by blocks against the plainest loops, on random bytes, at every length and place. */
 #include "collector/record/find.h"
 

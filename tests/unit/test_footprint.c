@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a user is said to cost in memory against what a shard of many users takes. */
 #include "limiter/bucket/footprint.h"
 

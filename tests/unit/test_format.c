@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Formats by name, the options that all share, and the words for what is wrong. */
 #include "collector/format/format_kinds.h"
 #include "common/base/text.h"

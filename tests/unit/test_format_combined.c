@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* combined and common: fields, and the quick way against the grammar on lines of every kind. */
 #include "collector/format/combined_line.h"
 #include "collector/record/time_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * combined and common as a machine without SSE2 parses them.
  *

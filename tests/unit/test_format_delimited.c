@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* delimited: names by header, by list, by number; quotes; files that begin and go on. */
 #include "tests/unit/format_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json: what is found, what is refused, and which of equal members counts. */
 #include "tests/unit/format_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* logfmt: pairs, quotes, lone keys. */
 #include "tests/unit/format_fixture.h"
 

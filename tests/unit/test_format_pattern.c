@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pattern, and the ready patterns: nginx_error, haproxy, sshd. */
 #include "tests/unit/format_fixture.h"
 

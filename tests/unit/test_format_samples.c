@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every real log beside the tree, counted: how many lines are records, why the others are not, how many clients.
  *

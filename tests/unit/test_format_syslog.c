@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* syslog and journal: heads as fields, and the formats of the messages behind them. */
 #include "tests/unit/format_fixture.h"
 

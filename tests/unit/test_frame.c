@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frames: what is written is what is read, bounds hold, and damage is refused. */
 #include "common/bytes/varint.h"
 #include "common/frame/frame.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records into frames: whatever they hold, every event arrives, and those of one record together. */
 #include "collector/send/framer.h"
 #include "common/bytes/hash.h"

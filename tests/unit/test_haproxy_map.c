@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys as words of HAProxy's commands: split back as HAProxy splits, they are the key again. */
 #include "deploy/gateways/target/haproxy/haproxy_map.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slots against the polynomial's definition and Redis Cluster's known values; hashes against their library's. */
 #include "common/bytes/hash.h"
 #include "common/bytes/scan.h"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The help of every command and daemon can be read: no wide line, no long sentence, the same parts everywhere."""
 
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP server as a client meets it: paths, methods, bounds. */
 #include "common/base/clock.h"
 #include "common/http/http.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP server with workers: callbacks that wait, replies in parts, tags, packing, and who is turned away. */
 #include "common/base/alloc.h"
 #include "common/bytes/gzip.h"

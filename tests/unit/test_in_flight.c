@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A mark is safe once every frame sent before it is acknowledged, in whatever order that happens. */
 #include "collector/send/in_flight.h"
 

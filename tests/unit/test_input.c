@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of plain, gzip and zstd files alike: told by content, resumed at any offset, damage stated. */
 #include "collector/input/input.h"
 

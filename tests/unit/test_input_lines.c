@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole lines: nothing lost, cut or doubled whatever the reads, the limits and the lengths of lines. */
 #include "collector/input/input_lines.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a journal by their headers: which there are, in which order, and where reading goes on. */
 #include "collector/source/journal/journal_files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a person reads when a configuration is wrong: the path, the line, and what would be accepted. */
 #include "common/base/suggest.h"
 #include "common/json/json.h"

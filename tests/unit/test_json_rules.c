@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Members read by a table: each kind of value into its place, absent ones left alone, others refused. */
 #include "common/json/json_rules.h"
 

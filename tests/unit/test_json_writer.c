@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The writer's commas and brackets at every nesting, its escaping, and its numbers' ends; jansson reads all of it. */
 #include "common/json/json.h"
 #include "common/json/json_writer.c" /* with its assertions, which a release build leaves out */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys as hashes: what they are, which secrets serve, and that an archive keeps to one of them. */
 #include "archiver/work/batch.h"
 #include "common/cluster/key_hash.h"

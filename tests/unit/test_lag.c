@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How far behind the log: summed over partitions that are worked on, by the ends known last, over once left. */
 #include "common/base/clock.h"
 #include "common/cluster/lag.h"

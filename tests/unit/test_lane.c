@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One partition, message by message: offsets, repeated positions, damaged and
  * newer messages, policies at their offsets, clocks that are ahead, and a cut.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counts against a list that is searched from its beginning; ledgers against frames that come twice. */
 #include "archiver/ledger/ledger.h"
 #include "archiver/work/batch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fixed_window: the edges of its windows, the window before, late events. */
 #include "limit_case.h"
 

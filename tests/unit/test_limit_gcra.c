@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gcra: its burst to the millisecond, before and at the reset; out of order; counted while it blocks. */
 #include "limit_case.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* token_bucket with "penalize": whole tokens, half away from zero, -1 at the least, charged by every call. */
 #include "limit_case.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* queue: when an entry leaves by itself, what takes one out, and what stands first. */
 #include "limit_case.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sliding_window: the boundaries of its window, its precision, events out of order and late. */
 #include "limit_case.h"
 

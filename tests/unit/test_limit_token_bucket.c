@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* token_bucket: when tokens are there, rounded up; what its level never leaves; a bucket that is full. */
 #include "limit_case.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* uniform: one event in each interval, whatever it is scaled to. */
 #include "limit_case.h"
 

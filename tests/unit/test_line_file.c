@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Output files of lines: nothing lost and nothing twice, through full disks, rotation, removal and closed pipes. */
 #include "line_file_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Going on behind a mark: what was written after it is cut off, wherever rotation or people have put it. */
 #include "line_file_fixture.h"
 

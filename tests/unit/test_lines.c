@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ends of lines, swept up in batches, against a plain loop. */
 #include "collector/input/lines.h"
 

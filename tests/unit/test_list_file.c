@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A list's file: replaced whole, only where it changed, and noticed when it is gone. */
 #include "deploy/gateways/target/list_file.h"
 #include "scratch.h"

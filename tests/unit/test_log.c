@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Log lines: their form for people and as JSON, one write each, and trouble said once. */
 #include "common/json/json.h"
 #include "common/log/log.h"

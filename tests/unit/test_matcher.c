@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From records to events: zones, keys, exemptions, and the sets and patterns that they are made of. */
 #include "collector/match/matcher.h"
 #include "collector/match/wildcard.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The merged order of several streams, their counts, and what a cut between two records remembers. */
 #include "collector/follow/merge.h"
 

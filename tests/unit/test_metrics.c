@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The text form of metrics, character by character, and histograms that threads own. */
 #include "common/log/metrics.h"
 

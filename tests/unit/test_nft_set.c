@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sets as nft lists them, keys as their elements. */
 #include "deploy/gateways/target/nft/nft_set.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of an nginx map: what nginx reads back from them is the key, whatever its bytes. */
 #include "deploy/gateways/target/nginx/nginx_map.h"
 

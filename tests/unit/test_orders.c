@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Orders: what a command's bytes may be, what holds until when, what a full
  * table refuses, and what a checkpoint keeps. Judging by orders is compared with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A partition's states: which may follow which, held against a list of its own;
  * that no other change goes through; and that every way leads back to EMPTY.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which thread has which partition, and where partitions should be: what a plan
  * gives is held against everything that any plan must keep, over many drawn loads,

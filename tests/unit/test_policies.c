@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which policies a collector matches by: the newest that its sources can be matched by, once the topic is read. */
 #include "collector/daemon/policies.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Policies: what is accepted, what is refused and how, the canonical text, and the sentences. */
 #include "common/policy/policy.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The policy topic as its readers take it: the newest by version, whatever else lies there. */
 #include "common/bus/local/bus_local.h"
 #include "common/cluster/policy_feed.h"

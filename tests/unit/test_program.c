@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that are run: what they get, what they say, and that none outlives its time. */
 #include "common/base/clock.h"
 #include "deploy/gateways/target/exec/program.h"

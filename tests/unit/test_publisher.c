@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A publisher: what is acknowledged topic by topic, what a broken delivery stops,
  * and when there is another producer.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of fields: standard names first, each name once, a bound. */
 #include "collector/record/record.h"
 

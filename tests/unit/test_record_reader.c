@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Positions of records: bytes of their stream, or numbers that the source gives to its lines. */
 #include "collector/follow/record_reader.h"
 

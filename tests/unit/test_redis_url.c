@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses of Redis servers. */
 #include "deploy/gateways/target/redis/redis.h"
 

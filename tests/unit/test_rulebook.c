@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules that are asked for late are those that were asked for when their policy was the newest. */
 #include "limiter/bucket/bucket_layout.h"
 #include "limiter/lane/rulebook.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Schemas as text: steps, statements, and what holds for those that weir carries. */
 #include "common/store/mysql/internal.h"
 #include "common/store/schema.h"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The two schemas have the same tables and views with the same columns, so that a query is written once."""
 
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A segment's blob as bytes: what is none, is damaged, or comes from a newer version is told apart. */
 #include "limiter/shard/segment_blob.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shard against the obvious model: random policies and events, verdict for
  * verdict and decision for decision.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Positions taken from sources: what is sent again is dropped, after an outage of any length too. */
 #include "common/base/alloc.h"
 #include "limiter/shard/shard.h"

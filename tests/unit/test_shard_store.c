@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shard with a store beside it: checkpoints that are stored or fail, starts
  * from the last one stored, tiny ceilings, loads in any order. Whatever happens,

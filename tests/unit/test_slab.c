@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Slabs against a list of what was taken: blocks keep their contents and do not
  * overlap, whatever is taken, freed and moved; marks are found again; memory is

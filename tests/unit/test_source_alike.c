@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files that begin alike: each is read, though copies of a file are not. */
 #include "tests/unit/rotation_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files followed while they and the configuration come, go and change: every line once. */
 #include "common/base/clock.h"
 #include "tests/unit/rotation_fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What follows where a stream's lines end: each situation, and the action that it asks for. */
 #include "collector/source/file/file_rotation.h"
 

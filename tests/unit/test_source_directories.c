@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files followed whose directories come, go and come back: every line once. */
 #include "tests/unit/rotation_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files known again by their bytes: the same, shorter, other, packed, and names of rotated ones. */
 #include "collector/source/file/file_identity.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kafka source's configuration: what it takes, and what it says of the rest. Nothing is connected to. */
 #include "collector/source/kafka/source_kafka.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every kind of source says of itself, and that nothing else has to know which kinds there are. */
 #include "collector/source/kinds/source_kinds.h"
 

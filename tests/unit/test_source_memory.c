@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of files: what is written is read again, what is damaged is refused with its place, parts come and go. */
 #include "collector/source/source_memory.h"
 

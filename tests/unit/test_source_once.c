@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files read to their end: in order, each once, whatever they are packed in; and again only what was appended. */
 #include "tests/unit/source_fixture.h"
 

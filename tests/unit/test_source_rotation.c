@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files followed while they are rotated and truncated: every line once, in order, without and with restarts. */
 #include "tests/unit/rotation_fixture.h"
 

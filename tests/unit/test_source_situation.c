@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What there is to see where a stream's lines end: each thing that may be done to its file, and the situation it makes. */
 #include "tests/unit/rotation_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Standard input: lines as they come, at most once, plain or packed. */
 #include "collector/source/file/source_stdin.h"
 #include "collector/source/kinds/source_kinds.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The source `syslog`: datagrams and connections as lines, each once, and what becomes of those that are lost. */
 #include "collector/source/kinds/source_kinds.h"
 #include "collector/source/source.h"

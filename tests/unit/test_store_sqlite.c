@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The SQLite store does what every store must do. */
 #include "common/store/sqlite/store_sqlite.h"
 #include "scratch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A statement of SQLite that would run for ever ends when its time is over, and the next one runs. */
 #include "common/store/sqlite/store_sqlite_database.h"
 #include "scratch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Old rows of the SQLite store go in bounded steps, bucket by bucket: at the end of a walk none is left that was there
  * when it began, and no other is gone, however many buckets there are and however many rows one of them has.

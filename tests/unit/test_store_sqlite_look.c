@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looking at a store from beside its owner: one moment of it, and not a byte changed. */
 #include "common/store/sqlite/store_sqlite.h"
 #include "common/store/store.h"

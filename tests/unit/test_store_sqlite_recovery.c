@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The SQLite store on foreign and damaged files, on full disks and under kill -9. WEIR_ROUNDS sets how often (200). */
 #include "common/bytes/hash.h"
 #include "common/files/durable_file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a database of SQLite gets its tables: made, brought up to date by the steps that it lacks, or refused. */
 #include "common/store/schema.h"
 #include "common/store/sqlite/internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loop of a subscriber over the local bus, with a target that remembers
  * what it was told and fails when it is told to.

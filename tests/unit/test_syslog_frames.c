@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages out of a stream of bytes, however these come: counted ones, lines, both mixed, long ones, cut ones. */
 #include "collector/source/syslog/syslog_frames.h"
 

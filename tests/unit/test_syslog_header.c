@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Heads of syslog messages: RFC 5424, what is written in the manner of RFC 3164, and what is neither. */
 #include "collector/record/syslog_header.h"
 

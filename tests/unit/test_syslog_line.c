@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Heads completed: the year by the clock, the zone by the configuration, and everything whole left as it is. */
 #include "collector/source/syslog/syslog_line.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table against a list: what was added is found under its tag, and only
  * that, whatever is added, moved and removed; and its corners by name.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counters by zone, the most blocked keys, and both through a checkpoint's bytes. */
 #include "limiter/lane/tally.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON strings are valid for any bytes, and bytes outside UTF-8 become U+FFFD one by one. */
 #include "common/base/text.h"
 

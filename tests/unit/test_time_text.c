@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Times of log lines: each form, its edges, and what is refused. */
 #include "collector/format/format.h"
 #include "collector/record/time_text.h"

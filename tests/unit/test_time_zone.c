@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Zones: fixed offsets, tzdata's history and rules, doubled and missing hours, and files that are no zone. */
 #include "collector/record/time_zone.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The keys that were blocked most, against a slow model and against what is true. */
 #include "limiter/lane/top_keys.h"
 

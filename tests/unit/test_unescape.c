@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Escapes of JSON strings, and what is none. */
 #include "collector/record/unescape.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* No control character gets from outside to a terminal: not in words, and not in an error, whoever made it. */
 #include "common/base/status.h"
 #include "common/base/words.h"

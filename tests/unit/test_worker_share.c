@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Partitions that come and go between limiters while frames are judged: whatever
  * the group says and however late, decisions and states are those of one

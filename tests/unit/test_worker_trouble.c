@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What may befall a limiter: a producer that breaks, a store that is down, a
  * log with a gap, messages that are no frames, policies that come late. It goes

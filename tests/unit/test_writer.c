@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writers before stores that answer as they are told: what each stores, side by side, and what it says of it. */
 #include "archiver/work/writer.h"
 #include "common/bytes/hash.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What workers of a scene came to: its decisions and states, held against those
  * of a second scene, where one undisturbed worker judged the same.

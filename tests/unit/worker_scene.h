@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limiters at work on one log and one store: the local bus and SQLite, with as
  * many processes as a test wants (each its own rulebook, assignment, checkpoint

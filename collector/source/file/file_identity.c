@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Telling files by what they are: which of the known ones lies at a path.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose file lies at a path: a known one's, a copy of one, or a new one. */
 #ifndef COLLECTOR_SOURCE_FILE_IDENTITY_H
 #define COLLECTOR_SOURCE_FILE_IDENTITY_H

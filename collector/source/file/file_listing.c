@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The paths that the patterns name, each once, and what is known of each: so
  * that a scan looks at what has changed alone.

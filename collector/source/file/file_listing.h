@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which files the patterns name, and what the last scan found there. */
 #ifndef COLLECTOR_SOURCE_FILE_LISTING_H
 #define COLLECTOR_SOURCE_FILE_LISTING_H

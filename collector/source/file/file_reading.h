@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The next lines of a stream, part by part. */
 #ifndef COLLECTOR_SOURCE_FILE_READING_H
 #define COLLECTOR_SOURCE_FILE_READING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What follows where a stream's lines end. It is always the same three steps:
  *

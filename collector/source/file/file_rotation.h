@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stream through the rotations of its files: what follows where its lines end. */
 #ifndef COLLECTOR_SOURCE_FILE_ROTATION_H
 #define COLLECTOR_SOURCE_FILE_ROTATION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which files the patterns name: at the start, and then each second and when a
  * directory has changed.

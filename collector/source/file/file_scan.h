@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looking for files. */
 #ifndef COLLECTOR_SOURCE_FILE_SCAN_H
 #define COLLECTOR_SOURCE_FILE_SCAN_H

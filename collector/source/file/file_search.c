@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finding files in directories: where a known one has gone to, and which were
  * rotated away before they were seen.

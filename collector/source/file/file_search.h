@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a known file has gone to, and which files were rotated away before they were seen. */
 #ifndef COLLECTOR_SOURCE_FILE_SEARCH_H
 #define COLLECTOR_SOURCE_FILE_SEARCH_H

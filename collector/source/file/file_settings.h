@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is configured of a file source, and its times. */
 #ifndef COLLECTOR_SOURCE_FILE_SETTINGS_H
 #define COLLECTOR_SOURCE_FILE_SETTINGS_H

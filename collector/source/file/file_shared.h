@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the streams of one source have in common. Owned by the source. */
 #ifndef COLLECTOR_SOURCE_FILE_SHARED_H
 #define COLLECTOR_SOURCE_FILE_SHARED_H

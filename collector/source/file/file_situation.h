@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What there is to see where a stream's lines end: of the file that was read, of what may follow it, and of the files
  * that were left. To observe changes nothing of the stream; what it learned is for file_rotation.c to do.

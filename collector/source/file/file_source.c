@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The logs of a source: what it holds of them, and in which order. */
 #include "collector/source/file/file_source.h"
 

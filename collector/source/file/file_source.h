@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The source itself: its logs, and when it looks for more. */
 #ifndef COLLECTOR_SOURCE_FILE_SOURCE_H
 #define COLLECTOR_SOURCE_FILE_SOURCE_H

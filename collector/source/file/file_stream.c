@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stream's state: where it stands, which files it has open, and what is stated about it. */
 #include "collector/source/file/file_stream.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One stream: its place among its parts, its open files, whether it is to be asked, and what is stated about it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Being woken when files change: inotify on directories, and a timer.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Being woken: inotify where it works, a timer where not. */
 #ifndef COLLECTOR_SOURCE_FILE_WATCH_H
 #define COLLECTOR_SOURCE_FILE_WATCH_H

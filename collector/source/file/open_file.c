@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An open file: its lines, and whether it still is the file that it was.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A file that is being read, or was and may get late lines. */
 #ifndef COLLECTOR_SOURCE_OPEN_FILE_H
 #define COLLECTOR_SOURCE_OPEN_FILE_H

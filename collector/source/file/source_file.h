@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files that other programs write and rotate, as a source. */
 #ifndef COLLECTOR_SOURCE_FILE_H
 #define COLLECTOR_SOURCE_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Standard input as a source. */
 #ifndef COLLECTOR_SOURCE_STDIN_H
 #define COLLECTOR_SOURCE_STDIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the journal source share: included by source_journal*.c alone. */
 #ifndef COLLECTOR_SOURCE_JOURNAL_INTERNAL_H
 #define COLLECTOR_SOURCE_JOURNAL_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One file of systemd's journal, read from an entry on: the one place where libsystemd is met.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which files a journal consists of, by their headers (https://systemd.io/JOURNAL_FILE_FORMAT).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The journal as streams, one for each seqnum id and name that its files have.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* systemd's journal as a source. */
 #ifndef COLLECTOR_SOURCE_JOURNAL_H
 #define COLLECTOR_SOURCE_JOURNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The next lines of one seqnum id and name: file by file, in the order of their numbers.
  *

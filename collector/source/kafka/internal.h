@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the kafka source share: included by source_kafka*.c alone. */
 #ifndef COLLECTOR_SOURCE_KAFKA_INTERNAL_H
 #define COLLECTOR_SOURCE_KAFKA_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages as lines: taken from the consumer's queue, many of one partition to
  * a chunk.

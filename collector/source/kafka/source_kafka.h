@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Topics of Kafka as a source: what services and log shippers put there. */
 #ifndef COLLECTOR_SOURCE_KAFKA_H
 #define COLLECTOR_SOURCE_KAFKA_H

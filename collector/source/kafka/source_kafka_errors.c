@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What goes wrong, told of what it concerns: the source as a whole until something succeeds, a topic until it has
  * partitions, a partition until something is read of it. And offsets that are not in the log.

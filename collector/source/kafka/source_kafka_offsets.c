@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a partition is begun: at what the group has committed, or where the
  * configuration says. Both are made absolute offsets before anything is

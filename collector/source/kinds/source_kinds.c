@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which kinds of source there are. */
 #include "collector/source/kinds/source_kinds.h"
 

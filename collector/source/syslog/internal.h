@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the syslog source share: included by source_syslog*.c alone. */
 #ifndef COLLECTOR_SOURCE_SYSLOG_INTERNAL_H
 #define COLLECTOR_SOURCE_SYSLOG_INTERNAL_H

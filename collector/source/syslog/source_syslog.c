@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages as lines: taken from the sockets, their heads completed, handed out many at a time.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What services send by syslog, as a source. */
 #ifndef COLLECTOR_SOURCE_SYSLOG_H
 #define COLLECTOR_SOURCE_SYSLOG_H

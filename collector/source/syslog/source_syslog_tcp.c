@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections, each with the bytes of its messages that are not whole yet.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A message begins with "<" and ends at a newline; or a number and a space come before the "<", and it has that many
  * octets. What is neither is taken as a line: its reader says what is wrong with it. A number alone counts nothing, as

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages out of a TCP connection (RFC 6587): "LENGTH SP MESSAGE", where the message begins with "<", or a message and
  * a newline, each as its sender likes; which of the two is told message by message.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Completes heads. Most senders write whole ones, or all the same second: both cost a copy.
  */

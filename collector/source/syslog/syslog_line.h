@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A message as a line of the source `syslog`: its head complete, so that whoever reads the line needs no clock.
  *

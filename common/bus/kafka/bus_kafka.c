@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bus over Kafka: what a cluster's roles are connected by.
  *

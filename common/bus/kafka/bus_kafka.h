@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bus over Kafka, and what a group's member knows of its partitions.
  *

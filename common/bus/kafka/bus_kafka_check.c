@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Topics that somebody else made, or changed: whether they can serve.
  *

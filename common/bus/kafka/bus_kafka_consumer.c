@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading a topic of Kafka: partitions are assigned one by one, each at its
  * offset, without a group.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a configuration's bus.kafka may say. Everything, but for what order,
  * durability and the place in the log rest on: those are weir's, and a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The topics: made where they are missing, with the settings that weir's
  * promises need. Several roles may start at once, so one that finds a topic

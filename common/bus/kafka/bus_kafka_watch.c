@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether Kafka works, asked each second, for as long as the bus is open.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the Kafka bus share: bus_kafka.c ties them together. */
 #ifndef WEIR_COMMON_BUS_KAFKA_INTERNAL_H
 #define WEIR_COMMON_BUS_KAFKA_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * librdkafka: its header is met here alone, with what every user of it needs:
  * properties from the configuration, handles, one voice in the log, an end that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The local bus: the log of one machine, on its disk, for one process.
  *

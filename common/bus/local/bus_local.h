@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bus of one machine: a log on its disk, for one process. */
 #ifndef WEIR_COMMON_BUS_LOCAL_H
 #define WEIR_COMMON_BUS_LOCAL_H

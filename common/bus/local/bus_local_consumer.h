@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Consumers of the local bus: one topic, partitions from offsets of the caller's choosing. */
 #ifndef WEIR_COMMON_BUS_LOCAL_CONSUMER_H
 #define WEIR_COMMON_BUS_LOCAL_CONSUMER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Encoding and decoding of the local bus's files, on bytes in memory alone.
  *

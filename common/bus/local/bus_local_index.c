@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The index of one segment file. It is rebuilt from the file's record headers
  * whenever it is wanted, so it needs no place on disk.

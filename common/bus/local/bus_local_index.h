@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the messages of a segment file lie, by partition: an offset is found by a subtraction. */
 #ifndef WEIR_COMMON_BUS_LOCAL_INDEX_H
 #define WEIR_COMMON_BUS_LOCAL_INDEX_H

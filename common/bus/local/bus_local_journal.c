@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A topic's files as one log: recovery when it is opened, and finding an
  * offset in it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One topic of the local bus: its segment files, its queue of messages to be
  * written, the thread that writes them, and its readers' positions.

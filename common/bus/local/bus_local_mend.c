@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The last segment file after a crash: what was acknowledged is kept, what was
  * not may be torn and is cut.

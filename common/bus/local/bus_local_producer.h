@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Producers of the local bus: messages on their way to a topic's thread, and back as deliveries. */
 #ifndef WEIR_COMMON_BUS_LOCAL_PRODUCER_H
 #define WEIR_COMMON_BUS_LOCAL_PRODUCER_H

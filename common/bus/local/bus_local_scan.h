@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A look at a local bus from beside it: a topic's messages, as they lie in its
  * files. For people and tests.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Segment files: see bus_local_format.h for their bytes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One segment file of a topic: made, opened, walked record by record, mended
  * after a crash; and the index that says where a partition's messages lie.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The thread of a topic: gathers what all producers sent, writes it, syncs it,
  * and only then tells producers and consumers.

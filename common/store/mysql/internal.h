@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the MySQL store share: the handle, its statements, the schema. */
 #ifndef WEIR_COMMON_STORE_MYSQL_INTERNAL_H
 #define WEIR_COMMON_STORE_MYSQL_INTERNAL_H

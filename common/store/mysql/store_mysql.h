@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store on a server of MySQL 8 or MariaDB 10.11 and newer: deploy/mysql/schema.sql. */
 #ifndef WEIR_COMMON_STORE_MYSQL_H
 #define WEIR_COMMON_STORE_MYSQL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the two files that speak to the client library share: MariaDB Connector/C, or libmysqlclient 8. */
 #ifndef WEIR_COMMON_STORE_MYSQL_CLIENT_H
 #define WEIR_COMMON_STORE_MYSQL_CLIENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Making checkpoints current, with notes and what was archived, in one
  * transaction that may be run again: the rows have then what they are given once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One connection to a server of MySQL or MariaDB, as the store uses it:
  * prepared statements, transactions that are tried again where that helps,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One bucket's rows go, by the indexes that begin with it: so many in one
  * transaction that archivers, and replicas of the server, go on beside it. What

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Age, by partitions of time: a day each where rows are kept for months, thirty
  * days each where they are kept for longer. What is old goes with its partition,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Segment blobs coming out, as of the checkpoint that is current in one
  * snapshot: first where each segment's newest base is, from the index, then

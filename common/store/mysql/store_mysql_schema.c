@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every statement on the tables of the MySQL store, and how the tables come to
  * be: by the steps of deploy/mysql/schema.sql. Servers end a transaction at each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Segment blobs going in: many rows a statement, several statements a
  * transaction, none beyond what the server takes at once. They are removed in

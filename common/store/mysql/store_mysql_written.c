@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A list: it holds one partition's segments as a rule, and is empty between checkpoints. */
 #include "common/store/mysql/store_mysql_written.h"
 

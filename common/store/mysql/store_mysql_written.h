@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Over which connection each blob of a checkpoint that is not current yet was
  * written.

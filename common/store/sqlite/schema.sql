@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The tables of the store of one machine, weir.db. It is a part of weir, which makes them by these statements.
 -- Columns and their meaning are those of deploy/mysql/schema.sql.
 

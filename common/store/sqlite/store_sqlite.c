@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store of one machine: DIRECTORY/weir.db.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store of one machine: a SQLite database in a directory. */
 #ifndef WEIR_COMMON_STORE_SQLITE_H
 #define WEIR_COMMON_STORE_SQLITE_H

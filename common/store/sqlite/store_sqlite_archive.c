@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the archiver keeps, in SQLite: rows, added in a transaction of the
  * caller's; and SQL that reads them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SQLite, set up for what the store does: blobs of some 100 KB, written by a
  * few threads in turn, durable at every commit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One SQLite database, as the store uses it: prepared statements, transactions
  * that wait their turn, errors in words.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One bucket's rows go, by the indexes that begin with it. The tables have no
  * row numbers to limit by: the oldest go, up to the time of the last of so many,

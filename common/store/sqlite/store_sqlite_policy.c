@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Policies, numbered; and their zones as rows, so that whoever asks the
  * database by SQL finds names and limits there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every statement on the tables of the SQLite store, and how the tables come
  * to be: by the steps of schema.sql. All steps that a database lacks run in one

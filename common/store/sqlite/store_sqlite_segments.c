@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Segment blobs: written invisibly, read as of the current checkpoint, removed
  * behind a newer base.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An archive of the classes that a broker loads, beside its jars: with it a start costs half of the time.
 
 Made once, by a broker that is started for nothing else and writes it when it

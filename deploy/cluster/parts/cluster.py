@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster in a directory: what it is made of, its settings, and the files that others read.
 
 DIR/cluster.json   what `up` decided once: ports, passwords, the number of brokers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kafka's jars, from Maven Central into a cache: XDG_CACHE_HOME/weir, or ~/.cache/weir.
 
 Fetched once for all clusters of a user, into a directory that gets its name

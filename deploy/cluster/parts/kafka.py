@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Kafka broker in KRaft mode: broker and controller in one process, with a small heap.
 
 Listeners, all on the loopback address: CLIENTS, the one that clients are given

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small MariaDB with a user `weir`, whose databases are those that begin with weir.
 
 It does not use the kernel's asynchronous input and output, of which a machine

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loopback ports for servers that come and go.
 
 They are taken from below the range of which the kernel gives ports to outgoing

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that outlive the script that starts them, known by pid and the moment of their start.
 
 A pid alone may be another process's by the time that somebody sends it a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs of the distribution's packages, installed where they are missing."""
 
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Redis that keeps nothing: what it holds is rebuilt by whoever filled it."""
 
 import socket

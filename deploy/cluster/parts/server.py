@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the servers of a cluster have in common: made once, started, asked whether they are ready, ended."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An authority of the cluster's own and a certificate of its servers, by openssl: PEM files, valid on loopback."""
 
 import os

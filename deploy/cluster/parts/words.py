@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the cluster's scripts say, and how they end when something cannot be had or goes wrong."""
 
 import signal

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One thread that wakes each second; trouble is said once, and the list is tried again. */
 #include "deploy/gateways/subscriber/ager.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ends what is over in a target's list while nobody knows yet what else it is
  * to hold: its subscriber waits for the bus, or reads the topic. On a thread of

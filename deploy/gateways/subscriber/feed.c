@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A consumer's place in each partition is kept here too, so that a consumer
  * that the log refuses to go on with is replaced by one behind the gap, or is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The decisions topic, all of its partitions from their start, and how far the
  * reading is behind.

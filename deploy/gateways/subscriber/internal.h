@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the loop counts and the pages show; the loop writes it, any thread reads it. */
 #ifndef DEPLOY_GATEWAYS_SUBSCRIBER_INTERNAL_H
 #define DEPLOY_GATEWAYS_SUBSCRIBER_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One loop on one thread: receive, take in, end what is over, serve the target.
  *

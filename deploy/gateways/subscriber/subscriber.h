@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps one gateway's list true: decisions from the topic into a table, what
  * changes there into the target.

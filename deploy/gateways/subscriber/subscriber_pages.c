@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a subscriber shows: its counters as Prometheus reads them, and whether its list is true. */
 #include "deploy/gateways/subscriber/internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A binary heap in which each element knows its place. A wheel would be faster
  * by a constant, but the table also asks for the entry that ends first of all,

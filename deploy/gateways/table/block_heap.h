@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Entries in the order in which they come due: the first is at hand, any can be moved or taken out. */
 #ifndef DEPLOY_GATEWAYS_TABLE_BLOCK_HEAP_H
 #define DEPLOY_GATEWAYS_TABLE_BLOCK_HEAP_H

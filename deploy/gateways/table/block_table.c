@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A chained hash table by key alone, so that the entries of one key in several
  * zones meet in one chain: a gateway's list often knows no zones, and a key is

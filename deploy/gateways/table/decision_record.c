@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Anyone who may write to the topic can put anything on it: whatever is not
  * exactly a decision is refused in words, and the reader goes on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One message of the decisions topic, as a subscriber reads it: which bucket,
  * blocked until when or let go, and which version of that bucket's story it is.

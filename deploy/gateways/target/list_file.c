@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The list is streamed to a temporary file, hashed on the way: one that turns
  * out to be equal to what stands there is thrown away, so that a server is not

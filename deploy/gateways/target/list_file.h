@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A list as a file that is replaced whole: whoever reads it finds the old one or the new, also after a crash. */
 #ifndef DEPLOY_GATEWAYS_TARGET_LIST_FILE_H
 #define DEPLOY_GATEWAYS_TARGET_LIST_FILE_H

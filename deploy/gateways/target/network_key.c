@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bounds on what strangers may have blocked. */
 #include "deploy/gateways/target/network_key.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys as the addresses and networks that a gateway's list holds. */
 #ifndef DEPLOY_GATEWAYS_TARGET_NETWORK_KEY_H
 #define DEPLOY_GATEWAYS_TARGET_NETWORK_KEY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A gateway's list: the place where a subscriber keeps the live blocks for
  * others to look at. One file a kind, each behind this struct of functions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir forget`: removes a key from live state, counts and histories, and says
  * where it still lies. What fails in the middle is done by giving it again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir forget`: what is to be forgotten, and how far that is.
  *

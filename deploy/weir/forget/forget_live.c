@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The live part is made of what operators have: an allow that has ended already,
  * an override of 1, and a lift, in the partition of the key. Once a limiter's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What was done, for people and as JSON. That a key is gone is said of what is
  * gone; where it still lies, and who ends that when, stands beside it.

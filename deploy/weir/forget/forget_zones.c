@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * In which zones a key is forgotten: all that any policy ever had, as rows may
  * be older than the newest one; and those of check_velocity, which are the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir generate`: a synthetic log, as fast as it goes or at a pace.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of `weir generate`, and the page that teaches it. */
 #include "deploy/weir/generate/generate_options.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `weir generate` was asked to write. */
 #ifndef DEPLOY_WEIR_GENERATE_GENERATE_OPTIONS_H
 #define DEPLOY_WEIR_GENERATE_GENERATE_OPTIONS_H

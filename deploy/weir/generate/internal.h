@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the formats of synthetic logs share: included by generate_lines*.c
  * alone. */
 #ifndef DEPLOY_WEIR_GENERATE_INTERNAL_H

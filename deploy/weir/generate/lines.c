@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What all formats need of an event: its second as text, written anew only when
  * it changes; its user's address, name and browser, which follow from the

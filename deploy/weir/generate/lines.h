@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events as lines of a log: one function a format, each line such that weir
  * reads the event back from it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs of servers: nginx's errors, HAProxy's requests, sshd's logins. */
 #include "deploy/weir/generate/internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Access logs: combined, common, JSON, logfmt, and columns between tabs. */
 #include "deploy/weir/generate/internal.h"
 

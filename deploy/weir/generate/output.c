@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines gather in a buffer and leave it in one write, so that a reader who
  * follows the file sees whole lines, and a rotation between two writes takes

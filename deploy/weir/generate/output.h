@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where synthetic lines go: whole lines in large writes, to standard output or
  * a file that may be rotated away. */
 #ifndef DEPLOY_WEIR_GENERATE_OUTPUT_H

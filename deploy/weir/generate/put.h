@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writing a line piece by piece: each function writes at `at` and gives the
  * end. Room is the caller's affair. */
 #ifndef DEPLOY_WEIR_GENERATE_PUT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The site is built from lists of words when a run begins. What matters of it
  * is the mixture that real logs show: a few pages and their pictures are asked

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The imaginary site that synthetic logs tell of: its pages with what they
  * weigh and how often they are asked for, the browsers of its visitors, the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A request comes from an abuser, from a user in a burst, or from any user by
  * Zipf's law. Abusers take turns: each sends a run of requests long enough to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who asks for what, and when: the events of a synthetic log, the same for
  * every format.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * r^-s is 2^(-s log2 r): the logarithm comes bit by bit from squaring, the
  * power from a product of square roots of a half. pow() would be shorter, but

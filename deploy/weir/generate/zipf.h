@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Zipf's law: of n users the one of rank r (from 1) makes a share of the
  * traffic in proportion to r^-s. Drawn in constant time by Walker's alias

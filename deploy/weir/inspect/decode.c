@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir decode`: what lies in the log, as JSON lines. It looks at a state
  * directory's log from beside it, so a weir that runs there goes on undisturbed;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A frame is an object with its events in a list; flat, each event is an
  * object that says what it needs of its frame, for tools that filter lines.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of the log as JSON lines, for people: what `weir decode` prints. */
 #ifndef DEPLOY_WEIR_INSPECT_DECODE_JSON_H
 #define DEPLOY_WEIR_INSPECT_DECODE_JSON_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir recover --accept-gap`: lets a partition whose log was trimmed behind its
  * checkpoint go on at what the log still has. Only a person can say that what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir recover` for an archiver that stands at a gap in the topics judged or decisions. */
 #ifndef DEPLOY_WEIR_INSPECT_RECOVER_ARCHIVE_H
 #define DEPLOY_WEIR_INSPECT_RECOVER_ARCHIVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir state`: the buckets of a state directory or of a cluster, as of the
  * current checkpoint, and what operators' commands hold.

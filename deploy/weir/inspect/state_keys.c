@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keys lie one after another in a text, joined as they were added; the index is
  * a table from fingerprint to key and zone. A zone's own joined key is made

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names for buckets: a limiter keeps fingerprints, not keys, so whoever wants to
  * see a key must bring it.

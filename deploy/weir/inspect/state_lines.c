@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lines stay as text until they are written: their order by key bytes is
  * only known when all partitions have been read.

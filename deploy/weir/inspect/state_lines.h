@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Buckets as JSON lines: gathered, put in order, printed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A prefix has as many values as were given: the last may be cut anywhere. */
 #include "deploy/weir/inspect/state_orders.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators' orders as JSON lines. */
 #ifndef DEPLOY_WEIR_INSPECT_STATE_ORDERS_H
 #define DEPLOY_WEIR_INSPECT_STATE_ORDERS_H

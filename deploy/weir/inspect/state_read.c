@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Segments come one at a time: what is read is in memory twice only for a moment. */
 #include "deploy/weir/inspect/state_read.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A limiter's state as its store has it, read partition by partition through a
  * lane, as a start would: so what is read is what a start would go on with.

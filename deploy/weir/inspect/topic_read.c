@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Over a bus every partition is read at once, as its server gives them; a partition is in order. */
 #include "deploy/weir/inspect/topic_read.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A topic read once, from its start to the end that it had when reading began:
  * of a bus that is open, or of a state directory's log from beside its owner.

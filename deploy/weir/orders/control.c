@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A path may be longer than a socket's address takes, so the directory is opened
  * and the socket named through its descriptor.

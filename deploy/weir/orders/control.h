@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control socket of a running `weir run`: how commands for people reach the
  * log that it holds.

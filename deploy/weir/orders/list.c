@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir list`: who is blocked now, as a table for people or as JSON lines. */
 #include "common/base/clock.h"
 #include "common/config/arguments.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decisions say who is blocked, by whom and until when, and of each bucket the
  * newest counts (deploy/gateways/table/block_table.h).

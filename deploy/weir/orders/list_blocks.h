@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is blocked now: the decisions that were published, newest first of each bucket, and on one machine the state. */
 #ifndef DEPLOY_WEIR_ORDERS_LIST_BLOCKS_H
 #define DEPLOY_WEIR_ORDERS_LIST_BLOCKS_H

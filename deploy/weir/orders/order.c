@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir block`, `lift`, `allow`, `override`: a command of an operator, appended
  * to the log. They differ in what the shard does with them (limiter/orders/orders.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One producer for one command: it is broken or done when this returns. */
 #include "deploy/weir/orders/order_append.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A command into the log: to the partition of its key, or for a prefix to all, and the word that it is durable. */
 #ifndef DEPLOY_WEIR_ORDERS_ORDER_APPEND_H
 #define DEPLOY_WEIR_ORDERS_ORDER_APPEND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whoever has logged in commands, under sudo too; the number is random, so that two alike can be told apart. */
 #include "deploy/weir/orders/order_author.h"
 

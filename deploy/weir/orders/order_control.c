@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A command comes as the body that it has in the log, so it is read and refused by the same words. */
 #include "deploy/weir/orders/order_control.h"
 

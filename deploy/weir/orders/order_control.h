@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands through the control socket: both ends. */
 #ifndef DEPLOY_WEIR_ORDERS_ORDER_CONTROL_H
 #define DEPLOY_WEIR_ORDERS_ORDER_CONTROL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The values are put into a record, as a log's line would bring them, and the
  * collector's own code joins them: so an address in any of its forms, or a value

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Four commands that share most of their options, and what each of them takes. */
 #include "deploy/weir/orders/order_options.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the command line of `weir block`, `lift`, `allow` and `override` says. */
 #ifndef DEPLOY_WEIR_ORDERS_ORDER_OPTIONS_H
 #define DEPLOY_WEIR_ORDERS_ORDER_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir policy`: puts the zones of a configuration in force, and shows those
  * that are and were. In a cluster every policy goes through here; on one machine

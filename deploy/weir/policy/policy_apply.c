@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rulebook and the policy log together: what one process needs that is collector and limiter. */
 #include "deploy/weir/policy/policy_apply.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Policies into the log: numbering them, and appending a changed one to every
  * partition.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Zones are compared by their canonical text, in which every default is filled in: what differs there differs. */
 #include "deploy/weir/policy/policy_changes.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A policy, and what changed in it, for people. */
 #ifndef DEPLOY_WEIR_POLICY_POLICY_CHANGES_H
 #define DEPLOY_WEIR_POLICY_POLICY_CHANGES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A command waits for servers a while, as people do, and says meanwhile what it waits for. */
 #include "deploy/weir/realm/realm.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a command for people works on: a cluster, or a state directory of one
  * machine, which a running `weir run` may hold.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See state_directory.h for what lies in it. */
 #include "deploy/weir/realm/state_directory.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state directory: held by one process, used for one kind of run.
  *

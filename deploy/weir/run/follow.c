@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collector, workers, checkpoint I/O, the archiver and the decisions file over the local bus, in one
  * process. They meet only at the bus and the store, as they would on several

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir run` without --once: follows its sources until it is told to stop, or no source will give more. */
 #ifndef DEPLOY_WEIR_RUN_FOLLOW_H
 #define DEPLOY_WEIR_RUN_FOLLOW_H

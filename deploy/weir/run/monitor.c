@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pages are made when they are asked for, from counters that their threads own:
  * nothing is counted twice, and nobody waits for a reader.

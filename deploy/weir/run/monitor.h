@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What operators watch: /metrics (Prometheus), /healthz, /readyz on
  * `listen.http`.

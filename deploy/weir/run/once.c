@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The main job: records in merged order, matched, framed, judged by rounds; a
  * cut now and then; a summary at the end.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir run --once`: reads the sources to their end, judges, writes, leaves. */
 #ifndef DEPLOY_WEIR_RUN_ONCE_H
 #define DEPLOY_WEIR_RUN_ONCE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decisions are rows by the same way as those of a topic: as they are published, read again. */
 #include "deploy/weir/run/once_archive.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The archive of a --once run: what its workers judge goes into a ledger of each
  * partition, and to the store with the cut that it belongs to. So a run that was

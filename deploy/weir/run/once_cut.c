@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A cut is taken when every worker is idle, so it is one instant of everything:
  * streams, lanes, output files, counters. The files are on disk before the

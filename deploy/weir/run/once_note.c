@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON by jansson: it is written once a checkpoint. Names and headers are bytes
  * of any kind, so they are written in hexadecimal.

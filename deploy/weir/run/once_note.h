@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a --once run leaves beside its checkpoint: how far each stream was read,
  * how long the output files were, what was counted. Written in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bringing a --once run up: afresh, or behind the cut that an earlier run left.
  * A state that was begun with other zones or sources is refused, as its numbers

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One --once run: what its steps share. once.c reads and judges, once_open.c
  * brings everything up (afresh or from a cut), once_cut.c takes cuts.

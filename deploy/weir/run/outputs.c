@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines are made where the verdicts are, by the workers, so that the one thread
  * that writes has only to sort pointers and copy.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines that come from several workers and must leave in one order: by record,
  * then by the zone's place in the policy.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A ring of rounds under one mutex: a round is some ten thousand records, so
  * the lock is taken a few hundred times a second.

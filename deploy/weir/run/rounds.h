@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rounds: how --once judges on several threads and still writes one order.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir run`: the command line, then one of the two ways to run. */
 #include "collector/follow/inputs.h"
 #include "common/base/stop.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An output among the files that are read would be emptied by --once, and would
  * feed itself for ever where it is followed. Names say little: a link, or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether what a run reads and what it writes go together. */
 #ifndef DEPLOY_WEIR_RUN_RUN_CHECK_H
 #define DEPLOY_WEIR_RUN_RUN_CHECK_H

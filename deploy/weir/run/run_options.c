@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of `weir run`, and the configuration that it names or stands for. */
 #include "deploy/weir/run/run_options.h"
 

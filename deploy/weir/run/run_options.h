@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `weir run` was asked to do: the configuration and the command line as
  * one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * File first, then the note: after a crash the file is cut back to the note's
  * length and the topic is read again from the note's offsets, so every decision

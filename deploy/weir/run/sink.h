@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The decisions file of follow mode: a reader of the decisions topic that
  * writes each decision once, also when a partition is judged again after a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over the lanes: each key lives in one lane, so the top keys need no merging but the sorting. */
 #include "deploy/weir/run/summary.h"
 

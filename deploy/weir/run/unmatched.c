@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Such a run is no error, and would be taken for one in which nobody was over a limit. */
 #include "deploy/weir/run/unmatched.h"
 

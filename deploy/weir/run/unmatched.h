@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Zones that nothing can ever be in, because no source gives what they ask for: a misspelt field, most often. */
 #ifndef DEPLOY_WEIR_RUN_UNMATCHED_H
 #define DEPLOY_WEIR_RUN_UNMATCHED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir subscribe`: the command line, and what lives around the loop that keeps
  * a gateway's list (deploy/gateways/subscriber/subscriber.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Drawn four times a second, so that a slow terminal does not slow the work; more often only beneath other lines.
  *

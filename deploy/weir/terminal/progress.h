@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One line on a terminal that says how far a work is: rewritten in place, gone at the end.
  *

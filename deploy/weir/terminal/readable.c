@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Words for terminals; nothing here is read by a program. */
 #include "deploy/weir/terminal/readable.h"
 

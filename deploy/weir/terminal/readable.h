@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decisions and amounts as a person reads them on a terminal. */
 #ifndef DEPLOY_WEIR_TERMINAL_READABLE_H
 #define DEPLOY_WEIR_TERMINAL_READABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir top`: who comes most and who is blocked, live on a terminal, as a table, or as JSON lines. */
 #include "common/base/clock.h"
 #include "common/base/read_file.h"

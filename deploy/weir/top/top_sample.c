@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A sample is a few questions: who is blocked (which also tells the archiver's
  * clock), the zones and their sums of this hour, the day's top keys of one zone

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `weir top` shows, at one moment: a JSON object, which --json prints as
  * it is and tables are made of.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* By the few sequences that every terminal of today knows: another screen, the cursor's place, erasing. */
 #include "deploy/weir/top/top_screen.h"
 

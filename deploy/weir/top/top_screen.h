@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A terminal as a screen of its own: nothing of what stood there is lost, and keys come one by one. */
 #ifndef DEPLOY_WEIR_TOP_TOP_SCREEN_H
 #define DEPLOY_WEIR_TOP_TOP_SCREEN_H

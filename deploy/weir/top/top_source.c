@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A state directory as a source, by the API's own answers; and what both kinds of source have in common. */
 #include "deploy/weir/top/top_source.h"
 

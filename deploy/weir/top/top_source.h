@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where `weir top` reads: an archiver's API over HTTP, or a state directory,
  * which the same code answers for within this process. Both give the API's own

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An archiver's API over HTTP, by libcurl: one connection, kept open. The one
  * place that knows libcurl.

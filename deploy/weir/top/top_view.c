@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines of fixed columns. A line has one style as a whole, so that it can be
  * cut anywhere.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A sample of `weir top` as lines for people. */
 #ifndef DEPLOY_WEIR_TOP_TOP_VIEW_H
 #define DEPLOY_WEIR_TOP_TOP_VIEW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir validate`: what a configuration means, in words, or what is wrong with
  * it and what would be accepted. Nothing is written, nothing remembered.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The report for programs: one JSON object on one line. */
 #include "common/json/json_writer.h"
 #include "deploy/weir/validate/validate_report.h"

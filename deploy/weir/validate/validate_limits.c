@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a policy says and may not mean: a limit that another one keeps from ever
  * being reached, a block shorter than what the limit itself brings, windows

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All metrics, by the programs whose pages have them: each module's own table.
  * A heading ends with the programs, in backticks; tests read them from there.

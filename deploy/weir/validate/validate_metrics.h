@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The reference of metrics: `weir validate --metrics`. */
 #ifndef DEPLOY_WEIR_VALIDATE_VALIDATE_METRICS_H
 #define DEPLOY_WEIR_VALIDATE_VALIDATE_METRICS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A report's life, and the warnings that concern the whole configuration. */
 #include "deploy/weir/validate/validate_report.h"
 

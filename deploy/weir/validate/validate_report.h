@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `weir validate` finds out about a configuration, before it is put into
  * words or JSON.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sources as a run would open them, but with nothing remembered and nothing
  * followed: which files are there, and what the first lines of them come to in

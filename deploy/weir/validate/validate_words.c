@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The report for people: what a run with this configuration will do, and what may not be meant. */
 #include "common/json/units.h"
 #include "deploy/weir/terminal/readable.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IP addresses as the policy sees them: parsing, canonical text, networks, hops."""
 
 import re

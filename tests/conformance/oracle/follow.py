@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What a limiter does to the log: partitions' frames in offset order.
 
 Positions already taken are dropped, a policy in the log takes over at its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a `format` of the configuration to records: time, cost and fields.
 
 A record's fields are asked for by name, because which names there are is up

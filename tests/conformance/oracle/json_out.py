@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compact JSON as weir writes it, from bytes that may not be UTF-8."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The joined key of a zone's values, what it stands for if it is too long, and its partition."""
 
 import ctypes

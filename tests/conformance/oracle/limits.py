@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The algorithms, one bucket's state of one limit each: lists and plain integers.
 
 As common/specification/semantics.md, Algorithms, has them.

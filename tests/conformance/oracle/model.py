@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What weir must decide, by the obvious model: one dict of buckets, plain lists.
 
 judge() answers for a list of events; Once is what `weir run --once` does to

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The brute-force oracle: what `weir run --config FILE --once` must write.
 
 Slow and obvious. It shares nothing with the C code but common/specification/semantics.md. Malformed

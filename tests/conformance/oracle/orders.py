@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators' orders: what is commanded for keys, slow and obvious.
 
 A command is the body of a command record, a dict. Blocks and allows are for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One JSON object from a line of bytes, as weir's json format defines it.
 
 Structure is strict. Strings are lenient: any byte but the quote and the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The line formats that are not JSON: combined, common, delimited, logfmt, pattern.
 
 Each parser takes one line without its ending and gives a dict of the record's

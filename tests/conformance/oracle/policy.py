@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Zones of the configuration: who is in a zone, under which key, with which limits."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random policies and random logs for them: the same seed and number, the same case.
 
 A case leans towards the edges: times exactly a window apart and a millisecond

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random events and the lines that tell them, in each of the log formats."""
 
 import datetime

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sources of a configuration, read to their end, merged by time."""
 
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time texts to Unix milliseconds: Common Log, ISO 8601 and Unix numbers.
 
 The form is known by its shape. Fractions are cut, never rounded. All

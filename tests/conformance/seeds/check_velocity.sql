@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The synchronous limiter of the article "Rate Limiting in Distributed System
 -- Using Mysql for high cardinality": its three tables and its procedure, with
 -- the same statements in the same order, laid out in our style.

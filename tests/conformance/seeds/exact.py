@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exact rule of each algorithm that the seeds are compared with, in a few lines each.
 
 Whole numbers only, times in Unix ms. It stands beside weir in every comparison, so that a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a script's tests against weir and, where one is named, a seed system.
 
 A test is a function test_<what it shows>(weir, seed). The last line of the output counts them; the

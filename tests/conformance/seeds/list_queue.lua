@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The list variation of the Zoo website's rate_limiting.md (Redis), which gives
 -- it in words: the stream's script with LLEN for XLEN and LPUSH for XADD; the
 -- processor takes the oldest entry with RPOP. 1 admits, 0 refuses.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A temporary MariaDB with the seed's check_velocity; its time comes with SET TIMESTAMP."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds what the seed systems' servers and clients are run from.
 
 What is missing is installed by deploy/packages, which lets no package start a service: each test

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A temporary PostgreSQL with the seed's token bucket function, its sessions on a clock of ours."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A temporary Redis for the seed's scripts; its time comes from a file, through libfaketime."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replies that redis-cell gave, kept as facts beside this file, and how they were taken.
 
 redis_cell.jsonl holds a sequence of calls of one key a line: its name, redis-cell's version, the

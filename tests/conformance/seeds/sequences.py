@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sequences of calls that come near what they test: bursts, edges of the window, idle times."""
 
 from seeds.exact import Call

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts the seed systems as temporary servers and feeds them calls at given times.
 
 Each server is a context manager. It listens on a unix socket in a temporary folder of its own, runs

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- A clock that the test sets, in front of PostgreSQL's own: a session with
 -- search_path = shadow_clock, public, pg_catalog reads its time from the
 -- settings shadow.now (start of the transaction) and shadow.clock (this moment).

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The "Resource Credits-based (Sliding Window) Rate Limiter" of the Zoo
 -- website's rate_limiting.md (Redis): ARGV[2] calls a key in any ARGV[1]
 -- microseconds. 1 admits, 0 refuses.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The "Request-coupled Leaking Bucket" of the Zoo website's rate_limiting.md
 -- (Redis): at most ARGV[1] entries (field ARGV[2], value ARGV[3]) wait in a
 -- stream for whoever processes and deletes them. 1 admits, 0 refuses.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The token bucket of Franck Pachot's article "Rate limiting with PostgreSQL /
 -- YugabyteDB (token buckets function)": its table and its function, with the
 -- same statements in the same order, laid out in our style. now() and

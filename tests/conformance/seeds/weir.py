@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Puts calls to weir as a log and reads its verdicts back."""
 
 import json

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a program says goes to a file in memory, and what it reads comes from
  * one: neither side can wait for the other, and nothing needs to be pumped.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Other programs: run to their end with bytes on their standard input, or kept running behind a pipe. */
 #ifndef DEPLOY_GATEWAYS_TARGET_EXEC_PROGRAM_H
 #define DEPLOY_GATEWAYS_TARGET_EXEC_PROGRAM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exec: a command of one's own, which gets a line of JSON on its standard
  * input for each block that begins, changes or ends. One that has just been

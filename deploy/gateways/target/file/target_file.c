@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file: the live blocks as JSON lines, the decisions as they were published, in no order. */
 #include "deploy/gateways/target/file/target_file.h"
 

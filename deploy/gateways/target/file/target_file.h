@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A file of JSON lines as a target; and what targets that are files have in common. */
 #ifndef DEPLOY_GATEWAYS_TARGET_FILE_TARGET_FILE_H
 #define DEPLOY_GATEWAYS_TARGET_FILE_TARGET_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A command is split at blanks and semicolons, and << begins a payload, unless a backslash stands before them. */
 #include "deploy/gateways/target/haproxy/haproxy_map.h"
 

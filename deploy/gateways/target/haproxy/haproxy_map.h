@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Commands of HAProxy's runtime interface that keep a map: a key is a string,
  * its value the Unix second (rounded up) at which the block ends, so that

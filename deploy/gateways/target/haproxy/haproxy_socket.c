@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client of a Unix stream socket with a deadline for the whole exchange. */
 #include "deploy/gateways/target/haproxy/haproxy_socket.h"
 

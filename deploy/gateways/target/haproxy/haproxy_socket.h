@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HAProxy's runtime interface: one connection for each request, which HAProxy closes when it has answered. */
 #ifndef DEPLOY_GATEWAYS_TARGET_HAPROXY_HAPROXY_SOCKET_H
 #define DEPLOY_GATEWAYS_TARGET_HAPROXY_HAPROXY_SOCKET_H

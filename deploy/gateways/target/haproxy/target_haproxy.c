@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * haproxy: a map of a running HAProxy, through its runtime interface.
  *

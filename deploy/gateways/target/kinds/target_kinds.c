@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kinds of targets by the word that their name begins with. */
 #include "deploy/gateways/target/kinds/target_kinds.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names go into scripts and command lines of nft: nothing but its identifiers is let through. */
 #include "deploy/gateways/target/nft/nft_name.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a target's name says of sets of nftables: FAMILY/TABLE/SET[,SET…]. */
 #ifndef DEPLOY_GATEWAYS_TARGET_NFT_NFT_NAME_H
 #define DEPLOY_GATEWAYS_TARGET_NFT_NFT_NAME_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A listing is read for a few words that stand in it; elements are written canonically, as the kernel has them. */
 #include "deploy/gateways/target/nft/nft_set.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Elements of an nftables set, with timeouts by which the kernel ends them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nft: sets of nftables, whose elements the kernel ends by itself.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A set of nftables as a target. */
 #ifndef DEPLOY_GATEWAYS_TARGET_NFT_TARGET_NFT_H
 #define DEPLOY_GATEWAYS_TARGET_NFT_TARGET_NFT_H

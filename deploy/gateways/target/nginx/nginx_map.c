@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every key is written in quotes, and one that begins like something nginx
  * knows (~ for a pattern, a parameter's name) behind a backslash, which nginx

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The body of an nginx `map` block, or `geo`: `"KEY" "DATE";` lines, for
  *

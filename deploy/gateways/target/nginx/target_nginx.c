@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nginx-map, nginx-geo: a map's or a geo's body that nginx includes, and a
  * command that makes it read it again. nginx has no other way in; so changes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A file that nginx includes, as a target: a map by key, or a geo by network. */
 #ifndef DEPLOY_GATEWAYS_TARGET_NGINX_TARGET_NGINX_H
 #define DEPLOY_GATEWAYS_TARGET_NGINX_TARGET_NGINX_H

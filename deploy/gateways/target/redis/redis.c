@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hiredis is met here alone; an answer is its reply under another name. */
 #include "deploy/gateways/target/redis/redis.h"
 

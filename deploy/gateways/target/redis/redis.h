@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection to a Redis server, over hiredis: commands are queued, sent
  * together, and answered in order.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scripts' text. Offsets are numbers of Lua: exact up to 2^53, which no log reaches. */
 #include "deploy/gateways/target/redis/redis_script.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What Redis does by itself, each in one step that no other subscriber can come
  * between: Lua scripts, loaded on every new connection.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A Redis server's address, as its own tools take it. Words never repeat the password. */
 #include "common/base/alloc.h"
 #include "deploy/gateways/target/redis/redis.h"

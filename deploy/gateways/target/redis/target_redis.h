@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A Redis server's keys, one a blocked bucket, as a target. */
 #ifndef DEPLOY_GATEWAYS_TARGET_REDIS_TARGET_REDIS_H
 #define DEPLOY_GATEWAYS_TARGET_REDIS_TARGET_REDIS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a verdict costs in governor, the in-process limiter that bench_judge is compared with.
 //!
 //! The users, keys and requests are bench_judge's: addresses as strings, first every user in turn, then users chosen
