@@ -233,7 +233,7 @@ def test_a_haproxy_without_the_map_is_told_in_words(place):
         topic, haproxy = Topic(place, c), HAProxy(place)
         wrong = place.run("subscribe", "--config", topic.config, "--to", f"haproxy:{haproxy.socket}",
                           "--map", "other.map", "--once")
-        assert wrong.code() == 1 and 'uses no map "other.map"' in wrong.said(), wrong.said()
+        assert wrong.code() == 1 and 'has no map "other.map"' in wrong.said(), wrong.said()
         wrong = place.run("subscribe", "--config", topic.config, "--to", f"haproxy:{place.path('none')}", "--once")
         assert wrong.code() == 1 and "cannot reach HAProxy" in wrong.said(), wrong.said()
 

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# What runs under no sanitizer, and why. Read by sanitizers.cmake; README.md repeats the rows.
+
+foreach(sanitizer asan tsan)
+  weir_leave_out(${sanitizer} "reads the tree or asks servers; no program of weir's runs in it"
+    unit.test_architecture unit.test_architecture_faults unit.test_documents unit.test_documents_faults unit.test_sanitizers
+    unit.test_schema_columns
+    integration.test_deploy integration.test_deploy_manifests integration.test_velocity integration.test_velocity_callers)
+  weir_leave_out(${sanitizer} "measures memory, most of which would be the sanitizer's"
+    integration.test_ceiling)
+  weir_leave_out(${sanitizer} "the browser's part; the daemon answers the same requests in `integration.test_archiver_api`"
+    integration.test_archiver_page integration.test_archiver_page_use)
+  weir_leave_out(${sanitizer} "minutes of load on the same daemons as `integration.test_cluster_limiter` and its neighbours"
+    integration.test_bus_kafka_brokers integration.test_cluster_collector_outage integration.test_cluster_cut_off
+    integration.test_cluster_equal integration.test_cluster_gap integration.test_cluster_kinds
+    integration.test_cluster_limiter_moves integration.test_cluster_servers
+    integration.test_cluster_state integration.test_cluster_whole)
+endforeach()
+
+weir_leave_out(asan "waits for the clock, line by line, for minutes; `integration.test_follow` and `unit.test_source_rotation` read rotated files"
+  integration.test_rotation)
+
+weir_leave_out(tsan "one thread, which reads what it is given"
+  fuzz.*
+  unit.test_config unit.test_footprint unit.test_format* unit.test_json* unit.test_shard unit.test_time_*
+  integration.test_decode integration.test_generate integration.test_validate)
