@@ -531,6 +531,17 @@ static void counts_out_of_their_bounds_are_refused(void **state)
 	free(ring.block);
 }
 
+/* The one too many would be read from the first one's slot, which says nothing against it. */
+static void one_more_equal_time_than_there_is_room_for_is_refused(void **state)
+{
+	(void)state;
+	struct ring ring;
+	ring_open(&ring, 3, 100, 2, false, false);
+	add(&ring, 10, 2);
+	REFUSED(&ring, times.length = times.total = 3);
+	free(ring.block);
+}
+
 static void the_last_slot_may_be_the_head(void **state)
 {
 	struct ring ring;
@@ -761,6 +772,7 @@ int main(void)
 		cmocka_unit_test(plain_times_become_runs_with_equal_ones_as_one),
 		BOTH(a_copy_of_empty_times_is_empty),
 		BOTH(counts_out_of_their_bounds_are_refused),
+		cmocka_unit_test(one_more_equal_time_than_there_is_room_for_is_refused),
 		BOTH(the_last_slot_may_be_the_head),
 		BOTH(a_time_of_the_spans_age_is_refused_and_one_unit_younger_is_not),
 		BOTH(a_time_before_zero_is_refused),
