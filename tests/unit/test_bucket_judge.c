@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Judging a bucket the whole way, at its boundaries by name: what counts, what is decided and until when, what it is laid
+ * out anew for, and what a change of policy or of scale leaves of it; and at random against the obvious bucket of the
+ * shard's model.
+ */
+#include "bucket_scene.h"
+#include "shard_model.h"
+
+#define SLIDING(rate, window) "{\"algorithm\":\"sliding_window\",\"rate\":" #rate ",\"window\":\"" #window "\"}"
+#define FIXED(rate, window) "{\"algorithm\":\"fixed_window\",\"rate\":" #rate ",\"window\":\"" #window "\"}"
+#define UNIFORM(interval) "{\"algorithm\":\"uniform\",\"interval\":\"" #interval "\"}"
+#define QUEUE(length, hold) "{\"algorithm\":\"queue\",\"length\":" #length ",\"hold\":\"" #hold "\"}"
+#define TOKENS(rate, window, more) \
+	"{\"algorithm\":\"token_bucket\",\"rate\":" #rate ",\"window\":\"" #window "\"" more "}"
+#define GCRA(rate, window, burst) \
+	"{\"algorithm\":\"gcra\",\"rate\":" #rate ",\"window\":\"" #window "\",\"burst\":" #burst "}"
+
+enum { ROUNDS = 200, STEPS = 250 };
+
+static struct bucket_scene *open_whole(const char *limits, const char *members)
+{
+	struct bucket_scene *scene = scene_open(limits, members);
+	scene->fast_way = false;
+	return scene;
+}
+
+/* ---- costs ---- */
+
+static void a_cost_of_the_rate_passes_and_of_one_more_does_not(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(3, 100ms), "");
+	EXPECT_BLOCK(scene, 1000, 4); /* cost 1 would pass: no decision */
+	assert_null(scene->bucket);
+	EXPECT_PASS(scene, 1000, 3);
+	EXPECT_DECIDED(scene, 1000, 1, 1100);
+	EXPECT_PASS(scene, 1100, 3);
+	scene_close(scene);
+}
+
+static void a_cost_of_nothing_is_judged_and_not_counted(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(2, 100ms), ",\"count\":\"all\"");
+	EXPECT_PASS(scene, 1000, 0);
+	assert_null(scene->bucket);
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_PASS(scene, 1000, 0);
+	assert_false(scene->changed);
+	EXPECT_SHOWN(scene, "{\"times\":[[1000,1]]}");
+	scene_close(scene);
+}
+
+static void costs_of_more_than_32_are_kept_as_runs_from_a_rate_of_33_on(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(32, 100ms), "");
+	EXPECT_PASS(scene, 1000, 32);
+	assert_false(scene->bucket->flags & BUCKET_RUNS);
+	EXPECT_DECIDED(scene, 1000, 1, 1100);
+	scene_close(scene);
+	scene = open_whole(SLIDING(33, 100ms), "");
+	EXPECT_PASS(scene, 1000, 2);
+	assert_true(scene->bucket->flags & BUCKET_RUNS);
+	EXPECT_PASS(scene, 1001, 31);
+	EXPECT_DECIDED(scene, 1001, 1, 1100);
+	EXPECT_SHOWN(scene, "{\"times\":[[1000,2],[1001,31]]}");
+	scene_close(scene);
+}
+
+static void the_largest_cost_in_the_largest_rate(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(1000000000, 366d) "," FIXED(1000000000, 366d), "");
+	EXPECT_PASS(scene, WEIR_TIME_END_MS - 1, 999999999);
+	EXPECT_BLOCK(scene, WEIR_TIME_END_MS - 1, WEIR_COST_MAX);
+	EXPECT_PASS(scene, WEIR_TIME_END_MS - 1, 1);
+	assert_int_equal(scene_event(scene, WEIR_TIME_END_MS - 1, 1), WEIR_VERDICT_BLOCK | WEIR_VERDICT_DECIDED);
+	scene_close(scene);
+}
+
+/* ---- decisions ---- */
+
+static void the_latest_reset_decides_and_the_first_limit_on_a_tie(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(1, 100ms) "," UNIFORM(100ms), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_DECIDED(scene, 1000, 1, 1100);
+	assert_int_equal(scene->verdict.limit, 0);
+	assert_int_equal(scene->verdict.rule->window_ms, 100);
+	scene_close(scene);
+	scene = open_whole(SLIDING(1, 100ms) "," UNIFORM(101ms), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_DECIDED(scene, 1000, 1, 1101);
+	assert_int_equal(scene->verdict.limit, 1);
+	assert_int_equal(scene->verdict.count, 1);
+	scene_close(scene);
+}
+
+static void no_other_decision_is_made_before_the_end_of_the_last(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(1, 100ms) "," FIXED(1, 1s), "");
+	EXPECT_PASS(scene, 1950, 1);
+	EXPECT_DECIDED(scene, 1950, 1, 2050);
+	EXPECT_BLOCK(scene, 2049, 1);
+	EXPECT_PASS(scene, 2050, 1);
+	EXPECT_DECIDED(scene, 2050, 1, 3000); /* at the end it is */
+	assert_int_equal(bucket_blocked_until(scene->bucket), 3000);
+	scene_close(scene);
+}
+
+static void a_block_lasts_to_the_reset_or_as_long_as_the_zone_says(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *members;
+		int64_t until;
+	} cases[] = {
+		{",\"block_for\":\"79ms\"", 1100}, {",\"block_for\":\"80ms\"", 1100}, {",\"block_for\":\"81ms\"", 1101}};
+	for (size_t i = 0; i < 3; i++) {
+		struct bucket_scene *scene = open_whole(SLIDING(1, 100ms), cases[i].members);
+		EXPECT_PASS(scene, 1000, 1);
+		EXPECT_DECIDED(scene, 1020, 1, cases[i].until);
+		EXPECT_BLOCK(scene, cases[i].until - 1, 1);
+		EXPECT_PASS(scene, cases[i].until, 1);
+		scene_close(scene);
+	}
+}
+
+static void a_penalty_begins_with_its_decision(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(FIXED(1, 100ms), ",\"block_for\":\"1s\"");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_DECIDED(scene, 1050, 1, 2050);
+	EXPECT_PASS(scene, 1049, 0);
+	EXPECT_BLOCK(scene, 1050, 0);
+	EXPECT_PASS(scene, 950, 1); /* of the window before */
+	EXPECT_BLOCK(scene, 2049, 0);
+	EXPECT_PASS(scene, 2050, 0);
+	scene_close(scene);
+}
+
+static void what_an_operator_blocks_is_no_breach(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(1, 100ms), "");
+	assert_int_equal(scene_barred(scene, 1000, 1, true), WEIR_VERDICT_BLOCK);
+	assert_null(scene->bucket);
+	EXPECT_PASS(scene, 1000, 1);
+	assert_int_equal(scene_barred(scene, 1000, 1, true), WEIR_VERDICT_BLOCK); /* and over, too */
+	assert_false(scene->changed);
+	scene_close(scene);
+	scene = open_whole(SLIDING(1, 100ms), ",\"count\":\"all\"");
+	assert_int_equal(scene_barred(scene, 1000, 1, true), WEIR_VERDICT_BLOCK);
+	EXPECT_SHOWN(scene, "{\"times\":[[1000,1]]}");
+	scene_close(scene);
+}
+
+static void a_block_that_is_known_changes_nothing(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(1, 100ms), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_DECIDED(scene, 1000, 1, 1100);
+	assert_true(scene->changed);
+	EXPECT_BLOCK(scene, 1000, 1);
+	assert_false(scene->changed);
+	scene_close(scene);
+}
+
+/* ---- order of time ---- */
+
+static void an_event_that_is_late_for_one_limit_counts_in_the_others(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(5, 100ms) "," FIXED(5, 1s), "");
+	EXPECT_PASS(scene, 5000, 1);
+	assert_int_equal(scene_event(scene, 4900, 1), WEIR_VERDICT_LATE); /* exactly a window older */
+	EXPECT_SHOWN(scene, "{\"times\":[[5000,1]]} {\"bucket\":5,\"count\":1,\"previous\":1}");
+	EXPECT_PASS(scene, 4901, 1);
+	EXPECT_SHOWN(scene, "{\"times\":[[4901,1],[5000,1]]} {\"bucket\":5,\"count\":1,\"previous\":2}");
+	assert_int_equal(scene_event(scene, 3999, 1), WEIR_VERDICT_LATE); /* for both */
+	assert_false(scene->changed);
+	scene_close(scene);
+}
+
+/* Then the limits' newest times differ. */
+static void the_first_event_of_a_limit_may_be_older_than_the_bucket_s_newest(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(5, 100ms), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_PASS(scene, 1000, 1);
+	scene_policy(scene, SLIDING(5, 100ms) "," FIXED(5, 1s), "");
+	EXPECT_PASS(scene, 999, 1);
+	assert_true(scene->bucket->flags & BUCKET_OWN_TIMES);
+	EXPECT_SHOWN(scene, "{\"times\":[[999,1],[1000,2]]} {\"bucket\":0,\"count\":1,\"previous\":0}");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_SHOWN(scene, "{\"times\":[[999,1],[1000,3]]} {\"bucket\":1,\"count\":1,\"previous\":1}");
+	scene_close(scene);
+	scene = open_whole(SLIDING(5, 100ms), "");
+	EXPECT_PASS(scene, 1000, 1);
+	scene_policy(scene, SLIDING(5, 100ms) "," FIXED(5, 1s), "");
+	EXPECT_PASS(scene, 1000, 1); /* as old as the newest: one time is enough */
+	assert_false(scene->bucket->flags & BUCKET_OWN_TIMES);
+	scene_close(scene);
+}
+
+/* ---- queues ---- */
+
+static void a_queue_s_entry_leaves_when_it_is_done_or_at_exactly_its_hold(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(QUEUE(2, 1s), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_PASS(scene, 1100, 1);
+	EXPECT_DECIDED(scene, 1200, 1, 2000);
+	scene_done(scene, 1300);
+	EXPECT_SHOWN(scene, "{\"times\":[[1100,1]]}");
+	EXPECT_PASS(scene, 1300, 1);
+	EXPECT_DECIDED(scene, 2099, 1, 2100);
+	EXPECT_PASS(scene, 2100, 1);
+	EXPECT_SHOWN(scene, "{\"times\":[[1300,1],[2100,1]]}");
+	for (int i = 0; i < 3; i++)
+		scene_done(scene, 2100);
+	EXPECT_SHOWN(scene, "-");
+	assert_false(scene->changed); /* by the third */
+	scene_close(scene);
+}
+
+/* ---- policies and scales ---- */
+
+static void limits_that_a_policy_keeps_keep_what_they_hold_wherever_they_are(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(2, 100ms) "," FIXED(9, 1s), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_PASS(scene, 1001, 1);
+	scene_policy(scene, FIXED(9, 1s) "," SLIDING(3, 100ms) "," SLIDING(2, 100ms), "");
+	EXPECT_DECIDED(scene, 1002, 1, 1100);
+	assert_int_equal(scene->verdict.limit, 2);
+	EXPECT_SHOWN(scene, "{\"bucket\":1,\"count\":2,\"previous\":0} - {\"times\":[[1000,1],[1001,1]]}");
+	scene_close(scene);
+}
+
+static void a_bucket_goes_through_every_policy_that_it_has_slept_through(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(2, 100ms) "," FIXED(9, 1s), "");
+	EXPECT_PASS(scene, 1000, 1); /* a single one */
+	scene_policy(scene, FIXED(9, 1s), "");
+	scene_policy(scene, FIXED(9, 1s) "," SLIDING(2, 100ms), "");
+	EXPECT_PASS(scene, 1001, 1);
+	EXPECT_SHOWN(scene, "{\"bucket\":1,\"count\":2,\"previous\":0} {\"times\":[[1001,1]]}"); /* it was gone between */
+	scene_close(scene);
+}
+
+static void a_decision_of_shadow_mode_is_left_behind_and_one_of_enforce_mode_is_not(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(1, 100ms), ",\"mode\":\"shadow\"");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_DECIDED(scene, 1000, 1, 1100);
+	scene_policy(scene, SLIDING(1, 100ms), "");
+	EXPECT_DECIDED(scene, 1000, 1, 1100);
+	scene_policy(scene, SLIDING(1, 100ms), ",\"mode\":\"shadow\"");
+	EXPECT_BLOCK(scene, 1000, 1);
+	scene_close(scene);
+}
+
+static void under_another_scale_only_limits_that_come_to_the_same_keep_what_they_hold(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(1, 100ms) "," FIXED(2, 1s), "");
+	EXPECT_PASS(scene, 1000, 1);
+	scene->scale = 1500; /* 1 and 3 */
+	EXPECT_DECIDED(scene, 1050, 1, 1100);
+	EXPECT_SHOWN(scene, "{\"times\":[[1000,1]]} -");
+	assert_int_equal(bucket_scale(scene->bucket), 1500);
+	EXPECT_PASS(scene, 1100, 1);
+	EXPECT_PASS(scene, 1200, 1);
+	EXPECT_PASS(scene, 1300, 1);
+	EXPECT_DECIDED(scene, 1400, 1, 2000);
+	assert_int_equal(scene->verdict.rule->rate, 3);
+	scene->scale = SCALE_ONE;
+	EXPECT_PASS(scene, 1400, 1);
+	assert_true(scene->changed);
+	EXPECT_SHOWN(scene, "{\"times\":[[1400,1]]} {\"bucket\":1,\"count\":1,\"previous\":0}");
+	scene_close(scene);
+}
+
+/* ---- against the obvious bucket ---- */
+
+static const char *const zones[] = {
+	SLIDING(3, 100ms) "," FIXED(5, 300ms),
+	SLIDING(40, 200ms) "," FIXED(60, 1s),
+	"{\"algorithm\":\"sliding_window\",\"rate\":50,\"window\":\"200ms\",\"precision\":\"10ms\"}",
+	UNIFORM(30ms) "," TOKENS(4, 100ms, ""),
+	TOKENS(3, 100ms, ",\"penalize\":true") "," GCRA(6, 100ms, 3),
+	QUEUE(5, 200ms) "," SLIDING(8, 200ms),
+	QUEUE(40, 300ms),
+	GCRA(1, 10ms, 0) "," FIXED(7, 90ms) "," SLIDING(9, 120ms) "," TOKENS(20, 1s, ",\"burst\":4"),
+};
+
+static const char *model_shown(const struct model_bucket *model, struct weir_text *text)
+{
+	weir_text_clear(text);
+	for (uint32_t i = 0; i < model->limit_count; i++) {
+		weir_text_puts(text, i > 0 ? " " : "");
+		size_t before = text->length;
+		model_show(text, &model->limits[i]);
+		if (text->length == before)
+			weir_text_puts(text, "-");
+	}
+	weir_text_append(text, "", 1);
+	return text->at;
+}
+
+struct pair {
+	struct bucket_scene *scene;
+	struct model_bucket *model;
+	struct weir_text text;
+	int64_t now;
+};
+
+static void random_step(struct pair *pair, uint64_t *seed)
+{
+	struct bucket_scene *scene = pair->scene;
+	static const int64_t steps[] = {1, 3, 20, 60, 400, 3000};
+	static const uint32_t scales[] = {SCALE_ONE, SCALE_ONE, 1500, 250, SCALE_MAX};
+	int64_t ahead = scene_random(seed, steps[scene_random(seed, 6)]);
+	int64_t t = scene_random(seed, 8) == 0 && pair->now > ahead ? pair->now - ahead : (pair->now += ahead);
+	int64_t c = scene_random(seed, 6) == 0 ? scene_random(seed, 50) : scene_random(seed, 6) == 0 ? 2 : 1;
+	bool done = scene_random(seed, 8) == 0, barred = scene_random(seed, 30) == 0;
+	if (scene_random(seed, 60) == 0)
+		scene->scale = scales[scene_random(seed, 5)];
+	if (done && scene->bucket == NULL)
+		return;
+	if (pair->model->thousandths != scene->scale)
+		model_rescale(pair->model, scene->scale);
+	struct model_verdict expected = model_judge(pair->model, scene->zone->zone, t, c, done, barred);
+	if (done) {
+		scene_done(scene, t);
+	} else {
+		assert_int_equal(scene_barred(scene, t, c, barred), expected.bits);
+		if (expected.decided) {
+			assert_int_equal(scene->verdict.limit, expected.limit);
+			assert_int_equal(scene->verdict.until_ms, expected.until);
+			assert_int_equal(scene->verdict.count, expected.count);
+		}
+	}
+	if (scene->bucket != NULL && bucket_scale(scene->bucket) == scene->scale)
+		EXPECT_SHOWN(scene, model_shown(pair->model, &pair->text));
+}
+
+static void random_events_come_to_what_the_obvious_bucket_says(void **state)
+{
+	(void)state;
+	uint64_t seed = scene_seed();
+	for (int round = 0; round < ROUNDS; round++) {
+		const char *limits = zones[scene_random(&seed, sizeof zones / sizeof zones[0])];
+		const char *members = scene_random(&seed, 3) == 0   ? ",\"block_for\":\"300ms\""
+		                      : scene_random(&seed, 3) == 0 ? ",\"count\":\"all\""
+		                                                    : "";
+		struct pair pair = {.scene = scene_open(limits, members), .model = weir_alloc(1, sizeof *pair.model)};
+		pair.scene->fast_way = scene_random(&seed, 2) == 0;
+		pair.scene->spacious = scene_random(&seed, 2) == 0;
+		pair.now = scene_random(&seed, 2) == 0 ? scene_random(&seed, 1000) : INT64_C(1732173600000);
+		model_empty(pair.model, pair.scene->zone->zone);
+		for (int step = 0; step < STEPS; step++)
+			random_step(&pair, &seed);
+		weir_text_deinit(&pair.text);
+		model_bucket_free(pair.model);
+		scene_close(pair.scene);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_cost_of_the_rate_passes_and_of_one_more_does_not),
+		cmocka_unit_test(a_cost_of_nothing_is_judged_and_not_counted),
+		cmocka_unit_test(costs_of_more_than_32_are_kept_as_runs_from_a_rate_of_33_on),
+		cmocka_unit_test(the_largest_cost_in_the_largest_rate),
+		cmocka_unit_test(the_latest_reset_decides_and_the_first_limit_on_a_tie),
+		cmocka_unit_test(no_other_decision_is_made_before_the_end_of_the_last),
+		cmocka_unit_test(a_block_lasts_to_the_reset_or_as_long_as_the_zone_says),
+		cmocka_unit_test(a_penalty_begins_with_its_decision),
+		cmocka_unit_test(what_an_operator_blocks_is_no_breach),
+		cmocka_unit_test(a_block_that_is_known_changes_nothing),
+		cmocka_unit_test(an_event_that_is_late_for_one_limit_counts_in_the_others),
+		cmocka_unit_test(the_first_event_of_a_limit_may_be_older_than_the_bucket_s_newest),
+		cmocka_unit_test(a_queue_s_entry_leaves_when_it_is_done_or_at_exactly_its_hold),
+		cmocka_unit_test(limits_that_a_policy_keeps_keep_what_they_hold_wherever_they_are),
+		cmocka_unit_test(a_bucket_goes_through_every_policy_that_it_has_slept_through),
+		cmocka_unit_test(a_decision_of_shadow_mode_is_left_behind_and_one_of_enforce_mode_is_not),
+		cmocka_unit_test(under_another_scale_only_limits_that_come_to_the_same_keep_what_they_hold),
+		cmocka_unit_test(random_events_come_to_what_the_obvious_bucket_says),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
