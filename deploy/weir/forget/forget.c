@@ -140,19 +140,19 @@ static enum weir_exit parse(struct forget *forget, int argc, char **argv)
 
 static enum weir_status open_all(struct forget *forget, struct weir_error *error)
 {
-	struct realm *realm = &forget->realm;
-	enum weir_status status =
-		realm_open(realm, "weir forget", forget->options.config_path, forget->options.state_path, REALM_ALL, error);
-	if (status == WEIR_OK && realm->config != NULL)
-		status = weir_key_hash_open(realm->config->archiver.hash_keys, &forget->hash, error);
+	struct backend *backend = &forget->backend;
+	enum weir_status status = backend_open(backend, "weir forget", forget->options.config_path,
+	                                       forget->options.state_path, BACKEND_ALL, error);
+	if (status == WEIR_OK && backend->config != NULL)
+		status = weir_key_hash_open(backend->config->archiver.hash_keys, &forget->hash, error);
 	if (status == WEIR_OK)
-		status = weir_key_hash_check(forget->hash, realm->store, error);
-	return status == WEIR_OK ? weir_policy_history_load(realm->store, &forget->history, error) : status;
+		status = weir_key_hash_check(forget->hash, backend->store, error);
+	return status == WEIR_OK ? weir_policy_history_load(backend->store, &forget->history, error) : status;
 }
 
 static enum weir_status remove_rows(struct forget *forget, struct weir_error *error)
 {
-	struct weir_store *store = forget->realm.store;
+	struct weir_store *store = forget->backend.store;
 	char digits[WEIR_KEY_HASH_BYTES];
 	enum weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < forget->zone_count; i++) {
@@ -204,7 +204,7 @@ static enum weir_exit command_main(int argc, char **argv)
 	weir_policy_history_deinit(&forget.history);
 	weir_key_hash_free(forget.hash);
 	free(forget.zones);
-	realm_close(&forget.realm);
+	backend_close(&forget.backend);
 	return code;
 }
 

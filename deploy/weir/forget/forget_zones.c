@@ -119,9 +119,9 @@ static enum weir_status take_velocities(struct forget *forget, struct weir_error
 			return WEIR_OK;
 		velocity.key = weir_span_of(options->values[0]);
 	}
-	return forget->realm.store->ops->query(forget->realm.store,
-	                                       "SELECT zone_id, name FROM zone_master WHERE limit_number = 0 ORDER BY 1",
-	                                       NULL, 0, take_velocity, &velocity, error);
+	return forget->backend.store->ops->query(forget->backend.store,
+	                                         "SELECT zone_id, name FROM zone_master WHERE limit_number = 0 ORDER BY 1",
+	                                         NULL, 0, take_velocity, &velocity, error);
 }
 
 enum weir_status forget_find_zones(struct forget *forget, struct weir_error *error)

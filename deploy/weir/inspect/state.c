@@ -11,12 +11,12 @@
 #include "common/config/arguments.h"
 #include "common/json/json.h"
 #include "common/json/units.h"
+#include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/inspect/state_lines.h"
 #include "deploy/weir/inspect/state_orders.h"
 #include "deploy/weir/inspect/state_read.h"
 #include "deploy/weir/policy/policy_apply.h"
-#include "deploy/weir/realm/realm.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -110,7 +110,7 @@ struct dump {
 	bool only_orders;
 	int64_t lateness_ms;     /* -1: not given */
 	uint64_t only_partition; /* UINT64_MAX: all */
-	struct realm realm;
+	struct backend backend;
 	struct rulebook *book;
 	struct state_lines *lines;
 	struct weir_text orders;
@@ -184,26 +184,27 @@ static enum weir_status check_zone(const struct dump *dump, const struct weir_po
 
 static enum weir_status open_state(struct dump *dump, struct weir_error *error)
 {
-	struct realm *realm = &dump->realm;
-	enum weir_status status = realm_open(realm, "weir state", dump->config_path, dump->state_path, REALM_READS, error);
+	struct backend *backend = &dump->backend;
+	enum weir_status status =
+		backend_open(backend, "weir state", dump->config_path, dump->state_path, BACKEND_READS, error);
 	if (status != WEIR_OK)
 		return status;
-	if (dump->lateness_ms >= 0 && !realm->once)
-		realm->lateness_ms = dump->lateness_ms;
+	if (dump->lateness_ms >= 0 && !backend->once)
+		backend->lateness_ms = dump->lateness_ms;
 	dump->book = rulebook_new();
-	status = policy_log_load(realm->store, dump->book, error);
+	status = policy_log_load(backend->store, dump->book, error);
 	uint64_t newest = rulebook_newest(dump->book);
 	if (status != WEIR_OK || newest == 0)
 		return status;
 	const struct weir_policy *policy = rulebook_policy(dump->book, newest);
 	status = check_zone(dump, policy, error);
 	if (status == WEIR_OK)
-		status = realm_partitions(realm, &dump->partition_count, error);
+		status = backend_partitions(backend, &dump->partition_count, error);
 	if (status == WEIR_OK && dump->only_partition != UINT64_MAX && dump->only_partition >= dump->partition_count)
 		status = weir_fail(error, WEIR_INVALID, "there is no partition %llu; they are 0 to %u",
 		                   (unsigned long long)dump->only_partition, dump->partition_count - 1);
 	if (status == WEIR_OK && dump->partition_count > 0)
-		state_keys_index(dump->keys, policy, realm->seed, dump->partition_count);
+		state_keys_index(dump->keys, policy, backend->seed, dump->partition_count);
 	return status;
 }
 
@@ -254,10 +255,10 @@ static enum weir_exit print_all(struct dump *dump)
 {
 	struct weir_error error;
 	struct state_read read = {
-		.store = dump->realm.store,
+		.store = dump->backend.store,
 		.book = dump->book,
-		.seed = dump->realm.seed,
-		.lateness_ms = dump->realm.lateness_ms,
+		.seed = dump->backend.seed,
+		.lateness_ms = dump->backend.lateness_ms,
 		.only = dump->only_named ? dump->keys : NULL,
 		.each = dump->only_orders ? NULL : add_bucket,
 		.orders = dump->only_orders ? add_orders : NULL,
@@ -291,7 +292,7 @@ static enum weir_exit command_main(int argc, char **argv)
 		if (status != WEIR_OK)
 			fprintf(stderr, "weir state: %s\n", error.text);
 		rulebook_free(dump.book);
-		realm_close(&dump.realm);
+		backend_close(&dump.backend);
 	}
 	state_keys_free(dump.keys);
 	state_lines_free(dump.lines);

@@ -75,7 +75,7 @@ struct list_command {
 	const char *config_path, *state_path;
 	struct list_filter filter;
 	bool json;
-	struct realm realm;
+	struct backend backend;
 	struct list_blocks blocks;
 	struct weir_text text;
 };
@@ -108,7 +108,7 @@ static enum weir_status check_zone(const struct list_command *command, struct we
 	struct weir_policy_history history;
 	if (command->filter.zone == NULL)
 		return WEIR_OK;
-	enum weir_status status = weir_policy_history_load(command->realm.store, &history, error);
+	enum weir_status status = weir_policy_history_load(command->backend.store, &history, error);
 	if (status != WEIR_OK)
 		return status;
 	if (history.count > 0 && order_zone(history.policies[history.count - 1], command->filter.zone, error) == NULL)
@@ -259,18 +259,18 @@ static enum weir_exit command_main(int argc, char **argv)
 	enum weir_exit code = parse(&command, argc, argv);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
-	command.realm.topic = WEIR_TOPIC_DECISIONS;
+	command.backend.topic = WEIR_TOPIC_DECISIONS;
 	enum weir_status status =
-		realm_open(&command.realm, "weir list", command.config_path, command.state_path, REALM_TOPIC, &error);
-	if (command.realm.absent) {
+		backend_open(&command.backend, "weir list", command.config_path, command.state_path, BACKEND_TOPIC, &error);
+	if (command.backend.absent) {
 		fprintf(stderr, "nobody is blocked: %s\n", error.text);
-		realm_close(&command.realm);
+		backend_close(&command.backend);
 		return WEIR_EXIT_DONE;
 	}
 	if (status == WEIR_OK)
 		status = check_zone(&command, &error);
 	if (status == WEIR_OK)
-		status = list_blocks_read(&command.realm, &command.filter, weir_wall_ms(), &command.blocks, &error);
+		status = list_blocks_read(&command.backend, &command.filter, weir_wall_ms(), &command.blocks, &error);
 	code = weir_exit_of(status);
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir list: %s\n", error.text);
@@ -286,7 +286,7 @@ static enum weir_exit command_main(int argc, char **argv)
 		say_rest(&command);
 	weir_text_deinit(&command.text);
 	list_blocks_deinit(&command.blocks);
-	realm_close(&command.realm);
+	backend_close(&command.backend);
 	return code;
 }
 

@@ -26,7 +26,7 @@
 enum { UNNAMED_MAX = 1000000 };
 
 struct reading {
-	struct realm *realm;
+	struct backend *backend;
 	const struct list_filter *filter;
 	struct list_blocks *blocks;
 	const struct weir_policy *policy; /* the newest, NULL: none */
@@ -130,16 +130,16 @@ static void take_bucket(void *context, uint32_t partition, const struct shard_bu
 
 static enum weir_status read_state(struct reading *reading, bool buckets, struct weir_error *error)
 {
-	struct realm *realm = reading->realm;
-	struct state_read read = {.store = realm->store,
+	struct backend *backend = reading->backend;
+	struct state_read read = {.store = backend->store,
 	                          .book = reading->blocks->book,
-	                          .seed = realm->seed,
-	                          .lateness_ms = realm->lateness_ms,
+	                          .seed = backend->seed,
+	                          .lateness_ms = backend->lateness_ms,
 	                          .each = buckets ? take_bucket : NULL,
 	                          .orders = buckets ? NULL : take_orders,
 	                          .context = reading};
 	uint32_t count;
-	enum weir_status status = realm_partitions(realm, &count, error);
+	enum weir_status status = backend_partitions(backend, &count, error);
 	for (uint32_t i = 0; status == WEIR_OK && i < count; i++)
 		status = state_read_partition(&read, i, error);
 	return status;
@@ -157,7 +157,7 @@ static void note_name(struct reading *reading, const struct decision_record *rec
 		reading->named_room = reading->named_room == 0 ? 1024 : reading->named_room * 2;
 		reading->named = weir_realloc(reading->named, reading->named_room, sizeof *reading->named);
 	}
-	reading->named[reading->named_count++] = weir_fingerprint(reading->realm->seed, zone->id, record->key);
+	reading->named[reading->named_count++] = weir_fingerprint(reading->backend->seed, zone->id, record->key);
 }
 
 static enum weir_status read_decisions(struct reading *reading, struct weir_error *error)
@@ -166,8 +166,8 @@ static enum weir_status read_decisions(struct reading *reading, struct weir_erro
 	struct weir_message message;
 	struct decision_record record;
 	struct list_blocks *blocks = reading->blocks;
-	bool is_local = reading->realm->bus == NULL;
-	enum weir_status status = topic_read_open(reading->realm->bus, reading->realm->state_path, WEIR_TOPIC_DECISIONS,
+	bool is_local = reading->backend->bus == NULL;
+	enum weir_status status = topic_read_open(reading->backend->bus, reading->backend->state_path, WEIR_TOPIC_DECISIONS,
 	                                          WEIR_BUS_EVERY_PARTITION, 0, &read, error);
 	if (status != WEIR_OK)
 		return status;
@@ -218,23 +218,23 @@ static void collect(struct list_blocks *blocks, int64_t now_ms)
 		qsort(blocks->entries, blocks->count, sizeof(const struct block_entry *), compare_entries);
 }
 
-enum weir_status list_blocks_read(struct realm *realm, const struct list_filter *filter, int64_t now_ms,
+enum weir_status list_blocks_read(struct backend *backend, const struct list_filter *filter, int64_t now_ms,
                                   struct list_blocks *blocks, struct weir_error *error)
 {
-	struct reading reading = {.realm = realm, .filter = filter, .blocks = blocks, .now_ms = now_ms};
+	struct reading reading = {.backend = backend, .filter = filter, .blocks = blocks, .now_ms = now_ms};
 	struct block_table_options options = {
 		.partitions = WEIR_BUS_PARTITIONS_MAX, .max = BLOCK_TABLE_MAX_DEFAULT, .keep_json = true};
 	*blocks = (struct list_blocks){.book = rulebook_new()};
 	if (getrandom(&options.seed, sizeof options.seed, 0) != (ssize_t)sizeof options.seed)
 		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", strerror(errno));
 	blocks->table = block_table_new(&options);
-	bool is_local = realm->kind != REALM_CLUSTER;
-	enum weir_status status = is_local ? policy_log_load(realm->store, blocks->book, error) : WEIR_OK;
+	bool is_local = backend->kind != BACKEND_CLUSTER;
+	enum weir_status status = is_local ? policy_log_load(backend->store, blocks->book, error) : WEIR_OK;
 	if (status == WEIR_OK && rulebook_newest(blocks->book) > 0)
 		reading.policy = rulebook_policy(blocks->book, rulebook_newest(blocks->book));
 	if (status == WEIR_OK && reading.policy != NULL)
 		status = read_state(&reading, false, error);
-	if (status == WEIR_OK && !realm->once)
+	if (status == WEIR_OK && !backend->once)
 		status = read_decisions(&reading, error);
 	if (status == WEIR_OK && reading.policy != NULL && filter->key.at == NULL)
 		status = read_state(&reading, true, error);

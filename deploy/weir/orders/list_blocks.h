@@ -4,7 +4,7 @@
 #define DEPLOY_WEIR_ORDERS_LIST_BLOCKS_H
 
 #include "deploy/gateways/table/block_table.h"
-#include "deploy/weir/realm/realm.h"
+#include "deploy/weir/backend/backend.h"
 
 struct list_filter {
 	const char *zone;     /* NULL: all */
@@ -30,8 +30,8 @@ struct list_blocks {
 };
 
 /** @param now_ms  what ends later is blocked */
-WEIR_MUST_USE enum weir_status list_blocks_read(struct realm *realm, const struct list_filter *filter, int64_t now_ms,
-                                                struct list_blocks *blocks, struct weir_error *error);
+WEIR_MUST_USE enum weir_status list_blocks_read(struct backend *backend, const struct list_filter *filter,
+                                                int64_t now_ms, struct list_blocks *blocks, struct weir_error *error);
 void list_blocks_deinit(struct list_blocks *blocks);
 
 #endif

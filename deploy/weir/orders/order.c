@@ -6,11 +6,11 @@
 #include "common/base/clock.h"
 #include "common/files/durable_file.h"
 #include "common/json/json_writer.h"
+#include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/orders/order_author.h"
 #include "deploy/weir/orders/order_control.h"
 #include "deploy/weir/orders/order_key.h"
-#include "deploy/weir/realm/realm.h"
 #include "deploy/weir/terminal/readable.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ enum { WAIT_MS = 30000 };
 struct order_run {
 	struct order_options options;
 	struct order_command command;
-	struct realm realm;
+	struct backend backend;
 	struct weir_policy_history history;
 	struct order_place places[WEIR_PARTITIONS_MAX];
 	uint32_t place_count;
@@ -63,19 +63,20 @@ static enum weir_status append(struct order_run *run, struct weir_error *error)
 	enum weir_status status = set_time(run, now_ms, error);
 	if (status != WEIR_OK)
 		return status;
-	if (run->realm.kind == REALM_RUNNING)
-		return order_control_append(run->realm.state_path, &run->command, run->places, &run->place_count, error);
-	return order_append(run->realm.bus, policy, &run->command, now_ms, WAIT_MS, run->places, &run->place_count, error);
+	if (run->backend.kind == BACKEND_RUNNING)
+		return order_control_append(run->backend.state_path, &run->command, run->places, &run->place_count, error);
+	return order_append(run->backend.bus, policy, &run->command, now_ms, WAIT_MS, run->places, &run->place_count,
+	                    error);
 }
 
 static enum weir_status run_order(struct order_run *run, struct weir_error *error)
 {
 	const struct order_options *options = &run->options;
-	run->realm.topic = WEIR_TOPIC_EVENTS;
-	enum weir_status status =
-		realm_open(&run->realm, options->line->name, options->config_path, options->state_path, REALM_APPENDS, error);
+	run->backend.topic = WEIR_TOPIC_EVENTS;
+	enum weir_status status = backend_open(&run->backend, options->line->name, options->config_path,
+	                                       options->state_path, BACKEND_APPENDS, error);
 	if (status == WEIR_OK)
-		status = weir_policy_history_load(run->realm.store, &run->history, error);
+		status = weir_policy_history_load(run->backend.store, &run->history, error);
 	if (status == WEIR_OK)
 		status = fill(run, error);
 	return status == WEIR_OK ? append(run, error) : status;
@@ -125,8 +126,8 @@ static void put_place(struct weir_text *text, const struct order_run *run)
 		weir_text_printf(text, " (in all %u partitions)", run->place_count);
 	if (run->command.kind == ORDER_BLOCK && !is_told(run))
 		weir_text_puts(text, "; the zone is in shadow mode: gateways are not told");
-	weir_text_puts(text,
-	               run->realm.kind == REALM_STATE ? "; nothing runs there: it holds from the next start on\n" : "\n");
+	weir_text_puts(text, run->backend.kind == BACKEND_STATE ? "; nothing runs there: it holds from the next start on\n"
+	                                                        : "\n");
 }
 
 static void put_words(struct weir_text *text, const struct order_run *run)
@@ -178,7 +179,7 @@ static enum weir_exit command_order(enum order_kind kind, int argc, char **argv)
 	}
 	weir_text_deinit(&text);
 	weir_policy_history_deinit(&run->history);
-	realm_close(&run->realm);
+	backend_close(&run->backend);
 	free(run);
 	return code;
 }

@@ -9,8 +9,8 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
+#include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/policy/policy_apply.h"
-#include "deploy/weir/realm/state_directory.h"
 
 #include <errno.h>
 #include <stdlib.h>

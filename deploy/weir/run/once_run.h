@@ -9,7 +9,7 @@
 #include "collector/follow/inputs.h"
 #include "collector/send/framer.h"
 #include "collector/source/source_memory.h"
-#include "deploy/weir/realm/state_directory.h"
+#include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/run/once_note.h"
 #include "deploy/weir/run/rounds.h"
 #include "deploy/weir/run/run_options.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See state_directory.h for what lies in it. */
-#include "deploy/weir/realm/state_directory.h"
+#include "deploy/weir/backend/state_directory.h"
 
 #include "common/base/alloc.h"
 #include "common/store/sqlite/store_sqlite.h"

@@ -9,8 +9,8 @@
  *   dead-letter.jsonl
  *   control         the socket of a run that follows (control.h)
  */
-#ifndef DEPLOY_WEIR_REALM_STATE_DIRECTORY_H
-#define DEPLOY_WEIR_REALM_STATE_DIRECTORY_H
+#ifndef DEPLOY_WEIR_BACKEND_STATE_DIRECTORY_H
+#define DEPLOY_WEIR_BACKEND_STATE_DIRECTORY_H
 
 #include "common/files/durable_file.h"
 #include "common/store/store.h"
