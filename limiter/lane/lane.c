@@ -22,7 +22,7 @@ struct lane {
 	struct weir_frame frame; /* the message at work */
 	int64_t appended_ms;     /* of it, by the log's clock; 0: not known */
 	int64_t ahead_ms;        /* what was taken off its sending time */
-	struct order_command command;
+	struct override_command command;
 	uint64_t next_offset;
 	uint64_t policy_version;
 	const struct rules *rules;   /* of that version */
@@ -106,7 +106,7 @@ static enum weir_status take_policy(struct lane *lane, struct lane_result *resul
 	lane->rules = rulebook_rules(lane->book, version);
 	shard_set_rules(lane->shard, lane->rules);
 	tally_keep_zones(lane->tally, after);
-	policy_switch_find(&lane->change, before, after, shard_orders(lane->shard), result->at_ms,
+	policy_switch_find(&lane->change, before, after, shard_overrides(lane->shard), result->at_ms,
 	                   shard_clock_ms(lane->shard));
 	result->change = &lane->change;
 	return WEIR_OK;
@@ -172,10 +172,10 @@ enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struc
 		return WEIR_AGAIN;
 	enum weir_status status = WEIR_OK;
 	if (lane->frame.kind == WEIR_FRAME_COMMAND) {
-		status = refuse(shard_command_apply(lane->shard, &result->ordered, error));
+		status = refuse(shard_command_apply(lane->shard, &result->override, error));
 		result->command = status == WEIR_OK ? &lane->command : NULL;
-		if (status == WEIR_OK && lane->command.kind == ORDER_LIFT)
-			top_keys_forget(tally_keys(lane->tally), result->ordered->zone->id, order_key(&lane->command));
+		if (status == WEIR_OK && lane->command.kind == OVERRIDE_LIFT)
+			top_keys_forget(tally_keys(lane->tally), result->override->zone->id, override_key(&lane->command));
 	} else {
 		shard_frame_judge(lane->shard, &result->judged);
 		tally_frame(lane->tally, &lane->frame, &result->judged);
@@ -190,7 +190,7 @@ enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struc
 static enum weir_status begin_command(struct lane *lane, struct weir_error *error)
 {
 	shard_advance_clock(lane->shard, lane->frame.sending_time_ms);
-	enum weir_status status = order_command_parse(lane->frame.body, &lane->command, error);
+	enum weir_status status = override_command_parse(lane->frame.body, &lane->command, error);
 	lane->command.offset = lane->next_offset;
 	if (status == WEIR_OK)
 		status = shard_command_begin(lane->shard, &lane->command, lane->frame.sending_time_ms, error);

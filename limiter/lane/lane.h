@@ -24,14 +24,14 @@ enum { LANE_AHEAD_MOST_MS = 5000 };
 /* What one message came to. Everything is borrowed from the lane until its next message. */
 struct lane_result {
 	uint64_t offset;
-	const struct weir_frame *frame;             /* NULL: not events */
-	struct shard_result judged;                 /* of the frame */
-	const struct policy_switch *change;         /* what another policy publishes; NULL: it is none */
-	const struct order_command *command;        /* of an operator, that was carried out; NULL: none */
-	const struct shard_order_decision *ordered; /* what it publishes, NULL: nothing */
-	int64_t at_ms;                              /* sending time, bounded by what the log's own clock allows */
-	int64_t ahead_ms;                           /* what was taken off it for that */
-	const uint8_t *source;                      /* who sent it: WEIR_SOURCE_ID_BYTES; zero of control records */
+	const struct weir_frame *frame;                 /* NULL: not events */
+	struct shard_result judged;                     /* of the frame */
+	const struct policy_switch *change;             /* what another policy publishes; NULL: it is none */
+	const struct override_command *command;         /* of an operator, that was carried out; NULL: none */
+	const struct shard_override_decision *override; /* what it publishes, NULL: nothing */
+	int64_t at_ms;                                  /* sending time, bounded by what the log's own clock allows */
+	int64_t ahead_ms;                               /* what was taken off it for that */
+	const uint8_t *source;                          /* who sent it: WEIR_SOURCE_ID_BYTES; zero of control records */
 };
 
 /** @param book  borrowed; the policy `version` is in force at first */

@@ -5,7 +5,7 @@
  *   shard.c           life, rules, positions, numbers
  *   shard_frame.c     a frame: which buckets it needs
  *   shard_judge.c     judging its events
- *   shard_order.c     operators' commands
+ *   shard_override.c     operators' commands
  *   shard_bucket.c    finding, placing, moving and dropping a bucket
  *   shard_sweep.c     the hand: forgetting, evicting, moving blocks together
  *   shard_snapshot.c  checkpoints
@@ -19,7 +19,7 @@
 #include "limiter/memory/filter.h"
 #include "limiter/memory/slab.h"
 #include "limiter/memory/table.h"
-#include "limiter/orders/orders.h"
+#include "limiter/overrides/overrides.h"
 #include "limiter/shard/shard.h"
 
 /* A (key, zone) pair of the frame at work. */
@@ -31,7 +31,7 @@ struct lookup {
 	uint32_t alias;        /* an earlier lookup of the same pair, NO_LOOKUP: none */
 	uint32_t next_missing; /* place + 1 of the next one that its segment must be loaded for; 0: none */
 	uint8_t state;         /* enum lookup_state */
-	bool ordered;          /* an operator's order may hold for it */
+	bool overridden;       /* an operator's override may hold for it */
 	bool settled;          /* known to be in no blob of the store that is not in memory */
 };
 
@@ -70,11 +70,11 @@ struct shard_frame {
 	uint8_t *verdicts;
 	struct shard_decision *decisions;
 	uint32_t decision_count;
-	struct weir_frame no_events;         /* stands for a command */
-	const struct order_command *command; /* the one that waits, NULL: a frame does */
+	struct weir_frame no_events;            /* stands for a command */
+	const struct override_command *command; /* the one that waits, NULL: a frame does */
 	const struct zone_rules *command_zone;
 	int64_t command_at_ms;
-	struct shard_order_decision order_decision;
+	struct shard_override_decision override_decision;
 	size_t room_sets, room_set_zones, room_keys, room_runs, room_pairs, room_decisions, room_lookups;
 	size_t bytes; /* of all arrays */
 };
@@ -122,7 +122,7 @@ struct shard {
 	struct source_position *sources; /* by id */
 	uint32_t source_count;
 
-	struct orders orders;
+	struct overrides overrides;
 
 	struct slab slab;
 	struct table table;

@@ -42,7 +42,7 @@ struct shard *shard_new(const struct shard_options *options, const struct rules 
 	shard->rules = rules;
 	shard->rules_version = rules_version(rules);
 	reset_paces(shard);
-	orders_init(&shard->orders, options->lateness_ms);
+	overrides_init(&shard->overrides, options->lateness_ms);
 	slab_init(&shard->slab);
 	table_init(&shard->table);
 	return shard;
@@ -60,7 +60,7 @@ void shard_free(struct shard *shard)
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		filter_deinit(&shard->segments[i].evicted);
 	bucket_scratch_deinit(&shard->scratch);
-	orders_deinit(&shard->orders);
+	overrides_deinit(&shard->overrides);
 	table_deinit(&shard->table);
 	slab_deinit(&shard->slab);
 	free(shard->switches);
@@ -110,7 +110,7 @@ void shard_set_rules(struct shard *shard, const struct rules *rules)
 	if (version <= shard->rules_version)
 		return; /* the same policy, or a restart that has noted it already */
 	shard->rules_version = version;
-	orders_keep_zones(&shard->orders, is_in_force, rules);
+	overrides_keep_zones(&shard->overrides, is_in_force, rules);
 	shard->switches = weir_realloc(shard->switches, shard->switch_count + 1u, sizeof *shard->switches);
 	shard->switches[shard->switch_count++] = (struct rules_switch){.version = version, .clock_ms = shard->clock_ms};
 }
@@ -179,7 +179,7 @@ void shard_stats(const struct shard *shard, struct shard_stats *stats)
 	*stats = (struct shard_stats){.buckets = shard->slab.blocks,
 	                              .evicted_segments = shard->evicted_segments,
 	                              .bytes = shard_bytes(shard),
-	                              .orders = shard->orders.count,
+	                              .overrides = shard->overrides.count,
 	                              .evictions = shard->evictions,
 	                              .loads = shard->loads,
 	                              .forgotten = shard->forgotten};

@@ -21,7 +21,7 @@
 #include "common/bytes/hash.h"
 #include "common/frame/frame.h"
 #include "limiter/bucket/rules.h"
-#include "limiter/orders/order_command.h"
+#include "limiter/overrides/override_command.h"
 
 enum {
 	SHARD_SEGMENTS = 1024,
@@ -29,7 +29,7 @@ enum {
 };
 
 struct shard;
-struct orders;
+struct overrides;
 
 struct shard_options {
 	uint32_t partition;
@@ -97,7 +97,7 @@ WEIR_MUST_USE enum weir_status shard_load(struct shard *shard, uint32_t segment,
 void shard_frame_judge(struct shard *shard, struct shard_result *result);
 
 /* What a command publishes: a block, or the end of one. */
-struct shard_order_decision {
+struct shard_override_decision {
 	bool lift;
 	const struct weir_zone *zone;
 	struct weir_span key; /* joined */
@@ -112,16 +112,16 @@ struct shard_order_decision {
  * @param at_ms    its sending time
  * @return WEIR_OK; WEIR_INVALID: there is no such zone, or the command is not for it: nothing waits
  */
-WEIR_MUST_USE enum weir_status shard_command_begin(struct shard *shard, const struct order_command *command,
+WEIR_MUST_USE enum weir_status shard_command_begin(struct shard *shard, const struct override_command *command,
                                                    int64_t at_ms, struct weir_error *error);
 
 /**
  * Applies the command that waits.
  *
  * @param decision  what is to be published, NULL: nothing; its strings are the command's
- * @return WEIR_OK; WEIR_FULL: too many orders hold already: nothing was changed
+ * @return WEIR_OK; WEIR_FULL: too many overrides hold already: nothing was changed
  */
-WEIR_MUST_USE enum weir_status shard_command_apply(struct shard *shard, const struct shard_order_decision **decision,
+WEIR_MUST_USE enum weir_status shard_command_apply(struct shard *shard, const struct shard_override_decision **decision,
                                                    struct weir_error *error);
 
 /** A control record was sent then: the clock goes on to that, if it is later. */
@@ -167,7 +167,7 @@ bool shard_wants_checkpoint(const struct shard *shard);
 bool shard_is_full(const struct shard *shard);
 
 /** What operators' commands hold. Borrowed until the next command. */
-const struct orders *shard_orders(const struct shard *shard);
+const struct overrides *shard_overrides(const struct shard *shard);
 
 /** Which segments the store holds: called after shard_new when there is a checkpoint; those begin evicted. */
 void shard_set_stored(struct shard *shard, uint32_t segment);
@@ -198,7 +198,7 @@ struct shard_stats {
 	uint64_t evicted_segments;
 	uint64_t bytes; /* all memory of the shard */
 	uint64_t evictions, loads, forgotten;
-	uint64_t orders; /* keys and prefixes that operators' commands hold for */
+	uint64_t overrides; /* keys and prefixes that operators' commands hold for */
 };
 void shard_stats(const struct shard *shard, struct shard_stats *stats);
 

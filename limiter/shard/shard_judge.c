@@ -90,13 +90,13 @@ static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lo
 enum whole { WHOLE_SAME, WHOLE_CHANGED, WHOLE_UNTOUCHED };
 
 /* The whole way of a key that an operator has commanded something for. */
-static __attribute__((noinline)) enum whole judge_ordered(struct shard *shard, struct lookup *lookup,
-                                                          const struct weir_frame_event *event, bool done,
-                                                          struct bucket_verdict *verdict)
+static __attribute__((noinline)) enum whole judge_overridden(struct shard *shard, struct lookup *lookup,
+                                                             const struct weir_frame_event *event, bool done,
+                                                             struct bucket_verdict *verdict)
 {
 	const struct zone_rules *zone = lookup->zone;
 	struct weir_span key = shard->work.frame->keys[event->key];
-	struct order_effect effect = orders_effect(&shard->orders, zone->zone->id, key, event->time_ms);
+	struct override_effect effect = overrides_effect(&shard->overrides, zone->zone->id, key, event->time_ms);
 	verdict->bits = 0;
 	if (effect.allowed && !done)
 		return WHOLE_UNTOUCHED;
@@ -113,14 +113,14 @@ static inline void judge_pair(struct shard *shard, struct lookup *lookup, const 
 {
 	struct bucket *bucket = lookup->bucket;
 	enum bucket_fast fast = FAST_NOT;
-	if (bucket != NULL && event->cost == 1 && !done && bucket->layout == zone->layout->id && !lookup->ordered)
+	if (bucket != NULL && event->cost == 1 && !done && bucket->layout == zone->layout->id && !lookup->overridden)
 		fast = bucket_fast(bucket, zone->layout, zone->zone, &shard->paces[zone->order].windows, event->time_ms);
 	bool changed = fast == FAST_PASSED;
 	verdict->bits = fast == FAST_BLOCKED ? WEIR_VERDICT_BLOCK : 0;
 	if (__builtin_expect(fast == FAST_NOT, 0)) {
 		enum whole whole = WHOLE_SAME;
-		if (__builtin_expect(lookup->ordered, 0))
-			whole = judge_ordered(shard, lookup, event, done, verdict);
+		if (__builtin_expect(lookup->overridden, 0))
+			whole = judge_overridden(shard, lookup, event, done, verdict);
 		else
 			changed = judge_whole(shard, lookup, zone->layout, event->time_ms, event->cost, done, false, verdict);
 		if (whole == WHOLE_UNTOUCHED)

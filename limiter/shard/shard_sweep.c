@@ -25,7 +25,7 @@ uint64_t shard_bytes(const struct shard *shard)
 {
 	return sizeof *shard + shard->slab.bytes + shard->table.bytes + shard->filter_bytes + shard->work.bytes +
 	       shard->scratch.bytes[0] + shard->scratch.bytes[1] + shard->snapshot_bytes +
-	       shard->source_count * sizeof *shard->sources + shard->orders.bytes;
+	       shard->source_count * sizeof *shard->sources + shard->overrides.bytes;
 }
 
 /* Whether a bucket is in the store as it is here. */

@@ -10,7 +10,7 @@
 #include "common/json/json_writer.h"
 #include "limiter/lane/decision.h"
 #include "limiter/lane/policy_switch.h"
-#include "limiter/orders/orders.h"
+#include "limiter/overrides/overrides.h"
 
 enum { LETTER_MAX_BYTES = 1024 };
 
@@ -47,11 +47,11 @@ static void send_decision(struct output *output, uint32_t partition, const struc
 	weir_counter_add(&stats_of(output)->decisions, 1);
 }
 
-static void send_order(struct output *output, uint32_t partition, uint64_t offset, uint32_t index,
-                       const struct shard_order_decision *decision)
+static void send_override(struct output *output, uint32_t partition, uint64_t offset, uint32_t index,
+                          const struct shard_override_decision *decision)
 {
 	weir_text_clear(&output->text);
-	decision_order_json(&output->text, partition, offset, index, decision);
+	decision_override_json(&output->text, partition, offset, index, decision);
 	send_decision(output, partition, decision->zone, decision->key);
 }
 
@@ -65,7 +65,7 @@ static void send_change(struct output *output, uint32_t partition, const struct 
 		send_decision(output, partition, change->lifted[i], (struct weir_span){.at = "", .length = 0});
 	}
 	for (uint32_t i = 0; i < change->block_count; i++)
-		send_order(output, partition, result->offset, change->lifted_count + i, &change->blocks[i]);
+		send_override(output, partition, result->offset, change->lifted_count + i, &change->blocks[i]);
 }
 
 void output_result(struct output *output, uint32_t partition, const struct lane_result *result,
@@ -79,8 +79,8 @@ void output_result(struct output *output, uint32_t partition, const struct lane_
 	}
 	if (result->change != NULL)
 		send_change(output, partition, result);
-	if (result->ordered != NULL)
-		send_order(output, partition, result->offset, 0, result->ordered);
+	if (result->override != NULL)
+		send_override(output, partition, result->offset, 0, result->override);
 	if (result->frame == NULL || !output->publisher->core->options.config->archiver.enabled)
 		return;
 	uint32_t pairs = result->judged.pair_count;
@@ -94,35 +94,35 @@ void output_result(struct output *output, uint32_t partition, const struct lane_
 /* ---- reminders ---- */
 
 /* A block that the topic may forget while it holds, and has not been in it for long enough to be thought of again. */
-static bool is_to_be_reminded(const struct order_term *block, int64_t remind_ms, int64_t now_ms)
+static bool is_to_be_reminded(const struct override_setting *block, int64_t remind_ms, int64_t now_ms)
 {
-	return block->holds && block->until_ms > now_ms && block->until_ms - block->at_ms > 2 * remind_ms &&
+	return block->active && block->until_ms > now_ms && block->until_ms - block->at_ms > 2 * remind_ms &&
 	       now_ms - block->at_ms >= remind_ms;
 }
 
-static void remind_of(struct output *output, const struct lane *lane, const struct order *order)
+static void remind_of(struct output *output, const struct lane *lane, const struct override *override)
 {
-	const struct zone_rules *zone = rules_zone(lane_rules(lane), order->zone_id);
+	const struct zone_rules *zone = rules_zone(lane_rules(lane), override->zone_id);
 	if (zone == NULL)
 		return;
-	const struct order_term *block = &order->block;
-	struct shard_order_decision decision = {.zone = zone->zone,
-	                                        .key = order->key,
-	                                        .at_ms = block->at_ms,
-	                                        .until_ms = block->until_ms,
-	                                        .by = block->by,
-	                                        .reason = block->reason};
-	send_order(output, lane_partition(lane), block->offset, 0, &decision);
+	const struct override_setting *block = &override->block;
+	struct shard_override_decision decision = {.zone = zone->zone,
+	                                           .key = override->key,
+	                                           .at_ms = block->at_ms,
+	                                           .until_ms = block->until_ms,
+	                                           .by = block->by,
+	                                           .reason = block->reason};
+	send_override(output, lane_partition(lane), block->offset, 0, &decision);
 	weir_counter_add(&stats_of(output)->reminders, 1);
 }
 
 void output_remind(struct output *output, struct lane *lane)
 {
 	int64_t now_ms = weir_wall_ms(), remind_ms = output->publisher->core->options.remind_ms;
-	const struct orders *orders = shard_orders(lane_shard(lane));
-	for (uint32_t i = 0; i < orders->count; i++)
-		if (is_to_be_reminded(&orders->list[i]->block, remind_ms, now_ms))
-			remind_of(output, lane, orders->list[i]);
+	const struct overrides *overrides = shard_overrides(lane_shard(lane));
+	for (uint32_t i = 0; i < overrides->count; i++)
+		if (is_to_be_reminded(&overrides->list[i]->block, remind_ms, now_ms))
+			remind_of(output, lane, overrides->list[i]);
 }
 
 /* ---- dead letters ---- */

@@ -88,7 +88,7 @@ static void count_result(struct worker_stats *stats, const struct lane_result *r
 {
 	weir_counter_add(&stats->frames, 1);
 	if (result->command != NULL)
-		weir_counter_add(&stats->orders[result->command->kind], 1);
+		weir_counter_add(&stats->overrides[result->command->kind], 1);
 	weir_counter_add(&stats->events, result->judged.events_taken);
 	weir_counter_add(&stats->repeated, result->judged.events_repeated);
 }

@@ -25,7 +25,7 @@
 #include "common/log/metrics.h"
 #include "limiter/checkpoint/checkpoint_io.h"
 #include "limiter/lane/rulebook.h"
-#include "limiter/orders/order_command.h"
+#include "limiter/overrides/override_command.h"
 #include "limiter/worker/placement.h"
 
 struct worker;
@@ -78,10 +78,10 @@ struct lane *const *worker_lanes(const struct worker *worker, uint32_t *count);
 
 struct worker_stats {
 	struct weir_counter frames, events, repeated, malformed, decisions, checkpoints;
-	struct weir_counter orders[ORDER_KIND_COUNT]; /* operators' commands that were carried out */
-	struct weir_counter reminders;                /* of their blocks, published again */
-	struct weir_counter ahead;                    /* messages of a sender whose clock is ahead of the log's */
-	struct weir_counter taken, given_up, fenced;  /* partitions that came, went, or were another's by then */
+	struct weir_counter overrides[OVERRIDE_KIND_COUNT]; /* operators' commands that were carried out */
+	struct weir_counter reminders;                      /* of their blocks, published again */
+	struct weir_counter ahead;                          /* messages of a sender whose clock is ahead of the log's */
+	struct weir_counter taken, given_up, fenced;        /* partitions that came, went, or were another's by then */
 	struct weir_counter dead_letters, dead_letters_dropped;
 	struct weir_histogram batch;      /* seconds from receiving a batch to its last verdict */
 	struct weir_histogram checkpoint; /* seconds from the cut to stored */

@@ -203,11 +203,11 @@ static void describe(struct replay *replay, const struct lane_result *result)
 		weir_text_puts(text, "\n");
 	}
 	for (uint32_t i = 0; change != NULL && i < change->block_count; i++) {
-		decision_order_json(text, partition, result->offset, change->lifted_count + i, &change->blocks[i]);
+		decision_override_json(text, partition, result->offset, change->lifted_count + i, &change->blocks[i]);
 		weir_text_puts(text, "\n");
 	}
-	if (result->ordered != NULL) {
-		decision_order_json(text, partition, result->offset, 0, result->ordered);
+	if (result->override != NULL) {
+		decision_override_json(text, partition, result->offset, 0, result->override);
 		weir_text_puts(text, "\n");
 	}
 	weir_text_printf(text, "verdicts %llu ", (unsigned long long)result->offset);

@@ -90,7 +90,7 @@ static void sources_are_bounded_and_saved(void **state)
 	for (uint32_t i = MANY_SOURCES - 160; i < MANY_SOURCES; i++)
 		assert_false(send(restarted, i, 7, now_ms));
 	/* Sources out of order are no state that was saved. */
-	memset(extra + length - 1 - 32, 0, 16); /* behind them is that there are no orders */
+	memset(extra + length - 1 - 32, 0, 16); /* behind them is that there are no overrides */
 	assert_int_equal(shard_import_extra(restarted, bytes, &error), WEIR_INVALID);
 	free(extra);
 	shard_free(shard);

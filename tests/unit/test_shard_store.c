@@ -18,7 +18,7 @@ enum { FRAMES = 300, POLICIES = 12, BLOBS_MAX = 6, PAIRS_MAX = SCENE_EVENTS * SC
 struct record {
 	uint32_t policy; /* 0: none */
 	bool commanded;
-	struct order_command command;
+	struct override_command command;
 	int64_t at_ms;
 	struct model_published published;
 	struct scene_frame frame;
@@ -249,7 +249,7 @@ static void take_record(struct stage *stage)
 			finish_snapshot(stage, below(stage, 3) > 0);
 	}
 	if (record->commanded) {
-		const struct shard_order_decision *decision;
+		const struct shard_override_decision *decision;
 		assert_int_equal(shard_command_apply(stage->shard, &decision, &error), WEIR_OK);
 		assert_int_equal(decision != NULL, record->published.any);
 		if (decision != NULL)
@@ -326,7 +326,7 @@ static void run_stage(uint64_t seed, uint64_t totals[3])
 	struct stage *stage = weir_alloc(1, sizeof *stage);
 	stage->scene = scene_new(seed);
 	stage->scene.key_space = below(stage, 3) == 0 ? 12 : 3000;
-	bool ordered = below(stage, 3) > 0;
+	bool overrides = below(stage, 3) > 0;
 	stage->next_id = 100;
 	stage->policies[0] = scene_policy(&stage->scene.random, 1);
 	stage->policy_count = 1;
@@ -341,7 +341,7 @@ static void run_stage(uint64_t seed, uint64_t totals[3])
 		if (stage->next == stage->record_count) {
 			if (stage->policy_count < POLICIES && below(stage, 30) == 0)
 				append_policy(stage);
-			else if (ordered && below(stage, 5) == 0)
+			else if (overrides && below(stage, 5) == 0)
 				append_command(stage);
 			else
 				append_frame(stage);

@@ -193,13 +193,13 @@ static void what_was_stored_comes_back_without_being_asked_for(void **state)
 
 /* ---- operators' blocks that outlast the topic's retention ---- */
 
-enum { ORDERS_PARTITION = 2 };
+enum { OVERRIDES_PARTITION = 2 };
 
 static void command(struct scene *scene, const char *body)
 {
 	size_t length;
 	char *message = weir_frame_control(WEIR_FRAME_COMMAND, SCENE_START_MS, 0, weir_span_of(body), &length);
-	scene_send(scene, ORDERS_PARTITION, (struct weir_span){message, (uint32_t)length});
+	scene_send(scene, OVERRIDES_PARTITION, (struct weir_span){message, (uint32_t)length});
 	free(message);
 }
 
@@ -209,10 +209,10 @@ static uint64_t copies(struct scene *scene, const char *key, char *newest, size_
 	struct weir_consumer *consumer;
 	struct weir_message messages[64];
 	uint64_t first, next, found = 0;
-	assert_int_equal(scene->own->extent(scene->bus, WEIR_TOPIC_DECISIONS, ORDERS_PARTITION, &first, &next, NULL),
+	assert_int_equal(scene->own->extent(scene->bus, WEIR_TOPIC_DECISIONS, OVERRIDES_PARTITION, &first, &next, NULL),
 	                 WEIR_OK);
 	assert_int_equal(scene->own->consumer_new(scene->bus, WEIR_TOPIC_DECISIONS, NULL, &consumer, NULL), WEIR_OK);
-	assert_int_equal(scene->own->assign(consumer, ORDERS_PARTITION, first, NULL), WEIR_OK);
+	assert_int_equal(scene->own->assign(consumer, OVERRIDES_PARTITION, first, NULL), WEIR_OK);
 	newest[0] = '\0';
 	while (first < next) {
 		size_t count;

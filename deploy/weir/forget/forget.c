@@ -100,7 +100,7 @@ static const struct weir_command_line line = {
 static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
 	struct forget *forget = context;
-	struct order_options *options = &forget->options;
+	struct override_options *options = &forget->options;
 	switch (option) {
 	case ZONE: options->zone = value->text; break;
 	case KEY_HEX: options->key_hex = value->text; break;
@@ -109,7 +109,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case JSON: options->json = true; break;
 	case TIMEOUT: forget->timeout_ms = (int64_t)value->number; break;
 	case BY:
-		if (strlen(value->text) > ORDER_BY_MAX_BYTES)
+		if (strlen(value->text) > OVERRIDE_BY_MAX_BYTES)
 			return weir_arguments_refuse_value(&line, BY, value->text);
 		options->by = value->text;
 		break;
@@ -120,9 +120,9 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 
 static enum weir_exit parse(struct forget *forget, int argc, char **argv)
 {
-	struct order_options *options = &forget->options;
-	*options =
-		(struct order_options){.line = &line, .kind = ORDER_LIFT, .for_ms = -1, .until_ms = ORDER_NO_END, .reason = ""};
+	struct override_options *options = &forget->options;
+	*options = (struct override_options){
+		.line = &line, .kind = OVERRIDE_LIFT, .for_ms = -1, .until_ms = OVERRIDE_NO_END, .reason = ""};
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, forget);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;

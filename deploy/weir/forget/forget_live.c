@@ -12,8 +12,8 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "deploy/weir/inspect/topic_read.h"
-#include "deploy/weir/orders/order_author.h"
-#include "deploy/weir/orders/order_control.h"
+#include "deploy/weir/overrides/override_author.h"
+#include "deploy/weir/overrides/override_control.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,26 +24,26 @@ enum { APPEND_MS = 30000, POLL_MS = 50, SAY_AFTER_MS = 1500 };
 
 /* ---- commands ---- */
 
-static enum weir_status append(struct forget *forget, struct forget_zone *zone, enum order_kind kind,
+static enum weir_status append(struct forget *forget, struct forget_zone *zone, enum override_kind kind,
                                struct weir_error *error)
 {
 	const struct weir_policy *policy = forget->history.policies[forget->history.count - 1];
-	struct order_place places[WEIR_PARTITIONS_MAX];
-	struct order_command command = {
-		.kind = kind, .key_length = zone->key_length, .thousandths = 1000, .until_ms = ORDER_NO_END};
+	struct override_place places[WEIR_PARTITIONS_MAX];
+	struct override_command command = {
+		.kind = kind, .key_length = zone->key_length, .thousandths = 1000, .until_ms = OVERRIDE_NO_END};
 	int64_t now_ms = weir_wall_ms();
 	uint32_t count = 0;
 	snprintf(command.zone, sizeof command.zone, "%s", zone->name);
 	snprintf(command.reason, sizeof command.reason, "weir forget");
 	memcpy(command.key, zone->key, zone->key_length);
-	command.value_count = order_value_count(order_key(&command));
-	if (kind == ORDER_ALLOW)
+	command.value_count = override_value_count(override_key(&command));
+	if (kind == OVERRIDE_ALLOW)
 		command.until_ms = now_ms;
-	enum weir_status status = order_author(forget->options.by, &command, error);
+	enum weir_status status = override_author(forget->options.by, &command, error);
 	if (status == WEIR_OK && forget->backend.kind == BACKEND_RUNNING)
-		status = order_control_append(forget->backend.state_path, &command, places, &count, error);
+		status = override_control_append(forget->backend.state_path, &command, places, &count, error);
 	else if (status == WEIR_OK)
-		status = order_append(forget->backend.bus, policy, &command, now_ms, APPEND_MS, places, &count, error);
+		status = override_append(forget->backend.bus, policy, &command, now_ms, APPEND_MS, places, &count, error);
 	if (status == WEIR_OK && count != 1)
 		status = weir_fail(error, WEIR_IO, "the log did not return the command's offset");
 	if (status == WEIR_OK)
@@ -53,7 +53,7 @@ static enum weir_status append(struct forget *forget, struct forget_zone *zone, 
 
 enum weir_status forget_command(struct forget *forget, struct weir_error *error)
 {
-	static const enum order_kind kinds[] = {ORDER_ALLOW, ORDER_OVERRIDE, ORDER_LIFT};
+	static const enum override_kind kinds[] = {OVERRIDE_ALLOW, OVERRIDE_RATE, OVERRIDE_LIFT};
 	enum weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < forget->zone_count && !forget->backend.once; i++) {
 		struct forget_zone *zone = &forget->zones[i];

@@ -14,7 +14,7 @@
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/inspect/state_lines.h"
-#include "deploy/weir/inspect/state_orders.h"
+#include "deploy/weir/inspect/state_overrides.h"
 #include "deploy/weir/inspect/state_read.h"
 #include "deploy/weir/policy/policy_apply.h"
 
@@ -25,7 +25,7 @@
 
 #define LATENESS_MAX_MS (INT64_C(366) * 86400000)
 
-enum option { STATE, CONFIG, ZONE, KEYS, KEY, LATENESS, PARTITION, ORDERS, OPTION_COUNT };
+enum option { STATE, CONFIG, ZONE, KEYS, KEY, LATENESS, PARTITION, OVERRIDES, OPTION_COUNT };
 
 static const struct weir_argument_option options[] = {
 	[STATE] = {.name = "state",
@@ -56,9 +56,9 @@ static const struct weir_argument_option options[] = {
                    .type = WEIR_ARGUMENT_NUMBER,
                    .help = "only this partition",
                    .most = WEIR_PARTITIONS_MAX - 1},
-	[ORDERS] = {.name = "orders",
-                .type = WEIR_ARGUMENT_FLAG,
-                .help = "print what operators have commanded and is in force, in place of buckets"},
+	[OVERRIDES] = {.name = "orders",
+                   .type = WEIR_ARGUMENT_FLAG,
+                   .help = "print what operators have commanded and is in force, in place of buckets"},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
@@ -107,13 +107,13 @@ struct dump {
 	struct state_keys *keys;
 	bool named;      /* some names were given: the lines are sorted over all partitions */
 	bool only_named; /* buckets without a name are left out */
-	bool only_orders;
+	bool only_overrides;
 	int64_t lateness_ms;     /* -1: not given */
 	uint64_t only_partition; /* UINT64_MAX: all */
 	struct backend backend;
 	struct rulebook *book;
 	struct state_lines *lines;
-	struct weir_text orders;
+	struct weir_text overrides;
 	uint32_t partition_count;
 };
 
@@ -137,7 +137,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case STATE: dump->state_path = value->text; break;
 	case CONFIG: dump->config_path = value->text; break;
 	case ZONE: dump->zone = value->text; break;
-	case ORDERS: dump->only_orders = true; break;
+	case OVERRIDES: dump->only_overrides = true; break;
 	case PARTITION: dump->only_partition = value->number; break;
 	case LATENESS: dump->lateness_ms = (int64_t)value->number; break;
 	default: return take_names(dump, option, value->text);
@@ -221,18 +221,18 @@ static void add_bucket(void *context, uint32_t partition, const struct shard_buc
 	state_lines_add(dump->lines, bucket, key, partition);
 }
 
-static void add_orders(void *context, uint32_t partition, const struct orders *orders)
+static void add_overrides(void *context, uint32_t partition, const struct overrides *overrides)
 {
 	struct dump *dump = context;
 	const struct weir_policy *policy = rulebook_policy(dump->book, rulebook_newest(dump->book));
-	for (uint32_t i = 0; i < orders->count; i++) {
-		struct state_order terms[STATE_ORDER_TERMS];
-		const struct weir_zone *zone = weir_policy_zone(policy, orders->list[i]->zone_id);
+	for (uint32_t i = 0; i < overrides->count; i++) {
+		struct state_override settings[STATE_OVERRIDE_SETTINGS];
+		const struct weir_zone *zone = weir_policy_zone(policy, overrides->list[i]->zone_id);
 		if (zone == NULL || (dump->zone != NULL && strcmp(zone->name, dump->zone) != 0))
 			continue;
-		uint32_t count = state_order_terms(orders->list[i], terms);
+		uint32_t count = state_override_settings(overrides->list[i], settings);
 		for (uint32_t j = 0; j < count; j++)
-			state_order_json(&dump->orders, &terms[j], zone, partition);
+			state_override_json(&dump->overrides, &settings[j], zone, partition);
 	}
 }
 
@@ -242,8 +242,8 @@ static bool write_lines(struct dump *dump)
 	size_t written;
 	state_lines_sort(dump->lines);
 	if (state_lines_write(dump->lines, STDOUT_FILENO) == 0 &&
-	    weir_write_all(STDOUT_FILENO, dump->orders.at, dump->orders.length, &written) == 0) {
-		weir_text_clear(&dump->orders);
+	    weir_write_all(STDOUT_FILENO, dump->overrides.at, dump->overrides.length, &written) == 0) {
+		weir_text_clear(&dump->overrides);
 		return true;
 	}
 	fprintf(stderr, "weir state: cannot write: %s\n", strerror(errno));
@@ -260,8 +260,8 @@ static enum weir_exit print_all(struct dump *dump)
 		.seed = dump->backend.seed,
 		.lateness_ms = dump->backend.lateness_ms,
 		.only = dump->only_named ? dump->keys : NULL,
-		.each = dump->only_orders ? NULL : add_bucket,
-		.orders = dump->only_orders ? add_orders : NULL,
+		.each = dump->only_overrides ? NULL : add_bucket,
+		.overrides = dump->only_overrides ? add_overrides : NULL,
 		.context = dump,
 	};
 	for (uint32_t partition = 0; partition < dump->partition_count; partition++) {
@@ -296,7 +296,7 @@ static enum weir_exit command_main(int argc, char **argv)
 	}
 	state_keys_free(dump.keys);
 	state_lines_free(dump.lines);
-	weir_text_deinit(&dump.orders);
+	weir_text_deinit(&dump.overrides);
 	return code;
 }
 

@@ -70,8 +70,8 @@ static enum weir_status read_lane(const struct state_read *read, const struct we
 		status = load_segments(read, state, lane, error);
 	if (status == WEIR_OK && read->each != NULL)
 		shard_each(lane_shard(lane), give, &giving);
-	if (status == WEIR_OK && read->orders != NULL)
-		read->orders(read->context, state->partition, shard_orders(lane_shard(lane)));
+	if (status == WEIR_OK && read->overrides != NULL)
+		read->overrides(read->context, state->partition, shard_overrides(lane_shard(lane)));
 	lane_free(lane);
 	return status;
 }

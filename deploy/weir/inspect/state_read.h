@@ -9,7 +9,7 @@
 #include "common/store/store.h"
 #include "deploy/weir/inspect/state_keys.h"
 #include "limiter/lane/rulebook.h"
-#include "limiter/orders/orders.h"
+#include "limiter/overrides/overrides.h"
 #include "limiter/shard/shard.h"
 
 struct state_read {
@@ -21,7 +21,7 @@ struct state_read {
 	/** Each bucket that is not forgotten; the image is borrowed. NULL: none is read */
 	void (*each)(void *context, uint32_t partition, const struct shard_bucket *bucket);
 	/** What operators' commands hold. NULL: not wanted */
-	void (*orders)(void *context, uint32_t partition, const struct orders *orders);
+	void (*overrides)(void *context, uint32_t partition, const struct overrides *overrides);
 	void *context;
 };
 

@@ -18,7 +18,7 @@
 #include "common/store/sqlite/store_sqlite.h"
 #include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/command.h"
-#include "deploy/weir/orders/order_control.h"
+#include "deploy/weir/overrides/override_control.h"
 #include "deploy/weir/policy/policy_apply.h"
 #include "deploy/weir/run/monitor.h"
 #include "deploy/weir/run/sink.h"
@@ -55,7 +55,7 @@ struct follow {
 	struct api *api;            /* likewise */
 	struct collector *collector;
 	struct monitor *monitor;
-	struct order_control orders;
+	struct override_control overrides;
 	struct control *control;
 	struct weir_trouble bus_trouble;
 	int64_t started_ms;
@@ -278,10 +278,10 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 		};
 		status = monitor_start(&monitor, &follow->monitor, error);
 	}
-	follow->orders = (struct order_control){.bus = follow->bus, .book = follow->book, .log = follow->log};
+	follow->overrides = (struct override_control){.bus = follow->bus, .book = follow->book, .log = follow->log};
 	if (status == WEIR_OK)
-		status = control_start(follow->state.path, order_control_answer, &follow->orders, follow->log, &follow->control,
-		                       error);
+		status = control_start(follow->state.path, override_control_answer, &follow->overrides, follow->log,
+		                       &follow->control, error);
 	return status;
 }
 

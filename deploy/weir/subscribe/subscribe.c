@@ -15,7 +15,7 @@
 #include "deploy/gateways/subscriber/subscriber.h"
 #include "deploy/gateways/target/kinds/target_kinds.h"
 #include "deploy/weir/command.h"
-#include "deploy/weir/orders/order_append.h"
+#include "deploy/weir/overrides/override_append.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,7 +229,7 @@ static void look_at_zones(const struct subscribe *subscribe)
 {
 	struct weir_error words;
 	for (size_t i = 0; subscribe->config->policy != NULL && i < subscribe->zone_count; i++)
-		if (order_zone(subscribe->config->policy, subscribe->zones[i], &words) == NULL)
+		if (override_zone(subscribe->config->policy, subscribe->zones[i], &words) == NULL)
 			weir_log(&subscribe->log, WEIR_LOG_WARNING, "subscribe", "--zone: %s", words.text);
 }
 
