@@ -65,7 +65,7 @@ void checkpoint_cut(struct checkpoint_cut *cut, struct lane *lane, struct checkp
 	lane_state(lane, &cut->state, &cut->extra);
 	cut->state.epoch = partition->epoch;
 	cut->state.checkpoint = partition->current + 1;
-	cut->rules = lane_rules(lane);
+	cut->compiled = lane_compiled_policy(lane);
 	shard_snapshot(lane_shard(lane), &cut->snapshot);
 }
 
@@ -181,8 +181,8 @@ static enum weir_status merge_segment(struct ahead *ahead, const struct checkpoi
 		                   segment, cut->state.partition, bytes, known->base_bytes + known->delta_bytes);
 	} else {
 		parts[count++] = cut->snapshot.deltas[place];
-		status = segment_blob_merge(parts, count, cut->rules, cut->state.clock_ms, cut->partition->lateness_ms, owned,
-		                            &length, error);
+		status = segment_blob_merge(parts, count, cut->compiled, cut->state.clock_ms, cut->partition->lateness_ms,
+		                            owned, &length, error);
 	}
 	free(parts);
 	if (status == WEIR_OK)

@@ -55,20 +55,20 @@ static struct checkpoint_job *get(struct queue *queue)
 }
 
 struct adding {
-	struct rulebook *book;
+	struct policy_registry *registry;
 	struct weir_error *error;
 };
 
 static enum weir_status add_policy(void *context, uint64_t version, struct weir_span text)
 {
 	struct adding *adding = context;
-	return rulebook_add(adding->book, version, text, adding->error);
+	return policy_registry_add(adding->registry, version, text, adding->error);
 }
 
 static enum weir_status load_policies(struct checkpoint_job *job, struct weir_store *store)
 {
-	struct adding adding = {.book = job->book, .error = &job->error};
-	return store->ops->policy_each(store, rulebook_newest(job->book) + 1, add_policy, &adding, &job->error);
+	struct adding adding = {.registry = job->registry, .error = &job->error};
+	return store->ops->policy_each(store, policy_registry_newest(job->registry) + 1, add_policy, &adding, &job->error);
 }
 
 /*
@@ -80,7 +80,7 @@ static enum weir_status take(struct checkpoint_job *job, struct weir_store *stor
 	struct weir_error *error = &job->error;
 	enum weir_status status = load_policies(job, store);
 	job->retry_ms = NO_POLICY_WAIT_MS;
-	if (status == WEIR_OK && rulebook_newest(job->book) == 0)
+	if (status == WEIR_OK && policy_registry_newest(job->registry) == 0)
 		return weir_fail(error, WEIR_AGAIN, "there is no policy yet");
 	if (status == WEIR_OK) {
 		if (!weir_assignment_has(job->assignment, job->partition))

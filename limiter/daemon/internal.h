@@ -16,7 +16,7 @@ struct limiter {
 	_Atomic int phase; /* from LIMITER_WORKING on all that follows is there, and stays */
 	struct weir_bus *bus;
 	uint64_t seed;
-	struct rulebook *book;
+	struct policy_registry *registry;
 	struct weir_assignment *assignment;
 	struct placement *placement;
 	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;

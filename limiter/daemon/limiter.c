@@ -25,7 +25,7 @@ static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct 
 		return status;
 	struct limiter *limiter = weir_alloc(1, sizeof *limiter);
 	limiter->daemon = daemon;
-	limiter->book = rulebook_new();
+	limiter->registry = policy_registry_new();
 	limiter_pages_init(limiter);
 	*self = limiter;
 	return WEIR_OK;
@@ -77,7 +77,7 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 	struct worker_options options = {
 		.config = config,
 		.bus = limiter->bus,
-		.book = limiter->book,
+		.registry = limiter->registry,
 		.first_policy = 1, /* an empty partition meets every policy in its log, from the first one on */
 		.seed = limiter->seed,
 		.number = number,
@@ -188,7 +188,7 @@ static void tell_policy(const struct limiter *limiter, struct weir_trouble *trou
 	weir_assignment_get(limiter->assignment, NULL, &given);
 	if (given == 0 || *since_ms == 0)
 		*since_ms = weir_monotonic_ms();
-	if (rulebook_newest(limiter->book) > 0)
+	if (policy_registry_newest(limiter->registry) > 0)
 		weir_trouble_off(trouble, &limiter->daemon->log, "policy");
 	else if (weir_monotonic_ms() - *since_ms > NO_POLICY_MS)
 		weir_trouble_on(trouble, &limiter->daemon->log, "policy", "no policy yet: run `weir policy apply`");

@@ -155,7 +155,7 @@ static struct worker_zone zone_numbers(const struct limiter_parts *parts, uint32
 
 static void zone_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
-	const struct weir_policy *policy = rulebook_policy(parts->book, rulebook_newest(parts->book));
+	const struct weir_policy *policy = policy_registry_policy(parts->registry, policy_registry_newest(parts->registry));
 	weir_metrics_family(page, &metrics[VERDICTS]);
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
 		struct worker_zone numbers = zone_numbers(parts, policy->zones[i].id);
@@ -210,7 +210,7 @@ static double checkpoint_age_s(const struct limiter_parts *parts)
 
 void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
-	if (rulebook_newest(parts->book) > 0)
+	if (policy_registry_newest(parts->registry) > 0)
 		zone_metrics(parts, page);
 	weir_metrics_counter(page, &metrics[EVENTS], SUM(parts, events));
 	weir_metrics_counter(page, &metrics[REPEATED_EVENTS], SUM(parts, repeated));

@@ -61,7 +61,7 @@ static bool ready(void *context, struct weir_text *why)
 	free(given);
 	if (!spoken)
 		weir_text_puts(why, "the group has not said which partitions are ours\n");
-	else if (missing > 0 && rulebook_newest(limiter->book) == 0)
+	else if (missing > 0 && policy_registry_newest(limiter->registry) == 0)
 		weir_text_puts(why, "there is no policy yet: run `weir policy apply`\n");
 	else if (missing > 0)
 		weir_text_printf(why, "%u of %u partitions are not here yet, partition %u first\n", missing, count, first);
@@ -127,7 +127,7 @@ static void metrics(void *context, struct weir_text *page)
 	if (phase == LIMITER_CONNECTING)
 		return;
 	struct limiter_parts parts = {
-		.workers = limiter->workers, .worker_count = limiter->worker_count, .book = limiter->book};
+		.workers = limiter->workers, .worker_count = limiter->worker_count, .registry = limiter->registry};
 	limiter_metrics(&parts, page);
 	partition_metrics(limiter, page);
 	counter_metrics(&parts, page);

@@ -20,7 +20,7 @@
 #include "common/base/text.h"
 #include "common/bytes/hash.h"
 #include "common/frame/frame.h"
-#include "limiter/bucket/rules.h"
+#include "limiter/bucket/compiled_policy.h"
 #include "limiter/overrides/override_command.h"
 
 enum {
@@ -39,7 +39,7 @@ struct shard_options {
 	bool count_events;     /* --once: a decision's offset is the partition's event number, its index within the event */
 };
 
-struct shard *shard_new(const struct shard_options *options, const struct rules *rules);
+struct shard *shard_new(const struct shard_options *options, const struct compiled_policy *compiled);
 void shard_free(struct shard *shard);
 
 /* A change that a judged event publishes: limits and zone by pointer, the rest by value. */
@@ -48,10 +48,10 @@ struct shard_decision {
 	uint32_t pair;      /* running number of (event, zone) pairs in the frame */
 	uint64_t id_offset; /* as options.count_events says */
 	uint32_t id_index;
-	const struct zone_rules *zone; /* valid while the rules that it came from live */
-	uint32_t limit;                /* index into zone->limits: the one with the latest reset */
-	const struct weir_limit *rule; /* as it was judged by: its rates may be multiplied by an operator */
-	struct weir_span key;          /* joined; borrowed from the frame */
+	const struct compiled_zone *zone; /* valid while the compiled policy that it came from lives */
+	uint32_t limit;                   /* index into zone->limits: the one with the latest reset */
+	const struct weir_limit *rule;    /* as it was judged by: its rates may be multiplied by an operator */
+	struct weir_span key;             /* joined; borrowed from the frame */
 	int64_t at_ms, until_ms;
 	int64_t count;
 };
@@ -132,7 +132,7 @@ void shard_advance_clock(struct shard *shard, int64_t sent_ms);
  * removed zones' buckets are dropped, and where a zone leaves shadow mode its buckets leave their last decision behind.
  * What a switch publishes is the caller's affair (policy_switch.h).
  */
-void shard_set_rules(struct shard *shard, const struct rules *rules);
+void shard_set_policy(struct shard *shard, const struct compiled_policy *compiled);
 
 /**
  * A bit of housekeeping, bounded to about `budget` buckets: compaction, forgetting, eviction under the ceiling. With two
@@ -204,7 +204,7 @@ void shard_stats(const struct shard *shard, struct shard_stats *stats);
 
 /* A bucket in the words of common/specification/semantics.md. */
 struct shard_bucket {
-	const struct zone_rules *zone;
+	const struct compiled_zone *zone;
 	uint64_t fingerprint_low, fingerprint_high; /* weir_fingerprint() of seed, zone and key: the shard keeps no keys */
 	int64_t decided_at_ms, decided_until_ms;    /* of the last decision; -1: there was none */
 	uint32_t limit_count;

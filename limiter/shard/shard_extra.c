@@ -32,7 +32,7 @@ char *shard_export_extra(const struct shard *shard, size_t *length)
 	uint8_t *at = put((uint8_t *)extra, EXTRA_VERSION);
 	at = put(at, (uint64_t)shard->clock_ms);
 	at = put(at, shard->events);
-	at = put(at, shard->rules_version);
+	at = put(at, shard->policy_version);
 	at = put(at, shard->switch_count);
 	for (uint32_t i = 0; i < shard->switch_count; i++)
 		at = put(put(at, shard->switches[i].version), (uint64_t)shard->switches[i].clock_ms);
@@ -74,12 +74,12 @@ static bool import_switches(struct shard *shard, struct weir_span *bytes)
 		return false;
 	shard->switches = weir_realloc(shard->switches, count, sizeof *shard->switches);
 	for (shard->switch_count = 0; shard->switch_count < count; shard->switch_count++) {
-		struct rules_switch *next = &shard->switches[shard->switch_count];
+		struct policy_activation *next = &shard->switches[shard->switch_count];
 		if (!get(bytes, &next->version) || !get_clock(bytes, &next->clock_ms) || next->version <= version)
 			return false;
 		version = next->version;
 	}
-	return version <= shard->rules_version;
+	return version <= shard->policy_version;
 }
 
 static bool import_sources(struct shard *shard, struct weir_span *bytes)
@@ -111,7 +111,7 @@ enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra,
 		                 (unsigned long long)version, EXTRA_VERSION);
 	shard->source_count = shard->switch_count = 0;
 	if (version > 0 && get_clock(&extra, &shard->clock_ms) && get(&extra, &shard->events) &&
-	    get(&extra, &shard->rules_version) && import_switches(shard, &extra) && import_sources(shard, &extra) &&
+	    get(&extra, &shard->policy_version) && import_switches(shard, &extra) && import_sources(shard, &extra) &&
 	    overrides_import(&shard->overrides, extra))
 		return WEIR_OK;
 	shard->source_count = shard->switch_count = 0;

@@ -94,7 +94,7 @@ static __attribute__((noinline)) enum whole judge_overridden(struct shard *shard
                                                              const struct weir_frame_event *event, bool done,
                                                              struct bucket_verdict *verdict)
 {
-	const struct zone_rules *zone = lookup->zone;
+	const struct compiled_zone *zone = lookup->zone;
 	struct weir_span key = shard->work.frame->keys[event->key];
 	struct override_effect effect = overrides_effect(&shard->overrides, zone->zone->id, key, event->time_ms);
 	verdict->bits = 0;
@@ -107,7 +107,7 @@ static __attribute__((noinline)) enum whole judge_overridden(struct shard *shard
 }
 
 /* Judges one event in one zone. */
-static inline void judge_pair(struct shard *shard, struct lookup *lookup, const struct zone_rules *zone,
+static inline void judge_pair(struct shard *shard, struct lookup *lookup, const struct compiled_zone *zone,
                               const struct weir_frame_event *event, bool done, uint32_t clock_s,
                               struct bucket_verdict *verdict)
 {
@@ -206,7 +206,7 @@ static inline void judge_events(struct shard *shard, uint32_t pair, bool one_set
 }
 
 /* The same where all events are of one zone: one lookup an event, and what the zone says is read once. */
-static void judge_in_zone(struct shard *shard, uint32_t pair, const struct zone_rules *zone)
+static void judge_in_zone(struct shard *shard, uint32_t pair, const struct compiled_zone *zone)
 {
 	struct shard_frame *work = &shard->work;
 	const struct weir_frame_event *events = work->frame->events;
@@ -248,7 +248,7 @@ void shard_frame_judge(struct shard *shard, struct shard_result *result)
 	work->verdicts = shard_room_for(work, work->verdicts, &work->room_pairs, verdict_bytes, 1);
 	memset(work->verdicts, 0, verdict_bytes);
 	uint32_t pair = pass_over_repeated(work), taken = frame->event_count - work->first_event;
-	const struct zone_rules *only_zone = shard_only_zone(work);
+	const struct compiled_zone *only_zone = shard_only_zone(work);
 	if (only_zone != NULL && !frame->zone_sets[0].zones[0].done)
 		judge_in_zone(shard, pair, only_zone);
 	else if (frame->zone_set_count == 1)

@@ -9,11 +9,11 @@
 #include <assert.h>
 #include <stddef.h>
 
-static const struct zone_rules *find_zone(const struct rules *rules, const char *name)
+static const struct compiled_zone *find_zone(const struct compiled_policy *compiled, const char *name)
 {
-	for (uint32_t i = 0; i < rules_zone_count(rules); i++)
-		if (strcmp(rules_zone_at(rules, i)->zone->name, name) == 0)
-			return rules_zone_at(rules, i);
+	for (uint32_t i = 0; i < compiled_policy_zone_count(compiled); i++)
+		if (strcmp(compiled_policy_zone_at(compiled, i)->zone->name, name) == 0)
+			return compiled_policy_zone_at(compiled, i);
 	return NULL;
 }
 
@@ -29,11 +29,11 @@ enum weir_status shard_command_begin(struct shard *shard, const struct override_
 {
 	struct shard_frame *work = &shard->work;
 	assert(work->frame == NULL);
-	const struct zone_rules *zone = find_zone(shard->rules, command->zone);
+	const struct compiled_zone *zone = find_zone(shard->compiled, command->zone);
 	if (zone == NULL)
 		return weir_fail(error, WEIR_INVALID, "%s: there is no zone \"%s\" in policy %llu",
 		                 override_kind_name(command->kind), command->zone,
-		                 (unsigned long long)rules_version(shard->rules));
+		                 (unsigned long long)compiled_policy_version(shard->compiled));
 	enum weir_status status = override_command_check(command, zone->zone, error);
 	if (status != WEIR_OK)
 		return status;

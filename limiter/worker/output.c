@@ -102,7 +102,7 @@ static bool is_to_be_reminded(const struct override_setting *block, int64_t remi
 
 static void remind_of(struct output *output, const struct lane *lane, const struct override *override)
 {
-	const struct zone_rules *zone = rules_zone(lane_rules(lane), override->zone_id);
+	const struct compiled_zone *zone = compiled_policy_zone(lane_compiled_policy(lane), override->zone_id);
 	if (zone == NULL)
 		return;
 	const struct override_setting *block = &override->block;

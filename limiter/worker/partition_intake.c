@@ -45,7 +45,7 @@ static void submit_load(struct partition *partition)
 	uint32_t count;
 	const uint32_t *missing = lane_missing(partition->lane, &count);
 	struct checkpoint_job *job = partition_job(partition, count > 0 ? CHECKPOINT_LOAD : CHECKPOINT_POLICIES);
-	job->book = partition->tools->core->options.book;
+	job->registry = partition->tools->core->options.registry;
 	job->segments = weir_alloc(count, sizeof *job->segments);
 	if (count > 0)
 		memcpy(job->segments, missing, count * sizeof *job->segments);

@@ -24,7 +24,7 @@
 #include "common/log/log.h"
 #include "common/log/metrics.h"
 #include "limiter/checkpoint/checkpoint_io.h"
-#include "limiter/lane/rulebook.h"
+#include "limiter/lane/policy_registry.h"
 #include "limiter/overrides/override_command.h"
 #include "limiter/worker/placement.h"
 
@@ -33,7 +33,7 @@ struct worker;
 struct worker_options {
 	const struct weir_config *config; /* borrowed, as all that follows */
 	struct weir_bus *bus;
-	struct rulebook *book;
+	struct policy_registry *registry;
 	uint64_t first_policy; /* the version that empty partitions begin with */
 	uint64_t seed;
 	uint32_t number;                    /* this worker */

@@ -21,10 +21,10 @@ static void a_block_is_one_line_of_json(void **state)
 	struct weir_zone zone = {.id = 7, .name = (char *)"site", .key_count = 1, .limit_count = 1};
 	zone.limits[0] =
 		(struct weir_limit){.algorithm = weir_algorithm_named("sliding_window"), .rate = 10, .window_ms = 60000};
-	struct zone_rules rules = {.zone = &zone};
+	struct compiled_zone compiled = {.zone = &zone};
 	struct shard_decision decision = {.id_offset = 1841,
 	                                  .id_index = 17,
-	                                  .zone = &rules,
+	                                  .zone = &compiled,
 	                                  .rule = &zone.limits[0],
 	                                  .key = weir_span_of("203.0.113.9"),
 	                                  .at_ms = 1732173600123,

@@ -379,9 +379,9 @@ static void they_are_a_part_of_a_shards_state(void **state)
 		(struct weir_limit){.algorithm = weir_algorithm_named("fixed_window"), .rate = 1, .window_ms = 1000};
 	struct weir_policy policy = {.version = 1, .zones = &zone, .zone_count = 1};
 	const struct weir_policy *policies[] = {&policy};
-	struct rules *rules = rules_new(policies, 1);
+	struct compiled_policy *compiled = compiled_policy_new(policies, 1);
 	struct shard_options options = {.seed = 1, .lateness_ms = LATENESS};
-	struct shard *shard = shard_new(&options, rules), *restarted = shard_new(&options, rules);
+	struct shard *shard = shard_new(&options, compiled), *restarted = shard_new(&options, compiled);
 	struct weir_error error;
 	struct override_command command = parse(BLOCK);
 	const struct shard_override_decision *decision;
@@ -402,7 +402,7 @@ static void they_are_a_part_of_a_shards_state(void **state)
 	free(saved);
 	shard_free(restarted);
 	shard_free(shard);
-	rules_free(rules);
+	compiled_policy_free(compiled);
 }
 
 int main(void)

@@ -269,7 +269,7 @@ static void a_policy_that_the_log_names_first_is_read_from_the_store(void **stat
 	put_policy(stage, 3, scene_config);
 	feed(stage, 10);
 	AWAIT(all_done(stage->processes, 1));
-	assert_int_equal(rulebook_newest(stage->processes[0].book), 3);
+	assert_int_equal(policy_registry_newest(stage->processes[0].registry), 3);
 	end(stage);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limiters at work on one log and one store: the local bus and SQLite, with as
- * many processes as a test wants (each its own rulebook, assignment, checkpoint
+ * many processes as a test wants (each its own policy registry, assignment, checkpoint
  * I/O and workers, as if they were processes), and the means to break things.
  *
  * The same frames are judged in a second scene by one undisturbed worker: at the
@@ -71,7 +71,7 @@ struct scene {
 /* One limiter. */
 struct process {
 	struct scene *scene;
-	struct rulebook *book;
+	struct policy_registry *registry;
 	struct weir_assignment *assignment;
 	struct placement *placement;
 	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
@@ -359,7 +359,7 @@ static inline void scene_feed(struct scene *scene, uint32_t rounds)
 static inline void process_start_threads(struct process *process, struct scene *scene, bool shared,
                                          int64_t age_limit_ms, uint32_t threads)
 {
-	*process = (struct process){.scene = scene, .book = rulebook_new(), .threads = threads};
+	*process = (struct process){.scene = scene, .registry = policy_registry_new(), .threads = threads};
 	process->placement = placement_new(SCENE_PARTITIONS, threads);
 	process->assignment = (shared ? weir_assignment_new : weir_assignment_of_all)(SCENE_PARTITIONS);
 	struct weir_error error;
@@ -369,7 +369,7 @@ static inline void process_start_threads(struct process *process, struct scene *
 	struct worker_options options = {
 		.config = scene->config,
 		.bus = scene->bus,
-		.book = process->book,
+		.registry = process->registry,
 		.first_policy = 1,
 		.seed = 7,
 		.placement = process->placement,
@@ -410,7 +410,7 @@ static inline void process_stop(struct process *process, bool drain)
 		worker_free(process->workers[i]);
 	weir_assignment_free(process->assignment);
 	placement_free(process->placement);
-	rulebook_free(process->book);
+	policy_registry_free(process->registry);
 }
 
 /* The group speaks: this process has these partitions, by bit. */

@@ -76,7 +76,7 @@ struct recover {
 	uint64_t partition;
 	bool yes;
 	struct backend backend;
-	struct rulebook *book;
+	struct policy_registry *registry;
 	uint64_t first, next; /* what the log has */
 };
 
@@ -122,7 +122,7 @@ static enum weir_status commit_behind(struct recover *recover, struct weir_parti
 	struct weir_partition_state row;
 	if (state->checkpoint == 0) {
 		struct shard_options options = {.partition = (uint32_t)recover->partition, .seed = recover->backend.seed};
-		struct lane *lane = lane_new(&options, recover->book, 1);
+		struct lane *lane = lane_new(&options, recover->registry, 1);
 		lane_state(lane, &row, &extra);
 		lane_free(lane);
 	} else {
@@ -142,7 +142,8 @@ static enum weir_status commit_behind(struct recover *recover, struct weir_parti
 static enum weir_status append_policy(struct recover *recover, struct weir_error *error)
 {
 	struct weir_bus *bus = recover->backend.bus;
-	const struct weir_policy *policy = rulebook_policy(recover->book, rulebook_newest(recover->book));
+	const struct weir_policy *policy =
+		policy_registry_policy(recover->registry, policy_registry_newest(recover->registry));
 	struct weir_producer *producer;
 	struct weir_delivery delivery;
 	struct weir_span no_key = {0};
@@ -188,7 +189,7 @@ static enum weir_status check_partition(const struct recover *recover, struct we
 	if (recover->partition >= recover->backend.bus->partitions)
 		return weir_fail(error, WEIR_INVALID, "there is no partition %llu; they are 0 to %u",
 		                 (unsigned long long)recover->partition, recover->backend.bus->partitions - 1);
-	if (rulebook_newest(recover->book) == 0)
+	if (policy_registry_newest(recover->registry) == 0)
 		return weir_fail(error, WEIR_INVALID, "there is no policy yet, so there is nothing to recover");
 	return WEIR_OK;
 }
@@ -198,11 +199,11 @@ static enum weir_status run(struct recover *recover, bool *refused, struct weir_
 {
 	struct weir_partition_state state;
 	struct backend *backend = &recover->backend;
-	recover->book = rulebook_new();
+	recover->registry = policy_registry_new();
 	backend->topic = WEIR_TOPIC_EVENTS;
 	enum weir_status status = backend_open(backend, "weir recover", recover->config_path, NULL, BACKEND_TOPIC, error);
 	if (status == WEIR_OK)
-		status = policy_log_load(backend->store, recover->book, error);
+		status = policy_log_load(backend->store, recover->registry, error);
 	if (status == WEIR_OK)
 		status = check_partition(recover, error);
 	if (status == WEIR_OK)
@@ -238,7 +239,7 @@ static enum weir_exit command_main(int argc, char **argv)
 		fprintf(stderr, "weir recover: %s\n", error.text);
 	else if (refused)
 		fprintf(stderr, "weir recover: nothing was changed; add --yes to lose them and go on\n");
-	rulebook_free(recover.book);
+	policy_registry_free(recover.registry);
 	backend_close(&recover.backend);
 	return code;
 }

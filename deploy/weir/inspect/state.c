@@ -111,7 +111,7 @@ struct dump {
 	int64_t lateness_ms;     /* -1: not given */
 	uint64_t only_partition; /* UINT64_MAX: all */
 	struct backend backend;
-	struct rulebook *book;
+	struct policy_registry *registry;
 	struct state_lines *lines;
 	struct weir_text overrides;
 	uint32_t partition_count;
@@ -191,12 +191,12 @@ static enum weir_status open_state(struct dump *dump, struct weir_error *error)
 		return status;
 	if (dump->lateness_ms >= 0 && !backend->once)
 		backend->lateness_ms = dump->lateness_ms;
-	dump->book = rulebook_new();
-	status = policy_log_load(backend->store, dump->book, error);
-	uint64_t newest = rulebook_newest(dump->book);
+	dump->registry = policy_registry_new();
+	status = policy_log_load(backend->store, dump->registry, error);
+	uint64_t newest = policy_registry_newest(dump->registry);
 	if (status != WEIR_OK || newest == 0)
 		return status;
-	const struct weir_policy *policy = rulebook_policy(dump->book, newest);
+	const struct weir_policy *policy = policy_registry_policy(dump->registry, newest);
 	status = check_zone(dump, policy, error);
 	if (status == WEIR_OK)
 		status = backend_partitions(backend, &dump->partition_count, error);
@@ -224,7 +224,7 @@ static void add_bucket(void *context, uint32_t partition, const struct shard_buc
 static void add_overrides(void *context, uint32_t partition, const struct overrides *overrides)
 {
 	struct dump *dump = context;
-	const struct weir_policy *policy = rulebook_policy(dump->book, rulebook_newest(dump->book));
+	const struct weir_policy *policy = policy_registry_policy(dump->registry, policy_registry_newest(dump->registry));
 	for (uint32_t i = 0; i < overrides->count; i++) {
 		struct state_override settings[STATE_OVERRIDE_SETTINGS];
 		const struct weir_zone *zone = weir_policy_zone(policy, overrides->list[i]->zone_id);
@@ -256,7 +256,7 @@ static enum weir_exit print_all(struct dump *dump)
 	struct weir_error error;
 	struct state_read read = {
 		.store = dump->backend.store,
-		.book = dump->book,
+		.registry = dump->registry,
 		.seed = dump->backend.seed,
 		.lateness_ms = dump->backend.lateness_ms,
 		.only = dump->only_named ? dump->keys : NULL,
@@ -291,7 +291,7 @@ static enum weir_exit command_main(int argc, char **argv)
 			code = status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 		if (status != WEIR_OK)
 			fprintf(stderr, "weir state: %s\n", error.text);
-		rulebook_free(dump.book);
+		policy_registry_free(dump.registry);
 		backend_close(&dump.backend);
 	}
 	state_keys_free(dump.keys);

@@ -8,13 +8,13 @@
 
 #include "common/store/store.h"
 #include "deploy/weir/inspect/state_keys.h"
-#include "limiter/lane/rulebook.h"
+#include "limiter/lane/policy_registry.h"
 #include "limiter/overrides/overrides.h"
 #include "limiter/shard/shard.h"
 
 struct state_read {
 	struct weir_store *store;
-	struct rulebook *book; /* with every policy of the store */
+	struct policy_registry *registry; /* with every policy of the store */
 	uint64_t seed;
 	int64_t lateness_ms;           /* < 0: nothing counts as forgotten */
 	const struct state_keys *only; /* the buckets of these keys; NULL: all */

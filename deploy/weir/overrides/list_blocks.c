@@ -132,7 +132,7 @@ static enum weir_status read_state(struct reading *reading, bool buckets, struct
 {
 	struct backend *backend = reading->backend;
 	struct state_read read = {.store = backend->store,
-	                          .book = reading->blocks->book,
+	                          .registry = reading->blocks->registry,
 	                          .seed = backend->seed,
 	                          .lateness_ms = backend->lateness_ms,
 	                          .each = buckets ? take_bucket : NULL,
@@ -224,14 +224,14 @@ enum weir_status list_blocks_read(struct backend *backend, const struct list_fil
 	struct reading reading = {.backend = backend, .filter = filter, .blocks = blocks, .now_ms = now_ms};
 	struct block_table_options options = {
 		.partitions = WEIR_BUS_PARTITIONS_MAX, .max = BLOCK_TABLE_MAX_DEFAULT, .keep_json = true};
-	*blocks = (struct list_blocks){.book = rulebook_new()};
+	*blocks = (struct list_blocks){.registry = policy_registry_new()};
 	if (getrandom(&options.seed, sizeof options.seed, 0) != (ssize_t)sizeof options.seed)
 		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", strerror(errno));
 	blocks->table = block_table_new(&options);
 	bool is_local = backend->kind != BACKEND_CLUSTER;
-	enum weir_status status = is_local ? policy_log_load(backend->store, blocks->book, error) : WEIR_OK;
-	if (status == WEIR_OK && rulebook_newest(blocks->book) > 0)
-		reading.policy = rulebook_policy(blocks->book, rulebook_newest(blocks->book));
+	enum weir_status status = is_local ? policy_log_load(backend->store, blocks->registry, error) : WEIR_OK;
+	if (status == WEIR_OK && policy_registry_newest(blocks->registry) > 0)
+		reading.policy = policy_registry_policy(blocks->registry, policy_registry_newest(blocks->registry));
 	if (status == WEIR_OK && reading.policy != NULL)
 		status = read_state(&reading, false, error);
 	if (status == WEIR_OK && !backend->once)
@@ -248,7 +248,7 @@ enum weir_status list_blocks_read(struct backend *backend, const struct list_fil
 void list_blocks_deinit(struct list_blocks *blocks)
 {
 	block_table_free(blocks->table);
-	rulebook_free(blocks->book);
+	policy_registry_free(blocks->registry);
 	free(blocks->entries);
 	free(blocks->unnamed);
 	*blocks = (struct list_blocks){0};

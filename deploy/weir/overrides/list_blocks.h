@@ -21,7 +21,7 @@ struct list_unnamed {
 
 struct list_blocks {
 	struct block_table *table;
-	struct rulebook *book;              /* what zones point into */
+	struct policy_registry *registry;   /* what zones point into */
 	const struct block_entry **entries; /* by zone, then by when they began */
 	uint32_t count;
 	struct list_unnamed *unnamed; /* of a state directory */

@@ -47,7 +47,8 @@ static enum weir_status read_request(struct weir_span request, struct override_c
 void override_control_answer(void *context, struct weir_span request, struct weir_text *answer)
 {
 	struct override_control *control = context;
-	const struct weir_policy *policy = rulebook_policy(control->book, rulebook_newest(control->book));
+	const struct weir_policy *policy =
+		policy_registry_policy(control->registry, policy_registry_newest(control->registry));
 	struct override_place places[WEIR_PARTITIONS_MAX];
 	struct override_command command;
 	struct weir_error error;

@@ -5,12 +5,12 @@
 
 #include "deploy/weir/overrides/control.h"
 #include "deploy/weir/overrides/override_append.h"
-#include "limiter/lane/rulebook.h"
+#include "limiter/lane/policy_registry.h"
 
 /* What the running process appends with. Both are safe to use from any thread. */
 struct override_control {
 	struct weir_bus *bus;
-	struct rulebook *book;
+	struct policy_registry *registry;
 	const struct weir_log *log;
 };
 

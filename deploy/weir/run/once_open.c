@@ -146,7 +146,7 @@ static enum weir_status open_lane(struct once *once, uint32_t number, uint64_t s
 		.lateness_ms = -1,
 		.count_events = true,
 	};
-	struct lane *lane = once->lanes[number] = lane_new(&options, once->book, once->policy_version);
+	struct lane *lane = once->lanes[number] = lane_new(&options, once->registry, once->policy_version);
 	if (once->store == NULL)
 		return WEIR_OK;
 	struct weir_partition_state state;
@@ -162,15 +162,16 @@ static enum weir_status open_lane(struct once *once, uint32_t number, uint64_t s
 static enum weir_status open_lanes(struct once *once, struct weir_error *error)
 {
 	uint64_t seed = 0;
-	once->book = rulebook_new();
+	once->registry = policy_registry_new();
 	enum weir_status status = WEIR_OK;
 	if (once->store != NULL) {
 		status = state_directory_seed(&once->state, &seed, error);
 		if (status == WEIR_OK)
-			status = policy_log_load(once->store, once->book, error);
+			status = policy_log_load(once->store, once->registry, error);
 	}
 	if (status == WEIR_OK)
-		status = policy_log_apply(once->store, once->book, NULL, once->config->policy, 0, &once->policy_version, error);
+		status =
+			policy_log_apply(once->store, once->registry, NULL, once->config->policy, 0, &once->policy_version, error);
 	once->lanes = weir_alloc(once->partition_count, sizeof(struct lane *));
 	once->partitions = weir_alloc(once->partition_count, sizeof *once->partitions);
 	for (uint32_t i = 0; status == WEIR_OK && i < once->partition_count; i++)
@@ -196,7 +197,7 @@ static enum weir_status open_inputs(struct once *once, struct weir_error *error)
 {
 	once->source_context = (struct source_context){
 		.once = true, .memory = once->memory, .line_max_bytes = (uint32_t)once->config->collector.line_max_bytes};
-	enum weir_status status = inputs_new(once->config, rulebook_policy(once->book, once->policy_version),
+	enum weir_status status = inputs_new(once->config, policy_registry_policy(once->registry, once->policy_version),
 	                                     &once->source_context, once->dead, &once->inputs, error);
 	if (status != WEIR_OK)
 		return status;
@@ -291,7 +292,7 @@ void once_close(struct once *once)
 		lane_free(once->lanes[i]);
 	free(once->lanes);
 	free(once->partitions);
-	rulebook_free(once->book);
+	policy_registry_free(once->registry);
 	for (int i = 0; i < OUTPUT_COUNT; i++)
 		close_file(once, once->files.files[i]);
 	output_files_deinit(&once->files);

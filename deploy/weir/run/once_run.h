@@ -28,7 +28,7 @@ struct once {
 	bool resumed;
 	struct source_memory *memory;
 
-	struct rulebook *book;
+	struct policy_registry *registry;
 	uint64_t policy_version;
 	uint32_t partition_count;
 	struct lane **lanes;
