@@ -12,7 +12,7 @@
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/cluster/connect.h"
 #include "common/daemon/notify.h"
-#include "limiter/checkpoint/agreement.h"
+#include "limiter/checkpoint/cluster_metadata.h"
 
 static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
 
@@ -51,7 +51,7 @@ static enum weir_status connect_servers(struct limiter *limiter, struct weir_err
 	if (status == WEIR_OK)
 		status = weir_daemon_of_server(open_store(limiter, &store, error));
 	if (status == WEIR_OK)
-		status = agreement_reach(store, limiter->bus->partitions, &limiter->seed, error);
+		status = cluster_metadata_establish(store, limiter->bus->partitions, &limiter->seed, error);
 	if (status == WEIR_OK)
 		status = limiter_check_policy(limiter, store, &policy, error);
 	if (store != NULL)

@@ -7,7 +7,7 @@
 #include "common/bus/local/bus_local_scan.h"
 #include "common/cluster/connect.h"
 #include "common/store/sqlite/store_sqlite.h"
-#include "limiter/checkpoint/agreement.h"
+#include "limiter/checkpoint/cluster_metadata.h"
 
 #include <unistd.h>
 
@@ -15,11 +15,11 @@
 
 enum { WAIT_MS = 15000 };
 
-/* What its limiters agreed on, if there was one yet. */
-static enum weir_status read_agreement(struct backend *backend, struct weir_error *error)
+/* The cluster's metadata, if there was a limiter yet. */
+static enum weir_status read_metadata(struct backend *backend, struct weir_error *error)
 {
 	enum weir_status status =
-		agreement_find(backend->store, (uint32_t)backend->config->bus.partitions, &backend->seed, error);
+		cluster_metadata_read(backend->store, (uint32_t)backend->config->bus.partitions, &backend->seed, error);
 	return status == WEIR_END ? WEIR_OK : status;
 }
 
@@ -70,7 +70,7 @@ static enum weir_status open_cluster(struct backend *backend, const char *comman
 	else if (status == WEIR_OK && need != BACKEND_LOG)
 		status = look_at_store(backend, error);
 	if (status == WEIR_OK && need != BACKEND_LOG)
-		status = read_agreement(backend, error);
+		status = read_metadata(backend, error);
 	if (status == WEIR_OK && need == BACKEND_MAKES)
 		status = weir_connect_bus(backend->config, "weir", WAIT_MS, NULL, &backend->log, &backend->bus, error);
 	else if (status == WEIR_OK && need == BACKEND_ALL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all limiters of a store agree on is made once, by whoever is first. */
 #include "common/store/sqlite/store_sqlite.h"
-#include "limiter/checkpoint/agreement.h"
+#include "limiter/checkpoint/cluster_metadata.h"
 #include "scratch.h"
 
 #include <pthread.h>
@@ -21,14 +21,14 @@ struct limiter {
 	struct weir_error error;
 };
 
-static void *agree(void *context)
+static void *establish(void *context)
 {
 	struct limiter *limiter = context;
 	struct weir_store *store;
 	limiter->status = weir_store_sqlite_open(limiter->directory, &store, &limiter->error);
 	if (limiter->status != WEIR_OK)
 		return NULL;
-	limiter->status = agreement_reach(store, 16, &limiter->seed, &limiter->error);
+	limiter->status = cluster_metadata_establish(store, 16, &limiter->seed, &limiter->error);
 	store->ops->close(store);
 	return NULL;
 }
@@ -40,7 +40,7 @@ static void limiters_that_start_at_once_agree(void **state)
 	struct limiter limiters[LIMITERS] = {0};
 	for (int i = 0; i < LIMITERS; i++) {
 		limiters[i].directory = *state;
-		assert_int_equal(pthread_create(&limiters[i].thread, NULL, agree, &limiters[i]), 0);
+		assert_int_equal(pthread_create(&limiters[i].thread, NULL, establish, &limiters[i]), 0);
 	}
 	for (int i = 0; i < LIMITERS; i++)
 		pthread_join(limiters[i].thread, NULL);
@@ -50,7 +50,7 @@ static void limiters_that_start_at_once_agree(void **state)
 		assert_int_equal(limiters[i].seed, limiters[0].seed);
 	}
 	uint64_t later;
-	assert_int_equal(agreement_reach(store, 16, &later, NULL), WEIR_OK);
+	assert_int_equal(cluster_metadata_establish(store, 16, &later, NULL), WEIR_OK);
 	assert_int_equal(later, limiters[0].seed);
 	store->ops->close(store);
 }
@@ -60,10 +60,10 @@ static void what_nobody_agreed_on_is_not_made_by_looking(void **state)
 	struct weir_store *store;
 	uint64_t seed, found;
 	assert_int_equal(weir_store_sqlite_open(*state, &store, NULL), WEIR_OK);
-	assert_int_equal(agreement_find(store, 16, &seed, NULL), WEIR_END);
-	assert_int_equal(agreement_find(store, 16, &seed, NULL), WEIR_END);
-	assert_int_equal(agreement_reach(store, 16, &seed, NULL), WEIR_OK);
-	assert_int_equal(agreement_find(store, 16, &found, NULL), WEIR_OK);
+	assert_int_equal(cluster_metadata_read(store, 16, &seed, NULL), WEIR_END);
+	assert_int_equal(cluster_metadata_read(store, 16, &seed, NULL), WEIR_END);
+	assert_int_equal(cluster_metadata_establish(store, 16, &seed, NULL), WEIR_OK);
+	assert_int_equal(cluster_metadata_read(store, 16, &found, NULL), WEIR_OK);
 	assert_int_equal(found, seed);
 	store->ops->close(store);
 }
@@ -74,10 +74,10 @@ static void another_number_of_partitions_is_refused(void **state)
 	struct weir_error error;
 	uint64_t seed;
 	assert_int_equal(weir_store_sqlite_open(*state, &store, NULL), WEIR_OK);
-	assert_int_equal(agreement_reach(store, 16, &seed, &error), WEIR_OK);
-	assert_int_equal(agreement_reach(store, 8, &seed, &error), WEIR_INVALID);
+	assert_int_equal(cluster_metadata_establish(store, 16, &seed, &error), WEIR_OK);
+	assert_int_equal(cluster_metadata_establish(store, 8, &seed, &error), WEIR_INVALID);
 	assert_non_null(strstr(error.text, "16 partitions"));
-	assert_int_equal(agreement_find(store, 8, &seed, &error), WEIR_INVALID);
+	assert_int_equal(cluster_metadata_read(store, 8, &seed, &error), WEIR_INVALID);
 	assert_non_null(strstr(error.text, "16 partitions"));
 	store->ops->close(store);
 }

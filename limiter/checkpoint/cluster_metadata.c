@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two notes, made once: of several limiters that start at once one makes them, and the others read them. */
-#include "limiter/checkpoint/agreement.h"
+#include "limiter/checkpoint/cluster_metadata.h"
 
-#include "common/cluster/note_once.h"
+#include "common/cluster/put_if_absent.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,8 @@ static enum weir_status read_number(struct weir_store *store, const char *name, 
 	return WEIR_OK;
 }
 
-enum weir_status agreement_find(struct weir_store *store, uint32_t partitions, uint64_t *seed, struct weir_error *error)
+enum weir_status cluster_metadata_read(struct weir_store *store, uint32_t partitions, uint64_t *seed,
+                                       struct weir_error *error)
 {
 	uint64_t stored = 0;
 	enum weir_status status = read_number(store, PARTITIONS_NOTE, 10, &stored, error);
@@ -41,12 +42,12 @@ enum weir_status agreement_find(struct weir_store *store, uint32_t partitions, u
 	return status == WEIR_OK ? read_number(store, SEED_NOTE, 16, seed, error) : status;
 }
 
-enum weir_status agreement_reach(struct weir_store *store, uint32_t partitions, uint64_t *seed,
-                                 struct weir_error *error)
+enum weir_status cluster_metadata_establish(struct weir_store *store, uint32_t partitions, uint64_t *seed,
+                                            struct weir_error *error)
 {
 	char hex[20], count[12];
 	uint64_t random;
-	enum weir_status status = agreement_find(store, partitions, seed, error);
+	enum weir_status status = cluster_metadata_read(store, partitions, seed, error);
 	if (status != WEIR_END)
 		return status;
 	if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
@@ -55,6 +56,6 @@ enum weir_status agreement_reach(struct weir_store *store, uint32_t partitions, 
 	snprintf(count, sizeof count, "%u", partitions);
 	const char *names[] = {SEED_NOTE, PARTITIONS_NOTE};
 	const struct weir_span values[] = {weir_span_of(hex), weir_span_of(count)};
-	status = weir_note_once(store, names, values, 2, error);
-	return status == WEIR_OK ? agreement_find(store, partitions, seed, error) : status;
+	status = weir_put_if_absent(store, names, values, 2, error);
+	return status == WEIR_OK ? cluster_metadata_read(store, partitions, seed, error) : status;
 }

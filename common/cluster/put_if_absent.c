@@ -3,7 +3,7 @@
  * One transaction that an epoch guards: of several processes that start at once
  * one makes the notes, and the others are refused, and look again.
  */
-#include "common/cluster/note_once.h"
+#include "common/cluster/put_if_absent.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
@@ -41,8 +41,8 @@ static void nap(void)
 	nanosleep(&(struct timespec){.tv_nsec = (1 + random % NAP_MS_MAX) * 1000000L}, NULL);
 }
 
-enum weir_status weir_note_once(struct weir_store *store, const char *const *names, const struct weir_span *values,
-                                size_t count, struct weir_error *error)
+enum weir_status weir_put_if_absent(struct weir_store *store, const char *const *names, const struct weir_span *values,
+                                    size_t count, struct weir_error *error)
 {
 	for (int i = 0; i < TRIES; i++) {
 		enum weir_status status = try_once(store, names, values, count, error);
