@@ -406,8 +406,8 @@ uint64_t collector_lag_bytes(struct collector *collector)
 
 void collector_dead_letters(struct collector *collector, uint64_t *written, uint64_t *dropped)
 {
-	*written = weir_counter_read(&collector->letters_written);
-	*dropped = weir_counter_read(&collector->letters_dropped);
+	*written = weir_counter_read(&collector->dead_letters_written);
+	*dropped = weir_counter_read(&collector->dead_letters_dropped);
 }
 
 enum { LOST_LINES, LOW_WATER_AGE, METRIC_COUNT };

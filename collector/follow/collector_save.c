@@ -27,8 +27,8 @@ void collector_tell_counts(struct collector *collector)
 	pthread_mutex_lock(&collector->lock);
 	collector->counts = counts;
 	pthread_mutex_unlock(&collector->lock);
-	weir_counter_set(&collector->letters_written, dead_letters_written(collector->dead));
-	weir_counter_set(&collector->letters_dropped, dead_letters_dropped(collector->dead));
+	weir_counter_set(&collector->dead_letters_written, dead_letters_written(collector->dead));
+	weir_counter_set(&collector->dead_letters_dropped, dead_letters_dropped(collector->dead));
 	low_water_tell_lines(collector->inputs);
 }
 

@@ -43,7 +43,7 @@ struct collector {
 
 	pthread_mutex_t lock; /* counts */
 	struct record_counts counts;
-	struct weir_counter letters_written, letters_dropped, lost_lines;
+	struct weir_counter dead_letters_written, dead_letters_dropped, lost_lines;
 };
 
 /** Ends it with this failure, unless there was one before. */

@@ -12,7 +12,7 @@
 #include "limiter/lane/policy_switch.h"
 #include "limiter/overrides/overrides.h"
 
-enum { LETTER_MAX_BYTES = 1024 };
+enum { DEAD_LETTER_MAX_BYTES = 1024 };
 
 static struct worker_stats *stats_of(const struct output *output)
 {
@@ -128,15 +128,15 @@ void output_remind(struct output *output, struct lane *lane)
 /* ---- dead letters ---- */
 
 /* Whether one more may be kept, and said, in this second. */
-static bool letter_allowed(struct output *output)
+static bool dead_letter_allowed(struct output *output)
 {
 	int64_t most = output->publisher->core->options.config->deadletter.rate_per_second;
 	int64_t second = weir_monotonic_ms() / 1000;
-	if (second != output->letters_second) {
-		output->letters_second = second;
-		output->letters = 0;
+	if (second != output->dead_letters_second) {
+		output->dead_letters_second = second;
+		output->dead_letters = 0;
 	}
-	return most <= 0 || output->letters++ < most;
+	return most <= 0 || output->dead_letters++ < most;
 }
 
 void output_dead_letter(struct output *output, uint32_t partition, struct weir_span message, uint64_t offset,
@@ -144,7 +144,7 @@ void output_dead_letter(struct output *output, uint32_t partition, struct weir_s
 {
 	const struct worker_options *options = &output->publisher->core->options;
 	weir_counter_add(&stats_of(output)->malformed, 1);
-	if (options->dead_letters && !letter_allowed(output)) {
+	if (options->dead_letters && !dead_letter_allowed(output)) {
 		weir_counter_add(&stats_of(output)->dead_letters_dropped, 1);
 		return;
 	}
@@ -152,8 +152,8 @@ void output_dead_letter(struct output *output, uint32_t partition, struct weir_s
 	         (unsigned long long)offset, reason);
 	if (!options->dead_letters)
 		return;
-	struct weir_span start = {.at = message.at,
-	                          .length = message.length < LETTER_MAX_BYTES ? message.length : LETTER_MAX_BYTES};
+	struct weir_span start = {
+		.at = message.at, .length = message.length < DEAD_LETTER_MAX_BYTES ? message.length : DEAD_LETTER_MAX_BYTES};
 	struct weir_text *text = &output->text;
 	weir_text_clear(text);
 	struct weir_json_writer json = weir_json_writer(text);

@@ -224,11 +224,11 @@ static void what_is_no_frame_goes_to_the_dead_letters(void **state)
 	assert_int_equal(PROCESS_COUNT(process, malformed), 1);
 	assert_int_equal(PROCESS_COUNT(process, dead_letters), 1);
 	end(stage);
-	struct lines letters = scene_lines(stage->scene, WEIR_TOPIC_DEADLETTER);
-	assert_int_equal(letters.count, 1);
-	assert_non_null(strstr(letters.at[0], "\"partition\":1,\"position\":6,\"reason\":"));
-	assert_non_null(strstr(letters.at[0], "not a frame \\\"at all\\\""));
-	lines_free(&letters);
+	struct lines dead_letters = scene_lines(stage->scene, WEIR_TOPIC_DEADLETTER);
+	assert_int_equal(dead_letters.count, 1);
+	assert_non_null(strstr(dead_letters.at[0], "\"partition\":1,\"position\":6,\"reason\":"));
+	assert_non_null(strstr(dead_letters.at[0], "not a frame \\\"at all\\\""));
+	lines_free(&dead_letters);
 }
 
 static void a_flood_of_what_is_no_frame_is_only_counted(void **state)

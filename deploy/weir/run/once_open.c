@@ -129,7 +129,7 @@ static enum weir_status open_files(struct once *once, struct weir_error *error)
 		status = open_file(once, paths[i], &once->before.files[i], &once->files.files[i], error);
 	if (status == WEIR_OK)
 		status = open_file(once, options->dead_letters_path, &once->before.dead_letters, &once->dead_file, error);
-	/* no rate: which letters are kept must follow from the input alone */
+	/* no rate: which dead letters are kept must follow from the input alone */
 	struct dead_letter_options dead = {.max_bytes = once->config->deadletter.max_bytes};
 	struct dead_letter_sink sink = dead_letter_file(once->dead_file);
 	once->dead = dead_letters_new(once->dead_file != NULL ? &sink : NULL, &dead);
