@@ -87,7 +87,7 @@ static void write_clear(struct write *write)
 static enum weir_status refused(struct weir_store *store, const struct checkpoint_cut *cut, struct weir_error *error)
 {
 	struct weir_partition_state found;
-	enum weir_status status = store->ops->look(store, WEIR_STORE_ROLE_LIMITER, cut->state.partition, &found, error);
+	enum weir_status status = store->ops->inspect(store, WEIR_STORE_ROLE_LIMITER, cut->state.partition, &found, error);
 	if (status == WEIR_IO)
 		return status;
 	return status == WEIR_OK && found.epoch == cut->state.epoch && found.checkpoint == cut->state.checkpoint

@@ -36,7 +36,7 @@ struct checkpoint_io {
 	_Atomic bool stopping, fails;
 	struct weir_store *store;
 	const struct weir_log *log; /* borrowed */
-	struct weir_trouble trouble;
+	struct weir_fault fault;
 };
 
 static void put(struct queue *queue, struct checkpoint_job *job)
@@ -117,7 +117,7 @@ static void explain_refusal(struct checkpoint_job *job, struct weir_store *store
 	struct weir_error error;
 	if (job->kind != CHECKPOINT_SAVE && job->kind != CHECKPOINT_LOAD)
 		return;
-	if (store->ops->look(store, WEIR_STORE_ROLE_LIMITER, job->partition, &found, &error) != WEIR_OK) {
+	if (store->ops->inspect(store, WEIR_STORE_ROLE_LIMITER, job->partition, &found, &error) != WEIR_OK) {
 		job->status = WEIR_IO;
 		job->error = error;
 		return;
@@ -160,10 +160,10 @@ static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 		atomic_store(&io->fails, true);
 		/* Several that wait may fail for reasons of their own, in turn: each is told once. */
 		if (strcmp(before.text, job->error.text) != 0)
-			weir_trouble_on(&io->trouble, io->log, "store", "%s; trying again each second", job->error.text);
+			weir_fault_raise(&io->fault, io->log, "store", "%s; trying again each second", job->error.text);
 	} else if (io->waiting.first == NULL) {
 		atomic_store(&io->fails, false);
-		weir_trouble_off(&io->trouble, io->log, "store");
+		weir_fault_clear(&io->fault, io->log, "store");
 	}
 	if ((job->status == WEIR_IO || job->lags) && !atomic_load(&io->stopping)) {
 		wait_aside(io, job);

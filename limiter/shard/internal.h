@@ -135,14 +135,14 @@ struct shard {
 	uint32_t evicted_segments; /* not whole */
 
 	size_t dirty_bytes;
-	uint8_t generation;    /* of the last snapshot */
-	bool snapshot_pending; /* taken and not done */
-	bool has_store;        /* some checkpoint holds, or may hold, buckets */
-	size_t snapshot_bytes; /* of the pending one */
-	uint32_t hand;         /* page that the hand is at */
-	uint32_t hand_large;   /* large block that the hand is at */
-	uint32_t churn;        /* blocks taken and freed since the last sweep */
-	bool starved;          /* the hand went all around and found nothing to evict */
+	uint8_t generation;        /* of the last snapshot */
+	bool snapshot_pending;     /* taken and not done */
+	bool has_store;            /* some checkpoint holds, or may hold, buckets */
+	size_t snapshot_bytes;     /* of the pending one */
+	uint32_t clock_hand;       /* page that the hand is at */
+	uint32_t clock_hand_large; /* large block that the hand is at */
+	uint32_t churn;            /* blocks taken and freed since the last sweep */
+	bool starved;              /* the hand went all around and found nothing to evict */
 	uint64_t evictions, loads, forgotten;
 };
 

@@ -105,7 +105,7 @@ enum worker_state {
 	WORKER_LIVE,    /* messages are judged */
 	WORKER_LEAVING, /* its last checkpoint is on its way */
 	WORKER_DROPPED, /* only answers of checkpoint I/O are waited for */
-	WORKER_STUCK,   /* it has another owner, or an error that a person must end */
+	WORKER_PARKED,  /* it has another owner, or an error that a person must end */
 	WORKER_STATE_COUNT,
 };
 
@@ -122,6 +122,6 @@ struct worker_partition {
 };
 
 /** What stands of a partition, as far as this worker has to do with it. */
-void worker_look(struct worker *worker, uint32_t partition, struct worker_partition *look);
+void worker_view(struct worker *worker, uint32_t partition, struct worker_partition *look);
 
 #endif

@@ -107,7 +107,7 @@ static struct checkpoint_job *await_answer(struct scene *scene)
 static uint64_t stored_offset(struct scene *scene)
 {
 	struct weir_partition_state row;
-	assert_int_equal(scene->store->ops->look(scene->store, WEIR_STORE_ROLE_LIMITER, PARTITION, &row, NULL), WEIR_OK);
+	assert_int_equal(scene->store->ops->inspect(scene->store, WEIR_STORE_ROLE_LIMITER, PARTITION, &row, NULL), WEIR_OK);
 	return row.next_offset;
 }
 

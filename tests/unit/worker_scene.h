@@ -421,15 +421,15 @@ static inline void process_give(struct process *process, unsigned partitions)
 	weir_assignment_set(process->assignment, process->given, ++process->generation);
 }
 
-static inline void process_look(struct process *process, uint32_t partition, struct worker_partition *look)
+static inline void process_view(struct process *process, uint32_t partition, struct worker_partition *look)
 {
-	worker_look(process->workers[placement_holder(process->placement, partition)], partition, look);
+	worker_view(process->workers[placement_holder(process->placement, partition)], partition, look);
 }
 
 static inline enum worker_state process_state(struct process *process, uint32_t partition)
 {
 	struct worker_partition look;
-	process_look(process, partition, &look);
+	process_view(process, partition, &look);
 	return look.state;
 }
 
@@ -459,7 +459,7 @@ static inline bool process_is_done(struct process *process, uint32_t partition)
 	uint64_t first, next;
 	struct scene *scene = process->scene;
 	assert_int_equal(scene->own->extent(scene->bus, WEIR_TOPIC_EVENTS, partition, &first, &next, NULL), WEIR_OK);
-	process_look(process, partition, &look);
+	process_view(process, partition, &look);
 	return look.state == WORKER_LIVE && look.next_offset == next;
 }
 

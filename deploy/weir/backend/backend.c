@@ -23,11 +23,11 @@ static enum weir_status read_metadata(struct backend *backend, struct weir_error
 	return status == WEIR_END ? WEIR_OK : status;
 }
 
-static enum weir_status look_at_store(struct backend *backend, struct weir_error *error)
+static enum weir_status open_existing_store(struct backend *backend, struct weir_error *error)
 {
 	struct weir_text missing = {0};
 	enum weir_status status =
-		weir_connect_store_look(backend->config, WAIT_MS, NULL, &backend->log, &missing, &backend->store, error);
+		weir_connect_existing_store(backend->config, WAIT_MS, NULL, &backend->log, &missing, &backend->store, error);
 	if (status == WEIR_OK && backend->store == NULL) {
 		backend->absent = true;
 		status =
@@ -49,10 +49,10 @@ static enum weir_status open_topic(struct backend *backend, struct weir_error *e
 	return WEIR_INVALID;
 }
 
-static enum weir_status look_at_bus(struct backend *backend, struct weir_error *error)
+static enum weir_status open_existing_bus(struct backend *backend, struct weir_error *error)
 {
-	enum weir_status status = weir_bus_kafka_look(backend->config, "weir", WAIT_MS, NULL, &backend->log,
-	                                              backend->missing, &backend->bus, error);
+	enum weir_status status = weir_bus_kafka_open_existing(backend->config, "weir", WAIT_MS, NULL, &backend->log,
+	                                                       backend->missing, &backend->bus, error);
 	if (status != WEIR_OK || !backend->missing[WEIR_TOPIC_EVENTS])
 		return status;
 	backend->absent = true;
@@ -68,13 +68,13 @@ static enum weir_status open_cluster(struct backend *backend, const char *comman
 	if (status == WEIR_OK && need == BACKEND_MAKES)
 		status = weir_connect_store(backend->config, WAIT_MS, NULL, &backend->log, &backend->store, error);
 	else if (status == WEIR_OK && need != BACKEND_LOG)
-		status = look_at_store(backend, error);
+		status = open_existing_store(backend, error);
 	if (status == WEIR_OK && need != BACKEND_LOG)
 		status = read_metadata(backend, error);
 	if (status == WEIR_OK && need == BACKEND_MAKES)
 		status = weir_connect_bus(backend->config, "weir", WAIT_MS, NULL, &backend->log, &backend->bus, error);
 	else if (status == WEIR_OK && need == BACKEND_ALL)
-		status = look_at_bus(backend, error);
+		status = open_existing_bus(backend, error);
 	else if (status == WEIR_OK && need != BACKEND_READS)
 		status = open_topic(backend, error);
 	return status;
@@ -84,7 +84,7 @@ static enum weir_status open_cluster(struct backend *backend, const char *comman
 static enum weir_status look(struct backend *backend, struct weir_error *error)
 {
 	enum weir_status status =
-		state_directory_look(&backend->state, backend->state_path, &backend->once, &backend->seed, error);
+		state_directory_open_read_only(&backend->state, backend->state_path, &backend->once, &backend->seed, error);
 	backend->store = backend->state.store;
 	if (backend->once)
 		backend->lateness_ms = -1;
@@ -157,7 +157,7 @@ static enum weir_status count_taken(struct weir_store *store, uint32_t *count, s
 	enum weir_status status = WEIR_OK;
 	*count = 0;
 	while (status == WEIR_OK && state.epoch > 0 && *count < WEIR_PARTITIONS_MAX) {
-		status = store->ops->look(store, WEIR_STORE_ROLE_LIMITER, *count, &state, error);
+		status = store->ops->inspect(store, WEIR_STORE_ROLE_LIMITER, *count, &state, error);
 		*count += status == WEIR_OK && state.epoch > 0;
 	}
 	return status;

@@ -75,13 +75,13 @@ enum weir_status state_directory_seed(struct state_directory *state, uint64_t *s
 	return state->store->ops->note_put(state->store, SEED_NOTE, weir_span_of(hex), error);
 }
 
-enum weir_status state_directory_look(struct state_directory *state, const char *path, bool *once, uint64_t *seed,
-                                      struct weir_error *error)
+enum weir_status state_directory_open_read_only(struct state_directory *state, const char *path, bool *once,
+                                                uint64_t *seed, struct weir_error *error)
 {
 	*state = (struct state_directory){.path = path};
 	char *kind = NULL, *hex = NULL;
 	size_t length;
-	enum weir_status status = weir_store_sqlite_look(path, &state->store, error);
+	enum weir_status status = weir_store_sqlite_open_read_only(path, &state->store, error);
 	if (status == WEIR_OK)
 		status = state->store->ops->note_get(state->store, KIND_NOTE, &kind, &length, error);
 	if (status == WEIR_OK)

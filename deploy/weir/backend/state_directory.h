@@ -36,8 +36,8 @@ WEIR_MUST_USE enum weir_status state_directory_open(struct state_directory *stat
  * @param once  whether it is of a --once run
  * @param seed  of its fingerprints; 0 while there is none
  */
-WEIR_MUST_USE enum weir_status state_directory_look(struct state_directory *state, const char *path, bool *once,
-                                                    uint64_t *seed, struct weir_error *error);
+WEIR_MUST_USE enum weir_status state_directory_open_read_only(struct state_directory *state, const char *path,
+                                                              bool *once, uint64_t *seed, struct weir_error *error);
 void state_directory_close(struct state_directory *state);
 
 /** The secret seed of the state's fingerprints, made at first use. */

@@ -72,7 +72,7 @@ enum weir_status forget_command(struct forget *forget, struct weir_error *error)
 static enum weir_status look(const struct forget *forget, int role, uint32_t partition,
                              struct weir_partition_state *state, struct weir_error *error)
 {
-	return forget->backend.store->ops->look(forget->backend.store, role, partition, state, error);
+	return forget->backend.store->ops->inspect(forget->backend.store, role, partition, state, error);
 }
 
 /* Waits for a condition, and says once for what. WEIR_AGAIN: not in time; the words are of the last look. */

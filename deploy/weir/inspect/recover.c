@@ -210,8 +210,8 @@ static enum weir_status run(struct recover *recover, bool *refused, struct weir_
 		status = backend->bus->ops->extent(backend->bus, WEIR_TOPIC_EVENTS, (uint32_t)recover->partition,
 		                                   &recover->first, &recover->next, error);
 	if (status == WEIR_OK)
-		status = backend->store->ops->look(backend->store, WEIR_STORE_ROLE_LIMITER, (uint32_t)recover->partition,
-		                                   &state, error);
+		status = backend->store->ops->inspect(backend->store, WEIR_STORE_ROLE_LIMITER, (uint32_t)recover->partition,
+		                                      &state, error);
 	if (status != WEIR_OK)
 		return status;
 	bool gap = has_gap(recover, &state), archive_gap = false;

@@ -81,7 +81,7 @@ static enum weir_status recover_ledger(const struct backend *backend, struct led
 	struct extent judged, decisions;
 	uint32_t partition = ledger->partition;
 	enum weir_status status =
-		backend->store->ops->look(backend->store, WEIR_STORE_ROLE_ARCHIVER, partition, &state, error);
+		backend->store->ops->inspect(backend->store, WEIR_STORE_ROLE_ARCHIVER, partition, &state, error);
 	if (status == WEIR_OK)
 		status = ledger_restore(ledger, &state, error);
 	if (status != WEIR_OK || ledger->fresh) /* one that was never stored begins where the topics begin */

@@ -82,7 +82,7 @@ enum weir_status state_read_partition(const struct state_read *read, uint32_t pa
 	struct weir_store *store = read->store;
 	enum weir_status status = WEIR_FENCED;
 	for (int i = 0; i < TRIES && status == WEIR_FENCED; i++) {
-		status = store->ops->look(store, WEIR_STORE_ROLE_LIMITER, partition, &state, error);
+		status = store->ops->inspect(store, WEIR_STORE_ROLE_LIMITER, partition, &state, error);
 		if (status != WEIR_OK || state.checkpoint == 0)
 			return status;
 		/* What the store lends is good until its next call. */

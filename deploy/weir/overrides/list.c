@@ -235,7 +235,7 @@ static void put_table(struct list_command *command)
 }
 
 /* What the reader of a table should know beside it. */
-static void say_rest(const struct list_command *command)
+static void print_rest(const struct list_command *command)
 {
 	const struct list_blocks *blocks = &command->blocks;
 	uint64_t left_out = block_table_left_out(blocks->table);
@@ -283,7 +283,7 @@ static enum weir_exit command_main(int argc, char **argv)
 		code = WEIR_EXIT_FAILED;
 	}
 	if (status == WEIR_OK)
-		say_rest(&command);
+		print_rest(&command);
 	weir_text_deinit(&command.text);
 	list_blocks_deinit(&command.blocks);
 	backend_close(&command.backend);

@@ -145,7 +145,7 @@ static enum weir_status check_zones(const struct policy_command *command, struct
 	return weir_json_require(&zones, "what is to come into force", error);
 }
 
-static void say_applied(struct policy_command *command, uint64_t version, uint64_t appended)
+static void print_applied(struct policy_command *command, uint64_t version, uint64_t appended)
 {
 	const struct weir_policy_history *history = &command->history;
 	const struct weir_policy *newest = history->count > 0 ? history->policies[history->count - 1] : NULL;
@@ -185,7 +185,7 @@ static enum weir_status apply(struct policy_command *command, struct weir_error 
 	if (status == WEIR_OK)
 		status = weir_policy_append(backend->store, backend->bus, version, weir_wall_ms(), WAIT_MS, error);
 	if (status == WEIR_OK)
-		say_applied(command, version, appended);
+		print_applied(command, version, appended);
 	return status;
 }
 

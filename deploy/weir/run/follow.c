@@ -57,7 +57,7 @@ struct follow {
 	struct monitor *monitor;
 	struct override_control overrides;
 	struct control *control;
-	struct weir_trouble bus_trouble;
+	struct weir_fault bus_fault;
 	int64_t started_ms;
 };
 
@@ -102,7 +102,7 @@ static bool all_live(const struct follow *follow)
 {
 	for (uint32_t partition = 0; partition < follow->bus->partitions; partition++) {
 		struct worker_partition look;
-		worker_look(follow->workers[placement_of(follow->placement, partition)], partition, &look);
+		worker_view(follow->workers[placement_of(follow->placement, partition)], partition, &look);
 		if (look.state != WORKER_LIVE)
 			return false;
 	}
@@ -352,13 +352,13 @@ static bool part_failed(const struct follow *follow)
 }
 
 /* The log on disk goes on trying by itself; that it has to is for people to know. */
-static void tell_bus_problem(struct follow *follow)
+static void log_bus_problem(struct follow *follow)
 {
 	char words[WEIR_ERROR_TEXT_BYTES];
 	if (follow->bus->ops->problem(follow->bus, words, sizeof words))
-		weir_trouble_on(&follow->bus_trouble, follow->log, "log", "%s; trying again", words);
+		weir_fault_raise(&follow->bus_fault, follow->log, "log", "%s; trying again", words);
 	else
-		weir_trouble_off(&follow->bus_trouble, follow->log, "log");
+		weir_fault_clear(&follow->bus_fault, follow->log, "log");
 }
 
 static void show_progress(struct follow *follow)
@@ -379,7 +379,7 @@ static void watch(struct follow *follow)
 	while (!atomic_load(weir_stop_flag()) && !collector_ended(follow->collector) && !part_failed(follow)) {
 		if (weir_stop_take_reload())
 			reload(follow);
-		tell_bus_problem(follow);
+		log_bus_problem(follow);
 		show_progress(follow);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}

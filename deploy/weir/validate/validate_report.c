@@ -24,7 +24,7 @@ void validate_warn(struct validate_report *report, const char *path, struct weir
 	*words = (struct weir_text){0};
 }
 
-static void look_at_zones(struct validate_report *report)
+static void inspect_zones(struct validate_report *report)
 {
 	const struct weir_policy *policy = report->config->policy;
 	struct compiled_policy *compiled = compiled_policy_new(&policy, 1);
@@ -82,7 +82,7 @@ enum weir_status validate_report_make(const struct weir_config *config, struct v
 {
 	*report = (struct validate_report){.config = config};
 	report->warnings = weir_alloc(VALIDATE_WARNINGS_MAX, sizeof *report->warnings);
-	look_at_zones(report);
+	inspect_zones(report);
 	validate_limits(report);
 	enum weir_status status = validate_sources(report, error);
 	if (status == WEIR_OK)

@@ -32,9 +32,9 @@ static struct weir_store *open_store(const char *directory)
 	return open_by(weir_store_sqlite_open, directory);
 }
 
-static struct weir_store *look_at_store(const char *directory)
+static struct weir_store *open_existing_store(const char *directory)
 {
-	return open_by(weir_store_sqlite_look, directory);
+	return open_by(weir_store_sqlite_open_read_only, directory);
 }
 
 /* A checkpoint whose one segment and note say its number. */
@@ -64,7 +64,7 @@ static void assert_sees(struct weir_store *store, uint64_t checkpoint)
 	struct weir_partition_state state;
 	const uint32_t segment = 7;
 	snprintf(expected, sizeof expected, "%llu", (unsigned long long)checkpoint);
-	assert_int_equal(WEIR_OK, store->ops->look(store, LIMITER, 0, &state, &error));
+	assert_int_equal(WEIR_OK, store->ops->inspect(store, LIMITER, 0, &state, &error));
 	assert_int_equal(checkpoint, state.checkpoint);
 	assert_int_equal(1, state.epoch);
 	assert_int_equal(WEIR_OK, store->ops->read_segments(store, 0, state.epoch, 0, &segment, 1, collect, blob, &error));
@@ -80,11 +80,11 @@ static void one_moment_is_seen(void **state)
 	struct weir_partition_state partition;
 	assert_int_equal(WEIR_OK, owner->ops->take(owner, LIMITER, 0, &partition, &error));
 	put_checkpoint(owner, &partition, 1);
-	struct weir_store *before = look_at_store(*state);
+	struct weir_store *before = open_existing_store(*state);
 	/* The owner goes on, and cleans up what nobody needs any more. */
 	put_checkpoint(owner, &partition, 2);
 	put_checkpoint(owner, &partition, 3);
-	struct weir_store *after = look_at_store(*state);
+	struct weir_store *after = open_existing_store(*state);
 	assert_sees(before, 1);
 	assert_sees(after, 3);
 	assert_sees(before, 1);
@@ -93,7 +93,7 @@ static void one_moment_is_seen(void **state)
 	owner->ops->close(owner);
 	assert_sees(after, 3);
 	after->ops->close(after);
-	after = look_at_store(*state);
+	after = open_existing_store(*state);
 	assert_sees(after, 4);
 	after->ops->close(after);
 }
@@ -104,7 +104,7 @@ static void nothing_can_be_written(void **state)
 	struct weir_partition_state partition, looked;
 	assert_int_equal(WEIR_OK, owner->ops->take(owner, LIMITER, 0, &partition, &error));
 	put_checkpoint(owner, &partition, 1);
-	struct weir_store *store = look_at_store(*state);
+	struct weir_store *store = open_existing_store(*state);
 	struct weir_segment_blob blob = {7, 2, true, weir_span_of("x")};
 	assert_int_equal(WEIR_IO, store->ops->take(store, LIMITER, 0, &looked, &error));
 	assert_non_null(strstr(error.text, "only looked at"));
@@ -123,7 +123,7 @@ static void nothing_is_made(void **state)
 {
 	char path[512];
 	struct weir_store *store;
-	assert_int_equal(WEIR_INVALID, weir_store_sqlite_look(*state, &store, &error));
+	assert_int_equal(WEIR_INVALID, weir_store_sqlite_open_read_only(*state, &store, &error));
 	assert_non_null(strstr(error.text, "there is no state in"));
 	snprintf(path, sizeof path, "%s/weir.db", (const char *)*state);
 	assert_int_equal(-1, access(path, F_OK));
@@ -131,7 +131,7 @@ static void nothing_is_made(void **state)
 	FILE *file = fopen(path, "w");
 	assert_non_null(file);
 	fclose(file);
-	assert_int_equal(WEIR_INVALID, weir_store_sqlite_look(*state, &store, &error));
+	assert_int_equal(WEIR_INVALID, weir_store_sqlite_open_read_only(*state, &store, &error));
 	assert_non_null(strstr(error.text, "older version"));
 	struct stat about;
 	assert_int_equal(0, stat(path, &about));
@@ -141,7 +141,7 @@ static void nothing_is_made(void **state)
 	fputs("this is no database, but it is longer than a header of a hundred bytes would be, so it is looked at as one",
 	      file);
 	fclose(file);
-	assert_int_equal(WEIR_INVALID, weir_store_sqlite_look(*state, &store, &error));
+	assert_int_equal(WEIR_INVALID, weir_store_sqlite_open_read_only(*state, &store, &error));
 	assert_non_null(strstr(error.text, path));
 }
 

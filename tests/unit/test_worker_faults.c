@@ -69,7 +69,7 @@ static uint64_t stored_offset(struct stage *stage, uint32_t partition)
 {
 	struct weir_partition_state row;
 	struct scene *scene = stage->scene;
-	assert_int_equal(scene->store->ops->look(scene->store, 1, partition, &row, NULL), WEIR_OK);
+	assert_int_equal(scene->store->ops->inspect(scene->store, 1, partition, &row, NULL), WEIR_OK);
 	return row.next_offset;
 }
 
@@ -147,18 +147,18 @@ static void a_gap_stops_its_partition_and_no_other(void **state)
 	struct process *process = begin(stage, 0);
 	feed(stage, 10);
 	struct worker_partition look;
-	AWAIT(process_state(process, 2) == WORKER_STUCK);
+	AWAIT(process_state(process, 2) == WORKER_PARKED);
 	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
 		if (partition != 2)
 			AWAIT(process_is_done(process, partition));
-	worker_look(process->worker, 2, &look);
+	worker_view(process->worker, 2, &look);
 	assert_non_null(strstr(look.error, "weir recover --accept-gap"));
-	worker_look(process->worker, 1, &look);
+	worker_view(process->worker, 1, &look);
 	assert_string_equal(look.error, "");
 	faults.gap = 0;
 	process_give(process, 15);
 	AWAIT(process_state(process, 2) == WORKER_LIVE);
-	worker_look(process->worker, 2, &look);
+	worker_view(process->worker, 2, &look);
 	assert_string_equal(look.error, "");
 	end(stage);
 }
@@ -184,11 +184,11 @@ static void what_was_judged_before_a_gap_is_stored(void **state)
 	struct process *process = meet_gap(stage, false);
 	struct worker_partition look;
 	AWAIT(process_state(process, 2) == WORKER_LEAVING);
-	worker_look(process->worker, 2, &look);
+	worker_view(process->worker, 2, &look);
 	assert_non_null(strstr(look.error, "weir recover --accept-gap"));
 	assert_true(stored_offset(stage, 2) < look.next_offset);
 	faults.withheld = 0;
-	AWAIT(process_state(process, 2) == WORKER_STUCK);
+	AWAIT(process_state(process, 2) == WORKER_PARKED);
 	assert_int_equal(stored_offset(stage, 2), look.next_offset);
 	faults.gap = 0;
 	process_give(process, 15);
@@ -202,7 +202,7 @@ static void what_was_judged_of_a_lost_end_is_not_stored(void **state)
 	struct stage *stage = *state;
 	struct process *process = meet_gap(stage, true);
 	uint64_t stored = stored_offset(stage, 2);
-	AWAIT(process_state(process, 2) == WORKER_STUCK);
+	AWAIT(process_state(process, 2) == WORKER_PARKED);
 	faults.withheld = 0;
 	AWAIT(process_is_done(process, 1) && stored_offset(stage, 1) > stored);
 	assert_int_equal(stored_offset(stage, 2), stored);
@@ -284,13 +284,13 @@ static void a_policy_that_the_store_does_not_show_yet_is_waited_for(void **state
 	feed(stage, 10);
 	struct worker_partition look;
 	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++) {
-		AWAIT((process_look(process, partition, &look), look.error[0] != '\0'));
+		AWAIT((process_view(process, partition, &look), look.error[0] != '\0'));
 		assert_string_equal(look.error, "policy 2 is in the log but not in the store; retrying every second");
-		AWAIT((process_look(process, partition, &look), look.next_offset == 11));
+		AWAIT((process_view(process, partition, &look), look.next_offset == 11));
 	}
 	faults.hidden_policy = 0;
 	AWAIT(all_done(process, 1));
-	process_look(process, 0, &look);
+	process_view(process, 0, &look);
 	assert_string_equal(look.error, "");
 	assert_int_equal(PROCESS_COUNT(process, malformed), 0);
 	end(stage);
@@ -330,7 +330,7 @@ static void what_is_newer_is_waited_at(void **state)
 	scene_send(stage->scene, 3, (struct weir_span){message, (uint32_t)length});
 	free(message);
 	struct worker_partition look;
-	AWAIT((worker_look(process->worker, 3, &look), look.error[0] != '\0'));
+	AWAIT((worker_view(process->worker, 3, &look), look.error[0] != '\0'));
 	assert_non_null(strstr(look.error, "newer"));
 	assert_int_equal(look.state, WORKER_LIVE);
 	scene_feed(stage->scene, 5);
@@ -338,7 +338,7 @@ static void what_is_newer_is_waited_at(void **state)
 		AWAIT(process_is_done(process, partition));
 	process_give(process, 7);
 	AWAIT(process_state(process, 3) == WORKER_EMPTY);
-	worker_look(process->worker, 3, &look);
+	worker_view(process->worker, 3, &look);
 	assert_string_equal(look.error, "");
 	assert_int_equal(look.next_offset, 6);
 	process_stop(process, false);

@@ -75,7 +75,7 @@ static void what_stays_goes_on_and_what_goes_is_stored(void **state)
 	struct weir_partition_state row;
 	uint64_t first, next;
 	assert_int_equal(stage->scene->own->extent(stage->scene->bus, WEIR_TOPIC_EVENTS, 3, &first, &next, NULL), WEIR_OK);
-	assert_int_equal(stage->scene->store->ops->look(stage->scene->store, 1, 3, &row, NULL), WEIR_OK);
+	assert_int_equal(stage->scene->store->ops->inspect(stage->scene->store, 1, 3, &row, NULL), WEIR_OK);
 	assert_int_equal(row.next_offset, next); /* its last checkpoint holds all of it */
 	assert_int_equal(PROCESS_COUNT(one, fenced), 0);
 	uint64_t taken = PROCESS_COUNT(one, taken);
@@ -102,7 +102,7 @@ static void who_is_fenced_drops_it_and_waits_for_the_group(void **state)
 	feed(stage, 20);
 	AWAIT(all_done(other, 1));
 	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
-		assert_int_equal(process_state(zombie, partition), WORKER_STUCK);
+		assert_int_equal(process_state(zombie, partition), WORKER_PARKED);
 	assert_int_equal(PROCESS_COUNT(other, fenced), 0);
 	assert_int_equal(PROCESS_COUNT(zombie, taken), 4);
 	process_give(other, 0);
