@@ -37,10 +37,10 @@ static enum weir_status read_note(struct once *once, struct weir_error *error)
 	if (status == WEIR_OK && text != NULL) {
 		status = once_note_decode(text, length, &once->before, error);
 		once->resumed = status == WEIR_OK;
+		free(text);
 	}
 	if (status != WEIR_OK)
 		return status;
-	free(text);
 	const char *what = once->before.zones != zones                                 ? "zones"
 	                   : !once->before.finished && once->before.sources != sources ? "sources"
 	                                                                               : NULL;
