@@ -71,7 +71,7 @@ struct api {
 	uint64_t seed;              /* so that nobody can aim clients at one place of the table */
 	struct weir_store **stores; /* one a worker, which alone touches its own; NULL: not open */
 	pthread_mutex_t mutex;
-	struct weir_trouble trouble; /* with the store */
+	struct weir_fault fault; /* with the store */
 	struct route_use uses[ROUTE_COUNT];
 };
 
@@ -113,7 +113,7 @@ enum weir_status api_store(struct api *api, unsigned worker, struct weir_store *
 bool api_store_failed(struct api *api, struct api_fault *fault, const struct weir_error *error)
 {
 	pthread_mutex_lock(&api->mutex);
-	weir_trouble_on(&api->trouble, api->options.log, "api", "%s", error->text);
+	weir_fault_raise(&api->fault, api->options.log, "api", "%s", error->text);
 	pthread_mutex_unlock(&api->mutex);
 	return api_fault_set(fault, 503, NULL,
 	                     "the store is away, or took too long: try again, or ask for a shorter time or for one zone");
@@ -122,7 +122,7 @@ bool api_store_failed(struct api *api, struct api_fault *fault, const struct wei
 static void store_worked(struct api *api)
 {
 	pthread_mutex_lock(&api->mutex);
-	weir_trouble_off(&api->trouble, api->options.log, "api");
+	weir_fault_clear(&api->fault, api->options.log, "api");
 	pthread_mutex_unlock(&api->mutex);
 }
 

@@ -94,7 +94,7 @@ static enum weir_status open_another(void *context, struct weir_store **store, s
 	return connect_store(context, SHORT_WAIT_MS, store, error);
 }
 
-static bool look_at_partition(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
+static bool inspect_partition(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
 {
 	const struct process *process = context;
 	return archiver_place(process->archiver, topic, partition, &place->next_offset, &place->clock_ms);
@@ -103,7 +103,7 @@ static bool look_at_partition(void *context, enum weir_topic topic, uint32_t par
 static enum weir_status start_lag(struct process *process, struct weir_error *error)
 {
 	static const enum weir_topic topics[] = {WEIR_TOPIC_JUDGED, WEIR_TOPIC_DECISIONS};
-	const struct weir_lag_options options = {process->bus, topics, 2, look_at_partition, process};
+	const struct weir_lag_options options = {process->bus, topics, 2, inspect_partition, process};
 	return weir_lag_start(&options, &process->lag, error);
 }
 
@@ -208,11 +208,11 @@ static bool healthy(void *context, struct weir_text *why)
 	const struct process *process = context;
 	if (atomic_load(&process->phase) != PROCESS_WORKING)
 		return true; /* it waits for its servers, which are not its fault: not ready, but well */
-	uint64_t stuck = weir_counter_read(&archiver_stats(process->archiver)->stuck);
+	uint64_t parked = weir_counter_read(&archiver_stats(process->archiver)->parked);
 	if (archiver_ended(process->archiver) || weir_membership_failed(process->membership))
 		weir_text_puts(why, "a part of it has ended\n");
-	else if (stuck > 0)
-		weir_text_printf(why, "%llu partitions are parked: see the log\n", (unsigned long long)stuck);
+	else if (parked > 0)
+		weir_text_printf(why, "%llu partitions are parked: see the log\n", (unsigned long long)parked);
 	return why->length == 0;
 }
 

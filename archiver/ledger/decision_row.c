@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ORDER_TEXT_MAX_BYTES = 1024 };
+enum { OVERRIDE_TEXT_MAX_BYTES = 1024 };
 
 /* "partition-offset-pair" */
 static bool read_id(const char *text, struct weir_archive_id *id)
@@ -65,15 +65,15 @@ static enum weir_status read_limit(const struct weir_json *root, struct weir_arc
 }
 
 /* What is optional, cut to its bound at the beginning of a character. */
-static struct weir_span order_text(const struct weir_json *root, const char *name)
+static struct weir_span override_text(const struct weir_json *root, const char *name)
 {
 	struct weir_json at = weir_json_member(root, name);
 	const char *text;
 	if (!weir_json_exists(&at) || weir_json_string(&at, &text, NULL) != WEIR_OK)
 		return (struct weir_span){.at = NULL};
 	struct weir_span span = weir_span_of(text);
-	if (span.length > ORDER_TEXT_MAX_BYTES) {
-		span.length = ORDER_TEXT_MAX_BYTES;
+	if (span.length > OVERRIDE_TEXT_MAX_BYTES) {
+		span.length = OVERRIDE_TEXT_MAX_BYTES;
 		while (span.length > 0 && ((unsigned char)text[span.length] & 0xc0) == 0x80)
 			span.length--;
 	}
@@ -126,8 +126,8 @@ static enum weir_status read_row(const struct weir_message *message, const struc
 		status = weir_fail(error, WEIR_INVALID, "a value is longer than weir ever writes");
 	if (status != WEIR_OK)
 		return status;
-	row->ordered_by = order_text(root, "by");
-	row->reason = order_text(root, "reason");
+	row->ordered_by = override_text(root, "by");
+	row->reason = override_text(root, "reason");
 	if (message->key.at != NULL && message->key.length > row->zone.length)
 		row->bucket = (struct weir_span){.at = message->key.at + row->zone.length + 1,
 		                                 .length = message->key.length - row->zone.length - 1};

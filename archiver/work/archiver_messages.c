@@ -48,7 +48,7 @@ static bool take_judged(struct archiver *archiver, struct ledger *ledger, const 
 	}
 	/* Which zones keep a history is in the store. */
 	if (histories_know(archiver->histories, archiver->store, frame.policy_version, &error) != WEIR_OK) {
-		weir_trouble_on(&archiver->store_trouble, archiver->options.log, "archiver", "%s; trying again", error.text);
+		weir_fault_raise(&archiver->store_fault, archiver->options.log, "archiver", "%s; trying again", error.text);
 		return false;
 	}
 	uint64_t before = ledger->event_total;
@@ -92,12 +92,12 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 		return;
 	}
 	if (status != WEIR_OK) {
-		weir_trouble_on(&archiver->bus_trouble, archiver->options.log, "archiver", "%s; trying again", error.text);
+		weir_fault_raise(&archiver->bus_fault, archiver->options.log, "archiver", "%s; trying again", error.text);
 		nap();
 		return;
 	}
-	if (count > 0) /* nothing does not say that a trouble is over: brokers are asked again in their own time */
-		weir_trouble_off(&archiver->bus_trouble, archiver->options.log, "archiver");
+	if (count > 0) /* nothing does not say that a fault is over: brokers are asked again in their own time */
+		weir_fault_clear(&archiver->bus_fault, archiver->options.log, "archiver");
 	for (size_t i = 0; i < count; i++) {
 		struct partition *partition = &archiver->partitions[messages[i].partition];
 		if (partition->state != PARTITION_LIVE || take(archiver, partition->ledger, &messages[i]))

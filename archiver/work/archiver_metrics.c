@@ -16,7 +16,7 @@ enum {
 	PARTITIONS_LEFT,
 	FENCED,
 	PARTITIONS,
-	PARTITIONS_STUCK,
+	PARTITIONS_PARKED,
 	WAITING_ROWS,
 	WAITING_BYTES,
 	WAITING_SECONDS,
@@ -48,9 +48,9 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                 "group waits. Nothing is lost or counted twice."},
 	[PARTITIONS] = {"weir_archiver_partitions", WEIR_GAUGE, "partitions", WEIR_NO_LABELS,
                     "Partitions that this process archives."},
-	[PARTITIONS_STUCK] = {"weir_archiver_partitions_stuck", WEIR_GAUGE, "partitions", WEIR_NO_LABELS,
-                          "Partitions that have stopped until a person does something. The log and /healthz say what; "
-                          "whatever the topics drop in the meantime will be missing."},
+	[PARTITIONS_PARKED] = {"weir_archiver_partitions_stuck", WEIR_GAUGE, "partitions", WEIR_NO_LABELS,
+                           "Partitions that have stopped until a person does something. The log and /healthz say what; "
+                           "whatever the topics drop in the meantime will be missing."},
 	[WAITING_ROWS] = {"weir_archiver_waiting_rows", WEIR_GAUGE, "rows", WEIR_NO_LABELS,
                       "Rows that are not stored yet."},
 	[WAITING_BYTES] = {"weir_archiver_waiting_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
@@ -93,7 +93,7 @@ void archiver_metrics(const struct archiver_stats *stats, struct weir_text *page
 	for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
 		weir_metrics_counter(page, &metrics[counters[i].metric], weir_counter_read(counters[i].counter));
 	weir_metrics_gauge(page, &metrics[PARTITIONS], (double)weir_counter_read(&stats->partitions));
-	weir_metrics_gauge(page, &metrics[PARTITIONS_STUCK], (double)weir_counter_read(&stats->stuck));
+	weir_metrics_gauge(page, &metrics[PARTITIONS_PARKED], (double)weir_counter_read(&stats->parked));
 	weir_metrics_gauge(page, &metrics[WAITING_ROWS], (double)weir_counter_read(&stats->waiting_rows));
 	weir_metrics_gauge(page, &metrics[WAITING_BYTES], (double)weir_counter_read(&stats->waiting_bytes));
 	uint64_t oldest_ms = weir_counter_read(&stats->oldest_ms);
@@ -114,7 +114,7 @@ void archiver_figures(void *context, struct weir_text *members)
 		{DECISIONS, &stats->decisions},
 		{MALFORMED, &stats->malformed},
 		{PARTITIONS, &stats->partitions},
-		{PARTITIONS_STUCK, &stats->stuck},
+		{PARTITIONS_PARKED, &stats->parked},
 		{WAITING_ROWS, &stats->waiting_rows},
 		{WAITING_BYTES, &stats->waiting_bytes},
 	};

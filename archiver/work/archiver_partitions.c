@@ -16,13 +16,13 @@ enum { RETAKE_MS = 1000, GAP_LOOK_MS = 5000 };
 
 static void count_partitions(struct archiver *archiver)
 {
-	uint64_t live = 0, stuck = 0;
+	uint64_t live = 0, parked = 0;
 	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
 		live += archiver->partitions[i].state == PARTITION_LIVE;
-		stuck += archiver->partitions[i].state == PARTITION_STUCK;
+		parked += archiver->partitions[i].state == PARTITION_PARKED;
 	}
 	atomic_store_explicit(&archiver->stats.partitions.value, live, memory_order_relaxed);
-	atomic_store_explicit(&archiver->stats.stuck.value, stuck, memory_order_relaxed);
+	atomic_store_explicit(&archiver->stats.parked.value, parked, memory_order_relaxed);
 }
 
 void archiver_drop(struct archiver *archiver, uint32_t number, enum partition_state state)
@@ -42,7 +42,7 @@ void archiver_drop(struct archiver *archiver, uint32_t number, enum partition_st
 void archiver_stick(struct archiver *archiver, uint32_t number, const char *why)
 {
 	weir_log(archiver->options.log, WEIR_LOG_ERROR, "archiver", "partition %u: %s", number, why);
-	archiver_drop(archiver, number, PARTITION_STUCK);
+	archiver_drop(archiver, number, PARTITION_PARKED);
 }
 
 void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t checkpoint, const char *why)
@@ -60,7 +60,7 @@ void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t 
 }
 
 /* Partitions that somebody has led behind their gap are to be taken again. */
-static void look_at_gaps(struct archiver *archiver)
+static void inspect_gaps(struct archiver *archiver)
 {
 	struct weir_partition_state state;
 	int64_t now_ms = weir_monotonic_ms();
@@ -69,8 +69,8 @@ static void look_at_gaps(struct archiver *archiver)
 	archiver->gap_look_ms = now_ms + GAP_LOOK_MS;
 	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
 		struct partition *partition = &archiver->partitions[i];
-		if (partition->state != PARTITION_STUCK || !partition->at_gap ||
-		    archiver->store->ops->look(archiver->store, WEIR_STORE_ROLE_ARCHIVER, i, &state, NULL) != WEIR_OK ||
+		if (partition->state != PARTITION_PARKED || !partition->at_gap ||
+		    archiver->store->ops->inspect(archiver->store, WEIR_STORE_ROLE_ARCHIVER, i, &state, NULL) != WEIR_OK ||
 		    state.checkpoint == partition->checkpoint)
 			continue;
 		archiver_drop(archiver, i, PARTITION_EMPTY);
@@ -151,15 +151,14 @@ static void take_missing(struct archiver *archiver, const bool *given)
 			continue;
 		enum weir_status status = take(archiver, i, &error);
 		if (status == WEIR_IO || status == WEIR_AGAIN) {
-			weir_trouble_on(&archiver->store_trouble, archiver->options.log, "archiver", "%s; trying again",
-			                error.text);
+			weir_fault_raise(&archiver->store_fault, archiver->options.log, "archiver", "%s; trying again", error.text);
 			archiver->retake_ms = weir_monotonic_ms() + RETAKE_MS;
 			break;
 		}
 		if (status != WEIR_OK && status != WEIR_END)
 			archiver_stick(archiver, i, error.text);
 		else
-			weir_trouble_off(&archiver->store_trouble, archiver->options.log, "archiver");
+			weir_fault_clear(&archiver->store_fault, archiver->options.log, "archiver");
 	}
 	count_partitions(archiver);
 }
@@ -185,7 +184,7 @@ void archiver_follow_assignment(struct archiver *archiver)
 	struct weir_assignment *assignment = archiver->options.assignment;
 	uint64_t version = weir_assignment_version(assignment);
 	bool changed = version != archiver->assignment_version;
-	look_at_gaps(archiver);
+	inspect_gaps(archiver);
 	if (!changed && (archiver->retake_ms == 0 || weir_monotonic_ms() < archiver->retake_ms))
 		return;
 	bool *given = weir_alloc(archiver->options.bus->partitions, sizeof *given);

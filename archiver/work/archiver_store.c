@@ -101,7 +101,7 @@ static bool drop_fenced(struct archiver *archiver)
 	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
 		const struct ledger *ledger = archiver->partitions[i].ledger;
 		if (ledger == NULL ||
-		    archiver->store->ops->look(archiver->store, WEIR_STORE_ROLE_ARCHIVER, i, &state, NULL) != WEIR_OK ||
+		    archiver->store->ops->inspect(archiver->store, WEIR_STORE_ROLE_ARCHIVER, i, &state, NULL) != WEIR_OK ||
 		    (state.epoch == ledger->epoch && state.checkpoint >= ledger->checkpoint))
 			continue;
 		if (state.epoch == ledger->epoch)
@@ -110,7 +110,7 @@ static bool drop_fenced(struct archiver *archiver)
 		else
 			weir_log(archiver->options.log, WEIR_LOG_INFO, "archiver", "partition %u has another archiver by now", i);
 		weir_counter_add(&archiver->stats.fenced, 1);
-		archiver_drop(archiver, i, archiver->options.standalone ? PARTITION_STUCK : PARTITION_EMPTY);
+		archiver_drop(archiver, i, archiver->options.standalone ? PARTITION_PARKED : PARTITION_EMPTY);
 		/* Whoever took it late may be about to give it up: where the group still says that it is ours, it is taken back. */
 		archiver->retake_ms = weir_monotonic_ms() + RETRY_MS;
 		any = true;
@@ -130,10 +130,10 @@ bool archiver_store(struct archiver *archiver)
 	archiver->unsettled = status != WEIR_OK;
 	if (status == WEIR_OK) {
 		set(&archiver->stats.oldest_ms, 0);
-		weir_trouble_off(&archiver->store_trouble, archiver->options.log, "archiver");
+		weir_fault_clear(&archiver->store_fault, archiver->options.log, "archiver");
 		return true;
 	}
-	weir_trouble_on(&archiver->store_trouble, archiver->options.log, "archiver", "%s; trying again", error.text);
+	weir_fault_raise(&archiver->store_fault, archiver->options.log, "archiver", "%s; trying again", error.text);
 	archiver->retry_ms = weir_monotonic_ms() + RETRY_MS;
 	archiver->failure = error;
 	return false;
@@ -160,10 +160,10 @@ void archiver_keep_if_due(struct archiver *archiver)
 	enum weir_status status = archiver->store->ops->keep(archiver->store, archiver->options.config->archiver.keep_ms,
 	                                                     weir_wall_ms(), &more, &error);
 	if (status == WEIR_OK)
-		weir_trouble_off(&archiver->keep_trouble, archiver->options.log, "archiver");
+		weir_fault_clear(&archiver->keep_fault, archiver->options.log, "archiver");
 	else if (status != WEIR_AGAIN)
-		weir_trouble_on(&archiver->keep_trouble, archiver->options.log, "archiver", "old rows stay: %s; trying again",
-		                error.text);
+		weir_fault_raise(&archiver->keep_fault, archiver->options.log, "archiver", "old rows stay: %s; trying again",
+		                 error.text);
 	archiver->keep_due_ms = weir_monotonic_ms() + (status != WEIR_OK ? KEEP_RETRY_MS
 	                                               : more            ? KEEP_STEP_MS
 	                                                                 : KEEP_PERIOD_MS);

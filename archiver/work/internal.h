@@ -11,13 +11,13 @@
 enum partition_state {
 	PARTITION_EMPTY, /* not its own */
 	PARTITION_LIVE,
-	PARTITION_STUCK, /* its own; it gives nothing until a person does something, or the process starts again */
+	PARTITION_PARKED, /* its own; it gives nothing until a person does something, or the process starts again */
 };
 
 struct partition {
 	enum partition_state state;
 	struct ledger *ledger; /* where it is live */
-	bool at_gap;           /* stuck, until somebody says that what its topics have lost may be missing */
+	bool at_gap;           /* parked, until somebody says that what its topics have lost may be missing */
 	uint32_t writer;       /* that stores it, or tried to */
 	uint64_t checkpoint;   /* at a gap: as it is stored; another one says that somebody has */
 };
@@ -49,7 +49,7 @@ struct archiver {
 	bool unsettled; /* what was tried last may be stored, though no answer came: nothing is added to it until then */
 	int64_t due_ms, retry_ms; /* monotonic */
 	int64_t keep_due_ms;      /* likewise: when old rows are to be removed again */
-	struct weir_trouble store_trouble, bus_trouble, keep_trouble;
+	struct weir_fault store_fault, bus_fault, keep_fault;
 	struct weir_error failure; /* why it ended by itself, or what was not stored */
 	enum weir_status status;
 	struct archiver_stats stats;

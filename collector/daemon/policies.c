@@ -16,7 +16,7 @@ struct policies {
 	const struct weir_log *log;
 	struct weir_policy_feed *feed;
 	uint64_t judged; /* the newest version that was looked at */
-	struct weir_trouble reading, waiting;
+	struct weir_fault reading, waiting;
 	_Atomic uint64_t given, refused; /* the newest versions of each kind; 0: none */
 };
 
@@ -44,7 +44,7 @@ void policies_free(struct policies *policies)
 	free(policies);
 }
 
-static void tell_unmatched(void *context, const struct weir_zone *zone, const char *field)
+static void log_unmatched(void *context, const struct weir_zone *zone, const char *field)
 {
 	const struct policies *policies = context;
 	weir_log(policies->log, WEIR_LOG_WARNING, "policy",
@@ -58,7 +58,7 @@ static bool usable(struct policies *policies, const struct weir_policy *policy)
 	struct weir_error error;
 	enum weir_status status = inputs_check_policy(policies->config, policy, &error);
 	if (status == WEIR_OK)
-		status = inputs_each_unmatched(policies->config, policy, tell_unmatched, policies, &error);
+		status = inputs_each_unmatched(policies->config, policy, log_unmatched, policies, &error);
 	if (status == WEIR_OK)
 		return true;
 	weir_log(policies->log, WEIR_LOG_ERROR, "policy", "cannot use policy %llu: %s; %s",
@@ -72,9 +72,9 @@ static void read_on(struct policies *policies, int timeout_ms)
 {
 	struct weir_error error;
 	if (weir_policy_feed_poll(policies->feed, timeout_ms, &error) == WEIR_OK)
-		weir_trouble_off(&policies->reading, policies->log, "policy");
+		weir_fault_clear(&policies->reading, policies->log, "policy");
 	else
-		weir_trouble_on(&policies->reading, policies->log, "policy", "%s; trying again", error.text);
+		weir_fault_raise(&policies->reading, policies->log, "policy", "%s; trying again", error.text);
 }
 
 const struct weir_policy *policies_poll(struct policies *policies, int timeout_ms)
@@ -84,10 +84,10 @@ const struct weir_policy *policies_poll(struct policies *policies, int timeout_m
 	if (!weir_policy_feed_caught_up(policies->feed))
 		return NULL;
 	if (newest == NULL) {
-		weir_trouble_on(&policies->waiting, policies->log, "policy", "no policy yet: run weir policy apply");
+		weir_fault_raise(&policies->waiting, policies->log, "policy", "no policy yet: run weir policy apply");
 		return NULL;
 	}
-	weir_trouble_off(&policies->waiting, policies->log, "policy");
+	weir_fault_clear(&policies->waiting, policies->log, "policy");
 	if (newest->version <= policies->judged)
 		return NULL;
 	policies->judged = newest->version;

@@ -63,13 +63,13 @@ static enum weir_status open_policies(struct service *service, struct weir_error
 }
 
 /* Looks at the topics, and says which a start would make. */
-static enum weir_status look_at_bus(struct service *service, struct weir_error *error)
+static enum weir_status open_existing_bus(struct service *service, struct weir_error *error)
 {
 	const struct weir_daemon *daemon = service->daemon;
 	bool missing[WEIR_TOPIC_COUNT];
 	struct weir_bus *bus;
-	enum weir_status status = weir_bus_kafka_look(daemon->config, daemon->name, CHECK_WAIT_MS, weir_stop_flag(),
-	                                              &daemon->log, missing, &bus, error);
+	enum weir_status status = weir_bus_kafka_open_existing(daemon->config, daemon->name, CHECK_WAIT_MS,
+	                                                       weir_stop_flag(), &daemon->log, missing, &bus, error);
 	if (status != WEIR_OK)
 		return status;
 	atomic_store(&service->bus, bus);
@@ -86,7 +86,7 @@ static enum weir_status look_at_bus(struct service *service, struct weir_error *
 static enum weir_status check(void *self, struct weir_error *error)
 {
 	struct service *service = self;
-	enum weir_status status = look_at_bus(service, error);
+	enum weir_status status = open_existing_bus(service, error);
 	if (status == WEIR_OK)
 		status = open_policies(service, error);
 	if (status != WEIR_OK)

@@ -175,17 +175,17 @@ static void count_lost(struct collector *collector, size_t place)
 /* Opens a source again at what is safe; tried for a while, as files and servers come and go. */
 static enum weir_status reopen_source(struct collector *collector, size_t place, struct weir_error *error)
 {
-	struct weir_trouble trouble = {0};
+	struct weir_fault fault = {0};
 	enum weir_status status;
 	for (int tries = 1; (status = inputs_reopen(collector->inputs, place, error)) != WEIR_OK; tries++) {
-		weir_trouble_on(&trouble, collector->options.log, "collector", "%s; trying again each second", error->text);
+		weir_fault_raise(&fault, collector->options.log, "collector", "%s; trying again each second", error->text);
 		for (int waited_ms = 0; waited_ms < REOPEN_PERIOD_MS; waited_ms += IDLE_WAIT_MS) {
 			if (tries == REOPEN_TRIES || atomic_load(&collector->stop))
 				return status;
 			nanosleep(&(struct timespec){.tv_nsec = IDLE_WAIT_MS * 1000000L}, NULL);
 		}
 	}
-	weir_trouble_off(&trouble, collector->options.log, "collector");
+	weir_fault_clear(&fault, collector->options.log, "collector");
 	return WEIR_OK;
 }
 
@@ -216,7 +216,7 @@ static void recover(struct collector *collector)
 /* ---- the loop ---- */
 
 /* What was not acknowledged in time is read again by the next start, where that is possible. */
-static void tell_unfinished(struct collector *collector)
+static void log_unfinished(struct collector *collector)
 {
 	if (sender_waiting(collector->sender) == 0 && sender_state(collector->sender) == SENDER_WELL)
 		return;
@@ -224,7 +224,7 @@ static void tell_unfinished(struct collector *collector)
 	         "the bus has not acknowledged everything in time: the next start reads the rest again");
 	if (collector->interrupted != NULL && !inputs_replayable(collector->inputs, collector->interrupted->source_place)) {
 		give_up_chunk(collector->interrupted);
-		collector_tell_counts(collector);
+		collector_publish_counts(collector);
 	}
 	for (size_t i = 0; i < collector->inputs->source_count; i++)
 		if (!inputs_replayable(collector->inputs, i))
@@ -244,7 +244,7 @@ static void finish(struct collector *collector)
 	if (sender_state(collector->sender) == SENDER_FAILED)
 		collector_fail(collector, sender_error(collector->sender)->status, sender_error(collector->sender));
 	else
-		tell_unfinished(collector);
+		log_unfinished(collector);
 }
 
 /* One round: a chunk of each source in, what is due out. Gives whether all sources have ended. */
@@ -259,7 +259,7 @@ static bool work_once(struct collector *collector)
 	sender_poll(collector->sender, 0);
 	collector->dirty |= low_water_take(collector->sender);
 	if (weir_monotonic_ms() >= collector->counts_due_ms)
-		collector_tell_counts(collector);
+		collector_publish_counts(collector);
 	collector_save_if_due(collector);
 	if (!any && !all_ended)
 		wait_for_more(collector);
@@ -406,8 +406,8 @@ uint64_t collector_lag_bytes(struct collector *collector)
 
 void collector_dead_letters(struct collector *collector, uint64_t *written, uint64_t *dropped)
 {
-	*written = weir_counter_read(&collector->letters_written);
-	*dropped = weir_counter_read(&collector->letters_dropped);
+	*written = weir_counter_read(&collector->dead_letters_written);
+	*dropped = weir_counter_read(&collector->dead_letters_dropped);
 }
 
 enum { LOST_LINES, LOW_WATER_AGE, METRIC_COUNT };

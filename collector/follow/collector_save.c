@@ -19,7 +19,7 @@ static enum weir_status save_dead_letters(struct collector *collector, struct we
 	return status;
 }
 
-void collector_tell_counts(struct collector *collector)
+void collector_publish_counts(struct collector *collector)
 {
 	struct record_counts counts = {0};
 	collector->counts_due_ms = weir_monotonic_ms() + COUNTS_PERIOD_MS;
@@ -27,9 +27,9 @@ void collector_tell_counts(struct collector *collector)
 	pthread_mutex_lock(&collector->lock);
 	collector->counts = counts;
 	pthread_mutex_unlock(&collector->lock);
-	weir_counter_set(&collector->letters_written, dead_letters_written(collector->dead));
-	weir_counter_set(&collector->letters_dropped, dead_letters_dropped(collector->dead));
-	low_water_tell_lines(collector->inputs);
+	weir_counter_set(&collector->dead_letters_written, dead_letters_written(collector->dead));
+	weir_counter_set(&collector->dead_letters_dropped, dead_letters_dropped(collector->dead));
+	low_water_publish_lines(collector->inputs);
 }
 
 /*
@@ -62,19 +62,19 @@ static void end_save(struct collector *collector, enum weir_status status, const
 	collector->dirty = collector->dirty || status != WEIR_OK;
 	if (status == WEIR_OK) {
 		atomic_store(&collector->low_water_ms, collector->saving_until_ms);
-		weir_trouble_off(&collector->trouble, collector->options.log, "collector");
+		weir_fault_clear(&collector->fault, collector->options.log, "collector");
 	} else if (status == WEIR_INVALID) { /* no later try can succeed: the next start reads again what is not safe */
 		collector_fail(collector, status, error);
 	} else {
-		weir_trouble_on(&collector->trouble, collector->options.log, "collector", "%s; trying again each second",
-		                error->text);
+		weir_fault_raise(&collector->fault, collector->options.log, "collector", "%s; trying again each second",
+		                 error->text);
 	}
 }
 
 void collector_save_at_once(struct collector *collector)
 {
 	struct weir_error error;
-	collector_tell_counts(collector);
+	collector_publish_counts(collector);
 	end_save(collector, save_by(collector, source_memory_save, &error), &error);
 }
 

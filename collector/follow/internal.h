@@ -32,7 +32,7 @@ struct collector {
 	int64_t saving_until_ms; /* what was read until then is remembered once that is over */
 	enum weir_status status; /* the first failure */
 	struct weir_error error;
-	struct weir_trouble trouble;
+	struct weir_fault fault;
 
 	pthread_t thread;
 	bool started;
@@ -43,14 +43,14 @@ struct collector {
 
 	pthread_mutex_t lock; /* counts */
 	struct record_counts counts;
-	struct weir_counter letters_written, letters_dropped, lost_lines;
+	struct weir_counter dead_letters_written, dead_letters_dropped, lost_lines;
 };
 
 /** Ends it with this failure, unless there was one before. */
 void collector_fail(struct collector *collector, enum weir_status status, const struct weir_error *error);
 
 /** What the pages show, as of this moment. */
-void collector_tell_counts(struct collector *collector);
+void collector_publish_counts(struct collector *collector);
 
 /** What was read and has arrived is remembered, when this returns: before reading stops, or goes back. */
 void collector_save_at_once(struct collector *collector);

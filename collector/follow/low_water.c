@@ -76,13 +76,13 @@ uint64_t low_water_give_up(struct inputs *inputs, size_t place)
 }
 
 /* Streams' lines are counted by their readers; their sources state them. */
-static void tell_lines(void *context, struct source *source, struct record_reader *reader)
+static void publish_lines(void *context, struct source *source, struct record_reader *reader)
 {
 	(void)context, (void)source;
 	atomic_store_explicit(&reader->stream->lines, reader->counts.lines, memory_order_relaxed);
 }
 
-void low_water_tell_lines(struct inputs *inputs)
+void low_water_publish_lines(struct inputs *inputs)
 {
-	each_reader(inputs, tell_lines, NULL);
+	each_reader(inputs, publish_lines, NULL);
 }

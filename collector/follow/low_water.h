@@ -27,6 +27,6 @@ void low_water_acknowledge(struct inputs *inputs);
 uint64_t low_water_give_up(struct inputs *inputs, size_t place);
 
 /** States how many lines were read of each stream, for its source's status. */
-void low_water_tell_lines(struct inputs *inputs);
+void low_water_publish_lines(struct inputs *inputs);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* A long run of malformed lines without one good record is kept up to here, then only counted. */
-enum { LETTERS_HELD_MAX_BYTES = 1 << 20 };
+enum { DEAD_LETTERS_HELD_MAX_BYTES = 1 << 20 };
 
 void record_counts_add(struct record_counts *sum, const struct record_counts *more)
 {
@@ -30,7 +30,7 @@ void record_reader_deinit(struct record_reader *reader)
 {
 	format_free(reader->format);
 	reader->format = NULL;
-	weir_text_deinit(&reader->letters);
+	weir_text_deinit(&reader->dead_letters);
 }
 
 /*
@@ -83,8 +83,8 @@ static void refuse_line(struct record_reader *reader, enum format_reason reason)
 	reader->ahead_malformed = true;
 	if (reader->dead == NULL)
 		return;
-	if (reader->letters.length < LETTERS_HELD_MAX_BYTES)
-		dead_letter_json(&reader->letters, reader->stream->name, reader->position, format_reason_text(reason),
+	if (reader->dead_letters.length < DEAD_LETTERS_HELD_MAX_BYTES)
+		dead_letter_json(&reader->dead_letters, reader->stream->name, reader->position, format_reason_text(reason),
 		                 reader->line);
 	else
 		dead_letters_drop(reader->dead);
@@ -140,10 +140,11 @@ static void take_malformed(struct record_reader *reader, int64_t now_ms)
 	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
 		reader->counts.malformed[i] += reader->ahead.malformed[i];
 	memset(reader->ahead.malformed, 0, sizeof reader->ahead.malformed);
-	if (reader->letters.length > 0) {
-		struct weir_span letters = {.at = reader->letters.at, .length = (uint32_t)reader->letters.length};
-		dead_letters_write(reader->dead, letters, now_ms);
-		weir_text_clear(&reader->letters);
+	if (reader->dead_letters.length > 0) {
+		struct weir_span dead_letters = {.at = reader->dead_letters.at,
+		                                 .length = (uint32_t)reader->dead_letters.length};
+		dead_letters_write(reader->dead, dead_letters, now_ms);
+		weir_text_clear(&reader->dead_letters);
 	}
 	reader->ahead_malformed = false;
 }

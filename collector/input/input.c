@@ -152,7 +152,7 @@ static bool begins_gzip(const unsigned char *bytes, size_t length)
 }
 
 /* Tells the kind by the first bytes. A short beginning that fits a compressed kind waits for more while it may come. */
-static enum weir_status tell_kind(struct input *input, struct weir_error *error)
+static enum weir_status detect_kind(struct input *input, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 	while (input->raw_end < MAGIC_BYTES && status == WEIR_OK)
@@ -222,7 +222,7 @@ enum weir_status input_read(struct input *input, void *bytes, size_t most, size_
 {
 	*got = 0;
 	if (input->kind == INPUT_UNKNOWN) {
-		enum weir_status status = tell_kind(input, error);
+		enum weir_status status = detect_kind(input, error);
 		if (status != WEIR_OK)
 			return status;
 	}
@@ -258,7 +258,7 @@ static void rewind_compressed(struct input *input)
 enum weir_status input_seek(struct input *input, uint64_t offset, struct weir_error *error)
 {
 	if (input->kind == INPUT_UNKNOWN && offset > 0) {
-		enum weir_status status = tell_kind(input, error);
+		enum weir_status status = detect_kind(input, error);
 		if (status != WEIR_OK)
 			return status;
 	}

@@ -13,8 +13,8 @@ struct dead_letters {
 	bool kept; /* there is a sink */
 	struct dead_letter_sink sink;
 	struct dead_letter_options options;
-	int64_t second;         /* that the rate is counted for */
-	int64_t second_letters; /* written in it */
+	int64_t second;            /* that the rate is counted for */
+	int64_t written_in_second; /* written in it */
 	uint64_t written, dropped;
 };
 
@@ -62,9 +62,9 @@ static bool within_rate(struct dead_letters *dead, int64_t now_ms)
 		return true;
 	if (now_ms / 1000 != dead->second) {
 		dead->second = now_ms / 1000;
-		dead->second_letters = 0;
+		dead->written_in_second = 0;
 	}
-	return dead->second_letters++ < dead->options.rate_per_second;
+	return dead->written_in_second++ < dead->options.rate_per_second;
 }
 
 static bool fits(const struct dead_letters *dead, size_t length, int64_t now_ms)
@@ -73,15 +73,15 @@ static bool fits(const struct dead_letters *dead, size_t length, int64_t now_ms)
 	       dead->sink.held_bytes(dead->sink.context, now_ms) + length <= (uint64_t)dead->options.max_bytes;
 }
 
-void dead_letters_write(struct dead_letters *dead, struct weir_span letters, int64_t now_ms)
+void dead_letters_write(struct dead_letters *dead, struct weir_span dead_letters, int64_t now_ms)
 {
-	const char *at = letters.at, *end = letters.at + letters.length;
+	const char *at = dead_letters.at, *end = dead_letters.at + dead_letters.length;
 	while (at < end) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		const char *next = newline != NULL ? newline + 1 : end;
-		struct weir_span letter = {.at = at, .length = (uint32_t)(next - at)};
-		if (fits(dead, letter.length, now_ms) && within_rate(dead, now_ms) &&
-		    dead->sink.put(dead->sink.context, letter))
+		struct weir_span dead_letter = {.at = at, .length = (uint32_t)(next - at)};
+		if (fits(dead, dead_letter.length, now_ms) && within_rate(dead, now_ms) &&
+		    dead->sink.put(dead->sink.context, dead_letter))
 			dead->written++;
 		else
 			dead->dropped++;
@@ -118,9 +118,9 @@ static uint64_t file_held(void *context, int64_t now_ms)
 	return weir_line_file_mark(context).length;
 }
 
-static bool file_put(void *context, struct weir_span letter)
+static bool file_put(void *context, struct weir_span dead_letter)
 {
-	return weir_line_file_append(context, letter) == WEIR_OK;
+	return weir_line_file_append(context, dead_letter) == WEIR_OK;
 }
 
 static enum weir_status file_settle(void *context, bool reopen, struct weir_error *error)

@@ -26,13 +26,13 @@ struct dead_letter_options {
 	int64_t rate_per_second; /* 0: no cap in rate (--once, where no clock is read) */
 };
 
-/* Where letters are kept. */
+/* Where dead letters are kept. */
 struct dead_letter_sink {
 	void *context; /* borrowed */
 	/** How many bytes it holds already, for the cap. */
 	uint64_t (*held_bytes)(void *context, int64_t now_ms);
 	/** Takes one letter, its newline included; false: it cannot be kept. */
-	bool (*put)(void *context, struct weir_span letter);
+	bool (*put)(void *context, struct weir_span dead_letter);
 	/**
 	 * Makes safe what was put: low-water marks behind it are saved next.
 	 *
@@ -45,7 +45,7 @@ struct dead_letter_sink {
 /** Lines of a file. @param file  borrowed */
 struct dead_letter_sink dead_letter_file(struct weir_line_file *file);
 
-/** @param sink  copied; NULL: letters are only counted */
+/** @param sink  copied; NULL: dead letters are only counted */
 struct dead_letters *dead_letters_new(const struct dead_letter_sink *sink, const struct dead_letter_options *options);
 void dead_letters_free(struct dead_letters *dead);
 
@@ -53,8 +53,8 @@ void dead_letters_free(struct dead_letters *dead);
 void dead_letter_json(struct weir_text *text, const char *source, uint64_t position, const char *reason,
                       struct weir_span line);
 
-/** Writes letters (whole lines), as many as the caps allow; the rest is counted as dropped. */
-void dead_letters_write(struct dead_letters *dead, struct weir_span letters, int64_t now_ms);
+/** Writes dead letters (whole lines), as many as the caps allow; the rest is counted as dropped. */
+void dead_letters_write(struct dead_letters *dead, struct weir_span dead_letters, int64_t now_ms);
 
 /** As the sink's settle. */
 WEIR_MUST_USE enum weir_status dead_letters_settle(struct dead_letters *dead, bool reopen, struct weir_error *error);

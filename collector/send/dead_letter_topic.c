@@ -50,16 +50,16 @@ static uint64_t held(void *context, int64_t now_ms)
 	return topic->day_bytes;
 }
 
-static bool put(void *context, struct weir_span letter)
+static bool put(void *context, struct weir_span dead_letter)
 {
 	struct dead_letter_topic *topic = context;
 	if (sender_state(topic->sender) != SENDER_WELL)
 		return false;
 	topic->message.length = topic->head_bytes;
-	weir_text_append(&topic->message, letter.at + 1, letter.length - 2); /* without its brace and newline */
+	weir_text_append(&topic->message, dead_letter.at + 1, dead_letter.length - 2); /* without its brace and newline */
 	struct weir_span message = {.at = topic->message.at, .length = (uint32_t)topic->message.length};
 	sender_send(topic->sender, WEIR_TOPIC_DEADLETTER, 0, message);
-	topic->day_bytes += letter.length;
+	topic->day_bytes += dead_letter.length;
 	return true; /* where the producer broke on it, its line is read again */
 }
 

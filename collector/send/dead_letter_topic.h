@@ -8,7 +8,7 @@
 
 struct dead_letter_topic;
 
-/** @param sender  borrowed; low-water marks wait for letters as for frames */
+/** @param sender  borrowed; low-water marks wait for dead letters as for frames */
 struct dead_letter_topic *dead_letter_topic_new(struct sender *sender);
 void dead_letter_topic_free(struct dead_letter_topic *topic);
 

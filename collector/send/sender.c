@@ -30,7 +30,7 @@ struct sender {
 	int64_t linger_ms;
 	uint32_t renewals_in_row;
 	int64_t renewed_ms; /* when this producer was made */
-	struct weir_trouble trouble;
+	struct weir_fault fault;
 	struct weir_counter renewals, frames, frame_bytes;
 	struct weir_histogram acknowledgement;
 };
@@ -95,7 +95,7 @@ void sender_poll(struct sender *sender, int timeout_ms)
 	/* one partition's messages may go on being refused while others' are taken */
 	if (count > 0 && sender->renewals_in_row > 0 && now_ms - sender->renewed_ms >= PEACE_MS) {
 		sender->renewals_in_row = 0;
-		weir_trouble_off(&sender->trouble, sender->options.log, "collector");
+		weir_fault_clear(&sender->fault, sender->options.log, "collector");
 	}
 }
 
@@ -191,8 +191,8 @@ enum sender_state sender_renew(struct sender *sender)
 	in_flight_free(sender->flight);
 	sender->flight = in_flight_new();
 	for (;;) {
-		weir_trouble_on(&sender->trouble, sender->options.log, "collector",
-		                "%.300s; reading again from the last acknowledged line", sender->error.text);
+		weir_fault_raise(&sender->fault, sender->options.log, "collector",
+		                 "%.300s; reading again from the last acknowledged line", sender->error.text);
 		if (sender->renewals_in_row >= RENEWALS_MAX)
 			return sender->state = SENDER_FAILED;
 		if (!pause_before(sender, ++sender->renewals_in_row))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trouble for each name that ever had a problem: few, so they are searched
+ * A fault for each name that ever had a problem: few, so they are searched
  * one by one. A name that is no longer among the statuses (a pattern that names
  * a file by now) has no problem any more.
  */
@@ -14,7 +14,7 @@
 struct report {
 	size_t place; /* of the source: names are its own */
 	char *name;
-	struct weir_trouble trouble;
+	struct weir_fault fault;
 	bool seen; /* in the statuses at hand */
 	bool told; /* that it is at most once */
 };
@@ -57,7 +57,7 @@ static struct report *report_of(struct source_reports *reports, size_t place, co
 }
 
 /* What a stream cannot promise is said once. */
-static void tell_at_most_once(struct source_reports *reports, struct report *report)
+static void log_at_most_once(struct source_reports *reports, struct report *report)
 {
 	if (!report->told)
 		weir_log(reports->log, WEIR_LOG_INFO, "collector", "%s: at most once: lines cannot be read again after a crash",
@@ -73,16 +73,16 @@ static void tell(struct source_reports *reports, size_t place, struct source *so
 	for (size_t i = 0; i < count && i < SOURCE_REPORTS_MAX; i++) {
 		const struct source_status *status = &reports->statuses[i];
 		if (!source->ops->replayable)
-			tell_at_most_once(reports, report_of(reports, place, status->name));
+			log_at_most_once(reports, report_of(reports, place, status->name));
 		if (status->problem[0] == '\0')
 			continue;
 		struct report *report = report_of(reports, place, status->name);
 		report->seen = true;
-		weir_trouble_on(&report->trouble, reports->log, "collector", "%s: %s", status->name, status->problem);
+		weir_fault_raise(&report->fault, reports->log, "collector", "%s: %s", status->name, status->problem);
 	}
 	for (size_t i = 0; i < reports->count; i++)
 		if (reports->reports[i].place == place && !reports->reports[i].seen)
-			weir_trouble_off(&reports->reports[i].trouble, reports->log, "collector");
+			weir_fault_clear(&reports->reports[i].fault, reports->log, "collector");
 }
 
 void source_reports_tell(struct source_reports *reports, struct source *const *sources, size_t count)

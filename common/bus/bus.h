@@ -100,7 +100,7 @@ struct weir_bus_ops {
 	 * @param messages  their bytes are borrowed until the next receive on this consumer
 	 * @return WEIR_OK with *count >= 0; WEIR_INVALID: the log is damaged or has a gap: the words say where, and
 	 *         messages[0] its partition and offset; it is told again until that partition is unassigned, or assigned
-	 *         elsewhere; WEIR_IO: passing trouble
+	 *         elsewhere; WEIR_IO: a passing fault
 	 */
 	enum weir_status (*receive)(struct weir_consumer *consumer, struct weir_message *messages, size_t most,
 	                            int timeout_ms, size_t *count, struct weir_error *error);

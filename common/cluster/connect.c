@@ -58,16 +58,16 @@ static enum weir_status connect_store(const struct weir_config *config, int64_t 
                                       struct weir_error *error)
 {
 	int64_t end_ms = weir_monotonic_ms() + wait_ms;
-	struct weir_trouble trouble = {0};
+	struct weir_fault fault = {0};
 	enum weir_status status;
-	while ((status = missing != NULL ? weir_store_mysql_look(config, missing, store, error)
+	while ((status = missing != NULL ? weir_store_mysql_open_existing(config, missing, store, error)
 	                                 : weir_store_mysql_open(config, store, error)) == WEIR_IO) {
-		weir_trouble_on(&trouble, log, "store", "%s; trying again each second", error->text);
+		weir_fault_raise(&fault, log, "store", "%s; trying again each second", error->text);
 		if (!wait_for_retry(end_ms, stop))
 			return status;
 	}
 	if (status == WEIR_OK)
-		weir_trouble_off(&trouble, log, "store");
+		weir_fault_clear(&fault, log, "store");
 	return status;
 }
 
@@ -77,9 +77,10 @@ enum weir_status weir_connect_store(const struct weir_config *config, int64_t wa
 	return connect_store(config, wait_ms, stop, log, NULL, store, error);
 }
 
-enum weir_status weir_connect_store_look(const struct weir_config *config, int64_t wait_ms, const _Atomic bool *stop,
-                                         const struct weir_log *log, struct weir_text *missing,
-                                         struct weir_store **store, struct weir_error *error)
+enum weir_status weir_connect_existing_store(const struct weir_config *config, int64_t wait_ms,
+                                             const _Atomic bool *stop, const struct weir_log *log,
+                                             struct weir_text *missing, struct weir_store **store,
+                                             struct weir_error *error)
 {
 	return connect_store(config, wait_ms, stop, log, missing, store, error);
 }

@@ -30,15 +30,15 @@ WEIR_MUST_USE enum weir_status weir_connect_topic(const struct weir_config *conf
                                                   enum weir_topic topic, int64_t wait_ms, const struct weir_log *log,
                                                   struct weir_bus **bus, struct weir_error *error);
 
-/** As weir_store_mysql_open(), tried again each second for wait_ms or until `stop`; the trouble is logged once. */
+/** As weir_store_mysql_open(), tried again each second for wait_ms or until `stop`; the fault is logged once. */
 WEIR_MUST_USE enum weir_status weir_connect_store(const struct weir_config *config, int64_t wait_ms,
                                                   const _Atomic bool *stop, const struct weir_log *log,
                                                   struct weir_store **store, struct weir_error *error);
 
-/** As weir_store_mysql_look(), with the same patience. */
-WEIR_MUST_USE enum weir_status weir_connect_store_look(const struct weir_config *config, int64_t wait_ms,
-                                                       const _Atomic bool *stop, const struct weir_log *log,
-                                                       struct weir_text *missing, struct weir_store **store,
-                                                       struct weir_error *error);
+/** As weir_store_mysql_open_existing(), with the same patience. */
+WEIR_MUST_USE enum weir_status weir_connect_existing_store(const struct weir_config *config, int64_t wait_ms,
+                                                           const _Atomic bool *stop, const struct weir_log *log,
+                                                           struct weir_text *missing, struct weir_store **store,
+                                                           struct weir_error *error);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/read_file.h"
-#include "common/cluster/note_once.h"
+#include "common/cluster/put_if_absent.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -207,7 +207,7 @@ enum weir_status weir_key_hash_settle(struct weir_key_hash *hash, struct weir_st
 	enum weir_status status = compare(hash, store, check, error);
 	if (status != WEIR_END)
 		return status;
-	status = weir_note_once(store, &name, &check, 1, error);
+	status = weir_put_if_absent(store, &name, &check, 1, error);
 	if (status == WEIR_OK)
 		status = compare(hash, store, check, error); /* another process may have been sooner */
 	assert(status != WEIR_END);

@@ -40,12 +40,12 @@ static size_t count_ends(const struct weir_lag *lag)
 	return lag->options.topic_count * lag->options.bus->partitions;
 }
 
-static bool look(struct weir_lag *lag, size_t index, struct weir_lag_place *place)
+static bool inspect(struct weir_lag *lag, size_t index, struct weir_lag_place *place)
 {
 	uint32_t partitions = lag->options.bus->partitions;
 	pthread_mutex_lock(&lag->mutex);
-	bool worked_on = !lag->left && lag->options.look(lag->options.context, lag->options.topics[index / partitions],
-	                                                 (uint32_t)(index % partitions), place);
+	bool worked_on = !lag->left && lag->options.inspect(lag->options.context, lag->options.topics[index / partitions],
+	                                                    (uint32_t)(index % partitions), place);
 	pthread_mutex_unlock(&lag->mutex);
 	return worked_on;
 }
@@ -59,7 +59,7 @@ static bool ask(struct weir_lag *lag, size_t index)
 	uint64_t first, next;
 	struct end *end = &lag->ends[index];
 	end->silent = false;
-	if (!look(lag, index, &place))
+	if (!inspect(lag, index, &place))
 		return true;
 	if (bus->ops->extent(bus, lag->options.topics[index / bus->partitions], (uint32_t)(index % bus->partitions), &first,
 	                     &next, &error) == WEIR_OK)
@@ -87,7 +87,7 @@ static void add(struct weir_lag *lag, size_t index, struct sum *sum)
 {
 	struct weir_lag_place place = {0};
 	const struct end *end = &lag->ends[index];
-	if (!end->known || !look(lag, index, &place))
+	if (!end->known || !inspect(lag, index, &place))
 		return;
 	sum->places++;
 	if (end->offset <= place.next_offset)

@@ -25,7 +25,7 @@ struct weir_lag_options {
 	const enum weir_topic *topics;
 	size_t topic_count;
 	/** false: it is not worked on here. @thread the lag's */
-	bool (*look)(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place);
+	bool (*inspect)(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place);
 	void *context;
 };
 

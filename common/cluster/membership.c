@@ -31,7 +31,7 @@ struct weir_membership {
 	const struct weir_log *log;
 	pthread_t thread;
 	_Atomic bool stop, failed;
-	struct weir_trouble trouble;
+	struct weir_fault fault;
 	bool given[];
 };
 
@@ -41,7 +41,7 @@ static bool told(struct weir_membership *membership, enum weir_status status, co
 	char problem[WEIR_ERROR_TEXT_BYTES];
 	if (status == WEIR_IO) {
 		if (!membership->bus->ops->problem(membership->bus, problem, sizeof problem))
-			weir_trouble_on(&membership->trouble, membership->log, "group", "%s; trying again", error->text);
+			weir_fault_raise(&membership->fault, membership->log, "group", "%s; trying again", error->text);
 		return true;
 	}
 	weir_log(membership->log, WEIR_LOG_ERROR, "group", "%s", error->text);
@@ -73,10 +73,10 @@ static void *serve(void *context)
 		if (generation > 0 || status != WEIR_OK)
 			heard_ms = now_ms;
 		if (status == WEIR_OK && generation > 0)
-			weir_trouble_off(&membership->trouble, membership->log, "group");
+			weir_fault_clear(&membership->fault, membership->log, "group");
 		else if (status == WEIR_OK && now_ms - heard_ms >= SILENT_MS)
-			weir_trouble_on(
-				&membership->trouble, membership->log, "group",
+			weir_fault_raise(
+				&membership->fault, membership->log, "group",
 				"the %ss' group has given nothing for %d s: the broker that coordinates it is away, or it waits "
 				"for a member that hangs",
 				membership->role, SILENT_MS / 1000);

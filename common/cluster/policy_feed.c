@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A consumer without a name on one partition. The list of policies is short and
- * kept in order of version, whatever order the topic has them in.
+ * in order of version: what comes behind a newer one is not kept.
  */
 #include "common/cluster/policy_feed.h"
 
@@ -63,12 +63,6 @@ const struct weir_policy *weir_policy_feed_newest(const struct weir_policy_feed 
 	return feed->count > 0 ? feed->policies[feed->count - 1] : NULL;
 }
 
-const struct weir_policy *const *weir_policy_feed_all(const struct weir_policy_feed *feed, size_t *count)
-{
-	*count = feed->count;
-	return (const struct weir_policy *const *)feed->policies;
-}
-
 void weir_policy_feed_forget(struct weir_policy_feed *feed, uint64_t version)
 {
 	size_t gone = 0;
@@ -89,16 +83,14 @@ uint64_t weir_policy_feed_bad(const struct weir_policy_feed *feed)
 	return weir_counter_read(&feed->bad);
 }
 
-/* Puts a policy in its place; it is taken. */
-static void keep(struct weir_policy_feed *feed, size_t place, struct weir_policy *policy)
+/* The policy is taken. */
+static void keep(struct weir_policy_feed *feed, struct weir_policy *policy)
 {
 	if (feed->count == feed->capacity) {
 		feed->capacity = feed->capacity > 0 ? feed->capacity * 2 : 8;
 		feed->policies = weir_realloc(feed->policies, feed->capacity, sizeof *feed->policies);
 	}
-	memmove(feed->policies + place + 1, feed->policies + place, (feed->count - place) * sizeof *feed->policies);
-	feed->policies[place] = policy;
-	feed->count++;
+	feed->policies[feed->count++] = policy;
 }
 
 static enum weir_status take(struct weir_policy_feed *feed, struct weir_span message, struct weir_error *error)
@@ -109,16 +101,13 @@ static enum weir_status take(struct weir_policy_feed *feed, struct weir_span mes
 		return status;
 	if (frame.kind != WEIR_FRAME_POLICY || frame.policy_version == 0)
 		return weir_fail(error, WEIR_INVALID, "a frame that is no numbered policy");
-	size_t place = feed->count;
-	while (place > 0 && feed->policies[place - 1]->version > frame.policy_version)
-		place--;
-	bool known = place > 0 && feed->policies[place - 1]->version == frame.policy_version;
-	if (known || (place < feed->count && !feed->options.all))
+	const struct weir_policy *newest = weir_policy_feed_newest(feed);
+	if (newest != NULL && newest->version >= frame.policy_version)
 		return WEIR_OK;
 	struct weir_policy *policy;
 	status = weir_policy_decode(frame.policy_version, frame.body.at, frame.body.length, &policy, error);
 	if (status == WEIR_OK)
-		keep(feed, place, policy);
+		keep(feed, policy);
 	return status;
 }
 

@@ -23,7 +23,6 @@ struct weir_policy_feed_options {
 	struct weir_bus *bus; /* borrowed, as all that follows */
 	const struct weir_log *log;
 	const char *part; /* who reads, for the log: "collector" */
-	bool all;         /* keep older versions that come after newer ones, too */
 };
 
 WEIR_MUST_USE enum weir_status weir_policy_feed_new(const struct weir_policy_feed_options *options,
@@ -31,8 +30,7 @@ WEIR_MUST_USE enum weir_status weir_policy_feed_new(const struct weir_policy_fee
 void weir_policy_feed_free(struct weir_policy_feed *feed);
 
 /**
- * Reads on, waiting at most timeout_ms for the first message. A version that is known, and without `all` one that is
- * older than the newest, is ignored.
+ * Reads on, waiting at most timeout_ms for the first message. A version that is not above the newest is ignored.
  *
  * @return WEIR_OK; WEIR_IO, WEIR_INVALID: the topic cannot be read just now, the next poll tries again; a topic that
  *         was trimmed or made anew is read from its first offset again
@@ -42,9 +40,6 @@ WEIR_MUST_USE enum weir_status weir_policy_feed_poll(struct weir_policy_feed *fe
 
 /** The newest version so far, or NULL. Borrowed until it is forgotten or the feed freed. */
 const struct weir_policy *weir_policy_feed_newest(const struct weir_policy_feed *feed);
-
-/** All that are kept, by growing version. Borrowed until the next poll. */
-const struct weir_policy *const *weir_policy_feed_all(const struct weir_policy_feed *feed, size_t *count);
 
 /** Frees those below a version: nobody uses them any more. */
 void weir_policy_feed_forget(struct weir_policy_feed *feed, uint64_t version);

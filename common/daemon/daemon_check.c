@@ -15,8 +15,8 @@ enum weir_status weir_daemon_check_bus(const struct weir_daemon *daemon, struct 
 {
 	const struct weir_config *config = daemon->config;
 	bool missing[WEIR_TOPIC_COUNT];
-	enum weir_status status =
-		weir_bus_kafka_look(config, daemon->name, CHECK_WAIT_MS, weir_stop_flag(), &daemon->log, missing, bus, error);
+	enum weir_status status = weir_bus_kafka_open_existing(config, daemon->name, CHECK_WAIT_MS, weir_stop_flag(),
+	                                                       &daemon->log, missing, bus, error);
 	if (status != WEIR_OK)
 		return status;
 	struct weir_text names = {0};
@@ -34,8 +34,8 @@ enum weir_status weir_daemon_check_store(const struct weir_daemon *daemon, struc
                                          struct weir_error *error)
 {
 	struct weir_text missing = {0};
-	enum weir_status status =
-		weir_connect_store_look(daemon->config, CHECK_WAIT_MS, weir_stop_flag(), &daemon->log, &missing, store, error);
+	enum weir_status status = weir_connect_existing_store(daemon->config, CHECK_WAIT_MS, weir_stop_flag(), &daemon->log,
+	                                                      &missing, store, error);
 	if (status == WEIR_OK && *store == NULL)
 		printf("store: a start would make %.*s; ", (int)missing.length, missing.at);
 	weir_text_deinit(&missing);

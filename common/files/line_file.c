@@ -59,7 +59,7 @@ static size_t pending(const struct weir_line_file *file)
 }
 
 /* Takes the descriptor's identity and size as the file's own. */
-static void look_at(struct weir_line_file *file)
+static void inspect(struct weir_line_file *file)
 {
 	file->regular = weir_line_names_identify(file->fd, "", &file->identity);
 	file->written = file->identity.length;
@@ -84,7 +84,7 @@ static struct weir_line_file *file_new(const char *path, int fd)
 	struct weir_line_file *file = weir_alloc(1, sizeof *file);
 	file->path = weir_copy(path, strlen(path));
 	file->fd = fd;
-	look_at(file);
+	inspect(file);
 	return file;
 }
 
@@ -210,7 +210,7 @@ static enum weir_status switch_file(struct weir_line_file *file, struct weir_err
 	close(file->fd);
 	file->fd = fd;
 	file->generation++;
-	look_at(file);
+	inspect(file);
 	return WEIR_OK;
 }
 
@@ -223,9 +223,9 @@ static enum weir_status rotate(struct weir_line_file *file, struct weir_error *e
 	enum weir_status status = sync_data(file, error);
 	if (status != WEIR_OK)
 		return status;
-	struct weir_error trouble;
-	if (weir_line_names_rotate(file->path, file->keep, &file->protect, &trouble) != WEIR_OK) {
-		snprintf(file->problem, sizeof file->problem, "%.*s", PROBLEM_BYTES - 1, trouble.text);
+	struct weir_error failure;
+	if (weir_line_names_rotate(file->path, file->keep, &file->protect, &failure) != WEIR_OK) {
+		snprintf(file->problem, sizeof file->problem, "%.*s", PROBLEM_BYTES - 1, failure.text);
 		return WEIR_OK;
 	}
 	return switch_file(file, error);

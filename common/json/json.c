@@ -339,9 +339,9 @@ enum weir_status weir_json_secret(const struct weir_json *at, char **out, struct
 	}
 	char *text;
 	size_t length;
-	struct weir_error trouble;
-	if (weir_read_file(path, SECRET_MAX_BYTES, &text, &length, &trouble) != WEIR_OK)
-		return weir_json_fail(&file, error, "%s", trouble.text);
+	struct weir_error failure;
+	if (weir_read_file(path, SECRET_MAX_BYTES, &text, &length, &failure) != WEIR_OK)
+		return weir_json_fail(&file, error, "%s", failure.text);
 	const char *line_end = memchr(text, '\n', length);
 	size_t line = line_end != NULL ? (size_t)(line_end - text) : length;
 	*out = weir_copy(text, line > 0 && text[line - 1] == '\r' ? line - 1 : line);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Log lines, and lasting trouble said once.
+ * Log lines, and lasting faults logged once.
  *
  * A line is built whole and leaves in one write(), so that lines of several
  * threads and processes on one descriptor do not mix. What the words carry may
@@ -86,29 +86,28 @@ void weir_log(const struct weir_log *log, enum weir_log_level level, const char 
 	write_line(log, level, part, words);
 }
 
-void weir_trouble_on(struct weir_trouble *trouble, const struct weir_log *log, const char *part, const char *format,
-                     ...)
+void weir_fault_raise(struct weir_fault *fault, const struct weir_log *log, const char *part, const char *format, ...)
 {
-	char words[sizeof trouble->text];
+	char words[sizeof fault->text];
 	va_list args;
 	va_start(args, format);
 	format_words(words, sizeof words, format, args);
 	va_end(args);
 
-	trouble->times = trouble->on ? trouble->times + 1 : 1;
-	if (trouble->on && strcmp(trouble->text, words) == 0)
+	fault->times = fault->on ? fault->times + 1 : 1;
+	if (fault->on && strcmp(fault->text, words) == 0)
 		return;
-	trouble->on = true;
-	memcpy(trouble->text, words, sizeof words);
+	fault->on = true;
+	memcpy(fault->text, words, sizeof words);
 	if (log->level <= WEIR_LOG_WARNING)
 		write_line(log, WEIR_LOG_WARNING, part, words);
 }
 
-void weir_trouble_off(struct weir_trouble *trouble, const struct weir_log *log, const char *part)
+void weir_fault_clear(struct weir_fault *fault, const struct weir_log *log, const char *part)
 {
-	if (!trouble->on)
+	if (!fault->on)
 		return;
-	trouble->on = false;
-	weir_log(log, WEIR_LOG_INFO, part, "recovered after %llu failed %s: %s", (unsigned long long)trouble->times,
-	         trouble->times == 1 ? "try" : "tries", trouble->text);
+	fault->on = false;
+	weir_log(log, WEIR_LOG_INFO, part, "recovered after %llu failed %s: %s", (unsigned long long)fault->times,
+	         fault->times == 1 ? "try" : "tries", fault->text);
 }

@@ -28,19 +28,19 @@ void weir_log(const struct weir_log *log, enum weir_log_level level, const char 
 	WEIR_PRINTF(4, 5);
 
 /*
- * Says a lasting trouble once, and once when it is over: for retries.
+ * Logs a lasting fault once, and once when it is over: for retries.
  * Zero-initialised; owned by the thread that retries.
  */
-struct weir_trouble {
+struct weir_fault {
 	bool on;
 	char text[512]; /* a stream's name and what is wrong with it are long */
 	uint64_t times;
 };
 
 /** Logs at WARNING if the words are new. */
-void weir_trouble_on(struct weir_trouble *trouble, const struct weir_log *log, const char *part, const char *format,
-                     ...) WEIR_PRINTF(4, 5);
+void weir_fault_raise(struct weir_fault *fault, const struct weir_log *log, const char *part, const char *format, ...)
+	WEIR_PRINTF(4, 5);
 /** Logs at INFO that it is over, if it was on. */
-void weir_trouble_off(struct weir_trouble *trouble, const struct weir_log *log, const char *part);
+void weir_fault_clear(struct weir_fault *fault, const struct weir_log *log, const char *part);
 
 #endif

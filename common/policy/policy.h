@@ -5,7 +5,7 @@
  * log; immutable afterwards, shared by all threads.
  *
  * The collector reads match, exempt and key (collector/match/matcher.h); the limiter
- * reads limits, count, block_for and mode (limiter/bucket/rules.h).
+ * reads limits, count, block_for and mode (limiter/bucket/compiled_policy.h).
  */
 #ifndef WEIR_COMMON_POLICY_H
 #define WEIR_COMMON_POLICY_H

@@ -90,9 +90,9 @@ static enum weir_status read_entries(const struct weir_json *at, struct weir_zon
 {
 	char *text;
 	size_t length;
-	struct weir_error trouble;
-	if (weir_read_file(path, EXEMPT_FILE_MAX_BYTES, &text, &length, &trouble) != WEIR_OK)
-		return weir_json_fail(at, error, "%s", trouble.text);
+	struct weir_error failure;
+	if (weir_read_file(path, EXEMPT_FILE_MAX_BYTES, &text, &length, &failure) != WEIR_OK)
+		return weir_json_fail(at, error, "%s", failure.text);
 	enum weir_status status = WEIR_OK;
 	const char *end = text + length;
 	unsigned number = 1;

@@ -50,8 +50,8 @@ struct weir_store_ops {
 	enum weir_status (*take)(struct weir_store *store, int role, uint32_t partition, struct weir_partition_state *state,
 	                         struct weir_error *error);
 	/** Reads the same without becoming the owner; epoch 0: it never had one. */
-	enum weir_status (*look)(struct weir_store *store, int role, uint32_t partition, struct weir_partition_state *state,
-	                         struct weir_error *error);
+	enum weir_status (*inspect)(struct weir_store *store, int role, uint32_t partition,
+	                            struct weir_partition_state *state, struct weir_error *error);
 	/**
 	 * Writes blobs of a checkpoint that is not current yet: one small transaction. A base written under checkpoint c
 	 * replaces, once c is current, everything older of that segment. A blob of the same segment and checkpoint is

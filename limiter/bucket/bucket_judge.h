@@ -11,7 +11,7 @@
 #define LIMITER_BUCKET_JUDGE_H
 
 #include "limiter/bucket/bucket.h"
-#include "limiter/bucket/rules.h"
+#include "limiter/bucket/compiled_policy.h"
 
 /* Two blocks that grow as needed, used in turn. One a shard. */
 struct bucket_scratch {

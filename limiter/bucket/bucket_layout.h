@@ -4,7 +4,7 @@
  * limits to the next.
  *
  * A key whose rates an operator multiplies has limits of its own, and with them
- * a layout of its own: the zone's, scaled (rules.h). Its number is the zone's
+ * a layout of its own: the zone's, scaled (compiled_policy.h). Its number is the zone's
  * with LAYOUT_SCALED set, and its buckets say by how much, so that each can be
  * read by itself.
  *

@@ -3,9 +3,9 @@
  * Layouts of keys whose rates an operator multiplies, made when one is first
  * met: by a command, or by a bucket that the store has of one.
  *
- * They belong to rules, and live as long as they do. For one zone and one factor
- * all layouts of its history are made together, so that a bucket goes from one
- * to the next as those of other keys do.
+ * They belong to a compiled policy, and live as long as it does. For one zone
+ * and one factor all layouts of its history are made together, so that a bucket
+ * goes from one to the next as those of other keys do.
  */
 #ifndef LIMITER_SCALED_LAYOUTS_H
 #define LIMITER_SCALED_LAYOUTS_H
@@ -20,7 +20,7 @@ void scaled_layouts_free(struct scaled_layouts *scaled);
 /**
  * A layout, scaled.
  *
- * @param layouts      all that the rules have, by id - 1; borrowed
+ * @param layouts      all that the compiled policy has, by id - 1; borrowed
  * @param id           one of them
  * @param thousandths  1 to SCALE_MAX, not SCALE_ONE
  * @thread any

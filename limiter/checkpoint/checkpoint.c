@@ -65,7 +65,7 @@ void checkpoint_cut(struct checkpoint_cut *cut, struct lane *lane, struct checkp
 	lane_state(lane, &cut->state, &cut->extra);
 	cut->state.epoch = partition->epoch;
 	cut->state.checkpoint = partition->current + 1;
-	cut->rules = lane_rules(lane);
+	cut->compiled = lane_compiled_policy(lane);
 	shard_snapshot(lane_shard(lane), &cut->snapshot);
 }
 
@@ -87,7 +87,7 @@ static void write_clear(struct write *write)
 static enum weir_status refused(struct weir_store *store, const struct checkpoint_cut *cut, struct weir_error *error)
 {
 	struct weir_partition_state found;
-	enum weir_status status = store->ops->look(store, WEIR_STORE_ROLE_LIMITER, cut->state.partition, &found, error);
+	enum weir_status status = store->ops->inspect(store, WEIR_STORE_ROLE_LIMITER, cut->state.partition, &found, error);
 	if (status == WEIR_IO)
 		return status;
 	return status == WEIR_OK && found.epoch == cut->state.epoch && found.checkpoint == cut->state.checkpoint
@@ -181,8 +181,8 @@ static enum weir_status merge_segment(struct ahead *ahead, const struct checkpoi
 		                   segment, cut->state.partition, bytes, known->base_bytes + known->delta_bytes);
 	} else {
 		parts[count++] = cut->snapshot.deltas[place];
-		status = segment_blob_merge(parts, count, cut->rules, cut->state.clock_ms, cut->partition->lateness_ms, owned,
-		                            &length, error);
+		status = segment_blob_merge(parts, count, cut->compiled, cut->state.clock_ms, cut->partition->lateness_ms,
+		                            owned, &length, error);
 	}
 	free(parts);
 	if (status == WEIR_OK)

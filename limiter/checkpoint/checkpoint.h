@@ -31,7 +31,7 @@ struct checkpoint_cut {
 	struct weir_partition_state state;
 	struct weir_text extra; /* the bytes of state.extra */
 	struct shard_snapshot snapshot;
-	const struct rules *rules; /* in force at the cut */
+	const struct compiled_policy *compiled; /* in force at the cut */
 };
 
 /** Becomes the partition's owner. @param extra  set to the bytes of state->extra, which point into it */

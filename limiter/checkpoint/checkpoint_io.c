@@ -36,7 +36,7 @@ struct checkpoint_io {
 	_Atomic bool stopping, fails;
 	struct weir_store *store;
 	const struct weir_log *log; /* borrowed */
-	struct weir_trouble trouble;
+	struct weir_fault fault;
 };
 
 static void put(struct queue *queue, struct checkpoint_job *job)
@@ -55,20 +55,20 @@ static struct checkpoint_job *get(struct queue *queue)
 }
 
 struct adding {
-	struct rulebook *book;
+	struct policy_registry *registry;
 	struct weir_error *error;
 };
 
 static enum weir_status add_policy(void *context, uint64_t version, struct weir_span text)
 {
 	struct adding *adding = context;
-	return rulebook_add(adding->book, version, text, adding->error);
+	return policy_registry_add(adding->registry, version, text, adding->error);
 }
 
 static enum weir_status load_policies(struct checkpoint_job *job, struct weir_store *store)
 {
-	struct adding adding = {.book = job->book, .error = &job->error};
-	return store->ops->policy_each(store, rulebook_newest(job->book) + 1, add_policy, &adding, &job->error);
+	struct adding adding = {.registry = job->registry, .error = &job->error};
+	return store->ops->policy_each(store, policy_registry_newest(job->registry) + 1, add_policy, &adding, &job->error);
 }
 
 /*
@@ -80,7 +80,7 @@ static enum weir_status take(struct checkpoint_job *job, struct weir_store *stor
 	struct weir_error *error = &job->error;
 	enum weir_status status = load_policies(job, store);
 	job->retry_ms = NO_POLICY_WAIT_MS;
-	if (status == WEIR_OK && rulebook_newest(job->book) == 0)
+	if (status == WEIR_OK && policy_registry_newest(job->registry) == 0)
 		return weir_fail(error, WEIR_AGAIN, "there is no policy yet");
 	if (status == WEIR_OK) {
 		if (!weir_assignment_has(job->assignment, job->partition))
@@ -117,7 +117,7 @@ static void explain_refusal(struct checkpoint_job *job, struct weir_store *store
 	struct weir_error error;
 	if (job->kind != CHECKPOINT_SAVE && job->kind != CHECKPOINT_LOAD)
 		return;
-	if (store->ops->look(store, WEIR_STORE_ROLE_LIMITER, job->partition, &found, &error) != WEIR_OK) {
+	if (store->ops->inspect(store, WEIR_STORE_ROLE_LIMITER, job->partition, &found, &error) != WEIR_OK) {
 		job->status = WEIR_IO;
 		job->error = error;
 		return;
@@ -160,10 +160,10 @@ static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 		atomic_store(&io->fails, true);
 		/* Several that wait may fail for reasons of their own, in turn: each is told once. */
 		if (strcmp(before.text, job->error.text) != 0)
-			weir_trouble_on(&io->trouble, io->log, "store", "%s; trying again each second", job->error.text);
+			weir_fault_raise(&io->fault, io->log, "store", "%s; trying again each second", job->error.text);
 	} else if (io->waiting.first == NULL) {
 		atomic_store(&io->fails, false);
-		weir_trouble_off(&io->trouble, io->log, "store");
+		weir_fault_clear(&io->fault, io->log, "store");
 	}
 	if ((job->status == WEIR_IO || job->lags) && !atomic_load(&io->stopping)) {
 		wait_aside(io, job);

@@ -21,7 +21,7 @@
 enum checkpoint_job_kind {
 	CHECKPOINT_SAVE,     /* a cut */
 	CHECKPOINT_LOAD,     /* segments */
-	CHECKPOINT_TAKE,     /* a partition: its epoch, its checkpoint, and the policies that the book does not have */
+	CHECKPOINT_TAKE,     /* a partition: its epoch, its checkpoint, and the policies that the registry does not have */
 	CHECKPOINT_POLICIES, /* those alone */
 	CHECKPOINT_ANNOUNCE, /* that a partition is about to go, or has gone */
 };
@@ -48,7 +48,7 @@ struct checkpoint_job {
 	uint64_t stored;               /* the worker's: how many checkpoints were stored when it was submitted */
 	struct checkpoint_blobs blobs; /* the answer */
 	/* take, policies */
-	struct rulebook *book;              /* borrowed */
+	struct policy_registry *registry;   /* borrowed */
 	struct weir_assignment *assignment; /* borrowed: if it has the partition no more, the outcome is WEIR_END */
 	struct checkpoint_partition *partition_stored; /* owned by the job: filled in */
 	struct weir_partition_state state;             /* the answer */

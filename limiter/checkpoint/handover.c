@@ -33,7 +33,7 @@ enum weir_status handover_ask(struct weir_store *store, uint32_t partition, int6
 	struct weir_partition_state state;
 	char name[NAME_BYTES], left[40], leaving[40], *note;
 	size_t length;
-	enum weir_status status = store->ops->look(store, WEIR_STORE_ROLE_LIMITER, partition, &state, error);
+	enum weir_status status = store->ops->inspect(store, WEIR_STORE_ROLE_LIMITER, partition, &state, error);
 	if (status != WEIR_OK || state.epoch == 0)
 		return status;
 	name_note(name, partition);

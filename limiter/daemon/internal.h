@@ -16,7 +16,7 @@ struct limiter {
 	_Atomic int phase; /* from LIMITER_WORKING on all that follows is there, and stays */
 	struct weir_bus *bus;
 	uint64_t seed;
-	struct rulebook *book;
+	struct policy_registry *registry;
 	struct weir_assignment *assignment;
 	struct placement *placement;
 	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
@@ -28,7 +28,7 @@ struct limiter {
 };
 
 /** What stands of a partition at the worker that has it. @thread any */
-void limiter_look(const struct limiter *limiter, uint32_t partition, struct worker_partition *look);
+void limiter_view(const struct limiter *limiter, uint32_t partition, struct worker_partition *look);
 
 /**
  * Whether the topics outlast the blocks of the newest policy in the store. One that this weir cannot read is told by the

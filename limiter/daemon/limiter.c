@@ -12,7 +12,7 @@
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/cluster/connect.h"
 #include "common/daemon/notify.h"
-#include "limiter/checkpoint/agreement.h"
+#include "limiter/checkpoint/cluster_metadata.h"
 
 static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
 
@@ -25,7 +25,7 @@ static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct 
 		return status;
 	struct limiter *limiter = weir_alloc(1, sizeof *limiter);
 	limiter->daemon = daemon;
-	limiter->book = rulebook_new();
+	limiter->registry = policy_registry_new();
 	limiter_pages_init(limiter);
 	*self = limiter;
 	return WEIR_OK;
@@ -51,7 +51,7 @@ static enum weir_status connect_servers(struct limiter *limiter, struct weir_err
 	if (status == WEIR_OK)
 		status = weir_daemon_of_server(open_store(limiter, &store, error));
 	if (status == WEIR_OK)
-		status = agreement_reach(store, limiter->bus->partitions, &limiter->seed, error);
+		status = cluster_metadata_establish(store, limiter->bus->partitions, &limiter->seed, error);
 	if (status == WEIR_OK)
 		status = limiter_check_policy(limiter, store, &policy, error);
 	if (store != NULL)
@@ -77,7 +77,7 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 	struct worker_options options = {
 		.config = config,
 		.bus = limiter->bus,
-		.book = limiter->book,
+		.registry = limiter->registry,
 		.first_policy = 1, /* an empty partition meets every policy in its log, from the first one on */
 		.seed = limiter->seed,
 		.number = number,
@@ -95,9 +95,9 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 	return status == WEIR_OK ? worker_start(*worker, error) : status;
 }
 
-void limiter_look(const struct limiter *limiter, uint32_t partition, struct worker_partition *look)
+void limiter_view(const struct limiter *limiter, uint32_t partition, struct worker_partition *look)
 {
-	worker_look(limiter->workers[placement_holder(limiter->placement, partition)], partition, look);
+	worker_view(limiter->workers[placement_holder(limiter->placement, partition)], partition, look);
 }
 
 static void start_balance(struct limiter *limiter)
@@ -117,22 +117,22 @@ static void start_balance(struct limiter *limiter)
 
 /* ---- how far behind ---- */
 
-static bool look_at_partition(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
+static bool inspect_partition(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
 {
 	const struct limiter *limiter = context;
 	struct worker_partition look;
 	(void)topic;
-	limiter_look(limiter, partition, &look);
+	limiter_view(limiter, partition, &look);
 	*place = (struct weir_lag_place){look.next_offset, look.clock_ms};
 	/* One that stands still is behind, too; one without an error is another's. */
 	return look.state == WORKER_LIVE || look.state == WORKER_LEAVING ||
-	       (look.state == WORKER_STUCK && look.error[0] != '\0');
+	       (look.state == WORKER_PARKED && look.error[0] != '\0');
 }
 
 static enum weir_status start_lag(struct limiter *limiter, struct weir_error *error)
 {
 	static const enum weir_topic topics[] = {WEIR_TOPIC_EVENTS};
-	const struct weir_lag_options options = {limiter->bus, topics, 1, look_at_partition, limiter};
+	const struct weir_lag_options options = {limiter->bus, topics, 1, inspect_partition, limiter};
 	return weir_lag_start(&options, &limiter->lag, error);
 }
 
@@ -182,28 +182,28 @@ static bool part_failed(const struct limiter *limiter)
 }
 
 /* Checkpoint I/O looks for one each second; whoever has none after two turns is told. */
-static void tell_policy(const struct limiter *limiter, struct weir_trouble *trouble, int64_t *since_ms)
+static void log_policy(const struct limiter *limiter, struct weir_fault *fault, int64_t *since_ms)
 {
 	uint32_t given;
 	weir_assignment_get(limiter->assignment, NULL, &given);
 	if (given == 0 || *since_ms == 0)
 		*since_ms = weir_monotonic_ms();
-	if (rulebook_newest(limiter->book) > 0)
-		weir_trouble_off(trouble, &limiter->daemon->log, "policy");
+	if (policy_registry_newest(limiter->registry) > 0)
+		weir_fault_clear(fault, &limiter->daemon->log, "policy");
 	else if (weir_monotonic_ms() - *since_ms > NO_POLICY_MS)
-		weir_trouble_on(trouble, &limiter->daemon->log, "policy", "no policy yet: run `weir policy apply`");
+		weir_fault_raise(fault, &limiter->daemon->log, "policy", "no policy yet: run `weir policy apply`");
 }
 
 static enum weir_status watch(void *self, struct weir_error *error)
 {
 	struct limiter *limiter = self;
 	(void)error; /* a part that has failed says why when it is joined */
-	struct weir_trouble no_policy = {0};
+	struct weir_fault no_policy = {0};
 	int64_t policy_since_ms = 0;
 	while (!atomic_load(weir_stop_flag()) && !part_failed(limiter)) {
 		if (weir_stop_take_reload())
 			weir_daemon_reload(limiter->daemon);
-		tell_policy(limiter, &no_policy, &policy_since_ms);
+		log_policy(limiter, &no_policy, &policy_since_ms);
 		balance_turn(limiter->balance);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}

@@ -5,7 +5,7 @@
  */
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/daemon/daemon_check.h"
-#include "limiter/checkpoint/agreement.h"
+#include "limiter/checkpoint/cluster_metadata.h"
 #include "limiter/daemon/internal.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static enum weir_status check_contents(const struct limiter *limiter, struct wei
                                        struct weir_error *error)
 {
 	uint64_t newest = 0, seed;
-	enum weir_status status = agreement_find(store, limiter->bus->partitions, &seed, error);
+	enum weir_status status = cluster_metadata_read(store, limiter->bus->partitions, &seed, error);
 	if (status == WEIR_OK || status == WEIR_END)
 		status = limiter_check_policy(limiter, store, &newest, error);
 	if (status != WEIR_OK)

@@ -18,7 +18,7 @@ enum {
 	REPEATED_EVENTS,
 	FRAMES,
 	MALFORMED_FRAMES,
-	ORDERS,
+	OVERRIDES,
 	BUCKETS,
 	BUCKETS_SPILLED,
 	EVICTED_SEGMENTS,
@@ -51,9 +51,9 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[MALFORMED_FRAMES] = {"weir_malformed_frames_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
                           "Messages on the topic of events that are not frames, and commands that could not be carried "
                           "out. Dead letters say which; something other than weir may be writing there."},
-	[ORDERS] = {"weir_orders_total", WEIR_COUNTER, "commands",
-                WEIR_LABELS({"command", "`block`, `lift`, `allow`, `override`"}),
-                "Commands of operators carried out. One for a prefix counts once in each partition."},
+	[OVERRIDES] = {"weir_orders_total", WEIR_COUNTER, "commands",
+                   WEIR_LABELS({"command", "`block`, `lift`, `allow`, `override`"}),
+                   "Commands of operators carried out. One for a prefix counts once in each partition."},
 	[BUCKETS] = {"weir_buckets", WEIR_GAUGE, "buckets", WEIR_NO_LABELS,
                  "Buckets in memory: one for each key of a zone that something is still known of."},
 	[BUCKETS_SPILLED] = {"weir_buckets_spilled", WEIR_GAUGE, "buckets", WEIR_NO_LABELS,
@@ -155,7 +155,7 @@ static struct worker_zone zone_numbers(const struct limiter_parts *parts, uint32
 
 static void zone_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
-	const struct weir_policy *policy = rulebook_policy(parts->book, rulebook_newest(parts->book));
+	const struct weir_policy *policy = policy_registry_policy(parts->registry, policy_registry_newest(parts->registry));
 	weir_metrics_family(page, &metrics[VERDICTS]);
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
 		struct worker_zone numbers = zone_numbers(parts, policy->zones[i].id);
@@ -188,13 +188,13 @@ void limiter_histogram(const struct limiter_parts *parts, struct weir_text *page
 	free(histograms);
 }
 
-static void order_metrics(const struct limiter_parts *parts, struct weir_text *page)
+static void override_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
-	weir_metrics_family(page, &metrics[ORDERS]);
-	for (int kind = 0; kind < ORDER_KIND_COUNT; kind++) {
-		struct weir_span name = weir_span_of(order_kind_name((enum order_kind)kind));
-		size_t counter = offsetof(struct worker_stats, orders) + (size_t)kind * sizeof(struct weir_counter);
-		weir_metrics_uint(page, &metrics[ORDERS], &name, limiter_sum(parts, counter));
+	weir_metrics_family(page, &metrics[OVERRIDES]);
+	for (int kind = 0; kind < OVERRIDE_KIND_COUNT; kind++) {
+		struct weir_span name = weir_span_of(override_kind_name((enum override_kind)kind));
+		size_t counter = offsetof(struct worker_stats, overrides) + (size_t)kind * sizeof(struct weir_counter);
+		weir_metrics_uint(page, &metrics[OVERRIDES], &name, limiter_sum(parts, counter));
 	}
 }
 
@@ -210,13 +210,13 @@ static double checkpoint_age_s(const struct limiter_parts *parts)
 
 void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
-	if (rulebook_newest(parts->book) > 0)
+	if (policy_registry_newest(parts->registry) > 0)
 		zone_metrics(parts, page);
 	weir_metrics_counter(page, &metrics[EVENTS], SUM(parts, events));
 	weir_metrics_counter(page, &metrics[REPEATED_EVENTS], SUM(parts, repeated));
 	weir_metrics_counter(page, &metrics[FRAMES], SUM(parts, frames));
 	weir_metrics_counter(page, &metrics[MALFORMED_FRAMES], SUM(parts, malformed));
-	order_metrics(parts, page);
+	override_metrics(parts, page);
 	weir_metrics_gauge(page, &metrics[BUCKETS], (double)SUM(parts, buckets));
 	weir_metrics_gauge(page, &metrics[BUCKETS_SPILLED], (double)SUM(parts, spilled));
 	weir_metrics_gauge(page, &metrics[EVICTED_SEGMENTS], (double)SUM(parts, evicted_segments));

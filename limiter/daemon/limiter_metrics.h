@@ -32,7 +32,7 @@ extern const struct weir_metric_table limiter_metric_table, limiter_daemon_metri
 struct limiter_parts {
 	struct worker *const *workers;
 	uint32_t worker_count;
-	struct rulebook *book;
+	struct policy_registry *registry;
 };
 
 /** A counter of all workers. @param counter  offsetof(struct worker_stats, …) */

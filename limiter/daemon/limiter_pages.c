@@ -28,7 +28,7 @@ static bool healthy(void *context, struct weir_text *why)
 	}
 	for (uint32_t partition = 0; limiter->worker_count > 0 && partition < limiter->bus->partitions; partition++) {
 		struct worker_partition look;
-		limiter_look(limiter, partition, &look);
+		limiter_view(limiter, partition, &look);
 		if (look.error[0] == '\0')
 			continue;
 		weir_text_printf(why, "partition %u is parked: %s\n", partition, look.error);
@@ -52,7 +52,7 @@ static bool ready(void *context, struct weir_text *why)
 	bool spoken = weir_assignment_get(limiter->assignment, given, &count) > 0;
 	for (uint32_t partition = limiter->bus->partitions; partition-- > 0;) {
 		struct worker_partition look;
-		limiter_look(limiter, partition, &look);
+		limiter_view(limiter, partition, &look);
 		if (!given[partition] || look.state == WORKER_LIVE)
 			continue;
 		missing++;
@@ -61,7 +61,7 @@ static bool ready(void *context, struct weir_text *why)
 	free(given);
 	if (!spoken)
 		weir_text_puts(why, "the group has not said which partitions are ours\n");
-	else if (missing > 0 && rulebook_newest(limiter->book) == 0)
+	else if (missing > 0 && policy_registry_newest(limiter->registry) == 0)
 		weir_text_puts(why, "there is no policy yet: run `weir policy apply`\n");
 	else if (missing > 0)
 		weir_text_printf(why, "%u of %u partitions are not here yet, partition %u first\n", missing, count, first);
@@ -75,7 +75,7 @@ static void partition_metrics(const struct limiter *limiter, struct weir_text *p
 	uint64_t counts[WORKER_STATE_COUNT] = {0};
 	for (uint32_t partition = 0; partition < limiter->bus->partitions; partition++) {
 		struct worker_partition look;
-		limiter_look(limiter, partition, &look);
+		limiter_view(limiter, partition, &look);
 		counts[look.state]++;
 	}
 	uint32_t given;
@@ -127,7 +127,7 @@ static void metrics(void *context, struct weir_text *page)
 	if (phase == LIMITER_CONNECTING)
 		return;
 	struct limiter_parts parts = {
-		.workers = limiter->workers, .worker_count = limiter->worker_count, .book = limiter->book};
+		.workers = limiter->workers, .worker_count = limiter->worker_count, .registry = limiter->registry};
 	limiter_metrics(&parts, page);
 	partition_metrics(limiter, page);
 	counter_metrics(&parts, page);

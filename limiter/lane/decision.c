@@ -84,8 +84,8 @@ void decision_lift_json(struct weir_text *text, uint32_t partition, uint64_t off
 	end_json(text, zone);
 }
 
-void decision_order_json(struct weir_text *text, uint32_t partition, uint64_t offset, uint32_t index,
-                         const struct shard_order_decision *decision)
+void decision_override_json(struct weir_text *text, uint32_t partition, uint64_t offset, uint32_t index,
+                            const struct shard_override_decision *decision)
 {
 	begin_json(text, partition, offset, index, decision->zone);
 	decision_key_json(text, decision->zone, decision->key);

@@ -27,8 +27,8 @@ void decision_lift_json(struct weir_text *text, uint32_t partition, uint64_t off
  *
  * @param offset, index  of the command, and 0; or as of a lift, where a policy publishes it
  */
-void decision_order_json(struct weir_text *text, uint32_t partition, uint64_t offset, uint32_t index,
-                         const struct shard_order_decision *decision);
+void decision_override_json(struct weir_text *text, uint32_t partition, uint64_t offset, uint32_t index,
+                            const struct shard_override_decision *decision);
 
 /** Appends the message key: the zone's name, '|', the joined key. */
 void decision_message_key(struct weir_text *text, const struct weir_zone *zone, struct weir_span key);

@@ -2,7 +2,7 @@
 /*
  * The order of things for one message: decode, look its keys up, wait for
  * segments that are not in memory, judge, count. An operator's command waits for
- * its bucket's segment as a frame does. A policy record switches the rules between
+ * its bucket's segment as a frame does. A policy record switches the policy between
  * two messages.
  */
 #include "limiter/lane/lane.h"
@@ -15,31 +15,31 @@
 
 struct lane {
 	uint32_t partition;
-	struct rulebook *book; /* borrowed */
+	struct policy_registry *registry; /* borrowed */
 	struct shard *shard;
 	struct tally *tally;
 	struct weir_frame_reader *reader;
 	struct weir_frame frame; /* the message at work */
 	int64_t appended_ms;     /* of it, by the log's clock; 0: not known */
 	int64_t ahead_ms;        /* what was taken off its sending time */
-	struct order_command command;
+	struct override_command command;
 	uint64_t next_offset;
 	uint64_t policy_version;
-	const struct rules *rules;   /* of that version */
-	struct policy_switch change; /* the last one */
+	const struct compiled_policy *compiled; /* of that version */
+	struct policy_switch change;            /* the last one */
 	bool waiting;
 	uint32_t missing_count;
 	uint32_t missing[SHARD_MISSING_MOST];
 };
 
-struct lane *lane_new(const struct shard_options *options, struct rulebook *book, uint64_t version)
+struct lane *lane_new(const struct shard_options *options, struct policy_registry *registry, uint64_t version)
 {
 	struct lane *lane = weir_alloc(1, sizeof *lane);
 	lane->partition = options->partition;
-	lane->book = book;
+	lane->registry = registry;
 	lane->policy_version = version;
-	lane->rules = rulebook_rules(book, version);
-	lane->shard = shard_new(options, lane->rules);
+	lane->compiled = policy_registry_compiled(registry, version);
+	lane->shard = shard_new(options, lane->compiled);
 	lane->tally = tally_new();
 	lane->reader = weir_frame_reader_new();
 	return lane;
@@ -75,18 +75,18 @@ enum weir_status lane_restore(struct lane *lane, const struct weir_partition_sta
 {
 	if (state->checkpoint == 0)
 		return WEIR_OK;
-	const struct rules *rules = rulebook_rules(lane->book, state->policy_version);
-	if (rules == NULL)
+	const struct compiled_policy *compiled = policy_registry_compiled(lane->registry, state->policy_version);
+	if (compiled == NULL)
 		return weir_fail(error, WEIR_INVALID, "partition %u was saved under policy %llu, which the store does not have",
 		                 lane->partition, (unsigned long long)state->policy_version);
 	enum weir_status status = import_extra(lane, state->extra, error);
 	if (status != WEIR_OK)
 		return status;
 	lane->policy_version = state->policy_version;
-	lane->rules = rules;
+	lane->compiled = compiled;
 	lane->next_offset = state->next_offset;
-	shard_set_rules(lane->shard, rules);
-	tally_keep_zones(lane->tally, rulebook_policy(lane->book, state->policy_version));
+	shard_set_policy(lane->shard, compiled);
+	tally_keep_zones(lane->tally, policy_registry_policy(lane->registry, state->policy_version));
 	shard_set_clock_ms(lane->shard, state->clock_ms);
 	return WEIR_OK;
 }
@@ -97,16 +97,16 @@ static enum weir_status take_policy(struct lane *lane, struct lane_result *resul
 	shard_advance_clock(lane->shard, lane->frame.sending_time_ms);
 	if (version <= lane->policy_version)
 		return WEIR_OK; /* appended again by a start that could not know that it had been */
-	if (rulebook_policy(lane->book, version) == NULL)
+	if (policy_registry_policy(lane->registry, version) == NULL)
 		return weir_fail(error, WEIR_INVALID, "policy %llu is in the log but not in the store",
 		                 (unsigned long long)version);
-	const struct weir_policy *before = rulebook_policy(lane->book, lane->policy_version);
-	const struct weir_policy *after = rulebook_policy(lane->book, version);
+	const struct weir_policy *before = policy_registry_policy(lane->registry, lane->policy_version);
+	const struct weir_policy *after = policy_registry_policy(lane->registry, version);
 	lane->policy_version = version;
-	lane->rules = rulebook_rules(lane->book, version);
-	shard_set_rules(lane->shard, lane->rules);
+	lane->compiled = policy_registry_compiled(lane->registry, version);
+	shard_set_policy(lane->shard, lane->compiled);
 	tally_keep_zones(lane->tally, after);
-	policy_switch_find(&lane->change, before, after, shard_orders(lane->shard), result->at_ms,
+	policy_switch_find(&lane->change, before, after, shard_overrides(lane->shard), result->at_ms,
 	                   shard_clock_ms(lane->shard));
 	result->change = &lane->change;
 	return WEIR_OK;
@@ -117,7 +117,7 @@ static bool is_unknown_policy(const struct lane *lane)
 {
 	uint64_t version = lane->frame.policy_version;
 	return lane->frame.kind == WEIR_FRAME_POLICY && version > lane->policy_version &&
-	       rulebook_policy(lane->book, version) == NULL;
+	       policy_registry_policy(lane->registry, version) == NULL;
 }
 
 bool lane_awaits_policy(const struct lane *lane)
@@ -125,7 +125,7 @@ bool lane_awaits_policy(const struct lane *lane)
 	struct weir_policy *policy;
 	struct weir_error error;
 	uint64_t version = lane->frame.policy_version;
-	if (!lane->waiting || !is_unknown_policy(lane) || rulebook_policy(lane->book, version - 1) == NULL ||
+	if (!lane->waiting || !is_unknown_policy(lane) || policy_registry_policy(lane->registry, version - 1) == NULL ||
 	    weir_policy_decode(version, lane->frame.body.at, lane->frame.body.length, &policy, &error) != WEIR_OK)
 		return false;
 	weir_policy_free(policy);
@@ -172,10 +172,10 @@ enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struc
 		return WEIR_AGAIN;
 	enum weir_status status = WEIR_OK;
 	if (lane->frame.kind == WEIR_FRAME_COMMAND) {
-		status = refuse(shard_command_apply(lane->shard, &result->ordered, error));
+		status = refuse(shard_command_apply(lane->shard, &result->override, error));
 		result->command = status == WEIR_OK ? &lane->command : NULL;
-		if (status == WEIR_OK && lane->command.kind == ORDER_LIFT)
-			top_keys_forget(tally_keys(lane->tally), result->ordered->zone->id, order_key(&lane->command));
+		if (status == WEIR_OK && lane->command.kind == OVERRIDE_LIFT)
+			top_keys_forget(tally_keys(lane->tally), result->override->zone->id, override_key(&lane->command));
 	} else {
 		shard_frame_judge(lane->shard, &result->judged);
 		tally_frame(lane->tally, &lane->frame, &result->judged);
@@ -190,7 +190,7 @@ enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struc
 static enum weir_status begin_command(struct lane *lane, struct weir_error *error)
 {
 	shard_advance_clock(lane->shard, lane->frame.sending_time_ms);
-	enum weir_status status = order_command_parse(lane->frame.body, &lane->command, error);
+	enum weir_status status = override_command_parse(lane->frame.body, &lane->command, error);
 	lane->command.offset = lane->next_offset;
 	if (status == WEIR_OK)
 		status = shard_command_begin(lane->shard, &lane->command, lane->frame.sending_time_ms, error);
@@ -299,7 +299,7 @@ uint64_t lane_policy_version(const struct lane *lane)
 	return lane->policy_version;
 }
 
-const struct rules *lane_rules(const struct lane *lane)
+const struct compiled_policy *lane_compiled_policy(const struct lane *lane)
 {
-	return lane->rules;
+	return lane->compiled;
 }

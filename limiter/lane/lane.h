@@ -11,7 +11,7 @@
 #define LIMITER_LANE_H
 
 #include "common/store/store.h"
-#include "limiter/lane/rulebook.h"
+#include "limiter/lane/policy_registry.h"
 #include "limiter/lane/tally.h"
 #include "limiter/shard/shard.h"
 
@@ -24,18 +24,18 @@ enum { LANE_AHEAD_MOST_MS = 5000 };
 /* What one message came to. Everything is borrowed from the lane until its next message. */
 struct lane_result {
 	uint64_t offset;
-	const struct weir_frame *frame;             /* NULL: not events */
-	struct shard_result judged;                 /* of the frame */
-	const struct policy_switch *change;         /* what another policy publishes; NULL: it is none */
-	const struct order_command *command;        /* of an operator, that was carried out; NULL: none */
-	const struct shard_order_decision *ordered; /* what it publishes, NULL: nothing */
-	int64_t at_ms;                              /* sending time, bounded by what the log's own clock allows */
-	int64_t ahead_ms;                           /* what was taken off it for that */
-	const uint8_t *source;                      /* who sent it: WEIR_SOURCE_ID_BYTES; zero of control records */
+	const struct weir_frame *frame;                 /* NULL: not events */
+	struct shard_result judged;                     /* of the frame */
+	const struct policy_switch *change;             /* what another policy publishes; NULL: it is none */
+	const struct override_command *command;         /* of an operator, that was carried out; NULL: none */
+	const struct shard_override_decision *override; /* what it publishes, NULL: nothing */
+	int64_t at_ms;                                  /* sending time, bounded by what the log's own clock allows */
+	int64_t ahead_ms;                               /* what was taken off it for that */
+	const uint8_t *source;                          /* who sent it: WEIR_SOURCE_ID_BYTES; zero of control records */
 };
 
-/** @param book  borrowed; the policy `version` is in force at first */
-struct lane *lane_new(const struct shard_options *options, struct rulebook *book, uint64_t version);
+/** @param registry  borrowed; the policy `version` is in force at first */
+struct lane *lane_new(const struct shard_options *options, struct policy_registry *registry, uint64_t version);
 void lane_free(struct lane *lane);
 
 /**
@@ -52,7 +52,7 @@ WEIR_MUST_USE enum weir_status lane_restore(struct lane *lane, const struct weir
  *
  * @param message      borrowed until this and the following lane_go_on calls are over
  * @param appended_ms  when the log took it, by the log's clock; 0: it does not say, and the sender is believed
- * @return WEIR_OK; WEIR_AGAIN: lane_missing() segments must be loaded (none: it is a policy that the rulebook does not
+ * @return WEIR_OK; WEIR_AGAIN: lane_missing() segments must be loaded (none: it is a policy that the policy registry does not
  *         have, and the store may), then lane_go_on(); WEIR_INVALID: not a frame, or a command that cannot be done: counted and
  *         passed over; WEIR_NEWER: a newer weir wrote it: nothing was taken, the partition must wait
  */
@@ -63,7 +63,7 @@ WEIR_MUST_USE enum weir_status lane_offer(struct lane *lane, struct weir_span me
 WEIR_MUST_USE enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struct weir_error *error);
 
 /**
- * Whether the waiting message is a policy that somebody has numbered, and that the rulebook lacks: policies are in the
+ * Whether the waiting message is a policy that somebody has numbered, and that the policy registry lacks: policies are in the
  * log in order and without a gap, so that one whose predecessor is not known, or whose text is none, nobody has.
  */
 bool lane_awaits_policy(const struct lane *lane);
@@ -83,6 +83,6 @@ uint32_t lane_partition(const struct lane *lane);
 uint64_t lane_next_offset(const struct lane *lane);
 uint64_t lane_policy_version(const struct lane *lane);
 /** In force now. */
-const struct rules *lane_rules(const struct lane *lane);
+const struct compiled_policy *lane_compiled_policy(const struct lane *lane);
 
 #endif

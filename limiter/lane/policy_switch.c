@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A walk over zones and orders: policies change a few times a day. */
+/* A walk over zones and overrides: policies change a few times a day. */
 #include "limiter/lane/policy_switch.h"
 
 #include "common/base/alloc.h"
@@ -27,7 +27,7 @@ static void find_lifted(struct policy_switch *change, const struct weir_policy *
 
 static int compare_blocks(const void *a, const void *b)
 {
-	const struct shard_order_decision *left = a, *right = b;
+	const struct shard_override_decision *left = a, *right = b;
 	if (left->zone != right->zone) /* of one array */
 		return left->zone < right->zone ? -1 : 1;
 	uint32_t common = left->key.length < right->key.length ? left->key.length : right->key.length;
@@ -36,30 +36,30 @@ static int compare_blocks(const void *a, const void *b)
 }
 
 static void find_blocks(struct policy_switch *change, const struct weir_policy *before, const struct weir_policy *after,
-                        const struct orders *orders, int64_t at_ms, int64_t clock_ms)
+                        const struct overrides *overrides, int64_t at_ms, int64_t clock_ms)
 {
-	change->blocks = weir_alloc(orders->count, sizeof *change->blocks);
-	for (uint32_t i = 0; i < orders->count; i++) {
-		const struct order *order = orders->list[i];
-		const struct weir_zone *old = weir_policy_zone(before, order->zone_id);
-		const struct weir_zone *zone = weir_policy_zone(after, order->zone_id);
+	change->blocks = weir_alloc(overrides->count, sizeof *change->blocks);
+	for (uint32_t i = 0; i < overrides->count; i++) {
+		const struct override *override = overrides->list[i];
+		const struct weir_zone *old = weir_policy_zone(before, override->zone_id);
+		const struct weir_zone *zone = weir_policy_zone(after, override->zone_id);
 		if (old == NULL || old->mode != WEIR_SHADOW || zone == NULL || zone->mode == WEIR_SHADOW ||
-		    !order->block.holds || order->block.until_ms <= clock_ms)
+		    !override->block.active || override->block.until_ms <= clock_ms)
 			continue;
-		change->blocks[change->block_count++] = (struct shard_order_decision){.zone = zone,
-		                                                                      .key = order->key,
-		                                                                      .at_ms = at_ms,
-		                                                                      .until_ms = order->block.until_ms,
-		                                                                      .by = order->block.by,
-		                                                                      .reason = order->block.reason};
+		change->blocks[change->block_count++] = (struct shard_override_decision){.zone = zone,
+		                                                                         .key = override->key,
+		                                                                         .at_ms = at_ms,
+		                                                                         .until_ms = override->block.until_ms,
+		                                                                         .by = override->block.by,
+		                                                                         .reason = override->block.reason};
 	}
 	qsort(change->blocks, change->block_count, sizeof *change->blocks, compare_blocks);
 }
 
 void policy_switch_find(struct policy_switch *change, const struct weir_policy *before, const struct weir_policy *after,
-                        const struct orders *orders, int64_t at_ms, int64_t clock_ms)
+                        const struct overrides *overrides, int64_t at_ms, int64_t clock_ms)
 {
 	policy_switch_deinit(change);
 	find_lifted(change, before, after);
-	find_blocks(change, before, after, orders, at_ms, clock_ms);
+	find_blocks(change, before, after, overrides, at_ms, clock_ms);
 }

@@ -2,10 +2,10 @@
 /*
  * What the files of the shard share. Included by them alone.
  *
- *   shard.c           life, rules, positions, numbers
+ *   shard.c           life, policy, positions, numbers
  *   shard_frame.c     a frame: which buckets it needs
  *   shard_judge.c     judging its events
- *   shard_order.c     operators' commands
+ *   shard_override.c     operators' commands
  *   shard_bucket.c    finding, placing, moving and dropping a bucket
  *   shard_sweep.c     the hand: forgetting, evicting, moving blocks together
  *   shard_snapshot.c  checkpoints
@@ -19,19 +19,19 @@
 #include "limiter/memory/filter.h"
 #include "limiter/memory/slab.h"
 #include "limiter/memory/table.h"
-#include "limiter/orders/orders.h"
+#include "limiter/overrides/overrides.h"
 #include "limiter/shard/shard.h"
 
 /* A (key, zone) pair of the frame at work. */
 struct lookup {
-	uint64_t low, high;            /* fingerprint */
-	const struct zone_rules *zone; /* NULL: not in force */
-	struct bucket *bucket;         /* NULL: not in memory */
+	uint64_t low, high;               /* fingerprint */
+	const struct compiled_zone *zone; /* NULL: not in force */
+	struct bucket *bucket;            /* NULL: not in memory */
 	uint32_t ref;
 	uint32_t alias;        /* an earlier lookup of the same pair, NO_LOOKUP: none */
 	uint32_t next_missing; /* place + 1 of the next one that its segment must be loaded for; 0: none */
 	uint8_t state;         /* enum lookup_state */
-	bool ordered;          /* an operator's order may hold for it */
+	bool overridden;       /* an operator's override may hold for it */
 	bool settled;          /* known to be in no blob of the store that is not in memory */
 };
 
@@ -57,11 +57,11 @@ struct shard_frame {
 	uint64_t offset;
 	int64_t clock_ms;
 	uint64_t position_before;
-	uint32_t first_event;                /* those before it were taken before */
-	uint32_t *set_first;                 /* by zone set: where its zones begin in set_zones */
-	const struct zone_rules **set_zones; /* NULL: not in force */
-	uint32_t *key_first;                 /* by key: its first lookup + 1, or with several sets its last run; 0: none */
-	struct lookup_run *runs;             /* from 1 on */
+	uint32_t first_event;                   /* those before it were taken before */
+	uint32_t *set_first;                    /* by zone set: where its zones begin in set_zones */
+	const struct compiled_zone **set_zones; /* NULL: not in force */
+	uint32_t *key_first;     /* by key: its first lookup + 1, or with several sets its last run; 0: none */
+	struct lookup_run *runs; /* from 1 on */
 	struct lookup *lookups;
 	uint32_t run_count, lookup_count;
 	uint32_t asked;   /* of lookups before this one the table's lines are on their way, */
@@ -70,11 +70,11 @@ struct shard_frame {
 	uint8_t *verdicts;
 	struct shard_decision *decisions;
 	uint32_t decision_count;
-	struct weir_frame no_events;         /* stands for a command */
-	const struct order_command *command; /* the one that waits, NULL: a frame does */
-	const struct zone_rules *command_zone;
+	struct weir_frame no_events;            /* stands for a command */
+	const struct override_command *command; /* the one that waits, NULL: a frame does */
+	const struct compiled_zone *command_zone;
 	int64_t command_at_ms;
-	struct shard_order_decision order_decision;
+	struct shard_override_decision override_decision;
 	size_t room_sets, room_set_zones, room_keys, room_runs, room_pairs, room_decisions, room_lookups;
 	size_t bytes; /* of all arrays */
 };
@@ -106,28 +106,28 @@ struct source_position {
 };
 
 /* When the shard went over to a policy. */
-struct rules_switch {
+struct policy_activation {
 	uint64_t version;
 	int64_t clock_ms;
 };
 
 struct shard {
 	struct shard_options options;
-	const struct rules *rules;
-	struct rules_switch *switches; /* ascending; the first policy of all is not among them */
+	const struct compiled_policy *compiled;
+	struct policy_activation *switches; /* ascending; the first policy of all is not among them */
 	uint32_t switch_count;
-	uint64_t rules_version;
+	uint64_t policy_version;
 	int64_t clock_ms;
 	uint64_t events;                 /* taken so far */
 	struct source_position *sources; /* by id */
 	uint32_t source_count;
 
-	struct orders orders;
+	struct overrides overrides;
 
 	struct slab slab;
 	struct table table;
 	struct bucket_scratch scratch;
-	const struct layout *last_scaled; /* of the rules in force: the one asked for last */
+	const struct layout *last_scaled; /* of the policy in force: the one asked for last */
 	struct zone_pace *paces;          /* by zone, in the policy's order */
 	struct shard_frame work;
 	struct segment segments[SHARD_SEGMENTS];
@@ -135,14 +135,14 @@ struct shard {
 	uint32_t evicted_segments; /* not whole */
 
 	size_t dirty_bytes;
-	uint8_t generation;    /* of the last snapshot */
-	bool snapshot_pending; /* taken and not done */
-	bool has_store;        /* some checkpoint holds, or may hold, buckets */
-	size_t snapshot_bytes; /* of the pending one */
-	uint32_t hand;         /* page that the hand is at */
-	uint32_t hand_large;   /* large block that the hand is at */
-	uint32_t churn;        /* blocks taken and freed since the last sweep */
-	bool starved;          /* the hand went all around and found nothing to evict */
+	uint8_t generation;        /* of the last snapshot */
+	bool snapshot_pending;     /* taken and not done */
+	bool has_store;            /* some checkpoint holds, or may hold, buckets */
+	size_t snapshot_bytes;     /* of the pending one */
+	uint32_t clock_hand;       /* page that the hand is at */
+	uint32_t clock_hand_large; /* large block that the hand is at */
+	uint32_t churn;            /* blocks taken and freed since the last sweep */
+	bool starved;              /* the hand went all around and found nothing to evict */
 	uint64_t evictions, loads, forgotten;
 };
 
@@ -199,7 +199,7 @@ static inline uint32_t shard_noted_clock(int64_t clock_ms)
 }
 
 /** Looks up the bucket that a command is about, and no other. */
-void shard_command_look_up(struct shard *shard, const struct zone_rules *zone, struct weir_span key);
+void shard_command_look_up(struct shard *shard, const struct compiled_zone *zone, struct weir_span key);
 
 /* ---- shard_sweep.c ---- */
 

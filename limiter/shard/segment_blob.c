@@ -99,19 +99,19 @@ enum weir_status segment_blob_next(struct segment_blob_reader *reader, struct se
 }
 
 /* The layout of a stored bucket, NULL if no policy brought it up. */
-static const struct layout *layout_of(const struct segment_blob_bucket *bucket, const struct rules *rules)
+static const struct layout *layout_of(const struct segment_blob_bucket *bucket, const struct compiled_policy *compiled)
 {
 	uint32_t scale = SCALE_ONE;
 	if (bucket->header.layout & LAYOUT_SCALED)
 		scale =
 			bucket->body_bytes < SCALE_BYTES ? 0 : (uint32_t)weir_bytes_get((const uint8_t *)bucket->body, SCALE_BYTES);
-	return rules_layout(rules, bucket->header.layout, scale);
+	return compiled_policy_layout(compiled, bucket->header.layout, scale);
 }
 
-enum weir_status segment_blob_restore(const struct segment_blob_bucket *bucket, const struct rules *rules,
+enum weir_status segment_blob_restore(const struct segment_blob_bucket *bucket, const struct compiled_policy *compiled,
                                       struct bucket *block, struct weir_error *error)
 {
-	const struct layout *layout = layout_of(bucket, rules);
+	const struct layout *layout = layout_of(bucket, compiled);
 	if (layout == NULL)
 		return weir_fail(error, WEIR_INVALID, "a stored bucket has layout %u, which no policy uses",
 		                 (unsigned)bucket->header.layout);
@@ -195,7 +195,7 @@ static bool is_gone(const struct segment_blob_bucket *bucket, const struct layou
 }
 
 struct merge {
-	const struct rules *rules;
+	const struct compiled_policy *compiled;
 	int64_t clock_ms, lateness_ms;
 	struct segment_blob_seen seen;
 	char *at;
@@ -212,7 +212,7 @@ static enum weir_status merge_blob(struct merge *merge, struct weir_span blob, s
 		status = segment_blob_next(&reader, &bucket, error);
 		if (status != WEIR_OK)
 			break;
-		const struct layout *layout = layout_of(&bucket, merge->rules);
+		const struct layout *layout = layout_of(&bucket, merge->compiled);
 		if (layout == NULL)
 			return weir_fail(error, WEIR_INVALID, "a stored bucket has layout %u, which no policy uses",
 			                 (unsigned)bucket.header.layout);
@@ -227,7 +227,7 @@ static enum weir_status merge_blob(struct merge *merge, struct weir_span blob, s
 	return status == WEIR_END ? WEIR_OK : status;
 }
 
-enum weir_status segment_blob_merge(const struct weir_span *blobs, size_t count, const struct rules *rules,
+enum weir_status segment_blob_merge(const struct weir_span *blobs, size_t count, const struct compiled_policy *compiled,
                                     int64_t clock_ms, int64_t lateness_ms, char **merged, size_t *length,
                                     struct weir_error *error)
 {
@@ -235,7 +235,7 @@ enum weir_status segment_blob_merge(const struct weir_span *blobs, size_t count,
 	for (size_t i = 0; i < count; i++)
 		room += blobs[i].length;
 	char *base = weir_alloc(room, 1);
-	struct merge merge = {.rules = rules, .clock_ms = clock_ms, .lateness_ms = lateness_ms};
+	struct merge merge = {.compiled = compiled, .clock_ms = clock_ms, .lateness_ms = lateness_ms};
 	merge.at = base + SEGMENT_BLOB_HEAD_BYTES;
 	enum weir_status status = WEIR_OK;
 	for (size_t i = count; i-- > 0 && status == WEIR_OK;)

@@ -16,7 +16,7 @@
  *   16     fingerprint
  *   6      newest recorded time, Unix ms
  *   4      the clock at its last event, s
- *   3      the number of its layout, which may be a scaled one (rules.h)
+ *   3      the number of its layout, which may be a scaled one (compiled_policy.h)
  *   1      form (enum bucket_flags)
  *   …      what is behind the header in memory (bucket_layout.h)
  *
@@ -28,7 +28,7 @@
 
 #include "common/base/span.h"
 #include "limiter/bucket/bucket.h"
-#include "limiter/bucket/rules.h"
+#include "limiter/bucket/compiled_policy.h"
 
 enum { SEGMENT_BLOB_VERSION = 1, SEGMENT_BLOB_HEAD_BYTES = 16, SEGMENT_BLOB_BUCKET_HEAD_BYTES = 30 };
 
@@ -74,8 +74,9 @@ WEIR_MUST_USE enum weir_status segment_blob_next(struct segment_blob_reader *rea
  *
  * @param block  sizeof(struct bucket) + body_bytes, aligned as a struct bucket
  */
-WEIR_MUST_USE enum weir_status segment_blob_restore(const struct segment_blob_bucket *bucket, const struct rules *rules,
-                                                    struct bucket *block, struct weir_error *error);
+WEIR_MUST_USE enum weir_status segment_blob_restore(const struct segment_blob_bucket *bucket,
+                                                    const struct compiled_policy *compiled, struct bucket *block,
+                                                    struct weir_error *error);
 
 /* Fingerprints that were seen, while blobs are read from the newest on. */
 struct segment_blob_seen {
@@ -91,17 +92,18 @@ bool segment_blob_see(struct segment_blob_seen *seen, uint64_t low, uint64_t hig
 void segment_blob_seen_deinit(struct segment_blob_seen *seen);
 
 /**
- * Makes one base of a segment's blobs: of each bucket the newest, without those whose zone the rules no longer have and
+ * Makes one base of a segment's blobs: of each bucket the newest, without those whose zone the policy no longer has and
  * those that are forgotten. A pure function, for any thread.
  *
  * @param blobs        the base, then the deltas, oldest first
- * @param rules        as of the newest blob
+ * @param compiled        as of the newest blob
  * @param clock_ms     the same
  * @param lateness_ms  < 0: nothing is forgotten
  * @param merged       returned, the caller frees
  */
 WEIR_MUST_USE enum weir_status segment_blob_merge(const struct weir_span *blobs, size_t count,
-                                                  const struct rules *rules, int64_t clock_ms, int64_t lateness_ms,
-                                                  char **merged, size_t *length, struct weir_error *error);
+                                                  const struct compiled_policy *compiled, int64_t clock_ms,
+                                                  int64_t lateness_ms, char **merged, size_t *length,
+                                                  struct weir_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A shard's life, its rules, its positions, and its numbers.
+ * A shard's life, its policy, its positions, and its numbers.
  */
 #include "limiter/shard/internal.h"
 
@@ -23,7 +23,7 @@ static const int64_t CEILING_MOST_BYTES = (int64_t)SLAB_CHUNKS_MAX * CHUNK_BYTES
 /* No window is known yet of any limit. */
 static void reset_paces(struct shard *shard)
 {
-	uint32_t zones = rules_zone_count(shard->rules);
+	uint32_t zones = compiled_policy_zone_count(shard->compiled);
 	shard->paces = weir_realloc(shard->paces, zones, sizeof *shard->paces);
 	memset(shard->paces, 0, zones * sizeof *shard->paces);
 }
@@ -34,15 +34,15 @@ void shard_set_ceiling(struct shard *shard, int64_t ceiling_bytes)
 	shard->starved = false;
 }
 
-struct shard *shard_new(const struct shard_options *options, const struct rules *rules)
+struct shard *shard_new(const struct shard_options *options, const struct compiled_policy *compiled)
 {
 	struct shard *shard = weir_alloc(1, sizeof *shard);
 	shard->options = *options;
 	shard_set_ceiling(shard, options->ceiling_bytes);
-	shard->rules = rules;
-	shard->rules_version = rules_version(rules);
+	shard->compiled = compiled;
+	shard->policy_version = compiled_policy_version(compiled);
 	reset_paces(shard);
-	orders_init(&shard->orders, options->lateness_ms);
+	overrides_init(&shard->overrides, options->lateness_ms);
 	slab_init(&shard->slab);
 	table_init(&shard->table);
 	return shard;
@@ -60,7 +60,7 @@ void shard_free(struct shard *shard)
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		filter_deinit(&shard->segments[i].evicted);
 	bucket_scratch_deinit(&shard->scratch);
-	orders_deinit(&shard->orders);
+	overrides_deinit(&shard->overrides);
 	table_deinit(&shard->table);
 	slab_deinit(&shard->slab);
 	free(shard->switches);
@@ -93,26 +93,27 @@ uint32_t shard_unread(const struct shard *shard, uint32_t *segments, uint32_t mo
 	return count;
 }
 
-/* ---- rules ---- */
+/* ---- policy ---- */
 
-static bool is_in_force(const void *rules, uint32_t zone_id)
+static bool is_in_force(const void *compiled, uint32_t zone_id)
 {
-	return rules_zone(rules, zone_id) != NULL;
+	return compiled_policy_zone(compiled, zone_id) != NULL;
 }
 
-void shard_set_rules(struct shard *shard, const struct rules *rules)
+void shard_set_policy(struct shard *shard, const struct compiled_policy *compiled)
 {
 	assert(shard->work.frame == NULL);
-	shard->rules = rules;
+	shard->compiled = compiled;
 	shard->last_scaled = NULL;
 	reset_paces(shard);
-	uint64_t version = rules_version(rules);
-	if (version <= shard->rules_version)
+	uint64_t version = compiled_policy_version(compiled);
+	if (version <= shard->policy_version)
 		return; /* the same policy, or a restart that has noted it already */
-	shard->rules_version = version;
-	orders_keep_zones(&shard->orders, is_in_force, rules);
+	shard->policy_version = version;
+	overrides_keep_zones(&shard->overrides, is_in_force, compiled);
 	shard->switches = weir_realloc(shard->switches, shard->switch_count + 1u, sizeof *shard->switches);
-	shard->switches[shard->switch_count++] = (struct rules_switch){.version = version, .clock_ms = shard->clock_ms};
+	shard->switches[shard->switch_count++] =
+		(struct policy_activation){.version = version, .clock_ms = shard->clock_ms};
 }
 
 /* ---- sources ---- */
@@ -179,7 +180,7 @@ void shard_stats(const struct shard *shard, struct shard_stats *stats)
 	*stats = (struct shard_stats){.buckets = shard->slab.blocks,
 	                              .evicted_segments = shard->evicted_segments,
 	                              .bytes = shard_bytes(shard),
-	                              .orders = shard->orders.count,
+	                              .overrides = shard->overrides.count,
 	                              .evictions = shard->evictions,
 	                              .loads = shard->loads,
 	                              .forgotten = shard->forgotten};

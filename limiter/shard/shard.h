@@ -20,8 +20,8 @@
 #include "common/base/text.h"
 #include "common/bytes/hash.h"
 #include "common/frame/frame.h"
-#include "limiter/bucket/rules.h"
-#include "limiter/orders/order_command.h"
+#include "limiter/bucket/compiled_policy.h"
+#include "limiter/overrides/override_command.h"
 
 enum {
 	SHARD_SEGMENTS = 1024,
@@ -29,7 +29,7 @@ enum {
 };
 
 struct shard;
-struct orders;
+struct overrides;
 
 struct shard_options {
 	uint32_t partition;
@@ -39,7 +39,7 @@ struct shard_options {
 	bool count_events;     /* --once: a decision's offset is the partition's event number, its index within the event */
 };
 
-struct shard *shard_new(const struct shard_options *options, const struct rules *rules);
+struct shard *shard_new(const struct shard_options *options, const struct compiled_policy *compiled);
 void shard_free(struct shard *shard);
 
 /* A change that a judged event publishes: limits and zone by pointer, the rest by value. */
@@ -48,10 +48,10 @@ struct shard_decision {
 	uint32_t pair;      /* running number of (event, zone) pairs in the frame */
 	uint64_t id_offset; /* as options.count_events says */
 	uint32_t id_index;
-	const struct zone_rules *zone; /* valid while the rules that it came from live */
-	uint32_t limit;                /* index into zone->limits: the one with the latest reset */
-	const struct weir_limit *rule; /* as it was judged by: its rates may be multiplied by an operator */
-	struct weir_span key;          /* joined; borrowed from the frame */
+	const struct compiled_zone *zone; /* valid while the compiled policy that it came from lives */
+	uint32_t limit;                   /* index into zone->limits: the one with the latest reset */
+	const struct weir_limit *rule;    /* as it was judged by: its rates may be multiplied by an operator */
+	struct weir_span key;             /* joined; borrowed from the frame */
 	int64_t at_ms, until_ms;
 	int64_t count;
 };
@@ -97,7 +97,7 @@ WEIR_MUST_USE enum weir_status shard_load(struct shard *shard, uint32_t segment,
 void shard_frame_judge(struct shard *shard, struct shard_result *result);
 
 /* What a command publishes: a block, or the end of one. */
-struct shard_order_decision {
+struct shard_override_decision {
 	bool lift;
 	const struct weir_zone *zone;
 	struct weir_span key; /* joined */
@@ -112,16 +112,16 @@ struct shard_order_decision {
  * @param at_ms    its sending time
  * @return WEIR_OK; WEIR_INVALID: there is no such zone, or the command is not for it: nothing waits
  */
-WEIR_MUST_USE enum weir_status shard_command_begin(struct shard *shard, const struct order_command *command,
+WEIR_MUST_USE enum weir_status shard_command_begin(struct shard *shard, const struct override_command *command,
                                                    int64_t at_ms, struct weir_error *error);
 
 /**
  * Applies the command that waits.
  *
  * @param decision  what is to be published, NULL: nothing; its strings are the command's
- * @return WEIR_OK; WEIR_FULL: too many orders hold already: nothing was changed
+ * @return WEIR_OK; WEIR_FULL: too many overrides hold already: nothing was changed
  */
-WEIR_MUST_USE enum weir_status shard_command_apply(struct shard *shard, const struct shard_order_decision **decision,
+WEIR_MUST_USE enum weir_status shard_command_apply(struct shard *shard, const struct shard_override_decision **decision,
                                                    struct weir_error *error);
 
 /** A control record was sent then: the clock goes on to that, if it is later. */
@@ -132,7 +132,7 @@ void shard_advance_clock(struct shard *shard, int64_t sent_ms);
  * removed zones' buckets are dropped, and where a zone leaves shadow mode its buckets leave their last decision behind.
  * What a switch publishes is the caller's affair (policy_switch.h).
  */
-void shard_set_rules(struct shard *shard, const struct rules *rules);
+void shard_set_policy(struct shard *shard, const struct compiled_policy *compiled);
 
 /**
  * A bit of housekeeping, bounded to about `budget` buckets: compaction, forgetting, eviction under the ceiling. With two
@@ -167,7 +167,7 @@ bool shard_wants_checkpoint(const struct shard *shard);
 bool shard_is_full(const struct shard *shard);
 
 /** What operators' commands hold. Borrowed until the next command. */
-const struct orders *shard_orders(const struct shard *shard);
+const struct overrides *shard_overrides(const struct shard *shard);
 
 /** Which segments the store holds: called after shard_new when there is a checkpoint; those begin evicted. */
 void shard_set_stored(struct shard *shard, uint32_t segment);
@@ -198,13 +198,13 @@ struct shard_stats {
 	uint64_t evicted_segments;
 	uint64_t bytes; /* all memory of the shard */
 	uint64_t evictions, loads, forgotten;
-	uint64_t orders; /* keys and prefixes that operators' commands hold for */
+	uint64_t overrides; /* keys and prefixes that operators' commands hold for */
 };
 void shard_stats(const struct shard *shard, struct shard_stats *stats);
 
 /* A bucket in the words of common/specification/semantics.md. */
 struct shard_bucket {
-	const struct zone_rules *zone;
+	const struct compiled_zone *zone;
 	uint64_t fingerprint_low, fingerprint_high; /* weir_fingerprint() of seed, zone and key: the shard keeps no keys */
 	int64_t decided_at_ms, decided_until_ms;    /* of the last decision; -1: there was none */
 	uint32_t limit_count;

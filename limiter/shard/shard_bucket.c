@@ -21,9 +21,9 @@ const struct layout *shard_layout(struct shard *shard, uint32_t number, uint32_t
 {
 	const struct layout *last = shard->last_scaled;
 	if (scale == SCALE_ONE)
-		return rules_layout(shard->rules, number, scale);
+		return compiled_policy_layout(shard->compiled, number, scale);
 	if (last == NULL || last->id != (number | LAYOUT_SCALED) || last->scale != scale)
-		shard->last_scaled = rules_layout(shard->rules, number | LAYOUT_SCALED, scale);
+		shard->last_scaled = compiled_policy_layout(shard->compiled, number | LAYOUT_SCALED, scale);
 	return shard->last_scaled;
 }
 

@@ -6,7 +6,7 @@
  *   version of this form, clock, events taken, policy version
  *   policy switches: count, then for each: version, clock
  *   sources: count, then for each, by id: id, position, clock when last taken from
- *   the operators' orders (orders_blob.c)
+ *   the operators' overrides (overrides_blob.c)
  */
 #include "limiter/shard/internal.h"
 
@@ -24,15 +24,15 @@ static uint8_t *put(uint8_t *at, uint64_t number)
 
 char *shard_export_extra(const struct shard *shard, size_t *length)
 {
-	struct weir_text orders = {0};
-	orders_export(&shard->orders, &orders);
+	struct weir_text overrides = {0};
+	overrides_export(&shard->overrides, &overrides);
 	*length = (6 + 2 * (size_t)shard->switch_count) * NUMBER +
-	          (size_t)shard->source_count * (WEIR_SOURCE_ID_BYTES + 2 * NUMBER) + orders.length;
+	          (size_t)shard->source_count * (WEIR_SOURCE_ID_BYTES + 2 * NUMBER) + overrides.length;
 	char *extra = weir_alloc(*length, 1);
 	uint8_t *at = put((uint8_t *)extra, EXTRA_VERSION);
 	at = put(at, (uint64_t)shard->clock_ms);
 	at = put(at, shard->events);
-	at = put(at, shard->rules_version);
+	at = put(at, shard->policy_version);
 	at = put(at, shard->switch_count);
 	for (uint32_t i = 0; i < shard->switch_count; i++)
 		at = put(put(at, shard->switches[i].version), (uint64_t)shard->switches[i].clock_ms);
@@ -42,8 +42,8 @@ char *shard_export_extra(const struct shard *shard, size_t *length)
 		memcpy(at, source->source, WEIR_SOURCE_ID_BYTES);
 		at = put(put(at + WEIR_SOURCE_ID_BYTES, source->position), (uint64_t)source->used_ms);
 	}
-	memcpy(at, orders.at, orders.length);
-	weir_text_deinit(&orders);
+	memcpy(at, overrides.at, overrides.length);
+	weir_text_deinit(&overrides);
 	return extra;
 }
 
@@ -74,12 +74,12 @@ static bool import_switches(struct shard *shard, struct weir_span *bytes)
 		return false;
 	shard->switches = weir_realloc(shard->switches, count, sizeof *shard->switches);
 	for (shard->switch_count = 0; shard->switch_count < count; shard->switch_count++) {
-		struct rules_switch *next = &shard->switches[shard->switch_count];
+		struct policy_activation *next = &shard->switches[shard->switch_count];
 		if (!get(bytes, &next->version) || !get_clock(bytes, &next->clock_ms) || next->version <= version)
 			return false;
 		version = next->version;
 	}
-	return version <= shard->rules_version;
+	return version <= shard->policy_version;
 }
 
 static bool import_sources(struct shard *shard, struct weir_span *bytes)
@@ -111,10 +111,10 @@ enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra,
 		                 (unsigned long long)version, EXTRA_VERSION);
 	shard->source_count = shard->switch_count = 0;
 	if (version > 0 && get_clock(&extra, &shard->clock_ms) && get(&extra, &shard->events) &&
-	    get(&extra, &shard->rules_version) && import_switches(shard, &extra) && import_sources(shard, &extra) &&
-	    orders_import(&shard->orders, extra))
+	    get(&extra, &shard->policy_version) && import_switches(shard, &extra) && import_sources(shard, &extra) &&
+	    overrides_import(&shard->overrides, extra))
 		return WEIR_OK;
 	shard->source_count = shard->switch_count = 0;
-	orders_deinit(&shard->orders);
+	overrides_deinit(&shard->overrides);
 	return weir_fail(error, WEIR_INVALID, "the partition state is damaged");
 }

@@ -24,7 +24,7 @@ void *shard_room_for(struct shard_frame *work, void *array, size_t *room, size_t
 }
 
 /* The clock that a bucket of a zone notes at least if it is not forgotten, whatever it was decided. */
-static uint32_t kept_clock(const struct shard *shard, const struct zone_rules *zone)
+static uint32_t kept_clock(const struct shard *shard, const struct compiled_zone *zone)
 {
 	int64_t lateness_ms = shard->options.lateness_ms;
 	int64_t kept_ms = shard->work.clock_ms - zone->layout->memory_ms - lateness_ms;
@@ -45,13 +45,13 @@ static void resolve_sets(struct shard *shard)
 	work->set_first =
 		shard_room_for(work, work->set_first, &work->room_sets, frame->zone_set_count, sizeof *work->set_first);
 	work->set_zones =
-		shard_room_for(work, work->set_zones, &work->room_set_zones, zones, sizeof(const struct zone_rules *));
+		shard_room_for(work, work->set_zones, &work->room_set_zones, zones, sizeof(const struct compiled_zone *));
 	uint32_t next = 0;
 	for (uint32_t i = 0; i < frame->zone_set_count; i++) {
 		const struct weir_frame_zone_set *set = &frame->zone_sets[i];
 		work->set_first[i] = next;
 		for (uint32_t j = 0; j < set->count; j++) {
-			const struct zone_rules *zone = rules_zone(shard->rules, set->zones[j].id);
+			const struct compiled_zone *zone = compiled_policy_zone(shard->compiled, set->zones[j].id);
 			work->set_zones[next++] = zone;
 			if (zone != NULL)
 				shard->paces[zone->order].kept_s = kept_clock(shard, zone);
@@ -60,7 +60,7 @@ static void resolve_sets(struct shard *shard)
 }
 
 /* The first lookup of the same key for a zone. */
-static uint32_t find_alias(const struct shard_frame *work, uint32_t run, const struct zone_rules *zone)
+static uint32_t find_alias(const struct shard_frame *work, uint32_t run, const struct compiled_zone *zone)
 {
 	for (; run != 0; run = work->runs[run].next) {
 		const struct lookup_run *earlier = &work->runs[run];
@@ -81,14 +81,14 @@ static void make_room_for_lookups(struct shard_frame *work, uint32_t count)
 }
 
 /* Fills a lookup of a key in a zone in force. */
-static inline void look_up(struct lookup *lookup, const struct shard *shard, bool any_orders,
-                           const struct zone_rules *zone, struct weir_span key)
+static inline void look_up(struct lookup *lookup, const struct shard *shard, bool any_overrides,
+                           const struct compiled_zone *zone, struct weir_span key)
 {
 	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, zone->zone->id, key);
 	*lookup =
 		(struct lookup){.low = print.low, .high = print.high, .zone = zone, .alias = NO_LOOKUP, .state = LOOKUP_NEW};
-	if (__builtin_expect(any_orders, 0))
-		lookup->ordered = orders_touch(&shard->orders, zone->zone->id, key);
+	if (__builtin_expect(any_overrides, 0))
+		lookup->overridden = overrides_touch(&shard->overrides, zone->zone->id, key);
 }
 
 /* Adds the lookups of a key in a zone set. @param run  last one of the key, 0: none */
@@ -97,16 +97,16 @@ static uint32_t add_lookups(struct shard *shard, struct weir_span key, uint32_t 
 	struct shard_frame *work = &shard->work;
 	uint32_t first = work->lookup_count, count = work->frame->zone_sets[zone_set].count;
 	make_room_for_lookups(work, count);
-	const struct zone_rules **zones = &work->set_zones[work->set_first[zone_set]];
-	bool any_orders = orders_any(&shard->orders);
+	const struct compiled_zone **zones = &work->set_zones[work->set_first[zone_set]];
+	bool any_overrides = overrides_any(&shard->overrides);
 	for (uint32_t j = 0; j < count; j++) {
 		struct lookup *lookup = &work->lookups[first + j];
-		const struct zone_rules *zone = zones[j];
+		const struct compiled_zone *zone = zones[j];
 		uint32_t alias = zone != NULL && run != 0 ? find_alias(work, run, zone) : NO_LOOKUP;
 		if (zone == NULL || alias != NO_LOOKUP)
 			*lookup = (struct lookup){.zone = zone, .alias = alias, .state = LOOKUP_NONE};
 		else
-			look_up(lookup, shard, any_orders, zone, key);
+			look_up(lookup, shard, any_overrides, zone, key);
 	}
 	work->lookup_count = first + count;
 	return first;
@@ -131,8 +131,8 @@ static void look_up_in_zone(struct shard *shard, uint32_t first_event)
 {
 	struct shard_frame *work = &shard->work;
 	const struct weir_frame *frame = work->frame;
-	const struct zone_rules *zone = work->set_zones[0];
-	bool any_orders = orders_any(&shard->orders);
+	const struct compiled_zone *zone = work->set_zones[0];
+	bool any_overrides = overrides_any(&shard->overrides);
 	uint32_t *key_first = work->key_first;
 	uint32_t count = 0;
 	make_room_for_lookups(work, frame->key_count);
@@ -140,7 +140,7 @@ static void look_up_in_zone(struct shard *shard, uint32_t first_event)
 		uint32_t key = frame->events[i].key;
 		if (key_first[key] != 0)
 			continue;
-		look_up(&work->lookups[count++], shard, any_orders, zone, frame->keys[key]);
+		look_up(&work->lookups[count++], shard, any_overrides, zone, frame->keys[key]);
 		key_first[key] = count;
 	}
 	work->lookup_count = count;
@@ -231,7 +231,7 @@ void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint
 	work->frame = frame;
 	work->offset = offset;
 	work->clock_ms = frame->sending_time_ms > shard->clock_ms ? frame->sending_time_ms : shard->clock_ms;
-	orders_purge(&shard->orders, work->clock_ms);
+	overrides_purge(&shard->overrides, work->clock_ms);
 	work->position_before = shard_source(shard, frame->source, work->clock_ms)->position;
 	work->run_count = work->lookup_count = work->decision_count = 0;
 	work->asked = work->guessed = work->fetched = 0;
@@ -243,7 +243,7 @@ void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint
 	find_early(shard);
 }
 
-void shard_command_look_up(struct shard *shard, const struct zone_rules *zone, struct weir_span key)
+void shard_command_look_up(struct shard *shard, const struct compiled_zone *zone, struct weir_span key)
 {
 	struct shard_frame *work = &shard->work;
 	shard->paces[zone->order].kept_s = kept_clock(shard, zone);

@@ -9,7 +9,7 @@
 void *shard_room_for(struct shard_frame *work, void *array, size_t *room, size_t wanted, size_t bytes);
 
 /** The zone that all events of the frame are of; NULL: there are several, or it is not in force. */
-static inline const struct zone_rules *shard_only_zone(const struct shard_frame *work)
+static inline const struct compiled_zone *shard_only_zone(const struct shard_frame *work)
 {
 	const struct weir_frame *frame = work->frame;
 	return frame->zone_set_count == 1 && frame->zone_sets[0].count == 1 ? work->set_zones[0] : NULL;
@@ -64,7 +64,7 @@ static inline void shard_make_sure(struct shard *shard, struct lookup *lookup)
 	lookup->state = LOOKUP_FOUND;
 	if (bucket == NULL)
 		return;
-	const struct zone_rules *zone = lookup->zone;
+	const struct compiled_zone *zone = lookup->zone;
 	const struct layout *layout = zone->layout;
 	if (__builtin_expect(((bucket->low ^ lookup->low) | (bucket->high ^ lookup->high)) != 0, 0) ||
 	    __builtin_expect(bucket->layout != layout->id, 0))

@@ -90,13 +90,13 @@ static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lo
 enum whole { WHOLE_SAME, WHOLE_CHANGED, WHOLE_UNTOUCHED };
 
 /* The whole way of a key that an operator has commanded something for. */
-static __attribute__((noinline)) enum whole judge_ordered(struct shard *shard, struct lookup *lookup,
-                                                          const struct weir_frame_event *event, bool done,
-                                                          struct bucket_verdict *verdict)
+static __attribute__((noinline)) enum whole judge_overridden(struct shard *shard, struct lookup *lookup,
+                                                             const struct weir_frame_event *event, bool done,
+                                                             struct bucket_verdict *verdict)
 {
-	const struct zone_rules *zone = lookup->zone;
+	const struct compiled_zone *zone = lookup->zone;
 	struct weir_span key = shard->work.frame->keys[event->key];
-	struct order_effect effect = orders_effect(&shard->orders, zone->zone->id, key, event->time_ms);
+	struct override_effect effect = overrides_effect(&shard->overrides, zone->zone->id, key, event->time_ms);
 	verdict->bits = 0;
 	if (effect.allowed && !done)
 		return WHOLE_UNTOUCHED;
@@ -107,20 +107,20 @@ static __attribute__((noinline)) enum whole judge_ordered(struct shard *shard, s
 }
 
 /* Judges one event in one zone. */
-static inline void judge_pair(struct shard *shard, struct lookup *lookup, const struct zone_rules *zone,
+static inline void judge_pair(struct shard *shard, struct lookup *lookup, const struct compiled_zone *zone,
                               const struct weir_frame_event *event, bool done, uint32_t clock_s,
                               struct bucket_verdict *verdict)
 {
 	struct bucket *bucket = lookup->bucket;
 	enum bucket_fast fast = FAST_NOT;
-	if (bucket != NULL && event->cost == 1 && !done && bucket->layout == zone->layout->id && !lookup->ordered)
+	if (bucket != NULL && event->cost == 1 && !done && bucket->layout == zone->layout->id && !lookup->overridden)
 		fast = bucket_fast(bucket, zone->layout, zone->zone, &shard->paces[zone->order].windows, event->time_ms);
 	bool changed = fast == FAST_PASSED;
 	verdict->bits = fast == FAST_BLOCKED ? WEIR_VERDICT_BLOCK : 0;
 	if (__builtin_expect(fast == FAST_NOT, 0)) {
 		enum whole whole = WHOLE_SAME;
-		if (__builtin_expect(lookup->ordered, 0))
-			whole = judge_ordered(shard, lookup, event, done, verdict);
+		if (__builtin_expect(lookup->overridden, 0))
+			whole = judge_overridden(shard, lookup, event, done, verdict);
 		else
 			changed = judge_whole(shard, lookup, zone->layout, event->time_ms, event->cost, done, false, verdict);
 		if (whole == WHOLE_UNTOUCHED)
@@ -206,7 +206,7 @@ static inline void judge_events(struct shard *shard, uint32_t pair, bool one_set
 }
 
 /* The same where all events are of one zone: one lookup an event, and what the zone says is read once. */
-static void judge_in_zone(struct shard *shard, uint32_t pair, const struct zone_rules *zone)
+static void judge_in_zone(struct shard *shard, uint32_t pair, const struct compiled_zone *zone)
 {
 	struct shard_frame *work = &shard->work;
 	const struct weir_frame_event *events = work->frame->events;
@@ -248,7 +248,7 @@ void shard_frame_judge(struct shard *shard, struct shard_result *result)
 	work->verdicts = shard_room_for(work, work->verdicts, &work->room_pairs, verdict_bytes, 1);
 	memset(work->verdicts, 0, verdict_bytes);
 	uint32_t pair = pass_over_repeated(work), taken = frame->event_count - work->first_event;
-	const struct zone_rules *only_zone = shard_only_zone(work);
+	const struct compiled_zone *only_zone = shard_only_zone(work);
 	if (only_zone != NULL && !frame->zone_sets[0].zones[0].done)
 		judge_in_zone(shard, pair, only_zone);
 	else if (frame->zone_set_count == 1)

@@ -72,7 +72,7 @@ static enum weir_status load_bucket(struct load *load, const struct segment_blob
 		load->block_bytes = used + used / 2;
 		load->block = weir_realloc(load->block, load->block_bytes, 1);
 	}
-	enum weir_status status = segment_blob_restore(stored, shard->rules, load->block, error);
+	enum weir_status status = segment_blob_restore(stored, shard->compiled, load->block, error);
 	if (status != WEIR_OK)
 		return status;
 	if (shard_is_forgotten(shard, load->block, shard->clock_ms) || shard_find_ref(shard, low, high) != 0)

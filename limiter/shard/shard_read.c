@@ -28,7 +28,7 @@ static bool read_bucket(struct shard *shard, uint32_t ref, struct shard_bucket *
 		bucket_work_open(&work, &shard->scratch, bucket, layout);
 	else
 		bucket_work_convert(&work, &shard->scratch, bucket, from, layout, 1);
-	*image = (struct shard_bucket){.zone = rules_zone(shard->rules, layout->zone_id),
+	*image = (struct shard_bucket){.zone = compiled_policy_zone(shard->compiled, layout->zone_id),
 	                               .fingerprint_low = bucket->low,
 	                               .fingerprint_high = bucket->high,
 	                               .decided_at_ms = -1,

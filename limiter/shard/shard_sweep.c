@@ -25,7 +25,7 @@ uint64_t shard_bytes(const struct shard *shard)
 {
 	return sizeof *shard + shard->slab.bytes + shard->table.bytes + shard->filter_bytes + shard->work.bytes +
 	       shard->scratch.bytes[0] + shard->scratch.bytes[1] + shard->snapshot_bytes +
-	       shard->source_count * sizeof *shard->sources + shard->orders.bytes;
+	       shard->source_count * sizeof *shard->sources + shard->overrides.bytes;
 }
 
 /* Whether a bucket is in the store as it is here. */
@@ -108,18 +108,18 @@ static uint32_t advance(struct shard *shard, bool evicting)
 {
 	uint32_t refs[SLAB_PAGE_BLOCKS];
 	uint32_t looked = 0;
-	if (shard->hand < slab_page_end(&shard->slab)) {
-		looked = slab_page_blocks(&shard->slab, shard->hand++, refs);
+	if (shard->clock_hand < slab_page_end(&shard->slab)) {
+		looked = slab_page_blocks(&shard->slab, shard->clock_hand++, refs);
 		for (uint32_t i = 0; i < looked; i++)
 			visit(shard, refs[i], evicting);
 		return looked;
 	}
-	uint32_t ref = slab_next_large(&shard->slab, &shard->hand_large);
+	uint32_t ref = slab_next_large(&shard->slab, &shard->clock_hand_large);
 	if (ref == 0) {
-		shard->hand = shard->hand_large = 0;
+		shard->clock_hand = shard->clock_hand_large = 0;
 		return 0;
 	}
-	shard->hand_large++;
+	shard->clock_hand_large++;
 	visit(shard, ref, evicting);
 	return 1;
 }
@@ -130,12 +130,12 @@ static void evict(struct shard *shard)
 	uint32_t rounds = 0;
 	uint64_t before = shard->evictions + shard->forgotten;
 	while (is_over(shard) && !shard->starved) {
-		uint32_t hand = shard->hand;
+		uint32_t clock_hand = shard->clock_hand;
 		advance(shard, true);
 		if (shard->evictions + shard->forgotten != before) {
 			before = shard->evictions + shard->forgotten;
 			rounds = 0;
-		} else if (shard->hand < hand || shard->slab.blocks == 0) {
+		} else if (shard->clock_hand < clock_hand || shard->slab.blocks == 0) {
 			rounds++;
 		}
 		shard->starved = rounds > 2;

@@ -92,8 +92,8 @@ static bool read_partitions(struct balance *balance)
 		struct seen *seen = &balance->seen[i];
 		struct worker_partition look;
 		uint32_t thread = placement_of(options->placement, seen->partition);
-		worker_look(options->workers[thread], seen->partition, &look);
-		if (look.state != WORKER_LIVE && look.state != WORKER_STUCK)
+		worker_view(options->workers[thread], seen->partition, &look);
+		if (look.state != WORKER_LIVE && look.state != WORKER_PARKED)
 			return false;
 		seen->before = seen->bytes;
 		seen->messages = look.messages;

@@ -34,11 +34,11 @@ struct worker_core {
 	enum worker_phase phase;
 	enum weir_status status; /* the first failure: ends the loop */
 	struct weir_error error;
-	uint64_t generation;                    /* of the assignment, as of the last look */
-	int64_t ceiling_bytes;                  /* of one partition */
-	_Atomic int asked;                      /* enum worker_phase: what it is asked to come to; set by any thread */
-	struct weir_trouble newer, age, policy; /* what partitions wait for: said once, however many wait */
-	int64_t ahead_due_ms;                   /* monotonic: before then no more is said of senders whose clock is ahead */
+	uint64_t generation;                  /* of the assignment, as of the last look */
+	int64_t ceiling_bytes;                /* of one partition */
+	_Atomic int asked;                    /* enum worker_phase: what it is asked to come to; set by any thread */
+	struct weir_fault newer, age, policy; /* what partitions wait for: said once, however many wait */
+	int64_t ahead_due_ms;                 /* monotonic: before then no more is said of senders whose clock is ahead */
 };
 
 /** The first failure is kept, and ends the loop. */

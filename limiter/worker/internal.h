@@ -22,7 +22,7 @@ struct worker {
 	uint32_t partition_count;
 	bool *given; /* as of the last look at the assignment */
 	uint64_t assignment_version;
-	struct weir_trouble consumer_trouble;
+	struct weir_fault consumer_fault;
 	int64_t places_due_ms, gauges_due_ms, remind_due_ms; /* monotonic */
 	pthread_t thread;
 	bool started;

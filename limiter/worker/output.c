@@ -10,9 +10,9 @@
 #include "common/json/json_writer.h"
 #include "limiter/lane/decision.h"
 #include "limiter/lane/policy_switch.h"
-#include "limiter/orders/orders.h"
+#include "limiter/overrides/overrides.h"
 
-enum { LETTER_MAX_BYTES = 1024 };
+enum { DEAD_LETTER_MAX_BYTES = 1024 };
 
 static struct worker_stats *stats_of(const struct output *output)
 {
@@ -47,11 +47,11 @@ static void send_decision(struct output *output, uint32_t partition, const struc
 	weir_counter_add(&stats_of(output)->decisions, 1);
 }
 
-static void send_order(struct output *output, uint32_t partition, uint64_t offset, uint32_t index,
-                       const struct shard_order_decision *decision)
+static void send_override(struct output *output, uint32_t partition, uint64_t offset, uint32_t index,
+                          const struct shard_override_decision *decision)
 {
 	weir_text_clear(&output->text);
-	decision_order_json(&output->text, partition, offset, index, decision);
+	decision_override_json(&output->text, partition, offset, index, decision);
 	send_decision(output, partition, decision->zone, decision->key);
 }
 
@@ -65,7 +65,7 @@ static void send_change(struct output *output, uint32_t partition, const struct 
 		send_decision(output, partition, change->lifted[i], (struct weir_span){.at = "", .length = 0});
 	}
 	for (uint32_t i = 0; i < change->block_count; i++)
-		send_order(output, partition, result->offset, change->lifted_count + i, &change->blocks[i]);
+		send_override(output, partition, result->offset, change->lifted_count + i, &change->blocks[i]);
 }
 
 void output_result(struct output *output, uint32_t partition, const struct lane_result *result,
@@ -79,8 +79,8 @@ void output_result(struct output *output, uint32_t partition, const struct lane_
 	}
 	if (result->change != NULL)
 		send_change(output, partition, result);
-	if (result->ordered != NULL)
-		send_order(output, partition, result->offset, 0, result->ordered);
+	if (result->override != NULL)
+		send_override(output, partition, result->offset, 0, result->override);
 	if (result->frame == NULL || !output->publisher->core->options.config->archiver.enabled)
 		return;
 	uint32_t pairs = result->judged.pair_count;
@@ -94,49 +94,49 @@ void output_result(struct output *output, uint32_t partition, const struct lane_
 /* ---- reminders ---- */
 
 /* A block that the topic may forget while it holds, and has not been in it for long enough to be thought of again. */
-static bool is_to_be_reminded(const struct order_term *block, int64_t remind_ms, int64_t now_ms)
+static bool is_to_be_reminded(const struct override_setting *block, int64_t remind_ms, int64_t now_ms)
 {
-	return block->holds && block->until_ms > now_ms && block->until_ms - block->at_ms > 2 * remind_ms &&
+	return block->active && block->until_ms > now_ms && block->until_ms - block->at_ms > 2 * remind_ms &&
 	       now_ms - block->at_ms >= remind_ms;
 }
 
-static void remind_of(struct output *output, const struct lane *lane, const struct order *order)
+static void remind_of(struct output *output, const struct lane *lane, const struct override *override)
 {
-	const struct zone_rules *zone = rules_zone(lane_rules(lane), order->zone_id);
+	const struct compiled_zone *zone = compiled_policy_zone(lane_compiled_policy(lane), override->zone_id);
 	if (zone == NULL)
 		return;
-	const struct order_term *block = &order->block;
-	struct shard_order_decision decision = {.zone = zone->zone,
-	                                        .key = order->key,
-	                                        .at_ms = block->at_ms,
-	                                        .until_ms = block->until_ms,
-	                                        .by = block->by,
-	                                        .reason = block->reason};
-	send_order(output, lane_partition(lane), block->offset, 0, &decision);
+	const struct override_setting *block = &override->block;
+	struct shard_override_decision decision = {.zone = zone->zone,
+	                                           .key = override->key,
+	                                           .at_ms = block->at_ms,
+	                                           .until_ms = block->until_ms,
+	                                           .by = block->by,
+	                                           .reason = block->reason};
+	send_override(output, lane_partition(lane), block->offset, 0, &decision);
 	weir_counter_add(&stats_of(output)->reminders, 1);
 }
 
 void output_remind(struct output *output, struct lane *lane)
 {
 	int64_t now_ms = weir_wall_ms(), remind_ms = output->publisher->core->options.remind_ms;
-	const struct orders *orders = shard_orders(lane_shard(lane));
-	for (uint32_t i = 0; i < orders->count; i++)
-		if (is_to_be_reminded(&orders->list[i]->block, remind_ms, now_ms))
-			remind_of(output, lane, orders->list[i]);
+	const struct overrides *overrides = shard_overrides(lane_shard(lane));
+	for (uint32_t i = 0; i < overrides->count; i++)
+		if (is_to_be_reminded(&overrides->list[i]->block, remind_ms, now_ms))
+			remind_of(output, lane, overrides->list[i]);
 }
 
 /* ---- dead letters ---- */
 
 /* Whether one more may be kept, and said, in this second. */
-static bool letter_allowed(struct output *output)
+static bool dead_letter_allowed(struct output *output)
 {
 	int64_t most = output->publisher->core->options.config->deadletter.rate_per_second;
 	int64_t second = weir_monotonic_ms() / 1000;
-	if (second != output->letters_second) {
-		output->letters_second = second;
-		output->letters = 0;
+	if (second != output->dead_letters_second) {
+		output->dead_letters_second = second;
+		output->dead_letters = 0;
 	}
-	return most <= 0 || output->letters++ < most;
+	return most <= 0 || output->dead_letters++ < most;
 }
 
 void output_dead_letter(struct output *output, uint32_t partition, struct weir_span message, uint64_t offset,
@@ -144,7 +144,7 @@ void output_dead_letter(struct output *output, uint32_t partition, struct weir_s
 {
 	const struct worker_options *options = &output->publisher->core->options;
 	weir_counter_add(&stats_of(output)->malformed, 1);
-	if (options->dead_letters && !letter_allowed(output)) {
+	if (options->dead_letters && !dead_letter_allowed(output)) {
 		weir_counter_add(&stats_of(output)->dead_letters_dropped, 1);
 		return;
 	}
@@ -152,8 +152,8 @@ void output_dead_letter(struct output *output, uint32_t partition, struct weir_s
 	         (unsigned long long)offset, reason);
 	if (!options->dead_letters)
 		return;
-	struct weir_span start = {.at = message.at,
-	                          .length = message.length < LETTER_MAX_BYTES ? message.length : LETTER_MAX_BYTES};
+	struct weir_span start = {
+		.at = message.at, .length = message.length < DEAD_LETTER_MAX_BYTES ? message.length : DEAD_LETTER_MAX_BYTES};
 	struct weir_text *text = &output->text;
 	weir_text_clear(text);
 	struct weir_json_writer json = weir_json_writer(text);

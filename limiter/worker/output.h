@@ -12,8 +12,8 @@
 struct output {
 	struct publisher *publisher;
 	struct weir_text text, key, judged;
-	int64_t letters_second; /* the second in which so many dead letters were kept */
-	int64_t letters;
+	int64_t dead_letters_second; /* the second in which so many dead letters were kept */
+	int64_t dead_letters;
 };
 
 /** @param publisher  borrowed */

@@ -44,7 +44,7 @@ static void take(struct partition *partition, int64_t now_ms)
 {
 	const struct worker_core *core = partition->tools->core;
 	struct checkpoint_job *job = partition_job(partition, CHECKPOINT_TAKE);
-	job->book = core->options.book;
+	job->registry = core->options.registry;
 	job->assignment = core->options.assignment;
 	job->partition_stored = weir_alloc(1, sizeof *job->partition_stored);
 	job->partition_stored->lateness_ms = core->options.config->limiter.lateness_ms;
@@ -78,7 +78,7 @@ static enum weir_status open_lane(const struct partition *partition, struct chec
 		.ceiling_bytes = core->ceiling_bytes,
 		.lateness_ms = core->options.config->limiter.lateness_ms,
 	};
-	struct lane *lane = lane_new(&options, core->options.book, core->options.first_policy);
+	struct lane *lane = lane_new(&options, core->options.registry, core->options.first_policy);
 	enum weir_status status = checkpoint_restore(job->partition_stored, &job->state, lane, &job->error);
 	if (status == WEIR_OK) {
 		status = core->bus->assign(core->consumer, partition->number, job->state.next_offset, &job->error);
@@ -96,7 +96,7 @@ static enum weir_status open_lane(const struct partition *partition, struct chec
 
 static const struct weir_policy *newest_policy(const struct worker_core *core)
 {
-	return rulebook_policy(core->options.book, rulebook_newest(core->options.book));
+	return policy_registry_policy(core->options.registry, policy_registry_newest(core->options.registry));
 }
 
 /* It is as its owner before left it; what that one published is still to be acknowledged. */

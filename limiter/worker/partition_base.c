@@ -11,7 +11,7 @@ static enum worker_state shown(enum partition_state state)
 	case PARTITION_EMPTY: return WORKER_EMPTY;
 	case PARTITION_TAKING: return WORKER_TAKING;
 	case PARTITION_RELEASING: return WORKER_DROPPED;
-	case PARTITION_PARKED: return WORKER_STUCK;
+	case PARTITION_PARKED: return WORKER_PARKED;
 	default: return partition_state_receives(state) ? WORKER_LIVE : WORKER_LEAVING;
 	}
 }

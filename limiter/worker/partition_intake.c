@@ -45,7 +45,7 @@ static void submit_load(struct partition *partition)
 	uint32_t count;
 	const uint32_t *missing = lane_missing(partition->lane, &count);
 	struct checkpoint_job *job = partition_job(partition, count > 0 ? CHECKPOINT_LOAD : CHECKPOINT_POLICIES);
-	job->book = partition->tools->core->options.book;
+	job->registry = partition->tools->core->options.registry;
 	job->segments = weir_alloc(count, sizeof *job->segments);
 	if (count > 0)
 		memcpy(job->segments, missing, count * sizeof *job->segments);
@@ -56,7 +56,7 @@ static void submit_load(struct partition *partition)
 /* ---- what a message came to ---- */
 
 /* A sender whose clock is ahead may send much: one of them is named now and then. */
-static void tell_ahead(const struct partition *partition, const struct lane_result *result)
+static void log_ahead(const struct partition *partition, const struct lane_result *result)
 {
 	struct worker_core *core = partition->tools->core;
 	weir_counter_add(&core->stats.ahead, 1);
@@ -75,12 +75,12 @@ static void tell_ahead(const struct partition *partition, const struct lane_resu
 	         weir_format_duration(ahead_s * 1000, ahead, sizeof ahead));
 }
 
-static void tell_newer(const struct partition *partition, uint64_t offset, const struct weir_error *error)
+static void log_newer(const struct partition *partition, uint64_t offset, const struct weir_error *error)
 {
 	struct worker_core *core = partition->tools->core;
-	weir_trouble_on(&core->newer, core->options.log, "limiter",
-	                "partition %u waits at offset %llu: %s; run a newer weir", partition->number,
-	                (unsigned long long)offset, error->text);
+	weir_fault_raise(&core->newer, core->options.log, "limiter",
+	                 "partition %u waits at offset %llu: %s; run a newer weir", partition->number,
+	                 (unsigned long long)offset, error->text);
 	view_set_error(partition->tools->view, partition->number, core->newer.text);
 }
 
@@ -88,7 +88,7 @@ static void count_result(struct worker_stats *stats, const struct lane_result *r
 {
 	weir_counter_add(&stats->frames, 1);
 	if (result->command != NULL)
-		weir_counter_add(&stats->orders[result->command->kind], 1);
+		weir_counter_add(&stats->overrides[result->command->kind], 1);
 	weir_counter_add(&stats->events, result->judged.events_taken);
 	weir_counter_add(&stats->repeated, result->judged.events_repeated);
 }
@@ -102,7 +102,7 @@ static bool is_full(const struct partition *partition)
 	bool overdue = checkpointing_is_overdue(&partition->checkpointing, partition->lane, limit_ms);
 	char limit[24];
 	if (overdue)
-		weir_trouble_on(
+		weir_fault_raise(
 			&core->age, core->options.log, "limiter",
 			"partition %u is paused until a checkpoint succeeds: the last one is older than %s, half of the log's "
 			"is kept",
@@ -122,11 +122,11 @@ static enum partition_state settle(struct partition *partition, enum weir_status
 	if (status == WEIR_AGAIN)
 		return PARTITION_LOADING;
 	if (status == WEIR_NEWER) {
-		tell_newer(partition, result->offset, error);
+		log_newer(partition, result->offset, error);
 		return PARTITION_HALTED;
 	}
 	if (result->ahead_ms > 0)
-		tell_ahead(partition, result);
+		log_ahead(partition, result);
 	if (status == WEIR_INVALID) {
 		output_dead_letter(tools->output, partition->number, message, result->offset, error->text);
 	} else {
@@ -210,15 +210,15 @@ void partition_policies_read(struct partition *partition)
 	struct worker_core *core = partition->tools->core;
 	if (lane_awaits_policy(partition->lane)) {
 		partition->policy_due_ms = weir_monotonic_ms() + WORKER_RETRY_MS;
-		weir_trouble_on(&core->policy, core->options.log, "limiter",
-		                "policy %llu is in the log but not in the store; retrying every second",
-		                (unsigned long long)lane_policy_version(partition->lane) + 1);
+		weir_fault_raise(&core->policy, core->options.log, "limiter",
+		                 "policy %llu is in the log but not in the store; retrying every second",
+		                 (unsigned long long)lane_policy_version(partition->lane) + 1);
 		view_set_error(partition->tools->view, partition->number, core->policy.text);
 		return;
 	}
 	if (partition->policy_due_ms != 0) {
 		partition->policy_due_ms = 0;
-		weir_trouble_off(&core->policy, core->options.log, "limiter");
+		weir_fault_clear(&core->policy, core->options.log, "limiter");
 		view_set_error(partition->tools->view, partition->number, "");
 	}
 	partition_resume(partition);

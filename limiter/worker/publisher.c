@@ -58,8 +58,8 @@ void publisher_deinit(struct publisher *publisher)
 
 static void set_broken(struct publisher *publisher, const struct weir_error *error)
 {
-	weir_trouble_on(&publisher->trouble, publisher->core->options.log, "limiter",
-	                "%s; continuing from the last checkpoints with a new producer", error->text);
+	weir_fault_raise(&publisher->fault, publisher->core->options.log, "limiter",
+	                 "%s; continuing from the last checkpoints with a new producer", error->text);
 	set_state(publisher, PUBLISHER_BROKEN);
 }
 
@@ -83,9 +83,9 @@ void publisher_take_acknowledgements(struct publisher *publisher, int timeout_ms
 		publisher->partitions[delivery->tag].acknowledged[delivery->topic]++;
 	}
 	/* What one message is refused for may come again with the next producer, though others are taken in between. */
-	if (count > 0 && publisher->trouble.on && weir_monotonic_ms() - publisher->renewed_ms >= PEACE_MS) {
+	if (count > 0 && publisher->fault.on && weir_monotonic_ms() - publisher->renewed_ms >= PEACE_MS) {
 		publisher->breaks_in_row = 0;
-		weir_trouble_off(&publisher->trouble, publisher->core->options.log, "limiter");
+		weir_fault_clear(&publisher->fault, publisher->core->options.log, "limiter");
 	}
 }
 
@@ -172,7 +172,7 @@ void publisher_renew(struct publisher *publisher)
 		return;
 	struct weir_error error;
 	if (core->bus->producer_new(core->options.bus, &publisher->producer, &error) != WEIR_OK) {
-		weir_trouble_on(&publisher->trouble, core->options.log, "limiter", "%s; trying again each second", error.text);
+		weir_fault_raise(&publisher->fault, core->options.log, "limiter", "%s; trying again each second", error.text);
 		publisher->producer = NULL;
 		publisher->renew_ms = weir_monotonic_ms() + WORKER_RETRY_MS;
 		return;

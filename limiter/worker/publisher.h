@@ -37,7 +37,7 @@ struct publisher {
 	struct unacknowledged *partitions;
 	int64_t renew_ms, renewed_ms; /* monotonic: the next producer not before then; when this one was made */
 	uint32_t breaks_in_row;
-	struct weir_trouble trouble;
+	struct weir_fault fault;
 };
 
 /** Makes the first producer. @param core  borrowed */

@@ -89,8 +89,7 @@ static int wait_ms(const struct worker *worker)
 static void take_failure(struct worker *worker, const struct weir_message *at, struct weir_error *error)
 {
 	if (error->status == WEIR_IO) {
-		weir_trouble_on(&worker->consumer_trouble, worker->core.options.log, "limiter", "%s; trying again",
-		                error->text);
+		weir_fault_raise(&worker->consumer_fault, worker->core.options.log, "limiter", "%s; trying again", error->text);
 		nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
 	} else if (at->partition < worker->partition_count) {
 		partition_meet_gap(&worker->partitions[at->partition], at, error);
@@ -112,9 +111,9 @@ static void take_messages(struct worker *worker)
 		take_failure(worker, &messages[0], &error);
 		return;
 	}
-	if (count == 0) /* which alone does not say that a trouble is over: brokers are asked again in their own time */
+	if (count == 0) /* which alone does not say that a fault is over: brokers are asked again in their own time */
 		return;
-	weir_trouble_off(&worker->consumer_trouble, core->options.log, "limiter");
+	weir_fault_clear(&worker->consumer_fault, core->options.log, "limiter");
 	struct timespec began, ended;
 	clock_gettime(CLOCK_MONOTONIC, &began);
 	for (size_t i = 0; i < count && publisher_works(&worker->publisher); i++)

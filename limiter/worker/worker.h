@@ -24,8 +24,8 @@
 #include "common/log/log.h"
 #include "common/log/metrics.h"
 #include "limiter/checkpoint/checkpoint_io.h"
-#include "limiter/lane/rulebook.h"
-#include "limiter/orders/order_command.h"
+#include "limiter/lane/policy_registry.h"
+#include "limiter/overrides/override_command.h"
 #include "limiter/worker/placement.h"
 
 struct worker;
@@ -33,7 +33,7 @@ struct worker;
 struct worker_options {
 	const struct weir_config *config; /* borrowed, as all that follows */
 	struct weir_bus *bus;
-	struct rulebook *book;
+	struct policy_registry *registry;
 	uint64_t first_policy; /* the version that empty partitions begin with */
 	uint64_t seed;
 	uint32_t number;                    /* this worker */
@@ -78,10 +78,10 @@ struct lane *const *worker_lanes(const struct worker *worker, uint32_t *count);
 
 struct worker_stats {
 	struct weir_counter frames, events, repeated, malformed, decisions, checkpoints;
-	struct weir_counter orders[ORDER_KIND_COUNT]; /* operators' commands that were carried out */
-	struct weir_counter reminders;                /* of their blocks, published again */
-	struct weir_counter ahead;                    /* messages of a sender whose clock is ahead of the log's */
-	struct weir_counter taken, given_up, fenced;  /* partitions that came, went, or were another's by then */
+	struct weir_counter overrides[OVERRIDE_KIND_COUNT]; /* operators' commands that were carried out */
+	struct weir_counter reminders;                      /* of their blocks, published again */
+	struct weir_counter ahead;                          /* messages of a sender whose clock is ahead of the log's */
+	struct weir_counter taken, given_up, fenced;        /* partitions that came, went, or were another's by then */
 	struct weir_counter dead_letters, dead_letters_dropped;
 	struct weir_histogram batch;      /* seconds from receiving a batch to its last verdict */
 	struct weir_histogram checkpoint; /* seconds from the cut to stored */
@@ -105,7 +105,7 @@ enum worker_state {
 	WORKER_LIVE,    /* messages are judged */
 	WORKER_LEAVING, /* its last checkpoint is on its way */
 	WORKER_DROPPED, /* only answers of checkpoint I/O are waited for */
-	WORKER_STUCK,   /* it has another owner, or an error that a person must end */
+	WORKER_PARKED,  /* it has another owner, or an error that a person must end */
 	WORKER_STATE_COUNT,
 };
 
@@ -122,6 +122,6 @@ struct worker_partition {
 };
 
 /** What stands of a partition, as far as this worker has to do with it. */
-void worker_look(struct worker *worker, uint32_t partition, struct worker_partition *look);
+void worker_view(struct worker *worker, uint32_t partition, struct worker_partition *look);
 
 #endif

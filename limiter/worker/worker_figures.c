@@ -85,7 +85,7 @@ void worker_zone(struct worker *worker, uint32_t zone_id, struct worker_zone *nu
 	view_zone(&worker->view, zone_id, numbers);
 }
 
-void worker_look(struct worker *worker, uint32_t partition, struct worker_partition *look)
+void worker_view(struct worker *worker, uint32_t partition, struct worker_partition *look)
 {
 	view_partition(&worker->view, partition, look);
 	look->messages = weir_counter_read(&worker->partitions[partition].messages);

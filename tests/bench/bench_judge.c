@@ -134,7 +134,7 @@ static void frame_request(struct frame_buffer *buffer, uint32_t user, bool hot, 
 struct bench {
 	struct weir_zone zone;
 	struct weir_policy policy;
-	struct rules *rules;
+	struct compiled_policy *compiled;
 	uint32_t users;
 	uint64_t requests; /* of a run */
 };
@@ -151,7 +151,7 @@ static void bench_init(struct bench *bench, uint32_t users, uint64_t requests, i
 		(struct weir_limit){.algorithm = weir_algorithm_named("fixed_window"), .rate = 1000, .window_ms = 86400000};
 	bench->policy = (struct weir_policy){.version = 1, .zones = &bench->zone, .zone_count = 1};
 	const struct weir_policy *policies[] = {&bench->policy};
-	bench->rules = rules_new(policies, 1);
+	bench->compiled = compiled_policy_new(policies, 1);
 }
 
 struct part {
@@ -188,7 +188,7 @@ static void part_init(struct part *part, struct bench *bench, uint32_t first, ui
 {
 	struct shard_options options = {.seed = 42, .lateness_ms = 600000};
 	*part = (struct part){.bench = bench, .first = first, .users = users, .random = first + 88172645463325252u};
-	part->shard = shard_new(&options, bench->rules);
+	part->shard = shard_new(&options, bench->compiled);
 	part->buffer = frame_buffer_new();
 	part->time_ms = start_ms;
 }
@@ -455,7 +455,7 @@ int main(int argc, char **argv)
 		measure_over(&over);
 	if (is_asked_for(argc, argv, "once"))
 		measure_once(&below);
-	rules_free(below.rules);
-	rules_free(over.rules);
+	compiled_policy_free(below.compiled);
+	compiled_policy_free(over.compiled);
 	return 0;
 }

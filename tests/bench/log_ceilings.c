@@ -107,14 +107,14 @@ static struct spent judge_all(struct ceilings *ceilings)
 	const struct weir_policy *policy = ceilings->config->policy;
 	const struct shard_options options = {.seed = 42, .lateness_ms = 600000};
 	uint32_t count = ceilings->partitions;
-	struct rules *rules = rules_new(&policy, 1);
+	struct compiled_policy *compiled = compiled_policy_new(&policy, 1);
 	struct shard **shards = weir_alloc(count, sizeof *shards);
 	struct weir_frame_reader *reader = weir_frame_reader_new();
 	struct spent times = {0};
 	bool more = true;
 	ceilings->events = ceilings->pairs = 0;
 	for (uint32_t i = 0; i < count; i++)
-		shards[i] = shard_new(&options, rules);
+		shards[i] = shard_new(&options, compiled);
 	for (size_t from = 0; more; from += AT_ONCE) {
 		more = false;
 		for (uint32_t i = 0; i < count; i++) {
@@ -128,7 +128,7 @@ static struct spent judge_all(struct ceilings *ceilings)
 		shard_free(shards[i]);
 	free(shards);
 	weir_frame_reader_free(reader);
-	rules_free(rules);
+	compiled_policy_free(compiled);
 	return times;
 }
 

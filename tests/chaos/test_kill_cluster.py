@@ -153,7 +153,7 @@ class Crew:
             assert code == 0, f"{role.name} stopped with {code}: {role.said()[-2000:]}"
 
 
-def orders(one, crew, zones):
+def overrides(one, crew, zones):
     """Operators command, and the policy changes."""
     rng = one.rng
     zone = rng.choice([zone for zone in zones if zone["key"]] or zones)
@@ -204,7 +204,7 @@ def play(one):
                 if rng.random() < 0.1:
                     zones = change_policy(one, crew, zones)
                 if rng.random() < 0.15:
-                    orders(one, crew, zones)
+                    overrides(one, crew, zones)
             assert not any(writer.failed for writer in load.writers), [writer.failed for writer in load.writers]
             crew.all_run()
             settled.until_settled(one, served, zones, load.lines)

@@ -10,7 +10,7 @@
  */
 #include "common/base/alloc.h"
 #include "limiter/bucket/bucket_judge.h"
-#include "limiter/lane/rulebook.h"
+#include "limiter/lane/policy_registry.h"
 #include "limiter/lane/tally.h"
 #include "limiter/shard/segment_blob.h"
 #include "limiter/shard/shard.h"
@@ -51,45 +51,47 @@ static const char *const policies[POLICIES] = {
 	"{\"algorithm\":\"queue\",\"length\":4,\"hold\":\"20s\",\"done\":{\"path\":[\"/3\"]}}]}]}",
 };
 
-static struct rulebook *open_book(void)
+static struct policy_registry *open_registry(void)
 {
-	static struct rulebook *book;
+	static struct policy_registry *registry;
 	struct weir_error error;
-	if (book != NULL)
-		return book;
-	book = rulebook_new();
+	if (registry != NULL)
+		return registry;
+	registry = policy_registry_new();
 	for (uint32_t i = 0; i < POLICIES; i++) {
-		enum weir_status status = rulebook_add(book, i + 1, weir_span_of(policies[i]), &error);
+		enum weir_status status = policy_registry_add(registry, i + 1, weir_span_of(policies[i]), &error);
 		assert(status == WEIR_OK);
 		(void)status;
 	}
-	return book;
+	return registry;
 }
 
 /* ---- a segment's blob ---- */
 
-/* Opens the bucket under rules, as the shard does. */
+/* Opens the bucket under a compiled policy, as the shard does. */
 static void open_bucket(struct bucket_work *work, struct bucket_scratch *scratch, struct bucket *bucket,
-                        const struct rules *rules, const struct layout *to)
+                        const struct compiled_policy *compiled, const struct layout *to)
 {
 	if (bucket->layout == to->id && bucket_scale(bucket) == to->scale && !(bucket->flags & BUCKET_SINGLE))
 		bucket_work_open(work, scratch, bucket, to);
 	else
-		bucket_work_convert(work, scratch, bucket, rules_layout(rules, bucket->layout, bucket_scale(bucket)), to, 1);
+		bucket_work_convert(work, scratch, bucket,
+		                    compiled_policy_layout(compiled, bucket->layout, bucket_scale(bucket)), to, 1);
 }
 
-static void judge_around(struct bucket *bucket, const struct rules *rules, uint32_t scale)
+static void judge_around(struct bucket *bucket, const struct compiled_policy *compiled, uint32_t scale)
 {
 	static const int64_t steps_ms[] = {-90000, -1, 0, 1, 999, 30000, 3600000, 86400000};
 	static const int64_t costs[] = {1, 0, 3, 1000000000};
-	const struct layout *layout = rules_layout(rules, bucket->layout, bucket_scale(bucket));
-	const struct zone_rules *zone = rules_zone(rules, layout->zone_id);
+	const struct layout *layout = compiled_policy_layout(compiled, bucket->layout, bucket_scale(bucket));
+	const struct compiled_zone *zone = compiled_policy_zone(compiled, layout->zone_id);
 	struct bucket_scratch scratch = {.next = 0};
 	struct bucket_work work;
 	if (zone == NULL)
 		return;
-	const struct layout *to = rules_layout(rules, zone->layout->id | (scale == SCALE_ONE ? 0 : LAYOUT_SCALED), scale);
-	open_bucket(&work, &scratch, bucket, rules, to);
+	const struct layout *to =
+		compiled_policy_layout(compiled, zone->layout->id | (scale == SCALE_ONE ? 0 : LAYOUT_SCALED), scale);
+	open_bucket(&work, &scratch, bucket, compiled, to);
 	for (size_t i = 0; i < sizeof steps_ms / sizeof *steps_ms; i++) {
 		struct bucket_verdict verdict = {.bits = 0};
 		int64_t t = (int64_t)work.view.bucket->newest_ms + steps_ms[i];
@@ -104,11 +106,11 @@ static void judge_around(struct bucket *bucket, const struct rules *rules, uint3
 	bucket_scratch_deinit(&scratch);
 }
 
-static void use_buckets(struct rulebook *book, struct weir_span blob)
+static void use_buckets(struct policy_registry *registry, struct weir_span blob)
 {
 	struct weir_error error;
 	for (uint64_t version = 1; version <= POLICIES; version++) {
-		const struct rules *rules = rulebook_rules(book, version);
+		const struct compiled_policy *compiled = policy_registry_compiled(registry, version);
 		struct segment_blob_reader reader;
 		struct segment_blob_bucket stored;
 		if (segment_blob_open(&reader, blob, &error) != WEIR_OK)
@@ -118,8 +120,8 @@ static void use_buckets(struct rulebook *book, struct weir_span blob)
 			for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
 				/* In a block of exactly its size, so that a step beyond it is seen. */
 				struct bucket *bucket = weir_alloc(1, sizeof *bucket + stored.body_bytes);
-				if (segment_blob_restore(&stored, rules, bucket, &error) == WEIR_OK)
-					judge_around(bucket, rules, scales[i]);
+				if (segment_blob_restore(&stored, compiled, bucket, &error) == WEIR_OK)
+					judge_around(bucket, compiled, scales[i]);
 				free(bucket);
 			}
 		}
@@ -133,11 +135,11 @@ static void count_bucket(void *context, const struct shard_bucket *image)
 }
 
 /* What a shard takes it gives back in its next snapshot: all that is not forgotten, once. */
-static void use_segment(struct rulebook *book, struct weir_span blob)
+static void use_segment(struct policy_registry *registry, struct weir_span blob)
 {
 	struct weir_error error;
 	struct shard_options options = {.seed = 1, .lateness_ms = -1};
-	struct shard *shard = shard_new(&options, rulebook_rules(book, POLICIES));
+	struct shard *shard = shard_new(&options, policy_registry_compiled(registry, POLICIES));
 	struct segment_blob_reader reader;
 	struct segment_blob_bucket first;
 	uint32_t segment = 0;
@@ -154,8 +156,8 @@ static void use_segment(struct rulebook *book, struct weir_span blob)
 	shard_free(shard);
 	char *merged;
 	size_t length;
-	const struct rules *rules = rulebook_rules(book, POLICIES);
-	if (segment_blob_merge(&blob, 1, rules, 0, -1, &merged, &length, &error) == WEIR_OK) {
+	const struct compiled_policy *compiled = policy_registry_compiled(registry, POLICIES);
+	if (segment_blob_merge(&blob, 1, compiled, 0, -1, &merged, &length, &error) == WEIR_OK) {
 		struct weir_span whole = {.at = merged, .length = (uint32_t)length};
 		assert(length <= blob.length && segment_blob_open(&reader, whole, &error) == WEIR_OK);
 		(void)whole;
@@ -163,24 +165,24 @@ static void use_segment(struct rulebook *book, struct weir_span blob)
 	}
 }
 
-static void try_blob(struct rulebook *book, char *bytes, size_t length)
+static void try_blob(struct policy_registry *registry, char *bytes, size_t length)
 {
 	struct weir_span blob = {.at = bytes, .length = (uint32_t)length};
 	if (length >= SEGMENT_BLOB_HEAD_BYTES && bytes[2] >= 1 && bytes[2] <= SEGMENT_BLOB_VERSION) {
 		uint32_t buckets = (uint8_t)bytes[4] | (uint32_t)(uint8_t)bytes[5] << 8;
 		segment_blob_seal(bytes, length, buckets);
 	}
-	use_buckets(book, blob);
-	use_segment(book, blob);
+	use_buckets(registry, blob);
+	use_segment(registry, blob);
 }
 
 /* ---- the rest of a state ---- */
 
-static void try_extra(struct rulebook *book, struct weir_span bytes)
+static void try_extra(struct policy_registry *registry, struct weir_span bytes)
 {
 	struct weir_error error;
 	struct shard_options options = {.seed = 1, .lateness_ms = -1};
-	struct shard *shard = shard_new(&options, rulebook_rules(book, POLICIES));
+	struct shard *shard = shard_new(&options, policy_registry_compiled(registry, POLICIES));
 	if (shard_import_extra(shard, bytes, &error) == WEIR_OK) {
 		size_t length;
 		char *again = shard_export_extra(shard, &length);
@@ -215,12 +217,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size == 0)
 		return 0;
-	struct rulebook *book = open_book();
+	struct policy_registry *registry = open_registry();
 	char *bytes = weir_copy(data + 1, size - 1);
 	struct weir_span span = {.at = bytes, .length = (uint32_t)(size - 1)};
 	switch (data[0] % 3) {
-	case 0: try_blob(book, bytes, size - 1); break;
-	case 1: try_extra(book, span); break;
+	case 0: try_blob(registry, bytes, size - 1); break;
+	case 1: try_extra(registry, span); break;
 	default: try_tally(span); break;
 	}
 	free(bytes);

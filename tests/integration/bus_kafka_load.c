@@ -140,7 +140,7 @@ struct follower {
 	struct weir_consumer *consumer;
 	uint64_t *due; /* by partition: the offset that comes next */
 	bool *on, *paused;
-	uint64_t random, received, troubles, actions;
+	uint64_t random, received, faults, actions;
 };
 
 static uint64_t random_below(struct follower *follower, uint64_t bound)
@@ -200,7 +200,7 @@ static size_t receive(struct follower *follower, int timeout_ms)
 	size_t count;
 	enum weir_status status =
 		follower->load->ops->receive(follower->consumer, messages, AT_ONCE, timeout_ms, &count, &follower->load->error);
-	follower->troubles += status == WEIR_IO;
+	follower->faults += status == WEIR_IO;
 	if (status != WEIR_IO)
 		must(status, &follower->load->error);
 	for (size_t i = 0; i < count; i++)
@@ -247,7 +247,7 @@ static int follow_all(struct load *load, uint64_t seed)
 	}
 	bool whole = read_to_end(&follower);
 	fprintf(load->file, "end %" PRIu64 " received %" PRIu64 " troubles %" PRIu64 " actions\n", follower.received,
-	        follower.troubles, follower.actions);
+	        follower.faults, follower.actions);
 	load->ops->consumer_free(follower.consumer);
 	free(follower.due);
 	free(follower.on);

@@ -25,7 +25,7 @@ enum { CHECKPOINT_ONE_IN = 7, RESTART_ONE_IN = 19, CEILING_BYTES = 160000 };
 
 struct replay {
 	struct weir_store *store;
-	struct rulebook *book;
+	struct policy_registry *registry;
 	struct lane *lane;
 	struct checkpoint_partition stored;
 	struct shard_options options;
@@ -149,7 +149,7 @@ static void start_lane(struct replay *replay)
 	struct weir_text extra = {0};
 	struct weir_error error;
 	lane_free(replay->lane);
-	replay->lane = lane_new(&replay->options, replay->book, 1);
+	replay->lane = lane_new(&replay->options, replay->registry, 1);
 	must(checkpoint_take(&replay->stored, replay->store, replay->options.partition, &state, &extra, &error) == WEIR_OK,
 	     error.text);
 	must(checkpoint_restore(&replay->stored, &state, replay->lane, &error) == WEIR_OK, error.text);
@@ -178,14 +178,14 @@ static void load(struct replay *replay)
 	checkpoint_blobs_deinit(&blobs);
 }
 
-/* A policy of the log that the book does not have yet. */
+/* A policy of the log that the registry does not have yet. */
 static void add_policy(struct replay *replay, struct weir_span message)
 {
 	struct weir_frame_reader *reader = weir_frame_reader_new();
 	struct weir_frame frame;
 	struct weir_error error;
 	must(weir_frame_decode(reader, message, &frame, &error) == WEIR_OK, error.text);
-	must(rulebook_add(replay->book, frame.policy_version, frame.body, &error) == WEIR_OK, error.text);
+	must(policy_registry_add(replay->registry, frame.policy_version, frame.body, &error) == WEIR_OK, error.text);
 	weir_frame_reader_free(reader);
 }
 
@@ -203,11 +203,11 @@ static void describe(struct replay *replay, const struct lane_result *result)
 		weir_text_puts(text, "\n");
 	}
 	for (uint32_t i = 0; change != NULL && i < change->block_count; i++) {
-		decision_order_json(text, partition, result->offset, change->lifted_count + i, &change->blocks[i]);
+		decision_override_json(text, partition, result->offset, change->lifted_count + i, &change->blocks[i]);
 		weir_text_puts(text, "\n");
 	}
-	if (result->ordered != NULL) {
-		decision_order_json(text, partition, result->offset, 0, result->ordered);
+	if (result->override != NULL) {
+		decision_override_json(text, partition, result->offset, 0, result->override);
 		weir_text_puts(text, "\n");
 	}
 	weir_text_printf(text, "verdicts %llu ", (unsigned long long)result->offset);
@@ -256,13 +256,13 @@ int main(int argc, char **argv)
 	}
 	must(weir_config_load(argv[1], &config, &error) == WEIR_OK, error.text);
 	struct replay replay = {
-		.book = rulebook_new(), .writer = weir_frame_writer_new(), .random = strtoull(argv[3], NULL, 10)};
+		.registry = policy_registry_new(), .writer = weir_frame_writer_new(), .random = strtoull(argv[3], NULL, 10)};
 	replay.options = (struct shard_options){.partition = 3,
 	                                        .seed = replay.random,
 	                                        .ceiling_bytes = CEILING_BYTES,
 	                                        .lateness_ms = config->limiter.lateness_ms};
 	replay.stored.lateness_ms = config->limiter.lateness_ms;
-	must(rulebook_add(replay.book, 1, weir_span_of(config->policy->text), &error) == WEIR_OK, error.text);
+	must(policy_registry_add(replay.registry, 1, weir_span_of(config->policy->text), &error) == WEIR_OK, error.text);
 	must(weir_store_sqlite_open(argv[2], &replay.store, &error) == WEIR_OK, error.text);
 	read_log(&replay);
 	start_lane(&replay);
@@ -280,7 +280,7 @@ int main(int argc, char **argv)
 	}
 	lane_free(replay.lane);
 	replay.store->ops->close(replay.store);
-	rulebook_free(replay.book);
+	policy_registry_free(replay.registry);
 	weir_frame_writer_free(replay.writer);
 	weir_text_deinit(&replay.text);
 	weir_config_free(config);

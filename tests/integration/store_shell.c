@@ -126,7 +126,7 @@ static enum weir_status run_policy(struct shell *shell, char **word)
 	return status;
 }
 
-static enum weir_status tell_policy(void *context, uint64_t version, struct weir_span text)
+static enum weir_status log_policy(void *context, uint64_t version, struct weir_span text)
 {
 	(void)text;
 	weir_text_printf(&((struct shell *)context)->answer, "%llu ", (unsigned long long)version);
@@ -156,7 +156,7 @@ static enum weir_status run_schema(struct shell *shell, const char *file, bool m
 		status = weir_mysql_connect(mysql, true, &shell->error);
 	if (status == WEIR_OK)
 		status = make ? weir_mysql_schema_upgrade(mysql, schema, &shell->error)
-		              : weir_mysql_schema_look(mysql, schema, &shell->answer, &shell->error);
+		              : weir_mysql_schema_inspect(mysql, schema, &shell->answer, &shell->error);
 	weir_mysql_free(mysql);
 	free(text);
 	return status;
@@ -187,7 +187,7 @@ static enum weir_status run(struct shell *shell, char **word)
 	if (strcmp(what, "take") == 0)
 		return tell_state(shell, store->ops->take(store, LIMITER, partition, &state, &shell->error), &state);
 	if (strcmp(what, "look") == 0)
-		return tell_state(shell, store->ops->look(store, LIMITER, partition, &state, &shell->error), &state);
+		return tell_state(shell, store->ops->inspect(store, LIMITER, partition, &state, &shell->error), &state);
 	if (strcmp(what, "write") == 0)
 		return run_write(shell, word);
 	if (strcmp(what, "commit") == 0)
@@ -202,7 +202,7 @@ static enum weir_status run(struct shell *shell, char **word)
 	if (strcmp(what, "policy") == 0)
 		return run_policy(shell, word);
 	if (strcmp(what, "policies") == 0)
-		return store->ops->policy_each(store, 0, tell_policy, shell, &shell->error);
+		return store->ops->policy_each(store, 0, log_policy, shell, &shell->error);
 	if (strcmp(what, "note") == 0)
 		return run_note(shell, word);
 	return weir_fail(&shell->error, WEIR_LOCKED, "no such operation");

@@ -41,9 +41,9 @@ def test_a_sender_far_ahead_makes_nothing_forgotten(place):
         limiter = roles.limiter().until_ready()
         assert "message.timestamp.type" not in limiter.said()
         send(one, b"h" * 16, 1, 3)
-        roles.order("block", "--zone", "site", "bob", "--for", "1h")
+        roles.override("block", "--zone", "site", "bob", "--for", "1h")
         send(one, b"a" * 16, 1, 1, AHEAD_MS)
-        roles.order("block", "--zone", "site", "eve", "--for", "1h")
+        roles.override("block", "--zone", "site", "eve", "--for", "1h")
         send(one, b"h" * 16, 4, 2)
         limiter.until(lambda: limiter.value("weir_events_total") == 6, "all is judged")
         assert limiter.value("weir_limiter_ahead_total") == 1

@@ -44,7 +44,7 @@ def test_a_gap_is_accepted_by_word_alone(place):
 
         fine = recover()
         assert fine.code() == DONE and "no gap" in fine.out().decode(), (fine.out(), fine.said())
-        roles.order("block", "--zone", "site", "ann")
+        roles.override("block", "--zone", "site", "ann")
         place.append("log", burst("ann", 2))
         roles.apply(zones(2))
         collector.until(lambda: collector.value("weir_source_lag_bytes") == 0, "has read its log")
@@ -57,7 +57,7 @@ def test_a_gap_is_accepted_by_word_alone(place):
             said.out(), said.said())
         done = recover("--yes")
         assert done.code() == DONE and f"goes on at offset {end}" in done.out().decode(), (done.out(), done.said())
-        roles.order("lift", "--zone", "site", "ann")
+        roles.override("lift", "--zone", "site", "ann")
         place.append("log", burst("ann", 4))
         until(lambda: any(json.loads(m.value).get("limit", {}).get("rate") == 2
                           for m in one.kafka.consume(one.topic("decisions"))),

@@ -88,7 +88,7 @@ def test_every_role_by_tls_and_sasl(place):
         whole = Whole(place, one, roles)
         listed = roles.command("list").out().decode()
         assert "ann" in listed and "bob" in listed, listed
-        roles.order("block", "--zone", "site", "--for", "1h", "eve")
+        roles.override("block", "--zone", "site", "--for", "1h", "eve")
         whole.subscriber.until(lambda: block_key("site", b"eve") in held(one.redis), "Redis has who was commanded")
         state = roles.command("state", "--zone", "site", "--key", "ann").out().decode()
         assert '"key":["ann"]' in state, state

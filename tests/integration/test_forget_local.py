@@ -74,9 +74,9 @@ def test_a_key_is_gone_and_others_stay(place):
     run.append(burst("ann", 5, path="/") + burst("bob", 5, path="/"))
     for user in ("ann", "bob"):
         until_counted(run, user, 3, 2)
-    run.order("override", "--zone", "site", "ann", "--rate", "2")
-    run.order("block", "--zone", "site", "ann", "--reason", "too much")
-    run.order("block", "--zone", "site", "bob")
+    run.override("override", "--zone", "site", "ann", "--rate", "2")
+    run.override("block", "--zone", "site", "ann", "--reason", "too much")
+    run.override("block", "--zone", "site", "bob")
     for user in ("ann", "bob"):
         until(lambda u=user: buckets(run.state, "decision_history").get(u) == 2, "both blocks are kept", running=run.weir)
     before = {table: buckets(run.state, table) for table in TABLES}

@@ -158,7 +158,7 @@ class Roles:
         path = self.place.write("command.json", json.dumps(self.sections(**sections), indent=1))
         return self.place.good(*words, "--config", path)
 
-    def order(self, *words):
+    def override(self, *words):
         """Gives an operator's command: what it says was done."""
         return json.loads(self.command(*words, "--json").out())
 

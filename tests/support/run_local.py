@@ -72,7 +72,7 @@ class Run:
         assert done.code() == code, f"weir {words} left with {done.code()}: {done.said()}"
         return done
 
-    def order(self, *words):
+    def override(self, *words):
         """Gives an operator's command: what it says was done."""
         return json.loads(self.command(*words, "--json").out())
 

@@ -72,7 +72,7 @@ static void taking_raises_the_epoch(void **state)
 {
 	struct weir_store *store = open_store(*state);
 	struct weir_partition_state limiter, archiver;
-	assert_int_equal(WEIR_OK, store->ops->look(store, LIMITER, 3, &limiter, &error));
+	assert_int_equal(WEIR_OK, store->ops->inspect(store, LIMITER, 3, &limiter, &error));
 	assert_int_equal(0, limiter.epoch);
 	assert_int_equal(3, limiter.partition);
 	uint64_t epoch = 0;
@@ -89,7 +89,7 @@ static void taking_raises_the_epoch(void **state)
 	assert_true(archiver.epoch > 0);
 	store->ops->close(store);
 	store = open_store(*state);
-	assert_int_equal(WEIR_OK, store->ops->look(store, LIMITER, 3, &limiter, &error));
+	assert_int_equal(WEIR_OK, store->ops->inspect(store, LIMITER, 3, &limiter, &error));
 	assert_int_equal(epoch, limiter.epoch);
 	assert_true(take(store, LIMITER, 3).epoch > epoch);
 	store->ops->close(store);
@@ -148,7 +148,7 @@ static void a_commit_may_be_made_again(void **state)
 	assert_int_equal(WEIR_INVALID, write_text(store, &mine, 1, 1, true, "another"));
 	assert_string_equal("checkpoint 1 of partition 0 is current and cannot be changed", error.text);
 	assert_int_equal(WEIR_OK, commit(store, &mine, 1));
-	assert_int_equal(WEIR_OK, store->ops->look(store, LIMITER, 0, &found, &error));
+	assert_int_equal(WEIR_OK, store->ops->inspect(store, LIMITER, 0, &found, &error));
 	assert_int_equal(1, found.checkpoint);
 	assert_int_equal(100, found.next_offset);
 	uint32_t segment = 1;
@@ -177,7 +177,7 @@ static void an_older_owner_writes_nothing(void **state)
 	assert_int_equal(WEIR_OK, new->ops->note_get(new, "note", &value, &length, &error));
 	assert_null(value);
 	struct weir_partition_state found;
-	assert_int_equal(WEIR_OK, new->ops->look(new, LIMITER, 1, &found, &error));
+	assert_int_equal(WEIR_OK, new->ops->inspect(new, LIMITER, 1, &found, &error));
 	assert_int_equal(0, found.checkpoint);
 	char text[64] = "";
 	uint32_t segment = 5;
@@ -204,7 +204,7 @@ static void a_checkpoint_behind_one_that_is_gone_is_refused(void **state)
 		mine.checkpoint = 3;
 		assert_int_equal(WEIR_FENCED, store->ops->commit(store, role, &mine, 1, NULL, NULL, 0, &error));
 		assert_string_equal("partition 0 has another owner by now, or its last checkpoint is gone", error.text);
-		assert_int_equal(WEIR_OK, store->ops->look(store, role, 0, &found, &error));
+		assert_int_equal(WEIR_OK, store->ops->inspect(store, role, 0, &found, &error));
 		assert_int_equal(1, found.checkpoint);
 	}
 	store->ops->close(store);

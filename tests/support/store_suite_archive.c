@@ -100,7 +100,7 @@ void who_was_fenced_archives_nothing(void **place)
 	assert_rows(store, "SELECT zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked FROM zone_txn", NULL, 0,
 	            "1 k 1000 0 5 1 1; ");
 	struct weir_partition_state stored;
-	assert_int_equal(store->ops->look(store, ARCHIVER, 0, &stored, &error), WEIR_OK);
+	assert_int_equal(store->ops->inspect(store, ARCHIVER, 0, &stored, &error), WEIR_OK);
 	assert_int_equal(stored.checkpoint, 1);
 	store->ops->close(store);
 }

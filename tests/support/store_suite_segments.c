@@ -149,7 +149,7 @@ void large_and_empty_segments_are_kept(void **state)
 	assert_int_equal(4, found->count);
 	assert_int_equal(LARGE + 1, found->bytes);
 	struct weir_partition_state again;
-	assert_int_equal(WEIR_OK, store->ops->look(store, LIMITER, 0, &again, &error));
+	assert_int_equal(WEIR_OK, store->ops->inspect(store, LIMITER, 0, &again, &error));
 	assert_int_equal(1 << 20, again.extra.length);
 	assert_memory_equal(bytes, again.extra.at, 1 << 20);
 	free(found);

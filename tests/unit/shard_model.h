@@ -13,7 +13,7 @@
 #include "common/frame/frame.h"
 #include "limiter/shard/shard.h"
 #include "tests/unit/limit_model.h"
-#include "tests/unit/order_model.h"
+#include "tests/unit/override_model.h"
 
 #include <stdlib.h>
 
@@ -43,7 +43,7 @@ struct model {
 	uint8_t sources[MODEL_SOURCES][WEIR_SOURCE_ID_BYTES];
 	uint64_t positions[MODEL_SOURCES];
 	uint32_t source_count;
-	struct model_orders orders;
+	struct model_overrides overrides;
 };
 
 static inline struct model *model_new(const struct weir_policy *policy, int64_t lateness_ms, bool count_events)
@@ -243,7 +243,7 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 				continue;
 			struct weir_span key = frame->keys[event->key];
 			struct model_effect effect =
-				model_effect(&model->orders, zone->id, key, event->time_ms, model->clock_ms, model->lateness_ms);
+				model_effect(&model->overrides, zone->id, key, event->time_ms, model->clock_ms, model->lateness_ms);
 			if (effect.allowed && !set->zones[j].done) {
 				verdicts[pair] = 0;
 				continue;
@@ -311,9 +311,10 @@ static inline void model_set_policy(struct model *model, const struct weir_polic
 		}
 	}
 	model->policy = policy;
-	for (uint32_t i = 0; i < model->orders.count; i++)
-		if (model_zone(policy, model->orders.all[i].zone_id) == NULL)
-			model->orders.all[i].block_until = model->orders.all[i].allow_until = model->orders.all[i].rate_until = 0;
+	for (uint32_t i = 0; i < model->overrides.count; i++)
+		if (model_zone(policy, model->overrides.all[i].zone_id) == NULL)
+			model->overrides.all[i].block_until = model->overrides.all[i].allow_until =
+				model->overrides.all[i].rate_until = 0;
 }
 
 /* ---- operators ---- */
@@ -325,38 +326,38 @@ struct model_published {
 };
 
 static inline struct model_published model_command(struct model *model, const struct weir_zone *zone,
-                                                   const struct order_command *command, int64_t at)
+                                                   const struct override_command *command, int64_t at)
 {
-	struct weir_span key = order_key(command);
-	struct model_order *order = model_order_of(&model->orders, zone->id, command->prefix, key);
-	struct model_published published = {.lift = command->kind != ORDER_BLOCK, .at = at, .until = at};
+	struct weir_span key = override_key(command);
+	struct model_override *override = model_override_of(&model->overrides, zone->id, command->prefix, key);
+	struct model_published published = {.lift = command->kind != OVERRIDE_BLOCK, .at = at, .until = at};
 	if (at > model->clock_ms)
 		model->clock_ms = at;
-	if (command->kind == ORDER_OVERRIDE) {
-		order->rate_until = command->thousandths == 1000 ? 0 : command->until_ms;
-		order->thousandths = command->thousandths;
+	if (command->kind == OVERRIDE_RATE) {
+		override->rate_until = command->thousandths == 1000 ? 0 : command->until_ms;
+		override->thousandths = command->thousandths;
 		return published;
 	}
 	struct model_bucket *bucket = model_find(model, zone, key);
 	/* A block that is forgotten by the clock ended before it: it is over at any time from here on but an earlier one. */
-	bool was_blocked = model_holds(order->block_until, at, model->clock_ms, model->lateness_ms);
+	bool was_blocked = model_holds(override->block_until, at, model->clock_ms, model->lateness_ms);
 	switch (command->kind) {
-	case ORDER_BLOCK:
-		order->block_until = command->until_ms;
-		order->allow_until = 0;
+	case OVERRIDE_BLOCK:
+		override->block_until = command->until_ms;
+		override->allow_until = 0;
 		published.any = true;
 		published.until = command->until_ms > bucket->blocked_until ? command->until_ms : bucket->blocked_until;
 		break;
-	case ORDER_LIFT:
-		order->block_until = 0;
+	case OVERRIDE_LIFT:
+		override->block_until = 0;
 		model_empty(bucket, zone);
 		published.any = true;
 		break;
 	default:
-		order->allow_until = command->until_ms > at ? command->until_ms : 0;
-		if (order->allow_until == 0)
+		override->allow_until = command->until_ms > at ? command->until_ms : 0;
+		if (override->allow_until == 0)
 			break;
-		order->block_until = 0;
+		override->block_until = 0;
 		published.any = was_blocked || bucket->blocked_until > at;
 		if (bucket->blocked_until > at)
 			bucket->blocked_until = bucket->blocked_at > at ? bucket->blocked_at : at;

@@ -238,27 +238,28 @@ static inline void scene_fill(struct scene *scene, const struct weir_policy *pol
 
 /* A command about a key that frames may have, or a prefix of some. @return its zone */
 static inline const struct weir_zone *scene_command(struct scene *scene, const struct weir_policy *policy,
-                                                    struct order_command *command, int64_t *at_ms)
+                                                    struct override_command *command, int64_t *at_ms)
 {
 	static const int64_t rates[] = {1, 100, 500, 999, 1000, 1500, 3000, 10000, 100000};
 	struct scene_random *random = &scene->random;
 	const struct weir_zone *zone = &policy->zones[scene_below(random, policy->zone_count)];
 	char key[16];
 	*at_ms = scene->sent_ms > 0 ? scene->sent_ms : 0;
-	*command = (struct order_command){.kind = (enum order_kind)scene_below(random, 4), .by = "ann", .reason = "why"};
+	*command =
+		(struct override_command){.kind = (enum override_kind)scene_below(random, 4), .by = "ann", .reason = "why"};
 	snprintf(command->zone, sizeof command->zone, "%s", zone->name);
 	snprintf(key, sizeof key, "k%lld", (long long)scene_below(random, scene->key_space));
-	if (command->kind == ORDER_OVERRIDE && scene_below(random, 2)) {
+	if (command->kind == OVERRIDE_RATE && scene_below(random, 2)) {
 		command->prefix = true;
 		key[scene_below(random, 4)] = '\0';
 	}
-	order_key_add(command, weir_span_of(key));
+	override_key_add(command, weir_span_of(key));
 	command->thousandths = (uint32_t)scene_among(random, rates, 9);
-	command->until_ms = ORDER_NO_END;
-	if (command->kind != ORDER_LIFT && scene_below(random, 3) > 0) {
+	command->until_ms = OVERRIDE_NO_END;
+	if (command->kind != OVERRIDE_LIFT && scene_below(random, 3) > 0) {
 		int64_t reach = scene_below(random, 2) ? scene->spread_ms : scene->sent_step_ms;
 		command->until_ms = *at_ms + 1 + scene_below(random, 20 * reach + 1);
-		if (command->kind == ORDER_ALLOW && scene_below(random, 6) == 0)
+		if (command->kind == OVERRIDE_ALLOW && scene_below(random, 6) == 0)
 			command->until_ms = *at_ms - scene_below(random, *at_ms < 5 ? *at_ms + 1 : 5);
 	}
 	return zone;

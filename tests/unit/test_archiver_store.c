@@ -115,8 +115,8 @@ static enum weir_status fake_archive(struct weir_store *store, int role, const s
 	return status == WEIR_OK ? status : weir_fail(error, status, "another owner");
 }
 
-static enum weir_status fake_look(struct weir_store *store, int role, uint32_t partition,
-                                  struct weir_partition_state *state, struct weir_error *error)
+static enum weir_status fake_inspect(struct weir_store *store, int role, uint32_t partition,
+                                     struct weir_partition_state *state, struct weir_error *error)
 {
 	struct server *server = ((struct connection *)(void *)store)->server;
 	(void)role;
@@ -130,7 +130,7 @@ static enum weir_status fake_look(struct weir_store *store, int role, uint32_t p
 	return WEIR_OK;
 }
 
-static const struct weir_store_ops store_ops = {.name = "fake", .archive = fake_archive, .look = fake_look};
+static const struct weir_store_ops store_ops = {.name = "fake", .archive = fake_archive, .inspect = fake_inspect};
 
 /* ---- a bus without messages ---- */
 
@@ -186,7 +186,7 @@ static void take(struct scene *scene, uint32_t number)
 	struct weir_partition_state state;
 	struct weir_error error;
 	scene->server.rows[number].epoch++;
-	fake_look(&scene->connections[0].store, WEIR_STORE_ROLE_ARCHIVER, number, &state, &error);
+	fake_inspect(&scene->connections[0].store, WEIR_STORE_ROLE_ARCHIVER, number, &state, &error);
 	struct ledger *ledger = ledger_new(number);
 	assert_int_equal(ledger_restore(ledger, &state, &error), WEIR_OK);
 	scene->partitions[number] = (struct partition){.state = PARTITION_LIVE, .ledger = ledger};
@@ -310,7 +310,7 @@ static void behind_a_gap_that_was_not_stored_nothing_is_received(void **state)
 	assert_int_equal(scene->decisions, 0);
 	scene->connections[0].always = GOOD;
 	archiver_receive(archiver, 0);
-	assert_int_equal(scene->partitions[0].state, PARTITION_STUCK);
+	assert_int_equal(scene->partitions[0].state, PARTITION_PARKED);
 	assert_int_equal(scene->decisions, 1);
 	end(scene);
 }

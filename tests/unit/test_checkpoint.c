@@ -42,10 +42,10 @@ static enum weir_status deaf_write(struct weir_store *store, uint32_t partition,
 	return real_of(store)->ops->write_segments(real_of(store), partition, epoch, blobs, count, why);
 }
 
-static enum weir_status deaf_look(struct weir_store *store, int role, uint32_t partition,
-                                  struct weir_partition_state *state, struct weir_error *why)
+static enum weir_status deaf_inspect(struct weir_store *store, int role, uint32_t partition,
+                                     struct weir_partition_state *state, struct weir_error *why)
 {
-	return real_of(store)->ops->look(real_of(store), role, partition, state, why);
+	return real_of(store)->ops->inspect(real_of(store), role, partition, state, why);
 }
 
 static enum weir_status count_blob(void *context, const struct weir_segment_blob *blob)
@@ -58,7 +58,7 @@ static enum weir_status count_blob(void *context, const struct weir_segment_blob
 static void a_lost_answer_is_no_failure(void **state)
 {
 	static const struct weir_store_ops ops = {
-		.name = "deaf", .write_segments = deaf_write, .archive = deaf_archive, .look = deaf_look};
+		.name = "deaf", .write_segments = deaf_write, .archive = deaf_archive, .inspect = deaf_inspect};
 	struct deaf_store deaf = {.store = {&ops}, .lost = 2};
 	assert_int_equal(WEIR_OK, weir_store_sqlite_open(*state, &deaf.real, &error));
 	static struct checkpoint_partition partition;

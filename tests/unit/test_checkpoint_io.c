@@ -48,8 +48,8 @@ static enum weir_status odd_read(struct weir_store *store, uint32_t partition, u
 	return WEIR_OK;
 }
 
-static enum weir_status odd_look(struct weir_store *store, int role, uint32_t partition,
-                                 struct weir_partition_state *state, struct weir_error *why)
+static enum weir_status odd_inspect(struct weir_store *store, int role, uint32_t partition,
+                                    struct weir_partition_state *state, struct weir_error *why)
 {
 	(void)store, (void)role, (void)why;
 	*state = (struct weir_partition_state){.partition = partition, .epoch = atomic_load(&odd.epoch)};
@@ -90,7 +90,7 @@ struct scene {
 static int set_up(void **state)
 {
 	static const struct weir_store_ops ops = {
-		.name = "odd", .read_segments = odd_read, .look = odd_look, .note_put = odd_note, .close = odd_close};
+		.name = "odd", .read_segments = odd_read, .inspect = odd_inspect, .note_put = odd_note, .close = odd_close};
 	static struct scene scene;
 	memset(&odd, 0, sizeof odd);
 	odd.store.ops = &ops;
@@ -139,7 +139,7 @@ static void expect(struct scene *scene, uint32_t partition, enum weir_status sta
 	checkpoint_job_free(job);
 }
 
-static void a_partition_in_trouble_holds_up_no_other(void **state)
+static void a_partition_with_a_fault_holds_up_no_other(void **state)
 {
 	struct scene *scene = *state;
 	atomic_store(&odd.down, 1);
@@ -216,8 +216,8 @@ int main(void)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		test(a_partition_in_trouble_holds_up_no_other), test(jobs_of_a_partition_are_done_in_their_order),
-		test(a_store_that_lags_is_asked_again),         test(what_a_store_has_lost_is_told_from_another_owner),
+		test(a_partition_with_a_fault_holds_up_no_other), test(jobs_of_a_partition_are_done_in_their_order),
+		test(a_store_that_lags_is_asked_again),           test(what_a_store_has_lost_is_told_from_another_owner),
 		test(what_waits_is_given_back_at_the_end),
 	};
 	return cmocka_run_group_tests_name("checkpoint_io", tests, NULL, NULL);

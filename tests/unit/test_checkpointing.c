@@ -23,7 +23,7 @@ struct scene {
 	char *directory;
 	struct weir_store *store;
 	struct checkpoint_io *io;
-	struct rulebook *book;
+	struct policy_registry *registry;
 	struct lane *lane;
 	struct checkpointing checkpointing;
 	uint64_t offset; /* of the next message */
@@ -37,16 +37,16 @@ static enum weir_status open_store(void *context, struct weir_store **store, str
 static int set_up(void **state)
 {
 	static struct scene scene;
-	scene = (struct scene){.directory = scratch_new(), .book = rulebook_new()};
+	scene = (struct scene){.directory = scratch_new(), .registry = policy_registry_new()};
 	struct weir_error *error = &scene.held.error;
 	held_begin(&scene.held);
 	checkpoint_replies_init(&scene.held.core.replies);
 	assert_int_equal(weir_store_sqlite_open(scene.directory, &scene.store, error), WEIR_OK);
 	assert_int_equal(checkpoint_io_start(open_store, scene.directory, &scene.held.log, &scene.io, error), WEIR_OK);
 	scene.held.core.options.checkpoint_writer = scene.io;
-	assert_int_equal(rulebook_add(scene.book, 1, weir_span_of(policy), error), WEIR_OK);
+	assert_int_equal(policy_registry_add(scene.registry, 1, weir_span_of(policy), error), WEIR_OK);
 	struct shard_options options = {.partition = PARTITION, .ceiling_bytes = 64 << 20, .lateness_ms = 1000};
-	scene.lane = lane_new(&options, scene.book, 1);
+	scene.lane = lane_new(&options, scene.registry, 1);
 	struct checkpoint_partition *taken = calloc(1, sizeof *taken);
 	struct weir_partition_state row;
 	struct weir_text extra = {0};
@@ -65,7 +65,7 @@ static int tear_down(void **state)
 	checkpoint_replies_deinit(&scene->held.core.replies);
 	held_end(&scene->held);
 	lane_free(scene->lane);
-	rulebook_free(scene->book);
+	policy_registry_free(scene->registry);
 	scene->store->ops->close(scene->store);
 	scratch_remove(scene->directory);
 	free(scene->directory);
@@ -107,7 +107,7 @@ static struct checkpoint_job *await_answer(struct scene *scene)
 static uint64_t stored_offset(struct scene *scene)
 {
 	struct weir_partition_state row;
-	assert_int_equal(scene->store->ops->look(scene->store, WEIR_STORE_ROLE_LIMITER, PARTITION, &row, NULL), WEIR_OK);
+	assert_int_equal(scene->store->ops->inspect(scene->store, WEIR_STORE_ROLE_LIMITER, PARTITION, &row, NULL), WEIR_OK);
 	return row.next_offset;
 }
 

@@ -257,20 +257,20 @@ static void await_all(struct scene *scene)
 		assert_int_equal(scene->seen[i], i % GARBAGE_EVERY != GARBAGE_EVERY - 1);
 }
 
-static void take_letter(struct scene *scene, const struct weir_message *message)
+static void take_dead_letter(struct scene *scene, const struct weir_message *message)
 {
 	struct weir_error error;
 	struct weir_json_document *document;
 	assert_null(message->key.at);
 	if (weir_json_parse("letter", message->payload.at, message->payload.length, &document, &error) != WEIR_OK)
 		fail_msg("%s", error.text);
-	struct weir_json letter = weir_json_root(document);
+	struct weir_json dead_letter = weir_json_root(document);
 	const char *text = NULL, *reason = NULL, *host = NULL;
-	struct weir_json at = weir_json_member(&letter, "text");
+	struct weir_json at = weir_json_member(&dead_letter, "text");
 	assert_int_equal(weir_json_string(&at, &text, &error), WEIR_OK);
-	at = weir_json_member(&letter, "reason");
+	at = weir_json_member(&dead_letter, "reason");
 	assert_int_equal(weir_json_string(&at, &reason, &error), WEIR_OK);
-	at = weir_json_member(&letter, "host");
+	at = weir_json_member(&dead_letter, "host");
 	assert_int_equal(weir_json_string(&at, &host, &error), WEIR_OK);
 	assert_non_null(host);
 	assert_string_equal(reason, "not combined");
@@ -280,10 +280,10 @@ static void take_letter(struct scene *scene, const struct weir_message *message)
 }
 
 /* Every malformed line is among the dead letters, at least once. */
-static void check_letters(struct scene *scene)
+static void check_dead_letters(struct scene *scene)
 {
 	memset(scene->seen, 0, scene->lines * sizeof *scene->seen);
-	read_on(scene, WEIR_TOPIC_DEADLETTER, 0, 0, take_letter);
+	read_on(scene, WEIR_TOPIC_DEADLETTER, 0, 0, take_dead_letter);
 	for (uint32_t i = 0; i < scene->lines; i++)
 		assert_true((scene->seen[i] > 0) == (i % GARBAGE_EVERY == GARBAGE_EVERY - 1));
 }
@@ -322,7 +322,7 @@ static void every_line_arrives_once_through_broken_producers(void **state)
 	assert_int_equal(metric(scene, "weir_malformed_total{reason=\"not combined\"}"), scene->garbage);
 	assert_int_equal(scene->memory->streams[0]->low_water, file_end(scene));
 	assert_true(metric(scene, "weir_low_water_age_seconds") < 60);
-	check_letters(scene);
+	check_dead_letters(scene);
 }
 
 static void a_low_water_mark_waits_for_dead_letters(void **state)
@@ -343,7 +343,7 @@ static void a_low_water_mark_waits_for_dead_letters(void **state)
 	stop(scene);
 	assert_int_equal(scene->bus.broken, 1);
 	assert_int_equal(scene->memory->streams[0]->low_water, file_end(scene));
-	check_letters(scene);
+	check_dead_letters(scene);
 }
 
 static void a_bus_that_is_down_stops_the_reading(void **state)

@@ -21,10 +21,10 @@ static void a_block_is_one_line_of_json(void **state)
 	struct weir_zone zone = {.id = 7, .name = (char *)"site", .key_count = 1, .limit_count = 1};
 	zone.limits[0] =
 		(struct weir_limit){.algorithm = weir_algorithm_named("sliding_window"), .rate = 10, .window_ms = 60000};
-	struct zone_rules rules = {.zone = &zone};
+	struct compiled_zone compiled = {.zone = &zone};
 	struct shard_decision decision = {.id_offset = 1841,
 	                                  .id_index = 17,
-	                                  .zone = &rules,
+	                                  .zone = &compiled,
 	                                  .rule = &zone.limits[0],
 	                                  .key = weir_span_of("203.0.113.9"),
 	                                  .at_ms = 1732173600123,
@@ -54,20 +54,20 @@ static void a_command_says_by_whom_and_why(void **state)
 {
 	(void)state;
 	struct weir_zone zone = {.id = 7, .name = (char *)"site", .key_count = 1};
-	struct shard_order_decision decision = {.zone = &zone,
-	                                        .key = weir_span_of("a\\|b"),
-	                                        .at_ms = 5000,
-	                                        .until_ms = ORDER_NO_END,
-	                                        .by = "ann",
-	                                        .reason = "\"too\" much"};
+	struct shard_override_decision decision = {.zone = &zone,
+	                                           .key = weir_span_of("a\\|b"),
+	                                           .at_ms = 5000,
+	                                           .until_ms = OVERRIDE_NO_END,
+	                                           .by = "ann",
+	                                           .reason = "\"too\" much"};
 	struct weir_text text = {0};
-	decision_order_json(&text, 3, 9, 0, &decision);
+	decision_override_json(&text, 3, 9, 0, &decision);
 	expect(&text, "{\"id\":\"3-9-0\",\"zone\":\"site\",\"key\":[\"a|b\"],\"action\":\"block\",\"at\":5000,"
 	              "\"until\":253402300800000,\"by\":\"ann\",\"reason\":\"\\\"too\\\" much\",\"mode\":\"enforce\"}");
 	weir_text_clear(&text);
 	decision.lift = true;
 	decision.until_ms = 5000;
-	decision_order_json(&text, 3, 9, 0, &decision);
+	decision_override_json(&text, 3, 9, 0, &decision);
 	expect(&text,
 	       "{\"id\":\"3-9-0\",\"zone\":\"site\",\"key\":[\"a|b\"],\"action\":\"lift\",\"at\":5000,\"until\":5000,"
 	       "\"by\":\"ann\",\"reason\":\"\\\"too\\\" much\",\"mode\":\"enforce\"}");

@@ -30,12 +30,12 @@ NO_MEMBERS = "-done -sliding_window -fixed_window -uniform -token_bucket -gcra -
 WRITERS = (
     (('limiter/lane/decision.c | " member +algorithm', f"common/algorithm/*.[ch] | .name {NO_MEMBERS}"),
      "decisions.md", ("Members", "Limit")),
-    (("limiter/orders/order_command.c | members",), "log.md", ("Commands",)),
+    (("limiter/overrides/override_command.c | members",), "log.md", ("Commands",)),
     (('collector/send/dead_letter*.c limiter/worker/*.c | "',), "log.md", ("Dead letters",)),
     (('deploy/weir/inspect/decode_json.c | " put_int put_uint put_json +command',), "output.md", ("weir decode",)),
     (('deploy/weir/inspect/state_lines.c | " put_time weir_text_printf', 'common/algorithm/*.c | " -algorithm -precision'),
      "output.md", ("weir state",)),
-    (('deploy/weir/inspect/state_orders.c | "',), "output.md", ("weir state --orders",)),
+    (('deploy/weir/inspect/state_overrides.c | "',), "output.md", ("weir state --orders",)),
     (('deploy/weir/run/outputs.c | "',), "output.md", ("weir run --judged",)),
     (('deploy/weir/run/summary.c | " json_member',), "output.md", ("weir run --summary json",)),
 )

@@ -2,7 +2,7 @@
 /* What a user is said to cost in memory against what a shard of many users takes. */
 #include "limiter/bucket/footprint.h"
 
-#include "limiter/bucket/rules.h"
+#include "limiter/bucket/compiled_policy.h"
 #include "limiter/shard/shard.h"
 
 #include <setjmp.h>
@@ -55,10 +55,10 @@ static void compare(const char *limits, uint32_t users, unsigned events)
 	if (weir_policy_decode(1, text, strlen(text), &policy, &error) != WEIR_OK)
 		fail_msg("%s", error.text);
 	const struct weir_policy *policies[] = {policy};
-	struct rules *rules = rules_new(policies, 1);
-	struct footprint footprint = footprint_of(rules_zone_at(rules, 0)->layout);
+	struct compiled_policy *compiled = compiled_policy_new(policies, 1);
+	struct footprint footprint = footprint_of(compiled_policy_zone_at(compiled, 0)->layout);
 	struct shard_options options = {.seed = 1, .lateness_ms = -1};
-	struct shard *shard = shard_new(&options, rules);
+	struct shard *shard = shard_new(&options, compiled);
 	struct shard_stats stats;
 
 	feed(shard, users, 1);
@@ -75,7 +75,7 @@ static void compare(const char *limits, uint32_t users, unsigned events)
 		fail_msg("%s: %llu bytes a user more, said to be %llu", limits, (unsigned long long)more,
 		         (unsigned long long)said);
 	shard_free(shard);
-	rules_free(rules);
+	compiled_policy_free(compiled);
 	weir_policy_free(policy);
 }
 

@@ -25,7 +25,7 @@
 #define START_MS INT64_C(1732173600000)
 
 struct scene {
-	struct rulebook *book;
+	struct policy_registry *registry;
 	struct lane *lane;
 	struct weir_frame_writer *writer;
 	struct lane_result result;
@@ -37,15 +37,15 @@ static const struct shard_options options = {.partition = 3, .seed = 7, .latenes
 
 static void add_policy(struct scene *scene, uint64_t version, const char *text)
 {
-	assert_int_equal(rulebook_add(scene->book, version, weir_span_of(text), &scene->error), WEIR_OK);
+	assert_int_equal(policy_registry_add(scene->registry, version, weir_span_of(text), &scene->error), WEIR_OK);
 }
 
 static int set_up(void **state)
 {
 	struct scene *scene = weir_alloc(1, sizeof *scene);
-	scene->book = rulebook_new();
+	scene->registry = policy_registry_new();
 	add_policy(scene, 1, ZONE_OF_THREE);
-	scene->lane = lane_new(&options, scene->book, 1);
+	scene->lane = lane_new(&options, scene->registry, 1);
 	scene->writer = weir_frame_writer_new();
 	*state = scene;
 	return 0;
@@ -55,7 +55,7 @@ static int tear_down(void **state)
 {
 	struct scene *scene = *state;
 	lane_free(scene->lane);
-	rulebook_free(scene->book);
+	policy_registry_free(scene->registry);
 	weir_frame_writer_free(scene->writer);
 	free(scene->message);
 	free(scene);
@@ -236,7 +236,7 @@ static void a_cut_brings_back_offset_policy_clock_and_positions(void **state)
 	lane_state(scene->lane, &cut, &extra);
 	assert_int_equal(cut.partition, options.partition);
 	lane_free(scene->lane);
-	scene->lane = lane_new(&options, scene->book, 1);
+	scene->lane = lane_new(&options, scene->registry, 1);
 	assert_int_equal(lane_restore(scene->lane, &cut, &scene->error), WEIR_OK);
 	assert_int_equal(lane_next_offset(scene->lane), 2);
 	assert_int_equal(lane_policy_version(scene->lane), 2);
@@ -255,7 +255,7 @@ static void a_cut_that_is_cut_short_is_refused(void **state)
 	for (uint32_t length = 0; length < cut.extra.length; length += 1 + cut.extra.length / 40) {
 		struct weir_partition_state part = cut;
 		part.extra.length = length;
-		struct lane *lane = lane_new(&options, scene->book, 1);
+		struct lane *lane = lane_new(&options, scene->registry, 1);
 		assert_int_equal(lane_restore(lane, &part, &scene->error), WEIR_INVALID);
 		lane_free(lane);
 	}

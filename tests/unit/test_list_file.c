@@ -52,7 +52,7 @@ static void test_it_is_replaced_where_it_changed(void **state)
 	char temporary[WEIR_PATH_BYTES + 8];
 	struct stat about;
 	open_in(&file, *state, "list");
-	assert_true(list_file_stands(&file));
+	assert_true(list_file_is_in_place(&file));
 	assert_true(write_lines(&file, 3));
 	assert_lines(&file, 3);
 	assert_int_equal(0, stat(file.path, &about));
@@ -73,15 +73,15 @@ static void test_one_that_is_gone_is_written_again(void **state)
 	struct list_file file;
 	open_in(&file, *state, "list");
 	write_lines(&file, 3);
-	assert_true(list_file_stands(&file));
+	assert_true(list_file_is_in_place(&file));
 	unlink(file.path);
-	assert_false(list_file_stands(&file));
+	assert_false(list_file_is_in_place(&file));
 	assert_true(write_lines(&file, 3));
-	assert_true(list_file_stands(&file));
+	assert_true(list_file_is_in_place(&file));
 	FILE *other = fopen(file.path, "a");
 	fputs("more\n", other);
 	fclose(other);
-	assert_false(list_file_stands(&file));
+	assert_false(list_file_is_in_place(&file));
 	assert_true(write_lines(&file, 3));
 	assert_lines(&file, 3);
 	list_file_deinit(&file);

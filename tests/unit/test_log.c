@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log lines: their form for people and as JSON, one write each, and trouble said once. */
+/* Log lines: their form for people and as JSON, one write each, and a fault logged once. */
 #include "common/json/json.h"
 #include "common/log/log.h"
 
@@ -143,23 +143,23 @@ static void lines_of_several_threads_do_not_mix(void **state)
 	fclose(lines);
 }
 
-static void trouble_is_said_once_and_once_when_over(void **state)
+static void a_fault_is_logged_once_and_once_when_over(void **state)
 {
 	(void)state;
 	struct weir_log log = {.fd = pipe_ends[1]};
-	struct weir_trouble trouble = {0};
-	weir_trouble_off(&trouble, &log, "store");
+	struct weir_fault fault = {0};
+	weir_fault_clear(&fault, &log, "store");
 	for (int i = 0; i < 5; i++)
-		weir_trouble_on(&trouble, &log, "store", "cannot write: %s", "no room");
+		weir_fault_raise(&fault, &log, "store", "cannot write: %s", "no room");
 	assert_string_equal(" WARNING store: cannot write: no room\n", read_once() + 24);
-	weir_trouble_on(&trouble, &log, "store", "cannot write: %s", "broken");
+	weir_fault_raise(&fault, &log, "store", "cannot write: %s", "broken");
 	assert_string_equal(" WARNING store: cannot write: broken\n", read_once() + 24);
-	weir_trouble_off(&trouble, &log, "store");
+	weir_fault_clear(&fault, &log, "store");
 	assert_string_equal(" INFO store: recovered after 6 failed tries: cannot write: broken\n", read_once() + 24);
-	weir_trouble_off(&trouble, &log, "store");
-	weir_trouble_on(&trouble, &log, "store", "cannot write: %s", "broken");
+	weir_fault_clear(&fault, &log, "store");
+	weir_fault_raise(&fault, &log, "store", "cannot write: %s", "broken");
 	assert_string_equal(" WARNING store: cannot write: broken\n", read_once() + 24);
-	weir_trouble_off(&trouble, &log, "store");
+	weir_fault_clear(&fault, &log, "store");
 	assert_string_equal(" INFO store: recovered after 1 failed try: cannot write: broken\n", read_once() + 24);
 }
 
@@ -173,7 +173,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(lower_levels_are_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(long_words_are_cut_to_what_a_pipe_takes_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(lines_of_several_threads_do_not_mix, setup, teardown),
-		cmocka_unit_test_setup_teardown(trouble_is_said_once_and_once_when_over, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_fault_is_logged_once_and_once_when_over, setup, teardown),
 	};
 	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
 }

@@ -22,10 +22,10 @@ struct scene {
 	struct weir_log log;
 };
 
-static void open_feed(struct scene *scene, bool all)
+static void open_feed(struct scene *scene)
 {
 	struct weir_error error;
-	struct weir_policy_feed_options options = {.bus = scene->bus, .log = &scene->log, .part = "test", .all = all};
+	struct weir_policy_feed_options options = {.bus = scene->bus, .log = &scene->log, .part = "test"};
 	weir_policy_feed_free(scene->feed);
 	if (weir_policy_feed_new(&options, &scene->feed, &error) != WEIR_OK)
 		fail_msg("%s", error.text);
@@ -41,7 +41,7 @@ static int setup(void **state)
 	    scene->bus->ops->producer_new(scene->bus, &scene->producer, &error) != WEIR_OK)
 		return -1;
 	scene->log = (struct weir_log){.fd = STDERR_FILENO, .level = WEIR_LOG_ERROR};
-	open_feed(scene, false);
+	open_feed(scene);
 	*state = scene;
 	return 0;
 }
@@ -143,37 +143,12 @@ static void the_newest_by_version_counts(void **state)
 	await_version(scene, 3);
 	while (!weir_policy_feed_caught_up(scene->feed))
 		poll_feed(scene);
-	size_t count;
-	const struct weir_policy *const *all = weir_policy_feed_all(scene->feed, &count);
-	assert_int_equal(count, 2);
-	assert_int_equal(all[0]->version, 1);
 	const struct weir_policy *newest = weir_policy_feed_newest(scene->feed);
 	weir_policy_feed_forget(scene->feed, 3);
 	assert_ptr_equal(weir_policy_feed_newest(scene->feed), newest);
-	weir_policy_feed_all(scene->feed, &count);
-	assert_int_equal(count, 1);
 	send_policy(scene, 4);
 	await_version(scene, 4);
 	assert_int_equal(weir_policy_feed_bad(scene->feed), 0);
-}
-
-static void all_are_kept_where_that_is_asked(void **state)
-{
-	struct scene *scene = *state;
-	static const uint64_t order[] = {5, 1, 4, 2, 5, 3};
-	open_feed(scene, true);
-	for (size_t i = 0; i < 6; i++)
-		send_policy(scene, order[i]);
-	await_version(scene, 5);
-	size_t count = 0;
-	for (int64_t end_ms = weir_monotonic_ms() + 30000; count < 5 && weir_monotonic_ms() < end_ms;) {
-		poll_feed(scene);
-		weir_policy_feed_all(scene->feed, &count);
-	}
-	const struct weir_policy *const *all = weir_policy_feed_all(scene->feed, &count);
-	assert_int_equal(count, 5);
-	for (size_t i = 0; i < count; i++)
-		assert_int_equal(all[i]->version, i + 1);
 }
 
 static void what_is_no_policy_is_passed_over(void **state)
@@ -204,7 +179,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_empty_topic_is_known_to_be_empty, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_newest_by_version_counts, setup, teardown),
-		cmocka_unit_test_setup_teardown(all_are_kept_where_that_is_asked, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_policy_is_passed_over, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,11 +89,11 @@ static void compare_frame(struct shard *shard, struct model *model, const struct
 static void compare_command(struct shard *shard, struct model *model, struct scene *scene,
                             const struct weir_policy *policy)
 {
-	struct order_command command;
+	struct override_command command;
 	int64_t at_ms;
 	const struct weir_zone *zone = scene_command(scene, policy, &command, &at_ms);
 	struct model_published wanted = model_command(model, zone, &command, at_ms);
-	const struct shard_order_decision *got;
+	const struct shard_override_decision *got;
 	uint32_t segments[SHARD_SEGMENTS];
 	struct weir_error error;
 	assert_int_equal(shard_command_begin(shard, &command, at_ms, &error), WEIR_OK);
@@ -106,7 +106,7 @@ static void compare_command(struct shard *shard, struct model *model, struct sce
 	assert_int_equal(got->at_ms, wanted.at);
 	assert_int_equal(got->until_ms, wanted.until);
 	assert_ptr_equal(got->zone, zone);
-	assert_true(weir_span_equal(got->key, order_key(&command)));
+	assert_true(weir_span_equal(got->key, override_key(&command)));
 	assert_string_equal(got->by, "ann");
 }
 
@@ -117,13 +117,13 @@ static uint64_t run_scene(uint64_t seed)
 	struct scene scene = scene_new(seed);
 	struct scene_random *random = &scene.random;
 	const struct weir_policy *policies[POLICIES];
-	struct rules *rules[POLICIES];
+	struct compiled_policy *compiled[POLICIES];
 	uint32_t policy = 0, next_id = 100;
 	policies[0] = scene_policy(random, 1);
-	rules[0] = rules_new(policies, 1);
-	bool forgets = scene_below(random, 2), ordered = scene_below(random, 3) > 0;
+	compiled[0] = compiled_policy_new(policies, 1);
+	bool forgets = scene_below(random, 2), overrides = scene_below(random, 3) > 0;
 	struct shard_options options = {.seed = seed, .lateness_ms = forgets ? 3000 : -1, .count_events = !forgets};
-	struct shard *shard = shard_new(&options, rules[0]);
+	struct shard *shard = shard_new(&options, compiled[0]);
 	struct model *model = model_new(policies[0], options.lateness_ms, options.count_events);
 	struct scene_frame *frame = weir_alloc(1, sizeof *frame);
 	uint64_t events = 0;
@@ -131,11 +131,11 @@ static uint64_t run_scene(uint64_t seed)
 		if (policy + 1 < POLICIES && scene_below(random, 12) == 0) {
 			policies[policy + 1] = scene_next_policy(random, policies[policy], &next_id);
 			policy++;
-			rules[policy] = rules_new(policies, policy + 1);
-			shard_set_rules(shard, rules[policy]);
+			compiled[policy] = compiled_policy_new(policies, policy + 1);
+			shard_set_policy(shard, compiled[policy]);
 			model_set_policy(model, policies[policy]);
 		}
-		for (int64_t commands = scene_below(random, 4) == 0 ? scene_below(random, 6) : 0; ordered && commands > 0;
+		for (int64_t commands = scene_below(random, 4) == 0 ? scene_below(random, 6) : 0; overrides && commands > 0;
 		     commands--)
 			compare_command(shard, model, &scene, policies[policy]);
 		scene_fill(&scene, policies[policy], frame);
@@ -148,7 +148,7 @@ static uint64_t run_scene(uint64_t seed)
 	model_free(model);
 	free(frame);
 	for (uint32_t i = 0; i <= policy; i++) {
-		rules_free(rules[i]);
+		compiled_policy_free(compiled[i]);
 		free(policies[i]->zones);
 		free((struct weir_policy *)policies[i]);
 	}

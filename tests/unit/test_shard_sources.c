@@ -19,12 +19,12 @@ static const int64_t start_ms = INT64_C(1700000000000);
 static struct weir_zone zone = {.id = 1, .name = "site", .description = "", .limit_count = 1};
 static struct weir_policy policy = {.version = 1, .zones = &zone, .zone_count = 1};
 
-static struct rules *make_rules(void)
+static struct compiled_policy *make_policy(void)
 {
 	const struct weir_policy *policies[] = {&policy};
 	zone.limits[0] =
 		(struct weir_limit){.algorithm = weir_algorithm_named("fixed_window"), .rate = 100, .window_ms = 3600000};
-	return rules_new(policies, 1);
+	return compiled_policy_new(policies, 1);
 }
 
 /* A frame of one event. @return whether it was taken */
@@ -56,9 +56,9 @@ static bool send(struct shard *shard, uint32_t source, uint64_t position, int64_
 static void what_comes_again_after_an_outage_is_dropped(void **state)
 {
 	(void)state;
-	struct rules *rules = make_rules();
+	struct compiled_policy *compiled = make_policy();
 	struct shard_options options = {.seed = 1, .lateness_ms = 600000};
-	struct shard *shard = shard_new(&options, rules);
+	struct shard *shard = shard_new(&options, compiled);
 	assert_true(send(shard, 1, 10, start_ms));
 	assert_true(send(shard, 2, 20, start_ms));
 	/* The first frame after it moves the clock on by all of it, and a new source comes too. */
@@ -68,15 +68,15 @@ static void what_comes_again_after_an_outage_is_dropped(void **state)
 	assert_false(send(shard, 2, 20, later_ms));
 	assert_true(send(shard, 2, 21, later_ms));
 	shard_free(shard);
-	rules_free(rules);
+	compiled_policy_free(compiled);
 }
 
 static void sources_are_bounded_and_saved(void **state)
 {
 	(void)state;
-	struct rules *rules = make_rules();
+	struct compiled_policy *compiled = make_policy();
 	struct shard_options options = {.seed = 1, .lateness_ms = 600000};
-	struct shard *shard = shard_new(&options, rules), *restarted = shard_new(&options, rules);
+	struct shard *shard = shard_new(&options, compiled), *restarted = shard_new(&options, compiled);
 	struct weir_error error;
 	size_t length;
 	/* One an hour: those of the last week stay; older ones go when there are many. */
@@ -90,12 +90,12 @@ static void sources_are_bounded_and_saved(void **state)
 	for (uint32_t i = MANY_SOURCES - 160; i < MANY_SOURCES; i++)
 		assert_false(send(restarted, i, 7, now_ms));
 	/* Sources out of order are no state that was saved. */
-	memset(extra + length - 1 - 32, 0, 16); /* behind them is that there are no orders */
+	memset(extra + length - 1 - 32, 0, 16); /* behind them is that there are no overrides */
 	assert_int_equal(shard_import_extra(restarted, bytes, &error), WEIR_INVALID);
 	free(extra);
 	shard_free(shard);
 	shard_free(restarted);
-	rules_free(rules);
+	compiled_policy_free(compiled);
 }
 
 int main(void)

@@ -18,7 +18,7 @@ enum { FRAMES = 300, POLICIES = 12, BLOBS_MAX = 6, PAIRS_MAX = SCENE_EVENTS * SC
 struct record {
 	uint32_t policy; /* 0: none */
 	bool commanded;
-	struct order_command command;
+	struct override_command command;
 	int64_t at_ms;
 	struct model_published published;
 	struct scene_frame frame;
@@ -47,7 +47,7 @@ struct stage {
 	struct scene scene;
 	struct shard_options options;
 	const struct weir_policy *policies[POLICIES];
-	struct rules *rules[POLICIES];
+	struct compiled_policy *compiled[POLICIES];
 	uint32_t policy_count, next_id;
 	struct record *records;
 	uint32_t record_count;
@@ -82,7 +82,7 @@ static void merge_segment(struct stage *stage, struct stored_segment *segment)
 	char *merged;
 	size_t length;
 	struct weir_error error;
-	assert_int_equal(segment_blob_merge(segment->blobs, segment->count, stage->rules[stage->store.policy],
+	assert_int_equal(segment_blob_merge(segment->blobs, segment->count, stage->compiled[stage->store.policy],
 	                                    stage->store.clock_ms, stage->options.lateness_ms, &merged, &length, &error),
 	                 WEIR_OK);
 	clear_segment(segment);
@@ -159,12 +159,12 @@ static void restart(struct stage *stage)
 	stage->restarts++;
 	stage->policy = store->exists ? store->policy : 0;
 	stage->next = store->exists ? store->next : 0;
-	stage->shard = shard_new(&stage->options, stage->rules[below(stage, 2) ? 0 : stage->policy]);
+	stage->shard = shard_new(&stage->options, stage->compiled[below(stage, 2) ? 0 : stage->policy]);
 	if (!store->exists)
 		return;
 	struct weir_span extra = {.at = store->extra, .length = (uint32_t)store->extra_length};
 	assert_int_equal(shard_import_extra(stage->shard, extra, &error), WEIR_OK);
-	shard_set_rules(stage->shard, stage->rules[stage->policy]);
+	shard_set_policy(stage->shard, stage->compiled[stage->policy]);
 	shard_set_clock_ms(stage->shard, store->clock_ms);
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		if (store->segments[i].count > 0)
@@ -177,7 +177,7 @@ static void append_policy(struct stage *stage)
 {
 	uint32_t policy = stage->policy_count++;
 	stage->policies[policy] = scene_next_policy(&stage->scene.random, stage->policies[policy - 1], &stage->next_id);
-	stage->rules[policy] = rules_new(stage->policies, stage->policy_count);
+	stage->compiled[policy] = compiled_policy_new(stage->policies, stage->policy_count);
 	model_set_policy(stage->model, stage->policies[policy]);
 	stage->records[stage->record_count++] = (struct record){.policy = policy};
 }
@@ -226,7 +226,7 @@ static void take_record(struct stage *stage)
 	struct record *record = &stage->records[stage->next];
 	if (record->policy != 0) {
 		stage->policy = record->policy;
-		shard_set_rules(stage->shard, stage->rules[record->policy]);
+		shard_set_policy(stage->shard, stage->compiled[record->policy]);
 		stage->next++;
 		return;
 	}
@@ -249,7 +249,7 @@ static void take_record(struct stage *stage)
 			finish_snapshot(stage, below(stage, 3) > 0);
 	}
 	if (record->commanded) {
-		const struct shard_order_decision *decision;
+		const struct shard_override_decision *decision;
 		assert_int_equal(shard_command_apply(stage->shard, &decision, &error), WEIR_OK);
 		assert_int_equal(decision != NULL, record->published.any);
 		if (decision != NULL)
@@ -326,22 +326,22 @@ static void run_stage(uint64_t seed, uint64_t totals[3])
 	struct stage *stage = weir_alloc(1, sizeof *stage);
 	stage->scene = scene_new(seed);
 	stage->scene.key_space = below(stage, 3) == 0 ? 12 : 3000;
-	bool ordered = below(stage, 3) > 0;
+	bool overrides = below(stage, 3) > 0;
 	stage->next_id = 100;
 	stage->policies[0] = scene_policy(&stage->scene.random, 1);
 	stage->policy_count = 1;
-	stage->rules[0] = rules_new(stage->policies, 1);
+	stage->compiled[0] = compiled_policy_new(stage->policies, 1);
 	stage->options = (struct shard_options){.seed = seed, .lateness_ms = below(stage, 2) ? 3000 : -1};
 	stage->options.ceiling_bytes = ceilings[below(stage, 4)];
 	stage->options.count_events = below(stage, 2);
 	stage->records = weir_alloc(FRAMES, sizeof *stage->records);
 	stage->model = model_new(stage->policies[0], stage->options.lateness_ms, stage->options.count_events);
-	stage->shard = shard_new(&stage->options, stage->rules[0]);
+	stage->shard = shard_new(&stage->options, stage->compiled[0]);
 	while (stage->record_count < FRAMES || stage->next < stage->record_count) {
 		if (stage->next == stage->record_count) {
 			if (stage->policy_count < POLICIES && below(stage, 30) == 0)
 				append_policy(stage);
-			else if (ordered && below(stage, 5) == 0)
+			else if (overrides && below(stage, 5) == 0)
 				append_command(stage);
 			else
 				append_frame(stage);
@@ -370,7 +370,7 @@ static void run_stage(uint64_t seed, uint64_t totals[3])
 		free(stage->records[i].decisions);
 	free(stage->records);
 	for (uint32_t i = 0; i < stage->policy_count; i++) {
-		rules_free(stage->rules[i]);
+		compiled_policy_free(stage->compiled[i]);
 		free(stage->policies[i]->zones);
 		free((struct weir_policy *)stage->policies[i]);
 	}

@@ -45,13 +45,13 @@ static enum file_situation look(const struct file_rotation *rotation, enum file_
 	return seen.situation;
 }
 
-static enum file_situation look_at_end(const struct file_rotation *rotation)
+static enum file_situation inspect_end(const struct file_rotation *rotation)
 {
 	struct file_outlook outlook = {.phase = FILE_AT_PATH};
 	return look(rotation, FILE_READING_NO_LINE, 0, &outlook);
 }
 
-static enum file_situation look_at_truncated(const struct file_rotation *rotation, uint64_t *from)
+static enum file_situation inspect_truncated(const struct file_rotation *rotation, uint64_t *from)
 {
 	struct file_outlook outlook = {.phase = FILE_AT_PATH};
 	struct file_observation seen;
@@ -66,12 +66,12 @@ static void a_file_that_may_grow_is_quiet(void **state)
 {
 	(void)state;
 	const struct file_rotation *log = read_log("1\n");
-	assert_int_equal(look_at_end(log), SITUATION_QUIET);
+	assert_int_equal(inspect_end(log), SITUATION_QUIET);
 	leave_log();
 	log = read_log("1\nopen");
-	assert_int_equal(look_at_end(log), SITUATION_QUIET_OPEN_LINE);
+	assert_int_equal(inspect_end(log), SITUATION_QUIET_OPEN_LINE);
 	log_rename("access.log", "access.log.1");
-	assert_int_equal(look_at_end(log), SITUATION_QUIET_OPEN_LINE);
+	assert_int_equal(inspect_end(log), SITUATION_QUIET_OPEN_LINE);
 	leave_log();
 }
 
@@ -127,7 +127,7 @@ static void a_path_that_cannot_be_opened_is_unreadable(void **state)
 	const struct file_rotation *log = read_log("1\n");
 	log_rename("access.log", "access.log.1");
 	assert_int_equal(symlink("access.log", log_path("access.log")), 0); /* to itself */
-	assert_int_equal(look_at_end(log), SITUATION_UNREADABLE);
+	assert_int_equal(inspect_end(log), SITUATION_UNREADABLE);
 	leave_log();
 }
 
@@ -141,11 +141,11 @@ static void a_packed_file_has_an_end(void **state)
 	while (reader.length < 2) /* and not to its end, which would settle it */
 		reader_step(&reader);
 	const struct file_rotation *log = &file_source_of(reader.source)->logs[0]->rotation;
-	assert_int_equal(look_at_end(log), SITUATION_PACKED_OPEN_LINE);
+	assert_int_equal(inspect_end(log), SITUATION_PACKED_OPEN_LINE);
 	file_source_of(reader.source)->shared.settings.timing.rest = 0;
 	log_rename("access.log", "access.log.1");
 	log_append("access.log", "2\n");
-	assert_int_equal(look_at_end(log), SITUATION_PACKED_SUCCEEDED);
+	assert_int_equal(inspect_end(log), SITUATION_PACKED_SUCCEEDED);
 	free(packed.at);
 	leave_log();
 }
@@ -156,15 +156,15 @@ static void a_truncated_file_goes_on_where_it_is_the_same(void **state)
 	uint64_t from;
 	const struct file_rotation *log = read_log("1\n2\n");
 	log_replace("access.log", "3\n");
-	assert_int_equal(look_at_truncated(log, &from), SITUATION_TRUNCATED);
+	assert_int_equal(inspect_truncated(log, &from), SITUATION_TRUNCATED);
 	assert_int_equal(from, 0);
 	log_append("access.log.1", "1\n2\n");
-	assert_int_equal(look_at_truncated(log, &from), SITUATION_TRUNCATED_COPIED);
+	assert_int_equal(inspect_truncated(log, &from), SITUATION_TRUNCATED_COPIED);
 	leave_log();
 	/* a line that could not be ended was taken back */
 	log = read_log("1\n2\nopen");
 	assert_int_equal(truncate(log_path("access.log"), 4), 0);
-	assert_int_equal(look_at_truncated(log, &from), SITUATION_TRUNCATED);
+	assert_int_equal(inspect_truncated(log, &from), SITUATION_TRUNCATED);
 	assert_int_equal(from, 4);
 	leave_log();
 }
@@ -197,7 +197,7 @@ static void parts_that_are_not_acknowledged_leave_no_room(void **state)
 	leave_log();
 }
 
-static enum file_situation look_at_left(const struct file_rotation *rotation, int64_t later_ms)
+static enum file_situation inspect_left(const struct file_rotation *rotation, int64_t later_ms)
 {
 	struct file_observation seen;
 	file_situation_observe_left(&rotation->stream, rotation->stream.record->files[0], weir_monotonic_ms() + later_ms,
@@ -222,15 +222,15 @@ static void a_file_that_was_left_may_get_lines(void **state)
 {
 	(void)state;
 	const struct file_rotation *log = rotate_log();
-	assert_int_equal(look_at_left(log, 0), SITUATION_LEFT_QUIET);
-	assert_int_equal(look_at_left(log, 120000), SITUATION_LEFT_OVER);
+	assert_int_equal(inspect_left(log, 0), SITUATION_LEFT_QUIET);
+	assert_int_equal(inspect_left(log, 120000), SITUATION_LEFT_OVER);
 	log_append("access.log.1", "open");
-	assert_int_equal(look_at_left(log, 0), SITUATION_LEFT_QUIET);
-	assert_int_equal(look_at_left(log, 120000), SITUATION_LEFT_OVER_OPEN_LINE);
+	assert_int_equal(inspect_left(log, 0), SITUATION_LEFT_QUIET);
+	assert_int_equal(inspect_left(log, 120000), SITUATION_LEFT_OVER_OPEN_LINE);
 	log_append("access.log.1", " and late\n");
-	assert_int_equal(look_at_left(log, 0), SITUATION_LEFT_LINES);
+	assert_int_equal(inspect_left(log, 0), SITUATION_LEFT_LINES);
 	log_replace("access.log.1", "other\n");
-	assert_int_equal(look_at_left(log, 0), SITUATION_LEFT_TRUNCATED);
+	assert_int_equal(inspect_left(log, 0), SITUATION_LEFT_TRUNCATED);
 	leave_log();
 }
 
@@ -240,11 +240,11 @@ static void a_file_that_was_left_and_closed_is_looked_for(void **state)
 	struct file_rotation *log = rotate_log();
 	struct source_memory_file *file = memory->streams[0]->files[0];
 	file_stream_close(&log->stream, file_stream_opened(&log->stream, file));
-	assert_int_equal(look_at_left(log, 0), SITUATION_LEFT_CLOSED);
+	assert_int_equal(inspect_left(log, 0), SITUATION_LEFT_CLOSED);
 	log_remove("access.log.1");
-	assert_int_equal(look_at_left(log, 0), SITUATION_LEFT_ABSENT);
+	assert_int_equal(inspect_left(log, 0), SITUATION_LEFT_ABSENT);
 	file->absences = 60;
-	assert_int_equal(look_at_left(log, 0), SITUATION_LEFT_GONE);
+	assert_int_equal(inspect_left(log, 0), SITUATION_LEFT_GONE);
 	leave_log();
 }
 

@@ -136,7 +136,7 @@ static void check_all(struct weir_store *store, uint64_t checkpoint)
 	struct weir_partition_state found;
 	char *note, text[32];
 	size_t length;
-	assert_int_equal(WEIR_OK, store->ops->look(store, LIMITER, 0, &found, &error));
+	assert_int_equal(WEIR_OK, store->ops->inspect(store, LIMITER, 0, &found, &error));
 	assert_int_equal(checkpoint, found.checkpoint);
 	assert_int_equal(checkpoint * 10, found.next_offset);
 	assert_int_equal(WEIR_OK, store->ops->note_get(store, "checkpoint", &note, &length, &error));
@@ -196,7 +196,7 @@ static void what_was_committed_survives_a_kill(void **state)
 		assert_true(WIFSIGNALED(status));
 		struct weir_store *store = open_store(*state);
 		struct weir_partition_state found;
-		assert_int_equal(WEIR_OK, store->ops->look(store, LIMITER, 0, &found, &error));
+		assert_int_equal(WEIR_OK, store->ops->inspect(store, LIMITER, 0, &found, &error));
 		assert_in_range(found.checkpoint, told->checkpoint, told->checkpoint + 1);
 		ahead += found.checkpoint - told->checkpoint;
 		told->checkpoint = found.checkpoint;
@@ -324,7 +324,7 @@ static void foreign_files_are_refused(void **state)
 	store->ops->close(store);
 }
 
-static void damage_is_told_from_trouble(void **state)
+static void damage_is_told_from_a_passing_fault(void **state)
 {
 	struct weir_store *store = open_store(*state);
 	struct weir_partition_state mine;
@@ -376,7 +376,7 @@ int main(void)
 		test(a_full_disk_fails_in_words_and_goes_on_later),
 		test(others_may_not_read_what_is_made),
 		test(foreign_files_are_refused),
-		test(damage_is_told_from_trouble),
+		test(damage_is_told_from_a_passing_fault),
 		test(a_directory_that_cannot_be_used_is_said),
 	};
 	return cmocka_run_group_tests_name("store_sqlite_recovery", tests, NULL, NULL);

@@ -161,7 +161,7 @@ static void a_newer_one_is_refused(void **state)
 	assert_int_equal(WEIR_OK, upgrade(*state, second));
 	assert_int_equal(WEIR_NEWER, weir_store_sqlite_open(*state, &store, &error));
 	assert_non_null(strstr(error.text, "weir.db: written by a newer version of weir (schema 2, known: 1)"));
-	assert_int_equal(WEIR_NEWER, weir_store_sqlite_look(*state, &store, &error));
+	assert_int_equal(WEIR_NEWER, weir_store_sqlite_open_read_only(*state, &store, &error));
 	assert_int_equal(7, number(*state, "SELECT written_ms FROM note"));
 	free_schema(second);
 }
@@ -172,8 +172,8 @@ static void a_look_upgrades_nothing(void **state)
 	char path[512];
 	make_state(*state);
 	struct weir_database *database = NULL;
-	assert_int_equal(WEIR_OK, weir_database_look(path_in(*state, path), weir_store_statements, WEIR_STORE_STATEMENTS,
-	                                             &database, &error));
+	assert_int_equal(WEIR_OK, weir_database_open_read_only(path_in(*state, path), weir_store_statements,
+	                                                       WEIR_STORE_STATEMENTS, &database, &error));
 	assert_int_equal(WEIR_OK, weir_store_schema_check(database, path, weir_store_schema_steps(), &error));
 	assert_int_equal(WEIR_INVALID, weir_store_schema_check(database, path, second, &error));
 	assert_non_null(strstr(error.text, "written by an older version of weir; a run brings it up to date"));

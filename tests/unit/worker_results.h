@@ -75,8 +75,8 @@ static inline void assert_same(struct scene *scene, struct scene *reference)
 	lines_free(&expected);
 	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++) {
 		struct weir_partition_state one, other;
-		assert_int_equal(scene->store->ops->look(scene->store, 1, partition, &one, NULL), WEIR_OK);
-		assert_int_equal(reference->store->ops->look(reference->store, 1, partition, &other, NULL), WEIR_OK);
+		assert_int_equal(scene->store->ops->inspect(scene->store, 1, partition, &one, NULL), WEIR_OK);
+		assert_int_equal(reference->store->ops->inspect(reference->store, 1, partition, &other, NULL), WEIR_OK);
 		assert_int_equal(one.next_offset, other.next_offset);
 		assert_int_equal(one.clock_ms, other.clock_ms);
 		assert_int_equal(one.policy_version, other.policy_version);

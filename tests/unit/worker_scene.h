@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limiters at work on one log and one store: the local bus and SQLite, with as
- * many processes as a test wants (each its own rulebook, assignment, checkpoint
+ * many processes as a test wants (each its own policy registry, assignment, checkpoint
  * I/O and workers, as if they were processes), and the means to break things.
  *
  * The same frames are judged in a second scene by one undisturbed worker: at the
@@ -71,7 +71,7 @@ struct scene {
 /* One limiter. */
 struct process {
 	struct scene *scene;
-	struct rulebook *book;
+	struct policy_registry *registry;
 	struct weir_assignment *assignment;
 	struct placement *placement;
 	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
@@ -359,7 +359,7 @@ static inline void scene_feed(struct scene *scene, uint32_t rounds)
 static inline void process_start_threads(struct process *process, struct scene *scene, bool shared,
                                          int64_t age_limit_ms, uint32_t threads)
 {
-	*process = (struct process){.scene = scene, .book = rulebook_new(), .threads = threads};
+	*process = (struct process){.scene = scene, .registry = policy_registry_new(), .threads = threads};
 	process->placement = placement_new(SCENE_PARTITIONS, threads);
 	process->assignment = (shared ? weir_assignment_new : weir_assignment_of_all)(SCENE_PARTITIONS);
 	struct weir_error error;
@@ -369,7 +369,7 @@ static inline void process_start_threads(struct process *process, struct scene *
 	struct worker_options options = {
 		.config = scene->config,
 		.bus = scene->bus,
-		.book = process->book,
+		.registry = process->registry,
 		.first_policy = 1,
 		.seed = 7,
 		.placement = process->placement,
@@ -410,7 +410,7 @@ static inline void process_stop(struct process *process, bool drain)
 		worker_free(process->workers[i]);
 	weir_assignment_free(process->assignment);
 	placement_free(process->placement);
-	rulebook_free(process->book);
+	policy_registry_free(process->registry);
 }
 
 /* The group speaks: this process has these partitions, by bit. */
@@ -421,15 +421,15 @@ static inline void process_give(struct process *process, unsigned partitions)
 	weir_assignment_set(process->assignment, process->given, ++process->generation);
 }
 
-static inline void process_look(struct process *process, uint32_t partition, struct worker_partition *look)
+static inline void process_view(struct process *process, uint32_t partition, struct worker_partition *look)
 {
-	worker_look(process->workers[placement_holder(process->placement, partition)], partition, look);
+	worker_view(process->workers[placement_holder(process->placement, partition)], partition, look);
 }
 
 static inline enum worker_state process_state(struct process *process, uint32_t partition)
 {
 	struct worker_partition look;
-	process_look(process, partition, &look);
+	process_view(process, partition, &look);
 	return look.state;
 }
 
@@ -459,7 +459,7 @@ static inline bool process_is_done(struct process *process, uint32_t partition)
 	uint64_t first, next;
 	struct scene *scene = process->scene;
 	assert_int_equal(scene->own->extent(scene->bus, WEIR_TOPIC_EVENTS, partition, &first, &next, NULL), WEIR_OK);
-	process_look(process, partition, &look);
+	process_view(process, partition, &look);
 	return look.state == WORKER_LIVE && look.next_offset == next;
 }
 

@@ -15,11 +15,11 @@
 
 enum { ABSENCE_WAIT_MS = 200 };
 
-/* ---- troubles: stated once, tried again with growing pauses; without follow they end the stream ---- */
+/* ---- faults: logged once, tried again with growing pauses; without follow they end the stream ---- */
 
-static enum file_reading trouble(struct file_stream *stream, int64_t now_ms, const struct weir_error *error)
+static enum file_reading fail(struct file_stream *stream, int64_t now_ms, const struct weir_error *error)
 {
-	file_stream_trouble(stream, now_ms, error);
+	file_stream_fail(stream, now_ms, error);
 	return stream->shared->settings.follow ? FILE_READING_LATER : FILE_READING_FAILED;
 }
 
@@ -78,7 +78,7 @@ static enum file_reading open_part(struct file_stream *stream, int64_t now_ms, s
 	case FOUND_NO_DIRECTORY: return on_absent(stream, found, now_ms);
 	case FOUND_UNKNOWN: break;
 	}
-	return trouble(stream, now_ms, &error);
+	return fail(stream, now_ms, &error);
 }
 
 /* A part's first line is handed out only when the part is on disk. */
@@ -88,7 +88,7 @@ static enum file_reading save_part(struct file_stream *stream, const struct sour
 	if (source_memory_part_saved(stream->shared->memory, part) ||
 	    source_memory_save(stream->shared->memory, &error) == WEIR_OK)
 		return FILE_READING_LINES;
-	return trouble(stream, now_ms, &error);
+	return fail(stream, now_ms, &error);
 }
 
 /* ---- lines ---- */
@@ -132,12 +132,12 @@ static enum file_reading on_damage(struct file_stream *stream, const struct sour
 	weir_error_prefix(error, "%s", current->path);
 	if (stream->shared->settings.follow) {
 		if (current->state != OPEN_FILE_DAMAGED)
-			file_stream_trouble(stream, now_ms, error);
+			file_stream_fail(stream, now_ms, error);
 		open_file_end(current, OPEN_FILE_DAMAGED);
 		return FILE_READING_NO_LINE;
 	}
 	if (input_lines_fill(current->lines, part->to, true, NULL) != WEIR_OK)
-		return trouble(stream, now_ms, error);
+		return fail(stream, now_ms, error);
 	hand_out(stream, part, current, now_ms, chunk);
 	return FILE_READING_LINES;
 }
@@ -153,7 +153,7 @@ static enum file_reading on_no_line(struct file_stream *stream, const struct sou
 	if (stream->offset >= SOURCE_OFFSET_END - 1) {
 		struct weir_error error;
 		weir_fail(&error, WEIR_FULL, "%s: weir reads no further than 1 TiB", current->path);
-		return trouble(stream, now_ms, &error);
+		return fail(stream, now_ms, &error);
 	}
 	if (!open_file_plain(current))
 		open_file_end(current, OPEN_FILE_ENDED);
@@ -228,7 +228,7 @@ static enum file_reading read_part(struct file_stream *stream, struct source_mem
 	}
 	weir_error_prefix(&error, "%s", current->path);
 	file_stream_close(stream, current); /* read again from where the stream stands */
-	return trouble(stream, now_ms, &error);
+	return fail(stream, now_ms, &error);
 }
 
 enum file_reading file_reading_next(struct file_stream *stream, int64_t now_ms, struct source_chunk *chunk)

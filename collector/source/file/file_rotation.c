@@ -121,7 +121,7 @@ static void do_with_left(struct file_stream *stream, struct source_memory_file *
 }
 
 /* @return whether a part was added */
-static bool look_at_left(struct file_stream *stream, struct source_memory_file *file, int64_t now_ms)
+static bool inspect_left(struct file_stream *stream, struct source_memory_file *file, int64_t now_ms)
 {
 	uint32_t parts = stream->record->next_incarnation;
 	enum file_action action;
@@ -136,7 +136,7 @@ static bool look_at_left(struct file_stream *stream, struct source_memory_file *
 }
 
 /* Late lines in files that were left become parts of their own. @return whether there were any */
-static bool look_at_all_left(struct file_stream *stream, int64_t now_ms)
+static bool inspect_all_left(struct file_stream *stream, int64_t now_ms)
 {
 	const struct source_memory_stream *record = stream->record;
 	const struct source_memory_part *part = file_stream_part(stream);
@@ -144,7 +144,7 @@ static bool look_at_all_left(struct file_stream *stream, int64_t now_ms)
 	if (part != NULL && (part->to != SOURCE_PART_OPEN || stream->repeats))
 		return false;
 	for (size_t i = 0; i < record->file_count && file_stream_has_room(stream); i++)
-		if (record->files[i]->state == SOURCE_FILE_LEFT && look_at_left(stream, record->files[i], now_ms))
+		if (record->files[i]->state == SOURCE_FILE_LEFT && inspect_left(stream, record->files[i], now_ms))
 			return true;
 	return false;
 }
@@ -169,7 +169,7 @@ static void take_note(struct file_rotation *rotation, const struct file_observat
 
 static enum file_step fail(struct file_stream *stream, int64_t now_ms, const struct weir_error *error)
 {
-	file_stream_trouble(stream, now_ms, error);
+	file_stream_fail(stream, now_ms, error);
 	return stream->shared->settings.follow ? FILE_STEP_NOTHING : FILE_STEP_FAILED;
 }
 
@@ -243,7 +243,7 @@ static enum file_step do_action(struct file_rotation *rotation, enum file_action
 	switch (action) {
 	case ACTION_WAIT: return FILE_STEP_NOTHING;
 	case ACTION_END: return FILE_STEP_END;
-	case ACTION_FINISH: return look_at_all_left(stream, now_ms) ? FILE_STEP_AGAIN : FILE_STEP_END;
+	case ACTION_FINISH: return inspect_all_left(stream, now_ms) ? FILE_STEP_AGAIN : FILE_STEP_END;
 	case ACTION_CLOSE_AND_FAIL: file_stream_close(stream, current); return fail(stream, now_ms, &seen->error);
 	case ACTION_FAIL: return fail(stream, now_ms, &seen->error);
 	case ACTION_READ_ON: stream->retry_ms = 0; break;
@@ -345,13 +345,13 @@ static bool needs_no_descriptor(const struct file_rotation *rotation, const stru
 void file_rotation_tick(struct file_rotation *rotation, int64_t now_ms)
 {
 	struct file_stream *stream = &rotation->stream;
-	if (look_at_all_left(stream, now_ms)) {
+	if (inspect_all_left(stream, now_ms)) {
 		file_stream_wake(stream);
 		return;
 	}
 	if (rotation->outlook.looks > 0) {
 		rotation->outlook.looks--;
-		file_rotation_look(rotation);
+		file_rotation_inspect(rotation);
 	}
 	struct open_file *current = file_stream_current(stream);
 	if (current == NULL) {
@@ -372,7 +372,7 @@ void file_rotation_tick(struct file_rotation *rotation, int64_t now_ms)
 		file_stream_wake(stream);
 }
 
-void file_rotation_look(struct file_rotation *rotation)
+void file_rotation_inspect(struct file_rotation *rotation)
 {
 	rotation->outlook.missed = true;
 	file_stream_wake(&rotation->stream);

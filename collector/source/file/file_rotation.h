@@ -56,7 +56,7 @@ enum file_step file_rotation_next(struct file_rotation *rotation, int64_t now_ms
 void file_rotation_tick(struct file_rotation *rotation, int64_t now_ms);
 
 /** There may be a file that was rotated away unseen. */
-void file_rotation_look(struct file_rotation *rotation);
+void file_rotation_inspect(struct file_rotation *rotation);
 
 /** Whether the file that is read does not lie at the path. */
 bool file_rotation_away(const struct file_rotation *rotation);

@@ -147,7 +147,7 @@ static void on_new(struct file_source *source, struct file_entry *entry, const s
 		return;
 	}
 	if (record != NULL && record->part_count > 0) {
-		file_rotation_look(&log->rotation); /* that decides, once the file before is read */
+		file_rotation_inspect(&log->rotation); /* that decides, once the file before is read */
 		return;
 	}
 	if (log == NULL)
@@ -167,10 +167,10 @@ static void on_unreadable(struct file_source *source, struct file_entry *entry, 
 	/* One that reads an older file states what it meets itself; so does one that is asked at once. */
 	if (source->shared.settings.follow && stream != NULL && stream->record->part_count == 0 &&
 	    now_ms >= stream->retry_ms)
-		file_stream_trouble(stream, now_ms, error);
+		file_stream_fail(stream, now_ms, error);
 }
 
-static void look_at(struct file_source *source, struct file_entry *entry, int64_t now_ms)
+static void inspect(struct file_source *source, struct file_entry *entry, int64_t now_ms)
 {
 	struct stat about;
 	struct weir_error error;
@@ -326,7 +326,7 @@ void file_scan(struct file_source *source, int64_t now_ms)
 	if (listing->count > 0)
 		qsort(ordered, listing->count, sizeof(struct file_entry *), by_pattern);
 	for (size_t i = 0; i < listing->count; i++)
-		look_at(source, ordered[i], now_ms);
+		inspect(source, ordered[i], now_ms);
 	if (now_ms >= source->forget_ms || remembers_too_much(source)) {
 		forget(source, ordered);
 		source->forget_ms = now_ms + FORGET_PERIOD_MS;

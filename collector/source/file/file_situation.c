@@ -72,7 +72,7 @@ static void on_copy_at_path(const struct file_stream *stream, struct source_memo
 }
 
 /* What lies at the path, when that is not the file that is read. */
-static enum file_verdict look_at_path(const struct file_stream *stream, int64_t now_ms, struct file_observation *seen,
+static enum file_verdict inspect_path(const struct file_stream *stream, int64_t now_ms, struct file_observation *seen,
                                       struct weir_error *error)
 {
 	const struct file_settings *settings = &stream->shared->settings;
@@ -159,7 +159,7 @@ static bool look_for_next(const struct file_stream *stream, bool away, int64_t n
 		return true;
 	if (!away)
 		return listed == WEIR_OK;
-	enum file_verdict verdict = look_at_path(stream, now_ms, seen, listed == WEIR_OK ? &seen->error : NULL);
+	enum file_verdict verdict = inspect_path(stream, now_ms, seen, listed == WEIR_OK ? &seen->error : NULL);
 	return has_next(&seen->next) || (listed == WEIR_OK && verdict != FILE_UNREADABLE &&
 	                                 (verdict != FILE_ABSENT || stream->record->part_count > 0));
 }
@@ -241,8 +241,8 @@ static void observe_end(const struct file_stream *stream, const struct open_file
 /* ---- a file that was truncated ---- */
 
 /* Where a truncated file is gone on with. */
-static void look_into_truncated(const struct file_stream *stream, const struct open_file *current,
-                                struct file_observation *seen)
+static void read_truncated(const struct file_stream *stream, const struct open_file *current,
+                           struct file_observation *seen)
 {
 	const struct fingerprint *known = &current->file->fingerprint;
 	struct file_beginning *beginning = &seen->found.beginning;
@@ -273,7 +273,7 @@ static enum file_situation observe_truncated(const struct file_stream *stream, s
 	    file_identity_open_fd(fd, current->path, true, &seen->found.beginning, &seen->error) != FILE_OPENING_DONE)
 		return SITUATION_TRUNCATED_UNREADABLE;
 	seen->found.path = weir_copy(current->path, strlen(current->path));
-	look_into_truncated(stream, current, seen);
+	read_truncated(stream, current, seen);
 	return SITUATION_TRUNCATED;
 }
 

@@ -276,7 +276,7 @@ bool file_stream_begin(struct file_stream *stream, const struct file_candidate *
 
 /* ---- what is stated ---- */
 
-void file_stream_trouble(struct file_stream *stream, int64_t now_ms, const struct weir_error *error)
+void file_stream_fail(struct file_stream *stream, int64_t now_ms, const struct weir_error *error)
 {
 	const struct file_timing *timing = &stream->shared->settings.timing;
 	stream->wait_ms = stream->wait_ms == 0 ? timing->retry_least : 2 * stream->wait_ms;

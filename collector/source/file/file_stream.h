@@ -97,7 +97,7 @@ bool file_stream_begin(struct file_stream *stream, const struct file_candidate *
 /* ---- what is stated ---- */
 
 /** States a problem and puts the next try off. */
-void file_stream_trouble(struct file_stream *stream, int64_t now_ms, const struct weir_error *error);
+void file_stream_fail(struct file_stream *stream, int64_t now_ms, const struct weir_error *error);
 void file_stream_well(struct file_stream *stream);
 /** Counts bytes that were there and can no longer be read. */
 void file_stream_lost(struct file_stream *stream, uint64_t bytes);

@@ -43,7 +43,7 @@ static void end(struct stdin_source *source)
 	source->lines = NULL;
 }
 
-static void tell_problem(struct stdin_source *source, const char *problem)
+static void report_problem(struct stdin_source *source, const char *problem)
 {
 	struct source_status *status = &source->base.status;
 	pthread_mutex_lock(&source->base.mutex);
@@ -98,7 +98,7 @@ static enum weir_status stdin_collect(struct source *base, struct source_stream 
 	default: break;
 	}
 	weir_error_prefix(error, "standard input");
-	tell_problem(source, error->text);
+	report_problem(source, error->text);
 	end(source);
 	return WEIR_IO;
 }

@@ -29,7 +29,7 @@ struct journal_stream {
 	bool complete;            /* the one before was read to its end: numbers between it and the next are nobody's */
 	uint64_t through;         /* everything up to here was handed out, or is not wanted */
 	uint64_t handed, acknowledged;
-	int64_t retry_ms; /* after trouble: not before */
+	int64_t retry_ms; /* after a fault: not before */
 	/* the newest chunk */
 	struct weir_text text;
 	uint64_t positions[JOURNAL_CHUNK_ENTRIES];

@@ -51,8 +51,8 @@ static void count_lost(struct journal_source *source, struct journal_stream *str
 	      count, stream->through, why);
 }
 
-static enum step trouble(struct journal_source *source, struct journal_stream *stream, int64_t now_ms,
-                         struct weir_error *error)
+static enum step fail(struct journal_source *source, struct journal_stream *stream, int64_t now_ms,
+                      struct weir_error *error)
 {
 	weir_error_prefix(error, "%s", strrchr(stream->at.path, '/') + 1); /* the directory is in the stream's name */
 	pthread_mutex_lock(&source->mutex);
@@ -89,7 +89,7 @@ static enum step open_listed(struct journal_source *source, struct journal_strea
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 && errno != ENOENT) {
 		(void)weir_fail(error, WEIR_IO, "cannot be opened: %s", strerror(errno));
-		return trouble(source, stream, now_ms, error);
+		return fail(source, stream, now_ms, error);
 	}
 	if (fd < 0 || fstat(fd, &about) != 0 || about.st_ino != listed->inode || about.st_dev != listed->device) {
 		if (fd >= 0)
@@ -100,7 +100,7 @@ static enum step open_listed(struct journal_source *source, struct journal_strea
 	}
 	if (journal_file_open(fd, &source->filter, stream->id, stream->through, &stream->file, error) != WEIR_OK) {
 		close(fd);
-		return trouble(source, stream, now_ms, error);
+		return fail(source, stream, now_ms, error);
 	}
 	stream->fd = fd;
 	stream->succeeded = stream->complete = false;
@@ -183,7 +183,7 @@ static enum step at_end(struct journal_source *source, struct journal_stream *st
 static enum step at_damage(struct journal_source *source, struct journal_stream *stream, uint64_t newest,
                            int64_t now_ms, struct weir_error *error)
 {
-	enum step step = trouble(source, stream, now_ms, error);
+	enum step step = fail(source, stream, now_ms, error);
 	journal_stream_close(stream);
 	journal_source_scan(source, now_ms);
 	if (!has_successor(source, stream))

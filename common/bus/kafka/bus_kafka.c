@@ -161,23 +161,23 @@ static enum weir_status wait_for_topics(struct bus_kafka *bus, int64_t wait_ms, 
                                         struct weir_error *error)
 {
 	int64_t start_ms = weir_monotonic_ms();
-	struct weir_trouble trouble = {0};
+	struct weir_fault fault = {0};
 	struct weir_error words;
 	for (int tries = 1;; tries++) {
 		int timeout_ms = tries * TRY_MS < BUS_KAFKA_ASK_MS ? tries * TRY_MS : BUS_KAFKA_ASK_MS;
 		enum weir_status status = prepare(bus, timeout_ms, &words);
 		if (status == WEIR_OK) {
-			weir_trouble_off(&trouble, bus->log, "bus");
+			weir_fault_clear(&fault, bus->log, "bus");
 			return WEIR_OK;
 		}
 		int64_t patience_ms = status == WEIR_AGAIN && wait_ms < SETTLE_MS ? SETTLE_MS : wait_ms;
 		bool final = status == WEIR_INVALID || status == WEIR_END;
 		if (final || (stop != NULL && *stop) || weir_monotonic_ms() - start_ms >= patience_ms)
 			return weir_fail(error, final ? status : WEIR_IO, "%s", words.text);
-		if (status == WEIR_IO && !trouble.on)
-			weir_trouble_on(&trouble, bus->log, "bus", "%s; trying on", words.text);
+		if (status == WEIR_IO && !fault.on)
+			weir_fault_raise(&fault, bus->log, "bus", "%s; trying on", words.text);
 		else
-			trouble.times += trouble.on;
+			fault.times += fault.on;
 		nanosleep(&(struct timespec){.tv_nsec = (status == WEIR_IO ? PAUSE_MS : NAP_MS) * 1000000L}, NULL);
 	}
 }
@@ -222,9 +222,10 @@ enum weir_status weir_bus_kafka_open(const struct weir_config *config, const cha
 	return status;
 }
 
-enum weir_status weir_bus_kafka_look(const struct weir_config *config, const char *client, int64_t wait_ms,
-                                     const _Atomic bool *stop, const struct weir_log *log,
-                                     bool missing[WEIR_TOPIC_COUNT], struct weir_bus **bus, struct weir_error *error)
+enum weir_status weir_bus_kafka_open_existing(const struct weir_config *config, const char *client, int64_t wait_ms,
+                                              const _Atomic bool *stop, const struct weir_log *log,
+                                              bool missing[WEIR_TOPIC_COUNT], struct weir_bus **bus,
+                                              struct weir_error *error)
 {
 	struct bus_kafka *opened;
 	enum weir_status status = open_bus(config, client, BUS_KAFKA_TRY, NULL, wait_ms, stop, log, &opened, error);

@@ -47,10 +47,10 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_open(const struct weir_config *con
  *
  * @param missing  set: the topics that an open would make; the bus cannot be used for these
  */
-WEIR_MUST_USE enum weir_status weir_bus_kafka_look(const struct weir_config *config, const char *client,
-                                                   int64_t wait_ms, const _Atomic bool *stop,
-                                                   const struct weir_log *log, bool missing[WEIR_TOPIC_COUNT],
-                                                   struct weir_bus **bus, struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_bus_kafka_open_existing(const struct weir_config *config, const char *client,
+                                                            int64_t wait_ms, const _Atomic bool *stop,
+                                                            const struct weir_log *log, bool missing[WEIR_TOPIC_COUNT],
+                                                            struct weir_bus **bus, struct weir_error *error);
 
 /**
  * As weir_bus_kafka_open(), but makes nothing, and the bus is good for one topic alone: for who may, or wants to, do no

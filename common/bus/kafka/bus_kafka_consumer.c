@@ -389,8 +389,8 @@ static void take_message(struct weir_consumer *consumer, rd_kafka_message_t *mes
 }
 
 /* A broken partition that was not told yet, or any; messages[0] says where. */
-static enum weir_status tell_broken(struct weir_consumer *consumer, bool again, struct weir_message *messages,
-                                    struct weir_error *error)
+static enum weir_status report_broken(struct weir_consumer *consumer, bool again, struct weir_message *messages,
+                                      struct weir_error *error)
 {
 	for (uint32_t partition = 0; partition < consumer->partitions; partition++) {
 		struct assigned *at = &consumer->assigned[partition];
@@ -454,7 +454,7 @@ enum weir_status weir_kafka_consumer_receive(struct weir_consumer *consumer, str
 	release_held(consumer);
 	if (most == 0)
 		return WEIR_OK;
-	if (consumer->broken_partitions > 0 && (status = tell_broken(consumer, false, messages, error)) != WEIR_OK)
+	if (consumer->broken_partitions > 0 && (status = report_broken(consumer, false, messages, error)) != WEIR_OK)
 		return status;
 	if (consumer->aside_partitions > 0)
 		hand_out_aside(consumer, messages, most);
@@ -471,6 +471,6 @@ enum weir_status weir_kafka_consumer_receive(struct weir_consumer *consumer, str
 	if (*count > 0)
 		return WEIR_OK; /* a failure behind them is met again */
 	if (consumer->broken_partitions > 0)
-		return tell_broken(consumer, true, messages, error);
+		return report_broken(consumer, true, messages, error);
 	return status;
 }

@@ -28,7 +28,7 @@ struct weir_group {
 	bool *owned;               /* by partition: as the group last spoke */
 	uint64_t spoken;           /* assignments so far */
 	bool member;               /* whether the newest of them still holds */
-	struct weir_error trouble; /* of the group's own: its words are not empty while it lasts */
+	struct weir_error failure; /* of the group's own: its words are not empty while it lasts */
 };
 
 static const struct weir_kafka_property properties[] = {
@@ -98,7 +98,7 @@ static void take_assignment(struct weir_group *group, rd_kafka_event_t *event)
 			group->owned[given->elems[i].partition] = true;
 	group->spoken++;
 	group->member = true;
-	group->trouble.text[0] = '\0';
+	group->failure.text[0] = '\0';
 	weir_log(group->bus->log, WEIR_LOG_INFO, "bus", "the consumer group gave %d of %u partitions",
 	         given != NULL ? given->cnt : 0, group->bus->bus.partitions);
 }
@@ -115,7 +115,7 @@ static void take_rebalance(struct weir_group *group, rd_kafka_event_t *event)
 		lose(group, "it was not heard of in time, and joins again");
 }
 
-/* Passing trouble of the brokers is the watch's to tell; what is left concerns this group. */
+/* Passing faults of the brokers are the watch's to log; what is left concerns this group. */
 static void take_error(struct weir_group *group, rd_kafka_event_t *event)
 {
 	rd_kafka_resp_err_t code = rd_kafka_event_error(event);
@@ -130,7 +130,7 @@ static void take_error(struct weir_group *group, rd_kafka_event_t *event)
 	case RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL:
 	case RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT:
 	case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
-		(void)weir_fail(&group->trouble, WEIR_IO, "consumer group: %s", words);
+		(void)weir_fail(&group->failure, WEIR_IO, "consumer group: %s", words);
 		break;
 	default: break;
 	}
@@ -160,7 +160,7 @@ enum weir_status weir_group_poll(struct weir_group *group, int timeout_ms, bool 
 	*generation = group->member ? group->spoken : 0;
 	if (weir_bus_kafka_problem(&group->bus->bus, words, sizeof words))
 		return weir_fail(error, WEIR_IO, "%s", words);
-	return group->trouble.text[0] != '\0' ? weir_fail(error, WEIR_IO, "%s", group->trouble.text) : WEIR_OK;
+	return group->failure.text[0] != '\0' ? weir_fail(error, WEIR_IO, "%s", group->failure.text) : WEIR_OK;
 }
 
 void weir_group_leave(struct weir_group *group)

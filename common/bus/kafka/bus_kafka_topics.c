@@ -147,10 +147,10 @@ static enum weir_status handle_missing(struct bus_kafka *bus, const int *seen, e
 			                 "topic %s is not there yet: the first limiter, or `weir policy apply`, makes it",
 			                 bus->names[topic]);
 	}
-	struct weir_error trouble;
-	enum weir_status status = make(bus, seen, timeout_ms, &trouble);
+	struct weir_error failure;
+	enum weir_status status = make(bus, seen, timeout_ms, &failure);
 	if (status != WEIR_OK)
-		return weir_fail(error, status, "%s", trouble.text);
+		return weir_fail(error, status, "%s", failure.text);
 	if (bus->absent == BUS_KAFKA_TRY)
 		return looked;
 	return weir_fail(error, WEIR_AGAIN, "topics are being created");

@@ -6,7 +6,7 @@
  * somebody else has to say that nothing gets through, and why. One thread asks
  * for the topics' metadata on a handle of its own. What it finds is `problem`,
  * and one line in the log when it begins and when it is over, however many
- * producers and consumers meet the same trouble.
+ * producers and consumers meet the same fault.
  */
 #include "common/bus/kafka/internal.h"
 
@@ -17,8 +17,8 @@
 
 enum { PERIOD_MS = 1000, WATCH_ASK_MS = 3000 };
 
-/* The first trouble of a topic's partitions. */
-static enum weir_status look_at_topic(const struct bus_kafka *bus, const rd_kafka_metadata_topic_t *topic,
+/* The first fault of a topic's partitions. */
+static enum weir_status inspect_topic(const struct bus_kafka *bus, const rd_kafka_metadata_topic_t *topic,
                                       struct weir_error *error)
 {
 	if (topic->err != RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -57,7 +57,7 @@ static enum weir_status ask(struct bus_kafka *bus, struct weir_error *error)
 	if (status != WEIR_OK)
 		return status;
 	for (int i = 0; i < metadata->topic_cnt && status == WEIR_OK; i++)
-		status = look_at_topic(bus, &metadata->topics[i], error);
+		status = inspect_topic(bus, &metadata->topics[i], error);
 	rd_kafka_metadata_destroy(metadata);
 	return status;
 }
@@ -83,19 +83,19 @@ static bool wait_for_next(struct bus_kafka *bus)
 static void *watch(void *context)
 {
 	struct bus_kafka *bus = context;
-	struct weir_trouble trouble = {0};
+	struct weir_fault fault = {0};
 	struct weir_error error;
 	while (wait_for_next(bus)) {
 		if (ask(bus, &error) == WEIR_OK) {
-			weir_trouble_off(&trouble, bus->log, "bus");
+			weir_fault_clear(&fault, bus->log, "bus");
 			note(bus, "");
 			continue;
 		}
 		/* The cause may change from try to try: it is told with the first. */
-		if (!trouble.on)
-			weir_trouble_on(&trouble, bus->log, "bus", "%s", error.text);
+		if (!fault.on)
+			weir_fault_raise(&fault, bus->log, "bus", "%s", error.text);
 		else
-			trouble.times++;
+			fault.times++;
 		note(bus, error.text);
 	}
 	return NULL;

@@ -2,7 +2,7 @@
 /*
  * Properties, handles and the log of librdkafka.
  *
- * librdkafka tells the same trouble once for each of its connections, and
+ * librdkafka tells the same fault once for each of its connections, and
  * again with every try. Here the newest of such lines is only kept: whoever
  * knows that something does not work says so once, with that line as the cause.
  */

@@ -368,7 +368,7 @@ static enum weir_status read_run(struct weir_consumer *consumer, size_t start, s
 	return WEIR_OK;
 }
 
-static void say_where(const struct weir_consumer *consumer, struct weir_message *messages)
+static void name_failed_place(const struct weir_consumer *consumer, struct weir_message *messages)
 {
 	messages[0] = (struct weir_message){.topic = consumer->journal->options.topic,
 	                                    .partition = consumer->failed_partition,
@@ -383,7 +383,7 @@ enum weir_status weir_consumer_receive(struct weir_consumer *consumer, struct we
 		return WEIR_OK;
 	enum weir_status status = wait_for_plan(consumer, most, timeout_ms, error);
 	if (status != WEIR_OK) {
-		say_where(consumer, messages);
+		name_failed_place(consumer, messages);
 		return status;
 	}
 	if (consumer->planned_count > 0 && consumer->plan[0].place.bytes > consumer->buffer_bytes) {
@@ -399,6 +399,6 @@ enum weir_status weir_consumer_receive(struct weir_consumer *consumer, struct we
 	if (*count > 0)
 		return WEIR_OK; /* messages before a failure are handed out; the failure is met again behind them */
 	if (status != WEIR_OK)
-		say_where(consumer, messages);
+		name_failed_place(consumer, messages);
 	return status;
 }

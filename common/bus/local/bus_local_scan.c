@@ -193,7 +193,7 @@ static const char *window_at(struct weir_bus_scan *scan, uint64_t at, size_t len
 enum found { FOUND_RECORD, FOUND_NONE, FOUND_UNREADABLE };
 
 /* Whether a whole record stands at a place. */
-static enum found look_at(struct weir_bus_scan *scan, uint64_t at, struct weir_bus_record *record, const char **body)
+static enum found inspect(struct weir_bus_scan *scan, uint64_t at, struct weir_bus_record *record, const char **body)
 {
 	if (scan->limit - at < WEIR_BUS_RECORD_HEADER_BYTES)
 		return FOUND_NONE;
@@ -218,7 +218,7 @@ static enum weir_status pass_damage(struct weir_bus_scan *scan, struct weir_erro
 	const char *body;
 	enum found found = FOUND_NONE;
 	while (found == FOUND_NONE && ++scan->at < scan->limit)
-		found = look_at(scan, scan->at, &record, &body);
+		found = inspect(scan, scan->at, &record, &body);
 	if (found == FOUND_UNREADABLE)
 		scan->at = scan->limit;
 	if (found == FOUND_NONE && is_last(scan))
@@ -234,7 +234,7 @@ static enum weir_status next_record(struct weir_bus_scan *scan, struct weir_mess
 	struct weir_bus_record record;
 	const char *body;
 	while (scan->at < scan->limit) {
-		switch (look_at(scan, scan->at, &record, &body)) {
+		switch (inspect(scan, scan->at, &record, &body)) {
 		case FOUND_NONE: return pass_damage(scan, error);
 		case FOUND_UNREADABLE:
 			scan->at = scan->limit;

@@ -91,8 +91,8 @@ WEIR_MUST_USE enum weir_status weir_mysql_schema_upgrade(struct weir_mysql *mysq
                                                          struct weir_error *error);
 
 /** Makes nothing: appends what an upgrade would, in words; nothing where the tables are up to date. */
-WEIR_MUST_USE enum weir_status weir_mysql_schema_look(struct weir_mysql *mysql, struct weir_span schema,
-                                                      struct weir_text *missing, struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_mysql_schema_inspect(struct weir_mysql *mysql, struct weir_span schema,
+                                                         struct weir_text *missing, struct weir_error *error);
 
 /**
  * Checks that the role's epoch is the given one; *checkpoint is its current one. WEIR_FENCED where it is not.

@@ -130,7 +130,7 @@ static enum weir_status take(struct weir_store *base, int role, uint32_t partiti
 	return drop_uncommitted(call.store, state, error);
 }
 
-static enum weir_status look_at_row(void *context, struct weir_error *error)
+static enum weir_status inspect_row(void *context, struct weir_error *error)
 {
 	const struct partition_call *call = context;
 	enum weir_status status = read_state(call, error);
@@ -140,11 +140,11 @@ static enum weir_status look_at_row(void *context, struct weir_error *error)
 	return WEIR_OK;
 }
 
-static enum weir_status look(struct weir_store *base, int role, uint32_t partition, struct weir_partition_state *state,
-                             struct weir_error *error)
+static enum weir_status inspect(struct weir_store *base, int role, uint32_t partition,
+                                struct weir_partition_state *state, struct weir_error *error)
 {
 	struct partition_call call = {weir_store_mysql(base), role, partition, state};
-	return weir_mysql_read(call.store->mysql, look_at_row, &call, error);
+	return weir_mysql_read(call.store->mysql, inspect_row, &call, error);
 }
 
 /* ---- opening ---- */
@@ -164,7 +164,7 @@ static void store_close(struct weir_store *base)
 static const struct weir_store_ops operations = {
 	.name = "mysql",
 	.take = take,
-	.look = look,
+	.inspect = inspect,
 	.write_segments = weir_mysql_write_segments,
 	.commit = weir_mysql_commit,
 	.read_segments = weir_mysql_read_segments,
@@ -225,7 +225,7 @@ static enum weir_status open_store(const struct weir_config *config, struct weir
 	}
 	if (status != WEIR_OK)
 		return status;
-	return missing != NULL ? weir_mysql_schema_look(store->mysql, weir_mysql_schema_steps(), missing, error)
+	return missing != NULL ? weir_mysql_schema_inspect(store->mysql, weir_mysql_schema_steps(), missing, error)
 	                       : weir_mysql_schema_upgrade(store->mysql, weir_mysql_schema_steps(), error);
 }
 
@@ -253,8 +253,8 @@ enum weir_status weir_store_mysql_open(const struct weir_config *config, struct 
 	return store_new(config, NULL, store, error);
 }
 
-enum weir_status weir_store_mysql_look(const struct weir_config *config, struct weir_text *missing,
-                                       struct weir_store **store, struct weir_error *error)
+enum weir_status weir_store_mysql_open_existing(const struct weir_config *config, struct weir_text *missing,
+                                                struct weir_store **store, struct weir_error *error)
 {
 	weir_text_clear(missing);
 	return store_new(config, missing, store, error);

@@ -23,7 +23,8 @@ WEIR_MUST_USE enum weir_status weir_store_mysql_open(const struct weir_config *c
  * @param missing  set: what an open would make, in words
  * @param store    NULL where something is missing
  */
-WEIR_MUST_USE enum weir_status weir_store_mysql_look(const struct weir_config *config, struct weir_text *missing,
-                                                     struct weir_store **store, struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_store_mysql_open_existing(const struct weir_config *config,
+                                                              struct weir_text *missing, struct weir_store **store,
+                                                              struct weir_error *error);
 
 #endif

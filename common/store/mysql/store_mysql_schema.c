@@ -180,8 +180,8 @@ static enum weir_status upgrade_alone(struct weir_mysql *mysql, struct weir_span
 	return status;
 }
 
-enum weir_status weir_mysql_schema_look(struct weir_mysql *mysql, struct weir_span schema, struct weir_text *missing,
-                                        struct weir_error *error)
+enum weir_status weir_mysql_schema_inspect(struct weir_mysql *mysql, struct weir_span schema, struct weir_text *missing,
+                                           struct weir_error *error)
 {
 	uint32_t last = weir_schema_version(schema);
 	uint64_t version = 0;

@@ -75,8 +75,8 @@ static enum weir_status take(struct weir_store *base, int role, uint32_t partiti
 	return weir_database_end(store->database, status, error);
 }
 
-static enum weir_status look(struct weir_store *base, int role, uint32_t partition, struct weir_partition_state *state,
-                             struct weir_error *error)
+static enum weir_status inspect(struct weir_store *base, int role, uint32_t partition,
+                                struct weir_partition_state *state, struct weir_error *error)
 {
 	struct weir_store_sqlite *store = weir_store_sqlite(base);
 	enum weir_status status = weir_database_begin_reading(store->database, error);
@@ -226,7 +226,7 @@ static void store_close(struct weir_store *base)
 static const struct weir_store_ops operations = {
 	.name = "sqlite",
 	.take = take,
-	.look = look,
+	.inspect = inspect,
 	.write_segments = weir_store_write_segments,
 	.commit = commit,
 	.read_segments = weir_store_read_segments,
@@ -265,7 +265,8 @@ enum weir_status weir_store_sqlite_open(const char *directory, struct weir_store
 	return status;
 }
 
-enum weir_status weir_store_sqlite_look(const char *directory, struct weir_store **store, struct weir_error *error)
+enum weir_status weir_store_sqlite_open_read_only(const char *directory, struct weir_store **store,
+                                                  struct weir_error *error)
 {
 	char path[WEIR_PATH_BYTES];
 	enum weir_status status = weir_path_format(path, error, "%s/weir.db", directory);
@@ -282,7 +283,7 @@ enum weir_status weir_store_sqlite_look(const char *directory, struct weir_store
 		return status;
 	struct weir_store_sqlite *opened = weir_alloc(1, sizeof *opened);
 	opened->store.ops = &operations;
-	status = weir_database_look(path, weir_store_statements, WEIR_STORE_STATEMENTS, &opened->database, error);
+	status = weir_database_open_read_only(path, weir_store_statements, WEIR_STORE_STATEMENTS, &opened->database, error);
 	if (status == WEIR_OK)
 		status = weir_store_schema_check(opened->database, path, weir_store_schema_steps(), error);
 	if (status == WEIR_OK)

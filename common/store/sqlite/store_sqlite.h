@@ -19,7 +19,7 @@ WEIR_MUST_USE enum weir_status weir_store_sqlite_open(const char *directory, str
  *
  * @return as weir_store_sqlite_open; WEIR_INVALID also: there is no database, or one of an older weir
  */
-WEIR_MUST_USE enum weir_status weir_store_sqlite_look(const char *directory, struct weir_store **store,
-                                                      struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_store_sqlite_open_read_only(const char *directory, struct weir_store **store,
+                                                                struct weir_error *error);
 
 #endif

@@ -145,8 +145,8 @@ static char *uri_of(const char *path)
 	return copy;
 }
 
-enum weir_status weir_database_look(const char *path, const char *const *statements, size_t statement_count,
-                                    struct weir_database **database, struct weir_error *error)
+enum weir_status weir_database_open_read_only(const char *path, const char *const *statements, size_t statement_count,
+                                              struct weir_database **database, struct weir_error *error)
 {
 	/* The first read fixes the moment. */
 	static const char first[] = "BEGIN; SELECT count(*) FROM sqlite_master";

@@ -28,9 +28,9 @@ WEIR_MUST_USE enum weir_status weir_database_open(const char *path, const char *
                                                   size_t statement_count, struct weir_database **database,
                                                   struct weir_error *error);
 /** Opens a database that is there, to read it as of this moment: what others write meanwhile is not seen. */
-WEIR_MUST_USE enum weir_status weir_database_look(const char *path, const char *const *statements,
-                                                  size_t statement_count, struct weir_database **database,
-                                                  struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_database_open_read_only(const char *path, const char *const *statements,
+                                                            size_t statement_count, struct weir_database **database,
+                                                            struct weir_error *error);
 /** NULL is fine. */
 void weir_database_close(struct weir_database *database);
 

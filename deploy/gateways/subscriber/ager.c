@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread that wakes each second; trouble is said once, and the list is tried again. */
+/* One thread that wakes each second; a fault is logged once, and the list is tried again. */
 #include "deploy/gateways/subscriber/ager.h"
 
 #include "common/base/alloc.h"
@@ -14,7 +14,7 @@ enum { EACH_MS = 1000 };
 struct ager {
 	struct target *target;
 	const struct weir_log *log;
-	struct weir_trouble trouble;
+	struct weir_fault fault;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -26,9 +26,9 @@ static void age(struct ager *ager)
 	struct weir_error error;
 	const char *kind = ager->target->ops->kind;
 	if (ager->target->ops->age(ager->target, weir_wall_ms(), &error) == WEIR_OK)
-		weir_trouble_off(&ager->trouble, ager->log, kind);
+		weir_fault_clear(&ager->fault, ager->log, kind);
 	else
-		weir_trouble_on(&ager->trouble, ager->log, kind, "cannot remove expired blocks: %s", error.text);
+		weir_fault_raise(&ager->fault, ager->log, kind, "cannot remove expired blocks: %s", error.text);
 }
 
 static void *run(void *context)

@@ -30,7 +30,7 @@ void feed_close(struct feed *feed);
  * worse.
  *
  * @param messages  their bytes are borrowed until the next receive
- * @return WEIR_OK with *count >= 0; WEIR_IO: passing trouble; WEIR_INVALID: the topic ends before what was read of it,
+ * @return WEIR_OK with *count >= 0; WEIR_IO: a passing fault; WEIR_INVALID: the topic ends before what was read of it,
  *         so it was made anew, and what is known says nothing any more
  */
 WEIR_MUST_USE enum weir_status feed_receive(struct feed *feed, struct weir_message *messages, size_t most,

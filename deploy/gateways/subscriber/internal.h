@@ -39,7 +39,7 @@ struct subscriber {
 	bool announced;
 	int64_t retry_at_ms, retry_wait_ms, in_place_since_ms, apply_at_ms, check_at_ms; /* monotonic */
 	int64_t expire_at_ms;                                                            /* Unix ms */
-	struct weir_trouble target_trouble, feed_trouble, bus_trouble;
+	struct weir_fault target_fault, feed_fault, bus_fault;
 	int64_t bus_look_at_ms;
 	int64_t progress_ms; /* monotonic: when something of the topic came */
 	struct subscriber_notice malformed_notice, left_out_notice, unfit_notice;

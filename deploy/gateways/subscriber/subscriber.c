@@ -19,7 +19,7 @@
 enum {
 	BATCH = 1024,
 	WAIT_MS = 100,      /* at most for messages: signals are looked at between */
-	NAP_MS = 50,        /* after trouble with the bus */
+	NAP_MS = 50,        /* after a fault with the bus */
 	BUS_LOOK_MS = 1000, /* how often it is asked what hinders it */
 	RETRY_LEAST_MS = 200,
 	RETRY_MOST_MS = 10000,
@@ -71,7 +71,7 @@ static bool is_news(struct subscriber_notice *notice, uint64_t count, int64_t no
 	return true;
 }
 
-static void say_what_is_left_out(struct subscriber *subscriber, int64_t now_ms)
+static void log_left_out(struct subscriber *subscriber, int64_t now_ms)
 {
 	uint64_t left_out = block_table_left_out(subscriber->table);
 	uint64_t unfit = weir_counter_read(&subscriber->options.target->unfit);
@@ -92,8 +92,8 @@ static void fail(struct subscriber *subscriber, int64_t now_ms, const struct wei
 	weir_counter_add(&subscriber->errors, 1);
 	if (atomic_load(&subscriber->in_place) && now_ms - subscriber->in_place_since_ms >= STEADY_MS)
 		subscriber->retry_wait_ms = RETRY_LEAST_MS;
-	weir_trouble_on(&subscriber->target_trouble, subscriber->options.log, subscriber->options.target->ops->kind,
-	                "%s; trying again until the list is in place", error->text);
+	weir_fault_raise(&subscriber->target_fault, subscriber->options.log, subscriber->options.target->ops->kind,
+	                 "%s; trying again until the list is in place", error->text);
 	atomic_store(&subscriber->in_place, false);
 	subscriber->copy_wanted = true;
 	subscriber->retry_at_ms = now_ms + subscriber->retry_wait_ms;
@@ -134,7 +134,7 @@ static void announce(struct subscriber *subscriber)
 	subscriber->announced = true;
 }
 
-/* The whole table; after trouble, at the start, and as every change of a target that knows no other. */
+/* The whole table; after a fault, at the start, and as every change of a target that knows no other. */
 static enum weir_status copy(struct subscriber *subscriber, struct weir_error *error)
 {
 	struct target *target = subscriber->options.target;
@@ -155,7 +155,7 @@ static enum weir_status copy(struct subscriber *subscriber, struct weir_error *e
 	if (anew) {
 		subscriber->in_place_since_ms = now_ms;
 		atomic_store(&subscriber->in_place, true);
-		weir_trouble_off(&subscriber->target_trouble, subscriber->options.log, target->ops->kind);
+		weir_fault_clear(&subscriber->target_fault, subscriber->options.log, target->ops->kind);
 		announce(subscriber);
 	}
 	return WEIR_OK;
@@ -216,7 +216,7 @@ static enum weir_status serve_target(struct subscriber *subscriber, struct weir_
 		block_table_settle(subscriber->table);
 		subscriber->overflowed = true;
 	}
-	say_what_is_left_out(subscriber, now_ms);
+	log_left_out(subscriber, now_ms);
 	return status == WEIR_INVALID ? status : WEIR_OK;
 }
 
@@ -279,7 +279,7 @@ static int wait_ms(const struct subscriber *subscriber)
 
 /* ---- the bus ---- */
 
-static void look_at_bus(struct subscriber *subscriber)
+static void open_existing_bus(struct subscriber *subscriber)
 {
 	struct weir_bus *bus = subscriber->bus;
 	char words[WEIR_ERROR_TEXT_BYTES];
@@ -288,9 +288,9 @@ static void look_at_bus(struct subscriber *subscriber)
 		return;
 	subscriber->bus_look_at_ms = now_ms + BUS_LOOK_MS;
 	if (bus->ops->problem(bus, words, sizeof words))
-		weir_trouble_on(&subscriber->bus_trouble, subscriber->options.log, "bus", "%s", words);
+		weir_fault_raise(&subscriber->bus_fault, subscriber->options.log, "bus", "%s", words);
 	else
-		weir_trouble_off(&subscriber->bus_trouble, subscriber->options.log, "bus");
+		weir_fault_clear(&subscriber->bus_fault, subscriber->options.log, "bus");
 }
 
 static bool stopped(const struct subscriber *subscriber)
@@ -312,13 +312,13 @@ static enum weir_status open_feed(struct subscriber *subscriber, struct weir_err
 	while ((status = feed_open(subscriber->bus, &feed, error)) == WEIR_IO && !stopped(subscriber)) {
 		if (out_of_patience(subscriber))
 			return WEIR_IO;
-		weir_trouble_on(&subscriber->feed_trouble, subscriber->options.log, "decisions", "%s", error->text);
+		weir_fault_raise(&subscriber->feed_fault, subscriber->options.log, "decisions", "%s", error->text);
 		for (int i = 0; i < 1000 / NAP_MS && !stopped(subscriber); i++)
 			nap(NAP_MS);
 	}
 	if (status != WEIR_OK)
 		return status;
-	weir_trouble_off(&subscriber->feed_trouble, subscriber->options.log, "decisions");
+	weir_fault_clear(&subscriber->feed_fault, subscriber->options.log, "decisions");
 	atomic_store(&subscriber->feed, feed);
 	return WEIR_OK;
 }
@@ -336,7 +336,7 @@ static void begin_anew(struct subscriber *subscriber)
 		subscriber->ager = ager_start(subscriber->options.target, subscriber->options.log);
 }
 
-static enum weir_status say_what_hinders(const struct subscriber *subscriber, struct weir_error *error)
+static enum weir_status report_blocked_feed(const struct subscriber *subscriber, struct weir_error *error)
 {
 	char words[WEIR_ERROR_TEXT_BYTES];
 	if (subscriber->bus->ops->problem(subscriber->bus, words, sizeof words))
@@ -350,7 +350,7 @@ static enum weir_status receive(struct subscriber *subscriber, struct weir_messa
 {
 	struct feed *feed = atomic_load(&subscriber->feed);
 	enum weir_status status = feed_receive(feed, messages, BATCH, wait_ms(subscriber), count, error);
-	look_at_bus(subscriber);
+	open_existing_bus(subscriber);
 	if (feed_begin_anew_if_lost(feed)) {
 		begin_anew(subscriber);
 		*count = 0;
@@ -358,14 +358,14 @@ static enum weir_status receive(struct subscriber *subscriber, struct weir_messa
 	if (*count > 0)
 		subscriber->progress_ms = weir_monotonic_ms();
 	else if (status != WEIR_INVALID && out_of_patience(subscriber) && !feed_caught_up(feed))
-		return status == WEIR_IO ? status : say_what_hinders(subscriber, error);
+		return status == WEIR_IO ? status : report_blocked_feed(subscriber, error);
 	if (status == WEIR_IO) {
-		weir_trouble_on(&subscriber->feed_trouble, subscriber->options.log, "decisions", "%s", error->text);
+		weir_fault_raise(&subscriber->feed_fault, subscriber->options.log, "decisions", "%s", error->text);
 		nap(NAP_MS);
 		return WEIR_OK;
 	}
 	if (status == WEIR_OK)
-		weir_trouble_off(&subscriber->feed_trouble, subscriber->options.log, "decisions");
+		weir_fault_clear(&subscriber->feed_fault, subscriber->options.log, "decisions");
 	return status;
 }
 
@@ -388,7 +388,7 @@ static enum weir_status copy_once(struct subscriber *subscriber, struct weir_err
 	if (target->ops->copy(target, subscriber->table, weir_wall_ms(), error) != WEIR_OK)
 		return WEIR_IO;
 	announce(subscriber);
-	say_what_is_left_out(subscriber, weir_monotonic_ms());
+	log_left_out(subscriber, weir_monotonic_ms());
 	return WEIR_END;
 }
 

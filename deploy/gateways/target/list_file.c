@@ -87,8 +87,8 @@ enum weir_status list_file_end(struct list_file *file, bool *changed, struct wei
 	char temporary[WEIR_PATH_BYTES];
 	enum weir_status status = temporary_path(file, temporary, error);
 	write_buffer(file);
-	*changed =
-		file->inode == 0 || file->hash != file->new_hash || file->length != file->new_length || !list_file_stands(file);
+	*changed = file->inode == 0 || file->hash != file->new_hash || file->length != file->new_length ||
+	           !list_file_is_in_place(file);
 	if (status == WEIR_OK && file->failed != 0)
 		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", temporary, strerror(file->failed));
 	if (status == WEIR_OK && *changed)
@@ -99,7 +99,7 @@ enum weir_status list_file_end(struct list_file *file, bool *changed, struct wei
 	return status;
 }
 
-bool list_file_stands(const struct list_file *file)
+bool list_file_is_in_place(const struct list_file *file)
 {
 	struct stat about;
 	return file->inode == 0 || (stat(file->path, &about) == 0 && about.st_dev == file->device &&

@@ -29,7 +29,7 @@ void list_file_flow(struct list_file *file);
 WEIR_MUST_USE enum weir_status list_file_end(struct list_file *file, bool *changed, struct weir_error *error);
 
 /** Whether what was written last still stands there; true as well while nothing was written. */
-bool list_file_stands(const struct list_file *file);
+bool list_file_is_in_place(const struct list_file *file);
 
 void list_file_deinit(struct list_file *file);
 

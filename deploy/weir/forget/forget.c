@@ -100,7 +100,7 @@ static const struct weir_command_line line = {
 static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
 	struct forget *forget = context;
-	struct order_options *options = &forget->options;
+	struct override_options *options = &forget->options;
 	switch (option) {
 	case ZONE: options->zone = value->text; break;
 	case KEY_HEX: options->key_hex = value->text; break;
@@ -109,7 +109,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case JSON: options->json = true; break;
 	case TIMEOUT: forget->timeout_ms = (int64_t)value->number; break;
 	case BY:
-		if (strlen(value->text) > ORDER_BY_MAX_BYTES)
+		if (strlen(value->text) > OVERRIDE_BY_MAX_BYTES)
 			return weir_arguments_refuse_value(&line, BY, value->text);
 		options->by = value->text;
 		break;
@@ -120,9 +120,9 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 
 static enum weir_exit parse(struct forget *forget, int argc, char **argv)
 {
-	struct order_options *options = &forget->options;
-	*options =
-		(struct order_options){.line = &line, .kind = ORDER_LIFT, .for_ms = -1, .until_ms = ORDER_NO_END, .reason = ""};
+	struct override_options *options = &forget->options;
+	*options = (struct override_options){
+		.line = &line, .kind = OVERRIDE_LIFT, .for_ms = -1, .until_ms = OVERRIDE_NO_END, .reason = ""};
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, forget);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
@@ -140,19 +140,19 @@ static enum weir_exit parse(struct forget *forget, int argc, char **argv)
 
 static enum weir_status open_all(struct forget *forget, struct weir_error *error)
 {
-	struct realm *realm = &forget->realm;
-	enum weir_status status =
-		realm_open(realm, "weir forget", forget->options.config_path, forget->options.state_path, REALM_ALL, error);
-	if (status == WEIR_OK && realm->config != NULL)
-		status = weir_key_hash_open(realm->config->archiver.hash_keys, &forget->hash, error);
+	struct backend *backend = &forget->backend;
+	enum weir_status status = backend_open(backend, "weir forget", forget->options.config_path,
+	                                       forget->options.state_path, BACKEND_ALL, error);
+	if (status == WEIR_OK && backend->config != NULL)
+		status = weir_key_hash_open(backend->config->archiver.hash_keys, &forget->hash, error);
 	if (status == WEIR_OK)
-		status = weir_key_hash_check(forget->hash, realm->store, error);
-	return status == WEIR_OK ? weir_policy_history_load(realm->store, &forget->history, error) : status;
+		status = weir_key_hash_check(forget->hash, backend->store, error);
+	return status == WEIR_OK ? weir_policy_history_load(backend->store, &forget->history, error) : status;
 }
 
 static enum weir_status remove_rows(struct forget *forget, struct weir_error *error)
 {
-	struct weir_store *store = forget->realm.store;
+	struct weir_store *store = forget->backend.store;
 	char digits[WEIR_KEY_HASH_BYTES];
 	enum weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < forget->zone_count; i++) {
@@ -204,7 +204,7 @@ static enum weir_exit command_main(int argc, char **argv)
 	weir_policy_history_deinit(&forget.history);
 	weir_key_hash_free(forget.hash);
 	free(forget.zones);
-	realm_close(&forget.realm);
+	backend_close(&forget.backend);
 	return code;
 }
 

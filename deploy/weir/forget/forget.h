@@ -12,9 +12,9 @@
 
 #include "common/cluster/key_hash.h"
 #include "common/cluster/policy_log.h"
-#include "deploy/weir/orders/order_append.h"
-#include "deploy/weir/orders/order_options.h"
-#include "deploy/weir/realm/realm.h"
+#include "deploy/weir/backend/backend.h"
+#include "deploy/weir/overrides/override_append.h"
+#include "deploy/weir/overrides/override_options.h"
 
 /* A key of one zone. A zone that was renamed is there by each of its names: decisions go by it. */
 struct forget_zone {
@@ -25,14 +25,14 @@ struct forget_zone {
 	char key[WEIR_KEY_MAX_BYTES];
 	uint32_t key_length;
 	bool placed;
-	struct order_place place;           /* of the last of its commands */
+	struct override_place place;        /* of the last of its commands */
 	uint64_t judged_end, decisions_end; /* in its partition: what an archiver must have stored */
 };
 
 struct forget {
-	struct order_options options; /* those that it shares with weir lift */
+	struct override_options options; /* those that it shares with weir lift */
 	int64_t timeout_ms;
-	struct realm realm;
+	struct backend backend;
 	struct weir_policy_history history;
 	struct weir_key_hash *hash; /* NULL: keys are in clear */
 	struct forget_zone *zones;

@@ -12,8 +12,8 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "deploy/weir/inspect/topic_read.h"
-#include "deploy/weir/orders/order_author.h"
-#include "deploy/weir/orders/order_control.h"
+#include "deploy/weir/overrides/override_author.h"
+#include "deploy/weir/overrides/override_control.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,26 +24,26 @@ enum { APPEND_MS = 30000, POLL_MS = 50, SAY_AFTER_MS = 1500 };
 
 /* ---- commands ---- */
 
-static enum weir_status append(struct forget *forget, struct forget_zone *zone, enum order_kind kind,
+static enum weir_status append(struct forget *forget, struct forget_zone *zone, enum override_kind kind,
                                struct weir_error *error)
 {
 	const struct weir_policy *policy = forget->history.policies[forget->history.count - 1];
-	struct order_place places[WEIR_PARTITIONS_MAX];
-	struct order_command command = {
-		.kind = kind, .key_length = zone->key_length, .thousandths = 1000, .until_ms = ORDER_NO_END};
+	struct override_place places[WEIR_PARTITIONS_MAX];
+	struct override_command command = {
+		.kind = kind, .key_length = zone->key_length, .thousandths = 1000, .until_ms = OVERRIDE_NO_END};
 	int64_t now_ms = weir_wall_ms();
 	uint32_t count = 0;
 	snprintf(command.zone, sizeof command.zone, "%s", zone->name);
 	snprintf(command.reason, sizeof command.reason, "weir forget");
 	memcpy(command.key, zone->key, zone->key_length);
-	command.value_count = order_value_count(order_key(&command));
-	if (kind == ORDER_ALLOW)
+	command.value_count = override_value_count(override_key(&command));
+	if (kind == OVERRIDE_ALLOW)
 		command.until_ms = now_ms;
-	enum weir_status status = order_author(forget->options.by, &command, error);
-	if (status == WEIR_OK && forget->realm.kind == REALM_RUNNING)
-		status = order_control_append(forget->realm.state_path, &command, places, &count, error);
+	enum weir_status status = override_author(forget->options.by, &command, error);
+	if (status == WEIR_OK && forget->backend.kind == BACKEND_RUNNING)
+		status = override_control_append(forget->backend.state_path, &command, places, &count, error);
 	else if (status == WEIR_OK)
-		status = order_append(forget->realm.bus, policy, &command, now_ms, APPEND_MS, places, &count, error);
+		status = override_append(forget->backend.bus, policy, &command, now_ms, APPEND_MS, places, &count, error);
 	if (status == WEIR_OK && count != 1)
 		status = weir_fail(error, WEIR_IO, "the log did not return the command's offset");
 	if (status == WEIR_OK)
@@ -53,9 +53,9 @@ static enum weir_status append(struct forget *forget, struct forget_zone *zone, 
 
 enum weir_status forget_command(struct forget *forget, struct weir_error *error)
 {
-	static const enum order_kind kinds[] = {ORDER_ALLOW, ORDER_OVERRIDE, ORDER_LIFT};
+	static const enum override_kind kinds[] = {OVERRIDE_ALLOW, OVERRIDE_RATE, OVERRIDE_LIFT};
 	enum weir_status status = WEIR_OK;
-	for (uint32_t i = 0; i < forget->zone_count && !forget->realm.once; i++) {
+	for (uint32_t i = 0; i < forget->zone_count && !forget->backend.once; i++) {
 		struct forget_zone *zone = &forget->zones[i];
 		for (size_t k = 0; zone->live && k < sizeof kinds / sizeof *kinds && status == WEIR_OK; k++)
 			status = append(forget, zone, kinds[k], error);
@@ -72,7 +72,7 @@ enum weir_status forget_command(struct forget *forget, struct weir_error *error)
 static enum weir_status look(const struct forget *forget, int role, uint32_t partition,
                              struct weir_partition_state *state, struct weir_error *error)
 {
-	return forget->realm.store->ops->look(forget->realm.store, role, partition, state, error);
+	return forget->backend.store->ops->inspect(forget->backend.store, role, partition, state, error);
 }
 
 /* Waits for a condition, and says once for what. WEIR_AGAIN: not in time; the words are of the last look. */
@@ -111,15 +111,15 @@ static enum weir_status limiter_passed(const struct forget *forget, const struct
 static enum weir_status find_end(const struct forget *forget, enum weir_topic topic, uint32_t partition, uint64_t from,
                                  uint64_t *end, struct weir_error *error)
 {
-	struct weir_bus *bus = forget->realm.bus;
+	struct weir_bus *bus = forget->backend.bus;
 	struct topic_read *read;
 	struct weir_message message;
 	uint64_t first;
-	if (bus != NULL && forget->realm.missing[topic])
+	if (bus != NULL && forget->backend.missing[topic])
 		return WEIR_OK;
 	if (bus != NULL)
 		return bus->ops->extent(bus, topic, partition, &first, end, error);
-	enum weir_status status = topic_read_open(NULL, forget->realm.state_path, topic, partition, from, &read, error);
+	enum weir_status status = topic_read_open(NULL, forget->backend.state_path, topic, partition, from, &read, error);
 	if (status != WEIR_OK)
 		return status;
 	while ((status = topic_read_next(read, &message, error)) == WEIR_OK || status == WEIR_INVALID)
@@ -176,8 +176,8 @@ static enum weir_status find_ends(const struct forget *forget, struct forget_zon
 static bool is_archived(const struct forget *forget, uint32_t partition)
 {
 	struct weir_partition_state state;
-	if (forget->realm.config != NULL)
-		return forget->realm.config->archiver.enabled;
+	if (forget->backend.config != NULL)
+		return forget->backend.config->archiver.enabled;
 	return look(forget, WEIR_STORE_ROLE_ARCHIVER, partition, &state, NULL) == WEIR_OK && state.epoch > 0;
 }
 
@@ -198,7 +198,7 @@ enum weir_status forget_await(struct forget *forget, struct weir_error *error)
 		struct forget_zone *zone = &forget->zones[i];
 		if (!zone->placed)
 			continue;
-		if (forget->realm.kind == REALM_STATE) {
+		if (forget->backend.kind == BACKEND_STATE) {
 			weir_text_printf(&forget->left, "zone %s: nothing runs there: the next start empties its bucket\n",
 			                 zone->name);
 			continue;

@@ -24,20 +24,20 @@ enum { TOPIC_COUNT = sizeof topics / sizeof *topics };
 static bool is_there(const struct forget *forget, enum weir_topic topic)
 {
 	/* On one machine dead letters are a file. */
-	return forget->realm.kind != REALM_CLUSTER ? topic != WEIR_TOPIC_DEADLETTER : !forget->realm.missing[topic];
+	return forget->backend.kind != BACKEND_CLUSTER ? topic != WEIR_TOPIC_DEADLETTER : !forget->backend.missing[topic];
 }
 
 /* When the last message of now is gone; < 0: never. false: it is not known. */
 static bool find_until(const struct forget *forget, enum weir_topic topic, int64_t *until_ms)
 {
-	struct weir_bus_kafka_retention retention = weir_bus_kafka_retention(forget->realm.bus, topic);
+	struct weir_bus_kafka_retention retention = weir_bus_kafka_retention(forget->backend.bus, topic);
 	*until_ms = retention.ms < 0 ? -1 : weir_wall_ms() + retention.ms + retention.segment_ms;
 	return retention.known;
 }
 
 static void topic_name(const struct forget *forget, enum weir_topic topic, char name[WEIR_BUS_KAFKA_TOPIC_BYTES])
 {
-	const char *prefix = forget->realm.kind == REALM_CLUSTER ? forget->realm.config->bus.prefix : "weir";
+	const char *prefix = forget->backend.kind == BACKEND_CLUSTER ? forget->backend.config->bus.prefix : "weir";
 	weir_bus_kafka_topic_name(prefix, topic, name);
 }
 
@@ -54,7 +54,7 @@ static void put_zone(const struct forget *forget, const struct forget_zone *zone
 		                 zone->place.partition, zone->place.offset);
 	else if (zone->velocity)
 		weir_text_puts(text, "  of check_velocity\n");
-	else if (forget->realm.once)
+	else if (forget->backend.once)
 		weir_text_puts(text, "  rows alone: the run has ended\n");
 	else
 		weir_text_puts(text, "  rows alone: the policy in force does not have the zone\n");
@@ -94,18 +94,18 @@ static void put_topic(const struct forget *forget, enum weir_topic topic, struct
 static void put_holders(const struct forget *forget, struct weir_text *text)
 {
 	weir_text_puts(text, "what may still hold it:\n");
-	for (int i = 0; i < TOPIC_COUNT && forget->realm.kind == REALM_CLUSTER; i++)
+	for (int i = 0; i < TOPIC_COUNT && forget->backend.kind == BACKEND_CLUSTER; i++)
 		if (is_there(forget, topics[i]))
 			put_topic(forget, topics[i], text);
-	if (forget->realm.kind != REALM_CLUSTER && !forget->realm.once)
-		weir_text_printf(text, "  the log in %s/log: " TRIMMED "\n", forget->realm.state_path);
-	if (forget->realm.once)
+	if (forget->backend.kind != BACKEND_CLUSTER && !forget->backend.once)
+		weir_text_printf(text, "  the log in %s/log: " TRIMMED "\n", forget->backend.state_path);
+	if (forget->backend.once)
 		weir_text_printf(
 			text,
 			"  the rest of %s: buckets, and the names of the keys that were blocked most: remove it when no"
 			" run goes on from there\n",
-			forget->realm.state_path);
-	if (forget->realm.kind != REALM_CLUSTER)
+			forget->backend.state_path);
+	if (forget->backend.kind != BACKEND_CLUSTER)
 		weir_text_puts(text,
 		               "  the files of decisions and of dead letters that weir run writes, which are yours to cut\n");
 	weir_text_puts(text, "  the logs that it came from, which are not weir's: read again, they bring it back\n");
@@ -152,7 +152,7 @@ static void put_topic_json(const struct forget *forget, enum weir_topic topic, s
 	topic_name(forget, topic, name);
 	weir_json_write_object(json, NULL);
 	weir_json_write_words(json, "topic", name);
-	if (forget->realm.kind == REALM_CLUSTER && find_until(forget, topic, &until_ms) && until_ms >= 0)
+	if (forget->backend.kind == BACKEND_CLUSTER && find_until(forget, topic, &until_ms) && until_ms >= 0)
 		weir_json_write_int(json, "until_ms", until_ms);
 	else
 		weir_json_write_null(json, "until_ms");
@@ -174,7 +174,7 @@ void forget_report_json(const struct forget *forget, struct weir_text *text)
 	weir_json_write_uint(&json, "zone_bucket_lock", forget->removed.locks);
 	weir_json_write_end(&json);
 	weir_json_write_array(&json, "topics");
-	for (int i = 0; i < TOPIC_COUNT && !forget->realm.once; i++)
+	for (int i = 0; i < TOPIC_COUNT && !forget->backend.once; i++)
 		if (is_there(forget, topics[i]))
 			put_topic_json(forget, topics[i], &json);
 	weir_json_write_end(&json);

@@ -7,7 +7,7 @@
 #include "deploy/weir/forget/forget.h"
 
 #include "common/base/alloc.h"
-#include "deploy/weir/orders/order_key.h"
+#include "deploy/weir/overrides/override_key.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,14 +42,14 @@ static struct forget_zone *add_zone(struct forget *forget, uint32_t id, const ch
 /* A zone of a policy, if the key can be one of its. */
 static void take_zone(struct forget *forget, const struct weir_policy *policy, const struct weir_zone *zone)
 {
-	struct order_options options = forget->options;
-	struct order_command command = {.kind = ORDER_LIFT};
+	struct override_options options = forget->options;
+	struct override_command command = {.kind = OVERRIDE_LIFT};
 	if (is_known(forget, zone->id, zone->name) || (options.key_hex == NULL && options.value_count != zone->key_count))
 		return;
 	options.zone = zone->name;
-	if (order_key_make(&options, policy, &command, NULL) != WEIR_OK)
+	if (override_key_make(&options, policy, &command, NULL) != WEIR_OK)
 		return;
-	struct forget_zone *added = add_zone(forget, zone->id, zone->name, order_key(&command));
+	struct forget_zone *added = add_zone(forget, zone->id, zone->name, override_key(&command));
 	added->live = policy == forget->history.policies[forget->history.count - 1];
 }
 
@@ -107,26 +107,26 @@ static enum weir_status take_velocity(void *context, const struct weir_sql_value
 static enum weir_status take_velocities(struct forget *forget, struct weir_error *error)
 {
 	struct velocity velocity = {.forget = forget};
-	struct order_command command = {.kind = ORDER_LIFT};
-	const struct order_options *options = &forget->options;
+	struct override_command command = {.kind = OVERRIDE_LIFT};
+	const struct override_options *options = &forget->options;
 	if (options->key_hex != NULL) {
-		enum weir_status status = order_key_hex(options->key_hex, &command, error);
+		enum weir_status status = override_key_hex(options->key_hex, &command, error);
 		if (status != WEIR_OK)
 			return status;
-		velocity.key = order_key(&command);
+		velocity.key = override_key(&command);
 	} else {
 		if (options->value_count != 1 || strlen(options->values[0]) > WEIR_KEY_MAX_BYTES)
 			return WEIR_OK;
 		velocity.key = weir_span_of(options->values[0]);
 	}
-	return forget->realm.store->ops->query(forget->realm.store,
-	                                       "SELECT zone_id, name FROM zone_master WHERE limit_number = 0 ORDER BY 1",
-	                                       NULL, 0, take_velocity, &velocity, error);
+	return forget->backend.store->ops->query(forget->backend.store,
+	                                         "SELECT zone_id, name FROM zone_master WHERE limit_number = 0 ORDER BY 1",
+	                                         NULL, 0, take_velocity, &velocity, error);
 }
 
 enum weir_status forget_find_zones(struct forget *forget, struct weir_error *error)
 {
-	struct order_command command = {.kind = ORDER_LIFT};
+	struct override_command command = {.kind = OVERRIDE_LIFT};
 	take_policies(forget);
 	enum weir_status status = take_velocities(forget, error);
 	if (status != WEIR_OK || forget->zone_count > 0)
@@ -134,6 +134,6 @@ enum weir_status forget_find_zones(struct forget *forget, struct weir_error *err
 	if (forget->history.count == 0)
 		return weir_fail(error, WEIR_INVALID, "there is no policy yet, so no zone has keys");
 	/* By the words of weir lift: which zones there are, and what their keys are made of. */
-	status = order_key_make(&forget->options, forget->history.policies[forget->history.count - 1], &command, error);
+	status = override_key_make(&forget->options, forget->history.policies[forget->history.count - 1], &command, error);
 	return status == WEIR_OK ? weir_fail(error, WEIR_INVALID, "no zone's key takes these values") : status;
 }

@@ -11,10 +11,10 @@
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
 #include "common/frame/frame.h"
+#include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/inspect/decode_json.h"
 #include "deploy/weir/inspect/topic_read.h"
-#include "deploy/weir/realm/realm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,7 +99,7 @@ enum { FLUSH_BYTES = 64 * 1024 };
 
 struct decode {
 	const char *state, *config, *file; /* borrowed; one of them is set */
-	struct realm realm;
+	struct backend backend;
 	enum weir_topic topic;
 	uint32_t partition;
 	uint64_t from;
@@ -172,12 +172,12 @@ static enum weir_status open_topic(struct decode *decode, struct topic_read **re
 {
 	if (decode->config == NULL)
 		return topic_read_open(NULL, decode->state, decode->topic, decode->partition, decode->from, read, error);
-	decode->realm.topic = decode->topic;
-	enum weir_status status = realm_open(&decode->realm, "weir decode", decode->config, NULL, REALM_LOG, error);
+	decode->backend.topic = decode->topic;
+	enum weir_status status = backend_open(&decode->backend, "weir decode", decode->config, NULL, BACKEND_LOG, error);
 	if (status != WEIR_OK)
 		return status;
-	return topic_read_open(decode->realm.bus, decode->realm.state_path, decode->topic, decode->partition, decode->from,
-	                       read, error);
+	return topic_read_open(decode->backend.bus, decode->backend.state_path, decode->topic, decode->partition,
+	                       decode->from, read, error);
 }
 
 /* Says what is damaged and what is trimmed; gives whether the rest can be printed. */
@@ -278,7 +278,7 @@ static enum weir_exit command_main(int argc, char **argv)
 		return code;
 	decode.json = decode_json_new(decode.flat);
 	code = decode.file == NULL ? decode_log(&decode) : decode_file(&decode);
-	realm_close(&decode.realm);
+	backend_close(&decode.backend);
 	decode_json_free(decode.json);
 	weir_text_deinit(&decode.text);
 	return code;

@@ -10,10 +10,10 @@
 #include "common/base/clock.h"
 #include "common/config/arguments.h"
 #include "common/frame/frame.h"
+#include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/inspect/recover_archive.h"
 #include "deploy/weir/policy/policy_apply.h"
-#include "deploy/weir/realm/realm.h"
 #include "limiter/lane/lane.h"
 
 #include <stdio.h>
@@ -75,8 +75,8 @@ struct recover {
 	const char *config_path;
 	uint64_t partition;
 	bool yes;
-	struct realm realm;
-	struct rulebook *book;
+	struct backend backend;
+	struct policy_registry *registry;
 	uint64_t first, next; /* what the log has */
 };
 
@@ -117,12 +117,12 @@ static bool has_gap(const struct recover *recover, const struct weir_partition_s
 static enum weir_status commit_behind(struct recover *recover, struct weir_partition_state *state,
                                       struct weir_error *error)
 {
-	struct weir_store *store = recover->realm.store;
+	struct weir_store *store = recover->backend.store;
 	struct weir_text extra = {0};
 	struct weir_partition_state row;
 	if (state->checkpoint == 0) {
-		struct shard_options options = {.partition = (uint32_t)recover->partition, .seed = recover->realm.seed};
-		struct lane *lane = lane_new(&options, recover->book, 1);
+		struct shard_options options = {.partition = (uint32_t)recover->partition, .seed = recover->backend.seed};
+		struct lane *lane = lane_new(&options, recover->registry, 1);
 		lane_state(lane, &row, &extra);
 		lane_free(lane);
 	} else {
@@ -141,8 +141,9 @@ static enum weir_status commit_behind(struct recover *recover, struct weir_parti
 /* A policy may have been among what is lost: the newest is appended once more, and passed over where it is known. */
 static enum weir_status append_policy(struct recover *recover, struct weir_error *error)
 {
-	struct weir_bus *bus = recover->realm.bus;
-	const struct weir_policy *policy = rulebook_policy(recover->book, rulebook_newest(recover->book));
+	struct weir_bus *bus = recover->backend.bus;
+	const struct weir_policy *policy =
+		policy_registry_policy(recover->registry, policy_registry_newest(recover->registry));
 	struct weir_producer *producer;
 	struct weir_delivery delivery;
 	struct weir_span no_key = {0};
@@ -167,7 +168,7 @@ static enum weir_status append_policy(struct recover *recover, struct weir_error
 static enum weir_status go_behind(struct recover *recover, struct weir_error *error)
 {
 	struct weir_partition_state state;
-	struct weir_store *store = recover->realm.store;
+	struct weir_store *store = recover->backend.store;
 	enum weir_status status = append_policy(recover, error);
 	if (status == WEIR_OK)
 		status = store->ops->take(store, WEIR_STORE_ROLE_LIMITER, (uint32_t)recover->partition, &state, error);
@@ -181,14 +182,14 @@ static enum weir_status go_behind(struct recover *recover, struct weir_error *er
 
 static enum weir_status check_partition(const struct recover *recover, struct weir_error *error)
 {
-	if (recover->realm.kind != REALM_CLUSTER)
+	if (recover->backend.kind != BACKEND_CLUSTER)
 		return weir_fail(error, WEIR_INVALID,
 		                 "%s has \"bus\" on this machine, whose log is trimmed behind its checkpoint only",
 		                 recover->config_path);
-	if (recover->partition >= recover->realm.bus->partitions)
+	if (recover->partition >= recover->backend.bus->partitions)
 		return weir_fail(error, WEIR_INVALID, "there is no partition %llu; they are 0 to %u",
-		                 (unsigned long long)recover->partition, recover->realm.bus->partitions - 1);
-	if (rulebook_newest(recover->book) == 0)
+		                 (unsigned long long)recover->partition, recover->backend.bus->partitions - 1);
+	if (policy_registry_newest(recover->registry) == 0)
 		return weir_fail(error, WEIR_INVALID, "there is no policy yet, so there is nothing to recover");
 	return WEIR_OK;
 }
@@ -197,27 +198,27 @@ static enum weir_status check_partition(const struct recover *recover, struct we
 static enum weir_status run(struct recover *recover, bool *refused, struct weir_error *error)
 {
 	struct weir_partition_state state;
-	struct realm *realm = &recover->realm;
-	recover->book = rulebook_new();
-	realm->topic = WEIR_TOPIC_EVENTS;
-	enum weir_status status = realm_open(realm, "weir recover", recover->config_path, NULL, REALM_TOPIC, error);
+	struct backend *backend = &recover->backend;
+	recover->registry = policy_registry_new();
+	backend->topic = WEIR_TOPIC_EVENTS;
+	enum weir_status status = backend_open(backend, "weir recover", recover->config_path, NULL, BACKEND_TOPIC, error);
 	if (status == WEIR_OK)
-		status = policy_log_load(realm->store, recover->book, error);
+		status = policy_log_load(backend->store, recover->registry, error);
 	if (status == WEIR_OK)
 		status = check_partition(recover, error);
 	if (status == WEIR_OK)
-		status = realm->bus->ops->extent(realm->bus, WEIR_TOPIC_EVENTS, (uint32_t)recover->partition, &recover->first,
-		                                 &recover->next, error);
+		status = backend->bus->ops->extent(backend->bus, WEIR_TOPIC_EVENTS, (uint32_t)recover->partition,
+		                                   &recover->first, &recover->next, error);
 	if (status == WEIR_OK)
-		status =
-			realm->store->ops->look(realm->store, WEIR_STORE_ROLE_LIMITER, (uint32_t)recover->partition, &state, error);
+		status = backend->store->ops->inspect(backend->store, WEIR_STORE_ROLE_LIMITER, (uint32_t)recover->partition,
+		                                      &state, error);
 	if (status != WEIR_OK)
 		return status;
 	bool gap = has_gap(recover, &state), archive_gap = false;
 	if (gap && recover->yes)
 		status = go_behind(recover, error);
-	if (status == WEIR_OK && realm->config->archiver.enabled)
-		status = recover_archive(realm, (uint32_t)recover->partition, recover->yes, &archive_gap, error);
+	if (status == WEIR_OK && backend->config->archiver.enabled)
+		status = recover_archive(backend, (uint32_t)recover->partition, recover->yes, &archive_gap, error);
 	*refused = (gap || archive_gap) && !recover->yes;
 	return status;
 }
@@ -238,8 +239,8 @@ static enum weir_exit command_main(int argc, char **argv)
 		fprintf(stderr, "weir recover: %s\n", error.text);
 	else if (refused)
 		fprintf(stderr, "weir recover: nothing was changed; add --yes to lose them and go on\n");
-	rulebook_free(recover.book);
-	realm_close(&recover.realm);
+	policy_registry_free(recover.registry);
+	backend_close(&recover.backend);
 	return code;
 }
 

@@ -22,11 +22,11 @@ struct extent {
 	uint64_t first, next;
 };
 
-static enum weir_status ask_extent(const struct realm *realm, enum weir_topic topic, uint32_t partition,
+static enum weir_status ask_extent(const struct backend *backend, enum weir_topic topic, uint32_t partition,
                                    struct extent *extent, struct weir_error *error)
 {
 	struct weir_bus *bus = NULL;
-	enum weir_status status = weir_connect_topic(realm->config, "weir", topic, WAIT_MS, &realm->log, &bus, error);
+	enum weir_status status = weir_connect_topic(backend->config, "weir", topic, WAIT_MS, &backend->log, &bus, error);
 	if (status == WEIR_END) /* the topic is not there */
 		error->status = status = WEIR_INVALID;
 	if (status == WEIR_OK)
@@ -54,9 +54,9 @@ static bool step_over(const struct extent *extent, enum weir_topic topic, uint32
 	return true;
 }
 
-static enum weir_status commit(const struct realm *realm, struct ledger *ledger, struct weir_error *error)
+static enum weir_status commit(const struct backend *backend, struct ledger *ledger, struct weir_error *error)
 {
-	struct weir_store *store = realm->store;
+	struct weir_store *store = backend->store;
 	struct weir_partition_state taken, row;
 	struct weir_text extra = {0};
 	enum weir_status status = store->ops->take(store, WEIR_STORE_ROLE_ARCHIVER, ledger->partition, &taken, error);
@@ -74,20 +74,21 @@ static enum weir_status commit(const struct realm *realm, struct ledger *ledger,
 	return status;
 }
 
-static enum weir_status recover_ledger(const struct realm *realm, struct ledger *ledger, bool yes, bool *gap,
+static enum weir_status recover_ledger(const struct backend *backend, struct ledger *ledger, bool yes, bool *gap,
                                        struct weir_error *error)
 {
 	struct weir_partition_state state;
 	struct extent judged, decisions;
 	uint32_t partition = ledger->partition;
-	enum weir_status status = realm->store->ops->look(realm->store, WEIR_STORE_ROLE_ARCHIVER, partition, &state, error);
+	enum weir_status status =
+		backend->store->ops->inspect(backend->store, WEIR_STORE_ROLE_ARCHIVER, partition, &state, error);
 	if (status == WEIR_OK)
 		status = ledger_restore(ledger, &state, error);
 	if (status != WEIR_OK || ledger->fresh) /* one that was never stored begins where the topics begin */
 		return status;
-	status = ask_extent(realm, WEIR_TOPIC_JUDGED, partition, &judged, error);
+	status = ask_extent(backend, WEIR_TOPIC_JUDGED, partition, &judged, error);
 	if (status == WEIR_OK)
-		status = ask_extent(realm, WEIR_TOPIC_DECISIONS, partition, &decisions, error);
+		status = ask_extent(backend, WEIR_TOPIC_DECISIONS, partition, &decisions, error);
 	if (status != WEIR_OK)
 		return status;
 	bool anew = ledger->judged_next > judged.next;
@@ -97,15 +98,15 @@ static enum weir_status recover_ledger(const struct realm *realm, struct ledger 
 		ledger->events_next = 0; /* its events are numbered anew, too */
 	if (!*gap)
 		printf("partition %u, archive: no gap\n", partition);
-	return *gap && yes ? commit(realm, ledger, error) : WEIR_OK;
+	return *gap && yes ? commit(backend, ledger, error) : WEIR_OK;
 }
 
-enum weir_status recover_archive(const struct realm *realm, uint32_t partition, bool yes, bool *gap,
+enum weir_status recover_archive(const struct backend *backend, uint32_t partition, bool yes, bool *gap,
                                  struct weir_error *error)
 {
 	struct ledger *ledger = ledger_new(partition);
 	*gap = false;
-	enum weir_status status = recover_ledger(realm, ledger, yes, gap, error);
+	enum weir_status status = recover_ledger(backend, ledger, yes, gap, error);
 	ledger_free(ledger);
 	return status;
 }

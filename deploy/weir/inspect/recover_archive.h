@@ -3,14 +3,14 @@
 #ifndef DEPLOY_WEIR_INSPECT_RECOVER_ARCHIVE_H
 #define DEPLOY_WEIR_INSPECT_RECOVER_ARCHIVE_H
 
-#include "deploy/weir/realm/realm.h"
+#include "deploy/weir/backend/backend.h"
 
 /**
  * Says on standard output whether a partition's archive has a gap, and what it loses; with `yes`, it goes on behind it.
  *
  * @param gap  set: whether there is one
  */
-WEIR_MUST_USE enum weir_status recover_archive(const struct realm *realm, uint32_t partition, bool yes, bool *gap,
+WEIR_MUST_USE enum weir_status recover_archive(const struct backend *backend, uint32_t partition, bool yes, bool *gap,
                                                struct weir_error *error);
 
 #endif

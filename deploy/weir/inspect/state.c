@@ -11,12 +11,12 @@
 #include "common/config/arguments.h"
 #include "common/json/json.h"
 #include "common/json/units.h"
+#include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/inspect/state_lines.h"
-#include "deploy/weir/inspect/state_orders.h"
+#include "deploy/weir/inspect/state_overrides.h"
 #include "deploy/weir/inspect/state_read.h"
 #include "deploy/weir/policy/policy_apply.h"
-#include "deploy/weir/realm/realm.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@
 
 #define LATENESS_MAX_MS (INT64_C(366) * 86400000)
 
-enum option { STATE, CONFIG, ZONE, KEYS, KEY, LATENESS, PARTITION, ORDERS, OPTION_COUNT };
+enum option { STATE, CONFIG, ZONE, KEYS, KEY, LATENESS, PARTITION, OVERRIDES, OPTION_COUNT };
 
 static const struct weir_argument_option options[] = {
 	[STATE] = {.name = "state",
@@ -56,9 +56,9 @@ static const struct weir_argument_option options[] = {
                    .type = WEIR_ARGUMENT_NUMBER,
                    .help = "only this partition",
                    .most = WEIR_PARTITIONS_MAX - 1},
-	[ORDERS] = {.name = "orders",
-                .type = WEIR_ARGUMENT_FLAG,
-                .help = "print what operators have commanded and is in force, in place of buckets"},
+	[OVERRIDES] = {.name = "orders",
+                   .type = WEIR_ARGUMENT_FLAG,
+                   .help = "print what operators have commanded and is in force, in place of buckets"},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
@@ -107,13 +107,13 @@ struct dump {
 	struct state_keys *keys;
 	bool named;      /* some names were given: the lines are sorted over all partitions */
 	bool only_named; /* buckets without a name are left out */
-	bool only_orders;
+	bool only_overrides;
 	int64_t lateness_ms;     /* -1: not given */
 	uint64_t only_partition; /* UINT64_MAX: all */
-	struct realm realm;
-	struct rulebook *book;
+	struct backend backend;
+	struct policy_registry *registry;
 	struct state_lines *lines;
-	struct weir_text orders;
+	struct weir_text overrides;
 	uint32_t partition_count;
 };
 
@@ -137,7 +137,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case STATE: dump->state_path = value->text; break;
 	case CONFIG: dump->config_path = value->text; break;
 	case ZONE: dump->zone = value->text; break;
-	case ORDERS: dump->only_orders = true; break;
+	case OVERRIDES: dump->only_overrides = true; break;
 	case PARTITION: dump->only_partition = value->number; break;
 	case LATENESS: dump->lateness_ms = (int64_t)value->number; break;
 	default: return take_names(dump, option, value->text);
@@ -184,26 +184,27 @@ static enum weir_status check_zone(const struct dump *dump, const struct weir_po
 
 static enum weir_status open_state(struct dump *dump, struct weir_error *error)
 {
-	struct realm *realm = &dump->realm;
-	enum weir_status status = realm_open(realm, "weir state", dump->config_path, dump->state_path, REALM_READS, error);
+	struct backend *backend = &dump->backend;
+	enum weir_status status =
+		backend_open(backend, "weir state", dump->config_path, dump->state_path, BACKEND_READS, error);
 	if (status != WEIR_OK)
 		return status;
-	if (dump->lateness_ms >= 0 && !realm->once)
-		realm->lateness_ms = dump->lateness_ms;
-	dump->book = rulebook_new();
-	status = policy_log_load(realm->store, dump->book, error);
-	uint64_t newest = rulebook_newest(dump->book);
+	if (dump->lateness_ms >= 0 && !backend->once)
+		backend->lateness_ms = dump->lateness_ms;
+	dump->registry = policy_registry_new();
+	status = policy_log_load(backend->store, dump->registry, error);
+	uint64_t newest = policy_registry_newest(dump->registry);
 	if (status != WEIR_OK || newest == 0)
 		return status;
-	const struct weir_policy *policy = rulebook_policy(dump->book, newest);
+	const struct weir_policy *policy = policy_registry_policy(dump->registry, newest);
 	status = check_zone(dump, policy, error);
 	if (status == WEIR_OK)
-		status = realm_partitions(realm, &dump->partition_count, error);
+		status = backend_partitions(backend, &dump->partition_count, error);
 	if (status == WEIR_OK && dump->only_partition != UINT64_MAX && dump->only_partition >= dump->partition_count)
 		status = weir_fail(error, WEIR_INVALID, "there is no partition %llu; they are 0 to %u",
 		                   (unsigned long long)dump->only_partition, dump->partition_count - 1);
 	if (status == WEIR_OK && dump->partition_count > 0)
-		state_keys_index(dump->keys, policy, realm->seed, dump->partition_count);
+		state_keys_index(dump->keys, policy, backend->seed, dump->partition_count);
 	return status;
 }
 
@@ -220,18 +221,18 @@ static void add_bucket(void *context, uint32_t partition, const struct shard_buc
 	state_lines_add(dump->lines, bucket, key, partition);
 }
 
-static void add_orders(void *context, uint32_t partition, const struct orders *orders)
+static void add_overrides(void *context, uint32_t partition, const struct overrides *overrides)
 {
 	struct dump *dump = context;
-	const struct weir_policy *policy = rulebook_policy(dump->book, rulebook_newest(dump->book));
-	for (uint32_t i = 0; i < orders->count; i++) {
-		struct state_order terms[STATE_ORDER_TERMS];
-		const struct weir_zone *zone = weir_policy_zone(policy, orders->list[i]->zone_id);
+	const struct weir_policy *policy = policy_registry_policy(dump->registry, policy_registry_newest(dump->registry));
+	for (uint32_t i = 0; i < overrides->count; i++) {
+		struct state_override settings[STATE_OVERRIDE_SETTINGS];
+		const struct weir_zone *zone = weir_policy_zone(policy, overrides->list[i]->zone_id);
 		if (zone == NULL || (dump->zone != NULL && strcmp(zone->name, dump->zone) != 0))
 			continue;
-		uint32_t count = state_order_terms(orders->list[i], terms);
+		uint32_t count = state_override_settings(overrides->list[i], settings);
 		for (uint32_t j = 0; j < count; j++)
-			state_order_json(&dump->orders, &terms[j], zone, partition);
+			state_override_json(&dump->overrides, &settings[j], zone, partition);
 	}
 }
 
@@ -241,8 +242,8 @@ static bool write_lines(struct dump *dump)
 	size_t written;
 	state_lines_sort(dump->lines);
 	if (state_lines_write(dump->lines, STDOUT_FILENO) == 0 &&
-	    weir_write_all(STDOUT_FILENO, dump->orders.at, dump->orders.length, &written) == 0) {
-		weir_text_clear(&dump->orders);
+	    weir_write_all(STDOUT_FILENO, dump->overrides.at, dump->overrides.length, &written) == 0) {
+		weir_text_clear(&dump->overrides);
 		return true;
 	}
 	fprintf(stderr, "weir state: cannot write: %s\n", strerror(errno));
@@ -254,13 +255,13 @@ static enum weir_exit print_all(struct dump *dump)
 {
 	struct weir_error error;
 	struct state_read read = {
-		.store = dump->realm.store,
-		.book = dump->book,
-		.seed = dump->realm.seed,
-		.lateness_ms = dump->realm.lateness_ms,
+		.store = dump->backend.store,
+		.registry = dump->registry,
+		.seed = dump->backend.seed,
+		.lateness_ms = dump->backend.lateness_ms,
 		.only = dump->only_named ? dump->keys : NULL,
-		.each = dump->only_orders ? NULL : add_bucket,
-		.orders = dump->only_orders ? add_orders : NULL,
+		.each = dump->only_overrides ? NULL : add_bucket,
+		.overrides = dump->only_overrides ? add_overrides : NULL,
 		.context = dump,
 	};
 	for (uint32_t partition = 0; partition < dump->partition_count; partition++) {
@@ -290,12 +291,12 @@ static enum weir_exit command_main(int argc, char **argv)
 			code = status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 		if (status != WEIR_OK)
 			fprintf(stderr, "weir state: %s\n", error.text);
-		rulebook_free(dump.book);
-		realm_close(&dump.realm);
+		policy_registry_free(dump.registry);
+		backend_close(&dump.backend);
 	}
 	state_keys_free(dump.keys);
 	state_lines_free(dump.lines);
-	weir_text_deinit(&dump.orders);
+	weir_text_deinit(&dump.overrides);
 	return code;
 }
 

@@ -61,17 +61,17 @@ static enum weir_status read_lane(const struct state_read *read, const struct we
 	struct giving giving = {.read = read, .partition = state->partition};
 	struct shard_options options = {
 		.partition = state->partition, .seed = read->seed, .lateness_ms = read->lateness_ms};
-	if (rulebook_rules(read->book, state->policy_version) == NULL)
+	if (policy_registry_compiled(read->registry, state->policy_version) == NULL)
 		return weir_fail(error, WEIR_INVALID, "partition %u was saved under policy %llu, which the store does not have",
 		                 state->partition, (unsigned long long)state->policy_version);
-	struct lane *lane = lane_new(&options, read->book, state->policy_version);
+	struct lane *lane = lane_new(&options, read->registry, state->policy_version);
 	enum weir_status status = lane_restore(lane, state, error);
 	if (status == WEIR_OK && read->each != NULL)
 		status = load_segments(read, state, lane, error);
 	if (status == WEIR_OK && read->each != NULL)
 		shard_each(lane_shard(lane), give, &giving);
-	if (status == WEIR_OK && read->orders != NULL)
-		read->orders(read->context, state->partition, shard_orders(lane_shard(lane)));
+	if (status == WEIR_OK && read->overrides != NULL)
+		read->overrides(read->context, state->partition, shard_overrides(lane_shard(lane)));
 	lane_free(lane);
 	return status;
 }
@@ -82,7 +82,7 @@ enum weir_status state_read_partition(const struct state_read *read, uint32_t pa
 	struct weir_store *store = read->store;
 	enum weir_status status = WEIR_FENCED;
 	for (int i = 0; i < TRIES && status == WEIR_FENCED; i++) {
-		status = store->ops->look(store, WEIR_STORE_ROLE_LIMITER, partition, &state, error);
+		status = store->ops->inspect(store, WEIR_STORE_ROLE_LIMITER, partition, &state, error);
 		if (status != WEIR_OK || state.checkpoint == 0)
 			return status;
 		/* What the store lends is good until its next call. */

@@ -8,20 +8,20 @@
 
 #include "common/store/store.h"
 #include "deploy/weir/inspect/state_keys.h"
-#include "limiter/lane/rulebook.h"
-#include "limiter/orders/orders.h"
+#include "limiter/lane/policy_registry.h"
+#include "limiter/overrides/overrides.h"
 #include "limiter/shard/shard.h"
 
 struct state_read {
 	struct weir_store *store;
-	struct rulebook *book; /* with every policy of the store */
+	struct policy_registry *registry; /* with every policy of the store */
 	uint64_t seed;
 	int64_t lateness_ms;           /* < 0: nothing counts as forgotten */
 	const struct state_keys *only; /* the buckets of these keys; NULL: all */
 	/** Each bucket that is not forgotten; the image is borrowed. NULL: none is read */
 	void (*each)(void *context, uint32_t partition, const struct shard_bucket *bucket);
 	/** What operators' commands hold. NULL: not wanted */
-	void (*orders)(void *context, uint32_t partition, const struct orders *orders);
+	void (*overrides)(void *context, uint32_t partition, const struct overrides *overrides);
 	void *context;
 };
 

@@ -8,9 +8,9 @@
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
 #include "common/json/json_writer.h"
+#include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/policy/policy_changes.h"
-#include "deploy/weir/realm/realm.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +90,7 @@ struct policy_command {
 	const char *action, *config_path, *state_path;
 	uint64_t version; /* 0: the newest */
 	bool json;
-	struct realm realm;
+	struct backend backend;
 	struct weir_policy_history history;
 	struct weir_text text;
 };
@@ -133,8 +133,8 @@ static enum weir_exit parse(struct policy_command *command, int argc, char **arg
 
 static enum weir_status check_zones(const struct policy_command *command, struct weir_error *error)
 {
-	const struct weir_config *config = command->realm.config;
-	if (command->realm.kind != REALM_CLUSTER)
+	const struct weir_config *config = command->backend.config;
+	if (command->backend.kind != BACKEND_CLUSTER)
 		return weir_fail(error, WEIR_INVALID,
 		                 "%s has \"bus\" on this machine, where `weir run` puts its zones in force when it starts and "
 		                 "on SIGHUP; \"type\": \"kafka\" there is for a cluster",
@@ -145,12 +145,12 @@ static enum weir_status check_zones(const struct policy_command *command, struct
 	return weir_json_require(&zones, "what is to come into force", error);
 }
 
-static void say_applied(struct policy_command *command, uint64_t version, uint64_t appended)
+static void print_applied(struct policy_command *command, uint64_t version, uint64_t appended)
 {
 	const struct weir_policy_history *history = &command->history;
 	const struct weir_policy *newest = history->count > 0 ? history->policies[history->count - 1] : NULL;
 	bool is_new = newest == NULL || newest->version < version;
-	uint32_t partitions = command->realm.bus->partitions;
+	uint32_t partitions = command->backend.bus->partitions;
 	struct weir_text *text = &command->text;
 	if (command->json) {
 		struct weir_json_writer json = weir_json_writer(text);
@@ -163,7 +163,7 @@ static void say_applied(struct policy_command *command, uint64_t version, uint64
 	} else if (is_new) {
 		weir_text_printf(text, "policy %llu is in force in %u partition%s: ", (unsigned long long)version, partitions,
 		                 partitions == 1 ? "" : "s");
-		policy_words_changes(text, newest, command->realm.config->policy);
+		policy_words_changes(text, newest, command->backend.config->policy);
 		weir_text_puts(text, "\n");
 	} else {
 		weir_text_printf(text, "policy %llu %s\n", (unsigned long long)version,
@@ -174,18 +174,18 @@ static void say_applied(struct policy_command *command, uint64_t version, uint64
 
 static enum weir_status apply(struct policy_command *command, struct weir_error *error)
 {
-	struct realm *realm = &command->realm;
+	struct backend *backend = &command->backend;
 	uint64_t version, appended;
 	enum weir_status status = check_zones(command, error);
 	if (status == WEIR_OK)
-		status = weir_policy_number(realm->store, (const struct weir_policy *const *)command->history.policies,
-		                            command->history.count, realm->config->policy, &version, error);
+		status = weir_policy_number(backend->store, (const struct weir_policy *const *)command->history.policies,
+		                            command->history.count, backend->config->policy, &version, error);
 	if (status == WEIR_OK)
-		status = weir_policy_appended(realm->store, &appended, error);
+		status = weir_policy_appended(backend->store, &appended, error);
 	if (status == WEIR_OK)
-		status = weir_policy_append(realm->store, realm->bus, version, weir_wall_ms(), WAIT_MS, error);
+		status = weir_policy_append(backend->store, backend->bus, version, weir_wall_ms(), WAIT_MS, error);
 	if (status == WEIR_OK)
-		say_applied(command, version, appended);
+		print_applied(command, version, appended);
 	return status;
 }
 
@@ -210,7 +210,7 @@ static enum weir_status show(struct policy_command *command, struct weir_error *
 	if (policy == NULL)
 		return weir_fail(error, WEIR_INVALID, "there is no policy %llu; the newest is %llu",
 		                 (unsigned long long)command->version, (unsigned long long)newest);
-	enum weir_status status = weir_policy_appended(command->realm.store, &appended, error);
+	enum weir_status status = weir_policy_appended(command->backend.store, &appended, error);
 	if (status != WEIR_OK)
 		return status;
 	if (command->json) {
@@ -262,7 +262,7 @@ static enum weir_status show_history(struct policy_command *command, struct weir
 {
 	const struct weir_policy_history *history = &command->history;
 	uint64_t appended;
-	enum weir_status status = weir_policy_appended(command->realm.store, &appended, error);
+	enum weir_status status = weir_policy_appended(command->backend.store, &appended, error);
 	for (size_t i = 0; status == WEIR_OK && i < history->count; i++)
 		(command->json ? put_version_json : put_version)(&command->text, history->policies[i],
 		                                                 i > 0 ? history->policies[i - 1] : NULL, appended);
@@ -274,10 +274,10 @@ static enum weir_status show_history(struct policy_command *command, struct weir
 static enum weir_status run(struct policy_command *command, struct weir_error *error)
 {
 	bool is_apply = strcmp(command->action, "apply") == 0;
-	enum weir_status status = realm_open(&command->realm, "weir policy", command->config_path, command->state_path,
-	                                     is_apply ? REALM_MAKES : REALM_READS, error);
+	enum weir_status status = backend_open(&command->backend, "weir policy", command->config_path, command->state_path,
+	                                       is_apply ? BACKEND_MAKES : BACKEND_READS, error);
 	if (status == WEIR_OK)
-		status = weir_policy_history_load(command->realm.store, &command->history, error);
+		status = weir_policy_history_load(command->backend.store, &command->history, error);
 	if (status != WEIR_OK)
 		return status;
 	if (is_apply)
@@ -305,7 +305,7 @@ static enum weir_exit command_main(int argc, char **argv)
 	}
 	weir_text_deinit(&command.text);
 	weir_policy_history_deinit(&command.history);
-	realm_close(&command.realm);
+	backend_close(&command.backend);
 	return code;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rulebook and the policy log together: what one process needs that is collector and limiter. */
+/* The policy registry and the policy log together: what one process needs that is collector and limiter. */
 #include "deploy/weir/policy/policy_apply.h"
 
 #include "common/base/alloc.h"
@@ -12,35 +12,35 @@ enum { WAIT_MS = 30000 };
 static enum weir_status add_policy(void *context, uint64_t version, struct weir_span text)
 {
 	struct weir_error error;
-	return rulebook_add(context, version, text, &error);
+	return policy_registry_add(context, version, text, &error);
 }
 
-enum weir_status policy_log_load(struct weir_store *store, struct rulebook *book, struct weir_error *error)
+enum weir_status policy_log_load(struct weir_store *store, struct policy_registry *registry, struct weir_error *error)
 {
-	return store->ops->policy_each(store, 1, add_policy, book, error);
+	return store->ops->policy_each(store, 1, add_policy, registry, error);
 }
 
-static enum weir_status number_policy(struct weir_store *store, struct rulebook *book, const struct weir_policy *policy,
-                                      uint64_t *version, struct weir_error *error)
+static enum weir_status number_policy(struct weir_store *store, struct policy_registry *registry,
+                                      const struct weir_policy *policy, uint64_t *version, struct weir_error *error)
 {
-	uint64_t newest = rulebook_newest(book);
+	uint64_t newest = policy_registry_newest(registry);
 	const struct weir_policy **history = weir_alloc(newest, sizeof(const struct weir_policy *));
 	size_t count = 0;
 	for (uint64_t earlier = 1; earlier <= newest; earlier++)
-		if (rulebook_policy(book, earlier) != NULL)
-			history[count++] = rulebook_policy(book, earlier);
+		if (policy_registry_policy(registry, earlier) != NULL)
+			history[count++] = policy_registry_policy(registry, earlier);
 	enum weir_status status = weir_policy_number(store, history, count, policy, version, error);
 	free(history);
 	return status;
 }
 
-enum weir_status policy_log_apply(struct weir_store *store, struct rulebook *book, struct weir_bus *bus,
+enum weir_status policy_log_apply(struct weir_store *store, struct policy_registry *registry, struct weir_bus *bus,
                                   const struct weir_policy *policy, int64_t now_ms, uint64_t *version,
                                   struct weir_error *error)
 {
-	enum weir_status status = number_policy(store, book, policy, version, error);
+	enum weir_status status = number_policy(store, registry, policy, version, error);
 	if (status == WEIR_OK)
-		status = rulebook_add(book, *version, weir_span_of(policy->text), error);
+		status = policy_registry_add(registry, *version, weir_span_of(policy->text), error);
 	if (status != WEIR_OK || bus == NULL || store == NULL)
 		return status;
 	return weir_policy_append(store, bus, *version, now_ms, WAIT_MS, error);

@@ -8,14 +8,14 @@
 
 #include "common/bus/bus.h"
 #include "common/store/store.h"
-#include "limiter/lane/rulebook.h"
+#include "limiter/lane/policy_registry.h"
 
-/** Reads every policy of the store into the book. */
-WEIR_MUST_USE enum weir_status policy_log_load(struct weir_store *store, struct rulebook *book,
+/** Reads every policy of the store into the registry. */
+WEIR_MUST_USE enum weir_status policy_log_load(struct weir_store *store, struct policy_registry *registry,
                                                struct weir_error *error);
 
 /**
- * Puts a policy in force: numbers it if its zones differ from the newest in the book, adds it to store and book, and,
+ * Puts a policy in force: numbers it if its zones differ from the newest in the registry, adds it to store and registry, and,
  * where there is a bus, appends it to every partition and to the policy topic. One that was numbered before but not
  * appended everywhere is appended again: partitions that have it pass it over.
  *
@@ -23,8 +23,8 @@ WEIR_MUST_USE enum weir_status policy_log_load(struct weir_store *store, struct 
  * @param now_ms  the sending time of the records
  * @return WEIR_OK with *version; WEIR_INVALID: it cannot follow the one in force, the words say why
  */
-WEIR_MUST_USE enum weir_status policy_log_apply(struct weir_store *store, struct rulebook *book, struct weir_bus *bus,
-                                                const struct weir_policy *policy, int64_t now_ms, uint64_t *version,
-                                                struct weir_error *error);
+WEIR_MUST_USE enum weir_status policy_log_apply(struct weir_store *store, struct policy_registry *registry,
+                                                struct weir_bus *bus, const struct weir_policy *policy, int64_t now_ms,
+                                                uint64_t *version, struct weir_error *error);
 
 #endif

@@ -16,10 +16,10 @@
 #include "common/base/stop.h"
 #include "common/bus/local/bus_local.h"
 #include "common/store/sqlite/store_sqlite.h"
+#include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/command.h"
-#include "deploy/weir/orders/order_control.h"
+#include "deploy/weir/overrides/override_control.h"
 #include "deploy/weir/policy/policy_apply.h"
-#include "deploy/weir/realm/state_directory.h"
 #include "deploy/weir/run/monitor.h"
 #include "deploy/weir/run/sink.h"
 #include "deploy/weir/run/summary.h"
@@ -40,7 +40,7 @@ struct follow {
 	struct progress *progress; /* borrowed */
 	struct state_directory state;
 	struct weir_bus *bus;
-	struct rulebook *book;
+	struct policy_registry *registry;
 	uint64_t policy_version;
 	struct source_memory *memory;
 	struct weir_line_file *dead_file;
@@ -55,9 +55,9 @@ struct follow {
 	struct api *api;            /* likewise */
 	struct collector *collector;
 	struct monitor *monitor;
-	struct order_control orders;
+	struct override_control overrides;
 	struct control *control;
-	struct weir_trouble bus_trouble;
+	struct weir_fault bus_fault;
 	int64_t started_ms;
 };
 
@@ -89,10 +89,10 @@ static enum weir_status open_state(struct follow *follow, struct weir_error *err
 
 static enum weir_status open_policy(struct follow *follow, struct weir_error *error)
 {
-	follow->book = rulebook_new();
-	enum weir_status status = policy_log_load(follow->state.store, follow->book, error);
+	follow->registry = policy_registry_new();
+	enum weir_status status = policy_log_load(follow->state.store, follow->registry, error);
 	if (status == WEIR_OK)
-		status = policy_log_apply(follow->state.store, follow->book, follow->bus, follow->options->config->policy,
+		status = policy_log_apply(follow->state.store, follow->registry, follow->bus, follow->options->config->policy,
 		                          weir_wall_ms(), &follow->policy_version, error);
 	return status;
 }
@@ -102,7 +102,7 @@ static bool all_live(const struct follow *follow)
 {
 	for (uint32_t partition = 0; partition < follow->bus->partitions; partition++) {
 		struct worker_partition look;
-		worker_look(follow->workers[placement_of(follow->placement, partition)], partition, &look);
+		worker_view(follow->workers[placement_of(follow->placement, partition)], partition, &look);
 		if (look.state != WORKER_LIVE)
 			return false;
 	}
@@ -138,7 +138,7 @@ static enum weir_status start_workers(struct follow *follow, struct weir_error *
 		struct worker_options options = {
 			.config = follow->options->config,
 			.bus = follow->bus,
-			.book = follow->book,
+			.registry = follow->registry,
 			.first_policy = 1, /* an empty partition meets every policy in its log, from the first one on */
 			.seed = seed,
 			.number = i,
@@ -183,7 +183,7 @@ static void write_figures(void *context, struct weir_text *members)
 {
 	const struct follow *follow = context;
 	struct limiter_parts parts = {
-		.workers = follow->workers, .worker_count = follow->worker_count, .book = follow->book};
+		.workers = follow->workers, .worker_count = follow->worker_count, .registry = follow->registry};
 	limiter_figures(&parts, members);
 	weir_text_puts(members, ",");
 	archiver_figures((void *)(uintptr_t)archiver_stats(follow->archiver), members);
@@ -243,7 +243,7 @@ static enum weir_status start_collector(struct follow *follow, struct weir_error
 		.bus = follow->bus,
 		.memory = follow->memory,
 		.dead_file = follow->dead_file,
-		.policy = rulebook_policy(follow->book, follow->policy_version),
+		.policy = policy_registry_policy(follow->registry, follow->policy_version),
 		.log = follow->log,
 	};
 	status = collector_new(&options, &follow->collector, error);
@@ -273,15 +273,15 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 			.collector = follow->collector,
 			.workers = follow->workers,
 			.worker_count = follow->worker_count,
-			.book = follow->book,
+			.registry = follow->registry,
 			.archiver = follow->archiver,
 		};
 		status = monitor_start(&monitor, &follow->monitor, error);
 	}
-	follow->orders = (struct order_control){.bus = follow->bus, .book = follow->book, .log = follow->log};
+	follow->overrides = (struct override_control){.bus = follow->bus, .registry = follow->registry, .log = follow->log};
 	if (status == WEIR_OK)
-		status = control_start(follow->state.path, order_control_answer, &follow->orders, follow->log, &follow->control,
-		                       error);
+		status = control_start(follow->state.path, override_control_answer, &follow->overrides, follow->log,
+		                       &follow->control, error);
 	return status;
 }
 
@@ -318,7 +318,7 @@ static void reload(struct follow *follow)
 		if (status == WEIR_OK)
 			status = inputs_check_policy(follow->options->config, next->policy, &error);
 		if (status == WEIR_OK)
-			status = policy_log_apply(follow->state.store, follow->book, follow->bus, next->policy, weir_wall_ms(),
+			status = policy_log_apply(follow->state.store, follow->registry, follow->bus, next->policy, weir_wall_ms(),
 			                          &follow->policy_version, &error);
 		others = others_changed(follow->options->config, next);
 		weir_config_free(next);
@@ -330,7 +330,7 @@ static void reload(struct follow *follow)
 		return;
 	}
 	if (follow->policy_version != before) {
-		const struct weir_policy *policy = rulebook_policy(follow->book, follow->policy_version);
+		const struct weir_policy *policy = policy_registry_policy(follow->registry, follow->policy_version);
 		collector_set_policy(follow->collector, policy);
 		unmatched_tell(follow->options->config, policy, follow->log);
 	}
@@ -352,13 +352,13 @@ static bool part_failed(const struct follow *follow)
 }
 
 /* The log on disk goes on trying by itself; that it has to is for people to know. */
-static void tell_bus_problem(struct follow *follow)
+static void log_bus_problem(struct follow *follow)
 {
 	char words[WEIR_ERROR_TEXT_BYTES];
 	if (follow->bus->ops->problem(follow->bus, words, sizeof words))
-		weir_trouble_on(&follow->bus_trouble, follow->log, "log", "%s; trying again", words);
+		weir_fault_raise(&follow->bus_fault, follow->log, "log", "%s; trying again", words);
 	else
-		weir_trouble_off(&follow->bus_trouble, follow->log, "log");
+		weir_fault_clear(&follow->bus_fault, follow->log, "log");
 }
 
 static void show_progress(struct follow *follow)
@@ -379,7 +379,7 @@ static void watch(struct follow *follow)
 	while (!atomic_load(weir_stop_flag()) && !collector_ended(follow->collector) && !part_failed(follow)) {
 		if (weir_stop_take_reload())
 			reload(follow);
-		tell_bus_problem(follow);
+		log_bus_problem(follow);
 		show_progress(follow);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
@@ -398,7 +398,7 @@ static void note_failure(const struct follow *follow, const char *part, enum wei
 static void print_summary(const struct follow *follow)
 {
 	struct summary summary = {
-		.policy = rulebook_policy(follow->book, follow->policy_version),
+		.policy = policy_registry_policy(follow->registry, follow->policy_version),
 		.seconds = (double)(weir_monotonic_ms() - follow->started_ms) / 1000.0,
 		.decisions = follow->options->decisions_path,
 		.dead_letters = follow->options->dead_letters_path,
@@ -475,7 +475,7 @@ static void close_all(struct follow *follow)
 	source_memory_free(follow->memory);
 	if (follow->bus != NULL)
 		follow->bus->ops->close(follow->bus);
-	rulebook_free(follow->book);
+	policy_registry_free(follow->registry);
 	weir_key_hash_free(follow->hash);
 	state_directory_close(&follow->state);
 }

@@ -25,7 +25,7 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 	collector_metrics(monitor->options.collector, &reply->body);
 	struct limiter_parts parts = {.workers = monitor->options.workers,
 	                              .worker_count = monitor->options.worker_count,
-	                              .book = monitor->options.book};
+	                              .registry = monitor->options.registry};
 	limiter_metrics(&parts, &reply->body);
 	if (monitor->options.archiver != NULL)
 		archiver_metrics(archiver_stats(monitor->options.archiver), &reply->body);

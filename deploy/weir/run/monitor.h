@@ -18,7 +18,7 @@ struct monitor_options {
 	struct collector *collector;
 	struct worker *const *workers;
 	uint32_t worker_count;
-	struct rulebook *book;
+	struct policy_registry *registry;
 	struct archiver *archiver; /* NULL: none */
 };
 

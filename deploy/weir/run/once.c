@@ -78,7 +78,7 @@ static enum weir_status read_all(struct once *once, struct weir_error *error)
 static void print_summary(const struct once *once, bool finished)
 {
 	struct summary summary = {
-		.policy = rulebook_policy(once->book, once->policy_version),
+		.policy = policy_registry_policy(once->registry, once->policy_version),
 		.lanes = once->lanes,
 		.lane_count = once->partition_count,
 		.seconds = (double)(weir_monotonic_ms() - once->started_ms) / 1000.0,

@@ -78,17 +78,17 @@ static enum weir_status store_cuts(struct once *once, struct checkpoint_cut *cut
 {
 	const char *name = ONCE_NOTE_NAME;
 	struct weir_span value = weir_span_of(note);
-	struct weir_trouble trouble = {0};
+	struct weir_fault fault = {0};
 	const struct weir_archive_batch *batch = once_archive_batch(once->archive);
 	enum weir_status status;
 	while ((status = checkpoint_store(once->store, cuts, once->partition_count, batch, &name, &value, 1, error)) ==
 	           WEIR_IO &&
 	       !atomic_load(weir_stop_flag())) {
-		weir_trouble_on(&trouble, once->log, "checkpoint", "%s; trying again each second", error->text);
+		weir_fault_raise(&fault, once->log, "checkpoint", "%s; trying again each second", error->text);
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	}
 	if (status == WEIR_OK) {
-		weir_trouble_off(&trouble, once->log, "checkpoint");
+		weir_fault_clear(&fault, once->log, "checkpoint");
 		once_archive_stored(once->archive);
 	}
 	return status == WEIR_IO ? WEIR_AGAIN : status;

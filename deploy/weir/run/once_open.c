@@ -9,8 +9,8 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
+#include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/policy/policy_apply.h"
-#include "deploy/weir/realm/state_directory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -37,10 +37,10 @@ static enum weir_status read_note(struct once *once, struct weir_error *error)
 	if (status == WEIR_OK && text != NULL) {
 		status = once_note_decode(text, length, &once->before, error);
 		once->resumed = status == WEIR_OK;
+		free(text);
 	}
 	if (status != WEIR_OK)
 		return status;
-	free(text);
 	const char *what = once->before.zones != zones                                 ? "zones"
 	                   : !once->before.finished && once->before.sources != sources ? "sources"
 	                                                                               : NULL;
@@ -129,7 +129,7 @@ static enum weir_status open_files(struct once *once, struct weir_error *error)
 		status = open_file(once, paths[i], &once->before.files[i], &once->files.files[i], error);
 	if (status == WEIR_OK)
 		status = open_file(once, options->dead_letters_path, &once->before.dead_letters, &once->dead_file, error);
-	/* no rate: which letters are kept must follow from the input alone */
+	/* no rate: which dead letters are kept must follow from the input alone */
 	struct dead_letter_options dead = {.max_bytes = once->config->deadletter.max_bytes};
 	struct dead_letter_sink sink = dead_letter_file(once->dead_file);
 	once->dead = dead_letters_new(once->dead_file != NULL ? &sink : NULL, &dead);
@@ -146,7 +146,7 @@ static enum weir_status open_lane(struct once *once, uint32_t number, uint64_t s
 		.lateness_ms = -1,
 		.count_events = true,
 	};
-	struct lane *lane = once->lanes[number] = lane_new(&options, once->book, once->policy_version);
+	struct lane *lane = once->lanes[number] = lane_new(&options, once->registry, once->policy_version);
 	if (once->store == NULL)
 		return WEIR_OK;
 	struct weir_partition_state state;
@@ -162,15 +162,16 @@ static enum weir_status open_lane(struct once *once, uint32_t number, uint64_t s
 static enum weir_status open_lanes(struct once *once, struct weir_error *error)
 {
 	uint64_t seed = 0;
-	once->book = rulebook_new();
+	once->registry = policy_registry_new();
 	enum weir_status status = WEIR_OK;
 	if (once->store != NULL) {
 		status = state_directory_seed(&once->state, &seed, error);
 		if (status == WEIR_OK)
-			status = policy_log_load(once->store, once->book, error);
+			status = policy_log_load(once->store, once->registry, error);
 	}
 	if (status == WEIR_OK)
-		status = policy_log_apply(once->store, once->book, NULL, once->config->policy, 0, &once->policy_version, error);
+		status =
+			policy_log_apply(once->store, once->registry, NULL, once->config->policy, 0, &once->policy_version, error);
 	once->lanes = weir_alloc(once->partition_count, sizeof(struct lane *));
 	once->partitions = weir_alloc(once->partition_count, sizeof *once->partitions);
 	for (uint32_t i = 0; status == WEIR_OK && i < once->partition_count; i++)
@@ -196,7 +197,7 @@ static enum weir_status open_inputs(struct once *once, struct weir_error *error)
 {
 	once->source_context = (struct source_context){
 		.once = true, .memory = once->memory, .line_max_bytes = (uint32_t)once->config->collector.line_max_bytes};
-	enum weir_status status = inputs_new(once->config, rulebook_policy(once->book, once->policy_version),
+	enum weir_status status = inputs_new(once->config, policy_registry_policy(once->registry, once->policy_version),
 	                                     &once->source_context, once->dead, &once->inputs, error);
 	if (status != WEIR_OK)
 		return status;
@@ -291,7 +292,7 @@ void once_close(struct once *once)
 		lane_free(once->lanes[i]);
 	free(once->lanes);
 	free(once->partitions);
-	rulebook_free(once->book);
+	policy_registry_free(once->registry);
 	for (int i = 0; i < OUTPUT_COUNT; i++)
 		close_file(once, once->files.files[i]);
 	output_files_deinit(&once->files);

@@ -9,7 +9,7 @@
 #include "collector/follow/inputs.h"
 #include "collector/send/framer.h"
 #include "collector/source/source_memory.h"
-#include "deploy/weir/realm/state_directory.h"
+#include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/run/once_note.h"
 #include "deploy/weir/run/rounds.h"
 #include "deploy/weir/run/run_options.h"
@@ -28,7 +28,7 @@ struct once {
 	bool resumed;
 	struct source_memory *memory;
 
-	struct rulebook *book;
+	struct policy_registry *registry;
 	uint64_t policy_version;
 	uint32_t partition_count;
 	struct lane **lanes;

@@ -57,7 +57,7 @@ static void add_judged(struct output_batch *batch, const struct lane *lane, cons
 		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
 		for (uint32_t j = 0; j < set->count; j++, pair++) {
 			unsigned bits = (result->judged.verdicts[pair / 2] >> (pair % 2 * 4)) & 15;
-			const struct zone_rules *zone = rules_zone(lane_rules(lane), set->zones[j].id);
+			const struct compiled_zone *zone = compiled_policy_zone(lane_compiled_policy(lane), set->zones[j].id);
 			if ((bits & WEIR_VERDICT_NONE) || zone == NULL)
 				continue;
 			struct weir_text *text = &batch->text[OUTPUT_JUDGED];
@@ -141,11 +141,11 @@ static enum weir_status put(struct output_files *files, struct weir_line_file *f
 	if (files->on_screen)
 		progress_clear(files->progress);
 	while ((status = step(file, error)) == WEIR_IO && !*files->stop) {
-		weir_trouble_on(&files->trouble, files->log, "output", "%s; trying again each second", error->text);
+		weir_fault_raise(&files->fault, files->log, "output", "%s; trying again each second", error->text);
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	}
 	if (status == WEIR_OK)
-		weir_trouble_off(&files->trouble, files->log, "output");
+		weir_fault_clear(&files->fault, files->log, "output");
 	return status == WEIR_IO ? WEIR_AGAIN : status;
 }
 

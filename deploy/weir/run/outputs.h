@@ -50,7 +50,7 @@ struct output_files {
 	const _Atomic bool *stop;   /* borrowed: ends the retries */
 	struct progress *progress;  /* borrowed; taken off the screen before lines go there */
 	bool on_screen;             /* lines go to a terminal */
-	struct weir_trouble trouble;
+	struct weir_fault fault;
 	struct output_line *sorted;
 	size_t capacity;
 };

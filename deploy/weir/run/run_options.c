@@ -3,7 +3,7 @@
 #include "deploy/weir/run/run_options.h"
 
 #include "common/base/alloc.h"
-#include "deploy/weir/realm/state_directory.h"
+#include "deploy/weir/backend/state_directory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -38,7 +38,7 @@ struct sink {
 	struct place *places; /* by partition */
 	bool dirty;
 	int64_t save_due_ms;
-	struct weir_trouble trouble;
+	struct weir_fault fault;
 	struct weir_text text;
 	enum weir_status status;
 	struct weir_error error;
@@ -195,7 +195,7 @@ static void append(struct sink *sink, struct weir_span payload)
 			fail(sink, status, &error); /* nothing is saved any more: the next start writes this line */
 			return;
 		}
-		weir_trouble_on(&sink->trouble, sink->options.log, "decisions", "%s; trying again each second", error.text);
+		weir_fault_raise(&sink->fault, sink->options.log, "decisions", "%s; trying again each second", error.text);
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	}
 }
@@ -233,7 +233,7 @@ static void share_screen(struct sink *sink, bool writing)
 		return;
 	if (writing)
 		progress_leave(sink->options.progress);
-	else if (!sink->trouble.on)
+	else if (!sink->fault.on)
 		progress_return(sink->options.progress);
 }
 
@@ -264,9 +264,9 @@ static bool turn(struct sink *sink, int timeout_ms)
 	if (status == WEIR_INVALID || status == WEIR_END)
 		fail(sink, status, &error);
 	else if (status != WEIR_OK)
-		weir_trouble_on(&sink->trouble, sink->options.log, "decisions", "%s; trying again each second", error.text);
+		weir_fault_raise(&sink->fault, sink->options.log, "decisions", "%s; trying again each second", error.text);
 	else if (!sink->dirty) /* saved since: between two tries nothing is known */
-		weir_trouble_off(&sink->trouble, sink->options.log, "decisions");
+		weir_fault_clear(&sink->fault, sink->options.log, "decisions");
 	share_screen(sink, false);
 	if (!received && sink->status == WEIR_OK)
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);

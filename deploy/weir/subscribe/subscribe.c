@@ -15,7 +15,7 @@
 #include "deploy/gateways/subscriber/subscriber.h"
 #include "deploy/gateways/target/kinds/target_kinds.h"
 #include "deploy/weir/command.h"
-#include "deploy/weir/orders/order_append.h"
+#include "deploy/weir/overrides/override_append.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,11 +225,11 @@ static enum weir_status read_config(struct subscribe *subscribe, struct weir_err
 }
 
 /* A zone that nothing is said of empties the list. Where the zones are not in the configuration nobody knows. */
-static void look_at_zones(const struct subscribe *subscribe)
+static void inspect_zones(const struct subscribe *subscribe)
 {
 	struct weir_error words;
 	for (size_t i = 0; subscribe->config->policy != NULL && i < subscribe->zone_count; i++)
-		if (order_zone(subscribe->config->policy, subscribe->zones[i], &words) == NULL)
+		if (override_zone(subscribe->config->policy, subscribe->zones[i], &words) == NULL)
 			weir_log(&subscribe->log, WEIR_LOG_WARNING, "subscribe", "--zone: %s", words.text);
 }
 
@@ -327,7 +327,7 @@ static enum weir_status close_all(struct subscribe *subscribe, struct weir_error
 static enum weir_exit command_main(int argc, char **argv)
 {
 	struct subscribe subscribe = {.interval_ms = -1, .max = BLOCK_TABLE_MAX_DEFAULT};
-	struct weir_error error = {.text = ""}, trouble;
+	struct weir_error error = {.text = ""}, failure;
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &subscribe);
 	if (code != WEIR_EXIT_NOT_YET) {
 		free(subscribe.http_host);
@@ -339,7 +339,7 @@ static enum weir_exit command_main(int argc, char **argv)
 		status = open_target(&subscribe, &error);
 	bool usage = status != WEIR_OK;
 	if (status == WEIR_OK)
-		look_at_zones(&subscribe);
+		inspect_zones(&subscribe);
 	if (status == WEIR_OK)
 		make_subscriber(&subscribe);
 	/* It is well while it waits for the bus, and says that it does. */
@@ -351,9 +351,9 @@ static enum weir_exit command_main(int argc, char **argv)
 		status = subscriber_run(subscribe.subscriber, subscribe.bus, &error);
 	weir_notify("STOPPING=1");
 	bool stopped = *weir_stop_flag();
-	if (close_all(&subscribe, &trouble) != WEIR_OK && status == WEIR_OK && !stopped) {
+	if (close_all(&subscribe, &failure) != WEIR_OK && status == WEIR_OK && !stopped) {
 		status = WEIR_IO;
-		error = trouble;
+		error = failure;
 	}
 	if (status == WEIR_OK || (stopped && status == WEIR_IO))
 		return WEIR_EXIT_DONE;

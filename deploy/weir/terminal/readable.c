@@ -105,7 +105,7 @@ bool words_limit_json(struct weir_text *text, const json_t *json)
 }
 
 /* What an operator has commanded, or the end of a block. */
-static void put_order(struct weir_text *text, const json_t *json, const char *action, int64_t at_ms)
+static void put_override(struct weir_text *text, const json_t *json, const char *action, int64_t at_ms)
 {
 	const char *by = json_string_value(json_object_get(json, "by"));
 	const char *reason = json_string_value(json_object_get(json, "reason"));
@@ -154,7 +154,7 @@ bool words_decision_json(struct weir_text *text, struct weir_span bytes)
 		weir_text_puts(text, ": over ");
 		weir_limit_brief(text, &limit);
 	} else {
-		put_order(text, json, action, at_ms);
+		put_override(text, json, action, at_ms);
 	}
 	json_decref(json);
 	return true;

@@ -107,7 +107,7 @@ struct top_command {
 	struct top_rates rates;
 	struct top_screen screen;
 	json_t *sample;
-	struct weir_error trouble; /* "": the last look succeeded */
+	struct weir_error failure; /* "": the last sample succeeded */
 };
 
 /* ---- the command line ---- */
@@ -188,10 +188,10 @@ static enum weir_status look(struct top_command *command)
 	if (command->interactive)
 		fit(command);
 	enum weir_status status =
-		top_sample_read(command->source, &command->question, &command->rates, &sample, &command->trouble);
+		top_sample_read(command->source, &command->question, &command->rates, &sample, &command->failure);
 	if (status != WEIR_OK)
 		return status;
-	command->trouble.text[0] = '\0';
+	command->failure.text[0] = '\0';
 	json_decref(command->sample);
 	command->sample = sample;
 	return WEIR_OK;
@@ -231,7 +231,7 @@ static void draw(const struct top_command *command)
 		.screen = true, .colours = plain == NULL || plain[0] == '\0', .columns = command->screen.columns};
 	struct weir_text text = {0};
 	top_view_put(&text, &form, command->source->name, command->sample,
-	             command->trouble.text[0] != '\0' ? command->trouble.text : NULL);
+	             command->failure.text[0] != '\0' ? command->failure.text : NULL);
 	top_screen_show(&command->screen, &text);
 	weir_text_deinit(&text);
 }
@@ -306,7 +306,7 @@ static enum weir_exit run(struct top_command *command)
 	else if (code == WEIR_EXIT_DONE)
 		code = stream(command);
 	if (code != WEIR_EXIT_DONE && !*weir_stop_flag())
-		fprintf(stderr, "weir top: %s\n", command->trouble.text);
+		fprintf(stderr, "weir top: %s\n", command->failure.text);
 	return *weir_stop_flag() ? WEIR_EXIT_DONE : code;
 }
 
@@ -322,11 +322,11 @@ static enum weir_exit command_main(int argc, char **argv)
 	enum weir_status status = WEIR_OK;
 	if (command.state != NULL)
 		command.source = top_source_state(command.state);
-	else if ((status = read_token(command.token_path, &token, &command.trouble)) == WEIR_OK)
-		status = top_source_url(command.url, token, &command.source, &command.trouble);
+	else if ((status = read_token(command.token_path, &token, &command.failure)) == WEIR_OK)
+		status = top_source_url(command.url, token, &command.source, &command.failure);
 	free(token);
 	if (status != WEIR_OK) {
-		fprintf(stderr, "weir top: %s\n", command.trouble.text);
+		fprintf(stderr, "weir top: %s\n", command.failure.text);
 		return status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 	}
 	code = run(&command);

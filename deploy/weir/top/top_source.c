@@ -25,7 +25,7 @@ static enum weir_status open_state(void *context, struct weir_store **store, str
 	const struct top_source *source = context;
 	struct weir_store *opened;
 	bool archived = false;
-	enum weir_status status = weir_store_sqlite_look(source->name, &opened, error);
+	enum weir_status status = weir_store_sqlite_open_read_only(source->name, &opened, error);
 	if (status != WEIR_OK)
 		return status;
 	status = opened->ops->query(opened,

@@ -4,7 +4,7 @@
 
 #include "common/base/alloc.h"
 #include "common/files/durable_file.h"
-#include "limiter/bucket/rules.h"
+#include "limiter/bucket/compiled_policy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,19 +24,19 @@ void validate_warn(struct validate_report *report, const char *path, struct weir
 	*words = (struct weir_text){0};
 }
 
-static void look_at_zones(struct validate_report *report)
+static void inspect_zones(struct validate_report *report)
 {
 	const struct weir_policy *policy = report->config->policy;
-	struct rules *rules = rules_new(&policy, 1);
+	struct compiled_policy *compiled = compiled_policy_new(&policy, 1);
 	report->zone_count = policy->zone_count;
 	report->zones = weir_alloc(policy->zone_count, sizeof *report->zones);
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
-		const struct zone_rules *zone = rules_zone_at(rules, i);
+		const struct compiled_zone *zone = compiled_policy_zone_at(compiled, i);
 		report->zones[i].zone = zone->zone;
 		report->zones[i].sentence = weir_zone_describe(zone->zone);
 		report->zones[i].footprint = footprint_of(zone->layout);
 	}
-	rules_free(rules);
+	compiled_policy_free(compiled);
 }
 
 /* Whether a file can be made or written there. */
@@ -82,7 +82,7 @@ enum weir_status validate_report_make(const struct weir_config *config, struct v
 {
 	*report = (struct validate_report){.config = config};
 	report->warnings = weir_alloc(VALIDATE_WARNINGS_MAX, sizeof *report->warnings);
-	look_at_zones(report);
+	inspect_zones(report);
 	validate_limits(report);
 	enum weir_status status = validate_sources(report, error);
 	if (status == WEIR_OK)

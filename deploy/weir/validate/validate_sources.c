@@ -116,7 +116,7 @@ static void warn_source(struct validate_report *report, size_t place, struct wei
 }
 
 /* What a stream stands for: a file that is there, or a path that names nothing. */
-static enum weir_status look_at_file(struct sampling *sampling, size_t place, struct source_stream *stream,
+static enum weir_status inspect_file(struct sampling *sampling, size_t place, struct source_stream *stream,
                                      struct weir_error *error)
 {
 	struct validate_source *source = &sampling->report->sources[place];
@@ -185,7 +185,7 @@ static void warn_malformed(struct sampling *sampling, size_t place)
 	warn_source(sampling->report, place, &words);
 }
 
-static enum weir_status look_at_source(struct sampling *sampling, size_t place, struct weir_error *error)
+static enum weir_status inspect_source(struct sampling *sampling, size_t place, struct weir_error *error)
 {
 	struct validate_report *report = sampling->report;
 	struct weir_json config = weir_json_element(&report->config->sources, place);
@@ -204,7 +204,7 @@ static enum weir_status look_at_source(struct sampling *sampling, size_t place, 
 	struct source_stream **streams;
 	size_t count = source->ops->streams(source, &streams);
 	for (size_t i = 0; status == WEIR_OK && i < count; i++)
-		status = look_at_file(sampling, place, streams[i], error);
+		status = inspect_file(sampling, place, streams[i], error);
 	if (status == WEIR_OK)
 		warn_malformed(sampling, place);
 	return status;
@@ -255,7 +255,7 @@ enum weir_status validate_sources(struct validate_report *report, struct weir_er
 	if (status == WEIR_OK)
 		find_key_fields(sampling);
 	for (; status == WEIR_OK && report->source_count < config->source_count; report->source_count++)
-		status = look_at_source(sampling, report->source_count, error);
+		status = inspect_source(sampling, report->source_count, error);
 	if (status == WEIR_OK)
 		warn_zones(report);
 	inputs_free(sampling->inputs);

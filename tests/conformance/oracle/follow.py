@@ -24,7 +24,7 @@ import json_out
 from keys import joined
 from limits import state_of
 from model import Bucket, Counts, Verdict, judge_event
-from orders import Command, Malformed, Orders, scaled
+from overrides import Command, Malformed, Overrides, scaled
 from policy import Zone, duration_ms
 
 
@@ -62,7 +62,7 @@ class Follow:
         self.buckets = {}
         self.counts = {zone.name: Counts() for zone in zones}
         self.dropped = self.malformed = 0
-        self.orders = Orders(lateness_ms)
+        self.overrides = Overrides(lateness_ms)
 
     def take_frame(self, offset, source, sent_ms, events):
         """Judges a frame: [(id, Verdict)] in its own order.
@@ -72,7 +72,7 @@ class Follow:
         the frame, dropped ones and unknown zones too, so that a decision has
         the same id however often its frame is judged."""
         self.clock_ms = max(self.clock_ms, sent_ms)
-        self.orders.purge(self.clock_ms)
+        self.overrides.purge(self.clock_ms)
         held = self.positions.get(source, -1)
         index = 0
         results = []
@@ -93,13 +93,13 @@ class Follow:
 
     def _judge(self, zone, event, is_done):
         t, place = event["time"], (zone.id, event["key"])
-        if self.orders.allowed(*place, t) and not is_done:
+        if self.overrides.allowed(*place, t) and not is_done:
             return Verdict(zone, "pass")
         bucket = self._bucket(zone, event["key"])
-        times = self.orders.times(*place)
+        times = self.overrides.times(*place)
         if bucket.times != times:
             bucket.rescale(times)
-        return judge_event(bucket, t, event["cost"], is_done, self.orders.blocked(*place, t))
+        return judge_event(bucket, t, event["cost"], is_done, self.overrides.blocked(*place, t))
 
     def take_command(self, offset, sent_ms, body):
         """Does what an operator commands: [(id, Verdict)] of what it publishes, one or none."""
@@ -110,10 +110,10 @@ class Follow:
             if zone is None:
                 raise Malformed("zone")
             command.check(zone, sent_ms)
-            self.orders.purge(self.clock_ms)
+            self.overrides.purge(self.clock_ms)
             place = (zone.id, command.key)
-            was_blocked = self.orders.blocked(*place, sent_ms)
-            self.orders.apply(zone.id, command, sent_ms)
+            was_blocked = self.overrides.blocked(*place, sent_ms)
+            self.overrides.apply(zone.id, command, sent_ms)
         except Malformed:
             self.malformed += 1
             return []
@@ -162,7 +162,7 @@ class Follow:
                     bucket.blocked_at = bucket.blocked_until = None
                 kept[zone_id, key] = bucket
         self.buckets, self.zones = kept, new
-        self.orders.keep_zones(new)
+        self.overrides.keep_zones(new)
         for zone in zones:
             published += self._blocks(zone, sent_ms) if zone.id in leaving else []
         for zone in zones:
@@ -172,9 +172,9 @@ class Follow:
 
     def _blocks(self, zone, sent_ms):
         """What operators block in a zone, as decisions: by the bytes of the keys."""
-        for (zone_id, key), until in sorted(self.orders.blocks.items()):
+        for (zone_id, key), until in sorted(self.overrides.blocks.items()):
             if zone_id == zone.id and until > self.clock_ms:
-                by, reason = self.orders.words[zone_id, key]
+                by, reason = self.overrides.words[zone_id, key]
                 yield Verdict(zone, "order", decision={
                     "zone": zone.name, "key": list(split_key(zone, key)), "action": "block",
                     "at": sent_ms, "until": until, "by": by, "reason": reason, "mode": zone.mode})

@@ -8,7 +8,7 @@ Both as common/specification/semantics.md, Order of tests and what follows there
 
 from limits import state_of
 from keys import bounded, joined, partition_of
-from orders import scaled
+from overrides import scaled
 
 
 class Bucket:

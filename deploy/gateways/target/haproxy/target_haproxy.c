@@ -105,7 +105,7 @@ static enum weir_status look(struct haproxy_target *haproxy, struct weir_error *
 }
 
 /* What keys the map takes: each way in which the configuration uses it is a line "type=T, …" of the answer. */
-static enum weir_status look_at_type(struct haproxy_target *haproxy, struct weir_error *error)
+static enum weir_status inspect_type(struct haproxy_target *haproxy, struct weir_error *error)
 {
 	weir_text_printf(&haproxy->request, "get map %s 0.0.0.0", haproxy->name);
 	enum weir_status status = ask(haproxy, error);
@@ -229,7 +229,7 @@ static enum weir_status copy(struct target *target, const struct block_table *ta
 	weir_text_clear(&haproxy->request);
 	enum weir_status status = look(haproxy, error);
 	if (status == WEIR_OK)
-		status = look_at_type(haproxy, error);
+		status = inspect_type(haproxy, error);
 	if (status == WEIR_OK)
 		status = prepare(haproxy, version, error);
 	if (status != WEIR_OK)

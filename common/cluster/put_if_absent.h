@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Notes of a store that are put if they are absent, by whoever is first: what
+ * all processes of the store agree on from then on.
+ */
+#ifndef WEIR_COMMON_PUT_IF_ABSENT_H
+#define WEIR_COMMON_PUT_IF_ABSENT_H
+
+#include "common/store/store.h"
+
+/**
+ * Puts notes, all or none, unless the first of them is there already.
+ *
+ * @return WEIR_OK: they are there, these or those of another process that was sooner; WEIR_IO
+ */
+WEIR_MUST_USE enum weir_status weir_put_if_absent(struct weir_store *store, const char *const *names,
+                                                  const struct weir_span *values, size_t count,
+                                                  struct weir_error *error);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See state_directory.h for what lies in it. */
+#include "deploy/weir/backend/state_directory.h"
+
+#include "common/base/alloc.h"
+#include "common/store/sqlite/store_sqlite.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define KIND_NOTE "kind"
+#define SEED_NOTE "seed"
+
+static enum weir_status check_kind(struct state_directory *state, const char *kind, struct weir_error *error)
+{
+	char *note;
+	size_t length;
+	enum weir_status status = state->store->ops->note_get(state->store, KIND_NOTE, &note, &length, error);
+	if (status != WEIR_OK)
+		return status;
+	if (note == NULL)
+		return state->store->ops->note_put(state->store, KIND_NOTE, weir_span_of(kind), error);
+	if (strcmp(note, kind) != 0)
+		status = weir_fail(error, WEIR_INVALID, "%s is the state of %s: name another --state directory", state->path,
+		                   strcmp(note, "once") == 0 ? "a --once run" : "a run that follows");
+	free(note);
+	return status;
+}
+
+enum weir_status state_directory_open(struct state_directory *state, const char *path, const char *kind,
+                                      struct weir_error *error)
+{
+	*state = (struct state_directory){.path = path};
+	enum weir_status status = weir_directory_make(path, error);
+	if (status == WEIR_OK)
+		status = weir_directory_lock(path, &state->lock, error);
+	state->locked = status == WEIR_OK;
+	if (status == WEIR_OK)
+		status = weir_store_sqlite_open(path, &state->store, error);
+	if (status == WEIR_OK)
+		status = check_kind(state, kind, error);
+	return status;
+}
+
+void state_directory_close(struct state_directory *state)
+{
+	if (state->store != NULL)
+		state->store->ops->close(state->store);
+	if (state->locked)
+		weir_directory_unlock(&state->lock);
+	*state = (struct state_directory){0};
+}
+
+enum weir_status state_directory_seed(struct state_directory *state, uint64_t *seed, struct weir_error *error)
+{
+	char *note;
+	size_t length;
+	enum weir_status status = state->store->ops->note_get(state->store, SEED_NOTE, &note, &length, error);
+	if (status != WEIR_OK)
+		return status;
+	if (note != NULL) {
+		*seed = strtoull(note, NULL, 16);
+		free(note);
+		return WEIR_OK;
+	}
+	if (getrandom(seed, sizeof *seed, 0) != (ssize_t)sizeof *seed)
+		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", strerror(errno));
+	char hex[20];
+	snprintf(hex, sizeof hex, "%016llx", (unsigned long long)*seed);
+	return state->store->ops->note_put(state->store, SEED_NOTE, weir_span_of(hex), error);
+}
+
+enum weir_status state_directory_open_read_only(struct state_directory *state, const char *path, bool *once,
+                                                uint64_t *seed, struct weir_error *error)
+{
+	*state = (struct state_directory){.path = path};
+	char *kind = NULL, *hex = NULL;
+	size_t length;
+	enum weir_status status = weir_store_sqlite_open_read_only(path, &state->store, error);
+	if (status == WEIR_OK)
+		status = state->store->ops->note_get(state->store, KIND_NOTE, &kind, &length, error);
+	if (status == WEIR_OK)
+		status = state->store->ops->note_get(state->store, SEED_NOTE, &hex, &length, error);
+	*once = kind != NULL && strcmp(kind, "once") == 0;
+	*seed = hex != NULL ? strtoull(hex, NULL, 16) : 0;
+	free(kind);
+	free(hex);
+	return status;
+}
+
+enum weir_status state_directory_temporary(char **path, struct weir_error *error)
+{
+	const char *parent = getenv("TMPDIR");
+	char pattern[WEIR_PATH_BYTES];
+	enum weir_status status =
+		weir_path_format(pattern, error, "%s/weir-XXXXXX", parent != NULL && parent[0] != '\0' ? parent : "/tmp");
+	if (status != WEIR_OK)
+		return status;
+	if (mkdtemp(pattern) == NULL)
+		return weir_fail(error, WEIR_IO, "cannot create a directory like %s: %s", pattern, strerror(errno));
+	*path = weir_copy(pattern, strlen(pattern));
+	return WEIR_OK;
+}
+
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *at)
+{
+	(void)status;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
+
+void state_directory_remove(char *path)
+{
+	if (path == NULL)
+		return;
+	nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	free(path);
+}
+
+enum weir_status state_directory_default(char path[WEIR_PATH_BYTES], struct weir_error *error)
+{
+	if (geteuid() == 0)
+		return weir_path_format(path, error, "/var/lib/weir");
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	if (state != NULL && state[0] == '/')
+		return weir_path_format(path, error, "%s/weir", state);
+	if (home != NULL && home[0] == '/')
+		return weir_path_format(path, error, "%s/.local/state/weir", home);
+	return weir_fail(error, WEIR_INVALID, "neither XDG_STATE_HOME nor HOME is set: give a --state directory");
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state directory: held by one process, used for one kind of run.
+ *
+ *   lock            the process that has it
+ *   weir.db         checkpoints, policies, notes (SQLite)
+ *   log/            the local bus (follow mode)
+ *   sources.json    what the collector remembers of its files (follow mode)
+ *   dead-letter.jsonl
+ *   control         the socket of a run that follows (control.h)
+ */
+#ifndef DEPLOY_WEIR_BACKEND_STATE_DIRECTORY_H
+#define DEPLOY_WEIR_BACKEND_STATE_DIRECTORY_H
+
+#include "common/files/durable_file.h"
+#include "common/store/store.h"
+
+struct state_directory {
+	const char *path; /* borrowed */
+	struct weir_directory_lock lock;
+	bool locked;
+	struct weir_store *store;
+};
+
+/**
+ * Makes it where it is not there, locks it, opens the store.
+ *
+ * @param kind  "once" or "follow": a directory of the other kind is refused
+ */
+WEIR_MUST_USE enum weir_status state_directory_open(struct state_directory *state, const char *path, const char *kind,
+                                                    struct weir_error *error);
+
+/**
+ * Opens it to look at it, beside the process that may hold it: as of this moment, and nothing can be written.
+ *
+ * @param once  whether it is of a --once run
+ * @param seed  of its fingerprints; 0 while there is none
+ */
+WEIR_MUST_USE enum weir_status state_directory_open_read_only(struct state_directory *state, const char *path,
+                                                              bool *once, uint64_t *seed, struct weir_error *error);
+void state_directory_close(struct state_directory *state);
+
+/** The secret seed of the state's fingerprints, made at first use. */
+WEIR_MUST_USE enum weir_status state_directory_seed(struct state_directory *state, uint64_t *seed,
+                                                    struct weir_error *error);
+
+/** A directory of its own under TMPDIR; *path is returned, state_directory_remove() removes and frees it. */
+WEIR_MUST_USE enum weir_status state_directory_temporary(char **path, struct weir_error *error);
+void state_directory_remove(char *path);
+
+/** Where follow mode keeps its state without --state: /var/lib/weir for root, else the XDG state directory. */
+WEIR_MUST_USE enum weir_status state_directory_default(char path[WEIR_PATH_BYTES], struct weir_error *error);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is blocked now: the decisions that were published, newest first of each bucket, and on one machine the state. */
+#ifndef DEPLOY_WEIR_OVERRIDES_LIST_BLOCKS_H
+#define DEPLOY_WEIR_OVERRIDES_LIST_BLOCKS_H
+
+#include "deploy/gateways/table/block_table.h"
+#include "deploy/weir/backend/backend.h"
+
+struct list_filter {
+	const char *zone;     /* NULL: all */
+	struct weir_span key; /* joined; at is NULL: all */
+};
+
+/* A bucket that is blocked and whose key nobody named. */
+struct list_unnamed {
+	const struct weir_zone *zone;
+	uint64_t high, low; /* its fingerprint */
+	uint32_t partition;
+	int64_t at_ms, until_ms;
+};
+
+struct list_blocks {
+	struct block_table *table;
+	struct policy_registry *registry;   /* what zones point into */
+	const struct block_entry **entries; /* by zone, then by when they began */
+	uint32_t count;
+	struct list_unnamed *unnamed; /* of a state directory */
+	uint32_t unnamed_count;
+	uint64_t damaged; /* messages that are no decisions */
+};
+
+/** @param now_ms  what ends later is blocked */
+WEIR_MUST_USE enum weir_status list_blocks_read(struct backend *backend, const struct list_filter *filter,
+                                                int64_t now_ms, struct list_blocks *blocks, struct weir_error *error);
+void list_blocks_deinit(struct list_blocks *blocks);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One producer for one command: it is broken or done when this returns. */
+#include "deploy/weir/overrides/override_append.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/suggest.h"
+#include "common/bytes/hash.h"
+#include "common/frame/frame.h"
+
+#include <stdlib.h>
+
+enum { POLL_MS = 200, DELIVERIES = 64 };
+
+const struct weir_zone *override_zone(const struct weir_policy *policy, const char *name, struct weir_error *error)
+{
+	const char **names = weir_alloc(policy->zone_count + 1u, sizeof(const char *));
+	const struct weir_zone *found = NULL;
+	for (uint32_t i = 0; i < policy->zone_count; i++) {
+		names[i] = policy->zones[i].name;
+		if (strcmp(names[i], name) == 0)
+			found = &policy->zones[i];
+	}
+	if (found == NULL) {
+		const char *near = weir_nearest_name(name, names);
+		char list[256];
+		weir_list_names(names, "\"", list, sizeof list);
+		weir_fail(error, WEIR_INVALID,
+		          near != NULL ? "there is no zone \"%s\" (did you mean \"%s\"?)"
+		                       : "there is no zone \"%s\"; there are %s",
+		          name, near != NULL ? near : list);
+	}
+	free(names);
+	return found;
+}
+
+/* Takes acknowledgements until none is owed. */
+static enum weir_status wait_placed(struct weir_bus *bus, struct weir_producer *producer, uint32_t owed,
+                                    int64_t wait_ms, struct override_place *places, uint32_t *count,
+                                    struct weir_error *error)
+{
+	int64_t end_ms = weir_monotonic_ms() + wait_ms;
+	while (*count < owed) {
+		struct weir_delivery deliveries[DELIVERIES];
+		if (weir_monotonic_ms() >= end_ms)
+			return weir_fail(error, WEIR_IO,
+			                 "the log has not acknowledged the command within %lld s: it may be in it or not; giving "
+			                 "it again does no harm",
+			                 (long long)(wait_ms / 1000));
+		size_t some = bus->ops->poll(producer, deliveries, DELIVERIES, POLL_MS);
+		for (size_t i = 0; i < some; i++) {
+			if (deliveries[i].status != WEIR_OK)
+				return weir_fail(error, deliveries[i].status, "the log rejected the command in partition %u: %s",
+				                 deliveries[i].partition, deliveries[i].why);
+			places[(*count)++] = (struct override_place){deliveries[i].partition, deliveries[i].offset};
+		}
+	}
+	return WEIR_OK;
+}
+
+static int by_partition(const void *a, const void *b)
+{
+	const struct override_place *left = a, *right = b;
+	return left->partition < right->partition ? -1 : left->partition > right->partition;
+}
+
+static enum weir_status send(struct weir_bus *bus, struct weir_producer *producer, uint32_t first, uint32_t end,
+                             struct weir_span payload, int64_t wait_ms, struct override_place *places, uint32_t *count,
+                             struct weir_error *error)
+{
+	struct weir_span no_key = {0};
+	uint32_t sent = 0;
+	for (uint32_t p = first; p < end; p++) {
+		enum weir_status status;
+		while ((status = bus->ops->send(producer, WEIR_TOPIC_EVENTS, p, no_key, payload, 0, error)) == WEIR_FULL) {
+			status = wait_placed(bus, producer, sent, wait_ms, places, count, error);
+			if (status != WEIR_OK)
+				return status;
+		}
+		if (status != WEIR_OK)
+			return status;
+		sent++;
+	}
+	return wait_placed(bus, producer, sent, wait_ms, places, count, error);
+}
+
+enum weir_status override_append(struct weir_bus *bus, const struct weir_policy *policy,
+                                 const struct override_command *command, int64_t now_ms, int64_t wait_ms,
+                                 struct override_place *places, uint32_t *count, struct weir_error *error)
+{
+	const struct weir_zone *zone = override_zone(policy, command->zone, error);
+	struct weir_producer *producer;
+	*count = 0;
+	if (zone == NULL)
+		return WEIR_INVALID;
+	enum weir_status status = override_command_check(command, zone, error);
+	if (status == WEIR_OK)
+		status = bus->ops->producer_new(bus, &producer, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_text body = {0};
+	size_t length;
+	override_command_json(&body, command);
+	char *message = weir_frame_control(WEIR_FRAME_COMMAND, now_ms, policy->version,
+	                                   (struct weir_span){.at = body.at, .length = (uint32_t)body.length}, &length);
+	uint32_t partition = weir_partition(weir_slot(override_key(command)), bus->partitions);
+	uint32_t first = command->prefix ? 0 : partition, end = command->prefix ? bus->partitions : partition + 1;
+	status = send(bus, producer, first, end, (struct weir_span){.at = message, .length = (uint32_t)length}, wait_ms,
+	              places, count, error);
+	bus->ops->producer_free(producer);
+	qsort(places, *count, sizeof *places, by_partition);
+	free(message);
+	weir_text_deinit(&body);
+	return status;
+}
+
+void override_places_json(struct weir_json_writer *json, const struct override_place *places, uint32_t count)
+{
+	weir_json_write_array(json, "placed");
+	for (uint32_t i = 0; i < count; i++) {
+		weir_json_write_object(json, NULL);
+		weir_json_write_uint(json, "partition", places[i].partition);
+		weir_json_write_uint(json, "offset", places[i].offset);
+		weir_json_write_end(json);
+	}
+	weir_json_write_end(json);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The values are put into a record, as a log's line would bring them, and the
+ * collector's own code joins them: so an address in any of its forms, or a value
+ * that is too long, is the key that events have.
+ */
+#include "deploy/weir/overrides/override_key.h"
+
+#include "collector/match/key_template.h"
+#include "common/json/json_writer.h"
+#include "deploy/weir/overrides/override_append.h"
+
+#include <string.h>
+
+/* A zone's key as its fields: "ip, user". */
+static void put_fields(struct weir_text *text, const struct weir_zone *zone)
+{
+	for (uint32_t i = 0; i < zone->key_count; i++)
+		weir_text_printf(text, "%s%s", i > 0 ? ", " : "", zone->key[i].field);
+	if (zone->key_count == 0)
+		weir_text_puts(text, "no value: it has one bucket for all");
+}
+
+/* Whether so many values can be a key of the zone. */
+static bool fits(const struct override_options *options, const struct weir_zone *zone)
+{
+	if (options->prefix)
+		return options->value_count >= 1 && options->value_count <= zone->key_count;
+	return options->key_hex != NULL || options->value_count == zone->key_count;
+}
+
+static enum weir_status refuse_values(const struct override_options *options, const struct weir_zone *zone,
+                                      struct weir_error *error)
+{
+	struct weir_text fields = {0};
+	put_fields(&fields, zone);
+	if (zone->key_count == 0 && options->prefix)
+		weir_fail(error, WEIR_INVALID, "the key of zone %s is empty: it has no prefixes", zone->name);
+	else
+		weir_fail(error, WEIR_INVALID, "the key of zone %s takes %u value%s (%.*s), not %u", zone->name,
+		          zone->key_count, zone->key_count == 1 ? "" : "s", (int)fields.length, fields.at,
+		          options->value_count);
+	weir_text_deinit(&fields);
+	return WEIR_INVALID;
+}
+
+/* "site (ip), login (ip, user)" */
+static void list_zones(struct weir_text *text, const struct weir_policy *policy)
+{
+	for (uint32_t i = 0; i < policy->zone_count; i++) {
+		weir_text_printf(text, "%s%s (", i > 0 ? ", " : "", policy->zones[i].name);
+		put_fields(text, &policy->zones[i]);
+		weir_text_puts(text, ")");
+	}
+}
+
+static const struct weir_zone *find_zone(const struct override_options *options, const struct weir_policy *policy,
+                                         struct weir_error *error)
+{
+	const struct weir_zone *found = NULL;
+	uint32_t fitting = 0;
+	if (options->zone != NULL)
+		return override_zone(policy, options->zone, error);
+	for (uint32_t i = 0; i < policy->zone_count; i++)
+		if (fits(options, &policy->zones[i])) {
+			found = &policy->zones[i];
+			fitting++;
+		}
+	if (fitting == 1)
+		return found;
+	struct weir_text zones = {0};
+	list_zones(&zones, policy);
+	weir_fail(error, WEIR_INVALID, "%s: choose one with --zone (%.*s)",
+	          fitting == 0 ? "no zone's key takes these values" : "several zones' keys have these values",
+	          (int)zones.length, zones.at);
+	weir_text_deinit(&zones);
+	return NULL;
+}
+
+/* Whether a value is written as addresses and networks are, which other keys seldom are. */
+static bool looks_like_address(const char *value)
+{
+	return value[strspn(value, "0123456789abcdefABCDEF.:/")] == '\0' && strpbrk(value, ".:/") != NULL;
+}
+
+/*
+ * What stands for value i of a grouped field: of a network that the zone counts, its address, which the collector's
+ * code makes the network of again. No event has another network as its key, nor what is no address at all, so nothing
+ * is commanded for them; to end what was is harmless.
+ *
+ * @param text  room for the address
+ */
+static enum weir_status take_grouped(const struct override_options *options, const struct weir_zone *zone, uint32_t i,
+                                     char text[WEIR_ADDRESS_TEXT_BYTES], struct weir_span *value,
+                                     struct weir_error *error)
+{
+	const struct weir_key_field *field = &zone->key[i];
+	const char *given = options->values[i], *why;
+	struct weir_address address;
+	struct weir_network network;
+	bool v4 = strchr(given, ':') == NULL;
+	if (!looks_like_address(given) || weir_address_parse(*value, &address))
+		return WEIR_OK;
+	if (weir_network_parse(*value, &network, &why)) {
+		v4 = weir_address_is_v4(&network.base);
+		if (network.prefix == (v4 ? 96u + field->prefix4 : field->prefix6)) {
+			*value = (struct weir_span){.at = text, .length = weir_address_format(&network.base, text)};
+			return WEIR_OK;
+		}
+	}
+	if (options->kind == OVERRIDE_LIFT)
+		return WEIR_OK;
+	if (strchr(given, '/') == NULL)
+		return weir_fail(error, WEIR_INVALID, "zone %s counts addresses by %s, and \"%s\" is none", zone->name,
+		                 field->field, given);
+	return weir_fail(error, WEIR_INVALID,
+	                 "zone %s counts %s by /%u: nobody is counted as \"%s\"; give an address, or its /%u", zone->name,
+	                 field->field, v4 ? field->prefix4 : field->prefix6, given, v4 ? field->prefix4 : field->prefix6);
+}
+
+/* The joined key of a zone's record with these values. */
+static enum weir_status join(const struct override_options *options, const struct weir_zone *zone,
+                             struct override_command *command, struct weir_error *error)
+{
+	struct field_table fields;
+	struct key_template template;
+	struct address_cache cache = {0};
+	struct record record = {0};
+	char texts[WEIR_ZONE_KEY_MAX][WEIR_ADDRESS_TEXT_BYTES];
+	field_table_init(&fields);
+	enum weir_status status = key_template_init(&template, zone, &fields, error);
+	for (uint32_t i = 0; status == WEIR_OK && i < zone->key_count; i++) {
+		struct weir_span *value = &record.fields[template.parts[i].field];
+		*value = weir_span_of(options->values[i]);
+		if (zone->key[i].grouped)
+			status = take_grouped(options, zone, i, texts[i], value, error);
+	}
+	if (status == WEIR_OK) {
+		struct weir_span key = key_template_join(&template, &record, &cache);
+		memcpy(command->key, key.at, key.length);
+		command->key_length = key.length;
+		command->value_count = zone->key_count;
+	}
+	key_template_deinit(&template);
+	field_table_deinit(&fields);
+	return status;
+}
+
+enum weir_status override_key_hex(const char *text, struct override_command *command, struct weir_error *error)
+{
+	/* By the words of the body, which takes the same digits. */
+	struct weir_text body = {0};
+	struct override_command parsed;
+	struct weir_json_writer json = weir_json_writer(&body);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "command", "lift");
+	weir_json_write_words(&json, "zone", "-");
+	weir_json_write_words(&json, "by", "");
+	weir_json_write_words(&json, "key_hex", text);
+	weir_json_write_end(&json);
+	enum weir_status status =
+		override_command_parse((struct weir_span){.at = body.at, .length = (uint32_t)body.length}, &parsed, error);
+	weir_text_deinit(&body);
+	if (status != WEIR_OK)
+		return weir_fail(error, WEIR_INVALID, "--key-hex needs two digits (0-9, a-f) per byte, not \"%s\"", text);
+	memcpy(command->key, parsed.key, parsed.key_length);
+	command->key_length = parsed.key_length;
+	command->value_count = parsed.value_count;
+	return WEIR_OK;
+}
+
+enum weir_status override_key_make(const struct override_options *options, const struct weir_policy *policy,
+                                   struct override_command *command, struct weir_error *error)
+{
+	const struct weir_zone *zone = find_zone(options, policy, error);
+	if (zone == NULL)
+		return WEIR_INVALID;
+	if (!fits(options, zone))
+		return refuse_values(options, zone, error);
+	snprintf(command->zone, sizeof command->zone, "%s", zone->name);
+	command->prefix = options->prefix;
+	enum weir_status status = WEIR_OK;
+	if (options->key_hex != NULL)
+		status = override_key_hex(options->key_hex, command, error);
+	else if (!options->prefix)
+		return join(options, zone, command, error);
+	for (uint32_t i = 0; status == WEIR_OK && options->key_hex == NULL && i < options->value_count; i++)
+		if (!override_key_add(command, weir_span_of(options->values[i])))
+			status = weir_fail(error, WEIR_INVALID, "the prefix is too long: a key has at most %d bytes",
+			                   WEIR_KEY_MAX_BYTES);
+	return status == WEIR_OK ? override_command_check(command, zone, error) : status;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the words of a command line to the key of a zone, as a collector would make it of a record. */
+#ifndef DEPLOY_WEIR_OVERRIDES_OVERRIDE_KEY_H
+#define DEPLOY_WEIR_OVERRIDES_OVERRIDE_KEY_H
+
+#include "deploy/weir/overrides/override_options.h"
+
+/**
+ * Finds the zone and joins the key.
+ *
+ * @param command  its kind is set; zone, key and prefix are filled in
+ * @return WEIR_INVALID: the words say which zones there are and what their keys are made of
+ */
+WEIR_MUST_USE enum weir_status override_key_make(const struct override_options *options,
+                                                 const struct weir_policy *policy, struct override_command *command,
+                                                 struct weir_error *error);
+
+/** A joined key from the digits of --key-hex: fills in the command's key. @return WEIR_INVALID: it is none */
+WEIR_MUST_USE enum weir_status override_key_hex(const char *text, struct override_command *command,
+                                                struct weir_error *error);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the command line of `weir block`, `lift`, `allow` and `override` says. */
+#ifndef DEPLOY_WEIR_OVERRIDES_OVERRIDE_OPTIONS_H
+#define DEPLOY_WEIR_OVERRIDES_OVERRIDE_OPTIONS_H
+
+#include "common/base/exit.h"
+#include "common/config/arguments.h"
+#include "limiter/overrides/override_command.h"
+
+/* By enum order_kind. */
+extern const struct weir_command_line override_lines[];
+
+struct override_options {
+	const struct weir_command_line *line;
+	const char *config_path, *state_path;
+	const char *zone; /* NULL: the only one that the values fit */
+	const char *values[WEIR_ZONE_KEY_MAX];
+	uint32_t value_count;
+	const char *key_hex;
+	int64_t for_ms;   /* -1: not given */
+	int64_t until_ms; /* OVERRIDE_NO_END */
+	const char *by;   /* NULL: the login name */
+	const char *reason;
+	uint32_t thousandths; /* override; 0: not given */
+	bool prefix, json;
+	enum override_kind kind;
+};
+
+/** @return WEIR_EXIT_NOT_YET: go on; else the exit code: help was printed, or what is wrong was said */
+enum weir_exit override_options_parse(enum override_kind kind, int argc, char **argv, struct override_options *options);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cluster metadata: what all limiters of one store agree on, from the first one
+ * on. That is the seed of the fingerprints, by which buckets are found whoever
+ * loads them, and how many partitions there are.
+ */
+#ifndef LIMITER_CLUSTER_METADATA_H
+#define LIMITER_CLUSTER_METADATA_H
+
+#include "common/store/store.h"
+
+/**
+ * Reads it, or makes it if this is the first limiter.
+ *
+ * @return WEIR_OK; WEIR_INVALID: the store is of another number of partitions; WEIR_IO
+ */
+WEIR_MUST_USE enum weir_status cluster_metadata_establish(struct weir_store *store, uint32_t partitions, uint64_t *seed,
+                                                          struct weir_error *error);
+
+/** Only reads it. @return as cluster_metadata_establish(); WEIR_END: there was no limiter yet */
+WEIR_MUST_USE enum weir_status cluster_metadata_read(struct weir_store *store, uint32_t partitions, uint64_t *seed,
+                                                     struct weir_error *error);
+
+#endif

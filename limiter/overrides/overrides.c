@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A list with a hash index over it. Overrides are few and change seldom, while
+ * every key of every frame asks whether there is one for it: so looking up is
+ * one probe and one more for each length of prefix that there is, and changing
+ * may cost a walk over all.
+ */
+#include "limiter/overrides/overrides.h"
+
+#include "common/base/alloc.h"
+#include "common/bytes/hash.h"
+
+#include <stdlib.h>
+
+enum { INDEX_LEAST = 16, RATE_ONE = 1000 };
+
+static uint64_t hash_of(uint32_t zone_id, bool prefix, struct weir_span key)
+{
+	uint64_t place = ((uint64_t)zone_id << 1 | prefix) * UINT64_C(0x9e3779b97f4a7c15);
+	return weir_hash64(key.at, key.length) ^ place;
+}
+
+static bool is_of(const struct override *override, uint32_t zone_id, bool prefix, struct weir_span key)
+{
+	return override->zone_id == zone_id && override->prefix == prefix && weir_span_equal(override->key, key);
+}
+
+static struct override *find(const struct overrides *overrides, uint32_t zone_id, bool prefix, struct weir_span key)
+{
+	if (overrides->count == 0)
+		return NULL;
+	uint64_t hash = hash_of(zone_id, prefix, key);
+	for (uint32_t at = (uint32_t)hash & (overrides->index_room - 1); overrides->index[at] != 0;
+	     at = (at + 1) & (overrides->index_room - 1)) {
+		struct override *override = overrides->list[overrides->index[at] - 1];
+		if (override->hash == hash && is_of(override, zone_id, prefix, key))
+			return override;
+	}
+	return NULL;
+}
+
+/* The longest prefix of a key from some length on. @param from  place in prefix_lengths; gives that behind the found */
+static struct override *find_prefix(const struct overrides *overrides, uint32_t zone_id, struct weir_span key,
+                                    uint32_t *from)
+{
+	while (*from < overrides->prefix_length_count) {
+		uint16_t length = overrides->prefix_lengths[(*from)++];
+		if (length > key.length)
+			continue;
+		struct override *override = find(overrides, zone_id, true, (struct weir_span){.at = key.at, .length = length});
+		if (override != NULL)
+			return override;
+	}
+	return NULL;
+}
+
+bool overrides_touch(const struct overrides *overrides, uint32_t zone_id, struct weir_span key)
+{
+	uint32_t from = 0;
+	return find(overrides, zone_id, false, key) != NULL || find_prefix(overrides, zone_id, key, &from) != NULL;
+}
+
+struct override_effect overrides_effect(const struct overrides *overrides, uint32_t zone_id, struct weir_span key,
+                                        int64_t t)
+{
+	struct override_effect effect = {.thousandths = RATE_ONE};
+	uint32_t from = 0;
+	const struct override *override = find(overrides, zone_id, false, key);
+	if (override != NULL) {
+		effect.blocked = override->block.active && t < override->block.until_ms;
+		effect.allowed = override->allow.active && t < override->allow.until_ms;
+	}
+	if (override == NULL || !override->rate.active)
+		override = find_prefix(overrides, zone_id, key, &from);
+	if (override != NULL)
+		effect.thousandths = override->thousandths;
+	return effect;
+}
+
+const struct override_setting *overrides_block_after(const struct overrides *overrides, uint32_t zone_id,
+                                                     struct weir_span key, int64_t at_ms)
+{
+	const struct override *override = find(overrides, zone_id, false, key);
+	return override != NULL && override->block.active && override->block.until_ms > at_ms ? &override->block : NULL;
+}
+
+/* ---- changing ---- */
+
+static size_t setting_bytes(const struct override_setting *setting)
+{
+	return setting->active ? strlen(setting->by) + strlen(setting->reason) + 2 : 0;
+}
+
+static void clear_setting(struct overrides *overrides, struct override_setting *setting)
+{
+	overrides->bytes -= setting_bytes(setting);
+	free(setting->by);
+	free(setting->reason);
+	*setting = (struct override_setting){0};
+}
+
+void overrides_set(struct overrides *overrides, struct override_setting *setting, int64_t at_ms, int64_t until_ms,
+                   uint64_t offset, const char *by, const char *reason)
+{
+	clear_setting(overrides, setting);
+	*setting = (struct override_setting){.active = true,
+	                                     .at_ms = at_ms,
+	                                     .until_ms = until_ms,
+	                                     .offset = offset,
+	                                     .by = weir_copy(by, strlen(by)),
+	                                     .reason = weir_copy(reason, strlen(reason))};
+	overrides->bytes += setting_bytes(setting);
+}
+
+static void free_override(struct overrides *overrides, struct override *override)
+{
+	clear_setting(overrides, &override->block);
+	clear_setting(overrides, &override->allow);
+	clear_setting(overrides, &override->rate);
+	overrides->bytes -= sizeof *override + override->key.length;
+	overrides->prefix_count -= override->prefix;
+	free((char *) override->key.at);
+	free(override);
+}
+
+void overrides_init(struct overrides *overrides, int64_t lateness_ms)
+{
+	*overrides = (struct overrides){.lateness_ms = lateness_ms, .next_end_ms = INT64_MAX};
+}
+
+void overrides_deinit(struct overrides *overrides)
+{
+	for (uint32_t i = 0; i < overrides->count; i++)
+		free_override(overrides, overrides->list[i]);
+	free(overrides->list);
+	free(overrides->index);
+	free(overrides->prefix_lengths);
+	overrides_init(overrides, overrides->lateness_ms);
+}
+
+static void index_add(struct overrides *overrides, uint32_t place)
+{
+	uint32_t at = (uint32_t)overrides->list[place]->hash & (overrides->index_room - 1);
+	while (overrides->index[at] != 0)
+		at = (at + 1) & (overrides->index_room - 1);
+	overrides->index[at] = place + 1;
+}
+
+static void rebuild_index(struct overrides *overrides)
+{
+	uint32_t room = INDEX_LEAST;
+	while (room < overrides->room * 2)
+		room *= 2;
+	free(overrides->index);
+	overrides->index = weir_alloc(room, sizeof *overrides->index);
+	overrides->index_room = room;
+	for (uint32_t i = 0; i < overrides->count; i++)
+		index_add(overrides, i);
+}
+
+struct override *overrides_make(struct overrides *overrides, uint32_t zone_id, bool prefix, struct weir_span key)
+{
+	struct override *override = find(overrides, zone_id, prefix, key);
+	if (override != NULL)
+		return override;
+	override = weir_alloc(1, sizeof *override);
+	*override = (struct override){.zone_id = zone_id,
+	                              .prefix = prefix,
+	                              .key = {.at = weir_copy(key.at, key.length), .length = key.length},
+	                              .hash = hash_of(zone_id, prefix, key),
+	                              .thousandths = RATE_ONE};
+	overrides->bytes += sizeof *override + key.length;
+	overrides->prefix_count += prefix;
+	if (overrides->count == overrides->room) {
+		overrides->room = overrides->room == 0 ? INDEX_LEAST : overrides->room * 2;
+		overrides->list = weir_realloc(overrides->list, overrides->room, sizeof(struct override *));
+		rebuild_index(overrides);
+	}
+	overrides->list[overrides->count++] = override;
+	index_add(overrides, overrides->count - 1);
+	return override;
+}
+
+static int longer_first(const void *a, const void *b)
+{
+	const uint16_t *left = a, *right = b;
+	return (*left < *right) - (*left > *right);
+}
+
+static void note_prefixes(struct overrides *overrides)
+{
+	uint32_t count = 0, each = 0;
+	overrides->prefix_lengths =
+		weir_realloc(overrides->prefix_lengths, overrides->prefix_count, sizeof *overrides->prefix_lengths);
+	for (uint32_t i = 0; i < overrides->count; i++)
+		if (overrides->list[i]->prefix)
+			overrides->prefix_lengths[count++] = (uint16_t)overrides->list[i]->key.length;
+	if (count > 0)
+		qsort(overrides->prefix_lengths, count, sizeof *overrides->prefix_lengths, longer_first);
+	for (uint32_t i = 0; i < count; i++)
+		if (i == 0 || overrides->prefix_lengths[i] != overrides->prefix_lengths[each - 1])
+			overrides->prefix_lengths[each++] = overrides->prefix_lengths[i];
+	overrides->prefix_length_count = each;
+}
+
+/* The first clock at which a block or an allow is forgotten, INT64_MAX: never. */
+static int64_t forgotten_at(const struct overrides *overrides, const struct override_setting *setting)
+{
+	if (!setting->active || setting->until_ms >= OVERRIDE_NO_END || overrides->lateness_ms < 0)
+		return INT64_MAX;
+	return setting->until_ms + overrides->lateness_ms + 1;
+}
+
+static int64_t ended_at(const struct override_setting *setting)
+{
+	return setting->active && setting->until_ms < OVERRIDE_NO_END ? setting->until_ms : INT64_MAX;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* When something of an override ends first. */
+static int64_t next_end(const struct overrides *overrides, const struct override *override)
+{
+	int64_t verdict = earlier(forgotten_at(overrides, &override->block), forgotten_at(overrides, &override->allow));
+	return earlier(verdict, ended_at(&override->rate));
+}
+
+void overrides_settle(struct overrides *overrides)
+{
+	overrides->next_end_ms = INT64_MAX;
+	for (uint32_t i = 0; i < overrides->count; i++)
+		overrides->next_end_ms = earlier(overrides->next_end_ms, next_end(overrides, overrides->list[i]));
+	note_prefixes(overrides);
+}
+
+/* Takes out the overrides of which nothing is in force. */
+static void drop_empty(struct overrides *overrides)
+{
+	uint32_t kept = 0, before = overrides->count;
+	for (uint32_t i = 0; i < before; i++) {
+		struct override *override = overrides->list[i];
+		if (override->block.active || override->allow.active || override->rate.active)
+			overrides->list[kept++] = override;
+		else
+			free_override(overrides, override);
+	}
+	overrides->count = kept;
+	if (kept < before)
+		rebuild_index(overrides);
+	overrides_settle(overrides);
+}
+
+void overrides_purge(struct overrides *overrides, int64_t clock_ms)
+{
+	if (overrides->count == 0 || clock_ms < overrides->next_end_ms)
+		return;
+	for (uint32_t i = 0; i < overrides->count; i++) {
+		struct override *override = overrides->list[i];
+		if (clock_ms >= forgotten_at(overrides, &override->block))
+			clear_setting(overrides, &override->block);
+		if (clock_ms >= forgotten_at(overrides, &override->allow))
+			clear_setting(overrides, &override->allow);
+		if (clock_ms >= ended_at(&override->rate))
+			clear_setting(overrides, &override->rate);
+	}
+	drop_empty(overrides);
+}
+
+void overrides_keep_zones(struct overrides *overrides, bool (*in_force)(const void *context, uint32_t zone_id),
+                          const void *context)
+{
+	if (overrides->count == 0)
+		return;
+	for (uint32_t i = 0; i < overrides->count; i++) {
+		struct override *override = overrides->list[i];
+		if (in_force(context, override->zone_id))
+			continue;
+		clear_setting(overrides, &override->block);
+		clear_setting(overrides, &override->allow);
+		clear_setting(overrides, &override->rate);
+	}
+	drop_empty(overrides);
+}
+
+/* Whether one more override, or longer words, would be too much. */
+static bool is_full(const struct overrides *overrides, const struct override *known,
+                    const struct override_command *command)
+{
+	size_t more = strlen(command->by) + strlen(command->reason) + 2;
+	if (known == NULL)
+		more += sizeof *known + command->key_length;
+	return (known == NULL && overrides->count >= OVERRIDES_MAX) || overrides->bytes + more > OVERRIDES_BYTES_MAX;
+}
+
+static bool ends_something(const struct override_command *command, int64_t at_ms)
+{
+	switch (command->kind) {
+	case OVERRIDE_LIFT: return true;
+	case OVERRIDE_ALLOW: return command->until_ms <= at_ms;
+	case OVERRIDE_RATE: return command->thousandths == RATE_ONE;
+	default: return false;
+	}
+}
+
+enum weir_status overrides_apply(struct overrides *overrides, uint32_t zone_id, const struct override_command *command,
+                                 int64_t at_ms, struct weir_error *error)
+{
+	struct weir_span key = override_key(command);
+	struct override *override = find(overrides, zone_id, command->prefix, key);
+	bool ends = ends_something(command, at_ms);
+	if (!ends && is_full(overrides, override, command))
+		return weir_fail(error, WEIR_FULL,
+		                 "this partition holds %u overrides (%zu bytes); the limit is %d (%d bytes): lift some",
+		                 overrides->count, overrides->bytes, OVERRIDES_MAX, OVERRIDES_BYTES_MAX);
+	if (ends && override == NULL)
+		return WEIR_OK;
+	bool is_new = override == NULL;
+	if (is_new)
+		override = overrides_make(overrides, zone_id, command->prefix, key);
+	struct override_setting *setting = command->kind == OVERRIDE_RATE    ? &override->rate
+	                                   : command->kind == OVERRIDE_ALLOW ? &override->allow
+	                                                                     : &override->block;
+	clear_setting(overrides, setting);
+	if (command->kind == OVERRIDE_BLOCK)
+		clear_setting(overrides, &override->allow);
+	if (command->kind == OVERRIDE_ALLOW && !ends)
+		clear_setting(overrides, &override->block);
+	if (command->kind == OVERRIDE_RATE)
+		override->thousandths = command->thousandths;
+	if (ends) {
+		drop_empty(overrides);
+		return WEIR_OK;
+	}
+	overrides_set(overrides, setting, at_ms, command->until_ms, command->offset, command->by, command->reason);
+	/* What ended sooner and was replaced costs a walk too many later, not one now. */
+	overrides->next_end_ms = earlier(overrides->next_end_ms, next_end(overrides, override));
+	if (is_new && command->prefix)
+		note_prefixes(overrides);
+	return WEIR_OK;
+}

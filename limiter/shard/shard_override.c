@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operators' commands: what each does to the overrides, and to the one bucket that
+ * it is about. They come through the log like frames, and wait like frames where
+ * that bucket is not in memory.
+ */
+#include "limiter/shard/shard_frame.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+static const struct compiled_zone *find_zone(const struct compiled_policy *compiled, const char *name)
+{
+	for (uint32_t i = 0; i < compiled_policy_zone_count(compiled); i++)
+		if (strcmp(compiled_policy_zone_at(compiled, i)->zone->name, name) == 0)
+			return compiled_policy_zone_at(compiled, i);
+	return NULL;
+}
+
+void shard_advance_clock(struct shard *shard, int64_t sent_ms)
+{
+	assert(shard->work.frame == NULL);
+	if (sent_ms > shard->clock_ms)
+		shard->clock_ms = sent_ms;
+}
+
+enum weir_status shard_command_begin(struct shard *shard, const struct override_command *command, int64_t at_ms,
+                                     struct weir_error *error)
+{
+	struct shard_frame *work = &shard->work;
+	assert(work->frame == NULL);
+	const struct compiled_zone *zone = find_zone(shard->compiled, command->zone);
+	if (zone == NULL)
+		return weir_fail(error, WEIR_INVALID, "%s: there is no zone \"%s\" in policy %llu",
+		                 override_kind_name(command->kind), command->zone,
+		                 (unsigned long long)compiled_policy_version(shard->compiled));
+	enum weir_status status = override_command_check(command, zone->zone, error);
+	if (status != WEIR_OK)
+		return status;
+	if (command->kind != OVERRIDE_ALLOW && command->until_ms <= at_ms)
+		return weir_fail(error, WEIR_INVALID, "%s: its end, %lld, is not after it was given, %lld",
+		                 override_kind_name(command->kind), (long long)command->until_ms, (long long)at_ms);
+	shard_advance_clock(shard, at_ms);
+	work->clock_ms = shard->clock_ms;
+	overrides_purge(&shard->overrides, shard->clock_ms);
+	work->frame = &work->no_events;
+	work->command = command;
+	work->command_at_ms = at_ms;
+	work->command_zone = zone;
+	work->lookup_count = work->asked = work->guessed = work->fetched = 0;
+	if (command->kind != OVERRIDE_RATE)
+		shard_command_look_up(shard, zone, override_key(command));
+	return WEIR_OK;
+}
+
+/* The bucket that the command is about, NULL: it has none, or none that is not forgotten. */
+static struct bucket *find_bucket(struct shard *shard, struct lookup *lookup)
+{
+	if (lookup->state == LOOKUP_NEW)
+		shard_guess(shard, lookup);
+	if (lookup->state == LOOKUP_GUESSED)
+		shard_make_sure(shard, lookup);
+	return lookup->bucket;
+}
+
+/* An empty one takes its place: the store may have what it was, and that must not come back. */
+static void empty_bucket(struct shard *shard, struct lookup *lookup)
+{
+	struct bucket_work work;
+	bucket_work_new(&work, &shard->scratch, lookup->zone->layout, 1);
+	work.view.bucket->low = lookup->low;
+	work.view.bucket->high = lookup->high;
+	work.view.bucket->clock_s = shard_noted_clock(shard->clock_ms);
+	lookup->ref = shard_place(shard, work.view.bucket, work.view.layout, lookup->ref);
+	shard_set_dirty(shard, slab_at(&shard->slab, lookup->ref), lookup->ref);
+}
+
+/* Its last decision ends, if it has not. @return whether it had not */
+static bool end_block(struct shard *shard, struct lookup *lookup, int64_t at_ms)
+{
+	struct bucket *bucket = lookup->bucket;
+	if (shard_blocked_until(shard, bucket) <= at_ms)
+		return false;
+	uint8_t *decided = bucket_decided(bucket);
+	int64_t decided_at_ms = weir_time_get(decided);
+	weir_time_put(decided + WEIR_TIME_BYTES, decided_at_ms > at_ms ? decided_at_ms : at_ms);
+	shard_set_dirty(shard, bucket, lookup->ref);
+	return true;
+}
+
+/* What the command does to its bucket. @param decision  its time and action; @return whether it is published */
+static bool apply_to_bucket(struct shard *shard, struct lookup *lookup, bool was_blocked,
+                            struct shard_override_decision *decision)
+{
+	const struct override_command *command = shard->work.command;
+	struct bucket *bucket = find_bucket(shard, lookup);
+	int64_t blocked_until_ms = bucket != NULL ? shard_blocked_until(shard, bucket) : 0;
+	decision->lift = command->kind != OVERRIDE_BLOCK;
+	decision->until_ms = decision->at_ms;
+	switch (command->kind) {
+	case OVERRIDE_BLOCK:
+		decision->until_ms = command->until_ms > blocked_until_ms ? command->until_ms : blocked_until_ms;
+		return true;
+	case OVERRIDE_LIFT:
+		if (bucket != NULL)
+			empty_bucket(shard, lookup);
+		return true;
+	case OVERRIDE_ALLOW:
+		if (command->until_ms <= decision->at_ms)
+			return false;
+		return (bucket != NULL && end_block(shard, lookup, decision->at_ms)) || was_blocked;
+	default: return false;
+	}
+}
+
+enum weir_status shard_command_apply(struct shard *shard, const struct shard_override_decision **decision,
+                                     struct weir_error *error)
+{
+	struct shard_frame *work = &shard->work;
+	const struct override_command *command = work->command;
+	uint32_t zone_id = work->command_zone->zone->id;
+	assert(work->frame == &work->no_events);
+	*decision = NULL;
+	work->override_decision = (struct shard_override_decision){.zone = work->command_zone->zone,
+	                                                           .key = override_key(command),
+	                                                           .at_ms = work->command_at_ms,
+	                                                           .by = command->by,
+	                                                           .reason = command->reason};
+	bool was_blocked =
+		overrides_block_after(&shard->overrides, zone_id, override_key(command), work->command_at_ms) != NULL;
+	enum weir_status status = overrides_apply(&shard->overrides, zone_id, command, work->command_at_ms, error);
+	if (status == WEIR_OK && command->kind != OVERRIDE_RATE &&
+	    apply_to_bucket(shard, &work->lookups[0], was_blocked, &work->override_decision))
+		*decision = &work->override_decision;
+	work->frame = NULL;
+	work->command = NULL;
+	shard_tidy(shard);
+	return status;
+}
+
+const struct overrides *shard_overrides(const struct shard *shard)
+{
+	return &shard->overrides;
+}

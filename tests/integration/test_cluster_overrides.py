@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Operators' commands on a real cluster: judged as the oracle has them, through kills; and who is blocked by them."""
+
+import json
+import os
+import random
+import sys
+import time
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, TESTS)
+
+# pylint: disable=wrong-import-position
+from support import cases, cluster, cluster_check
+from support.cluster_check import caught_up
+from support.place import until
+from support.roles import Roles
+from support.traffic import burst, line, sliding, source, zone
+
+DONE = 0
+PARTITIONS = 4
+
+
+def zones(rate=3):
+    """Two keys."""
+    return [zone("site", [sliding(rate, "1h")], id=1), zone("pair", [sliding(5, "1h")], key=("user", "path"), id=2)]
+
+
+def test_commands_are_judged_through_kills(place):
+    """Random commands while logs come in and limiters are killed: decisions, verdicts and buckets as the oracle has them."""
+    rng = random.Random(11)
+    users = [f"u{i}" for i in range(12)]
+    with cluster.shared() as one, Roles(place, one, zones(), bus={"partitions": PARTITIONS},
+                                        archiver={"enabled": True},
+                                        limiter={"checkpoint_interval": "300ms"}) as roles:
+        roles.apply()
+        log = place.write("log", "")
+        limiters = [roles.limiter(), roles.limiter()]
+        collector = roles.collector([source(log)])
+        now = int(time.time() * 1000)
+        for number in range(24):
+            now += rng.randint(0, 400)
+            place.append("log", "".join(line(now - rng.randint(0, 50), rng.choice(users), path="/" + rng.choice("ab"))
+                                        for _ in range(rng.randint(5, 40))))
+            kind = rng.choice(["block", "lift", "allow", "override", "override"])
+            words = [kind, "--zone", "site", rng.choice(users)]
+            if kind == "override":
+                words += ["--rate", rng.choice(["0.5", "2", "10", "1"])]
+                if rng.random() < 0.4:
+                    words = [kind, "--zone", "site", "u" + rng.choice(["", "1"]), "--prefix", *words[4:]]
+            if kind != "lift" and rng.random() < 0.6:
+                words += ["--for", rng.choice(["100ms", "1s", "1h"])]
+            roles.override(*words, "--by", f"op{number}")
+            if number % 6 == 3:
+                victim = rng.choice(limiters)
+                victim.kill()
+                victim.start()
+        collector.until(lambda: collector.value("weir_source_lag_bytes") == 0, "has read its log")
+        assert collector.stop() == DONE
+        caught_up(one, roles)
+        until(lambda: cluster_check.Check(one).missing_judged() == 0, "every frame is judged", running=limiters[0].run)
+        decisions = [json.loads(message.value) for message in one.kafka.consume(one.topic("decisions"))]
+        assert sum("by" in decision for decision in decisions) > 5
+        assert {decision["limit"]["rate"] for decision in decisions if "limit" in decision} > {3}, "no rate was overridden"
+        for limiter in limiters:
+            assert limiter.stop() == DONE, limiter.said()[-2000:]
+        check = cluster_check.Check(one)
+        check.decisions()
+        check.judged()
+        check.state(place)
+        overrides = {(text["order"], text["zone"], tuple(text["key"]), text.get("prefix", False))
+                  for text in roles.command("state", "--orders").objects()}
+        want = set()
+        for partition in check.partitions.values():
+            held = partition.log.overrides
+            want |= {("block", "site", (key.decode(),), False) for _, key in held.blocks}
+            want |= {("allow", "site", (key.decode(),), False) for _, key in held.allows}
+            want |= {("override", "site", (key.decode(),), prefix) for _, key, prefix in held.rates}
+        assert overrides == want, (overrides, want)
+
+
+def test_list_says_who_is_blocked(place):
+    """By limits and by operators, once lifted no more; in a cluster whose limiters are down, too."""
+    with cluster.shared() as one, Roles(place, one, zones(), bus={"partitions": PARTITIONS}) as roles:
+        roles.apply()
+        now = int(time.time() * 1000)
+        log = place.write("log", burst("ann", 5, start_ms=now) + burst("old", 5, start_ms=now - 7200000))
+        limiter = roles.limiter().until_ready()
+        roles.collector([source(log)])
+        roles.override("block", "--zone", "site", "bob", "--reason", "why", "--by", "op")
+        roles.override("block", "--zone", "pair", "eve", "/x", "--for", "1h")
+        roles.override("block", "--zone", "site", "max")
+        roles.override("lift", "--zone", "site", "max")
+        until(lambda: len(one.kafka.consume(one.topic("decisions"))) >= 6, "all decisions are there", 240)
+        found = {(text["zone"], *text["key"]): text for text in roles.command("list", "--json").objects()}
+        assert set(found) == {("site", "ann"), ("site", "bob"), ("pair", "eve", "/x")}, found
+        assert found["site", "ann"]["limit"]["rate"] == 3 and found["site", "bob"]["by"] == "op"
+        assert limiter.stop() == DONE
+        rows = roles.command("list", "--zone", "site").out().decode().splitlines()
+        assert len(rows) == 2 and "3 in 1h (held 3)" in rows[0] and "by op: why" in rows[1], rows
+        rows = roles.command("list", "--key", "eve|/x").out().decode().splitlines()
+        assert len(rows) == 1 and "eve|/x" in rows[0], rows
+
+
+if __name__ == "__main__":
+    cases.main(globals())

@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Operators' commands on one machine: through the control socket of a weir that runs, into the log of one that does not.
+
+What is judged, published and kept is what the oracle says of the log."""
+
+import json
+import os
+import socket
+import stat
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+# pylint: disable=wrong-import-position
+from support import cases, metrics
+from support.place import PATIENCE_S, free_port, until
+from support.run_local import DONE, FAILED, PARTITIONS, USAGE, Run, ask, zones
+from support.traffic import burst, sliding, source, zone
+
+HOUR_MS = 3600000
+
+
+# ---- what commands do ----
+
+def test_a_running_weir_does_what_is_commanded(place):
+    """Block, allow, override, lift: published, judged by, and as the oracle has it."""
+    port = free_port()
+    run = Run(place, archiver={"enabled": True}, listen={"http": f"127.0.0.1:{port}"}).start()
+    done = run.override("block", "--zone", "site", "ann", "--for", "1h", "--reason", 'too "much"', "--by", "bob")
+    (placed,) = done["placed"]
+    block = run.published(zone="site", key=["ann"], action="block")
+    assert block["id"] == f"{placed['partition']}-{placed['offset']}-0", (block, placed)
+    assert (block["by"], block["reason"], block["until"]) == ("bob", 'too "much"', done["until"]), block
+    assert "limit" not in block and "count" not in block, block
+    run.override("allow", "--zone", "site", "joe")
+    run.override("override", "--zone", "site", "--rate", "2", "sue")
+    assert len(run.override("override", "--zone", "site", "--prefix", "--rate", "0.4", "u")["placed"]) == PARTITIONS
+    for user in ("ann", "joe", "sue", "u1", "max"):
+        run.append(burst(user, 10))
+    limits = {user: run.published(zone="site", key=[user], action="block")["limit"]["rate"]
+              for user in ("sue", "u1", "max")}
+    assert limits == {"sue": 6, "u1": 1, "max": 3}, limits
+    run.override("lift", "--zone", "site", "max")
+    run.published(key=["max"], action="lift")
+    run.append(burst("max", 10, step_ms=2))
+    until(lambda: len([one for one in run.decisions() if one["key"] == ["max"]]) == 3, "max is blocked again",
+          running=run.weir)
+    page = metrics.scrape(port)
+    overrides = {kind: page.value("weir_orders_total", command=kind) for kind in ("block", "lift", "allow", "override")}
+    assert overrides == {"block": 1, "lift": 1, "allow": 1, "override": 1 + PARTITIONS}, overrides
+    run.stop()
+    decisions = run.compare()
+    assert not [one for one in decisions if one["key"] == ["joe"]]
+    assert [one["action"] for one in decisions if one["key"] == ["ann"]] == ["block"]
+    judged = [json.loads(line) for line in run.command("decode", "--topic", "judged", "--flat").out().splitlines()]
+    words = {user: [next(z["verdict"] for z in one["zones"] if z["id"] == 1) for one in judged
+                    if one["key"] == user] for user in ("ann", "joe", "sue")}
+    assert words == {"ann": ["block"] * 10, "joe": ["pass"] * 10, "sue": ["pass"] * 6 + ["block"] * 4}, words
+
+
+def test_what_is_commanded_while_nothing_runs_holds_from_the_start_on(place):
+    """The command goes into the log itself; the next start judges by it."""
+    run = Run(place).start()
+    run.stop()
+    said = run.command("block", "--zone", "site", "ann").out().decode()
+    assert "nothing runs there" in said and "until it is lifted" in said, said
+    run.append(burst("ann", 5))
+    run.start()
+    block = run.published(key=["ann"], action="block")
+    assert block["until"] == 253402300800000, block
+    run.stop()
+    assert len(run.compare()) == 1
+
+
+def test_what_was_acknowledged_outlives_a_crash(place):
+    """kill -9 behind each acknowledgement: everything is published once, and holds."""
+    run = Run(place)
+    for number in range(4):
+        run.start()
+        run.override("block", "--zone", "site", f"k{number}")
+        run.override("override", "--zone", "site", "--rate", "3", f"u{number}")
+        run.weir.kill()
+        if number == 1:
+            run.append("".join(burst(f"u{i}", 12) for i in range(4)))
+    run.start()
+    run.append("".join(burst(f"k{i}", 2) for i in range(4)))
+    for number in range(4):
+        run.published(key=[f"k{number}"], action="block")
+    run.stop()
+    decisions = run.compare()
+    assert len([one for one in decisions if "by" in one]) == 4
+    overrides = [json.loads(line) for line in run.command("state", "--orders").out().splitlines()]
+    assert sorted((one["order"], one["key"][0]) for one in overrides) == (
+        [("block", f"k{i}") for i in range(4)] + [("override", f"u{i}") for i in range(4)]), overrides
+
+
+def test_a_checkpoint_keeps_what_was_commanded(place):
+    """Orders come back from the checkpoint alone: their records are not judged again."""
+    run = Run(place).start()
+    run.override("block", "--zone", "site", "ann", "--for", "1h")
+    run.override("allow", "--zone", "site", "joe", "--for", "1h", "--reason", "test")
+    run.override("override", "--zone", "pair", "--prefix", "--rate", "2", "su")
+    run.override("override", "--zone", "site", "--rate", "0.5", "max")
+    run.override("override", "--zone", "site", "--rate", "1", "max")
+    run.stop()
+    run.start()
+    run.append(burst("ann", 4) + burst("joe", 9) + burst("sue", 20, path="/") + burst("max", 4))
+    assert run.published(zone="pair", key=["sue", "/"])["limit"]["rate"] == 10
+    run.published(zone="site", key=["max"])
+    run.stop()
+    overrides = [json.loads(line) for line in run.command("state", "--orders").out().splitlines()]
+    assert sorted({(one["order"], one["zone"], tuple(one["key"])) for one in overrides}) == [
+        ("allow", "site", ("joe",)), ("block", "site", ("ann",)), ("override", "pair", ("su",))], overrides
+    assert {one["partition"] for one in overrides if one["order"] == "override"} == set(range(PARTITIONS))
+    run.compare()
+
+
+def test_a_key_is_what_the_collector_makes_of_it(place):
+    """An address in any of its forms, grouped as the zone says; odd bytes; a dash; a key too long."""
+    net = zone("net", [sliding(3, "1m")], key=({"field": "ip", "prefix4": 24, "prefix6": 64},), id=1)
+    run = Run(place, zones=[net, zone("name", [sliding(3, "1m")], id=2)]).start()
+    for value, key in (("203.0.113.9", "203.0.113.0/24"), ("::ffff:203.0.113.77", "203.0.113.0/24"),
+                       ("2001:DB8::1", "2001:db8::/64"), ("10.0.0.0/24", "10.0.0.0/24"),
+                       ("2001:DB8::/64", "2001:db8::/64"), ("2001:db8:0::/64", "2001:db8::/64"),
+                       ("::ffff:10.0.0.0/120", "10.0.0.0/24"), ("gate.example", "gate.example"), ("unix:", "unix:")):
+        assert run.override("block", "--zone", "net", value)["key"] == [key]
+    for value in ("a|b\\", "-", "é", 'q"'):
+        assert run.override("block", "--zone", "name", value)["key"] == [value]
+    done = place.good("block", "--zone", "name", "--state", run.state, "--json", "--", "--for")
+    assert json.loads(done.out())["key"] == ["--for"]
+    assert run.override("block", "--zone", "name", "--key-hex", "ff")["key_hex"] == "ff"
+    long = run.override("block", "--zone", "name", "x" * 2000)["key"][0]
+    assert len(long) == 60 and long.startswith("x" * 27 + "~"), long
+    run.append(burst("x" * 2000, 3) + burst("a|b\\", 3))
+    run.stop()
+    run.compare()
+
+
+def test_a_network_that_nobody_is_counted_as_is_refused(place):
+    """Of another size, with host bits, or no address at all: it would do nothing. To end one is harmless."""
+    net = zone("net", [sliding(3, "1m")], key=({"field": "ip", "prefix4": 24, "prefix6": 64}, "user"), id=1)
+    single = zone("single", [sliding(3, "1m")], key=({"field": "ip", "prefix6": 64},), id=2)
+    run = Run(place, zones=[net, single]).start()
+    wide, none = "net counts ip by /{}: nobody is counted as", "net counts addresses by ip, and"
+    for value, said in (("10.0.0.0/25", wide.format(24)), ("10.0.0.0/16", wide.format(24)),
+                        ("10.0.0.7/24", wide.format(24)), ("2001:db8::/48", wide.format(64)),
+                        ("2001:db8::1/64", wide.format(64)), ("10.0.0.0/", wide.format(24)),
+                        ("203.0.113.999", none), ("2001:db8:", none), ("10.0.0", none)):
+        for words in (("block",), ("allow",), ("override", "--rate", "2")):
+            done = run.command(*words, "--zone", "net", value, "ann", code=USAGE)
+            assert said in done.said() and value in done.said(), done.said()
+        run.override("lift", "--zone", "net", value, "ann")
+    assert run.override("block", "--zone", "net", "--key-hex", b"10.0.0.0/25|ann".hex())["key"] == ["10.0.0.0/25", "ann"]
+    assert run.override("block", "--zone", "single", "10.0.0.7/32")["key"] == ["10.0.0.7"]
+    assert "by /32" in run.command("block", "--zone", "single", "10.0.0.0/24", code=USAGE).said()
+    run.stop()
+    run.compare()
+
+
+# ---- what is refused ----
+
+def test_what_cannot_be_done_is_refused_in_words(place):
+    """Names near to those that there are, numbers of values, times, options: nothing reaches the log."""
+    run = Run(place).start()
+    cases_ = [
+        (("block", "ann", "--zone", "sit"), 'did you mean "site"?'),
+        (("block", "ann", "--zone", "elsewhere"), '"pair"'),
+        (("block", "ann", "x", "y"), "pair (user, path)"),
+        (("block", "ann", "--zone", "pair"), "takes 2 values (user, path), not 1"),
+        (("block", "ann", "--unti", "1"), "did you mean --until?"),
+        (("block", "ann", "--until", "2020-01-01T00:00:00Z"), "past"),
+        (("block", "ann", "--until", "tomorrow"), "2026-11-22T10:00:00Z"),
+        (("block", "ann", "--for", "1 hour"), "duration"),
+        (("block", "ann", "--for", "1h", "--until", "2050-01-01T00:00:00Z"), "not both"),
+        (("lift", "ann", "--for", "1h"), "unknown option --for"),
+        (("allow", "ann", "--rate", "2"), "unknown option --rate"),
+        (("override", "ann"), "--rate"),
+        (("override", "ann", "--rate", "0"), "0.001"),
+        (("override", "ann", "--rate", "1.2345"), "at most 3 digits"),
+        (("override", "a", "b", "c", "--prefix", "--rate", "2"), "no zone's key"),
+        (("block", "ann", "--reason", "x" * 257), "256"),
+        (("block", "--key-hex", "0", "--zone", "site"), "two digits"),
+        (("block", "ann", "--key-hex", "00"), "either"),
+    ]
+    for words, said in cases_:
+        done = run.command(*words, code=USAGE)
+        assert said in done.said(), (words, done.said())
+    done = place.run("block", "ann")
+    assert done.code() == USAGE and "--config" in done.said(), done.said()
+    done = place.run("lift", "ann", "--state", place.path("nowhere"))
+    assert done.code() == USAGE and not os.path.exists(place.path("nowhere")), done.said()
+    place.write("once.log", burst("ann", 5))
+    config = place.config(zones(), [source(place.path("once.log"), follow=False)], name="once.json")
+    place.good("run", "--once", "--config", config, "--state", place.path("once"), "--decisions", place.path("o"))
+    done = place.run("lift", "ann", "--zone", "site", "--state", place.path("once"))
+    assert done.code() == USAGE and "--once" in done.said(), done.said()
+    run.stop()
+    assert b'"command"' not in run.command("decode").out()
+
+
+def test_the_socket_bears_anything(place):
+    """Its owner's alone; nonsense is answered; a slow asker holds up neither commands for long nor the end."""
+    run = Run(place).start()
+    path = os.path.join(run.state, "control")
+    assert stat.S_ISSOCK(os.stat(path).st_mode) and stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    for request in (b"\n", b"x\n", b"[]\n", b'{"command":1}\n', b'{"command":{"command":"block"}}\n', b'{"more":1}\n',
+                    b'{"command":{"command":"block","zone":"nowhere","key":[],"by":"x"}}\n', b"\0\xff\n"):
+        answer = json.loads(ask(run.state, request))
+        assert answer["invalid"] is True and answer["error"], (request, answer)
+    assert b"at most" in ask(run.state, b"x" * 100000 + b"\n")
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.connect(path)
+        silent.sendall(b'{"comm')
+        run.override("block", "--zone", "site", "ann")  # waits until the silent one is given up
+        silent.settimeout(30)
+        assert b"error" in silent.recv(1000)
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.connect(path)
+        run.stop()
+    assert not os.path.exists(path)
+    run.start()
+    run.weir.kill()
+    assert os.path.exists(path)
+    run.start()  # what the crash left is replaced
+    run.override("lift", "--zone", "site", "ann")
+    run.stop()
+
+
+def test_a_state_directory_may_have_a_long_path(place):
+    """Longer than a socket's address."""
+    deep = os.path.join(*["d" * 60] * 3)
+    os.makedirs(place.path(deep))
+    run = Run(place, state=os.path.join(deep, "state")).start()
+    run.override("block", "--zone", "site", "ann")
+    run.published(key=["ann"])
+    run.stop()
+
+
+def test_a_process_that_is_not_weir_takes_no_commands(place):
+    """The directory is held, and nobody listens: said, and left with 1."""
+    run = Run(place).start()
+    run.weir.pause()
+    os.unlink(os.path.join(run.state, "control"))
+    done = run.command("block", "--zone", "site", "ann", code=FAILED)
+    assert "takes no commands" in done.said(), done.said()
+    run.weir.resume()
+    run.stop()
+
+
+# ---- who is blocked ----
+
+def listed(run, *words):
+    """What `weir list --json` prints, by key."""
+    lines = [json.loads(line) for line in run.command("list", "--json", *words).out().splitlines()]
+    return {tuple(one["key"]) if "key" in one else one["key_hash"]: one for one in lines}
+
+
+def test_list_says_who_is_blocked(place):
+    """By limits and by operators, until lifted or over; filters; as a table and as JSON."""
+    run = Run(place).start()
+    now = int(time.time() * 1000)
+    run.append(burst("ann", 5, start_ms=now, path="/a") + burst("max", 4, start_ms=now - 2 * HOUR_MS))
+    run.override("block", "--zone", "site", "bob", "--by", "op", "--reason", "why")
+    run.override("block", "--zone", "site", "eve", "--for", "1h")
+    run.override("lift", "--zone", "site", "eve")
+    run.override("block", "--zone", "site", "joe", "--for", "1s")
+    run.published(key=["ann"])
+    run.published(key=["max"])
+    run.published(key=["joe"])
+    until(lambda: ("joe",) not in listed(run), "joe's block is over")
+    found = listed(run)
+    assert set(found) == {("ann",), ("bob",)}, found
+    assert found[("ann",)]["limit"]["rate"] == 3 and found[("bob",)]["by"] == "op", found
+    assert set(listed(run, "--key", "ann")) == {("ann",)}
+    assert not listed(run, "--zone", "pair")
+    table = run.command("list").out().decode().splitlines()
+    assert len(table) == 2 and "3 in 1h (held 3)" in table[0], table
+    assert "until it is lifted" in table[1] and "by op: why" in table[1], table
+    assert 'did you mean "site"?' in run.command("list", "--zone", "sitte", code=USAGE).said()
+    run.stop()
+    assert set(listed(run)) == {("ann",), ("bob",)}
+
+
+def test_list_knows_what_the_log_no_longer_has(place):
+    """Decisions that went with their files: operators' blocks by name, limits' by their hash, from the checkpoint."""
+    run = Run(place, bus={"segment_size": "64KiB"}).start()
+    now = int(time.time() * 1000)
+    run.override("block", "--zone", "site", "bob")
+    run.override("block", "--zone", "site", "eve")
+    run.append(burst("ann", 5, start_ms=now))
+    run.published(key=["ann"])
+    rounds = iter(range(40))
+
+    def lost():
+        """Goes on until files are full and gone: others are blocked, long ago."""
+        number = next(rounds)
+        run.append("".join(burst(f"u{number}-{i:03d}" + "x" * 40, 4, start_ms=now - 3 * HOUR_MS) for i in range(500)))
+        until(lambda: len(run.decisions()) >= 3 + 500 * (number + 1), "all are blocked", running=run.weir)
+        log = run.command("decode", "--topic", "decisions").out()
+        return b'"bob"' not in log and b'"ann"' not in log
+
+    until(lost, "the log has lost its first decisions", 4 * PATIENCE_S, run.weir)
+    run.override("lift", "--zone", "site", "eve")
+    run.published(key=["eve"], action="lift")
+    run.stop()
+    found = listed(run)
+    unnamed = [key for key in found if isinstance(key, str)]
+    assert ("bob",) in found and ("eve",) not in found and len(unnamed) == 1, found
+    named = json.loads(run.command("state", "--key", "ann", "--zone", "site").out())
+    assert named["blocked_until"] == found[unnamed[0]]["until"], (named, found)
+    assert "# is a hash" in run.command("list").said()
+
+
+if __name__ == "__main__":
+    cases.main(globals())

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Overrides: what a command's bytes may be, what holds until when, what a full
+ * table refuses, and what a checkpoint keeps. Judging by overrides is compared with
+ * the obvious model elsewhere (test_shard.c, test_shard_store.c).
+ */
+#include "common/base/alloc.h"
+#include "limiter/overrides/overrides.h"
+#include "limiter/shard/shard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { AT = 1000000, LATENESS = 600 };
+
+static struct override_command parse(const char *body)
+{
+	struct override_command command;
+	struct weir_error error;
+	enum weir_status status = override_command_parse(weir_span_of(body), &command, &error);
+	if (status != WEIR_OK)
+		print_message("%s\n", error.text);
+	assert_int_equal(status, WEIR_OK);
+	return command;
+}
+
+static void apply(struct overrides *overrides, const char *body)
+{
+	struct override_command command = parse(body);
+	struct weir_error error;
+	assert_int_equal(overrides_apply(overrides, 1, &command, AT, &error), WEIR_OK);
+}
+
+/* ---- the body ---- */
+
+static void a_body_says_what_is_commanded(void **state)
+{
+	(void)state;
+	struct override_command command = parse("{\"command\":\"override\",\"zone\":\"site\",\"key\":[\"a|b\",\"\\\\\"],"
+	                                        "\"until\":5,\"rate\":\"0.5\",\"prefix\":true,\"by\":\"ann\","
+	                                        "\"reason\":\"why\",\"id\":\"5f\"}");
+	assert_int_equal(command.kind, OVERRIDE_RATE);
+	assert_string_equal(command.zone, "site");
+	assert_true(weir_span_equal(override_key(&command), weir_span_of("a\\|b|\\\\")));
+	assert_int_equal(command.value_count, 2);
+	assert_int_equal(command.until_ms, 5);
+	assert_int_equal(command.thousandths, 500);
+	assert_true(command.prefix);
+	assert_string_equal(command.by, "ann");
+	assert_string_equal(command.reason, "why");
+	struct weir_text text = {0};
+	override_command_json(&text, &command);
+	weir_text_append(&text, "", 1);
+	assert_string_equal(text.at, "{\"command\":\"override\",\"zone\":\"site\",\"key\":[\"a|b\",\"\\\\\"],\"until\":5,"
+	                             "\"rate\":\"0.5\",\"prefix\":true,\"by\":\"ann\",\"reason\":\"why\",\"id\":\"5f\"}");
+	weir_text_deinit(&text);
+	command = parse("{\"command\":\"lift\",\"zone\":\"site\",\"key_hex\":\"ff7c\",\"by\":\"ann\"}");
+	assert_true(weir_span_equal(override_key(&command), weir_span_of("\xff|")));
+	assert_int_equal(command.value_count, 2);
+	assert_int_equal(command.until_ms, OVERRIDE_NO_END);
+	assert_string_equal(command.reason, "");
+	override_command_json(&text, &command);
+	weir_text_append(&text, "", 1);
+	assert_non_null(strstr(text.at, "\"key_hex\":\"ff7c\""));
+	weir_text_deinit(&text);
+
+	/* Bytes that no values join to, as a stranger's frame may have them: a backslash before nothing to escape. */
+	command = parse("{\"command\":\"lift\",\"zone\":\"site\",\"key_hex\":\"615c\",\"by\":\"ann\"}");
+	override_command_json(&text, &command);
+	weir_text_append(&text, "", 1);
+	assert_non_null(strstr(text.at, "\"key_hex\":\"615c\""));
+	weir_text_deinit(&text);
+	command = parse("{\"command\":\"lift\",\"zone\":\"site\",\"key_hex\":\"5c61\",\"by\":\"ann\"}");
+	override_command_json(&text, &command);
+	weir_text_append(&text, "", 1);
+	assert_non_null(strstr(text.at, "\"key_hex\":\"5c61\""));
+	weir_text_deinit(&text);
+}
+
+static void a_body_that_is_not_understood_whole_is_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *body, *words;
+	} cases[] = {
+		{"", "command"},
+		{"[]", "object"},
+		{"{\"command\":\"bloc\",\"zone\":\"z\",\"key\":[],\"by\":\"a\"}", "block"},
+		{"{\"zone\":\"z\",\"key\":[],\"by\":\"a\"}", "command"},
+		{"{\"command\":\"block\",\"key\":[],\"by\":\"a\"}", "zone"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"by\":\"a\"}", "key"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[1],\"by\":\"a\"}", "string"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[\"\",\"\",\"\",\"\",\"\"],\"by\":\"a\"}", "4"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"key_hex\":\"00\",\"by\":\"a\"}", "combined"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key_hex\":\"0\",\"by\":\"a\"}", "two digits"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key_hex\":\"0g\",\"by\":\"a\"}", "hexadecimal"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[]}", "by"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"until\":-1}", "until"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"until\":\"1h\"}", "until"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"rate\":\"1\"}", "override alone"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"prefix\":true}", "override alone"},
+		{"{\"command\":\"lift\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"until\":5}", "lift"},
+		{"{\"command\":\"override\",\"zone\":\"z\",\"key\":[],\"by\":\"a\"}", "rate"},
+		{"{\"command\":\"override\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"rate\":\"0\"}", "0.001"},
+		{"{\"command\":\"override\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"rate\":\"100.001\"}", "100"},
+		{"{\"command\":\"override\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"rate\":\"0.0001\"}", "three digits"},
+		{"{\"command\":\"override\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"rate\":2}", "string"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"unti\":5}", "until"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct override_command command;
+		struct weir_error error;
+		assert_int_equal(override_command_parse(weir_span_of(cases[i].body), &command, &error), WEIR_INVALID);
+		if (strstr(error.text, cases[i].words) == NULL)
+			fail_msg("%s: %s", cases[i].body, error.text);
+	}
+}
+
+static void rates_are_thousandths(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		uint32_t thousandths;
+	} cases[] = {{"0.001", 1}, {"0.5", 500}, {"1", 1000}, {"1.25", 1250}, {"10", 10000}, {"100", 100000}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint32_t thousandths;
+		char text[12];
+		assert_true(override_rate_parse(cases[i].text, &thousandths));
+		assert_int_equal(thousandths, cases[i].thousandths);
+		override_rate_format(thousandths, text);
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
+static void a_key_has_a_bound(void **state)
+{
+	(void)state;
+	struct override_command command = {0};
+	char bytes[WEIR_KEY_MAX_BYTES];
+	memset(bytes, 'a', sizeof bytes);
+	assert_true(override_key_add(&command, (struct weir_span){bytes, sizeof bytes}));
+	assert_false(override_key_add(&command, weir_span_of("")));
+	command = (struct override_command){0};
+	bytes[0] = '|';
+	assert_false(override_key_add(&command, (struct weir_span){bytes, sizeof bytes}));
+}
+
+/* ---- what holds ---- */
+
+#define BLOCK "{\"command\":\"block\",\"zone\":\"z\",\"key\":[\"k\"],\"by\":\"a\",\"until\":1001000}"
+#define BLOCK_FOR_EVER "{\"command\":\"block\",\"zone\":\"z\",\"key\":[\"k\"],\"by\":\"a\"}"
+#define ALLOW "{\"command\":\"allow\",\"zone\":\"z\",\"key\":[\"k\"],\"by\":\"a\",\"until\":1001000}"
+#define ALLOW_ENDS "{\"command\":\"allow\",\"zone\":\"z\",\"key\":[\"k\"],\"by\":\"a\",\"until\":1000000}"
+#define LIFT "{\"command\":\"lift\",\"zone\":\"z\",\"key\":[\"k\"],\"by\":\"a\"}"
+#define TWICE "{\"command\":\"override\",\"zone\":\"z\",\"key\":[\"k\"],\"by\":\"a\",\"rate\":\"2\",\"until\":1001000}"
+#define ONCE "{\"command\":\"override\",\"zone\":\"z\",\"key\":[\"k\"],\"by\":\"a\",\"rate\":\"1\"}"
+#define PREFIX "{\"command\":\"override\",\"zone\":\"z\",\"key\":[\"\"],\"by\":\"a\",\"rate\":\"3\",\"prefix\":true}"
+#define OTHERS "{\"command\":\"override\",\"zone\":\"z\",\"key\":[\"kk\"],\"by\":\"a\",\"rate\":\"4\",\"prefix\":true}"
+
+static void overrides_hold_from_command_to_end(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *commands[4];
+		int64_t clock_ms, t;
+		bool blocked, allowed;
+		uint32_t thousandths;
+	} cases[] = {
+		/* A block is for events before its end, whenever they come while it is remembered. */
+		{{BLOCK}, AT, 0, true, false, 1000},
+		{{BLOCK}, AT, AT + 999, true, false, 1000},
+		{{BLOCK}, AT, AT + 1000, false, false, 1000},
+		{{BLOCK}, AT + 1000 + LATENESS, AT + 999, true, false, 1000},
+		{{BLOCK}, AT + 1000 + LATENESS + 1, AT + 999, false, false, 1000},
+		{{BLOCK_FOR_EVER}, INT64_C(200000000000000), INT64_C(200000000000000), true, false, 1000},
+		{{ALLOW}, AT, AT + 999, false, true, 1000},
+		{{ALLOW}, AT, AT + 1000, false, false, 1000},
+		{{ALLOW}, AT + 1000 + LATENESS + 1, AT + 999, false, false, 1000},
+		/* The later of block and allow counts. */
+		{{ALLOW, BLOCK}, AT, AT, true, false, 1000},
+		{{BLOCK, ALLOW}, AT, AT, false, true, 1000},
+		{{BLOCK, LIFT}, AT, AT, false, false, 1000},
+		{{ALLOW, LIFT}, AT, AT, false, true, 1000},
+		{{ALLOW, ALLOW_ENDS}, AT, AT, false, false, 1000},
+		{{BLOCK, ALLOW_ENDS}, AT, AT, true, false, 1000},
+		/* An override is for what is judged before its end by the clock. */
+		{{TWICE}, AT + 999, AT + 5000, false, false, 2000},
+		{{TWICE}, AT + 1000, AT, false, false, 1000},
+		{{TWICE, ONCE}, AT, AT, false, false, 1000},
+		{{TWICE, BLOCK}, AT, AT, true, false, 2000},
+		{{BLOCK, TWICE, LIFT}, AT, AT, false, false, 2000},
+		/* An exact key beats a prefix; the longest prefix wins. */
+		{{PREFIX, TWICE}, AT, AT, false, false, 2000},
+		{{TWICE, PREFIX}, AT + 1000, AT, false, false, 3000},
+		{{PREFIX, OTHERS}, AT, AT, false, false, 3000},
+		{{PREFIX, BLOCK}, AT, AT, true, false, 3000},
+		{{LIFT, ONCE, ALLOW_ENDS}, AT, AT, false, false, 1000},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct overrides overrides;
+		overrides_init(&overrides, LATENESS);
+		for (size_t j = 0; j < 4 && cases[i].commands[j] != NULL; j++)
+			apply(&overrides, cases[i].commands[j]);
+		overrides_purge(&overrides, cases[i].clock_ms);
+		struct override_effect effect = overrides_effect(&overrides, 1, weir_span_of("k"), cases[i].t);
+		if (effect.blocked != cases[i].blocked || effect.allowed != cases[i].allowed ||
+		    effect.thousandths != cases[i].thousandths)
+			fail_msg("case %zu: blocked %d allowed %d times %u", i, effect.blocked, effect.allowed, effect.thousandths);
+		bool touches = effect.blocked || effect.allowed || effect.thousandths != 1000;
+		assert_true(overrides_touch(&overrides, 1, weir_span_of("k")) || !touches);
+		assert_false(overrides_effect(&overrides, 2, weir_span_of("k"), cases[i].t).blocked);
+		overrides_deinit(&overrides);
+	}
+}
+
+static void the_longest_prefix_wins(void **state)
+{
+	(void)state;
+	struct overrides overrides;
+	overrides_init(&overrides, LATENESS);
+	for (int length = 0; length <= 9; length += 3) {
+		struct override_command command = {
+			.kind = OVERRIDE_RATE, .prefix = true, .until_ms = OVERRIDE_NO_END, .thousandths = 2000 + (uint32_t)length};
+		struct weir_error error;
+		override_key_add(&command, (struct weir_span){"aaaaaaaaa", (uint32_t)length});
+		assert_int_equal(overrides_apply(&overrides, 1, &command, AT, &error), WEIR_OK);
+	}
+	static const uint32_t longest[] = {0, 0, 0, 3, 3, 3, 6, 6, 6, 9, 9};
+	for (uint32_t length = 0; length <= 10; length++)
+		assert_int_equal(overrides_effect(&overrides, 1, (struct weir_span){"aaaaaaaaaa", length}, AT).thousandths,
+		                 2000 + longest[length]);
+	assert_int_equal(overrides_effect(&overrides, 1, weir_span_of("b"), AT).thousandths, 2000);
+	assert_int_equal(overrides_effect(&overrides, 2, weir_span_of("aaa"), AT).thousandths, 1000);
+	overrides_deinit(&overrides);
+}
+
+static void make_key(struct override_command *command, int number)
+{
+	char key[24];
+	snprintf(key, sizeof key, "k%d", number);
+	command->key_length = command->value_count = 0;
+	override_key_add(command, weir_span_of(key));
+}
+
+static void a_full_table_refuses_what_is_new(void **state)
+{
+	(void)state;
+	struct overrides overrides;
+	struct weir_error error;
+	struct override_command command = {.kind = OVERRIDE_BLOCK, .until_ms = AT + 5};
+	overrides_init(&overrides, LATENESS);
+	for (int i = 0; i < OVERRIDES_MAX; i++) {
+		make_key(&command, i);
+		assert_int_equal(overrides_apply(&overrides, 1, &command, AT, &error), WEIR_OK);
+	}
+	make_key(&command, OVERRIDES_MAX);
+	assert_int_equal(overrides_apply(&overrides, 1, &command, AT, &error), WEIR_FULL);
+	assert_non_null(strstr(error.text, "lift some"));
+	make_key(&command, 7); /* of a key that there is, in its place */
+	assert_int_equal(overrides_apply(&overrides, 1, &command, AT, &error), WEIR_OK);
+	command.kind = OVERRIDE_LIFT;
+	assert_int_equal(overrides_apply(&overrides, 1, &command, AT, &error), WEIR_OK);
+	assert_int_equal(overrides.count, OVERRIDES_MAX - 1);
+	command.kind = OVERRIDE_BLOCK;
+	make_key(&command, OVERRIDES_MAX);
+	assert_int_equal(overrides_apply(&overrides, 1, &command, AT, &error), WEIR_OK);
+	for (int i = 0; i < OVERRIDES_MAX; i += 997) {
+		char key[24];
+		snprintf(key, sizeof key, "k%d", i);
+		assert_true(i == 7 || overrides_effect(&overrides, 1, weir_span_of(key), AT).blocked);
+	}
+	overrides_purge(&overrides, AT + 5 + LATENESS + 1);
+	assert_int_equal(overrides.count, 0);
+	assert_int_equal(overrides.bytes, 0);
+	overrides_deinit(&overrides);
+}
+
+static void words_have_a_bound_too(void **state)
+{
+	(void)state;
+	struct overrides overrides;
+	struct weir_error error;
+	struct override_command command = {.kind = OVERRIDE_BLOCK, .until_ms = OVERRIDE_NO_END};
+	char long_key[900];
+	memset(command.reason, 'r', OVERRIDE_REASON_MAX_BYTES);
+	memset(long_key, 'k', sizeof long_key);
+	overrides_init(&overrides, LATENESS);
+	enum weir_status status = WEIR_OK;
+	int count = 0;
+	for (; status == WEIR_OK && count < OVERRIDES_MAX; count++) {
+		make_key(&command, count);
+		command.key_length = command.value_count = 0;
+		snprintf(long_key, 24, "%d", count);
+		override_key_add(&command, (struct weir_span){long_key, sizeof long_key});
+		status = overrides_apply(&overrides, 1, &command, AT, &error);
+	}
+	assert_int_equal(status, WEIR_FULL);
+	assert_in_range(overrides.bytes, OVERRIDES_BYTES_MAX - 2000, OVERRIDES_BYTES_MAX);
+	overrides_deinit(&overrides);
+}
+
+/* ---- in a checkpoint ---- */
+
+static void overrides_are_what_they_were_after_a_checkpoint(void **state)
+{
+	(void)state;
+	struct overrides overrides, again;
+	struct weir_text bytes = {0}, twice = {0};
+	overrides_init(&overrides, LATENESS);
+	overrides_init(&again, LATENESS);
+	apply(&overrides, BLOCK);
+	apply(&overrides, TWICE);
+	apply(&overrides, PREFIX);
+	apply(&overrides, OTHERS);
+	overrides_export(&overrides, &bytes);
+	struct weir_span span = {bytes.at, (uint32_t)bytes.length};
+	assert_true(overrides_import(&again, span));
+	overrides_export(&again, &twice);
+	assert_int_equal(bytes.length, twice.length);
+	assert_memory_equal(bytes.at, twice.at, bytes.length);
+	assert_int_equal(again.bytes, overrides.bytes);
+	assert_int_equal(again.next_end_ms, overrides.next_end_ms);
+	struct override_effect effect = overrides_effect(&again, 1, weir_span_of("k"), AT);
+	assert_true(effect.blocked && effect.thousandths == 2000);
+	assert_int_equal(overrides_effect(&again, 1, weir_span_of("kk7"), AT).thousandths, 4000);
+	for (uint32_t length = 0; length < span.length; length++) {
+		struct weir_span cut = {weir_copy(span.at, length), length};
+		assert_false(overrides_import(&again, cut));
+		assert_int_equal(again.count, 0);
+		free((char *)cut.at);
+	}
+	weir_text_deinit(&bytes);
+	weir_text_deinit(&twice);
+	overrides_deinit(&overrides);
+	overrides_deinit(&again);
+}
+
+static void bytes_that_are_no_overrides_are_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *bytes;
+		uint32_t length;
+	} cases[] = {
+		{"\x01\x01\x00\x00", 4},                                                      /* nothing holds */
+		{"\x01\x01\x06\x00\x00\x01\x00\x00\x00\x00\x01\x00\x00\x00", 14},             /* both a block and an allow */
+		{"\x01\x01\x03\x00\x00\x01\x00\x00\x00", 9},                                  /* a block of a prefix */
+		{"\x01\x01\x08\x00\x00\x01\x00\x00\x00\x00", 10},                             /* multiplied by nothing */
+		{"\x01\x01\x02\x00\x00\x01\x00\x00\x00\x00", 10},                             /* bytes behind */
+		{"\x02\x01\x02\x00\x00\x01\x00\x00\x00\x01\x02\x00\x00\x01\x00\x00\x00", 17}, /* the same one twice */
+	};
+	/* What they would be without their faults. */
+	static const char good[] = {1, 1, 2, 0, 0, 1, 0, 0, 0};
+	struct overrides read;
+	overrides_init(&read, LATENESS);
+	assert_true(overrides_import(&read, (struct weir_span){good, sizeof good}));
+	assert_int_equal(read.count, 1);
+	overrides_deinit(&read);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct overrides overrides;
+		overrides_init(&overrides, LATENESS);
+		assert_false(overrides_import(&overrides, (struct weir_span){cases[i].bytes, cases[i].length}));
+		overrides_deinit(&overrides);
+	}
+}
+
+/* ---- beside the rest of a shard's state ---- */
+
+static void they_are_a_part_of_a_shards_state(void **state)
+{
+	(void)state;
+	struct weir_zone zone = {.id = 1, .name = (char *)"z", .key_count = 1, .limit_count = 1};
+	zone.limits[0] =
+		(struct weir_limit){.algorithm = weir_algorithm_named("fixed_window"), .rate = 1, .window_ms = 1000};
+	struct weir_policy policy = {.version = 1, .zones = &zone, .zone_count = 1};
+	const struct weir_policy *policies[] = {&policy};
+	struct compiled_policy *compiled = compiled_policy_new(policies, 1);
+	struct shard_options options = {.seed = 1, .lateness_ms = LATENESS};
+	struct shard *shard = shard_new(&options, compiled), *restarted = shard_new(&options, compiled);
+	struct weir_error error;
+	struct override_command command = parse(BLOCK);
+	const struct shard_override_decision *decision;
+	assert_int_equal(shard_command_begin(shard, &command, AT, &error), WEIR_OK);
+	assert_int_equal(shard_command_apply(shard, &decision, &error), WEIR_OK);
+	assert_non_null(decision);
+	size_t length;
+	char *saved = shard_export_extra(shard, &length);
+	struct weir_span span = {saved, (uint32_t)length};
+	assert_int_equal(saved[0], 1);
+	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_OK);
+	assert_true(overrides_effect(shard_overrides(restarted), 1, weir_span_of("k"), AT).blocked);
+	saved[0] = 2;
+	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_NEWER);
+	assert_non_null(strstr(error.text, "a partition's state of version 2, of which this program knows none above 1"));
+	saved[0] = 0;
+	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_INVALID);
+	free(saved);
+	shard_free(restarted);
+	shard_free(shard);
+	compiled_policy_free(compiled);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_body_says_what_is_commanded),
+		cmocka_unit_test(a_body_that_is_not_understood_whole_is_refused),
+		cmocka_unit_test(rates_are_thousandths),
+		cmocka_unit_test(a_key_has_a_bound),
+		cmocka_unit_test(overrides_hold_from_command_to_end),
+		cmocka_unit_test(the_longest_prefix_wins),
+		cmocka_unit_test(a_full_table_refuses_what_is_new),
+		cmocka_unit_test(words_have_a_bound_too),
+		cmocka_unit_test(overrides_are_what_they_were_after_a_checkpoint),
+		cmocka_unit_test(bytes_that_are_no_overrides_are_refused),
+		cmocka_unit_test(they_are_a_part_of_a_shards_state),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
