@@ -7,7 +7,7 @@
 #include "common/config/arguments.h"
 #include "limiter/overrides/override_command.h"
 
-/* By enum order_kind. */
+/* By enum override_kind. */
 extern const struct weir_command_line override_lines[];
 
 struct override_options {
