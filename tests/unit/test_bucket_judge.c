@@ -95,6 +95,21 @@ static void a_full_ring_of_255_is_laid_out_anew_for_its_decision(void **state)
 	scene_close(scene);
 }
 
+/* The block grows for another limit, and in the same event the oldest time makes place in the full ring. */
+static void a_full_ring_of_255_is_laid_out_anew_for_times_of_their_own(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(255, 100ms), "");
+	EXPECT_PASS(scene, 1000, 1);
+	for (int n = 0; n < 254; n++)
+		EXPECT_PASS(scene, 1150, 1);
+	scene_policy(scene, FIXED(9, 1s) "," SLIDING(255, 100ms), "");
+	EXPECT_PASS(scene, 1120, 1);
+	assert_true(scene->bucket->flags & BUCKET_OWN_TIMES);
+	EXPECT_SHOWN(scene, "{\"bucket\":1,\"count\":1,\"previous\":0} {\"times\":[[1120,1],[1150,254]]}");
+	scene_close(scene);
+}
+
 /* ---- decisions ---- */
 
 static void the_latest_reset_decides_and_the_first_limit_on_a_tie(void **state)
@@ -272,7 +287,7 @@ static void a_bucket_goes_through_every_policy_that_it_has_slept_through(void **
 	EXPECT_PASS(scene, 1001, 1);
 	EXPECT_SHOWN(scene, "{\"bucket\":1,\"count\":2,\"previous\":0} {\"times\":[[1001,1]]}"); /* it was gone between */
 	scene_close(scene);
-	scene = open_whole(SLIDING(2, 100ms) "," FIXED(9, 1s), "");
+	scene = open_whole(FIXED(9, 1s) "," SLIDING(2, 100ms), "");
 	EXPECT_PASS(scene, 1000, 1);
 	EXPECT_PASS(scene, 1000, 1);
 	scene_policy(scene, FIXED(9, 1s), "");
@@ -411,6 +426,7 @@ int main(void)
 		cmocka_unit_test(costs_of_more_than_32_are_kept_as_runs_from_a_rate_of_33_on),
 		cmocka_unit_test(the_largest_cost_in_the_largest_rate),
 		cmocka_unit_test(a_full_ring_of_255_is_laid_out_anew_for_its_decision),
+		cmocka_unit_test(a_full_ring_of_255_is_laid_out_anew_for_times_of_their_own),
 		cmocka_unit_test(the_latest_reset_decides_and_the_first_limit_on_a_tie),
 		cmocka_unit_test(no_other_decision_is_made_before_the_end_of_the_last),
 		cmocka_unit_test(a_block_lasts_to_the_reset_or_as_long_as_the_zone_says),
