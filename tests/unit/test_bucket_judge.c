@@ -16,7 +16,7 @@
 #define GCRA(rate, window, burst) \
 	"{\"algorithm\":\"gcra\",\"rate\":" #rate ",\"window\":\"" #window "\",\"burst\":" #burst "}"
 
-enum { ROUNDS = 200, STEPS = 250 };
+enum { ROUNDS = 200, STEPS = 250, SCRATCH_MOST_BYTES = 4096 };
 
 static struct bucket_scene *open_whole(const char *limits, const char *members)
 {
@@ -77,6 +77,36 @@ static void the_largest_cost_in_the_largest_rate(void **state)
 	EXPECT_BLOCK(scene, WEIR_TIME_END_MS - 1, WEIR_COST_MAX);
 	EXPECT_PASS(scene, WEIR_TIME_END_MS - 1, 1);
 	assert_int_equal(scene_event(scene, WEIR_TIME_END_MS - 1, 1), WEIR_VERDICT_BLOCK | WEIR_VERDICT_DECIDED);
+	assert_true(scene->scratch.bytes[0] <= SCRATCH_MOST_BYTES && scene->scratch.bytes[1] <= SCRATCH_MOST_BYTES);
+	scene_close(scene);
+}
+
+/* Lengths of single bytes have no place for one more than 255. */
+static void a_full_ring_of_255_is_laid_out_anew_for_its_decision(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(255, 1s), "");
+	for (int64_t n = 0; n < 255; n++)
+		EXPECT_PASS(scene, 1000 + n, 1);
+	EXPECT_DECIDED(scene, 1255, 1, 2000);
+	assert_int_equal(scene->verdict.count, 255);
+	EXPECT_PASS(scene, 2000, 1);
+	EXPECT_DECIDED(scene, 2000, 1, 2001);
+	scene_close(scene);
+}
+
+/* The block grows for another limit, and in the same event the oldest time makes place in the full ring. */
+static void a_full_ring_of_255_is_laid_out_anew_for_times_of_their_own(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(SLIDING(255, 100ms), "");
+	EXPECT_PASS(scene, 1000, 1);
+	for (int n = 0; n < 254; n++)
+		EXPECT_PASS(scene, 1150, 1);
+	scene_policy(scene, FIXED(9, 1s) "," SLIDING(255, 100ms), "");
+	EXPECT_PASS(scene, 1120, 1);
+	assert_true(scene->bucket->flags & BUCKET_OWN_TIMES);
+	EXPECT_SHOWN(scene, "{\"bucket\":1,\"count\":1,\"previous\":0} {\"times\":[[1120,1],[1150,254]]}");
 	scene_close(scene);
 }
 
@@ -257,6 +287,15 @@ static void a_bucket_goes_through_every_policy_that_it_has_slept_through(void **
 	EXPECT_PASS(scene, 1001, 1);
 	EXPECT_SHOWN(scene, "{\"bucket\":1,\"count\":2,\"previous\":0} {\"times\":[[1001,1]]}"); /* it was gone between */
 	scene_close(scene);
+	scene = open_whole(FIXED(9, 1s) "," SLIDING(2, 100ms), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_PASS(scene, 1000, 1);
+	scene_policy(scene, FIXED(9, 1s), "");
+	scene_policy(scene, UNIFORM(1ms) "," FIXED(9, 1s), "");
+	scene_policy(scene, FIXED(9, 1s) "," UNIFORM(1ms), "");
+	EXPECT_PASS(scene, 1001, 1);
+	EXPECT_SHOWN(scene, "{\"bucket\":1,\"count\":3,\"previous\":0} {\"times\":[[1001,1]]}");
+	scene_close(scene);
 }
 
 static void a_decision_of_shadow_mode_is_left_behind_and_one_of_enforce_mode_is_not(void **state)
@@ -386,6 +425,8 @@ int main(void)
 		cmocka_unit_test(a_cost_of_nothing_is_judged_and_not_counted),
 		cmocka_unit_test(costs_of_more_than_32_are_kept_as_runs_from_a_rate_of_33_on),
 		cmocka_unit_test(the_largest_cost_in_the_largest_rate),
+		cmocka_unit_test(a_full_ring_of_255_is_laid_out_anew_for_its_decision),
+		cmocka_unit_test(a_full_ring_of_255_is_laid_out_anew_for_times_of_their_own),
 		cmocka_unit_test(the_latest_reset_decides_and_the_first_limit_on_a_tie),
 		cmocka_unit_test(no_other_decision_is_made_before_the_end_of_the_last),
 		cmocka_unit_test(a_block_lasts_to_the_reset_or_as_long_as_the_zone_says),
