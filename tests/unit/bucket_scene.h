@@ -24,8 +24,8 @@ enum { SCENE_POLICIES = 4 };
 struct bucket_scene {
 	struct weir_policy *policies[SCENE_POLICIES];
 	uint32_t policy_count;
-	struct rules *rules;
-	const struct zone_rules *zone;
+	struct compiled_policy *compiled;
+	const struct compiled_zone *zone;
 	uint32_t scale; /* thousandths that the next event's limits are multiplied by */
 	bool fast_way;  /* the short way is asked first */
 	bool spacious;  /* a bucket that moves gets room for more, as in a shard */
@@ -48,9 +48,9 @@ static inline void scene_policy(struct bucket_scene *scene, const char *limits, 
 	assert_true(place < SCENE_POLICIES);
 	if (weir_policy_decode(place + 1, text, strlen(text), &scene->policies[place], &error) != WEIR_OK)
 		fail_msg("%s", error.text);
-	rules_free(scene->rules);
-	scene->rules = rules_new((const struct weir_policy *const *)scene->policies, scene->policy_count);
-	scene->zone = rules_zone_at(scene->rules, 0);
+	compiled_policy_free(scene->compiled);
+	scene->compiled = compiled_policy_new((const struct weir_policy *const *)scene->policies, scene->policy_count);
+	scene->zone = compiled_policy_zone_at(scene->compiled, 0);
 	scene->windows = (struct fast_windows){0};
 }
 
@@ -65,7 +65,7 @@ static inline struct bucket_scene *scene_open(const char *limits, const char *me
 
 static inline void scene_close(struct bucket_scene *scene)
 {
-	rules_free(scene->rules);
+	compiled_policy_free(scene->compiled);
 	for (uint32_t i = 0; i < scene->policy_count; i++)
 		weir_policy_free(scene->policies[i]);
 	bucket_scratch_deinit(&scene->scratch);
@@ -76,14 +76,14 @@ static inline void scene_close(struct bucket_scene *scene)
 /* The layout that the bucket is written in. */
 static inline const struct layout *scene_layout(const struct bucket_scene *scene)
 {
-	return rules_layout(scene->rules, scene->bucket->layout, bucket_scale(scene->bucket));
+	return compiled_policy_layout(scene->compiled, scene->bucket->layout, bucket_scale(scene->bucket));
 }
 
 /* The layout in force. */
 static inline const struct layout *scene_in_force(const struct bucket_scene *scene)
 {
 	uint32_t id = scene->zone->layout->id;
-	return rules_layout(scene->rules, scene->scale == SCALE_ONE ? id : id | LAYOUT_SCALED, scene->scale);
+	return compiled_policy_layout(scene->compiled, scene->scale == SCALE_ONE ? id : id | LAYOUT_SCALED, scene->scale);
 }
 
 /* A block of exactly the bytes that it uses takes the bucket's place. */

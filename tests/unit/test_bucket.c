@@ -301,7 +301,7 @@ static void a_single_bucket_is_its_header_alone(void **state)
 	assert_true(bucket_check(&single, scene->zone->layout, HEADER_BYTES));
 	assert_false(bucket_check(&single, scene->zone->layout, HEADER_BYTES - 1));
 	assert_false(bucket_check(&single, scene->zone->layout, HEADER_BYTES + 1));
-	assert_false(bucket_check(&single, rules_layout(scene->rules, 1 | LAYOUT_SCALED, 2000), HEADER_BYTES));
+	assert_false(bucket_check(&single, compiled_policy_layout(scene->compiled, 1 | LAYOUT_SCALED, 2000), HEADER_BYTES));
 	for (unsigned form = BUCKET_DECIDED; form <= BUCKET_RUNS; form <<= 1) {
 		single.flags = BUCKET_SINGLE | (form & BUCKET_FORM);
 		assert_false(bucket_check(&single, scene->zone->layout, HEADER_BYTES));

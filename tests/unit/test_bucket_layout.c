@@ -75,8 +75,8 @@ static void expect_before(const char *first, const char *then, const int8_t *bef
 	scene_policy(scene, then, "");
 	const struct layout *layout = scene->zone->layout;
 	assert_int_equal(layout->id, 2);
-	assert_ptr_equal(rules_layout(scene->rules, 1, SCALE_ONE)->next, layout);
-	assert_int_equal(rules_layout(scene->rules, 1, SCALE_ONE)->ended_version, 2);
+	assert_ptr_equal(compiled_policy_layout(scene->compiled, 1, SCALE_ONE)->next, layout);
+	assert_int_equal(compiled_policy_layout(scene->compiled, 1, SCALE_ONE)->ended_version, 2);
 	for (uint32_t i = 0; i < layout->limit_count; i++)
 		assert_int_equal(layout->before[i], before[i]);
 	scene_close(scene);
@@ -109,7 +109,7 @@ static void a_zone_is_served_until_its_limits_change_or_it_leaves_shadow_mode(vo
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct bucket_scene *scene = scene_open(FIXED(9, 1s), cases[i].before);
 		scene_policy(scene, cases[i].limits, cases[i].members);
-		const struct layout *first = rules_layout(scene->rules, 1, SCALE_ONE);
+		const struct layout *first = compiled_policy_layout(scene->compiled, 1, SCALE_ONE);
 		assert_int_equal(scene->zone->layout == first, cases[i].serves);
 		assert_int_equal(layout_serves(first, scene->zone->zone), cases[i].serves);
 		scene_close(scene);

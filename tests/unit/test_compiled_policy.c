@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules: which numbers and scales name a layout, and which do not; zones by id; what a removed zone leaves behind. */
-#include "limiter/bucket/rules.h"
+#include "limiter/bucket/compiled_policy.h"
 
 #include "common/base/alloc.h"
 #include "limiter/bucket/bucket_layout.h"
@@ -28,7 +28,7 @@ static const char *const texts[POLICIES] = {
 
 struct scene {
 	struct weir_policy *policies[POLICIES];
-	struct rules *rules;
+	struct compiled_policy *compiled;
 };
 
 static int set_up(void **state)
@@ -38,7 +38,7 @@ static int set_up(void **state)
 	for (uint32_t i = 0; i < POLICIES; i++)
 		if (weir_policy_decode(i + 1, texts[i], strlen(texts[i]), &scene->policies[i], &error) != WEIR_OK)
 			fail_msg("%s", error.text);
-	scene->rules = rules_new((const struct weir_policy *const *)scene->policies, POLICIES);
+	scene->compiled = compiled_policy_new((const struct weir_policy *const *)scene->policies, POLICIES);
 	*state = scene;
 	return 0;
 }
@@ -46,7 +46,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct scene *scene = *state;
-	rules_free(scene->rules);
+	compiled_policy_free(scene->compiled);
 	for (uint32_t i = 0; i < POLICIES; i++)
 		weir_policy_free(scene->policies[i]);
 	free(scene);
@@ -56,55 +56,57 @@ static int tear_down(void **state)
 static void zones_are_found_by_id_and_no_others(void **state)
 {
 	const struct scene *scene = *state;
-	assert_int_equal(rules_version(scene->rules), POLICIES);
-	assert_int_equal(rules_zone_count(scene->rules), 3);
+	assert_int_equal(compiled_policy_version(scene->compiled), POLICIES);
+	assert_int_equal(compiled_policy_zone_count(scene->compiled), 3);
 	static const uint32_t ids[] = {65535, 9, 8}, absent[] = {0, 1, 7, 10, 65534, 65536};
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(rules_zone_at(scene->rules, i)->zone->id, ids[i]);
-		assert_ptr_equal(rules_zone(scene->rules, ids[i]), rules_zone_at(scene->rules, i));
-		assert_int_equal(rules_zone(scene->rules, ids[i])->order, i);
+		assert_int_equal(compiled_policy_zone_at(scene->compiled, i)->zone->id, ids[i]);
+		assert_ptr_equal(compiled_policy_zone(scene->compiled, ids[i]), compiled_policy_zone_at(scene->compiled, i));
+		assert_int_equal(compiled_policy_zone(scene->compiled, ids[i])->order, i);
 	}
 	for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
-		assert_null(rules_zone(scene->rules, absent[i]));
+		assert_null(compiled_policy_zone(scene->compiled, absent[i]));
 }
 
 static void layouts_are_numbered_from_one_to_the_last_and_no_further(void **state)
 {
 	const struct scene *scene = *state;
 	static const uint32_t zones[] = {9, 7, 65535, 9, 8};
-	assert_null(rules_layout(scene->rules, 0, SCALE_ONE));
+	assert_null(compiled_policy_layout(scene->compiled, 0, SCALE_ONE));
 	for (uint32_t id = 1; id <= 5; id++) {
-		assert_int_equal(rules_layout(scene->rules, id, SCALE_ONE)->id, id);
-		assert_int_equal(rules_layout(scene->rules, id, SCALE_ONE)->zone_id, zones[id - 1]);
+		assert_int_equal(compiled_policy_layout(scene->compiled, id, SCALE_ONE)->id, id);
+		assert_int_equal(compiled_policy_layout(scene->compiled, id, SCALE_ONE)->zone_id, zones[id - 1]);
 	}
-	assert_null(rules_layout(scene->rules, 6, SCALE_ONE));
-	assert_null(rules_layout(scene->rules, LAYOUT_ID_MAX, SCALE_ONE));
-	assert_ptr_equal(rules_zone(scene->rules, 9)->layout, rules_layout(scene->rules, 4, SCALE_ONE));
+	assert_null(compiled_policy_layout(scene->compiled, 6, SCALE_ONE));
+	assert_null(compiled_policy_layout(scene->compiled, LAYOUT_ID_MAX, SCALE_ONE));
+	assert_ptr_equal(compiled_policy_zone(scene->compiled, 9)->layout,
+	                 compiled_policy_layout(scene->compiled, 4, SCALE_ONE));
 }
 
 static void a_layout_says_what_took_its_place_or_that_its_zone_is_gone(void **state)
 {
 	const struct scene *scene = *state;
-	assert_ptr_equal(rules_layout(scene->rules, 1, SCALE_ONE)->next, rules_layout(scene->rules, 4, SCALE_ONE));
-	assert_int_equal(rules_layout(scene->rules, 1, SCALE_ONE)->ended_version, 2);
-	assert_null(rules_layout(scene->rules, 2, SCALE_ONE)->next);
-	assert_int_equal(rules_layout(scene->rules, 2, SCALE_ONE)->ended_version, 2);
-	assert_null(rules_layout(scene->rules, 3, SCALE_ONE)->next);
-	assert_int_equal(rules_layout(scene->rules, 3, SCALE_ONE)->ended_version, 0);
+	assert_ptr_equal(compiled_policy_layout(scene->compiled, 1, SCALE_ONE)->next,
+	                 compiled_policy_layout(scene->compiled, 4, SCALE_ONE));
+	assert_int_equal(compiled_policy_layout(scene->compiled, 1, SCALE_ONE)->ended_version, 2);
+	assert_null(compiled_policy_layout(scene->compiled, 2, SCALE_ONE)->next);
+	assert_int_equal(compiled_policy_layout(scene->compiled, 2, SCALE_ONE)->ended_version, 2);
+	assert_null(compiled_policy_layout(scene->compiled, 3, SCALE_ONE)->next);
+	assert_int_equal(compiled_policy_layout(scene->compiled, 3, SCALE_ONE)->ended_version, 0);
 }
 
 static void a_scale_goes_with_the_bit_that_says_so_and_within_its_bounds(void **state)
 {
 	const struct scene *scene = *state;
-	assert_null(rules_layout(scene->rules, 1, 2000));
-	assert_null(rules_layout(scene->rules, 1 | LAYOUT_SCALED, SCALE_ONE));
-	assert_null(rules_layout(scene->rules, 1 | LAYOUT_SCALED, 0));
-	assert_null(rules_layout(scene->rules, 0 | LAYOUT_SCALED, 2000));
-	assert_null(rules_layout(scene->rules, 6 | LAYOUT_SCALED, 2000));
-	assert_null(rules_layout(scene->rules, 1 | LAYOUT_SCALED, SCALE_MAX + 1));
+	assert_null(compiled_policy_layout(scene->compiled, 1, 2000));
+	assert_null(compiled_policy_layout(scene->compiled, 1 | LAYOUT_SCALED, SCALE_ONE));
+	assert_null(compiled_policy_layout(scene->compiled, 1 | LAYOUT_SCALED, 0));
+	assert_null(compiled_policy_layout(scene->compiled, 0 | LAYOUT_SCALED, 2000));
+	assert_null(compiled_policy_layout(scene->compiled, 6 | LAYOUT_SCALED, 2000));
+	assert_null(compiled_policy_layout(scene->compiled, 1 | LAYOUT_SCALED, SCALE_MAX + 1));
 	static const uint32_t scales[] = {1, SCALE_ONE - 1, SCALE_ONE + 1, SCALE_MAX};
 	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(rules_layout(scene->rules, 1 | LAYOUT_SCALED, scales[i])->scale, scales[i]);
+		assert_int_equal(compiled_policy_layout(scene->compiled, 1 | LAYOUT_SCALED, scales[i])->scale, scales[i]);
 }
 
 int main(void)
