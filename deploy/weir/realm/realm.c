@@ -30,9 +30,8 @@ static enum weir_status look_at_store(struct realm *realm, struct weir_error *er
 		weir_connect_store_look(realm->config, WAIT_MS, NULL, &realm->log, &missing, &realm->store, error);
 	if (status == WEIR_OK && realm->store == NULL) {
 		realm->absent = true;
-		status =
-			weir_fail(error, WEIR_INVALID, "there is no policy yet: run `weir policy apply`, which also creates %.*s",
-		              (int)missing.length, missing.at);
+		status = weir_fail(error, WEIR_INVALID, "no policy yet: run `weir policy apply`, which also creates %.*s",
+		                   (int)missing.length, missing.at);
 	}
 	weir_text_deinit(&missing);
 	return status;
