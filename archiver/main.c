@@ -8,7 +8,7 @@ static const struct weir_argument_option options[] = {
 };
 
 static const struct weir_argument_section sections[] = {
-	{"Signals", "SIGTERM stores what has come, leaves the group and ends it. SIGHUP reads log.level again."},
+	{"Signals", "SIGTERM stores what was read, leaves the consumer group and stops. SIGHUP rereads log.level."},
 	{NULL, NULL},
 };
 
@@ -16,12 +16,12 @@ static const struct weir_command_line line = {
 	.name = "weir-archiver",
 	.summary = "keep counts, decisions and histories",
 	.usage = "weir-archiver --config FILE [--state DIR] [--check]",
-	.about =
-		"Archives what limiters have judged, and answers questions about it.\n"
-		"\n"
-		"It reads judged frames and decisions from Kafka. In MySQL or MariaDB it keeps how often each key came, by "
-		"hour and by day, passed and blocked; every decision; and every event of zones with \"history\". Any number "
-		"of archivers share the partitions. Limiters judge for it where \"archiver\": {\"enabled\": true}.",
+	.about = "Archives what limiters have judged, and answers questions about it.\n"
+			 "\n"
+			 "It reads judged frames and decisions from Kafka. In MySQL or MariaDB it keeps hourly and daily "
+			 "counts of passed and blocked requests per key, every decision, and every event of zones with "
+			 "\"history\". Any number of archivers share the partitions. Limiters write judged frames for it if "
+			 "\"archiver\": {\"enabled\": true}.",
 	.options = options,
 	.sections = sections,
 	.examples = "weir-archiver --config /etc/weir/archiver.json --check\n"

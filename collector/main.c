@@ -4,22 +4,22 @@
 
 static const struct weir_argument_option options[] = {
 	WEIR_DAEMON_OPTIONS("the configuration: sections \"bus\", \"sources\", \"listen\", \"log\"",
-                        "what it remembers of its sources, and its lock (default /var/lib/weir/weir-collector)"),
+                        "its source positions and its lock (default /var/lib/weir/weir-collector)"),
 };
 
 static const struct weir_argument_section sections[] = {
-	{"Signals", "SIGTERM ends it when what it has read is on the bus. SIGHUP reads log.level again."},
+	{"Signals", "SIGTERM stops it once everything it has read is acknowledged. SIGHUP rereads log.level."},
 	{NULL, NULL},
 };
 
 static const struct weir_command_line line = {
 	.name = "weir-collector",
-	.summary = "follow logs and put their events on the bus",
+	.summary = "follow logs and send their events to the bus",
 	.usage = "weir-collector --config FILE [--state DIR] [--check]",
-	.about = "Follows the sources of a configuration and puts their events on the bus.\n"
+	.about = "Follows the sources of a configuration and sends their events to the bus.\n"
 			 "\n"
-			 "Events are matched by the policy that `weir policy apply` has put in force. Each line arrives once, "
-			 "through kills and outages of either side.",
+			 "Events are matched by the policy that `weir policy apply` has put in force. Each line arrives "
+			 "exactly once, even through crashes and outages on either side.",
 	.options = options,
 	.sections = sections,
 	.examples = "weir-collector --config /etc/weir/collector.json --check\n"

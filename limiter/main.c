@@ -8,7 +8,7 @@ static const struct weir_argument_option options[] = {
 };
 
 static const struct weir_argument_section sections[] = {
-	{"Signals", "SIGTERM stores a last checkpoint, leaves the group and ends it. SIGHUP reads log.level again."},
+	{"Signals", "SIGTERM stores a last checkpoint, leaves the consumer group and stops. SIGHUP rereads log.level."},
 	{NULL, NULL},
 };
 

@@ -116,7 +116,7 @@ bool api_store_failed(struct api *api, struct api_fault *fault, const struct wei
 	weir_fault_raise(&api->fault, api->options.log, "api", "%s", error->text);
 	pthread_mutex_unlock(&api->mutex);
 	return api_fault_set(fault, 503, NULL,
-	                     "the store is away, or took too long: try again, or ask for a shorter time or for one zone");
+	                     "the store is down or too slow: retry, or ask for a shorter time range or a single zone");
 }
 
 static void store_worked(struct api *api)
@@ -171,7 +171,7 @@ static bool admit(struct api_call *call, const struct route *route)
 	unsigned wait_s = 1;
 	if (!api_rate_take(call->api->rate, client_of(call, token), weir_monotonic_ms() * 1000, &wait_s)) {
 		weir_http_header(call->reply, "Retry-After", "%u", wait_s);
-		return api_fault_set(&call->fault, 429, NULL, "too many requests: expected at most %lld a second",
+		return api_fault_set(&call->fault, 429, NULL, "too many requests: expected at most %lld per second",
 		                     (long long)call->api->options.config->archiver.api_rate);
 	}
 	if (route->open || tokens->count == 0 || token > 0)
@@ -226,7 +226,7 @@ static bool check_parameters(struct api_call *call, const struct route *route)
 	bool zone_needed =
 		(route->parameters & ZONE) != 0 && route->answer != api_decisions_answer && route->answer != api_blocks_answer;
 	return !zone_needed || (call->parameters.given & ZONE) != 0 ||
-	       api_fault_set(&call->fault, 400, "zone", "missing: expected a zone's name");
+	       api_fault_set(&call->fault, 400, "zone", "missing: expected a zone name");
 }
 
 static bool read_request(struct api_call *call, const struct route *route)
@@ -252,8 +252,7 @@ static bool find_zone(struct api_call *call)
 		return true;
 	switch (api_zones_find(call->api->zones, call->store, call->parameters.zone, &call->zone, &error)) {
 	case WEIR_OK: return true;
-	case WEIR_END:
-		return api_fault_set(&call->fault, 404, "zone", "unknown: expected a name of those that /api/v1/zones lists");
+	case WEIR_END: return api_fault_set(&call->fault, 404, "zone", "unknown: expected a zone listed by /api/v1/zones");
 	default: return api_store_failed(call->api, &call->fault, &error);
 	}
 }

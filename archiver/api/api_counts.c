@@ -46,7 +46,7 @@ static bool settle_range(struct api_call *call)
 	asked->to_ms = weir_begin_of(asked->to_ms + span_ms - 1, span_ms);
 	int64_t most = daily && !given(call, API_KEY) ? ALL_KEYS_DAYS_MAX : BUCKETS_MAX;
 	return (asked->to_ms - asked->from_ms) / span_ms <= most ||
-	       api_fault_set(&call->fault, 400, "from", "expected at most %" PRId64 " %ss up to \"to\"", most,
+	       api_fault_set(&call->fault, 400, "from", "expected at most %" PRId64 " %ss before \"to\"", most,
 	                     api_grain_name(asked->grain));
 }
 

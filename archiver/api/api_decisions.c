@@ -105,7 +105,7 @@ bool api_decisions_answer(struct api_call *call)
 	struct api_view view;
 	bool more;
 	if ((asked->given & API_BIT(API_KEY)) != 0 && (asked->given & API_BIT(API_ZONE)) == 0)
-		return api_fault_set(&call->fault, 400, "zone", "missing: a \"key\" is one of a zone");
+		return api_fault_set(&call->fault, 400, "zone", "missing: \"key\" needs a zone");
 	api_view_init(&view, call, &decisions);
 	view.left = asked->limit > 0 ? asked->limit : call->csv ? API_CSV_ROWS_MAX : API_PAGE_DEFAULT;
 	if (call->csv)

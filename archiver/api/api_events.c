@@ -61,7 +61,7 @@ bool api_events_answer(struct api_call *call)
 	struct api_view view;
 	bool more;
 	if ((asked->given & API_BIT(API_KEY)) == 0)
-		return api_fault_set(&call->fault, 400, "key", "missing: expected the key whose events are asked for");
+		return api_fault_set(&call->fault, 400, "key", "missing: expected a key");
 	api_view_init(&view, call, &listing);
 	view.left = asked->limit > 0 ? asked->limit : call->csv ? API_CSV_ROWS_MAX : API_PAGE_DEFAULT;
 	if (call->csv)

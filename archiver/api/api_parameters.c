@@ -106,7 +106,7 @@ static bool read_place(struct weir_span value, struct api_place *place, struct a
 	*place = (struct api_place){place->at_ms, (int64_t)partition, (int64_t)offset, (int64_t)pair};
 	if (read == 4 && strlen(text) == value.length && strcmp(api_place_write(place, again), text) == 0)
 		return true;
-	return api_fault_set(fault, 400, names[API_AFTER], "expected the \"next\" of the page before, as it was given");
+	return api_fault_set(fault, 400, names[API_AFTER], "expected the unchanged \"next\" of the previous page");
 }
 
 static bool read_value(struct api_parameters *parameters, enum api_parameter which, int64_t limit_max,
@@ -118,7 +118,7 @@ static bool read_value(struct api_parameters *parameters, enum api_parameter whi
 	case API_ZONE:
 		parameters->zone = value;
 		return value.length <= WEIR_ZONE_NAME_MAX_BYTES ||
-		       api_fault_set(fault, 400, names[which], "expected a zone's name, of at most %d bytes",
+		       api_fault_set(fault, 400, names[which], "expected a zone name of at most %d bytes",
 		                     WEIR_ZONE_NAME_MAX_BYTES);
 	case API_KEY:
 	case API_BUCKET:
@@ -165,8 +165,8 @@ static bool refuse_unknown(unsigned allowed, struct weir_span name, struct api_f
 	memcpy(fault->name, name.at, length);
 	fault->name[length] = '\0';
 	if (used == 0)
-		return api_fault_set(fault, 400, fault->name, "unknown: no parameter is expected here");
-	return api_fault_set(fault, 400, fault->name, "unknown parameter: expected are %s", list);
+		return api_fault_set(fault, 400, fault->name, "unknown parameter: none is expected here");
+	return api_fault_set(fault, 400, fault->name, "unknown parameter: expected one of %s", list);
 }
 
 bool api_parameter_read(struct api_parameters *parameters, unsigned allowed, int64_t limit_max, struct weir_span name,
@@ -181,9 +181,9 @@ bool api_parameter_read(struct api_parameters *parameters, unsigned allowed, int
 	if ((API_BIT(which) & both) != 0 && named != 0 && (named == both) == (which == API_KEY))
 		return api_fault_set(fault, 400, names[which], "expected either \"key\" or \"bucket\"");
 	if ((parameters->given & API_BIT(which)) != 0)
-		return api_fault_set(fault, 400, names[which], "there twice: expected once");
+		return api_fault_set(fault, 400, names[which], "given twice: expected once");
 	if (value.length == 0 && (API_BIT(which) & both) == 0) /* a zone's only bucket has an empty key */
-		return api_fault_set(fault, 400, names[which], "empty: expected a value, or leave it out");
+		return api_fault_set(fault, 400, names[which], "empty: expected a value, or no such parameter");
 	if (value.at == NULL)
 		value.at = "";
 	parameters->given |= API_BIT(which);

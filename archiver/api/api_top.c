@@ -39,7 +39,7 @@ static bool settle_range(struct api_call *call)
 	asked->from_ms = weir_day_of(asked->from_ms);
 	asked->to_ms = weir_day_of(asked->to_ms + WEIR_DAY_MS - 1);
 	return (asked->to_ms - asked->from_ms) / WEIR_DAY_MS <= DAYS_MAX ||
-	       api_fault_set(&call->fault, 400, "from", "expected at most %d days up to \"to\"", DAYS_MAX);
+	       api_fault_set(&call->fault, 400, "from", "expected at most %d days before \"to\"", DAYS_MAX);
 }
 
 static const char *sorted_by(const struct api_view *view)

@@ -106,7 +106,7 @@ static enum weir_status take_policy(void *context, uint64_t version, struct weir
 	struct weir_error error;
 	zones->version = version;
 	if (weir_policy_decode(version, text.at, text.length, &policy, &error) != WEIR_OK) {
-		weir_log(zones->log, WEIR_LOG_WARNING, "api", "policy %llu is passed over: %s", (unsigned long long)version,
+		weir_log(zones->log, WEIR_LOG_WARNING, "api", "skipped policy %llu: %s", (unsigned long long)version,
 		         error.text);
 		return WEIR_OK;
 	}

@@ -188,16 +188,16 @@ static enum weir_status check(void *self, struct weir_error *error)
 {
 	struct process *process = self;
 	struct weir_store *store = NULL;
-	printf("%s: good\n", process->daemon->config_path);
+	printf("%s: the configuration is valid\n", process->daemon->config_path);
 	enum weir_status status = weir_daemon_check_bus(process->daemon, &process->bus, error);
 	if (status == WEIR_OK)
 		status = weir_daemon_check_store(process->daemon, &store, error);
 	if (status == WEIR_OK && store != NULL)
 		status = weir_key_hash_check(process->hash, store, error);
 	if (status == WEIR_OK && store != NULL)
-		printf("store: database \"%s\" is there\n", process->daemon->config->store.database);
+		printf("store: database \"%s\" exists\n", process->daemon->config->store.database);
 	else if (status == WEIR_OK)
-		printf("none of its tables is there yet\n");
+		printf("none of its tables exists yet\n");
 	return status;
 }
 
@@ -210,7 +210,7 @@ static bool healthy(void *context, struct weir_text *why)
 		return true; /* it waits for its servers, which are not its fault: not ready, but well */
 	uint64_t parked = weir_counter_read(&archiver_stats(process->archiver)->parked);
 	if (archiver_ended(process->archiver) || weir_membership_failed(process->membership))
-		weir_text_puts(why, "a part of it has ended\n");
+		weir_text_puts(why, "one of its threads has stopped\n");
 	else if (parked > 0)
 		weir_text_printf(why, "%llu partitions are parked: see the log\n", (unsigned long long)parked);
 	return why->length == 0;
@@ -227,9 +227,9 @@ static bool ready(void *context, struct weir_text *why)
 	uint32_t given = 0;
 	uint64_t live = weir_counter_read(&archiver_stats(process->archiver)->partitions);
 	if (weir_assignment_get(process->assignment, NULL, &given) == 0)
-		weir_text_puts(why, "the group has not said which partitions are ours\n");
+		weir_text_puts(why, "the consumer group has not assigned partitions yet\n");
 	else if (live < given)
-		weir_text_printf(why, "%llu of %u partitions are assigned here\n", (unsigned long long)live, given);
+		weir_text_printf(why, "%llu of %u assigned partitions are live\n", (unsigned long long)live, given);
 	return why->length == 0;
 }
 

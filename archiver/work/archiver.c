@@ -40,7 +40,7 @@ static enum weir_status open_writers(struct archiver *archiver, struct weir_erro
 		return status;
 	if (opened < wanted)
 		weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
-		         "%s; storing over %u connections, not %u as archiver.threads says", error->text, opened, wanted);
+		         "%s; storing over %u connections instead of archiver.threads (%u)", error->text, opened, wanted);
 	archiver->options.writers = opened;
 	archiver->store = archiver->stores[0];
 	return WEIR_OK;

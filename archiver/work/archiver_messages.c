@@ -24,9 +24,8 @@ static void nap(void)
 static void malformed(struct archiver *archiver, const struct weir_message *message, const char *why)
 {
 	weir_counter_add(&archiver->stats.malformed, 1);
-	weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
-	         "%s partition %u offset %" PRIu64 " is passed over: %s", weir_topic_name(message->topic),
-	         message->partition, message->offset, why);
+	weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver", "skipped %s partition %u offset %" PRIu64 ": %s",
+	         weir_topic_name(message->topic), message->partition, message->offset, why);
 }
 
 /* false: the message has not been taken, and nothing behind it may be: why is said. */
@@ -48,7 +47,7 @@ static bool take_judged(struct archiver *archiver, struct ledger *ledger, const 
 	}
 	/* Which zones keep a history is in the store. */
 	if (histories_know(archiver->histories, archiver->store, frame.policy_version, &error) != WEIR_OK) {
-		weir_fault_raise(&archiver->store_fault, archiver->options.log, "archiver", "%s; trying again", error.text);
+		weir_fault_raise(&archiver->store_fault, archiver->options.log, "archiver", "%s; retrying", error.text);
 		return false;
 	}
 	uint64_t before = ledger->event_total;
@@ -92,7 +91,7 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 		return;
 	}
 	if (status != WEIR_OK) {
-		weir_fault_raise(&archiver->bus_fault, archiver->options.log, "archiver", "%s; trying again", error.text);
+		weir_fault_raise(&archiver->bus_fault, archiver->options.log, "archiver", "%s; retrying", error.text);
 		nap();
 		return;
 	}

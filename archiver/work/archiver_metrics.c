@@ -28,52 +28,54 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[FRAMES] = {"weir_archiver_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
                 "Judged frames that were counted."},
 	[EVENTS] = {"weir_archiver_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS,
-                "Judged events that were counted, once in each zone that they are in."},
+                "Judged events that were counted, once in each of their zones."},
 	[REPEATED_FRAMES] = {"weir_archiver_repeated_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
                          "Judged frames that were dropped because they had been counted before."},
 	[DECISIONS] = {"weir_archiver_decisions_total", WEIR_COUNTER, "decisions", WEIR_NO_LABELS,
                    "Decisions read from their topic, to be stored."},
 	[MALFORMED] = {"weir_archiver_malformed_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
-                   "Messages on the topics of judged frames and decisions that are neither, and were passed over: "
+                   "Messages on the topics of judged frames and decisions that are neither and were skipped: "
                    "something other than weir writes there. The log says where."},
 	[ROWS] = {"weir_archiver_rows_total", WEIR_COUNTER, "rows", WEIR_NO_LABELS, "Rows stored."},
 	[COMMITS] = {"weir_archiver_commits_total", WEIR_COUNTER, "transactions", WEIR_NO_LABELS,
                  "Transactions that stored rows."},
 	[PARTITIONS_TAKEN] = {"weir_archiver_partitions_taken_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
-                          "Partitions that came to this process."},
+                          "Partitions that this process took over."},
 	[PARTITIONS_LEFT] = {"weir_archiver_partitions_left_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
                          "Partitions that this process gave up."},
 	[FENCED] = {"weir_archiver_fenced_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
-                "Partitions that turned out to have another owner: this archiver had stood still for longer than its "
-                "group waits. Nothing is lost or counted twice."},
+                "Partitions that turned out to have another owner: this archiver had stalled for longer than its "
+                "session timeout. Nothing is lost or counted twice."},
 	[PARTITIONS] = {"weir_archiver_partitions", WEIR_GAUGE, "partitions", WEIR_NO_LABELS,
                     "Partitions that this process archives."},
-	[PARTITIONS_PARKED] = {"weir_archiver_partitions_stuck", WEIR_GAUGE, "partitions", WEIR_NO_LABELS,
-                           "Partitions that have stopped until a person does something. The log and /healthz say what; "
-                           "whatever the topics drop in the meantime will be missing."},
+	[PARTITIONS_PARKED] =
+		{"weir_archiver_partitions_stuck", WEIR_GAUGE, "partitions", WEIR_NO_LABELS,
+         "Parked partitions: they wait for an operator. The log and /healthz say why; messages that the "
+         "topics delete in the meantime will be missing from the archive."},
 	[WAITING_ROWS] = {"weir_archiver_waiting_rows", WEIR_GAUGE, "rows", WEIR_NO_LABELS,
                       "Rows that are not stored yet."},
 	[WAITING_BYTES] = {"weir_archiver_waiting_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
-                       "Memory of what is not stored yet. At archiver.memory nothing more is read."},
+                       "Memory of rows that are not stored yet. At archiver.memory, the archiver stops reading."},
 	[WAITING_SECONDS] = {"weir_archiver_waiting_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
-                         "How long the oldest of what is not stored yet has been waiting. If this grows, the store is "
-                         "slow or away; the topics keep what is to come for bus.retention."},
+                         "Age of the oldest row that is not stored yet. If this grows, the store is slow or down; the "
+                         "topics keep unread messages for bus.retention."},
 	[COMMIT] = {"weir_archiver_commit_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
-                "Time that one transaction takes in the store."},
+                "Duration of a transaction in the store."},
 };
 
 const struct weir_metric archiver_daemon_metrics[ARCHIVER_DAEMON_METRIC_COUNT] = {
 	[ARCHIVER_IS_WORKING] = {"weir_archiver_working", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
-                             "1 while the archiver has its servers and is not stopping."},
+                             "1 while the archiver is connected to its servers and not stopping."},
 	[ARCHIVER_PARTITIONS_GIVEN] = {"weir_archiver_partitions_given", WEIR_GAUGE, "partitions", WEIR_NO_LABELS,
                                    "Partitions that the consumer group has assigned to this process."},
-	[ARCHIVER_LAG_MESSAGES] = {"weir_archiver_lag_messages", WEIR_GAUGE, "messages", WEIR_NO_LABELS,
-                               "Messages on the topics of judged frames and decisions that have not been read. If this "
-                               "grows, add an archiver, or see whether the store is slow. Absent while it is not "
-                               "known."},
-	[ARCHIVER_LAG_SECONDS] = {"weir_archiver_lag_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
-                              "Time since the newest judged frame that was read was sent, of the partition furthest "
-                              "behind; 0 if all is read. Absent while it is not known."},
+	[ARCHIVER_LAG_MESSAGES] =
+		{"weir_archiver_lag_messages", WEIR_GAUGE, "messages", WEIR_NO_LABELS,
+         "Messages on the topics of judged frames and decisions that have not been read. If this grows, add "
+         "an archiver or check whether the store is slow. Absent while unknown."},
+	[ARCHIVER_LAG_SECONDS] =
+		{"weir_archiver_lag_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+         "Time since the newest judged frame that was read was sent, for the partition furthest behind; 0 "
+         "if everything is read. Absent while unknown."},
 };
 
 const struct weir_metric_table archiver_metric_table = {metrics, METRIC_COUNT};

@@ -51,7 +51,7 @@ void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t 
 	struct partition *partition = &archiver->partitions[number];
 	if (!archiver->options.standalone) /* whose log is trimmed behind its readers only */
 		(void)weir_fail(&error, WEIR_INVALID,
-		                "%s: what lies between is missing; `weir recover --accept-gap` goes on behind it", why);
+		                "%s: the messages in between are lost; `weir recover --accept-gap` continues after them", why);
 	else
 		(void)weir_fail(&error, WEIR_INVALID, "%s", why);
 	archiver_stick(archiver, number, error.text);
@@ -151,7 +151,7 @@ static void take_missing(struct archiver *archiver, const bool *given)
 			continue;
 		enum weir_status status = take(archiver, i, &error);
 		if (status == WEIR_IO || status == WEIR_AGAIN) {
-			weir_fault_raise(&archiver->store_fault, archiver->options.log, "archiver", "%s; trying again", error.text);
+			weir_fault_raise(&archiver->store_fault, archiver->options.log, "archiver", "%s; retrying", error.text);
 			archiver->retake_ms = weir_monotonic_ms() + RETAKE_MS;
 			break;
 		}

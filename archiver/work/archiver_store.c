@@ -106,9 +106,9 @@ static bool drop_fenced(struct archiver *archiver)
 			continue;
 		if (state.epoch == ledger->epoch)
 			weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
-			         "the store has lost what it had last of partition %u: that is archived again", i);
+			         "the store has lost the latest rows of partition %u: archiving them again", i);
 		else
-			weir_log(archiver->options.log, WEIR_LOG_INFO, "archiver", "partition %u has another archiver by now", i);
+			weir_log(archiver->options.log, WEIR_LOG_INFO, "archiver", "partition %u now has another archiver", i);
 		weir_counter_add(&archiver->stats.fenced, 1);
 		archiver_drop(archiver, i, archiver->options.standalone ? PARTITION_PARKED : PARTITION_EMPTY);
 		/* Whoever took it late may be about to give it up: where the group still says that it is ours, it is taken back. */
@@ -133,7 +133,7 @@ bool archiver_store(struct archiver *archiver)
 		weir_fault_clear(&archiver->store_fault, archiver->options.log, "archiver");
 		return true;
 	}
-	weir_fault_raise(&archiver->store_fault, archiver->options.log, "archiver", "%s; trying again", error.text);
+	weir_fault_raise(&archiver->store_fault, archiver->options.log, "archiver", "%s; retrying", error.text);
 	archiver->retry_ms = weir_monotonic_ms() + RETRY_MS;
 	archiver->failure = error;
 	return false;
@@ -162,8 +162,8 @@ void archiver_keep_if_due(struct archiver *archiver)
 	if (status == WEIR_OK)
 		weir_fault_clear(&archiver->keep_fault, archiver->options.log, "archiver");
 	else if (status != WEIR_AGAIN)
-		weir_fault_raise(&archiver->keep_fault, archiver->options.log, "archiver", "old rows stay: %s; trying again",
-		                 error.text);
+		weir_fault_raise(&archiver->keep_fault, archiver->options.log, "archiver",
+		                "cannot delete old rows: %s; retrying", error.text);
 	archiver->keep_due_ms = weir_monotonic_ms() + (status != WEIR_OK ? KEEP_RETRY_MS
 	                                               : more            ? KEEP_STEP_MS
 	                                                                 : KEEP_PERIOD_MS);

@@ -74,7 +74,7 @@ static void read_on(struct policies *policies, int timeout_ms)
 	if (weir_policy_feed_poll(policies->feed, timeout_ms, &error) == WEIR_OK)
 		weir_fault_clear(&policies->reading, policies->log, "policy");
 	else
-		weir_fault_raise(&policies->reading, policies->log, "policy", "%s; trying again", error.text);
+		weir_fault_raise(&policies->reading, policies->log, "policy", "%s; retrying", error.text);
 }
 
 const struct weir_policy *policies_poll(struct policies *policies, int timeout_ms)
@@ -84,7 +84,7 @@ const struct weir_policy *policies_poll(struct policies *policies, int timeout_m
 	if (!weir_policy_feed_caught_up(policies->feed))
 		return NULL;
 	if (newest == NULL) {
-		weir_fault_raise(&policies->waiting, policies->log, "policy", "no policy yet: run weir policy apply");
+		weir_fault_raise(&policies->waiting, policies->log, "policy", "no policy yet: run `weir policy apply`");
 		return NULL;
 	}
 	weir_fault_clear(&policies->waiting, policies->log, "policy");
@@ -113,7 +113,7 @@ bool policies_ready(const struct policies *policies, struct weir_text *why)
 	if (refused > given)
 		weir_text_printf(why, "cannot use policy %llu: see the log\n", (unsigned long long)refused);
 	else if (given == 0)
-		weir_text_puts(why, "no policy yet: run weir policy apply\n");
+		weir_text_puts(why, "no policy yet: run `weir policy apply`\n");
 	return given > 0 && given > refused;
 }
 
@@ -122,10 +122,10 @@ enum { NEWEST_VERSION, BAD_MESSAGES, METRIC_COUNT };
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[NEWEST_VERSION] = {"weir_policy_newest_version", WEIR_GAUGE, "version", WEIR_NO_LABELS,
                         "The newest version on the policy topic; 0 if there is none. If it stays above "
-                        "weir_policy_version, this collector cannot use it: the log says why."},
+                        "weir_policy_version, this collector cannot use that policy: see the log."},
 	[BAD_MESSAGES] = {"weir_policy_bad_messages_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
-                      "Messages on the policy topic that are not policies and were passed over: something other than "
-                      "weir writes there."},
+                      "Messages on the policy topic that are not policies and were skipped: something other than weir "
+                      "writes there."},
 };
 
 const struct weir_metric_table policies_metric_table = {metrics, METRIC_COUNT};

@@ -38,7 +38,7 @@ static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct 
 	*self = service;
 	enum weir_status status = weir_connect_check_bus(config, daemon->name, error);
 	if (status == WEIR_OK && config->source_count == 0)
-		status = weir_json_fail(&config->sources, error, "has no source: a collector has nothing to read");
+		status = weir_json_fail(&config->sources, error, "has no sources, so the collector has nothing to read");
 	return status == WEIR_OK ? inputs_check(config, error) : status;
 }
 
@@ -75,10 +75,11 @@ static enum weir_status open_existing_bus(struct service *service, struct weir_e
 	atomic_store(&service->bus, bus);
 	struct weir_text names = {0};
 	if (weir_bus_kafka_topic_names(daemon->config->bus.prefix, missing, &names) > 0)
-		printf("%s: the brokers answer; a start would make %.*s\n", daemon->config_path, (int)names.length, names.at);
+		printf("%s: the brokers answer; starting would create %.*s\n", daemon->config_path, (int)names.length,
+		       names.at);
 	weir_text_deinit(&names);
 	if (missing[WEIR_TOPIC_POLICY])
-		return weir_fail(error, WEIR_AGAIN, "there is no policy yet: run `weir policy apply`");
+		return weir_fail(error, WEIR_AGAIN, "no policy yet: run `weir policy apply`");
 	return WEIR_OK;
 }
 
@@ -97,8 +98,8 @@ static enum weir_status check(void *self, struct weir_error *error)
 		policy = policies_poll(service->policies, POLL_MS);
 	if (policy == NULL)
 		return weir_fail(error, WEIR_AGAIN, "%s",
-		                 policies_known(service->policies) ? "there is no policy that can be used here"
-		                                                   : "the policy topic could not be read");
+		                 policies_known(service->policies) ? "this collector cannot use any of the policies"
+		                                                   : "cannot read the policy topic");
 	printf("%s: the brokers answer; policy %llu; %zu source%s\n", service->daemon->config_path,
 	       (unsigned long long)policy->version, service->daemon->config->source_count,
 	       service->daemon->config->source_count == 1 ? "" : "s");

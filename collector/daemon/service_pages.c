@@ -6,12 +6,13 @@ enum { POLICY_VERSION, DEAD_LETTERS, DEAD_LETTERS_DROPPED, METRIC_COUNT };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[POLICY_VERSION] = {"weir_policy_version", WEIR_GAUGE, "version", WEIR_NO_LABELS,
-                        "The version of the policy that records are matched by; 0 while there is none."},
+                        "Version of the policy that records are matched against; 0 while there is none."},
 	[DEAD_LETTERS] = {"weir_dead_letters_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
                       "Malformed lines that were kept on the dead-letter topic."},
-	[DEAD_LETTERS_DROPPED] = {"weir_dead_letters_dropped_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
-                              "Malformed lines that were counted but not kept: they were above deadletter.rate or "
-                              "deadletter.max_size."},
+	[DEAD_LETTERS_DROPPED] =
+		{"weir_dead_letters_dropped_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
+         "Malformed lines that were counted but not kept, because they exceeded deadletter.rate or "
+         "deadletter.max_size."},
 };
 
 const struct weir_metric_table service_metric_table = {metrics, METRIC_COUNT};
@@ -40,7 +41,7 @@ static bool is_healthy(void *context, struct weir_text *why)
 	const struct collector *collector = atomic_load(&service->collector);
 	if (collector == NULL || !collector_ended(collector))
 		return true;
-	weir_text_puts(why, "the collector has ended\n");
+	weir_text_puts(why, "the collector has stopped\n");
 	return false;
 }
 

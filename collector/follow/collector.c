@@ -178,7 +178,7 @@ static enum weir_status reopen_source(struct collector *collector, size_t place,
 	struct weir_fault fault = {0};
 	enum weir_status status;
 	for (int tries = 1; (status = inputs_reopen(collector->inputs, place, error)) != WEIR_OK; tries++) {
-		weir_fault_raise(&fault, collector->options.log, "collector", "%s; trying again each second", error->text);
+		weir_fault_raise(&fault, collector->options.log, "collector", "%s; retrying every second", error->text);
 		for (int waited_ms = 0; waited_ms < REOPEN_PERIOD_MS; waited_ms += IDLE_WAIT_MS) {
 			if (tries == REOPEN_TRIES || atomic_load(&collector->stop))
 				return status;
@@ -414,11 +414,12 @@ enum { LOST_LINES, LOW_WATER_AGE, METRIC_COUNT };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[LOST_LINES] = {"weir_source_lost_lines_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
-                    "Lines that were under way when a delivery failed, from sources that cannot be read again: lost, "
-                    "unless they had arrived all the same."},
-	[LOW_WATER_AGE] = {"weir_low_water_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
-                       "Whatever was read longer ago than this has been acknowledged, and a restart goes on after it. "
-                       "If this grows, the brokers are away or slow."},
+                    "Lines in flight when a delivery failed, from sources that cannot be read again. They are lost "
+                    "unless they arrived despite the failure."},
+	[LOW_WATER_AGE] =
+		{"weir_low_water_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+         "Everything read longer ago than this is acknowledged, and a restart continues after it. If this "
+         "grows, the brokers are down or slow."},
 };
 
 const struct weir_metric_table collector_metric_table = {metrics, METRIC_COUNT};

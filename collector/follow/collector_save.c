@@ -66,7 +66,7 @@ static void end_save(struct collector *collector, enum weir_status status, const
 	} else if (status == WEIR_INVALID) { /* no later try can succeed: the next start reads again what is not safe */
 		collector_fail(collector, status, error);
 	} else {
-		weir_fault_raise(&collector->fault, collector->options.log, "collector", "%s; trying again each second",
+		weir_fault_raise(&collector->fault, collector->options.log, "collector", "%s; retrying every second",
 		                 error->text);
 	}
 }

@@ -25,14 +25,14 @@ enum {
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[LINES] = {"weir_lines_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
                "Lines read from all sources, each counted once."},
-	[RECORDS] = {"weir_records_total", WEIR_COUNTER, "records", WEIR_NO_LABELS, "Lines that were good records."},
+	[RECORDS] = {"weir_records_total", WEIR_COUNTER, "records", WEIR_NO_LABELS, "Lines that became records."},
 	[CLAMPED] = {"weir_clamped_total", WEIR_COUNTER, "records", WEIR_NO_LABELS,
-                 "Records whose time was ahead of the clock by more than collector.max_skew and was set to the clock. "
-                 "If this grows, a clock is wrong: here, or where the log is written."},
+                 "Records whose time was more than collector.max_skew ahead of the clock and was set to the clock. "
+                 "If this grows, a clock is wrong, here or where the log is written."},
 	[MALFORMED] = {"weir_malformed_total", WEIR_COUNTER, "lines",
                    WEIR_LABELS({"reason", "those of the formats that there are: put_reasons()"}),
                    "Lines that could not be read as records, by reason. If this grows, a format no longer fits its "
-                   "log: the dead letters hold the lines."},
+                   "log: see the lines in the dead letters."},
 };
 
 /* A status, and what kind of source it is of. */

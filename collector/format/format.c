@@ -69,9 +69,9 @@ static enum weir_status find_kind(const struct weir_json *config, const struct f
 		weir_list_names(names, "\"", known, sizeof known);
 		if (json_is_object(config->value))
 			return weir_json_fail(&type, error, "%s one of %s",
-			                      weir_json_exists(&type) ? "must be" : "is missing:", known);
+			                      weir_json_exists(&type) ? "must be" : "is missing: give", known);
 		return weir_json_fail(config, error, "%s one of %s, or an object with such a \"type\" and options",
-		                      weir_json_exists(config) ? "must be" : "is missing:", known);
+		                      weir_json_exists(config) ? "must be" : "is missing: give", known);
 	}
 	int kind = 0;
 	enum weir_status status = weir_json_word(&type, names, &kind, error);

@@ -260,7 +260,7 @@ static enum weir_status create(const struct weir_json *config, const struct form
 
 const struct format_kind format_combined = {
 	.name = "combined",
-	.meaning = "access logs of Apache, nginx and servers that write like them",
+	.meaning = "access logs of Apache, nginx and compatible servers",
 	.malformed = "not combined",
 	.create = create,
 };

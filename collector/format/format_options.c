@@ -136,7 +136,7 @@ static enum weir_status read_sources(struct format_options *options, const struc
 	struct weir_json map = weir_json_member(config, "fields");
 	if (weir_json_exists(&map) && !json_is_object(map.value))
 		return weir_json_fail(&map, error,
-		                      "must be an object such as {\"ip\": \"client\"}: fields and the log's names");
+		                      "must be an object that maps fields to the log's names, such as {\"ip\": \"client\"}");
 	const char *field;
 	json_t *value;
 	json_object_foreach(map.value, field, value)

@@ -89,7 +89,8 @@ static enum weir_status compile(struct format_pattern *pattern, const struct wei
 	if (pattern->code == NULL) {
 		PCRE2_UCHAR why[128];
 		pcre2_get_error_message(code, why, sizeof why);
-		return weir_json_fail(at, error, "is no PCRE2 expression: %s, at its byte %zu", (const char *)why, offset + 1);
+		return weir_json_fail(at, error, "is not a valid PCRE2 expression: %s at byte %zu", (const char *)why,
+		                      offset + 1);
 	}
 	/* Where there is no JIT for the machine, the interpreter gives the same. */
 	(void)pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE);
@@ -143,7 +144,8 @@ enum weir_status format_expression_new(const struct weir_json *config, const str
 	enum weir_status status = format_options_init(&pattern->options, config, fields, kind, &pattern->format, error);
 	const char *text = ready ? expression : pattern->text;
 	if (status == WEIR_OK && text == NULL)
-		status = weir_json_fail(&at, error, "is missing: an expression such as \"^(?<time>\\\\S+) (?<ip>\\\\S+)\"");
+		status =
+			weir_json_fail(&at, error, "is missing: give an expression such as \"^(?<time>\\\\S+) (?<ip>\\\\S+)\"");
 	if (status == WEIR_OK)
 		status = compile(pattern, &at, text, error);
 	if (status != WEIR_OK) {

@@ -86,7 +86,7 @@ const struct format_kind format_haproxy = {
 
 static const struct format_kind behind_a_head = {
 	.name = "sshd",
-	.meaning = "OpenSSH's messages without their heads",
+	.meaning = "OpenSSH's messages without a syslog header",
 	.malformed = "no match",
 	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
 	.options = format_ready_options,
@@ -95,7 +95,7 @@ static const struct format_kind behind_a_head = {
 
 const struct format_kind format_sshd = {
 	.name = "sshd",
-	.meaning = "OpenSSH's server in auth.log, and as `journalctl -o short-iso` prints it",
+	.meaning = "OpenSSH's messages in auth.log, and as `journalctl -o short-iso` prints them",
 	.malformed = "no match",
 	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
 	.options = format_ready_options,

@@ -103,7 +103,7 @@ static enum weir_status read_raw(struct input *input, void *bytes, size_t most, 
 	if (count < 0) {
 		if (errno == EAGAIN || errno == EWOULDBLOCK)
 			return WEIR_AGAIN;
-		return weir_fail(error, WEIR_IO, "cannot be read: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot read it: %s", strerror(errno));
 	}
 	if (count == 0)
 		return WEIR_END;

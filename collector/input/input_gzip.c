@@ -42,7 +42,7 @@ static enum weir_status begin_member(struct gzip *gzip, struct input_step *step,
 	if (step->rest == 0)
 		return WEIR_OK;
 	if (*step->at != 0x1f)
-		return weir_fail(error, WEIR_INVALID, "what follows the compressed data is not gzip");
+		return weir_fail(error, WEIR_INVALID, "the data after the end of the gzip data is not gzip");
 	inflateReset(&gzip->stream);
 	gzip->between = false;
 	return WEIR_OK;
@@ -73,7 +73,7 @@ static enum weir_status gzip_decode(void *codec, struct input_step *step, struct
 		abort(); /* as weir_alloc() ends it */
 	else if (result != Z_OK && result != Z_BUF_ERROR)
 		return weir_fail(error, WEIR_INVALID, "the gzip data is damaged: %s",
-		                 stream->msg != NULL ? stream->msg : "not readable");
+		                 stream->msg != NULL ? stream->msg : "unknown error");
 	return WEIR_OK;
 }
 

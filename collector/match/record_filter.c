@@ -13,7 +13,7 @@ enum weir_status record_field_want(struct field_table *fields, const char *name,
 {
 	int found = field_table_want(fields, name);
 	if (found < 0)
-		return weir_fail(error, WEIR_INVALID, "zones and formats name more than %d fields: \"%s\" is one too many",
+		return weir_fail(error, WEIR_INVALID, "zones and formats use more than %d fields: \"%s\" is one too many",
 		                 FIELD_MAX, name);
 	*index = (uint32_t)found;
 	return WEIR_OK;

@@ -47,12 +47,13 @@ enum weir_status client_ip_new(const struct weir_json *config, struct field_tabl
 	if (status != WEIR_OK)
 		return status;
 	if (name == NULL || name[0] == '\0')
-		return weir_json_fail(&header, error, "names the field that holds X-Forwarded-For, such as \"xff\"");
+		return weir_json_fail(&header, error, "must name the field that holds X-Forwarded-For, such as \"xff\"");
 	size_t count = json_array_size(trusted.value); /* 0 for anything but an array */
 	if (count == 0 || count > CLIENT_IP_TRUSTED_MAX)
-		return weir_json_fail(&trusted, error,
-		                      "lists the proxies' networks, such as [\"10.0.0.0/8\", \"2001:db8::1\"], 1 to %d of them",
-		                      CLIENT_IP_TRUSTED_MAX);
+		return weir_json_fail(
+			&trusted, error,
+			"must list the proxies' networks, such as [\"10.0.0.0/8\", \"2001:db8::1\"], 1 to %d of them",
+			CLIENT_IP_TRUSTED_MAX);
 
 	struct client_ip *made = weir_alloc(1, sizeof *made + count * sizeof made->trusted[0]);
 	made->trusted_count = (uint32_t)count;

@@ -157,7 +157,7 @@ static struct time_zone *zone_from_file(const uint8_t *data, size_t length, cons
 	length -= first.bytes;
 	if (!block_read(data, length, 8, &block))
 		return NULL;
-	*why = "counts leap seconds; take the zone without \"right/\"";
+	*why = "counts leap seconds; use the zone without \"right/\"";
 	if (block.leap > 0)
 		return NULL;
 

@@ -213,13 +213,13 @@ enum { FRAMES, FRAME_BYTES, RESTARTS, ACKNOWLEDGEMENT, METRIC_COUNT };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[FRAMES] = {"weir_sent_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
-                "Frames sent to the topic of events; each holds some events of one partition."},
+                "Frames sent to the events topic; each holds events of one partition."},
 	[FRAME_BYTES] = {"weir_sent_bytes_total", WEIR_COUNTER, "bytes", WEIR_NO_LABELS, "Size of the frames sent."},
 	[RESTARTS] = {"weir_producer_restarts_total", WEIR_COUNTER, "producers", WEIR_NO_LABELS,
-                  "Producers replaced because a delivery failed. Reading goes back to what was acknowledged. If this "
-                  "keeps growing, the log says what the brokers refuse."},
+                  "Producers replaced because a delivery failed. Reading resumes after the last acknowledged line. "
+                  "If this keeps growing, see the log for what the brokers reject."},
 	[ACKNOWLEDGEMENT] = {"weir_acknowledgement_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
-                         "Time from sending a frame to its acknowledgement: from then on it is durable."},
+                         "Time from sending a frame to its acknowledgement, which makes it durable."},
 };
 
 const struct weir_metric_table sender_metric_table = {metrics, METRIC_COUNT};

@@ -65,7 +65,7 @@ struct source_memory_writer {
 static enum weir_status write_text(const char *path, const char *text, size_t length, struct weir_error *error)
 {
 	if (length > MEMORY_MAX_BYTES)
-		return weir_fail(error, WEIR_FULL, "the memory of files would have more than %d bytes", MEMORY_MAX_BYTES);
+		return weir_fail(error, WEIR_FULL, "the saved positions would exceed %d bytes", MEMORY_MAX_BYTES);
 	return weir_durable_write(path, text, length, error);
 }
 

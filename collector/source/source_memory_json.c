@@ -362,7 +362,7 @@ static enum weir_status get_stream(const struct weir_json *object, struct source
 	if (status != WEIR_OK)
 		return status;
 	if (stream->part_count > 0 && next_incarnation != stream->next_incarnation)
-		return weir_json_fail(object, error, "has another next incarnation than its parts");
+		return weir_json_fail(object, error, "has a next incarnation that does not follow from its parts");
 	stream->low_water = (uint64_t)low_water;
 	stream->forgotten_ns = forgotten;
 	stream->next_file = (uint32_t)next_file;
@@ -379,7 +379,7 @@ static enum weir_status get_memory(const struct weir_json *root, struct source_m
 	if (status != WEIR_OK)
 		return status;
 	if (version > MEMORY_VERSION)
-		return weir_fail(error, WEIR_NEWER, "the memory of files has version %lld, this program reads up to %d",
+		return weir_fail(error, WEIR_NEWER, "the saved positions have version %lld, but this program reads up to %d",
 		                 (long long)version, MEMORY_VERSION);
 	status = get_hex(&collector, memory->collector_id, SOURCE_ID_BYTES, &length, error);
 	if (status == WEIR_OK && length != SOURCE_ID_BYTES)

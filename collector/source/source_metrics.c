@@ -7,7 +7,7 @@
 /* ---- how far it is read ---- */
 
 ROW(position) = {"weir_source_position", WEIR_GAUGE, "bytes or records", SOURCE_METRIC_LABELS,
-                 "How far the stream has been read: bytes of a file, records of a topic or a journal."};
+                 "How far the stream has been read, in bytes of a file or records of a topic or journal."};
 
 static bool position(const struct source_status *status, double *value)
 {
@@ -25,8 +25,8 @@ const struct source_metric source_metric_position = {&position_row, position, fa
 const struct source_metric source_metric_offset = {&position_row, offset, false};
 
 ROW(incarnation) = {"weir_source_incarnation", WEIR_GAUGE, "number", SOURCE_METRIC_LABELS,
-                    "Which of the stream's files the position is in: it grows by one with each rotation or "
-                    "truncation. Topics have none."};
+                    "Which of the stream's files the position is in. It grows by one with each rotation or truncation; "
+                    "topics have none."};
 
 static bool incarnation(const struct source_status *status, double *value)
 {
@@ -50,8 +50,8 @@ const struct source_metric source_metric_lines = {&lines_row, lines, false};
 /* ---- what waits ---- */
 
 ROW(lag_seconds) = {"weir_source_lag_seconds", WEIR_GAUGE, "seconds", SOURCE_METRIC_LABELS,
-                    "How long the oldest unread data has been waiting. If this grows, the collector is short of "
-                    "processor time, or the bus does not take what it sends."};
+                    "How long the oldest unread data has been waiting. If this grows, the collector is short of CPU "
+                    "time, or the bus does not accept what it sends."};
 
 static bool lag_seconds(const struct source_status *status, double *value)
 {
@@ -62,7 +62,7 @@ static bool lag_seconds(const struct source_status *status, double *value)
 const struct source_metric source_metric_lag_seconds = {&lag_seconds_row, lag_seconds, false};
 
 ROW(lag_bytes) = {"weir_source_lag_bytes", WEIR_GAUGE, "bytes", SOURCE_METRIC_LABELS,
-                  "Bytes that are known to be there and have not been read; compressed ones of a .gz file."};
+                  "Bytes known to exist that have not been read; for a .gz file, compressed bytes."};
 
 static bool lag_bytes(const struct source_status *status, double *value)
 {
@@ -73,8 +73,7 @@ static bool lag_bytes(const struct source_status *status, double *value)
 const struct source_metric source_metric_lag_bytes = {&lag_bytes_row, lag_bytes, false};
 
 ROW(lag_records) = {"weir_source_lag_records", WEIR_GAUGE, "records", SOURCE_METRIC_LABELS,
-                    "Records that have not been read, at most. Only sources that count records have it: topics and "
-                    "journals."};
+                    "Upper bound of the records that have not been read. Only topics and journals have it."};
 
 static bool lag_records(const struct source_status *status, double *value)
 {
@@ -87,7 +86,7 @@ const struct source_metric source_metric_lag_records = {&lag_records_row, lag_re
 /* ---- what is lost or wrong ---- */
 
 ROW(errors) = {"weir_source_errors_total", WEIR_COUNTER, "errors", SOURCE_METRIC_LABELS,
-               "Failed attempts to open or read the stream. The log has the reasons."};
+               "Failed attempts to open or read the stream. See the log for the reasons."};
 
 static bool errors(const struct source_status *status, double *value)
 {
@@ -109,9 +108,10 @@ static bool lost_bytes(const struct source_status *status, double *value)
 
 const struct source_metric source_metric_lost_bytes = {&lost_bytes_row, lost_bytes, false};
 
-ROW(lost_records) = {"weir_source_lost_records_total", WEIR_COUNTER, "records", SOURCE_METRIC_LABELS,
-                     "Records of a topic or a journal, at most, that were removed before they were read. Keep it for "
-                     "longer."};
+ROW(lost_records) = {
+	"weir_source_lost_records_total", WEIR_COUNTER, "records", SOURCE_METRIC_LABELS,
+	"Upper bound of the records of a topic or journal that were removed before they were read. Keep it "
+	"for longer."};
 
 static bool lost_records(const struct source_status *status, double *value)
 {
@@ -122,7 +122,7 @@ static bool lost_records(const struct source_status *status, double *value)
 const struct source_metric source_metric_lost_records = {&lost_records_row, lost_records, false};
 
 ROW(problem) = {"weir_source_problem", WEIR_GAUGE, "1 or 0", SOURCE_METRIC_LABELS,
-                "1 while something keeps the stream from being read. The log says what."};
+                "1 while the stream cannot be read. The log says why."};
 
 static bool problem(const struct source_status *status, double *value)
 {
@@ -133,8 +133,8 @@ static bool problem(const struct source_status *status, double *value)
 const struct source_metric source_metric_problem = {&problem_row, problem, true};
 
 ROW(replayable) = {"weir_source_replayable", WEIR_GAUGE, "1 or 0", SOURCE_METRIC_LABELS,
-                   "1 if the stream can be read again from an earlier position. 0 if it gives each line only once: "
-                   "its lines arrive at most once."};
+                   "1 if the stream can be read again from an earlier position. 0 if it provides each line only once, "
+                   "so its lines arrive at most once."};
 
 static bool replayable(const struct source_status *status, double *value)
 {

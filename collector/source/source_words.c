@@ -16,7 +16,7 @@ void source_words_start(struct weir_text *text, const struct weir_json *config)
 {
 	struct weir_json start = weir_json_member(config, "start");
 	const char *word = json_string_value(start.value);
-	weir_text_printf(text, "; at first from the %s of what is there",
+	weir_text_printf(text, "; initially from the %s of what exists",
 	                 word != NULL ? word : source_starts[SOURCE_FROM_BEGINNING]);
 }
 

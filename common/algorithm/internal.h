@@ -13,10 +13,10 @@
 		.name = "rate", .at = offsetof(struct weir_limit, rate),                                     \
 		.needed = "how many events a window may hold, such as 10", .least = 1, .most = WEIR_RATE_MAX \
 	}
-#define WEIR_WINDOW_MEMBER                                                                                  \
-	{                                                                                                       \
-		.name = "window", .kind = WEIR_MEMBER_TIME, .at = offsetof(struct weir_limit, window_ms),           \
-		.needed = "the time that \"rate\" is about, such as \"1m\"", .least = 1, .most = WEIR_WINDOW_MAX_MS \
+#define WEIR_WINDOW_MEMBER                                                                                      \
+	{                                                                                                           \
+		.name = "window", .kind = WEIR_MEMBER_TIME, .at = offsetof(struct weir_limit, window_ms),               \
+		.needed = "the window that \"rate\" applies to, such as \"1m\"", .least = 1, .most = WEIR_WINDOW_MAX_MS \
 	}
 
 /** Appends "90s". */

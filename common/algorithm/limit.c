@@ -88,7 +88,7 @@ static enum weir_status check_own(const struct weir_json *at, const struct weir_
 		struct weir_json member = weir_json_member(at, name);
 		char known[128];
 		weir_list_names(names, "", known, sizeof known);
-		return weir_json_fail(&member, error, "does not belong to %s, which takes %s", algorithm->name, known);
+		return weir_json_fail(&member, error, "is not a setting of %s, which has %s", algorithm->name, known);
 	}
 	return WEIR_OK;
 }

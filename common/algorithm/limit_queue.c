@@ -144,7 +144,7 @@ const struct weir_algorithm weir_limit_queue = {
                 {.name = "hold",
                  .kind = WEIR_MEMBER_TIME,
                  .at = offsetof(struct weir_limit, window_ms),
-                 .needed = "how long an entry stays at the most, such as \"30s\"",
+                 .needed = "how long an entry stays at most, such as \"30s\"",
                  .least = 1,
                  .most = WEIR_WINDOW_MAX_MS},
                 {.name = "done", .kind = WEIR_MEMBER_MATCH}},

@@ -15,21 +15,21 @@ enum weir_status weir_read_file(const char *path, size_t most, char **text, size
 {
 	FILE *file = fopen(path, "rb");
 	if (file == NULL)
-		return weir_fail(error, WEIR_IO, "%s: cannot be opened: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(errno));
 	size_t used = 0, capacity = FIRST_BYTES;
 	char *bytes = weir_alloc(capacity, 1);
 	enum weir_status status = WEIR_OK;
 	for (size_t got; (got = fread(bytes + used, 1, capacity - used, file)) > 0;) {
 		used += got;
 		if (used > most) {
-			status = weir_fail(error, WEIR_INVALID, "%s: is larger than %zu bytes", path, most);
+			status = weir_fail(error, WEIR_INVALID, "%s is larger than %zu bytes", path, most);
 			break;
 		}
 		if (used == capacity)
 			bytes = weir_realloc(bytes, capacity *= 2, 1);
 	}
 	if (status == WEIR_OK && ferror(file))
-		status = weir_fail(error, WEIR_IO, "%s: cannot be read: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot read %s: %s", path, strerror(errno));
 	fclose(file);
 	if (status != WEIR_OK) {
 		free(bytes);

@@ -260,7 +260,7 @@ bool weir_network_parse(struct weir_span text, struct weir_network *out, const c
 	/* "::ffff:10.0.0.0/104" is IPv6 as it is written: its prefix counts all 128 bits. */
 	bool dotted = memchr(base.at, ':', base.length) == NULL;
 	int prefix = parse_prefix((struct weir_span){.at = slash + 1, .length = text.length - base.length - 1});
-	*why = "what follows the slash is not a prefix length";
+	*why = "the part after \"/\" is not a prefix length";
 	if (prefix < 0)
 		return false;
 	*why = dotted ? "prefix above 32" : "prefix above 128";

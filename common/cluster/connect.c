@@ -62,7 +62,7 @@ static enum weir_status connect_store(const struct weir_config *config, int64_t 
 	enum weir_status status;
 	while ((status = missing != NULL ? weir_store_mysql_open_existing(config, missing, store, error)
 	                                 : weir_store_mysql_open(config, store, error)) == WEIR_IO) {
-		weir_fault_raise(&fault, log, "store", "%s; trying again each second", error->text);
+		weir_fault_raise(&fault, log, "store", "%s; retrying every second", error->text);
 		if (!wait_for_retry(end_ms, stop))
 			return status;
 	}

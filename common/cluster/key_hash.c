@@ -43,8 +43,8 @@ static enum weir_status check_file(const char *path, struct weir_error *error)
 		                 strerror(errno), path);
 	if ((about.st_mode & (S_IROTH | S_IWOTH)) != 0)
 		return weir_fail(error, WEIR_INVALID,
-		                 "archiver.hash_keys: %s: everybody on this machine may read or change it: chmod o-rw %s", path,
-		                 path);
+		                 "archiver.hash_keys: %s: every user on this machine can read or change it: run chmod o-rw %s",
+		                 path, path);
 	return WEIR_OK;
 }
 
@@ -158,17 +158,15 @@ static enum weir_status refuse(const struct weir_key_hash *hash, bool in_clear, 
 	if (hash == NULL)
 		return weir_fail(
 			error, WEIR_INVALID,
-			"the archive's keys are hashed: archiver.hash_keys must name the file of the secret that was used "
-			"to hash them");
+			"the archive's keys are hashed: set archiver.hash_keys to the file with the secret that hashed them");
 	if (in_clear)
 		return weir_fail(error, WEIR_INVALID,
 		                 "archiver.hash_keys: the archive has keys in clear: remove the setting, or "
 		                 "start with an empty archive in another database or state directory");
-	return weir_fail(
-		error, WEIR_INVALID,
-		"archiver.hash_keys: %s is not the secret that the archive's keys are hashed by: put that one back; "
-		"with another secret no key can be found again",
-		hash->path);
+	return weir_fail(error, WEIR_INVALID,
+	                 "archiver.hash_keys: %s is not the secret that hashed the archive's keys: restore that secret, "
+	                 "because no key can be found with another one",
+	                 hash->path);
 }
 
 /* WEIR_END: nobody has said yet. *check is what this secret would be remembered by. */

@@ -41,7 +41,7 @@ static bool told(struct weir_membership *membership, enum weir_status status, co
 	char problem[WEIR_ERROR_TEXT_BYTES];
 	if (status == WEIR_IO) {
 		if (!membership->bus->ops->problem(membership->bus, problem, sizeof problem))
-			weir_fault_raise(&membership->fault, membership->log, "group", "%s; trying again", error->text);
+			weir_fault_raise(&membership->fault, membership->log, "group", "%s; retrying", error->text);
 		return true;
 	}
 	weir_log(membership->log, WEIR_LOG_ERROR, "group", "%s", error->text);
@@ -77,7 +77,7 @@ static void *serve(void *context)
 		else if (status == WEIR_OK && now_ms - heard_ms >= SILENT_MS)
 			weir_fault_raise(
 				&membership->fault, membership->log, "group",
-				"the %ss' group has given nothing for %d s: the broker that coordinates it is away, or it waits "
+				"the %ss' consumer group has assigned nothing for %d s: its coordinator is down, or it is waiting "
 				"for a member that hangs",
 				membership->role, SILENT_MS / 1000);
 	}

@@ -100,7 +100,7 @@ static enum weir_status take(struct weir_policy_feed *feed, struct weir_span mes
 	if (status != WEIR_OK)
 		return status;
 	if (frame.kind != WEIR_FRAME_POLICY || frame.policy_version == 0)
-		return weir_fail(error, WEIR_INVALID, "a frame that is no numbered policy");
+		return weir_fail(error, WEIR_INVALID, "a frame that is not a numbered policy");
 	const struct weir_policy *newest = weir_policy_feed_newest(feed);
 	if (newest != NULL && newest->version >= frame.policy_version)
 		return WEIR_OK;
@@ -117,7 +117,7 @@ static void pass_over(struct weir_policy_feed *feed, uint64_t offset, const stru
 	uint64_t bad = weir_counter_read(&feed->bad);
 	if (bad > BAD_TOLD_MAX)
 		return;
-	weir_log(feed->options.log, WEIR_LOG_WARNING, feed->options.part, "%s offset %llu is passed over: %s%s",
+	weir_log(feed->options.log, WEIR_LOG_WARNING, feed->options.part, "skipped %s offset %llu: %s%s",
 	         weir_topic_name(WEIR_TOPIC_POLICY), (unsigned long long)offset, error->text,
 	         bad == BAD_TOLD_MAX ? "; further ones are only counted" : "");
 }

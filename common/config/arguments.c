@@ -107,7 +107,7 @@ static void put_expected(const struct weir_argument_option *option, char *words,
 	else if (option->least > 0)
 		length += (size_t)snprintf(words + length, bytes - length, ", at least %s", least);
 	if (option->type == WEIR_ARGUMENT_DECIMAL)
-		snprintf(words + length, bytes - length, ", with at most %u digits after the point", option->digits);
+		snprintf(words + length, bytes - length, ", with at most %u decimal places", option->digits);
 }
 
 static enum weir_exit refuse_choice(const struct weir_command_line *line, const char *what, const char *expected,

@@ -61,7 +61,7 @@ static enum weir_status check_token(const struct weir_json *at, const char *toke
 	while (plain < length && token[plain] > ' ' && token[plain] < 0x7f)
 		plain++;
 	if (plain < length || length < TOKEN_LEAST_BYTES || length > TOKEN_MAX_BYTES)
-		return weir_json_fail(at, error, "a token must be %d to %d letters, digits and signs, without spaces",
+		return weir_json_fail(at, error, "a token must be %d to %d printable ASCII characters without spaces",
 		                      TOKEN_LEAST_BYTES, TOKEN_MAX_BYTES);
 	return WEIR_OK;
 }
@@ -81,9 +81,10 @@ static enum weir_status read_api(const struct weir_json *root, struct weir_confi
 		return weir_json_fail(&api, error, "must be HOST:PORT, such as \"127.0.0.1:8642\", not \"%.80s\"",
 		                      config->archiver.api);
 	if (config->archiver.tokens.count == 0 && !is_loopback(config->archiver.api_host))
-		return weir_json_fail(&api, error,
-		                      "without \"tokens\" only an address of this machine is listened on, such as "
-		                      "\"127.0.0.1:8642\": whoever reaches it reads everything");
+		return weir_json_fail(
+			&api, error,
+			"must be a loopback address such as \"127.0.0.1:8642\" unless \"tokens\" is set: anyone who can "
+			"reach the API can read everything");
 	return WEIR_OK;
 }
 
@@ -109,8 +110,7 @@ static enum weir_status check_servers(const struct weir_json *root, const struct
 	struct weir_json bus = weir_json_member(root, "bus");
 	if (config->bus.type == WEIR_BUS_KAFKA && config->bus.brokers == NULL) {
 		struct weir_json brokers = weir_json_member(&bus, "brokers");
-		return weir_json_require(&brokers, "put HOST:PORT of one broker or more there, such as \"127.0.0.1:9092\"",
-		                         error);
+		return weir_json_require(&brokers, "give HOST:PORT of one or more brokers, such as \"127.0.0.1:9092\"", error);
 	}
 	if (config->bus.min_insync > config->bus.replication) {
 		struct weir_json min_insync = weir_json_member(&bus, "min_insync");

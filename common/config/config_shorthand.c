@@ -48,8 +48,8 @@ static enum weir_status find_algorithm(const char *limit, const char *name, cons
 	char known[128];
 	weir_list_names(names, "", known, sizeof known);
 	const char *near = weir_nearest_name(name, names);
-	return weir_fail(error, WEIR_INVALID, "--limit %.80s: there is no algorithm \"%.40s\"%s%s%s (known: %s)", limit,
-	                 name, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "",
+	return weir_fail(error, WEIR_INVALID, "--limit %.80s: unknown algorithm \"%.40s\"%s%s%s (known: %s)", limit, name,
+	                 near != NULL ? "; did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "",
 	                 known);
 }
 
@@ -57,13 +57,13 @@ static enum weir_status add_limit(const char *limit, json_t *limits, struct weir
 {
 	const char *slash = strchr(limit, '/');
 	if (slash == NULL)
-		return refuse_limit(limit, "there is no \"/\"", error);
+		return refuse_limit(limit, "the \"/\" is missing", error);
 	const char *colon = strchr(slash, ':');
 	char window[PIECE_BYTES], algorithm[PIECE_BYTES] = "";
 	size_t digits = strspn(limit, "0123456789");
 	struct weir_limit made = {.rate = digits >= 1 && digits <= 10 ? strtoll(limit, NULL, 10) : 0};
 	if (limit + digits != slash || made.rate < 1 || made.rate > WEIR_RATE_MAX)
-		return refuse_limit(limit, "what is before the \"/\" must be a whole number from 1 to 1000000000", error);
+		return refuse_limit(limit, "the part before the \"/\" must be a whole number from 1 to 1000000000", error);
 	const char *end = colon != NULL ? colon : slash + strlen(slash);
 	if (!piece(slash + 1, end, window) || !weir_parse_duration(window, &made.window_ms) || made.window_ms < 1 ||
 	    made.window_ms > WEIR_WINDOW_MAX_MS)
@@ -95,7 +95,7 @@ static enum weir_status split_key(const char *fields, json_t *key, char name[WEI
 		if (field == NULL || json_array_size(key) == WEIR_ZONE_KEY_MAX) {
 			json_decref(field);
 			return weir_fail(error, WEIR_INVALID,
-			                 "--key %.80s: must be 1 to %d names of fields with commas between, such as ip or ip,path",
+			                 "--key %.80s: must be 1 to %d field names separated by commas, such as ip or ip,path",
 			                 fields, WEIR_ZONE_KEY_MAX);
 		}
 		json_array_append_new(key, field);
@@ -127,7 +127,8 @@ static enum weir_status add_zone(const char *fields, json_t *limits, json_t *zon
 	json_array_foreach(zones, index, other)
 	{
 		if (status == WEIR_OK && strcmp(json_string_value(json_object_get(other, "name")), name) == 0)
-			status = weir_fail(error, WEIR_INVALID, "--key %.80s: is given twice, or too much like another", fields);
+			status = weir_fail(error, WEIR_INVALID,
+			                   "--key %.80s: is given twice, or makes the same zone name as another", fields);
 	}
 	if (status != WEIR_OK) {
 		json_decref(key);
@@ -144,8 +145,7 @@ static enum weir_status add_zone(const char *fields, json_t *limits, json_t *zon
 static enum weir_status make_zones(const struct weir_shorthand *shorthand, json_t *zones, struct weir_error *error)
 {
 	if (shorthand->limit_count == 0 || shorthand->limit_count > WEIR_ZONE_LIMITS_MAX)
-		return weir_fail(error, WEIR_INVALID,
-		                 "--limit: 1 to %d of them are needed, such as --limit 10/1m --limit 100/1h",
+		return weir_fail(error, WEIR_INVALID, "--limit: give 1 to %d limits, such as --limit 10/1m --limit 100/1h",
 		                 WEIR_ZONE_LIMITS_MAX);
 	json_t *limits = json_array();
 	enum weir_status status = WEIR_OK;
@@ -186,8 +186,7 @@ static enum weir_status make_sources(const struct weir_shorthand *shorthand, jso
 		json_object_set_new(source, "type", json_string(file ? "file" : "stdin"));
 		if (file && path == NULL)
 			status = weir_fail(error, WEIR_INVALID,
-			                   "the path of log %zu is empty or not UTF-8 text: name it in a --config file by a glob",
-			                   i + 1);
+			                   "the path of log %zu is empty or not UTF-8 text: use a glob in a --config file", i + 1);
 		else if (file)
 			json_object_set_new(source, "path", path);
 		json_object_set(source, "format", format);

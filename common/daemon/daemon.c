@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 const struct weir_argument_exit weir_daemon_exits[] = {
-	{WEIR_EXIT_DONE, "stopped by a signal, or with --check: it could start"},
+	{WEIR_EXIT_DONE, "stopped by a signal; with --check: it can start"},
 	{WEIR_EXIT_FAILED, "it failed"},
 	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
 	{WEIR_EXIT_DONE, NULL},
@@ -89,7 +89,7 @@ void weir_daemon_reload(struct weir_daemon *daemon)
 	struct weir_config *next;
 	struct weir_error error;
 	if (weir_config_load(daemon->config_path, &next, &error) != WEIR_OK) {
-		weir_log(&daemon->log, WEIR_LOG_ERROR, "reload", "%s; nothing has changed", error.text);
+		weir_log(&daemon->log, WEIR_LOG_ERROR, "reload", "%s; the previous configuration stays in use", error.text);
 		return;
 	}
 	struct weir_text names = {0};
@@ -102,7 +102,7 @@ void weir_daemon_reload(struct weir_daemon *daemon)
 		weir_log(&daemon->log, WEIR_LOG_WARNING, "reload", "%.*s: changed; takes effect at a restart",
 		         (int)names.length, names.at);
 	else
-		weir_log(&daemon->log, WEIR_LOG_INFO, "reload", "the configuration was read again");
+		weir_log(&daemon->log, WEIR_LOG_INFO, "reload", "configuration reloaded");
 	daemon->log.level = level;
 	weir_text_deinit(&names);
 }

@@ -22,17 +22,18 @@ enum weir_daemon_option {
 	WEIR_DAEMON_OPTION_COUNT
 };
 
-#define WEIR_DAEMON_OPTIONS(config, state)                                                                        \
-	[WEIR_DAEMON_CONFIG] = {.name = "config",                                                                     \
-	                        .value = "FILE",                                                                      \
-	                        .type = WEIR_ARGUMENT_TEXT,                                                           \
-	                        .help = (config),                                                                     \
-	                        .required = true},                                                                    \
-	[WEIR_DAEMON_STATE] = {.name = "state", .value = "DIR", .type = WEIR_ARGUMENT_TEXT, .help = (state)},         \
-	[WEIR_DAEMON_CHECK] = {.name = "check",                                                                       \
-	                       .type = WEIR_ARGUMENT_FLAG,                                                            \
-	                       .help = "only say whether it could start, and which topics and tables it would make"}, \
-	[WEIR_DAEMON_VERSION] = {.name = "version", .type = WEIR_ARGUMENT_FLAG, .help = "print the version"},         \
+#define WEIR_DAEMON_OPTIONS(config, state)                                                                            \
+	[WEIR_DAEMON_CONFIG] = {.name = "config",                                                                         \
+	                        .value = "FILE",                                                                          \
+	                        .type = WEIR_ARGUMENT_TEXT,                                                               \
+	                        .help = (config),                                                                         \
+	                        .required = true},                                                                        \
+	[WEIR_DAEMON_STATE] = {.name = "state", .value = "DIR", .type = WEIR_ARGUMENT_TEXT, .help = (state)},             \
+	[WEIR_DAEMON_CHECK] = {.name = "check",                                                                           \
+	                       .type = WEIR_ARGUMENT_FLAG,                                                                \
+	                       .help =                                                                                    \
+	                           "only check whether it can start, and print which topics and tables it would create"}, \
+	[WEIR_DAEMON_VERSION] = {.name = "version", .type = WEIR_ARGUMENT_FLAG, .help = "print the version"},             \
 	[WEIR_DAEMON_OPTION_COUNT] = {.name = NULL}
 
 extern const struct weir_argument_exit weir_daemon_exits[];

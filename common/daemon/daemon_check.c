@@ -21,10 +21,10 @@ enum weir_status weir_daemon_check_bus(const struct weir_daemon *daemon, struct 
 		return status;
 	struct weir_text names = {0};
 	if (weir_bus_kafka_topic_names(config->bus.prefix, missing, &names) == 0)
-		printf("bus: %s: the topics of \"%s\" are there, with %u partitions\n", config->bus.brokers, config->bus.prefix,
-		       (*bus)->partitions);
+		printf("bus: %s: the topics with prefix \"%s\" exist, with %u partitions\n", config->bus.brokers,
+		       config->bus.prefix, (*bus)->partitions);
 	else
-		printf("bus: %s: a start would make %.*s, with %u partitions\n", config->bus.brokers, (int)names.length,
+		printf("bus: %s: starting would create %.*s, with %u partitions\n", config->bus.brokers, (int)names.length,
 		       names.at, (*bus)->partitions);
 	weir_text_deinit(&names);
 	return WEIR_OK;
@@ -37,7 +37,7 @@ enum weir_status weir_daemon_check_store(const struct weir_daemon *daemon, struc
 	enum weir_status status = weir_connect_existing_store(daemon->config, CHECK_WAIT_MS, weir_stop_flag(), &daemon->log,
 	                                                      &missing, store, error);
 	if (status == WEIR_OK && *store == NULL)
-		printf("store: a start would make %.*s; ", (int)missing.length, missing.at);
+		printf("store: starting would create %.*s; ", (int)missing.length, missing.at);
 	weir_text_deinit(&missing);
 	return weir_daemon_of_server(status);
 }

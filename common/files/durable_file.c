@@ -134,10 +134,10 @@ enum weir_status weir_durable_read(const char *path, size_t most_bytes, char **b
 	if (fstat(fd, &about) != 0) {
 		status = weir_fail(error, WEIR_IO, "cannot stat %s: %s", path, strerror(errno));
 	} else if (!S_ISREG(about.st_mode)) {
-		status = weir_fail(error, WEIR_INVALID, "%s is not a file", path);
+		status = weir_fail(error, WEIR_INVALID, "%s is not a regular file", path);
 	} else if ((uint64_t)about.st_size > most_bytes) {
-		status = weir_fail(error, WEIR_INVALID, "%s has %lld bytes, at most %zu are read", path,
-		                   (long long)about.st_size, most_bytes);
+		status = weir_fail(error, WEIR_INVALID, "%s has %lld bytes; the limit is %zu", path, (long long)about.st_size,
+		                   most_bytes);
 	} else {
 		memory = weir_alloc((size_t)about.st_size + 1, 1);
 		ssize_t used = read_full(fd, memory, (size_t)about.st_size);
@@ -167,7 +167,7 @@ static enum weir_status make_one(const char *path, bool *made, struct weir_error
 	if (stat(path, &about) == 0) {
 		if (S_ISDIR(about.st_mode))
 			return WEIR_OK;
-		return weir_fail(error, WEIR_IO, "%s is there and is not a directory", path);
+		return weir_fail(error, WEIR_IO, "%s exists and is not a directory", path);
 	}
 	return weir_fail(error, WEIR_IO, "cannot create directory %s: %s", path, strerror(reason));
 }

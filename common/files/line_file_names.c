@@ -204,6 +204,6 @@ enum weir_status weir_line_names_restore(const char *path, uint32_t keep, const 
 		return cut(name, mark, error);
 	if (mark->length > 0)
 		return weir_fail(error, WEIR_END,
-		                 "the file that was written when the state was saved is neither %s nor beside it", path);
+		                 "neither %s nor a file next to it is the output file that the saved state belongs to", path);
 	return WEIR_OK; /* nothing was written before the mark, so nothing is missing */
 }

@@ -190,7 +190,7 @@ static bool read_verdicts(struct input *input, struct weir_frame *frame)
 {
 	size_t bytes = ((size_t)frame->pair_count + 1) / 2;
 	if ((size_t)(input->end - input->at) != 8 + bytes)
-		return refuse(input, "the verdicts do not belong to the events");
+		return refuse(input, "the verdicts do not match the events");
 	frame->judged_offset = weir_frame_get64(input->at);
 	frame->verdicts = input->at + 8;
 	input->at = input->end;
@@ -210,7 +210,7 @@ static bool read_body(struct weir_frame_reader *reader, struct input *input, str
 		frame->body = (struct weir_span){.at = (const char *)input->at, .length = (uint32_t)(input->end - input->at)};
 		return true;
 	}
-	return refuse(input, "its kind is unknown");
+	return refuse(input, "unknown kind");
 }
 
 enum weir_status weir_frame_decode(struct weir_frame_reader *reader, struct weir_span message, struct weir_frame *frame,
@@ -219,14 +219,14 @@ enum weir_status weir_frame_decode(struct weir_frame_reader *reader, struct weir
 	const uint8_t *bytes = (const uint8_t *)message.at;
 	if (message.length < WEIR_FRAME_HEADER_BYTES || bytes[0] != 'w' || bytes[1] != 'F' ||
 	    bytes[WEIR_FRAME_AT_VERSION] == 0)
-		return weir_fail(error, WEIR_INVALID, "not a frame: %u bytes without its header", message.length);
+		return weir_fail(error, WEIR_INVALID, "not a frame: %u bytes without a frame header", message.length);
 	if (bytes[WEIR_FRAME_AT_VERSION] > WEIR_FRAME_VERSION)
-		return weir_fail(error, WEIR_NEWER, "a frame of version %u: this program reads up to %d",
+		return weir_fail(error, WEIR_NEWER, "frame version %u is newer than this program, which reads up to %d",
 		                 bytes[WEIR_FRAME_AT_VERSION], WEIR_FRAME_VERSION);
 	if (message.length > WEIR_FRAME_JUDGED_MAX_BYTES)
-		return weir_fail(error, WEIR_INVALID, "a damaged frame: %u bytes are more than one may have", message.length);
+		return weir_fail(error, WEIR_INVALID, "damaged frame: %u bytes exceed the maximum", message.length);
 	if (weir_frame_get32(bytes + WEIR_FRAME_AT_CHECKSUM) != weir_frame_checksum(bytes, message.length))
-		return weir_fail(error, WEIR_INVALID, "a damaged frame: its checksum differs");
+		return weir_fail(error, WEIR_INVALID, "damaged frame: checksum mismatch");
 	*frame = (struct weir_frame){.kind = bytes[WEIR_FRAME_AT_KIND],
 	                             .sending_time_ms = (int64_t)weir_frame_get64(bytes + WEIR_FRAME_AT_SENDING_TIME),
 	                             .policy_version = weir_frame_get64(bytes + WEIR_FRAME_AT_POLICY_VERSION)};
@@ -235,6 +235,6 @@ enum weir_status weir_frame_decode(struct weir_frame_reader *reader, struct weir
 	if (frame->sending_time_ms < 0 || frame->sending_time_ms >= WEIR_TIME_END_MS)
 		return weir_fail(error, WEIR_INVALID, "damaged frame: sending time out of range");
 	if (!read_body(reader, &input, frame))
-		return weir_fail(error, WEIR_INVALID, "a damaged frame: %s", input.why);
+		return weir_fail(error, WEIR_INVALID, "damaged frame: %s", input.why);
 	return WEIR_OK;
 }

@@ -153,14 +153,14 @@ static enum MHD_Result refuse(struct weir_http_exchange *exchange, unsigned stat
 static enum MHD_Result begin(struct weir_http_exchange *exchange, bool known_method)
 {
 	if (!known_method)
-		return refuse(exchange, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
+		return refuse(exchange, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are allowed");
 	size_t address = strlen(exchange->target), fields = 0;
 	MHD_get_connection_values_n(exchange->connection, MHD_GET_ARGUMENT_KIND, add_length, &address);
 	MHD_get_connection_values_n(exchange->connection, MHD_HEADER_KIND, add_length, &fields);
 	if (address > WEIR_HTTP_ADDRESS_MAX_BYTES)
-		return refuse(exchange, MHD_HTTP_URI_TOO_LONG, "path and query must not be above 8 KiB");
+		return refuse(exchange, MHD_HTTP_URI_TOO_LONG, "path and query must not exceed 8 KiB");
 	if (fields > WEIR_HTTP_FIELDS_MAX_BYTES)
-		return refuse(exchange, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, "header fields must not be above 16 KiB");
+		return refuse(exchange, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, "header fields must not exceed 16 KiB");
 	return MHD_YES;
 }
 
@@ -192,7 +192,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		return refuse(exchange, MHD_HTTP_NOT_FOUND, "not found");
 	if (weir_http_pool_take(exchange))
 		return MHD_YES;
-	return refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests wait");
+	return refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests are waiting");
 }
 
 /* ---- starting and stopping ---- */

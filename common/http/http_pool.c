@@ -180,7 +180,7 @@ static void serve(struct worker *worker, struct weir_http_exchange *exchange)
 		reply->end(reply->stream);
 		weir_gzip_free(exchange->gzip);
 		exchange->gzip = NULL;
-		weir_http_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many long answers are being sent");
+		weir_http_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many long responses are being sent");
 	}
 	weir_http_client_extend(exchange->client);
 	MHD_resume_connection(exchange->connection);
@@ -247,7 +247,7 @@ void weir_http_pool_quiet(struct weir_http_pool *pool)
 		if (exchange->answered)
 			exchange->broken = true;
 		else
-			weir_http_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
+			weir_http_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "the server is shutting down");
 		MHD_resume_connection(exchange->connection);
 	}
 }

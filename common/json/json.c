@@ -41,7 +41,7 @@ enum weir_status weir_json_parse(const char *name, const char *text, size_t leng
                                  struct weir_json_document **document, struct weir_error *error)
 {
 	if (length > JSON_FILE_MAX_BYTES)
-		return weir_fail(error, WEIR_INVALID, "%s: is larger than %d bytes", name, JSON_FILE_MAX_BYTES);
+		return weir_fail(error, WEIR_INVALID, "%s is larger than %d bytes", name, JSON_FILE_MAX_BYTES);
 	if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark, as some editors leave */
 		text += 3;
 		length -= 3;
@@ -333,7 +333,7 @@ enum weir_status weir_json_secret(const struct weir_json *at, char **out, struct
 	if (variable != NULL) {
 		const char *value = getenv(variable);
 		if (value == NULL)
-			return weir_json_fail(&env, error, "the environment has no variable %s", variable);
+			return weir_json_fail(&env, error, "environment variable %s is not set", variable);
 		*out = weir_copy(value, strlen(value));
 		return WEIR_OK;
 	}

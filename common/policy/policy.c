@@ -87,15 +87,16 @@ enum weir_status weir_policy_check_successor(const struct weir_policy *previous,
 		const struct weir_zone *zone = &next->zones[i];
 		const struct weir_zone *before = weir_policy_zone(previous, zone->id);
 		if (before != NULL && strcmp(before->name, zone->name) != 0)
-			return weir_fail(error, WEIR_INVALID,
-			                 "zone %u is \"%s\" in policy %llu and cannot become \"%s\"; give \"%s\" an id that was "
-			                 "never used, or name another --state directory",
-			                 zone->id, before->name, (unsigned long long)previous->version, zone->name, zone->name);
+			return weir_fail(
+				error, WEIR_INVALID,
+				"zone %u is \"%s\" in policy %llu and cannot become \"%s\"; give \"%s\" an unused id, or choose "
+				"another --state directory",
+				zone->id, before->name, (unsigned long long)previous->version, zone->name, zone->name);
 		if (before != NULL && !same_key(before, zone))
 			return weir_fail(
 				error, WEIR_INVALID,
-				"zone %u \"%s\": a zone's key cannot change; make a new zone, with a name and an id that were never used, or "
-				"name another --state directory",
+				"zone %u \"%s\": a zone's key cannot change; create a new zone with an unused name and id, or "
+				"choose another --state directory",
 				zone->id, zone->name);
 		for (uint32_t k = 0; k < previous->zone_count; k++)
 			if (previous->zones[k].id != zone->id && strcmp(previous->zones[k].name, zone->name) == 0)

@@ -61,7 +61,7 @@ static enum weir_status add_entry(const struct weir_json *at, struct weir_zone *
 		return WEIR_OK;
 	}
 	if (strcmp(why, "not an address") != 0 || looks_like_network(text))
-		return weir_json_fail(at, error, "%s\"%s\" is no network: %s", where, text, why);
+		return weir_json_fail(at, error, "%s\"%s\" is not a network: %s", where, text, why);
 	uint32_t count = zone->exempt_word_count++;
 	if ((count & (count - 1)) == 0)
 		zone->exempt_words = weir_realloc(zone->exempt_words, count == 0 ? 1 : 2 * (size_t)count, sizeof(char *));
@@ -120,7 +120,7 @@ static enum weir_status parse_file(const struct weir_json *at, struct weir_zone 
 	const char *path = NULL;
 	enum weir_status status;
 	if ((status = weir_json_only(at, names, error)) != WEIR_OK ||
-	    (status = weir_json_require(&file, "the path of a list with one entry a line", error)) != WEIR_OK ||
+	    (status = weir_json_require(&file, "the path of a list with one entry per line", error)) != WEIR_OK ||
 	    (status = weir_json_string(&file, &path, error)) != WEIR_OK)
 		return status;
 	return read_entries(&file, zone, path, error);

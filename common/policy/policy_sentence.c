@@ -20,7 +20,7 @@ static void put_time(struct weir_text *text, int64_t duration_ms)
 static void put_key(struct weir_text *text, const struct weir_zone *zone)
 {
 	if (zone->key_count == 0)
-		weir_text_puts(text, ", counted all together");
+		weir_text_puts(text, ", all counted together");
 	for (uint32_t i = 0; i < zone->key_count; i++) {
 		const struct weir_key_field *field = &zone->key[i];
 		weir_text_printf(text, "%s%s", i == 0 ? ", counted by " : " and ", field->field);
@@ -67,7 +67,7 @@ char *weir_zone_describe(const struct weir_zone *zone)
 		put_time(&text, zone->block_for_ms);
 	}
 	if (zone->mode == WEIR_SHADOW)
-		weir_text_puts(&text, "; in shadow: decisions go to the shadow stream alone");
+		weir_text_puts(&text, "; in shadow mode: decisions go only to the shadow stream");
 	if (zone->history)
 		weir_text_puts(&text, "; every event is kept as history");
 	weir_text_append(&text, "", 1);

@@ -150,7 +150,8 @@ static enum weir_status parse_id(const struct weir_json *zones, size_t index, st
 	struct weir_json first = weir_json_element(zones, 0), at = weir_json_element(zones, index);
 	struct weir_json first_id = weir_json_member(&first, "id"), id = weir_json_member(&at, "id");
 	if (weir_json_exists(&first_id) != weir_json_exists(&id))
-		return weir_json_fail(&id, error, "either all zones have an id or none: then they are 1, 2, ... by place");
+		return weir_json_fail(&id, error,
+		                      "either every zone has an id or none has: then weir numbers them 1, 2, ... in order");
 	int64_t value = (int64_t)index + 1;
 	enum weir_status status = weir_json_int(&id, 1, WEIR_ZONE_ID_MAX, &value, error);
 	zone->id = (uint32_t)value;
@@ -167,7 +168,7 @@ static enum weir_status check_unique(const struct weir_json *zones, const struct
 		if (zone->id != newest->id && strcmp(zone->name, newest->name) != 0)
 			continue;
 		struct weir_json member = weir_json_member(&at, name);
-		return weir_json_fail(&member, error, "zone \"%s\" has this %s already", zone->name, name);
+		return weir_json_fail(&member, error, "zone \"%s\" already has this %s", zone->name, name);
 	}
 	return WEIR_OK;
 }
@@ -196,7 +197,7 @@ enum weir_status weir_policy_parse(const struct weir_json *zones, struct weir_po
 		made->text = weir_policy_text(made);
 		if (strlen(made->text) > WEIR_POLICY_TEXT_MAX_BYTES)
 			status =
-				weir_json_fail(zones, error, "with all lists read, are %zu bytes long: at most %d fit into a record",
+				weir_json_fail(zones, error, "are %zu bytes long with all lists included; at most %d fit in a record",
 			                   strlen(made->text), WEIR_POLICY_TEXT_MAX_BYTES);
 	}
 	if (status != WEIR_OK) {

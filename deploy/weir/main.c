@@ -31,7 +31,7 @@ static void print_help(FILE *out)
 	fputs("Usage: weir COMMAND [OPTION...]\n"
 	      "\n"
 	      "Reads the logs that services already write, counts what every user does, and\n"
-	      "says who is over the limit.\n"
+	      "reports who is over the limit.\n"
 	      "\n"
 	      "Commands:\n",
 	      out);

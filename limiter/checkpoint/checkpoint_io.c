@@ -81,10 +81,10 @@ static enum weir_status take(struct checkpoint_job *job, struct weir_store *stor
 	enum weir_status status = load_policies(job, store);
 	job->retry_ms = NO_POLICY_WAIT_MS;
 	if (status == WEIR_OK && policy_registry_newest(job->registry) == 0)
-		return weir_fail(error, WEIR_AGAIN, "there is no policy yet");
+		return weir_fail(error, WEIR_AGAIN, "no policy yet");
 	if (status == WEIR_OK) {
 		if (!weir_assignment_has(job->assignment, job->partition))
-			return weir_fail(error, WEIR_END, "partition %u is another's by now", job->partition);
+			return weir_fail(error, WEIR_END, "partition %u now has another owner", job->partition);
 		job->retry_ms = HANDOVER_WAIT_MS;
 		status = handover_ask(store, job->partition, weir_monotonic_ms() - job->asked_ms, error);
 	}
@@ -160,7 +160,7 @@ static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 		atomic_store(&io->fails, true);
 		/* Several that wait may fail for reasons of their own, in turn: each is told once. */
 		if (strcmp(before.text, job->error.text) != 0)
-			weir_fault_raise(&io->fault, io->log, "store", "%s; trying again each second", job->error.text);
+			weir_fault_raise(&io->fault, io->log, "store", "%s; retrying every second", job->error.text);
 	} else if (io->waiting.first == NULL) {
 		atomic_store(&io->fails, false);
 		weir_fault_clear(&io->fault, io->log, "store");

@@ -49,7 +49,7 @@ static enum weir_status check_contents(const struct limiter *limiter, struct wei
 		status = limiter_check_policy(limiter, store, &newest, error);
 	if (status != WEIR_OK)
 		return status;
-	printf("store: database \"%s\" is there; ", limiter->daemon->config->store.database);
+	printf("store: database \"%s\" exists; ", limiter->daemon->config->store.database);
 	if (newest > 0)
 		printf("policy %llu is in force\n", (unsigned long long)newest);
 	else
@@ -73,7 +73,7 @@ static enum weir_status check_store(const struct limiter *limiter, struct weir_e
 enum weir_status limiter_check(void *self, struct weir_error *error)
 {
 	struct limiter *limiter = self;
-	printf("%s: good\n", limiter->daemon->config_path);
+	printf("%s: the configuration is valid\n", limiter->daemon->config_path);
 	enum weir_status status = weir_daemon_check_bus(limiter->daemon, &limiter->bus, error);
 	return status == WEIR_OK ? check_store(limiter, error) : status;
 }

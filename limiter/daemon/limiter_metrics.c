@@ -36,92 +36,100 @@ enum {
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[VERDICTS] = {"weir_verdicts_total", WEIR_COUNTER, "verdicts",
                   WEIR_LABELS({"zone", "the zone's name"}, {"verdict", "`pass`, `block`"}),
-                  "Verdicts on events, by zone; an event has one in each zone that it is in."},
+                  "Verdicts on events, by zone. An event has one in each of its zones."},
 	[LATE] = {"weir_late_total", WEIR_COUNTER, "events", WEIR_LABELS({"zone", "the zone's name"}),
               "Events that came too late for at least one of the zone's limits, which let them pass. If this grows, a "
               "source is far behind, a clock is wrong, or a window is too short for how the logs arrive."},
 	[DECISIONS] = {"weir_decisions_total", WEIR_COUNTER, "decisions", WEIR_LABELS({"zone", "the zone's name"}),
                    "Decisions published."},
 	[EVENTS] = {"weir_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS, "Events judged."},
-	[REPEATED_EVENTS] = {"weir_repeated_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS,
-                         "Events dropped because they had been judged before: a collector sends again what may not "
-                         "have arrived."},
+	[REPEATED_EVENTS] =
+		{"weir_repeated_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS,
+         "Events dropped because they had been judged before: after a failure, a collector resends what was "
+         "not acknowledged."},
 	[FRAMES] = {"weir_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
-                "Frames judged: messages on the topic of events."},
-	[MALFORMED_FRAMES] = {"weir_malformed_frames_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
-                          "Messages on the topic of events that are not frames, and commands that could not be carried "
-                          "out. Dead letters say which; something other than weir may be writing there."},
+                "Frames judged: messages on the events topic."},
+	[MALFORMED_FRAMES] =
+		{"weir_malformed_frames_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
+         "Messages on the events topic that are not frames, and commands that failed. The dead letters hold "
+         "them; something other than weir may be writing there."},
 	[OVERRIDES] = {"weir_orders_total", WEIR_COUNTER, "commands",
                    WEIR_LABELS({"command", "`block`, `lift`, `allow`, `override`"}),
-                   "Commands of operators carried out. One for a prefix counts once in each partition."},
+                   "Operators' commands that took effect. A command for a prefix counts once in each partition."},
 	[BUCKETS] = {"weir_buckets", WEIR_GAUGE, "buckets", WEIR_NO_LABELS,
-                 "Buckets in memory: one for each key of a zone that something is still known of."},
+                 "Buckets in memory: one for each key of a zone that still has state."},
 	[BUCKETS_SPILLED] = {"weir_buckets_spilled", WEIR_GAUGE, "buckets", WEIR_NO_LABELS,
-                         "Buckets that are in the store and not in memory, of the segments read since the start."},
+                         "Buckets in the store but not in memory, in the segments read since the start."},
 	[EVICTED_SEGMENTS] = {"weir_evicted_segments", WEIR_GAUGE, "segments", WEIR_NO_LABELS,
-                          "Segments, which are groups of buckets, that have some of their buckets only in the store."},
+                          "Segments (groups of buckets) with some buckets only in the store."},
 	[STATE_BYTES] = {"weir_state_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
                      "Memory of all buckets and their index. limiter.memory is its ceiling."},
 	[EVICTIONS] = {"weir_evictions_total", WEIR_COUNTER, "buckets", WEIR_NO_LABELS,
-                   "Buckets removed from memory, as the store has them, to stay below limiter.memory."},
+                   "Buckets evicted from memory to stay below limiter.memory. The store still has them."},
 	[SEGMENT_LOADS] = {"weir_segment_loads_total", WEIR_COUNTER, "segments", WEIR_NO_LABELS,
                        "Segments read back from the store. If this keeps growing together with weir_evictions_total, "
                        "the buckets in use do not fit limiter.memory: raise it, or add a limiter."},
 	[FORGOTTEN] = {"weir_forgotten_total", WEIR_COUNTER, "buckets", WEIR_NO_LABELS,
-                   "Buckets removed because no verdict can depend on them any more."},
+                   "Buckets removed because no verdict can depend on them anymore."},
 	[CHECKPOINTS] = {"weir_checkpoints_total", WEIR_COUNTER, "checkpoints", WEIR_NO_LABELS, "Checkpoints stored."},
 	[CHECKPOINT_AGE] = {"weir_checkpoint_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
                         "Age of the oldest change that is in no stored checkpoint. If this grows, the store is slow or "
-                        "away; a restart judges all of that again."},
+                        "down; a restart judges everything since then again."},
 	[CHECKPOINT] = {"weir_checkpoint_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
-                    "Time from a checkpoint's cut in the log to its being stored."},
+                    "Time from a checkpoint's cut in the log until it is stored."},
 	[BATCH] = {"weir_batch_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
                "Time from receiving a batch of frames to the last verdict on it."},
 };
 
 const struct weir_metric limiter_daemon_metrics[LIMITER_DAEMON_METRIC_COUNT] = {
 	[LIMITER_IS_WORKING] = {"weir_limiter_working", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
-                            "1 while the limiter has its servers and is not stopping."},
+                            "1 while the limiter is connected to its servers and not stopping."},
 	[LIMITER_PARTITIONS_GIVEN] = {"weir_limiter_partitions_given", WEIR_GAUGE, "partitions", WEIR_NO_LABELS,
                                   "Partitions that the consumer group has assigned to this process."},
-	[LIMITER_PARTITIONS] = {"weir_limiter_partitions", WEIR_GAUGE, "partitions",
-                            WEIR_LABELS({"state", "`taking`, `live`, `leaving`, `dropped`, `stuck`"}),
-                            "Partitions that this process deals with, by state. `live` ones are judged; `stuck` ones "
-                            "wait for a person or another owner: /healthz and the log say why."},
+	[LIMITER_PARTITIONS] =
+		{"weir_limiter_partitions", WEIR_GAUGE, "partitions",
+         WEIR_LABELS({"state", "`taking`, `live`, `leaving`, `dropped`, `stuck`"}),
+         "Partitions of this process, by state. `live` ones are judged; `stuck` ones wait for an operator "
+         "or another owner: /healthz and the log say why."},
 	[LIMITER_PARTITIONS_TAKEN] = {"weir_limiter_partitions_taken_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
-                                  "Partitions that came to this process, or from one of its threads to another."},
+                                  "Partitions that this process, or one of its threads, took over."},
 	[LIMITER_PARTITIONS_LEFT] = {"weir_limiter_partitions_left_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
                                  "Partitions that this process, or one of its threads, gave up."},
-	[LIMITER_FENCED] = {"weir_limiter_fenced_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
-                        "Partitions that turned out to have another owner: this limiter had stood still for longer "
-                        "than its group waits. Nothing is lost or counted twice."},
-	[LIMITER_DEAD_LETTERS] = {"weir_limiter_dead_letters_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
-                              "Messages among weir_malformed_frames_total that were kept on the dead-letter topic."},
-	[LIMITER_DEAD_LETTERS_DROPPED] = {"weir_limiter_dead_letters_dropped_total", WEIR_COUNTER, "messages",
-                                      WEIR_NO_LABELS,
-                                      "Messages among weir_malformed_frames_total that were not kept: they were above "
-                                      "deadletter.rate."},
-	[LIMITER_REMINDERS] = {"weir_limiter_reminders_total", WEIR_COUNTER, "decisions", WEIR_NO_LABELS,
-                           "Decisions on operators' blocks published again, as the blocks outlast the topic's "
-                           "retention."},
+	[LIMITER_FENCED] =
+		{"weir_limiter_fenced_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
+         "Partitions that turned out to have another owner: this limiter had stalled for longer than its "
+         "session timeout. Nothing is lost or counted twice."},
+	[LIMITER_DEAD_LETTERS] =
+		{"weir_limiter_dead_letters_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
+         "Messages counted by weir_malformed_frames_total that were kept on the dead-letter topic."},
+	[LIMITER_DEAD_LETTERS_DROPPED] =
+		{"weir_limiter_dead_letters_dropped_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
+         "Messages counted by weir_malformed_frames_total that were not kept, because they exceeded "
+         "deadletter.rate."},
+	[LIMITER_REMINDERS] =
+		{"weir_limiter_reminders_total", WEIR_COUNTER, "decisions", WEIR_NO_LABELS,
+         "Decisions on operators' blocks that were published again, because the blocks outlast the topic's "
+         "retention."},
 	[LIMITER_AHEAD] = {"weir_limiter_ahead_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
-                       "Frames and commands whose sender's clock is ahead of the brokers'. Set that clock: the log "
+                       "Frames and commands whose sender's clock is ahead of the brokers'. Correct that clock: the log "
                        "names the sender."},
 	[LIMITER_MOVES] = {"weir_limiter_moves_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
-                       "Partitions moved from a busy thread to one with less to do."},
+                       "Partitions moved from a busy thread to a less busy one."},
 	[LIMITER_BUSY] = {"weir_limiter_busy_seconds_total", WEIR_COUNTER, "seconds",
                       WEIR_LABELS({"thread", "its number, from 0"}),
-                      "Time that a thread has spent judging. A rate near 1 is a thread at its limit: add a limiter, "
-                      "or raise limiter.threads."},
+                      "Time that a thread has spent judging. A rate near 1 means a saturated thread: add a limiter, or "
+                      "raise limiter.threads."},
 	[LIMITER_TAKE] = {"weir_limiter_take_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
-                      "Time from a partition's assignment to its being live: waiting for the last owner, taking, "
-                      "reading its checkpoint."},
-	[LIMITER_LAG_MESSAGES] = {"weir_limiter_lag_messages", WEIR_GAUGE, "messages", WEIR_NO_LABELS,
-                              "Messages on the topic of events that have not been judged. If this grows, add a limiter "
-                              "or threads. Absent while it is not known."},
-	[LIMITER_LAG_SECONDS] = {"weir_limiter_lag_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
-                             "Time since the newest judged message was sent, of the partition furthest behind; 0 if "
-                             "all is judged. Absent while it is not known."},
+                      "Time from a partition's assignment until it is live: waiting for its previous owner, taking it "
+                      "over, reading its checkpoint."},
+	[LIMITER_LAG_MESSAGES] =
+		{"weir_limiter_lag_messages", WEIR_GAUGE, "messages", WEIR_NO_LABELS,
+         "Messages on the events topic that have not been judged. If this grows, add limiters or threads. "
+         "Absent while unknown."},
+	[LIMITER_LAG_SECONDS] =
+		{"weir_limiter_lag_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+         "Time since the newest judged message was sent, for the partition furthest behind; 0 if everything "
+         "is judged. Absent while unknown."},
 };
 
 const struct weir_metric_table limiter_metric_table = {metrics, METRIC_COUNT};

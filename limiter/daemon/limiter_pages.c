@@ -23,7 +23,7 @@ static bool healthy(void *context, struct weir_text *why)
 	for (uint32_t i = 0; i < limiter->worker_count && good; i++)
 		good = !worker_ended(limiter->workers[i]) || atomic_load(&limiter->phase) == LIMITER_STOPPING;
 	if (!good || weir_membership_failed(limiter->membership)) {
-		weir_text_puts(why, "a part of it has ended\n");
+		weir_text_puts(why, "one of its threads has stopped\n");
 		return false;
 	}
 	for (uint32_t partition = 0; limiter->worker_count > 0 && partition < limiter->bus->partitions; partition++) {
@@ -60,11 +60,12 @@ static bool ready(void *context, struct weir_text *why)
 	}
 	free(given);
 	if (!spoken)
-		weir_text_puts(why, "the group has not said which partitions are ours\n");
+		weir_text_puts(why, "the consumer group has not assigned partitions yet\n");
 	else if (missing > 0 && policy_registry_newest(limiter->registry) == 0)
-		weir_text_puts(why, "there is no policy yet: run `weir policy apply`\n");
+		weir_text_puts(why, "no policy yet: run `weir policy apply`\n");
 	else if (missing > 0)
-		weir_text_printf(why, "%u of %u partitions are not here yet, partition %u first\n", missing, count, first);
+		weir_text_printf(why, "%u of %u assigned partitions are not live yet, starting with partition %u\n", missing,
+		                 count, first);
 	return spoken && missing == 0;
 }
 

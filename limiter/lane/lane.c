@@ -145,7 +145,7 @@ static enum weir_status take_record(struct lane *lane, struct lane_result *resul
 	if (lane->frame.kind == WEIR_FRAME_POLICY)
 		status = take_policy(lane, result, error);
 	else
-		status = weir_fail(error, WEIR_INVALID, "a frame of kind %d is not for a limiter", lane->frame.kind);
+		status = weir_fail(error, WEIR_INVALID, "limiters do not read frames of kind %d", lane->frame.kind);
 	lane->waiting = false;
 	lane->next_offset++;
 	return refuse(status);

@@ -69,8 +69,8 @@ static enum weir_status add_locked(struct policy_registry *registry, uint64_t ve
 		return WEIR_OK;
 	const struct weir_policy *last = registry->count > 0 ? registry->entries[registry->count - 1].policy : NULL;
 	if (last != NULL && version < last->version)
-		return weir_fail(error, WEIR_INVALID, "policy %llu is not known, though %llu is", (unsigned long long)version,
-		                 (unsigned long long)last->version);
+		return weir_fail(error, WEIR_INVALID, "policy %llu is missing, although policy %llu exists",
+		                 (unsigned long long)version, (unsigned long long)last->version);
 	struct weir_policy *policy;
 	enum weir_status status = weir_policy_decode(version, text.at, text.length, &policy, error);
 	if (status != WEIR_OK)

@@ -70,7 +70,7 @@ static enum weir_status read_text(const struct weir_json *root, const char *name
 	const char *text = "";
 	enum weir_status status = weir_json_string(&at, &text, error);
 	if (status == WEIR_OK && strlen(text) >= bytes)
-		status = weir_json_fail(&at, error, "must be of at most %zu bytes", bytes - 1);
+		status = weir_json_fail(&at, error, "must have at most %zu bytes", bytes - 1);
 	if (status == WEIR_OK)
 		memcpy(out, text, strlen(text) + 1);
 	return status;
@@ -146,16 +146,14 @@ static enum weir_status read_rate(const struct weir_json *root, struct override_
 	const char *text = "";
 	if (command->kind != OVERRIDE_RATE) {
 		if (weir_json_exists(&rate))
-			return weir_json_fail(&rate, error, "is for an override alone");
-		return weir_json_exists(&prefix) ? weir_json_fail(&prefix, error, "is for an override alone") : WEIR_OK;
+			return weir_json_fail(&rate, error, "is only for override");
+		return weir_json_exists(&prefix) ? weir_json_fail(&prefix, error, "is only for override") : WEIR_OK;
 	}
-	enum weir_status status =
-		weir_json_require(&rate, "what rates are multiplied by, such as \"0.5\" or \"10\"", error);
+	enum weir_status status = weir_json_require(&rate, "the factor for the rates, such as \"0.5\" or \"10\"", error);
 	if (status == WEIR_OK)
 		status = weir_json_string(&rate, &text, error);
 	if (status == WEIR_OK && !override_rate_parse(text, &command->thousandths))
-		status = weir_json_fail(&rate, error,
-		                        "must be from \"0.001\" to \"100\", with at most three digits behind the point");
+		status = weir_json_fail(&rate, error, "must be from \"0.001\" to \"100\", with at most three decimal places");
 	return status == WEIR_OK ? weir_json_bool(&prefix, &command->prefix, error) : status;
 }
 
@@ -184,7 +182,7 @@ static enum weir_status read_members(const struct weir_json *root, struct overri
 	if (status == WEIR_OK)
 		status = read_rate(root, command, error);
 	if (status == WEIR_OK)
-		status = weir_json_require(&by, "who commands", error);
+		status = weir_json_require(&by, "who gives the command", error);
 	if (status == WEIR_OK)
 		status = read_text(root, "by", command->by, sizeof command->by, error);
 	if (status == WEIR_OK)

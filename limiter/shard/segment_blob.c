@@ -49,15 +49,15 @@ enum weir_status segment_blob_open(struct segment_blob_reader *reader, struct we
 {
 	const uint8_t *head = (const uint8_t *)blob.at;
 	if (blob.length < SEGMENT_BLOB_HEAD_BYTES || memcmp(head, "wS", 2) != 0)
-		return weir_fail(error, WEIR_INVALID, "not a segment's blob");
+		return weir_fail(error, WEIR_INVALID, "not a segment blob");
 	if (head[2] > SEGMENT_BLOB_VERSION)
-		return weir_fail(error, WEIR_NEWER, "a segment's blob of version %u, of which this program knows none above %u",
+		return weir_fail(error, WEIR_NEWER, "segment blob version %u is newer than this program, which reads up to %u",
 		                 head[2], SEGMENT_BLOB_VERSION);
 	if (head[2] == 0 || head[3] != 0)
-		return weir_fail(error, WEIR_INVALID, "a segment's blob has a damaged head");
+		return weir_fail(error, WEIR_INVALID, "the segment blob has a damaged header");
 	size_t length = blob.length - SEGMENT_BLOB_HEAD_BYTES;
 	if (weir_bytes_get(head + 8, 8) != weir_hash64(head + SEGMENT_BLOB_HEAD_BYTES, length))
-		return weir_fail(error, WEIR_INVALID, "a segment's blob does not match its checksum");
+		return weir_fail(error, WEIR_INVALID, "the segment blob does not match its checksum");
 	*reader = (struct segment_blob_reader){.at = blob.at + SEGMENT_BLOB_HEAD_BYTES,
 	                                       .end = blob.at + blob.length,
 	                                       .left = (uint32_t)weir_bytes_get(head + 4, 4)};
@@ -66,7 +66,7 @@ enum weir_status segment_blob_open(struct segment_blob_reader *reader, struct we
 
 static enum weir_status cut_short(struct weir_error *error)
 {
-	return weir_fail(error, WEIR_INVALID, "a segment's blob ends within a bucket");
+	return weir_fail(error, WEIR_INVALID, "the segment blob ends within a bucket");
 }
 
 enum weir_status segment_blob_next(struct segment_blob_reader *reader, struct segment_blob_bucket *bucket,
@@ -74,7 +74,7 @@ enum weir_status segment_blob_next(struct segment_blob_reader *reader, struct se
 {
 	if (reader->left == 0) {
 		if (reader->at != reader->end)
-			return weir_fail(error, WEIR_INVALID, "a segment's blob has bytes behind its last bucket");
+			return weir_fail(error, WEIR_INVALID, "the segment blob has bytes after its last bucket");
 		return WEIR_END;
 	}
 	uint64_t body;

@@ -107,7 +107,7 @@ enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra,
 		return weir_fail(error, WEIR_INVALID, "the partition state is truncated");
 	if (version > EXTRA_VERSION)
 		return weir_fail(error, WEIR_NEWER,
-		                 "a partition's state of version %llu, of which this program knows none above %d",
+		                 "partition state version %llu is newer than this program, which reads up to %d",
 		                 (unsigned long long)version, EXTRA_VERSION);
 	shard->source_count = shard->switch_count = 0;
 	if (version > 0 && get_clock(&extra, &shard->clock_ms) && get(&extra, &shard->events) &&

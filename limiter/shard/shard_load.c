@@ -66,7 +66,7 @@ static enum weir_status load_bucket(struct load *load, const struct segment_blob
 	if (load->has_many && !segment_blob_see(&load->seen, low, high))
 		return WEIR_OK;
 	if (&shard->segments[table_segment_of(bucket_tag(low))] != load->segment)
-		return weir_fail(error, WEIR_INVALID, "a stored bucket lies in a segment that is not its own");
+		return weir_fail(error, WEIR_INVALID, "a stored bucket is in the wrong segment");
 	size_t used = sizeof stored->header + stored->body_bytes;
 	if (used > load->block_bytes) {
 		load->block_bytes = used + used / 2;

@@ -38,7 +38,7 @@ enum weir_status shard_command_begin(struct shard *shard, const struct override_
 	if (status != WEIR_OK)
 		return status;
 	if (command->kind != OVERRIDE_ALLOW && command->until_ms <= at_ms)
-		return weir_fail(error, WEIR_INVALID, "%s: its end, %lld, is not after it was given, %lld",
+		return weir_fail(error, WEIR_INVALID, "%s: its end (%lld) is not after its start (%lld)",
 		                 override_kind_name(command->kind), (long long)command->until_ms, (long long)at_ms);
 	shard_advance_clock(shard, at_ms);
 	work->clock_ms = shard->clock_ms;

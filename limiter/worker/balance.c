@@ -137,7 +137,7 @@ static void move(struct balance *balance)
 		if (from == to)
 			continue;
 		weir_log(options->log, WEIR_LOG_INFO, "limiter",
-		         "partition %u moves from thread %u to thread %u, which has less to do", partition, from, to);
+		         "partition %u moves from thread %u to thread %u, which is less busy", partition, from, to);
 		placement_move(options->placement, partition, to);
 		weir_counter_add(&balance->moves, 1);
 	}

@@ -148,7 +148,7 @@ void output_dead_letter(struct output *output, uint32_t partition, struct weir_s
 		weir_counter_add(&stats_of(output)->dead_letters_dropped, 1);
 		return;
 	}
-	weir_log(options->log, WEIR_LOG_WARNING, "limiter", "partition %u, offset %llu: passed over: %s", partition,
+	weir_log(options->log, WEIR_LOG_WARNING, "limiter", "partition %u, offset %llu: skipped: %s", partition,
 	         (unsigned long long)offset, reason);
 	if (!options->dead_letters)
 		return;

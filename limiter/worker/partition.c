@@ -201,8 +201,7 @@ static void note_fault(struct partition *partition, enum weir_status status, con
 	partition->fault = status;
 	view_partition(partition->tools->view, partition->number, &look);
 	if (status == WEIR_FENCED) {
-		weir_log(core->options.log, WEIR_LOG_INFO, "limiter", "%s; it is loaded again if it is still assigned",
-		         error->text);
+		weir_log(core->options.log, WEIR_LOG_INFO, "limiter", "%s; reloading it if it is still assigned", error->text);
 		weir_counter_add(&core->stats.fenced, 1);
 	} else if (strncmp(error->text, look.error, sizeof look.error - 1) != 0) {
 		weir_log(core->options.log, WEIR_LOG_ERROR, "limiter", "partition %u is parked: %s", partition->number,
@@ -237,7 +236,7 @@ static void be_refused(struct partition *partition, const struct checkpoint_job 
 		park(partition, status, &job->error);
 	} else if (core->status == WEIR_OK) {
 		weir_log(core->options.log, WEIR_LOG_WARNING, "limiter",
-		         "the store has lost a checkpoint of partition %u: it is taken again from the one that is there (%s)",
+		         "the store has lost a checkpoint of partition %u: continuing from the latest one in the store (%s)",
 		         partition->number, job->error.text);
 		partition_drop(partition, 0);
 	}

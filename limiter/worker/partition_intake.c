@@ -79,7 +79,7 @@ static void log_newer(const struct partition *partition, uint64_t offset, const 
 {
 	struct worker_core *core = partition->tools->core;
 	weir_fault_raise(&core->newer, core->options.log, "limiter",
-	                 "partition %u waits at offset %llu: %s; run a newer weir", partition->number,
+	                 "partition %u waits at offset %llu: %s; upgrade this limiter", partition->number,
 	                 (unsigned long long)offset, error->text);
 	view_set_error(partition->tools->view, partition->number, core->newer.text);
 }
@@ -104,8 +104,8 @@ static bool is_full(const struct partition *partition)
 	if (overdue)
 		weir_fault_raise(
 			&core->age, core->options.log, "limiter",
-			"partition %u is paused until a checkpoint succeeds: the last one is older than %s, half of the log's "
-			"is kept",
+			"partition %u is paused until a checkpoint succeeds: the last one is older than %s, half of the "
+			"log's retention",
 			partition->number, weir_format_duration(limit_ms, limit, sizeof limit));
 	return overdue || shard_is_full(lane_shard(partition->lane));
 }

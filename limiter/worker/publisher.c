@@ -118,9 +118,10 @@ bool publisher_is_acknowledged(const struct publisher *publisher, uint32_t parti
 static void fail_full(struct publisher *publisher, enum weir_topic topic, uint32_t to)
 {
 	struct weir_error error;
-	enum weir_status status =
-		weir_fail(&error, WEIR_IO, "the bus takes no more of %s, partition %u: it is judged again by the them again",
-	              weir_topic_name(topic), to);
+	enum weir_status status = weir_fail(&error, WEIR_IO,
+	                                    "the bus accepts no more messages for %s, partition %u: the next owner judges "
+	                                    "them again",
+	                                    weir_topic_name(topic), to);
 	core_fail(publisher->core, status, &error);
 }
 
@@ -172,7 +173,7 @@ void publisher_renew(struct publisher *publisher)
 		return;
 	struct weir_error error;
 	if (core->bus->producer_new(core->options.bus, &publisher->producer, &error) != WEIR_OK) {
-		weir_fault_raise(&publisher->fault, core->options.log, "limiter", "%s; trying again each second", error.text);
+		weir_fault_raise(&publisher->fault, core->options.log, "limiter", "%s; retrying every second", error.text);
 		publisher->producer = NULL;
 		publisher->renew_ms = weir_monotonic_ms() + WORKER_RETRY_MS;
 		return;

@@ -89,7 +89,7 @@ static int wait_ms(const struct worker *worker)
 static void take_failure(struct worker *worker, const struct weir_message *at, struct weir_error *error)
 {
 	if (error->status == WEIR_IO) {
-		weir_fault_raise(&worker->consumer_fault, worker->core.options.log, "limiter", "%s; trying again", error->text);
+		weir_fault_raise(&worker->consumer_fault, worker->core.options.log, "limiter", "%s; retrying", error->text);
 		nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
 	} else if (at->partition < worker->partition_count) {
 		partition_meet_gap(&worker->partitions[at->partition], at, error);

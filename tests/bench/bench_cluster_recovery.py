@@ -45,8 +45,8 @@ def copy_state(servers, frm, to):
 
 def assigned_s(limiter):
     """When the group gave it its partition, by its own log."""
-    limiter.until_says("the consumer group gave 1 of 1")
-    line = next(line for line in limiter.run.said().splitlines() if "the consumer group gave 1 of 1" in line)
+    limiter.until_says("the consumer group assigned 1 of 1")
+    line = next(line for line in limiter.run.said().splitlines() if "the consumer group assigned 1 of 1" in line)
     stamp, milliseconds = line.split(" ", 1)[0].rstrip("Z").split(".")
     return time.mktime(time.strptime(stamp, "%Y-%m-%dT%H:%M:%S")) - time.timezone + int(milliseconds) / 1000
 

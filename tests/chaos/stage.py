@@ -193,7 +193,7 @@ class Stage:
         for name, run in self.everyone.items():
             # Trouble that is not over would not be told anew.
             self._until(began, lambda run=run: _last_of(run, "bus") != "WARNING", f"{name} says that it is over")
-            assert run.code() is None, f"{name} has left with {run.code()}: {run.said()[-2000:]}"
+            assert run.code() is None, f"{name} has exited with status {run.code()}: {run.said()[-2000:]}"
         return (f"well after {time.monotonic() - began:.1f} s: sent {sent - began:.1f}, stored {judged - sent:.1f}, "
                 f"in Redis {time.monotonic() - judged:.1f}")
 

@@ -124,7 +124,7 @@ class Crew:
         return self.collectors + self.limiters + self.archivers
 
     def _require_good_end(self, role, code):
-        assert code in self._good_ends, f"{role.name} left with {code}: {role.said()[-2000:]}"
+        assert code in self._good_ends, f"{role.name} exited with status {code}: {role.said()[-2000:]}"
 
     def _tell(self, role, words):
         self.one.tell(f"{role.name} {words}")

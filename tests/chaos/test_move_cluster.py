@@ -59,7 +59,7 @@ class Crew:
             self.deeds["killed"] += 1
         else:
             code = one.stop()
-            assert code in (0, -15), f"{one.name} left with {code}: {one.said()[-2000:]}"
+            assert code in (0, -15), f"{one.name} exited with status {code}: {one.said()[-2000:]}"
             self.deeds["left"] += 1
 
     def _join(self):

@@ -46,7 +46,7 @@ def run_weir(weir, config, where, partitions, threads, *more, timeout=120):
                            "--summary", "json", *more], stdin=subprocess.DEVNULL, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout)
     said = done.stderr.decode(errors="replace")
-    assert done.returncode == 0, f"weir left with {done.returncode}: {said[-2000:]}"
+    assert done.returncode == 0, f"weir exited with status {done.returncode}: {said[-2000:]}"
     summaries = [line for line in said.splitlines() if line.startswith('{"lines"')]
     assert summaries, f"no summary on standard error: {said[-2000:]}"
     with open(out, "rb") as file:

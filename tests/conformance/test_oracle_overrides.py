@@ -198,7 +198,7 @@ def differs(program, seed, number):
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
                              timeout=300)
         if ran.returncode != 0:
-            return f"replay_log left with {ran.returncode}: {ran.stderr.decode()[-2000:]}"
+            return f"replay_log exited with status {ran.returncode}: {ran.stderr.decode()[-2000:]}"
     got, want = ran.stdout.decode().splitlines(True), expected(log)
     for at, (mine, other) in enumerate(zip(got + [None] * len(want), want + [None] * len(got))):
         if mine != other:

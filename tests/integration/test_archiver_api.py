@@ -210,7 +210,7 @@ def test_a_store_that_is_away_and_comes_back(place):
                                      ("decisions", {"format": "csv"})):
             answer = api.ask(resource, parameters)
             assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, (resource, answer.body)
-            assert servers.database not in answer.body.decode() and "store is away" in answer.json()["error"]["message"]
+            assert servers.database not in answer.body.decode() and "store is down" in answer.json()["error"]["message"]
         assert api.ask("openapi.json").status == 200
         proxy.mend()
         until(lambda: api.ask("zones").status == 200, "the store is back", running=api.program)

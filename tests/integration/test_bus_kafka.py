@@ -251,7 +251,7 @@ def test_the_producer_is_bounded_and_refuses_what_is_too_large(place):
             if answer["status"] != "OK":
                 break
             taken += 1
-        assert answer["status"] == "FULL" and "wait to be delivered" in answer["words"]
+        assert answer["status"] == "FULL" and "are not delivered yet" in answer["words"]
         assert taken == 1 + 12  # 16 MiB, with what a message costs beside its bytes
         assert {d["status"] for d in bus.deliveries(0, taken)} == {"OK"}
         bus.good("send", 0, "events", 1, "-", f"@{MIB}", 0)
@@ -302,7 +302,7 @@ def test_a_failed_delivery_breaks_its_producer(place):
         assert set(statuses[statuses.index("IO"):]) == {"IO"}, found
         assert ".events" in found[-1]["why"] and "too large" in found[-1]["why"], found[-1]
         refused = bus("send", 0, "events", 1, "-", "x", 9)
-        assert refused["status"] == "IO" and "nothing sent after it counts" in refused["words"], refused
+        assert refused["status"] == "IO" and "all later messages of this producer are discarded" in refused["words"], refused
         assert bus.good("poll", 0, 100, 100)["deliveries"] == []
         one.kafka.change_settings(one.topic("events"), max_message_bytes=4 * MIB)
         bus.good("new_producer", 1)
@@ -320,7 +320,7 @@ def test_a_failed_delivery_breaks_its_producer(place):
 def test_topics_are_made_as_configured(place):
     with cluster.shared() as one:
         with opened(place, one, retention="3d", min_insync=1) as bus:
-            assert bus.said().count("made topic") == 6, bus.said()
+            assert bus.said().count("created topic") == 6, bus.said()
         made = {name: partitions for name, partitions in one.kafka.topics().items() if name.startswith(one.prefix)}
         assert made == {one.topic(name): PARTITIONS if name not in ("policy", "deadletter") else 1 for name in (
             "events", "judged", "decisions", "decisions.shadow", "policy", "deadletter")}
@@ -337,7 +337,7 @@ def test_topics_are_made_as_configured(place):
         one.kafka.delete([one.topic("judged")])
         until(lambda: one.topic("judged") not in one.kafka.topics(), "the topic is gone", BUSY_S)
         with opened(place, one, retention="3d") as bus:
-            assert bus.said().count("made topic") == 1
+            assert bus.said().count("created topic") == 1
 
 
 def refused(place, one, **bus):
@@ -355,12 +355,12 @@ def test_topics_that_cannot_serve_are_refused(place):
         events, policy = one.topic("events"), one.topic("policy")
         assert f"topic {events} has 4 partitions, not 5" in refused(place, one, partitions=5)
         said = refused(place, one, replication=3, min_insync=2)
-        assert "is kept by 1 brokers, so the 2 of \"bus.min_insync\" can never have a message" in said, said
+        assert "has replication factor 1, less than the 2 of \"bus.min_insync\"" in said, said
         with opened(place, one, replication=3, min_insync=1) as bus:
-            assert f"topic {events} is kept by 1 brokers, not the 3 of \"bus.replication\"" in bus.said(), bus.said()
+            assert f"topic {events} has replication factor 1, not the 3 of \"bus.replication\"" in bus.said(), bus.said()
         for topic, settings, words in (
                 (events, {"cleanup_policy": "compact"}, "it must be delete"),
-                (events, {"max_message_bytes": 1048588}, "max.message.bytes 1048588, less than the 4194304"),
+                (events, {"max_message_bytes": 1048588}, "max.message.bytes 1048588, less than weir's largest message (4194304)"),
                 (events, {"retention_ms": 1000}, "keeps its messages for 1s (retention.ms)"),
                 (policy, {"cleanup_policy": "delete"}, "it must be compact")):
             before = {name: one.kafka.settings_of(topic)[name.replace("_", ".")] for name in settings}
@@ -382,7 +382,7 @@ def test_more_replicas_than_brokers_is_waited_for_and_said(place):
         with Driver(place, path, wait_ms=1500, expect="IO") as driver:
             assert driver.process.wait(BUSY_S) == 1
             words = driver.opened["words"]
-            assert "cannot be made with \"bus.replication\" 3" in words, words
+            assert "cannot be created with \"bus.replication\" 3" in words, words
             assert driver.said().count("WARNING") == 1, driver.said()
 
 

@@ -33,14 +33,14 @@ def test_a_check_says_what_a_start_would_meet(place):
             return done.code(), done.said() + done.out().decode()
 
         code, said = check()
-        assert code == 0 and "a start would make" in said and f'database "{one.database}"' in said, said
+        assert code == 0 and "starting would create" in said and f'database "{one.database}"' in said, said
         assert not [name for name in one.kafka.topics() if name.startswith(f"{one.prefix}.")]
         schemata = f"SELECT count(*) FROM information_schema.schemata WHERE schema_name = '{one.database}'"
         assert one.mariadb_server.one(schemata) == 0
         roles.apply()
         archiver = roles.archiver().until_ready()
         code, said = check()
-        assert code == 0 and f'database "{one.database}" is there' in said and "would make" not in said, said
+        assert code == 0 and f'database "{one.database}" exists' in said and "would create" not in said, said
         # One that works is not disturbed by it.
         assert archiver.is_ready() and archiver.stop() == 0
         nobody = f"127.0.0.1:{free_port()}"
@@ -76,14 +76,14 @@ def test_a_reload_changes_the_log_level_and_says_what_waits(place):
         rewrite()
         archiver.until_says('"archiver": changed; takes effect at a restart')
         rewrite(cut=-5)
-        archiver.until_says("nothing has changed")
+        archiver.until_says("the previous configuration stays in use")
         sections["archiver"]["interval"], sections["log"] = interval, {"level": "error"}
         rewrite()
-        archiver.until_says("the configuration was read again")
+        archiver.until_says("configuration reloaded")
         place.append("log", traffic.burst("bob", 4))
         archiver.until(lambda: one.mariadb.one(counted) == 9, "counts on as often as before")
         assert archiver.stop() == 0 and limiter.stop() == 0 and collector.stop() == 0
-        assert "INFO" not in archiver.said().split("the configuration was read again", 1)[1], archiver.said()
+        assert "INFO" not in archiver.said().split("configuration reloaded", 1)[1], archiver.said()
 
 
 if __name__ == "__main__":

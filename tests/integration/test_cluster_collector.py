@@ -30,9 +30,9 @@ def test_it_waits_for_a_policy_and_follows_the_newest(place):
     with cluster.shared() as one, Roles(place, one, zones("a"), bus={"partitions": PARTITIONS}) as roles:
         collector = roles.collector([log.source()])
         log.feed(1000)
-        collector.until_says("no policy yet: run weir policy apply")
+        collector.until_says("no policy yet: run `weir policy apply`")
         collector.until(lambda: collector.page("/readyz") is not None, "answers")
-        assert collector.page("/readyz") == (503, "no policy yet: run weir policy apply\n")
+        assert collector.page("/readyz") == (503, "no policy yet: run `weir policy apply`\n")
         assert collector.page("/healthz")[0] == 200
         assert collector.value("weir_policy_version") == 0
         assert one.kafka.count(one.topic("events")) == 0
@@ -196,7 +196,7 @@ def test_a_check_says_what_a_start_would_meet(place):
     with cluster.shared() as one, Roles(place, one, zones("a"), bus={"partitions": PARTITIONS}) as roles:
         good = place.write("good.json", json.dumps(roles.sections(sources=[log.source()])))
         code, said = check(good)
-        assert code == 1 and "no policy" in said and f"would make {one.topic('events')}, " in said, said
+        assert code == 1 and "no policy" in said and f"would create {one.topic('events')}, " in said, said
         assert not [name for name in one.kafka.topics() if name.startswith(one.prefix)], "a check makes nothing"
         roles.apply()
         code, said = check(good)
@@ -259,11 +259,11 @@ def test_a_reload_changes_the_log_level_and_says_what_waits(place):
         rewrite()
         collector.until_says('"collector": changed; takes effect at a restart')
         rewrite(cut=-5)
-        collector.until_says("nothing has changed")
+        collector.until_says("the previous configuration stays in use")
         sections["log"] = {"level": "error"}
         del sections["collector"]
         rewrite()
-        collector.until_says("the configuration was read again")
+        collector.until_says("configuration reloaded")
         # From then on what is no error is not said.
         roles.apply(zones("a", "b"))
         collector.until(lambda: collector.value("weir_policy_version") == 2, "takes the policy")

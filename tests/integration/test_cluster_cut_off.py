@@ -72,7 +72,7 @@ def end_in_time(role):
     """SIGTERM to one that has no servers."""
     begun = time.monotonic()
     code = role.stop(ENDS_S)
-    assert code == 0, f"{role.name} left with {code} after {time.monotonic() - begun:.1f} s: {role.said()[-2000:]}"
+    assert code == 0, f"{role.name} exited with status {code} after {time.monotonic() - begun:.1f} s: {role.said()[-2000:]}"
 
 
 def test_a_limiter_ends_in_time_without_its_servers(place):

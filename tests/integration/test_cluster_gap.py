@@ -56,7 +56,7 @@ def test_a_gap_is_accepted_by_word_alone(place):
         assert said.code() == USAGE and "messages are lost" in said.out().decode() and "--yes" in said.said(), (
             said.out(), said.said())
         done = recover("--yes")
-        assert done.code() == DONE and f"goes on at offset {end}" in done.out().decode(), (done.out(), done.said())
+        assert done.code() == DONE and f"continues at offset {end}" in done.out().decode(), (done.out(), done.said())
         roles.override("lift", "--zone", "site", "ann")
         place.append("log", burst("ann", 4))
         until(lambda: any(json.loads(m.value).get("limit", {}).get("rate") == 2
@@ -86,7 +86,7 @@ def test_what_was_judged_before_a_gap_counts_behind_it(place):
         limiter.until(lambda: limiter.value("weir_limiter_partitions", state="stuck") == 1, "has stored what it judged")
         config = place.write("recover.json", json.dumps(roles.sections()))
         done = place.run("recover", "--accept-gap", "--config", config, "--partition", "0", "--yes")
-        assert f"goes on at offset {end}" in done.out().decode(), (done.out(), done.said())
+        assert f"continues at offset {end}" in done.out().decode(), (done.out(), done.said())
         place.append("log", burst("ann", 2))
         until(lambda: [json.loads(m.value)["key"] for m in one.kafka.consume(one.topic("decisions"))] == [["ann"]],
               "the fourth that is left is one too many", 240, limiter.run)
@@ -136,7 +136,7 @@ def test_a_gap_of_the_archive_is_accepted_by_word_alone(place):
         assert said.code() == USAGE and "are missing from the archive" in said.out().decode(), (said.out(), said.said())
         assert "--yes" in said.said() and "no gap: the checkpoint" in said.out().decode(), (said.out(), said.said())
         done = place.run(*words, "--yes")
-        assert done.code() == DONE and f"goes on at offset {end} of judged" in done.out().decode(), (
+        assert done.code() == DONE and f"continues at offset {end} of judged" in done.out().decode(), (
             done.out(), done.said())
         archiver.until(lambda: archiver.value("weir_archiver_partitions_stuck") == 0, "goes on by itself")
         place.append("log", burst("ann", 3))

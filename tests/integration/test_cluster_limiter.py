@@ -51,7 +51,7 @@ def test_a_store_that_is_cut_off_stops_only_checkpoints(place):
         before = limiter.value("weir_events_total")
         stage.feed(400)
         limiter.until(lambda: limiter.value("weir_events_total") == before + 400 * EVENTS, "judges on")
-        limiter.until_says("trying again each second")
+        limiter.until_says("retrying every second")
         assert stage.stored() != stage.ends()
         proxy.mend()
         stage.until_stored(limiter)
@@ -168,10 +168,10 @@ def test_replicas_that_the_configuration_wants_are_missing(place):
     with cluster.shared() as servers, Roles(place, servers, ZONES) as roles:
         roles.apply()
         limiter = roles.limiter(arguments=["--check"], bus={"replication": 2, "min_insync": 2})
-        assert limiter.run.wait() == 2 and "can never have a message" in limiter.said(), limiter.said()
+        assert limiter.run.wait() == 2 and "no message can ever be acknowledged" in limiter.said(), limiter.said()
         limiter = roles.limiter(arguments=["--check"], bus={"replication": 2, "min_insync": 1})
         assert limiter.run.wait() == 0, limiter.said()
-        assert 'is kept by 1 brokers, not the 2 of "bus.replication"' in limiter.said(), limiter.said()
+        assert 'has replication factor 1, not the 2 of "bus.replication"' in limiter.said(), limiter.said()
 
 
 def test_a_reload_changes_what_the_bus_says(place):
@@ -183,10 +183,10 @@ def test_a_reload_changes_what_the_bus_says(place):
             sections = json.load(file)
         place.write(os.path.basename(limiter.config), json.dumps({**sections, "log": {"level": "info"}}))
         limiter.reload()
-        limiter.until_says("the configuration was read again")
-        assert "the consumer group gave" not in limiter.said()
+        limiter.until_says("configuration reloaded")
+        assert "the consumer group assigned" not in limiter.said()
         other = roles.limiter().until_ready()
-        limiter.until_says("the consumer group gave")
+        limiter.until_says("the consumer group assigned")
         assert other.stop() == 0 and limiter.stop() == 0
 
 
@@ -215,14 +215,14 @@ def test_a_check_changes_nothing(place):
 
         databases = f"SELECT count(*) FROM information_schema.schemata WHERE schema_name = '{servers.database}'"
         said = check()
-        assert f"would make {servers.topic('events')}, " in said and f'make database "{servers.database}"' in said, said
+        assert f"would create {servers.topic('events')}, " in said and f'create database "{servers.database}"' in said, said
         assert not [name for name in servers.kafka.topics() if name.startswith(servers.prefix)]
         assert servers.mariadb_server.one(databases) == 0
         servers.mariadb_server.query(f"CREATE DATABASE `{servers.database}`")
         assert "make the tables of " in check() and not servers.mariadb.tables()
         roles.apply(ZONES)
         said = check()
-        assert "are there" in said and "policy 1 is in force" in said and "make" not in said, said
+        assert "exist" in said and "policy 1 is in force" in said and "create" not in said, said
         assert servers.mariadb.one("SELECT count(*) FROM note WHERE name = 'partitions'") == 0
 
 
@@ -230,7 +230,7 @@ def test_it_ends_while_it_waits_for_its_servers(place):
     """SIGTERM before there is anything to stop."""
     with cluster.shared() as servers, Stage(place, "stage", servers) as stage:
         limiter = stage.limiter("early", store={"host": "127.0.0.1", "port": 1})
-        limiter.until_says("trying again each second")
+        limiter.until_says("retrying every second")
         assert limiter.page("/healthz")[0] == 200 and limiter.page("/readyz")[0] == 503
         assert limiter.stop() == 0
 

@@ -118,7 +118,7 @@ def test_a_group_that_gives_nothing_is_told_of(place):
         member = stage.limiter("member").until_ready()
         member.pause()
         other = stage.limiter("other")
-        other.until_says("group: the limiters' group has given nothing for 15 s")
+        other.until_says("group: the limiters' consumer group has assigned nothing for 15 s")
         member.resume()
         until_all_live([member, other])
         other.until_says("INFO group: recovered after")
@@ -142,7 +142,7 @@ def test_a_hot_partition_moves_others_to_another_thread(place):
 
         limiter.until(moves_after_more, "a thread gives something away")
         limiter.until(lambda: all_live([limiter]), "what moved is live")
-        limiter.until_says("which has less to do")
+        limiter.until_says("which is less busy")
         assert limiter.value("weir_limiter_fenced_total") == 0
         stage.until_stored(limiter)
         assert limiter.stop() == 0

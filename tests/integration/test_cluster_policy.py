@@ -118,10 +118,10 @@ def test_what_only_reads_makes_nothing(place):
         config = place.write("c.json", json.dumps(one.sections(bus={"partitions": PARTITIONS})))
         for words, code, said in ((("policy", "show"), USAGE, "no policy yet: run `weir policy apply`"),
                                   (("policy", "history"), USAGE, "no policy yet: run `weir policy apply`"),
-                                  (("list",), 0, "nobody is blocked: there is no policy yet"),
+                                  (("list",), 0, "nobody is blocked: no policy yet"),
                                   (("state",), USAGE, "no policy yet"), (("block", "ann"), USAGE, "no policy yet"),
                                   (("recover", "--partition", "0", "--accept-gap"), USAGE, "no policy yet"),
-                                  (("decode", "--topic", "judged"), USAGE, f"{one.topic('judged')} is not there yet")):
+                                  (("decode", "--topic", "judged"), USAGE, f"{one.topic('judged')} does not exist yet")):
             done = place.run(*words, "--config", config)
             assert done.code() == code and said in done.said() and not done.out(), (words, done.code(), done.said())
         assert not [name for name in one.kafka.topics() if name.startswith(one.prefix)]
@@ -133,7 +133,7 @@ def test_what_only_reads_makes_nothing(place):
         mistyped = place.write("m.json", json.dumps(sections))
         for words, code in ((("list",), 0), (("block", "ann", "--zone", "site"), USAGE), (("decode",), USAGE)):
             done = place.run(*words, "--config", mistyped)
-            assert done.code() == code and ".x." in done.said() and "not there yet" in done.said(), done.said()
+            assert done.code() == code and ".x." in done.said() and "does not exist yet" in done.said(), done.said()
         assert not [name for name in one.kafka.topics() if name.startswith(one.prefix + ".x")]
         assert "nobody is blocked\n" in place.good("list", "--config", with_zones).said()
 

@@ -45,7 +45,7 @@ def test_state_of_a_cluster(place):
                                         limiter={"checkpoint_interval": "100ms"}) as roles:
         config = place.write("look.json", json.dumps(roles.sections()))
         nothing = place.run("state", "--config", config)  # nobody has worked with this store yet
-        assert nothing.code() == 2 and "there is no policy yet" in nothing.said(), (nothing.code(), nothing.said())
+        assert nothing.code() == 2 and "no policy yet" in nothing.said(), (nothing.code(), nothing.said())
         limiters = [roles.limiter(), roles.limiter()]
         limiters[0].until_says("working on topic")
         limiters[0].until(lambda: limiters[0].value("weir_limiter_working") == 1, "shows that it works")

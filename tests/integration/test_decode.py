@@ -167,7 +167,7 @@ def test_what_is_damaged_is_said_and_the_rest_printed(place):
         file.write(bytes([byte[0] ^ 1]))
     done = place.run("decode", "--state", state)
     assert done.code() == FAILED
-    assert f"bytes {places[6]} to {places[7]} are no messages" in done.said(), done.said()
+    assert f"bytes {places[6]} to {places[7]} are not messages" in done.said(), done.said()
     assert [json.loads(line) for line in done.out().splitlines()] == whole[:6] + whole[7:]
 
 
@@ -215,8 +215,8 @@ def test_what_is_wrong_is_said(place):
     os.mkdir(place.path("empty"))
     for words, *options in (("no local log in", "--state", place.path("empty")),
                             ("no local log in", "--state", place.path("none")),
-                            ("name a --state directory, a cluster's --config, or a file",),
-                            ("not two", "--state", "a", "b"), ("not two", "--state", "a", "--config", "b"),
+                            ("give a --state directory, a cluster's --config, or a file",),
+                            ("give only one of", "--state", "a", "b"), ("give only one of", "--state", "a", "--config", "b"),
                             ('one of events, judged', "--state", "a", "--topic", "event"),
                             ("--partition must be a number", "--state", "a", "--partition", "one"),
                             ("--from must be a number", "--state", "a", "--from", "-1"),
@@ -227,7 +227,7 @@ def test_what_is_wrong_is_said(place):
     assert "--topic" in place.good("decode", "--help").out().decode()
     _, state, _ = run(place, crowd(place, 100))
     done = place.run("decode", "--state", state, "--partition", str(PARTITIONS))
-    assert done.code() == USAGE and "they are 0 to 3" in done.said(), done.said()
+    assert done.code() == USAGE and "expected 0 to 3" in done.said(), done.said()
 
 
 cases.main(globals())

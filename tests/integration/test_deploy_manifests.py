@@ -40,7 +40,7 @@ def run(*command, **more):
 def validate_configuration(place, path):
     """weir itself says what it thinks of a configuration; the log files it names are not there."""
     done = run(place.weir, "validate", "--config", path, env={**os.environ, **SECRETS})
-    assert done.returncode == 0 and re.search(r" is good(\.|, with 1 warning\.)$", done.stdout.strip()), done.stdout
+    assert done.returncode == 0 and re.search(r" is valid(\.|, with 1 warning\.)$", done.stdout.strip()), done.stdout
     with open(path, encoding="utf-8") as file:
         whole = json.load(file)
     assert whole["bus"]["type"] == "kafka" and whole["store"]["type"] == "mysql"

@@ -128,7 +128,7 @@ def test_what_waits_is_said_and_done_later(place):
         assert not done["done"] and "zone site: no archiver has stored partition" in done["left"], done
         assert limiter.stop() == DONE
         words = run_forget(roles, "ann", "--timeout", "300ms", code=FAILED).out().decode()
-        assert "NOT DONE YET:\nzone site: no limiter's checkpoint is behind partition" in words, words
+        assert "NOT DONE YET:\nzone site: no limiter's checkpoint covers partition" in words, words
         limiter.start()
         archiver.start()
         assert forget(roles, "ann", "--timeout", "4m")["done"]

@@ -130,11 +130,11 @@ def test_what_is_not_done_is_said(place):
     run.append(burst("ann", 5))
     until_counted(run, "ann", 3, 2)
     done = forget(run, "ann", "--timeout", "200ms", code=FAILED)
-    assert not done["done"] and "zone site: no limiter's checkpoint is behind partition" in done["left"], done
+    assert not done["done"] and "zone site: no limiter's checkpoint covers partition" in done["left"], done
     assert done["rows"]["count_hourly"] == 1
     run.stop()
     words = run.command("forget", "ann", code=FAILED).out().decode()
-    assert "NOT DONE YET:\nzone site: nothing runs there: the next start empties its bucket" in words, words
+    assert "NOT DONE YET:\nzone site: no process is running there: the next start empties its bucket" in words, words
     assert buckets(run.state, "decision_history") == {}
     run = Run(place, zones=kept_zones(), **QUICK)
     run.start()
@@ -153,7 +153,7 @@ def test_a_once_run_gives_up_its_rows(place):
     assert all(set(buckets(state, table)) == {"bob"} for table in TABLES)
     assert counts(state, "bob") == (3, 2)
     words = place.good("forget", "ann", "--state", state).out().decode()
-    assert "rows alone: the run has ended" in words and "remove it when no run goes on" in words, words
+    assert "only rows: the run has ended" in words and "remove it once no run continues" in words, words
     secret = place.write("secret", SECRET)
     os.chmod(secret, 0o600)
     config = place.config(kept_zones(), [{key: value for key, value in source(log).items() if key != "follow"}],
@@ -197,7 +197,7 @@ def test_no_key_is_kept_in_clear(place):
     assert {row["key"] for row in api(port, "top", **span)["top"]} == {hashed("ann"), hashed("bob")}
     # Without the secret nobody can say which rows are meant.
     said = run.command("forget", "ann", code=USAGE).said()
-    assert "archiver.hash_keys must name the file" in said, said
+    assert "set archiver.hash_keys to the file" in said, said
     assert forget(run, "ann", "--config", run.config)["rows"]["zone_txn"] == 5
     assert all(set(buckets(run.state, table)) == {hashed("bob")} for table in TABLES)
     run.stop()
@@ -216,10 +216,10 @@ def test_the_secret_stays_the_same(place):
     archiver = QUICK["archiver"]
     run = Run(place, archiver={**archiver, "hash_keys": secret}).start()
     run.stop()
-    refused(Run(place, archiver={**archiver, "hash_keys": other}), "everybody on this machine may read")
+    refused(Run(place, archiver={**archiver, "hash_keys": other}), "every user on this machine can read")
     os.chmod(other, 0o600)
     refused(Run(place, archiver={**archiver, "hash_keys": other}), "is not the secret that")
-    refused(Run(place, archiver=archiver), "archiver.hash_keys must name the file")
+    refused(Run(place, archiver=archiver), "set archiver.hash_keys to the file")
     run = Run(place, state="clear", archiver=archiver).start()
     run.stop()
     refused(Run(place, state="clear", archiver={**archiver, "hash_keys": secret}), "the archive has keys in clear")

@@ -226,7 +226,7 @@ def test_what_was_removed_before_it_was_read_is_counted(place):
     page = metrics.scrape(port)
     assert page.sum("weir_source_lost_records_total") == oldest - 3
     assert page.sum("weir_source_problem") == 0 and metrics.get(port, "/readyz")[0] == 200
-    until(lambda: f"up to {oldest - 3} entries behind number 2 are lost" in weir.said(), "it is said", running=weir)
+    until(lambda: f"up to {oldest - 3} entries after number 2 are lost" in weir.said(), "it is said", running=weir)
     assert weir.stop() == DONE, weir.said()
     assert weir.summary()["zones"]["site"]["matched"] == 2 + (300 + 4) - (oldest - 1)
 
@@ -315,21 +315,21 @@ def test_what_is_said_beforehand(place):
     require_journals()
     config = place.config(site(), [source(place, start="end")])
     said = place.good("validate", "--config", config).out().decode()
-    assert f"journal of shop in {place.path('journal')}, json, followed; at first from the end" in said, said
-    assert f"no journal is there: {place.path('journal')}" in said, said
+    assert f"journal of shop in {place.path('journal')}, json, followed; initially from the end" in said, said
+    assert f"no journal found: {place.path('journal')}" in said, said
     weir, _ = start(place, [source(place)])
-    until(lambda: "no journal is there" in weir.said(), "it is said", running=weir)
+    until(lambda: "no journal found" in weir.said(), "it is said", running=weir)
     with journal.Journal(place.path("journal", "a.journal")) as writer:
         writer.write(*(user(i, "ann") for i in range(4)))
         until_keys(place, weir, "ann")
         assert weir.stop() == DONE, weir.said()
-    for more, words in (({"units": []}, "units"), ({"match": {"low": "x"}}, "match.low: is no field of the journal"),
+    for more, words in (({"units": []}, "units"), ({"match": {"low": "x"}}, "match.low: is not a journal field"),
                         ({"match": ["x"]}, "match: must be an object"), ({"path": "/x"}, "path")):
         done = place.run("validate", "--config", place.config(site(), [source(place, **more)]))
         assert done.code() == USAGE and words in done.said(), (done.code(), done.said())
     done = place.run("run", "--config", place.config(site(), [source(place), source(place)]), "--state",
                      place.path("twice"))
-    assert done.code() != DONE and 'give each a "name" of its own' in done.said(), done.said()
+    assert done.code() != DONE and 'give each its own "name"' in done.said(), done.said()
 
 
 if __name__ == "__main__":

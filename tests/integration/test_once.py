@@ -135,7 +135,7 @@ def test_a_newer_state_is_refused_and_left_as_it_is(place):
     place.good(*arguments, "--decisions", place.path("out"))
     with contextlib.closing(sqlite3.connect(place.path("state", "weir.db"))) as database:
         (note,), = database.execute("SELECT value FROM note WHERE name = 'once'")
-        for version, words in ((2, "the state was written by a newer weir"), (0, "record of the run is damaged")):
+        for version, words in ((2, "the state was written by a newer version of weir"), (0, "record of the run is damaged")):
             changed = json.dumps(json.loads(note) | {"version": version}).encode()
             with database:
                 database.execute("UPDATE note SET value = ? WHERE name = 'once'", (changed,))
@@ -162,7 +162,7 @@ def test_what_cannot_be_understood_is_usage(place):
                       ["run", "--once", "--config", config, "--summary", "verse"],
                       ["run", "--once", "--config", place.path("no-such-file")]):
         done = place.run(*arguments)
-        assert done.code() == USAGE, f"{arguments} left with {done.code()}: {done.said()}"
+        assert done.code() == USAGE, f"{arguments} exited with status {done.code()}: {done.said()}"
         assert done.said().strip() and done.out() == b"", f"{arguments} said {done.said()!r}"
 
 
@@ -277,7 +277,7 @@ def test_a_state_refuses_another_decisions_file(place):
     for name in (other, mine):
         done = place.run(*arguments, name)
         assert done.code() == USAGE, f"left with {done.code()}: {done.said()}"
-        refused(done, name, place.path("state"), "name that file")
+        refused(done, name, place.path("state"), "give that file")
     assert not os.path.exists(other) and read(mine) == b"not yours\n"
     place.good(*arguments, out)
 

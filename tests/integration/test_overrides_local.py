@@ -65,7 +65,7 @@ def test_what_is_commanded_while_nothing_runs_holds_from_the_start_on(place):
     run = Run(place).start()
     run.stop()
     said = run.command("block", "--zone", "site", "ann").out().decode()
-    assert "nothing runs there" in said and "until it is lifted" in said, said
+    assert "no process is running there" in said and "until it is lifted" in said, said
     run.append(burst("ann", 5))
     run.start()
     block = run.published(key=["ann"], action="block")
@@ -143,7 +143,7 @@ def test_a_network_that_nobody_is_counted_as_is_refused(place):
     net = zone("net", [sliding(3, "1m")], key=({"field": "ip", "prefix4": 24, "prefix6": 64}, "user"), id=1)
     single = zone("single", [sliding(3, "1m")], key=({"field": "ip", "prefix6": 64},), id=2)
     run = Run(place, zones=[net, single]).start()
-    wide, none = "net counts ip by /{}: nobody is counted as", "net counts addresses by ip, and"
+    wide, none = "net counts ip by /{}: ", "net counts addresses by ip, but"
     for value, said in (("10.0.0.0/25", wide.format(24)), ("10.0.0.0/16", wide.format(24)),
                         ("10.0.0.7/24", wide.format(24)), ("2001:db8::/48", wide.format(64)),
                         ("2001:db8::1/64", wide.format(64)), ("10.0.0.0/", wide.format(24)),
@@ -244,7 +244,7 @@ def test_a_process_that_is_not_weir_takes_no_commands(place):
     run.weir.pause()
     os.unlink(os.path.join(run.state, "control"))
     done = run.command("block", "--zone", "site", "ann", code=FAILED)
-    assert "takes no commands" in done.said(), done.said()
+    assert "accepts no commands" in done.said(), done.said()
     run.weir.resume()
     run.stop()
 

@@ -245,8 +245,8 @@ def test_what_is_wrong_is_said(place):
     os.mkdir(place.path("empty"))
     for code, words, *options in ((USAGE, "there is no state in", "--state", place.path("empty")),
                                   (USAGE, "there is no state in", "--state", place.path("none")),
-                                  (USAGE, "name a directory with --state",),
-                                  (USAGE, "name the directory with --state", place.path("empty")),
+                                  (USAGE, "or a directory with --state",),
+                                  (USAGE, "give the directory with --state", place.path("empty")),
                                   (USAGE, "No such file", "--state", "x", "--keys", place.path("none")),
                                   (USAGE, "--lateness must be a duration", "--state", "x", "--lateness", "soon"),
                                   (USAGE, "did you mean --zone?", "--state", "x", "--zoen", "y")):
@@ -258,7 +258,7 @@ def test_what_is_wrong_is_said(place):
     done = place.run("state", "--state", place.path("state"), "--zone", "sight")
     assert done.code() == USAGE and 'no zone "sight"' in done.said(), done.said()
     done = place.run("state", "--state", place.path("state"), "--keys", place.write("keys", 'ann\n["bob", 5]\n'))
-    assert done.code() == USAGE and f"{place.path('keys')}:2: a key's values are strings" in done.said(), done.said()
+    assert done.code() == USAGE and f"{place.path('keys')}:2: a key's values must be strings" in done.said(), done.said()
     assert "--keys" in place.good("state", "--help").out().decode()
     database = read(place.path("state", "weir.db"))
     place.write("state/weir.db", database[:100] + b"\xff" * (len(database) - 100))

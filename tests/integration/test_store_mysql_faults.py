@@ -33,7 +33,7 @@ def test_a_commit_cut_off_before_the_server_had_it_is_made_again(place):
         cut = proxy.cut("COMMIT", BEFORE)
         # Blobs that went over a connection that broke are not relied on.
         words = shell.gives("IO", "commit", 0, epoch, 1, 77, "name", "value")
-        assert "it is to be written again" in words, words
+        assert "it must be written again" in words, words
         assert cut.is_set() and shell.state() == [epoch, 0]
         assert shell.good("note", "name") == ""
         shell.good("write", 0, epoch, 1, "b", 0, 50, 1000, "a")
@@ -74,8 +74,8 @@ def lost_with_the_server(place, when):
         proxy.cut("COMMIT", when)
         proxy.refuse()
         words = shell.gives("IO", "commit", 0, epoch, 1, 55)
-        assert "whether a transaction was committed is not known" in words, words
-        assert "not known" not in shell.gives("IO", "look", 0)
+        assert "it is unknown whether the transaction was committed" in words, words
+        assert "unknown" not in shell.gives("IO", "look", 0)
         proxy.refuse(False)
         yield shell, epoch, config
         shell.end()
@@ -194,7 +194,7 @@ def test_a_server_killed_between_write_and_commit_costs_the_write(place):
         shell.good(*write)
         server().kill()
         server().start()
-        assert "it is to be written again" in shell.gives("IO", "commit", 0, epoch, checkpoint, 6)
+        assert "it must be written again" in shell.gives("IO", "commit", 0, epoch, checkpoint, 6)
         assert shell.state() == [epoch, checkpoint - 1]
         shell.good(*write)
         shell.good("commit", 0, epoch, checkpoint, 6)

@@ -267,7 +267,7 @@ def test_what_is_wrong_is_said(place):
     for options, words in (
             (("--url", site.url), "Authorization: missing"),
             (("--url", site.url, "--token", place.write("wrong", "left\n")), "Authorization: wrong"),
-            (("--url", site.url, "--token", place.write("empty", "\n")), "its first line is no token"),
+            (("--url", site.url, "--token", place.write("empty", "\n")), "its first line is not a token"),
             (("--url", site.url, "--token", place.path("none")), "No such file"),
             (("--url", site.url, "--token", token, "--zone", "sitte"), "has no zone \"sitte\""),
             (("--url", f"{site.url}/nothing", "--token", token), "not found"),

@@ -64,7 +64,7 @@ def test_a_configuration_is_said_in_words(place):
                      "50 are events", "standard input, combined", "50 are in it",
                      f"{place.path('decisions.jsonl')}, rotated at 10.0 MiB, 3 kept",
                      "dead-letter.jsonl in the state directory", "127.0.0.1:9464: /metrics", "4, on 2 threads",
-                     "64.0 MiB; room for about", "every 5s", "weir.json is good"):
+                     "64.0 MiB; room for about", "every 5s", "weir.json is valid"):
         assert expected in said, f"{expected!r} is not in: {said}"
 
 
@@ -132,7 +132,7 @@ def test_what_is_wrong_is_said_with_file_line_and_path(place):
             ('"sliding_window"', '"sliding"', 3, "zones[0].limits[0].algorithm", '"sliding_window"'),
             ('"type": "file"', '"type": "fil"', 5, "sources[0].type", 'did you mean "file"?'),
             ('"json"', '"jsn"', 5, "sources[0].format", 'did you mean "json"?'),
-            (', "format": "json"', "", 5, 'sources[0].format: is missing: one of "combined", ', '"journal", or an object with'),
+            (', "format": "json"', "", 5, 'sources[0].format: is missing: give one of "combined", ', '"journal", or an object with'),
             ('"json"', '{"type": "json", "tine": "x"}', 5, "sources[0].format", 'did you mean "time"?'),
             ('"json"', '{"type": "pattern", "pattern": "("}', 5, "sources[0].format.pattern"),
             ('"path"', '"paht"', 5, "sources[0]", 'did you mean "path"?'),
@@ -158,8 +158,8 @@ def test_sources_say_which_files_are_there(place):
         [("access.log", 3, 3), ("access.log.1", 3, 3), ("access.log.2.gz", 1000, 1000)], files
     assert files[2]["bytes"] == os.path.getsize(place.path("access.log.2.gz"))
     said = [warning["words"] for warning in found["warnings"] if warning["path"] == "sources[0]"]
-    assert said == [f"{place.path('none*.log')} names no file now",
-                    f"{place.path('missing.log')} cannot be found now: No such file or directory"], said
+    assert said == [f"{place.path('none*.log')} matches no file now",
+                    f"cannot find {place.path('missing.log')} now: No such file or directory"], said
 
 
 def test_the_first_lines_show_a_wrong_format_or_field(place):
@@ -185,8 +185,8 @@ def test_a_file_that_cannot_be_read_is_said(place):
 def test_outputs_that_cannot_be_written_are_said(place):
     said = warnings(place, [zone("site", [sliding(1, "1m")], mode="shadow")],
                     decisions={"path": place.path("none", "decisions.jsonl")})
-    assert said == {"decisions.path": f"the directory {place.path('none')} is not there",
-                    "zones[0].mode": 'is in shadow, and "decisions" has no "shadow_path": its decisions are only '
+    assert said == {"decisions.path": f"the directory {place.path('none')} does not exist",
+                    "zones[0].mode": 'is shadow, but "decisions" has no "shadow_path": its decisions are only '
                                      'counted'}, said
 
 

@@ -91,7 +91,7 @@ class Chromium:
         end = time.monotonic() + patience_s
         while not done():
             assert time.monotonic() < end, f"Chromium said nothing of it within {patience_s} s"
-            assert self._process.poll() is None, f"Chromium left with {self._process.returncode}"
+            assert self._process.poll() is None, f"Chromium exited with status {self._process.returncode}"
             if not select.select([self._from], [], [], 0.1)[0]:
                 continue
             data = os.read(self._from, 1 << 20)

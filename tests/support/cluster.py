@@ -47,7 +47,7 @@ def _script(name, *words, patience_s=_PART_S):
     if done.returncode == _CANNOT:
         raise Skipped(f"no cluster on this machine: {said.strip()[-1000:]}")
     if done.returncode != 0:
-        raise AssertionError(f"{' '.join(command)} left with {done.returncode}: {said[-4000:]}")
+        raise AssertionError(f"{' '.join(command)} exited with status {done.returncode}: {said[-4000:]}")
     return done.stdout.decode()
 
 

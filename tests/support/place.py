@@ -42,7 +42,7 @@ def until(condition, what, patience_s=PATIENCE_S, running=None):
             value = condition()  # it may have come true with the last breath
             if value:
                 return value
-            raise AssertionError(f"weir left with {running.code()} before {what}: {running.said()[-2000:]}")
+            raise AssertionError(f"weir exited with status {running.code()} before {what}: {running.said()[-2000:]}")
         if time.monotonic() > end:
             said = f": {running.said()[-2000:]}" if running is not None else ""
             raise AssertionError(f"not within {patience_s} s: {what}{said}")
@@ -206,7 +206,7 @@ class Place:
     def good(self, *arguments, **popen):
         """Runs weir to its end, which must be a good one."""
         done = self.run(*arguments, **popen)
-        assert done.code() == 0, f"weir {' '.join(map(str, arguments))} left with {done.code()}: {done.said()[-2000:]}"
+        assert done.code() == 0, f"weir {' '.join(map(str, arguments))} exited with status {done.code()}: {done.said()[-2000:]}"
         return done
 
 

@@ -69,7 +69,7 @@ class Run:
     def command(self, *words, code=DONE):
         """Runs a command on its state directory: its run."""
         done = self.place.run(*words, "--state", self.state)
-        assert done.code() == code, f"weir {words} left with {done.code()}: {done.said()}"
+        assert done.code() == code, f"weir {words} exited with status {done.code()}: {done.said()}"
         return done
 
     def override(self, *words):

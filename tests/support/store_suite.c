@@ -164,7 +164,7 @@ static void an_older_owner_writes_nothing(void **state)
 	assert_int_equal(WEIR_OK, commit(old, &mine, 1));
 	struct weir_partition_state theirs = take(new, LIMITER, 0);
 	assert_int_equal(WEIR_FENCED, write_text(old, &mine, 5, 2, true, "zombie"));
-	assert_string_equal("partition 0 has another owner by now", error.text);
+	assert_string_equal("partition 0 now has another owner", error.text);
 	/* One partition that is lost takes the whole commit with it: states, notes. */
 	struct weir_partition_state states[2] = {other, mine};
 	states[0].checkpoint = states[1].checkpoint = 2;
@@ -203,7 +203,7 @@ static void a_checkpoint_behind_one_that_is_gone_is_refused(void **state)
 		assert_int_equal(WEIR_OK, store->ops->commit(store, role, &mine, 1, NULL, NULL, 0, &error));
 		mine.checkpoint = 3;
 		assert_int_equal(WEIR_FENCED, store->ops->commit(store, role, &mine, 1, NULL, NULL, 0, &error));
-		assert_string_equal("partition 0 has another owner by now, or its last checkpoint is gone", error.text);
+		assert_string_equal("partition 0 now has another owner, or its last checkpoint is gone", error.text);
 		assert_int_equal(WEIR_OK, store->ops->inspect(store, role, 0, &found, &error));
 		assert_int_equal(1, found.checkpoint);
 	}
@@ -225,7 +225,7 @@ static void policies_are_numbered_and_never_change(void **state)
 	assert_int_equal(WEIR_OK, store->ops->policy_put(store, 1, weir_span_of("one"), &error));
 	assert_int_equal(WEIR_OK, store->ops->policy_put(store, 2, weir_span_of("two"), &error));
 	assert_int_equal(WEIR_INVALID, store->ops->policy_put(store, 2, weir_span_of("other"), &error));
-	assert_string_equal("policy version 2 is another policy already", error.text);
+	assert_string_equal("policy version 2 already exists with other contents", error.text);
 	assert_int_equal(WEIR_OK, store->ops->policy_each(store, 0, collect_policy, text, &error));
 	assert_string_equal("1=one; 2=two; ", text);
 	text[0] = '\0';

@@ -210,9 +210,9 @@ static void says_why_a_network_is_refused(void **state)
 	             {"::ffff:0:0/90", "host bits are set"},
 	             {"10.0.0.0/33", "prefix above 32"},
 	             {"::/129", "prefix above 128"},
-	             {"10.0.0.0/", "what follows the slash is not a prefix length"},
-	             {"10.0.0.0/08", "what follows the slash is not a prefix length"},
-	             {"10.0.0.0/8/8", "what follows the slash is not a prefix length"},
+	             {"10.0.0.0/", "the part after \"/\" is not a prefix length"},
+	             {"10.0.0.0/08", "the part after \"/\" is not a prefix length"},
+	             {"10.0.0.0/8/8", "the part after \"/\" is not a prefix length"},
 	             {"10.0.0/8", "not an address"},
 	             {"/8", "not an address"},
 	             {"", "not an address"}};

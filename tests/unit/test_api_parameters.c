@@ -156,7 +156,7 @@ static void refusals_name_the_parameter(void **state)
 	assert_false(read_one(&parameters, ALL, long_name, "x", &fault));
 	assert_int_equal(sizeof fault.name - 1, strlen(fault.parameter));
 	assert_false(read_one(&parameters, API_BIT(API_ZONE) | API_BIT(API_LIMIT), "key", "x", &fault));
-	assert_string_equal("unknown parameter: expected are zone, limit", fault.message);
+	assert_string_equal("unknown parameter: expected one of zone, limit", fault.message);
 	assert_false(read_one(&parameters, 0, "key", "x", &fault));
 	api_parameters_init(&parameters);
 	assert_true(read_one(&parameters, ALL, "bucket", "00ff", &fault)); /* in place of a key */
@@ -166,7 +166,7 @@ static void refusals_name_the_parameter(void **state)
 	assert_string_equal("expected either \"key\" or \"bucket\"", fault.message);
 	assert_true(read_one(&parameters, ALL, "limit", "5", &fault));
 	assert_false(read_one(&parameters, ALL, "limit", "5", &fault));
-	assert_string_equal("there twice: expected once", fault.message);
+	assert_string_equal("given twice: expected once", fault.message);
 }
 
 static void a_place_is_read_as_it_was_written(void **state)

@@ -62,7 +62,7 @@ static void secrets_come_from_files_and_the_environment(void **state)
 	unlink(path);
 	assert_check(bus, "weir.json:2: bus.kafka.sasl.password.file: ");
 	assert_check("\"kafka\": {\"sasl.password\": {\"env\": \"WEIR_TEST_NONE\"}}",
-	             "bus.kafka.sasl.password.env: the environment has no variable WEIR_TEST_NONE");
+	             "bus.kafka.sasl.password.env: environment variable WEIR_TEST_NONE is not set");
 	assert_check("\"kafka\": {\"sasl.password\": {\"path\": \"x\"}}", "bus.kafka.sasl.password: must be a string, ");
 }
 
@@ -197,7 +197,7 @@ static void what_loses_records_is_refused(void **state)
 	(void)state;
 	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "min.insync.replicas 1, less than \"bus.min_insync\" (2)", "",
 	              .min_insync = "1");
-	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "max.message.bytes 1048588, less than the 4194304", "",
+	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "max.message.bytes 1048588, less than weir's largest message (4194304)", "",
 	              .message_bytes = "1048588");
 	ASSERT_JUDGED("", WEIR_TOPIC_DECISIONS, "", "", .message_bytes = "1048588");
 	ASSERT_JUDGED("", WEIR_TOPIC_EVENTS, "cleanup.policy compact", "", .cleanup = "compact");
@@ -218,7 +218,7 @@ static void retention_outlasts_the_longest_block(void **state)
 	const char *minute = ZONE("{\"algorithm\": \"sliding_window\", \"rate\": 1, \"window\": \"1m\"}");
 	const char *day = ZONE("{\"algorithm\": \"sliding_window\", \"rate\": 1, \"window\": \"1d\"}");
 	ASSERT_JUDGED(minute, WEIR_TOPIC_DECISIONS, "a block can last 2h", "", .retention_ms = "7200000");
-	ASSERT_JUDGED(minute, WEIR_TOPIC_DECISIONS, "", "less than \"bus.retention\" says (1d)", .retention_ms = "7200001");
+	ASSERT_JUDGED(minute, WEIR_TOPIC_DECISIONS, "", "less than \"bus.retention\" (1d)", .retention_ms = "7200001");
 	ASSERT_JUDGED(day, WEIR_TOPIC_SHADOW, "a block can last 1d", "", GOOD);
 	ASSERT_JUDGED(day, WEIR_TOPIC_EVENTS, "", "", GOOD);
 }

@@ -225,7 +225,7 @@ static void missing_and_short_files_are_refused(void **state)
 	char away[512];
 	snprintf(away, sizeof away, "%s/away", fixture->directory);
 	assert_int_equal(0, rename(fixture_segment(fixture, 2), away));
-	assert_refused(fixture, "a file is missing behind ");
+	assert_refused(fixture, "a file is missing after ");
 	assert_int_equal(0, rename(away, fixture_segment(fixture, 2)));
 
 	off_t size = size_of(fixture_segment(fixture, 2));
@@ -240,7 +240,7 @@ static void missing_and_short_files_are_refused(void **state)
 	char command[1100];
 	snprintf(command, sizeof command, "cp '%s' '%s'", away, fixture_segment(fixture, 2));
 	assert_int_equal(0, system(command));
-	assert_refused(fixture, "it is another file's copy");
+	assert_refused(fixture, "it is a copy of another file");
 }
 
 static void a_file_that_was_being_made_is_no_damage(void **state)

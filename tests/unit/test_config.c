@@ -168,14 +168,13 @@ static void refuses_in_words(void **state)
 	refuse("{" ZONES ", \"bus\": {\"kafka\": 1}}", "weir.json:1: bus.kafka: must be an object");
 	refuse("{" ZONES ", \"bus\": {\"linger\": \"20ms\"}}", "weir.json:1: bus.max_linger: must not be below \"linger\"");
 	refuse("{" ZONES ", \"bus\": {\"type\": \"kafka\"}}",
-	       "weir.json:1: bus.brokers: is missing; put HOST:PORT of one broker or more there, such as "
+	       "weir.json:1: bus.brokers: is missing; give HOST:PORT of one or more brokers, such as "
 	       "\"127.0.0.1:9092\"");
 	refuse("{" ZONES ", \"bus\": {\"replication\": 1, \"min_insync\": 2}}",
 	       "weir.json:1: bus.min_insync: must not be above \"replication\" (1)");
 	refuse("{" ZONES ", \"store\": {\"type\": \"sqlit\"}}",
 	       "weir.json:1: store.type: must be one of \"sqlite\", \"mysql\", not \"sqlit\"; did you mean \"sqlite\"?");
-	refuse("{" ZONES ", \"decisions\": {\"path\": \"\"}}",
-	       "weir.json:1: decisions.path: must not be empty: leave it out");
+	refuse("{" ZONES ", \"decisions\": {\"path\": \"\"}}", "weir.json:1: decisions.path: must not be empty; remove it");
 	refuse("{" ZONES ", \"sources\": [1]}",
 	       "weir.json:1: sources[0]: must be an object, such as {\"type\": \"file\", \"path\": "
 	       "\"/var/log/nginx/access.log\", \"format\": \"combined\"}");
@@ -199,15 +198,14 @@ static void the_api_is_open_to_others_by_tokens_alone(void **state)
 	}
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
 		snprintf(text, sizeof text, "{" ZONES ", \"archiver\": {\"api\": \"%s\", \"tokens\": []}}", others[i]);
-		refuse(text,
-		       "weir.json:1: archiver.api: without \"tokens\" only an address of this machine is listened on, such "
-		       "as \"127.0.0.1:8642\": whoever reaches it reads everything");
+		refuse(text, "weir.json:1: archiver.api: must be a loopback address such as \"127.0.0.1:8642\" unless "
+		             "\"tokens\" is set: anyone who can reach the API can read everything");
 		snprintf(text, sizeof text, "{" ZONES ", \"archiver\": {\"api\": \"%s\", \"tokens\": [\"0123456789abcdef\"]}}",
 		         others[i]);
 		weir_config_free(accept(text));
 	}
 	refuse("{" ZONES ", \"archiver\": {\"tokens\": [\"0123456789abcdef\", \"0123456789 abcdef\"]}}",
-	       "weir.json:1: archiver.tokens[1]: a token must be 16 to 1024 letters, digits and signs, without spaces");
+	       "weir.json:1: archiver.tokens[1]: a token must be 16 to 1024 printable ASCII characters without spaces");
 	refuse("{" ZONES ", \"archiver\": {\"tokens\": [1]}}",
 	       "weir.json:1: archiver.tokens[0]: must be a string, {\"file\": PATH} or {\"env\": NAME}");
 }
@@ -379,8 +377,8 @@ static void an_unknown_algorithm_is_told_the_known_ones(void **state)
 		struct weir_error error = {.text = "accepted"};
 		char *text;
 		assert_int_equal(weir_config_shorthand(&shorthand, &text, &error), WEIR_INVALID);
-		snprintf(words, sizeof words, "--limit %s: there is no algorithm \"%s\"%s (known: %s)", limits[i],
-		         limits[i] + 5, suggestions[i], known);
+		snprintf(words, sizeof words, "--limit %s: unknown algorithm \"%s\"%s (known: %s)", limits[i], limits[i] + 5,
+		         suggestions[i], known);
 		assert_string_equal(error.text, words);
 	}
 }
@@ -392,12 +390,12 @@ static void wrong_options_are_named(void **state)
 	static const struct {
 		const char *format, *key, *limit, *words;
 	} cases[] = {
-		{NULL, NULL, NULL, "--limit: 1 to 8 of them are needed, such as --limit 10/1m --limit 100/1h"},
-		{NULL, NULL, "10", "--limit 10: there is no \"/\"" LIMIT_FORM},
+		{NULL, NULL, NULL, "--limit: give 1 to 8 limits, such as --limit 10/1m --limit 100/1h"},
+		{NULL, NULL, "10", "--limit 10: the \"/\" is missing" LIMIT_FORM},
 		{NULL, NULL, "ten/1m",
-	     "--limit ten/1m: what is before the \"/\" must be a whole number from 1 to 1000000000" LIMIT_FORM},
+	     "--limit ten/1m: the part before the \"/\" must be a whole number from 1 to 1000000000" LIMIT_FORM},
 		{NULL, NULL, "0/1m",
-	     "--limit 0/1m: what is before the \"/\" must be a whole number from 1 to 1000000000" LIMIT_FORM},
+	     "--limit 0/1m: the part before the \"/\" must be a whole number from 1 to 1000000000" LIMIT_FORM},
 		{NULL, NULL, "1/m",
 	     "--limit 1/m: the window must be a time from 1ms to 366d, such as 500ms, 10s, 1m, 1h or "
 	     "1d" LIMIT_FORM},
@@ -406,9 +404,9 @@ static void wrong_options_are_named(void **state)
 	     "1d" LIMIT_FORM},
 		{NULL, NULL, "2/1m:uniform",
 	     "--limit 2/1m:uniform: uniform lets 1 pass in each interval: write 1/INTERVAL:uniform" LIMIT_FORM},
-		{NULL, "ip,", "1/1m", "--key ip,: must be 1 to 4 names of fields with commas between, such as ip or ip,path"},
+		{NULL, "ip,", "1/1m", "--key ip,: must be 1 to 4 field names separated by commas, such as ip or ip,path"},
 		{NULL, "a,b,c,d,e", "1/1m",
-	     "--key a,b,c,d,e: must be 1 to 4 names of fields with commas between, such as ip or ip,path"},
+	     "--key a,b,c,d,e: must be 1 to 4 field names separated by commas, such as ip or ip,path"},
 		{"{\"type\"", NULL, "1/1m", "--format:1:7: not valid JSON: ':' expected near end of file"}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct weir_shorthand shorthand = {.format = cases[i].format,
@@ -428,13 +426,13 @@ static void wrong_options_are_named(void **state)
 	struct weir_error no_log_error;
 	assert_int_equal(weir_config_shorthand(&no_log, &unmade, &no_log_error), WEIR_INVALID);
 	assert_string_equal(no_log_error.text,
-	                    "the path of log 1 is empty or not UTF-8 text: name it in a --config file by a glob");
+	                    "the path of log 1 is empty or not UTF-8 text: use a glob in a --config file");
 	static const char *const twice[] = {"ip", "ip"}, *const limits[] = {"1/1m"};
 	struct weir_shorthand shorthand = {.keys = twice, .key_count = 2, .limits = limits, .limit_count = 1};
 	char *text;
 	struct weir_error error;
 	assert_int_equal(weir_config_shorthand(&shorthand, &text, &error), WEIR_INVALID);
-	assert_string_equal(error.text, "--key ip: is given twice, or too much like another");
+	assert_string_equal(error.text, "--key ip: is given twice, or makes the same zone name as another");
 }
 
 int main(void)

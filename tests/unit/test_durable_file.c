@@ -49,7 +49,7 @@ static void too_large_and_no_file_are_refused(void **state)
 	struct weir_error error;
 	assert_int_equal(WEIR_OK, weir_durable_write(in(state, "a"), "12345", 5, NULL));
 	assert_int_equal(WEIR_INVALID, weir_durable_read(path, 4, &bytes, &length, &error));
-	assert_non_null(strstr(error.text, "has 5 bytes, at most 4"));
+	assert_non_null(strstr(error.text, "has 5 bytes; the limit is 4"));
 	assert_int_equal(WEIR_INVALID, weir_durable_read(*state, 100, &bytes, &length, &error));
 	assert_null(bytes);
 }

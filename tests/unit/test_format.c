@@ -36,7 +36,7 @@ static void a_format_is_a_name_or_an_object(void **state)
 	}
 	assert_refused("\"combind\"", "combined");
 	assert_refused("{\"type\": \"jsn\"}", "config:1: format.type");
-	assert_refused("{}", "config:1: format.type: is missing: one of \"combined\", ");
+	assert_refused("{}", "config:1: format.type: is missing: give one of \"combined\", ");
 	assert_refused("{\"type\": 5}", "config:1: format.type: must be one of \"combined\", ");
 	assert_refused("[]", "config:1: format: must be one of \"combined\", ");
 	assert_refused("5", "config:1: format: must be one of \"combined\", ");

@@ -160,9 +160,9 @@ static void options(void **state)
 {
 	(void)state;
 	assert_refused("\"pattern\"", "is missing");
-	assert_refused("{\"type\": \"pattern\", \"pattern\": \"(\"}", "is no PCRE2 expression");
+	assert_refused("{\"type\": \"pattern\", \"pattern\": \"(\"}", "is not a valid PCRE2 expression");
 	assert_refused("{\"type\": \"pattern\", \"pattern\": \"(?<ip>.)\"}", "no group (?<time>...)");
-	assert_refused("{\"type\": \"pattern\", \"pattern\": \"(*UTF)(?<time>.)\"}", "is no PCRE2 expression");
+	assert_refused("{\"type\": \"pattern\", \"pattern\": \"(*UTF)(?<time>.)\"}", "is not a valid PCRE2 expression");
 	assert_refused("{\"type\": \"pattern\", \"pattern\": \"(?<time>.)\", \"unmatched\": \"ignore\"}", "skip");
 	assert_refused("{\"type\": \"haproxy\", \"pattern\": \".\"}", "unknown key \"pattern\"");
 	assert_refused("{\"type\": \"sshd\", \"year\": 24}", "year");

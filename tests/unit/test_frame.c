@@ -290,7 +290,7 @@ static void a_judged_frame_is_its_events_with_verdicts(void **state)
 	/* Verdicts for other events. */
 	length = weir_frame_judged(message, 4711, verdicts, 1, judged);
 	expect_refusal(reader, (struct weir_span){.at = judged, .length = (uint32_t)length},
-	               "a damaged frame: the verdicts do not belong to the events");
+	               "damaged frame: the verdicts do not match the events");
 	free(judged);
 	weir_frame_writer_free(writer);
 	weir_frame_reader_free(reader);
@@ -350,21 +350,20 @@ static void what_is_out_of_range_is_refused(void **state)
 		uint8_t lists[24];
 		size_t length;
 		const char *words;
-	} cases[] = {
-		{{1, 1, 2, 1, 0, 1, 1, 0, 0, 0}, 10, "a damaged frame: an event is out of range"},  /* no such key */
-		{{1, 1, 2, 1, 0, 1, 0, 0, 0, 2}, 10, "a damaged frame: an event is out of range"},  /* no such zone set */
-		{{1, 1, 2, 1, 0, 1, 0, 1, 0, 0}, 10, "a damaged frame: an event is out of range"},  /* before 1970 */
-		{{1, 1, 1, 1, 0, 1, 0, 0, 0, 0}, 10, "a damaged frame: a zone id is out of range"}, /* zone 0 */
-		{{1, 1, 0x80, 0x80, 8, 0, 0}, 7, "a damaged frame: a zone id is out of range"},     /* zone 65536 */
-		{{1, 0, 1, 0, 0}, 5, "a damaged frame: a zone set is empty"},
-		{{1, 0x81, 8, 2, 0, 0}, 6, "a damaged frame: a list is longer than a frame may hold"}, /* 1025 zones */
-		{{0x81, 0x80, 1, 2, 0, 0}, 6, "a damaged frame: a list is longer than a frame may hold"},
-		{{0, 1, 5, 'a', 0}, 5, "a damaged frame: a key is longer than a frame may hold"},
-		{{0, 0, 0, 7}, 4, "a damaged frame: bytes follow the last event"},
-		{{1, 1, 2, 1, 0, 1, 0, 0, 0, 1}, 10, "a damaged frame: an event is cut off"}, /* the cost is missing */
-		{{1, 1, 2, 1, 0, 1, 0, 0, 0, 1, 0x81, 0x80, 0x80, 0x80, 0x80, 0x20},
-	     16,
-	     "a damaged frame: an event is out of range"}};
+	} cases[] = {{{1, 1, 2, 1, 0, 1, 1, 0, 0, 0}, 10, "damaged frame: an event is out of range"}, /* no such key */
+	             {{1, 1, 2, 1, 0, 1, 0, 0, 0, 2}, 10, "damaged frame: an event is out of range"}, /* no such zone set */
+	             {{1, 1, 2, 1, 0, 1, 0, 1, 0, 0}, 10, "damaged frame: an event is out of range"}, /* before 1970 */
+	             {{1, 1, 1, 1, 0, 1, 0, 0, 0, 0}, 10, "damaged frame: a zone id is out of range"}, /* zone 0 */
+	             {{1, 1, 0x80, 0x80, 8, 0, 0}, 7, "damaged frame: a zone id is out of range"},     /* zone 65536 */
+	             {{1, 0, 1, 0, 0}, 5, "damaged frame: a zone set is empty"},
+	             {{1, 0x81, 8, 2, 0, 0}, 6, "damaged frame: a list is longer than a frame may hold"}, /* 1025 zones */
+	             {{0x81, 0x80, 1, 2, 0, 0}, 6, "damaged frame: a list is longer than a frame may hold"},
+	             {{0, 1, 5, 'a', 0}, 5, "damaged frame: a key is longer than a frame may hold"},
+	             {{0, 0, 0, 7}, 4, "damaged frame: bytes follow the last event"},
+	             {{1, 1, 2, 1, 0, 1, 0, 0, 0, 1}, 10, "damaged frame: an event is cut off"}, /* the cost is missing */
+	             {{1, 1, 2, 1, 0, 1, 0, 0, 0, 1, 0x81, 0x80, 0x80, 0x80, 0x80, 0x20},
+	              16,
+	              "damaged frame: an event is out of range"}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		uint8_t *frame = malloc(WEIR_FRAME_EVENTS_HEADER_BYTES + cases[i].length);
 		expect_refusal(reader, crafted(frame, cases[i].lists, cases[i].length), cases[i].words);
@@ -390,7 +389,7 @@ static void a_newer_version_is_no_damage(void **state)
 	struct weir_frame frame;
 	struct weir_error error;
 	assert_int_equal(weir_frame_decode(reader, message, &frame, &error), WEIR_NEWER);
-	assert_string_equal(error.text, "a frame of version 2: this program reads up to 1");
+	assert_string_equal(error.text, "frame version 2 is newer than this program, which reads up to 1");
 	((char *)message.at)[WEIR_FRAME_AT_VERSION] = 0;
 	assert_int_equal(weir_frame_decode(reader, message, &frame, &error), WEIR_INVALID);
 	weir_frame_writer_free(writer);

@@ -250,7 +250,7 @@ static void too_many_who_wait_are_turned_away(void **state)
 		char *answer = read_all(fds[ready], NULL);
 		assert_starts(answer, "HTTP/1.1 503 ");
 		assert_non_null(strstr(answer, "Retry-After: 1\r\n"));
-		assert_non_null(strstr(answer, "\r\n\r\n{\"503\":\"too many requests wait\"}"));
+		assert_non_null(strstr(answer, "\r\n\r\n{\"503\":\"too many requests are waiting\"}"));
 		free(answer);
 		fds[ready] = -1;
 		refused++;

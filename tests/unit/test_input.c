@@ -154,7 +154,7 @@ static void damage_is_stated(void **state)
 	(void)state;
 	struct log_bytes plain = log_lines(line, 1, 20000), gzip = log_gzip(plain), zstd = log_zstd(plain);
 	struct log_bytes trailing = log_joined(gzip, "garbage", 7, (struct log_bytes){.at = NULL});
-	expect_damage(plain, trailing, "what follows the compressed data is not gzip");
+	expect_damage(plain, trailing, "the data after the end of the gzip data is not gzip");
 	memset(gzip.at + gzip.length / 2, 'X', 64);
 	expect_damage(plain, gzip, "the gzip data is damaged: ");
 	memset(zstd.at + zstd.length - 64, 'X', 64);
@@ -320,7 +320,7 @@ static void failures_have_words(void **state)
 	size_t got;
 	struct input *input = input_new(open("/", O_RDONLY | O_DIRECTORY), true);
 	assert_int_equal(input_read(input, bytes, sizeof bytes, &got, &error), WEIR_IO);
-	assert_string_equal(error.text, "cannot be read: Is a directory");
+	assert_string_equal(error.text, "cannot read it: Is a directory");
 	input_free(input);
 }
 

@@ -186,7 +186,7 @@ static void wrong_configurations_are_refused(void **state)
 		{"{\"type\":\"journal\",\"units\":[]}", "units"},
 		{"{\"type\":\"journal\",\"units\":[\"\"]}", "units[0]: must have 1 to"},
 		{"{\"type\":\"journal\",\"match\":[]}", "match: must be an object"},
-		{"{\"type\":\"journal\",\"match\":{\"a\":\"x\"}}", "match.a: is no field of the journal"},
+		{"{\"type\":\"journal\",\"match\":{\"a\":\"x\"}}", "match.a: is not a journal field"},
 		{"{\"type\":\"journal\",\"match\":{\"A\":5}}", "match.A"},
 		{"{\"type\":\"journal\",\"directory\":\"\"}", "directory: is empty"},
 		{"{\"type\":\"journal\",\"start\":\"middle\"}", "start"},

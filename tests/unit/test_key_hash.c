@@ -73,7 +73,7 @@ static void a_secret_that_is_none_is_refused(void **state)
 	static char large[WEIR_KEY_SECRET_MOST_BYTES + 1];
 	struct weir_key_hash *hash;
 	assert_refused("/nowhere/secret", "umask 077");
-	assert_refused(*state, "cannot be read");
+	assert_refused(*state, "cannot read");
 	assert_refused(write_secret(*state, "open", "0123456789abcdef", 16, 0604), "chmod o-rw");
 	assert_refused(write_secret(*state, "open", "0123456789abcdef", 16, 0602), "chmod o-rw");
 	assert_refused(write_secret(*state, "short", "0123456789abcde\n", 16, 0600), "at least 16 bytes, not 15");

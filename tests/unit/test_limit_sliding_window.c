@@ -136,7 +136,7 @@ static void it_says_what_it_is(void **state)
 		"limit:1: precision: must be a time from \"1ms\" to \"1s\", a whole number of ms, s, m, h or d such as "
 		"\"10s\", not \"1001ms\"");
 	expect_refused("{\"algorithm\": \"sliding_window\", \"rate\": 1, \"window\": \"1s\", \"burst\": 2}",
-	               "limit:1: burst: does not belong to sliding_window, which takes rate, window, precision");
+	               "limit:1: burst: is not a setting of sliding_window, which has rate, window, precision");
 }
 
 static void it_says_what_it_comes_to(void **state)

@@ -45,7 +45,7 @@ static void it_says_what_it_is(void **state)
 	expect_shorthand("uniform", 1, "500ms", "{\"algorithm\":\"uniform\",\"interval\":\"500ms\"}");
 	expect_shorthand("uniform", 2, "1s", "uniform lets 1 pass in each interval: write 1/INTERVAL:uniform");
 	expect_refused("{\"algorithm\": \"uniform\", \"interval\": \"1s\", \"rate\": 1}",
-	               "limit:1: rate: does not belong to uniform, which takes interval");
+	               "limit:1: rate: is not a setting of uniform, which has interval");
 }
 
 static void its_interval_is_divided_and_rounded_up(void **state)

@@ -344,7 +344,7 @@ static void too_many_fields_are_refused(void **state)
 	struct fixture fixture;
 	struct weir_error error;
 	assert_int_equal(try_setup(&fixture, zones, &error), WEIR_INVALID);
-	assert_string_equal(error.text, "zones and formats name more than 64 fields: \"f56\" is one too many");
+	assert_string_equal(error.text, "zones and formats use more than 64 fields: \"f56\" is one too many");
 	fixture.matcher = NULL;
 	teardown(&fixture);
 }

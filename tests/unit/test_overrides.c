@@ -101,13 +101,14 @@ static void a_body_that_is_not_understood_whole_is_refused(void **state)
 		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[]}", "by"},
 		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"until\":-1}", "until"},
 		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"until\":\"1h\"}", "until"},
-		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"rate\":\"1\"}", "override alone"},
-		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"prefix\":true}", "override alone"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"rate\":\"1\"}", "only for override"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"prefix\":true}", "only for override"},
 		{"{\"command\":\"lift\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"until\":5}", "lift"},
 		{"{\"command\":\"override\",\"zone\":\"z\",\"key\":[],\"by\":\"a\"}", "rate"},
 		{"{\"command\":\"override\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"rate\":\"0\"}", "0.001"},
 		{"{\"command\":\"override\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"rate\":\"100.001\"}", "100"},
-		{"{\"command\":\"override\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"rate\":\"0.0001\"}", "three digits"},
+		{"{\"command\":\"override\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"rate\":\"0.0001\"}",
+	     "three decimal places"},
 		{"{\"command\":\"override\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"rate\":2}", "string"},
 		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"unti\":5}", "until"},
 	};
@@ -396,7 +397,7 @@ static void they_are_a_part_of_a_shards_state(void **state)
 	assert_true(overrides_effect(shard_overrides(restarted), 1, weir_span_of("k"), AT).blocked);
 	saved[0] = 2;
 	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_NEWER);
-	assert_non_null(strstr(error.text, "a partition's state of version 2, of which this program knows none above 1"));
+	assert_non_null(strstr(error.text, "partition state version 2 is newer than this program, which reads up to 1"));
 	saved[0] = 0;
 	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_INVALID);
 	free(saved);

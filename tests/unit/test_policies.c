@@ -127,7 +127,7 @@ static void the_lack_of_a_policy_is_said_once(void **state)
 	for (int i = 0; i < 5; i++)
 		assert_null(policies_poll(scene->policies, 1));
 	assert_true(policies_known(scene->policies));
-	assert_int_equal(times_said(scene, "no policy yet: run weir policy apply"), 1);
+	assert_int_equal(times_said(scene, "no policy yet: run `weir policy apply`"), 1);
 	assert_false(is_ready(scene, "no policy yet"));
 	apply(scene, 1, (const char *[]){"ip"}, 1);
 	assert_int_equal(await_policy(scene)->version, 1);

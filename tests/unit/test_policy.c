@@ -162,12 +162,12 @@ static void ids_are_given_by_place_where_there_are_none(void **state)
 	assert_int_equal(policy->zones[1].id, 2);
 	weir_policy_free(policy);
 	refuse("[{\"id\": 1, \"name\": \"a\", \"key\": []," LIMITS "},\n {\"name\": \"b\", \"key\": []," LIMITS "}]",
-	       "weir.json:2: [1].id: either all zones have an id or none: then they are 1, 2, ... by place");
+	       "weir.json:2: [1].id: either every zone has an id or none has: then weir numbers them 1, 2, ... in order");
 	refuse("[{\"id\": 3, \"name\": \"a\", \"key\": []," LIMITS "},\n {\"id\": 3, \"name\": \"b\", \"key\": []," LIMITS
 	       "}]",
-	       "weir.json:2: [1].id: zone \"a\" has this id already");
+	       "weir.json:2: [1].id: zone \"a\" already has this id");
 	refuse("[{\"name\": \"a\", \"key\": []," LIMITS "},\n {\"name\": \"a\", \"key\": []," LIMITS "}]",
-	       "weir.json:2: [1].name: zone \"a\" has this name already");
+	       "weir.json:2: [1].name: zone \"a\" already has this name");
 	refuse("[{\"id\": 65536, \"name\": \"a\", \"key\": []," LIMITS "}]",
 	       "weir.json:1: [0].id: must be a whole number from 1 to 65535, not 65536");
 }
@@ -224,7 +224,7 @@ static void refuses_limits_in_words(void **state)
 		"weir.json:1: [0].limits[0]: unknown key \"algoritm\"; did you mean \"algorithm\"? (known: algorithm, rate, "
 		"window, precision, offset, interval, burst, penalize, length, hold, done");
 	refuse(LIMIT("\"algorithm\": \"sliding_window\", \"rate\": 1, \"window\": \"1s\",\n\"burst\": 2"),
-	       "weir.json:2: [0].limits[0].burst: does not belong to sliding_window, which takes rate, window, precision");
+	       "weir.json:2: [0].limits[0].burst: is not a setting of sliding_window, which has rate, window, precision");
 	refuse(LIMIT("\"algorithm\": \"sliding_window\", \"window\": \"1s\""),
 	       "weir.json:1: [0].limits[0].rate: is missing; how many events a window may hold, such as 10");
 	refuse(LIMIT("\"algorithm\": \"sliding_window\", \"rate\": 0, \"window\": \"1s\""),
@@ -285,18 +285,18 @@ static void exempt_entries_are_networks_or_words(void **state)
 	assert_int_equal(policy->zones[0].exempt_word_count, 4);
 	weir_policy_free(policy);
 	refuse(ZONE(LIMITS ", \"exempt\": [\"10.0.0.1/8\"]"),
-	       "weir.json:1: [0].exempt[0]: \"10.0.0.1/8\" is no network: host bits are set");
+	       "weir.json:1: [0].exempt[0]: \"10.0.0.1/8\" is not a network: host bits are set");
 	refuse(ZONE(LIMITS ", \"exempt\": [\"10.0.0/8\"]"),
-	       "weir.json:1: [0].exempt[0]: \"10.0.0/8\" is no network: not an address");
+	       "weir.json:1: [0].exempt[0]: \"10.0.0/8\" is not a network: not an address");
 	refuse(ZONE(LIMITS ", \"exempt\": [\"2001:db8:::/32\"]"),
-	       "weir.json:1: [0].exempt[0]: \"2001:db8:::/32\" is no network: not an address");
+	       "weir.json:1: [0].exempt[0]: \"2001:db8:::/32\" is not a network: not an address");
 	refuse(ZONE(LIMITS ", \"exempt\": [\"10.0.0.0/40\"]"),
-	       "weir.json:1: [0].exempt[0]: \"10.0.0.0/40\" is no network: prefix above 32");
+	       "weir.json:1: [0].exempt[0]: \"10.0.0.0/40\" is not a network: prefix above 32");
 	refuse(ZONE(LIMITS ", \"exempt\": [\"\"]"), "weir.json:1: [0].exempt[0]: must not be empty");
 	refuse(ZONE(LIMITS ", \"exempt\": {\"file\": \"/dev/zero\"}"),
-	       "weir.json:1: [0].exempt.file: /dev/zero: is larger than 16777216 bytes");
+	       "weir.json:1: [0].exempt.file: /dev/zero is larger than 16777216 bytes");
 	refuse(ZONE(LIMITS ", \"exempt\": {\"file\": \"/nonexistent/list\"}"),
-	       "weir.json:1: [0].exempt.file: /nonexistent/list: cannot be opened: No such file or directory");
+	       "weir.json:1: [0].exempt.file: cannot open /nonexistent/list: No such file or directory");
 }
 
 static void exempt_lists_are_read_from_files(void **state)
@@ -317,7 +317,7 @@ static void exempt_lists_are_read_from_files(void **state)
 	fputs("ok\n10.0.0.1/8\n", file);
 	fclose(file);
 	snprintf(words, sizeof words,
-	         "weir.json:1: [0].exempt[1].file: %s:2: \"10.0.0.1/8\" is no network: host bits are set", path);
+	         "weir.json:1: [0].exempt[1].file: %s:2: \"10.0.0.1/8\" is not a network: host bits are set", path);
 	refuse(zones, words);
 	file = fopen(path, "w");
 	fputs("ok\nb\xff"
@@ -341,7 +341,7 @@ static void a_policy_must_fit_into_one_record(void **state)
 	struct weir_policy *policy = NULL;
 	struct weir_error error;
 	assert_int_equal(parse(zones, &policy, &error), WEIR_INVALID);
-	assert_non_null(strstr(error.text, "at most 1000000 fit into a record"));
+	assert_non_null(strstr(error.text, "at most 1000000 fit in a record"));
 	unlink(path);
 }
 
@@ -353,21 +353,20 @@ static void successors_keep_ids_names_and_keys(void **state)
 		"{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 64}]," LIMITS "}]";
 	static const struct {
 		const char *next, *words;
-	} cases[] = {
-		{now, NULL},
-		{"[{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 64}]," LIMITS "}]", NULL},
-		{"[{\"id\": 3, \"name\": \"c\", \"key\": []," LIMITS "}]", NULL},
-		{"[{\"id\": 1, \"name\": \"a\", \"key\": [\"user\"]," LIMITS "}]",
-	     "zone 1 \"a\": a zone's key cannot change; make a new zone, with a name and an id that were never used, or "
-	     "name another --state directory"},
-		{"[{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 56}]," LIMITS "}]",
-	     "zone 2 \"b\": a zone's key cannot change; make a new zone, with a name and an id that were never used, or "
-	     "name another --state directory"},
-		{"[{\"id\": 1, \"name\": \"c\", \"key\": [\"ip\"]," LIMITS "}]",
-	     "zone 1 is \"a\" in policy 0 and cannot become \"c\"; give \"c\" an id that was never used, or "
-	     "name another --state directory"},
-		{"[{\"id\": 3, \"name\": \"a\", \"key\": [\"ip\"]," LIMITS "}]",
-	     "zone \"a\" has id 1 in policy 0: it cannot become 3"}};
+	} cases[] = {{now, NULL},
+	             {"[{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 64}]," LIMITS "}]", NULL},
+	             {"[{\"id\": 3, \"name\": \"c\", \"key\": []," LIMITS "}]", NULL},
+	             {"[{\"id\": 1, \"name\": \"a\", \"key\": [\"user\"]," LIMITS "}]",
+	              "zone 1 \"a\": a zone's key cannot change; create a new zone with an unused name and id, or "
+	              "choose another --state directory"},
+	             {"[{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 56}]," LIMITS "}]",
+	              "zone 2 \"b\": a zone's key cannot change; create a new zone with an unused name and id, or "
+	              "choose another --state directory"},
+	             {"[{\"id\": 1, \"name\": \"c\", \"key\": [\"ip\"]," LIMITS "}]",
+	              "zone 1 is \"a\" in policy 0 and cannot become \"c\"; give \"c\" an unused id, or "
+	              "choose another --state directory"},
+	             {"[{\"id\": 3, \"name\": \"a\", \"key\": [\"ip\"]," LIMITS "}]",
+	              "zone \"a\" has id 1 in policy 0: it cannot become 3"}};
 	struct weir_policy *previous = accept(now);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct weir_policy *next = accept(cases[i].next);
@@ -410,8 +409,8 @@ static void zones_are_described_in_a_sentence(void **state)
 	assert_string_equal(words,
 	                    "zone \"net\" (7): all requests, counted by ip (IPv6 in networks of /64, in canonical form) "
 	                    "and user; at most 1 in any 1h (times rounded up to 1m); blocked requests count too; a "
-	                    "breach blocks until the limit would pass again, for at least 10m; in shadow: decisions go "
-	                    "to the shadow stream alone; every event is kept as history");
+	                    "breach blocks until the limit would pass again, for at least 10m; in shadow mode: decisions "
+	                    "go only to the shadow stream; every event is kept as history");
 	free(words);
 	weir_policy_free(policy);
 }

@@ -43,7 +43,7 @@ static void test_a_failure_says_the_last_line(void **state)
 	(void)state;
 	struct weir_error error;
 	assert_int_equal(WEIR_IO, run_shell("echo first; echo it is broken >&2; exit 3", NULL, 30000, NULL, &error));
-	assert_non_null(strstr(error.text, "left with 3: it is broken"));
+	assert_non_null(strstr(error.text, "exited with status 3: it is broken"));
 	assert_int_equal(WEIR_IO, run_shell("kill -9 $$", NULL, 30000, NULL, &error));
 	assert_non_null(strstr(error.text, "signal 9"));
 	const char *arguments[] = {"weir-no-such-program", NULL};

@@ -62,9 +62,9 @@ static void a_newer_version_is_no_damage(void **state)
 	(void)state;
 	struct blob blob = make_blob(1);
 	blob.bytes[AT_VERSION] = 2;
-	assert_refused(&blob, WEIR_NEWER, "a segment's blob of version 2, of which this program knows none above 1");
+	assert_refused(&blob, WEIR_NEWER, "segment blob version 2 is newer than this program, which reads up to 1");
 	blob.bytes[AT_VERSION] = 0;
-	assert_refused(&blob, WEIR_INVALID, "a segment's blob has a damaged head");
+	assert_refused(&blob, WEIR_INVALID, "the segment blob has a damaged header");
 }
 
 static void damage_is_said(void **state)
@@ -75,27 +75,27 @@ static void damage_is_said(void **state)
 	struct weir_error error;
 	struct blob blob = make_blob(1);
 	blob.bytes[AT_ZERO] = 1;
-	assert_refused(&blob, WEIR_INVALID, "a segment's blob has a damaged head");
+	assert_refused(&blob, WEIR_INVALID, "the segment blob has a damaged header");
 	blob = make_blob(1);
 	blob.bytes[0] = 'W';
-	assert_refused(&blob, WEIR_INVALID, "not a segment's blob");
+	assert_refused(&blob, WEIR_INVALID, "not a segment blob");
 	blob = make_blob(1);
 	blob.length = SEGMENT_BLOB_HEAD_BYTES - 1;
-	assert_refused(&blob, WEIR_INVALID, "not a segment's blob");
+	assert_refused(&blob, WEIR_INVALID, "not a segment blob");
 	for (size_t at = AT_CHECKSUM; at < make_blob(1).length; at++) {
 		blob = make_blob(1);
 		blob.bytes[at] ^= 1;
-		assert_refused(&blob, WEIR_INVALID, "a segment's blob does not match its checksum");
+		assert_refused(&blob, WEIR_INVALID, "the segment blob does not match its checksum");
 	}
 	blob = make_blob(2); /* and only one is there */
 	assert_int_equal(open_blob(&blob, &reader, &error), WEIR_OK);
 	assert_int_equal(segment_blob_next(&reader, &bucket, &error), WEIR_OK);
 	assert_int_equal(segment_blob_next(&reader, &bucket, &error), WEIR_INVALID);
-	assert_string_equal(error.text, "a segment's blob ends within a bucket");
+	assert_string_equal(error.text, "the segment blob ends within a bucket");
 	blob = make_blob(0);
 	assert_int_equal(open_blob(&blob, &reader, &error), WEIR_OK);
 	assert_int_equal(segment_blob_next(&reader, &bucket, &error), WEIR_INVALID);
-	assert_string_equal(error.text, "a segment's blob has bytes behind its last bucket");
+	assert_string_equal(error.text, "the segment blob has bytes after its last bucket");
 }
 
 int main(void)

@@ -8,7 +8,7 @@ static void directories_come_and_go(void **state)
 	struct reader reader;
 	begin();
 	reader_open(&reader, "{\"type\":\"file\",\"path\":\"%s/*/access.log\",\"follow\":true}", false, memory);
-	reader_expect_problem(&reader, "names no file yet");
+	reader_expect_problem(&reader, "matches no file yet");
 	assert_int_equal(reader_stream_count(&reader), 0);
 	assert_int_equal(mkdir(log_path("a"), 0700), 0);
 	log_append("a/access.log", "1\n");

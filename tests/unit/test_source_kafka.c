@@ -41,9 +41,9 @@ static void assert_source(const char *more, const char *expected)
 static void what_is_needed(void **state)
 {
 	(void)state;
-	assert_source("", "brokers: is missing; put HOST:PORT");
+	assert_source("", "brokers: is missing; give HOST:PORT");
 	assert_source("\"brokers\": \"\"", "weir.json:2: brokers: must not be empty");
-	assert_source("\"brokers\": \"127.0.0.1:1\"", "topics: is missing; list one topic or more");
+	assert_source("\"brokers\": \"127.0.0.1:1\"", "topics: is missing; list one or more topics");
 	assert_source(WHERE, "OK");
 	assert_source(WHERE ", \"group\": \"mine\", \"generation\": 2, \"start\": \"end\", \"line_max\": \"4KiB\", "
 	                    "\"name\": \"shop\", \"format\": \"json\", \"kafka\": {\"fetch.wait.max.ms\": 100}",

@@ -91,15 +91,15 @@ static void each_is_described(void **state)
 	(void)state;
 	assert_described("{\"type\": \"file\", \"path\": [\"a.log\", \"b*.log\"]}", "a.log, b*.log", "read to its end");
 	assert_described("{\"type\": \"file\", \"path\": \"a.log\", \"follow\": true, \"start\": \"end\"}", "a.log",
-	                 "followed; at first from the end of what is there");
+	                 "followed; initially from the end of what exists");
 	assert_described("{\"type\": \"stdin\"}", "-", "read to its end, at most once");
 	assert_described("{\"type\": \"syslog\", \"listen\": \"udp://*:514\"}", "udp://*:514",
-	                 "listened to; each message at most once, as it cannot be asked for again");
-	assert_described("{\"type\": \"journal\"}", "journal", "followed; at first from the beginning of what is there");
+	                 "listened to; each message at most once, because it cannot be read again");
+	assert_described("{\"type\": \"journal\"}", "journal", "followed; initially from the beginning of what exists");
 	assert_described("{\"type\": \"journal\", \"units\": [\"a\", \"b\"], \"directory\": \"/j\", \"follow\": false}",
 	                 "journal of a, b in /j", "read to its end");
 	assert_described("{\"type\": \"kafka\", \"topics\": [\"a\", \"b\"], \"brokers\": \"h:1\"}", "topics a, b at h:1",
-	                 "followed from where its group is; at first from the beginning of what is there");
+	                 "followed from its consumer group's offset; initially from the beginning of what exists");
 }
 
 /* The head that a kind's lines have is a format, and a message behind it has one of its own. */

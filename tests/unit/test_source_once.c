@@ -191,7 +191,7 @@ static void what_cannot_be_read_is_one_failure(void **state)
 	reader_open(&reader, "{\"type\":\"file\",\"path\":[\"%s/bad.log\",\"%s/a.log\"]}", true, NULL);
 	reader_finish(&reader);
 	assert_int_equal(reader.failures, 1);
-	assert_non_null(strstr(reader.failure, "bad.log: cannot be read: Input/output error"));
+	assert_non_null(strstr(reader.failure, "bad.log: cannot read it: Input/output error"));
 	assert_string_equal(reader.text, "a1\n");
 	reader_close(&reader);
 	free(plain.at);
@@ -251,7 +251,7 @@ static void a_cut_run_goes_on_where_it_was_told(void **state)
 	assert_int_equal(reader.source->ops->resume(reader.source, streams[1], source_position(1, 2), &error), WEIR_OK);
 	assert_int_equal(reader.source->ops->resume(reader.source, streams[1], source_position(7, 2), &error),
 	                 WEIR_INVALID);
-	assert_non_null(strstr(error.text, "nothing is known of its position 7:2"));
+	assert_non_null(strstr(error.text, "unknown position 7:2"));
 	reader_finish(&reader);
 	assert_string_equal(reader.text, "333\n4444\n");
 	reader_close(&reader);
@@ -353,7 +353,7 @@ static void a_wrong_configuration_is_refused(void **state)
 	expect_refused("{\"type\":\"file\",\"path\":\"a\",\"start\":\"middle\"}", "start");
 	expect_refused("{\"type\":\"file\",\"path\":\"a\",\"line_max\":\"1B\"}", "line_max");
 	expect_refused("{\"type\":\"file\",\"path\":\"a\",\"line_max\":10}", "line_max");
-	expect_refused("{\"type\":\"stdin\",\"path\":\"a\"}", "standard input is \"-\"");
+	expect_refused("{\"type\":\"stdin\",\"path\":\"a\"}", "use \"-\" for standard input");
 	expect_refused("{\"type\":\"stdin\",\"start\":\"end\"}", "start");
 }
 

@@ -298,7 +298,7 @@ static void connections_are_bounded(void **state)
 	expect(&scene, "<34>1 2024-01-01T00:00:00Z h a - - - one\n");
 	int second = connect_to(&scene, SOCK_STREAM);
 	await_end(&scene, second);
-	assert_non_null(strstr(status_of(&scene).problem, "turned away"));
+	assert_non_null(strstr(status_of(&scene).problem, "refused"));
 	say(first, "<34>1 2024-01-01T00:00:00Z h a - - - two\n");
 	expect(&scene, "<34>1 2024-01-01T00:00:00Z h a - - - two\n");
 	close(first);
@@ -365,8 +365,8 @@ static void wrong_configurations_are_refused(void **state)
 		{"{\"type\":\"syslog\",\"listen\":\"udp://a:65536\"}", "give udp:// or tcp://"},
 		{"{\"type\":\"syslog\",\"listen\":\"udp://a:5x\"}", "give udp:// or tcp://"},
 		{"{\"type\":\"syslog\",\"listen\":\"tcp://a:514\",\"receive_buffer\":\"1MiB\"}",
-	     "receive_buffer: is for udp:// alone"},
-		{"{\"type\":\"syslog\",\"listen\":\"udp://a:514\",\"connections\":5}", "connections: is for tcp:// alone"},
+	     "receive_buffer: is only for udp://"},
+		{"{\"type\":\"syslog\",\"listen\":\"udp://a:514\",\"connections\":5}", "connections: is only for tcp://"},
 		{"{\"type\":\"syslog\",\"listen\":\"udp://a:514\",\"follow\":false}", "has no end"},
 		{"{\"type\":\"syslog\",\"listen\":\"udp://a:514\",\"time_zone\":\"Mars\"}", "time_zone"},
 		{"{\"type\":\"syslog\",\"listen\":\"udp://a:514\",\"path\":\"x\"}", "path"},

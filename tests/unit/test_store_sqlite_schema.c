@@ -176,7 +176,7 @@ static void a_look_upgrades_nothing(void **state)
 	                                                       WEIR_STORE_STATEMENTS, &database, &error));
 	assert_int_equal(WEIR_OK, weir_store_schema_check(database, path, weir_store_schema_steps(), &error));
 	assert_int_equal(WEIR_INVALID, weir_store_schema_check(database, path, second, &error));
-	assert_non_null(strstr(error.text, "written by an older version of weir; a run brings it up to date"));
+	assert_non_null(strstr(error.text, "written by an older version of weir; `weir run` upgrades it"));
 	weir_database_close(database);
 	assert_int_equal(1, number(*state, "SELECT version FROM schema_version"));
 	free_schema(second);

@@ -295,7 +295,7 @@ void file_situation_observe(const struct file_stream *stream, const struct file_
 		seen->situation = observe_gone(stream, now_ms, seen);
 	} else if (!file_stream_has_room(stream)) {
 		seen->situation = SITUATION_NO_ROOM;
-		weir_fail(&seen->error, WEIR_FULL, "%s: too many rotations are not acknowledged", stream->path);
+		weir_fail(&seen->error, WEIR_FULL, "%s: too many rotated files are not acknowledged yet", stream->path);
 	} else if (reading == FILE_READING_TRUNCATED) {
 		seen->situation = observe_truncated(stream, seen);
 	} else {

@@ -54,8 +54,8 @@ enum weir_status file_stream_resume(struct file_stream *stream, uint64_t positio
 	else if (position == 0)
 		return WEIR_OK;
 	if (part == NULL || offset < part->from || (part->to != SOURCE_PART_OPEN && offset > part->to))
-		return weir_fail(error, WEIR_INVALID, "%s: nothing is known of its position %u:%llu", stream->handle.name,
-		                 incarnation, (unsigned long long)offset);
+		return weir_fail(error, WEIR_INVALID, "%s: unknown position %u:%llu", stream->handle.name, incarnation,
+		                 (unsigned long long)offset);
 	stream->incarnation = part->incarnation;
 	stream->offset = offset;
 	stream->repeats = true;

@@ -248,12 +248,12 @@ static size_t file_status(struct source *base, struct source_status *statuses, s
 			file_stream_status(&source->logs[i]->rotation.stream, now_ms, &statuses[filled]);
 	for (size_t i = 0; i < source->shared.settings.pattern_count; i++)
 		if (source->names_none[i] && source->shared.settings.follow)
-			add_problem(source->shared.settings.patterns[i], "names no file yet", statuses, count, &filled);
+			add_problem(source->shared.settings.patterns[i], "matches no file yet", statuses, count, &filled);
 	if (source->full)
-		add_problem(
-			source->shared.settings.patterns[0],
-			"names more files than can be followed: the rest is not read; a restart forgets those gone for a day",
-			statuses, count, &filled);
+		add_problem(source->shared.settings.patterns[0],
+		            "matches more files than can be followed: the rest are not read; a restart forgets files that have "
+		            "been gone for a day",
+		            statuses, count, &filled);
 	pthread_mutex_unlock(&source->shared.mutex);
 	return filled;
 }

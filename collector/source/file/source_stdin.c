@@ -152,11 +152,11 @@ static enum weir_status stdin_new(const struct weir_json *config, const struct s
 		return status;
 	if (strcmp(parsed.path, "-") != 0) {
 		struct weir_json at = weir_json_member(config, "path");
-		return weir_json_fail(&at, error, "is \"%s\"; standard input is \"-\"", parsed.path);
+		return weir_json_fail(&at, error, "is \"%s\"; use \"-\" for standard input", parsed.path);
 	}
 	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
-		return weir_fail(error, WEIR_IO, "standard input cannot be read: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot read standard input: %s", strerror(errno));
 	struct stdin_source *source = weir_alloc(1, sizeof *source);
 	source_unreplayable_init(&source->base, &source_stdin_ops, "-", "standard input");
 	source->once = context->once;

@@ -56,19 +56,19 @@ enum weir_status journal_file_open(int fd, const struct journal_filter *filter, 
 	sd_journal *journal;
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the library's, once it has opened it */
 	if (own < 0)
-		return weir_fail(error, WEIR_IO, "cannot be opened: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot open it: %s", strerror(errno));
 	int result = sd_journal_open_files_fd(&journal, &own, 1, 0);
 	if (result < 0) {
 		close(own);
 		return weir_fail(error, result == -EBADMSG || result == -ENODATA ? WEIR_INVALID : WEIR_IO,
-		                 "cannot be read as a journal: %s", strerror(-result));
+		                 "cannot read it as a journal: %s", strerror(-result));
 	}
 	enum weir_status status = add_matches(journal, filter);
 	if (status == WEIR_OK)
 		result = seek(journal, id, after);
 	if (status != WEIR_OK || result < 0) {
 		sd_journal_close(journal);
-		return weir_fail(error, WEIR_INVALID, "the journal cannot be searched: %s", strerror(-result));
+		return weir_fail(error, WEIR_INVALID, "cannot search the journal: %s", strerror(-result));
 	}
 	(void)sd_journal_set_data_threshold(journal, 0); /* fields come whole: what is too long is told, not cut unseen */
 	*file = weir_alloc(1, sizeof **file);

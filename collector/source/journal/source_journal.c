@@ -128,7 +128,7 @@ static void state_whole(struct journal_source *source)
 	if (source->files.problem[0] != '\0')
 		snprintf(source->problem, sizeof source->problem, "%s", source->files.problem);
 	else if (source->files.count == 0)
-		snprintf(source->problem, sizeof source->problem, "no journal is there%s%.160s",
+		snprintf(source->problem, sizeof source->problem, "no journal found%s%.160s",
 		         source->files.directory_count == 1 ? ": " : "",
 		         source->files.directory_count == 1 ? source->files.directories[0] : "");
 	else
@@ -276,7 +276,7 @@ static enum weir_status journal_resume(struct source *base, struct source_stream
 	(void)base;
 	struct journal_stream *stream = (struct journal_stream *)(void *)handle;
 	if (position != 0 && (position < JOURNAL_POSITION_BASE || position >= JOURNAL_POSITION_BASE + JOURNAL_SEQNUM_MAX))
-		return weir_fail(error, WEIR_INVALID, "%s: there is no such position in a journal", stream->stream.name);
+		return weir_fail(error, WEIR_INVALID, "%s: there is no such position in the journal", stream->stream.name);
 	stream->through = stream->handed = stream->acknowledged = position != 0 ? position - JOURNAL_POSITION_BASE : 0;
 	return WEIR_OK;
 }
@@ -340,7 +340,7 @@ static enum weir_status begin(struct journal_source *source, const struct weir_j
 	(void)journal_files_scan(&source->files);
 	source->scan_ms = weir_monotonic_ms() + SCAN_PERIOD_MS;
 	if (is_read_already(source))
-		return weir_json_fail(config, error, "reads what another source reads: give each a \"name\" of its own");
+		return weir_json_fail(config, error, "reads the same entries as another source: give each its own \"name\"");
 	bool known = is_known(source);
 	find_streams(source, !known && source->start == SOURCE_FROM_END && !source->once);
 	state_whole(source);

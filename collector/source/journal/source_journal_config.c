@@ -56,7 +56,7 @@ static enum weir_status read_field(struct journal_filter *filter, const struct w
 {
 	size_t count = 1, length = strlen(field);
 	if (length == 0 || length > 64 || strspn(field, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != length)
-		return weir_json_fail(at, error, "is no field of the journal: they are named like PRIORITY and _SYSTEMD_UNIT");
+		return weir_json_fail(at, error, "is not a journal field: field names look like PRIORITY and _SYSTEMD_UNIT");
 	bool list = json_is_array(at->value);
 	enum weir_status status = list ? weir_json_list(at, 1, MATCHES_MAX, &count, error) : WEIR_OK;
 	for (size_t i = 0; status == WEIR_OK && i < count; i++) {

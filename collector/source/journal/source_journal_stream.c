@@ -47,7 +47,7 @@ static void count_lost(struct journal_source *source, struct journal_stream *str
 	pthread_mutex_lock(&source->mutex);
 	stream->status.lost_records += count;
 	pthread_mutex_unlock(&source->mutex);
-	state(source, stream, now_ms + PROBLEM_SHOWN_MS, "up to %" PRIu64 " entries behind number %" PRIu64 " are lost: %s",
+	state(source, stream, now_ms + PROBLEM_SHOWN_MS, "up to %" PRIu64 " entries after number %" PRIu64 " are lost: %s",
 	      count, stream->through, why);
 }
 
@@ -88,7 +88,7 @@ static enum step open_listed(struct journal_source *source, struct journal_strea
 	stream->at.path = path;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 && errno != ENOENT) {
-		(void)weir_fail(error, WEIR_IO, "cannot be opened: %s", strerror(errno));
+		(void)weir_fail(error, WEIR_IO, "cannot open it: %s", strerror(errno));
 		return fail(source, stream, now_ms, error);
 	}
 	if (fd < 0 || fstat(fd, &about) != 0 || about.st_ino != listed->inode || about.st_dev != listed->device) {

@@ -176,7 +176,7 @@ static enum weir_status kafka_collect(struct source *base, struct source_stream 
 	uint64_t ignored;
 	*chunk = (struct source_chunk){0};
 	if (source->once)
-		return weir_fail(error, WEIR_IO, "%s has no end to read to: it is not for --once", source->label);
+		return weir_fail(error, WEIR_IO, "%s has no end, so it cannot be read with --once", source->label);
 	/* Before the queue is looked at: what comes later sets it again. */
 	(void)!read(source->fd, &ignored, sizeof ignored);
 	kafka_serve(source, now_ms);
@@ -297,7 +297,8 @@ static enum weir_status kafka_new(const struct weir_json *config, const struct s
 	if (!source->once) {
 		source->positions = weir_alloc(CHUNK_LINES, sizeof *source->positions);
 		source->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		status = source->fd >= 0 ? join(source, error) : weir_fail(error, WEIR_IO, "there is no room for a descriptor");
+		status =
+			source->fd >= 0 ? join(source, error) : weir_fail(error, WEIR_IO, "there are too many file descriptors");
 	}
 	if (status == WEIR_OK)
 		*made = &source->source;
@@ -314,13 +315,13 @@ static void kafka_describe(const struct weir_json *config, struct weir_text *pla
 	source_words_list(place, &topics);
 	weir_text_puts(place, " at ");
 	source_words_list(place, &brokers);
-	weir_text_puts(manner, "followed from where its group is");
+	weir_text_puts(manner, "followed from its consumer group's offset");
 	source_words_start(manner, config);
 }
 
 static const struct weir_metric skipped_row = {"weir_source_skipped_total", WEIR_COUNTER, "messages",
                                                SOURCE_METRIC_LABELS,
-                                               "Messages of a topic that hold no line: tombstones and blank ones."};
+                                               "Messages of a topic without a line: tombstones and blank messages."};
 
 static bool skipped(const struct source_status *status, double *value)
 {

@@ -23,22 +23,22 @@
 enum { LINE_MAX_BYTES = 64 << 10, NAME_MAX_BYTES = 200, TOPIC_MAX_BYTES = 249, GENERATION_MAX = 1000000 };
 
 static const struct weir_kafka_refusal refusals[] = {
-	{"bootstrap.servers", "the brokers are \"brokers\""},
-	{"metadata.broker.list", "the brokers are \"brokers\""},
-	{"group.id", "the group is \"group\""},
-	{"auto.offset.reset", "where reading begins is \"start\", and a gap is never passed over in silence; leave it out"},
-	{"enable.auto.commit", "only what has arrived is committed, and weir does it; leave it out"},
-	{"auto.commit.enable", "only what has arrived is committed, and weir does it; leave it out"},
-	{"auto.commit.interval.ms", "only what has arrived is committed, and weir does it; leave it out"},
-	{"enable.auto.offset.store", "only what has arrived is committed, and weir does it; leave it out"},
-	{"offset.store.method", "only what has arrived is committed, and weir does it; leave it out"},
-	{"enable.partition.eof", "weir has no use for it; leave it out"},
-	{"partition.assignment.strategy", "weir needs \"range\" and sets it; leave it out"},
-	{"group.protocol", "weir speaks the classic protocol; leave it out"},
-	{"group.remote.assignor", "weir speaks the classic protocol; leave it out"},
-	{"statistics.interval.ms", "nothing takes them, and they would pile up; leave it out"},
-	{"log.queue", "nothing takes it, and it would pile up; leave it out"},
-	{"enabled_events", "weir sets it for each of its handles; leave it out"},
+	{"bootstrap.servers", "set the brokers in \"brokers\""},
+	{"metadata.broker.list", "set the brokers in \"brokers\""},
+	{"group.id", "set the consumer group in \"group\""},
+	{"auto.offset.reset", "\"start\" sets where reading begins, and weir never skips a gap silently; remove it"},
+	{"enable.auto.commit", "weir commits offsets itself, once their events are acknowledged; remove it"},
+	{"auto.commit.enable", "weir commits offsets itself, once their events are acknowledged; remove it"},
+	{"auto.commit.interval.ms", "weir commits offsets itself, once their events are acknowledged; remove it"},
+	{"enable.auto.offset.store", "weir commits offsets itself, once their events are acknowledged; remove it"},
+	{"offset.store.method", "weir commits offsets itself, once their events are acknowledged; remove it"},
+	{"enable.partition.eof", "weir does not use it; remove it"},
+	{"partition.assignment.strategy", "weir needs \"range\" and sets it; remove it"},
+	{"group.protocol", "weir uses the classic protocol; remove it"},
+	{"group.remote.assignor", "weir uses the classic protocol; remove it"},
+	{"statistics.interval.ms", "nothing reads them, so they would pile up; remove it"},
+	{"log.queue", "nothing reads it, so it would pile up; remove it"},
+	{"enabled_events", "weir sets it for each of its clients; remove it"},
 	{NULL, NULL},
 };
 
@@ -54,7 +54,7 @@ static enum weir_status check_name(const struct weir_json *config, const char *m
 static enum weir_status read_topics(struct kafka_config *config, const struct weir_json *json, struct weir_error *error)
 {
 	struct weir_json topics = weir_json_member(json, "topics");
-	enum weir_status status = weir_json_require(&topics, "list one topic or more, such as [\"app-logs\"]", error);
+	enum weir_status status = weir_json_require(&topics, "list one or more topics, such as [\"app-logs\"]", error);
 	if (status == WEIR_OK)
 		status = weir_json_list(&topics, 1, KAFKA_TOPICS_MAX, &config->topic_count, error);
 	for (size_t i = 0; status == WEIR_OK && i < config->topic_count; i++) {
@@ -113,7 +113,7 @@ enum weir_status kafka_configure(struct kafka_config *config, const struct weir_
 		.line_max = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES,
 	};
 	enum weir_status status =
-		weir_json_require(&brokers, "put HOST:PORT of one broker or more there, such as \"127.0.0.1:9092\"", error);
+		weir_json_require(&brokers, "give HOST:PORT of one or more brokers, such as \"127.0.0.1:9092\"", error);
 	if (status == WEIR_OK)
 		status = weir_json_read(json, kafka_members, config, error);
 	if (status == WEIR_OK && config->brokers[0] == '\0')

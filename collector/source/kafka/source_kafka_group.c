@@ -142,7 +142,7 @@ static enum weir_status ask_cluster(struct kafka_source *source, struct weir_err
 		return WEIR_OK;
 	char *id = rd_kafka_clusterid(source->handle, KAFKA_ASK_MS);
 	if (id == NULL)
-		return weir_fail(error, WEIR_IO, "the cluster's id is not known");
+		return weir_fail(error, WEIR_IO, "the brokers have not reported the cluster's id");
 	source->cluster = weir_copy(id, strlen(id));
 	rd_kafka_mem_free(source->handle, id);
 	return WEIR_OK;

@@ -41,7 +41,7 @@ static void ask_ends(struct kafka_source *source, rd_kafka_topic_partition_list_
 		if (own == RD_KAFKA_RESP_ERR_NO_ERROR)
 			continue;
 		at->offset = KAFKA_NO_OFFSET;
-		(void)weir_fail(error, WEIR_IO, "the offsets of %s/%" PRId32 " are not known: %s", at->topic, at->partition,
+		(void)weir_fail(error, WEIR_IO, "cannot read the offsets of %s/%" PRId32 ": %s", at->topic, at->partition,
 		                rd_kafka_err2str(own));
 	}
 }
@@ -76,7 +76,7 @@ enum weir_status kafka_partitions(struct kafka_source *source, const char *topic
 		rd_kafka_topic_destroy(handle);
 	return code == RD_KAFKA_RESP_ERR_NO_ERROR
 	           ? WEIR_OK
-	           : weir_fail(error, WEIR_IO, "the partitions of %s are not known: %s", topic, rd_kafka_err2str(code));
+	           : weir_fail(error, WEIR_IO, "cannot read the partitions of %s: %s", topic, rd_kafka_err2str(code));
 }
 
 /* An offset that was committed for an earlier topic of this name says nothing. One that a person has set holds. */
@@ -106,7 +106,7 @@ static enum weir_status ask_committed(struct kafka_source *source, rd_kafka_topi
 		code = list->elems[i].err;
 	return code == RD_KAFKA_RESP_ERR_NO_ERROR
 	           ? WEIR_OK
-	           : weir_fail(error, WEIR_IO, "the group's offsets are not known: %s", rd_kafka_err2str(code));
+	           : weir_fail(error, WEIR_IO, "cannot read the consumer group's offsets: %s", rd_kafka_err2str(code));
 }
 
 /* Commits and waits for the answer. */

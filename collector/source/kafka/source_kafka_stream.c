@@ -67,7 +67,7 @@ void kafka_stop(struct kafka_source *source, struct kafka_stream *stream)
 	pthread_mutex_lock(&source->mutex);
 	stream->stopped = true;
 	snprintf(stream->problem, sizeof stream->problem,
-	         "offset %" PRId64 " lies beyond the end of the log: if the topic was made anew, raise \"generation\"",
+	         "offset %" PRId64 " is beyond the end of the log: if the topic was recreated, raise \"generation\"",
 	         stream->next);
 	pthread_mutex_unlock(&source->mutex);
 	source->commit_due = true; /* the group is to know, too */

@@ -86,7 +86,7 @@ static enum weir_status syslog_collect(struct source *base, struct source_stream
 	struct syslog_source *source = syslog_of(base);
 	*chunk = (struct source_chunk){.stream = &source->base.stream};
 	if (source->once)
-		return weir_fail(error, WEIR_IO, "%s has no end to read to: it is not for --once", source->base.stream.name);
+		return weir_fail(error, WEIR_IO, "%s has no end, so it cannot be read with --once", source->base.stream.name);
 	if (source->handed_lines)
 		weir_text_clear(&source->lines);
 	if (source->handed_long)
@@ -148,7 +148,7 @@ static enum weir_status syslog_new(const struct weir_json *config, const struct 
 	if (status != WEIR_OK)
 		return status;
 	struct syslog_source *source = weir_alloc(1, sizeof *source);
-	source_unreplayable_init(&source->base, &source_syslog_ops, parsed.listen, "what was sent by syslog");
+	source_unreplayable_init(&source->base, &source_syslog_ops, parsed.listen, "a syslog message");
 	source->config = parsed;
 	source->config.listen = source->base.stream.name;
 	source->once = context->once;
@@ -167,7 +167,7 @@ static void syslog_describe(const struct weir_json *config, struct weir_text *pl
 {
 	struct weir_json listen = weir_json_member(config, "listen");
 	source_words_list(place, &listen);
-	weir_text_puts(manner, "listened to; each message at most once, as it cannot be asked for again");
+	weir_text_puts(manner, "listened to; each message at most once, because it cannot be read again");
 }
 
 static const struct weir_metric received_row = {"weir_source_received_total", WEIR_COUNTER, "messages",
@@ -196,7 +196,7 @@ static const struct source_metric dropped_metric = {&dropped_row, dropped, false
 
 static const struct weir_metric malformed_row = {
 	"weir_source_malformed_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
-	"Syslog messages received with an unreadable header, cut off, or too long."};
+	"Syslog messages received with an unreadable header, truncated or too long."};
 
 static bool malformed(const struct source_status *status, double *value)
 {

@@ -66,7 +66,7 @@ static enum weir_status refuse_others(const struct weir_json *config, bool tcp, 
 	for (; *names != NULL; names++) {
 		struct weir_json at = weir_json_member(config, *names);
 		if (weir_json_exists(&at))
-			return weir_json_fail(&at, error, "is for %s alone", tcp ? "udp://" : "tcp://");
+			return weir_json_fail(&at, error, "is only for %s", tcp ? "udp://" : "tcp://");
 	}
 	return WEIR_OK;
 }
@@ -118,7 +118,7 @@ enum weir_status syslog_configure(struct syslog_config *config, const struct wei
 	if (status == WEIR_OK)
 		status = weir_json_read(json, syslog_members, config, error);
 	if (status == WEIR_OK && !config->follow)
-		status = weir_json_fail(&follow, error, "is false, but what is sent has no end to read to: leave it out");
+		status = weir_json_fail(&follow, error, "cannot be false, because a syslog source has no end; remove it");
 	struct weir_error why = {0};
 	if (status == WEIR_OK && time_zone_new(config->zone_name, zone, &why) != WEIR_OK)
 		status = weir_json_fail(&zone_at, error, "%s", why.text);

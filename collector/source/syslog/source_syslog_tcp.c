@@ -119,7 +119,7 @@ static void accept_some(struct syslog_tcp *tcp, struct syslog_source *source, in
 		if (fd >= 0) {
 			close(fd);
 			source->errors++;
-			syslog_source_problem(source, true, "there are %zu connections: further ones are turned away", tcp->most);
+			syslog_source_problem(source, true, "%zu connections are open: further ones are refused", tcp->most);
 			continue;
 		}
 		if (errno == EAGAIN || errno == EWOULDBLOCK)
@@ -127,7 +127,7 @@ static void accept_some(struct syslog_tcp *tcp, struct syslog_source *source, in
 		if (errno == EINTR || errno == ECONNABORTED)
 			continue;
 		source->errors++;
-		syslog_source_problem(source, true, "a connection cannot be accepted: %s", strerror(errno));
+		syslog_source_problem(source, true, "cannot accept a connection: %s", strerror(errno));
 		tcp->accepting = false; /* it stays readable: it must not keep the loop busy */
 		tcp->accept_from_ms = monotonic_ms + ACCEPT_PAUSE_MS;
 		watch(tcp, EPOLL_CTL_MOD, tcp->listener, NULL, false);

@@ -76,10 +76,11 @@ static void ask_drops(struct syslog_udp *udp, struct syslog_source *source)
 	if (more == 0)
 		return;
 	source->dropped += more;
-	syslog_source_problem(source, true,
-	                      "the kernel dropped %u messages: its buffer of %lld KiB was full (receive_buffer, and the "
-	                      "system's net.core.rmem_max, make it larger)",
-	                      more, (long long)udp->buffer_bytes / 1024);
+	syslog_source_problem(
+		source, true,
+		"the kernel dropped %u messages because its buffer of %lld KiB was full: raise receive_buffer and "
+		"net.core.rmem_max",
+		more, (long long)udp->buffer_bytes / 1024);
 }
 
 void syslog_udp_read(struct syslog_udp *udp, struct syslog_source *source, int64_t now_ms)
@@ -90,7 +91,7 @@ void syslog_udp_read(struct syslog_udp *udp, struct syslog_source *source, int64
 			continue;
 		if (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
 			source->errors++;
-			syslog_source_problem(source, false, "cannot be received: %s", strerror(errno));
+			syslog_source_problem(source, false, "cannot receive messages: %s", strerror(errno));
 		}
 		if (count <= 0)
 			break;

@@ -80,7 +80,7 @@ enum weir_status weir_bus_kafka_extent(struct bus_kafka *bus, enum weir_topic to
 		nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
 	}
 	if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-		return weir_fail(error, WEIR_IO, "the offsets of %s partition %u are not known: %s", name, partition,
+		return weir_fail(error, WEIR_IO, "cannot read the offsets of %s partition %u: %s", name, partition,
 		                 rd_kafka_err2str(code));
 	*first = low;
 	*next = high;
@@ -175,7 +175,7 @@ static enum weir_status wait_for_topics(struct bus_kafka *bus, int64_t wait_ms, 
 		if (final || (stop != NULL && *stop) || weir_monotonic_ms() - start_ms >= patience_ms)
 			return weir_fail(error, final ? status : WEIR_IO, "%s", words.text);
 		if (status == WEIR_IO && !fault.on)
-			weir_fault_raise(&fault, bus->log, "bus", "%s; trying on", words.text);
+			weir_fault_raise(&fault, bus->log, "bus", "%s; retrying", words.text);
 		else
 			fault.times += fault.on;
 		nanosleep(&(struct timespec){.tv_nsec = (status == WEIR_IO ? PAUSE_MS : NAP_MS) * 1000000L}, NULL);

@@ -85,8 +85,8 @@ static enum weir_status check_retention(const struct weir_config *config, enum w
 			"that are up to \"limiter.checkpoint_interval\" old: it needs %s at least",
 			name, has, weir_format_duration(RETENTION_CHECKPOINTS * interval_ms, needs, sizeof needs));
 	if (retention_ms < config->bus.retention_ms)
-		weir_text_printf(warning, "topic %s keeps its messages for %s, less than \"bus.retention\" says (%s). ", name,
-		                 has, weir_format_duration(config->bus.retention_ms, needs, sizeof needs));
+		weir_text_printf(warning, "topic %s keeps its messages for %s, less than \"bus.retention\" (%s). ", name, has,
+		                 weir_format_duration(config->bus.retention_ms, needs, sizeof needs));
 	return WEIR_OK;
 }
 
@@ -99,13 +99,14 @@ static enum weir_status check_cleanup(enum weir_topic topic, const char *name, c
 		return strcmp(cleanup, "compact") == 0
 		           ? WEIR_OK
 		           : weir_fail(error, WEIR_INVALID,
-		                       "topic %s has cleanup.policy %s, by which old policies go: it must be compact", name,
+		                       "topic %s has cleanup.policy %s, which deletes old policies: it must be compact", name,
 		                       cleanup);
 	return strcmp(cleanup, "delete") == 0
 	           ? WEIR_OK
-	           : weir_fail(error, WEIR_INVALID,
-	                       "topic %s has cleanup.policy %s, by which records go that were not read: it must be delete",
-	                       name, cleanup);
+	           : weir_fail(
+					 error, WEIR_INVALID,
+					 "topic %s has cleanup.policy %s, which removes records before they are read: it must be delete",
+					 name, cleanup);
 }
 
 enum weir_status weir_bus_kafka_check_settings(const struct weir_config *config, enum weir_topic topic,
@@ -121,7 +122,7 @@ enum weir_status weir_bus_kafka_check_settings(const struct weir_config *config,
 		                 name, number, config->bus.min_insync);
 	if (number_of(settings->message_bytes, &number) && number < least)
 		return weir_fail(error, WEIR_INVALID,
-		                 "topic %s has max.message.bytes %" PRId64 ", less than the %" PRId64 " that weir may send",
+		                 "topic %s has max.message.bytes %" PRId64 ", less than weir's largest message (%" PRId64 ")",
 		                 name, number, least);
 	enum weir_status status = check_cleanup(topic, name, settings->cleanup, error);
 	if (status == WEIR_OK && topic != WEIR_TOPIC_POLICY)
@@ -167,7 +168,7 @@ static enum weir_status check_one(struct bus_kafka *bus, const rd_kafka_ConfigRe
 		return WEIR_OK;
 	}
 	if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-		return weir_fail(error, WEIR_IO, "the settings of topic %s are not known: %s", name, rd_kafka_err2str(code));
+		return weir_fail(error, WEIR_IO, "cannot read the settings of topic %s: %s", name, rd_kafka_err2str(code));
 	struct weir_bus_kafka_settings settings = {0};
 	size_t count;
 	const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(resource, &count);
@@ -182,8 +183,8 @@ static enum weir_status check_one(struct bus_kafka *bus, const rd_kafka_ConfigRe
 	retention->known =
 		number_of(settings.retention_ms, &retention->ms) && number_of(settings.segment_ms, &retention->segment_ms);
 	if (bus->replicas[topic] < bus->config->bus.replication)
-		weir_text_printf(warning, "topic %s is kept by %d brokers, not the %" PRId64 " of \"bus.replication\". ", name,
-		                 bus->replicas[topic], bus->config->bus.replication);
+		weir_text_printf(warning, "topic %s has replication factor %d, not the %" PRId64 " of \"bus.replication\". ",
+		                 name, bus->replicas[topic], bus->config->bus.replication);
 	return weir_bus_kafka_check_settings(bus->config, (enum weir_topic)topic, name, &settings, warning, error);
 }
 
@@ -224,7 +225,7 @@ enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus, int timeout_
 	rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms + BUS_KAFKA_ASK_MS);
 	enum weir_status status = WEIR_OK;
 	if (event == NULL || rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-		status = weir_fail(error, WEIR_IO, "the topics' settings are not known: %s",
+		status = weir_fail(error, WEIR_IO, "cannot read the settings of the topics: %s",
 		                   event != NULL ? rd_kafka_event_error_string(event) : "no answer");
 	} else {
 		size_t count;

@@ -131,8 +131,8 @@ static void start_fetching(struct weir_consumer *consumer, uint32_t partition)
 		rd_kafka_consume_start_queue(consumer->reads, (int32_t)partition, (int64_t)at->next, consumer->queue) == 0;
 	if (at->fetching)
 		return;
-	snprintf(words, sizeof words, "%s partition %u cannot be read: %s", consumer->bus->names[consumer->topic],
-	         partition, rd_kafka_err2str(rd_kafka_last_error()));
+	snprintf(words, sizeof words, "cannot read %s partition %u: %s", consumer->bus->names[consumer->topic], partition,
+	         rd_kafka_err2str(rd_kafka_last_error()));
 	break_off(consumer, partition, words);
 }
 

@@ -99,7 +99,7 @@ static void take_assignment(struct weir_group *group, rd_kafka_event_t *event)
 	group->spoken++;
 	group->member = true;
 	group->failure.text[0] = '\0';
-	weir_log(group->bus->log, WEIR_LOG_INFO, "bus", "the consumer group gave %d of %u partitions",
+	weir_log(group->bus->log, WEIR_LOG_INFO, "bus", "the consumer group assigned %d of %u partitions",
 	         given != NULL ? given->cnt : 0, group->bus->bus.partitions);
 }
 
@@ -112,7 +112,7 @@ static void take_rebalance(struct weir_group *group, rd_kafka_event_t *event)
 	bool lost = rd_kafka_assignment_lost(group->handle) != 0; /* before it is given back, which forgets that */
 	rd_kafka_assign(group->handle, NULL);
 	if (lost)
-		lose(group, "it was not heard of in time, and joins again");
+		lose(group, "it missed its session or poll timeout; joining again");
 }
 
 /* Passing faults of the brokers are the watch's to log; what is left concerns this group. */

@@ -86,7 +86,8 @@ static void fail(struct weir_producer *producer, const char *what, const char *w
 	if (producer->broken)
 		return;
 	producer->broken = true;
-	(void)weir_fail(&producer->failure, WEIR_IO, "%s: %s; nothing sent after it counts", what, why);
+	(void)weir_fail(&producer->failure, WEIR_IO, "%s: %s; all later messages of this producer are discarded", what,
+	                why);
 	rd_kafka_purge(producer->handle,
 	               RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
@@ -121,7 +122,8 @@ enum weir_status weir_kafka_producer_send(struct weir_producer *producer, enum w
 		                 name);
 	bytes += MESSAGE_COST_BYTES;
 	if (producer->held_bytes > 0 && producer->held_bytes + bytes > WEIR_BUS_PRODUCER_MAX_BYTES)
-		return weir_fail(error, WEIR_FULL, "%llu bytes wait to be delivered", (unsigned long long)producer->held_bytes);
+		return weir_fail(error, WEIR_FULL, "the send buffer is full: %llu bytes are not delivered yet",
+		                 (unsigned long long)producer->held_bytes);
 	rd_kafka_topic_t *to;
 	enum weir_status status = topic_of(producer, topic, &to, error);
 	if (status != WEIR_OK)
@@ -134,7 +136,8 @@ enum weir_status weir_kafka_producer_send(struct weir_producer *producer, enum w
 	}
 	rd_kafka_resp_err_t code = rd_kafka_last_error();
 	if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL)
-		return weir_fail(error, WEIR_FULL, "%llu bytes wait to be delivered", (unsigned long long)producer->held_bytes);
+		return weir_fail(error, WEIR_FULL, "the send buffer is full: %llu bytes are not delivered yet",
+		                 (unsigned long long)producer->held_bytes);
 	if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
 		return weir_fail(error, WEIR_INVALID, "a message of %llu bytes is too large for %s", (unsigned long long)bytes,
 		                 name);
@@ -167,7 +170,7 @@ static const rd_kafka_message_t *next_report(struct weir_producer *producer, int
 		}
 		/* Passing errors are told by the bus's watch; this one is the end. */
 		if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR && rd_kafka_event_error_is_fatal(event))
-			fail(producer, "Kafka refuses this producer", rd_kafka_event_error_string(event));
+			fail(producer, "Kafka rejected this producer", rd_kafka_event_error_string(event));
 		rd_kafka_event_destroy(event);
 	}
 }

@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EXACTNESS "weir sets it, as exactly-once rests on it; leave it out"
-#define PLACE "weir keeps its place in the log itself; leave it out"
-#define GROUP "the group is \"bus.prefix\" and the role's name; leave it out"
-#define BOUNDS "weir sets it to its own bounds; leave it out"
+#define EXACTNESS "weir sets it, because exactly-once depends on it; remove it"
+#define PLACE "weir keeps its offsets itself; remove it"
+#define GROUP "the group name is \"bus.prefix\" and the role; remove it"
+#define BOUNDS "weir sets it to its own limits; remove it"
 
 static const struct weir_kafka_refusal refusals[] = {
-	{"bootstrap.servers", "the brokers are \"bus.brokers\""},
-	{"metadata.broker.list", "the brokers are \"bus.brokers\""},
+	{"bootstrap.servers", "set the brokers in \"bus.brokers\""},
+	{"metadata.broker.list", "set the brokers in \"bus.brokers\""},
 	{"enable.idempotence", EXACTNESS},
 	{"enable.gapless.guarantee", EXACTNESS},
 	{"acks", EXACTNESS},
@@ -41,12 +41,12 @@ static const struct weir_kafka_refusal refusals[] = {
 	{"offset.store.sync.interval.ms", PLACE},
 	{"enable.partition.eof", PLACE},
 	{"group.id", GROUP},
-	{"group.instance.id", "a member that leaves must give up its partitions at once; leave it out"},
-	{"group.protocol", "weir speaks the classic protocol; leave it out"},
-	{"group.remote.assignor", "weir speaks the classic protocol; leave it out"},
+	{"group.instance.id", "a member that leaves must give up its partitions at once; remove it"},
+	{"group.protocol", "weir uses the classic protocol; remove it"},
+	{"group.remote.assignor", "weir uses the classic protocol; remove it"},
 	{"group.protocol.type", GROUP},
-	{"partition.assignment.strategy", "weir needs \"range\" and sets it; leave it out"},
-	{"allow.auto.create.topics", "weir makes its topics itself, with their settings; leave it out"},
+	{"partition.assignment.strategy", "weir needs \"range\" and sets it; remove it"},
+	{"allow.auto.create.topics", "weir creates its topics itself, with their settings; remove it"},
 	{"message.max.bytes", BOUNDS},
 	{"receive.message.max.bytes", BOUNDS},
 	{"fetch.max.bytes", BOUNDS},
@@ -54,9 +54,9 @@ static const struct weir_kafka_refusal refusals[] = {
 	{"max.partition.fetch.bytes", BOUNDS},
 	{"queue.buffering.max.messages", BOUNDS},
 	{"queue.buffering.max.kbytes", BOUNDS},
-	{"statistics.interval.ms", "nothing takes them, and they would pile up; leave it out"},
-	{"log.queue", "nothing takes it, and it would pile up; leave it out"},
-	{"enabled_events", "weir sets it for each of its handles; leave it out"},
+	{"statistics.interval.ms", "nothing reads them, so they would pile up; remove it"},
+	{"log.queue", "nothing reads it, so it would pile up; remove it"},
+	{"enabled_events", "weir sets it for each of its clients; remove it"},
 	{NULL, NULL},
 };
 

@@ -55,7 +55,7 @@ static enum weir_status take_made(const struct bus_kafka *bus, const rd_kafka_to
 	switch (code) {
 	case RD_KAFKA_RESP_ERR_NO_ERROR:
 		if (bus->absent == BUS_KAFKA_MAKE)
-			weir_log(bus->log, WEIR_LOG_INFO, "bus", "made topic %s", name);
+			weir_log(bus->log, WEIR_LOG_INFO, "bus", "created topic %s", name);
 		return WEIR_OK;
 	case RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS: return WEIR_OK;
 	case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
@@ -63,11 +63,11 @@ static enum weir_status take_made(const struct bus_kafka *bus, const rd_kafka_to
 	case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
 	case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
 	case RD_KAFKA_RESP_ERR_INVALID_CONFIG:
-		return weir_fail(error, WEIR_INVALID, "topic %s is missing and cannot be made: %s", name, words);
+		return weir_fail(error, WEIR_INVALID, "topic %s is missing and cannot be created: %s", name, words);
 	case RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR:
-		return weir_fail(error, WEIR_IO, "topic %s is missing and cannot be made with \"bus.replication\" %lld: %s",
+		return weir_fail(error, WEIR_IO, "topic %s is missing and cannot be created with \"bus.replication\" %lld: %s",
 		                 name, (long long)bus->config->bus.replication, words);
-	default: return weir_fail(error, WEIR_IO, "topic %s is missing and was not made: %s", name, words);
+	default: return weir_fail(error, WEIR_IO, "topic %s is missing and was not created: %s", name, words);
 	}
 }
 
@@ -130,9 +130,11 @@ static enum weir_status look(struct bus_kafka *bus, enum weir_topic topic, const
 	*seen = SEEN_READY;
 	bus->replicas[topic] = metadata->partitions[0].replica_cnt;
 	if (metadata->partitions[0].replica_cnt < bus->config->bus.min_insync)
-		return weir_fail(error, WEIR_INVALID,
-		                 "topic %s is kept by %d brokers, so the %lld of \"bus.min_insync\" can never have a message",
-		                 metadata->topic, metadata->partitions[0].replica_cnt, (long long)bus->config->bus.min_insync);
+		return weir_fail(
+			error, WEIR_INVALID,
+			"topic %s has replication factor %d, less than the %lld of \"bus.min_insync\": no message can ever be "
+			"acknowledged",
+			metadata->topic, metadata->partitions[0].replica_cnt, (long long)bus->config->bus.min_insync);
 	return WEIR_OK;
 }
 
@@ -144,7 +146,7 @@ static enum weir_status handle_missing(struct bus_kafka *bus, const int *seen, e
 		bus->missing[topic] = seen[topic] == SEEN_MISSING;
 		if (bus->missing[topic] && (bus->absent == BUS_KAFKA_AWAIT || bus->absent == BUS_KAFKA_LEAVE))
 			return weir_fail(error, bus->absent == BUS_KAFKA_AWAIT ? WEIR_IO : WEIR_END,
-			                 "topic %s is not there yet: the first limiter, or `weir policy apply`, makes it",
+			                 "topic %s does not exist yet: the first limiter or `weir policy apply` creates it",
 			                 bus->names[topic]);
 	}
 	struct weir_error failure;
@@ -182,7 +184,7 @@ enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_m
 	if (status == WEIR_INVALID)
 		return status;
 	if (status == WEIR_OK && unknown)
-		status = weir_fail(error, WEIR_AGAIN, "the topics are not known yet");
+		status = weir_fail(error, WEIR_AGAIN, "the brokers have not reported every topic yet");
 	return missing ? handle_missing(bus, seen, status, timeout_ms, error) : status;
 }
 

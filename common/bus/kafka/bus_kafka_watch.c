@@ -29,10 +29,9 @@ static enum weir_status inspect_topic(const struct bus_kafka *bus, const rd_kafk
 			return weir_fail(error, WEIR_IO, "%s partition %d has no leader: brokers are missing", topic->topic,
 			                 partition->id);
 		if (partition->isr_cnt < bus->config->bus.min_insync)
-			return weir_fail(
-				error, WEIR_IO,
-				"%s partition %d has %d of the %lld replicas in sync without which nothing is acknowledged",
-				topic->topic, partition->id, partition->isr_cnt, (long long)bus->config->bus.min_insync);
+			return weir_fail(error, WEIR_IO,
+			                 "%s partition %d has %d in-sync replicas; it needs %lld before anything is acknowledged",
+			                 topic->topic, partition->id, partition->isr_cnt, (long long)bus->config->bus.min_insync);
 	}
 	return WEIR_OK;
 }

@@ -80,7 +80,7 @@ enum weir_status weir_bus_segment_header_decode(struct weir_span bytes, uint32_t
 		return weir_fail(error, WEIR_INVALID, "its header is damaged");
 	uint32_t found = get32(at + 12);
 	if (found != partitions)
-		return weir_fail(error, WEIR_INVALID, "made with %u partitions, not %u", found, partitions);
+		return weir_fail(error, WEIR_INVALID, "created with %u partitions, not %u", found, partitions);
 	uint32_t topic = get32(at + 8);
 	if (topic >= WEIR_TOPIC_COUNT)
 		return weir_fail(error, WEIR_INVALID, "the header names an unknown topic");
@@ -93,7 +93,7 @@ enum weir_status weir_bus_segment_header_decode(struct weir_span bytes, uint32_t
 	for (uint32_t i = 0; i < partitions; i++) {
 		next_offsets[i] = get64(at + 40 + (size_t)i * 8);
 		if (next_offsets[i] > INT64_MAX)
-			return weir_fail(error, WEIR_INVALID, "the header holds an impossible offset");
+			return weir_fail(error, WEIR_INVALID, "the header has an invalid offset");
 	}
 	return WEIR_OK;
 }

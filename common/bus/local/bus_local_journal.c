@@ -44,7 +44,7 @@ static enum weir_status join_segments(const struct weir_bus_journal *journal, st
 	if (status != WEIR_OK)
 		return status;
 	if (segment->sequence != previous->sequence + 1)
-		return weir_fail(error, WEIR_INVALID, "a file is missing behind %s", path);
+		return weir_fail(error, WEIR_INVALID, "a file is missing after %s", path);
 	if (previous->length < segment->previous_bytes)
 		return weir_fail(error, WEIR_INVALID, "%s is damaged at byte %llu: it ends there but had %llu bytes", path,
 		                 (unsigned long long)previous->length, (unsigned long long)segment->previous_bytes);

@@ -82,7 +82,8 @@ enum weir_status weir_producer_send(struct weir_producer *producer, enum weir_to
 		                 (unsigned long long)body_bytes, weir_topic_name(topic));
 	uint32_t bytes = WEIR_BUS_RECORD_HEADER_BYTES + (uint32_t)body_bytes;
 	if (producer->held_bytes > 0 && producer->held_bytes + bytes > WEIR_BUS_PRODUCER_MAX_BYTES)
-		return weir_fail(error, WEIR_FULL, "%llu bytes wait to be delivered", (unsigned long long)producer->held_bytes);
+		return weir_fail(error, WEIR_FULL, "the send buffer is full: %llu bytes are not delivered yet",
+		                 (unsigned long long)producer->held_bytes);
 
 	/* Not cleared, as every byte is written here or with the offset. */
 	struct weir_bus_entry *entry = weir_realloc(NULL, 1, sizeof *entry + bytes);
@@ -139,7 +140,7 @@ size_t weir_producer_poll(struct weir_producer *producer, struct weir_delivery *
 		                                       .offset = entry->record.offset,
 		                                       .tag = entry->tag,
 		                                       .status = entry->status,
-		                                       .why = "the bus is being closed"};
+		                                       .why = "the bus is closing"};
 		producer->broken |= entry->status != WEIR_OK;
 		producer->held_bytes -= entry->bytes;
 		free(entry);

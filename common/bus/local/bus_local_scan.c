@@ -91,7 +91,7 @@ enum weir_status weir_bus_scan_open(const char *directory, enum weir_topic topic
 		return status;
 	partitions = weir_topic_partitions(topic, partitions);
 	if (partition != WEIR_BUS_EVERY_PARTITION && partition >= partitions)
-		return weir_fail(error, WEIR_INVALID, "%s has no partition %u: they are 0 to %u", name, partition,
+		return weir_fail(error, WEIR_INVALID, "%s has no partition %u; expected 0 to %u", name, partition,
 		                 partitions - 1);
 	struct weir_bus_scan *opened = weir_alloc(1, sizeof *opened);
 	*opened = (struct weir_bus_scan){.topic = topic,
@@ -223,7 +223,7 @@ static enum weir_status pass_damage(struct weir_bus_scan *scan, struct weir_erro
 		scan->at = scan->limit;
 	if (found == FOUND_NONE && is_last(scan))
 		return WEIR_AGAIN;
-	return weir_fail(error, WEIR_INVALID, "%s/%020llu.log is damaged: bytes %llu to %llu are no messages",
+	return weir_fail(error, WEIR_INVALID, "%s/%020llu.log is damaged: bytes %llu to %llu are not messages",
 	                 scan->directory, (unsigned long long)scan->segment->sequence, (unsigned long long)broken,
 	                 (unsigned long long)scan->at);
 }

@@ -181,7 +181,7 @@ enum weir_status weir_bus_segment_open(const char *directory, enum weir_topic to
 		status = weir_bus_segment_header_decode((struct weir_span){.at = bytes, .length = (uint32_t)length}, partitions,
 		                                        first, &header, error);
 		if (status == WEIR_OK && (header.topic != topic || header.sequence != sequence))
-			status = weir_fail(error, WEIR_INVALID, "it is another file's copy");
+			status = weir_fail(error, WEIR_INVALID, "it is a copy of another file");
 		if (status != WEIR_OK)
 			weir_error_prefix(error, "%s", path);
 	}
@@ -242,7 +242,7 @@ static enum weir_status walk_record(struct window *window, const struct weir_bus
 	walk->why = "an offset is out of order";
 	if (record.offset != next_offsets[record.partition] || record.durable > walk->end)
 		return WEIR_INVALID;
-	walk->why = "the record is not whole";
+	walk->why = "the record is incomplete";
 	uint64_t bytes = weir_bus_record_bytes(&record);
 	if (bytes > window->limit - walk->end)
 		return WEIR_INVALID;

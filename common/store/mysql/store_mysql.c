@@ -80,7 +80,7 @@ enum weir_status weir_mysql_check_epoch(struct weir_mysql *mysql, bool locked, i
 	weir_mysql_put_number(statement, partition);
 	enum weir_status status = weir_mysql_step(mysql, statement, error);
 	if (status == WEIR_END || (status == WEIR_OK && weir_mysql_row_number(statement, 0) != epoch))
-		status = weir_fail(error, WEIR_FENCED, "partition %u has another owner by now", partition);
+		status = weir_fail(error, WEIR_FENCED, "partition %u now has another owner", partition);
 	else if (status == WEIR_OK)
 		*checkpoint = weir_mysql_row_number(statement, 1);
 	weir_mysql_done(statement);
@@ -204,7 +204,7 @@ static enum weir_status make_database(struct weir_mysql *mysql, const char *name
 	if (status == WEIR_OK)
 		status = weir_mysql_run(mysql, sql.at, error);
 	if (status != WEIR_OK)
-		weir_error_prefix(error, "there is no database %s, and it could not be made", name);
+		weir_error_prefix(error, "database %s does not exist and cannot be created", name);
 	weir_mysql_disconnect(mysql);
 	weir_text_deinit(&sql);
 	return status;

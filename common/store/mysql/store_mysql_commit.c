@@ -51,7 +51,7 @@ static enum weir_status commit_state(struct weir_mysql *mysql, int role, const s
 	uint64_t rows = 0;
 	enum weir_status status = weir_mysql_execute(mysql, statement, &rows, error);
 	if (status == WEIR_OK && rows != 1)
-		status = weir_fail(error, WEIR_FENCED, "partition %u has another owner by now, or its last checkpoint is gone",
+		status = weir_fail(error, WEIR_FENCED, "partition %u now has another owner, or its last checkpoint is gone",
 		                   state->partition);
 	return status;
 }
@@ -73,8 +73,8 @@ static enum weir_status check_written(struct weir_store_mysql *store, const stru
 		return status;
 	weir_mysql_written_forget(&store->written, state->partition);
 	return weir_fail(error, WEIR_IO,
-	                 "%s: the connection broke since checkpoint %" PRIu64 " of partition %u was written: "
-	                 "it is to be written again",
+	                 "%s: the connection was lost after checkpoint %" PRIu64
+	                 " of partition %u was written: it must be written again",
 	                 weir_mysql_name(store->mysql), state->checkpoint, state->partition);
 }
 

@@ -379,7 +379,7 @@ static enum weir_status write_patiently(struct weir_mysql *mysql, bool leaves_lo
 			return status;
 		if (tries == TRIES || (!committing && !passing)) {
 			if ((lost && mysql->error_number != 0) || (committing && is_lost(mysql->error_number)))
-				weir_error_prefix(error, "whether a transaction was committed is not known");
+				weir_error_prefix(error, "it is unknown whether the transaction was committed");
 			return status;
 		}
 		lost |= committing && is_lost(mysql->error_number);

@@ -100,7 +100,7 @@ static enum weir_status keep_table(struct weir_store *store, const struct weir_a
 	uint64_t connection = weir_mysql_connection(mysql);
 	enum weir_status status = read_bounds(store, name->table, &bounds, error);
 	if (status == WEIR_OK && weir_mysql_connection(mysql) != connection)
-		status = weir_fail(error, WEIR_IO, "%s: the connection broke, and with it the lock", weir_mysql_name(mysql));
+		status = weir_fail(error, WEIR_IO, "%s: the connection was lost, and the lock with it", weir_mysql_name(mysql));
 	if (status == WEIR_OK)
 		status = make_ahead(mysql, name->table, &bounds, days * WEIR_DAY_MS, now_ms, error);
 	if (status == WEIR_OK && keep_ms > 0)

@@ -80,7 +80,8 @@ static enum weir_status compare_policy(const struct policy_call *call, struct we
 	weir_mysql_put_number(statement, call->version);
 	enum weir_status status = weir_mysql_step(call->mysql, statement, error);
 	if (status == WEIR_OK && !weir_span_equal(weir_mysql_row_bytes(statement, 0), call->text))
-		status = weir_fail(error, WEIR_INVALID, "policy version %" PRIu64 " is another policy already", call->version);
+		status = weir_fail(error, WEIR_INVALID, "policy version %" PRIu64 " already exists with other contents",
+		                   call->version);
 	weir_mysql_done(statement);
 	return status;
 }

@@ -127,7 +127,8 @@ static enum weir_status find_version(struct weir_mysql *mysql, uint32_t known, u
 	if (status == WEIR_IO && weir_mysql_error_number(mysql) == WEIR_MYSQL_NO_TABLE)
 		return WEIR_END;
 	if (status == WEIR_IO && weir_mysql_error_number(mysql) == WEIR_MYSQL_NO_COLUMN)
-		return weir_fail(error, WEIR_INVALID, "%s: its schema_version is another program's", weir_mysql_name(mysql));
+		return weir_fail(error, WEIR_INVALID, "%s: this database's schema_version belongs to another program",
+		                 weir_mysql_name(mysql));
 	if (status == WEIR_OK && *version > known)
 		return weir_fail(error, WEIR_NEWER,
 		                 "%s: written by a newer version of weir (schema %" PRIu64 ", known: %" PRIu32 ")",
@@ -147,9 +148,8 @@ static enum weir_status check_empty(struct weir_mysql *mysql, struct weir_error 
 		                           " AND table_name = 'schema_version'",
 		                           &ours, error);
 	if (status == WEIR_OK && tables > 0 && ours == 0)
-		status =
-			weir_fail(error, WEIR_INVALID, "%s: this database belongs to another program: give weir one of its own",
-		              weir_mysql_name(mysql));
+		status = weir_fail(error, WEIR_INVALID, "%s: this database belongs to another program: give weir its own",
+		                   weir_mysql_name(mysql));
 	return status;
 }
 
@@ -192,8 +192,8 @@ enum weir_status weir_mysql_schema_inspect(struct weir_mysql *mysql, struct weir
 	if (status == WEIR_OK && none)
 		weir_text_printf(missing, "the tables of %s", weir_mysql_name(mysql));
 	else if (status == WEIR_OK && version < last)
-		weir_text_printf(missing, "the step from schema %" PRIu64 " to %" PRIu32 " in %s", version, last,
-		                 weir_mysql_name(mysql));
+		weir_text_printf(missing, "schema %" PRIu32 " in %s (which has schema %" PRIu64 ")", last,
+		                 weir_mysql_name(mysql), version);
 	return status;
 }
 
@@ -207,8 +207,7 @@ enum weir_status weir_mysql_schema_upgrade(struct weir_mysql *mysql, struct weir
 	/* Daemons start together: one makes the tables, the others wait. */
 	status = weir_mysql_number(mysql, "SELECT get_lock('weir.schema', 8)", &locked, error);
 	if (status == WEIR_END || (status == WEIR_OK && locked == 0))
-		return weir_fail(error, WEIR_IO, "%s: another process has been making the tables for some seconds",
-		                 weir_mysql_name(mysql));
+		return weir_fail(error, WEIR_IO, "%s: another process is still creating the tables", weir_mysql_name(mysql));
 	if (status != WEIR_OK)
 		return status;
 	status = upgrade_alone(mysql, schema, error);

@@ -98,7 +98,7 @@ enum weir_status weir_store_check_epoch(struct weir_store_sqlite *store, int rol
 	weir_statement_number(statement, 2, partition);
 	enum weir_status status = weir_statement_step(store->database, statement, error);
 	if (status == WEIR_END || (status == WEIR_OK && weir_row_number(statement, 0) != epoch))
-		return weir_fail(error, WEIR_FENCED, "partition %u has another owner by now", partition);
+		return weir_fail(error, WEIR_FENCED, "partition %u now has another owner", partition);
 	if (status == WEIR_OK)
 		*checkpoint = weir_row_number(statement, 1);
 	return status;
@@ -132,7 +132,7 @@ static enum weir_status commit_state(struct weir_store_sqlite *store, int role,
 	int rows = 0;
 	enum weir_status status = weir_statement_run(store->database, statement, &rows, error);
 	if (status == WEIR_OK && rows != 1)
-		status = weir_fail(error, WEIR_FENCED, "partition %u has another owner by now, or its last checkpoint is gone",
+		status = weir_fail(error, WEIR_FENCED, "partition %u now has another owner, or its last checkpoint is gone",
 		                   state->partition);
 	return status;
 }
@@ -271,14 +271,15 @@ enum weir_status weir_store_sqlite_open_read_only(const char *directory, struct 
 	char path[WEIR_PATH_BYTES];
 	enum weir_status status = weir_path_format(path, error, "%s/weir.db", directory);
 	if (status == WEIR_OK && access(path, R_OK) != 0)
-		status = errno == EACCES ? weir_fail(error, WEIR_INVALID,
-		                                     "the state in %s belongs to another user: only its owner, "
-		                                     "its group and root can read it",
-		                                     directory)
-		                         : weir_fail(error, WEIR_INVALID,
-		                                     "there is no state in %s: `weir run` creates it; "
-		                                     "--state names another directory (%s)",
-		                                     directory, strerror(errno));
+		status = errno == EACCES
+		             ? weir_fail(error, WEIR_INVALID,
+		                         "the state in %s belongs to another user: only its owner, "
+		                         "its group and root can read it",
+		                         directory)
+		             : weir_fail(
+						   error, WEIR_INVALID,
+						   "there is no state in %s: `weir run` creates it; choose another directory with --state (%s)",
+						   directory, strerror(errno));
 	if (status != WEIR_OK)
 		return status;
 	struct weir_store_sqlite *opened = weir_alloc(1, sizeof *opened);

@@ -200,7 +200,7 @@ enum weir_status weir_database_number(struct weir_database *database, const char
 static enum weir_status begin(struct weir_database *database, bool synced, struct weir_error *error)
 {
 	if (database->only_looked_at)
-		return weir_fail(error, WEIR_IO, "%s: it is only looked at", database->path);
+		return weir_fail(error, WEIR_IO, "%s: it is open read-only", database->path);
 	if (database->synced != synced) {
 		const char *sql = synced ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL";
 		enum weir_status status = weir_database_run(database, sql, error);

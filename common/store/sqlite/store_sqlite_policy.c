@@ -60,7 +60,8 @@ static enum weir_status compare_policy(struct weir_database *database, uint64_t 
 	weir_statement_number(statement, 1, version);
 	enum weir_status status = weir_statement_step(database, statement, error);
 	if (status == WEIR_OK && !weir_span_equal(weir_row_bytes(statement, 0), text))
-		status = weir_fail(error, WEIR_INVALID, "policy version %" PRIu64 " is another policy already", version);
+		status =
+			weir_fail(error, WEIR_INVALID, "policy version %" PRIu64 " already exists with other contents", version);
 	return status;
 }
 

@@ -150,7 +150,6 @@ enum weir_status weir_store_schema_check(struct weir_database *database, const c
 	if (status == WEIR_OK && version > known)
 		return refuse_newer(path, version, known, error);
 	if (status == WEIR_OK && version < known)
-		return weir_fail(error, WEIR_INVALID, "%s: written by an older version of weir; a run brings it up to date",
-		                 path);
+		return weir_fail(error, WEIR_INVALID, "%s: written by an older version of weir; `weir run` upgrades it", path);
 	return status;
 }

@@ -65,7 +65,8 @@ struct ager *ager_start(struct target *target, const struct weir_log *log)
 	weir_condition_init(&ager->wake);
 	if (pthread_create(&ager->thread, NULL, run, ager) == 0)
 		return ager;
-	weir_log(log, WEIR_LOG_WARNING, target->ops->kind, "cannot start a thread: what is over stays until all is read");
+	weir_log(log, WEIR_LOG_WARNING, target->ops->kind,
+	         "cannot start a thread: expired blocks stay on the list until the topic is read");
 	free_all(ager);
 	return NULL;
 }

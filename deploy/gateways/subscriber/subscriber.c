@@ -77,8 +77,8 @@ static void log_left_out(struct subscriber *subscriber, int64_t now_ms)
 	uint64_t unfit = weir_counter_read(&subscriber->options.target->unfit);
 	if (is_news(&subscriber->left_out_notice, left_out, now_ms))
 		weir_log(subscriber->options.log, WEIR_LOG_WARNING, "list",
-		         "full with %u blocks (--max): left out %llu blocks that end first", subscriber->options.max,
-		         (unsigned long long)left_out);
+		         "the list is full (%u blocks, --max): left out the %llu blocks that end first",
+		         subscriber->options.max, (unsigned long long)left_out);
 	if (is_news(&subscriber->unfit_notice, unfit, now_ms))
 		weir_log(subscriber->options.log, WEIR_LOG_WARNING, "list",
 		         "%s cannot hold every key: %llu keys left out so far", subscriber->options.target->ops->kind,
@@ -93,7 +93,7 @@ static void fail(struct subscriber *subscriber, int64_t now_ms, const struct wei
 	if (atomic_load(&subscriber->in_place) && now_ms - subscriber->in_place_since_ms >= STEADY_MS)
 		subscriber->retry_wait_ms = RETRY_LEAST_MS;
 	weir_fault_raise(&subscriber->target_fault, subscriber->options.log, subscriber->options.target->ops->kind,
-	                 "%s; trying again until the list is in place", error->text);
+	                 "%s; retrying until the list is written", error->text);
 	atomic_store(&subscriber->in_place, false);
 	subscriber->copy_wanted = true;
 	subscriber->retry_at_ms = now_ms + subscriber->retry_wait_ms;
@@ -128,9 +128,9 @@ static void settle(struct subscriber *subscriber, int64_t started_ms)
 static void announce(struct subscriber *subscriber)
 {
 	weir_log(subscriber->options.log, WEIR_LOG_INFO, subscriber->options.target->ops->kind,
-	         "the list is in place: %u blocks", block_table_count(subscriber->table));
+	         "the list is up to date: %u blocks", block_table_count(subscriber->table));
 	if (!subscriber->announced)
-		weir_notify("READY=1\nSTATUS=keeping the list");
+		weir_notify("READY=1\nSTATUS=keeping the list up to date");
 	subscriber->announced = true;
 }
 
@@ -238,7 +238,7 @@ static enum subscriber_result take(struct subscriber *subscriber, const struct w
 		uint64_t count = weir_counter_read(&subscriber->results[RESULT_MALFORMED]) + 1;
 		if (is_news(&subscriber->malformed_notice, count, weir_monotonic_ms()))
 			weir_log(subscriber->options.log, WEIR_LOG_WARNING, "decisions",
-			         "%llu records so far are no decisions; the last, partition %u offset %llu: %s",
+			         "skipped %llu malformed records so far; the last is partition %u offset %llu: %s",
 			         (unsigned long long)count, message->partition, (unsigned long long)message->offset, error.text);
 		return RESULT_MALFORMED;
 	}
@@ -327,7 +327,7 @@ static enum weir_status open_feed(struct subscriber *subscriber, struct weir_err
 static void begin_anew(struct subscriber *subscriber)
 {
 	weir_log(subscriber->options.log, WEIR_LOG_WARNING, "decisions",
-	         "some were deleted by retention before they were read: reading the topic from the beginning");
+	         "retention deleted decisions before they were read: reading the topic from the beginning");
 	block_table_clear(subscriber->table);
 	atomic_store(&subscriber->caught_up, false);
 	atomic_store(&subscriber->in_place, false);
@@ -341,7 +341,7 @@ static enum weir_status report_blocked_feed(const struct subscriber *subscriber,
 	char words[WEIR_ERROR_TEXT_BYTES];
 	if (subscriber->bus->ops->problem(subscriber->bus, words, sizeof words))
 		return weir_fail(error, WEIR_IO, "%s", words);
-	return weir_fail(error, WEIR_IO, "the decisions topic holds more, but nothing came in %lld s",
+	return weir_fail(error, WEIR_IO, "the decisions topic has more messages, but none arrived in %lld s",
 	                 (long long)subscriber->options.once_wait_ms / 1000);
 }
 
@@ -376,7 +376,7 @@ static void note_catch_up(struct subscriber *subscriber)
 	ager_stop(subscriber->ager);
 	subscriber->ager = NULL;
 	atomic_store(&subscriber->caught_up, true);
-	weir_log(subscriber->options.log, WEIR_LOG_INFO, "decisions", "read all that there were: %u blocks are live",
+	weir_log(subscriber->options.log, WEIR_LOG_INFO, "decisions", "read all existing decisions: %u blocks are live",
 	         block_table_count(subscriber->table));
 }
 

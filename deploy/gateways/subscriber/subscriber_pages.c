@@ -21,31 +21,30 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[DECISIONS] = {"weir_subscribe_decisions_total", WEIR_COUNTER, "records",
                    WEIR_LABELS(
 					   {"result",
-                        "`applied`, `older` (not newer than what is known of its key), `over` (nothing is left to "
-                        "do), `no_room` (the list is full), `other_zone`, `shadow`, `malformed` (no decision)"}),
-                   "Records read from the decisions topic, by what became of them."},
-	[ENTRIES] = {"weir_subscribe_entries", WEIR_GAUGE, "blocks", WEIR_NO_LABELS, "Blocks that are running."},
+                        "`applied`, `older` (not newer than the last decision on its key), `over` (already ended), "
+                        "`no_room` (the list is full), `other_zone`, `shadow`, `malformed` (not a decision)"}),
+                   "Records read from the decisions topic, by result."},
+	[ENTRIES] = {"weir_subscribe_entries", WEIR_GAUGE, "blocks", WEIR_NO_LABELS, "Blocks in force."},
 	[READY] = {"weir_subscribe_ready", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
-               "1 while the target's list is known to be right. 0 otherwise: /readyz and the log say why."},
+               "1 while the target's list is up to date. Otherwise 0: /readyz and the log say why."},
 	[LAG_RECORDS] = {"weir_subscribe_lag_records", WEIR_GAUGE, "records", WEIR_NO_LABELS,
-                     "Records on the decisions topic that have not been read, as of weir_subscribe_ends_age_seconds "
-                     "ago."},
+                     "Unread records on the decisions topic, as of weir_subscribe_ends_age_seconds ago."},
 	[ENDS_AGE] = {"weir_subscribe_ends_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
-                  "Time since the bus last said where the topic ends. If this grows, the bus is away: new blocks and "
+                  "Time since the bus last said where the topic ends. If this grows, the bus is down: new blocks and "
                   "lifts do not reach the list."},
 	[GAPS] = {"weir_subscribe_gaps_total", WEIR_COUNTER, "gaps", WEIR_NO_LABELS,
-              "Gaps in the decisions topic that were passed over: removed by retention before they were read, or "
-              "damaged."},
+              "Gaps in the decisions topic that were skipped: records deleted by retention before they were "
+              "read, or damaged."},
 	[REBUILDS] = {"weir_subscribe_rebuilds_total", WEIR_COUNTER, "copies", WEIR_NO_LABELS,
-                  "Times that the whole list was written to the target, as at a start and after an error."},
+                  "Times that the whole list was written to the target: at the start and after errors."},
 	[ERRORS] = {"weir_subscribe_errors_total", WEIR_COUNTER, "errors", WEIR_NO_LABELS,
-                "Times that the target failed or turned out to have lost its list."},
+                "Times that the target failed or had lost its list."},
 	[LEFT_OUT] = {"weir_subscribe_left_out_total", WEIR_COUNTER, "blocks", WEIR_NO_LABELS,
                   "Blocks left out because the list was full. Raise --max."},
 	[UNFIT] = {"weir_subscribe_unfit_total", WEIR_COUNTER, "blocks", WEIR_NO_LABELS,
-               "Blocks whose keys this kind of target cannot hold, each time that one was met."},
+               "Times that a block was left out because this kind of target cannot hold its key."},
 	[DELAY] = {"weir_subscribe_delay_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
-               "Time from a decision's own time, which is its request's, to its being in the target."},
+               "Time from a decision's own time, which is that of its request, until it is in the target."},
 };
 
 const struct weir_metric_table subscriber_metric_table = {metrics, METRIC_COUNT};
@@ -89,7 +88,7 @@ bool subscriber_ready(const struct subscriber *subscriber, struct weir_text *why
 	else if (!atomic_load(&subscriber->caught_up))
 		weir_text_printf(why, "reading existing decisions: %llu records to go\n", (unsigned long long)feed_lag(feed));
 	else if (!atomic_load(&subscriber->in_place))
-		weir_text_puts(why, "the target does not have the list: the log says why\n");
+		weir_text_puts(why, "the target's list is not up to date: see the log\n");
 	else
 		return true;
 	return false;

@@ -83,7 +83,7 @@ static enum weir_status read_key(const json_t *key, struct decision_record *reco
 {
 	record->whole_zone = json_is_null(key);
 	if (record->whole_zone && (!record->lift || record->key.length > 0))
-		return weir_fail(error, WEIR_INVALID, "only a lift of a whole zone has no key");
+		return weir_fail(error, WEIR_INVALID, "only the lift of a whole zone has no key");
 	if (!record->whole_zone && !json_is_array(key))
 		return weir_fail(error, WEIR_INVALID, "\"key\" is not an array");
 	return WEIR_OK;
@@ -96,7 +96,7 @@ static enum weir_status read_object(const json_t *object, struct decision_record
 	    !read_id(json_string_value(id), record->partition, &record->version))
 		return weir_fail(error, WEIR_INVALID, "\"id\" is not PARTITION-OFFSET-INDEX of this partition");
 	if (!string_is(object, "zone", record->zone))
-		return weir_fail(error, WEIR_INVALID, "its \"zone\" is not that of its message key");
+		return weir_fail(error, WEIR_INVALID, "\"zone\" differs from the zone in the message key");
 	record->lift = string_is(object, "action", weir_span_of("lift"));
 	if (!record->lift && !string_is(object, "action", weir_span_of("block")))
 		return weir_fail(error, WEIR_INVALID, "\"action\" is neither block nor lift");
@@ -125,7 +125,7 @@ enum weir_status decision_record_parse(const struct weir_message *message, struc
 	const char *text = message->payload.length > 0 ? message->payload.at : "";
 	json_t *object = json_loadb(text, message->payload.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &mistake);
 	if (!json_is_object(object))
-		status = weir_fail(error, WEIR_INVALID, "it is no JSON object");
+		status = weir_fail(error, WEIR_INVALID, "it is not a JSON object");
 	else
 		status = read_object(object, record, error);
 	json_decref(object);

@@ -30,9 +30,8 @@ static enum weir_status open_existing_store(struct backend *backend, struct weir
 		weir_connect_existing_store(backend->config, WAIT_MS, NULL, &backend->log, &missing, &backend->store, error);
 	if (status == WEIR_OK && backend->store == NULL) {
 		backend->absent = true;
-		status =
-			weir_fail(error, WEIR_INVALID, "there is no policy yet: run `weir policy apply`, which also creates %.*s",
-		              (int)missing.length, missing.at);
+		status = weir_fail(error, WEIR_INVALID, "no policy yet: run `weir policy apply`, which also creates %.*s",
+		                   (int)missing.length, missing.at);
 	}
 	weir_text_deinit(&missing);
 	return status;

@@ -26,7 +26,7 @@ static enum weir_status check_kind(struct state_directory *state, const char *ki
 	if (note == NULL)
 		return state->store->ops->note_put(state->store, KIND_NOTE, weir_span_of(kind), error);
 	if (strcmp(note, kind) != 0)
-		status = weir_fail(error, WEIR_INVALID, "%s is the state of %s: name another --state directory", state->path,
+		status = weir_fail(error, WEIR_INVALID, "%s is the state of %s: choose another --state directory", state->path,
 		                   strcmp(note, "once") == 0 ? "a --once run" : "a run that follows");
 	free(note);
 	return status;

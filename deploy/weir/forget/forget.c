@@ -22,17 +22,17 @@ static const struct weir_argument_option options_table[] = {
 	[ZONE] = {.name = "zone",
               .value = "NAME",
               .type = WEIR_ARGUMENT_TEXT,
-              .help = "only in this zone (default: in all that ever had a key of so many values)"},
+              .help = "only in this zone (default: in all zones that ever had a key with this number of values)"},
 	[KEY_HEX] = {.name = "key-hex",
                  .value = "HEX",
                  .type = WEIR_ARGUMENT_TEXT,
-                 .help = "in place of the values: the joined key, where it is not UTF-8"},
-	[CONFIG] =
-		{.name = "config",
-         .value = "FILE",
-         .type = WEIR_ARGUMENT_TEXT,
-         .help = "the configuration of a cluster, or of one machine whose state is in the usual place; required where "
-                 "archiver.hash_keys names a secret"},
+                 .help = "instead of the values: the joined key, if it is not UTF-8"},
+	[CONFIG] = {.name = "config",
+                .value = "FILE",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help =
+                    "the configuration of a cluster, or of one machine whose state is in the usual place; required if "
+                    "archiver.hash_keys is set"},
 	[STATE] = {.name = "state",
                .value = "DIR",
                .type = WEIR_ARGUMENT_TEXT,
@@ -45,7 +45,7 @@ static const struct weir_argument_option options_table[] = {
 	[BY] = {.name = "by",
             .value = "NAME",
             .type = WEIR_ARGUMENT_TEXT,
-            .help = "who asks for it (default: your login name)",
+            .help = "who orders it (default: your login name)",
             .expected = "at most 64 bytes"},
 	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "print what was done as a JSON line"},
 	[OPTION_COUNT] = {.name = NULL},
@@ -53,22 +53,25 @@ static const struct weir_argument_option options_table[] = {
 
 static const struct weir_argument_section sections[] = {
 	{"How it works",
-     "It gives the commands of `weir allow --for 0s`, `weir override --rate 1` and `weir lift`. It then waits until a "
-     "limiter's checkpoint is behind them and the archiver has stored what came before, and removes the rows. So it "
-     "takes about limiter.checkpoint_interval and archiver.interval. An override of a --prefix is of many keys, and "
-     "stays. Of the state of a --once run only the rows go."},
+     "It gives the commands of `weir allow --for 0s`, `weir override --rate 1` and `weir lift`. It then "
+     "waits until a limiter's checkpoint covers them and the archiver has stored everything before "
+     "them, and removes the rows. So it takes about limiter.checkpoint_interval and archiver.interval. "
+     "An override of a --prefix covers many keys, and stays. In the state of a --once run, only the "
+     "rows are removed."},
 	{"What it cannot remove",
-     "It names what it cannot take back. Topics keep their messages until their retention ends. The log of one machine "
-     "keeps them until its readers have passed them. Files of decisions and dead letters are yours.\n"
+     "The command lists what it cannot remove. Topics keep their messages until their retention ends. "
+     "The local log of one machine keeps them until every reader has read past them. The files of "
+     "decisions and dead letters are yours to edit.\n"
      "\n"
-     "A --reason that names the key stays in the rows of other keys. Sums of a zone stay: they have no keys. Buckets "
-     "in the store stay: they have hashes of keys."},
+     "A --reason that names the key stays in the rows of other keys. Totals of a zone stay: they have "
+     "no keys. Buckets in the store stay: they have hashes of keys."},
 	{NULL, NULL},
 };
 
 static const struct weir_argument_exit exits[] = {
-	{WEIR_EXIT_DONE, "all is done"},
-	{WEIR_EXIT_FAILED, "something is not, and the command says what: run it again, twice does no harm"},
+	{WEIR_EXIT_DONE, "everything was removed"},
+	{WEIR_EXIT_FAILED,
+     "something was not removed, and the command says what: run it again (running it twice does no harm)"},
 	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
 	{WEIR_EXIT_DONE, NULL},
 };
@@ -78,12 +81,12 @@ static const struct weir_command_line line = {
 	.summary = "remove a key everywhere: counts, histories, live state and lists",
 	.usage = "weir forget VALUE... --config FILE [--zone NAME] [OPTION...]\n"
 			 "weir forget VALUE... --state DIR [--zone NAME] [OPTION...]",
-	.about =
-		"Removes a key everywhere, as its owner may ask for.\n"
-		"\n"
-		"Its bucket is emptied and its block lifted, so that gateways let it in. An allow and an override of it end. "
-		"Then its rows go from count_hourly, count_daily, decision_history and zone_txn, and from zone_bucket_lock "
-		"where check_velocity is used. A request that comes later counts from one again.",
+	.about = "Removes a key everywhere, for example at its owner's request.\n"
+			 "\n"
+			 "Its bucket is emptied and its block lifted, so that gateways let it in. An allow and an override "
+			 "of it end. Then its rows are deleted from count_hourly, count_daily, decision_history and "
+			 "zone_txn, and from zone_bucket_lock if check_velocity is used. A later request counts from one "
+			 "again.",
 	.operand = {.word = "VALUE",
                 .help = "the values of the key, in its order, as the log has them (see weir lift --help)",
                 .most = WEIR_ZONE_KEY_MAX,
@@ -129,10 +132,10 @@ static enum weir_exit parse(struct forget *forget, int argc, char **argv)
 	if (options->key_hex != NULL && options->value_count > 0)
 		return weir_arguments_refuse(&line, "either values or --key-hex, not both");
 	if (options->key_hex == NULL && options->value_count == 0)
-		return weir_arguments_refuse(&line, "missing VALUE: name the key by its values, or with --key-hex");
+		return weir_arguments_refuse(&line, "missing VALUE: give the key's values, or --key-hex");
 	if (options->config_path == NULL && options->state_path == NULL)
 		return weir_arguments_refuse(&line,
-		                             "name a cluster's configuration with --config, or a directory with --state");
+		                             "give a cluster's configuration with --config, or a directory with --state");
 	return WEIR_EXIT_NOT_YET;
 }
 
@@ -196,7 +199,7 @@ static enum weir_exit command_main(int argc, char **argv)
 		        code == WEIR_EXIT_FAILED ? "; not finished: run it again (running it twice does no harm)" : "");
 	}
 	if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0) {
-		fprintf(stderr, "weir forget: standard output takes no words: %s\n", strerror(errno));
+		fprintf(stderr, "weir forget: cannot write to standard output: %s\n", strerror(errno));
 		code = WEIR_EXIT_FAILED;
 	}
 	weir_text_deinit(&text);

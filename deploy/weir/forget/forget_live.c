@@ -103,7 +103,7 @@ static enum weir_status limiter_passed(const struct forget *forget, const struct
 	enum weir_status status = look(forget, WEIR_STORE_ROLE_LIMITER, zone->place.partition, &state, error);
 	if (status != WEIR_OK || state.next_offset > zone->place.offset)
 		return status;
-	return weir_fail(error, WEIR_AGAIN, "no limiter's checkpoint is behind partition %u, offset %" PRIu64 " yet",
+	return weir_fail(error, WEIR_AGAIN, "no limiter's checkpoint covers partition %u, offset %" PRIu64 " yet",
 	                 zone->place.partition, zone->place.offset);
 }
 
@@ -199,7 +199,7 @@ enum weir_status forget_await(struct forget *forget, struct weir_error *error)
 		if (!zone->placed)
 			continue;
 		if (forget->backend.kind == BACKEND_STATE) {
-			weir_text_printf(&forget->left, "zone %s: nothing runs there: the next start empties its bucket\n",
+			weir_text_printf(&forget->left, "zone %s: no process is running there: the next start empties its bucket\n",
 			                 zone->name);
 			continue;
 		}

@@ -19,7 +19,7 @@ static const enum weir_topic topics[] = {WEIR_TOPIC_EVENTS, WEIR_TOPIC_JUDGED, W
 enum { TOPIC_COUNT = sizeof topics / sizeof *topics };
 
 /* Of one machine: who takes the log away. */
-#define TRIMMED "until weir run removes its files: each when it is full, and all who read it are past it"
+#define TRIMMED "until weir run removes its files: each once it is full and every reader has read past it"
 
 static bool is_there(const struct forget *forget, enum weir_topic topic)
 {
@@ -55,9 +55,9 @@ static void put_zone(const struct forget *forget, const struct forget_zone *zone
 	else if (zone->velocity)
 		weir_text_puts(text, "  of check_velocity\n");
 	else if (forget->backend.once)
-		weir_text_puts(text, "  rows alone: the run has ended\n");
+		weir_text_puts(text, "  only rows: the run has ended\n");
 	else
-		weir_text_puts(text, "  rows alone: the policy in force does not have the zone\n");
+		weir_text_puts(text, "  only rows: the policy in force does not have the zone\n");
 }
 
 static void put_rows(const struct forget *forget, struct weir_text *text)
@@ -81,9 +81,9 @@ static void put_topic(const struct forget *forget, enum weir_topic topic, struct
 	topic_name(forget, topic, name);
 	weir_text_printf(text, "  topic %s: ", name);
 	if (!find_until(forget, topic, &until_ms)) {
-		weir_text_puts(text, "its brokers do not say how long\n");
+		weir_text_puts(text, "the brokers do not report its retention\n");
 	} else if (until_ms < 0) {
-		weir_text_puts(text, "for ever (retention.ms)\n");
+		weir_text_puts(text, "forever (retention.ms)\n");
 	} else {
 		weir_text_puts(text, "until ");
 		words_time(text, until_ms);
@@ -101,14 +101,12 @@ static void put_holders(const struct forget *forget, struct weir_text *text)
 		weir_text_printf(text, "  the log in %s/log: " TRIMMED "\n", forget->backend.state_path);
 	if (forget->backend.once)
 		weir_text_printf(
-			text,
-			"  the rest of %s: buckets, and the names of the keys that were blocked most: remove it when no"
-			" run goes on from there\n",
+			text, "  the rest of %s: buckets and the most blocked keys: remove it once no run continues from there\n",
 			forget->backend.state_path);
 	if (forget->backend.kind != BACKEND_CLUSTER)
 		weir_text_puts(text,
-		               "  the files of decisions and of dead letters that weir run writes, which are yours to cut\n");
-	weir_text_puts(text, "  the logs that it came from, which are not weir's: read again, they bring it back\n");
+		               "  the files of decisions and of dead letters that weir run writes, which are yours to edit\n");
+	weir_text_puts(text, "  the source logs, which are not weir's: reading them again brings it back\n");
 }
 
 void forget_report(const struct forget *forget, struct weir_text *text)
@@ -122,8 +120,8 @@ void forget_report(const struct forget *forget, struct weir_text *text)
 	weir_text_puts(text, "NOT DONE YET:\n");
 	weir_text_append(text, forget->left.at, forget->left.length);
 	weir_text_puts(text,
-	               "rows may still come from there: see that limiters and archivers run, and give it again; twice "
-	               "does no harm\n");
+	               "rows may still arrive from there: make sure that limiters and archivers are running, and run it "
+	               "again (running it twice does no harm)\n");
 }
 
 /* ---- JSON ---- */

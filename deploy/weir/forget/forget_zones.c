@@ -132,7 +132,7 @@ enum weir_status forget_find_zones(struct forget *forget, struct weir_error *err
 	if (status != WEIR_OK || forget->zone_count > 0)
 		return status;
 	if (forget->history.count == 0)
-		return weir_fail(error, WEIR_INVALID, "there is no policy yet, so no zone has keys");
+		return weir_fail(error, WEIR_INVALID, "no policy yet, so no zone has keys");
 	/* By the words of weir lift: which zones there are, and what their keys are made of. */
 	status = override_key_make(&forget->options, forget->history.policies[forget->history.count - 1], &command, error);
 	return status == WEIR_OK ? weir_fail(error, WEIR_INVALID, "no zone's key takes these values") : status;

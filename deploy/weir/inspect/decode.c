@@ -43,8 +43,8 @@ static const struct weir_argument_option options[] = {
 		{.name = "partition",
          .value = "P",
          .type = WEIR_ARGUMENT_NUMBER,
-         .help = "only this partition (default: all; of a state directory in the order in which they were written, of "
-                 "a cluster each in its own order)",
+         .help = "only this partition (default: all; for a state directory in the order in which they were written, "
+                 "for a cluster one after another)",
          .most = WEIR_BUS_PARTITIONS_MAX - 1},
 	[FROM] = {.name = "from", .value = "OFFSET", .type = WEIR_ARGUMENT_NUMBER, .help = "only offsets from this one on"},
 	[FLAT] = {.name = "flat", .type = WEIR_ARGUMENT_FLAG, .help = "print a line for each event, not for each frame"},
@@ -52,12 +52,13 @@ static const struct weir_argument_option options[] = {
 };
 
 static const struct weir_argument_section sections[] = {
-	{"Lines",
-     "A frame has its place, its kind, when it was sent, the policy version it was matched under, its source, and its "
-     "events. An event has its key (its values joined by |), time (Unix ms), position in the source, cost, and zones by "
-     "their ids. A judged frame has each zone's verdict. A policy is a frame in every partition, with its zones.\n"
-     "\n"
-     "What cannot be decoded is reported on standard error, with its offset and the reason; the rest is still printed."},
+	{"Lines", "A frame has its partition and offset, its kind, its sending time, the policy version it was "
+              "matched under, its source, and its events. An event has its key (its values joined by |), time "
+              "(Unix ms), position in the source, cost, and zones by their ids. A judged frame has each zone's "
+              "verdict. A policy is a frame in every partition, with its zones.\n"
+              "\n"
+              "What cannot be decoded is reported on standard error, with its offset and the reason; the rest is "
+              "still printed."},
 	{NULL, NULL},
 };
 
@@ -77,9 +78,9 @@ static const struct weir_command_line line = {
 			 "weir decode FILE",
 	.about = "Prints the messages of a log as JSON lines.\n"
 			 "\n"
-			 "The log is that of a state directory, or the topics of the cluster that --config names. With FILE it is "
-			 "the one frame in that file. The log is only read, up to its present end: whatever works with it may be "
-			 "running.",
+			 "The log is that of a state directory, or the topics of the cluster that --config names. With FILE "
+			 "it is the one frame in that file. The log is only read, up to its current end: the processes that "
+			 "use it may be running.",
 	.operand = {.word = "FILE",
                 .help = "a file with one frame; - is standard input",
                 .most = 1,
@@ -151,8 +152,8 @@ static enum weir_exit parse(struct decode *decode, int argc, char **argv)
 	if (code != WEIR_EXIT_NOT_YET || named == 1)
 		return code;
 	return weir_arguments_refuse(&line, "%s",
-	                             named == 0 ? "name a --state directory, a cluster's --config, or a file with a frame"
-	                                        : "one of --state, --config and a file, not two");
+	                             named == 0 ? "give a --state directory, a cluster's --config, or a file with a frame"
+	                                        : "give only one of --state, --config and a file");
 }
 
 /* False: standard output takes no more; a reader that went away, such as head, is no failure. */
@@ -213,7 +214,7 @@ static enum weir_exit decode_log(struct decode *decode)
 	}
 	if (decode->partition != WEIR_BUS_EVERY_PARTITION && decode->from > 0 &&
 	    decode->from < topic_read_first(read, decode->partition))
-		fprintf(stderr, "weir decode: partition %u begins at offset %llu: what was before has been trimmed\n",
+		fprintf(stderr, "weir decode: partition %u begins at offset %llu: earlier messages were trimmed\n",
 		        decode->partition, (unsigned long long)topic_read_first(read, decode->partition));
 	if (print_topic(decode, read))
 		flush(decode);

@@ -24,7 +24,7 @@ enum option { ACCEPT_GAP, CONFIG, PARTITION, YES, OPTION_COUNT };
 static const struct weir_argument_option options_table[] = {
 	[ACCEPT_GAP] = {.name = "accept-gap",
                     .type = WEIR_ARGUMENT_FLAG,
-                    .help = "what is to be done; there is nothing else yet",
+                    .help = "accept the loss of the missing messages; required",
                     .required = true},
 	[CONFIG] = {.name = "config",
                 .value = "FILE",
@@ -37,12 +37,12 @@ static const struct weir_argument_option options_table[] = {
                    .help = "the partition",
                    .required = true,
                    .most = WEIR_PARTITIONS_MAX - 1},
-	[YES] = {.name = "yes", .type = WEIR_ARGUMENT_FLAG, .help = "do it (default: only say what would be lost)"},
+	[YES] = {.name = "yes", .type = WEIR_ARGUMENT_FLAG, .help = "do it (default: only print what would be lost)"},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
 static const struct weir_argument_exit exits[] = {
-	{WEIR_EXIT_DONE, "done, or there is nothing to do"},
+	{WEIR_EXIT_DONE, "done, or there was nothing to do"},
 	{WEIR_EXIT_FAILED, "a server failed"},
 	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong, or --yes is missing"},
 	{WEIR_EXIT_DONE, NULL},
@@ -50,19 +50,19 @@ static const struct weir_argument_exit exits[] = {
 
 static const struct weir_command_line line = {
 	.name = "weir recover",
-	.summary = "let a partition go on behind a gap in its log",
+	.summary = "continue a partition after a gap in its log",
 	.usage = "weir recover --accept-gap --config FILE --partition P [--yes]",
-	.about =
-		"Lets a partition go on behind a gap in its log.\n"
-		"\n"
-		"There is a gap where the log was trimmed, by retention or by hand, before a limiter had judged it: the "
-		"checkpoint's next offset is gone. The command says how many messages are lost. With --yes the limiters go on at "
-		"the first one that is left. Counts, blocks and orders of the checkpoint are kept. Where \"archiver\" is enabled, "
-		"the archive goes on likewise: what its topics no longer have is missing there.\n"
-		"\n"
-		"Limiters and archivers may be running: they take the partition again within half a minute. Positions of "
-		"sources are kept, so what a collector sends again is not counted twice. Make retention longer than the longest "
-		"outage.",
+	.about = "Continues a partition after a gap in its log.\n"
+			 "\n"
+			 "There is a gap if the log was trimmed, by retention or by hand, before a limiter had judged it: "
+			 "the checkpoint's next offset is gone. The command prints how many messages are lost. With --yes, "
+			 "the limiters continue at the first one that is left. Counts, blocks and orders of the checkpoint "
+			 "are kept. If \"archiver\" is enabled, the archive continues in the same way, without the lost "
+			 "messages.\n"
+			 "\n"
+			 "Limiters and archivers may be running: they take the partition again within half a minute. "
+			 "Positions of sources are kept, so what a collector resends is not counted twice. Make retention "
+			 "longer than the longest outage.",
 	.options = options_table,
 	.examples = "weir recover --accept-gap --config weir.json --partition 3\n"
 				"weir recover --accept-gap --config weir.json --partition 3 --yes",
@@ -98,17 +98,18 @@ static bool has_gap(const struct recover *recover, const struct weir_partition_s
 	unsigned partition = (unsigned)recover->partition;
 	unsigned long long at = state->next_offset, first = recover->first, next = recover->next;
 	if (state->next_offset > recover->next) {
-		printf("partition %u: the checkpoint goes on at offset %llu, and the log ends at %llu: it was made anew, and "
-		       "has lost %s\n",
-		       partition, at, next, first == next ? "all that it had" : "what it had before");
+		printf("partition %u: the checkpoint continues at offset %llu, but the log ends at %llu: it was recreated "
+		       "and has lost %s\n",
+		       partition, at, next, first == next ? "all its messages" : "its earlier messages");
 		return true;
 	}
 	if (state->next_offset >= recover->first) {
-		printf("partition %u: no gap: the checkpoint goes on at offset %llu, and the log has %llu to %llu\n", partition,
-		       at, first, next);
+		printf("partition %u: no gap: the checkpoint continues at offset %llu, and the log has %llu to %llu\n",
+		       partition, at, first, next);
 		return false;
 	}
-	printf("partition %u: the checkpoint goes on at offset %llu, and the log begins at %llu: %llu messages are lost\n",
+	printf("partition %u: the checkpoint continues at offset %llu, but the log begins at %llu: %llu messages "
+	       "are lost\n",
 	       partition, at, first, first - at);
 	return true;
 }
@@ -175,7 +176,7 @@ static enum weir_status go_behind(struct recover *recover, struct weir_error *er
 	if (status == WEIR_OK)
 		status = commit_behind(recover, &state, error);
 	if (status == WEIR_OK)
-		printf("partition %u goes on at offset %llu\n", (unsigned)recover->partition,
+		printf("partition %u continues at offset %llu\n", (unsigned)recover->partition,
 		       (unsigned long long)recover->first);
 	return status;
 }
@@ -183,14 +184,13 @@ static enum weir_status go_behind(struct recover *recover, struct weir_error *er
 static enum weir_status check_partition(const struct recover *recover, struct weir_error *error)
 {
 	if (recover->backend.kind != BACKEND_CLUSTER)
-		return weir_fail(error, WEIR_INVALID,
-		                 "%s has \"bus\" on this machine, whose log is trimmed behind its checkpoint only",
+		return weir_fail(error, WEIR_INVALID, "%s has a local \"bus\", whose log is trimmed only up to its checkpoint",
 		                 recover->config_path);
 	if (recover->partition >= recover->backend.bus->partitions)
-		return weir_fail(error, WEIR_INVALID, "there is no partition %llu; they are 0 to %u",
+		return weir_fail(error, WEIR_INVALID, "there is no partition %llu; expected 0 to %u",
 		                 (unsigned long long)recover->partition, recover->backend.bus->partitions - 1);
 	if (policy_registry_newest(recover->registry) == 0)
-		return weir_fail(error, WEIR_INVALID, "there is no policy yet, so there is nothing to recover");
+		return weir_fail(error, WEIR_INVALID, "no policy yet, so there is nothing to recover");
 	return WEIR_OK;
 }
 
@@ -238,7 +238,7 @@ static enum weir_exit command_main(int argc, char **argv)
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir recover: %s\n", error.text);
 	else if (refused)
-		fprintf(stderr, "weir recover: nothing was changed; add --yes to lose them and go on\n");
+		fprintf(stderr, "weir recover: nothing was changed; add --yes to accept the loss and continue\n");
 	policy_registry_free(recover.registry);
 	backend_close(&recover.backend);
 	return code;

@@ -44,10 +44,11 @@ static bool step_over(const struct extent *extent, enum weir_topic topic, uint32
 	if (*next >= extent->first && *next <= extent->next)
 		return false;
 	if (*next > extent->next)
-		printf("partition %u, archive: it goes on at offset %llu of %s, which ends at %llu: the topic was made anew\n",
+		printf("partition %u, archive: it continues at offset %llu of %s, which ends at %llu: the topic was "
+		       "recreated\n",
 		       partition, at, name, end);
 	else
-		printf("partition %u, archive: it goes on at offset %llu of %s, which begins at %llu: %llu messages are "
+		printf("partition %u, archive: it continues at offset %llu of %s, which begins at %llu: %llu messages are "
 		       "missing from the archive\n",
 		       partition, at, name, first, first - at);
 	*next = extent->first;
@@ -68,8 +69,8 @@ static enum weir_status commit(const struct backend *backend, struct ledger *led
 		status = store->ops->commit(store, WEIR_STORE_ROLE_ARCHIVER, &row, 1, NULL, NULL, 0, error);
 	}
 	if (status == WEIR_OK)
-		printf("partition %u, archive: it goes on at offset %llu of judged and %llu of decisions\n", ledger->partition,
-		       (unsigned long long)ledger->judged_next, (unsigned long long)ledger->decisions_next);
+		printf("partition %u, archive: it continues at offset %llu of judged and %llu of decisions\n",
+		       ledger->partition, (unsigned long long)ledger->judged_next, (unsigned long long)ledger->decisions_next);
 	weir_text_deinit(&extra);
 	return status;
 }

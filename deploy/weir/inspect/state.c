@@ -40,7 +40,7 @@ static const struct weir_argument_option options[] = {
 	[KEYS] = {.name = "keys",
               .value = "FILE",
               .type = WEIR_ARGUMENT_TEXT,
-              .help = "names for the buckets: one key a line; - is standard input"},
+              .help = "names for the buckets: one key per line; - is standard input"},
 	[KEY] = {.name = "key",
              .value = "KEY",
              .type = WEIR_ARGUMENT_TEXT,
@@ -58,17 +58,16 @@ static const struct weir_argument_option options[] = {
                    .most = WEIR_PARTITIONS_MAX - 1},
 	[OVERRIDES] = {.name = "orders",
                    .type = WEIR_ARGUMENT_FLAG,
-                   .help = "print what operators have commanded and is in force, in place of buckets"},
+                   .help = "print operators' commands that are in force instead of buckets"},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
 static const struct weir_argument_section sections[] = {
-	{"Keys",
-     "A limiter keeps a hash of each key, not the key. A bucket whose key is named has \"key\":[...], and comes in "
-     "the order of the zones and of the keys' bytes. Any other bucket has \"key_hash\".\n"
-     "\n"
-     "A key is a JSON array of values, or the values joined by |. An address is grouped as its zone says. A "
-     "value too long for a key is shortened as in decisions."},
+	{"Keys", "A limiter keeps a hash of each key, not the key. A bucket whose key is named has \"key\":[...], "
+             "and comes in the order of the zones and of the keys' bytes. Any other bucket has \"key_hash\".\n"
+             "\n"
+             "A key is a JSON array of values, or the values joined by |. An address is grouped as its zone "
+             "does. A value too long for a key is shortened as in decisions."},
 	{"Orders", "  {\"order\":\"block\"|\"allow\"|\"override\",\"zone\":...,\"key\":[...],\n"
                "   \"prefix\":true,\"partition\":p,\"rate\":...,\"at\":ms,\"until\":ms or null,\n"
                "   \"by\":...,\"reason\":...}\n"},
@@ -77,7 +76,7 @@ static const struct weir_argument_section sections[] = {
 
 static const struct weir_argument_exit exits[] = {
 	{WEIR_EXIT_DONE, "done"},
-	{WEIR_EXIT_FAILED, "the state could not be read, or standard output not be written"},
+	{WEIR_EXIT_FAILED, "the state could not be read, or standard output could not be written"},
 	{WEIR_EXIT_USAGE, "the command line is wrong, or there is no such state"},
 	{WEIR_EXIT_DONE, NULL},
 };
@@ -87,11 +86,11 @@ static const struct weir_command_line line = {
 	.summary = "print the buckets of a state directory as JSON lines",
 	.usage = "weir state --state DIR [--zone NAME] [--keys FILE] [--orders]\n"
 			 "weir state --config FILE [--partition P] [OPTION...]",
-	.about = "Prints what a limiter keeps, one bucket a line, as of the last checkpoint.\n"
+	.about = "Prints what a limiter keeps, one bucket per line, as of the last checkpoint.\n"
 			 "\n"
-			 "The state is that of a state directory, or of the cluster that FILE names. It is only read: whatever "
-			 "works with it may be running.",
-	.operand = {.hint = "name the directory with --state"},
+			 "The state is that of a state directory, or of the cluster that FILE names. It is only read: the "
+			 "processes that use it may be running.",
+	.operand = {.hint = "give the directory with --state"},
 	.options = options,
 	.sections = sections,
 	.examples = "weir state --state /var/lib/weir --key 203.0.113.9\n"
@@ -168,7 +167,7 @@ static enum weir_exit parse(struct dump *dump, int argc, char **argv)
 	weir_text_deinit(&forms);
 	if (code == WEIR_EXIT_NOT_YET && dump->state_path == NULL && dump->config_path == NULL)
 		code =
-			weir_arguments_refuse(&line, "name a directory with --state, or a cluster's configuration with --config");
+			weir_arguments_refuse(&line, "give a cluster's configuration with --config, or a directory with --state");
 	return code;
 }
 
@@ -201,7 +200,7 @@ static enum weir_status open_state(struct dump *dump, struct weir_error *error)
 	if (status == WEIR_OK)
 		status = backend_partitions(backend, &dump->partition_count, error);
 	if (status == WEIR_OK && dump->only_partition != UINT64_MAX && dump->only_partition >= dump->partition_count)
-		status = weir_fail(error, WEIR_INVALID, "there is no partition %llu; they are 0 to %u",
+		status = weir_fail(error, WEIR_INVALID, "there is no partition %llu; expected 0 to %u",
 		                   (unsigned long long)dump->only_partition, dump->partition_count - 1);
 	if (status == WEIR_OK && dump->partition_count > 0)
 		state_keys_index(dump->keys, policy, backend->seed, dump->partition_count);

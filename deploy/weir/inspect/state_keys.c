@@ -99,7 +99,7 @@ static enum weir_status add_array(struct state_keys *keys, const json_t *array, 
 		const json_t *value = json_array_get(array, i);
 		if (!json_is_string(value)) {
 			keys->text.length = from;
-			return weir_fail(error, WEIR_INVALID, "a key's values are strings");
+			return weir_fail(error, WEIR_INVALID, "a key's values must be strings");
 		}
 		if (i > 0)
 			weir_text_puts(&keys->text, "|");

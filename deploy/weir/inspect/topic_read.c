@@ -46,7 +46,8 @@ static enum weir_status open_bus(struct topic_read *read, enum weir_topic topic,
 	read->ends = weir_alloc(read->count, sizeof *read->ends);
 	read->firsts = weir_alloc(read->count, sizeof *read->firsts);
 	if (partition != WEIR_BUS_EVERY_PARTITION && partition >= read->count)
-		return weir_fail(error, WEIR_INVALID, "%s has the partitions 0 to %u", weir_topic_name(topic), read->count - 1);
+		return weir_fail(error, WEIR_INVALID, "%s has no such partition; expected 0 to %u", weir_topic_name(topic),
+		                 read->count - 1);
 	enum weir_status status = read->bus->ops->consumer_new(read->bus, topic, NULL, &read->consumer, error);
 	for (uint32_t i = 0; status == WEIR_OK && i < read->count; i++)
 		if (partition == WEIR_BUS_EVERY_PARTITION || partition == i)
@@ -104,7 +105,7 @@ static enum weir_status receive(struct topic_read *read, struct weir_error *erro
 {
 	int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS;
 	read->batched = read->taken = 0;
-	weir_fail(error, WEIR_IO, "the topic holds more, but nothing came in %d s", PATIENCE_MS / 1000);
+	weir_fail(error, WEIR_IO, "the topic has more messages, but none arrived in %d s", PATIENCE_MS / 1000);
 	close_partitions(read);
 	while (read->open > 0 && read->batched == 0 && weir_monotonic_ms() < end_ms) {
 		enum weir_status status =

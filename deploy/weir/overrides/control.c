@@ -212,7 +212,8 @@ enum weir_status control_ask(const char *directory, struct weir_span request, st
 	int fd = connect_in(directory);
 	if (fd < 0)
 		return weir_fail(error, WEIR_IO,
-		                 "%s is held by a process that takes no commands at %s/control: %s (it starts or stops)",
+		                 "%s is in use by a process that accepts no commands at %s/control: %s (it may be starting or "
+		                 "stopping)",
 		                 directory, directory, strerror(errno));
 	struct weir_text line = {0};
 	weir_text_append(&line, request.at, request.length);

@@ -46,23 +46,23 @@ static const struct weir_argument_exit exits[] = {
 
 static const struct weir_command_line line = {
 	.name = "weir list",
-	.summary = "say who is blocked, until when and why",
+	.summary = "show who is blocked, until when and why",
 	.usage = "weir list --config FILE [--zone NAME] [--key KEY] [--json]\n"
 			 "weir list --state DIR [--zone NAME] [--key KEY] [--json]",
-	.about =
-		"Says who is blocked now: since when, until when, and by which limit or by whom.\n"
-		"\n"
-		"In a cluster the decisions topic is read from its start to its end: the newest decision of each bucket "
-		"counts.\n"
-		"\n"
-		"On one machine decisions leave the log once they are in the decisions file, so the blocks of the last "
-		"checkpoint are listed too. Blocks by operators are listed in full. Blocks by limits that no decision in the "
-		"log names are listed with a hash of their key (\"key_hash\"). What is newer than that checkpoint and no longer "
-		"in the log is missing.\n"
-		"\n"
-		"Zones in shadow mode block nobody and are left out. At most a million blocks are listed, those that end last; "
-		"the command says when there are more. For allows and overrides see weir state --orders.",
-	.operand = {.hint = "name a key with --key"},
+	.about = "Shows who is blocked now: since when, until when, and by which limit or by whom.\n"
+			 "\n"
+			 "In a cluster the decisions topic is read from its start to its end: the newest decision of each "
+			 "bucket counts.\n"
+			 "\n"
+			 "On one machine decisions leave the log once they are in the decisions file, so the blocks of the "
+			 "last checkpoint are listed too. Blocks by operators are listed in full. Blocks by limits that no "
+			 "decision in the log names are listed with a hash of their key (\"key_hash\"). Decisions newer "
+			 "than that checkpoint that are no longer in the log are missing.\n"
+			 "\n"
+			 "Zones in shadow mode block nobody and are left out. At most a million blocks are listed, those "
+			 "that end last; the command says when there are more. For allows and overrides see weir state "
+			 "--orders.",
+	.operand = {.hint = "give a key with --key"},
 	.options = options,
 	.examples = "weir list --config weir.json --zone login\n"
 				"weir list --state /var/lib/weir --json | jq -r 'select(.by) | .key[0]'",
@@ -99,7 +99,7 @@ static enum weir_exit parse(struct list_command *command, int argc, char **argv)
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, command);
 	if (code == WEIR_EXIT_NOT_YET && command->config_path == NULL && command->state_path == NULL)
 		code =
-			weir_arguments_refuse(&line, "name a cluster's configuration with --config, or a directory with --state");
+			weir_arguments_refuse(&line, "give a cluster's configuration with --config, or a directory with --state");
 	return code;
 }
 
@@ -247,7 +247,7 @@ static void print_rest(const struct list_command *command)
 		fprintf(stderr, "weir list: %llu more are not shown; narrow the list with --zone or --key\n",
 		        (unsigned long long)left_out);
 	if (blocks->damaged > 0)
-		fprintf(stderr, "weir list: %llu messages of the decisions topic are no decisions, and were passed over\n",
+		fprintf(stderr, "weir list: skipped %llu malformed messages of the decisions topic\n",
 		        (unsigned long long)blocks->damaged);
 }
 

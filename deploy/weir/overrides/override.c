@@ -38,7 +38,7 @@ static enum weir_status set_time(struct override_run *run, int64_t now_ms, struc
 		until_ms = options->for_ms < OVERRIDE_NO_END - now_ms ? now_ms + options->for_ms : OVERRIDE_NO_END;
 	run->command.until_ms = until_ms < OVERRIDE_NO_END ? until_ms : OVERRIDE_NO_END;
 	if (options->kind != OVERRIDE_ALLOW && until_ms <= now_ms)
-		return weir_fail(error, WEIR_INVALID, "that time is past: it would end before it begins");
+		return weir_fail(error, WEIR_INVALID, "the end is in the past");
 	return WEIR_OK;
 }
 
@@ -49,7 +49,7 @@ static enum weir_status fill(struct override_run *run, struct weir_error *error)
 	struct override_command *command = &run->command;
 	const struct weir_policy_history *history = &run->history;
 	if (history->count == 0)
-		return weir_fail(error, WEIR_INVALID, "there is no policy yet: run `weir policy apply --config FILE`");
+		return weir_fail(error, WEIR_INVALID, "no policy yet: run `weir policy apply --config FILE`");
 	*command = (struct override_command){.kind = options->kind, .thousandths = options->thousandths};
 	snprintf(command->reason, sizeof command->reason, "%s", options->reason);
 	enum weir_status status = override_author(options->by, command, error);
@@ -127,7 +127,7 @@ static void put_place(struct weir_text *text, const struct override_run *run)
 		weir_text_printf(text, " (in all %u partitions)", run->place_count);
 	if (run->command.kind == OVERRIDE_BLOCK && !is_told(run))
 		weir_text_puts(text, "; the zone is in shadow mode: gateways are not told");
-	weir_text_puts(text, run->backend.kind == BACKEND_STATE ? "; nothing runs there: it holds from the next start on\n"
+	weir_text_puts(text, run->backend.kind == BACKEND_STATE ? "; no process is running there: it takes effect at the next start\n"
 	                                                        : "\n");
 }
 
@@ -174,7 +174,7 @@ static enum weir_exit run_kind(enum override_kind kind, int argc, char **argv)
 			put_words(&text, run);
 	}
 	if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0) {
-		fprintf(stderr, "%s: it is done, but standard output takes no words: %s\n", run->options.line->name,
+		fprintf(stderr, "%s: done, but cannot write to standard output: %s\n", run->options.line->name,
 		        strerror(errno));
 		code = WEIR_EXIT_FAILED;
 	}

@@ -27,7 +27,7 @@ const struct weir_zone *override_zone(const struct weir_policy *policy, const ch
 		weir_list_names(names, "\"", list, sizeof list);
 		weir_fail(error, WEIR_INVALID,
 		          near != NULL ? "there is no zone \"%s\" (did you mean \"%s\"?)"
-		                       : "there is no zone \"%s\"; there are %s",
+		                       : "there is no zone \"%s\" (known: %s)",
 		          name, near != NULL ? near : list);
 	}
 	free(names);
@@ -43,10 +43,11 @@ static enum weir_status wait_placed(struct weir_bus *bus, struct weir_producer *
 	while (*count < owed) {
 		struct weir_delivery deliveries[DELIVERIES];
 		if (weir_monotonic_ms() >= end_ms)
-			return weir_fail(error, WEIR_IO,
-			                 "the log has not acknowledged the command within %lld s: it may be in it or not; giving "
-			                 "it again does no harm",
-			                 (long long)(wait_ms / 1000));
+			return weir_fail(
+				error, WEIR_IO,
+				"the log has not acknowledged the command within %lld s: it may or may not be in the log; run it "
+				"again (running it twice does no harm)",
+				(long long)(wait_ms / 1000));
 		size_t some = bus->ops->poll(producer, deliveries, DELIVERIES, POLL_MS);
 		for (size_t i = 0; i < some; i++) {
 			if (deliveries[i].status != WEIR_OK)

@@ -81,7 +81,7 @@ static enum weir_status read_answer(struct weir_span answer, struct override_pla
 	if (words != NULL)
 		status = weir_fail(error, json_is_true(json_object_get(root, "invalid")) ? WEIR_INVALID : WEIR_IO, "%s", words);
 	else if (!json_is_array(placed) || json_array_size(placed) > WEIR_PARTITIONS_MAX)
-		status = weir_fail(error, WEIR_IO, "the process that holds the state gave an answer that is none");
+		status = weir_fail(error, WEIR_IO, "the process that uses the state returned a malformed answer");
 	for (size_t i = 0; status == WEIR_OK && i < json_array_size(placed); i++) {
 		const json_t *place = json_array_get(placed, i);
 		places[(*count)++] = (struct override_place){

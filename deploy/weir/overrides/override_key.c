@@ -18,7 +18,7 @@ static void put_fields(struct weir_text *text, const struct weir_zone *zone)
 	for (uint32_t i = 0; i < zone->key_count; i++)
 		weir_text_printf(text, "%s%s", i > 0 ? ", " : "", zone->key[i].field);
 	if (zone->key_count == 0)
-		weir_text_puts(text, "no value: it has one bucket for all");
+		weir_text_puts(text, "no value: it has one bucket for all events");
 }
 
 /* Whether so many values can be a key of the zone. */
@@ -111,10 +111,10 @@ static enum weir_status take_grouped(const struct override_options *options, con
 	if (options->kind == OVERRIDE_LIFT)
 		return WEIR_OK;
 	if (strchr(given, '/') == NULL)
-		return weir_fail(error, WEIR_INVALID, "zone %s counts addresses by %s, and \"%s\" is none", zone->name,
-		                 field->field, given);
+		return weir_fail(error, WEIR_INVALID, "zone %s counts addresses by %s, but \"%s\" is not an address",
+		                 zone->name, field->field, given);
 	return weir_fail(error, WEIR_INVALID,
-	                 "zone %s counts %s by /%u: nobody is counted as \"%s\"; give an address, or its /%u", zone->name,
+	                 "zone %s counts %s by /%u: \"%s\" is not such a network; give an address, or its /%u", zone->name,
 	                 field->field, v4 ? field->prefix4 : field->prefix6, given, v4 ? field->prefix4 : field->prefix6);
 }
 

@@ -12,44 +12,44 @@ enum option { ZONE, KEY_HEX, CONFIG, STATE, BY, REASON, JSON, FOR, UNTIL, RATE, 
 
 enum { RATE_LEAST = 1, RATE_MOST = 100000 };
 
-#define COMMON_OPTIONS                                                                                              \
-	[ZONE] = {.name = "zone",                                                                                       \
-	          .value = "NAME",                                                                                      \
-	          .type = WEIR_ARGUMENT_TEXT,                                                                           \
-	          .help = "the zone (default: the only one that the values fit)"},                                      \
-	[KEY_HEX] = {.name = "key-hex",                                                                                 \
-	             .value = "HEX",                                                                                    \
-	             .type = WEIR_ARGUMENT_TEXT,                                                                        \
-	             .help = "in place of the values: the joined key, where it is not UTF-8 (key_hex of weir decode)"}, \
-	[CONFIG] = {.name = "config",                                                                                   \
-	            .value = "FILE",                                                                                    \
-	            .type = WEIR_ARGUMENT_TEXT,                                                                         \
-	            .help = "the configuration of a cluster, or of one machine whose state is in the usual place"},     \
-	[STATE] = {.name = "state",                                                                                     \
-	           .value = "DIR",                                                                                      \
-	           .type = WEIR_ARGUMENT_TEXT,                                                                          \
-	           .help = "the state directory of a `weir run`; if it runs, the command takes effect at once"},        \
-	[BY] = {.name = "by",                                                                                           \
-	        .value = "NAME",                                                                                        \
-	        .type = WEIR_ARGUMENT_TEXT,                                                                             \
-	        .help = "who commands it (default: your login name)",                                                   \
-	        .expected = "at most 64 bytes"},                                                                        \
-	[REASON] = {.name = "reason",                                                                                   \
-	            .value = "TEXT",                                                                                    \
-	            .type = WEIR_ARGUMENT_TEXT,                                                                         \
-	            .help = "why; it is published and kept",                                                            \
-	            .expected = "at most 256 bytes"},                                                                   \
+#define COMMON_OPTIONS                                                                                          \
+	[ZONE] = {.name = "zone",                                                                                   \
+	          .value = "NAME",                                                                                  \
+	          .type = WEIR_ARGUMENT_TEXT,                                                                       \
+	          .help = "the zone (default: the only one that the values fit)"},                                  \
+	[KEY_HEX] = {.name = "key-hex",                                                                             \
+	             .value = "HEX",                                                                                \
+	             .type = WEIR_ARGUMENT_TEXT,                                                                    \
+	             .help = "instead of the values: the joined key, if it is not UTF-8 (key_hex of weir decode)"}, \
+	[CONFIG] = {.name = "config",                                                                               \
+	            .value = "FILE",                                                                                \
+	            .type = WEIR_ARGUMENT_TEXT,                                                                     \
+	            .help = "the configuration of a cluster, or of one machine whose state is in the usual place"}, \
+	[STATE] = {.name = "state",                                                                                 \
+	           .value = "DIR",                                                                                  \
+	           .type = WEIR_ARGUMENT_TEXT,                                                                      \
+	           .help = "the state directory of a `weir run`; if it runs, the command takes effect at once"},    \
+	[BY] = {.name = "by",                                                                                       \
+	        .value = "NAME",                                                                                    \
+	        .type = WEIR_ARGUMENT_TEXT,                                                                         \
+	        .help = "who orders it (default: your login name)",                                                 \
+	        .expected = "at most 64 bytes"},                                                                    \
+	[REASON] = {.name = "reason",                                                                               \
+	            .value = "TEXT",                                                                                \
+	            .type = WEIR_ARGUMENT_TEXT,                                                                     \
+	            .help = "why; it is published and stored",                                                      \
+	            .expected = "at most 256 bytes"},                                                               \
 	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "print what was done as a JSON line"}
 
-#define TIME_OPTIONS                                                                                   \
-	[FOR] = {.name = "for",                                                                            \
-	         .value = "TIME",                                                                          \
-	         .type = WEIR_ARGUMENT_DURATION,                                                           \
-	         .help = "end this long from now: 30s, 10m, 2h, 7d"},                                      \
-	[UNTIL] = {.name = "until",                                                                        \
-	           .value = "TIME",                                                                        \
-	           .type = WEIR_ARGUMENT_TEXT,                                                             \
-	           .help = "end then: 2026-11-22T10:00:00Z (UTC where no zone is named), or Unix seconds", \
+#define TIME_OPTIONS                                                                                     \
+	[FOR] = {.name = "for",                                                                              \
+	         .value = "TIME",                                                                            \
+	         .type = WEIR_ARGUMENT_DURATION,                                                             \
+	         .help = "end this long from now: 30s, 10m, 2h, 7d"},                                        \
+	[UNTIL] = {.name = "until",                                                                          \
+	           .value = "TIME",                                                                          \
+	           .type = WEIR_ARGUMENT_TEXT,                                                               \
+	           .help = "end then: 2026-11-22T10:00:00Z (UTC if no time zone is given), or Unix seconds", \
 	           .expected = "a time such as 2026-11-22T10:00:00Z, or Unix seconds"}
 
 static const struct weir_argument_option lift_options[] = {COMMON_OPTIONS, [FOR] = {.name = NULL}};
@@ -67,11 +67,10 @@ static const struct weir_argument_option override_options[] = {
               .digits = OVERRIDE_RATE_DIGITS,
               .least = RATE_LEAST,
               .most = RATE_MOST},
-	[PREFIX] =
-		{.name = "prefix",
-         .type = WEIR_ARGUMENT_FLAG,
-         .help = "every key that begins with these values, in all partitions; the last value may be cut anywhere. The "
-                 "longest prefix wins, and an exact key beats it"},
+	[PREFIX] = {.name = "prefix",
+                .type = WEIR_ARGUMENT_FLAG,
+                .help = "every key that begins with these values, in all partitions; the last value may be only its "
+                        "beginning. The longest prefix wins, and an exact key beats it"},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
@@ -80,15 +79,15 @@ static const struct weir_argument_option override_options[] = {
 		.word = "VALUE",                                                                                                      \
 		.help =                                                                                                               \
 			"the values of the zone's key, in its order, as the log has them; an address is grouped and written as the zone " \
-			"does it. Behind -- a value may begin with a dash",                                                               \
+			"does it. After --, a value may begin with a dash",                                                               \
 		.most = WEIR_ZONE_KEY_MAX, .hint = "a key has at most four values"                                                    \
 	}
 
-#define DONE_WHEN "It is done when the log has it, on disk: the partition and the offset are printed."
+#define DONE_WHEN "The command is done once it is on disk in the log. It prints the partition and the offset."
 
 static const struct weir_argument_exit exits[] = {
 	{WEIR_EXIT_DONE, "done"},
-	{WEIR_EXIT_FAILED, "a server failed: run it again, twice does no harm"},
+	{WEIR_EXIT_FAILED, "a server failed: run it again (running it twice does no harm)"},
 	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
 	{WEIR_EXIT_DONE, NULL},
 };
@@ -100,10 +99,10 @@ const struct weir_command_line override_lines[] = {
 			.summary = "block a key",
 			.usage = "weir block VALUE... --config FILE [OPTION...]\n"
 					 "weir block VALUE... --state DIR [OPTION...]",
-			.about = "Blocks a key until the given time, or without one until it is lifted.\n"
+			.about = "Blocks a key until the given time, or until it is lifted if none is given.\n"
 					 "\n"
-					 "A decision is published, and every request of the key is blocked. Its limits publish nothing "
-					 "meanwhile. An allow of the key ends.\n"
+					 "A decision is published, and every request of the key is blocked. Meanwhile, its limits publish "
+					 "nothing. An allow of the key ends.\n"
 					 "\n" DONE_WHEN,
 			.operand = OPERAND,
 			.options = timed_options,
@@ -114,13 +113,13 @@ const struct weir_command_line override_lines[] = {
 	[OVERRIDE_LIFT] =
 		{
 			.name = "weir lift",
-			.summary = "end the block of a key, and let it start afresh",
+			.summary = "end the block of a key and reset its count",
 			.usage = "weir lift VALUE... --config FILE [OPTION...]\n"
 					 "weir lift VALUE... --state DIR [OPTION...]",
 			.about = "Ends the block of a key, whether a limit or an operator set it, and empties its bucket.\n"
 					 "\n"
-					 "The key starts afresh. A lift is published in any case. An allow and an override of the key go "
-					 "on.\n"
+					 "The key starts from zero. A lift is published in any case. An allow and an override of the key "
+					 "stay in force.\n"
 					 "\n" DONE_WHEN,
 			.operand = OPERAND,
 			.options = lift_options,
@@ -133,10 +132,10 @@ const struct weir_command_line override_lines[] = {
 			.summary = "let a key pass, whatever its limits say",
 			.usage = "weir allow VALUE... --config FILE [OPTION...]\n"
 					 "weir allow VALUE... --state DIR [OPTION...]",
-			.about = "Lets a key pass whatever its limits say, until the given time, or without one for ever.\n"
+			.about = "Lets a key pass whatever its limits say, until the given time, or forever if none is given.\n"
 					 "\n"
-					 "Nothing of it is recorded meanwhile. A block that is in force is lifted, and the lift is "
-					 "published. --for 0s ends an allow; a block ends it too.\n"
+					 "Meanwhile, nothing is recorded. A block that is in force is lifted, and the lift is published. "
+					 "--for 0s ends an allow; a block ends it too.\n"
 					 "\n" DONE_WHEN,
 			.operand = OPERAND,
 			.options = timed_options,
@@ -150,12 +149,12 @@ const struct weir_command_line override_lines[] = {
 			.summary = "multiply the rates of a key, or of a prefix of keys",
 			.usage = "weir override VALUE... --rate R --config FILE [OPTION...]\n"
 					 "weir override VALUE... --rate R --state DIR [OPTION...]",
-			.about = "Multiplies the rates of a key's limits until the given time, or without one until --rate 1.\n"
-					 "\n"
-					 "What may come in one burst, or wait in a queue, is multiplied too, and an interval is divided. A "
-					 "limit that changes by it starts empty, as one that a policy changes. A block that is in force "
-					 "goes on: weir lift ends it.\n"
-					 "\n" DONE_WHEN,
+			.about =
+				"Multiplies the rates of a key's limits until the given time, or until --rate 1 if none is given.\n"
+				"\n"
+				"Bursts and queue lengths are multiplied too, and an interval is divided. A limit that changes "
+				"starts empty, as with a change of policy. A block that is in force stays: weir lift ends it.\n"
+				"\n" DONE_WHEN,
 			.operand = OPERAND,
 			.options = override_options,
 			.examples = "weir override 198.51.100.4 --rate 10 --config weir.json --for 2d\n"
@@ -223,6 +222,6 @@ enum weir_exit override_options_parse(enum override_kind kind, int argc, char **
 	if (options->key_hex != NULL && options->value_count > 0)
 		return weir_arguments_refuse(line, "either values or --key-hex, not both");
 	if (options->config_path == NULL && options->state_path == NULL)
-		return weir_arguments_refuse(line, "name a cluster's configuration with --config, or a directory with --state");
+		return weir_arguments_refuse(line, "give a cluster's configuration with --config, or a directory with --state");
 	return WEIR_EXIT_NOT_YET;
 }

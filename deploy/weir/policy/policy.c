@@ -26,7 +26,7 @@ static const struct weir_argument_option options[] = {
 	[STATE] = {.name = "state",
                .value = "DIR",
                .type = WEIR_ARGUMENT_TEXT,
-               .help = "show, history: a state directory of `weir run`, in place of a cluster"},
+               .help = "show, history: a state directory of `weir run` instead of a cluster"},
 	[VERSION] = {.name = "version",
                  .value = "N",
                  .type = WEIR_ARGUMENT_NUMBER,
@@ -34,21 +34,22 @@ static const struct weir_argument_option options[] = {
                  .least = 1},
 	[JSON] = {.name = "json",
               .type = WEIR_ARGUMENT_FLAG,
-              .help = "print JSON in place of words; what show prints can be a configuration's \"zones\""},
+              .help = "print JSON instead of text; the output of show can be used as a configuration's \"zones\""},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
 static const char *const actions[] = {"apply", "show", "history", NULL};
 
 static const struct weir_argument_section sections[] = {
-	{"Actions", "  apply    put the zones of FILE in force; if they are, nothing is written\n"
+	{"Actions", "  apply    put the zones of FILE in force, unless they already are\n"
                 "  show     print the zones that are in force, or those of version N\n"
                 "  history  print every version: what it changed, and whether it is in the log\n"},
-	{"What stays", "A zone keeps its id, its name and the fields of its key for ever: buckets are stored under them. A "
-                   "limit that stays the same keeps its state; a changed one starts empty. Blocks of a zone that is "
-                   "removed or goes into shadow mode are lifted.\n"
-                   "\n"
-                   "On one machine `weir run` applies its own configuration when it starts and on SIGHUP."},
+	{"What cannot change",
+     "A zone keeps its id, its name and the fields of its key forever: buckets are stored under them. A "
+     "limit that stays the same keeps its state; a changed one starts empty. Blocks of a zone that is "
+     "removed or goes into shadow mode are lifted.\n"
+     "\n"
+     "On one machine `weir run` applies its own configuration when it starts and on SIGHUP."},
 	{NULL, NULL},
 };
 
@@ -61,21 +62,20 @@ static const struct weir_argument_exit exits[] = {
 
 static const struct weir_command_line line = {
 	.name = "weir policy",
-	.summary = "put zones in force in a cluster, show those that are and were",
+	.summary = "apply the zones of a cluster, show current and earlier ones",
 	.usage = "weir policy apply --config FILE\n"
 			 "weir policy show --config FILE [--version N]\n"
 			 "weir policy history --config FILE",
-	.about =
-		"Puts the zones of a configuration in force in a cluster, and shows those that are and were.\n"
-		"\n"
-		"A policy is checked against every earlier one, numbered, and appended to each partition of the log. Every "
-		"limiter switches to it at the same place of its log, and collectors match by it from then on. The command is "
-		"done when the log has it. Running it again, after a failure too, does what is still to be done.",
+	.about = "Puts the zones of a configuration in force in a cluster, and shows current and earlier ones.\n"
+			 "\n"
+			 "A policy is checked against every earlier one, numbered, and appended to each partition of the "
+			 "log. Every limiter switches to it at the same point of the log, and collectors match by it from "
+			 "then on. The command is done once the log has it. Running it again after a failure completes it.",
 	.operand = {.word = "ACTION",
                 .help = "apply, show or history",
                 .most = 1,
                 .choices = actions,
-                .hint = "name the file with --config"},
+                .hint = "give the file with --config"},
 	.options = options,
 	.sections = sections,
 	.examples = "weir policy apply --config weir.json\n"
@@ -123,9 +123,9 @@ static enum weir_exit parse(struct policy_command *command, int argc, char **arg
 		                             "apply works on a cluster; `weir run` puts its own configuration in force when it "
 		                             "starts and on SIGHUP");
 	if (command->config_path == NULL && command->state_path == NULL)
-		return weir_arguments_refuse(&line, is_apply
-		                                        ? "missing --config FILE"
-		                                        : "name a configuration with --config, or a directory with --state");
+		return weir_arguments_refuse(
+			&line, is_apply ? "missing --config FILE"
+							: "give a cluster's configuration with --config, or a directory with --state");
 	return WEIR_EXIT_NOT_YET;
 }
 
@@ -136,13 +136,13 @@ static enum weir_status check_zones(const struct policy_command *command, struct
 	const struct weir_config *config = command->backend.config;
 	if (command->backend.kind != BACKEND_CLUSTER)
 		return weir_fail(error, WEIR_INVALID,
-		                 "%s has \"bus\" on this machine, where `weir run` puts its zones in force when it starts and "
-		                 "on SIGHUP; \"type\": \"kafka\" there is for a cluster",
+		                 "%s has a local \"bus\": `weir run` puts its zones in force when it starts and on SIGHUP; a "
+		                 "cluster needs \"type\": \"kafka\"",
 		                 command->config_path);
 	if (config->policy != NULL)
 		return WEIR_OK;
 	struct weir_json root = weir_json_root(config->document), zones = weir_json_member(&root, "zones");
-	return weir_json_require(&zones, "what is to come into force", error);
+	return weir_json_require(&zones, "list the zones to put in force", error);
 }
 
 static void print_applied(struct policy_command *command, uint64_t version, uint64_t appended)
@@ -283,7 +283,7 @@ static enum weir_status run(struct policy_command *command, struct weir_error *e
 	if (is_apply)
 		return apply(command, error);
 	if (command->history.count == 0)
-		return weir_fail(error, WEIR_INVALID, "there is no policy yet: run `weir policy apply`");
+		return weir_fail(error, WEIR_INVALID, "no policy yet: run `weir policy apply`");
 	return strcmp(command->action, "show") == 0 ? show(command, error) : show_history(command, error);
 }
 

@@ -338,7 +338,7 @@ static void reload(struct follow *follow)
 	         (unsigned long long)follow->policy_version, follow->policy_version == before ? ", unchanged" : "");
 	if (others)
 		weir_log(follow->log, WEIR_LOG_WARNING, "policy",
-		         "other sections than \"zones\" have changed, too: they take effect at a restart");
+		         "sections other than \"zones\" have changed too: they take effect at a restart");
 }
 
 static bool part_failed(const struct follow *follow)
@@ -356,7 +356,7 @@ static void log_bus_problem(struct follow *follow)
 {
 	char words[WEIR_ERROR_TEXT_BYTES];
 	if (follow->bus->ops->problem(follow->bus, words, sizeof words))
-		weir_fault_raise(&follow->bus_fault, follow->log, "log", "%s; trying again", words);
+		weir_fault_raise(&follow->bus_fault, follow->log, "log", "%s; retrying", words);
 	else
 		weir_fault_clear(&follow->bus_fault, follow->log, "log");
 }

@@ -48,7 +48,7 @@ static void say(struct weir_http_reply *reply, bool good, const char *bad)
 static void handle_health(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
 	(void)request;
-	say(reply, healthy(context), "a worker has ended\n");
+	say(reply, healthy(context), "one of its threads has stopped\n");
 }
 
 /* Restoring is done before the monitor starts: what runs is ready. */

@@ -195,7 +195,7 @@ enum weir_status once_note_decode(const char *text, size_t length, struct once_n
 	bool good = json_is_object(json) && version == NOTE_VERSION && get_note(json, note);
 	json_decref(json);
 	if (newer)
-		return weir_fail(error, WEIR_NEWER, "the state was written by a newer weir");
+		return weir_fail(error, WEIR_NEWER, "the state was written by a newer version of weir");
 	if (!good) {
 		once_note_deinit(note);
 		return weir_fail(error, WEIR_INVALID, "the state's record of the run is damaged");

@@ -48,7 +48,7 @@ static enum weir_status read_note(struct once *once, struct weir_error *error)
 		what = "a number of partitions";
 	if (once->resumed && what != NULL)
 		return weir_fail(error, WEIR_INVALID,
-		                 "%s holds %s run with other %s: use those again, or name another --state directory",
+		                 "%s holds %s run with different %s: use the same again, or choose another --state directory",
 		                 once->options->state_directory, once->before.finished ? "a finished" : "an unfinished", what);
 	once->before.zones = zones;
 	once->before.sources = sources;
@@ -87,8 +87,8 @@ static enum weir_status resume_file(const struct once *once, const struct weir_l
 	struct weir_error why;
 	enum weir_status status = weir_line_file_resume(options, mark, file, &why);
 	if (status == WEIR_INVALID || status == WEIR_END)
-		return weir_fail(error, WEIR_INVALID, "%s: name that file, or another --state directory than %s", why.text,
-		                 once->options->state_directory);
+		return weir_fail(error, WEIR_INVALID, "%s: give that file, or choose a --state directory other than %s",
+		                 why.text, once->options->state_directory);
 	return status == WEIR_OK ? status : weir_fail(error, status, "%s", why.text);
 }
 
@@ -110,9 +110,9 @@ static enum weir_status open_file(struct once *once, const char *path, const str
 		return weir_fail(error, WEIR_IO, "cannot write %s: %s", path, strerror(errno));
 	enum weir_status status = weir_line_file_open(&options, file, error);
 	if (status == WEIR_OK && weir_line_file_mark(*file).length > 0)
-		return weir_fail(error, WEIR_INVALID,
-		                 "%s is not empty, and this state has written nothing yet: name another file, or move it away",
-		                 path);
+		return weir_fail(
+			error, WEIR_INVALID,
+			"%s is not empty, but this state has written nothing yet: choose another file, or move it away", path);
 	return status;
 }
 

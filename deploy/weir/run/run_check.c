@@ -56,7 +56,7 @@ enum weir_status run_check(const struct run_options *options, struct weir_error 
 		size_t count = inputs_streams(inputs, i, &streams);
 		if (options->once && inputs->sources[i]->ops->endless) {
 			struct weir_json at = weir_json_element(&config->sources, i);
-			status = weir_json_fail(&at, error, "has no end to read to: leave out --once");
+			status = weir_json_fail(&at, error, "has no end: run without --once");
 		}
 		for (size_t j = 0; status == WEIR_OK && j < count; j++)
 			status = check_file(outputs, streams[j]->name, error);

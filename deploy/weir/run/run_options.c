@@ -40,13 +40,12 @@ static const struct weir_argument_option options_table[] = {
 	[ONCE] = {.name = "once",
               .type = WEIR_ARGUMENT_FLAG,
               .help = "read the sources to their end and finish (default: follow them)"},
-	[STATE] =
-		{.name = "state",
-         .value = "DIR",
-         .type = WEIR_ARGUMENT_TEXT,
-         .help =
-             "keep state here: a run that was killed goes on where it was (when following: /var/lib/weir, or without "
-             "root the XDG state directory)"},
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help =
+                   "keep state here: a run that was killed continues where it stopped (when following: /var/lib/weir, "
+                   "or without root the XDG state directory)"},
 	[DECISIONS] = {.name = "decisions",
                    .value = "PATH",
                    .type = WEIR_ARGUMENT_TEXT,
@@ -66,9 +65,9 @@ static const struct weir_argument_option options_table[] = {
 	[MEMORY] = {.name = "memory",
                 .value = "SIZE",
                 .type = WEIR_ARGUMENT_SIZE,
-                .help = "ceiling of all buckets; past it the least used go to the store",
+                .help = "ceiling for buckets in memory; the least used ones move to the store",
                 .least = 1},
-	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "decisions as JSON on a terminal too"},
+	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "print decisions as JSON even on a terminal"},
 	[SUMMARY] = {.name = "summary",
                  .value = "FORM",
                  .type = WEIR_ARGUMENT_CHOICE,
@@ -83,19 +82,19 @@ static const struct weir_argument_option options_table[] = {
 	[KEY] = {.name = "key",
              .value = "FIELDS",
              .type = WEIR_ARGUMENT_TEXT,
-             .help = "what is counted by: ip (default), user, \"ip,path\", ...",
+             .help = "the fields to count by: ip (default), user, \"ip,path\", ...",
              .repeatable = true},
 	[LIMIT] = {.name = "limit",
                .value = "N/W[:A]",
                .type = WEIR_ARGUMENT_TEXT,
-               .help = "at most N in W: 10/1m, 1000/1d, 5/10s:token_bucket",
+               .help = "at most N per W: 10/1m, 1000/1d, 5/10s:token_bucket",
                .repeatable = true},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
 static const struct weir_argument_exit exits[] = {
 	{WEIR_EXIT_DONE, "done"},
-	{WEIR_EXIT_FAILED, "it failed, or a source could not be read (the others are finished)"},
+	{WEIR_EXIT_FAILED, "it failed, or a source could not be read (the others were read to their end)"},
 	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
 	{WEIR_EXIT_INTERRUPTED, "--once was stopped by a signal; its state holds what it had written"},
 	{WEIR_EXIT_DONE, NULL},
@@ -156,7 +155,7 @@ static enum weir_exit read_config(struct run_options *options, struct given *giv
 	enum weir_status status;
 	if (options->config_path != NULL) {
 		if (given->shorthand || given->words.log_count > 0)
-			return weir_arguments_refuse(&run_line, "--config says everything: %s cannot be given beside it",
+			return weir_arguments_refuse(&run_line, "%s cannot be combined with --config",
 			                             given->words.log_count > 0 ? "logs" : "--format, --key and --limit");
 		status = weir_config_load(options->config_path, &options->config, &error);
 	} else if (given->words.log_count == 0) {
@@ -204,13 +203,14 @@ static void warn(const struct run_options *options)
 {
 	const struct weir_config *config = options->config;
 	if (options->judged_path != NULL && !options->once)
-		fputs("weir run: --judged is for --once: nothing is written to it\n", stderr);
+		fputs("weir run: --judged works only with --once: nothing is written to it\n", stderr);
 	if (options->once && config->archiver.enabled && options->state_directory == NULL)
 		fputs("weir run: archiver.enabled needs --state DIR with --once: nothing is archived\n", stderr);
 	if (options->once && config->decisions.rotate_bytes > 0)
-		fputs("weir run: decisions.rotate_size is not for --once: the file is not rotated\n", stderr);
+		fputs("weir run: decisions.rotate_size has no effect with --once: the file is not rotated\n", stderr);
 	if (options->memory_set && config->limiter.memory_bytes < MEMORY_SENSIBLE_BYTES)
-		fputs("weir run: --memory below 16MiB is for tests: nearly every bucket is fetched from the store\n", stderr);
+		fputs("weir run: --memory below 16MiB is only for tests: nearly every bucket is fetched from the store\n",
+		      stderr);
 }
 
 /* What the command line leaves open comes from the configuration, then from defaults. */

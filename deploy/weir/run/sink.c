@@ -143,9 +143,10 @@ static enum weir_status open_file(struct sink *sink, struct weir_error *error)
 	}
 	status = weir_line_file_open(&options, &sink->file, error);
 	if (status == WEIR_OK && fresh && weir_line_file_mark(sink->file).length > 0)
-		return weir_fail(error, WEIR_INVALID,
-		                 "%s is not empty, and this state has written nothing yet: name another file, or move it away",
-		                 options.path);
+		return weir_fail(
+			error, WEIR_INVALID,
+			"%s is not empty, but this state has written nothing yet: choose another file, or move it away",
+			options.path);
 	return status;
 }
 
@@ -195,7 +196,7 @@ static void append(struct sink *sink, struct weir_span payload)
 			fail(sink, status, &error); /* nothing is saved any more: the next start writes this line */
 			return;
 		}
-		weir_fault_raise(&sink->fault, sink->options.log, "decisions", "%s; trying again each second", error.text);
+		weir_fault_raise(&sink->fault, sink->options.log, "decisions", "%s; retrying every second", error.text);
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	}
 }
@@ -207,7 +208,7 @@ static void take(struct sink *sink, const struct weir_message *message)
 	place->next = message->offset + 1;
 	sink->dirty = true;
 	if (!parse_id(message->payload, &offset, &index)) {
-		weir_log(sink->options.log, WEIR_LOG_WARNING, "decisions", "partition %u, offset %llu is no decision: left out",
+		weir_log(sink->options.log, WEIR_LOG_WARNING, "decisions", "partition %u, offset %llu: skipped: not a decision",
 		         message->partition, (unsigned long long)message->offset);
 		return;
 	}
@@ -264,7 +265,7 @@ static bool turn(struct sink *sink, int timeout_ms)
 	if (status == WEIR_INVALID || status == WEIR_END)
 		fail(sink, status, &error);
 	else if (status != WEIR_OK)
-		weir_fault_raise(&sink->fault, sink->options.log, "decisions", "%s; trying again each second", error.text);
+		weir_fault_raise(&sink->fault, sink->options.log, "decisions", "%s; retrying every second", error.text);
 	else if (!sink->dirty) /* saved since: between two tries nothing is known */
 		weir_fault_clear(&sink->fault, sink->options.log, "decisions");
 	share_screen(sink, false);

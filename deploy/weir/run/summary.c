@@ -92,7 +92,8 @@ static void malformed_words(struct weir_text *text, const struct record_counts *
 	weir_text_puts(text, before[0] == ',' ? ")\n" : "\n");
 	if (counts->records == 0 && sum_malformed(counts) > 0)
 		weir_text_puts(
-			text, "               no line is an event: is the format right? `weir validate` shows its first lines\n");
+			text,
+			"               no line became an event: is the format right? `weir validate` shows its first lines\n");
 }
 
 static void zone_words(struct weir_text *text, const struct summary *summary)

@@ -41,7 +41,7 @@ static const struct weir_argument_option options[] = {
 	[OPTION_CONFIG] = {.name = "config",
                        .value = "FILE",
                        .type = WEIR_ARGUMENT_TEXT,
-                       .help = "a configuration; its sections bus, redis and log count",
+                       .help = "a configuration; only its sections bus, redis and log are used",
                        .required = true},
 	[OPTION_TO] = {.name = "to",
                    .value = "TARGET",
@@ -68,17 +68,18 @@ static const struct weir_argument_option options[] = {
                        .value = "COMMAND",
                        .type = WEIR_ARGUMENT_TEXT,
                        .help = "file, nginx-map, nginx-geo: a shell command to run after each change"},
-	[OPTION_MAP] = {.name = "map",
-                    .value = "FILE",
-                    .type = WEIR_ARGUMENT_TEXT,
-                    .help = "haproxy: the map's file as in its configuration, or that file's name (default weir.map)"},
+	[OPTION_MAP] =
+		{.name = "map",
+         .value = "FILE",
+         .type = WEIR_ARGUMENT_TEXT,
+         .help = "haproxy: the map's file, written as in its configuration or as a bare file name (default weir.map)"},
 	[OPTION_MAX] = {.name = "max",
                     .value = "N",
                     .type = WEIR_ARGUMENT_NUMBER,
                     .help = "keep at most N blocks (default 1M); past that, those that end first are left out",
                     .least = 1,
                     .most = MAX_MOST},
-	[OPTION_ONCE] = {.name = "once", .type = WEIR_ARGUMENT_FLAG, .help = "write the list once and end"},
+	[OPTION_ONCE] = {.name = "once", .type = WEIR_ARGUMENT_FLAG, .help = "write the list once and exit"},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
@@ -92,28 +93,27 @@ static const struct weir_argument_section sections[] = {
                 "    the body of an nginx map, from a key to the time at which its block ends\n"
                 "    (deploy/gateways/nginx.conf)\n"
                 "nginx-geo:PATH\n"
-                "    the same as the body of an nginx geo, which finds an address in a network:\n"
+                "    the same as the body of an nginx geo, which matches addresses to networks:\n"
                 "    for zones with prefix4 or prefix6\n"
                 "haproxy:SOCKET\n"
-                "    a map of a running HAProxy, through its socket of level admin\n"
+                "    a map of a running HAProxy, through its socket with level admin\n"
                 "    (deploy/gateways/haproxy.cfg)\n"
                 "nft:FAMILY/TABLE/SET[,SET]\n"
-                "    a set of nftables with `flags timeout`; two sets where one is for IPv4 and\n"
+                "    a set of nftables with `flags timeout`; two sets if one is for IPv4 and\n"
                 "    the other for IPv6\n"
                 "exec:COMMAND\n"
                 "    each change as a line of JSON on its standard input: a decision, or when a\n"
                 "    block is over \"action\" lift, end or drop (left out by --max). All live\n"
-                "    blocks come first. It is started again when it ends\n"},
-	{"Keys",
-     "KEY is the values of the zone's key, joined by |, with \\ before a | or \\ of their own. For \"key\": [\"ip\"] it "
-     "is the address as it stands. With \"prefix6\": 64 it is an IPv6 client's network, such as 2001:db8:0:1::/64, which "
-     "is also what Redis is to be asked for.\n"
-     "\n"
-     "Lists of nginx, HAProxy and nft hold keys alone. Name the zones with --zone, or a key stays on the list for as "
-     "long as any zone blocks it. An nginx map does not tell upper case from lower case.\n"
-     "\n"
-     "A list that was lost is written again: its server restarted, was reloaded or was emptied. SIGHUP does so at "
-     "once.\n"},
+                "    blocks come first. It is restarted when it exits\n"},
+	{"Keys", "KEY is the values of the zone's key, joined by |, with \\ before a | or \\ of their own. For "
+             "\"key\": [\"ip\"] it is the address itself. With \"prefix6\": 64 it is an IPv6 client's network, "
+             "such as 2001:db8:0:1::/64; ask Redis for that network too.\n"
+             "\n"
+             "Lists of nginx, HAProxy and nft hold keys alone. Name the zones with --zone, or a key stays on "
+             "the list for as long as any zone blocks it. An nginx map does not tell upper case from lower case.\n"
+             "\n"
+             "A lost list is written again: after its server was restarted, reloaded or emptied. SIGHUP writes "
+             "it again at once.\n"},
 	{NULL, NULL},
 };
 
@@ -129,7 +129,7 @@ static const struct weir_command_line line = {
 	.summary = "keep a gateway's list of who is blocked: Redis, nginx, HAProxy, nft",
 	.usage = "weir subscribe --config FILE --to TARGET [OPTION...]",
 	.about = "Keeps a gateway's list of who is blocked, from the decisions topic of a cluster.",
-	.operand = {.hint = "name the target with --to TARGET"},
+	.operand = {.hint = "give the target with --to TARGET"},
 	.options = options,
 	.sections = sections,
 	.examples = "weir subscribe --config weir.json --to redis://127.0.0.1:6379\n"

@@ -59,7 +59,7 @@ static const struct weir_argument_option options_table[] = {
                .least = EVERY_LEAST_MS},
 	[ONCE] = {.name = "once",
               .type = WEIR_ARGUMENT_FLAG,
-              .help = "print one table and end; the default where standard output is no terminal"},
+              .help = "print one table and exit; the default if standard output is not a terminal"},
 	[JSON] = {.name = "json",
               .type = WEIR_ARGUMENT_FLAG,
               .help = "print a JSON line at each refresh; with --once, a single line"},
@@ -73,21 +73,21 @@ static const struct weir_argument_section sections[] = {
 
 static const struct weir_argument_exit exits[] = {
 	{WEIR_EXIT_DONE, "done"},
-	{WEIR_EXIT_FAILED, "the source does not answer; once there is a picture, a terminal keeps trying"},
+	{WEIR_EXIT_FAILED, "the source does not answer; on a terminal, it keeps retrying after its first answer"},
 	{WEIR_EXIT_USAGE, "the command line is wrong, or the token, or there is no such zone"},
 	{WEIR_EXIT_DONE, NULL},
 };
 
 static const struct weir_command_line line = {
 	.name = "weir top",
-	.summary = "watch who comes most and who is blocked",
+	.summary = "watch the busiest keys and who is blocked",
 	.usage = "weir top --url URL [--token FILE] [OPTION...]\n"
 			 "weir top --state DIR [OPTION...]",
-	.about = "Shows who comes most and who is blocked.\n"
+	.about = "Shows the busiest keys and who is blocked.\n"
 			 "\n"
-			 "It shows each zone's requests of this hour, the keys that came most today, and every block that is in "
-			 "force. The figures are the archiver's, so they are behind by archiver.interval.",
-	.operand = {.hint = "name a source with --url or --state"},
+			 "It shows each zone's requests of this hour, today's busiest keys, and every block that is in "
+			 "force. The figures are the archiver's, so they lag by archiver.interval.",
+	.operand = {.hint = "give a source with --url or --state"},
 	.options = options_table,
 	.sections = sections,
 	.examples = "weir top --state /var/lib/weir\n"
@@ -140,7 +140,7 @@ static enum weir_exit parse(struct top_command *command, int argc, char **argv)
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	if ((command->url == NULL) == (command->state == NULL))
-		return weir_arguments_refuse(&line, "name an archiver's API with --url, or a directory with --state%s",
+		return weir_arguments_refuse(&line, "give an archiver's API with --url, or a directory with --state%s",
 		                             command->url != NULL ? ", not both" : "");
 	if (command->token_path != NULL && command->url == NULL)
 		return weir_arguments_refuse(&line, "--token needs --url");
@@ -166,7 +166,7 @@ static enum weir_status read_token(const char *path, char **token, struct weir_e
 		end++;
 	*token = strndup(text, end);
 	free(text);
-	return end > 0 ? WEIR_OK : weir_fail(error, WEIR_INVALID, "%s: its first line is no token", path);
+	return end > 0 ? WEIR_OK : weir_fail(error, WEIR_INVALID, "%s: its first line is not a token", path);
 }
 
 /* ---- looking ---- */

@@ -76,8 +76,8 @@ enum weir_status top_source_ask(struct top_source *source, const char *path, con
 		if (!json_is_object(*answer)) {
 			json_decref(*answer);
 			*answer = NULL;
-			status =
-				weir_fail(error, WEIR_INVALID, "%s: %s answers no JSON: is it an archiver's API?", source->name, path);
+			status = weir_fail(error, WEIR_INVALID, "%s: the answer of %s is not JSON: is it an archiver's API?",
+			                   source->name, path);
 		}
 	}
 	weir_text_deinit(&body);

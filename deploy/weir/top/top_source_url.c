@@ -80,7 +80,8 @@ static enum weir_status refused(const struct url_source *source, long code, stru
 	const char *message = json_string_value(json_object_get(fault, "message"));
 	enum weir_status status = code == TOO_MANY || code >= 500 ? WEIR_IO : WEIR_INVALID;
 	if (message == NULL)
-		status = weir_fail(error, status, "%s answers %ld: is it an archiver's API?", source->source.name, code);
+		status = weir_fail(error, status, "%s answered with status %ld: is it an archiver's API?", source->source.name,
+		                   code);
 	else
 		status = weir_fail(error, status, "%s: %s%s%s", source->source.name, parameter != NULL ? parameter : "",
 		                   parameter != NULL ? ": " : "", message);

@@ -18,13 +18,13 @@ enum option { CONFIG, JSON, SETTINGS, METRICS, OPTION_COUNT };
 
 static const struct weir_argument_option options_table[] = {
 	[CONFIG] = {.name = "config", .value = "FILE", .type = WEIR_ARGUMENT_TEXT, .help = "the configuration"},
-	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "the same as one JSON object"},
+	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "print it as one JSON object"},
 	[SETTINGS] = {.name = "settings",
                   .type = WEIR_ARGUMENT_FLAG,
-                  .help = "every setting with its default and its meaning, as a table in Markdown"},
+                  .help = "print every setting with its default and its meaning, as a table in Markdown"},
 	[METRICS] = {.name = "metrics",
                  .type = WEIR_ARGUMENT_FLAG,
-                 .help = "every metric with its labels and its meaning, as a page in Markdown"},
+                 .help = "print every metric with its labels and its meaning, as a page in Markdown"},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
@@ -39,7 +39,7 @@ static const struct weir_argument_section sections[] = {
 };
 
 static const struct weir_argument_exit exits[] = {
-	{WEIR_EXIT_DONE, "the configuration is good, with or without warnings"},
+	{WEIR_EXIT_DONE, "the configuration is valid, with or without warnings"},
 	{WEIR_EXIT_FAILED, "standard output could not be written"},
 	{WEIR_EXIT_USAGE, "the configuration or the command line is wrong"},
 	{WEIR_EXIT_DONE, NULL},
@@ -47,15 +47,14 @@ static const struct weir_argument_exit exits[] = {
 
 static const struct weir_command_line line = {
 	.name = "weir validate",
-	.summary = "say what a configuration means, or what is wrong with it",
+	.summary = "explain a configuration, or show what is wrong with it",
 	.usage = "weir validate --config FILE [--json]\n"
 			 "weir validate --settings | --metrics",
-	.about =
-		"Says what a configuration means, or what is wrong with it and what would be accepted.\n"
-		"\n"
-		"It puts each zone in a sentence and says what a user costs in memory. It names the files that the sources "
-		"match now, and reads their first lines. It says where decisions and malformed lines go, and warns of "
-		"what may not be meant. Nothing is written.",
+	.about = "Explains a configuration, or shows what is wrong with it and what would be accepted.\n"
+			 "\n"
+			 "It describes each zone in a sentence with the memory that a user takes. It lists the files that "
+			 "the sources match now, and reads their first lines. It shows where decisions and malformed lines "
+			 "go, and warns of likely mistakes. Nothing is written.",
 	.operand = {.word = "FILE",
                 .help = "the configuration, as with --config",
                 .most = 1,

@@ -19,12 +19,16 @@
 static const char opening[] =
 	"# Metrics\n"
 	"\n"
-	"What `/metrics` shows, for Prometheus: daemons and `weir run` serve it on `listen.http`, `weir subscribe` on `--http`.\n"
-	"Counters start at 0 with the process; only those of zones go on where a `weir run` ended. A metric that is not here\n"
-	"does not exist. `weir validate --metrics` prints this page.\n"
+	"What `/metrics` shows, for Prometheus: daemons and `weir run` serve it on `listen.http`, `weir "
+	"subscribe` on `--http`.\n"
+	"Counters start at 0 with the process; only those of zones continue where a `weir run` ended. A "
+	"metric that is not\n"
+	"here does not exist. `weir validate --metrics` prints this page.\n"
 	"\n"
-	"Where a label's values stand in backticks, there are no others. A `source` is one stream by its name in the log, such\n"
-	"as a file's path. A histogram has samples `_bucket`, `_sum` and `_count`. The dashboard and the alerts in\n"
+	"Label values in backticks are a complete list. A `source` is one stream by its name in the log, "
+	"such\n"
+	"as a file's path. A histogram has samples `_bucket`, `_sum` and `_count`. The dashboard and the "
+	"alerts in\n"
 	"`deploy/grafana` show and watch what matters most.\n";
 
 static const struct {

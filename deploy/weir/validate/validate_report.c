@@ -47,7 +47,7 @@ static void check_output(struct validate_report *report, const char *name, const
 	if (path == NULL || strcmp(path, "-") == 0 || weir_directory_of(path, directory, NULL) != WEIR_OK)
 		return;
 	if (access(directory, F_OK) != 0)
-		weir_text_printf(&words, "the directory %s is not there", directory);
+		weir_text_printf(&words, "the directory %s does not exist", directory);
 	else if (access(path, F_OK) == 0 ? access(path, W_OK) != 0 : access(directory, W_OK) != 0)
 		weir_text_printf(&words, "this user cannot write %s", path);
 	if (words.length > 0)
@@ -66,13 +66,12 @@ static void check_outputs(struct validate_report *report)
 		struct weir_text words = {0};
 		char path[64];
 		snprintf(path, sizeof path, "zones[%u].mode", i);
-		weir_text_puts(&words,
-		               "is in shadow, and \"decisions\" has no \"shadow_path\": its decisions are only counted");
+		weir_text_puts(&words, "is shadow, but \"decisions\" has no \"shadow_path\": its decisions are only counted");
 		validate_warn(report, path, &words);
 	}
 	if (config->source_count == 0) {
 		struct weir_text words = {0};
-		weir_text_puts(&words, "there is none: nothing will be read");
+		weir_text_puts(&words, "is empty: nothing will be read");
 		validate_warn(report, "sources", &words);
 	}
 }

@@ -125,9 +125,9 @@ static enum weir_status inspect_file(struct sampling *sampling, size_t place, st
 	if (stat(stream->name, &about) != 0) {
 		int reason = errno;
 		if (is_pattern(stream->name) && reason == ENOENT)
-			weir_text_printf(&words, "%s names no file now", stream->name);
+			weir_text_printf(&words, "%s matches no file now", stream->name);
 		else
-			weir_text_printf(&words, "%s cannot be found now: %s", stream->name, strerror(reason));
+			weir_text_printf(&words, "cannot find %s now: %s", stream->name, strerror(reason));
 		warn_source(sampling->report, place, &words);
 		return WEIR_OK;
 	}
@@ -146,7 +146,7 @@ static enum weir_status inspect_file(struct sampling *sampling, size_t place, st
 	if (file->problem == NULL && source->file_count <= VALIDATE_SAMPLE_FILES)
 		status = sample(sampling, place, stream, file, error);
 	if (file->problem != NULL) {
-		weir_text_printf(&words, "%s cannot be read: %s", stream->name, file->problem);
+		weir_text_printf(&words, "cannot read %s: %s", stream->name, file->problem);
 		warn_source(sampling->report, place, &words);
 	}
 	return status;

@@ -118,7 +118,7 @@ static void put_capacity(struct weir_text *text, const struct validate_report *r
 	words_count(text, ceiling / most.full / 1000 * 1000);
 	weir_text_puts(text, " buckets at every limit, ");
 	words_count(text, ceiling / most.once / 1000 * 1000);
-	weir_text_puts(text, " seen once; beyond it the least used go to the store");
+	weir_text_puts(text, " seen once; beyond it, the least used ones move to the store");
 }
 
 static void put_cluster(struct weir_text *text, const struct weir_config *config)
@@ -185,7 +185,7 @@ void validate_words(struct weir_text *text, const char *name, const struct valid
 		weir_text_printf(text, "  %s: %s\n", report->warnings[i].path, report->warnings[i].words);
 	if (report->warnings_left_out > 0)
 		weir_text_printf(text, "  and %zu more\n", report->warnings_left_out);
-	weir_text_printf(text, "\n%s is good", name);
+	weir_text_printf(text, "\n%s is valid", name);
 	size_t warnings = report->warning_count + report->warnings_left_out;
 	if (warnings > 0)
 		weir_text_printf(text, ", with %zu warning%s", warnings, warnings == 1 ? "" : "s");

@@ -93,7 +93,7 @@ class Weir:
                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN_TIMEOUT_S,
                 env={**os.environ, "TZ": "UTC"}, check=False)
             if done.returncode != 0:
-                raise Differs(f"weir run left with {done.returncode}: {done.stderr}")
+                raise Differs(f"weir run exited with status {done.returncode}: {done.stderr}")
             seen = {f"case-{place}": [] for place in range(len(cases))}
             for text in (folder / "judged").read_text().splitlines():
                 judged = json.loads(text)

@@ -63,9 +63,9 @@ static enum weir_status judge(const char *name, int result, struct weir_error *e
 	if (WIFSIGNALED(result))
 		return weir_fail(error, WEIR_IO, "%s was killed by signal %d", name, WTERMSIG(result));
 	if (WEXITSTATUS(result) == NO_PROGRAM)
-		return weir_fail(error, WEIR_IO, "%s left with 127: is there such a program in PATH?", name);
+		return weir_fail(error, WEIR_IO, "%s exited with status 127: is the program in PATH?", name);
 	if (WEXITSTATUS(result) != 0)
-		return weir_fail(error, WEIR_IO, "%s left with %d", name, WEXITSTATUS(result));
+		return weir_fail(error, WEIR_IO, "%s exited with status %d", name, WEXITSTATUS(result));
 	return WEIR_OK;
 }
 

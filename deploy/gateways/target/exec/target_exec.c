@@ -43,7 +43,7 @@ static enum weir_status broken(struct exec_target *exec, struct weir_error *erro
 {
 	struct weir_error words;
 	if (end(exec, END_MS, &words) == WEIR_OK)
-		return weir_fail(error, WEIR_IO, "the command left with 0");
+		return weir_fail(error, WEIR_IO, "the command exited with status 0");
 	return weir_fail(error, WEIR_IO, "%s", words.text);
 }
 
@@ -66,7 +66,7 @@ static enum weir_status write_lines(struct exec_target *exec, struct weir_error 
 		if ((exec->stop == NULL || !*exec->stop) && weir_monotonic_ms() < end_ms)
 			continue;
 		end(exec, 0, error);
-		return weir_fail(error, WEIR_IO, "the command reads nothing");
+		return weir_fail(error, WEIR_IO, "the command does not read its input");
 	}
 	weir_text_clear(&exec->lines);
 	return WEIR_OK;
@@ -146,7 +146,7 @@ static enum weir_status check(struct target *target, const struct block_table *t
 		return WEIR_OK;
 	close(exec->input);
 	exec->pid = 0;
-	return status == WEIR_OK ? weir_fail(error, WEIR_IO, "the command left with 0") : status;
+	return status == WEIR_OK ? weir_fail(error, WEIR_IO, "the command exited with status 0") : status;
 }
 
 static enum weir_status close_target(struct target *target, struct weir_error *error)

@@ -59,7 +59,7 @@ enum weir_status file_target_check(struct target *target, const struct block_tab
 	const struct file_target *file = (const struct file_target *)target;
 	if (list_file_is_in_place(&file->file))
 		return WEIR_OK;
-	return weir_fail(error, WEIR_AGAIN, "%s is gone, or another stands in its place", file->file.path);
+	return weir_fail(error, WEIR_AGAIN, "%s was removed or replaced", file->file.path);
 }
 
 /* ---- what is over, while the topic is not read ---- */

@@ -343,7 +343,7 @@ static enum weir_status check(struct target *target, const struct block_table *t
 		return status;
 	if (haproxy->pid != before || strcmp(name, haproxy->name) != 0 ||
 	    (haproxy->version >= 0 && haproxy->version != haproxy->committed))
-		return weir_fail(error, WEIR_AGAIN, "HAProxy was restarted or reloaded, or somebody else wrote its map");
+		return weir_fail(error, WEIR_AGAIN, "HAProxy was restarted or reloaded, or someone else changed its map");
 	return look_for_one(haproxy, table, error);
 }
 

@@ -96,7 +96,7 @@ static enum weir_status describe(struct one_set *set, struct weir_error *error)
 		status = weir_fail(error, WEIR_IO, "the set %s does not hold addresses: it needs type ipv4_addr or ipv6_addr",
 		                   set->name);
 	else if (status == WEIR_OK && !set->set.timeout)
-		status = weir_fail(error, WEIR_IO, "the set %s lets no element end: it needs `flags timeout`", set->name);
+		status = weir_fail(error, WEIR_IO, "elements of the set %s cannot expire: it needs `flags timeout`", set->name);
 	else if (status == WEIR_OK && set->set.merges)
 		status = weir_fail(error, WEIR_IO,
 		                   "the set %s has `auto-merge`, which makes neighbours expire together: remove it", set->name);

@@ -304,7 +304,7 @@ static enum weir_status sweep(struct redis_target *redis, const struct block_tab
 			snprintf(cursor, sizeof cursor, "%.*s", (int)next.length, next.length > 0 ? next.at : "0");
 			status = sweep_keys(redis, table, redis_answer_element(answer, 1), error);
 		} else {
-			status = weir_fail(error, WEIR_IO, "Redis: SCAN gave no cursor and keys");
+			status = weir_fail(error, WEIR_IO, "Redis: the reply to SCAN has no cursor and keys");
 			lose(redis);
 		}
 		redis_answer_free(answer);
