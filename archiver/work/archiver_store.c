@@ -163,7 +163,7 @@ void archiver_keep_if_due(struct archiver *archiver)
 		weir_fault_clear(&archiver->keep_fault, archiver->options.log, "archiver");
 	else if (status != WEIR_AGAIN)
 		weir_fault_raise(&archiver->keep_fault, archiver->options.log, "archiver",
-		                "cannot delete old rows: %s; retrying", error.text);
+		                 "cannot delete old rows: %s; retrying", error.text);
 	archiver->keep_due_ms = weir_monotonic_ms() + (status != WEIR_OK ? KEEP_RETRY_MS
 	                                               : more            ? KEEP_STEP_MS
 	                                                                 : KEEP_PERIOD_MS);

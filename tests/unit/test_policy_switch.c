@@ -17,7 +17,7 @@
 
 struct scene {
 	struct weir_policy *before, *after;
-	struct orders orders;
+	struct overrides overrides;
 	struct policy_switch change;
 };
 
@@ -33,27 +33,27 @@ static struct weir_policy *policy(uint64_t version, const char *text)
 static void scene_init(struct scene *scene, const char *before, const char *after)
 {
 	*scene = (struct scene){.before = policy(1, before), .after = policy(2, after)};
-	orders_init(&scene->orders, -1);
+	overrides_init(&scene->overrides, -1);
 }
 
 static void scene_deinit(struct scene *scene)
 {
 	policy_switch_deinit(&scene->change);
-	orders_deinit(&scene->orders);
+	overrides_deinit(&scene->overrides);
 	weir_policy_free(scene->before);
 	weir_policy_free(scene->after);
 }
 
 static void add_block(struct scene *scene, uint32_t zone_id, const char *key, int64_t until_ms)
 {
-	struct order *order = orders_make(&scene->orders, zone_id, false, weir_span_of(key));
-	orders_set_term(&scene->orders, &order->block, 1, until_ms, 2, "ann", "why");
-	orders_settle(&scene->orders);
+	struct override *override = overrides_make(&scene->overrides, zone_id, false, weir_span_of(key));
+	overrides_set(&scene->overrides, &override->block, 1, until_ms, 2, "ann", "why");
+	overrides_settle(&scene->overrides);
 }
 
 static void find(struct scene *scene, int64_t clock_ms)
 {
-	policy_switch_find(&scene->change, scene->before, scene->after, &scene->orders, 500, clock_ms);
+	policy_switch_find(&scene->change, scene->before, scene->after, &scene->overrides, 500, clock_ms);
 }
 
 static void zones_that_are_removed_or_go_into_shadow_mode_are_lifted(void **state)
@@ -90,7 +90,7 @@ static void blocks_of_a_zone_that_leaves_shadow_mode_are_published_in_order(void
 	static const char *const keys[] = {"z", "a", "ab", "b"};
 	assert_int_equal(scene.change.block_count, 4);
 	for (uint32_t i = 0; i < 4; i++) {
-		const struct shard_order_decision *block = &scene.change.blocks[i];
+		const struct shard_override_decision *block = &scene.change.blocks[i];
 		assert_int_equal(block->zone->id, i == 0 ? 2 : 1);
 		assert_int_equal(block->key.length, strlen(keys[i]));
 		assert_memory_equal(block->key.at, keys[i], block->key.length);
@@ -120,10 +120,10 @@ static void an_allow_and_a_rate_are_no_blocks(void **state)
 	(void)state;
 	struct scene scene;
 	scene_init(&scene, "{\"zones\":[" ZONE(1, SHADOW) "]}", "{\"zones\":[" ZONE(1, ENFORCE) "]}");
-	struct order *order = orders_make(&scene.orders, 1, false, weir_span_of("k"));
-	orders_set_term(&scene.orders, &order->allow, 1, 1000, 2, "ann", "why");
-	orders_set_term(&scene.orders, &order->rate, 1, 1000, 2, "ann", "why");
-	orders_settle(&scene.orders);
+	struct override *override = overrides_make(&scene.overrides, 1, false, weir_span_of("k"));
+	overrides_set(&scene.overrides, &override->allow, 1, 1000, 2, "ann", "why");
+	overrides_set(&scene.overrides, &override->rate, 1, 1000, 2, "ann", "why");
+	overrides_settle(&scene.overrides);
 	find(&scene, 0);
 	assert_int_equal(scene.change.block_count, 0);
 	scene_deinit(&scene);

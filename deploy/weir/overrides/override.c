@@ -127,8 +127,9 @@ static void put_place(struct weir_text *text, const struct override_run *run)
 		weir_text_printf(text, " (in all %u partitions)", run->place_count);
 	if (run->command.kind == OVERRIDE_BLOCK && !is_told(run))
 		weir_text_puts(text, "; the zone is in shadow mode: gateways are not told");
-	weir_text_puts(text, run->backend.kind == BACKEND_STATE ? "; no process is running there: it takes effect at the next start\n"
-	                                                        : "\n");
+	weir_text_puts(text, run->backend.kind == BACKEND_STATE
+	                         ? "; no process is running there: it takes effect at the next start\n"
+	                         : "\n");
 }
 
 static void put_words(struct weir_text *text, const struct override_run *run)
