@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notes that are made once, by whoever is first: what all processes of a store
- * agree on from then on.
+ * Notes that the first process writes once, and that all processes of a store agree
+ * on from then on.
  */
 #ifndef WEIR_COMMON_NOTE_ONCE_H
 #define WEIR_COMMON_NOTE_ONCE_H

@@ -26,7 +26,7 @@ struct order_options {
 	enum order_kind kind;
 };
 
-/** @return WEIR_EXIT_NOT_YET: go on; else the exit code: help was printed, or what is wrong was said */
+/** @return WEIR_EXIT_NOT_YET: continue; else the exit code: help was printed, or what is wrong was said */
 enum weir_exit order_options_parse(enum order_kind kind, int argc, char **argv, struct order_options *options);
 
 #endif
