@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The API as a whole: who may ask, how often, what for, and in which form.
+ * The API as a whole: authentication, rate limits, routing and the form of replies.
  *
  * A request is admitted (token, rate), its parameters are read by the route's
- * own list, and the resource answers from the worker's store. Whatever refuses
- * it on the way does so in one form.
+ * own list, and the resource answers from the worker's store. All errors have
+ * the same form.
  */
 #include "archiver/api/api.h"
 

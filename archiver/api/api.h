@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The archiver's HTTP API: what was kept, read-only, as openapi.json beside
- * this file says; and files for a page, if there are some.
+ * The archiver's HTTP API: read-only access to the archive, as described in
+ * openapi.json; and the files of a web page, if there are any.
  *
  * Requests run on archiver.api_workers threads, each with a store of its own.
  */
@@ -45,7 +45,7 @@ struct api;
  * Listens on archiver.api.
  *
  * @param api  returned: api_stop(); NULL where archiver.api is not configured
- * @return as weir_http_start(); a store that is away is no reason not to start
+ * @return as weir_http_start(); a store that is down is no reason not to start
  */
 WEIR_MUST_USE enum weir_status api_start(const struct api_options *options, struct api **api, struct weir_error *error);
 
@@ -57,7 +57,7 @@ struct api_argument {
 
 /**
  * Answers within the process, in JSON, what GET of a path would be answered: from a store that is opened for it alone.
- * No token is asked for, and nobody is counted.
+ * No token is asked for, and no client is counted.
  *
  * @param options  its open_store and log
  * @param body     appended to

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request on its way: what was asked, where it reads, and the pieces that
- * answers are made of.
+ * A request in progress: its parameters, the store it reads, and helpers to build
+ * the reply.
  */
 #ifndef ARCHIVER_API_ANSWER_H
 #define ARCHIVER_API_ANSWER_H

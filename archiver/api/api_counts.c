@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /api/v1/counts: how often a key came, or all keys of a zone.
+ * /api/v1/counts: the counts of one key, or of all keys of a zone.
  *
- * A key's hours or days lie side by side in its table, a zone's hours in one of
- * their own, a few rows each: thousands of them are one short read.
+ * A key's hours or days are adjacent in its table. A zone's hours are in another
+ * table, with a few rows each. So reading thousands of them is fast.
  */
 #include "archiver/api/api_resources.h"
 #include "common/base/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /api/v1/decisions: what was decided, newest first; and /api/v1/blocks: who is
- * blocked now, which are the decisions that still hold.
+ * /api/v1/decisions: the decisions, newest first; and /api/v1/blocks: who is
+ * blocked now, which follows from the decisions still in force.
  */
 #include "archiver/api/api_listing.h"
 #include "archiver/api/api_resources.h"

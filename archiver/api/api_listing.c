@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One piece of code for every list: rows are read by a statement that begins
- * behind a place, and handed to the resource to be written.
+ * after a place, and handed to the resource to be written.
  */
 #include "archiver/api/api_listing.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lists of rows in a fixed order: a page of them as JSON, or all of them as
- * CSV, in parts. Each part goes on behind the last row of the one before, so no
+ * CSV, in parts. Each part continues after the last row of the one before, so no
  * part costs more than another, and between parts nothing is held open.
  */
 #ifndef ARCHIVER_API_LISTING_H
@@ -57,7 +57,7 @@ void api_view_init(struct api_view *view, const struct api_call *call, const str
 /**
  * Writes a page: the rows' objects, as elements of the array that is open.
  *
- * @param more  set: whether there are rows behind it
+ * @param more  set: whether there are rows after it
  */
 bool api_listing_page(struct api_call *call, struct api_view *view, struct weir_json_writer *json, bool *more);
 
@@ -67,7 +67,7 @@ void api_listing_next(struct weir_json_writer *json, const struct api_view *view
 /** Makes the whole reply, as CSV of at most view->left rows. */
 bool api_listing_csv(struct api_call *call, const struct api_view *view);
 
-/** ` AND at_ms >= ? …` of from, to and the place behind which the rows are, newest first; and the order. */
+/** ` AND at_ms >= ? …` of from, to and the place after which the rows are, newest first; and the order. */
 void api_sql_newest_first(struct api_sql *sql, const struct api_view *view);
 /** The place of a row whose first columns are at_ms, partition_id, log_offset, pair. */
 void api_mark_place(struct api_view *view, const struct weir_sql_value *columns);

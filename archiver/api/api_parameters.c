@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parameters are read one by one as they come; what is unknown, there twice,
- * empty or out of its bounds ends the reading with words for the reader.
+ * Parameters are read one by one, in order. One that is unknown, given twice,
+ * empty or out of range ends the reading with an error for the client.
  */
 #include "archiver/api/api_parameters.h"
 

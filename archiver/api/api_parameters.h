@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may stand behind the ? of a request: names, forms and bounds in one
- * table, so that every refusal says what is expected.
+ * The query parameters of a request: names, forms and bounds in one table, so that
+ * every error says what is expected.
  */
 #ifndef ARCHIVER_API_PARAMETERS_H
 #define ARCHIVER_API_PARAMETERS_H

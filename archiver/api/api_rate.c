@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client is in one of the few places that its number names. Where all are
- * taken, the one whose time is up first gives way: most often its time is up
- * already, and nothing is lost by that; under a flood of clients somebody may
- * get a fresh start, which is better than memory without a bound.
+ * A client's number selects a few slots, one of which holds it. If all are taken,
+ * the client whose debt expires first is replaced. Usually it has expired already,
+ * so nothing is lost. Under a flood of clients one may get a fresh start, which is
+ * better than unbounded memory.
  */
 #include "archiver/api/api_rate.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resources of the API, one function each: what the router knows of them. */
+/* The resources of the API, one function each, for the router. */
 #ifndef ARCHIVER_API_RESOURCES_H
 #define ARCHIVER_API_RESOURCES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /api/v1/status: how far limiter and archiver are; /api/v1/zones; and the document that describes all of it. */
+/* /api/v1/status: the progress of limiter and archiver; /api/v1/zones; and the OpenAPI document. */
 #include "archiver/api/api_resources.h"
 #include "common/base/clock.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times as a query writes them. */
+/* The form of times in a query. */
 #ifndef ARCHIVER_API_TIME_H
 #define ARCHIVER_API_TIME_H
 
@@ -11,7 +11,7 @@
 #define API_TIME_FORMS \
 	"Unix ms, or ISO 8601 such as 2024-11-21, 2024-11-21T10:00Z or 2024-11-21T10:00:00.250+01:00 (UTC without a zone)"
 
-/** @return false: it is none of API_TIME_FORMS, or before the year 1 or behind 9999 */
+/** @return false: it is not one of API_TIME_FORMS, or before the year 1 or after 9999 */
 bool api_time_read(struct weir_span text, int64_t *time_ms);
 
 #endif

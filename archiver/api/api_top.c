@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /api/v1/top: the keys that came most, of one day or some.
+ * /api/v1/top: the busiest keys of one or several days.
  *
  * The rows of a zone's day lie side by side; the most are found by reading them
  * all, once for a page. Only those are sorted that reach the least of the page
  * that the first rows alone would make: the page itself has none below it. CSV
- * goes on behind a number and a key, and reads them again for each part: parts
+ * continues after a number and a key, and reads them again for each part: parts
  * are large.
  */
 #include "archiver/api/api_listing.h"

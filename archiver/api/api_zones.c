@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policies are read once each, by whichever worker first meets a new one: a
- * zone is then as the newest policy that has it says. All workers share what is
- * known.
+ * Each policy is read once, by the worker that first sees it. A zone is described
+ * as in the newest policy that has it. All workers share the result.
  */
 #include "archiver/api/api_zones.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The zones of every policy that there was, by what the store's policies say. */
+/* The zones of all policies in the store, current and earlier. */
 #ifndef ARCHIVER_API_ZONES_H
 #define ARCHIVER_API_ZONES_H
 

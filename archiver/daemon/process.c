@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The archiver's process: the servers, the group's membership and the archiver's thread, in the order in which they
- * start and end. The membership's thread says which partitions are ours, the archiver's takes them: they meet at the
- * assignment.
+ * start and end. The membership's thread learns which partitions are ours, the archiver's thread takes them: they share
+ * the assignment.
  */
 #include "archiver/daemon/process.h"
 

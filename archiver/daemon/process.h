@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The archiver as a daemon: what it does at each step. */
+/* The archiver as a daemon: its steps from start to stop. */
 #ifndef ARCHIVER_PROCESS_H
 #define ARCHIVER_PROCESS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows in the order of their coming, found through an index of open addressing
+ * Rows in order of arrival, found through an index of open addressing
  * whose entries hold half of the hash: a bucket's bytes are looked at once, in
  * the row that is right. A frame's events come in runs of a few buckets and one
  * hour, so most of the rows that are touched are still in the cache.

@@ -19,13 +19,13 @@ struct counts *counts_new(void);
 /** NULL is fine. */
 void counts_free(struct counts *counts);
 
-/** A bucket's hash, to be had once for all of its events in a frame. */
+/** A bucket's hash, available once for all of its events in a frame. */
 uint64_t counts_hash(struct weir_span bucket);
 
 /**
  * Adds events of one bucket and hour in one zone.
  *
- * @param bucket   copied where it is new
+ * @param bucket   copied if it is new
  * @param hash     counts_hash(bucket)
  * @param hour_ms  the beginning of the events' hour
  */

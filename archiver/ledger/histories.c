@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list for each version, which few have anything in. */
+/* A list for each policy version; most lists are empty. */
 #include "archiver/ledger/histories.h"
 
 #include "common/base/alloc.h"

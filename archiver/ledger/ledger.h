@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One partition of the archive: where it stands in the log, and what has been
- * taken from there since it was last stored.
+ * One partition of the archive: its position in the log, and the rows collected
+ * since it was last stored.
  *
  * The judged topic may hold a frame twice (a limiter that crashed judges again
  * what its checkpoint did not hold): frames count by the offset of the events
@@ -58,7 +58,7 @@ WEIR_MUST_USE enum weir_status ledger_restore(struct ledger *ledger, const struc
                                               struct weir_error *error);
 
 /**
- * Takes a message of the judged topic that has been decoded; the ledger then stands behind it.
+ * Takes a message of the judged topic that has been decoded; the ledger then stands after it.
  *
  * @param frame      of kind WEIR_FRAME_JUDGED
  * @param histories  that know the frame's policy version

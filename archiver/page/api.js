@@ -35,7 +35,7 @@ async function refusal(reply) {
     words = reply.statusText || `HTTP status ${reply.status}`;
   }
   const wait = reply.headers.get("Retry-After");
-  return new ApiError(reply.status, wait ? `${words} (try again in ${wait} s)` : words, Number(wait) || 0);
+  return new ApiError(reply.status, wait ? `${words} (retry in ${wait} s)` : words, Number(wait) || 0);
 }
 
 async function send(path, parameters, { signal, accept }) {
@@ -47,7 +47,7 @@ async function send(path, parameters, { signal, accept }) {
     reply = await fetch(address(path, parameters), { headers, signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError(0, "The archiver does not answer: it is down, or not to be reached from here.");
+    throw new ApiError(0, "The archiver does not answer: it is down or unreachable from here.");
   }
   if (reply.status === 401) {
     await ask_token(used);

@@ -15,7 +15,7 @@ export const refresh_ms = 5000;
 
 export const fields = (zones) => [
   { name: "zone", label: "Zone", options: [["", "all zones"], ...zones.map((zone) => [zone.name, zone.name])], standard: "" },
-  { name: "refresh", label: "Refresh", options: [["on", "each 5 s"], ["off", "off"]], standard: "on" },
+  { name: "refresh", label: "Refresh", options: [["on", "every 5 s"], ["off", "off"]], standard: "on" },
 ];
 
 export const load = ({ zone }, _, signal) => get("blocks", { zone: zone || undefined, limit: MOST }, signal);
@@ -24,9 +24,9 @@ export function draw({ now_ms, blocks, more }, { zone }) {
   const head = figures([["Blocked now", more ? `more than ${digits(MOST)}` : number(blocks.length)], ["As of", time(now_ms)]]);
   if (blocks.length === 0)
     return [head, empty(zone ? `Nobody is blocked in ${zone}.` : "Nobody is blocked.",
-      "That is how it looks when all keep within their limits. Blocks that have ended are in a user’s story.")];
+      "Everybody is within the limits. Blocks that have ended are in a user’s history.")];
   const left = { name: "Still", cell: (row) => duration(Math.max(0, row.until_ms - now_ms)) };
   const [key, in_zone, when, until, why] = decision_columns("key", "zone", "when", "until", "why");
-  return [head, table("Blocked keys, the latest first",
+  return [head, table("Blocked keys, latest first",
     [key, in_zone, left, why, { ...when, name: "Since" }, until], blocks)];
 }

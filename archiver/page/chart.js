@@ -125,7 +125,7 @@ function summary({ counts, total, grain }) {
   const peak = most.at_ms === undefined ? "" :
     `; the most in one ${grain}: ${digits(most.passed + most.blocked)}, ${period_text(most.at_ms, grain)}`;
   const sums = `${digits(total.passed)} passed, ${digits(total.blocked)} blocked`;
-  return `Chart: ${sums} by ${grain}${peak}. The table below has all of it.`;
+  return `Chart: ${sums} by ${grain}${peak}. The table below has all numbers.`;
 }
 
 function numbers({ counts, grain }, name) {

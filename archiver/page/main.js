@@ -48,7 +48,7 @@ function control(field) {
 const values = (form) => Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]));
 
 function make_form(fields) {
-  const form = h("form", { class: "controls", "aria-label": "What is shown", onsubmit: (event) => {
+  const form = h("form", { class: "controls", "aria-label": "Filter", onsubmit: (event) => {
     event.preventDefault();
     go({ ...values(form), pages: "" });
   } }, fields.map(control));
@@ -92,8 +92,8 @@ function frame(view, fields) {
 function failed(error) {
   const again = h("button", { type: "button", id: "again", onclick: show }, "Try again");
   const status = error.status ? ` (HTTP ${error.status})` : "";
-  return h("div", { class: "failed", role: "alert" }, h("p", { class: "empty-title" }, "This could not be shown."),
-    h("p", {}, (error.message || String(error)) + status, error.passes && " The page tries again by itself."), again);
+  return h("div", { class: "failed", role: "alert" }, h("p", { class: "empty-title" }, "Cannot show this view."),
+    h("p", {}, (error.message || String(error)) + status, error.passes && " The page retries automatically."), again);
 }
 
 /** Calls it after so long. What nobody looks at is not asked for: then, when somebody does. */
@@ -121,7 +121,7 @@ function report(action, done = "") {
     try {
       say((await action()) ?? done);
     } catch (error) {
-      if (error.name !== "AbortError") say(`That did not work: ${error.message}`);
+      if (error.name !== "AbortError") say(`Failed: ${error.message}`);
     } finally {
       button.disabled = false;
     }

@@ -30,7 +30,7 @@ function filling({ total, ...counts }, zone, signal) {
   return [
     figures([["Passed", number(total.passed)], ["Blocked", number(total.blocked)],
       ["Blocked share", percent(total.blocked, came)], ["Late", number(total.late)]]),
-    came > 0 ? chart({ total, ...counts }, zone.name, signal) : h("p", { class: "soft" }, "No requests in this time."),
+    came > 0 ? chart({ total, ...counts }, zone.name, signal) : h("p", { class: "soft" }, "No requests in this time range."),
   ];
 }
 
@@ -38,7 +38,7 @@ function filling({ total, ...counts }, zone, signal) {
 function card(zone, counts, { signal, later }) {
   const body = h("div", { class: "pending", "aria-busy": "true" });
   later(counts.then((data) => body.replaceChildren(...filling(data, zone, signal)), (error) => {
-    if (error.name !== "AbortError") body.replaceChildren(h("p", { role: "alert" }, `Not to be had: ${error.message}`));
+    if (error.name !== "AbortError") body.replaceChildren(h("p", { role: "alert" }, `Not available: ${error.message}`));
   }).then(() => body.removeAttribute("aria-busy")));
   return h("section", { class: "card", "aria-labelledby": `zone-${zone.id}` },
     h("h2", { id: `zone-${zone.id}` }, h("a", { href: `#/top?${new URLSearchParams({ zone: zone.name })}` }, zone.name),
@@ -51,16 +51,16 @@ function card(zone, counts, { signal, later }) {
 async function nobody(signal) {
   const { decisions: [newest] } = await get("decisions", { limit: 1 }, signal);
   const until = newest && new Date(newest.at_ms).toISOString().slice(0, 10);
-  return h("div", {}, empty("Nobody came in this time.",
-    "Choose a longer span or an earlier day above. If requests must have come, System shows how far the archiver is.",
+  return h("div", {}, empty("No requests in this time range.",
+    "Choose a longer range or an earlier day above. If you expected requests, System shows how far behind the archiver is.",
     until && h("a", { href: `#/overview?until=${until}`, id: "newest" }, "Go to the newest decision, ", time(newest.at_ms))));
 }
 
 export function draw({ span, zones, shown, counts }, parameters, tools) {
   if (zones.length === 0)
     return [empty("There are no zones yet.",
-      "A zone says whose requests are counted, and how many of them may pass. weir has none until it is given a policy: " +
-      "“zones” in its configuration, or weir policy apply.")];
+      "A zone defines whose requests are counted and how many may pass. weir has none until it has a policy: " +
+      "set “zones” in its configuration, or run weir policy apply.")];
   const cards = h("div", { class: "cards" }, shown.map((zone, place) => card(zone, counts[place], tools)));
   const parts = [h("p", { class: "soft" }, "From ", time(span.from), " to ", time(span.to), `, by ${span.grain}.`), cards];
   tools.later(Promise.all(counts).then(async (all) => {

@@ -10,7 +10,7 @@ export const title = "System";
 export const refresh_ms = 5000;
 
 export const fields = () => [
-  { name: "refresh", label: "Refresh", options: [["on", "each 5 s"], ["off", "off"]], standard: "on" },
+  { name: "refresh", label: "Refresh", options: [["on", "every 5 s"], ["off", "off"]], standard: "on" },
 ];
 
 export const load = (_, { zones }, signal) => get("status", {}, signal).then((status) => ({ status, zones }));
@@ -18,7 +18,7 @@ export const load = (_, { zones }, signal) => get("status", {}, signal).then((st
 // Those that are read first, by a person's words.
 const TOLD = [
   ["weir_buckets", "Buckets in memory"],
-  ["weir_buckets_spilled", "Buckets in the store alone"],
+  ["weir_buckets_spilled", "Buckets only in the store"],
   ["weir_checkpoint_age_seconds", "Checkpoint age", (seconds) => duration(1000 * seconds)],
   ["weir_archiver_waiting_rows", "Rows not stored yet"],
 ];
@@ -32,7 +32,7 @@ function lags(partitions) {
 
 function partition_table(status) {
   const behind = lags(status.partitions);
-  return table("Partitions, as the store has them", [
+  return table("Partitions in the store", [
     { name: "Partition", cell: (row) => `${row.role} ${row.partition}` },
     { name: "Age", cell: (row) => (row.clock_ms > 0 ? duration(Math.max(0, status.now_ms - row.clock_ms)) : "–") },
     { name: "Lag (records)", number: true, cell: (row) => (row.role === "archiver" ? number(behind.get(row.partition)) : "–") },
@@ -47,9 +47,9 @@ function partition_table(status) {
 function zone_table(zones) {
   return table("Zones", [
     { name: "Zone", cell: (row) => h("a", { href: `#/top?${new URLSearchParams({ zone: row.name })}` }, row.name) },
-    { name: "Key", cell: (row) => row.key.join(", ") || "one for all" },
+    { name: "Key", cell: (row) => row.key.join(", ") || "one for all events" },
     { name: "Limits", cell: (row) => row.limits.map(limit).join("; ") || "–" },
-    { name: "Blocks for", cell: (row) => (row.block_for_ms > 0 ? duration(row.block_for_ms) : "as long as it is over") },
+    { name: "Blocks for", cell: (row) => (row.block_for_ms > 0 ? duration(row.block_for_ms) : "while over the limit") },
     { name: "Mode", cell: (row) => (row.live ? row.mode : "removed") },
     { name: "History", cell: (row) => (row.history ? "yes" : "no") },
   ], zones, { hidden_caption: true });
@@ -61,17 +61,17 @@ export function draw({ status, zones }) {
     ["Policy", status.policy_version > 0 ? number(status.policy_version) : "none yet"], ["Clock", time(status.now_ms)],
   ])];
   parts.push(h("h2", {}, "Roles"), status.partitions.length > 0 ? partition_table(status) :
-    empty("No role has stored anything yet.", "Limiters and archivers store how far they are with their first checkpoint."));
+    empty("Nothing is stored yet.", "Limiters and archivers store their positions with their first checkpoint."));
   const own = Object.entries(status.figures ?? {});
   const told = TOLD.filter(([figure]) => status.figures?.[figure] !== undefined);
   if (own.length > 0)
     parts.push(h("h2", {}, "This process"),
       told.length > 0 && figures(told.map(([figure, words, show = number]) => [words, show(status.figures[figure])])),
-      table("Figures, by their names in /metrics", [
+      table("Metrics, by their names in /metrics", [
       { name: "Figure", cell: ([figure]) => h("code", {}, figure) },
       { name: "Value", number: true, cell: ([, value]) => number(value) },
     ], own));
   parts.push(h("h2", {}, "Zones"), zones.length > 0 ? zone_table(zones) :
-    empty("There are no zones yet.", "Give weir a policy: “zones” in its configuration, or weir policy apply."));
+    empty("There are no zones yet.", "Give weir a policy: set “zones” in its configuration, or run weir policy apply."));
   return parts.filter(Boolean);
 }

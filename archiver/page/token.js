@@ -17,7 +17,7 @@ export function ask_token(refused) {
 function ask(refused) {
   const dialog = document.getElementById("token");
   const field = document.getElementById("token-text");
-  if (refused) document.getElementById("token-why").textContent = "The archiver does not know this token. Another one?";
+  if (refused) document.getElementById("token-why").textContent = "The archiver does not accept this token. Enter another one.";
   field.value = "";
   dialog.showModal();
   return new Promise((resolve) => {

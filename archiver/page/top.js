@@ -47,15 +47,15 @@ function bar(row, by, most) {
 }
 
 export function draw(data, parameters, { report }) {
-  if (data === null) return [empty("There are no zones yet.", "Top talkers are those of a zone: give weir a policy first.")];
+  if (data === null) return [empty("There are no zones yet.", "Top talkers are listed per zone: give weir a policy first.")];
   const { asked, zone, by, top, from_ms, to_ms } = data;
   const days = [from_ms, to_ms - DAY_MS].map((at) => period_text(at, "day"));
   const span = days[0] === days[1] ? days[0] : `${days[0]} to ${days[1]}`;
   if (top.length === 0)
-    return [empty(`Nobody came to ${zone}: ${span}.`, "Choose a longer span, an earlier day or another zone above.")];
+    return [empty(`No requests in ${zone}: ${span}.`, "Choose a longer range, an earlier day or another zone above.")];
   const most = Math.max(...top.map((row) => row[by]));
   return [
-    table(`The ${top.length === 1 ? "key that" : `${top.length} keys that`} came most to ${zone}, ${span}`, [
+    table(`The ${top.length === 1 ? "busiest key" : `${top.length} busiest keys`} in ${zone}, ${span}`, [
       { name: "Key", cell: (row) => h("a", { href: story(zone, row.key), class: "key" }, row.key || "(empty)") },
       { name: h("span", { class: "unseen" }, "Bar"), wide: true, cell: (row) => bar(row, by, most) },
       { name: "All", number: true, cell: (row) => number(row.total) },

@@ -61,13 +61,13 @@ const event_columns = [
   { name: "When", cell: (row) => time(row.at_ms) },
   { name: "Verdict", cell: (row) => h("span", { class: `action ${row.blocked ? "block" : "pass"}` },
     row.blocked ? "blocked" : "passed") },
-  { name: "Where in the log", cell: (row) => h("code", {}, row.id) },
+  { name: "Position in the log", cell: (row) => h("code", {}, row.id) },
 ];
 
 export function draw(data, parameters, tools) {
   if (data === null)
-    return [empty("Whose story?", "Choose a zone and type a key above: an address, a user’s name, whatever the zone counts by " +
-      "(several values are joined by “|”). Keys in Top talkers and Live blocks lead here, too.")];
+    return [empty("Which user?", "Choose a zone and type a key above: an address, a user name, or whatever the zone counts by " +
+      "(several values are joined by “|”). Keys in Top talkers and Live blocks link here too.")];
   const { asked, span, counts, decisions, events } = data;
   const { total } = counts;
   const came = total.passed + total.blocked;
@@ -78,10 +78,10 @@ export function draw(data, parameters, tools) {
       ["Blocked share", percent(total.blocked, came)], ["Late", number(total.late)]]),
     h("h2", {}, "Requests over time"),
     came > 0 ? chart(counts, "requests", tools.signal, held(decisions.decisions)) :
-      empty("This user did not come in this time.", "Choose a longer span or an earlier day above, or look whether the key is " +
-        "written as Top talkers has it."),
+      empty("No requests of this user in this time range.", "Choose a longer range or an earlier day above, or check that the key is " +
+        "written as in Top talkers."),
     h("h2", {}, "Decisions"),
-    decisions.decisions.length === 0 ? h("p", { class: "soft" }, "Nothing was decided about this user in this time.") :
+    decisions.decisions.length === 0 ? h("p", { class: "soft" }, "No decisions about this user in this time range.") :
       paged("Decisions, newest first", decision_columns("when", "action", "why", "lasting", "until"),
         "decisions", asked, decisions, "decisions", tools),
   ];

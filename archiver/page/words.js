@@ -67,7 +67,7 @@ export function duration(ms) {
 export function limit(one) {
   const name = one.algorithm.replaceAll("_", " ");
   if (one.algorithm === "queue") return `queue of ${digits(one.rate)}, held ${duration(one.window_ms)}`;
-  if (one.algorithm === "uniform") return `one each ${duration(one.window_ms)} (uniform)`;
+  if (one.algorithm === "uniform") return `one every ${duration(one.window_ms)} (uniform)`;
   const burst = one.burst ? `, burst ${digits(one.burst)}` : "";
   return `${digits(one.rate)} in ${duration(one.window_ms)}${burst} (${name})`;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The archiver: a thread that reads judged frames and decisions of its
- * partitions, and stores what they come to.
+ * partitions, and stores the resulting rows.
  *
  * Everything that a partition's topics gave since the last time, and how far
  * they were read, goes to the store in one transaction, with other partitions':
  * a crash at any moment loses nothing and counts nothing twice. It stores often
  * enough for people who look, and the less often the longer the store takes for
- * it, so that a slow store has fewer and larger batches. While the store is away
- * it reads on up to a bound, then waits: the topics keep what is to come.
+ * it, so that a slow store has fewer and larger batches. While the store is down
+ * it reads on up to a bound, then waits: the topics keep the unread messages.
  */
 #ifndef ARCHIVER_ARCHIVER_H
 #define ARCHIVER_ARCHIVER_H

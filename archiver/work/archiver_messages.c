@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages, from the two topics into ledgers. What is no judged frame, or no
- * decision, is counted and passed over: other programs may write there. What a
- * newer weir wrote is not passed over: its partition waits for a newer archiver.
+ * Moves messages from the two topics into ledgers. A message that is not a judged
+ * frame or a decision is counted and skipped: other programs may write there. A
+ * message from a newer weir is not skipped: its partition waits for an upgrade.
  */
 #include "archiver/work/internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Partitions that come and go with the group's word. Taking one raises its
- * epoch: whoever had it can store nothing more, and reads on in vain until the
- * group tells.
+ * Partitions come and go as the consumer group assigns them. Taking one raises its
+ * epoch, so the previous owner can store nothing more, even if the group has not
+ * told it yet.
  */
 #include "archiver/work/internal.h"
 

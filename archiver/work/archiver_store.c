@@ -7,7 +7,7 @@
  * next one waits three times as long, so that the larger its work, the fewer
  * rows an event costs.
  *
- * A commit whose answer is lost may have been made. It is tried again with the
+ * A commit whose answer is lost may have been made. It is retried with the
  * same rows, which the store knows by their checkpoints; more rows under the
  * same checkpoints it would take for stored. So nothing is received until the
  * store has answered, and a partition keeps its writer until then.

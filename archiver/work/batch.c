@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows are gathered, then sorted: a commit's work is the store's, this is a small part of it. */
+/* Collects rows and sorts them. Most of a commit's time is spent in the store, so this need not be faster. */
 #include "archiver/work/batch.h"
 
 #include "common/base/alloc.h"

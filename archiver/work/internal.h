@@ -43,7 +43,7 @@ struct archiver {
 	struct histories *histories;
 	/* the assignment */
 	uint64_t assignment_version; /* as of the last look */
-	int64_t retake_ms;           /* monotonic: not before; what could not be taken is tried again */
+	int64_t retake_ms;           /* monotonic: not before; what could not be taken is retried */
 	int64_t gap_look_ms;         /* likewise: when partitions at a gap are looked at again */
 	/* storing */
 	bool unsettled; /* what was tried last may be stored, though no answer came: nothing is added to it until then */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread waits for work with its condition; whoever started it waits with the same one for the end. */
+/* The thread waits for work on its condition variable; its caller waits for the result on the same one. */
 #include "archiver/work/writer.h"
 
 #include "common/base/alloc.h"

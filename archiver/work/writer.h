@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One of those that store side by side: some partitions' rows, in one
- * transaction over a connection of its own. A server adds the rows of one
+ * One of several parallel writers: it stores some partitions' rows in one
+ * transaction over its own connection. A server adds the rows of one
  * connection on one processor, and waits while they are made ready.
  *
  * Used by one thread, the archiver's; its own, where it has one, only stores.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The topic is read to its end before the first policy is given: what lies behind it would only be replaced at once.
- * A policy that cannot be used here leaves the one before it in use, and this collector not ready.
+ * The topic is read to its end before the first policy is returned, because a later policy would replace it at once.
+ * If a policy cannot be used, the previous one stays in use and this collector is not ready.
  */
 #include "collector/daemon/policies.h"
 

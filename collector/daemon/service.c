@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each step of the daemon's life. What may take long (brokers, a first policy) is waited for without an end, with the
- * pages up and said once: a machine may well start before its servers do.
+ * The steps of the daemon's life. It waits for brokers and a first policy without a time limit, serves its pages
+ * meanwhile and logs the wait once: a machine may start before its servers.
  */
 #include "collector/daemon/service.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The collector at work: follows its sources, puts their events on the bus, and
- * remembers how far everything is safe.
+ * The running collector: follows its sources, sends their events to the bus, and
+ * saves the positions up to which everything is acknowledged.
  *
  * One thread reads, matches, frames and sends. A stream's low-water mark is the
  * position below which every frame of every partition, and every dead letter,
  * is acknowledged: it is saved each second and at the end, and reading resumes
- * there. What was sent behind it is sent again then, and the limiters drop it.
+ * there. What was sent after it is sent again then, and the limiters drop it.
  *
  * A delivery that fails ends its producer, and nothing later is accepted from
  * it: a new one is made and the sources go back to their low-water marks.

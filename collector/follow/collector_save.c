@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Saving how far reading has come, each second, on a thread of its own: a disk
- * that others write to can take a tenth of a second to say that it has it.
+ * Saves the read positions every second, on a thread of its own: an fsync on a busy
+ * disk can take a tenth of a second.
  */
 #include "collector/follow/internal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One source object a configuration entry; one reader, with a format of its own, a stream. */
+/* One source per configuration entry; one reader, with its own format, per stream. */
 #include "collector/follow/inputs.h"
 
 #include "collector/source/kinds/source_kinds.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The configured sources with what turns their lines into events: a format for
- * each stream, the matcher, the dead letter.
+ * The configured sources, and what turns their lines into events: a format for
+ * each stream, the matcher, the dead letters.
  *
  * @thread the one that reads
  */
@@ -94,7 +94,7 @@ WEIR_MUST_USE enum weir_status inputs_set_policy(struct inputs *inputs, const st
 bool inputs_replayable(const struct inputs *inputs, size_t place);
 
 /**
- * Closes a source and opens it again, so that it goes on at its acknowledged positions. Its readers are gone.
+ * Closes a source and opens it again, so that it continues at its acknowledged positions. Its readers are gone.
  *
  * @return WEIR_OK; else sources[place] is NULL and a later try may succeed
  */

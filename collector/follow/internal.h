@@ -54,7 +54,7 @@ void collector_publish_counts(struct collector *collector);
 
 /** What was read and has arrived is remembered, when this returns: before reading stops, or goes back. */
 void collector_save_at_once(struct collector *collector);
-/** Each second the same in the background, while reading goes on. */
+/** Each second the same in the background, while reading continues. */
 void collector_save_if_due(struct collector *collector);
 
 #endif

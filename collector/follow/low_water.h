@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far each stream is safe: from what its reader has taken, through the
- * marks that wait for the bus, to what its source is told.
+ * The low-water mark of each stream: from the positions that its reader has taken,
+ * through the marks that wait for the bus, to the position its source is told.
  *
  * @thread the one that reads
  */
@@ -17,7 +17,7 @@ void low_water_mark(struct inputs *inputs, struct sender *sender);
 /** Notes the marks that have become safe; false: none has. Their sources do not know yet. */
 bool low_water_take(struct sender *sender);
 
-/** Tells the sources what is safe: what they remember next goes on behind it. */
+/** Tells the sources what is safe: what they remember next continues after it. */
 void low_water_acknowledge(struct inputs *inputs);
 
 /**

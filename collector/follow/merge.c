@@ -2,7 +2,7 @@
 /*
  * A binary heap of streams by (running maximum, place). The stream on top is
  * read on as long as it stays on top, so one file, or files one after another,
- * cost a comparison a record.
+ * cost one comparison per record.
  */
 #include "collector/follow/merge.h"
 

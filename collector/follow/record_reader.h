@@ -40,9 +40,9 @@ struct record_reader {
 	/* the newest record, valid after WEIR_OK until the next call */
 	struct record record;
 	struct weir_span line;
-	uint64_t position;             /* just behind its line */
-	uint64_t taken_position;       /* behind the newest record taken: where a cut resumes */
-	uint64_t counted_position;     /* behind the furthest record taken: what is read again up to there counts no more */
+	uint64_t position;             /* just after its line */
+	uint64_t taken_position;       /* after the newest record taken: where a cut resumes */
+	uint64_t counted_position;     /* after the furthest record taken: what is read again up to there counts no more */
 	struct record_counts counts;   /* up to and with the records taken */
 	struct record_counts ahead;    /* of the newest record and what came before it: added when it is taken */
 	bool ahead_malformed;          /* ahead.malformed or dead letters hold something */

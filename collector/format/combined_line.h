@@ -42,10 +42,10 @@ struct combined_line {
  */
 bool combined_line_split(struct weir_span text, struct combined_line *line);
 
-/** Takes a request from behind its opening quote to behind its closing one; NULL: it does not end. */
+/** Takes a request from after its opening quote to after its closing one; NULL: it does not end. */
 const char *combined_line_request(const char *at, const char *end, struct combined_line *line);
 
-/** Takes the optional parts, from behind the bytes. */
+/** Takes the optional parts, from after the bytes. */
 void combined_line_tail(const char *at, const char *end, struct combined_line *line);
 
 #endif

@@ -40,7 +40,7 @@ struct format {
 	struct client_ip *client_ip;                                /* owned; NULL: the ip stays as the line has it */
 	enum format_reason malformed; /* what parse() gives for a line that is not of this format */
 	struct time_reader *time;     /* its own: who knows a time for lines that have none says so there */
-	/* The group that a pattern lacks for the time: it serves only behind a head that has one. NULL: none is missing. */
+	/* The group that a pattern lacks for the time: it serves only after a head that has one. NULL: none is missing. */
 	const char *missing_time;
 };
 
@@ -49,19 +49,19 @@ struct format {
  *
  * @param config  errors name its place in the configuration (weir_json_fail)
  * @param fields  what the zones want; copied, with the fields that only this format needs (cost, client_ip) added
- *                behind them
+ *                after them
  * @param format  returned: format_free()
  */
 WEIR_MUST_USE enum weir_status format_new(const struct weir_json *config, const struct field_table *fields,
                                           struct format **format, struct weir_error *error);
 void format_free(struct format *format);
 
-/** The same for what stands behind a head, which has a time: its own may be missing. */
+/** The same for what stands after a head, which has a time: its own may be missing. */
 WEIR_MUST_USE enum weir_status format_new_inside(const struct weir_json *config, const struct field_table *fields,
                                                  struct format **format, struct weir_error *error);
 
 /**
- * The format of lines each of which has a head: that of the head itself, or that of the message behind it.
+ * The format of lines each of which has a head: that of the head itself, or that of the message after it.
  *
  * @param head    the name of the head's format; NULL: lines have none
  * @param config  of the one or the other
@@ -102,7 +102,7 @@ static inline void format_begin(struct format *format, struct weir_span header)
 		format->begin(format, header);
 }
 
-/** The header line of the file, to be remembered with a position in it; at is NULL where there is none. Borrowed. */
+/** The header line of the file, to be remembered with a position in it; at is NULL if there is none. Borrowed. */
 static inline struct weir_span format_header(const struct format *format)
 {
 	return format->header != NULL ? format->header(format) : (struct weir_span){0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formats `combined` and `common`: the access logs of Apache, nginx and those who write like them.
+ * Formats `combined` and `common`: the access logs of Apache, nginx and compatible servers.
  *
  * Nearly every line has one shape: no ident, a user without spaces, a time of 26 bytes, a request without backslashes.
  * That is taken in one go from left to right, each part found by one search that stops at whatever could end it. Any

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Format `json`: one object a line; and what else has its shape, as the journal's entries do.
+ * Format `json`: one object per line; and what else has its shape, as the journal's entries do.
  *
  * The scanner (json_scan.c) gathers the wanted members; this only says which name serves which field.
  */

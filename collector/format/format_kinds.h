@@ -25,9 +25,9 @@ struct format_kind {
 	unsigned takes;        /* FORMAT_TAKES_… */
 	/* Its own options, read into the struct that begins with its struct format. NULL: none. */
 	const struct weir_json_rule *options;
-	/* Where it is a head: the field that has the message behind it. NULL: it is none. */
+	/* Where it is a head: the field that has the message after it. NULL: it is none. */
 	const char *message;
-	/* What serves for it behind a head, which was split off. NULL: itself. */
+	/* What serves for it after a head, which was split off. NULL: itself. */
 	const struct format_kind *inside;
 	/** As format_new(), but a pattern's time may be missing. @param kind  this kind, or one that shares its code */
 	enum weir_status (*create)(const struct weir_json *config, const struct format_kind *kind,

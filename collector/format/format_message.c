@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message behind a head: two formats, one after the other.
+ * A message after a head: two formats, one after the other.
  *
  * The head's format gives the message as a field, and a time; the message's format is told that time, for messages
  * that have none, and reads the rest. What fields it leaves absent are the head's: so a zone can match on the program

@@ -2,7 +2,7 @@
 /*
  * Reads what all formats' configurations have in common.
  *
- * The fields that a cost or a trusted proxy's header needs are added behind the zones' own: their indexes differ from
+ * The fields that a cost or a trusted proxy's header needs are added after the zones' own: their indexes differ from
  * format to format, which is why they live here and not in the table that all formats share.
  */
 #include "collector/format/format_options.h"

@@ -12,7 +12,7 @@
 enum { FORMAT_NAME_MAX_BYTES = 256 };
 
 struct format_options {
-	struct field_table fields;      /* the zones', and behind them what only the cost and client_ip need */
+	struct field_table fields;      /* the zones', and after them what only the cost and client_ip need */
 	const char *sources[FIELD_MAX]; /* the log's own name of each wanted field, NULL for the others; owned */
 	char *time_name;                /* the log's own name of the time; owned */
 	struct time_reader time;
@@ -76,7 +76,7 @@ WEIR_MUST_USE enum weir_status format_expression_new(const struct weir_json *con
 extern const struct weir_json_rule format_ready_options[]; /* of a ready one */
 
 /**
- * What stands behind a head: the head's format gives the time, where the message has none, and the fields that the
+ * What stands after a head: the head's format gives the time, where the message has none, and the fields that the
  * message leaves absent.
  *
  * @param kind    the head's: one that has a message

@@ -3,7 +3,7 @@
  * Takes a few members out of a JSON line in one pass, without building a tree or allocating.
  *
  * What is looked for is given once, as names: a plain name is a member of the line's object, a name with a leading
- * slash a JSON pointer (RFC 6901), which may lead through objects and arrays. The whole line is checked all the same:
+ * slash a JSON pointer (RFC 6901), which may lead through objects and arrays. The whole line is checked anyway:
  *
  * - structure is strict (RFC 8259), at most JSON_SCAN_DEPTH_MAX deep
  * - strings are lenient: any byte but '"' and '\' stands for itself; see unescape.h for escapes
@@ -24,7 +24,7 @@ struct json_scan_node {
 	uint32_t element;           /* what the key means in an array; UINT32_MAX: nothing */
 	uint64_t child_lengths;     /* bit n: some child's key has n bytes (63: or more) */
 	uint16_t first_child, next; /* 0: none, as the root is nobody's child */
-	struct weir_span value;     /* in the last line; at is NULL where there is none */
+	struct weir_span value;     /* in the last line; at is NULL if there is none */
 };
 
 /* Owned by one thread. */

@@ -44,7 +44,7 @@ uint64_t input_offset(const struct input *input);
  *
  * @return WEIR_OK: *got >= 1; WEIR_END: no more (a file that has grown since gives more when asked again); WEIR_AGAIN:
  *         a pipe has none just now; WEIR_INVALID: the compressed data is damaged, or ends where it cannot (then it may
- *         go on when the file has grown); WEIR_IO
+ *         continue when the file has grown); WEIR_IO
  */
 WEIR_MUST_USE enum weir_status input_read(struct input *input, void *bytes, size_t most, size_t *got,
                                           struct weir_error *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gzip: members one after another, as `cat a.gz b.gz` and appending writers
- * leave them. Zeros behind the last member are padding (tapes, block devices).
+ * leave them. Zeros after the last member are padding (tapes, block devices).
  */
 #include "collector/input/input_codec.h"
 

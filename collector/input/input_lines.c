@@ -6,7 +6,7 @@
  *              0            begin                  ready                   end
  *
  * A line above line_max is not kept: its first line_max bytes stay at the front
- * of the buffer and what follows is read behind them again and again, and
+ * of the buffer and what follows is read after them again and again, and
  * counted, until its newline comes. Looking for such lines costs one backward
  * search for each line_max bytes, not one for each line.
  */

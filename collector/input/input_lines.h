@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whole lines out of an input, many at a time and without a copy: a read of
- * 256 KiB is handed out up to its last newline; only the cut line behind that
+ * 256 KiB is handed out up to its last newline; only the cut line after that
  * moves to the front before the next read.
  *
  * @thread one at a time
@@ -51,7 +51,7 @@ void input_lines_take(struct input_lines *lines, struct input_lines_chunk *chunk
 /** Offset of the first byte not yet handed out. */
 uint64_t input_lines_offset(const struct input_lines *lines);
 
-/** Offset behind the last byte read: what lies between the two is a line's beginning, or ready. */
+/** Offset after the last byte read: what lies between the two is a line's beginning, or ready. */
 uint64_t input_lines_read_offset(const struct input_lines *lines);
 
 /** Drops what is buffered and goes to an offset: statuses as input_seek(). */

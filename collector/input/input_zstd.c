@@ -3,7 +3,7 @@
  * zstd: frames one after another, skippable ones among them. Windows of up to 128 MiB, as the zstd tool takes.
  *
  * When the library finds damage it does not say what it wrote in the same call, before it. So a call is given the rest
- * of one header or one block's body at the most, and nothing while there is output to be fetched: then whatever was
+ * of one header or one block's body at most, and nothing while there is output to be fetched: then whatever was
  * decoded has been handed over before the damage is met, for any size of reads.
  */
 #include "collector/input/input_codec.h"

@@ -12,7 +12,7 @@
  * more than KEY_VALUE_WHOLE_BYTES (before escaping) stands there shortened: its
  * first KEY_VALUE_HEAD_BYTES, cut wherever that is, then `~`, then its XXH128 as
  * 32 hexadecimal digits. So whoever sends a long path or token is counted like
- * anyone else, each long value by itself, and a key has a bound all the same.
+ * anyone else, each long value by itself, and a key has a bound anyway.
  */
 #ifndef COLLECTOR_KEY_TEMPLATE_H
 #define COLLECTOR_KEY_TEMPLATE_H

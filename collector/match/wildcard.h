@@ -5,7 +5,7 @@
 
 #include "common/base/span.h"
 
-/* "a*b*c*d": what is before the first star, what is behind the last, and the pieces between. */
+/* "a*b*c*d": what is before the first star, what is after the last, and the pieces between. */
 struct wildcard {
 	struct weir_span prefix, suffix; /* of the pattern */
 	struct weir_span *pieces;        /* none of them empty */

@@ -36,7 +36,7 @@ void field_table_init(struct field_table *table);
 void field_table_deinit(struct field_table *table);
 
 /**
- * Index of a name, added where it is new; marks it wanted.
+ * Index of a name, added if it is new; marks it wanted.
  *
  * @return the index, or -1 when FIELD_MAX names are taken
  */

@@ -30,7 +30,7 @@ struct syslog_header {
  *
  * @param line    borrowed; no byte outside it is read
  * @param header  filled also on failure, but means nothing then
- * @return false: it has neither a priority nor a time, or begins as RFC 5424 says and does not go on so
+ * @return false: it has neither a priority nor a time, or begins as RFC 5424 says and does not continue so
  */
 bool syslog_header_parse(struct weir_span line, struct syslog_header *header);
 

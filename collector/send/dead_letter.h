@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dead letter: lines that could not be used, with where they stood and why.
+ * Dead letters: lines that could not be used, with their position and the reason.
  *
  * One JSON line each: {"source":…,"position":…,"reason":…,"text":…}, the text
  * cut at 1 KiB. Bounded in bytes and in rate: past either the lines are only
  * counted. Letters are held back until their reader's next record is taken.
- * Where they go is a sink's affair: a file, or the bus' topic of dead letters.
+ * A sink decides where they go: a file, or the dead-letter topic on the bus.
  */
 #ifndef COLLECTOR_DEAD_LETTER_H
 #define COLLECTOR_DEAD_LETTER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writers are made once a partition and keep their buffers. A frame goes out as
+ * Writers are made once per partition and keep their buffers. A frame goes out as
  * soon as it might not take one more record whole, so a record's events never
  * straddle two frames and never fail to fit.
  */

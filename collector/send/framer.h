@@ -24,7 +24,7 @@ void framer_free(struct framer *framer);
  * Adds a record's events.
  *
  * @param source    16 bytes; where it differs from the source before, open frames are flushed first
- * @param position  just behind the record; where it lies before that of the record before, open frames are flushed first
+ * @param position  just after the record; where it lies before that of the record before, open frames are flushed first
  * @param now_ms    the sending time of frames that this finishes
  */
 void framer_add(struct framer *framer, const uint8_t *source, uint64_t policy_version, const struct matched *matched,

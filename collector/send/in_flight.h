@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which frames are on their way, and which stream positions wait for them.
+ * Which frames are in flight, and which stream positions wait for them.
  *
  * Frames are numbered as they are sent and are acknowledged in any order. A
  * mark says: this stream is safe up to this position once every frame below
@@ -34,7 +34,7 @@ int64_t in_flight_acknowledge(struct in_flight *flight, uint64_t number, int64_t
 /** Frames that are not acknowledged. */
 uint64_t in_flight_count(const struct in_flight *flight);
 
-/** When the oldest of them was sent; `now_ms` where there is none. */
+/** When the oldest of them was sent; `now_ms` if there is none. */
 int64_t in_flight_oldest_ms(const struct in_flight *flight, int64_t now_ms);
 
 /**

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is on its way to the bus: the producer, what it has not had
- * acknowledged, and the low-water marks that wait for it.
+ * What is in flight to the bus: the producer, the frames it has no acknowledgement
+ * for, and the low-water marks that wait for them.
  *
  * A delivery that failed breaks a producer: nothing that it was given later
  * counts as written. A new one is made then, and whoever reads the sources goes
@@ -56,7 +56,7 @@ const struct weir_error *sender_error(const struct sender *sender);
 /** Messages that are not acknowledged. */
 uint64_t sender_waiting(const struct sender *sender);
 
-/** When the oldest of them was sent; now where there is none. Monotonic. */
+/** When the oldest of them was sent; now if there is none. Monotonic. */
 int64_t sender_oldest_ms(const struct sender *sender);
 
 /** How long an event waits for others of its frame: it grows while acknowledgements are slow. */
@@ -67,7 +67,7 @@ void sender_mark(struct sender *sender, void *stream, uint64_t position, uint64_
 bool sender_safe(struct sender *sender, struct in_flight_mark *mark);
 
 /**
- * In place of a broken producer makes another, after a pause that doubles from time to time. What was on its way, and
+ * Instead of a broken producer makes another, after a pause that doubles from time to time. What was on its way, and
  * the marks that waited for it, are forgotten.
  *
  * @return SENDER_WELL; SENDER_GAVE_UP: it is to stop; SENDER_FAILED: one producer after another breaks soon

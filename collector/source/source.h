@@ -8,7 +8,7 @@
  * `collect` hands out whole lines of one stream, in order; `status` says where
  * each stream stands. What a source promises: a line is handed out once per
  * run, its position is that of the log, and after `resume` to a position it
- * goes on with the line after it.
+ * continues with the line after it.
  *
  * @thread all calls on the sources that share one memory come from one thread,
  *         but for `status`, which may come from any
@@ -88,9 +88,9 @@ struct source_status {
 	const char *name;
 	bool whole;           /* of the source as a whole: its problem is that of all its streams */
 	uint64_t position;    /* of the newest line handed out */
-	uint64_t lag_bytes;   /* known bytes behind it; for a .gz compressed bytes */
+	uint64_t lag_bytes;   /* known bytes after it; for a .gz compressed bytes */
 	bool counts_records;  /* lag_records is known */
-	uint64_t lag_records; /* known records behind it, at most */
+	uint64_t lag_records; /* known records after it, at most */
 	uint64_t size_bytes;  /* what is there in all, where known: for progress */
 	int64_t lag_ms;       /* how long bytes have been waiting: 0 at the end */
 	bool no_lag_time;     /* lag_ms is not known */
@@ -152,11 +152,11 @@ struct source_ops {
 	size_t (*streams)(struct source *source, struct source_stream ***streams);
 	/** A pollable descriptor that becomes readable when collect() may have more, or -1: ask again in 100 ms. */
 	int (*fd)(const struct source *source);
-	/** The stream's lines up to this position are safe downstream: may be remembered (and files behind it forgotten). */
+	/** The stream's lines up to this position are safe downstream: may be remembered (and files after it forgotten). */
 	void (*acknowledge)(struct source *source, struct source_stream *stream, uint64_t position);
 	/**
 	 * Where to go on: the next collect() of this stream gives the line after this position, which it once had. Called
-	 * before the first collect() of the source, for streams that a memory knew; without it a stream goes on at its
+	 * before the first collect() of the source, for streams that a memory knew; without it a stream continues at its
 	 * acknowledged position.
 	 *
 	 * @return WEIR_OK; WEIR_INVALID: the memory knows no such position, or the source cannot replay

@@ -7,7 +7,7 @@
  * A stream is a path as it was first seen. Its files follow one another by
  * rotation; each stretch of a file that is read under one incarnation is a part.
  * Mostly a file is one part; where lines come late to a rotated file they are
- * read as a part of their own, and the newer file goes on in another, so that
+ * read as a part of their own, and the newer file continues in another, so that
  * positions grow in the order in which lines are handed out:
  *
  *     incarnation 1   access.log.1   0 .. 1000
@@ -124,7 +124,7 @@ WEIR_MUST_USE enum weir_status source_memory_save(struct source_memory *memory, 
  * Begins to do so on a thread of its own: who reads for others does not wait for a busy disk. Not to be called again
  * before source_memory_save_end() has said how it went.
  *
- * @return WEIR_AGAIN: it has begun; WEIR_OK: nothing had changed; where no thread is to be had, as source_memory_save()
+ * @return WEIR_AGAIN: it has begun; WEIR_OK: nothing had changed; where no thread is available, as source_memory_save()
  */
 WEIR_MUST_USE enum weir_status source_memory_save_begin(struct source_memory *memory, struct weir_error *error);
 
@@ -153,7 +153,7 @@ void source_memory_stream_id(const struct source_memory *memory, const char *pat
 struct source_memory_file *source_memory_file(const struct source_memory_stream *stream, uint32_t number);
 struct source_memory_file *source_memory_file_add(struct source_memory *memory, struct source_memory_stream *stream);
 
-/** NULL where there is none of that incarnation. */
+/** NULL if there is none of that incarnation. */
 struct source_memory_part *source_memory_part(const struct source_memory_stream *stream, uint32_t incarnation);
 /** The newest, or NULL. */
 struct source_memory_part *source_memory_last_part(const struct source_memory_stream *stream);

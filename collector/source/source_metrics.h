@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What /metrics shows of each stream: rows that several kinds of sources share. What one kind alone counts is beside it.
+ * The metrics of each stream that several kinds of sources share. Metrics of a single kind are beside that kind.
  *
  * A kind lists those that its streams have (source_ops, metrics). Two kinds that show one thing, each in its way, have
  * the same row.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What hinders the streams of the sources, said in the log: once when it
- * begins, once when it is over. Sources only state it (source.h, status).
+ * Logs the problems of the sources' streams: once when one begins, once when it is
+ * over. Sources only state it (source.h, status).
  *
  * @thread one owner
  */

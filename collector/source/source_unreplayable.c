@@ -3,7 +3,7 @@
  * One stream that is gone once it is read.
  *
  * A position of an earlier start would mean nothing, so each start has a stream of another id; and as a position's
- * offset has a bound, a stream that outlives it goes on in another incarnation.
+ * offset has a bound, a stream that outlives it continues in another incarnation.
  */
 #include "collector/source/source_unreplayable.h"
 

@@ -19,7 +19,7 @@ struct source_unreplayable {
 	struct source_stream *streams[1];
 	const char *what;  /* cannot be read again: for people */
 	uint64_t position; /* of the next byte handed out */
-	uint64_t bound;    /* an offset beyond it goes on in another incarnation, as if of another file */
+	uint64_t bound;    /* an offset beyond it continues in another incarnation, as if of another file */
 	pthread_mutex_t mutex;
 	struct source_status status; /* guarded by the mutex */
 };
@@ -34,7 +34,7 @@ void source_unreplayable_init(struct source_unreplayable *source, const struct s
 void source_unreplayable_deinit(struct source_unreplayable *source);
 
 /**
- * Gives a chunk that is to be handed out its stream and its position, and goes on behind it.
+ * Gives a chunk that is to be handed out its stream and its position, and continues after it.
  *
  * @return whether another incarnation begins with it
  */

@@ -46,12 +46,12 @@ enum weir_member_kind {
 
 /* One member of a limit's object. */
 struct weir_limit_member {
-	const char *name; /* NULL behind the last */
+	const char *name; /* NULL after the last */
 	enum weir_member_kind kind;
 	size_t at;          /* where its int64_t lies in struct weir_limit; not for a match */
 	const char *needed; /* what to write there, for whoever left it out; NULL: it may be left out */
 	int64_t least, most;
-	int64_t (*bound)(const struct weir_limit *limit);     /* in place of `most`, by the members before it; or NULL */
+	int64_t (*bound)(const struct weir_limit *limit);     /* instead of `most`, by the members before it; or NULL */
 	int64_t (*otherwise)(const struct weir_limit *limit); /* what it is where it is left out, by them; NULL: `least` */
 };
 
@@ -95,13 +95,13 @@ struct weir_algorithm {
 
 /* ---- the registry ---- */
 
-/** The algorithms by the order of the registry; NULL behind the last. */
+/** The algorithms by the order of the registry; NULL after the last. */
 const struct weir_algorithm *weir_algorithm_at(size_t index);
 
 /** NULL: there is none of the name, or the name is NULL. */
 const struct weir_algorithm *weir_algorithm_named(const char *name);
 
-/** All names in that order, NULL behind the last. */
+/** All names in that order, NULL after the last. */
 const char *const *weir_algorithm_names(void);
 
 /* ---- what is the same for all, by the descriptor ---- */
@@ -135,7 +135,7 @@ bool weir_limit_read(const json_t *decided, struct weir_limit *limit);
 /** Appends the limit in a few words: "10 in 1m". */
 void weir_limit_brief(struct weir_text *text, const struct weir_limit *limit);
 
-/** Whether b can go on with a's state: the same algorithm and numbers. */
+/** Whether b can continue with a's state: the same algorithm and numbers. */
 bool weir_limit_equal(const struct weir_limit *a, const struct weir_limit *b);
 
 /** How far back a limit's state can matter, ms. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * token_bucket with penalize: whole tokens, rounded at every call, down to -1 for
- * as long as calls go on.
+ * as long as calls continue.
  *
  * Every judged event is a call, blocked ones and those of cost 0 too, so the
  * state has a time of its own. The tokens are kept plus two: 0 says that there

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which algorithms there are. Each is the descriptor `weir_limit_NAME` of a file limit_NAME.c, and has one line here; the
+ * The list of algorithms. Each is the descriptor `weir_limit_NAME` of a file limit_NAME.c, and has one line here; the
  * order is that in which people see them listed.
  */
 #include "common/algorithm/algorithm.h"

@@ -30,7 +30,7 @@ struct weir_times_shape {
 	int64_t most; /* times kept: the newest so many */
 };
 
-/** A shape for at most `most` times, the oldest less than `span` units behind the newest. */
+/** A shape for at most `most` times, the oldest less than `span` units after the newest. */
 struct weir_times_shape weir_times_shape_of(int64_t most, int64_t span, bool runs_only);
 
 /** Bytes of the fixed part. */

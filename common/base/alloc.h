@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of bounded size that a role cannot go on without.
+ * Memory of bounded size that a role cannot continue without.
  *
  * Everything that grows with input has its own ceiling and returns WEIR_FULL;
  * what is left are small fixed structures, for which running out means that

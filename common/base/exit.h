@@ -6,7 +6,7 @@
 #include "common/base/status.h"
 
 enum weir_exit {
-	WEIR_EXIT_NOT_YET = -1,    /* of a step: go on; no program ends with it */
+	WEIR_EXIT_NOT_YET = -1,    /* of a step: continue; no program ends with it */
 	WEIR_EXIT_DONE = 0,        /* all is done */
 	WEIR_EXIT_FAILED = 1,      /* it failed, or a part of it: what could be done is done */
 	WEIR_EXIT_USAGE = 2,       /* the command line or the configuration is wrong */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asked once, when the configuration leaves threads or memory to the machine. */
+/* Read once, if the configuration leaves threads or memory to the machine. */
 #include "common/base/machine.h"
 
 #include <sched.h>

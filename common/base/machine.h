@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this process may use of the machine: the container's limits where there are some. */
+/* The resources that this process may use: the container's limits, if there are any. */
 #ifndef WEIR_COMMON_MACHINE_H
 #define WEIR_COMMON_MACHINE_H
 

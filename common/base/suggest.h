@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Suggestions for a name that is not known: in a configuration, on a command line. */
+/* Suggestions for an unknown name in a configuration or on a command line. */
 #ifndef WEIR_COMMON_SUGGEST_H
 #define WEIR_COMMON_SUGGEST_H
 

@@ -111,7 +111,7 @@ struct weir_bus_ops {
 	 */
 	uint64_t (*position)(const struct weir_consumer *consumer, uint32_t partition);
 	/**
-	 * How many messages of a partition are known to wait behind that. No server is asked: it is as of the last answer of
+	 * How many messages of a partition are known to wait after that. No server is asked: it is as of the last answer of
 	 * the partition's leader, be it to assign; 0 before there was one.
 	 */
 	uint64_t (*waiting)(const struct weir_consumer *consumer, uint32_t partition);
@@ -122,7 +122,7 @@ struct weir_bus_ops {
 	/** First readable and next offset of a partition. @thread any */
 	enum weir_status (*extent)(struct weir_bus *bus, enum weir_topic topic, uint32_t partition, uint64_t *first,
 	                           uint64_t *next, struct weir_error *error);
-	/** Whether something hinders the bus just now (it goes on trying), and what, in words. @thread any */
+	/** Whether something hinders the bus just now (it continues trying), and what, in words. @thread any */
 	bool (*problem)(struct weir_bus *bus, char *text, size_t bytes);
 	/** Its producers and consumers are freed before. What they sent and did not see delivered may be written or not. */
 	void (*close)(struct weir_bus *bus);

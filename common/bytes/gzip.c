@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Packing, at zlib's level for speed: answers of some KB to MB are packed while
- * somebody waits, and shrink to a tenth all the same.
+ * somebody waits, and shrink to a tenth anyway.
  */
 #include "common/bytes/gzip.h"
 

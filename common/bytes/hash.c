@@ -5,8 +5,8 @@
  * A key is hashed for every event, and most keys are addresses of 7 to 15
  * bytes. The CRC is linear and starts from zero, so the CRC of up to 16 bytes is
  * the exclusive-or of one table entry a byte, each table belonging to a distance
- * from the end: sixteen loads that wait for nothing, in place of a chain of as
- * many steps. Longer keys go on in blocks of 16, the CRC so far folded into the
+ * from the end: sixteen loads that wait for nothing, instead of a chain of as
+ * many steps. Longer keys continue in blocks of 16, the CRC so far folded into the
  * block's first two bytes.
  *
  * The tables are linear too: entry b of a table is the exclusive-or of the

@@ -10,7 +10,7 @@
  * Reads where to listen: "127.0.0.1:9464", "[::1]:9464", "localhost:9464", ":9464" or "*:9464".
  *
  * @param host  returned, the caller frees: "*" for every address
- * @return false: it is none of these, and nothing is returned
+ * @return false: it is not one of these, and nothing is returned
  */
 bool weir_listen_address(const char *text, char **host, uint16_t *port);
 

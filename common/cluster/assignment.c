@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A few bytes behind a mutex, and a number that says whether it is worth taking. */
+/* A few bytes guarded by a mutex, and a counter that says whether taking the mutex is worthwhile. */
 #include "common/cluster/assignment.h"
 
 #include "common/base/alloc.h"

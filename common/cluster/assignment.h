@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which partitions are a process's: what the group has given it, told by the
- * thread that is its member, asked for by workers and checkpoint I/O.
+ * The partitions that the consumer group has assigned to this process: set by the
+ * membership's thread, read by workers and checkpoint I/O.
  */
 #ifndef WEIR_COMMON_ASSIGNMENT_H
 #define WEIR_COMMON_ASSIGNMENT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening by configuration, with patience: a daemon may well start before its servers do. */
+/* Opens what the configuration names, with retries: a daemon may start before its servers. */
 #include "common/cluster/connect.h"
 
 #include "common/base/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The servers of a cluster's configuration: what each daemon, and each command for people, opens first. */
+/* The servers of a cluster's configuration: each daemon and each command line tool opens them first. */
 #ifndef WEIR_COMMON_CONNECT_H
 #define WEIR_COMMON_CONNECT_H
 
@@ -30,7 +30,7 @@ WEIR_MUST_USE enum weir_status weir_connect_topic(const struct weir_config *conf
                                                   enum weir_topic topic, int64_t wait_ms, const struct weir_log *log,
                                                   struct weir_bus **bus, struct weir_error *error);
 
-/** As weir_store_mysql_open(), tried again each second for wait_ms or until `stop`; the fault is logged once. */
+/** As weir_store_mysql_open(), retried each second for wait_ms or until `stop`; the fault is logged once. */
 WEIR_MUST_USE enum weir_status weir_connect_store(const struct weir_config *config, int64_t wait_ms,
                                                   const _Atomic bool *stop, const struct weir_log *log,
                                                   struct weir_store **store, struct weir_error *error);

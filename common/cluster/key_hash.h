@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys made unreadable: what archiver.hash_keys asks for.
+ * Hashes of keys, for archiver.hash_keys.
  *
  * A key's hash is the first half of the HMAC-SHA256 of its joined values, as 32
  * lower-case hexadecimal digits: 128 bits, so that no two keys ever meet, and a

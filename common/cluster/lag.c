@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log's end less what is done, a second after the other. Where no server answers, the end known last stands. */
+/* Every second: the log's end minus what is done. If no server answers, the last known end is used. */
 #include "common/cluster/lag.h"
 
 #include "common/base/alloc.h"

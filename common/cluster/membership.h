@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * This process's membership of its role's group: a thread that serves it, and
- * tells the assignment what the group gives.
+ * This process's membership of its role's consumer group: a thread that serves it
+ * and updates the assignment.
  */
 #ifndef WEIR_COMMON_MEMBERSHIP_H
 #define WEIR_COMMON_MEMBERSHIP_H

@@ -3,8 +3,8 @@
  * The policies of a cluster, as the policy topic has them: read from its first
  * offset on, the newest by its version in force.
  *
- * What is no policy is logged with its offset, counted and passed over: a
- * foreign message on the topic must not keep anyone from the policies behind it.
+ * A message that is not a policy is logged with its offset, counted and skipped: a
+ * foreign message on the topic must not hide the policies after it.
  *
  * @thread one owner, but where said
  */
@@ -32,8 +32,8 @@ void weir_policy_feed_free(struct weir_policy_feed *feed);
 /**
  * Reads on, waiting at most timeout_ms for the first message. A version that is not above the newest is ignored.
  *
- * @return WEIR_OK; WEIR_IO, WEIR_INVALID: the topic cannot be read just now, the next poll tries again; a topic that
- *         was trimmed or made anew is read from its first offset again
+ * @return WEIR_OK; WEIR_IO, WEIR_INVALID: the topic cannot be read just now, the next poll retries; a topic that
+ *         was trimmed or recreated is read from its first offset again
  */
 WEIR_MUST_USE enum weir_status weir_policy_feed_poll(struct weir_policy_feed *feed, int timeout_ms,
                                                      struct weir_error *error);
@@ -47,7 +47,7 @@ void weir_policy_feed_forget(struct weir_policy_feed *feed, uint64_t version);
 /** Whether everything was read that was there when the feed began: no newest then means that there is no policy. */
 bool weir_policy_feed_caught_up(const struct weir_policy_feed *feed);
 
-/** Messages passed over. @thread any */
+/** Messages skipped. @thread any */
 uint64_t weir_policy_feed_bad(const struct weir_policy_feed *feed);
 
 #endif

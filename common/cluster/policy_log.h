@@ -9,7 +9,7 @@
  * partitions, and when all of them have it, the policy topic, so that no event
  * is matched under a policy that its partition may not have; then a note of the
  * newest that is everywhere. What a crash leaves out is appended by the next
- * call, oldest first; partitions that have it pass it over.
+ * call, oldest first; partitions that already have it skip it.
  */
 #ifndef WEIR_COMMON_POLICY_LOG_H
 #define WEIR_COMMON_POLICY_LOG_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notes of a store that are put if they are absent, by whoever is first: what
- * all processes of the store agree on from then on.
+ * Notes of a store that only the first process puts, and that all processes of the
+ * store agree on from then on.
  */
 #ifndef WEIR_COMMON_PUT_IF_ABSENT_H
 #define WEIR_COMMON_PUT_IF_ABSENT_H

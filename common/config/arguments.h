@@ -93,14 +93,14 @@ struct weir_argument {
  * Takes one option or operand.
  *
  * @param option  its place in the table, or WEIR_ARGUMENT_OPERAND
- * @return WEIR_EXIT_NOT_YET: go on; else what the reading ends with
+ * @return WEIR_EXIT_NOT_YET: continue; else what the reading ends with
  */
 typedef enum weir_exit weir_argument_take(void *context, int option, const struct weir_argument *value);
 
 /**
  * Reads a whole command line. --help and -h print the help page; what is wrong is said on standard error.
  *
- * @param argv  argv[0] is passed over
+ * @param argv  argv[0] is skipped
  * @return WEIR_EXIT_NOT_YET: all was taken; DONE: help was printed; USAGE: it is wrong; or what `take` gave
  */
 WEIR_MUST_USE enum weir_exit weir_arguments_read(const struct weir_command_line *line, int argc, char **argv,

@@ -49,7 +49,7 @@ struct weir_config {
 		int type; /* enum weir_store_type */
 		char *host;
 		int64_t port;
-		char *socket; /* in place of host and port */
+		char *socket; /* instead of host and port */
 		char *user, *database;
 		char *password; /* NULL: none */
 		char *tls_ca;   /* NULL: no TLS is asked for */
@@ -72,7 +72,7 @@ struct weir_config {
 		int64_t interval_ms;
 		int64_t memory_bytes;
 		int64_t threads;                      /* 1..bus.partitions */
-		int64_t keep_ms[WEIR_ARCHIVE_TABLES]; /* 0: for ever */
+		int64_t keep_ms[WEIR_ARCHIVE_TABLES]; /* 0: forever */
 		char *hash_keys;                      /* path of the secret; NULL: keys are kept in clear */
 		char *api;                            /* NULL: none */
 		char *api_host;
@@ -117,7 +117,7 @@ WEIR_MUST_USE enum weir_status weir_config_parse(const char *name, const char *t
                                                  struct weir_config **config, struct weir_error *error);
 void weir_config_free(struct weir_config *config);
 
-/** What `weir run` takes in place of a file. */
+/** What `weir run` takes instead of a file. */
 struct weir_shorthand {
 	const char *format;      /* --format: a name, or an object of JSON; NULL: combined */
 	const char *const *keys; /* --key a,b: each makes a zone with all the limits; none: ip */
@@ -131,7 +131,7 @@ struct weir_shorthand {
 
 /**
  * Turns a shorthand into the configuration that it stands for, for weir_config_parse(WEIR_JSON_COMMAND_LINE, …) and
- * for people who go on from there with a file.
+ * for people who continue from there with a file.
  *
  * A window below 1h is sliding, a longer one fixed, where no algorithm is named; what N/W means to one that is, its own
  * file says (common/algorithm/).

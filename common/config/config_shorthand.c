@@ -2,7 +2,7 @@
 /*
  * `weir run --key ip --limit 10/1m LOG`: the options become the configuration
  * that a file would hold, so there is one way through the code, and a person can
- * go on with that file. What can be wrong in an option is found here, where its
+ * continue with that file. What can be wrong in an option is found here, where its
  * name is known.
  */
 #include "common/algorithm/algorithm.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nothing of a role is known here: pages and help are given. */
+/* Knows nothing about roles: the role passes in its pages and its help. */
 #include "common/daemon/daemon.h"
 
 #include "common/base/stop.h"

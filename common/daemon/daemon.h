@@ -72,7 +72,7 @@ struct weir_daemon_pages {
 	bool (*ready)(void *context, struct weir_text *why);
 };
 
-/** Ends the pages; before what they look at ends. Of no effect where there are none. */
+/** Ends the pages; before what they look at ends. Of no effect if there are none. */
 void weir_daemon_silence(struct weir_daemon *daemon);
 
 /*

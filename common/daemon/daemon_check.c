@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two servers, each with the patience of someone who waits at a terminal. */
+/* Checks the two servers, with timeouts short enough for someone at a terminal. */
 #include "common/daemon/daemon_check.h"
 
 #include "common/base/stop.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --check of a daemon: what a start would meet of its servers, within seconds, in words on standard output. It only
- * looks: a topic, a database or a table that is missing is named, and made by the start itself.
+ * --check of a daemon: reports within seconds, on standard output, what a start would find on its servers. It changes
+ * nothing: a missing topic, database or table is reported, and the start itself creates it.
  */
 #ifndef WEIR_COMMON_DAEMON_CHECK_H
 #define WEIR_COMMON_DAEMON_CHECK_H

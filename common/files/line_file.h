@@ -4,7 +4,7 @@
  *
  * Lines are appended to a buffer and reach the file in large writes. A write
  * that fails or stops short loses nothing and doubles nothing: what was not
- * written stays in the buffer, and the next flush goes on behind the byte where
+ * written stays in the buffer, and the next flush continues after the byte where
  * the last one ended. A file is rotated and reopened between lines only, and
  * where a line begins a new file depends on the lines alone.
  *
@@ -42,7 +42,7 @@ struct weir_line_file_mark {
 	uint64_t length;  /* of the file with everything that was appended so far */
 };
 
-/** Opens for appending; goes on at the end, on a line of its own. @return WEIR_OK; WEIR_IO */
+/** Opens for appending; continues at the end, on a line of its own. @return WEIR_OK; WEIR_IO */
 WEIR_MUST_USE enum weir_status weir_line_file_open(const struct weir_line_file_options *options,
                                                    struct weir_line_file **file, struct weir_error *error);
 
@@ -108,7 +108,7 @@ void weir_line_file_protect(struct weir_line_file *file, const struct weir_line_
 /** Counts rotations and reopenings: where it has changed, a mark taken before names another file. */
 uint64_t weir_line_file_generation(const struct weir_line_file *file);
 
-/** Words of the last failure; "" while all is well. Rotation that fails is said here alone: writing goes on. */
+/** Words of the last failure; "" while all is well. Rotation that fails is said here alone: writing continues. */
 const char *weir_line_file_problem(const struct weir_line_file *file);
 
 /** Syncs once and frees in any case. NULL is fine. @return WEIR_OK; else: not all reached the disk */

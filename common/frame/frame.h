@@ -11,7 +11,7 @@
  *   2      magic "wF"
  *   1      version (WEIR_FRAME_VERSION; a reader takes n and n-1)
  *   1      kind (enum weir_frame_kind)
- *   4      checksum: low half of XXH3-64 of everything behind it
+ *   4      checksum: low half of XXH3-64 of everything after it
  *   8      sending time, Unix ms: the partition's clock is the highest so far
  *   16     source id (zero for control records)
  *   8      policy version that the events were matched under (a policy record: its own)

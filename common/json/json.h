@@ -52,7 +52,7 @@ enum weir_status weir_json_fail(const struct weir_json *at, struct weir_error *e
 #define weir_json_fail(at, error, ...) ((weir_json_fail)(at, error, __VA_ARGS__), WEIR_INVALID) /* as weir_fail */
 #endif
 
-/** Member or element; value is NULL where there is none (the path is set all the same). */
+/** Member or element; value is NULL if there is none (the path is set anyway). */
 struct weir_json weir_json_member(const struct weir_json *object, const char *name);
 struct weir_json weir_json_element(const struct weir_json *array, size_t index);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a daemon says while it works: lines for people, or JSON lines.
+ * The log of a daemon: plain text, or JSON lines.
  *
  * A logger is made once from the configuration and passed down; every line has
  * a level, a role and words, and goes to standard error in one write().

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The archive's tables by name, for whatever goes through all of them; and days out of hours. */
+/* The archive's tables by name, for code that walks all of them; and the day of an hour. */
 #include "common/store/archive.h"
 
 #include <string.h>

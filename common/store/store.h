@@ -114,7 +114,7 @@ struct weir_store_ops {
 	                                enum weir_status (*each)(void *context, uint64_t version, struct weir_span text),
 	                                void *context, struct weir_error *error);
 
-	/** A note by name: returned, the caller frees; *value NULL where there is none. */
+	/** A note by name: returned, the caller frees; *value NULL if there is none. */
 	enum weir_status (*note_get)(struct weir_store *store, const char *name, char **value, size_t *length,
 	                             struct weir_error *error);
 	enum weir_status (*note_put)(struct weir_store *store, const char *name, struct weir_span value,
@@ -135,7 +135,7 @@ struct weir_store_ops {
 	 * Removes rows of the archive that are too old, in bounded steps, and on servers that partition by time makes the
 	 * partitions of the days to come. For any number of callers.
 	 *
-	 * @param keep_ms  by enum weir_archive_table; 0: for ever
+	 * @param keep_ms  by enum weir_archive_table; 0: forever
 	 * @param more     set: there may be more to remove; call again
 	 * @return WEIR_AGAIN: somebody else is about it
 	 */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir: the command for people. Each subcommand is a file of its own; this one
+ * weir: the command line tool. Each subcommand has a file of its own; this one
  * finds it by name.
  */
 #include "common/base/suggest.h"

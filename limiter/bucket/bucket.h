@@ -19,7 +19,7 @@ enum bucket_flags {
 	BUCKET_RUNS = 8,      /* times are kept as runs */
 	BUCKET_USED = 16,     /* touched since the hand came by */
 	BUCKET_DIRTY = 32,    /* changed since the last snapshot */
-	BUCKET_FORM = BUCKET_SINGLE | BUCKET_DECIDED | BUCKET_OWN_TIMES | BUCKET_RUNS, /* what is behind the header */
+	BUCKET_FORM = BUCKET_SINGLE | BUCKET_DECIDED | BUCKET_OWN_TIMES | BUCKET_RUNS, /* what is after the header */
 };
 
 /* The header. The rest of the block follows it. */

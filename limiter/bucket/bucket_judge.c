@@ -4,7 +4,7 @@
  * entries leave, every limit is asked, then the event is recorded, then a
  * decision is made by what the limits say after it. Asking changes nothing, so
  * only recording and deciding can find that the block must be laid out anew;
- * they go on where they stopped.
+ * they continue where they stopped.
  */
 #include "limiter/bucket/bucket_judge.h"
 

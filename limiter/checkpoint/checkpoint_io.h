@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checkpoint I/O: a thread with a store of its own that takes partitions, saves
- * checkpoints, or loads segments, while workers go on judging.
+ * checkpoints, or loads segments, while workers continue judging.
  *
  * A worker submits a job and finds it again in its own reply queue when it is
  * done. Jobs of one thread are done in order, those that nobody waits for after
- * all others. One that fails for a passing reason is tried again each second
+ * all others. One that fails for a passing reason is retried each second
  * until it succeeds or the thread stops; those of its partition wait for it, and
  * no others.
  */
@@ -65,7 +65,7 @@ struct checkpoint_job {
 	/* the thread's */
 	uint64_t number; /* of all its jobs */
 	bool lags;
-	int64_t began_ms, refused_ms, due_ms; /* monotonic: first tried, first refused, to be tried again */
+	int64_t began_ms, refused_ms, due_ms; /* monotonic: first tried, first refused, to be retried */
 	struct checkpoint_job *next;
 };
 
@@ -80,7 +80,7 @@ WEIR_MUST_USE enum weir_status checkpoint_io_start(enum weir_status (*open)(void
 /** Takes the job; it comes back through its reply queue. @thread any */
 void checkpoint_io_submit(struct checkpoint_io *io, struct checkpoint_job *job);
 
-/** Whether its store did not answer, and jobs wait to be tried again. @thread any */
+/** Whether its store did not answer, and jobs wait to be retried. @thread any */
 bool checkpoint_io_fails(const struct checkpoint_io *io);
 
 /** Does what was submitted, gives up retries, joins and frees. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cluster metadata: what all limiters of one store agree on, from the first one
- * on. That is the seed of the fingerprints, by which buckets are found whoever
- * loads them, and how many partitions there are.
+ * Cluster metadata: what all limiters of one store agree on, as set by the first one:
+ * the seed of the fingerprints, so that any limiter finds the buckets that another
+ * stored, and the number of partitions.
  */
 #ifndef LIMITER_CLUSTER_METADATA_H
 #define LIMITER_CLUSTER_METADATA_H

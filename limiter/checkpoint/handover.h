@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From one limiter to the next: who must let a partition go says so, stores a
- * last checkpoint, and says that it is stored; who is to take it waits for that,
- * within a bound, and then need not judge again what the other had judged.
+ * From one limiter to the next: a limiter that must give up a partition announces
+ * it, stores a last checkpoint, and reports that it is stored. The next owner waits
+ * for that, within a bound, and then need not judge the same messages again.
  *
- * It is courtesy and nothing rests on it: who owns a partition is decided by its
- * epoch, and who says nothing is not waited for.
+ * This is an optimisation and correctness does not depend on it: the epoch decides
+ * who owns a partition, and a limiter that announces nothing is not waited for.
  */
 #ifndef LIMITER_HANDOVER_H
 #define LIMITER_HANDOVER_H

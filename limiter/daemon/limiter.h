@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limiter as a daemon: what it does at each step. */
+/* The limiter as a daemon: its steps from start to stop. */
 #ifndef LIMITER_LIMITER_H
 #define LIMITER_LIMITER_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --check: what a start would meet, within seconds. It only looks: a topic, a
- * database or a table that is missing is named, and made by the start itself.
+ * --check: what a start would find, within seconds. It changes nothing: a missing
+ * topic, database or table is reported, and the start itself creates it.
  */
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/daemon/daemon_check.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operators watch of workers, in whatever process they are. */
+/* The metrics of workers, in the daemon and in `weir run`. */
 #ifndef LIMITER_LIMITER_METRICS_H
 #define LIMITER_LIMITER_METRICS_H
 

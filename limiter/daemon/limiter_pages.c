@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What operators ask a limiter: is it well, is it ready, what does it do. Ready
- * is who has all that the group gave it; not well is who needs a person.
+ * Health, readiness and status of a limiter. It is ready if all partitions that the
+ * group assigned are live; it is unhealthy if it needs an operator.
  */
 #include "limiter/daemon/internal.h"
 

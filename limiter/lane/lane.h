@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lane: one partition at work in a limiter. It turns messages of the log into
- * verdicts, and is what a checkpoint cuts.
+ * A lane: one partition being judged in a limiter. It turns messages of the log into
+ * verdicts, and checkpoints are cut from it.
  *
  * It joins the shard with what a shard does not know: wire form, policies by
  * version, the next offset, and the tally. Between two messages it is
@@ -48,13 +48,13 @@ WEIR_MUST_USE enum weir_status lane_restore(struct lane *lane, const struct weir
                                             struct weir_error *error);
 
 /**
- * Takes the next message. Those below next_offset are passed over (WEIR_OK with an empty result).
+ * Takes the next message. Those below next_offset are skipped (WEIR_OK with an empty result).
  *
  * @param message      borrowed until this and the following lane_go_on calls are over
  * @param appended_ms  when the log took it, by the log's clock; 0: it does not say, and the sender is believed
  * @return WEIR_OK; WEIR_AGAIN: lane_missing() segments must be loaded (none: it is a policy that the policy registry does not
  *         have, and the store may), then lane_go_on(); WEIR_INVALID: not a frame, or a command that cannot be done: counted and
- *         passed over; WEIR_NEWER: a newer weir wrote it: nothing was taken, the partition must wait
+ *         skipped; WEIR_NEWER: a newer weir wrote it: nothing was taken, the partition must wait
  */
 WEIR_MUST_USE enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_t offset,
                                           int64_t appended_ms, struct lane_result *result, struct weir_error *error);

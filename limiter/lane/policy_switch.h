@@ -3,8 +3,8 @@
  * What a change of policy publishes, so that gateways hold the blocks of zones
  * in enforce mode and no others: a zone that is removed or goes into shadow mode
  * is lifted, and when one leaves shadow mode the blocks that operators gave in it
- * are published. What limits decided in shadow mode is left behind by buckets
- * (bucket_layout.h), and published at the next breach.
+ * are published. Buckets drop what limits decided in shadow mode (bucket_layout.h) and publish at
+ * the next breach.
  */
 #ifndef LIMITER_POLICY_SWITCH_H
 #define LIMITER_POLICY_SWITCH_H

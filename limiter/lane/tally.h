@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a partition's verdicts add up to: passes, blocks and late events of each
- * zone, and the keys that were blocked most.
+ * The totals of a partition's verdicts: passes, blocks and late events of each
+ * zone, and the most blocked keys.
  *
  * Kept by partition and saved with its checkpoint, so that a summary covers a
  * whole run, however often it was cut, and is the same for any number of
@@ -44,7 +44,7 @@ struct top_keys *tally_keys(const struct tally *tally);
 void tally_keep_zones(struct tally *tally, const struct weir_policy *policy);
 
 /**
- * Adds the counters of one tally to another, or takes them off: sums that go on when a partition does not.
+ * Adds the counters of one tally to another, or takes them off: sums that continue when a partition does not.
  *
  * @param policy  the newest: of its zones; those of others are given up
  */

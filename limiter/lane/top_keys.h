@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keys that were blocked most, by Space-Saving (Metwally, Agrawal, El Abbadi
+ * The most blocked keys, by Space-Saving (Metwally, Agrawal, El Abbadi
  * 2005): of so many keys as there are places the counts are exact; then a new key
  * takes the place of the least one and inherits its count as its error, so a key
  * that was blocked often is never missed.
@@ -36,7 +36,7 @@ struct top_keys *top_keys_new(void);
 void top_keys_free(struct top_keys *top);
 
 /**
- * Counts one block more of a key; one that is longer than WEIR_KEY_MAX_BYTES is passed over.
+ * Counts one block more of a key; one that is longer than WEIR_KEY_MAX_BYTES is skipped.
  *
  * @param mark  of this key alone; is set anew
  */

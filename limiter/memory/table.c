@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines are filled from a key's home on. A slot that becomes free in a line that
- * was full is filled from the lines behind it, so that a search may end at the
+ * was full is filled from the lines after it, so that a search may end at the
  * first line that is not full and no marks of what was once there are needed.
  */
 #include "limiter/memory/table.h"

@@ -9,7 +9,7 @@
  * bucket. A key lies in its home line or, where that is full, in one of those
  * behind it; at three quarters of all slots, the bound, fifteen of sixteen are at
  * home. One line is read for a key, then the bucket, which has the whole
- * fingerprint. Fuller tables would be smaller, but a line behind the first is one
+ * fingerprint. Fuller tables would be smaller, but a line after the first is one
  * that nobody asked the memory for in time.
  *
  * Tables grow by a quarter, one at a time, so that no event waits long. They lie

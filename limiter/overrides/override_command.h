@@ -6,16 +6,16 @@
  *    "id":"5f0c…"}
  *
  *   command   block: the key is blocked until its time, or until it is lifted
- *             lift: ends its block, whoever or whatever blocked it, and empties its bucket
- *             allow: it passes, and nothing is recorded, until its time; ends its block; a time that is past ends it
+ *             lift: ends its block, whether a limit or an operator set it, and empties its bucket
+ *             allow: it passes, and nothing is recorded, until its time; ends its block; a time in the past ends it
  *             override: the rates of its limits are multiplied until its time; "1" ends it
  *   zone      the zone's name
  *   key       the values of its key, as a collector would have them; or
  *   key_hex   the joined key as hexadecimal digits, where it is not UTF-8
  *   until     Unix ms, exclusive; absent: no end
- *   rate      of an override: "0.5", "10"; at most three digits behind the point, 0.001 to 100
+ *   rate      of an override: "0.5", "10"; at most three decimal places, 0.001 to 100
  *   prefix    true, of an override: for every key whose joined form begins with that of these values
- *   by        who commands
+ *   by        who gives the command
  *   reason    why; "" by default
  *   id        of the command, so that people can tell two alike apart; any word
  *

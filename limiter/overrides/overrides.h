@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Overrides: what operators have commanded for keys of one partition and what is
- * still to hold. They lie beside the buckets and are part of the shard's state:
- * commands in the log alone change them, and the log's clock alone ends them.
+ * Overrides: operators' commands that are in force for keys of one partition. They are
+ * kept beside the buckets and are part of the shard's state: only commands in the log
+ * change them, and only the log's clock ends them.
  *
  * For one key there may be a block or an allow (the later command counts), and
  * beside it an override of its rates; for a prefix of joined keys an override.

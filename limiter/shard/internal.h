@@ -174,7 +174,7 @@ bool shard_is_forgotten(struct shard *shard, const struct bucket *bucket, int64_
 /** When a bucket's last decision ends, 0 if there was none, or it was left behind by a layout that the bucket went through. */
 int64_t shard_blocked_until(struct shard *shard, const struct bucket *bucket);
 
-/** Puts an image into a block of its own, in place of the one at old_ref (0: none). The image has the fingerprint. */
+/** Puts an image into a block of its own, instead of the one at old_ref (0: none). The image has the fingerprint. */
 uint32_t shard_place(struct shard *shard, const struct bucket *image, const struct layout *layout, uint32_t old_ref);
 
 /** The same for a single bucket: its header alone. */

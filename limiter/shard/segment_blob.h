@@ -10,15 +10,15 @@
  *   1      version (SEGMENT_BLOB_VERSION)
  *   1      zero
  *   4      buckets
- *   8      checksum: XXH3-64 of everything behind it
+ *   8      checksum: XXH3-64 of everything after it
  *   -- each bucket:
- *   varint bytes behind its header
+ *   varint bytes after its header
  *   16     fingerprint
  *   6      newest recorded time, Unix ms
  *   4      the clock at its last event, s
  *   3      the number of its layout, which may be a scaled one (compiled_policy.h)
  *   1      form (enum bucket_flags)
- *   …      what is behind the header in memory (bucket_layout.h)
+ *   …      what is after the header in memory (bucket_layout.h)
  *
  * A bucket that has been forgotten since a blob was written may still be in it:
  * whether it counts as empty is tested when it is looked at, so it does no harm.
@@ -37,7 +37,7 @@ enum { SEGMENT_BLOB_VERSION = 1, SEGMENT_BLOB_HEAD_BYTES = 16, SEGMENT_BLOB_BUCK
 /** Bytes that a bucket takes in a blob. @param used  bucket_used() of it */
 size_t segment_blob_bucket_bytes(size_t used);
 
-/** Writes a bucket. @return behind its last byte */
+/** Writes a bucket. @return after its last byte */
 char *segment_blob_put(char *at, const struct bucket *bucket, size_t used);
 
 /** Writes the head of a blob whose buckets lie behind it. @param length  of the whole blob */
@@ -53,7 +53,7 @@ struct segment_blob_reader {
 /* A bucket as it stands in a blob: nothing but its place is checked. */
 struct segment_blob_bucket {
 	struct bucket header; /* size class and generation are zero */
-	const char *body;     /* behind the header */
+	const char *body;     /* after the header */
 	uint32_t body_bytes;
 };
 

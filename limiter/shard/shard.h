@@ -10,7 +10,7 @@
  *
  * Life of a frame:
  *   1. shard_frame_begin   looks up every (key, zone) of the frame's dictionary
- *   2. shard_missing       segments that must be loaded first (evicted buckets); none: go on
+ *   2. shard_missing       segments that must be loaded first (evicted buckets); none: continue
  *   3. shard_frame_judge   judges its events in order
  * A frame between 1 and 3 may be left waiting; the shard takes no other frame meanwhile.
  */
@@ -124,7 +124,7 @@ WEIR_MUST_USE enum weir_status shard_command_begin(struct shard *shard, const st
 WEIR_MUST_USE enum weir_status shard_command_apply(struct shard *shard, const struct shard_override_decision **decision,
                                                    struct weir_error *error);
 
-/** A control record was sent then: the clock goes on to that, if it is later. */
+/** A control record was sent then: the clock continues to that, if it is later. */
 void shard_advance_clock(struct shard *shard, int64_t sent_ms);
 
 /**

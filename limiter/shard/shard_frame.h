@@ -21,7 +21,7 @@ static inline const struct compiled_zone *shard_only_zone(const struct shard_fra
  * where its block is, whose first line is asked for; and then, when the page of that is known, the block's other lines.
  *
  * A processor that must find a page first walks its tables for some six questions at a time; what is asked beyond those
- * waits, and everything behind it, or is lost. So each step is taken for a few lookups in a row, with little between,
+ * waits, and everything after it, or is lost. So each step is taken for a few lookups in a row, with little between,
  * and no step right behind another.
  */
 enum { AHEAD_GROUP = 6, AHEAD_REST = 5, AHEAD_BLOCK = 9, AHEAD_LINE = 18 };

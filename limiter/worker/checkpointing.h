@@ -8,7 +8,7 @@
  * A cut is taken between two messages, and costs the lane little. Storing it,
  * changed segments first and then the row that makes it current, is checkpoint
  * I/O's work. Where that fails (another owner took the partition, or the store
- * has lost what it had) the partition goes on from what the store has, or goes:
+ * has lost what it had) the partition continues from what the store has, or goes:
  * its owner decides.
  */
 #ifndef LIMITER_CHECKPOINTING_H
@@ -45,7 +45,7 @@ void checkpointing_begin(struct checkpointing *checkpointing, const struct check
 /** Whether nothing of the lane is newer than its last checkpoint. */
 bool checkpointing_is_done(const struct checkpointing *checkpointing, const struct lane *lane);
 
-/** Whether the oldest change that no checkpoint holds is too old to go on. */
+/** Whether the oldest change that no checkpoint holds is too old to continue. */
 bool checkpointing_is_overdue(const struct checkpointing *checkpointing, const struct lane *lane, int64_t limit_ms);
 
 /** Whether the lane should be cut: much has changed, or some of it long ago. */

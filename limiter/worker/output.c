@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages in their final form. Each names the partition that it is of, as its
- * acknowledgement is the partition's: dead letters of all partitions lie in one.
+ * Messages in their final form. Each names the partition that it belongs to, which
+ * waits for its acknowledgement: dead letters of all partitions go to one.
  */
 #include "limiter/worker/output.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a worker has to say of messages that it judged: decisions, lifts, judged
- * frames, operators' blocks, dead letters, each as a message for the publisher.
+ * The output of a worker: decisions, lifts, judged frames, operators' blocks and
+ * dead letters, each as a message for the publisher.
  */
 #ifndef LIMITER_OUTPUT_H
 #define LIMITER_OUTPUT_H

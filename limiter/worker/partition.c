@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The way of a partition, in the order in which it goes: taking, working,
- * leaving, or parked where it cannot go on.
+ * leaving, or parked where it cannot continue.
  *
  * Taking, storing and loading are checkpoint I/O's work; a partition is released
  * only when every job about it has been answered. Who owns one is decided by its

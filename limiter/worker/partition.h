@@ -67,10 +67,10 @@ void partition_init(struct partition *partition, uint32_t number, const struct p
 /** After checkpoint I/O has stopped, and its answers are taken. */
 void partition_deinit(struct partition *partition);
 
-/** In every turn: takes it if it is wanted, lets it go if not, and tries again what is due. */
+/** In every turn: takes it if it is wanted, lets it go if not, and retries what is due. */
 void partition_step(struct partition *partition, int64_t now_ms);
 
-/** What was received of it: judged at once, or queued behind what waits. */
+/** What was received of it: judged at once, or queued after what waits. */
 void partition_take_message(struct partition *partition, const struct weir_message *message);
 
 /** Its log is not whole at a place: it is parked, once what was judged of it is stored. */

@@ -7,7 +7,7 @@
  *     │        │        ├─► (FINISHING ─►) LEAVING ─► ANNOUNCING ─┐  with a last checkpoint
  *     │        │        └─────────────────────────────────────────┤  without one
  *     │        ▼                                                  ▼
- *     ├───── PARKED ◄────────── it cannot go on ───────────── RELEASING
+ *     ├───── PARKED ◄────────── it cannot continue ───────────── RELEASING
  *     └───────────────────────────────────────────────────────────┘
  */
 #ifndef LIMITER_PARTITION_STATE_H
@@ -26,7 +26,7 @@ enum partition_state {
 	PARTITION_LEAVING,    /* its last checkpoint is on its way */
 	PARTITION_ANNOUNCING, /* that is stored, and the next owner is told so */
 	PARTITION_RELEASING,  /* nothing more is done with it; answers of checkpoint I/O are waited for */
-	PARTITION_PARKED,     /* it has another owner, or an error that a person must end; tried again now and then */
+	PARTITION_PARKED,     /* it has another owner, or an error that a person must end; retried now and then */
 	PARTITION_STATE_COUNT,
 };
 

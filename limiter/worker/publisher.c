@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sending, counting acknowledgements, and a new producer for a broken one, ever later where they break in a row. */
+/* Sends, counts acknowledgements, and replaces a broken producer, with growing delays if they keep breaking. */
 #include "limiter/worker/publisher.h"
 
 #include "common/base/alloc.h"

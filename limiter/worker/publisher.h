@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker's producer, and what of its messages is not acknowledged yet.
+ * A worker's producer, and its messages that are not acknowledged yet.
  *
- * Within one topic a partition's messages are acknowledged in order, between two
- * topics in none: so each is counted for itself. A delivery that fails breaks
+ * Within one topic a partition's messages are acknowledged in order, but not across
+ * topics: so each topic is counted separately. A delivery that fails breaks
  * the producer for good. What was not acknowledged may be lost then, and no
  * checkpoint may pass it: the worker drops its partitions, to take them again
  * from their checkpoints once there is a new producer. What they publish again

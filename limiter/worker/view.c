@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table behind a lock, and sums over lanes. */
+/* A table guarded by a lock, and sums over lanes. */
 #include "limiter/worker/view.h"
 
 #include "common/base/alloc.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What other threads see of a worker: how its partitions stand, and what its
- * lanes have counted.
+ * What other threads see of a worker: the states of its partitions, and the counts of
+ * its lanes.
  *
  * Lanes come and go, and are freed, so whoever reads their tallies holds the
  * lock, as the worker does while it adds or removes one. What a lane had counted
@@ -30,7 +30,7 @@ void view_deinit(struct view *view);
 void view_set_state(struct view *view, uint32_t partition, enum worker_state state);
 /** @param error  "": none */
 void view_set_error(struct view *view, uint32_t partition, const char *error);
-/** How far it is. @param waiting  messages that are known to be there behind that */
+/** How far it is. @param waiting  messages that are known to be there after that */
 void view_set_place(struct view *view, uint32_t partition, uint64_t next_offset, int64_t clock_ms, uint64_t waiting);
 
 /**

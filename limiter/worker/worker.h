@@ -7,13 +7,13 @@
  * decisions and judged frames, and cuts checkpoints, which checkpoint I/O stores
  * meanwhile. No checkpoint is stored before everything that was published up to
  * its cut is acknowledged. A frame that needs evicted segments waits for them
- * while the other partitions go on.
+ * while the other partitions continue.
  *
- * Its partitions come and go with the assignment while the others go on, from
- * and to other processes and other threads of its own: one that comes is taken
- * and read by checkpoint I/O, one that goes gets a last checkpoint. What befalls
- * one partition (another owner took it, the log has a gap) is no failure of the
- * worker, except where the process is all there is.
+ * Its partitions come and go with the assignment while the others continue, from
+ * and to other processes and other threads of its own: checkpoint I/O takes and
+ * loads one that comes, and stores a last checkpoint of one that goes. A problem of
+ * one partition (another owner took it, the log has a gap) does not fail the worker,
+ * except in a standalone process.
  */
 #ifndef LIMITER_WORKER_H
 #define LIMITER_WORKER_H
@@ -41,7 +41,7 @@ struct worker_options {
 	struct weir_assignment *assignment; /* which of all partitions are the process's by now */
 	/*
 	 * The log and the store are this process's alone: a partition's error, which nobody else could go on with, ends the
-	 * worker, and zones' counters go on from the checkpoints'.
+	 * worker, and zones' counters continue from the checkpoints'.
 	 */
 	bool standalone;
 	bool dead_letters;    /* messages that are no frames are kept in their topic, within deadletter.rate */

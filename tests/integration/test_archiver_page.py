@@ -82,7 +82,7 @@ def test_the_overview_has_every_zone(_):
         (day,) = {int(view.asked("counts")[name]) % DAY_MS for name in ("from", "to")}
         assert day == 0
         view.open("overview", span="24h", until="2001-01-01")
-        assert "Nobody came in this time." in view.text()
+        assert "No requests in this time range." in view.text()
         view.press("#newest")
         (newest,) = STAGE[1].get("decisions", limit=1)["decisions"]
         view.shown(until=time.strftime("%Y-%m-%d", time.gmtime(newest["at_ms"] / 1000)))
@@ -96,7 +96,7 @@ def test_top_talkers_are_in_order_and_lead_to_their_stories(_):
             view.choose("by", by)
             said = STAGE[1].get("top", **{**{k.replace("from", "from_"): v for k, v in view.asked("top").items()}})
             assert said["by"] == by and len(said["top"]) > 3
-            rows = view.rows(f"The {len(said['top'])} keys that came most to api")
+            rows = view.rows(f"The {len(said['top'])} busiest keys in api")
             assert [(row[0], *row[2:5], row[6]) for row in rows] == \
                 [(one["key"], one["total"], one["passed"], one["blocked"], one["late"]) for one in said["top"]]
         assert view.page.run("location.hash") == "#/top?by=passed&days=31"
@@ -136,9 +136,9 @@ def test_a_user_has_a_story(_):
             [[one["at_ms"], "blocked" if one["blocked"] else "passed", one["id"]] for one in events]
         view.shot("user")
         view.open("user", zone="login", key="nobody")
-        assert "This user did not come" in view.text() and "Nothing was decided" in view.text()
+        assert "No requests of this user" in view.text() and "No decisions about this user" in view.text()
         view.open("user", zone="login", key="")
-        assert "Whose story?" in view.text()
+        assert "Which user?" in view.text()
 
 
 def test_blocks_are_live_and_leave_the_focus(_):
@@ -172,7 +172,7 @@ def test_the_system_says_how_it_is(_):
               one["policy_version"]) for one in status["partitions"]] and len(rows) == 8
         assert {row[0]: row[2] for row in rows if row[0].startswith("archiver")} == \
             {f"archiver {number}": 37 * number for number in range(4)}
-        assert view.rows("Figures") == [[name, value] for name, value in status["figures"].items()]
+        assert view.rows("Metrics") == [[name, value] for name, value in status["figures"].items()]
         assert [row[0] for row in view.rows("Zones")] == [zone["name"] for zone in zones]
         assert view.rows("Zones")[1][1:4] == ["user, ip", "5 in 1 min, burst 3 (gcra)", "5 min"]
         view.shot("system")

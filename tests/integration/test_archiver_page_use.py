@@ -87,7 +87,7 @@ def test_a_token_is_asked_for_and_an_empty_store_says_what_to_do(place):
         for token in ("wrong", "a-secret-of-16-letters"):
             view.page.until("document.getElementById('token').open && document.activeElement.id === 'token-text'"
                             f" && document.activeElement.value === '' && ({json.dumps(token)} === 'wrong' ||"
-                            " document.getElementById('token-why').textContent.includes('does not know'))")
+                            " document.getElementById('token-why').textContent.includes('does not accept'))")
             if token == "wrong":
                 view.shot("token")
             view.page.type(token)
@@ -95,11 +95,11 @@ def test_a_token_is_asked_for_and_an_empty_store_says_what_to_do(place):
         view.shown()
         assert "There are no zones yet." in view.text() and "weir policy apply" in view.text()
         view.shot("empty")
-        for name, words in (("top", "There are no zones yet."), ("user", "Whose story?"),
-                            ("blocks", "Nobody is blocked."), ("system", "No role has stored anything yet.")):
+        for name, words in (("top", "There are no zones yet."), ("user", "Which user?"),
+                            ("blocks", "Nobody is blocked."), ("system", "Nothing is stored yet.")):
             assert words in view.open(name).text()  # the token is kept
         view.page.call("Page.reload")
-        view.page.until("document.querySelector('.results')?.innerText.includes('No role has stored')")
+        view.page.until("document.querySelector('.results')?.innerText.includes('Nothing is stored')")
     with looking(STAGE[0], api, allowed=["ERR_CONNECTION_"]) as view:
         view.page.open(view.origin)
         view.page.until("document.getElementById('token').open")
@@ -118,7 +118,7 @@ def test_what_could_not_be_loaded_again_is_asked_for_until_it_comes(place):
     with looking(STAGE[0], api, allowed=["ERR_CONNECTION_"]) as view:
         view.open("blocks")
         api.program.kill()
-        view.page.until("document.querySelector('[role=alert]')?.innerText.includes('The page tries again by itself')")
+        view.page.until("document.querySelector('[role=alert]')?.innerText.includes('The page retries automatically')")
         view.page.run("globalThis.said = document.querySelector('[role=alert]')")
         asked = len(view.page.requests)
         until(lambda: view.page.run("1") and len(view.page.requests) > asked, "another try")

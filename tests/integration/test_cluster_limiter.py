@@ -219,7 +219,7 @@ def test_a_check_changes_nothing(place):
         assert not [name for name in servers.kafka.topics() if name.startswith(servers.prefix)]
         assert servers.mariadb_server.one(databases) == 0
         servers.mariadb_server.query(f"CREATE DATABASE `{servers.database}`")
-        assert "make the tables of " in check() and not servers.mariadb.tables()
+        assert "create the tables of " in check() and not servers.mariadb.tables()
         roles.apply(ZONES)
         said = check()
         assert "exist" in said and "policy 1 is in force" in said and "create" not in said, said

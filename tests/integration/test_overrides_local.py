@@ -178,7 +178,7 @@ def test_what_cannot_be_done_is_refused_in_words(place):
         (("allow", "ann", "--rate", "2"), "unknown option --rate"),
         (("override", "ann"), "--rate"),
         (("override", "ann", "--rate", "0"), "0.001"),
-        (("override", "ann", "--rate", "1.2345"), "at most 3 digits"),
+        (("override", "ann", "--rate", "1.2345"), "at most 3 decimal places"),
         (("override", "a", "b", "c", "--prefix", "--rate", "2"), "no zone's key"),
         (("block", "ann", "--reason", "x" * 257), "256"),
         (("block", "--key-hex", "0", "--zone", "site"), "two digits"),

@@ -144,7 +144,7 @@ def test_what_is_wrong_is_said_with_file_line_and_path(place):
         for part in expected:
             assert part in said, (part, said)
     done = place.run("validate", "--config", place.path("none.json"))
-    assert done.code() == USAGE and done.said().startswith(place.path("none.json") + ": "), done.said()
+    assert done.code() == USAGE and done.said().startswith("cannot open " + place.path("none.json") + ": "), done.said()
 
 
 def test_sources_say_which_files_are_there(place):

@@ -538,7 +538,7 @@ static void one_more_equal_time_than_there_is_room_for_is_refused(void **state)
 	struct ring ring;
 	ring_open(&ring, 3, 100, 2, false, false);
 	add(&ring, 10, 2);
-	REFUSED(&ring, times.length = times.total = 3);
+	REFUSED(&ring, (times.total = 3, times.length = 3));
 	free(ring.block);
 }
 

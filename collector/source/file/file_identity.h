@@ -27,7 +27,7 @@ enum file_rotated file_identity_rotated(const char *base, const char *name);
 int64_t file_identity_modified_ns(const struct stat *about);
 bool file_identity_has_inode(const struct source_memory_file *file, const struct stat *about);
 
-/* What opening a path gives: its input, behind its first bytes. */
+/* What opening a path gives: its input, after its first bytes. */
 struct file_beginning {
 	struct input *input; /* returned */
 	struct stat about;

@@ -8,7 +8,7 @@
  *
  * Late lines: a file that was left for its successor is looked at for a while,
  * in the same steps. What comes there still is read as a part of its own, under
- * an incarnation of its own, and then the file that was interrupted goes on in
+ * an incarnation of its own, and then the file that was interrupted continues in
  * another: positions grow as lines are handed out, so none is taken for one
  * that was seen.
  */

@@ -16,16 +16,16 @@ enum file_action {
 	ACTION_WAIT,           /* until something changes, or the next look is due */
 	ACTION_END,            /* no more lines, ever */
 	ACTION_FINISH,         /* the same, unless there are late lines */
-	ACTION_FAIL,           /* the problem is stated, and tried again later where files are followed */
+	ACTION_FAIL,           /* the problem is stated, and retried later where files are followed */
 	ACTION_CLOSE_AND_FAIL, /* the same; then the file is looked for afresh */
 	ACTION_READ_ON,        /* to the file's end once more */
 	ACTION_REOPEN,         /* the file is looked for afresh */
 	ACTION_BEGIN,          /* what comes next begins */
-	ACTION_INTERRUPT,      /* ... and the file goes on behind it */
+	ACTION_INTERRUPT,      /* ... and the file continues after it */
 	ACTION_LEAVE,          /* ... and the file is left with its open line */
-	ACTION_LEAVE_AT_LINE,  /* ... and the file is left behind its last whole line */
+	ACTION_LEAVE_AT_LINE,  /* ... and the file is left after its last whole line */
 	ACTION_SETTLE,         /* the file ends, with its open line; what comes next begins, if it is there */
-	ACTION_HAND_OUT_REST,  /* the open line is given, and the file goes on behind it */
+	ACTION_HAND_OUT_REST,  /* the open line is given, and the file continues after it */
 	ACTION_START_OVER,     /* what the file held is lost; what it holds is another */
 	ACTION_GO_ON_IN_COPY,
 	ACTION_GIVE_UP, /* what was not read of the file is lost */

@@ -6,7 +6,7 @@
  * Each path is judged when it appears or changes: a known file is no new source
  * whatever its name; a new one continues the stream of its path if there is
  * one, or else begins a stream of its own. What only grows, and is being read,
- * is passed over by device and inode.
+ * is skipped by device and inode.
  */
 #include "collector/source/file/file_scan.h"
 

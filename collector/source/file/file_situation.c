@@ -15,7 +15,7 @@
  *
  * Truncation in place, as copytruncate does it. If a copy of what the file held
  * lies beside it, the rest is read there, and what is at the path is a successor
- * like any other. A file that was merely cut, and begins as it did, goes on at
+ * like any other. A file that was merely cut, and begins as it did, continues at
  * its new end; any other from its beginning.
  */
 #include "collector/source/file/file_situation.h"

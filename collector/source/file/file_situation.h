@@ -36,7 +36,7 @@ enum file_situation {
 	SITUATION_TRUNCATED_UNREADABLE, /* in place, and what it holds cannot be read */
 	/* the file is nowhere */
 	SITUATION_GONE,
-	SITUATION_REPLACED, /* and another is there to go on with */
+	SITUATION_REPLACED, /* and another is there to continue with */
 	/* of a file that was left for its successor */
 	SITUATION_LEFT_CLOSED, /* it is to be opened */
 	SITUATION_LEFT_QUIET,

@@ -3,7 +3,7 @@
  * Being woken when files change: inotify on directories, and a timer.
  *
  * Nothing depends on inotify: it may be missing (network file systems), out of
- * watches, or overflow. The timer brings the next scan all the same.
+ * watches, or overflow. The timer brings the next scan anyway.
  */
 #include "collector/source/file/file_watch.h"
 

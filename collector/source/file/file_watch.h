@@ -14,7 +14,7 @@ struct file_watch *file_watch_new(void);
 void file_watch_free(struct file_watch *watch);
 /** Pollable: readable when something has changed or a time has come. */
 int file_watch_fd(const struct file_watch *watch);
-/** The directories to hear of, in place of those before. Borrowed; sorted and without duplicates. */
+/** The directories to hear of, instead of those before. Borrowed; sorted and without duplicates. */
 void file_watch_directories(struct file_watch *watch, char *const *directories, size_t count);
 /** Wakes at this time (monotonic ms), or at an earlier one that was asked for. */
 void file_watch_wake(struct file_watch *watch, int64_t at_ms);

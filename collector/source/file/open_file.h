@@ -41,7 +41,7 @@ void open_file_end(struct open_file *opened, enum open_file_state state);
 /**
  * Goes past zeros at a file's beginning, which a truncation under a writer that does not append leaves there.
  *
- * @return the offset of the first byte behind them; 0 where there are none
+ * @return the offset of the first byte after them; 0 if there are none
  */
 uint64_t open_file_skip_hole(struct open_file *opened);
 

@@ -7,7 +7,7 @@
 
 /*
  * { "type": "file", "path": "/var/log/nginx/access*.log", "follow": true, "start": "beginning" }: a stream for each file
- * that a path or pattern names, which goes on in whatever its writer rotates it to.
+ * that a path or pattern names, which continues in whatever its writer rotates it to.
  */
 extern const struct source_ops source_file_ops;
 

@@ -13,7 +13,7 @@
  */
 extern const struct source_ops source_stdin_ops;
 
-/** After how many bytes positions go on in another incarnation: half of what they can hold, but in tests. */
+/** After how many bytes positions continue in another incarnation: half of what they can hold, but in tests. */
 void source_stdin_set_bound(struct source *source, uint64_t bytes);
 
 #endif

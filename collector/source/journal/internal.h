@@ -25,7 +25,7 @@ struct journal_stream {
 	struct journal_file *file;
 	int fd;
 	struct journal_listed at; /* its path is owned */
-	bool succeeded;           /* another goes on after it: nothing more is written to it */
+	bool succeeded;           /* another continues after it: nothing more is written to it */
 	bool complete;            /* the one before was read to its end: numbers between it and the next are nobody's */
 	uint64_t through;         /* everything up to here was handed out, or is not wanted */
 	uint64_t handed, acknowledged;

@@ -2,7 +2,7 @@
 /*
  * Which files a journal consists of, by their headers (https://systemd.io/JOURNAL_FILE_FORMAT).
  *
- * Entries are numbered under a seqnum id, of which a rotated file's successor goes on counting; the rotated one is
+ * Entries are numbered under a seqnum id, of which a rotated file's successor continues counting; the rotated one is
  * renamed from NAME.journal to NAME@... . Files of one id and name follow one another by those numbers. The system's
  * and users' files have ids of their own, or, from systemd 254 on, share one with all its numbers: then what lies
  * between two entries of one name are those of others.

@@ -2,9 +2,9 @@
 /*
  * The next lines of one seqnum id and name: file by file, in the order of their numbers.
  *
- * A file is left when another of these goes on after it, and a last look has shown that it holds no more: journald
+ * A file is left when another of these continues after it, and a last look has shown that it holds no more: journald
  * writes to the newest alone. The newest number in a file's header may belong to an entry that is just being written,
- * so what lies before it is passed over for good, and no more.
+ * so what lies before it is skipped for good, and no more.
  */
 #include "collector/source/journal/internal.h"
 

@@ -60,7 +60,7 @@ struct kafka_stream {
 	uint64_t lost;     /* offsets that were trimmed before they were read */
 	char problem[KAFKA_PROBLEM_BYTES]; /* until something is read of it, or its end is met */
 	/* The reading thread's. */
-	int64_t handed;    /* behind the newest line handed out */
+	int64_t handed;    /* after the newest line handed out */
 	int64_t safe;      /* of them, what is acknowledged */
 	int64_t committed; /* what the group knows */
 	bool marked;       /* it knows, too, that the partition is stopped; */
@@ -123,7 +123,7 @@ WEIR_MUST_USE enum weir_status kafka_apart(const struct weir_json *config, const
 
 /** The stream of a partition, or NULL. */
 struct kafka_stream *kafka_find(const struct kafka_source *source, const char *topic, int32_t partition);
-/** It is ours from the offset on; made where it is new. @param begin  not KAFKA_WAITING */
+/** It is ours from the offset on; made if it is new. @param begin  not KAFKA_WAITING */
 void kafka_take(struct kafka_source *source, const rd_kafka_topic_partition_t *at, enum kafka_begin begin);
 /** Nothing is read of it any more, under words that say so. */
 void kafka_stop(struct kafka_source *source, struct kafka_stream *stream);

@@ -5,7 +5,7 @@
  *
  * A message is one record, whatever bytes are in it: line breaks at its end are
  * cut, those within become spaces, as a line could not hold them. Messages
- * without a line in them (tombstones, blank ones) are passed over and counted.
+ * without a line in them (tombstones, blank ones) are skipped and counted.
  */
 #include "collector/source/kafka/internal.h"
 

@@ -9,7 +9,7 @@
  * { "type": "kafka", "brokers": "HOST:PORT", "topics": ["app-logs"], "format": "json" }: each message is one record.
  *
  * Collectors of the same "group" share the partitions. A partition is a stream: its id is the same in each collector,
- * its position is the offset behind the message, and its low-water mark is the group's committed offset; so a partition
+ * its position is the offset after the message, and its low-water mark is the group's committed offset; so a partition
  * goes from one collector to another without loss, and what is sent twice meanwhile the limiters drop. Nothing is
  * remembered on this machine. In `once` nothing is connected to: there is no end to read to.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kinds of source that there are.
+ * The list of source kinds.
  *
  * A new one is a folder with its struct source_ops (source.h), a line in the list of source_kinds.c beside the include
  * of its header, a row in tests/unit/test_architecture, a test, and a table of its members in formats.md. Nothing else

@@ -35,7 +35,7 @@ struct syslog_source {
 	struct syslog_udp *udp; /* one of the two; both NULL in `once` */
 	struct syslog_tcp *tcp;
 	struct syslog_line line;
-	/* what is handed out: lines, and behind them perhaps one that is too long */
+	/* what is handed out: lines, and after them perhaps one that is too long */
 	struct weir_text lines, long_line;
 	uint64_t long_skipped; /* above 0: there is one */
 	bool handed_lines, handed_long;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bus over Kafka: what a cluster's roles are connected by.
+ * The bus over Kafka, which connects the roles of a cluster.
  *
  * Each producer and each consumer is a handle of librdkafka, with connections
  * and threads of its own, and belongs to one thread of ours. Beside them is one

@@ -66,7 +66,7 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_open_topic(const struct weir_confi
 /* How long the brokers keep a message of a topic. */
 struct weir_bus_kafka_retention {
 	bool known;
-	int64_t ms;         /* retention.ms; < 0: for ever */
+	int64_t ms;         /* retention.ms; < 0: forever */
 	int64_t segment_ms; /* segment.ms: so much longer it may be, until the file that it is in is closed */
 };
 

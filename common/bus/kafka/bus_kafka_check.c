@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Topics that somebody else made, or changed: whether they can serve.
+ * Checks topics that someone else created or changed.
  *
- * What would lose a record that was acknowledged, drop one before it is read,
- * or refuse one that weir sends, is refused with words on how to mend it. What
- * only makes that likelier is a warning. A broker that does not let us look is
- * a warning, too.
+ * A setting that would lose an acknowledged record, delete one before it is read,
+ * or reject one that weir sends, is an error that says how to fix it. A setting
+ * that only makes this likelier is a warning, as is a broker that denies us the
+ * settings.
  */
 #include "common/bus/kafka/internal.h"
 #include "common/json/units.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sending to Kafka, and what became of it.
+ * Sends to Kafka and reports the deliveries.
  *
  * Idempotent, acknowledged by all replicas in sync, without a timeout, and one
  * request at a time: with several in flight the first request of a new producer

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a configuration's bus.kafka may say. Everything, but for what order,
- * durability and the place in the log rest on: those are weir's, and a
- * configuration that names one is refused rather than quietly overruled.
+ * The properties that bus.kafka may set: all except those that order, durability
+ * and offsets depend on. weir sets these itself, and rejects a configuration that
+ * names one instead of silently overriding it.
  */
 #include "common/bus/kafka/internal.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The topics: made where they are missing, with the settings that weir's
- * promises need. Several roles may start at once, so one that finds a topic
- * made meanwhile takes it as it is.
+ * Creates missing topics, with the settings that weir's guarantees need. Several
+ * roles may start at once, so a topic that was created meanwhile is used as it is.
  */
 #include "common/bus/kafka/internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether Kafka works, asked each second, for as long as the bus is open.
+ * Checks every second whether Kafka works, for as long as the bus is open.
  *
- * librdkafka retries everything by itself and for ever, as it should; so
+ * librdkafka retries everything by itself and forever, as it should; so
  * somebody else has to say that nothing gets through, and why. One thread asks
  * for the topics' metadata on a handle of its own. What it finds is `problem`,
  * and one line in the log when it begins and when it is over, however many

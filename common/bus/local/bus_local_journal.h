@@ -73,7 +73,7 @@ struct weir_bus_journal {
 	struct weir_bus_entries queue;
 	struct weir_bus_segment **segments; /* oldest first; the last one is written */
 	uint32_t segment_count;
-	uint64_t *next; /* a partition: the offset behind the last durable message */
+	uint64_t *next; /* a partition: the offset after the last durable message */
 	uint64_t index_bytes;
 	uint64_t index_uses; /* counts looks at indexes: which one was not looked at for longest */
 	struct weir_bus_reader readers[WEIR_BUS_READERS_MAX];

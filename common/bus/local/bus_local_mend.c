@@ -3,7 +3,7 @@
  * The last segment file after a crash: what was acknowledged is kept, what was
  * not may be torn and is cut.
  *
- * Which of the two a broken byte belongs to is told by the records behind it,
+ * Which of the two a broken byte belongs to is told by the records after it,
  * each of which says how much of the file was on disk when it was written.
  */
 #include "common/bus/local/bus_local_segment.h"

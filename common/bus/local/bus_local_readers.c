@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Readers' positions, and trimming behind the slowest of them.
+ * Readers' positions, and trimming up to the slowest reader.
  *
- * The file is text: its name and version, then one line a position: READER
- * PARTITION OFFSET. It may lag behind, as a position only ever holds back trimming.
+ * The file is text: its name and version, then one line per position: READER
+ * PARTITION OFFSET. It may lag, because a position only ever delays trimming.
  */
 #include "common/bus/local/bus_local_journal.h"
 

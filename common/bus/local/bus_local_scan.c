@@ -4,7 +4,7 @@
  *
  * Each record is checked as recovery checks it (bus_local_segment.c), but what
  * is broken ends nothing here: the scan says so and looks for the next record
- * that is whole. Only behind the last whole record of the last file broken
+ * that is whole. Only after the last whole record of the last file broken
  * bytes are no damage: a write on its way, or one that a crash cut short.
  */
 #include "common/bus/local/bus_local_scan.h"

@@ -55,7 +55,7 @@ WEIR_MUST_USE enum weir_status weir_bus_segment_open(const char *directory, enum
 
 /* How far a walk came. */
 struct weir_bus_walk {
-	uint64_t end;     /* behind the last good record */
+	uint64_t end;     /* after the last good record */
 	uint64_t durable; /* the last good record's `durable`, or where the records begin */
 	const char *why;  /* what is wrong at `end`, where something is */
 };
@@ -65,7 +65,7 @@ struct weir_bus_walk {
  * bodies' hashes.
  *
  * @param index         filled; NULL: not wanted
- * @param next_offsets  each partition's first offset; moved to behind its last
+ * @param next_offsets  each partition's first offset; moved to after its last
  * @return WEIR_OK: all good up to limit; WEIR_INVALID: not beyond walk->end; WEIR_IO (errno)
  */
 WEIR_MUST_USE enum weir_status weir_bus_segment_walk(int fd, const struct weir_bus_segment *segment, uint64_t limit,
@@ -79,7 +79,7 @@ WEIR_MUST_USE enum weir_status weir_bus_segment_load(const char *directory, cons
 /**
  * Opens the last segment for writing: checks every byte, cuts a torn tail, puts the rest on disk and fills the index.
  *
- * @param next_offsets  set to behind the last record
+ * @param next_offsets  set to after the last record
  * @return WEIR_OK; WEIR_INVALID: acknowledged bytes are damaged: file and byte; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_bus_segment_mend(const char *directory, struct weir_bus_segment *segment,

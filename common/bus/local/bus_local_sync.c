@@ -5,7 +5,7 @@
  *
  * Messages wait in its queue until they are on disk. Where there is no room the
  * same bytes are written again at the same place. Where a write or an fsync
- * fails otherwise, nobody knows what the file holds behind its last synced byte
+ * fails otherwise, nobody knows what the file holds after its last synced byte
  * (a second fsync may succeed and have written nothing): the file ends at that
  * byte, its successor's header says so, and the messages go there.
  */

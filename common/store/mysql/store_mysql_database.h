@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One connection to a server of MySQL or MariaDB, as the store uses it:
- * prepared statements, transactions that are tried again where that helps,
+ * prepared statements, transactions that are retried where that helps,
  * errors in words, a new connection after a broken one.
  *
  * The one place that knows the client library's own interface is its .c file.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One bucket's rows go, by the indexes that begin with it: so many in one
- * transaction that archivers, and replicas of the server, go on beside it. What
+ * transaction that archivers, and replicas of the server, continue beside it. What
  * was removed stays so, whatever comes after.
  */
 #include "common/store/mysql/internal.h"

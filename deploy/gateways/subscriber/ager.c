@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread that wakes each second; a fault is logged once, and the list is tried again. */
+/* One thread that wakes each second; a fault is logged once, and the list is retried. */
 #include "deploy/gateways/subscriber/ager.h"
 
 #include "common/base/alloc.h"

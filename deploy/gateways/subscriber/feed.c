@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A consumer's place in each partition is kept here too, so that a consumer
- * that the log refuses to go on with is replaced by one behind the gap, or is
+ * that the log refuses to continue with is replaced by one behind the gap, or is
  * led past what is damaged.
  *
  * Ends are asked for on a thread of their own: a broker that does not answer

@@ -25,13 +25,13 @@ void feed_close(struct feed *feed);
 /**
  * Up to `most` messages, waiting at most timeout_ms for the first.
  *
- * A gap (what is older than the topic's retention went while it was being read) is passed over and counted: see
+ * A gap (what is older than the topic's retention went while it was being read) is skipped and counted: see
  * feed_begin_anew_if_lost(). So are damaged bytes, from their second refusal on: a list that stands still would be
  * worse.
  *
  * @param messages  their bytes are borrowed until the next receive
  * @return WEIR_OK with *count >= 0; WEIR_IO: a passing fault; WEIR_INVALID: the topic ends before what was read of it,
- *         so it was made anew, and what is known says nothing any more
+ *         so it was recreated, and what is known says nothing any more
  */
 WEIR_MUST_USE enum weir_status feed_receive(struct feed *feed, struct weir_message *messages, size_t most,
                                             int timeout_ms, size_t *count, struct weir_error *error);
@@ -51,7 +51,7 @@ bool feed_caught_up(const struct feed *feed);
 uint64_t feed_lag(const struct feed *feed);
 /** How long ago the end of a partition was heard, of all the longest: as old is what the lag says. @thread any */
 int64_t feed_ends_age_ms(const struct feed *feed);
-/** How many gaps were passed over. @thread any */
+/** How many gaps were skipped. @thread any */
 uint64_t feed_gaps(const struct feed *feed);
 
 #endif

@@ -18,7 +18,7 @@ enum subscriber_result {
 	RESULT_COUNT,
 };
 
-/* Something that goes on, said at once and then each minute with how often. */
+/* Something that continues, said at once and then each minute with how often. */
 struct subscriber_notice {
 	uint64_t told;
 	int64_t next_ms;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps one gateway's list true: decisions from the topic into a table, what
- * changes there into the target.
+ * Keeps one gateway's list up to date: decisions go from the topic into a table,
+ * and changes of the table into the target.
  *
  * Until all that the topic held at the start is read, nothing is added: the
  * list would first lose blocks that the topic says further on. Then the target

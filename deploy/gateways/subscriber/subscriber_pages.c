@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a subscriber shows: its counters as Prometheus reads them, and whether its list is true. */
+/* What a subscriber shows: its counters as Prometheus reads them, and whether its list is up to date. */
 #include "deploy/gateways/subscriber/internal.h"
 
 enum {

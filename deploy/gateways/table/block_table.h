@@ -8,7 +8,7 @@
  * block, until no older block of it could still run.
  *
  * What has changed since the last `settle` is a list, each bucket once however
- * often it changed; whoever keeps a gateway's list true carries that out and
+ * often it changed; the subscriber applies it to the gateway's list and
  * settles it, or copies the whole table.
  *
  * Bounded: with `max` entries in it, those that end first are left out.

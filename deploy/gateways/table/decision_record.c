@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Anyone who may write to the topic can put anything on it: whatever is not
- * exactly a decision is refused in words, and the reader goes on.
+ * exactly a decision is refused in words, and the reader continues.
  *
  * The bucket is taken from the message key, which has its bytes as they are;
  * the JSON has U+FFFD where they are not UTF-8.

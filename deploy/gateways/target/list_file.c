@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list is streamed to a temporary file, hashed on the way: one that turns
- * out to be equal to what stands there is thrown away, so that a server is not
- * reloaded for nothing.
+ * The list is streamed to a temporary file and hashed on the way. If it equals the
+ * existing file, it is discarded, so that a server is not reloaded for nothing.
  */
 #include "deploy/gateways/target/list_file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a command for people works on: a cluster, or a state directory of one
- * machine, which a running `weir run` may hold.
+ * What a command line tool works on: a cluster, or the state directory of one
+ * machine, which a running `weir run` may be using.
  */
 #ifndef DEPLOY_WEIR_BACKEND_BACKEND_H
 #define DEPLOY_WEIR_BACKEND_BACKEND_H

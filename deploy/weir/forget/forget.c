@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `weir forget`: removes a key from live state, counts and histories, and says
- * where it still lies. What fails in the middle is done by giving it again.
+ * `weir forget`: removes a key from live state, counts and histories, and reports
+ * where it may remain. After a failure, running the command again completes it.
  */
 #include "deploy/weir/forget/forget.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `weir forget`: what is to be forgotten, and how far that is.
+ * `weir forget`: the key to forget, and the progress.
  *
- * In this order: commands into the log, as an operator's (live); the words of
- * limiters and archivers that they have passed them; then the rows. So nothing
- * that was on its way when the command came is written behind its back. Each
- * step may be done twice.
+ * In this order: append commands to the log, as an operator would (live); wait until
+ * limiters and archivers have passed them; then delete the rows. So nothing that was
+ * in flight when the command came is written afterwards. Each step may be done
+ * twice.
  */
 #ifndef DEPLOY_WEIR_FORGET_FORGET_H
 #define DEPLOY_WEIR_FORGET_FORGET_H

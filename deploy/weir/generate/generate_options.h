@@ -21,7 +21,7 @@ struct generate_options {
 
 extern const struct weir_command_line generate_line;
 
-/** @return WEIR_EXIT_NOT_YET: go on; else the exit code: help was printed, or what is wrong
+/** @return WEIR_EXIT_NOT_YET: continue; else the exit code: help was printed, or what is wrong
  * was said */
 enum weir_exit generate_options_parse(int argc, char **argv, struct generate_options *options);
 

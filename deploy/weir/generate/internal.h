@@ -40,7 +40,7 @@ uint64_t line_visitor(const struct generate_lines *lines, uint32_t user);
 /** What the user's program calls itself; may be empty. */
 struct weir_span line_agent(const struct generate_lines *lines, const struct generate_event *event);
 
-/** The page that led here; writes nothing where there is none. */
+/** The page that led here; writes nothing if there is none. */
 char *line_put_referer(const struct generate_lines *lines, const struct generate_event *event, char *at);
 
 /** GET /path?query HTTP/1.1 */

@@ -12,7 +12,7 @@ enum { GENERATE_LINE_MAX_BYTES = 2048 };
 
 struct generate_lines;
 
-/** The names of the formats, NULL behind the last. */
+/** The names of the formats, NULL after the last. */
 extern const char *const generate_format_names[];
 
 /**

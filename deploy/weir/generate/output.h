@@ -25,7 +25,7 @@ struct generate_output {
 };
 
 /**
- * @param append  goes on at the end of what is there (O_APPEND), as services
+ * @param append  continues at the end of what is there (O_APPEND), as services
  * write their logs; else the file is emptied
  */
 WEIR_MUST_USE enum weir_status generate_output_open(struct generate_output *output, const char *path,

@@ -22,7 +22,7 @@ enum generate_method {
 	GENERATE_METHOD_COUNT,
 };
 
-extern const char *const generate_method_names[GENERATE_METHOD_COUNT + 1]; /* NULL behind the last */
+extern const char *const generate_method_names[GENERATE_METHOD_COUNT + 1]; /* NULL after the last */
 
 #define GENERATE_WHOLE (UINT64_C(1) << 32) /* a share of 1 */
 

@@ -3,7 +3,7 @@
  * r^-s is 2^(-s log2 r): the logarithm comes bit by bit from squaring, the
  * power from a product of square roots of a half. pow() would be shorter, but
  * its last bit differs from one C library to the next, and a single user drawn
- * differently moves every line behind it.
+ * differently moves every line after it.
  */
 #include "deploy/weir/generate/zipf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir decode`: what lies in the log, as JSON lines. It looks at a state
- * directory's log from beside it, so a weir that runs there goes on undisturbed;
+ * directory's log from beside it, so a weir that runs there continues undisturbed;
  * or at one frame in a file.
  *
  * A damaged message costs one line on standard error and the exit code, never

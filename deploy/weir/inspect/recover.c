@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir recover --accept-gap`: lets a partition whose log was trimmed behind its
- * checkpoint go on at what the log still has. Only a person can say that what
+ * checkpoint continue at what the log still has. Only a person can say that what
  * lies between may be lost, so it is asked for twice.
  *
  * Taking the partition raises its epoch: a limiter that holds it is fenced, takes
- * it again, and goes on from the offset that is written here.
+ * it again, and continues from the offset that is written here.
  */
 #include "common/base/clock.h"
 #include "common/config/arguments.h"

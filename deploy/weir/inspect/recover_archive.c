@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An archiver was away for longer than its topics keep what is in them: what is
- * gone is missing from the archive, and a person says that it goes on with the
+ * gone is missing from the archive, and a person says that it continues with the
  * rest. Nothing is counted twice by that: frames count by the offset of their
  * events.
  *

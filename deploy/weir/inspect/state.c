@@ -4,7 +4,7 @@
  * current checkpoint, and what operators' commands hold.
  *
  * It looks at the store from beside the processes that may be writing it, so
- * what it prints is what a start would go on with.
+ * what it prints is what a start would continue with.
  */
 #include "common/algorithm/algorithm.h"
 #include "common/base/alloc.h"

@@ -3,7 +3,7 @@
  * Buckets as JSON lines: gathered, put in order, printed.
  *
  * {"zone":…,"key":[…],"partition":…,"blocked_at":…,"blocked_until":…,"limits":[…]}, in the order of the zones in the
- * policy and of the joined keys' bytes; behind them, with "key_hash" for "key", those whose keys nobody named.
+ * policy and of the joined keys' bytes; after them, with "key_hash" for "key", those whose keys nobody named.
  */
 #ifndef DEPLOY_WEIR_INSPECT_STATE_LINES_H
 #define DEPLOY_WEIR_INSPECT_STATE_LINES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A limiter's state as its store has it, read partition by partition through a
- * lane, as a start would: so what is read is what a start would go on with.
+ * lane, as a start would: so what is read is what a start would continue with.
  */
 #ifndef DEPLOY_WEIR_INSPECT_STATE_READ_H
 #define DEPLOY_WEIR_INSPECT_STATE_READ_H

@@ -23,7 +23,7 @@ WEIR_MUST_USE enum weir_status topic_read_open(struct weir_bus *bus, const char 
 
 /**
  * @param message  borrowed until the next call
- * @return WEIR_OK; WEIR_END; WEIR_INVALID: something is damaged or was trimmed, the next call goes on behind it;
+ * @return WEIR_OK; WEIR_END; WEIR_INVALID: something is damaged or was trimmed, the next call continues after it;
  *         WEIR_NEWER: likewise; WEIR_IO: nothing came in 15 seconds, though there is more
  */
 WEIR_MUST_USE enum weir_status topic_read_next(struct topic_read *read, struct weir_message *message,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control socket of a running `weir run`: how commands for people reach the
- * log that it holds.
+ * The control socket of a running `weir run`, through which commands reach its
+ * log.
  *
  * STATE/control, a Unix socket that only its owner may use. One request a
  * connection: a line of JSON in, a line of JSON out. Sizes and times are bounded,

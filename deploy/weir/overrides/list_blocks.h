@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is blocked now: the decisions that were published, newest first of each bucket, and on one machine the state. */
+/* Who is blocked now: from the newest published decision of each bucket, and on one machine from the state too. */
 #ifndef DEPLOY_WEIR_OVERRIDES_LIST_BLOCKS_H
 #define DEPLOY_WEIR_OVERRIDES_LIST_BLOCKS_H
 

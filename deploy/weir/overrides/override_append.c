@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One producer for one command: it is broken or done when this returns. */
+/* One producer for one command, which has succeeded or failed when this returns. */
 #include "deploy/weir/overrides/override_append.h"
 
 #include "common/base/alloc.h"

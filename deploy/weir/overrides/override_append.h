@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command into the log: to the partition of its key, or for a prefix to all, and the word that it is durable. */
+/* Appends a command to the log: to its key's partition, or for a prefix to all; returns once it is durable. */
 #ifndef DEPLOY_WEIR_OVERRIDES_OVERRIDE_APPEND_H
 #define DEPLOY_WEIR_OVERRIDES_OVERRIDE_APPEND_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever has logged in commands, under sudo too; the number is random, so that two alike can be told apart. */
+/* The author is the login user, under sudo too; the random number tells apart two equal commands. */
 #include "deploy/weir/overrides/override_author.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who commands: the name that goes with a command, and the command's own number. */
+/* The author of a command: the name that is stored with it, and the command's own number. */
 #ifndef DEPLOY_WEIR_OVERRIDES_OVERRIDE_AUTHOR_H
 #define DEPLOY_WEIR_OVERRIDES_OVERRIDE_AUTHOR_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the words of a command line to the key of a zone, as a collector would make it of a record. */
+/* From command line values to a zone's key, exactly as a collector makes it from a record. */
 #ifndef DEPLOY_WEIR_OVERRIDES_OVERRIDE_KEY_H
 #define DEPLOY_WEIR_OVERRIDES_OVERRIDE_KEY_H
 

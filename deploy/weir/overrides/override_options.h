@@ -26,7 +26,7 @@ struct override_options {
 	enum override_kind kind;
 };
 
-/** @return WEIR_EXIT_NOT_YET: go on; else the exit code: help was printed, or what is wrong was said */
+/** @return WEIR_EXIT_NOT_YET: continue; else the exit code: help was printed, or what is wrong was said */
 enum weir_exit override_options_parse(enum override_kind kind, int argc, char **argv, struct override_options *options);
 
 #endif

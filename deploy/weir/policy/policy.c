@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `weir policy`: puts the zones of a configuration in force, and shows those
- * that are and were. In a cluster every policy goes through here; on one machine
+ * `weir policy`: puts the zones of a configuration in force, and shows current
+ * and earlier ones. In a cluster every policy goes through here; on one machine
  * `weir run` does the same at its start and on SIGHUP.
  */
 #include "common/base/clock.h"

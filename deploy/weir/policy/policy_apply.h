@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policies into the log: numbering them, and appending a changed one to every
+ * Writes policies to the log: numbers them, and appends a changed one to every
  * partition.
  */
 #ifndef DEPLOY_WEIR_POLICY_POLICY_APPLY_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A policy, and what changed in it, for people. */
+/* A policy and its changes, as text for people. */
 #ifndef DEPLOY_WEIR_POLICY_POLICY_CHANGES_H
 #define DEPLOY_WEIR_POLICY_POLICY_CHANGES_H
 

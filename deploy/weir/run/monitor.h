@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What operators watch: /metrics (Prometheus), /healthz, /readyz on
+ * The pages for operators: /metrics (Prometheus), /healthz and /readyz on
  * `listen.http`.
  */
 #ifndef DEPLOY_WEIR_RUN_MONITOR_H

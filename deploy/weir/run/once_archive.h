@@ -2,7 +2,7 @@
 /*
  * The archive of a --once run: what its workers judge goes into a ledger of each
  * partition, and to the store with the cut that it belongs to. So a run that was
- * killed goes on with counts that are neither short nor double.
+ * killed continues with counts that are neither short nor double.
  */
 #ifndef DEPLOY_WEIR_RUN_ONCE_ARCHIVE_H
 #define DEPLOY_WEIR_RUN_ONCE_ARCHIVE_H

@@ -58,7 +58,7 @@ struct output_files {
 void output_files_deinit(struct output_files *files);
 
 /**
- * Puts all files on disk; a disk that is full is said once and tried again each second.
+ * Puts all files on disk; a disk that is full is said once and retried each second.
  *
  * @return WEIR_OK; WEIR_AGAIN: `stop` was set before it worked
  */

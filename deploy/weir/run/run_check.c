@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An output among the files that are read would be emptied by --once, and would
- * feed itself for ever where it is followed. Names say little: a link, or
+ * feed itself forever where it is followed. Names are not enough: a link, or
  * standard output, may lead to the same file, so files are compared.
  */
 #include "deploy/weir/run/run_check.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether what a run reads and what it writes go together. */
+/* Checks that a run does not write to files that it reads. */
 #ifndef DEPLOY_WEIR_RUN_RUN_CHECK_H
 #define DEPLOY_WEIR_RUN_RUN_CHECK_H
 

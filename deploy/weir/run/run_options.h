@@ -32,7 +32,7 @@ struct run_options {
 /**
  * Reads the command line and the configuration.
  *
- * @return WEIR_EXIT_NOT_YET: go on; else the exit code: help was printed, or what is wrong was said
+ * @return WEIR_EXIT_NOT_YET: continue; else the exit code: help was printed, or what is wrong was said
  */
 enum weir_exit run_options_parse(int argc, char **argv, struct run_options *options);
 void run_options_deinit(struct run_options *options);

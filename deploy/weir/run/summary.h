@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run came to: for a person, or as one JSON line. */
+/* The summary of a run: as text, or as one JSON line. */
 #ifndef DEPLOY_WEIR_RUN_SUMMARY_H
 #define DEPLOY_WEIR_RUN_SUMMARY_H
 

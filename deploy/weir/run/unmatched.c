@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Such a run is no error, and would be taken for one in which nobody was over a limit. */
+/* Such a run is not an error, but would look like one in which nobody was over a limit. */
 #include "deploy/weir/run/unmatched.h"
 
 #include "collector/follow/inputs.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One line on a terminal that says how far a work is: rewritten in place, gone at the end.
+ * A progress line on a terminal: rewritten in place, removed at the end.
  *
  * What else goes to the terminal takes it off first: the log by itself where its `unfinished` is the line's `drawn`,
  * other output by asking here.

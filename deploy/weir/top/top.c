@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `weir top`: who comes most and who is blocked, live on a terminal, as a table, or as JSON lines. */
+/* `weir top`: the busiest keys and who is blocked, live on a terminal, as a table, or as JSON lines. */
 #include "common/base/clock.h"
 #include "common/base/read_file.h"
 #include "common/base/stop.h"

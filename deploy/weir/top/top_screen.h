@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A terminal as a screen of its own: nothing of what stood there is lost, and keys come one by one. */
+/* The terminal's alternate screen: its previous contents are restored, and keys are read one by one. */
 #ifndef DEPLOY_WEIR_TOP_TOP_SCREEN_H
 #define DEPLOY_WEIR_TOP_TOP_SCREEN_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `weir validate` finds out about a configuration, before it is put into
- * words or JSON.
+ * The findings of `weir validate` about a configuration, before they are written as
+ * text or JSON.
  */
 #ifndef DEPLOY_WEIR_VALIDATE_VALIDATE_REPORT_H
 #define DEPLOY_WEIR_VALIDATE_VALIDATE_REPORT_H

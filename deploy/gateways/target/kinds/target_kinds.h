@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kinds of target that there are: a new one is a line in target_kinds.c. */
+/* The list of target kinds: a new one is a line in target_kinds.c. */
 #ifndef DEPLOY_GATEWAYS_TARGET_KINDS_TARGET_KINDS_H
 #define DEPLOY_GATEWAYS_TARGET_KINDS_TARGET_KINDS_H
 

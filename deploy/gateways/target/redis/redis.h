@@ -12,7 +12,7 @@
 #include "common/base/status.h"
 
 struct redis_url {
-	char *host, *user, *password; /* user and password: NULL where there is none */
+	char *host, *user, *password; /* user and password: NULL if there is none */
 	uint16_t port;
 	uint32_t database;
 };
