@@ -17,10 +17,17 @@ foreach(sanitizer asan tsan)
     integration.test_cluster_state integration.test_cluster_whole)
 endforeach()
 
-weir_leave_out(asan "waits for the clock, line by line, for minutes; `integration.test_follow` and `unit.test_source_rotation` read rotated files"
-  integration.test_rotation)
+foreach(sanitizer asan tsan)
+  weir_leave_out(${sanitizer} "waits for the clock for minutes; `integration.test_follow` and `unit.test_source_rotation` read rotated files"
+    integration.test_rotation)
+  weir_leave_out(${sanitizer} "cuts servers off for minutes; `integration.test_bus_kafka` and `integration.test_store_mysql` run the same code"
+    integration.test_bus_kafka_connections integration.test_bus_kafka_outage integration.test_store_mysql_faults)
+endforeach()
 
 weir_leave_out(tsan "one thread, which reads what it is given"
   fuzz.*
   unit.test_config unit.test_footprint unit.test_format* unit.test_json* unit.test_shard unit.test_time_*
-  integration.test_decode integration.test_generate integration.test_validate)
+  integration.test_decode integration.test_generate integration.test_validate integration.test_top integration.test_progress)
+weir_leave_out(tsan "the threads are those of `integration.test_archiver_store`, `integration.test_follow` or `integration.test_cluster_limiter`"
+  integration.test_archive_off integration.test_archive_sql integration.test_archiver_api_guards integration.test_cluster_check
+  integration.test_faults integration.test_forget_local integration.test_journal)
