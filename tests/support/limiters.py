@@ -10,7 +10,7 @@ import struct
 
 from support import cluster
 from support.cases import Skipped
-from support.place import SANITIZED, PATIENCE_S, ROOT
+from support.place import PATIENCE_S, ROOT, SANITIZED
 from support.roles import Roles
 from support.traffic import fixed, sliding, zone
 
