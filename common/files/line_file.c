@@ -25,7 +25,6 @@
 #include <unistd.h>
 
 enum {
-	PROBLEM_BYTES = 256,
 	PIPE_WAIT_MS = 1000, /* for the reader of a pipe, before a flush gives up for this time */
 };
 
@@ -41,16 +40,15 @@ struct weir_line_file {
 	uint64_t written;        /* bytes of the file, without the buffer */
 	struct weir_text buffer; /* not yet written: buffer.at + start .. */
 	size_t start;
-	uint64_t generation;
 	struct weir_line_file_mark identity; /* of fd, all but the length */
 	struct weir_line_file_mark protect;
-	char problem[PROBLEM_BYTES];
+	const struct weir_log *log;
+	struct weir_fault rotation;
 };
 
-static enum weir_status failed(struct weir_line_file *file, struct weir_error *error, const char *what)
+static enum weir_status failed(const struct weir_line_file *file, struct weir_error *error, const char *what)
 {
-	snprintf(file->problem, sizeof file->problem, "cannot %s %s: %s", what, file->path, strerror(errno));
-	return weir_fail(error, errno == EPIPE ? WEIR_END : WEIR_IO, "%s", file->problem);
+	return weir_fail(error, errno == EPIPE ? WEIR_END : WEIR_IO, "cannot %s %s: %s", what, file->path, strerror(errno));
 }
 
 static size_t pending(const struct weir_line_file *file)
@@ -97,6 +95,7 @@ enum weir_status weir_line_file_open(const struct weir_line_file_options *option
 	struct weir_line_file *opened = file_new(options->path, fd);
 	opened->rotate_bytes = opened->regular ? options->rotate_bytes : 0;
 	opened->keep = options->keep > 0 ? options->keep : 1;
+	opened->log = options->log;
 	begin_on_new_line(opened);
 	*file = opened;
 	return WEIR_OK;
@@ -192,12 +191,10 @@ static enum weir_status sync_data(struct weir_line_file *file, struct weir_error
 		return WEIR_OK;
 	if (!file->sync_lost && fdatasync(file->fd) != 0)
 		file->sync_lost = true;
-	if (file->sync_lost) {
-		snprintf(file->problem, sizeof file->problem,
-		         "cannot sync %s: %s; its last lines may be lost: restart to write them again", file->path,
-		         strerror(EIO));
-		return weir_fail(error, WEIR_INVALID, "%s", file->problem);
-	}
+	if (file->sync_lost)
+		return weir_fail(error, WEIR_INVALID,
+		                 "cannot sync %s: %s; its last lines may be lost: restart to write them again", file->path,
+		                 strerror(EIO));
 	return WEIR_OK;
 }
 
@@ -209,26 +206,33 @@ static enum weir_status switch_file(struct weir_line_file *file, struct weir_err
 		return failed(file, error, "open");
 	close(file->fd);
 	file->fd = fd;
-	file->generation++;
 	inspect(file);
 	return WEIR_OK;
 }
 
 /*
- * PATH becomes PATH.1 and a new PATH begins. Where that fails, the file goes on to grow: a line late in its file is
- * better than a line lost.
+ * PATH becomes PATH.1 and a new PATH begins. Where that fails, or waits for the next checkpoint, the file goes on to
+ * grow: a line late in its file is better than a line lost.
  */
-static enum weir_status rotate(struct weir_line_file *file, struct weir_error *error)
+static enum weir_status rotate(struct weir_line_file *file, bool *grows, struct weir_error *error)
 {
 	enum weir_status status = sync_data(file, error);
 	if (status != WEIR_OK)
 		return status;
 	struct weir_error failure;
-	if (weir_line_names_rotate(file->path, file->keep, &file->protect, &failure) != WEIR_OK) {
-		snprintf(file->problem, sizeof file->problem, "%.*s", PROBLEM_BYTES - 1, failure.text);
-		return WEIR_OK;
+	switch (weir_line_names_rotate(file->path, file->keep, &file->protect, &failure)) {
+	case WEIR_OK:
+		if (file->log != NULL)
+			weir_fault_clear(&file->rotation, file->log, "files");
+		return switch_file(file, error);
+	case WEIR_FULL: break;
+	default:
+		if (file->log != NULL)
+			weir_fault_raise(&file->rotation, file->log, "files", "%s; writing continues in %s without a rotation",
+			                 failure.text, file->path);
 	}
-	return switch_file(file, error);
+	*grows = true;
+	return WEIR_OK;
 }
 
 /* Someone removed the file, or cut it (copytruncate): what goes on is a file of its own. */
@@ -239,16 +243,14 @@ static enum weir_status follow_path(struct weir_line_file *file, struct weir_err
 		return WEIR_OK;
 	if (about.st_nlink == 0 && !file->adopted)
 		return switch_file(file, error);
-	if ((uint64_t)about.st_size < file->written && !file->adopted) {
+	if ((uint64_t)about.st_size < file->written && !file->adopted)
 		file->written = (uint64_t)about.st_size;
-		file->generation++;
-	}
 	return WEIR_OK;
 }
 
 enum weir_status weir_line_file_flush(struct weir_line_file *file, struct weir_error *error)
 {
-	file->problem[0] = '\0';
+	bool grows = false;
 	/* Lines that are to come would go into a file that nobody finds any more. */
 	if (pending(file) > 0 && !file->mid_line) {
 		enum weir_status status = follow_path(file, error);
@@ -260,8 +262,8 @@ enum weir_status weir_line_file_flush(struct weir_line_file *file, struct weir_e
 		uint64_t room = file->written < limit ? limit - file->written : 0;
 		size_t chunk = chunk_of(file, room);
 		enum weir_status status = WEIR_OK;
-		if (chunk > room && file->written > 0 && !file->mid_line && file->problem[0] == '\0') {
-			status = rotate(file, error);
+		if (chunk > room && file->written > 0 && !file->mid_line && !grows) {
+			status = rotate(file, &grows, error);
 			if (status != WEIR_OK)
 				return status;
 			continue;
@@ -278,7 +280,7 @@ enum weir_status weir_line_file_flush(struct weir_line_file *file, struct weir_e
 enum weir_status weir_line_file_append(struct weir_line_file *file, struct weir_span lines)
 {
 	if (pending(file) >= WEIR_LINE_FILE_BUFFER_BYTES) {
-		/* Its failure is kept as the problem, and the next flush of the caller's meets it again. */
+		/* The next flush of the caller's meets its failure again. */
 		enum weir_status status = weir_line_file_flush(file, NULL);
 		/* A pipe's reader was waited for, which no further line is to do. */
 		size_t bound = file->regular ? WEIR_LINE_FILE_BUFFER_MAX_BYTES : WEIR_LINE_FILE_BUFFER_BYTES;
@@ -322,16 +324,6 @@ struct weir_line_file_mark weir_line_file_mark(const struct weir_line_file *file
 void weir_line_file_protect(struct weir_line_file *file, const struct weir_line_file_mark *mark)
 {
 	file->protect = *mark;
-}
-
-uint64_t weir_line_file_generation(const struct weir_line_file *file)
-{
-	return file->generation;
-}
-
-const char *weir_line_file_problem(const struct weir_line_file *file)
-{
-	return file->problem;
 }
 
 enum weir_status weir_line_file_close(struct weir_line_file *file, struct weir_error *error)

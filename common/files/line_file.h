@@ -6,7 +6,8 @@
  * that fails or stops short loses nothing and doubles nothing: what was not
  * written stays in the buffer, and the next flush continues after the byte where
  * the last one ended. A file is rotated and reopened between lines only, and
- * where a line begins a new file depends on the lines alone.
+ * where a line begins a new file depends on the lines alone. A rotation that
+ * fails is logged, and the file grows until a later one works.
  *
  * @thread one owner
  */
@@ -15,6 +16,7 @@
 
 #include "common/base/span.h"
 #include "common/base/status.h"
+#include "common/log/log.h"
 
 enum {
 	WEIR_LINE_FILE_BUFFER_BYTES = 256 * 1024, /* a buffer of this size is written */
@@ -25,10 +27,12 @@ enum {
 struct weir_line_file;
 
 struct weir_line_file_options {
-	const char *path;     /* made (0640) where it is not there; copied */
-	int64_t rotate_bytes; /* a line that would take the file past this begins a new one, the old becomes PATH.1;
+	const char *path;           /* made (0640) where it is not there; copied */
+	int64_t rotate_bytes;       /* a line that would take the file past this begins a new one, the old becomes PATH.1;
 	                         0: never */
-	uint32_t keep;        /* rotated files that stay, PATH.1 the newest; at least 1 is kept */
+	uint32_t keep;              /* rotated files that stay, PATH.1 the newest; at least 1 is kept */
+	const struct weir_log *log; /* tells of a rotation that fails, once, and of the one that works again; borrowed; NULL
+	                               where nothing rotates */
 };
 
 /*
@@ -104,12 +108,6 @@ struct weir_line_file_mark weir_line_file_mark(const struct weir_line_file *file
 
 /** The mark a resume would come with: its file is not dropped by rotation (which waits instead). */
 void weir_line_file_protect(struct weir_line_file *file, const struct weir_line_file_mark *mark);
-
-/** Counts rotations and reopenings: where it has changed, a mark taken before names another file. */
-uint64_t weir_line_file_generation(const struct weir_line_file *file);
-
-/** Words of the last failure; "" while all is well. Rotation that fails is said here alone: writing continues. */
-const char *weir_line_file_problem(const struct weir_line_file *file);
 
 /** Syncs once and frees in any case. NULL is fine. @return WEIR_OK; else: not all reached the disk */
 WEIR_MUST_USE enum weir_status weir_line_file_close(struct weir_line_file *file, struct weir_error *error);

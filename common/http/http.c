@@ -20,15 +20,6 @@
 
 /* ---- what a callback may ask of its request ---- */
 
-const char *weir_http_query(const struct weir_http_request *request, const char *name)
-{
-	const char *value = NULL;
-	if (MHD_lookup_connection_value_n(request->exchange->connection, MHD_GET_ARGUMENT_KIND, name, strlen(name), &value,
-	                                  NULL) != MHD_YES)
-		return NULL;
-	return value != NULL ? value : "";
-}
-
 struct each_query {
 	bool (*each)(void *context, struct weir_span name, struct weir_span value);
 	void *context;

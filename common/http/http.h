@@ -34,14 +34,11 @@ enum {
 
 struct weir_http_request;
 
-/** A query argument's value, decoded; NULL if there is none ("" for ?name). Borrowed until the callback returns. */
-const char *weir_http_query(const struct weir_http_request *request, const char *name);
-
 /** Calls each for every query argument, decoded, any bytes; false from it ends that. Value: absent for ?name. */
 void weir_http_each_query(const struct weir_http_request *request,
                           bool (*each)(void *context, struct weir_span name, struct weir_span value), void *context);
 
-/** A header field's value, NULL if there is none. Borrowed likewise. */
+/** A header field's value, NULL if there is none. Borrowed until the callback returns. */
 const char *weir_http_field(const struct weir_http_request *request, const char *name);
 
 /** The client's address: 4 bytes, or 16; none where it is not known. */

@@ -8,6 +8,7 @@
 #include "scratch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,6 +41,15 @@ static inline void assert_file(const char *path, const char *expected)
 	free(bytes);
 }
 
+/* Where the file that is opened next logs. */
+static struct weir_log file_log = {.fd = -1};
+
+static inline void log_to(const char *path)
+{
+	file_log.fd = open(path, O_WRONLY | O_APPEND | O_CREAT, 0600);
+	assert_true(file_log.fd >= 0);
+}
+
 static inline void put(const char *path, const char *text)
 {
 	FILE *file = fopen(path, "w");
@@ -50,7 +60,8 @@ static inline void put(const char *path, const char *text)
 
 static inline struct weir_line_file *open_file(const char *path, int64_t rotate_bytes, uint32_t keep)
 {
-	struct weir_line_file_options options = {.path = path, .rotate_bytes = rotate_bytes, .keep = keep};
+	struct weir_line_file_options options = {
+		.path = path, .rotate_bytes = rotate_bytes, .keep = keep, .log = &file_log};
 	struct weir_line_file *file;
 	assert_int_equal(WEIR_OK, weir_line_file_open(&options, &file, NULL));
 	return file;
@@ -71,6 +82,11 @@ static inline void flush(struct weir_line_file *file)
 static inline void close_file(struct weir_line_file *file)
 {
 	assert_int_equal(WEIR_OK, weir_line_file_close(file, NULL));
+}
+
+static inline bool same_file(struct weir_line_file_mark a, struct weir_line_file_mark b)
+{
+	return a.device == b.device && a.inode == b.inode && a.born_ns == b.born_ns;
 }
 
 static inline void set_file_limit(rlim_t bytes)

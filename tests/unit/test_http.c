@@ -2,6 +2,7 @@
 /* The HTTP server as a client meets it: paths, methods, bounds. */
 #include "common/base/clock.h"
 #include "common/http/http.h"
+#include "http_query.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -21,7 +22,7 @@ static int calls;
 
 static void hello(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
-	const char *name = weir_http_query(request, "name");
+	const char *name = http_query_value(request, "name");
 	__atomic_add_fetch((int *)context, 1, __ATOMIC_SEQ_CST);
 	weir_text_printf(&reply->body, "hello %s\n", name != NULL ? name : "nobody");
 }

@@ -3,6 +3,7 @@
 #include "common/base/alloc.h"
 #include "common/bytes/gzip.h"
 #include "common/http/http.h"
+#include "http_query.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
@@ -99,7 +100,7 @@ static void in_parts(void *context, const struct weir_http_request *request, str
 {
 	(void)context;
 	struct parts *parts = weir_alloc(1, sizeof *parts);
-	parts->broken = weir_http_query(request, "broken") != NULL;
+	parts->broken = http_query_value(request, "broken") != NULL;
 	weir_text_puts(&reply->body, "begin ");
 	reply->more = next_part;
 	reply->end = end_parts;
@@ -110,7 +111,7 @@ static void in_parts(void *context, const struct weir_http_request *request, str
 static void tagged(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
 	(void)context;
-	const char *size = weir_http_query(request, "size");
+	const char *size = http_query_value(request, "size");
 	size_t length = size != NULL ? (size_t)atoi(size) : 5;
 	memset(weir_text_reserve(&reply->body, length), 't', length);
 	reply->body.length = length;

@@ -234,7 +234,8 @@ static enum weir_status start_collector(struct follow *follow, struct weir_error
 	const struct weir_config *config = follow->options->config;
 	struct weir_line_file_options dead = {.path = follow->options->dead_letters_path,
 	                                      .rotate_bytes = config->deadletter.rotate_bytes,
-	                                      .keep = (uint32_t)config->deadletter.keep};
+	                                      .keep = (uint32_t)config->deadletter.keep,
+	                                      .log = follow->log};
 	enum weir_status status = weir_line_file_open(&dead, &follow->dead_file, error);
 	if (status != WEIR_OK)
 		return status;

@@ -110,7 +110,11 @@ static enum weir_status parse_note(struct sink *sink, const char *note, struct w
 static enum weir_status open_file(struct sink *sink, struct weir_error *error)
 {
 	struct weir_line_file_options options = {
-		.path = sink->options.path, .rotate_bytes = sink->options.rotate_bytes, .keep = sink->options.keep};
+		.path = sink->options.path,
+		.rotate_bytes = sink->options.rotate_bytes,
+		.keep = sink->options.keep,
+		.log = sink->options.log,
+	};
 	bool piped = strcmp(options.path, "-") == 0;
 	struct weir_line_file_mark mark = {0};
 	char *note;
