@@ -81,12 +81,13 @@ class Kafka:
         return {name: entry.value for name, entry in future.result().items()}
 
     def change_settings(self, topic, **settings):
-        """Sets some of a topic's configuration; names with _ for dots."""
+        """Sets some of a topic's configuration, names with _ for dots, and waits until the broker shows it."""
+        wanted = {name.replace("_", "."): str(value) for name, value in settings.items()}
         resource = admin.ConfigResource(admin.ConfigResource.Type.TOPIC, topic)
-        for name, value in settings.items():
-            resource.add_incremental_config(admin.ConfigEntry(
-                name.replace("_", "."), str(value), incremental_operation=admin.AlterConfigOpType.SET))
+        for name, value in wanted.items():
+            resource.add_incremental_config(admin.ConfigEntry(name, value, incremental_operation=admin.AlterConfigOpType.SET))
         _done(self.admin().incremental_alter_configs([resource]))
+        until(lambda: wanted.items() <= self.settings_of(topic).items(), f"{topic} has {wanted}", 4 * PATIENCE_S)
 
     def trim(self, topic, offsets):
         """Deletes what lies below an offset: {partition: offset}."""
