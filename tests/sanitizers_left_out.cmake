@@ -23,8 +23,15 @@ endforeach()
 
 weir_leave_out(tsan "one thread, which reads what it is given"
   fuzz.*
-  unit.test_config unit.test_footprint unit.test_format* unit.test_json* unit.test_shard unit.test_time_*
+  unit.test_bucket* unit.test_config unit.test_footprint unit.test_format* unit.test_help unit.test_json* unit.test_shard*
+  unit.test_source_changes unit.test_source_rotation unit.test_store_sqlite* unit.test_table unit.test_time_*
   integration.test_decode integration.test_generate integration.test_validate integration.test_top integration.test_progress)
-weir_leave_out(tsan "the threads are those of `integration.test_archiver_store`, `integration.test_follow` or `integration.test_cluster_limiter`"
-  integration.test_archive_off integration.test_archive_sql integration.test_archiver_api_guards integration.test_cluster_check
-  integration.test_faults integration.test_forget_local integration.test_journal)
+weir_leave_out(tsan "processes that are killed and started again; each has the threads of `unit.test_bus_local`"
+  unit.test_bus_local_crash unit.test_bus_local_recovery)
+weir_leave_out(tsan "the threads are those of `integration.test_archiver_store`, `integration.test_follow`, `integration.test_cluster_limiter` or `integration.test_subscribe`"
+  integration.test_archive_off integration.test_archive_sql integration.test_archiver_api_guards
+  integration.test_cluster_bad_input integration.test_cluster_check integration.test_cluster_clock integration.test_cluster_marks
+  integration.test_cluster_overrides integration.test_cluster_policy integration.test_faults integration.test_forget_cluster
+  integration.test_forget_local integration.test_journal integration.test_overrides_local integration.test_state
+  integration.test_subscribe_haproxy integration.test_subscribe_nft integration.test_subscribe_nginx
+  integration.test_subscribe_redis)
