@@ -43,7 +43,7 @@ enum {
 
 enum { SLAB_NONE = 0 }; /* no page: chunk 0 does not exist, so page numbers begin at SLAB_PAGES */
 
-/* A page. Blocks from `fresh` on were never used. The free ones before form a list: each holds the next one's number. */
+/* A page. Blocks from `fresh` on were never used. The free ones before are a list: each holds the next one's number. */
 struct slab_page {
 	uint32_t previous, next; /* in its list */
 	uint16_t live, fresh;
