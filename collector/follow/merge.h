@@ -27,8 +27,8 @@ void merge_free(struct merge *merge);
  * Finds the stream whose record comes next; its reader holds the record. Takes the record of the previous call.
  *
  * @return WEIR_OK; WEIR_END: all streams are read; WEIR_AGAIN: a pipe whose turn it is has nothing yet, although
- * collect() waited for a while: call again; WEIR_IO: a stream failed and provides no more, the error says which:
- *         call again for the others
+ *         collect() waited for a while: call again; WEIR_IO: a stream failed and provides no more (the error says
+ *         which): call again for the others
  */
 WEIR_MUST_USE enum weir_status merge_next(struct merge *merge, struct merge_input **input, struct weir_error *error);
 
