@@ -163,7 +163,7 @@ struct source_ops {
 	 */
 	enum weir_status (*resume)(struct source *source, struct source_stream *stream, uint64_t position,
 	                           struct weir_error *error);
-	/** Fills up to `count` statuses, whose pointers last as long as the source. @return how many there are @thread any */
+	/** Fills up to `count` statuses. Pointers in them last as long as the source. @return how many exist @thread any */
 	size_t (*status)(struct source *source, struct source_status *statuses, size_t count);
 	void (*free)(struct source *source);
 };
