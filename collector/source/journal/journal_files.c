@@ -242,7 +242,7 @@ size_t journal_files_after(const struct journal_files *files, const uint8_t *id,
 		if (header->tail > seqnum && found == files->count)
 			found = i;
 	}
-	/* New entries do not change a directory. So the file that they go to is read, even if it had none after seqnum yet. */
+	/* New entries do not change a directory. So the file that they go to is read, even if it has none after seqnum. */
 	if (found == files->count && newest < files->count && !files->list[newest].header.archived)
 		found = newest;
 	return found;

@@ -153,7 +153,7 @@ static void pass_over(struct journal_stream *stream, uint64_t seqnum)
 		stream->through = seqnum;
 }
 
-/* Saves skipped numbers too, if all that was handed out is acknowledged, so that a restart does not search them again. */
+/* Saves skipped numbers too, if all that was handed out is acknowledged: a restart need not search them again. */
 static void remember(struct journal_source *source, struct journal_stream *stream)
 {
 	if (stream->handed == stream->acknowledged)
