@@ -171,7 +171,7 @@ static inline const struct layout *shard_layout_of(struct shard *shard, const st
 /** The layout in force that has replaced a bucket's layout; NULL if its zone has been removed. */
 const struct layout *shard_layout_in_force(const struct layout *layout);
 
-/** Whether a bucket counts as empty at a clock: forgotten under any layout since its own, or its zone removed. */
+/** Whether a bucket counts as empty at a clock: forgotten under its layout or a later one, or its zone removed. */
 bool shard_is_forgotten(struct shard *shard, const struct bucket *bucket, int64_t clock_ms);
 
 /** When a bucket's last decision ends; 0: there was none, or a policy has since ended the zone's shadow mode. */

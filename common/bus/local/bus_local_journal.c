@@ -167,7 +167,10 @@ uint64_t weir_bus_journal_first(const struct weir_bus_journal *journal, uint32_t
 struct weir_bus_segment *weir_bus_journal_find(const struct weir_bus_journal *journal, uint32_t partition,
                                                uint64_t offset)
 {
-	/* The last segment that begins at or below the offset: one without messages of it begins like the next. */
+	/*
+	 * The last segment that begins at or below the offset. A segment without messages of the partition begins at the
+	 * same offset as the next one.
+	 */
 	uint32_t low = 0, high = journal->segment_count;
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
