@@ -54,8 +54,8 @@ void checkpoint_cut(struct checkpoint_cut *cut, struct lane *lane, struct checkp
 /**
  * Stores cuts atomically: all become current, together with the archive's batch (NULL: none) and the notes, or none do.
  *
- * On WEIR_IO it can be called again with the same cuts. WEIR_FENCED: another owner took over, or the store no longer
- * has what was stored before.
+ * On WEIR_IO it can be called again with the same cuts. WEIR_FENCED: another owner took over, or the store does not
+ * return what was stored before.
  */
 WEIR_MUST_USE enum weir_status checkpoint_store(struct weir_store *store, struct checkpoint_cut *cuts, size_t count,
                                                 const struct weir_archive_batch *batch, const char *const *names,

@@ -57,7 +57,7 @@ void journal_files_deinit(struct journal_files *files);
 /** The name of a file: "user-1000" for .../user-1000.journal and .../user-1000@....journal. */
 struct weir_span journal_name(const char *path);
 
-/** Whether a listed file has an id and a name. */
+/** Whether a listed file has this id and this name. */
 bool journal_is_of(const struct journal_listed *listed, const uint8_t *id, const char *name);
 
 /** Lists the files again, if any may have been added or removed since. @return whether it did */
@@ -66,7 +66,7 @@ bool journal_files_scan(struct journal_files *files);
 /**
  * Finds the first listed file of an id and name that has, or may still get, entries after a seqnum.
  *
- * @param kept  set to whether a file of them still exists that begins at or before this seqnum
+ * @param kept  set to whether a file of this id and name still exists that begins at or before this seqnum
  * @return its index, or files->count
  */
 size_t journal_files_after(const struct journal_files *files, const uint8_t *id, const char *name, uint64_t seqnum,

@@ -208,7 +208,7 @@ static bool is_read_already(const struct journal_source *source)
 	return false;
 }
 
-/* Saves positions from time to time: else a start would search all entries again since the last one of a quiet unit. */
+/* Saves positions from time to time, so that a start need not search all entries since the last one of a quiet unit. */
 static void save_now_and_then(struct journal_source *source, int64_t now_ms)
 {
 	struct weir_error ignored; /* the collector saves too, and logs errors */

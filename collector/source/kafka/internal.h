@@ -154,7 +154,7 @@ void kafka_problem(struct kafka_source *source, const char *format, ...) WEIR_PR
 void kafka_succeeded(struct kafka_source *source);
 /** Shows a problem of a topic until kafka_look_at_topics() ends it; counts it. */
 void kafka_topic_problem(struct kafka_source *source, const char *name, const char *words);
-/** Ends the problem of each topic that has partitions, whoever reads them. No event would tell. */
+/** Ends the problem of each topic that has partitions, whoever reads them, as no event reports that. */
 void kafka_look_at_topics(struct kafka_source *source);
 /** Checks partitions whose offset was not in the log again, once that is due. */
 void kafka_look_again(struct kafka_source *source, int64_t now_ms);
