@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread: partitions, messages, storing, in turn; and its beginning and end. */
+/* The thread: partitions, messages, storing, in turn; and its start and end. */
 #include "archiver/work/internal.h"
 
 #include "common/base/alloc.h"
@@ -27,7 +27,7 @@ static enum weir_status open_writer(struct archiver *archiver, uint32_t number, 
 	return status;
 }
 
-/* The first stores in this thread. The others are for speed: a server that gives no more connections gets on with less. */
+/* The first writer stores in this thread. The others only add speed: if the server refuses connections, fewer do. */
 static enum weir_status open_writers(struct archiver *archiver, struct weir_error *error)
 {
 	uint32_t wanted = archiver->options.writers, opened = 0;
@@ -80,7 +80,7 @@ static void close_all(struct archiver *archiver)
 	close_writers(archiver);
 }
 
-/* While there is no room, or the store is away, the topics keep what comes. */
+/* False while memory is full, or the last attempt to store has failed: messages then stay in the topics. */
 static bool may_receive(const struct archiver *archiver)
 {
 	return !archiver->unsettled &&
@@ -99,7 +99,7 @@ static void turn(struct archiver *archiver)
 	archiver_keep_if_due(archiver);
 }
 
-/* Takes what the topics hold now. */
+/* Reads what the topics have now. */
 static void drain(struct archiver *archiver)
 {
 	int64_t end_ms = weir_monotonic_ms() + DRAIN_LIMIT_MS;
@@ -116,7 +116,7 @@ static void store_last(struct archiver *archiver)
 			return;
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	}
-	archiver->status = archiver->failure.status; /* it lies in the topics, and is taken from there next time */
+	archiver->status = archiver->failure.status; /* the topics still have it: the next start reads it again */
 }
 
 static void *work(void *context)

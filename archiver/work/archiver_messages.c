@@ -28,7 +28,7 @@ static void malformed(struct archiver *archiver, const struct weir_message *mess
 	         weir_topic_name(message->topic), message->partition, message->offset, why);
 }
 
-/* false: the message has not been taken, and nothing behind it may be: why is said. */
+/* @return false: the message was not taken, and none after it may be; the reason is logged */
 static bool take_judged(struct archiver *archiver, struct ledger *ledger, const struct weir_message *message)
 {
 	struct weir_frame frame;
@@ -81,7 +81,7 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 	size_t count = 0;
 	enum weir_status status = bus_of(archiver)->receive(consumer, messages, MESSAGES, timeout_ms, &count, &error);
 	if (status == WEIR_INVALID) {
-		/* What came before the gap may be in the topic no more. It is told again. */
+		/* The topic may no longer have what came before the gap, so that is stored first. The gap is reported again. */
 		if (!archiver_store(archiver)) {
 			nap();
 			return;
@@ -95,13 +95,13 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 		nap();
 		return;
 	}
-	if (count > 0) /* nothing does not say that a fault is over: brokers are asked again in their own time */
+	if (count > 0) /* no messages are no sign that a fault is over: the brokers may not have been asked again yet */
 		weir_fault_clear(&archiver->bus_fault, archiver->options.log, "archiver");
 	for (size_t i = 0; i < count; i++) {
 		struct partition *partition = &archiver->partitions[messages[i].partition];
 		if (partition->state != PARTITION_LIVE || take(archiver, partition->ledger, &messages[i]))
 			continue;
-		/* What came so far is dropped with it: it is read again from where it was last stored. */
+		/* Its rows are dropped too: it is read again from where it was last stored. */
 		if (partition->state == PARTITION_LIVE)
 			archiver_drop(archiver, messages[i].partition, PARTITION_EMPTY);
 		archiver->retake_ms = weir_monotonic_ms() + RETAKE_MS;
@@ -113,13 +113,13 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 void archiver_receive(struct archiver *archiver, int timeout_ms)
 {
 	receive_from(archiver, archiver->judged, timeout_ms, take_judged);
-	if (!archiver->unsettled) /* as a gap there may have made it */
+	if (!archiver->unsettled) /* storing at a gap in the first topic may have failed */
 		receive_from(archiver, archiver->decisions, 0, take_decision);
 }
 
-/* ---- how far it is ---- */
+/* ---- positions ---- */
 
-/* A topic may end in what is no message, as marks of other programs' transactions. */
+/* The consumer's position may be further: a topic may end in offsets without messages, such as transaction markers. */
 static uint64_t next_of(const struct archiver *archiver, const struct weir_consumer *consumer, uint32_t partition,
                         uint64_t taken)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The archiver's metrics: deploy/grafana draws them. */
+/* The archiver's metrics, which deploy/grafana shows. */
 #include "archiver/work/archiver_metrics.h"
 
 #include "common/base/clock.h"

@@ -5,7 +5,7 @@
 
 #include "archiver/work/archiver.h"
 
-/* Of the daemon alone; archiver_metrics() has the others. */
+/* Metrics that only the daemon has; archiver_metrics() has the others. */
 enum archiver_daemon_metric {
 	ARCHIVER_IS_WORKING,
 	ARCHIVER_PARTITIONS_GIVEN,
@@ -20,7 +20,7 @@ extern const struct weir_metric_table archiver_metric_table, archiver_daemon_met
 
 void archiver_metrics(const struct archiver_stats *stats, struct weir_text *page);
 
-/** The gauges of them as members of a JSON object: "figures" of the API's status. @param context  struct archiver_stats */
+/** Some of the metrics as members of a JSON object, "figures" of the API's status. @param context  archiver_stats */
 void archiver_figures(void *context, struct weir_text *members);
 
 #endif

@@ -49,7 +49,7 @@ void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t 
 {
 	struct weir_error error;
 	struct partition *partition = &archiver->partitions[number];
-	if (!archiver->options.standalone) /* whose log is trimmed behind its readers only */
+	if (!archiver->options.standalone) /* a standalone log is trimmed only up to what its readers consumed */
 		(void)weir_fail(&error, WEIR_INVALID,
 		                "%s: the messages in between are lost; `weir recover --accept-gap` continues after them", why);
 	else
@@ -59,7 +59,7 @@ void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t 
 	partition->checkpoint = checkpoint;
 }
 
-/* Partitions that somebody has led behind their gap are to be taken again. */
+/* Frees partitions whose gap a person has accepted, so that they are taken again. */
 static void inspect_gaps(struct archiver *archiver)
 {
 	struct weir_partition_state state;
@@ -79,8 +79,9 @@ static void inspect_gaps(struct archiver *archiver)
 }
 
 /*
- * One that was never archived begins where its topics begin. So does one on this machine whose topics have lost what came
- * next: they are trimmed behind their readers only, and a process without an archiver forgets that reader.
+ * A partition that was never archived begins where its topics begin. So does one of a standalone process whose topics
+ * no longer have the next messages: they are trimmed up to what their readers consumed, and a process without an
+ * archiver drops the archiver as a reader.
  */
 static enum weir_status find_beginning(struct archiver *archiver, const struct ledger *ledger, enum weir_topic topic,
                                        uint64_t *place, struct weir_error *error)
@@ -114,7 +115,7 @@ static enum weir_status assign(struct archiver *archiver, const struct ledger *l
 	return status;
 }
 
-/* WEIR_IO: to be tried again. WEIR_END: it stands at a gap, which is said. */
+/* @return WEIR_IO: try again; WEIR_END: it is parked at a gap, which is logged */
 static enum weir_status take(struct archiver *archiver, uint32_t number, struct weir_error *error)
 {
 	struct weir_partition_state state;
@@ -163,7 +164,7 @@ static void take_missing(struct archiver *archiver, const bool *given)
 	count_partitions(archiver);
 }
 
-/* What goes is stored first, with all the rest: a successor would take it from the topics again. */
+/* Gives up partitions that are no longer assigned; all rows are stored first, to spare the next owner the work. */
 static void give_up(struct archiver *archiver, const bool *given)
 {
 	bool leaving = false;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Storing: all that live partitions hold, each writer's share of them in one
+ * Storing: all rows of live partitions, each writer's partitions in one
  * transaction.
  *
- * The store's share of the time is bounded: after a commit that took long the
- * next one waits three times as long, so that the larger its work, the fewer
- * rows an event costs.
+ * Storing takes a bounded part of the time: after a commit that took long, the
+ * next one waits three times as long. So the slower the store, the larger the
+ * batches, and the fewer rows are written per event.
  *
- * A commit whose answer is lost may have been made. It is retried with the
- * same rows, which the store knows by their checkpoints; more rows under the
- * same checkpoints it would take for stored. So nothing is received until the
- * store has answered, and a partition keeps its writer until then.
+ * A commit whose answer is lost may have been made. It is retried with the same
+ * rows, which the store recognises by their checkpoints. If rows were added under
+ * the same checkpoints, the store would take them for stored. So nothing is
+ * received until the store has answered, and a partition keeps its writer until
+ * then.
  */
 #include "archiver/work/internal.h"
 
@@ -26,7 +27,7 @@ static void set(struct weir_counter *gauge, uint64_t value)
 	atomic_store_explicit(&gauge->value, value, memory_order_relaxed);
 }
 
-/* Bytes that what is not stored takes, and rows. */
+/* The memory of rows that are not stored yet. @param rows  set to their number */
 static size_t count_waiting(const struct archiver *archiver, size_t *rows)
 {
 	size_t bytes = 0;
@@ -41,7 +42,7 @@ static size_t count_waiting(const struct archiver *archiver, size_t *rows)
 	return bytes;
 }
 
-/* Partitions in turn: they hold about as much as each other. */
+/* Deals the partitions out to the writers in turn, as all have about equally many rows. */
 static void give_writers(struct archiver *archiver)
 {
 	uint32_t next = 0;
@@ -63,7 +64,7 @@ static void stored(struct archiver *archiver, const struct writer_result *result
 	}
 }
 
-/* One try of every writer. Where several fail, a store that is away tells more than a partition's other owner. */
+/* One attempt of every writer. If several fail, another error takes precedence over WEIR_FENCED. */
 static enum weir_status try_to_store(struct archiver *archiver, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
@@ -85,14 +86,14 @@ static enum weir_status try_to_store(struct archiver *archiver, struct weir_erro
 		took_ms = result.took_ms > took_ms ? result.took_ms : took_ms;
 		count += result.count;
 	}
-	if (status == WEIR_OK && count > 0) /* what comes after a pause is stored at once */
+	if (status == WEIR_OK && count > 0) /* otherwise due_ms stays, so that what comes after a pause is stored at once */
 		archiver->due_ms = weir_monotonic_ms() + (took_ms * REST_TIMES > least_ms ? took_ms * REST_TIMES : least_ms);
 	return status;
 }
 
 /*
- * Partitions that have another owner by now go, as do those of which the store has lost what it had: a server may have
- * been replaced by one that was behind. Whether any did.
+ * Drops partitions that have another owner, and those of which the store has lost rows, as a server may have been
+ * replaced by one that lagged behind. @return whether any was dropped
  */
 static bool drop_fenced(struct archiver *archiver)
 {
@@ -111,7 +112,7 @@ static bool drop_fenced(struct archiver *archiver)
 			weir_log(archiver->options.log, WEIR_LOG_INFO, "archiver", "partition %u now has another archiver", i);
 		weir_counter_add(&archiver->stats.fenced, 1);
 		archiver_drop(archiver, i, archiver->options.standalone ? PARTITION_PARKED : PARTITION_EMPTY);
-		/* Whoever took it late may be about to give it up: where the group still says that it is ours, it is taken back. */
+		/* The other process may have taken it by mistake, and drop it soon: if it is still ours, it is taken back. */
 		archiver->retake_ms = weir_monotonic_ms() + RETRY_MS;
 		any = true;
 	}

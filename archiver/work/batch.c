@@ -9,11 +9,11 @@
 #include <string.h>
 
 /*
- * An event's place in the table's order. Rows of events are large and millions, so these are sorted in their stead: most
- * differ in what is here.
+ * An event's sort key, in the table's order. There may be millions of event rows, and they are large, so these are
+ * sorted in their place. Most comparisons need only what is here.
  */
 struct place {
-	uint64_t begin[2]; /* of the bucket, as numbers that compare as its bytes do */
+	uint64_t begin[2]; /* the first bytes of the bucket, as numbers that compare as the bytes do */
 	const char *bucket;
 	uint32_t length, zone;
 	const struct weir_archive_event *event;
@@ -24,11 +24,11 @@ struct batch {
 	struct weir_archive_batch rows;
 	struct weir_archive_count *hours, *days;
 	struct weir_archive_total *totals;
-	struct counts *sums; /* of a zone's hour, all buckets as one of no name */
+	struct counts *sums; /* by zone and hour: all buckets together, under an empty name */
 	struct weir_archive_decision *decisions;
 	struct place *places;
 	struct weir_archive_event *events;
-	char (*digits)[WEIR_KEY_HASH_BYTES]; /* of every row's key, where they are hashed */
+	char (*digits)[WEIR_KEY_HASH_BYTES]; /* of every row's key, if keys are hashed */
 };
 
 struct batch *batch_new(struct weir_key_hash *hash)
@@ -151,7 +151,7 @@ static void sum(struct batch *batch, uint32_t partition)
 	}
 }
 
-/* Before they are sorted: by their hashes they lie elsewhere. A decision about a whole zone has no key. */
+/* Hashes keys before rows are sorted, as hashes sort differently. A decision about a whole zone has no key. */
 static void hash_keys(struct batch *batch)
 {
 	const struct weir_archive_batch *rows = &batch->rows;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the archiver's thread share. Everything belongs to that thread, but what is atomic. */
+/* What the files of the archiver's thread share. Only that thread uses it, except for atomic members. */
 #ifndef ARCHIVER_WORK_INTERNAL_H
 #define ARCHIVER_WORK_INTERNAL_H
 
@@ -9,20 +9,20 @@
 #include <pthread.h>
 
 enum partition_state {
-	PARTITION_EMPTY, /* not its own */
+	PARTITION_EMPTY, /* not archived here */
 	PARTITION_LIVE,
-	PARTITION_PARKED, /* its own; it gives nothing until a person does something, or the process starts again */
+	PARTITION_PARKED, /* assigned, but not read until a person fixes something, or the process starts again */
 };
 
 struct partition {
 	enum partition_state state;
-	struct ledger *ledger; /* where it is live */
-	bool at_gap;           /* parked, until somebody says that what its topics have lost may be missing */
-	uint32_t writer;       /* that stores it, or tried to */
-	uint64_t checkpoint;   /* at a gap: as it is stored; another one says that somebody has */
+	struct ledger *ledger; /* if it is live */
+	bool at_gap;           /* parked until a person accepts that messages are missing (`weir recover --accept-gap`) */
+	uint32_t writer;       /* the one that stores it, or tried to */
+	uint64_t checkpoint;   /* at a gap: the stored checkpoint; once the store has another one, a person has accepted */
 };
 
-/* How far a partition is: told by the archiver's thread, read by any. */
+/* A partition's positions: set by the archiver's thread, read by any. */
 struct place {
 	_Atomic bool live;
 	_Atomic uint64_t judged_next, decisions_next;
@@ -38,19 +38,19 @@ struct archiver {
 	struct writer **writers;    /* options.writers of them */
 	struct weir_consumer *judged, *decisions;
 	struct partition *partitions; /* by number */
-	struct place *places;         /* likewise */
+	struct place *places;         /* by number */
 	struct weir_frame_reader *reader;
 	struct histories *histories;
 	/* the assignment */
-	uint64_t assignment_version; /* as of the last look */
-	int64_t retake_ms;           /* monotonic: not before; what could not be taken is retried */
-	int64_t gap_look_ms;         /* likewise: when partitions at a gap are looked at again */
+	uint64_t assignment_version; /* as last read */
+	int64_t retake_ms;           /* monotonic: when to try again to take partitions; 0: none failed */
+	int64_t gap_look_ms;         /* monotonic: when to check partitions at a gap again */
 	/* storing */
-	bool unsettled; /* what was tried last may be stored, though no answer came: nothing is added to it until then */
+	bool unsettled;           /* the last attempt failed, or got no answer: the same rows are retried, none are added */
 	int64_t due_ms, retry_ms; /* monotonic */
-	int64_t keep_due_ms;      /* likewise: when old rows are to be removed again */
+	int64_t keep_due_ms;      /* monotonic: when to delete old rows again */
 	struct weir_fault store_fault, bus_fault, keep_fault;
-	struct weir_error failure; /* why it ended by itself, or what was not stored */
+	struct weir_error failure; /* why it ended by itself, or why something was not stored */
 	enum weir_status status;
 	struct archiver_stats stats;
 };
@@ -62,34 +62,34 @@ static inline const struct weir_bus_ops *bus_of(const struct archiver *archiver)
 
 /* ---- archiver_partitions.c ---- */
 
-/** Takes what has come to be its own, gives up what has gone. */
+/** Takes partitions that were assigned, and gives up those that no longer are. */
 void archiver_follow_assignment(struct archiver *archiver);
-/** The partition gives nothing more; what it holds is dropped: it lies in the topics. */
+/** Stops reading a partition and drops its rows, which the topics still have. */
 void archiver_drop(struct archiver *archiver, uint32_t partition, enum partition_state state);
-/** Likewise, with the reason for people. */
+/** Parks a partition, and logs the reason. */
 void archiver_stick(struct archiver *archiver, uint32_t partition, const char *why);
 
-/** Likewise at a gap in its topics, which `weir recover` goes behind: then it is taken again. */
+/** Parks a partition at a gap in its topics. It is taken again after `weir recover --accept-gap` has moved past it. */
 void archiver_stand_at_gap(struct archiver *archiver, uint32_t partition, uint64_t checkpoint, const char *why);
 
 /* ---- archiver_messages.c ---- */
 
-/** Takes what there is, waiting a little for it. */
+/** Takes messages from both topics, waiting at most timeout_ms for the first. */
 void archiver_receive(struct archiver *archiver, int timeout_ms);
-/** Whether every live partition stands at, or behind, the ends of its topics that there are now, asked once. */
+/** Whether every live partition has been read up to `ends`, from archiver_ends(). */
 bool archiver_caught_up(struct archiver *archiver, const uint64_t *ends);
-/** Tells how far partitions are. */
+/** Updates archiver.places. */
 void archiver_tell_places(struct archiver *archiver);
-/** The topics' ends: judged, then decisions, by partition; the caller frees. NULL: they cannot be told now. */
+/** The ends of the topics: judged, then decisions, by partition. The caller frees. NULL: they are not known now. */
 uint64_t *archiver_ends(struct archiver *archiver);
 
 /* ---- archiver_store.c ---- */
 
-/** Counts what waits to be stored, and stores where it is time. */
+/** Counts what waits to be stored, and stores it if that is due. */
 void archiver_store_if_due(struct archiver *archiver);
-/** Removes what is too old, now and then. */
+/** Deletes rows older than archiver.keep_* says, if that is due. */
 void archiver_keep_if_due(struct archiver *archiver);
-/** Stores what there is. @return whether nothing is left; else the ledgers stay as they are until it has been stored */
+/** Stores all rows. @return whether nothing is left; if false, the ledgers must not change until it is stored */
 bool archiver_store(struct archiver *archiver);
 
 #endif

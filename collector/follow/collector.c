@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One loop: a chunk from each source in turn, its events into frames, frames to
- * the bus, acknowledgements back into low-water marks.
+ * One loop: read a chunk of each source in turn, put its events into frames, send
+ * frames to the bus, turn acknowledgements into low-water marks.
  *
- * Frames are flushed when the oldest event in them has waited for the linger;
- * that grows with the time that acknowledgements take, as sending more often
+ * Frames are flushed when the oldest event in them has waited for the linger time.
+ * That grows with the time that acknowledgements take, because sending more often
  * than the bus answers only makes smaller frames.
  */
 #include "collector/follow/internal.h"
@@ -20,7 +20,7 @@
 enum {
 	IDLE_WAIT_MS = 100,
 	REOPEN_PERIOD_MS = 1000,
-	REOPEN_TRIES = 30, /* then the collector fails */
+	REOPEN_TRIES = 30, /* after that many, the collector fails */
 };
 
 void collector_fail(struct collector *collector, enum weir_status status, const struct weir_error *error)
@@ -43,7 +43,7 @@ static void send_frame(void *context, uint32_t partition, struct weir_span frame
 	sender_send(collector->sender, WEIR_TOPIC_EVENTS, partition, frame);
 }
 
-/* Sends open frames; what has been read of every stream is then on its way. */
+/* Sends open frames, and marks each stream's position, as all that was read is then in flight. */
 static void flush(struct collector *collector)
 {
 	framer_flush(collector->framer, weir_wall_ms());
@@ -80,7 +80,7 @@ static void read_on(struct collector *collector, struct record_reader *reader)
 		collector->interrupted = reader;
 }
 
-/* One chunk of one source; gives whether there was any. */
+/* Reads one chunk of one source. @return whether there was one */
 static bool read_chunk(struct collector *collector, size_t place, bool *ended)
 {
 	struct source *source = collector->inputs->sources[place];
@@ -120,7 +120,7 @@ static void switch_policy(struct collector *collector)
 	atomic_store(&collector->policy_in_use, policy->version);
 }
 
-/* Sleeps until a source may have more, a frame must go, or an acknowledgement may have come. */
+/* Sleeps until a source may have more, a frame may be due, or an acknowledgement may have come. */
 static void wait_for_more(struct collector *collector)
 {
 	if (sender_waiting(collector->sender) > 0) {
@@ -152,7 +152,7 @@ static bool read_round(struct collector *collector, bool *all_ended)
 
 /* ---- after a broken producer ---- */
 
-/* The rest of a chunk that will not be sent: its lines count as read. */
+/* Counts the rest of a chunk as read, as it will not be sent. */
 static void give_up_chunk(struct record_reader *reader)
 {
 	while (record_reader_next(reader) == WEIR_OK)
@@ -160,7 +160,7 @@ static void give_up_chunk(struct record_reader *reader)
 	record_reader_take(reader, 0);
 }
 
-/* Lines that no one can read again, and of which it is not known whether they arrived. */
+/* Counts and logs the lines of a source that cannot be read again and may not have arrived. */
 static void count_lost(struct collector *collector, size_t place)
 {
 	uint64_t lost = low_water_give_up(collector->inputs, place);
@@ -172,7 +172,7 @@ static void count_lost(struct collector *collector, size_t place)
 	         (unsigned long long)lost);
 }
 
-/* Opens a source again at what is safe; tried for a while, as files and servers come and go. */
+/* Reopens a source at its safe positions. Retries for a while, as a file or server may be missing for a moment. */
 static enum weir_status reopen_source(struct collector *collector, size_t place, struct weir_error *error)
 {
 	struct weir_fault fault = {0};
@@ -190,8 +190,8 @@ static enum weir_status reopen_source(struct collector *collector, size_t place,
 }
 
 /*
- * Nothing that the broken producer had in flight counts: a new one is made, and every source goes back to its
- * low-water mark. What had arrived all the same is sent again under the same positions, and limiters drop it.
+ * Nothing that the broken producer had in flight counts. A new one is made, and every source goes back to its low-water
+ * mark. What did arrive is sent again with the same positions, and limiters drop it.
  */
 static void recover(struct collector *collector)
 {
@@ -206,7 +206,7 @@ static void recover(struct collector *collector)
 			continue;
 		}
 		if (collector->interrupted != NULL && collector->interrupted->source_place == i)
-			collector->interrupted = NULL; /* what it did not read is read again */
+			collector->interrupted = NULL; /* the rest of its chunk is read again */
 		enum weir_status status = reopen_source(collector, i, &error);
 		if (status != WEIR_OK && !atomic_load(&collector->stop))
 			collector_fail(collector, status, &error);
@@ -215,7 +215,7 @@ static void recover(struct collector *collector)
 
 /* ---- the loop ---- */
 
-/* What was not acknowledged in time is read again by the next start, where that is possible. */
+/* Logs that not everything was acknowledged in time. The next start reads it again, if the source can. */
 static void log_unfinished(struct collector *collector)
 {
 	if (sender_waiting(collector->sender) == 0 && sender_state(collector->sender) == SENDER_WELL)
@@ -231,7 +231,7 @@ static void log_unfinished(struct collector *collector)
 			count_lost(collector, i);
 }
 
-/* What was read goes out and is acknowledged, within a bound; then it is remembered. */
+/* Sends what was read, waits for the acknowledgements, within a bound, and saves the positions. */
 static void finish(struct collector *collector)
 {
 	int64_t end_ms = weir_monotonic_ms() + SENDER_STOP_LIMIT_MS;
@@ -247,7 +247,7 @@ static void finish(struct collector *collector)
 		log_unfinished(collector);
 }
 
-/* One round: a chunk of each source in, what is due out. Gives whether all sources have ended. */
+/* One round: reads a chunk of each source, and sends and saves what is due. @return whether all sources have ended */
 static bool work_once(struct collector *collector)
 {
 	bool all_ended;
@@ -273,7 +273,7 @@ static void *work(void *context)
 	while (!atomic_load(&collector->stop) && !all_ended && collector->status == WEIR_OK) {
 		if (sender_state(collector->sender) == SENDER_BROKEN)
 			recover(collector);
-		if (!going(collector) || atomic_load(&collector->stop)) /* which may have ended a recovery half-way */
+		if (!going(collector) || atomic_load(&collector->stop)) /* `stop` may have interrupted a recovery */
 			break;
 		if (collector->interrupted != NULL)
 			read_on(collector, collector->interrupted);

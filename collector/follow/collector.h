@@ -4,13 +4,13 @@
  * saves the positions up to which everything is acknowledged.
  *
  * One thread reads, matches, frames and sends. A stream's low-water mark is the
- * position below which every frame of every partition, and every dead letter,
- * is acknowledged: it is saved each second and at the end, and reading resumes
- * there. What was sent after it is sent again then, and the limiters drop it.
+ * position below which every frame of every partition, and every dead letter, is
+ * acknowledged. It is saved each second and at the end, and a restart resumes
+ * there. What had been sent after it is then sent again, and the limiters drop it.
  *
- * A delivery that fails ends its producer, and nothing later is accepted from
- * it: a new one is made and the sources go back to their low-water marks.
- * Sources that cannot go back have lost what was on its way; that is counted.
+ * A failed delivery ends its producer: nothing later is accepted from it. A new
+ * one is made, and the sources go back to their low-water marks. Sources that
+ * cannot go back lose what was in flight, and those lines are counted.
  */
 #ifndef COLLECTOR_COLLECTOR_H
 #define COLLECTOR_COLLECTOR_H
@@ -24,11 +24,11 @@
 struct collector;
 
 struct collector_options {
-	const struct weir_config *config; /* borrowed, as all that follows */
+	const struct weir_config *config; /* borrowed, like all that follows */
 	struct weir_bus *bus;
 	struct source_memory *memory;
 	bool dead_topic;                  /* dead letters go to the bus */
-	struct weir_line_file *dead_file; /* else here; NULL: malformed lines are only counted */
+	struct weir_line_file *dead_file; /* otherwise to this file; NULL: malformed lines are only counted */
 	const struct weir_policy *policy; /* numbered: policy->version */
 	const struct weir_log *log;
 };
@@ -38,7 +38,7 @@ WEIR_MUST_USE enum weir_status collector_new(const struct collector_options *opt
 WEIR_MUST_USE enum weir_status collector_start(struct collector *collector, struct weir_error *error);
 
 /**
- * Matches by another policy from the next chunk on; inputs_check_policy() has found nothing against it.
+ * Matches by another policy from the next round of chunks on. inputs_check_policy() has accepted it.
  *
  * @param policy  borrowed until collector_policy_version() names a later one
  * @thread any
@@ -48,32 +48,32 @@ void collector_set_policy(struct collector *collector, const struct weir_policy 
 /** The version that it matches by. @thread any */
 uint64_t collector_policy_version(const struct collector *collector);
 
-/** Whether every source can be read; else appends why not, in words. @thread any */
+/** Whether every source can be read; otherwise appends why not, for people. @thread any */
 bool collector_ready(struct collector *collector, struct weir_text *why);
 
-/** Opens the dead-letter file afresh (SIGHUP). @thread any */
+/** Reopens the dead-letter file (SIGHUP). @thread any */
 void collector_reopen(struct collector *collector);
 
-/** Asks it to read no more: it sends what it has read, waits for the acknowledgements and saves. @thread any */
+/** Asks it to stop reading. It sends what it has read, waits for the acknowledgements and saves. @thread any */
 void collector_stop(struct collector *collector);
 
-/** Whether it has ended: stopped, failed, or no source will give more. @thread any */
+/** Whether it has ended: it was stopped, has failed, or all sources have ended. @thread any */
 bool collector_ended(const struct collector *collector);
 
-/** Waits for the end. @return WEIR_OK; else why it failed */
+/** Waits for the end. @return WEIR_OK; otherwise why it failed */
 WEIR_MUST_USE enum weir_status collector_join(struct collector *collector, struct weir_error *error);
 void collector_free(struct collector *collector);
 
-/** Sums of all streams as of at most a quarter of a second ago. @thread any */
+/** Sums over all streams, at most about a quarter of a second old. @thread any */
 void collector_counts(struct collector *collector, struct record_counts *counts);
 
-/** Bytes that the sources know of and that are not read yet. @thread any */
+/** Bytes that the sources know of and have not read yet. @thread any */
 uint64_t collector_lag_bytes(struct collector *collector);
 
-/** Dead letters kept and only counted. @thread any */
+/** How many dead letters were written, and how many only counted. @thread any */
 void collector_dead_letters(struct collector *collector, uint64_t *written, uint64_t *dropped);
 
-/** Of its own metrics: those of inputs and sender are on its page, too. */
+/** The collector's own metrics. Its page also has those of inputs and sender. */
 extern const struct weir_metric_table collector_metric_table;
 
 /** Appends the collector's metrics. @thread any */

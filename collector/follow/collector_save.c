@@ -9,7 +9,7 @@
 
 enum { SAVE_PERIOD_MS = 1000, COUNTS_PERIOD_MS = 200 };
 
-/* Makes the dead letters safe, in a new file if that was asked for. */
+/* Makes the dead letters durable, and begins a new file if that was asked for. */
 static enum weir_status save_dead_letters(struct collector *collector, struct weir_error *error)
 {
 	bool reopen = atomic_load(&collector->reopen);
@@ -33,8 +33,8 @@ void collector_publish_counts(struct collector *collector)
 }
 
 /*
- * Low-water marks to disk, behind the dead letters that they cover. The sources learn of the marks only here, as they
- * save what they know whenever a file begins.
+ * Saves low-water marks, after the dead letters that they cover. The sources are told of the marks only here, because
+ * they save what they know whenever a file begins.
  */
 static enum weir_status save_by(struct collector *collector,
                                 enum weir_status (*save_memory)(struct source_memory *, struct weir_error *),
@@ -63,7 +63,7 @@ static void end_save(struct collector *collector, enum weir_status status, const
 	if (status == WEIR_OK) {
 		atomic_store(&collector->low_water_ms, collector->saving_until_ms);
 		weir_fault_clear(&collector->fault, collector->options.log, "collector");
-	} else if (status == WEIR_INVALID) { /* no later try can succeed: the next start reads again what is not safe */
+	} else if (status == WEIR_INVALID) { /* no later attempt can succeed: the next start reads unsaved lines again */
 		collector_fail(collector, status, error);
 	} else {
 		weir_fault_raise(&collector->fault, collector->options.log, "collector", "%s; retrying every second",

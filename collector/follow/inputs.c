@@ -51,7 +51,7 @@ static void keep_count(struct inputs *inputs, const struct record_reader *reader
 	memcpy(kept->id, reader->stream->id, sizeof kept->id);
 }
 
-/* A stream that is read again goes on counting where it was: so nothing counts twice, and no sum ever falls. */
+/* A stream that is read again continues from its old counts, so that nothing counts twice and no sum decreases. */
 static void take_count(struct inputs *inputs, struct record_reader *reader)
 {
 	for (size_t i = 0; i < inputs->count_count; i++) {
@@ -80,7 +80,7 @@ static void free_readers(struct inputs *inputs, size_t place)
 	}
 }
 
-/* Puts another source in a place, for all threads, and gives the one before. */
+/* Replaces a source, under the lock. @return the previous one */
 static struct source *exchange(struct inputs *inputs, size_t place, struct source *source)
 {
 	pthread_mutex_lock(&inputs->lock);
@@ -183,13 +183,13 @@ enum weir_status inputs_reader(struct inputs *inputs, size_t place, struct sourc
 	return WEIR_OK;
 }
 
-/* A format made for a reader that has another one. */
+/* A new format for a reader, to replace its present one. */
 struct renewed {
 	struct record_reader *reader;
 	struct format *format;
 };
 
-/* A policy may want other fields: every reader of a source gets a new format, which is added to the list. */
+/* Makes a new format for every reader of a source, as a policy may need other fields, and adds them to the list. */
 static enum weir_status make_formats(const struct inputs *inputs, const struct field_table *fields, size_t place,
                                      struct renewed **list, size_t *made, struct weir_error *error)
 {
@@ -209,7 +209,7 @@ static enum weir_status make_formats(const struct inputs *inputs, const struct f
 	return WEIR_OK;
 }
 
-/* The new format knows the header that the old one knew. */
+/* Replaces a reader's format. The new one takes over the header line that the old one knew. */
 static void put_format(const struct renewed *renewed)
 {
 	struct record_reader *reader = renewed->reader;
@@ -219,8 +219,9 @@ static void put_format(const struct renewed *renewed)
 }
 
 /*
- * The fields are the new policy's alone, so their number does not grow from policy to policy. All is made before
- * anything is changed: indexes of a matcher and of the formats that fill its records belong together.
+ * The fields are those of the new policy alone, so their number does not grow from policy to policy. Everything is
+ * created before anything is replaced: the field indexes of a matcher and of the formats that fill its records belong
+ * together.
  */
 enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_policy *policy, struct weir_error *error)
 {

@@ -3,7 +3,7 @@
  * The configured sources, and what turns their lines into events: a format for
  * each stream, the matcher, the dead letters.
  *
- * @thread the one that reads
+ * @thread the one that reads, except where noted
  */
 #ifndef COLLECTOR_INPUTS_H
 #define COLLECTOR_INPUTS_H
@@ -17,7 +17,7 @@
 
 #include <pthread.h>
 
-/* How far a stream was counted, and what that came to. */
+/* A stream's counts, and the position up to which they count. */
 struct inputs_count {
 	uint8_t id[SOURCE_ID_BYTES];
 	uint64_t position;
@@ -29,19 +29,19 @@ struct inputs {
 	struct source_context context;
 	struct field_table fields;
 	struct matcher *matcher;
-	struct source **sources; /* in the configuration's order; NULL: it could not be opened again */
+	struct source **sources; /* in the configuration's order; NULL: it could not be reopened */
 	size_t source_count;
 	struct dead_letters *dead;   /* borrowed; may be NULL */
-	struct inputs_count *counts; /* of readers that are gone, until their streams are read again */
+	struct inputs_count *counts; /* of readers that were freed, until their streams are read again */
 	size_t count_count;
-	pthread_mutex_t lock; /* sources, against being exchanged while others ask for their status */
+	pthread_mutex_t lock; /* held while an element of `sources` is replaced, or another thread asks for statuses */
 };
 
 /**
  * Opens the sources and prepares the matcher.
  *
- * @param policy   borrowed, outlives the inputs or the next inputs_set_policy
- * @param context  borrowed; the memory in it outlives the inputs
+ * @param policy   borrowed; must outlive the inputs, or last until the next inputs_set_policy()
+ * @param context  copied; what it points to is borrowed and must outlive the inputs
  */
 WEIR_MUST_USE enum weir_status inputs_new(const struct weir_config *config, const struct weir_policy *policy,
                                           const struct source_context *context, struct dead_letters *dead,
@@ -49,40 +49,40 @@ WEIR_MUST_USE enum weir_status inputs_new(const struct weir_config *config, cons
 void inputs_free(struct inputs *inputs);
 
 /**
- * Whether every source of a configuration and its format can be made: for a start that must not get half way. A
- * configuration without zones (a cluster's policy has them) is checked by itself.
+ * Checks that every source of a configuration and its format can be created, so that a start does not fail half-way. A
+ * configuration without zones (in a cluster the policy has them) is checked without a policy.
  *
- * @return WEIR_OK; WEIR_INVALID with the path, the line and what would be accepted
+ * @return WEIR_OK; WEIR_INVALID: the error has the path, the line and what would be accepted
  */
 WEIR_MUST_USE enum weir_status inputs_check(const struct weir_config *config, struct weir_error *error);
 
 /**
- * Whether a policy's fields fit the formats of a configuration's sources: for a policy that is to replace another,
- * before anyone learns of it. Opens nothing. A field that a format cannot give is simply absent.
+ * Checks that a policy's fields fit the formats of a configuration's sources, before the policy replaces another. Opens
+ * nothing. It is no error if a format does not provide a field: the field is absent then.
  *
- * @return WEIR_OK: inputs_set_policy will take it; WEIR_INVALID: more fields than there may be
+ * @return WEIR_OK: inputs_set_policy() will accept it; WEIR_INVALID: too many fields
  */
 WEIR_MUST_USE enum weir_status inputs_check_policy(const struct weir_config *config, const struct weir_policy *policy,
                                                    struct weir_error *error);
 
-/** Makes the format of a source for these fields. @param format  returned: format_free() */
+/** Creates the format of a source for these fields. @param format  returned, the caller frees it with format_free() */
 WEIR_MUST_USE enum weir_status inputs_format(const struct weir_config *config, const struct field_table *fields,
                                              size_t place, struct format **format, struct weir_error *error);
 
-/** A zone that no source can ever put a record in, and a field that it lacks. */
+/** Called with a zone that no record can ever match, and a field that the sources lack. */
 typedef void inputs_unmatched(void *context, const struct weir_zone *zone, const char *field);
 
 /**
- * Calls for each zone of a policy whose key, or match, has a field that no format of the sources can give: in a cluster
- * other collectors may have it. Opens nothing.
+ * Calls for each zone of a policy that no source can match, as every source's format lacks a field of the zone's key or
+ * match. In a cluster other collectors may have it. Opens nothing.
  */
 WEIR_MUST_USE enum weir_status inputs_each_unmatched(const struct weir_config *config, const struct weir_policy *policy,
                                                      inputs_unmatched *call, void *context, struct weir_error *error);
 
-/** The streams of sources[place]; 0 where it is not open. */
+/** The streams of sources[place]. @return how many; 0 if it is not open */
 size_t inputs_streams(const struct inputs *inputs, size_t place, struct source_stream ***streams);
 
-/** The reader of a stream of sources[place], made at its first use and kept in stream->context. */
+/** The reader of a stream of sources[place], created at the first call and kept in stream->context. */
 WEIR_MUST_USE enum weir_status inputs_reader(struct inputs *inputs, size_t place, struct source_stream *stream,
                                              struct record_reader **reader, struct weir_error *error);
 
@@ -90,35 +90,35 @@ WEIR_MUST_USE enum weir_status inputs_reader(struct inputs *inputs, size_t place
 WEIR_MUST_USE enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_policy *policy,
                                                  struct weir_error *error);
 
-/** Whether what the source has handed out can be had again. */
+/** Whether the source's lines can be read again. */
 bool inputs_replayable(const struct inputs *inputs, size_t place);
 
 /**
- * Closes a source and opens it again, so that it continues at its acknowledged positions. Its readers are gone.
+ * Closes a source and opens it again, so that it continues at its acknowledged positions. Frees its readers.
  *
- * @return WEIR_OK; else sources[place] is NULL and a later try may succeed
+ * @return WEIR_OK; otherwise sources[place] is NULL, and a later attempt may succeed
  */
 WEIR_MUST_USE enum weir_status inputs_reopen(struct inputs *inputs, size_t place, struct weir_error *error);
 
-/** Sums what all readers have counted. */
+/** Adds the counts of all readers, present and freed, to `sum`. */
 void inputs_counts(const struct inputs *inputs, struct record_counts *sum);
 
-/** Whether every source can be read; else appends why one of them cannot, in words. @thread any */
+/** Whether every source can be read; otherwise appends why not, a line for each that cannot. @thread any */
 bool inputs_ready(struct inputs *inputs, struct weir_text *why);
 
-/** Appends a row of Markdown for each metric that the next two append: which they are depends on what kinds there are. */
+/** Appends a row of Markdown for each metric of the next two functions, over all kinds of sources. */
 void inputs_metrics_describe(struct weir_text *text);
 
-/** Appends the metrics of what all readers have counted. @thread any */
+/** Appends the metrics of the readers' counts. @thread any */
 void inputs_metrics_counts(const struct record_counts *counts, struct weir_text *text);
 
 /** Appends the streams' metrics. @thread any */
 void inputs_metrics(struct inputs *inputs, struct weir_text *text);
 
-/** Bytes that are known and not yet read, over all streams. @thread any */
+/** Bytes known to exist and not yet read, over all streams. @thread any */
 uint64_t inputs_lag_bytes(struct inputs *inputs);
 
-/** Bytes handed out and bytes there are, over all streams: for progress. */
+/** Bytes handed out, and bytes known to exist, over all streams: to show progress. */
 void inputs_progress(const struct inputs *inputs, uint64_t *done_bytes, uint64_t *all_bytes);
 
 #endif

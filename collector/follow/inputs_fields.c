@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which zones of a policy the sources of one collector can never match. Formats are made as readers would make them, and
- * asked what they lack.
+ * Finds the zones of a policy that the sources of one collector can never match. Formats are created as readers would
+ * create them, and asked what they lack.
  */
 #include "collector/follow/inputs.h"
 
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* The first field of the zone that a format lacks, or NULL. */
+/* The first field of the zone's key or match that a format lacks, or NULL. */
 static const char *lacking(const struct format *format, const struct field_table *fields, const struct weir_zone *zone)
 {
 	for (uint32_t i = 0; i < zone->key_count; i++)

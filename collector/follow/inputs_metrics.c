@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the streams state about themselves, one family after another: asked by any thread, each source once a page, so
- * that a page's numbers belong together.
+ * The metrics of the streams, one family after another. Any thread may ask. Each source is asked once per page, so that
+ * a page's numbers are consistent.
  */
 #include "collector/follow/inputs.h"
 
@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-enum { STREAMS_SHOWN = 256 }; /* of a source */
+enum { STREAMS_SHOWN = 256 }; /* per source */
 
 enum {
 	LINES,
@@ -35,13 +35,13 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                    "log: see the lines in the dead letters."},
 };
 
-/* A status, and what kind of source it is of. */
+/* A status, and the kind of its source. */
 struct stated {
 	const struct source_ops *kind;
 	struct source_status status;
 };
 
-/* The statuses of all streams. The names in them are the sources': the lock is held. */
+/* The statuses of all streams. Their names point into the sources, so the caller holds the lock while using them. */
 static struct stated *ask(const struct inputs *inputs, size_t *count)
 {
 	struct stated *stated = weir_alloc(inputs->source_count * STREAMS_SHOWN, sizeof *stated);
@@ -59,7 +59,7 @@ static struct stated *ask(const struct inputs *inputs, size_t *count)
 	return stated;
 }
 
-/* How a kind shows a row; NULL: it does not. */
+/* The metric by which a kind shows a row; NULL: it does not show it. */
 static const struct source_metric *metric_of(const struct source_ops *kind, const struct weir_metric *row)
 {
 	const struct source_metric *const *metric = kind->metrics;
@@ -70,7 +70,7 @@ static const struct source_metric *metric_of(const struct source_ops *kind, cons
 
 typedef void each_row(void *context, const struct weir_metric *row);
 
-/* Calls for the rows of all kinds, each once. */
+/* Calls for each row that some kind shows, once. */
 static void for_rows(each_row *call, void *context)
 {
 	size_t count;
@@ -121,7 +121,7 @@ static void describe_row(void *context, const struct weir_metric *row)
 	weir_metrics_describe(context, &(struct weir_metric_table){row, 1});
 }
 
-/* "`no time`, `bad time`", and so on: each format has a reason of its own. */
+/* The reasons for malformed lines, as "`no time`, `bad time`, ...". */
 static void put_reasons(struct weir_text *values)
 {
 	for (int i = FORMAT_NO_TIME; i < FORMAT_REASON_COUNT; i++) {
@@ -175,7 +175,7 @@ void inputs_metrics_counts(const struct record_counts *counts, struct weir_text 
 	}
 }
 
-/* A source none of whose streams can be read. */
+/* Whether a source has no problem as a whole, and can read a stream, or has none yet. If not, appends a problem. */
 static bool source_ready(struct source *source, struct weir_text *why)
 {
 	size_t room = source->ops->status(source, NULL, 0);

@@ -19,17 +19,17 @@ struct collector {
 	struct inputs *inputs;
 	struct framer *framer;
 	struct sender *sender;
-	struct dead_letter_topic *dead_topic; /* NULL: they go to a file, or nowhere */
+	struct dead_letter_topic *dead_topic; /* NULL: dead letters go to a file, or nowhere */
 	struct dead_letters *dead;
 	struct source_reports *reports;
 	uint64_t policy_version;
-	struct record_reader *interrupted; /* its chunk was not read to the end when the producer broke, or NULL */
+	struct record_reader *interrupted; /* NULL, or the reader whose chunk was not finished when the producer broke */
 
 	int64_t oldest_ms; /* when the oldest event in open frames was added */
 	int64_t save_due_ms, counts_due_ms;
 	bool dirty;              /* marks became safe since the last save */
-	bool saving;             /* in the background */
-	int64_t saving_until_ms; /* what was read until then is remembered once that is over */
+	bool saving;             /* a save is running in the background */
+	int64_t saving_until_ms; /* the next low_water_ms, once the save has succeeded */
 	enum weir_status status; /* the first failure */
 	struct weir_error error;
 	struct weir_fault fault;
@@ -39,22 +39,22 @@ struct collector {
 	_Atomic bool stop, ended, reopen;
 	_Atomic(const struct weir_policy *) next_policy;
 	_Atomic uint64_t policy_in_use;
-	_Atomic int64_t low_water_ms; /* monotonic: all that was read until then is safe and remembered */
+	_Atomic int64_t low_water_ms; /* monotonic: all that was read before is acknowledged and saved */
 
-	pthread_mutex_t lock; /* counts */
+	pthread_mutex_t lock; /* guards `counts` */
 	struct record_counts counts;
 	struct weir_counter dead_letters_written, dead_letters_dropped, lost_lines;
 };
 
-/** Ends it with this failure, unless there was one before. */
+/** Records a failure, which ends the collector. Only the first one is kept. */
 void collector_fail(struct collector *collector, enum weir_status status, const struct weir_error *error);
 
-/** What the pages show, as of this moment. */
+/** Updates the counts that other threads see. */
 void collector_publish_counts(struct collector *collector);
 
-/** What was read and has arrived is remembered, when this returns: before reading stops, or goes back. */
+/** Saves the safe positions before it returns: used before reading stops, or goes back. */
 void collector_save_at_once(struct collector *collector);
-/** Each second the same in the background, while reading continues. */
+/** Saves them in the background each second, while reading continues. */
 void collector_save_if_due(struct collector *collector);
 
 #endif

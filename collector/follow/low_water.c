@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reader holds the three numbers of its stream: taken, marked, safe. */
+/* A reader has three positions of its stream: taken, marked, safe. */
 #include "collector/follow/low_water.h"
 
 typedef void reader_call(void *context, struct source *source, struct record_reader *reader);
@@ -30,7 +30,7 @@ static void mark(void *context, struct source *source, struct record_reader *rea
 
 void low_water_mark(struct inputs *inputs, struct sender *sender)
 {
-	/* a frame that was not sent must hold back the marks behind it */
+	/* If a frame could not be sent, no marks after it may be set. */
 	if (sender_state(sender) == SENDER_WELL)
 		each_reader(inputs, mark, sender);
 }
@@ -75,7 +75,7 @@ uint64_t low_water_give_up(struct inputs *inputs, size_t place)
 	return lines;
 }
 
-/* Streams' lines are counted by their readers; their sources state them. */
+/* Readers count the lines; the sources show them in their statuses. */
 static void publish_lines(void *context, struct source *source, struct record_reader *reader)
 {
 	(void)context, (void)source;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The low-water mark of each stream: from the positions that its reader has taken,
- * through the marks that wait for the bus, to the position its source is told.
+ * The low-water mark of each stream: from the position that its reader has taken,
+ * through marks that wait for the bus, to the position that its source is told.
  *
  * @thread the one that reads
  */
@@ -11,22 +11,23 @@
 #include "collector/follow/inputs.h"
 #include "collector/send/sender.h"
 
-/** All that was read has been sent by now: marks how far that is, for every stream. */
+/** Marks the position of every stream. Called when all that was read has been sent. */
 void low_water_mark(struct inputs *inputs, struct sender *sender);
 
-/** Notes the marks that have become safe; false: none has. Their sources do not know yet. */
+/** Notes the marks that have become safe; false: none has. The sources are not told yet. */
 bool low_water_take(struct sender *sender);
 
-/** Tells the sources what is safe: what they remember next continues after it. */
+/** Tells the sources which positions are safe, so that they save them. */
 void low_water_acknowledge(struct inputs *inputs);
 
 /**
- * Of a source that cannot be read again: the lines that were sent and are not known to have arrived. They count as gone
- * from then on.
+ * Gives up the lines of a source that cannot be read again and that are not known to have arrived.
+ *
+ * @return how many those are; a later call does not count them again
  */
 uint64_t low_water_give_up(struct inputs *inputs, size_t place);
 
-/** States how many lines were read of each stream, for its source's status. */
+/** Sets how many lines were read of each stream, for its source's status. */
 void low_water_publish_lines(struct inputs *inputs);
 
 #endif

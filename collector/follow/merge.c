@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A binary heap of streams by (running maximum, place). The stream on top is
- * read on as long as it stays on top, so one file, or files one after another,
- * cost one comparison per record.
+ * A binary heap of streams by (running maximum, place). The top stream is read as
+ * long as it stays on top, so one file, or several files in succession, cost one
+ * comparison per record.
  */
 #include "collector/follow/merge.h"
 
@@ -11,13 +11,13 @@
 #include <stdlib.h>
 
 struct merge {
-	struct merge_input *inputs; /* borrowed: place = rank */
+	struct merge_input *inputs; /* borrowed, ranked by index */
 	size_t count;
-	struct merge_input **heap; /* those that have a record; least first */
+	struct merge_input **heap; /* the inputs that have a record; the least first */
 	size_t live;
-	size_t started; /* inputs whose first record was asked for */
-	bool given;     /* heap[0]'s record was given out and is to be taken */
-	bool awaited;   /* heap[0]'s record was taken, and its next one has not come yet */
+	size_t started; /* inputs whose first record was read */
+	bool given;     /* heap[0]'s record was returned, and is not taken yet */
+	bool awaited;   /* heap[0]'s record was taken, and the next one is not read yet */
 };
 
 struct merge *merge_new(struct merge_input *inputs, size_t count)
@@ -73,8 +73,8 @@ static void push(struct merge *merge, struct merge_input *input)
 }
 
 /*
- * Reads the input's next record; WEIR_END or WEIR_IO: it has none, and what it read behind its last one counts;
- * WEIR_AGAIN: it has none yet.
+ * Reads the input's next record. WEIR_END, WEIR_IO: there is none, and the lines after its last record are counted;
+ * WEIR_AGAIN: there is none yet.
  */
 static enum weir_status advance(struct merge_input *input, struct weir_error *error)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The collector's inner loop: find the newline, take off a CR, parse. All that
- * is rare (malformed, too long, counting by reason) is kept out of it.
+ * The collector's inner loop: find the newline, strip a CR, parse. Rare cases
+ * (malformed or too long lines, counting by reason) are kept out of it.
  */
 #include "collector/follow/record_reader.h"
 
 #include <string.h>
 
-/* A long run of malformed lines without one good record is kept up to here, then only counted. */
+/* Of a long run of malformed lines without a well-formed one, this much is held; the others are only counted. */
 enum { DEAD_LETTERS_HELD_MAX_BYTES = 1 << 20 };
 
 void record_counts_add(struct record_counts *sum, const struct record_counts *more)
@@ -34,8 +34,8 @@ void record_reader_deinit(struct record_reader *reader)
 }
 
 /*
- * An incarnation may begin further down in its file: after a restart, or where late lines came between. Which of the
- * lines before is the header is for the format to say, as it was when they were read.
+ * An incarnation may begin in the middle of its file: after a restart, or after late lines of another file. The format
+ * then finds the header among the file's first lines, as it did when those were read.
  */
 static void begin_file(struct format *format, struct weir_span before)
 {
@@ -56,14 +56,14 @@ void record_reader_feed(struct record_reader *reader, const struct source_chunk 
 	if (incarnation != reader->incarnation)
 		begin_file(reader->format, chunk->before);
 	reader->incarnation = incarnation;
-	/* A partition that comes back may begin before where it was left: what is read of it is marked afresh. */
+	/* A partition that was assigned again may begin before the last mark: what is read of it is then marked anew. */
 	if (chunk->positions != NULL && chunk->positions[0] <= reader->marked_position)
 		reader->marked_position = 0;
 	reader->chunk = *chunk;
 	reader->at = reader->looked = reader->next_end = reader->next_line = reader->ends.count = 0;
 }
 
-/* Where the line at `at` ends: at its newline, or with the chunk. */
+/* The end of the line at `at`: its newline, or the end of the chunk. */
 static inline uint32_t line_end(struct record_reader *reader)
 {
 	uint32_t length = (uint32_t)reader->chunk.length;
@@ -76,7 +76,7 @@ static inline uint32_t line_end(struct record_reader *reader)
 	return reader->ends.ends[reader->next_end++];
 }
 
-/* The newest line is malformed. */
+/* Counts the newest line as malformed, and makes a dead letter of it. */
 static void refuse_line(struct record_reader *reader, enum format_reason reason)
 {
 	reader->ahead.malformed[reason] += record_reader_is_fresh(reader);
@@ -90,7 +90,7 @@ static void refuse_line(struct record_reader *reader, enum format_reason reason)
 		dead_letters_drop(reader->dead);
 }
 
-/* A chunk that is the first part of one line above the limit. */
+/* Handles a chunk that is the first part of a line that is too long. */
 static void refuse_long_line(struct record_reader *reader)
 {
 	const struct source_chunk *chunk = &reader->chunk;
@@ -134,7 +134,7 @@ enum weir_status record_reader_next(struct record_reader *reader)
 	return WEIR_AGAIN;
 }
 
-/* What is rare: malformed lines go on the books and into the dead letter. */
+/* The rare part of record_reader_take(): counts malformed lines, and writes their dead letters. */
 static void take_malformed(struct record_reader *reader, int64_t now_ms)
 {
 	for (int i = 0; i < FORMAT_REASON_COUNT; i++)

@@ -2,10 +2,10 @@
 /*
  * From one stream's chunks to records, one at a time.
  *
- * Splits lines, takes off a CR, parses, counts, and hands malformed lines to
- * the dead letter. A malformed line belongs to the next good record of its
- * stream: it is counted and kept when that record is taken, so that a cut
- * between records has counted exactly what lies before it.
+ * Splits lines, strips a CR, parses, counts, and makes dead letters of malformed
+ * lines. A malformed line belongs to the next well-formed record of its stream: it
+ * is counted and written when that record is taken, so that a cut between records
+ * has counted exactly what is before it.
  */
 #ifndef COLLECTOR_RECORD_READER_H
 #define COLLECTOR_RECORD_READER_H
@@ -15,12 +15,12 @@
 #include "collector/send/dead_letter.h"
 #include "collector/source/source.h"
 
-/* What a reader has seen. Sums of these are the summary. */
+/* What a reader has seen. The summary shows sums of these. */
 struct record_counts {
-	uint64_t lines; /* all of them: empty, header and malformed too */
+	uint64_t lines; /* all of them, including empty, header and malformed ones */
 	uint64_t bytes;
-	uint64_t records; /* well-formed */
-	uint64_t clamped; /* times that lay ahead of the clock by more than max_skew */
+	uint64_t records; /* well-formed lines */
+	uint64_t clamped; /* records whose time was ahead of the clock by more than max_skew */
 	uint64_t malformed[FORMAT_REASON_COUNT];
 };
 
@@ -28,30 +28,30 @@ void record_counts_add(struct record_counts *sum, const struct record_counts *mo
 
 struct record_reader {
 	struct source_stream *stream; /* borrowed */
-	struct format *format;        /* owned: a header line belongs to one stream */
+	struct format *format;        /* owned, as a header line belongs to one stream */
 	struct dead_letters *dead;    /* borrowed; NULL: malformed lines are only counted */
 	struct source_chunk chunk;
 	uint64_t incarnation; /* of the chunk's file: another file begins with its own header line */
-	size_t at;            /* in the chunk: the first byte not yet read */
-	uint32_t looked;      /* in the chunk: newlines before it were found */
-	uint32_t next_end;    /* place in ends.ends of the next line's end */
-	uint32_t next_line;   /* place in the chunk's positions */
+	size_t at;            /* offset in the chunk of the first byte not yet read */
+	uint32_t looked;      /* offset in the chunk before which newlines were searched */
+	uint32_t next_end;    /* index in ends.ends of the next line's end */
+	uint32_t next_line;   /* index in the chunk's positions */
 	struct lines ends;
 	/* the newest record, valid after WEIR_OK until the next call */
 	struct record record;
 	struct weir_span line;
 	uint64_t position;             /* just after its line */
-	uint64_t taken_position;       /* after the newest record taken: where a cut resumes */
-	uint64_t counted_position;     /* after the furthest record taken: what is read again up to there counts no more */
-	struct record_counts counts;   /* up to and with the records taken */
-	struct record_counts ahead;    /* of the newest record and what came before it: added when it is taken */
-	bool ahead_malformed;          /* ahead.malformed or dead letters hold something */
-	struct weir_text dead_letters; /* dead letters held back with it */
-	/* the follower's own */
-	size_t source_place;      /* of the stream's source in the configuration */
-	uint64_t marked_position; /* up to where it was told that everything is sent */
-	uint64_t safe_position;   /* up to where it has arrived; 0: its source knows */
-	uint64_t safe_lines;      /* counts.lines up to there */
+	uint64_t taken_position;       /* after the newest record taken: a cut resumes here */
+	uint64_t counted_position;     /* after the furthest record taken: what is read again before it is not counted */
+	struct record_counts counts;   /* up to and including the records taken */
+	struct record_counts ahead;    /* of the newest record and the lines before it: added when it is taken */
+	bool ahead_malformed;          /* ahead.malformed or dead_letters has something */
+	struct weir_text dead_letters; /* dead letters held back until the newest record is taken */
+	/* set by the collector and low_water.c */
+	size_t source_place;      /* index of the stream's source in the configuration */
+	uint64_t marked_position; /* position of the last mark: everything before it was sent */
+	uint64_t safe_position;   /* everything before it is acknowledged; 0: the source was told */
+	uint64_t safe_lines;      /* counts.lines at the last safe mark */
 };
 
 /** Whether the newest line is read for the first time. */
@@ -60,21 +60,21 @@ static inline bool record_reader_is_fresh(const struct record_reader *reader)
 	return reader->position > reader->counted_position;
 }
 
-/** Takes the format on success and failure alike: freed by deinit. */
+/** @param format  taken: record_reader_deinit() frees it */
 void record_reader_init(struct record_reader *reader, struct source_stream *stream, struct format *format,
                         struct dead_letters *dead);
 void record_reader_deinit(struct record_reader *reader);
 
-/** Gives it lines to read; those before are all read. Bytes are borrowed until next() gives WEIR_AGAIN. */
+/** Gives it lines to read, once all earlier ones are read. Borrowed until record_reader_next() returns WEIR_AGAIN. */
 void record_reader_feed(struct record_reader *reader, const struct source_chunk *chunk);
 
-/** The next well-formed record of the chunk: WEIR_OK; WEIR_AGAIN: the chunk is read, feed another. */
+/** Reads the next well-formed record. @return WEIR_OK; WEIR_AGAIN: the chunk is read, feed another */
 WEIR_MUST_USE enum weir_status record_reader_next(struct record_reader *reader);
 
 /**
- * The newest record was used (or the stream has ended): it counts, with the malformed lines before it.
+ * Takes the newest record, once it was used (or the stream has ended): counts it and the malformed lines before it.
  *
- * @param now_ms  for the dead letter's rate; 0 where no rate is kept
+ * @param now_ms  for the rate of dead letters; 0 if there is no limit on it
  */
 void record_reader_take(struct record_reader *reader, int64_t now_ms);
 

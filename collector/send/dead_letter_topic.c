@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line as it stands in a file, but for the host: a path alone says little among many machines. */
+/* The line as in a file, plus the host: with many machines, a path alone says little. */
 #include "collector/send/dead_letter_topic.h"
 
 #include "common/base/alloc.h"
@@ -15,7 +15,7 @@ struct dead_letter_topic {
 	struct weir_text message; /* begins with {"host":…, */
 	size_t head_bytes;
 	int64_t day;
-	uint64_t day_bytes; /* sent in it */
+	uint64_t day_bytes; /* sent on that day */
 };
 
 struct dead_letter_topic *dead_letter_topic_new(struct sender *sender)
@@ -60,10 +60,10 @@ static bool put(void *context, struct weir_span dead_letter)
 	struct weir_span message = {.at = topic->message.at, .length = (uint32_t)topic->message.length};
 	sender_send(topic->sender, WEIR_TOPIC_DEADLETTER, 0, message);
 	topic->day_bytes += dead_letter.length;
-	return true; /* where the producer broke on it, its line is read again */
+	return true; /* if the producer broke while sending it, the line is read again */
 }
 
-/* The bus has made safe what it acknowledged: marks wait for that. */
+/* Nothing to do: what the bus has acknowledged is durable, and low-water marks wait for that. */
 static enum weir_status settle(void *context, bool reopen, struct weir_error *error)
 {
 	(void)context, (void)reopen, (void)error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dead letters on the bus: where many machines' collectors have theirs in one place. */
+/* Dead letters on the bus, which gathers those of many machines' collectors in one place. */
 #ifndef COLLECTOR_DEAD_LETTER_TOPIC_H
 #define COLLECTOR_DEAD_LETTER_TOPIC_H
 
@@ -8,13 +8,14 @@
 
 struct dead_letter_topic;
 
-/** @param sender  borrowed; low-water marks wait for dead letters as for frames */
+/** @param sender  borrowed; low-water marks wait for dead letters as they do for frames */
 struct dead_letter_topic *dead_letter_topic_new(struct sender *sender);
 void dead_letter_topic_free(struct dead_letter_topic *topic);
 
 /**
- * A letter is one message: the object of the file's line, with "host" (this machine's name) before the others. It holds
- * what was sent within one day, UTC: retention takes care of the rest.
+ * A sink that sends each dead letter as one message: the JSON object of the file's line, with "host" (this machine's
+ * name) as its first member. held_bytes() counts what was sent in the current day, UTC; the topic's retention limits
+ * the rest.
  */
 struct dead_letter_sink dead_letter_topic_sink(struct dead_letter_topic *topic);
 

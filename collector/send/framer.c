@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writers are made once per partition and keep their buffers. A frame goes out as
- * soon as it might not take one more record whole, so a record's events never
- * straddle two frames and never fail to fit.
+ * There is one writer per partition, which keeps its buffers. A frame is emitted
+ * as soon as it might be too full for one more record, so the events of a record
+ * always fit and are never split between two frames.
  */
 #include "collector/send/framer.h"
 
@@ -16,7 +16,7 @@ struct framer {
 	framer_emit *emit;
 	void *context;
 	uint8_t source[WEIR_SOURCE_ID_BYTES]; /* of the open frames */
-	uint64_t policy_version;              /* likewise */
+	uint64_t policy_version;              /* of the open frames */
 	uint64_t position;                    /* of the newest record in them */
 	uint64_t pending;
 	struct weir_frame_writer *writers[]; /* by partition */
@@ -71,7 +71,7 @@ uint64_t framer_pending(const struct framer *framer)
 	return framer->pending;
 }
 
-/* Frames of another source or policy go out first; so do open ones, should a position fall: no frame can hold both. */
+/* Flushes if source or policy change, or the position decreases, as one frame cannot hold both. */
 static void turn_to(struct framer *framer, const uint8_t *source, uint64_t policy_version, uint64_t position,
                     int64_t now_ms)
 {

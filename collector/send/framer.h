@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From matched records to frames: one open frame a partition, all of one
- * source.
+ * From matched records to frames: one open frame per partition, all of one source.
  *
- * All events of one record for one partition travel in one frame; a frame is
- * handed on when it reaches its target size or when the caller flushes.
+ * All events of one record for one partition are in one frame. A frame is emitted
+ * when it reaches its target size, when the source, the policy or the order of
+ * positions changes, or when the caller flushes.
  */
 #ifndef COLLECTOR_FRAMER_H
 #define COLLECTOR_FRAMER_H
@@ -23,20 +23,20 @@ void framer_free(struct framer *framer);
 /**
  * Adds a record's events.
  *
- * @param source    16 bytes; where it differs from the source before, open frames are flushed first
- * @param position  just after the record; where it lies before that of the record before, open frames are flushed first
+ * @param source    16 bytes; if it differs from the previous record's, open frames are flushed first
+ * @param position  just after the record; if it is below the previous record's, open frames are flushed first
  * @param now_ms    the sending time of frames that this finishes
  */
 void framer_add(struct framer *framer, const uint8_t *source, uint64_t policy_version, const struct matched *matched,
                 const struct record *record, uint64_t position, int64_t now_ms);
 
-/** Hands on every open frame. */
+/** Emits every open frame. */
 void framer_flush(struct framer *framer, int64_t now_ms);
 
-/** Throws open frames away: what is in them is read again. */
+/** Discards open frames, as their events will be read again. */
 void framer_discard(struct framer *framer);
 
-/** Events in open frames. */
+/** The number of events in open frames. */
 uint64_t framer_pending(const struct framer *framer);
 
 #endif

@@ -10,8 +10,8 @@
 enum { ACKNOWLEDGED = -1 };
 
 struct in_flight {
-	int64_t *sent_ms;     /* ring by number; ACKNOWLEDGED once it is */
-	uint64_t first, next; /* numbers [first, next) are in the ring; first is not acknowledged */
+	int64_t *sent_ms;     /* ring by number: the sending time, or ACKNOWLEDGED */
+	uint64_t first, next; /* numbers [first, next) are in the ring; if any are, `first` is not acknowledged */
 	uint64_t capacity;    /* a power of two */
 	uint64_t waiting;
 	struct in_flight_mark *marks;
@@ -73,7 +73,7 @@ int64_t in_flight_oldest_ms(const struct in_flight *flight, int64_t now_ms)
 	return flight->first < flight->next ? flight->sent_ms[flight->first & (flight->capacity - 1)] : now_ms;
 }
 
-/* The stream's mark among those that wait for the same frames: it says more in its place, so that marks stay few. */
+/* The stream's mark, if one waits for the same frames, to be updated in place: so marks stay few. */
 static struct in_flight_mark *same_mark(struct in_flight *flight, const void *stream)
 {
 	for (uint64_t i = flight->mark_next; i-- > flight->mark_first;) {

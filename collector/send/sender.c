@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One producer at a time. Whether a failure is passing or final is the bus' to
- * say: WEIR_IO is the producer's end and another is made, anything else is the
- * collector's.
+ * One producer at a time. The bus says whether a failure is temporary or final:
+ * after WEIR_IO the producer is replaced; anything else ends the collector.
  */
 #include "collector/send/sender.h"
 
@@ -14,8 +13,8 @@
 enum {
 	DELIVERIES_AT_ONCE = 256,
 	FULL_WAIT_MS = 100,
-	PEACE_MS = 5000,   /* a producer that has worked for so long ends the row of those that broke */
-	RENEWALS_MAX = 30, /* in a row: some two minutes */
+	PEACE_MS = 5000,   /* renewals_in_row is reset once a producer has worked for so long */
+	RENEWALS_MAX = 30, /* in a row: about two minutes */
 	PAUSE_LEAST_MS = 50,
 	PAUSE_MOST_MS = 5000,
 	NAP_MS = 20,
@@ -23,7 +22,7 @@ enum {
 
 struct sender {
 	struct sender_options options;
-	struct weir_producer *producer; /* NULL while none could be made */
+	struct weir_producer *producer; /* NULL while there is none */
 	struct in_flight *flight;
 	enum sender_state state;
 	struct weir_error error;
@@ -92,7 +91,7 @@ void sender_poll(struct sender *sender, int timeout_ms)
 		weir_histogram_observe(&sender->acknowledgement, &weir_latency_scale, (double)took_ms / 1000.0);
 		adapt_linger(sender, took_ms);
 	}
-	/* one partition's messages may go on being refused while others' are taken */
+	/* Acknowledgements alone do not end the fault: another partition's messages may still be rejected. */
 	if (count > 0 && sender->renewals_in_row > 0 && now_ms - sender->renewed_ms >= PEACE_MS) {
 		sender->renewals_in_row = 0;
 		weir_fault_clear(&sender->fault, sender->options.log, "collector");
@@ -105,7 +104,7 @@ void sender_send(struct sender *sender, enum weir_topic topic, uint32_t partitio
 		return;
 	const struct weir_bus_ops *bus = sender->options.bus->ops;
 	uint64_t number = in_flight_send(sender->flight, weir_monotonic_ms());
-	int64_t end_ms = 0; /* while it is to stop: when it gives up */
+	int64_t end_ms = 0; /* once `stop` is set: when to give up */
 	while (sender->state == SENDER_WELL) {
 		struct weir_span no_key = {0};
 		enum weir_status status =
@@ -167,7 +166,7 @@ bool sender_safe(struct sender *sender, struct in_flight_mark *mark)
 
 /* ---- after a failure ---- */
 
-/* False: it is to stop. */
+/* Pauses before an attempt. @return false: `stop` is set */
 static bool pause_before(const struct sender *sender, uint32_t tries)
 {
 	int64_t pause_ms = PAUSE_LEAST_MS;

@@ -3,11 +3,11 @@
  * What is in flight to the bus: the producer, the frames it has no acknowledgement
  * for, and the low-water marks that wait for them.
  *
- * A delivery that failed breaks a producer: nothing that it was given later
- * counts as written. A new one is made then, and whoever reads the sources goes
- * back to the last marks that are safe.
+ * A failed delivery breaks the producer: nothing that it was given later counts as
+ * written. Then a new one is made, and the collector goes back in its sources to
+ * the last safe marks.
  *
- * @thread one owner, but for the metrics
+ * @thread one owner, except for the metrics
  */
 #ifndef COLLECTOR_SENDER_H
 #define COLLECTOR_SENDER_H
@@ -17,12 +17,12 @@
 #include "common/config/config.h"
 #include "common/log/metrics.h"
 
-enum { SENDER_STOP_LIMIT_MS = 10000 }; /* while it is to stop, the bus is waited for so long */
+enum { SENDER_STOP_LIMIT_MS = 10000 }; /* how long to wait for the bus once `stop` is set */
 
 struct sender;
 
 struct sender_options {
-	struct weir_bus *bus; /* borrowed, as all that follows */
+	struct weir_bus *bus; /* borrowed, like all that follows */
 	const struct weir_config *config;
 	const struct weir_log *log;
 	const _Atomic bool *stop;
@@ -30,9 +30,9 @@ struct sender_options {
 
 enum sender_state {
 	SENDER_WELL,
-	SENDER_BROKEN,  /* a delivery failed: sender_renew(), and send again from the last safe marks */
-	SENDER_GAVE_UP, /* it is to stop, and the bus takes no more */
-	SENDER_FAILED,  /* for good: sender_error() */
+	SENDER_BROKEN,  /* a delivery failed: call sender_renew(), and send again from the last safe marks */
+	SENDER_GAVE_UP, /* `stop` is set, and the bus accepts no more */
+	SENDER_FAILED,  /* for good; see sender_error() */
 };
 
 WEIR_MUST_USE enum weir_status sender_new(const struct sender_options *options, struct sender **sender,
@@ -40,8 +40,8 @@ WEIR_MUST_USE enum weir_status sender_new(const struct sender_options *options, 
 void sender_free(struct sender *sender);
 
 /**
- * Sends a message without a key. While the bus is full it waits, and so nothing more is read. Of no effect where the
- * state is not SENDER_WELL.
+ * Sends a message without a key. Waits while the bus is full, so that nothing more is read. Does nothing unless the
+ * state is SENDER_WELL.
  */
 void sender_send(struct sender *sender, enum weir_topic topic, uint32_t partition, struct weir_span payload);
 
@@ -50,16 +50,16 @@ void sender_poll(struct sender *sender, int timeout_ms);
 
 enum sender_state sender_state(const struct sender *sender);
 
-/** The words of SENDER_FAILED. */
+/** The error of SENDER_FAILED. */
 const struct weir_error *sender_error(const struct sender *sender);
 
-/** Messages that are not acknowledged. */
+/** How many messages are not acknowledged. */
 uint64_t sender_waiting(const struct sender *sender);
 
-/** When the oldest of them was sent; now if there is none. Monotonic. */
+/** When the oldest of them was sent, monotonic; now if there is none. */
 int64_t sender_oldest_ms(const struct sender *sender);
 
-/** How long an event waits for others of its frame: it grows while acknowledgements are slow. */
+/** How long an event waits for others to fill its frame. Grows while acknowledgements are slow. */
 int64_t sender_linger_ms(const struct sender *sender);
 
 /** As in_flight_mark() and in_flight_safe(). */
@@ -67,10 +67,11 @@ void sender_mark(struct sender *sender, void *stream, uint64_t position, uint64_
 bool sender_safe(struct sender *sender, struct in_flight_mark *mark);
 
 /**
- * Instead of a broken producer makes another, after a pause that doubles from time to time. What was on its way, and
- * the marks that waited for it, are forgotten.
+ * Replaces the broken producer, after a pause that doubles each time, up to a bound. Forgets the frames in flight, and
+ * the marks that waited for them.
  *
- * @return SENDER_WELL; SENDER_GAVE_UP: it is to stop; SENDER_FAILED: one producer after another breaks soon
+ * @return SENDER_WELL; SENDER_GAVE_UP: `stop` is set; SENDER_FAILED: too many producers in a row broke early, or the
+ *         failure is not one of I/O
  */
 enum sender_state sender_renew(struct sender *sender);
 

@@ -3,15 +3,15 @@
  * Where lines come from: the collector's one interface to files, standard
  * input, Kafka topics, syslog and systemd's journal.
  *
- * A source of a kind (source_file.c, source_stdin.c, ...) has one or more
- * streams; each stream has its own identity and its own growing positions.
- * `collect` hands out whole lines of one stream, in order; `status` says where
- * each stream stands. What a source promises: a line is handed out once per
- * run, its position is that of the log, and after `resume` to a position it
+ * A source of some kind (source_file.c, source_stdin.c, ...) has one or more
+ * streams; each stream has its own identity and its own increasing positions.
+ * `collect` returns whole lines of one stream, in order; `status` reports the state
+ * of each stream. A source guarantees that a line is returned once per run, that
+ * its position is that of the log, and that after `resume` to a position it
  * continues with the line after it.
  *
  * @thread all calls on the sources that share one memory come from one thread,
- *         but for `status`, which may come from any
+ *         except `status`, which may come from any
  */
 #ifndef COLLECTOR_SOURCE_H
 #define COLLECTOR_SOURCE_H
@@ -35,35 +35,35 @@ enum {
  * source is freed.
  */
 struct source_stream {
-	uint8_t id[SOURCE_ID_BYTES]; /* hash of (collector id, path first seen) */
-	char *name;                  /* the path first seen, or "-": for people */
-	uint32_t order;              /* place among the source's streams: a glob's files by path bytes */
-	void *context;               /* the pipeline's: set and read by the caller alone */
-	_Atomic uint64_t lines;      /* for status(): counted by whoever splits the chunks (relaxed), 0 if nobody does */
+	uint8_t id[SOURCE_ID_BYTES]; /* a file's: hash of (collector id, path first seen); other kinds have their own */
+	char *name;                  /* for people: a file's path first seen, "-", or as the kind names it */
+	uint32_t order;              /* rank among the source's streams: a glob's files by path bytes */
+	void *context;               /* only the caller sets and reads it */
+	_Atomic uint64_t lines;      /* for status(): set by the caller, which splits the chunks (relaxed); 0 otherwise */
 };
 
 /*
- * Whole lines of one stream; borrowed from the source until the next collect() of the same stream. Its lines have at
- * most line_max_bytes each, newline not counted, but for too_long. One chunk never spans two incarnations.
+ * Whole lines of one stream; borrowed from the source until the next collect() of the same stream. Each line has at
+ * most line_max_bytes, without its newline, except if too_long. A chunk never spans two incarnations.
  */
 struct source_chunk {
 	struct source_stream *stream;
-	const char *data;  /* lines, each ended by '\n' but perhaps the last of a file (then `last_open`) */
+	const char *data;  /* lines, each ended by '\n', except perhaps the last of a file (then `last_open`) */
 	size_t length;     /* 0: nothing now */
 	uint64_t position; /* of data[0]; a line's own position is position + the offset of the byte after its newline */
-	/* NULL, or each line's own position, where positions are no bytes: they grow from line to line */
+	/* NULL, or each line's own position, if positions do not count bytes: they increase from line to line */
 	const uint64_t *positions;
 	/*
-	 * In the first chunk of an incarnation that begins further down in its file: the file's first lines, whole, for
-	 * formats with a header. Those above the limit are left out; what lies before data[0] and behind these is not here.
+	 * In the first chunk of an incarnation that begins in the middle of its file: the file's first whole lines, for
+	 * formats with a header. Too long ones are left out; what is between these and data[0] is not here.
 	 */
 	struct weir_span before;
 	bool last_open;   /* the last line has no newline: the file ended, or was rotated away */
-	bool too_long;    /* data is the first part of one line above the limit; `skipped` further bytes follow it */
-	uint64_t skipped; /* bytes of that line that are not in data, its newline included */
+	bool too_long;    /* data is the first part of one line above the limit */
+	uint64_t skipped; /* how many bytes of that line are not in data, including its newline */
 };
 
-/* What "line_max" may be. */
+/* The bounds of "line_max". */
 enum { SOURCE_LINE_LEAST_BYTES = 1 << 10, SOURCE_LINE_MOST_BYTES = 1 << 20 };
 #define SOURCE_LINE_BOUNDS .least = SOURCE_LINE_LEAST_BYTES, .most = SOURCE_LINE_MOST_BYTES
 
@@ -71,12 +71,12 @@ enum source_at_start { SOURCE_FROM_BEGINNING, SOURCE_FROM_END };
 
 /* What a source needs from its surroundings. */
 struct source_context {
-	const uint8_t *collector_id; /* 16 bytes, used where memory is NULL (the memory has its own); NULL: zeros */
-	bool once;                   /* read to the end and give WEIR_END; never follow */
-	uint32_t line_max_bytes;     /* a longer line comes as too_long; 0: 64 KiB. A source's own "line_max" goes before */
+	const uint8_t *collector_id; /* 16 bytes, used if memory is NULL (a memory has its own); NULL: zeros */
+	bool once;                   /* read to the end and return WEIR_END; never follow */
+	uint32_t line_max_bytes; /* a longer line comes as too_long; 0: 64 KiB. A source's own "line_max" overrides it */
 	/*
-	 * Which files were read, how far and under which incarnation (source_memory.h). One for all sources, so that two
-	 * of them never read one file. Borrowed, outlives them. NULL: each source keeps its own for the run.
+	 * Which files were read, up to where, and under which incarnation (source_memory.h). All sources share one, so that
+	 * no two of them read one file. Borrowed, must outlive them. NULL: each source keeps its own for the run.
 	 */
 	struct source_memory *memory;
 };
@@ -86,21 +86,21 @@ enum { SOURCE_OWN_COUNTS = 4 };
 /* Counters of one stream, for /metrics, the summary and `status`. */
 struct source_status {
 	const char *name;
-	bool whole;           /* of the source as a whole: its problem is that of all its streams */
+	bool whole;           /* it is the status of the source as a whole: its problem concerns all streams */
 	uint64_t position;    /* of the newest line handed out */
-	uint64_t lag_bytes;   /* known bytes after it; for a .gz compressed bytes */
+	uint64_t lag_bytes;   /* bytes known to exist after it; for a .gz file, compressed bytes */
 	bool counts_records;  /* lag_records is known */
-	uint64_t lag_records; /* known records after it, at most */
-	uint64_t size_bytes;  /* what is there in all, where known: for progress */
-	int64_t lag_ms;       /* how long bytes have been waiting: 0 at the end */
+	uint64_t lag_records; /* upper bound of the records after it */
+	uint64_t size_bytes;  /* the total size, if known: to show progress */
+	int64_t lag_ms;       /* how long unread data has been waiting; 0 at the end */
 	bool no_lag_time;     /* lag_ms is not known */
 	uint64_t lines;
-	uint64_t errors;                 /* failed opens and reads */
-	uint64_t lost_bytes;             /* what a truncation in place took before it was read, as far as known */
-	uint64_t lost_records;           /* what was removed before it was read, at most, where records are counted */
-	uint64_t own[SOURCE_OWN_COUNTS]; /* what its kind alone counts: its metrics say what */
-	char problem[256];               /* "" or what is wrong just now, in words */
-	bool reads_on;                   /* the problem is what was lost lately: the stream is read all the same */
+	uint64_t errors;       /* failed opens and reads */
+	uint64_t lost_bytes;   /* truncated or removed before they were read, as far as known */
+	uint64_t lost_records; /* upper bound of the records removed before they were read, if records are counted */
+	uint64_t own[SOURCE_OWN_COUNTS]; /* counters of its kind alone; the kind's metrics name them */
+	char problem[256];               /* the present problem, for people; "": none */
+	bool reads_on;                   /* the problem is a recent loss, and the stream is still being read */
 };
 
 struct source_ops;
@@ -111,39 +111,39 @@ struct source {
 };
 
 /*
- * A kind of source: what it says of itself, and what its sources do. Who uses sources asks here; nobody compares names
- * of kinds. What is NULL or false need not be said.
+ * A kind of source: its description, and its functions. Users of sources ask here and never compare the names of kinds.
+ * A member that does not apply may be NULL or false.
  */
 struct source_ops {
-	const char *type;                     /* as a configuration names it */
-	const struct weir_json_rule *members; /* of its configuration, "type", "name" and "format" among them */
+	const char *type;                     /* its "type" in a configuration */
+	const struct weir_json_rule *members; /* of its configuration, including "type", "name" and "format" */
 	bool endless;                         /* it listens, and has no end that --once could read to */
-	bool replayable;                      /* what was handed out can be had again; else each line is at most once */
-	bool names_files;                     /* its streams' names are paths, and looking at them takes nothing away */
-	const char *head;                     /* the format of the head that each of its lines has */
-	const struct source_metric *const *metrics; /* what is shown of each stream; NULL-terminated (source_metrics.h) */
+	bool replayable;                      /* lines can be read again; otherwise each comes at most once */
+	bool names_files;                     /* its streams' names are paths, and reading those files takes nothing away */
+	const char *head;                     /* the format of the header that each of its lines has */
+	const struct source_metric *const *metrics; /* of each stream; NULL-terminated (source_metrics.h) */
 
-	/** @param config  an element of "sources", without members that are not known */
+	/** @param config  an element of "sources", without unknown members */
 	enum weir_status (*create)(const struct weir_json *config, const struct source_context *context,
 	                           struct source **source, struct weir_error *error);
-	/** Refuses two sources that would give the same lines under the same ids, or take them from each other. */
+	/** Refuses two sources that would provide the same lines under the same ids, or take lines from each other. */
 	enum weir_status (*apart)(const struct weir_json *config, const struct weir_json *other, struct weir_error *error);
 	/**
-	 * Says for people what a good configuration means.
+	 * Describes a checked configuration for people.
 	 *
-	 * @param place   where lines come from is appended: "/var/log/nginx/access*.log"; "-" is standard input
-	 * @param manner  how they are read is appended: "read to its end"
+	 * @param place   appends where lines come from: "/var/log/nginx/access*.log"; "-" is standard input
+	 * @param manner  appends how they are read: "read to its end"
 	 */
 	void (*describe)(const struct weir_json *config, struct weir_text *place, struct weir_text *manner);
 
-	/* ---- of a source ---- */
+	/* ---- functions of a source ---- */
 
 	/**
-	 * The next lines.
+	 * Reads the next lines.
 	 *
-	 * @param stream  NULL: any stream that has lines; else that one (the merge of --once asks so)
+	 * @param stream  NULL: any stream that has lines; otherwise that one (for the merge of --once)
 	 * @return WEIR_OK: chunk has lines; WEIR_AGAIN: none now (wait on fd()); WEIR_END: this stream (or, for NULL,
-	 *         the whole source) will give no more; WEIR_IO: a stream failed for good in --once: error says which;
+	 *         the whole source) has no more; WEIR_IO: a stream failed for good in --once: error says which;
 	 *         in follow mode failures are retried and shown by status
 	 */
 	enum weir_status (*collect)(struct source *source, struct source_stream *stream, struct source_chunk *chunk,
@@ -152,18 +152,18 @@ struct source_ops {
 	size_t (*streams)(struct source *source, struct source_stream ***streams);
 	/** A pollable descriptor that becomes readable when collect() may have more, or -1: ask again in 100 ms. */
 	int (*fd)(const struct source *source);
-	/** The stream's lines up to this position are safe downstream: may be remembered (and files after it forgotten). */
+	/** Says that the lines up to this position are safe downstream: it may be saved, and files before it forgotten. */
 	void (*acknowledge)(struct source *source, struct source_stream *stream, uint64_t position);
 	/**
-	 * Where to go on: the next collect() of this stream gives the line after this position, which it once had. Called
-	 * before the first collect() of the source, for streams that a memory knew; without it a stream continues at its
-	 * acknowledged position.
+	 * Sets where to continue: the next collect() of this stream returns the line after this position, which an earlier
+	 * line had. Called before the first collect() of the source, for streams that a memory has. Without it a stream
+	 * continues at its acknowledged position.
 	 *
-	 * @return WEIR_OK; WEIR_INVALID: the memory knows no such position, or the source cannot replay
+	 * @return WEIR_OK; WEIR_INVALID: the memory has no such position, or the source cannot replay
 	 */
 	enum weir_status (*resume)(struct source *source, struct source_stream *stream, uint64_t position,
 	                           struct weir_error *error);
-	/** Fills up to `count` statuses; gives how many there are. Its pointers live as long as the source. @thread any */
+	/** Fills up to `count` statuses. Pointers in them last as long as the source. @return how many exist @thread any */
 	size_t (*status)(struct source *source, struct source_status *statuses, size_t count);
 	void (*free)(struct source *source);
 };

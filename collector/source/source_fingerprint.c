@@ -2,9 +2,9 @@
 /*
  * Taking and comparing fingerprints.
  *
- * Marks are taken from the lines as they are handed out, never by reading
- * again: a mark lies at the first such byte at or behind its place. Comparing
- * goes forward through the file, since a compressed one cannot go back.
+ * Marks are taken from lines as they are handed out, never by reading again: a
+ * mark is at the first byte handed out at or after its place. Comparing goes
+ * forward through the file, as a compressed one cannot go back.
  */
 #include "collector/source/source_fingerprint.h"
 
@@ -26,7 +26,7 @@ void fingerprint_head(struct fingerprint *fingerprint, const void *head, size_t 
 	fingerprint->head_hash = weir_hash64(head, length);
 }
 
-/* Where the next mark belongs: the first place behind the last mark. */
+/* The place of the next mark: the first one after the last mark. */
 static uint64_t next_place(const struct fingerprint *fingerprint)
 {
 	uint64_t place = MARK_FIRST;
@@ -82,7 +82,7 @@ static enum fingerprint_match check_place(struct input *input, uint64_t offset, 
 		status = input_read_full(input, bytes, length, &got, error);
 	if (status == WEIR_IO)
 		return FINGERPRINT_UNREADABLE;
-	/* Damaged or cut: it is as long as it can be read. */
+	/* Damaged or cut: it counts as being as long as it can be read. */
 	if (status != WEIR_OK || got < length)
 		return FINGERPRINT_SHORTER;
 	return weir_hash64(bytes, length) == hash ? FINGERPRINT_SAME : FINGERPRINT_OTHER;
@@ -128,7 +128,7 @@ bool fingerprint_within(struct input *a, struct input *b)
 	char *bytes = weir_alloc(2, ALIKE_BYTES), *other = bytes + ALIKE_BYTES;
 	size_t length = 0, other_length = 0;
 	bool within = false;
-	/* Damage further on does not matter: what came before it is compared. */
+	/* Damage further on does not matter: what is before it is compared. */
 	if (input_seek(a, 0, NULL) == WEIR_OK && input_seek(b, 0, NULL) == WEIR_OK &&
 	    input_read_full(a, bytes, ALIKE_BYTES, &length, NULL) != WEIR_IO &&
 	    input_read_full(b, other, ALIKE_BYTES, &other_length, NULL) != WEIR_IO)

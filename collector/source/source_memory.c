@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory as data: streams, their files and parts. Small lists, searched
- * from end to end: they are asked when files come and go, not for lines.
+ * The memory as data: streams, their files and parts. They are small lists and are
+ * searched linearly, as that happens when files come and go, not for each line.
  */
 #include "collector/source/source_memory.h"
 
@@ -20,7 +20,7 @@ struct source_memory *source_memory_new(const uint8_t *collector_id)
 	if (collector_id != NULL)
 		memcpy(memory->collector_id, collector_id, SOURCE_ID_BYTES);
 	else if (getrandom(memory->collector_id, SOURCE_ID_BYTES, 0) != SOURCE_ID_BYTES)
-		abort(); /* 16 bytes of /dev/urandom are always there */
+		abort(); /* does not happen: 16 random bytes are always available */
 	memory->changes = memory->first_incarnation = 1;
 	return memory;
 }
@@ -150,7 +150,7 @@ static void forget_file(struct source_memory *memory, struct source_memory_strea
 	memory->changes++;
 }
 
-/* Files that a stream may have: the memory is written whole at each change, and has to stay small. */
+/* How many files a stream may have. The memory must stay small, as each save writes all of it. */
 static size_t files_most(const struct source_memory *memory)
 {
 	size_t share = SOURCE_MEMORY_FILES_ALL / (memory->stream_count > 0 ? memory->stream_count : 1);

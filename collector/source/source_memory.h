@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the collector remembers of its files: which it has read, how far, and
- * under which incarnation. It is data: export and import are its text, and
- * a memory that was opened in a directory writes that text there (sources.json).
+ * What the collector remembers of its files: which it has read, up to where, and
+ * under which incarnation. It is plain data: export and import convert it to text
+ * and back, and a memory that was opened in a directory saves that text there
+ * (sources.json).
  *
- * A stream is a path as it was first seen. Its files follow one another by
- * rotation; each stretch of a file that is read under one incarnation is a part.
- * Mostly a file is one part; where lines come late to a rotated file they are
- * read as a part of their own, and the newer file continues in another, so that
- * positions grow in the order in which lines are handed out:
+ * A stream is named by the path under which it was first seen. Its files follow
+ * one another by rotation. Each section of a file that is read under one
+ * incarnation is a part. Usually a file is one part. Lines that come late to a
+ * rotated file are read as another part, and the newer file then continues in one
+ * more, so that positions increase in the order in which lines are handed out:
  *
  *     incarnation 1   access.log.1   0 .. 1000
- *     incarnation 2   access.log     0 .. 200     (read on while the writer finished in access.log.1)
+ *     incarnation 2   access.log     0 .. 200     (meanwhile the writer adds to access.log.1)
  *     incarnation 3   access.log.1   1000 .. 1050
  *     incarnation 4   access.log     200 ..
  *
- * A journal's stream has no files: its low-water mark says all (source_journal.h).
+ * A journal's stream has no files: its low-water mark is enough (source_journal.h).
  *
- * A part is saved before its first line is handed out. So a run that goes on
- * after a crash reads the same bytes under the same positions again.
+ * A part is saved before its first line is handed out. So a run after a crash
+ * reads the same bytes under the same positions again.
  *
- * @thread one at a time: that of the sources which share it
+ * @thread that of the sources which share it
  */
 #ifndef COLLECTOR_SOURCE_MEMORY_H
 #define COLLECTOR_SOURCE_MEMORY_H
@@ -30,40 +31,40 @@
 
 enum {
 	SOURCE_MEMORY_STREAMS_MAX = 16384,
-	SOURCE_MEMORY_FILES_MAX = 1024,     /* a stream; past it the oldest settled ones are forgotten, */
-	SOURCE_MEMORY_FILES_ALL = 32768,    /* or past its share of these where streams are many; */
-	SOURCE_MEMORY_FILES_READ = 1 << 20, /* what is saved before they are is read all the same */
-	SOURCE_MEMORY_PARTS_MAX = 1024,     /* a stream, not acknowledged */
+	SOURCE_MEMORY_FILES_MAX = 1024,     /* per stream; above it the oldest settled files are forgotten */
+	SOURCE_MEMORY_FILES_ALL = 32768,    /* shared equally by the streams, if that is less per stream */
+	SOURCE_MEMORY_FILES_READ = 1 << 20, /* per stream, when importing: a save may come before they are forgotten */
+	SOURCE_MEMORY_PARTS_MAX = 1024,     /* per stream, not acknowledged */
 };
 
 #define SOURCE_OFFSET_END (UINT64_C(1) << SOURCE_OFFSET_BITS)
 #define SOURCE_INCARNATION_MAX ((UINT32_C(1) << 23) - 1) /* positions stay below 2^63 */
 
-/* What the names of a journal's streams begin with; no file's path may. */
+/* Names of a journal's streams begin with this; a file's path must not. */
 #define SOURCE_JOURNAL_PREFIX "journal:"
 
-/* The end of a part that is still read. */
+/* The end of a part that is still being read. */
 #define SOURCE_PART_OPEN UINT64_MAX
 
 enum source_file_state {
-	SOURCE_FILE_READING, /* the newest, or one that was left for late lines elsewhere and is gone on with */
-	SOURCE_FILE_LEFT,    /* read to its end, and a successor begun: late lines may come */
-	SOURCE_FILE_SETTLED, /* no more is expected of it; remembered to be known again */
+	SOURCE_FILE_READING, /* the newest; or an interrupted one, to be continued after late lines elsewhere */
+	SOURCE_FILE_LEFT,    /* read to its end, and its successor was begun; late lines may come */
+	SOURCE_FILE_SETTLED, /* no more lines are expected; kept so that the file is recognised */
 };
 
-/* A file's content, under whatever name. */
+/* A file's content, whatever its name. */
 struct source_memory_file {
-	uint32_t number; /* within its stream; never used again */
+	uint32_t number; /* unique within its stream, never reused */
 	enum source_file_state state;
-	uint64_t device, inode; /* 0, 0: it has none any more (truncated, or replaced by a copy) */
+	uint64_t device, inode; /* 0, 0: it no longer has any (truncated, or replaced by a copy) */
 	struct fingerprint fingerprint;
-	uint64_t taken;      /* lines up to here were handed out, or lie in a part */
-	uint64_t size;       /* the largest seen, uncompressed where that is known */
-	int64_t modified_ns; /* of its last writing, as the file system has it */
-	int64_t seen_s;      /* wall clock: when it was last there */
+	uint64_t taken;      /* lines up to here were handed out, or are in a part */
+	uint64_t size;       /* the largest seen, uncompressed if that is known */
+	int64_t modified_ns; /* its modification time in the file system */
+	int64_t seen_s;      /* wall clock: when it was last found */
 	/* not saved */
 	char *where;       /* owned: the path at which it was last found, or NULL */
-	uint32_t absences; /* times in a row that it was looked for in vain */
+	uint32_t absences; /* how many searches in a row did not find it */
 };
 
 struct source_memory_part {
@@ -76,24 +77,24 @@ struct source_memory_part {
 struct source_memory_stream {
 	char *path;
 	uint64_t low_water;   /* position: all before it is acknowledged */
-	int64_t forgotten_ns; /* rotated files last written at or before this are not news; of a journal: when last seen */
+	int64_t forgotten_ns; /* rotated files last written at or before this are not new; of a journal: when last seen */
 	uint32_t next_file;   /* the next file's number */
 	uint32_t next_incarnation; /* the next part's */
 	struct source_memory_file **files;
 	size_t file_count;
-	struct source_memory_part *parts; /* ascending; from the part of low_water on, but always the last */
+	struct source_memory_part *parts; /* ascending; from that of low_water on, and at least the last one */
 	size_t part_count;
-	bool claimed; /* some source reads it; not saved */
+	bool claimed; /* a source reads it; not saved */
 };
 
 struct source_memory {
 	uint8_t collector_id[SOURCE_ID_BYTES];
 	struct source_memory_stream **streams;
 	size_t stream_count;
-	uint32_t first_incarnation; /* a new stream's: past those that limiters know of streams that were removed */
-	char *path;                 /* where it is saved; NULL: nowhere */
-	uint64_t changes;           /* grows with each change */
-	uint64_t saved;             /* changes that are on disk */
+	uint32_t first_incarnation;          /* of a new stream: above those that limiters may know of removed streams */
+	char *path;                          /* where it is saved; NULL: nowhere */
+	uint64_t changes;                    /* increases with each change */
+	uint64_t saved;                      /* the value of `changes` that is on disk */
 	struct source_memory_writer *writer; /* NULL: nothing was written in the background yet */
 };
 
@@ -101,11 +102,11 @@ struct source_memory {
 struct source_memory *source_memory_new(const uint8_t *collector_id);
 void source_memory_free(struct source_memory *memory);
 
-/** The memory as JSON text, without line breaks: returned, the caller frees. For --once it goes into its checkpoint. */
+/** The memory as JSON text, without line breaks. Returned, the caller frees. --once stores it in its checkpoint. */
 char *source_memory_export(const struct source_memory *memory, size_t *length);
 
 /**
- * Reads what export wrote.
+ * Reads what source_memory_export() wrote.
  *
  * @param name  shown in errors
  * @return WEIR_INVALID; WEIR_NEWER
@@ -113,64 +114,68 @@ char *source_memory_export(const struct source_memory *memory, size_t *length);
 WEIR_MUST_USE enum weir_status source_memory_import(const char *name, const char *text, size_t length,
                                                     struct source_memory **memory, struct weir_error *error);
 
-/** Opens DIRECTORY/sources.json; a new one gets a random collector id and is written at once. */
+/** Opens DIRECTORY/sources.json. A new one gets a random collector id, and is written at once. */
 WEIR_MUST_USE enum weir_status source_memory_open(const char *directory, struct source_memory **memory,
                                                   struct weir_error *error);
 
-/** Writes it, if it was opened in a directory and has changed: on disk when this returns. */
+/** Saves it, if it was opened in a directory and has changed. It is on disk when this returns. */
 WEIR_MUST_USE enum weir_status source_memory_save(struct source_memory *memory, struct weir_error *error);
 
 /**
- * Begins to do so on a thread of its own: who reads for others does not wait for a busy disk. Not to be called again
- * before source_memory_save_end() has said how it went.
+ * Begins to save it on a thread of its own, so that the reading thread does not wait for a busy disk. Must not be
+ * called again before source_memory_save_end() has returned the outcome.
  *
- * @return WEIR_AGAIN: it has begun; WEIR_OK: nothing had changed; where no thread is available, as source_memory_save()
+ * @return WEIR_AGAIN: it has begun; WEIR_OK: nothing had changed; if there is no thread, as source_memory_save()
  */
 WEIR_MUST_USE enum weir_status source_memory_save_begin(struct source_memory *memory, struct weir_error *error);
 
-/** @return WEIR_AGAIN: it is still at it; else as source_memory_save(), of what the memory held when it began */
+/** @return WEIR_AGAIN: still saving; otherwise as source_memory_save(), for the memory as it was at the beginning */
 WEIR_MUST_USE enum weir_status source_memory_save_end(struct source_memory *memory, struct weir_error *error);
 
-/** NULL is fine. What it is writing is written. */
+/** Finishes a write in progress. NULL is fine. */
 void source_memory_writer_free(struct source_memory_writer *writer);
 
 /* ---- for sources ---- */
 
 struct source_memory_stream *source_memory_find(const struct source_memory *memory, const char *path);
-/** NULL where SOURCE_MEMORY_STREAMS_MAX are there. */
+/** Adds a stream. @return NULL: there are SOURCE_MEMORY_STREAMS_MAX already */
 struct source_memory_stream *source_memory_add(struct source_memory *memory, const char *path);
 
-/** Removes a stream by its place. Should its path come again, its positions are higher than they ever were. */
+/** Removes a stream by its index. If its path comes again, its positions will be higher than any before. */
 void source_memory_remove(struct source_memory *memory, size_t index);
 
-/** A record that belongs to no memory. */
+/** A stream that belongs to no memory. */
 struct source_memory_stream *source_memory_scratch(const char *path);
 void source_memory_scratch_free(struct source_memory_stream *stream);
 
-/** The id that positions of this stream are kept under: a hash of (collector id, path). */
+/** The id under which limiters know the stream's positions: a hash of (collector id, path). */
 void source_memory_stream_id(const struct source_memory *memory, const char *path, uint8_t id[SOURCE_ID_BYTES]);
 
 struct source_memory_file *source_memory_file(const struct source_memory_stream *stream, uint32_t number);
 struct source_memory_file *source_memory_file_add(struct source_memory *memory, struct source_memory_stream *stream);
 
-/** NULL if there is none of that incarnation. */
+/** The part of an incarnation, or NULL. */
 struct source_memory_part *source_memory_part(const struct source_memory_stream *stream, uint32_t incarnation);
-/** The newest, or NULL. */
+/** The newest part, or NULL. */
 struct source_memory_part *source_memory_last_part(const struct source_memory_stream *stream);
-/** NULL where the stream has SOURCE_MEMORY_PARTS_MAX, or incarnations are used up. The last one's end is set before. */
+/**
+ * Adds a part, after the caller has set the end of the last one.
+ *
+ * @return NULL: the stream has SOURCE_MEMORY_PARTS_MAX, or incarnations are used up
+ */
 struct source_memory_part *source_memory_part_add(struct source_memory *memory, struct source_memory_stream *stream,
                                                   uint32_t file, uint64_t from);
 
-/** Takes note that a stream or file was changed by hand. */
+/** Notes that the caller has changed a stream or file directly. */
 void source_memory_changed(struct source_memory *memory);
 
-/** Whether a part, once added, needs no save any more. */
+/** Whether a part has been saved since it was added, or need not be. */
 bool source_memory_part_saved(const struct source_memory *memory, const struct source_memory_part *part);
 
-/** All before the position is acknowledged: parts before it are dropped. Positions that go back are ignored. */
+/** Notes that all before the position is acknowledged, and drops earlier parts. Ignores positions that go back. */
 void source_memory_acknowledge(struct source_memory *memory, struct source_memory_stream *stream, uint64_t position);
 
-/** Drops files that are settled, belong to no part and were not there for 7 days, or are too many. */
+/** Drops files that are settled, belong to no part, and were not found for 7 days or are too many. */
 void source_memory_forget(struct source_memory *memory, struct source_memory_stream *stream, int64_t now_s);
 
 static inline uint64_t source_position(uint32_t incarnation, uint64_t offset)

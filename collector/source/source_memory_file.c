@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory's file in the state directory: replaced whole, so that a crash
- * leaves the old one or the new one. To be sure that it is on disk takes as long
- * as the disk is busy, a tenth of a second perhaps, so there is a thread for it.
+ * The memory's file in the state directory. It is replaced as a whole, so that a
+ * crash leaves the old one or the new one. Making sure that it is on disk takes a
+ * tenth of a second if the disk is busy, so there is a thread for it.
  */
 #include "collector/source/source_memory.h"
 
@@ -48,7 +48,7 @@ enum weir_status source_memory_open(const char *directory, struct source_memory 
 
 /* ---- writing ---- */
 
-/* What a write takes with it: the thread that writes looks at nothing else. */
+/* What a write needs. The writing thread reads nothing else. */
 struct source_memory_writer {
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -59,7 +59,7 @@ struct source_memory_writer {
 	enum weir_status status;
 	struct weir_error error;
 	bool stop;
-	uint64_t changes; /* that the text holds: the owner's */
+	uint64_t changes; /* memory->changes of the text; only the owner's thread uses it */
 };
 
 static enum weir_status write_text(const char *path, const char *text, size_t length, struct weir_error *error)
@@ -90,7 +90,7 @@ static void *work(void *context)
 	return NULL;
 }
 
-/* NULL: there is no thread to be had. */
+/* @return NULL: no thread could be started */
 static struct source_memory_writer *writer_new(const char *path)
 {
 	struct source_memory_writer *writer = weir_alloc(1, sizeof *writer);
@@ -127,7 +127,7 @@ static bool is_saved(const struct source_memory *memory)
 enum weir_status source_memory_save(struct source_memory *memory, struct weir_error *error)
 {
 	struct source_memory_writer *writer = memory->writer;
-	if (writer != NULL) { /* an older text must not come after this one */
+	if (writer != NULL) { /* an older text must not be written after this one */
 		pthread_mutex_lock(&writer->lock);
 		while (writer->text != NULL)
 			pthread_cond_wait(&writer->moved, &writer->lock);

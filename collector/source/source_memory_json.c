@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory as text, written straight and read through cursors.
+ * The memory as JSON text: written directly, and read through struct weir_json.
  *
- * Hashes are hexadecimal words; device and inode, which use all 64 bits, are
- * numbers in two's complement. A path that is not UTF-8, which JSON cannot
- * hold, is written as "path_hex".
+ * Hashes are hexadecimal strings. Device and inode, which use all 64 bits, are
+ * written as signed numbers. A path that is not UTF-8, which JSON cannot hold, is
+ * written as "path_hex".
  */
 #include "collector/source/source_memory.h"
 
@@ -24,7 +24,7 @@ enum { MEMORY_VERSION = 1, NUMBER_MAX = 1 << 30 };
 
 static void put_path(struct weir_json_writer *json, const char *path)
 {
-	json_t *word = json_string(path); /* NULL where it is not UTF-8 */
+	json_t *word = json_string(path); /* NULL if it is not UTF-8 */
 	if (word != NULL)
 		weir_json_write_words(json, "path", path);
 	else
@@ -32,7 +32,7 @@ static void put_path(struct weir_json_writer *json, const char *path)
 	json_decref(word);
 }
 
-/* A hash as a string: a number of 64 bits is more than what readers of JSON keep. */
+/* Writes a hash as a string, as many JSON readers cannot hold an unsigned number of 64 bits. */
 static void put_hash(struct weir_json_writer *json, uint64_t hash)
 {
 	char digits[20];
@@ -122,7 +122,7 @@ char *source_memory_export(const struct source_memory *memory, size_t *length)
 
 /* ---- reading ---- */
 
-/* A number that must be there. */
+/* Reads a number that must be present. */
 static enum weir_status get_number(const struct weir_json *object, const char *name, int64_t least, int64_t most,
                                    int64_t *out, struct weir_error *error)
 {
@@ -132,7 +132,7 @@ static enum weir_status get_number(const struct weir_json *object, const char *n
 	return weir_json_int(&at, least, most, out, error);
 }
 
-/* An even number of hexadecimal digits: at most `most` bytes, *length says how many. */
+/* Reads an even number of hexadecimal digits. @param length  set to the number of bytes, at most `most` */
 static enum weir_status get_hex(const struct weir_json *at, uint8_t *bytes, size_t most, size_t *length,
                                 struct weir_error *error)
 {
@@ -167,7 +167,7 @@ static enum weir_status get_hash(const struct weir_json *at, uint64_t *hash, str
 	return WEIR_OK;
 }
 
-/* How many elements a list has; WEIR_INVALID where it is missing, no list, or longer than `most`. */
+/* Reads the length of a list. @return WEIR_INVALID: it is missing, not a list, or longer than `most` */
 static enum weir_status get_list(const struct weir_json *at, size_t most, size_t *count, struct weir_error *error)
 {
 	if (!json_is_array(at->value))
@@ -178,7 +178,7 @@ static enum weir_status get_list(const struct weir_json *at, size_t most, size_t
 	return WEIR_OK;
 }
 
-/* A whole number in a list, at its place. */
+/* Reads an integer that is an element of a list. */
 static enum weir_status get_element(const struct weir_json *list, size_t index, int64_t least, int64_t most,
                                     int64_t *out, struct weir_error *error)
 {
@@ -250,7 +250,7 @@ static enum weir_status get_file(const struct weir_json *object, struct source_m
 		if (status != WEIR_OK)
 			return status;
 	}
-	file->number = 0; /* not found by the search for its own number */
+	file->number = 0; /* so that the search for its number does not find it */
 	if (source_memory_file(stream, (uint32_t)values[0]) != NULL)
 		return weir_json_fail(object, error, "has the number of another file");
 	file->number = (uint32_t)values[0];
@@ -294,7 +294,7 @@ static enum weir_status get_part(const struct weir_json *object, struct source_m
 	return WEIR_OK;
 }
 
-/* The path, returned; none holds a 0. */
+/* Reads the path. It has no zero byte. @param path  returned, the caller frees */
 static enum weir_status get_path(const struct weir_json *object, char **path, struct weir_error *error)
 {
 	struct weir_json plain = weir_json_member(object, "path"), hex = weir_json_member(object, "path_hex");

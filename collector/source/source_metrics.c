@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows, and how a sample of each is read from a status. */
+/* The rows, and how a sample of each is read from a status. */
 #include "collector/source/source_metrics.h"
 
 #define ROW(name) static const struct weir_metric name##_row
 
-/* ---- how far it is read ---- */
+/* ---- positions ---- */
 
 ROW(position) = {"weir_source_position", WEIR_GAUGE, "bytes or records", SOURCE_METRIC_LABELS,
                  "How far the stream has been read, in bytes of a file or records of a topic or journal."};

@@ -2,8 +2,8 @@
 /*
  * The metrics of each stream that several kinds of sources share. Metrics of a single kind are beside that kind.
  *
- * A kind lists those that its streams have (source_ops, metrics). Two kinds that show one thing, each in its way, have
- * the same row.
+ * A kind lists those that its streams have (source_ops.metrics). If two kinds show the same thing in different ways,
+ * their metrics share a row.
  */
 #ifndef COLLECTOR_SOURCE_METRICS_H
 #define COLLECTOR_SOURCE_METRICS_H
@@ -13,16 +13,16 @@
 
 struct source_metric {
 	const struct weir_metric *row;
-	/** Reads a sample from a status. @return false: it has none, now */
+	/** Reads a sample from a status. @return false: it has none now */
 	bool (*sample)(const struct source_status *status, double *value);
-	bool of_whole; /* the status of a source as a whole has it, too */
+	bool of_whole; /* the status of a source as a whole has it too */
 };
 
 #define SOURCE_METRIC_LABELS WEIR_LABELS({"source", "the stream's name"})
 
-extern const struct source_metric source_metric_position;    /* the offset in one of its files, ... */
-extern const struct source_metric source_metric_incarnation; /* ... and which of them */
-extern const struct source_metric source_metric_offset;      /* the same row as position: there are no incarnations */
+extern const struct source_metric source_metric_position;    /* the offset within its file */
+extern const struct source_metric source_metric_incarnation; /* which of its files that is */
+extern const struct source_metric source_metric_offset;      /* the row of position, for kinds without incarnations */
 extern const struct source_metric source_metric_lag_seconds;
 extern const struct source_metric source_metric_lag_bytes;
 extern const struct source_metric source_metric_lag_records;
@@ -32,6 +32,6 @@ extern const struct source_metric source_metric_lost_bytes;
 extern const struct source_metric source_metric_lost_records;
 extern const struct source_metric source_metric_problem;
 extern const struct source_metric source_metric_replayable;   /* 1 */
-extern const struct source_metric source_metric_unreplayable; /* the same row: 0 */
+extern const struct source_metric source_metric_unreplayable; /* the row of replayable: 0 */
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fault for each name that ever had a problem: few, so they are searched
- * one by one. A name that is no longer among the statuses (a pattern that names
- * a file by now) has no problem any more.
+ * A fault for each name that ever had a problem. They are few, so they are
+ * searched linearly. A name that is no longer among the statuses (such as a
+ * pattern that meanwhile matches a file) no longer has a problem.
  */
 #include "collector/source/source_reports.h"
 
@@ -12,11 +12,11 @@
 #include <string.h>
 
 struct report {
-	size_t place; /* of the source: names are its own */
+	size_t place; /* index of the source: names are unique within one */
 	char *name;
 	struct weir_fault fault;
-	bool seen; /* in the statuses at hand */
-	bool told; /* that it is at most once */
+	bool seen; /* it has a problem in the present statuses */
+	bool told; /* it was logged that it is at most once */
 };
 
 struct source_reports {
@@ -56,7 +56,7 @@ static struct report *report_of(struct source_reports *reports, size_t place, co
 	return made;
 }
 
-/* What a stream cannot promise is said once. */
+/* Logs once that a stream reads its lines at most once. */
 static void log_at_most_once(struct source_reports *reports, struct report *report)
 {
 	if (!report->told)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One stream that is gone once it is read.
+ * One stream, which can be read only once.
  *
- * A position of an earlier start would mean nothing, so each start has a stream of another id; and as a position's
- * offset has a bound, a stream that outlives it continues in another incarnation.
+ * A position of an earlier start would mean nothing, so the stream has another id at each start. An offset within a
+ * position is bounded, so a stream that exceeds the bound continues in another incarnation.
  */
 #include "collector/source/source_unreplayable.h"
 
@@ -27,7 +27,7 @@ void source_unreplayable_init(struct source_unreplayable *source, const struct s
 	source->stream.name = weir_copy(name, strlen(name));
 	source->streams[0] = &source->stream;
 	if (getrandom(source->stream.id, SOURCE_ID_BYTES, 0) != SOURCE_ID_BYTES)
-		abort(); /* 16 bytes of /dev/urandom are always there */
+		abort(); /* does not happen: 16 random bytes are always available */
 	pthread_mutex_init(&source->mutex, NULL);
 	source->status = (struct source_status){.name = source->stream.name, .position = source->position};
 }

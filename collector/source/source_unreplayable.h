@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The base of sources that cannot read anything again: standard input, what is sent over a network.
+ * The base of sources that cannot read anything again: standard input, and what is sent over a network.
  *
- * Such a source has one stream, whose lines are taken at most once: its id is new at each start, its positions are
- * bytes handed out since, acknowledging changes nothing, and there is no position to resume at. A kind puts
+ * Such a source has one stream, whose lines are read at most once. Its id is new at each start, its positions count the
+ * bytes handed out since, acknowledging changes nothing, and it cannot resume at a position. A kind puts
  * `struct source_unreplayable` first in its own struct, and the functions below into its source_ops.
  */
 #ifndef COLLECTOR_SOURCE_UNREPLAYABLE_H
@@ -17,9 +17,9 @@ struct source_unreplayable {
 	struct source source;
 	struct source_stream stream;
 	struct source_stream *streams[1];
-	const char *what;  /* cannot be read again: for people */
-	uint64_t position; /* of the next byte handed out */
-	uint64_t bound;    /* an offset beyond it continues in another incarnation, as if of another file */
+	const char *what;  /* what cannot be read again, for people */
+	uint64_t position; /* of the next byte to hand out */
+	uint64_t bound;    /* when the offset exceeds it, another incarnation begins, as if with another file */
 	pthread_mutex_t mutex;
 	struct source_status status; /* guarded by the mutex */
 };
@@ -27,20 +27,20 @@ struct source_unreplayable {
 /**
  * @param ops   of the kind
  * @param name  of the stream, copied
- * @param what  "standard input": the words before "cannot be read again"; outlives the source
+ * @param what  for errors, before "cannot be read again": "standard input"; borrowed, must outlive the source
  */
 void source_unreplayable_init(struct source_unreplayable *source, const struct source_ops *ops, const char *name,
                               const char *what);
 void source_unreplayable_deinit(struct source_unreplayable *source);
 
 /**
- * Gives a chunk that is to be handed out its stream and its position, and continues after it.
+ * Sets the stream and position of a chunk to hand out, and moves the source's position past it.
  *
  * @return whether another incarnation begins with it
  */
 bool source_unreplayable_place(struct source_unreplayable *source, struct source_chunk *chunk);
 
-/* As source_ops says. */
+/* As in source_ops. */
 size_t source_unreplayable_streams(struct source *source, struct source_stream ***streams);
 void source_unreplayable_acknowledge(struct source *source, struct source_stream *stream, uint64_t position);
 enum weir_status source_unreplayable_resume(struct source *source, struct source_stream *stream, uint64_t position,

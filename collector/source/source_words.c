@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A checked configuration in words: members that are not there, or of another type, are skipped. */
+/* Describes a checked configuration for people. Members that are absent, or of another type, are skipped. */
 #include "collector/source/source_words.h"
 
 const char *const source_starts[] = {[SOURCE_FROM_BEGINNING] = "beginning", [SOURCE_FROM_END] = "end", NULL};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names and shapes of topics, which all kinds of bus share. */
+/* The topics' names and numbers of partitions, which all kinds of bus share. */
 #include "common/bus/bus.h"
 
 #include <assert.h>

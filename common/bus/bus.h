@@ -2,11 +2,11 @@
 /*
  * The bus: the partitioned, ordered, durable log that connects the roles.
  *
- * Kafka gives the rules, bus_local.c keeps them on one machine's disk: a topic
- * has P partitions; a message gets the next offset of its partition and is
- * delivered when it is durable; a consumer reads a partition from an offset of
- * its own choosing, in order; nothing below a partition's trimmed start can be
- * read again, and asking for it is an error, never a silent skip.
+ * Its rules are Kafka's; bus_local.c follows them on one machine's disk. A topic
+ * has P partitions. A message gets the next offset of its partition, and is
+ * delivered when it is durable. A consumer reads a partition in order, from an
+ * offset that it chooses. Nothing below a partition's trimmed start can be read
+ * again; asking for it is an error, and never skipped silently.
  */
 #ifndef WEIR_COMMON_BUS_H
 #define WEIR_COMMON_BUS_H
@@ -27,31 +27,31 @@ enum weir_topic {
 enum {
 	WEIR_BUS_PARTITIONS_MAX = 1024,
 	WEIR_BUS_MESSAGE_MAX_BYTES = 32 * 1024 * 1024,  /* key and payload */
-	WEIR_BUS_PRODUCER_MAX_BYTES = 16 * 1024 * 1024, /* sent and not yet polled; one larger message goes alone */
+	WEIR_BUS_PRODUCER_MAX_BYTES = 16 * 1024 * 1024, /* sent and not polled; a larger message is sent on its own */
 };
 
 /** "weir.events", ... */
 const char *weir_topic_name(enum weir_topic topic);
-/** How many partitions a topic has when events have `partitions`: so many, or one for policy and dead letters. */
+/** How many partitions a topic has: one for policy and dead letters, `partitions` for events and all others. */
 uint32_t weir_topic_partitions(enum weir_topic topic, uint32_t partitions);
 
 struct weir_message {
 	enum weir_topic topic;
 	uint32_t partition;
 	uint64_t offset;
-	int64_t appended_ms;  /* when the log took it, Unix ms by its own clock; 0: it keeps no such time */
+	int64_t appended_ms;  /* when the log took it, Unix ms by the log's own clock; 0: the log stores no such time */
 	struct weir_span key; /* at NULL: none */
 	struct weir_span payload;
 };
 
-/* What became of one sent message. */
+/* The outcome of one sent message. */
 struct weir_delivery {
 	enum weir_topic topic;
 	uint32_t partition;
 	uint64_t offset;         /* valid when status is WEIR_OK */
-	uint64_t tag;            /* the sender's */
-	enum weir_status status; /* WEIR_OK: durable. Else this and every later message of this producer is not */
-	const char *why;         /* then: the topic and what was wrong; the producer's, as long as it is there */
+	uint64_t tag;            /* as given to send() */
+	enum weir_status status; /* WEIR_OK: durable; otherwise neither this nor any later message of the producer is */
+	const char *why;         /* unless WEIR_OK: the topic and the reason; owned by the producer until it is freed */
 };
 
 struct weir_bus;
@@ -61,70 +61,70 @@ struct weir_consumer;
 struct weir_bus_ops {
 	const char *name;
 
-	/** @thread each producer belongs to one thread; messages that it has not polled yet are bounded */
+	/** @thread each producer belongs to one thread; the messages that it has sent and not polled are bounded */
 	enum weir_status (*producer_new)(struct weir_bus *bus, struct weir_producer **producer, struct weir_error *error);
 	/**
 	 * Queues a message; its bytes are copied.
 	 *
 	 * @return WEIR_OK; WEIR_FULL: the bound on bytes not yet polled is reached: poll and try again; WEIR_INVALID: no
-	 *         such partition, or too large; WEIR_IO: the producer is broken (a delivery failed), make a new one and
-	 *         send again from what was delivered
+	 *         such partition, or too large; WEIR_IO: the producer is broken (a delivery failed): make a new one, and
+	 *         send again all after the last delivered message
 	 */
 	enum weir_status (*send)(struct weir_producer *producer, enum weir_topic topic, uint32_t partition,
 	                         struct weir_span key, struct weir_span payload, uint64_t tag, struct weir_error *error);
-	/** Takes up to `most` deliveries, waiting at most timeout_ms for the first. Per partition in order. */
+	/** Takes up to `most` deliveries, in order per partition. Waits at most timeout_ms for the first. */
 	size_t (*poll)(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most, int timeout_ms);
-	/** Undelivered messages are abandoned. */
+	/** Frees the producer, and abandons undelivered messages. */
 	void (*producer_free)(struct weir_producer *producer);
 
 	/**
-	 * A reader of one topic.
+	 * Creates a reader of one topic.
 	 *
-	 * @param reader  a name whose positions hold back trimming (`consumed`), or NULL
+	 * @param reader  a name; the log is not trimmed beyond its positions (`consumed`); or NULL
 	 * @thread each consumer belongs to one thread
 	 */
 	enum weir_status (*consumer_new)(struct weir_bus *bus, enum weir_topic topic, const char *reader,
 	                                 struct weir_consumer **consumer, struct weir_error *error);
 	/**
-	 * Begins to deliver a partition from an offset. WEIR_INVALID: that offset is trimmed or beyond the end. Where a
-	 * server that does not answer just now would have to be asked, the assignment stands, and receive tells.
+	 * Begins to deliver a partition from an offset. WEIR_INVALID: that offset is trimmed or beyond the end. If the
+	 * server that knows does not answer now, the partition is assigned all the same, and receive() reports it.
 	 */
 	enum weir_status (*assign)(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
 	                           struct weir_error *error);
 	void (*unassign)(struct weir_consumer *consumer, uint32_t partition);
-	/** A paused partition keeps its place and delivers nothing. */
+	/** Pauses or resumes a partition. A paused one keeps its position and delivers nothing. */
 	void (*pause)(struct weir_consumer *consumer, uint32_t partition, bool paused);
 	/**
-	 * Up to `most` durable messages, per partition in order, waiting at most timeout_ms for the first.
+	 * Receives up to `most` durable messages, in order per partition. Waits at most timeout_ms for the first.
 	 *
-	 * @param messages  their bytes are borrowed until the next receive on this consumer
-	 * @return WEIR_OK with *count >= 0; WEIR_INVALID: the log is damaged or has a gap: the words say where, and
-	 *         messages[0] its partition and offset; it is told again until that partition is unassigned, or assigned
-	 *         elsewhere; WEIR_IO: a passing fault
+	 * @param messages  their bytes are borrowed until the next receive() on this consumer
+	 * @return WEIR_OK with *count >= 0; WEIR_INVALID: the log is damaged or has a gap: the error says where, and
+	 *         messages[0] has the partition and offset; repeated until that partition is unassigned, or assigned at
+	 *         another offset; WEIR_IO: a temporary failure
 	 */
 	enum weir_status (*receive)(struct weir_consumer *consumer, struct weir_message *messages, size_t most,
 	                            int timeout_ms, size_t *count, struct weir_error *error);
 	/**
-	 * How far a partition is read: behind every message that receive has given of it and, once its end was met, behind
-	 * what there is no message at, as the marks of other programs' transactions. To be compared with an extent's
-	 * `next`, which the last message may never reach. 0: it is not assigned.
+	 * The offset up to which a partition is read: after every message that receive() has returned and, once the end was
+	 * reached, also after offsets without a message, such as transaction markers of other programs. Compare it with an
+	 * extent's `next`, which the offset after the last message may never reach. 0: it is not assigned.
 	 */
 	uint64_t (*position)(const struct weir_consumer *consumer, uint32_t partition);
 	/**
-	 * How many messages of a partition are known to wait after that. No server is asked: it is as of the last answer of
-	 * the partition's leader, be it to assign; 0 before there was one.
+	 * How many messages of a partition are known to wait after its position. Asks no server: the number is from the
+	 * last answer of the partition's leader, which may be the one to assign(); 0 before there was any.
 	 */
 	uint64_t (*waiting)(const struct weir_consumer *consumer, uint32_t partition);
-	/** The reader will never again need offsets below this one (its own checkpoint is durable). */
+	/** Says that the reader never needs offsets below this one again (its own checkpoint is durable). */
 	void (*consumed)(struct weir_consumer *consumer, uint32_t partition, uint64_t offset);
 	void (*consumer_free)(struct weir_consumer *consumer);
 
-	/** First readable and next offset of a partition. @thread any */
+	/** Reads the first readable and the next offset of a partition. @thread any */
 	enum weir_status (*extent)(struct weir_bus *bus, enum weir_topic topic, uint32_t partition, uint64_t *first,
 	                           uint64_t *next, struct weir_error *error);
-	/** Whether something hinders the bus just now (it continues trying), and what, in words. @thread any */
+	/** Whether the bus has a problem now, while it keeps retrying. @param text  set to it, for people @thread any */
 	bool (*problem)(struct weir_bus *bus, char *text, size_t bytes);
-	/** Its producers and consumers are freed before. What they sent and did not see delivered may be written or not. */
+	/** Closes the bus, once its producers and consumers are freed. Undelivered messages may or may not be written. */
 	void (*close)(struct weir_bus *bus);
 };
 

@@ -11,31 +11,33 @@
 
 struct weir_assignment;
 
-/** Of a group's member. Nothing is given yet: generation 0. */
+/** The assignment of a group's member. Nothing is assigned yet: generation 0. */
 struct weir_assignment *weir_assignment_new(uint32_t partitions);
 
-/** Of a process that is alone: everything is given, from the beginning to the end. */
+/** The assignment of a standalone process: all partitions, always. */
 struct weir_assignment *weir_assignment_of_all(uint32_t partitions);
 void weir_assignment_free(struct weir_assignment *assignment);
 
-/** What the group said. @param given  one for each partition; copied. @thread any */
+/** Sets the group's assignment. @param given  by partition: whether it is assigned; copied @thread any */
 void weir_assignment_set(struct weir_assignment *assignment, const bool *given, uint64_t generation);
 
-/** The group no longer knows this process: what was given stays until it speaks again, and nothing more is taken. */
+/** Notes that membership was lost. What was assigned stays until the group assigns again; nothing more may be taken. */
 void weir_assignment_lose(struct weir_assignment *assignment);
 
-/** Changes whenever the assignment does: cheap enough to be asked in every turn. @thread any */
+/** A number that changes whenever the assignment does. Cheap enough to read in every turn. @thread any */
 uint64_t weir_assignment_version(const struct weir_assignment *assignment);
 
 /**
- * @param given  room for one of each partition; may be NULL
- * @param count  how many are given; may be NULL
- * @return the group's generation; 0: it has not spoken, or this process was lost to it
+ * Reads the assignment.
+ *
+ * @param given  room for one element per partition; may be NULL
+ * @param count  set to how many are assigned; may be NULL
+ * @return the group's generation; 0: it has not assigned yet, or membership was lost
  * @thread any
  */
 uint64_t weir_assignment_get(struct weir_assignment *assignment, bool *given, uint32_t *count);
 
-/** Whether a partition is given. @thread any */
+/** Whether a partition is assigned. @thread any */
 bool weir_assignment_has(struct weir_assignment *assignment, uint32_t partition);
 
 #endif

@@ -52,7 +52,7 @@ static bool wait_for_retry(int64_t end_ms, const _Atomic bool *stop)
 	return true;
 }
 
-/* @param missing  NULL: what is missing is made */
+/* @param missing  NULL: creates tables that are missing */
 static enum weir_status connect_store(const struct weir_config *config, int64_t wait_ms, const _Atomic bool *stop,
                                       const struct weir_log *log, struct weir_text *missing, struct weir_store **store,
                                       struct weir_error *error)

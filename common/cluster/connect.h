@@ -9,14 +9,14 @@
 #include "common/store/store.h"
 
 /**
- * Refuses what a cluster cannot work with: bus.type must be kafka and store.type mysql.
+ * Refuses a configuration that a cluster cannot use: bus.type must be kafka and store.type mysql.
  *
- * @param who  "weir-limiter", for the words
+ * @param who  "weir-limiter", for the error
  */
 WEIR_MUST_USE enum weir_status weir_connect_check(const struct weir_config *config, const char *who,
                                                   struct weir_error *error);
 
-/** As weir_connect_check(), for those who need no store. */
+/** As weir_connect_check(), for programs that need no store. */
 WEIR_MUST_USE enum weir_status weir_connect_check_bus(const struct weir_config *config, const char *who,
                                                       struct weir_error *error);
 
@@ -25,7 +25,7 @@ WEIR_MUST_USE enum weir_status weir_connect_bus(const struct weir_config *config
                                                 const _Atomic bool *stop, const struct weir_log *log,
                                                 struct weir_bus **bus, struct weir_error *error);
 
-/** As weir_bus_kafka_open_topic(), of a topic that is not awaited. */
+/** As weir_bus_kafka_open_topic(), without waiting for a topic that does not exist yet. */
 WEIR_MUST_USE enum weir_status weir_connect_topic(const struct weir_config *config, const char *client,
                                                   enum weir_topic topic, int64_t wait_ms, const struct weir_log *log,
                                                   struct weir_bus **bus, struct weir_error *error);
@@ -35,7 +35,7 @@ WEIR_MUST_USE enum weir_status weir_connect_store(const struct weir_config *conf
                                                   const _Atomic bool *stop, const struct weir_log *log,
                                                   struct weir_store **store, struct weir_error *error);
 
-/** As weir_store_mysql_open_existing(), with the same patience. */
+/** As weir_store_mysql_open_existing(), with the same retries. */
 WEIR_MUST_USE enum weir_status weir_connect_existing_store(const struct weir_config *config, int64_t wait_ms,
                                                            const _Atomic bool *stop, const struct weir_log *log,
                                                            struct weir_text *missing, struct weir_store **store,

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one place that knows libcrypto. Making ready for a secret costs several
- * times as much as hashing a key by it, so that is done once, and whoever hashes
- * takes turns.
+ * The only file that uses libcrypto. Preparing for a secret costs several times as
+ * much as hashing a key, so it is done once, and threads that hash take turns.
  *
- * What the store remembers is the hash of a fixed word: it tells secrets apart
- * and gives none away.
+ * The store remembers the hash of a fixed word, which tells secrets apart and
+ * reveals none.
  */
 #include "common/cluster/key_hash.h"
 
@@ -29,7 +28,7 @@ struct weir_key_hash {
 	char *path;
 	EVP_MAC *mac;
 	EVP_MAC_CTX *context; /* with the secret */
-	pthread_mutex_t lock; /* of the context */
+	pthread_mutex_t lock; /* guards the context */
 };
 
 /* ---- the secret ---- */
@@ -115,12 +114,12 @@ struct weir_span weir_key_hash(struct weir_key_hash *hash, struct weir_span key,
 	if (hash == NULL)
 		return key;
 	pthread_mutex_lock(&hash->lock);
-	bool good = EVP_MAC_init(hash->context, NULL, 0, NULL) == 1 && /* again by the same secret */
+	bool good = EVP_MAC_init(hash->context, NULL, 0, NULL) == 1 && /* begins anew with the same secret */
 	            EVP_MAC_update(hash->context, (const unsigned char *)key.at, key.length) == 1 &&
 	            EVP_MAC_final(hash->context, bytes, &length, sizeof bytes) == 1;
 	pthread_mutex_unlock(&hash->lock);
 	if (!good || length < WEIR_KEY_HASH_BYTES / 2)
-		abort(); /* only without memory; and no key may go where it can be read */
+		abort(); /* only if memory is exhausted: better than to store a key in clear */
 	for (int i = 0; i < WEIR_KEY_HASH_BYTES; i++)
 		digits[i] = "0123456789abcdef"[bytes[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
 	return (struct weir_span){digits, WEIR_KEY_HASH_BYTES};
@@ -128,7 +127,7 @@ struct weir_span weir_key_hash(struct weir_key_hash *hash, struct weir_span key,
 
 /* ---- what the store remembers ---- */
 
-/* A key in zone_txn has counts, too; the others there are check_velocity's, in clear whatever the archiver does. */
+/* The archiver's keys in zone_txn have counts too; other keys there are check_velocity's, which are always in clear. */
 static const char *const any_key[] = {
 	"SELECT 1 FROM count_hourly LIMIT 1",
 	"SELECT 1 FROM count_daily LIMIT 1",
@@ -143,7 +142,7 @@ static enum weir_status take_row(void *context, const struct weir_sql_value *col
 	return WEIR_OK;
 }
 
-/* Whether a weir that made no note has kept keys. */
+/* Whether the store has keys, although it has no note about them. */
 static enum weir_status has_keys(struct weir_store *store, bool *any, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
@@ -169,7 +168,7 @@ static enum weir_status refuse(const struct weir_key_hash *hash, bool in_clear, 
 	                 hash->path);
 }
 
-/* WEIR_END: nobody has said yet. *check is what this secret would be remembered by. */
+/* @param check  how the store would remember this secret @return WEIR_END: the store remembers none yet */
 static enum weir_status compare(struct weir_key_hash *hash, struct weir_store *store, struct weir_span check,
                                 struct weir_error *error)
 {

@@ -3,12 +3,12 @@
  * Hashes of keys, for archiver.hash_keys.
  *
  * A key's hash is the first half of the HMAC-SHA256 of its joined values, as 32
- * lower-case hexadecimal digits: 128 bits, so that no two keys ever meet, and a
- * text that people can copy. The secret comes from a file. Without it nobody can
- * tell which key a hash is of, not even by trying all addresses.
+ * lower-case hexadecimal digits: 128 bits, so that no two keys collide, and a text
+ * that people can copy. The secret is in a file. Without it nobody can tell which
+ * key a hash is of, not even by trying all addresses.
  *
- * The store remembers which secret its keys are hashed by, or that they are not:
- * one table of keys hashed in two ways would count nobody right.
+ * The store remembers with which secret its keys are hashed, or that they are not,
+ * because counts would be wrong if a table had keys hashed in two ways.
  */
 #ifndef WEIR_COMMON_KEY_HASH_H
 #define WEIR_COMMON_KEY_HASH_H
@@ -24,11 +24,12 @@ enum {
 struct weir_key_hash;
 
 /**
- * Reads a secret: the bytes of a file but one newline at its end.
+ * Reads a secret: the bytes of a file, without one newline at its end.
  *
- * @param path  archiver.hash_keys; NULL: *hash is NULL, and keys stay as they are
- * @return WEIR_OK: weir_key_hash_free(); WEIR_INVALID: it cannot be read, everybody may read it, or it is too short or
- *         too long: the words say what to do
+ * @param path  archiver.hash_keys; NULL: *hash is set to NULL, and keys stay as they are
+ * @param hash  returned, the caller frees it with weir_key_hash_free()
+ * @return WEIR_OK; WEIR_INVALID: it cannot be read, every user may read or change it, or it is too short or too long:
+ *         the error says what to do
  */
 WEIR_MUST_USE enum weir_status weir_key_hash_open(const char *path, struct weir_key_hash **hash,
                                                   struct weir_error *error);
@@ -36,22 +37,23 @@ WEIR_MUST_USE enum weir_status weir_key_hash_open(const char *path, struct weir_
 void weir_key_hash_free(struct weir_key_hash *hash);
 
 /**
- * A key as the store has it.
+ * A key in the form that the store has.
  *
  * @param hash    NULL: the key itself is returned
- * @param digits  where its hash is written: what is returned lies there
+ * @param digits  set to its hash; the returned span points there
  * @thread any
  */
 struct weir_span weir_key_hash(struct weir_key_hash *hash, struct weir_span key, char digits[WEIR_KEY_HASH_BYTES]);
 
 /**
- * Whether the store's keys are as this secret, or none, makes them. One that has no keys yet remembers it from now on.
+ * Checks that the store's keys are hashed with this secret or, without one, are in clear. If the store remembers
+ * neither, it remembers this one from then on.
  *
- * @return WEIR_OK; WEIR_INVALID: they are not, and what to do; WEIR_IO
+ * @return WEIR_OK; WEIR_INVALID: they are not: the error says what to do; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_key_hash_settle(struct weir_key_hash *hash, struct weir_store *store,
                                                     struct weir_error *error);
-/** The same for those who only look: nothing is remembered. */
+/** The same for programs that only read the store: it remembers nothing new. */
 WEIR_MUST_USE enum weir_status weir_key_hash_check(struct weir_key_hash *hash, struct weir_store *store,
                                                    struct weir_error *error);
 

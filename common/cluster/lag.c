@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every second: the log's end minus what is done. If no server answers, the last known end is used. */
+/* Every second: the log's end minus the position. If no server answers, the last known end is used. */
 #include "common/cluster/lag.h"
 
 #include "common/base/alloc.h"
@@ -13,20 +13,20 @@
 enum { PERIOD_S = 1 };
 
 struct end {
-	uint64_t offset; /* the last that was told */
-	bool known;      /* it was told once */
-	bool silent;     /* asked in vain: that takes seconds, so only one of these is asked at a time */
+	uint64_t offset; /* the last known one */
+	bool known;
+	bool silent; /* its server did not answer; that takes seconds, so only one of these is asked at a time */
 };
 
 struct weir_lag {
 	struct weir_lag_options options;
 	pthread_t thread;
-	pthread_mutex_t mutex; /* held while it looks, and never while a server is asked */
+	pthread_mutex_t mutex; /* held while inspect() is called, and never while a server is asked */
 	bool left;
 	struct end *ends; /* of each topic's partitions, one topic after the other */
 	size_t turn;      /* the silent one that was asked last */
 	_Atomic uint64_t messages, milliseconds;
-	_Atomic bool known; /* a partition is worked on, and its end was told */
+	_Atomic bool known; /* some partition is processed here, and its end is known */
 };
 
 struct sum {
@@ -50,7 +50,7 @@ static bool inspect(struct weir_lag *lag, size_t index, struct weir_lag_place *p
 	return worked_on;
 }
 
-/* @return whether somebody answered, or need not be asked */
+/* Asks for one end. @return false: no server answered */
 static bool ask(struct weir_lag *lag, size_t index)
 {
 	struct weir_bus *bus = lag->options.bus;
@@ -69,7 +69,7 @@ static bool ask(struct weir_lag *lag, size_t index)
 	return !end->silent;
 }
 
-/* Waits in vain for one partition at most: figures are told on while servers are away. */
+/* Asks for all ends. Stops after one that is not answered, so that figures stay current while servers are down. */
 static void ask_all(struct weir_lag *lag)
 {
 	for (size_t i = 0; i < count_ends(lag); i++)
@@ -82,7 +82,7 @@ static void ask_all(struct weir_lag *lag)
 	}
 }
 
-/* Adds one partition's. */
+/* Adds one partition's lag. */
 static void add(struct weir_lag *lag, size_t index, struct sum *sum)
 {
 	struct weir_lag_place place = {0};
@@ -160,7 +160,7 @@ void weir_lag_metrics(const struct weir_lag *lag, struct weir_text *page, const 
 	uint64_t messages;
 	double seconds;
 	if (!weir_lag_read(lag, &messages, &seconds))
-		return; /* a 0 would say that it has caught up */
+		return; /* a 0 would mean that it has caught up */
 	weir_metrics_gauge(page, messages_gauge, (double)messages);
 	weir_metrics_gauge(page, seconds_gauge, seconds);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The group's protocol rests on being asked often, whatever the workers wait
- * for: so it has a thread of its own. What the group says is taken as it comes;
- * that it may be late costs nothing but refused work, as epochs decide. So a
- * membership that is lost, as after an outage, by itself takes nothing away:
- * most often the group gives the same again a moment later.
+ * The group's protocol requires frequent polling, whatever the workers wait for,
+ * so it has a thread of its own. Assignments are passed on as they come. If one
+ * comes late, that only costs work which the store refuses, as epochs decide about
+ * ownership. So losing membership, as in an outage, does not take partitions away
+ * by itself: usually the group assigns the same ones again a moment later.
  */
 #include "common/cluster/membership.h"
 
@@ -20,7 +20,7 @@
 enum {
 	POLL_MS = 50,
 	NAP_MS = 100,
-	SILENT_MS = 15000, /* longer than a group takes to share out anew, a member that died included */
+	SILENT_MS = 15000, /* longer than a rebalance takes, even if a member has died */
 	LEAVE_LIMIT_MS = 10000,
 };
 
@@ -35,7 +35,7 @@ struct weir_membership {
 	bool given[];
 };
 
-/* What went wrong; gives whether to try again. What hinders the bus as a whole is told by it, once. */
+/* Logs a failure, unless the bus as a whole has a problem, which it logs itself. @return whether to try again */
 static bool told(struct weir_membership *membership, enum weir_status status, const struct weir_error *error)
 {
 	char problem[WEIR_ERROR_TEXT_BYTES];
@@ -66,9 +66,9 @@ static void *serve(void *context)
 			weir_assignment_lose(membership->assignment);
 		if (status != WEIR_OK && !told(membership, status, &error))
 			break;
-		if (group == NULL) /* a poll has waited by itself */
+		if (group == NULL) /* otherwise weir_group_poll() has waited */
 			nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
-		/* A coordinator that is away is no error to librdkafka: it asks on, and the group is silent, as in an outage. */
+		/* librdkafka reports no error while the coordinator is down. It keeps asking, and the group assigns nothing. */
 		int64_t now_ms = weir_monotonic_ms();
 		if (generation > 0 || status != WEIR_OK)
 			heard_ms = now_ms;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A consumer without a name on one partition. The list of policies is short and
- * in order of version: what comes behind a newer one is not kept.
+ * A consumer without a name on one partition. The list of policies is short, and
+ * ordered by version: one that comes after a newer one is dropped.
  */
 #include "common/cluster/policy_feed.h"
 
@@ -15,7 +15,7 @@
 
 enum {
 	MESSAGES_AT_ONCE = 64,
-	BAD_TOLD_MAX = 10, /* later ones are only counted */
+	BAD_TOLD_MAX = 10, /* how many are logged; later ones are only counted */
 	RETRY_NAP_MS = 100,
 };
 
@@ -24,7 +24,7 @@ struct weir_policy_feed {
 	struct weir_consumer *consumer;
 	struct weir_frame_reader *reader;
 	bool assigned, caught_up;
-	uint64_t end; /* next offset when reading began */
+	uint64_t end; /* the topic's next offset when reading began */
 	struct weir_policy **policies;
 	size_t count, capacity;
 	struct weir_counter bad;
@@ -83,7 +83,7 @@ uint64_t weir_policy_feed_bad(const struct weir_policy_feed *feed)
 	return weir_counter_read(&feed->bad);
 }
 
-/* The policy is taken. */
+/* Appends a policy to the list. @param policy  taken */
 static void keep(struct weir_policy_feed *feed, struct weir_policy *policy)
 {
 	if (feed->count == feed->capacity) {
@@ -136,7 +136,7 @@ static enum weir_status begin(struct weir_policy_feed *feed, struct weir_error *
 	return WEIR_OK;
 }
 
-/* A failure that comes at once must not make its caller spin. */
+/* Waits a moment after a failure, so that one that comes at once does not make the caller spin. @return status */
 static enum weir_status stumble(int timeout_ms, enum weir_status status)
 {
 	int nap_ms = timeout_ms < RETRY_NAP_MS ? timeout_ms : RETRY_NAP_MS;

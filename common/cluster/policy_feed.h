@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The policies of a cluster, as the policy topic has them: read from its first
- * offset on, the newest by its version in force.
+ * The policies of a cluster, as the policy topic has them. The topic is read from
+ * its first offset on; the policy with the highest version is in force.
  *
  * A message that is not a policy is logged with its offset, counted and skipped: a
  * foreign message on the topic must not hide the policies after it.
  *
- * @thread one owner, but where said
+ * @thread one owner, except where noted
  */
 #ifndef WEIR_COMMON_POLICY_FEED_H
 #define WEIR_COMMON_POLICY_FEED_H
@@ -20,7 +20,7 @@
 struct weir_policy_feed;
 
 struct weir_policy_feed_options {
-	struct weir_bus *bus; /* borrowed, as all that follows */
+	struct weir_bus *bus; /* borrowed, like all that follows */
 	const struct weir_log *log;
 	const char *part; /* who reads, for the log: "collector" */
 };
@@ -30,24 +30,24 @@ WEIR_MUST_USE enum weir_status weir_policy_feed_new(const struct weir_policy_fee
 void weir_policy_feed_free(struct weir_policy_feed *feed);
 
 /**
- * Reads on, waiting at most timeout_ms for the first message. A version that is not above the newest is ignored.
+ * Reads more messages, waiting at most timeout_ms for the first. A version not above the newest one is ignored.
  *
- * @return WEIR_OK; WEIR_IO, WEIR_INVALID: the topic cannot be read just now, the next poll retries; a topic that
+ * @return WEIR_OK; WEIR_IO, WEIR_INVALID: the topic cannot be read now, and the next poll retries; a topic that
  *         was trimmed or recreated is read from its first offset again
  */
 WEIR_MUST_USE enum weir_status weir_policy_feed_poll(struct weir_policy_feed *feed, int timeout_ms,
                                                      struct weir_error *error);
 
-/** The newest version so far, or NULL. Borrowed until it is forgotten or the feed freed. */
+/** The policy with the highest version so far, or NULL. Borrowed until it is forgotten or the feed freed. */
 const struct weir_policy *weir_policy_feed_newest(const struct weir_policy_feed *feed);
 
-/** Frees those below a version: nobody uses them any more. */
+/** Frees policies below a version, which nobody may use any more. */
 void weir_policy_feed_forget(struct weir_policy_feed *feed, uint64_t version);
 
-/** Whether everything was read that was there when the feed began: no newest then means that there is no policy. */
+/** Whether all messages that existed when reading began were read. If there is no newest then, there is no policy. */
 bool weir_policy_feed_caught_up(const struct weir_policy_feed *feed);
 
-/** Messages skipped. @thread any */
+/** How many messages were skipped. @thread any */
 uint64_t weir_policy_feed_bad(const struct weir_policy_feed *feed);
 
 #endif

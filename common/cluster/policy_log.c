@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See policy_log.h for the order of writing. A policy is small and changes seldom: one message is sent at a time. */
+/* See policy_log.h for the order of writing. Policies are small and change rarely, so they are sent one at a time. */
 #include "common/cluster/policy_log.h"
 
 #include "common/base/alloc.h"
@@ -14,7 +14,7 @@
 
 enum { POLL_MS = 1000, DELIVERIES = 64 };
 
-/* ---- what there was ---- */
+/* ---- earlier policies ---- */
 
 struct loading {
 	struct weir_policy_history *history;
@@ -99,7 +99,7 @@ static enum weir_status wait_deliveries(struct weir_bus *bus, struct weir_produc
 	                                (long long)(wait_ms / 1000));
 }
 
-/* One message to every partition of a topic, and the word that it is durable. */
+/* Sends one message to every partition of a topic, and waits until it is durable. */
 static enum weir_status send_everywhere(struct weir_bus *bus, struct weir_producer *producer, enum weir_topic topic,
                                         struct weir_span key, struct weir_span payload, int64_t wait_ms,
                                         struct weir_error *error)
@@ -128,7 +128,7 @@ struct appending {
 	struct weir_error *error;
 };
 
-/* A store's callback may not call the store: what is to be appended is kept first. */
+/* A policy to append. They are collected first, as a store's callback must not call the store. */
 struct pending {
 	uint64_t version;
 	char *text;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One transaction that an epoch guards: of several processes that start at once
- * one makes the notes, and the others are refused, and look again.
+ * One transaction that is guarded by an epoch: if several processes start
+ * together, one puts the notes; the others are refused, and look again.
  */
 #include "common/cluster/put_if_absent.h"
 
@@ -11,7 +11,7 @@
 
 enum { TRIES = 50, NAP_MS_MAX = 64 };
 
-/* WEIR_FENCED: another process is about it. */
+/* @return WEIR_FENCED: another process does it at the same time */
 static enum weir_status try_once(struct weir_store *store, const char *const *names, const struct weir_span *values,
                                  size_t count, struct weir_error *error)
 {
@@ -32,7 +32,7 @@ static enum weir_status try_once(struct weir_store *store, const char *const *na
 	return store->ops->commit(store, WEIR_STORE_ROLE_ALL, &state, 1, names, values, count, error);
 }
 
-/* Not in step with the others. */
+/* Sleeps for a random time, so that processes do not retry in step. */
 static void nap(void)
 {
 	unsigned char random = 0;

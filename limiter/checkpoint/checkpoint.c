@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Segments are written in transactions of a few MiB, so that neither a binary
- * log nor other writers wait for one of gigabytes; they stay invisible until
- * the last, epoch-guarded one.
+ * Segments are written in transactions of a few MiB, so that neither MySQL's
+ * binary log nor other writers have to wait for one of gigabytes. They stay
+ * invisible until the last transaction, which checks the epoch.
  */
 #include "limiter/checkpoint/checkpoint.h"
 
@@ -13,12 +13,12 @@
 #include <stdlib.h>
 
 enum {
-	WRITE_BYTES = 4 << 20,    /* of one transaction */
-	WRITE_BLOBS = 256,        /* likewise */
-	MERGE_AT_ONCE = 32,       /* segments that are read at once to be merged */
-	DELTAS_MAX = 8,           /* a segment with more is merged: bounds what a load must read */
-	CLEAN_PERIOD = 4,         /* checkpoints */
-	MERGE_LEAST_BYTES = 4096, /* deltas below this are not worth a merge by their size */
+	WRITE_BYTES = 4 << 20,    /* a transaction ends when it has this much */
+	WRITE_BLOBS = 256,        /* or this many blobs */
+	MERGE_AT_ONCE = 32,       /* segments read at once to be merged */
+	DELTAS_MAX = 8,           /* a segment that would have more is merged: bounds what a load must read */
+	CLEAN_PERIOD = 4,         /* the store is cleaned at every so many checkpoints */
+	MERGE_LEAST_BYTES = 4096, /* the deltas' size is no reason to merge below this */
 };
 
 static void note_segment(void *context, uint32_t segment, uint32_t deltas, uint64_t base_bytes, uint64_t delta_bytes)
@@ -69,7 +69,7 @@ void checkpoint_cut(struct checkpoint_cut *cut, struct lane *lane, struct checkp
 	shard_snapshot(lane_shard(lane), &cut->snapshot);
 }
 
-/* The blobs of one transaction, with the merged bases that they own. */
+/* The blobs of one transaction, with the merged bases, which it owns. */
 struct write {
 	struct weir_segment_blob blobs[WRITE_BLOBS];
 	char *owned[WRITE_BLOBS];
@@ -83,7 +83,7 @@ static void write_clear(struct write *write)
 	write->count = write->bytes = 0;
 }
 
-/* Of a refusal: a commit whose answer was lost may have made the checkpoint current, and nothing is left to write. */
+/* After a refused write: WEIR_OK if the checkpoint is current already, by an earlier commit whose answer was lost. */
 static enum weir_status refused(struct weir_store *store, const struct checkpoint_cut *cut, struct weir_error *error)
 {
 	struct weir_partition_state found;
@@ -120,11 +120,11 @@ static bool is_to_merge(const struct checkpoint_segment *stored, struct weir_spa
 	return stored->base_bytes > 0 && outgrown(stored, delta.length);
 }
 
-/* What the store has of the next segments that are to be merged, read at once: one by one they cost a server more. */
+/* What the store has of the next segments to merge. They are read together, which costs a server less. */
 struct ahead {
 	struct checkpoint_blobs stored;
-	size_t next;  /* of its blobs */
-	size_t until; /* before this place of the cut, all that are to be merged are in it */
+	size_t next;  /* the next of its blobs to use */
+	size_t until; /* index in the cut: of the segments before it, all that must be merged have been read */
 };
 
 static enum weir_status read_ahead(struct ahead *ahead, struct weir_store *store, const struct checkpoint_cut *cut,
@@ -148,10 +148,10 @@ static enum weir_status read_ahead(struct ahead *ahead, struct weir_store *store
 }
 
 /*
- * The segment's blobs in the store and its new delta, as one base. Of a store that has lost some, or does not show them
- * yet, it would be a base that hides the others for ever.
+ * Merges the segment's blobs in the store and its new delta into one base. Refuses if the store does not return all
+ * blobs that were stored (it has lost some, or does not show them yet): the base would hide the missing ones for ever.
  *
- * @param known  what was stored of it
+ * @param known  what was stored of the segment
  */
 static enum weir_status merge_segment(struct ahead *ahead, const struct checkpoint_cut *cut, size_t place,
                                       const struct checkpoint_segment *known, struct weir_segment_blob *blob,
@@ -171,7 +171,7 @@ static enum weir_status merge_segment(struct ahead *ahead, const struct checkpoi
 	}
 	enum weir_status status = WEIR_OK;
 	if (written) {
-		/* This very base: a commit whose answer was lost made it current. */
+		/* The store has this very base: a commit whose answer was lost made it current. */
 		length = parts[count - 1].length;
 		*owned = weir_copy(parts[count - 1].at, length);
 	} else if (bytes != known->base_bytes + known->delta_bytes) {
@@ -229,7 +229,7 @@ static enum weir_status write_cut(struct weir_store *store, struct checkpoint_cu
 	return status;
 }
 
-/* What is left behind costs room, not truth: a failure is the next call's to mend. */
+/* Blobs that were not cleaned up cost space, not correctness. After a failure the next call tries again. */
 static void clean_now_and_then(struct weir_store *store, const struct checkpoint_partition *partition)
 {
 	if (partition->current % CLEAN_PERIOD != 0)
@@ -242,7 +242,7 @@ enum weir_status checkpoint_store(struct weir_store *store, struct checkpoint_cu
                                   const struct weir_archive_batch *batch, const char *const *names,
                                   const struct weir_span *values, size_t note_count, struct weir_error *error)
 {
-	/* What is known of the segments changes only once the checkpoint is current: a try that fails is made again. */
+	/* partition->segments changes only once the checkpoint is current, as a failed attempt is repeated. */
 	struct checkpoint_segment(*after)[SHARD_SEGMENTS] = weir_alloc(count, sizeof *after);
 	struct weir_partition_state *states = weir_alloc(count, sizeof *states);
 	enum weir_status status = WEIR_OK;
@@ -306,7 +306,7 @@ enum weir_status checkpoint_load(struct lane *lane, const uint32_t *segments, si
 {
 	struct weir_span *parts = weir_alloc(blobs->count, sizeof *parts);
 	enum weir_status status = WEIR_OK;
-	size_t next = 0; /* blobs come in the order in which the segments were asked for */
+	size_t next = 0; /* blobs are in the order of `segments` */
 	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
 		size_t found = 0;
 		for (; next < blobs->count && blobs->blobs[next].segment == segments[i]; next++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queues, a thread, a store. What waits is bounded by its users: some jobs a partition. One that fails waits aside: the
- * failure may be its partition's alone, a row that somebody holds, and the others' jobs are done meanwhile.
+ * Queues, a thread, a store. Its users bound the queues: a few jobs per partition. A job that fails waits in a queue of
+ * its own while others are done: the failure may concern its partition alone, such as a locked row.
  */
 #include "limiter/checkpoint/checkpoint_io.h"
 
@@ -17,8 +17,8 @@ enum {
 	NO_POLICY_WAIT_MS = 1000,
 	HANDOVER_WAIT_MS = 20,
 	RETRY_MS = 1000,
-	RETRY_APART_MS = 20, /* between two jobs that are tried again: a store that is down is not run at by all of them */
-	LAG_MS = 2000,       /* after that, what a store does not show is taken for lost */
+	RETRY_APART_MS = 20, /* between the retries of two jobs, so that not all hit a failing store at once */
+	LAG_MS = 2000,       /* what a store does not show for so long counts as lost */
 };
 
 struct queue {
@@ -31,8 +31,8 @@ struct checkpoint_io {
 	pthread_cond_t more;
 	struct queue soon, later;
 	uint64_t submitted;   /* jobs so far */
-	struct queue waiting; /* to be tried again, the first one first; the thread's own */
-	int64_t last_due_ms;  /* of the last that was put there */
+	struct queue waiting; /* jobs to be retried, by due_ms; only the thread uses it */
+	int64_t last_due_ms;  /* due_ms of its last job */
 	_Atomic bool stopping, fails;
 	struct weir_store *store;
 	const struct weir_log *log; /* borrowed */
@@ -72,8 +72,8 @@ static enum weir_status load_policies(struct checkpoint_job *job, struct weir_st
 }
 
 /*
- * The policies come last: whatever the checkpoint names is among them. They come first, too: with none, nothing is
- * taken.
+ * Policies are loaded last, so that every policy that the checkpoint names is among them. They are also loaded first,
+ * as nothing is taken while there is no policy.
  */
 static enum weir_status take(struct checkpoint_job *job, struct weir_store *store)
 {
@@ -108,8 +108,8 @@ static enum weir_status try_job(struct checkpoint_job *job, struct weir_store *s
 }
 
 /*
- * What became of a refusal. Where the partition is still ours the store does not have what it was given: a server that
- * lags behind another will show it soon, one that has replaced another may have lost it.
+ * Finds out why a job was refused. If the partition is still ours, the store does not have what was stored: a replica
+ * that lags will show it soon; a server that has replaced another may have lost it.
  */
 static void explain_refusal(struct checkpoint_job *job, struct weir_store *store, int64_t now_ms)
 {
@@ -158,7 +158,7 @@ static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 		explain_refusal(job, io->store, now_ms);
 	if (job->status == WEIR_IO) {
 		atomic_store(&io->fails, true);
-		/* Several that wait may fail for reasons of their own, in turn: each is told once. */
+		/* Several waiting jobs may fail in turn, for different reasons: each job logs a reason once. */
 		if (strcmp(before.text, job->error.text) != 0)
 			weir_fault_raise(&io->fault, io->log, "store", "%s; retrying every second", job->error.text);
 	} else if (io->waiting.first == NULL) {
@@ -173,7 +173,7 @@ static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 	give_back(job);
 }
 
-/* Jobs of one partition are done in their order: what was said last is what counts. */
+/* Whether an earlier job of the same partition waits. They are done in order: the last announcement must win. */
 static bool is_behind(const struct checkpoint_io *io, const struct checkpoint_job *job)
 {
 	for (const struct checkpoint_job *other = io->waiting.first; other != NULL; other = other->next)
@@ -193,7 +193,7 @@ static void wait_for_more(struct checkpoint_io *io)
 	pthread_cond_timedwait(&io->more, &io->lock, &until);
 }
 
-/* The next job that is due, or NULL: there will be none. One that is to stop tries once more what waits. */
+/* The next job that is due; NULL: stopping, and none is left. When stopping, waiting jobs are due at once. */
 static struct checkpoint_job *next_job(struct checkpoint_io *io)
 {
 	struct checkpoint_job *job = NULL;
@@ -226,7 +226,7 @@ static void *work(void *context)
 	return NULL;
 }
 
-/* Waits are until a moment of the clock that is not set. */
+/* Makes timed waits use the monotonic clock, which nobody can set. */
 static void init_more(pthread_cond_t *more)
 {
 	pthread_condattr_t attributes;

@@ -3,11 +3,11 @@
  * Checkpoint I/O: a thread with a store of its own that takes partitions, saves
  * checkpoints, or loads segments, while workers continue judging.
  *
- * A worker submits a job and finds it again in its own reply queue when it is
- * done. Jobs of one thread are done in order, those that nobody waits for after
- * all others. One that fails for a passing reason is retried each second
- * until it succeeds or the thread stops; those of its partition wait for it, and
- * no others.
+ * A worker submits a job, and finds it in its own reply queue when it is done. A
+ * thread does its jobs in order, except that jobs with `later` come after all
+ * others. A job that fails for a temporary reason is retried about every second
+ * until it succeeds or the thread stops. Only jobs of the same partition wait for
+ * it.
  */
 #ifndef LIMITER_CHECKPOINT_IO_H
 #define LIMITER_CHECKPOINT_IO_H
@@ -19,18 +19,18 @@
 #include <pthread.h>
 
 enum checkpoint_job_kind {
-	CHECKPOINT_SAVE,     /* a cut */
-	CHECKPOINT_LOAD,     /* segments */
-	CHECKPOINT_TAKE,     /* a partition: its epoch, its checkpoint, and the policies that the registry does not have */
-	CHECKPOINT_POLICIES, /* those alone */
-	CHECKPOINT_ANNOUNCE, /* that a partition is about to go, or has gone */
+	CHECKPOINT_SAVE,     /* stores a cut */
+	CHECKPOINT_LOAD,     /* reads segments */
+	CHECKPOINT_TAKE,     /* takes a partition: its epoch, its checkpoint, and policies that the registry lacks */
+	CHECKPOINT_POLICIES, /* reads the policies that the registry lacks */
+	CHECKPOINT_ANNOUNCE, /* announces that this limiter is leaving a partition, or has left it */
 };
 
-/* Done jobs of one worker. */
+/* One worker's jobs that are done. */
 struct checkpoint_replies {
 	pthread_mutex_t lock;
 	struct checkpoint_job *first, **last;
-	_Atomic uint32_t count; /* asked without the lock */
+	_Atomic uint32_t count; /* read without the lock */
 };
 
 struct checkpoint_job {
@@ -41,57 +41,57 @@ struct checkpoint_job {
 	struct checkpoint_cut cut;
 	/* load */
 	uint64_t epoch;
-	uint64_t at_least;  /* the checkpoint that is known to be stored */
+	uint64_t at_least;  /* a checkpoint that is known to be stored */
 	uint32_t *segments; /* owned by the job */
 	uint32_t segment_count;
 	bool later;                    /* nobody waits for it */
-	uint64_t stored;               /* the worker's: how many checkpoints were stored when it was submitted */
+	uint64_t stored;               /* for the worker: how many checkpoints were stored when it was submitted */
 	struct checkpoint_blobs blobs; /* the answer */
 	/* take, policies */
 	struct policy_registry *registry;   /* borrowed */
-	struct weir_assignment *assignment; /* borrowed: if it has the partition no more, the outcome is WEIR_END */
+	struct weir_assignment *assignment; /* borrowed: if it no longer has the partition, the outcome is WEIR_END */
 	struct checkpoint_partition *partition_stored; /* owned by the job: filled in */
 	struct weir_partition_state state;             /* the answer */
-	struct weir_text extra;                        /* bytes of state.extra */
-	int64_t asked_ms;                              /* monotonic: when it was first asked for */
-	int64_t retry_ms;                              /* WEIR_AGAIN: not before so long */
-	/* say */
-	bool left;
+	struct weir_text extra;                        /* the bytes of state.extra */
+	int64_t asked_ms;                              /* monotonic: when the partition was first asked for */
+	int64_t retry_ms;                              /* WEIR_AGAIN: how long to wait before asking again */
+	/* announce */
+	bool left; /* false: is leaving */
 	/* the outcome */
 	enum weir_status status;
 	struct weir_error error;
-	bool lost; /* WEIR_FENCED: the partition is still ours, but a checkpoint that was stored is gone */
+	bool lost; /* WEIR_FENCED: the partition is still ours, but a stored checkpoint is gone */
 	int64_t took_ms;
 	/* the thread's */
-	uint64_t number; /* of all its jobs */
-	bool lags;
-	int64_t began_ms, refused_ms, due_ms; /* monotonic: first tried, first refused, to be retried */
+	uint64_t number;                      /* counts all its jobs, in the order of submission */
+	bool lags;                            /* the store may only lag behind: retry */
+	int64_t began_ms, refused_ms, due_ms; /* monotonic: first tried, first refused, next retry */
 	struct checkpoint_job *next;
 };
 
 struct checkpoint_io;
 
-/** @param open  gives the thread its own store; context is borrowed */
+/** @param open  opens the thread's own store, during this call; context is borrowed */
 WEIR_MUST_USE enum weir_status checkpoint_io_start(enum weir_status (*open)(void *context, struct weir_store **store,
                                                                             struct weir_error *error),
                                                    void *context, const struct weir_log *log, struct checkpoint_io **io,
                                                    struct weir_error *error);
 
-/** Takes the job; it comes back through its reply queue. @thread any */
+/** Takes the job, which comes back through its reply queue. @thread any */
 void checkpoint_io_submit(struct checkpoint_io *io, struct checkpoint_job *job);
 
-/** Whether its store did not answer, and jobs wait to be retried. @thread any */
+/** Whether its store has failed, and jobs wait to be retried. @thread any */
 bool checkpoint_io_fails(const struct checkpoint_io *io);
 
-/** Does what was submitted, gives up retries, joins and frees. */
+/** Does the jobs submitted so far, trying failed ones only once more; then joins the thread and frees. */
 void checkpoint_io_stop(struct checkpoint_io *io);
 
 void checkpoint_replies_init(struct checkpoint_replies *replies);
-/** The next done job, or NULL; then the caller's: checkpoint_job_free(). */
+/** The next job that is done, or NULL. Returned, the caller frees it with checkpoint_job_free(). */
 struct checkpoint_job *checkpoint_replies_take(struct checkpoint_replies *replies);
 /** Frees jobs that nobody took. */
 void checkpoint_replies_deinit(struct checkpoint_replies *replies);
-/** Frees a job and all that it owns (a cut is finished with checkpoint_finish() before). */
+/** Frees a job and all that it owns, except a cut, which the caller has ended with checkpoint_finish(). */
 void checkpoint_job_free(struct checkpoint_job *job);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two notes, made once: of several limiters that start at once one makes them, and the others read them. */
+/* Two notes, created once: if several limiters start together, one creates them and the others read them. */
 #include "limiter/checkpoint/cluster_metadata.h"
 
 #include "common/cluster/put_if_absent.h"

@@ -10,14 +10,14 @@
 #include "common/store/store.h"
 
 /**
- * Reads it, or makes it if this is the first limiter.
+ * Reads the metadata, or creates it if this is the first limiter.
  *
- * @return WEIR_OK; WEIR_INVALID: the store is of another number of partitions; WEIR_IO
+ * @return WEIR_OK; WEIR_INVALID: the store has another number of partitions; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status cluster_metadata_establish(struct weir_store *store, uint32_t partitions, uint64_t *seed,
                                                           struct weir_error *error);
 
-/** Only reads it. @return as cluster_metadata_establish(); WEIR_END: there was no limiter yet */
+/** Only reads it. @return as cluster_metadata_establish(); WEIR_END: no limiter has created it yet */
 WEIR_MUST_USE enum weir_status cluster_metadata_read(struct weir_store *store, uint32_t partitions, uint64_t *seed,
                                                      struct weir_error *error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A note for each partition: "leaving EPOCH" or "left EPOCH". One of an older epoch says nothing. */
+/* A note for each partition: "leaving EPOCH" or "left EPOCH". A note of another epoch is ignored. */
 #include "limiter/checkpoint/handover.h"
 
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-	SILENT_WAIT_MS = 150,   /* for a word: the group tells all its members at about the same time */
-	LEAVING_WAIT_MS = 5000, /* for the last checkpoint of who has given it */
+	SILENT_WAIT_MS = 150,   /* for an announcement: all members learn of a rebalance at about the same time */
+	LEAVING_WAIT_MS = 5000, /* for the last checkpoint of an owner that has announced that it is leaving */
 };
 
 enum { NAME_BYTES = 40 };

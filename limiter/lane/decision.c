@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decisions are written by hand, not through common/json: a flood makes many, and their bytes are a promise (a replay
- * gives the same ones). Measured, a decision takes 270 ns by hand, and 540 ns through the writer of JSON.
+ * Decisions are written directly, not with common/json: a flood makes many, and their bytes are guaranteed (a replay
+ * gives the same ones). Measured, a decision takes 270 ns, and 540 ns with the JSON writer.
  */
 #include "limiter/lane/decision.h"
 
-/* A member with its comma, in the order that readers know. */
+/* Appends a member, with a comma before it. */
 static void member(struct weir_text *text, const char *name, int64_t value)
 {
 	weir_text_append(text, ",\"", 2);
@@ -14,7 +14,7 @@ static void member(struct weir_text *text, const char *name, int64_t value)
 	weir_text_int(text, value);
 }
 
-/* One value of a joined key, from *at to the next bare '|': escapes taken off. */
+/* Appends one value of a joined key, from *at to the next unescaped '|', without its escapes. */
 static void key_value_json(struct weir_text *text, const char **at, const char *end)
 {
 	char value[WEIR_KEY_MAX_BYTES];
@@ -26,7 +26,7 @@ static void key_value_json(struct weir_text *text, const char **at, const char *
 		value[length++] = *next++;
 	}
 	weir_text_json(text, (struct weir_span){.at = value, .length = length});
-	*at = next < end ? next + 1 : end; /* behind the '|' */
+	*at = next < end ? next + 1 : end; /* after the '|' */
 }
 
 void decision_key_json(struct weir_text *text, const struct weir_zone *zone, struct weir_span key)

@@ -16,16 +16,16 @@ void decision_json(struct weir_text *text, uint32_t partition, const struct shar
 /**
  * Appends a lift of every bucket of a zone in one partition: "key":null, until = at.
  *
- * @param offset, index  of the policy record, and the lift's place in what it publishes
+ * @param offset, index  the policy record's offset, and the lift's index in what it publishes
  */
 void decision_lift_json(struct weir_text *text, uint32_t partition, uint64_t offset, uint32_t index,
                         const struct weir_zone *zone, int64_t at_ms);
 
 /**
- * Appends what an operator's command came to: "by" and "reason" where a decision of the limits has "limit" and "count".
- * A block without end has the end of the calendar, the year 10000, as its "until": for readers a time like any other.
+ * Appends the decision of an operator's command. It has "by" and "reason" instead of "limit" and "count". A block
+ * without end has the end of the calendar, the year 10000, as its "until", which to readers is a time like any other.
  *
- * @param offset, index  of the command, and 0; or as of a lift, where a policy publishes it
+ * @param offset, index  the command's offset, and 0; or as for a lift, if a policy publishes it
  */
 void decision_override_json(struct weir_text *text, uint32_t partition, uint64_t offset, uint32_t index,
                             const struct shard_override_decision *decision);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of things for one message: decode, look its keys up, wait for
- * segments that are not in memory, judge, count. An operator's command waits for
- * its bucket's segment as a frame does. A policy record switches the policy between
- * two messages.
+ * The steps of one message: decode, look up its keys, wait for segments that are
+ * not in memory, judge, count. An operator's command waits for its bucket's
+ * segment as a frame does. A policy record switches the policy between two
+ * messages.
  */
 #include "limiter/lane/lane.h"
 
@@ -19,13 +19,13 @@ struct lane {
 	struct shard *shard;
 	struct tally *tally;
 	struct weir_frame_reader *reader;
-	struct weir_frame frame; /* the message at work */
-	int64_t appended_ms;     /* of it, by the log's clock; 0: not known */
-	int64_t ahead_ms;        /* what was taken off its sending time */
+	struct weir_frame frame; /* the current message */
+	int64_t appended_ms;     /* when the log took it, by the log's clock; 0: not known */
+	int64_t ahead_ms;        /* by how much its sending time was reduced */
 	struct override_command command;
 	uint64_t next_offset;
 	uint64_t policy_version;
-	const struct compiled_policy *compiled; /* of that version */
+	const struct compiled_policy *compiled; /* of policy_version */
 	struct policy_switch change;            /* the last one */
 	bool waiting;
 	uint32_t missing_count;
@@ -56,7 +56,7 @@ void lane_free(struct lane *lane)
 	free(lane);
 }
 
-/* The extra of a partition's state: the length of the shard's part (u32, little-endian), that part, the tally. */
+/* Reads a partition's `extra`: the length of the shard's part (u32, little-endian), that part, the tally. */
 static enum weir_status import_extra(struct lane *lane, struct weir_span extra, struct weir_error *error)
 {
 	if (extra.length < 4)
@@ -96,7 +96,7 @@ static enum weir_status take_policy(struct lane *lane, struct lane_result *resul
 	uint64_t version = lane->frame.policy_version;
 	shard_advance_clock(lane->shard, lane->frame.sending_time_ms);
 	if (version <= lane->policy_version)
-		return WEIR_OK; /* appended again by a start that could not know that it had been */
+		return WEIR_OK; /* appended again, by a start that could not know that it was there */
 	if (policy_registry_policy(lane->registry, version) == NULL)
 		return weir_fail(error, WEIR_INVALID, "policy %llu is in the log but not in the store",
 		                 (unsigned long long)version);
@@ -112,7 +112,7 @@ static enum weir_status take_policy(struct lane *lane, struct lane_result *resul
 	return WEIR_OK;
 }
 
-/* Whether the message at work is another policy, of which only its number is known. */
+/* Whether the current message is a newer policy that the registry does not have. */
 static bool is_unknown_policy(const struct lane *lane)
 {
 	uint64_t version = lane->frame.policy_version;
@@ -132,13 +132,13 @@ bool lane_awaits_policy(const struct lane *lane)
 	return true;
 }
 
-/* Whatever a record failed by, it is passed over: who works through the lane counts it. */
+/* Turns any failure of a record into WEIR_INVALID: it is skipped, and the lane's caller counts it. */
 static enum weir_status refuse(enum weir_status status)
 {
 	return status == WEIR_OK ? WEIR_OK : WEIR_INVALID;
 }
 
-/* A record that is neither events nor a command: it is done with, whatever it comes to. */
+/* Takes a record that is neither events nor a command. It is done after this, whatever the status. */
 static enum weir_status take_record(struct lane *lane, struct lane_result *result, struct weir_error *error)
 {
 	enum weir_status status;
@@ -186,7 +186,7 @@ enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struc
 	return status;
 }
 
-/* Begins a command: it may have to wait for its bucket. */
+/* Begins a command, which may have to wait for its bucket. */
 static enum weir_status begin_command(struct lane *lane, struct weir_error *error)
 {
 	shard_advance_clock(lane->shard, lane->frame.sending_time_ms);
@@ -198,8 +198,9 @@ static enum weir_status begin_command(struct lane *lane, struct weir_error *erro
 }
 
 /*
- * A partition's clock never goes back, so that one sender's, far ahead, would have every bucket forgotten for good. The
- * time that it is bounded by lies in the log with the message: whoever reads it again comes to the same.
+ * Decodes a message, and bounds its sending time. A partition's clock never goes back, so one sender's clock far ahead
+ * would make every bucket forgotten for good. The bound is in the log with the message, so reading it again gives the
+ * same result.
  */
 static enum weir_status decode(struct lane *lane, struct weir_span message, struct weir_error *error)
 {
@@ -242,7 +243,7 @@ enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_
 	return lane_go_on(lane, result, error);
 }
 
-/* Decoding the same bytes again fills the same arrays: only where keys point to changes. */
+/* Decoding the same bytes again fills the same arrays, except that keys point to the copy. */
 void lane_keep_message(struct lane *lane, struct weir_span copy)
 {
 	struct weir_error error;

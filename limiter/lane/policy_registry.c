@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growing array behind a mutex: policies change a few times a day, and
- * workers look a version up only when their log names a new one. Of a history
- * of years few are, so each is compiled when it is first asked for.
+ * A growing array behind a mutex: policies change a few times a day, and workers
+ * look up a version only when their log has a new one. Of a history of years only
+ * few are looked up, so each is compiled when it is first asked for.
  */
 #include "limiter/lane/policy_registry.h"
 
@@ -13,7 +13,7 @@
 
 struct entry {
 	struct weir_policy *policy;
-	struct compiled_policy *compiled; /* NULL: nobody has asked for them */
+	struct compiled_policy *compiled; /* NULL: not asked for yet */
 };
 
 struct policy_registry {
@@ -50,7 +50,7 @@ static struct entry *find(const struct policy_registry *registry, uint64_t versi
 	return NULL;
 }
 
-/* rules_new() takes all policies so far, the newest last. */
+/* Compiles a policy: compiled_policy_new() takes all policies so far, the newest last. */
 static struct compiled_policy *compile(const struct policy_registry *registry, const struct entry *newest)
 {
 	size_t count = (size_t)(newest - registry->entries) + 1;

@@ -14,7 +14,7 @@ void policy_switch_deinit(struct policy_switch *change)
 	*change = (struct policy_switch){0};
 }
 
-/* Gateways may hold blocks of a zone that was enforced, and are to hold none of one that is no longer. */
+/* Lists the zones to lift: those removed, and those no longer enforced, of which gateways may still have blocks. */
 static void find_lifted(struct policy_switch *change, const struct weir_policy *before, const struct weir_policy *after)
 {
 	change->lifted = weir_alloc(before->zone_count, sizeof(const struct weir_zone *));
@@ -28,7 +28,7 @@ static void find_lifted(struct policy_switch *change, const struct weir_policy *
 static int compare_blocks(const void *a, const void *b)
 {
 	const struct shard_override_decision *left = a, *right = b;
-	if (left->zone != right->zone) /* of one array */
+	if (left->zone != right->zone) /* both point into one array */
 		return left->zone < right->zone ? -1 : 1;
 	uint32_t common = left->key.length < right->key.length ? left->key.length : right->key.length;
 	int order = memcmp(left->key.at, right->key.at, common);

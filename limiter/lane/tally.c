@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Zone counters sit in a fixed array, so that a reader on another thread never
- * sees one move.
+ * Zone counters are in a fixed array, so they never move under a reader on another
+ * thread.
  */
 #include "limiter/lane/tally.h"
 
@@ -10,14 +10,14 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { PAIRS_A_WORD = 16 }; /* of verdicts, in 64 bits */
+enum { PAIRS_A_WORD = 16 }; /* verdicts in 64 bits */
 
 struct tally {
 	struct tally_zone zones[WEIR_ZONES_MAX];
-	_Atomic uint32_t zone_count;     /* places that are, or were, in use */
-	uint16_t places[WEIR_ZONES_MAX]; /* where a zone was found last, by id modulo their number: the writer's */
+	_Atomic uint32_t zone_count;     /* entries that are, or were, in use */
+	uint16_t places[WEIR_ZONES_MAX]; /* a cache of zones' indexes, by id modulo WEIR_ZONES_MAX; only for the writer */
 	struct top_keys *keys;
-	struct top_mark *marks; /* by key of the frame at work */
+	struct top_mark *marks; /* by key of the current frame */
 	uint32_t mark_room;
 };
 
@@ -51,7 +51,7 @@ const struct tally_zone *tally_zone(const struct tally *tally, uint32_t zone_id)
 	return NULL;
 }
 
-/* A place for a zone, which others see when its counters are zero; NULL past the bound. */
+/* Makes an entry for a zone, which other threads see only once its counters are zero. @return NULL: none is free */
 static struct tally_zone *make_zone(struct tally *tally, uint32_t zone_id)
 {
 	uint32_t count = atomic_load_explicit(&tally->zone_count, memory_order_relaxed), place = 0;
@@ -70,7 +70,7 @@ static struct tally_zone *make_zone(struct tally *tally, uint32_t zone_id)
 	return zone;
 }
 
-/* The zone's counters, made where they are new; NULL past the bound. */
+/* The zone's counters, new ones if needed; NULL: no entry is free. */
 static struct tally_zone *own_zone(struct tally *tally, uint32_t zone_id)
 {
 	uint16_t *known = &tally->places[zone_id % WEIR_ZONES_MAX];
@@ -92,7 +92,7 @@ void tally_keep_zones(struct tally *tally, const struct weir_policy *policy)
 			atomic_store_explicit(&tally->zones[i].zone_id, 0, memory_order_release);
 }
 
-/* The only writer adds without a locked instruction. */
+/* Adds without a locked instruction, as there is only one writer. */
 static inline void add(_Atomic uint64_t *counter, uint64_t more)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
@@ -102,7 +102,7 @@ void tally_fold(struct tally *into, const struct tally *of, bool subtract, const
 {
 	tally_keep_zones(into, policy);
 	uint32_t count = atomic_load_explicit(&of->zone_count, memory_order_acquire);
-	uint64_t sign = subtract ? UINT64_MAX : 1; /* modulo 2^64, as all sums of them are */
+	uint64_t sign = subtract ? UINT64_MAX : 1; /* UINT64_MAX is -1, as sums are modulo 2^64 */
 	for (uint32_t i = 0; i < count; i++) {
 		const struct tally_zone *from = &of->zones[i];
 		if (id_at(of, i) == 0 || weir_policy_zone(policy, id_at(of, i)) == NULL)
@@ -146,7 +146,7 @@ static inline unsigned verdict_of(const struct shard_result *result, uint32_t pa
 	return (result->verdicts[pair / 2] >> (pair % 2 * 4)) & 15;
 }
 
-/* Whether all the pairs of a word of verdicts, that begins here, have simply passed. */
+/* Whether all pairs of the word of verdicts that begins here have simply passed. */
 static inline bool all_passed(const struct shard_result *result, uint32_t pair)
 {
 	uint64_t word;
@@ -156,7 +156,7 @@ static inline bool all_passed(const struct shard_result *result, uint32_t pair)
 	return word == 0;
 }
 
-/* Whoever is blocked comes often in a frame: a mark for each of its keys. */
+/* Clears a mark for each key of the frame. They pay, as blocked keys come often within a frame. */
 static struct top_mark *clear_marks(struct tally *tally, uint32_t count)
 {
 	if (count > tally->mark_room) {
@@ -168,7 +168,7 @@ static struct top_mark *clear_marks(struct tally *tally, uint32_t count)
 	return tally->marks;
 }
 
-/* A pair an event, all of one zone: most have passed, and are counted many at once. */
+/* Counts a frame of one zone, with one pair per event. Most have passed, and are counted many at a time. */
 static void count_one_zone(struct tally *tally, const struct weir_frame *frame, const struct shard_result *result)
 {
 	uint32_t zone_id = frame->zone_sets[0].zones[0].id;

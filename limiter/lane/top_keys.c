@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys lie in the order of their counts. One more makes a key the first of those
- * that had as many as it: it changes places with the one that was, found by
- * halving; so order costs no moving, and the least key is the last. An index by
- * hash, with linear probing, says where a key lies.
+ * Keys are ordered by their counts, the largest first. When a key is counted, it
+ * becomes the first of those that had the same count, by swapping places with the
+ * one that was first, which is found by binary search. So keeping the order moves
+ * nothing else, and the last key has the least count. An index by hash, with
+ * linear probing, says where a key is.
  */
 #include "limiter/lane/top_keys.h"
 
@@ -16,17 +17,17 @@
 enum { SLOTS = 1024 }; /* of the index: a power of two, four times TOP_KEYS */
 
 struct top_entry {
-	struct top_key key; /* first: the order is one of keys */
-	uint32_t place;     /* in it */
-	uint32_t names;     /* how many keys it has stood for */
+	struct top_key key; /* first, as top_keys.keys points to keys */
+	uint32_t place;     /* in the order */
+	uint32_t names;     /* how many keys it has had */
 };
 
 struct top_keys {
 	uint32_t count;
-	uint64_t counts[TOP_KEYS]; /* falling: those of the keys, where halving finds them */
+	uint64_t counts[TOP_KEYS]; /* decreasing: the keys' counts, adjacent for the binary search */
 	struct top_key *keys[TOP_KEYS];
 	uint64_t hashes[TOP_KEYS];
-	uint16_t slots[TOP_KEYS]; /* of the index, that names the key */
+	uint16_t slots[TOP_KEYS]; /* the key's slot of the index */
 	uint16_t index[SLOTS];    /* place + 1, 0: free */
 };
 
@@ -81,7 +82,7 @@ static void index_add(struct top_keys *top, uint32_t place)
 	point(top, slot, place);
 }
 
-/* Those behind it that it kept from their homes come nearer to them (Knuth 6.4, algorithm R). */
+/* Removes a key from the index, and moves keys that it displaced nearer to their homes (Knuth 6.4, algorithm R). */
 static void index_remove(struct top_keys *top, uint32_t place)
 {
 	uint32_t gap = top->slots[place];
@@ -96,7 +97,7 @@ static void index_remove(struct top_keys *top, uint32_t place)
 	top->index[gap] = 0;
 }
 
-/* The place of a key; TOP_KEYS: it has none. */
+/* Finds the place of a key; TOP_KEYS: it has none. */
 static uint32_t find(const struct top_keys *top, uint32_t zone_id, struct weir_span key, uint64_t hash)
 {
 	for (uint32_t slot = hash & (SLOTS - 1); top->index[slot] != 0; slot = next_slot(slot)) {
@@ -109,7 +110,7 @@ static uint32_t find(const struct top_keys *top, uint32_t zone_id, struct weir_s
 
 /* ---- order ---- */
 
-/* The first place whose key was not counted more often than so. */
+/* The first place whose count is not above `count`. */
 static uint32_t first_of(const struct top_keys *top, uint64_t count)
 {
 	uint32_t from = 0, length = top->count;
@@ -133,7 +134,7 @@ static void set_key(struct top_keys *top, uint32_t place, struct top_key *key)
 	entry_at(top, place)->place = place;
 }
 
-/* Moves a key to another place: what lay there is not kept. */
+/* Moves a key to another place, overwriting what was there. */
 static void put_at(struct top_keys *top, uint32_t place, struct top_key *key, uint64_t hash, uint32_t slot)
 {
 	set_key(top, place, key);
@@ -145,7 +146,7 @@ static void put_at(struct top_keys *top, uint32_t place, struct top_key *key, ui
 static void count_one(struct top_keys *top, uint32_t place)
 {
 	struct top_key *key = top->keys[place];
-	if (place == 0 || top->counts[place - 1] > key->count) { /* as it is with those that are counted often */
+	if (place == 0 || top->counts[place - 1] > key->count) { /* as for most keys that are counted often */
 		top->counts[place] = ++key->count;
 		return;
 	}
@@ -157,7 +158,7 @@ static void count_one(struct top_keys *top, uint32_t place)
 	put_at(top, first, key, hash, slot);
 }
 
-/* Moves a key behind all others, whatever its count. */
+/* Moves a key after all others, whatever its count. */
 static void move_last(struct top_keys *top, uint32_t place)
 {
 	struct top_key *key = top->keys[place];
@@ -168,7 +169,7 @@ static void move_last(struct top_keys *top, uint32_t place)
 	put_at(top, last, key, hash, slot);
 }
 
-/* What a place holds becomes this key. */
+/* Puts this key into the entry at a place. */
 static void enter(struct top_keys *top, uint32_t place, uint32_t zone_id, struct weir_span key, uint64_t count,
                   uint64_t error)
 {
@@ -184,9 +185,9 @@ static void enter(struct top_keys *top, uint32_t place, uint32_t zone_id, struct
 	index_add(top, place);
 }
 
-/* ---- what is counted ---- */
+/* ---- counting ---- */
 
-/* The entry that stands for a key, made where it is new, with a count of none where there is room. */
+/* The entry of a key. A new key gets a new entry with count 0 if there is room; otherwise it replaces the least one. */
 static struct top_entry *entry_of(struct top_keys *top, uint32_t zone_id, struct weir_span key)
 {
 	uint32_t place = find(top, zone_id, key, hash_of(zone_id, key));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The most blocked keys, by Space-Saving (Metwally, Agrawal, El Abbadi
- * 2005): of so many keys as there are places the counts are exact; then a new key
- * takes the place of the least one and inherits its count as its error, so a key
- * that was blocked often is never missed.
+ * The most blocked keys, by Space-Saving (Metwally, Agrawal, El Abbadi 2005). Up to
+ * TOP_KEYS keys, the counts are exact. Then a new key replaces the one with the
+ * least count and inherits that count as its error, so a key that was blocked
+ * often is never missed.
  *
- * A key is counted in some tens of nanoseconds, known or new, however many are counted. Owned
- * by the shard's worker.
+ * Counting a key takes some tens of nanoseconds, whether it is known or new, and
+ * however many are counted. The shard's worker owns it.
  */
 #ifndef LIMITER_TOP_KEYS_H
 #define LIMITER_TOP_KEYS_H
@@ -16,9 +16,9 @@
 
 enum { TOP_KEYS = 256 };
 
-/** One of them: its true count lies in [count - error, count]. */
+/** One of the keys. Its true count is in [count - error, count]. */
 struct top_key {
-	uint32_t zone_id; /* 0: nobody's, of one that was forgotten */
+	uint32_t zone_id; /* 0: no key's; it stands for one that was forgotten */
 	uint32_t key_length;
 	uint64_t count, error;
 	char key[WEIR_KEY_MAX_BYTES];
@@ -26,7 +26,7 @@ struct top_key {
 
 struct top_keys;
 
-/** Where a key was counted last, so that it need not be looked for; zero-initialised: nowhere. Good until one is forgotten. */
+/** Caches where a key was last counted. Zero-initialised: nowhere. Valid until a key is forgotten. */
 struct top_mark {
 	struct top_entry *entry;
 	uint32_t names;
@@ -36,22 +36,23 @@ struct top_keys *top_keys_new(void);
 void top_keys_free(struct top_keys *top);
 
 /**
- * Counts one block more of a key; one that is longer than WEIR_KEY_MAX_BYTES is skipped.
+ * Counts one more block of a key. Skips a key longer than WEIR_KEY_MAX_BYTES.
  *
- * @param mark  of this key alone; is set anew
+ * @param mark  of this key alone; updated
  */
 void top_keys_count(struct top_keys *top, uint32_t zone_id, struct weir_span key, struct top_mark *mark);
 
 /**
- * Takes a key out. While there is room the counts are exact, and its place is given up. Once there is none, a key that
- * comes is counted from the least count on, which it may have reached before: a place that is nobody's stands for that.
+ * Removes a key. While there is room, counts are exact, and its entry is freed. Once all entries are used, a new key is
+ * counted from the least count on, which it may have reached before; so the entry is kept without a key (zone_id 0), to
+ * keep that count.
  */
 void top_keys_forget(struct top_keys *top, uint32_t zone_id, struct weir_span key);
 
-/** Adds a key as it was counted elsewhere; false: there is no room, or the key is too long. */
+/** Adds a key with its count and error from elsewhere. @return false: there is no room, or the key is too long */
 bool top_keys_add(struct top_keys *top, uint32_t zone_id, struct weir_span key, uint64_t count, uint64_t error);
 
-/** The keys, most often blocked first; valid until one is counted. @return how many */
+/** Lists the keys, most often blocked first; valid until one is counted. @return how many */
 size_t top_keys_list(const struct top_keys *top, const struct top_key *const **keys);
 
 #endif

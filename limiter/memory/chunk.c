@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Aligned mappings. The system lays a new mapping beside the last one, so what
- * follows an aligned chunk mostly is aligned by itself: chunks then lie side by
- * side, as one mapping, and use the processor's page tables evenly. Else more is
- * mapped than asked for and the ends are given back.
+ * Aligned mappings. The system places a new mapping next to the last one, so the
+ * mapping after an aligned chunk is usually aligned without more ado: chunks are
+ * then adjacent, as one mapping, and use the processor's page tables evenly. If it
+ * is not aligned, more is mapped than asked for, and the ends are unmapped.
  */
 #include "limiter/memory/chunk.h"
 
@@ -40,7 +40,7 @@ void *chunk_map(size_t bytes, bool huge)
 		if (CHUNK_BYTES - front > 0)
 			munmap(mapped + front + bytes, CHUNK_BYTES - front);
 	}
-	/* Where the system has no huge pages, small ones serve: slower, not wrong. */
+	/* A system without huge pages gives small ones: that is slower, but not wrong. */
 	(void)madvise(mapped + front, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 	return mapped + front;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks: the pieces in which a shard takes memory from the system and gives it
- * back. Two megabytes and aligned to that, so that one entry of the processor's
- * page tables can cover a chunk: a bucket is one random access, and without that
- * it would be several.
+ * Chunks: the unit in which a shard takes memory from the system and gives it
+ * back. A chunk has two megabytes and is aligned to that, so that one entry of
+ * the processor's page tables can cover it. Reading a bucket is then one random
+ * memory access; with small pages it would be several.
  */
 #ifndef LIMITER_CHUNK_H
 #define LIMITER_CHUNK_H
@@ -14,10 +14,10 @@
 enum { CHUNK_BYTES = 2 << 20 };
 
 /**
- * Maps zeroed memory; ends the process if there is none.
+ * Maps zeroed memory; aborts the process if there is none.
  *
  * @param bytes  a multiple of CHUNK_BYTES
- * @param huge   ask for huge pages: all of it becomes resident at once. Else it does page by page, as it is touched
+ * @param huge   asks for huge pages: a chunk becomes resident as a whole; otherwise page by page, as it is touched
  */
 void *chunk_map(size_t bytes, bool huge) __attribute__((returns_nonnull));
 void chunk_unmap(void *chunk, size_t bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A key's bits lie in one block of 512, so that a question is one memory access
- * a part.
+ * A key's bits are in one block of 512 bits, so a query is one memory access per
+ * part.
  */
 #include "limiter/memory/filter.h"
 
@@ -14,7 +14,7 @@ enum { BLOCK_WORDS = 8, BLOCK_BITS = 512, BLOCK_KEYS = 48, BITS_A_KEY = 5, LEAST
 struct filter_part {
 	struct filter_part *next;
 	uint32_t block_count;
-	uint32_t spare; /* keys that it still takes */
+	uint32_t spare; /* how many more keys it takes */
 	uint64_t words[];
 };
 
@@ -50,7 +50,7 @@ static size_t block_of(const struct filter_part *part, uint64_t hash)
 	return (size_t)(((hash >> 32) * part->block_count) >> 32) * BLOCK_WORDS;
 }
 
-/* The i-th bit of a key in its block: nine bits of a product, so that they do not depend on which block it is. */
+/* The i-th bit of a key in its block: nine bits of a product, so that it does not depend on which block that is. */
 static unsigned bit_of(uint64_t hash, unsigned i)
 {
 	return (unsigned)((hash * UINT64_C(0x9e3779b97f4a7c15)) >> (9 * i + 10)) % BLOCK_BITS;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A filter: whether a key may be among those that were added to it.
+ * A Bloom filter: whether a key may be among those that were added to it.
  *
- * A segment has one over the buckets that it has evicted, so that a new key does
- * not have to be looked for in the store. Bloom filters of one cache line's block
- * a key, each as large as all before it: what was added is not kept, so it cannot
- * be made over. About ten bits a key, and three of a hundred other keys are
- * taken for one of them.
+ * A segment has one over its evicted buckets, so that a new key need not be looked
+ * up in the store. It is blocked: all bits of a key are in one cache line. The
+ * keys are not stored, so a filter cannot be rebuilt when it is full; instead it
+ * grows by another part, as large as all before it. It takes about ten bits per
+ * key, and has about three percent of false positives.
  */
 #ifndef LIMITER_FILTER_H
 #define LIMITER_FILTER_H
@@ -18,11 +18,11 @@
 struct filter_part;
 
 struct filter {
-	struct filter_part *parts; /* the newest first */
+	struct filter_part *parts; /* newest first */
 	uint32_t count;            /* keys that were added */
 };
 
-/** @param expected  keys that will be added: with the right number there is one part */
+/** @param expected  how many keys will be added; if it is right, the filter stays in one part */
 void filter_init(struct filter *filter, uint32_t expected);
 void filter_deinit(struct filter *filter);
 

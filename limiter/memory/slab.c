@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages by class and fullness: blocks are taken from the fullest page that has
- * one, so that others empty. The lists of a class are quarters; which page of a
- * quarter does not matter much.
+ * Pages by class and fullness. Blocks are allocated from the fullest page with a
+ * free one, so that other pages become empty. A class has a list for each quarter
+ * of fullness; which page of a quarter is taken does not matter much.
  *
- * A chunk is asked for with huge pages once there are some without: a shard of a
- * few users should cost what they need, not megabytes.
+ * The first chunks have no huge pages, later ones do: a shard of a few users
+ * should cost what they need, not megabytes.
  */
 #include "limiter/memory/slab_pages.h"
 
@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL_CHUNKS = 4 }; /* so many chunks come without huge pages */
+enum { SMALL_CHUNKS = 4 }; /* a chunk is mapped without huge pages while there are fewer than these */
 
-/* Above 128 bytes the sizes are what a page divides into, rounded down to granules. */
+/* Sizes above 128 bytes divide a page evenly, rounded down to granules. */
 const uint16_t slab_sizes[SLAB_CLASSES] = {32,   40,   48,   56,   64,   72,   80,   88,   96,   104,  112,  120,
                                            128,  144,  160,  176,  200,  224,  248,  280,  312,  344,  384,  440,
                                            496,  560,  624,  712,  816,  904,  1024, 1168, 1360, 1488, 1632, 1816,
@@ -87,7 +87,7 @@ static void add_to_list(struct slab *slab, uint32_t number, uint8_t state)
 	*list = number;
 }
 
-/* Puts a page where its fullness says. */
+/* Moves a page to the list for its fullness. */
 static void file_page(struct slab *slab, uint32_t number)
 {
 	struct slab_page *page = &slab->pages[number];
@@ -109,7 +109,7 @@ static uint32_t unused_chunk_number(struct slab *slab)
 			return i;
 	uint32_t number = slab->chunk_count;
 	if (number > SLAB_CHUNKS_MAX)
-		abort(); /* 16 GiB of buckets in one shard: the shard's own bound lies below */
+		abort(); /* 16 GiB of buckets in one shard: unreachable, as the shard's own bound is lower */
 	slab->bases = weir_realloc(slab->bases, number + 1, sizeof(uint8_t *));
 	slab->chunks = weir_realloc(slab->chunks, number + 1, sizeof *slab->chunks);
 	slab->pages = weir_realloc(slab->pages, (size_t)(number + 1) * SLAB_PAGES, sizeof *slab->pages);
@@ -127,7 +127,7 @@ static void add_chunk(struct slab *slab)
 	slab->mapped++;
 	if (chunk->huge)
 		slab->bytes += CHUNK_BYTES;
-	/* The last first, so that pages are used from the front. */
+	/* The last page first, so that pages are used from the front. */
 	for (uint32_t i = SLAB_PAGES; i-- > 0;) {
 		slab->pages[number * SLAB_PAGES + i] = (struct slab_page){0};
 		add_to_list(slab, number * SLAB_PAGES + i, SLAB_PAGE_FREE);
@@ -186,7 +186,7 @@ static void free_page(struct slab *slab, uint32_t number)
 	slab->class_pages[page->size_class]--;
 	slab->used_page_count--;
 	slab->chunks[chunk].free_pages++;
-	page->state = SLAB_PAGE_DRAINING; /* in no list, if its chunk drains */
+	page->state = SLAB_PAGE_DRAINING; /* in no list, if its chunk is being emptied */
 	if (chunk != slab->draining_chunk) {
 		add_to_list(slab, number, SLAB_PAGE_FREE);
 		slab->free_page_count++;
@@ -290,7 +290,7 @@ void slab_trim(struct slab *slab)
 	if (!slab->has_empty_chunks)
 		return;
 	slab->has_empty_chunks = false;
-	/* One empty chunk is kept against coming and going. */
+	/* One empty chunk is kept, so that chunks are not mapped and unmapped over and over. */
 	for (uint32_t i = 1; i < slab->chunk_count; i++)
 		if (slab->chunks[i].free_pages == SLAB_PAGES &&
 		    (i == slab->draining_chunk || slab->free_page_count >= 2 * SLAB_PAGES))

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slabs: where blocks of all sizes lie close together, and stay so.
+ * Slabs: an allocator that packs blocks of all sizes densely, and keeps them so.
  *
  * Chunks are cut into pages, and a page into blocks of one size class. Classes
- * lie 8 bytes apart up to 128, then about an eighth. A block is named by a
- * reference of 32 bits, half of what a pointer takes, and may be moved: whoever
- * holds its reference is told which blocks stand in the way of giving a page
- * back. So what is free but cannot be given back is bounded, by an eighth of what
- * is used and a page a class.
+ * are 8 bytes apart up to 128, then about an eighth. A block is named by a 32-bit
+ * reference, half the size of a pointer, and may be moved: slab_evacuate() lists
+ * the blocks that keep a page from being given back, and the caller, who holds
+ * their references, moves them. So the free memory that cannot be given back is
+ * bounded: in each class by an eighth of its live blocks and a page, and in free
+ * pages by an eighth of the used ones and two chunks.
  *
- * What was freed stays readable until slab_trim(): whoever holds pointers to
- * blocks that may move says when no one does any more.
+ * A freed block stays readable until slab_trim(). The caller calls that when
+ * nothing points to freed blocks any more.
  *
- * A block can be marked; marked blocks are found again in time proportional to
- * their number.
+ * A block can be marked. Finding the marked blocks costs a scan of the mark bits,
+ * and time proportional to their number.
  */
 #ifndef LIMITER_SLAB_H
 #define LIMITER_SLAB_H
@@ -31,82 +32,82 @@ enum {
 	SLAB_PAGE_BLOCKS = SLAB_PAGE_BYTES / SLAB_LEAST_BYTES,
 	SLAB_GRANULE = 8,
 	SLAB_CLASSES = 48,
-	SLAB_LARGE_CLASS = 255, /* larger than any class: a block of its own from malloc */
-	SLAB_LISTS = 4,         /* of a class's pages, by how full they are */
+	SLAB_LARGE_CLASS = 255, /* larger than any class: allocated by malloc on its own */
+	SLAB_LISTS = 4,         /* lists of a class's pages, by how full they are */
 };
 
-/* References: this bit, then the place in the table of large blocks; else chunk (from 1 on) and granule within it. */
+/* References: this bit and an index of slab.large, or a chunk number (from 1 on) and a granule within the chunk. */
 #define SLAB_LARGE UINT32_C(0x80000000)
 #define SLAB_CHUNK_SHIFT 18
 #define SLAB_CHUNKS_MAX ((UINT32_C(1) << (31 - SLAB_CHUNK_SHIFT)) - 1)
 
-enum { SLAB_NONE = 0 }; /* page numbers begin behind those of chunk 0, which does not exist */
+enum { SLAB_NONE = 0 }; /* no page: chunk 0 does not exist, so page numbers begin at SLAB_PAGES */
 
-/* A page: blocks from `fresh` on were never used; the free ones before it hold the number of the next, and so on. */
+/* A page. Blocks from `fresh` on were never used. The free ones before are a list: each holds the next one's number. */
 struct slab_page {
 	uint32_t previous, next; /* in its list */
 	uint16_t live, fresh;
-	uint16_t free_block; /* first free one, SLAB_PAGE_BLOCKS: none */
+	uint16_t free_block; /* first of the list of free blocks, SLAB_PAGE_BLOCKS: none */
 	uint8_t size_class;
-	uint8_t state; /* its list of the class (0 to SLAB_LISTS - 1), or one of enum slab_page_state */
-	bool touched;  /* was ever used */
+	uint8_t state; /* its list in the class (0 to SLAB_LISTS - 1), or one of enum slab_page_state */
+	bool touched;  /* it was ever used */
 };
 
 enum slab_page_state { SLAB_PAGE_FREE = SLAB_LISTS, SLAB_PAGE_FULL, SLAB_PAGE_DRAINING };
 
 struct slab_chunk {
-	uint64_t *marks; /* a bit for every SLAB_LEAST_BYTES: no two blocks begin in the same; NULL: none was set yet */
+	uint64_t *marks; /* a bit per SLAB_LEAST_BYTES, in which at most one block begins; NULL: none was set yet */
 	uint32_t free_pages;
-	uint32_t touched_pages; /* of one without huge pages: pages that were ever used */
+	uint32_t touched_pages; /* without huge pages: how many pages were ever used */
 	bool huge;
 };
 
 struct slab_large {
-	void *block; /* NULL: this place is free */
+	void *block; /* NULL: this entry is free */
 	size_t bytes;
 	uint32_t next_free;
 	bool marked;
-	bool is_dead; /* freed, and still there */
+	bool is_dead; /* freed, but kept until slab_trim() */
 };
 
 struct slab {
-	uint8_t **bases;           /* of chunks by number; [0] and those given back are NULL */
-	struct slab_chunk *chunks; /* the same */
+	uint8_t **bases;           /* addresses of chunks, by number; NULL: [0], and those given back */
+	struct slab_chunk *chunks; /* by number */
 	struct slab_page *pages;   /* SLAB_PAGES for each chunk number */
-	uint32_t chunk_count;      /* numbers in use or given back, with 0 */
-	uint32_t mapped;           /* chunks that there are */
-	uint32_t free_pages;       /* list of them, and how many */
+	uint32_t chunk_count;      /* chunk numbers ever used, including 0 */
+	uint32_t mapped;           /* chunks that are mapped */
+	uint32_t free_pages;       /* first of the list of free pages */
 	uint32_t free_page_count, used_page_count;
-	uint32_t draining_chunk; /* being emptied, 0: none */
+	uint32_t draining_chunk; /* the chunk being emptied, 0: none */
 	uint32_t lists[SLAB_CLASSES][SLAB_LISTS];
 	uint32_t class_pages[SLAB_CLASSES];
 	uint64_t class_live[SLAB_CLASSES];
-	uint8_t class_of[SLAB_PAGE_BYTES / 2 / SLAB_GRANULE + 1]; /* by granules */
+	uint8_t class_of[SLAB_PAGE_BYTES / 2 / SLAB_GRANULE + 1]; /* by size in granules */
 	struct slab_large *large;
-	uint32_t large_count, large_free; /* places; first free one, or SLAB_LARGE: none */
-	uint32_t large_dead;              /* first one whose block was freed and is still there, or SLAB_LARGE */
-	bool has_empty_chunks;            /* maybe some to give back */
-	uint64_t live_bytes;              /* of blocks given out */
-	uint64_t bytes;                   /* resident, large blocks and tables with it */
-	uint64_t blocks;                  /* live */
+	uint32_t large_count, large_free; /* entries; the first free one, or SLAB_LARGE: none */
+	uint32_t large_dead;              /* first entry with is_dead, or SLAB_LARGE: none */
+	bool has_empty_chunks;            /* there may be chunks to give back */
+	uint64_t live_bytes;              /* of live blocks */
+	uint64_t bytes;                   /* resident, including large blocks and the slab's own tables */
+	uint64_t blocks;                  /* live ones */
 };
 
 void slab_init(struct slab *slab);
 void slab_deinit(struct slab *slab);
 
 /**
- * Takes a block of at least so many bytes, contents undefined.
+ * Allocates a block of at least `bytes` bytes, contents undefined.
  *
  * @return its reference, never 0
  */
 uint32_t slab_alloc(struct slab *slab, size_t bytes, uint8_t *size_class);
 void slab_free(struct slab *slab, uint32_t ref, uint8_t size_class);
-/** Gives memory that is free back to the system. Pointers to blocks that were freed end here. */
+/** Gives free memory back to the system. Invalidates pointers to freed blocks. */
 void slab_trim(struct slab *slab);
 
-/** Bytes of a block. */
+/** The size of a block. */
 size_t slab_block_bytes(const struct slab *slab, uint32_t ref, uint8_t size_class);
-/** Bytes that a block for so many would have. */
+/** The size that a block allocated for `bytes` would have. */
 size_t slab_fit_bytes(const struct slab *slab, size_t bytes);
 
 static inline void *slab_at(const struct slab *slab, uint32_t ref)
@@ -120,29 +121,30 @@ static inline void *slab_at(const struct slab *slab, uint32_t ref)
 /* ---- moving ---- */
 
 /**
- * Chooses a page whose blocks should move, if too much is free.
+ * Chooses a page whose blocks should move, if too much memory is free.
  *
- * No block will be given out of it. Its blocks are to be copied into new ones and freed; with the last it is gone.
+ * No more blocks are allocated from it. The caller copies its blocks into new ones and frees them; the page is freed
+ * with the last one.
  *
  * @param refs  room for SLAB_PAGE_BLOCKS
  * @return how many blocks; 0: nothing needs to move
  */
 uint32_t slab_evacuate(struct slab *slab, uint32_t *refs);
 
-/* ---- going through all blocks ---- */
+/* ---- iterating over all blocks ---- */
 
-/** Page numbers are below this. */
+/** All page numbers are below this. */
 uint32_t slab_page_end(const struct slab *slab);
-/** The blocks of a page. @param refs  room for SLAB_PAGE_BLOCKS @return how many */
+/** Lists a page's live blocks. @param refs  room for SLAB_PAGE_BLOCKS @return how many */
 uint32_t slab_page_blocks(const struct slab *slab, uint32_t page, uint32_t *refs);
-/** The next large block at or after a place, *place set to it; 0: none. */
+/** The first large block at index *place or after it; sets *place to its index. @return its reference; 0: none */
 uint32_t slab_next_large(const struct slab *slab, uint32_t *place);
 
 /* ---- marks ---- */
 
 void slab_mark(struct slab *slab, uint32_t ref);
 void slab_unmark(struct slab *slab, uint32_t ref);
-/** Calls each for every marked block and takes the marks off. The function may not free blocks. */
+/** Calls each() for every marked block, and clears the marks. each() must not free blocks. */
 void slab_take_marked(struct slab *slab, void (*each)(void *context, uint32_t ref), void *context);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Marks: a bit for each place where a block can begin, in chunks that have any. */
+/* Marks: a bit for each place where a block can begin, in chunks that have had a marked block. */
 #include "limiter/memory/slab_pages.h"
 
 #include "common/base/alloc.h"
 
 #include <string.h>
 
-/* A block's bit is that of the SLAB_LEAST_BYTES in which it begins: blocks are no shorter than that. */
+/* A block's bit is that of the SLAB_LEAST_BYTES in which it begins. It is unique: no block is shorter than that. */
 static uint32_t mark_of(uint32_t ref)
 {
 	return (ref & ((UINT32_C(1) << SLAB_CHUNK_SHIFT) - 1)) / (SLAB_LEAST_BYTES / SLAB_GRANULE);
@@ -39,7 +39,7 @@ void slab_unmark(struct slab *slab, uint32_t ref)
 		chunk->marks[mark / 64] &= ~(UINT64_C(1) << (mark % 64));
 }
 
-/* The block that begins in the marked place: its page knows the size. */
+/* The block that begins in a marked place; its page has the block size. */
 static uint32_t ref_of(const struct slab *slab, uint32_t chunk, uint32_t mark)
 {
 	uint32_t offset = mark * SLAB_LEAST_BYTES;

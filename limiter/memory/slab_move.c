@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Going through the blocks, and choosing those that must move.
+ * Iterates over the blocks, and chooses those that must move.
  *
- * Two things leave room that cannot be given back: pages of a class that are not
- * full, and free pages in chunks that others still use. When there is more of
- * either than an eighth of what is used, the emptiest page of the class, or a
- * page of the emptiest chunk, has its blocks moved.
+ * Two kinds of free memory cannot be given back: free blocks in pages that are
+ * partly used, and free pages in chunks that are partly used. If there are more
+ * free blocks in a class than an eighth of its live ones and a page, the blocks of
+ * its emptiest page are moved. If there are more free pages than an eighth of the
+ * used ones and two chunks, the emptiest chunk is drained, page by page.
  */
 #include "limiter/memory/slab_pages.h"
 
@@ -42,7 +43,7 @@ uint32_t slab_next_large(const struct slab *slab, uint32_t *place)
 	return 0;
 }
 
-/* A class that has more free blocks than an eighth of its live ones and a page; SLAB_CLASSES: none. */
+/* A class with more free blocks than an eighth of its live ones and a page; SLAB_CLASSES: none. */
 static uint8_t wasteful_class(const struct slab *slab)
 {
 	for (uint8_t class = 0; class < SLAB_CLASSES && slab_sizes[class] > 0; class ++) {
@@ -62,7 +63,7 @@ static uint32_t emptiest_page(const struct slab *slab, uint8_t class)
 	return SLAB_NONE;
 }
 
-/* Takes the free pages of the chunk that has most of them out of use. */
+/* Chooses the chunk with the most free pages, and takes those out of use. */
 static void begin_draining_chunk(struct slab *slab)
 {
 	uint32_t emptiest = 0;
@@ -81,7 +82,7 @@ static void begin_draining_chunk(struct slab *slab)
 	slab->has_empty_chunks |= slab->chunks[emptiest].free_pages == SLAB_PAGES;
 }
 
-/* A page of the draining chunk that still has blocks. */
+/* A page of the draining chunk that still has live blocks. */
 static uint32_t used_page_of_draining_chunk(const struct slab *slab)
 {
 	for (uint32_t i = 0; i < SLAB_PAGES; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the slab's files share: where a block lies. Included by them alone. */
+/* What the slab's files share: where a block is. Only they include it. */
 #ifndef LIMITER_SLAB_PAGES_H
 #define LIMITER_SLAB_PAGES_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines are filled from a key's home on. A slot that becomes free in a line that
- * was full is filled from the lines after it, so that a search may end at the
- * first line that is not full and no marks of what was once there are needed.
+ * A key goes into the first line with a free slot, from its home line on. When a
+ * slot of a full line becomes free, it is refilled from the lines after it. So a
+ * search may end at the first line that is not full, and no tombstones are needed.
  */
 #include "limiter/memory/table.h"
 
@@ -14,17 +14,17 @@
 #include <string.h>
 
 enum {
-	LINE_FILL = 6,   /* keys a line, on average, at which a table grows */
-	LINE_SPARSE = 3, /* and at which it shrinks */
+	LINE_FILL = 6,   /* average keys per line above which a table grows */
+	LINE_SPARSE = 3, /* and below which it shrinks */
 };
 
-/* What a table without keys looks at. */
+/* The line of every table without keys. */
 static const struct table_line no_line __attribute__((aligned(sizeof(struct table_line))));
 
-/* ---- memory: tables one behind the other in chunks ---- */
+/* ---- memory: tables one after the other in chunks ---- */
 
 struct chunk_head {
-	uint32_t used, live; /* bytes, this head with them */
+	uint32_t used, live; /* bytes, including this header */
 	bool huge;
 };
 
@@ -76,7 +76,7 @@ static void chunk_give_back(struct table *table, struct chunk_head *head)
 	uint32_t place = 0;
 	while (table->chunks[place] != head)
 		place++;
-	/* The others keep their order: the last one takes new tables. */
+	/* The others keep their order, as the last one takes new tables. */
 	memmove(&table->chunks[place], &table->chunks[place + 1], (--table->chunk_count - place) * sizeof(void *));
 	table->bytes -= head->huge ? CHUNK_BYTES : head->used;
 	chunk_unmap(head, CHUNK_BYTES);
@@ -99,7 +99,7 @@ static void lines_free(struct table *table, struct table_line *lines, uint32_t c
 		chunk_give_back(table, head);
 }
 
-/* Moves the tables out of the emptiest chunk, when all together hold an eighth more than they need, and a chunk. */
+/* Moves the tables out of the emptiest chunk, if all chunks exceed what tables need by an eighth and two chunks. */
 static void compact(struct table *table)
 {
 	uint64_t held = (uint64_t)table->chunk_count * CHUNK_BYTES;
@@ -147,7 +147,7 @@ static uint32_t next_line(const struct table_segment *segment, uint32_t at)
 	return at + 1 == segment->line_count ? 0 : at + 1;
 }
 
-/* A line with a free slot is there. */
+/* Puts a key into its segment, which must have a free slot. */
 static void put(struct table_segment *segment, uint32_t tag, uint32_t ref)
 {
 	uint32_t at = table_home(segment, tag);
@@ -184,7 +184,7 @@ void table_add(struct table *table, uint32_t tag, uint32_t ref)
 	table->count++;
 }
 
-/* Where a reference is: its line and slot. It is there. */
+/* The line and slot of a reference, which must be in the table. */
 static uint32_t locate(const struct table_segment *segment, uint32_t tag, uint32_t ref, unsigned *slot)
 {
 	uint32_t at = table_home(segment, tag);
@@ -207,14 +207,14 @@ void table_replace(struct table *table, uint32_t tag, uint32_t old_ref, uint32_t
 	segment->lines[at].refs[slot] = new_ref;
 }
 
-/* Whether a key with that home, found in line `from`, may lie in line `to` before it. */
+/* Whether a key with that home line may move from line `from` to line `to`, an earlier one. */
 static bool may_move(const struct table_segment *segment, uint32_t home, uint32_t from, uint32_t to)
 {
 	uint32_t count = segment->line_count;
 	return (to + count - home) % count < (from + count - home) % count;
 }
 
-/* Fills a slot that became free in a full line from the lines behind, and theirs in turn. */
+/* Refills a free slot of a line that was full from the lines after it, then the slot that this frees, and so on. */
 static void fill_gap(struct table_segment *segment, uint32_t at, unsigned slot)
 {
 	for (uint32_t from = next_line(segment, at); from != at; from = next_line(segment, from)) {

@@ -2,19 +2,19 @@
 /*
  * The table: from a key's fingerprint to the reference of its bucket.
  *
- * 1,024 small tables, one a segment, each a row of cache lines of eight slots:
- * eight tags, then eight references. A tag is the upper half of the
- * fingerprint's `low`; its upper ten bits are the segment, the rest says at which
- * line to begin, so a table grows by its own bytes, without a look at any
- * bucket. A key lies in its home line or, where that is full, in one of those
- * behind it; at three quarters of all slots, the bound, fifteen of sixteen are at
- * home. One line is read for a key, then the bucket, which has the whole
- * fingerprint. Fuller tables would be smaller, but a line after the first is one
- * that nobody asked the memory for in time.
+ * 1,024 small hash tables, one per segment. Each is an array of cache lines with
+ * eight slots: eight tags, then eight references. A tag is the upper half of the
+ * fingerprint's `low`. Its upper ten bits are the segment, the others give the
+ * home line; so a table can be resized from its own contents, without reading any
+ * bucket. A key is in its home line or, if that is full, in one of the lines after
+ * it (linear probing). Tables are at most three quarters full; at that load,
+ * fifteen of sixteen keys are in their home line. A lookup reads one line, then
+ * the bucket, which has the whole fingerprint. Fuller tables would be smaller, but
+ * only the home line is prefetched: reading another one stalls.
  *
- * Tables grow by a quarter, one at a time, so that no event waits long. They lie
- * in chunks of their own and are moved together when too many of those are
- * mostly empty.
+ * Tables grow by a quarter, one at a time, so that no event waits long. They are
+ * allocated in chunks that hold nothing else, and are compacted when too much of
+ * those is unused.
  */
 #ifndef LIMITER_TABLE_H
 #define LIMITER_TABLE_H
@@ -42,9 +42,9 @@ struct table_segment {
 
 struct table {
 	struct table_segment segments[TABLE_SEGMENTS];
-	void **chunks; /* where tables lie; the last takes new ones */
+	void **chunks; /* what tables are allocated from; new ones from the last */
 	uint32_t chunk_count;
-	uint64_t live_bytes; /* of tables, without those that have chunks of their own */
+	uint64_t live_bytes; /* of tables, except those that have chunks of their own */
 	uint64_t bytes;      /* resident */
 	uint64_t count;
 };
@@ -69,7 +69,7 @@ static inline void table_prefetch(const struct table *table, uint32_t tag)
 	__builtin_prefetch(&segment->lines[table_home(segment, tag)]);
 }
 
-/* A bit for each slot whose number is the one asked for. */
+/* Compares all slots of a line with a number. @return a bit for each that is equal */
 static inline unsigned table_compare(const uint32_t *numbers, uint32_t number)
 {
 #if defined(__SSE2__)
@@ -87,9 +87,9 @@ static inline unsigned table_compare(const uint32_t *numbers, uint32_t number)
 }
 
 /**
- * A reference with a tag; nearly always the one that is looked for, if there is one.
+ * Finds a reference by tag. Tags are nearly unique, so the first one is nearly always the key's, if the key has any.
  *
- * @param skip  how many of that tag to pass over
+ * @param skip  how many references with that tag to skip
  * @return 0: there are no more
  */
 static inline uint32_t table_find(const struct table *table, uint32_t tag, uint32_t skip)
@@ -110,9 +110,9 @@ static inline uint32_t table_find(const struct table *table, uint32_t tag, uint3
 	return 0;
 }
 
-/** Adds a reference. It is not in the table. */
+/** Adds a reference, which must not be in the table. */
 void table_add(struct table *table, uint32_t tag, uint32_t ref);
-/** A bucket was moved. */
+/** Replaces a reference, as a bucket was moved. */
 void table_replace(struct table *table, uint32_t tag, uint32_t old_ref, uint32_t new_ref);
 void table_remove(struct table *table, uint32_t tag, uint32_t ref);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bucket goes into a blob as it lies in memory, header aside, so that a
- * checkpoint costs one copy; what comes back is checked in full, as a store's
- * bytes are no more to be trusted than a file's.
+ * A bucket is written as it is in memory, except for its header, so a checkpoint
+ * costs one copy. What is read back is checked in full: bytes from a store are
+ * trusted no more than those of a file.
  */
 #include "limiter/shard/segment_blob.h"
 
@@ -98,7 +98,7 @@ enum weir_status segment_blob_next(struct segment_blob_reader *reader, struct se
 	return WEIR_OK;
 }
 
-/* The layout of a stored bucket, NULL if no policy brought it up. */
+/* The layout of a stored bucket; NULL: no policy has it. */
 static const struct layout *layout_of(const struct segment_blob_bucket *bucket, const struct compiled_policy *compiled)
 {
 	uint32_t scale = SCALE_ONE;
@@ -123,7 +123,7 @@ enum weir_status segment_blob_restore(const struct segment_blob_bucket *bucket, 
 	return WEIR_OK;
 }
 
-/* ---- what was seen ---- */
+/* ---- the set of fingerprints ---- */
 
 static uint32_t place_of(const struct segment_blob_seen *seen, uint64_t low, uint64_t high)
 {
@@ -147,7 +147,7 @@ static void grow(struct segment_blob_seen *seen)
 
 bool segment_blob_see(struct segment_blob_seen *seen, uint64_t low, uint64_t high)
 {
-	if ((low | high) == 0) { /* what marks a free place */
+	if ((low | high) == 0) { /* zero marks a free place, so it is kept apart */
 		bool is_new = !seen->has_zero;
 		seen->has_zero = true;
 		return is_new;
@@ -172,9 +172,9 @@ void segment_blob_seen_deinit(struct segment_blob_seen *seen)
 /* ---- merging ---- */
 
 /*
- * Whether a bucket need not be kept. Of the layouts that it went through only
- * the one in force is asked: under an older one it may have been forgotten too,
- * and then it counts as empty wherever it is looked at.
+ * Whether a bucket need not be kept. Only the layout in force is asked. The bucket
+ * may have been forgotten under an older layout; then it is kept, but counts as
+ * empty wherever it is read.
  */
 static bool is_gone(const struct segment_blob_bucket *bucket, const struct layout *layout, int64_t clock_ms,
                     int64_t lateness_ms)

@@ -2,8 +2,8 @@
 /*
  * Blobs: buckets of one segment as the store keeps them.
  *
- * A base holds a segment whole, a delta what changed since; both are written
- * alike, and of a bucket that is in several blobs the newest counts. Little-endian:
+ * A base holds a whole segment, a delta what changed since. Both have the same
+ * form. If a bucket is in several blobs, the newest counts. Little-endian:
  *
  *   bytes  what
  *   2      magic "wS"
@@ -20,8 +20,8 @@
  *   1      form (enum bucket_flags)
  *   …      what is after the header in memory (bucket_layout.h)
  *
- * A bucket that has been forgotten since a blob was written may still be in it:
- * whether it counts as empty is tested when it is looked at, so it does no harm.
+ * A blob may still have a bucket that has been forgotten since it was written.
+ * That does no harm: a bucket is tested for being forgotten whenever it is read.
  */
 #ifndef LIMITER_SEGMENT_BLOB_H
 #define LIMITER_SEGMENT_BLOB_H
@@ -34,13 +34,13 @@ enum { SEGMENT_BLOB_VERSION = 1, SEGMENT_BLOB_HEAD_BYTES = 16, SEGMENT_BLOB_BUCK
 
 /* ---- writing ---- */
 
-/** Bytes that a bucket takes in a blob. @param used  bucket_used() of it */
+/** The bytes that a bucket takes in a blob. @param used  its bucket_used() */
 size_t segment_blob_bucket_bytes(size_t used);
 
-/** Writes a bucket. @return after its last byte */
+/** Writes a bucket. @return the place after its last byte */
 char *segment_blob_put(char *at, const struct bucket *bucket, size_t used);
 
-/** Writes the head of a blob whose buckets lie behind it. @param length  of the whole blob */
+/** Writes a blob's header, before its buckets, which are written already. @param length  of the whole blob */
 void segment_blob_seal(char *blob, size_t length, uint32_t buckets);
 
 /* ---- reading ---- */
@@ -50,7 +50,7 @@ struct segment_blob_reader {
 	uint32_t left; /* buckets not yet read */
 };
 
-/* A bucket as it stands in a blob: nothing but its place is checked. */
+/* A bucket as it is in a blob. Only its bounds have been checked. */
 struct segment_blob_bucket {
 	struct bucket header; /* size class and generation are zero */
 	const char *body;     /* after the header */
@@ -58,7 +58,7 @@ struct segment_blob_bucket {
 };
 
 /**
- * Begins to read: checks head and checksum.
+ * Begins reading: checks header and checksum.
  *
  * @return WEIR_OK; WEIR_INVALID: the blob is damaged; WEIR_NEWER: another version wrote it
  */
@@ -70,7 +70,7 @@ WEIR_MUST_USE enum weir_status segment_blob_next(struct segment_blob_reader *rea
                                                  struct weir_error *error);
 
 /**
- * Lays a bucket out as in memory and checks every part of it: one that passes breaks nothing.
+ * Lays a bucket out as in memory and checks every part of it, so that using it is safe.
  *
  * @param block  sizeof(struct bucket) + body_bytes, aligned as a struct bucket
  */
@@ -78,7 +78,7 @@ WEIR_MUST_USE enum weir_status segment_blob_restore(const struct segment_blob_bu
                                                     const struct compiled_policy *compiled, struct bucket *block,
                                                     struct weir_error *error);
 
-/* Fingerprints that were seen, while blobs are read from the newest on. */
+/* The set of fingerprints seen so far, while blobs are read newest first. */
 struct segment_blob_seen {
 	struct {
 		uint64_t low, high;
@@ -92,12 +92,12 @@ bool segment_blob_see(struct segment_blob_seen *seen, uint64_t low, uint64_t hig
 void segment_blob_seen_deinit(struct segment_blob_seen *seen);
 
 /**
- * Makes one base of a segment's blobs: of each bucket the newest, without those whose zone the policy no longer has and
- * those that are forgotten. A pure function, for any thread.
+ * Merges a segment's blobs into one base: the newest version of each bucket, without buckets whose zone the policy no
+ * longer has and those that are forgotten. A pure function, for any thread.
  *
  * @param blobs        the base, then the deltas, oldest first
- * @param compiled        as of the newest blob
- * @param clock_ms     the same
+ * @param compiled     as of the newest blob
+ * @param clock_ms     as of the newest blob
  * @param lateness_ms  < 0: nothing is forgotten
  * @param merged       returned, the caller frees
  */

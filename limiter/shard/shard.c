@@ -10,17 +10,17 @@
 #include <stdlib.h>
 
 /*
- * A source that nothing came from for so long may be forgotten, if anything is: when others come and more than these
- * are known. Not sooner, as after an outage the first frame moves the clock on by all of it, and what its sources send
- * again is still to come.
+ * A source without frames for SOURCE_MEMORY_MS may be forgotten (not with --once), but only when a new one comes while
+ * SOURCES_KEPT are known. Forgetting sooner would be wrong: after an outage the first frame advances the clock by all
+ * of it, and what the sources send again comes later.
  */
 static const int64_t SOURCE_MEMORY_MS = INT64_C(7) * 86400000;
 enum { SOURCES_KEPT = 1024 };
 
-/* What references reach, and some room to stay below it. */
+/* What 32-bit references can address, less a sixteenth as reserve. */
 static const int64_t CEILING_MOST_BYTES = (int64_t)SLAB_CHUNKS_MAX * CHUNK_BYTES / 16 * 15;
 
-/* No window is known yet of any limit. */
+/* Sizes the paces for the policy's zones, and clears them. */
 static void reset_paces(struct shard *shard)
 {
 	uint32_t zones = compiled_policy_zone_count(shard->compiled);
@@ -108,7 +108,7 @@ void shard_set_policy(struct shard *shard, const struct compiled_policy *compile
 	reset_paces(shard);
 	uint64_t version = compiled_policy_version(compiled);
 	if (version <= shard->policy_version)
-		return; /* the same policy, or a restart that has noted it already */
+		return; /* the same policy, or a restart whose checkpoint has the switch already */
 	shard->policy_version = version;
 	overrides_keep_zones(&shard->overrides, is_in_force, compiled);
 	shard->switches = weir_realloc(shard->switches, shard->switch_count + 1u, sizeof *shard->switches);
@@ -123,7 +123,7 @@ static bool is_source_forgotten(const struct shard *shard, const struct source_p
 	return shard->options.lateness_ms >= 0 && clock_ms > source->used_ms + SOURCE_MEMORY_MS;
 }
 
-/* The first place whose source is not below. */
+/* The first place whose source is not less than `source`. */
 static uint32_t source_place(const struct shard *shard, const uint8_t *source)
 {
 	uint32_t low = 0, high = shard->source_count;

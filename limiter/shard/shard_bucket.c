@@ -34,7 +34,7 @@ const struct layout *shard_layout_in_force(const struct layout *layout)
 	return layout;
 }
 
-/* The clock at which the shard went over to a version or the first one after it. */
+/* The clock at which the shard switched to a version, or to the first one after it. */
 static int64_t switch_clock(const struct shard *shard, uint64_t version)
 {
 	for (uint32_t i = 0; i < shard->switch_count; i++)
@@ -84,12 +84,12 @@ static void free_block(struct shard *shard, struct bucket *bucket, uint32_t ref)
 	if (bucket->flags & BUCKET_DIRTY)
 		shard->dirty_bytes -= slab_block_bytes(&shard->slab, ref, bucket->size_class);
 	uint8_t size_class = bucket->size_class;
-	bucket->low = ~bucket->low; /* no one takes it for what it was */
+	bucket->low = ~bucket->low; /* so that a stale lookup does not match it */
 	slab_free(&shard->slab, ref, size_class);
 	shard->churn++;
 }
 
-/* The table points to the new block, the old one goes. */
+/* Points the table to the new block and frees the old one (0: none). */
 static void enter(struct shard *shard, const struct bucket *bucket, uint32_t ref, uint32_t old_ref)
 {
 	uint32_t tag = bucket_tag(bucket->low);

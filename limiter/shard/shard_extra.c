@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a checkpoint keeps of a shard besides its buckets, as bytes:
- * little-endian u64s, sources as 16 bytes each.
+ * What a checkpoint stores of a shard besides its buckets, as bytes:
+ * little-endian u64s; a source's id is 16 bytes.
  *
- *   version of this form, clock, events taken, policy version
+ *   version of this form, clock, events judged, policy version
  *   policy switches: count, then for each: version, clock
- *   sources: count, then for each, by id: id, position, clock when last taken from
+ *   sources: count, then for each, by id: id, position, clock at its last frame with events
  *   the operators' overrides (overrides_blob.c)
  */
 #include "limiter/shard/internal.h"
@@ -47,7 +47,7 @@ char *shard_export_extra(const struct shard *shard, size_t *length)
 	return extra;
 }
 
-/* A number, and on in the bytes. */
+/* Reads a number and moves past it. */
 static bool get(struct weir_span *bytes, uint64_t *number)
 {
 	if (bytes->length < NUMBER)

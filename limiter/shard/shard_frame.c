@@ -3,9 +3,9 @@
  * A frame: which buckets it needs. Its dictionary holds each key once, so each
  * (key, zone) pair is looked up once, however many events it has.
  *
- * Fingerprints are computed for the whole frame at once; the table and the
- * buckets are looked at while it is judged (shard_judge.c), or before that, if
- * some buckets may have to be loaded first.
+ * Fingerprints are computed for the whole frame at once. The table and the
+ * buckets are read while it is judged (shard_judge.c), or before that, if some
+ * buckets may have to be loaded first.
  */
 #include "limiter/shard/shard_frame.h"
 
@@ -23,7 +23,7 @@ void *shard_room_for(struct shard_frame *work, void *array, size_t *room, size_t
 	return weir_realloc(array, grown, bytes);
 }
 
-/* The clock that a bucket of a zone notes at least if it is not forgotten, whatever it was decided. */
+/* A bucket of the zone with this clock_s or a later one is not forgotten, whatever its last decision. */
 static uint32_t kept_clock(const struct shard *shard, const struct compiled_zone *zone)
 {
 	int64_t lateness_ms = shard->options.lateness_ms;
@@ -39,7 +39,7 @@ static void resolve_sets(struct shard *shard)
 {
 	struct shard_frame *work = &shard->work;
 	const struct weir_frame *frame = work->frame;
-	size_t zones = 1; /* the place of a set without zones is one, too */
+	size_t zones = 1; /* one more: set_first of a last set without zones points after the others */
 	for (uint32_t i = 0; i < frame->zone_set_count; i++)
 		zones += frame->zone_sets[i].count;
 	work->set_first =
@@ -59,7 +59,7 @@ static void resolve_sets(struct shard *shard)
 	}
 }
 
-/* The first lookup of the same key for a zone. */
+/* The first lookup of the same key in a zone, or NO_LOOKUP. */
 static uint32_t find_alias(const struct shard_frame *work, uint32_t run, const struct compiled_zone *zone)
 {
 	for (; run != 0; run = work->runs[run].next) {
@@ -91,7 +91,7 @@ static inline void look_up(struct lookup *lookup, const struct shard *shard, boo
 		lookup->overridden = overrides_touch(&shard->overrides, zone->zone->id, key);
 }
 
-/* Adds the lookups of a key in a zone set. @param run  last one of the key, 0: none */
+/* Adds the lookups of a key in a zone set. @param run  the key's last run, 0: none @return the first lookup */
 static uint32_t add_lookups(struct shard *shard, struct weir_span key, uint32_t zone_set, uint32_t run)
 {
 	struct shard_frame *work = &shard->work;
@@ -126,7 +126,7 @@ static void look_up_in_sets(struct shard *shard, const struct weir_frame_event *
 	work->key_first[event->key] = work->run_count;
 }
 
-/* Where all events are of one zone: their keys are looked up one after the other, with nothing in between. */
+/* For frames of one zone in force: a tight loop that adds one lookup per key. */
 static void look_up_in_zone(struct shard *shard, uint32_t first_event)
 {
 	struct shard_frame *work = &shard->work;
@@ -146,7 +146,7 @@ static void look_up_in_zone(struct shard *shard, uint32_t first_event)
 	work->lookup_count = count;
 }
 
-/* Adds the lookups of all events that were not taken before: those come first, as positions do not fall. */
+/* Adds the lookups of all events but repeats, which come first, as positions do not decrease. */
 static void look_up_events(struct shard *shard)
 {
 	struct shard_frame *work = &shard->work;
@@ -196,7 +196,7 @@ void shard_ask_for_blocks(struct shard *shard)
 	work->guessed = end;
 }
 
-/* Of blocks of up to 96 bytes, as most are. */
+/* Covers blocks of up to 96 bytes, as most are. */
 void shard_ask_for_rest(struct shard *shard)
 {
 	struct shard_frame *work = &shard->work;
@@ -209,7 +209,7 @@ void shard_ask_for_rest(struct shard *shard)
 	}
 }
 
-/* Finds the buckets of all lookups before anything is judged, if some may have to be loaded for it. */
+/* Finds all lookups' buckets before judging, if any segment is not all in memory. */
 static void find_early(struct shard *shard)
 {
 	struct shard_frame *work = &shard->work;
@@ -237,7 +237,7 @@ void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint
 	work->asked = work->guessed = work->fetched = 0;
 	resolve_sets(shard);
 	work->key_first = shard_room_for(work, work->key_first, &work->room_keys, frame->key_count, sizeof(uint32_t));
-	if (frame->key_count > 0) /* else there may be no array at all */
+	if (frame->key_count > 0) /* otherwise key_first may be NULL */
 		memset(work->key_first, 0, frame->key_count * sizeof(uint32_t));
 	look_up_events(shard);
 	find_early(shard);
@@ -265,7 +265,7 @@ static bool may_be_stored(struct shard *shard, struct lookup *lookup)
 	return segment->residence == SEGMENT_UNKNOWN || filter_has(&segment->evicted, lookup->high);
 }
 
-/* Notes for which segments which lookups wait. */
+/* Lists the missing segments, and links the lookups that wait for each. */
 static uint32_t find_missing(struct shard *shard, uint32_t *segments)
 {
 	uint64_t missing[SHARD_SEGMENTS / 64] = {0};
@@ -299,8 +299,8 @@ static uint32_t find_missing(struct shard *shard, uint32_t *segments)
 uint32_t shard_missing(struct shard *shard, uint32_t *segments)
 {
 	/*
-	 * Buckets were looked for by now only if something was evicted when the frame began. Whether anything still is does
-	 * not matter: the load of the last such segment has brought what must be found.
+	 * By now buckets have been looked up only if something was evicted when the frame began. That must decide, not what
+	 * is evicted now: after the last such segment has been loaded, lookups must still find what it brought.
 	 */
 	return shard->work.guessed > 0 ? find_missing(shard, segments) : 0;
 }

@@ -5,10 +5,10 @@
 
 #include "limiter/shard/internal.h"
 
-/** Room for so many in an array of the frame, contents kept. */
+/** Grows one of the frame's arrays to at least `wanted` elements, contents kept. */
 void *shard_room_for(struct shard_frame *work, void *array, size_t *room, size_t wanted, size_t bytes);
 
-/** The zone that all events of the frame are of; NULL: there are several, or it is not in force. */
+/** The zone that all events of the frame belong to; NULL: there are several, or it is not in force. */
 static inline const struct compiled_zone *shard_only_zone(const struct shard_frame *work)
 {
 	const struct weir_frame *frame = work->frame;
@@ -16,22 +16,22 @@ static inline const struct compiled_zone *shard_only_zone(const struct shard_fra
 }
 
 /*
- * Random access is what judging costs most, and memory answers many questions at once if they are asked together. So a
- * lookup goes through three steps before its turn comes: its line of the table is asked for; what is found there says
- * where its block is, whose first line is asked for; and then, when the page of that is known, the block's other lines.
+ * Random memory access dominates the cost of judging, and memory serves many requests at once if they are issued
+ * together. So a lookup takes three steps before its turn: prefetch its line of the table; find the block there and
+ * prefetch its first line; then, when the translation of its page's address is known, prefetch its other lines.
  *
- * A processor that must find a page first walks its tables for some six questions at a time; what is asked beyond those
- * waits, and everything after it, or is lost. So each step is taken for a few lookups in a row, with little between,
- * and no step right behind another.
+ * A processor walks its page tables for about six requests at a time. A prefetch beyond those stalls, with everything
+ * after it, or is dropped. So each step is taken for a few lookups in a row, with little in between, and no step right
+ * after another.
  */
 enum { AHEAD_GROUP = 6, AHEAD_REST = 5, AHEAD_BLOCK = 9, AHEAD_LINE = 18 };
 
-/** The steps, each for the next lookups that have not taken it. */
+/** The three steps. Each serves the next group of lookups that have not taken it. */
 void shard_ask_for_lines(struct shard *shard);
 void shard_ask_for_blocks(struct shard *shard);
 void shard_ask_for_rest(struct shard *shard);
 
-/** Sees to it that a lookup is past LOOKUP_NEW, and those behind it on their way. Lookups come in their order. */
+/** Takes a lookup past LOOKUP_NEW and prefetches for those after it. Called in the lookups' order. */
 static inline void shard_look_ahead(struct shard *shard, uint32_t lookup)
 {
 	const struct shard_frame *work = &shard->work;
@@ -44,7 +44,7 @@ static inline void shard_look_ahead(struct shard *shard, uint32_t lookup)
 		shard_ask_for_rest(shard);
 }
 
-/* Finds what has the key's tag. Its line of the table is better on its way by now. */
+/* Finds the first bucket with the key's tag. Its line of the table should be prefetched by then. */
 static inline void shard_guess(struct shard *shard, struct lookup *lookup)
 {
 	if (lookup->state != LOOKUP_NEW)
@@ -54,10 +54,10 @@ static inline void shard_guess(struct shard *shard, struct lookup *lookup)
 	lookup->bucket = lookup->ref == 0 ? NULL : slab_at(&shard->slab, lookup->ref);
 }
 
-/* The bucket was not what was guessed, or is of an older layout: the long way. */
+/* The slow path of shard_make_sure(): the guess was wrong, or the bucket has another layout. */
 void shard_look_closer(struct shard *shard, struct lookup *lookup);
 
-/* Makes sure of the guess. A bucket that counts as empty is none; its block stays to be taken over. */
+/* Verifies the guess. For a forgotten bucket `bucket` becomes NULL; `ref` stays, so that its block is replaced. */
 static inline void shard_make_sure(struct shard *shard, struct lookup *lookup)
 {
 	struct bucket *bucket = lookup->bucket;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Judging a frame's events in their order: each in its zones, each zone's bucket
- * where it lies or, if it must be laid out anew, in a copy that then takes a
- * block of its own.
+ * Judges a frame's events in order, each in its zones. A bucket is changed in
+ * place or, if its layout must change, in a copy that then gets a new block.
  */
 #include "limiter/bucket/bucket_fast.h"
 #include "limiter/shard/shard_frame.h"
@@ -25,7 +24,7 @@ static void take_block(struct shard *shard, struct lookup *lookup, uint32_t ref)
 	lookup->bucket = slab_at(&shard->slab, ref);
 }
 
-/* An empty bucket's first event of cost 1 passes, whatever the limits. */
+/* The first event of an empty bucket passes if its cost is 1, whatever the limits. */
 static void record_first(struct shard *shard, struct lookup *lookup, int64_t t)
 {
 	struct bucket header = {.low = lookup->low, .high = lookup->high, .newest_ms = (uint64_t)t & WEIR_TIME_MASK};
@@ -33,7 +32,7 @@ static void record_first(struct shard *shard, struct lookup *lookup, int64_t t)
 	take_block(shard, lookup, shard_place_single(shard, &header, lookup->ref));
 }
 
-/* Opens the bucket where it lies, or a copy of it in a layout in force. */
+/* Opens the bucket in place, or a copy of it in the wanted layout. */
 static void open_work(struct shard *shard, struct lookup *lookup, const struct layout *layout, int64_t c,
                       struct bucket_work *work)
 {
@@ -51,8 +50,8 @@ static void open_work(struct shard *shard, struct lookup *lookup, const struct l
 }
 
 /*
- * A frame that a stranger wrote may have a key twice in its dictionary, and so two lookups of one bucket: what one of
- * them found, the other may have moved since (and its old block says so), or made.
+ * A frame from another writer may have a key twice in its dictionary, and so two lookups of one bucket. Judging one may
+ * have moved the bucket that the other found (its old block no longer matches), or created it.
  */
 static inline void settle(struct shard *shard, struct lookup *lookup)
 {
@@ -62,7 +61,7 @@ static inline void settle(struct shard *shard, struct lookup *lookup)
 		shard_look_closer(shard, lookup);
 }
 
-/* The whole way. @return whether the bucket changed */
+/* The slow path. @return whether the bucket changed */
 static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lookup *lookup,
                                                   const struct layout *layout, int64_t t, int64_t c, bool done,
                                                   bool barred, struct bucket_verdict *verdict)
@@ -89,7 +88,7 @@ static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lo
 
 enum whole { WHOLE_SAME, WHOLE_CHANGED, WHOLE_UNTOUCHED };
 
-/* The whole way of a key that an operator has commanded something for. */
+/* The slow path of a key that an operator's override may apply to. */
 static __attribute__((noinline)) enum whole judge_overridden(struct shard *shard, struct lookup *lookup,
                                                              const struct weir_frame_event *event, bool done,
                                                              struct bucket_verdict *verdict)
@@ -128,7 +127,7 @@ static inline void judge_pair(struct shard *shard, struct lookup *lookup, const 
 		changed |= whole == WHOLE_CHANGED;
 		bucket = lookup->bucket;
 		if (bucket == NULL)
-			return; /* nothing was there, and nothing is to be kept */
+			return; /* there was no bucket, and none is needed */
 	}
 	if (!(bucket->flags & BUCKET_DIRTY) && (changed || bucket->clock_s != clock_s))
 		shard_set_dirty(shard, bucket, lookup->ref);
@@ -158,13 +157,13 @@ static __attribute__((noinline)) void add_decision(struct shard *shard, uint32_t
 	                            .count = verdict->count};
 }
 
-/* They are all zero at first. */
+/* Sets a pair's verdict. All are zero at first. */
 static inline void put_verdict(uint8_t *verdicts, uint32_t pair, unsigned bits)
 {
 	verdicts[pair / 2] |= (uint8_t)(bits << (pair % 2 * 4));
 }
 
-/* Where the lookups of an event begin. */
+/* The first lookup of an event. */
 static inline uint32_t first_lookup(const struct shard_frame *work, const struct weir_frame_event *event, bool one_set)
 {
 	uint32_t first = work->key_first[event->key];
@@ -175,7 +174,7 @@ static inline uint32_t first_lookup(const struct shard_frame *work, const struct
 	return work->runs[first].first;
 }
 
-/* Judges the events that were not taken before. @param pair  number of their first */
+/* Judges all events but repeats. @param pair  the number of their first pair */
 static inline void judge_events(struct shard *shard, uint32_t pair, bool one_set)
 {
 	struct shard_frame *work = &shard->work;
@@ -205,7 +204,7 @@ static inline void judge_events(struct shard *shard, uint32_t pair, bool one_set
 	}
 }
 
-/* The same where all events are of one zone: one lookup an event, and what the zone says is read once. */
+/* The same for frames of one zone: one lookup per event, and the zone is read once. */
 static void judge_in_zone(struct shard *shard, uint32_t pair, const struct compiled_zone *zone)
 {
 	struct shard_frame *work = &shard->work;
@@ -227,7 +226,7 @@ static void judge_in_zone(struct shard *shard, uint32_t pair, const struct compi
 	}
 }
 
-/* The verdicts of what was taken before. @return pairs */
+/* Sets the verdicts of repeated events. @return how many pairs they have */
 static uint32_t pass_over_repeated(struct shard_frame *work)
 {
 	uint32_t pair = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Segments from the store: after a start all of them, later those whose evicted
- * buckets a frame needs. What is in memory is newer than what the store has, so
- * it stays.
+ * Loads segments from the store: all of them after a start, later those whose
+ * evicted buckets a frame needs. Buckets in memory are newer than those in the
+ * store, so they stay.
  */
 #include "limiter/shard/internal.h"
 
@@ -15,11 +15,11 @@
 struct load {
 	struct shard *shard;
 	struct segment *segment;
-	struct segment_blob_seen seen; /* where there are several blobs */
+	struct segment_blob_seen seen; /* used if there are several blobs */
 	bool has_many;
-	uint64_t *left_out; /* filter hashes of those that found no room */
+	uint64_t *left_out; /* filter hashes of buckets that there was no room for */
 	uint32_t left_out_count, left_out_room;
-	struct bucket *block; /* a bucket being checked */
+	struct bucket *block; /* the bucket being checked */
 	size_t block_bytes;
 };
 
@@ -44,7 +44,7 @@ static void leave_out(struct load *load, uint64_t hash)
 	load->left_out[load->left_out_count++] = hash;
 }
 
-/* Puts the checked block into memory, as clean as the store has it. */
+/* Puts the checked bucket into memory. It is clean, as the store has it. */
 static void take(struct load *load, size_t used)
 {
 	struct shard *shard = load->shard;
@@ -97,7 +97,7 @@ static enum weir_status load_blob(struct load *load, struct weir_span blob, stru
 	return status == WEIR_END ? WEIR_OK : status;
 }
 
-/* The filter over what was left out takes the place of what was known before. */
+/* Replaces the segment's filter by one over the buckets that were left out. */
 static void set_filter(struct load *load, uint32_t number)
 {
 	struct shard *shard = load->shard;

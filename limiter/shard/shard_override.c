@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operators' commands: what each does to the overrides, and to the one bucket that
- * it is about. They come through the log like frames, and wait like frames where
- * that bucket is not in memory.
+ * it is about. They come through the log like frames, and wait like frames if that
+ * bucket is not in memory.
  */
 #include "limiter/shard/shard_frame.h"
 
@@ -53,7 +53,7 @@ enum weir_status shard_command_begin(struct shard *shard, const struct override_
 	return WEIR_OK;
 }
 
-/* The bucket that the command is about, NULL: it has none, or none that is not forgotten. */
+/* The bucket that the command is about; NULL: there is none, or it is forgotten. */
 static struct bucket *find_bucket(struct shard *shard, struct lookup *lookup)
 {
 	if (lookup->state == LOOKUP_NEW)
@@ -63,7 +63,7 @@ static struct bucket *find_bucket(struct shard *shard, struct lookup *lookup)
 	return lookup->bucket;
 }
 
-/* An empty one takes its place: the store may have what it was, and that must not come back. */
+/* Replaces the bucket by an empty one. Dropping it would not do: the store may have it, and it would come back. */
 static void empty_bucket(struct shard *shard, struct lookup *lookup)
 {
 	struct bucket_work work;
@@ -75,7 +75,7 @@ static void empty_bucket(struct shard *shard, struct lookup *lookup)
 	shard_set_dirty(shard, slab_at(&shard->slab, lookup->ref), lookup->ref);
 }
 
-/* Its last decision ends, if it has not. @return whether it had not */
+/* Ends the bucket's last decision, if it is still in force. @return whether it was */
 static bool end_block(struct shard *shard, struct lookup *lookup, int64_t at_ms)
 {
 	struct bucket *bucket = lookup->bucket;
@@ -88,7 +88,7 @@ static bool end_block(struct shard *shard, struct lookup *lookup, int64_t at_ms)
 	return true;
 }
 
-/* What the command does to its bucket. @param decision  its time and action; @return whether it is published */
+/* Applies the command to its bucket. @param decision  its end and `lift` are set @return whether it is published */
 static bool apply_to_bucket(struct shard *shard, struct lookup *lookup, bool was_blocked,
                             struct shard_override_decision *decision)
 {

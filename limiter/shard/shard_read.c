@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buckets read out, for people and tests: as they would be judged by now. */
+/* Reads buckets, for people and tests: as they would be judged at the shard's clock. */
 #include "limiter/shard/internal.h"
 
 static void read_limits(const struct bucket_view *view, struct shard_bucket *image)
@@ -65,7 +65,7 @@ void shard_each(struct shard *shard, void (*each)(void *context, const struct sh
 		uint32_t count;
 		if (page < slab_page_end(&shard->slab)) {
 			count = slab_page_blocks(&shard->slab, page, refs);
-		} else { /* the large ones, one at a time */
+		} else { /* the large blocks, one at a time */
 			refs[0] = slab_next_large(&shard->slab, &place);
 			count = refs[0] != 0;
 			if (count > 0)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checkpoints: what changed since the last one, a blob for each segment.
+ * Checkpoints: what changed since the last one, as a blob for each segment.
  *
- * Changed buckets are found by their marks in the order in which they lie, and
- * written straight to where they belong, so that memory is read from front to
- * back. A bucket is clean again at once; whether it may be evicted is another
- * matter: not before the store has the snapshot, which its generation tells.
+ * Changed buckets are found by their marks, in the order of their addresses, and
+ * written straight to their place, so that memory is read from front to back. A
+ * bucket is clean again at once, but may be evicted only when the store has the
+ * snapshot; the bucket's generation says which snapshot that is.
  */
 #include "limiter/shard/internal.h"
 
@@ -19,7 +19,7 @@ struct changes {
 	struct shard *shard;
 	uint32_t *refs;
 	size_t count, room;
-	size_t bytes[SHARD_SEGMENTS]; /* of a segment's buckets */
+	size_t bytes[SHARD_SEGMENTS]; /* of the changed buckets of each segment, as written */
 	uint32_t buckets[SHARD_SEGMENTS];
 };
 
@@ -38,7 +38,7 @@ static void add_change(void *context, uint32_t ref)
 	changes->buckets[segment]++;
 }
 
-/* One piece of memory for the numbers, the spans and the blobs; cursors to where each segment's buckets go. */
+/* Allocates one block for numbers, spans and blobs, and sets cursors to where each segment's buckets go. */
 static void lay_out(struct shard_snapshot *snapshot, const struct changes *changes, char **cursors)
 {
 	size_t blobs = 0;
@@ -95,7 +95,7 @@ void shard_snapshot(struct shard *shard, struct shard_snapshot *snapshot)
 	free(cursors);
 }
 
-/* What the snapshot held and did not change since is changed again: it is in no checkpoint. */
+/* Marks the snapshot's buckets as changed again, as no checkpoint has them. */
 static void give_up(struct shard *shard)
 {
 	uint32_t refs[SLAB_PAGE_BLOCKS];

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeping memory small: forgetting, evicting, moving blocks together.
+ * Keeps memory small: forgets, evicts and compacts.
  *
- * One hand goes round the pages. It drops buckets that are forgotten, and under
- * the ceiling evicts those that were not used since it last came by and that the
- * store holds as they are.
+ * One clock hand goes round the pages. It drops buckets that are forgotten. If
+ * live blocks exceed what the ceiling allows, it evicts buckets that were not used
+ * since its last visit and that the store has in their present version.
  *
- * What of the ceiling is for what: an eighth for the snapshot being stored;
- * tables, filters and the frame as they are; the rest for blocks, of which four
- * fifths may be live, so that pages that are not full have their place too.
- * Buckets that the store does not hold yet (changed, or in a snapshot on its way)
- * cannot be evicted: a checkpoint is wanted when they reach a sixteenth of the
- * ceiling, and at an eighth the shard says that it is full, so that most of what
- * is live can always be evicted.
+ * The ceiling is divided so: an eighth for the snapshot being stored; whatever
+ * tables, filters and the frame take; the rest for blocks. Four fifths of that
+ * may be live, which leaves room for pages that are not full. Buckets that the
+ * store does not have yet (changed, or in a pending snapshot) cannot be evicted.
+ * So the shard wants a checkpoint when changed buckets reach a sixteenth of the
+ * ceiling, and reports that it is full at an eighth: most of what is live can
+ * then always be evicted.
  */
 #include "limiter/shard/internal.h"
 
 enum {
 	FRAME_BLOCKS = 4096, /* blocks that the hand looks at after a frame, at least */
-	MOVES_A_CHANGE = 3,  /* blocks moved together for each taken or freed */
+	MOVES_A_CHANGE = 3,  /* blocks moved by compaction for each allocated or freed */
 };
 
 uint64_t shard_bytes(const struct shard *shard)
@@ -28,13 +28,13 @@ uint64_t shard_bytes(const struct shard *shard)
 	       shard->source_count * sizeof *shard->sources + shard->overrides.bytes;
 }
 
-/* Whether a bucket is in the store as it is here. */
+/* Whether the store has a bucket in its present version. */
 static bool is_clean(const struct shard *shard, const struct bucket *bucket)
 {
 	return !(bucket->flags & BUCKET_DIRTY) && !(shard->snapshot_pending && bucket->generation == shard->generation);
 }
 
-/* Bytes of live blocks that the ceiling allows. */
+/* The bytes of live blocks that the ceiling allows. */
 static uint64_t live_bytes_allowed(const struct shard *shard)
 {
 	uint64_t ceiling = (uint64_t)shard->options.ceiling_bytes;
@@ -68,7 +68,7 @@ bool shard_is_full(const struct shard *shard)
 	       (shard->dirty_bytes >= (uint64_t)shard->options.ceiling_bytes / 8 || (shard->starved && is_over(shard)));
 }
 
-/* Notes that the store has a bucket that memory has not. */
+/* Notes that a bucket is in the store only. */
 static void note_evicted(struct shard *shard, uint32_t number, uint64_t hash)
 {
 	struct segment *segment = &shard->segments[number];
@@ -84,8 +84,9 @@ static void note_evicted(struct shard *shard, uint32_t number, uint64_t hash)
 }
 
 /*
- * The hand at one bucket. A forgotten one may only go if the store has it as it
- * is, or has nothing: else an older version there would come to light.
+ * Visits one bucket. A forgotten one may be dropped only if the store has its
+ * present version, or nothing at all: otherwise an older version there would be
+ * read again.
  */
 static void visit(struct shard *shard, uint32_t ref, bool evicting)
 {
@@ -103,7 +104,7 @@ static void visit(struct shard *shard, uint32_t ref, bool evicting)
 	}
 }
 
-/* Moves the hand over a page, or over the large blocks, which lie behind the last. @return blocks looked at */
+/* Moves the hand over a page or, after the last page, over a large block. @return blocks visited */
 static uint32_t advance(struct shard *shard, bool evicting)
 {
 	uint32_t refs[SLAB_PAGE_BLOCKS];
@@ -124,7 +125,7 @@ static uint32_t advance(struct shard *shard, bool evicting)
 	return 1;
 }
 
-/* Evicts until the ceiling allows what is live. Two rounds without any: nothing can be. */
+/* Evicts until the ceiling allows what is live. After two full rounds that evict nothing, nothing can be evicted. */
 static void evict(struct shard *shard)
 {
 	uint32_t rounds = 0;
@@ -142,7 +143,7 @@ static void evict(struct shard *shard)
 	}
 }
 
-/* Gives back what is free, and moves blocks together until enough is or about `moves` were moved. */
+/* Gives free memory back, and moves blocks until no more need to move, or about `moves` were moved. */
 static void compact(struct shard *shard, uint32_t moves)
 {
 	uint32_t refs[SLAB_PAGE_BLOCKS];

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps threads about as busy: twice a second it looks whether one has had little
- * rest, and at what each partition gives to do, and gives some of them another
- * place where that helps the busiest thread much.
+ * Keeps threads about equally busy. Twice a second it checks which threads are
+ * busy and how much work each partition causes, and moves partitions if that helps
+ * the busiest thread much.
  *
- * What there is to do is the bytes of frames, of those that were judged and of
- * those that wait in the log: a hot user's events cost less of both bytes and time
- * than others, so bytes stand for time well, and what a machine does beside does
- * not disturb them. That it counts what waits lets threads come to the end of a
- * backlog at one time. A move pauses its partition for some tenth of a second, as
- * a last checkpoint is stored and read: so nothing moves while threads have room,
- * nor again for a while, nor while a partition is on its way or the store away.
+ * Work is measured in bytes of frames, judged or waiting in the log. A hot user's
+ * events take fewer bytes and less time than others, so bytes represent time well,
+ * and other load on the machine does not distort them. Because waiting frames
+ * count, threads reach the end of a backlog together. A move pauses its partition
+ * for about a tenth of a second, while a last checkpoint is stored and read. So
+ * nothing moves while threads have spare time, for a while after a move, while a
+ * partition is being taken or left, or while the store is down.
  */
 #include "limiter/worker/balance.h"
 
@@ -21,15 +21,15 @@
 
 enum {
 	WINDOW_MS = 500,
-	REST_MS = 30000,  /* after partitions have moved */
+	REST_MS = 30000,  /* pause after partitions have moved */
 	BUSY_PERCENT = 50 /* of a window: a thread that judged for less gives nothing away */
 };
 
-/* A partition that is given, and has been for all of the window. */
+/* A partition that was assigned for all of the window. */
 struct seen {
 	uint32_t partition;
-	uint64_t messages, bytes; /* since its worker began with it */
-	uint64_t before;          /* bytes, at the window's begin */
+	uint64_t messages, bytes; /* that its worker has received of it */
+	uint64_t before;          /* `bytes` at the beginning of the window */
 	uint64_t waiting;         /* messages */
 };
 
@@ -37,13 +37,13 @@ struct balance {
 	struct balance_options options;
 	struct weir_counter moves;
 	bool *given;
-	struct seen *seen; /* those that are given */
+	struct seen *seen; /* the assigned partitions */
 	uint32_t count;
-	struct placement_load *loads; /* likewise */
-	uint64_t assignment_version;  /* that they are of */
-	double *judged_s;             /* time in which threads had judged at the window's begin */
-	bool *busy;                   /* threads that judged for most of the window */
-	int64_t since_ms;             /* monotonic: the window's begin; 0: there is none */
+	struct placement_load *loads; /* parallel to `seen` */
+	uint64_t assignment_version;  /* of the assignment that `seen` is from */
+	double *judged_s;             /* by thread: seconds spent judging until the beginning of the window */
+	bool *busy;                   /* by thread: it judged for at least BUSY_PERCENT of the window */
+	int64_t since_ms;             /* monotonic: the beginning of the window; 0: there is none */
 	int64_t rest_end_ms;
 };
 
@@ -73,7 +73,7 @@ void balance_free(struct balance *balance)
 
 /* ---- a window ---- */
 
-/* Which partitions there are, from now on. */
+/* Notes which partitions are assigned. */
 static void begin(struct balance *balance)
 {
 	balance->assignment_version = weir_assignment_version(balance->options.assignment);
@@ -84,7 +84,7 @@ static void begin(struct balance *balance)
 			balance->seen[balance->count++] = (struct seen){.partition = partition};
 }
 
-/* Reads what partitions have given to do by now; false: one of them is on its way. */
+/* Reads the partitions' counters; false: one of them is being taken or left. */
 static bool read_partitions(struct balance *balance)
 {
 	const struct balance_options *options = &balance->options;
@@ -113,7 +113,7 @@ static void read_threads(struct balance *balance, int64_t window_ms)
 	}
 }
 
-/* What waits is as large as what came of its partition; where nothing came yet, as of all. */
+/* Waiting messages count with the mean size of those received of their partition; if none were, of all partitions. */
 static void weigh(struct balance *balance)
 {
 	double messages = 1, bytes = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps a process's threads about as busy, by moving partitions between them.
+ * Keeps a process's threads about equally busy, by moving partitions between them.
  */
 #ifndef LIMITER_BALANCE_H
 #define LIMITER_BALANCE_H
@@ -17,17 +17,17 @@ struct balance_options {
 	struct worker *const *workers; /* by thread */
 	uint32_t worker_count;
 	const struct checkpoint_io *checkpoint_writer,
-		*checkpoint_reader; /* while one fails nothing moves, as it would stand still */
+		*checkpoint_reader; /* nothing moves while one fails, as a moving partition could not continue */
 	const struct weir_log *log;
 };
 
 struct balance *balance_new(const struct balance_options *options);
 void balance_free(struct balance *balance);
 
-/** Looks whether it is time to look, and whether partitions should move: to be called often. @thread one for all */
+/** Checks, when that is due, whether partitions should move, and moves them. Called often. @thread always the same */
 void balance_turn(struct balance *balance);
 
-/** Partitions that it has moved. @thread any */
+/** How many partitions it has moved. @thread any */
 uint64_t balance_moves(const struct balance *balance);
 
 #endif

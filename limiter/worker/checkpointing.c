@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No checkpoint is stored before everything that was published up to its cut is
- * acknowledged: decisions and judged frames that a checkpoint has passed are not
+ * No checkpoint is stored before everything published up to its cut is
+ * acknowledged, because decisions and judged frames before a checkpoint are not
  * made again.
  */
 #include "limiter/worker/checkpointing.h"
@@ -11,7 +11,7 @@
 
 #include <assert.h>
 
-enum { SWEEP_BUCKETS = 1024 }; /* housekeeping after a checkpoint; eviction goes as far as the ceiling asks */
+enum { SWEEP_BUCKETS = 1024 }; /* housekeeping after a checkpoint; eviction goes as far as the ceiling requires */
 
 bool checkpointing_state_may_follow(enum checkpointing_state from, enum checkpointing_state to)
 {

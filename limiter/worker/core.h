@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all parts of one worker work with: its options, its consumer, its
- * counters, and the first failure, which ends it. All of it belongs to the
- * worker's thread, except where it says so.
+ * What all parts of one worker share: its options, its consumer, its counters,
+ * and the first failure, which ends it. Only the worker's thread uses it, except
+ * where noted.
  */
 #ifndef LIMITER_WORKER_CORE_H
 #define LIMITER_WORKER_CORE_H
@@ -13,16 +13,16 @@
 
 enum {
 	WORKER_BATCH_MESSAGES = 64,
-	WORKER_WAIT_MS = 20,          /* for messages: partitions come and go meanwhile */
-	WORKER_BUSY_WAIT_MS = 2,      /* while checkpoint I/O or the bus owes an answer */
-	WORKER_STOP_LIMIT_MS = 20000, /* without any progress, once it is to end, or a partition to leave */
+	WORKER_WAIT_MS = 20,          /* for messages; kept short, as the assignment may change meanwhile */
+	WORKER_BUSY_WAIT_MS = 2,      /* the same, while an answer of checkpoint I/O or the bus is due */
+	WORKER_STOP_LIMIT_MS = 20000, /* bound on steps of ending the worker, or of a partition's leaving */
 	WORKER_RETRY_MS = 1000,
 };
 
 enum worker_phase {
 	WORKER_WORKING,
-	WORKER_DRAINING, /* what the log has is judged to its end */
-	WORKER_ENDING,   /* partitions leave, and none is taken; lanes stay for who asks what they counted */
+	WORKER_DRAINING, /* judging what the log still has */
+	WORKER_ENDING,   /* partitions leave, and none is taken; lanes stay, so that their counts can be read */
 };
 
 struct worker_core {
@@ -34,14 +34,14 @@ struct worker_core {
 	enum worker_phase phase;
 	enum weir_status status; /* the first failure: ends the loop */
 	struct weir_error error;
-	uint64_t generation;                  /* of the assignment, as of the last look */
+	uint64_t generation;                  /* of the assignment, as last read */
 	int64_t ceiling_bytes;                /* of one partition */
-	_Atomic int asked;                    /* enum worker_phase: what it is asked to come to; set by any thread */
-	struct weir_fault newer, age, policy; /* what partitions wait for: said once, however many wait */
-	int64_t ahead_due_ms;                 /* monotonic: before then no more is said of senders whose clock is ahead */
+	_Atomic int asked;                    /* enum worker_phase: the phase requested; set by any thread */
+	struct weir_fault newer, age, policy; /* what partitions wait for; logged once, however many wait */
+	int64_t ahead_due_ms;                 /* monotonic: no warning about senders whose clock is ahead before this */
 };
 
-/** The first failure is kept, and ends the loop. */
+/** Records a failure, which ends the loop. Only the first one is kept. */
 static inline void core_fail(struct worker_core *core, enum weir_status status, const struct weir_error *error)
 {
 	if (core->status != WEIR_OK)

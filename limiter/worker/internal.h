@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker's inside: its parts, in the order in which they call each other, from
- * worker.c down.
+ * The worker's internals: its parts, in the order in which they call each other,
+ * from worker.c down.
  *
  *   worker.c ─► partition.c ─► partition_intake.c ─► partition_base.c ─► view.c
  *       │            └─► checkpointing.c ─┐   └─► output.c ─┐
@@ -20,7 +20,7 @@ struct worker {
 	struct partition_tools tools;
 	struct partition *partitions; /* by number */
 	uint32_t partition_count;
-	bool *given; /* as of the last look at the assignment */
+	bool *given; /* the assignment, as last read */
 	uint64_t assignment_version;
 	struct weir_fault consumer_fault;
 	int64_t places_due_ms, gauges_due_ms, remind_due_ms; /* monotonic */
@@ -29,7 +29,7 @@ struct worker {
 	_Atomic bool ended;
 };
 
-/** Sets what is due of what other threads see, or all. */
+/** Updates what other threads see: what is due, or all. */
 void worker_refresh(struct worker *worker, bool all);
 
 #endif

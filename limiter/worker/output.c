@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages in their final form. Each names the partition that it belongs to, which
- * waits for its acknowledgement: dead letters of all partitions go to one.
+ * Messages in their final form. Each is sent for the partition that it belongs to,
+ * whose checkpoints wait for its acknowledgement; the topic's partition may be
+ * another one, as all dead letters go to partition 0.
  */
 #include "limiter/worker/output.h"
 
@@ -55,7 +56,7 @@ static void send_override(struct output *output, uint32_t partition, uint64_t of
 	send_decision(output, partition, decision->zone, decision->key);
 }
 
-/* What a change of policy comes to. */
+/* Publishes what a policy switch results in. */
 static void send_change(struct output *output, uint32_t partition, const struct lane_result *result)
 {
 	const struct policy_switch *change = result->change;
@@ -93,7 +94,7 @@ void output_result(struct output *output, uint32_t partition, const struct lane_
 
 /* ---- reminders ---- */
 
-/* A block that the topic may forget while it holds, and has not been in it for long enough to be thought of again. */
+/* Whether a block in force, one interval old, may outlast the topic's retention: it is longer than two intervals. */
 static bool is_to_be_reminded(const struct override_setting *block, int64_t remind_ms, int64_t now_ms)
 {
 	return block->active && block->until_ms > now_ms && block->until_ms - block->at_ms > 2 * remind_ms &&
@@ -127,7 +128,7 @@ void output_remind(struct output *output, struct lane *lane)
 
 /* ---- dead letters ---- */
 
-/* Whether one more may be kept, and said, in this second. */
+/* Whether one more may be published and logged in this second. */
 static bool dead_letter_allowed(struct output *output)
 {
 	int64_t most = output->publisher->core->options.config->deadletter.rate_per_second;

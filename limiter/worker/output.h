@@ -12,26 +12,29 @@
 struct output {
 	struct publisher *publisher;
 	struct weir_text text, key, judged;
-	int64_t dead_letters_second; /* the second in which so many dead letters were kept */
-	int64_t dead_letters;
+	int64_t dead_letters_second; /* the current second, for deadletter.rate */
+	int64_t dead_letters;        /* how many came in that second */
 };
 
 /** @param publisher  borrowed */
 void output_init(struct output *output, struct publisher *publisher);
 void output_deinit(struct output *output);
 
-/** Publishes what a message came to. */
+/** Publishes what a message resulted in: decisions, lifts, an operator's block or lift, a judged frame. */
 void output_result(struct output *output, uint32_t partition, const struct lane_result *result,
                    struct weir_span message);
 
 /**
- * Publishes operators' blocks that outlast the topic's retention again, with the ids that they have: a gateway that
- * starts later is to learn of them. When is for the wall clock to say, as it is for the topic; readers of the first
- * copy pass over the others.
+ * Publishes long operators' blocks again (worker_options.remind_ms), under their old ids, so that a gateway that
+ * starts later learns of them. The wall clock decides when, as it does for the topic's retention. Readers of the first
+ * copy skip the others.
  */
 void output_remind(struct output *output, struct lane *lane);
 
-/** Says that a message is none, and keeps it with the dead letters, within deadletter.rate. */
+/**
+ * Logs a malformed message and publishes it as a dead letter, both within deadletter.rate. Without
+ * worker_options.dead_letters it only logs.
+ */
 void output_dead_letter(struct output *output, uint32_t partition, struct weir_span message, uint64_t offset,
                         const char *reason);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way of a partition, in the order in which it goes: taking, working,
- * leaving, or parked where it cannot continue.
+ * A partition's way through its states, in order: taking, working, leaving; or
+ * parked if it cannot continue.
  *
  * Taking, storing and loading are checkpoint I/O's work; a partition is released
- * only when every job about it has been answered. Who owns one is decided by its
- * epoch in the store alone: to be told late that it is another's costs work that
- * is refused, and nothing else.
+ * only when every job about it has been answered. Its epoch in the store alone
+ * decides who owns it. Learning late that another process owns it costs only work,
+ * which the store refuses.
  */
 #include "limiter/worker/partition.h"
 
@@ -18,9 +18,9 @@
 #include <string.h>
 
 enum {
-	FENCED_RETRY_MS = 15000, /* one that another took in passing, and the group still gives us */
-	ERROR_RETRY_MS = 30000,  /* one that a person has to do something about */
-	BACKFILL_SEGMENTS = 16,  /* read at once: few enough to hold up nothing */
+	FENCED_RETRY_MS = 15000, /* for one that another process took, but that is still assigned to this one */
+	ERROR_RETRY_MS = 30000,  /* for one with an error that a person must fix */
+	BACKFILL_SEGMENTS = 16,  /* read at once: few enough to delay nothing */
 };
 
 void partition_init(struct partition *partition, uint32_t number, const struct partition_tools *tools)
@@ -31,7 +31,7 @@ void partition_init(struct partition *partition, uint32_t number, const struct p
 
 /* ---- taking ---- */
 
-/* Another thread that still has it lets it go first. */
+/* Not while another thread still has it: that one releases it first. */
 static bool may_take(const struct partition *partition, int64_t now_ms)
 {
 	const struct worker_core *core = partition->tools->core;
@@ -56,7 +56,7 @@ static void take(struct partition *partition, int64_t now_ms)
 	partition_submit(partition, job);
 }
 
-/* What a gap in the log is said by; what must be done about it only a person can say. */
+/* Adds to the error of a gap in the log what a person can do about it; only a person can decide that. */
 static void explain_gap(struct weir_error *error, bool damaged)
 {
 	struct weir_error gap = *error;
@@ -67,7 +67,7 @@ static void explain_gap(struct weir_error *error, bool damaged)
 	                gap.text);
 }
 
-/* A lane as the taken checkpoint left it, and its messages from there on. */
+/* Creates a lane from the checkpoint that was taken, and assigns its messages from there on. */
 static enum weir_status open_lane(const struct partition *partition, struct checkpoint_job *job, struct lane **out)
 {
 	const struct partition_tools *tools = partition->tools;
@@ -99,7 +99,7 @@ static const struct weir_policy *newest_policy(const struct worker_core *core)
 	return policy_registry_policy(core->options.registry, policy_registry_newest(core->options.registry));
 }
 
-/* It is as its owner before left it; what that one published is still to be acknowledged. */
+/* Begins where the previous owner's checkpoint ended. Messages sent for it before may still be unacknowledged. */
 static enum weir_status begin(struct partition *partition, struct checkpoint_job *job)
 {
 	const struct partition_tools *tools = partition->tools;
@@ -127,7 +127,7 @@ static void announce(struct partition *partition, bool left)
 	partition_submit(partition, job);
 }
 
-/* A last checkpoint of what is judged; what is only received is the next owner's. */
+/* Begins leaving, with a last checkpoint of what was judged. Messages that are only received are the next owner's. */
 static void leave(struct partition *partition)
 {
 	const struct worker_core *core = partition->tools->core;
@@ -139,7 +139,7 @@ static void leave(struct partition *partition)
 	partition_go(partition, loads ? PARTITION_FINISHING : PARTITION_LEAVING);
 }
 
-/* Once every answer is there. At the worker's end lanes stay: somebody will ask what they counted. */
+/* Frees the lane once every answer has come. When the worker ends, lanes stay, so that their counts can be read. */
 static void release(struct partition *partition)
 {
 	const struct partition_tools *tools = partition->tools;
@@ -164,13 +164,13 @@ void partition_drop(struct partition *partition, int64_t retry_ms)
 	release(partition);
 }
 
-/* Nobody waits for one that is to be parked: it has all the time that its last checkpoint takes. */
+/* Whether its time to leave is up. One that will be parked has no limit while it is wanted, as no other owner waits. */
 static bool is_late(const struct partition *partition, int64_t now_ms)
 {
 	return now_ms >= partition->leave_end_ms && !(partition->fault != WEIR_OK && partition->wanted);
 }
 
-/* On its way out: once all is stored, and announced, it goes. */
+/* Leaving: once all is stored, and announced, it is dropped. */
 static void go_out(struct partition *partition, int64_t now_ms)
 {
 	bool announced = partition->state == PARTITION_ANNOUNCING && partition->jobs == 0;
@@ -183,9 +183,9 @@ static void go_out(struct partition *partition, int64_t now_ms)
 	}
 }
 
-/* ---- what it cannot go on with ---- */
+/* ---- when it cannot continue ---- */
 
-/* A process that has log and store for itself ends with a partition's error: nobody else can go on with it. */
+/* A partition's error ends a standalone worker, as no other process could continue with the partition. */
 static bool ends_worker(const struct partition *partition, enum weir_status status, const struct weir_error *error)
 {
 	struct worker_core *core = partition->tools->core;
@@ -210,7 +210,7 @@ static void note_fault(struct partition *partition, enum weir_status status, con
 	}
 }
 
-/* WEIR_FENCED: it has another owner; else an error that does not pass by itself. */
+/* Parks the partition. WEIR_FENCED: it has another owner; otherwise an error that does not go away by itself. */
 static void park(struct partition *partition, enum weir_status status, const struct weir_error *error)
 {
 	if (ends_worker(partition, status, error))
@@ -226,8 +226,8 @@ static void park(struct partition *partition, enum weir_status status, const str
 }
 
 /*
- * Checkpoint I/O was refused. Where the store has lost what it had of a partition that is still ours, nobody else is
- * about it, and there is nothing to wait for: what was judged since is judged again.
+ * Checkpoint I/O was refused. If the partition is still ours and the store has lost a checkpoint, there is no other
+ * owner to wait for: the partition is taken again at once, and what was judged since is judged again.
  */
 static void be_refused(struct partition *partition, const struct checkpoint_job *job, enum weir_status status)
 {
@@ -243,8 +243,9 @@ static void be_refused(struct partition *partition, const struct checkpoint_job 
 }
 
 /*
- * What was judged before a gap may be stored, and must be where the log no longer has it to be judged again. But a log
- * that ends before it has lost what nobody will see again, and state of it is wrong.
+ * What was judged before a gap is stored first, as the log may no longer have it to be judged again. But if the log
+ * ends before the gap, or its extent is unknown, nothing is stored: a log that lost its end no longer has what was
+ * judged, and its state would be wrong.
  */
 void partition_meet_gap(struct partition *partition, const struct weir_message *at, struct weir_error *error)
 {
@@ -265,8 +266,9 @@ void partition_meet_gap(struct partition *partition, const struct weir_message *
 }
 
 /*
- * A parked partition is tried again when the group has spoken since it was taken. And now and then: the other may have
- * taken it by mistake and dropped it, as one does whom the group's word reached late; or a person has mended the log.
+ * A parked partition is freed when it is no longer wanted. It is tried again when the assignment has a newer generation
+ * than when it was taken, and otherwise at intervals: the other process may have taken it by mistake, because it
+ * learned late of a rebalance, and dropped it; or a person may have mended the log.
  */
 static void try_again(struct partition *partition, int64_t now_ms)
 {
@@ -306,7 +308,7 @@ void partition_step(struct partition *partition, int64_t now_ms)
 	}
 }
 
-/* Asks for segments that nothing needs yet, a few at a time. */
+/* Submits background reading of segments that no message needs yet, a few at a time. */
 static void fill_back(struct partition *partition)
 {
 	uint32_t segments[BACKFILL_SEGMENTS];
@@ -342,7 +344,7 @@ void partition_checkpoint(struct partition *partition, int64_t now_ms)
 	checkpointing_go_on(checkpointing, partition->tools->publisher, partition->lane, now_ms);
 	if (partition->state == PARTITION_HELD && !shard_is_full(lane_shard(partition->lane)) &&
 	    !checkpointing_is_overdue(checkpointing, partition->lane, core->options.age_limit_ms))
-		partition_resume(partition); /* the cut alone has made room */
+		partition_resume(partition); /* the cut alone may make room, before it is stored */
 	fill_back(partition);
 	partition_ask_for_policy(partition, now_ms);
 }
@@ -377,12 +379,12 @@ static void be_stored(struct partition *partition, struct checkpoint_job *job)
 		return;
 	checkpointing_clean(partition->lane);
 	if (partition->state == PARTITION_HELD)
-		partition_resume(partition); /* one message at least: were the ceiling below a frame, it would stand still */
+		partition_resume(partition); /* at least one message, or a ceiling below a frame would stop it for ever */
 }
 
 /*
- * What was read in the background is as of the checkpoint that was current then. A bucket that was changed since, and
- * left memory, is in one that was stored since: then it is read anew.
+ * What was read in the background is as of the checkpoint that was current then. If another one was stored since, it
+ * may hold newer versions of buckets that have left memory, so the segments are read again.
  */
 static bool is_outdated(const struct partition *partition, const struct checkpoint_job *job)
 {
@@ -431,7 +433,7 @@ void partition_take_answer(struct partition *partition, struct checkpoint_job *j
 	switch (job->kind) {
 	case CHECKPOINT_SAVE: be_stored(partition, job); break;
 	case CHECKPOINT_TAKE: be_taken(partition, job); break;
-	case CHECKPOINT_ANNOUNCE: break; /* a courtesy: nothing rests on it */
+	case CHECKPOINT_ANNOUNCE: break; /* only a hint to the next owner: its outcome does not matter */
 	default: be_loaded(partition, job); break;
 	}
 }

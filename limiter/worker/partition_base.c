@@ -4,7 +4,7 @@
 
 #include "common/base/alloc.h"
 
-/* What others are told: whether messages wait for a moment is nothing to them. */
+/* The state shown to others, who need not know whether messages wait for a moment. */
 static enum worker_state shown(enum partition_state state)
 {
 	switch (state) {
@@ -16,7 +16,10 @@ static enum worker_state shown(enum partition_state state)
 	}
 }
 
-/* While it is LIVE, what is received is judged by now; behind it there may be offsets that no message has. */
+/*
+ * The position to show. If nothing is queued, all that was received is judged, and the consumer's position may be
+ * further: there may be offsets without messages.
+ */
 static uint64_t place_of(const struct partition *partition)
 {
 	const struct worker_core *core = partition->tools->core;

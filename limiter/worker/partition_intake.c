@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages in, verdicts out, in the partition's order. A message that needs
- * evicted segments, or a policy, is copied, with what the batch still holds
- * behind it, and the bus delivers no more of that partition until it has gone
- * on.
+ * evicted segments, or a policy, is copied into a queue, like those of the same
+ * batch after it, and the bus delivers no more of that partition until the queue
+ * is done.
  */
 #include "limiter/worker/partition_base.h"
 
@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-	SWEEP_BUCKETS = 256, /* housekeeping a frame, beside two buckets for each that was made */
+	SWEEP_BUCKETS = 256, /* housekeeping per frame, plus two buckets for each that was made */
 	AHEAD_SAID_MS = 60000,
 };
 
@@ -39,7 +39,7 @@ void partition_cut_queue(struct partition *partition, uint32_t from)
 	partition->queued = partition->queued < from ? partition->queued : from;
 }
 
-/* Asks for what the waiting message needs: segments, or else a policy. */
+/* Asks for what the waiting message needs: segments, or otherwise a policy. */
 static void submit_load(struct partition *partition)
 {
 	uint32_t count;
@@ -53,9 +53,9 @@ static void submit_load(struct partition *partition)
 	partition_submit(partition, job);
 }
 
-/* ---- what a message came to ---- */
+/* ---- the result of a message ---- */
 
-/* A sender whose clock is ahead may send much: one of them is named now and then. */
+/* Senders whose clock is ahead may send a lot, so at most one message a minute is logged. */
 static void log_ahead(const struct partition *partition, const struct lane_result *result)
 {
 	struct worker_core *core = partition->tools->core;
@@ -93,8 +93,10 @@ static void count_result(struct worker_stats *stats, const struct lane_result *r
 	weir_counter_add(&stats->repeated, result->judged.events_repeated);
 }
 
-/* A shard that is full of changes takes no more until a checkpoint holds some of them; nor does one that has waited for
- * its checkpoint so long that the log may forget what it would be replayed from. */
+/*
+ * Whether the partition must wait for a checkpoint: its shard is full of changes, or its last checkpoint is so old that
+ * the log may soon drop the messages that would be replayed from there.
+ */
 static bool is_full(const struct partition *partition)
 {
 	struct worker_core *core = partition->tools->core;
@@ -111,8 +113,8 @@ static bool is_full(const struct partition *partition)
 }
 
 /*
- * What an offered message leaves its partition as. LIVE, HELD: it is done, and the next one may come, or must wait.
- * LOADING, HALTED: it waits itself.
+ * The partition's state after a message was offered. LIVE, HELD: the message is done, and the next one may come, or
+ * must wait. LOADING, HALTED: the message itself waits.
  */
 static enum partition_state settle(struct partition *partition, enum weir_status status,
                                    const struct lane_result *result, struct weir_span message,
@@ -142,7 +144,7 @@ void partition_take_message(struct partition *partition, const struct weir_messa
 	weir_counter_add(&partition->messages, 1);
 	weir_counter_add(&partition->bytes, message->payload.length);
 	if (partition->state != PARTITION_LIVE) {
-		if (partition_state_receives(partition->state)) /* what the batch still holds of it */
+		if (partition_state_receives(partition->state)) /* it is from the batch that made the partition wait */
 			enqueue(partition, message);
 		return;
 	}
@@ -163,9 +165,9 @@ void partition_take_message(struct partition *partition, const struct weir_messa
 	}
 }
 
-/* ---- going on ---- */
+/* ---- continuing ---- */
 
-/* Offers what is queued, until one waits or must be waited behind; gives what that leaves the partition as. */
+/* Offers the queued messages, until one waits or the next one must. @return the partition's state after that */
 static enum partition_state offer_queued(struct partition *partition)
 {
 	bool waits = partition_state_loads(partition->state);
@@ -188,7 +190,7 @@ static enum partition_state offer_queued(struct partition *partition)
 	}
 	partition->queued -= done;
 	memmove(partition->queue, partition->queue + done, partition->queued * sizeof partition->queue[0]);
-	/* Where nothing can be published the rest waits, too: the worker drops the partition, or ends. */
+	/* If nothing can be published, the rest waits too: the worker drops the partition, or ends. */
 	return next == PARTITION_LIVE && partition->queued > 0 ? PARTITION_HELD : next;
 }
 
@@ -228,6 +230,6 @@ void partition_ask_for_policy(struct partition *partition, int64_t now_ms)
 {
 	if (partition->policy_due_ms == 0 || now_ms < partition->policy_due_ms)
 		return;
-	partition->policy_due_ms = INT64_MAX; /* until there is an answer */
+	partition->policy_due_ms = INT64_MAX; /* not again until the answer has come */
 	submit_load(partition);
 }

@@ -6,7 +6,7 @@
 
 #define FOLLOWS(state) (1U << PARTITION_##state)
 
-/* By state: those that may follow. */
+/* By state: the states that may follow it. */
 static const unsigned followers[PARTITION_STATE_COUNT] = {
 	[PARTITION_EMPTY] = FOLLOWS(TAKING),
 	[PARTITION_TAKING] = FOLLOWS(EMPTY) | FOLLOWS(LIVE) | FOLLOWS(PARKED),

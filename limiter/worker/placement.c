@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table that every worker reads in every turn, without a lock; and how it should be. */
+/* A table that every worker reads in every turn, without a lock; and the search for a better one. */
 #include "limiter/worker/placement.h"
 
 #include "common/base/alloc.h"
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 enum {
-	NOBODY = 0,       /* a holder; else a thread + 1 */
-	WORTHWHILE = 6,   /* who is relieved has one part in so many less to do, or nothing moves */
-	EVEN_ENOUGH = 10, /* between two threads one part in so many may lie */
+	NOBODY = 0,       /* as a holder; otherwise it is a thread + 1 */
+	WORTHWHILE = 6,   /* nothing moves unless the highest load that moves can lower falls by at least 1/6 */
+	EVEN_ENOUGH = 10, /* two threads that differ by at most 1/10 of the busier one's work are left as they are */
 };
 
 struct seat {
@@ -68,19 +68,19 @@ void placement_move(struct placement *placement, uint32_t partition, uint32_t th
 enum thread_state {
 	GIVES,
 	GIVES_NO_MORE,
-	NEVER_GAVE, /* nothing that it has would leave it with less to do: most often one large partition */
+	NEVER_GAVE, /* moving none of its partitions would help: most often it has a single large one */
 };
 
 struct plan {
 	struct placement_load *loads;
-	bool *moved; /* one for each of them */
+	bool *moved; /* by load */
 	uint32_t count;
-	uint64_t *sums; /* one for each thread */
+	uint64_t *sums; /* by thread */
 	enum thread_state *states;
 	uint32_t threads;
 };
 
-/* The busiest thread that may still give; `threads`: none may. */
+/* The busiest thread that may still give partitions away; `threads`: none may. */
 static uint32_t busiest(const struct plan *plan)
 {
 	uint32_t found = plan->threads;
@@ -99,7 +99,7 @@ static uint32_t idlest(const struct plan *plan)
 	return found;
 }
 
-/* The partition after whose move the busier of two threads has the least to do; `count`: none leaves it with less. */
+/* The partition whose move leaves the busier of the two threads with the least to do; `count`: no move helps. */
 static uint32_t find_best(const struct plan *plan, uint32_t from, uint32_t to)
 {
 	uint32_t best = plan->count;
@@ -120,7 +120,7 @@ static uint32_t find_best(const struct plan *plan, uint32_t from, uint32_t to)
 	return best;
 }
 
-/* Gives how many were moved, and how much the first thread that gave any had to do. */
+/* Moves partitions. @param relieved  set to the work that the first thread to give any had @return how many moved */
 static uint32_t move_all(const struct plan *plan, uint64_t *relieved)
 {
 	uint32_t moves = 0, from;

@@ -12,11 +12,11 @@
 enum {
 	DELIVERIES_AT_ONCE = 256,
 	FULL_WAIT_MS = 100,
-	PEACE_MS = 20000,   /* a producer that has worked for so long ends the row of those that broke */
-	BREAKS_COUNTED = 5, /* in a row: from 1 s between two producers to 32 s */
+	PEACE_MS = 20000,   /* breaks_in_row is reset once a producer has worked for so long */
+	BREAKS_COUNTED = 5, /* breaks in a row that double the delay before the next producer: from 1 s to 32 s */
 };
 
-/* By topic. The counts go on from owner to owner, as acknowledgements of one that is dropped still come. */
+/* By topic. Dropping a partition does not reset its counts, as acknowledgements of what it sent still come. */
 struct unacknowledged {
 	uint64_t sent[WEIR_TOPIC_COUNT], acknowledged[WEIR_TOPIC_COUNT];
 };
@@ -82,7 +82,10 @@ void publisher_take_acknowledgements(struct publisher *publisher, int timeout_ms
 		}
 		publisher->partitions[delivery->tag].acknowledged[delivery->topic]++;
 	}
-	/* What one message is refused for may come again with the next producer, though others are taken in between. */
+	/*
+	 * A message that broke one producer may break the next one, although others are acknowledged in between: so
+	 * acknowledgements alone do not end the fault.
+	 */
 	if (count > 0 && publisher->fault.on && weir_monotonic_ms() - publisher->renewed_ms >= PEACE_MS) {
 		publisher->breaks_in_row = 0;
 		weir_fault_clear(&publisher->fault, publisher->core->options.log, "limiter");
@@ -114,7 +117,7 @@ bool publisher_is_acknowledged(const struct publisher *publisher, uint32_t parti
 
 /* ---- sending ---- */
 
-/* The bus has been full for too long for a worker that is to end. */
+/* Fails a worker that was asked to end, as the bus has been full for too long. */
 static void fail_full(struct publisher *publisher, enum weir_topic topic, uint32_t to)
 {
 	struct weir_error error;
@@ -131,7 +134,7 @@ void publisher_send(struct publisher *publisher, uint32_t partition, enum weir_t
 	struct worker_core *core = publisher->core;
 	struct weir_error error;
 	enum weir_status status = WEIR_FULL;
-	int64_t end_ms = 0; /* while it is to end: when it gives up */
+	int64_t end_ms = 0; /* once the worker was asked to end: when to give up */
 	while (publisher_works(publisher) &&
 	       (status = core->bus->send(publisher->producer, topic, to, key, payload, partition, &error)) == WEIR_FULL) {
 		publisher_take_acknowledgements(publisher, FULL_WAIT_MS);

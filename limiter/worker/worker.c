@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loop: answers of checkpoint I/O, what the assignment gives, a batch of
- * messages, acknowledgements, checkpoints. Each partition has its own way
- * (partition.c); here is only whose turn it is.
+ * The loop: answers of checkpoint I/O, changes of the assignment, a batch of
+ * messages, acknowledgements, checkpoints. partition.c has the states of each
+ * partition; here is only the order of steps.
  */
 #include "limiter/worker/internal.h"
 
@@ -16,13 +16,13 @@
 enum {
 	RETRY_NS = 100000000,
 	ANSWERS_MOST_MS =
-		100, /* to go on with a partition may wait for its leader: the others have their turn in between */
+		100, /* resuming a partition may wait for its leader; after this much, the other steps have their turn */
 	REMIND_LOOK_MS = 50,
 };
 
 /* ---- steps ---- */
 
-/* All that there is, once nothing works any more. */
+/* Takes answers for ANSWERS_MOST_MS at most; all of them once the worker has failed. */
 static void take_answers(struct worker *worker)
 {
 	struct checkpoint_job *job;
@@ -34,7 +34,7 @@ static void take_answers(struct worker *worker)
 	}
 }
 
-/* A producer that broke may have lost what no checkpoint has passed yet: every partition goes back to its last one. */
+/* A broken producer may have lost messages after the last checkpoints, so every partition goes back to its last one. */
 static void mend_publisher(struct worker *worker)
 {
 	if (worker->publisher.state == PUBLISHER_BROKEN) {
@@ -62,7 +62,7 @@ static void read_assignment(struct worker *worker)
 			shard_set_ceiling(lane_shard(worker->partitions[i].lane), worker->core.ceiling_bytes);
 }
 
-/* Takes what the assignment gives to this thread, and lets go what it does not; at the end, that is all. */
+/* Takes the partitions that this thread should have, and leaves the others; when ending, leaves all. */
 static void follow_assignment(struct worker *worker)
 {
 	const struct worker_options *options = &worker->core.options;
@@ -85,7 +85,7 @@ static int wait_ms(const struct worker *worker)
 	return WORKER_WAIT_MS;
 }
 
-/* A failure may name the partition that it befell. */
+/* Handles a failure of receive, which may concern one partition. */
 static void take_failure(struct worker *worker, const struct weir_message *at, struct weir_error *error)
 {
 	if (error->status == WEIR_IO) {
@@ -111,7 +111,7 @@ static void take_messages(struct worker *worker)
 		take_failure(worker, &messages[0], &error);
 		return;
 	}
-	if (count == 0) /* which alone does not say that a fault is over: brokers are asked again in their own time */
+	if (count == 0) /* no sign that a fault is over: the brokers may not have been asked again yet */
 		return;
 	weir_fault_clear(&worker->consumer_fault, core->options.log, "limiter");
 	struct timespec began, ended;
@@ -154,7 +154,7 @@ static void turn(struct worker *worker)
 
 /* ---- the end ---- */
 
-/* How far all partitions are together; whether each is judged up to the log's end. */
+/* Whether every wanted partition is judged up to the log's end. @param judged  the sum of their offsets */
 static bool is_drained(const struct worker *worker, uint64_t *judged)
 {
 	const struct worker_core *core = &worker->core;
@@ -174,7 +174,7 @@ static bool is_drained(const struct worker *worker, uint64_t *judged)
 	return drained;
 }
 
-/* Judges what the log still holds, for as long as that goes on: a partition may wait for what does not come. */
+/* Judges what the log still has. Gives up after WORKER_STOP_LIMIT_MS without progress: a partition may wait in vain. */
 static void drain(struct worker *worker)
 {
 	uint64_t before = UINT64_MAX, judged;
@@ -200,7 +200,7 @@ static bool has_left(const struct worker *worker)
 	return true;
 }
 
-/* Last checkpoints, within a bound: what they miss is judged again by the next owner. */
+/* Stores last checkpoints, within a bound. What they miss, the next owner judges again. */
 static void leave(struct worker *worker)
 {
 	int64_t end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
@@ -291,8 +291,8 @@ void worker_free(struct worker *worker)
 	if (worker == NULL)
 		return;
 	if (worker->core.status == WEIR_OK)
-		worker->core.status = WEIR_END; /* nothing goes on: checkpoint I/O has ended */
-	take_answers(worker);               /* cuts that were under way belong to lanes */
+		worker->core.status = WEIR_END; /* nothing continues, as checkpoint I/O has ended */
+	take_answers(worker);               /* cuts that were being stored belong to lanes */
 	for (uint32_t i = 0; i < worker->partition_count; i++)
 		partition_deinit(&worker->partitions[i]);
 	checkpoint_replies_deinit(&worker->core.replies);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other threads see of a worker: set now and then by its thread, read by any. */
+/* What other threads see of a worker: updated periodically by its thread, read by any. */
 #include "limiter/worker/internal.h"
 
 #include "common/base/clock.h"
@@ -21,7 +21,7 @@ static void add_shard(struct shard_stats *sum, const struct shard *shard)
 	sum->forgotten += stats.forgotten;
 }
 
-/* For how long something of it has been in no checkpoint. */
+/* For how long something of the partition has been in no stored checkpoint. */
 static int64_t unstored_ms(const struct partition *partition, int64_t now_ms)
 {
 	const struct checkpointing *checkpointing = &partition->checkpointing;

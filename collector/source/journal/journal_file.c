@@ -2,8 +2,8 @@
 /*
  * libsystemd's reader on a single file.
  *
- * The library takes a file that it finds damaged out of its list without a word; that the list is empty then shows in
- * the space that its files use.
+ * The library silently removes a file that it finds damaged from its list. That shows in the space that the list's
+ * files use: it is then 0, as the list is empty.
  */
 #include "collector/source/journal/journal_file.h"
 
@@ -54,7 +54,7 @@ enum weir_status journal_file_open(int fd, const struct journal_filter *filter, 
                                    struct journal_file **file, struct weir_error *error)
 {
 	sd_journal *journal;
-	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the library's, once it has opened it */
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the library owns it, once it has opened the file */
 	if (own < 0)
 		return weir_fail(error, WEIR_IO, "cannot open it: %s", strerror(errno));
 	int result = sd_journal_open_files_fd(&journal, &own, 1, 0);
@@ -70,7 +70,7 @@ enum weir_status journal_file_open(int fd, const struct journal_filter *filter, 
 		sd_journal_close(journal);
 		return weir_fail(error, WEIR_INVALID, "cannot search the journal: %s", strerror(-result));
 	}
-	(void)sd_journal_set_data_threshold(journal, 0); /* fields come whole: what is too long is told, not cut unseen */
+	(void)sd_journal_set_data_threshold(journal, 0); /* whole fields, so that what is too long is noticed, not cut */
 	*file = weir_alloc(1, sizeof **file);
 	(*file)->journal = journal;
 	return WEIR_OK;
@@ -84,7 +84,7 @@ void journal_file_close(struct journal_file *file)
 	free(file);
 }
 
-/* The number in a cursor, "s=…;i=1f;…". */
+/* The sequence number, from the cursor "s=…;i=1f;…". */
 static bool read_seqnum(sd_journal *journal, uint64_t *seqnum)
 {
 	char *cursor = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists directories and reads the headers of what is in them.
+ * Lists directories and reads the headers of the files in them.
  *
- * A scan opens every file, so it is done when a directory has changed, or while a file without an entry is about to get
- * its first. The time of a directory has a tick: a change just now may be followed by another in the same.
+ * A scan opens every file. So it is done only when a directory has changed, or while some file has no entry yet, and
+ * may get its first. A directory's modification time has a coarse tick: another change may follow within the same tick.
  */
 #include "collector/source/journal/journal_files.h"
 
@@ -104,7 +104,7 @@ static void add_file(struct journal_files *files, const char *path)
 	struct journal_header header;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0) {
-		if (errno != ENOENT) /* it was renamed just now, or removed: another scan follows */
+		if (errno != ENOENT) /* ENOENT: it was just renamed or removed, and another scan follows */
 			state_problem(files, path, errno);
 		return;
 	}
@@ -131,7 +131,7 @@ static bool ends_with(const char *name, const char *end)
 	return length > tail && strcmp(name + length - tail, end) == 0;
 }
 
-/* A directory's files; at its top level also those of the machines' directories in it. */
+/* Adds a directory's files. @param below  also those of subdirectories whose names are machine ids */
 static void scan_directory(struct journal_files *files, const char *directory, bool below)
 {
 	DIR *open_directory = opendir(directory);
@@ -176,7 +176,7 @@ static void take_change(int64_t *newest_ns, const char *path)
 		*newest_ns = changed_ns;
 }
 
-/* When a directory was changed last; those below are few, and found by their names. */
+/* The newest modification time of the directories, including subdirectories, which are found by the listed paths. */
 static int64_t newest_change_ns(const struct journal_files *files)
 {
 	int64_t newest_ns = 0;
@@ -242,7 +242,7 @@ size_t journal_files_after(const struct journal_files *files, const uint8_t *id,
 		if (header->tail > seqnum && found == files->count)
 			found = i;
 	}
-	/* Entries change no directory: the file that they go to is read whether it has any yet or not. */
+	/* New entries do not change a directory. So the file that they go to is read, even if it has none after seqnum. */
 	if (found == files->count && newest < files->count && !files->list[newest].header.archived)
 		found = newest;
 	return found;

@@ -2,10 +2,10 @@
 /*
  * Which files a journal consists of, by their headers (https://systemd.io/JOURNAL_FILE_FORMAT).
  *
- * Entries are numbered under a seqnum id, of which a rotated file's successor continues counting; the rotated one is
- * renamed from NAME.journal to NAME@... . Files of one id and name follow one another by those numbers. The system's
- * and users' files have ids of their own, or, from systemd 254 on, share one with all its numbers: then what lies
- * between two entries of one name are those of others.
+ * Entries are numbered under a seqnum id. On rotation a file is renamed from NAME.journal to NAME@..., and its
+ * successor continues the numbers of the id. So files of one id and name follow one another by those numbers. The
+ * system's and users' files have ids of their own or, from systemd 254 on, share one id and its numbers: then the
+ * numbers between two entries of one name belong to entries of others.
  *
  * @thread one owner
  */
@@ -23,9 +23,9 @@ enum { JOURNAL_ID_BYTES = 16, JOURNAL_HEADER_BYTES = 208, JOURNAL_FILES_MAX = 16
 
 struct journal_header {
 	uint8_t id[JOURNAL_ID_BYTES];
-	uint64_t head, tail; /* seqnums of its first and newest entry; the newest may still be on its way */
+	uint64_t head, tail; /* seqnums of its first and newest entry; the newest may still be being written */
 	uint64_t entries;
-	bool archived; /* nothing is written to it any more */
+	bool archived; /* nothing more is written to it */
 };
 
 struct journal_listed {
@@ -35,38 +35,39 @@ struct journal_listed {
 };
 
 struct journal_files {
-	char **directories; /* owned; not all need be there */
+	char **directories; /* owned; some may not exist */
 	size_t directory_count;
-	bool below;                  /* their subdirectories too, where they are named as machines are */
-	struct journal_listed *list; /* by id, then by head; those without entries are left out */
+	bool below;                  /* also scan subdirectories whose names are machine ids */
+	struct journal_listed *list; /* sorted by id, then by head; without files that have no entries */
 	size_t count;
 	uint32_t empty; /* files and directories that had no entry yet */
-	/* what the newest scan saw, to tell whether another is due */
+	/* what the last scan saw, to tell whether another is due */
 	int64_t changed_ns;
 	int64_t scanned_ms; /* wall clock; 0: never */
-	char problem[200];  /* "" or what could not be read */
+	char problem[200];  /* what could not be read; "": nothing */
 };
 
-/** Reads a header. False: it is none. */
+/** Reads a file's header. @return false: it is not one of a journal */
 bool journal_header_parse(const uint8_t *bytes, size_t length, struct journal_header *header);
 
-/** @param directory  NULL: where the system's own journal is */
+/** @param directory  NULL: the directories of the system's own journal */
 void journal_files_init(struct journal_files *files, const char *directory);
 void journal_files_deinit(struct journal_files *files);
 
-/** Of which name a file is: "user-1000" for .../user-1000.journal and .../user-1000@....journal. */
+/** The name of a file: "user-1000" for .../user-1000.journal and .../user-1000@....journal. */
 struct weir_span journal_name(const char *path);
 
-/** Whether a listed file is one of an id and name. */
+/** Whether a listed file has this id and this name. */
 bool journal_is_of(const struct journal_listed *listed, const uint8_t *id, const char *name);
 
-/** Lists the files again, if any may have come or gone since. @return whether the list is a new one */
+/** Lists the files again, if any may have been added or removed since. @return whether it did */
 bool journal_files_scan(struct journal_files *files);
 
 /**
- * The first listed file of an id and name that has, or may be given, entries behind a seqnum: an index, or count.
+ * Finds the first listed file of an id and name that has, or may still get, entries after a seqnum.
  *
- * @param kept  set: whether the file that has the entry of this seqnum, or ends before it, is still there
+ * @param kept  set to whether a file of this id and name still exists that begins at or before this seqnum
+ * @return its index, or files->count
  */
 size_t journal_files_after(const struct journal_files *files, const uint8_t *id, const char *name, uint64_t seqnum,
                            bool *kept);

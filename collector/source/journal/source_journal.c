@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The journal as streams, one for each seqnum id and name that its files have.
+ * The journal as streams, one for each seqnum id and name of its files.
  *
- * Nothing tells of a new entry sooner than asking does: journald itself waits a quarter of a second before it says that
- * a file has changed. So there is no descriptor, and the caller asks again in a tenth of a second.
+ * Polling is the fastest way to learn of a new entry, as journald itself waits a quarter of a second before it signals
+ * that a file has changed. So there is no descriptor, and the caller asks again after a tenth of a second.
  */
 #include "collector/source/journal/internal.h"
 
@@ -33,7 +33,7 @@ static void put_prefix(struct weir_text *text, const struct journal_source *sour
 	weir_text_puts(text, ":");
 }
 
-/* "journal:system nginx.service:ID", with ":NAME" behind it unless name is NULL; returned, terminated. */
+/* "journal:system nginx.service:ID", then ":NAME" unless name is NULL. Returned, the caller frees. */
 static char *put_name(const struct journal_source *source, const uint8_t *id, const char *name)
 {
 	struct weir_text text = {0};
@@ -46,7 +46,7 @@ static char *put_name(const struct journal_source *source, const uint8_t *id, co
 	return text.at;
 }
 
-/* Whether all listed files of an id are of one name. */
+/* Whether all listed files of an id have this name. */
 static bool is_alone(const struct journal_source *source, const uint8_t *id, const char *name)
 {
 	for (size_t i = 0; i < source->files.count; i++) {
@@ -58,8 +58,9 @@ static bool is_alone(const struct journal_source *source, const uint8_t *id, con
 }
 
 /*
- * What the stream of a listed file is remembered under; returned, terminated. The system's has the id alone, and so has
- * one of another name that is remembered so, from when each had an id of its own: it goes on where it was.
+ * The name of a listed file's stream in the memory. Returned, the caller frees. The system's stream has the id alone.
+ * So has a stream of another name that is in the memory without its name, from when each had an id of its own, so that
+ * it continues where it was.
  */
 static char *stream_name(const struct journal_source *source, const struct journal_listed *listed)
 {
@@ -108,7 +109,7 @@ static bool has_stream(const struct journal_source *source, const struct journal
 	return false;
 }
 
-/* The newest number of a file's id and name. */
+/* The newest number among the files with a listed file's id and name. */
 static uint64_t newest_of(const struct journal_source *source, const struct journal_listed *listed)
 {
 	struct weir_span own = journal_name(listed->path);
@@ -136,7 +137,7 @@ static void state_whole(struct journal_source *source)
 	pthread_mutex_unlock(&source->mutex);
 }
 
-/* A stream for each id and name that has none yet. @param skip  what is there now is not wanted */
+/* Adds a stream for each id and name that has none yet. @param skip  begin unknown streams at their end */
 static void find_streams(struct journal_source *source, bool skip)
 {
 	for (size_t i = 0; i < source->files.count && source->stream_count < JOURNAL_STREAMS_MAX; i++) {
@@ -153,7 +154,7 @@ static void find_streams(struct journal_source *source, bool skip)
 			continue; /* another source of the same name reads it, or the memory is full */
 		if (!known && skip)
 			source_memory_acknowledge(source->memory, record, JOURNAL_POSITION_BASE + newest_of(source, listed));
-		record->forgotten_ns = weir_wall_ms() * 1000000; /* of a journal: when it was last there */
+		record->forgotten_ns = weir_wall_ms() * 1000000; /* of a journal: when it was last seen */
 		add_stream(source, record, listed);
 	}
 }
@@ -169,9 +170,9 @@ void journal_source_scan(struct journal_source *source, int64_t now_ms)
 	state_whole(source);
 }
 
-/* ---- what is remembered ---- */
+/* ---- the memory ---- */
 
-/* Whether an earlier run has read it; records of ids that are long gone are forgotten. */
+/* Whether an earlier run has read this source. Removes records of streams that have been gone for long. */
 static bool is_known(struct journal_source *source)
 {
 	struct weir_text prefix = {0};
@@ -207,10 +208,10 @@ static bool is_read_already(const struct journal_source *source)
 	return false;
 }
 
-/* A quiet unit's entries are rare, and what lies between them would be looked through again by the next start. */
+/* Saves positions from time to time, so that a start need not search all entries since the last one of a quiet unit. */
 static void save_now_and_then(struct journal_source *source, int64_t now_ms)
 {
-	struct weir_error ignored; /* the collector saves too, and says what goes wrong */
+	struct weir_error ignored; /* the collector saves too, and logs errors */
 	if (source->once || now_ms < source->save_ms)
 		return;
 	source->save_ms = now_ms + SAVE_PERIOD_MS;
@@ -334,7 +335,7 @@ static void journal_free(struct source *base)
 	free(source);
 }
 
-/* Where reading begins, saved before anything is read: a crash must not make "the end" another one. */
+/* Finds where reading begins, and saves it before anything is read: after a crash "the end" must be the same one. */
 static enum weir_status begin(struct journal_source *source, const struct weir_json *config, struct weir_error *error)
 {
 	(void)journal_files_scan(&source->files);

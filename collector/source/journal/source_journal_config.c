@@ -4,10 +4,10 @@
  *
  *     { "type": "journal", "units": ["nginx.service"], "start": "end" }
  *
- *     units      entries of these units alone; "nginx" is "nginx.service"
- *     match      {"FIELD": value or list}: all fields must match, by one of their values
- *     directory  where the journal is; else the system's own
- *     name       under which it is remembered how far it was read; else it is by directory, units and match
+ *     units      only entries of these units; "nginx" means "nginx.service"
+ *     match      {"FIELD": value or list}: every field must have one of its values
+ *     directory  the journal's directory; default: the system's own journal
+ *     name       under which the read position is saved; default: directory, units and match
  *     start      "beginning" or "end": where reading begins at the very first run
  *     line_max   longest entry, as JSON, 64 KiB; a longer one is malformed
  */
@@ -106,7 +106,7 @@ static enum weir_status make_label(struct journal_source *source, const struct w
 	return weir_json_fail(config, error, "has so many units and match values that it needs a \"name\"");
 }
 
-/* What a configuration says, but for the units and fields to match. */
+/* The values of a configuration, without the units and fields to match. */
 struct journal_config {
 	const char *name, *directory;
 	int start; /* enum source_at_start */

@@ -2,9 +2,9 @@
 /*
  * The next lines of one seqnum id and name: file by file, in the order of their numbers.
  *
- * A file is left when another of these continues after it, and a last look has shown that it holds no more: journald
- * writes to the newest alone. The newest number in a file's header may belong to an entry that is just being written,
- * so what lies before it is skipped for good, and no more.
+ * A file is left when another of these continues after it, and one more read has shown that it has no more entries:
+ * journald writes to the newest file only. The newest number in a file's header may belong to an entry that is just
+ * being written, so only numbers before it are skipped for good.
  */
 #include "collector/source/journal/internal.h"
 
@@ -22,10 +22,10 @@
 enum {
 	RETRY_MS = 10000,
 	PROBLEM_SHOWN_MS = 60000,
-	STEPS_MAX = 64, /* files passed in one call: a bound, not a limit that is met */
+	STEPS_MAX = 64, /* bound on the steps of one call; not reached in practice */
 };
 
-/* What a step decides. */
+/* The outcome of a step. */
 enum step { STEP_AGAIN, STEP_LINES, STEP_NOTHING, STEP_FAILED };
 
 static void WEIR_PRINTF(4, 5)
@@ -36,7 +36,7 @@ static void WEIR_PRINTF(4, 5)
 	pthread_mutex_lock(&source->mutex);
 	vsnprintf(stream->status.problem, sizeof stream->status.problem, format, arguments);
 	stream->problem_until_ms = until_ms;
-	stream->status.reads_on = until_ms != INT64_MAX; /* else it is shown until it is over */
+	stream->status.reads_on = until_ms != INT64_MAX; /* otherwise it is shown until the stream is read again */
 	pthread_mutex_unlock(&source->mutex);
 	va_end(arguments);
 }
@@ -77,7 +77,7 @@ static bool same_file(const struct journal_listed *a, const struct journal_liste
 	return a->inode == b->inode && a->device == b->device;
 }
 
-/* Opens a listed file; it may have been renamed since, and its place taken by another. */
+/* Opens a listed file. It may have been renamed since, and another file may have its path. */
 static enum step open_listed(struct journal_source *source, struct journal_stream *stream,
                              const struct journal_listed *listed, int64_t now_ms, struct weir_error *error)
 {
@@ -94,7 +94,7 @@ static enum step open_listed(struct journal_source *source, struct journal_strea
 	if (fd < 0 || fstat(fd, &about) != 0 || about.st_ino != listed->inode || about.st_dev != listed->device) {
 		if (fd >= 0)
 			close(fd);
-		source->files.scanned_ms = 0; /* the list is an old one */
+		source->files.scanned_ms = 0; /* the list is outdated */
 		source->scan_ms = 0;
 		return STEP_NOTHING;
 	}
@@ -124,7 +124,7 @@ static enum step open_next(struct journal_source *source, struct journal_stream 
 	return step;
 }
 
-/* Whether a listed file goes on after the one that is read. */
+/* Whether a listed file continues after the one being read. */
 static bool has_successor(const struct journal_source *source, const struct journal_stream *stream)
 {
 	for (size_t i = 0; i < source->files.count; i++) {
@@ -136,7 +136,7 @@ static bool has_successor(const struct journal_source *source, const struct jour
 	return false;
 }
 
-/* The newest number in the file's header; what was known of it, where it cannot be read. */
+/* The newest number in the file's header, or the last known one if the header cannot be read. */
 static uint64_t newest_of(struct journal_stream *stream)
 {
 	uint8_t bytes[JOURNAL_HEADER_BYTES];
@@ -153,14 +153,14 @@ static void pass_over(struct journal_stream *stream, uint64_t seqnum)
 		stream->through = seqnum;
 }
 
-/* What was passed over needs no second look after a restart, once nothing handed out is on its way. */
+/* Saves skipped numbers too, if all that was handed out is acknowledged: a restart need not search them again. */
 static void remember(struct journal_source *source, struct journal_stream *stream)
 {
 	if (stream->handed == stream->acknowledged)
 		source_memory_acknowledge(source->memory, stream->record, JOURNAL_POSITION_BASE + stream->through);
 }
 
-/* The end of the file as it is: it may have grown, or been followed by another. */
+/* Handles the present end of the file: it may still grow, or another file may continue after it. */
 static enum step at_end(struct journal_source *source, struct journal_stream *stream, uint64_t newest, int64_t now_ms)
 {
 	if (stream->succeeded) {
@@ -179,7 +179,7 @@ static enum step at_end(struct journal_source *source, struct journal_stream *st
 	return STEP_NOTHING;
 }
 
-/* A damaged file is left where another goes on after it; else it is tried again: journald may be about to replace it. */
+/* Leaves a damaged file if another continues after it; otherwise retries, as journald may be about to replace it. */
 static enum step at_damage(struct journal_source *source, struct journal_stream *stream, uint64_t newest,
                            int64_t now_ms, struct weir_error *error)
 {
@@ -196,7 +196,7 @@ static enum step at_damage(struct journal_source *source, struct journal_stream 
 	return STEP_AGAIN;
 }
 
-/* Takes the newest entry's line into the chunk, or, above the limit, aside. */
+/* Adds the newest entry's line to the chunk, or puts it aside if it is too long. */
 static void take(struct journal_source *source, struct journal_stream *stream, const struct journal_entry *entry)
 {
 	size_t before = stream->text.length;
@@ -220,12 +220,12 @@ static void take(struct journal_source *source, struct journal_stream *stream, c
 static enum step read_file(struct journal_source *source, struct journal_stream *stream, int64_t now_ms,
                            struct weir_error *error)
 {
-	uint64_t newest = newest_of(stream); /* before the end is met: what is written behind it is not passed over */
+	uint64_t newest = newest_of(stream); /* read before the end is reached, so that no later entry is skipped */
 	while (stream->count < JOURNAL_CHUNK_ENTRIES && stream->text.length < JOURNAL_CHUNK_BYTES && !stream->long_held) {
 		struct journal_entry entry;
 		enum weir_status status = journal_file_next(stream->file, &entry, error);
 		if (status != WEIR_OK && stream->count > 0)
-			break; /* met again when these are handed out */
+			break; /* it occurs again after these are handed out */
 		if (status == WEIR_AGAIN)
 			return at_end(source, stream, newest, now_ms);
 		if (status != WEIR_OK)
@@ -236,7 +236,7 @@ static enum step read_file(struct journal_source *source, struct journal_stream 
 	return STEP_LINES;
 }
 
-/* The chunk, or the long line that waited behind it. */
+/* Fills the chunk with the lines, or with the long line that waited after them. */
 static void hand_out(struct journal_stream *stream, struct source_chunk *chunk)
 {
 	*chunk = (struct source_chunk){.stream = &stream->stream, .positions = stream->positions};
@@ -285,7 +285,7 @@ enum weir_status journal_stream_collect(struct journal_source *source, struct jo
 	for (int i = 0; step == STEP_AGAIN && i < STEPS_MAX; i++)
 		step =
 			stream->file == NULL ? open_next(source, stream, now_ms, error) : read_file(source, stream, now_ms, error);
-	/* that a damaged file can be opened again is no news */
+	/* That a damaged file can be opened again does not end its problem. */
 	bool reads = step == STEP_LINES || (step == STEP_NOTHING && stream->file != NULL);
 	if (reads && stream->problem_until_ms == INT64_MAX)
 		state(source, stream, 0, "%s", "");

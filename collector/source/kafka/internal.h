@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the kafka source share: included by source_kafka*.c alone. */
+/* What the files of the kafka source share. Only source_kafka*.c include it. */
 #ifndef COLLECTOR_SOURCE_KAFKA_INTERNAL_H
 #define COLLECTOR_SOURCE_KAFKA_INTERNAL_H
 
@@ -11,12 +11,12 @@
 
 enum {
 	KAFKA_TOPICS_MAX = 256,
-	KAFKA_ASK_MS = 3000, /* the brokers are waited for so long, with everything else standing still */
+	KAFKA_ASK_MS = 3000, /* how long to wait for an answer of the brokers, while nothing else is done */
 	KAFKA_NO_OFFSET = -1,
 	KAFKA_PROBLEM_BYTES = 200,
 };
 
-/* What a stream's status counts by itself. */
+/* The indexes of a status's `own` counters. */
 enum { KAFKA_SKIPPED }; /* messages without a line in them */
 
 struct kafka_config {
@@ -28,10 +28,10 @@ struct kafka_config {
 	int start; /* enum source_at_start */
 };
 
-/* Of the configuration; read into struct kafka_config. */
+/* The members of the configuration; read into struct kafka_config. */
 extern const struct weir_json_rule kafka_members[];
 
-/* What is wrong with a topic as a whole: it is not there, or may not be read. Guarded by the mutex. */
+/* A problem of a topic as a whole: it does not exist, or may not be read. Guarded by the mutex. */
 struct kafka_topic {
 	char *name; /* "kafka:app-logs", for people */
 	char problem[KAFKA_PROBLEM_BYTES];
@@ -39,40 +39,40 @@ struct kafka_topic {
 
 /* Where a partition begins. */
 enum kafka_begin {
-	KAFKA_NEW,     /* at an offset that the group does not know yet */
-	KAFKA_KNOWN,   /* at one that it has committed */
-	KAFKA_STOPPED, /* nowhere: that one lay beyond the end of the log */
-	KAFKA_WAITING, /* its offsets cannot be had now, perhaps as it has no leader */
+	KAFKA_NEW,     /* at an offset that the group has not committed yet */
+	KAFKA_KNOWN,   /* at the group's committed offset */
+	KAFKA_STOPPED, /* nowhere: the committed offset was beyond the end of the log */
+	KAFKA_WAITING, /* its offsets cannot be read now, perhaps because it has no leader */
 };
 
-/* A partition, from when it was first ours until the source ends; others may have it in between. */
+/* A partition, from its first assignment until the source ends; others may have it in between. */
 struct kafka_stream {
 	struct source_stream stream;
 	char *topic;
 	int32_t partition;
-	/* Guarded by the mutex: status() looks at them. */
+	/* Guarded by the mutex, as status() reads them. */
 	bool assigned;
-	bool stopped;      /* its offset was beyond the log's end: nothing is read, however far that grows */
-	int64_t next;      /* the offset to be taken next */
-	int64_t end;       /* the log's end as last met: between `next` and it there is no message */
-	int64_t newest_ms; /* when the newest record taken was put there; 0: not known */
+	bool stopped;      /* its offset was beyond the log's end: nothing is read, however far the log grows */
+	int64_t next;      /* the next offset to take */
+	int64_t end;       /* the log's end when last reached: there is no message between `next` and it */
+	int64_t newest_ms; /* timestamp of the newest record taken; 0: not known */
 	uint64_t skipped;  /* messages without a line in them */
 	uint64_t lost;     /* offsets that were trimmed before they were read */
-	char problem[KAFKA_PROBLEM_BYTES]; /* until something is read of it, or its end is met */
-	/* The reading thread's. */
-	int64_t handed;    /* after the newest line handed out */
-	int64_t safe;      /* of them, what is acknowledged */
-	int64_t committed; /* what the group knows */
-	bool marked;       /* it knows, too, that the partition is stopped; */
-	bool marking;      /* so says the commit that is on its way */
-	int64_t retry_ms;  /* when the log's ends are asked for again; 0: not */
+	char problem[KAFKA_PROBLEM_BYTES]; /* until something is read of it, or its end is reached */
+	/* Only the reading thread uses these. */
+	int64_t handed;    /* the offset after the newest line handed out */
+	int64_t safe;      /* everything before this offset is acknowledged */
+	int64_t committed; /* the offset that the group has */
+	bool marked;       /* the committed offset says that the partition is stopped */
+	bool marking;      /* the commit in progress says so */
+	int64_t retry_ms;  /* when to ask for the log's ends again; 0: never */
 };
 
-/* How the assignment stands. */
+/* The state of the assignment. */
 enum kafka_state {
 	KAFKA_READING,
-	KAFKA_TAKING, /* partitions were given: their offsets are being asked for */
-	KAFKA_GIVING, /* partitions are to be given back: what was handed out of them is waited for */
+	KAFKA_TAKING, /* partitions were assigned, and their offsets are being asked for */
+	KAFKA_GIVING, /* partitions are revoked, but what was handed out of them is not acknowledged yet */
 };
 
 struct kafka_source {
@@ -81,41 +81,41 @@ struct kafka_source {
 	bool once;
 	struct weir_kafka *kafka;
 	rd_kafka_t *handle;
-	rd_kafka_queue_t *queue, *replies; /* messages and news; what became of commits */
+	rd_kafka_queue_t *queue, *replies; /* messages and other events; outcomes of commits */
 	int fd;                            /* an eventfd: readable once the queue has something */
 	char *cluster;                     /* its id; NULL: not known yet */
 
 	enum kafka_state state;
-	rd_kafka_topic_partition_list_t *given; /* partitions that are yet to be taken, or NULL */
-	int64_t due_ms;                         /* of those the next try; while giving: the end of patience */
-	int64_t pause_ms;                       /* until the try after that */
-	bool committing;                        /* one is on its way */
+	rd_kafka_topic_partition_list_t *given; /* assigned partitions that are not taken yet, or NULL */
+	int64_t due_ms;                         /* when to try to take those again; KAFKA_GIVING: when to stop waiting */
+	int64_t pause_ms;                       /* from that attempt to the one after */
+	bool committing;                        /* a commit is in progress */
 	bool commit_due;
-	bool commit_refused; /* the problem is that of a commit: another's success ends it, and nothing else */
-	int64_t commit_ms;   /* when it was sent, or the last one was */
+	bool commit_refused; /* the problem is a refused commit: only a later commit's success ends it */
+	int64_t commit_ms;   /* when the last commit was sent */
 
 	struct kafka_topic *topics; /* in the order of the configuration */
 	struct kafka_stream **streams;
 	struct source_stream **handles;
 	size_t stream_count;
-	struct kafka_stream *last;         /* the stream of the message before */
-	rd_kafka_event_t *pending;         /* with a message that did not go into the chunk before, or NULL */
-	const rd_kafka_message_t *message; /* of the event that is taken: it gives it but once */
-	struct weir_text lines;            /* of the chunk that is handed out */
+	struct kafka_stream *last;         /* the stream of the previous message */
+	rd_kafka_event_t *pending;         /* with a message that did not fit into the previous chunk, or NULL */
+	const rd_kafka_message_t *message; /* of the event being taken, which returns it only once */
+	struct weir_text lines;            /* of the chunk handed out */
 	uint64_t *positions;
 	size_t position_count;
 
 	pthread_mutex_t mutex;
 	uint64_t errors;
 	char problem[256];
-	char *label; /* "kafka:app-logs": of the source as a whole */
+	char *label; /* "kafka:app-logs": names the source as a whole */
 };
 
 WEIR_MUST_USE enum weir_status kafka_configure(struct kafka_config *config, const struct weir_json *json,
                                                const struct source_context *context, struct weir_kafka **kafka,
                                                struct weir_error *error);
 
-/** source_kafka_config.c: refuses two sources of the same brokers and generation, and of one topic. */
+/** source_kafka_config.c: refuses two sources with a common topic and the same brokers and generation. */
 WEIR_MUST_USE enum weir_status kafka_apart(const struct weir_json *config, const struct weir_json *other,
                                            struct weir_error *error);
 
@@ -123,64 +123,65 @@ WEIR_MUST_USE enum weir_status kafka_apart(const struct weir_json *config, const
 
 /** The stream of a partition, or NULL. */
 struct kafka_stream *kafka_find(const struct kafka_source *source, const char *topic, int32_t partition);
-/** It is ours from the offset on; made if it is new. @param begin  not KAFKA_WAITING */
+/** Marks a partition's stream, a new one if needed, as assigned from the offset on. @param begin  not KAFKA_WAITING */
 void kafka_take(struct kafka_source *source, const rd_kafka_topic_partition_t *at, enum kafka_begin begin);
-/** Nothing is read of it any more, under words that say so. */
+/** Stops reading a stream, and shows a problem that says so. */
 void kafka_stop(struct kafka_source *source, struct kafka_stream *stream);
-/** None is ours any more. */
+/** Marks all streams as not assigned. */
 void kafka_drop_all(struct kafka_source *source);
 /** Whether all that was handed out is acknowledged. */
 bool kafka_settled(const struct kafka_source *source);
-/** What the group may know: all before it is acknowledged, or is nothing. */
+/** The offset to commit: every message before it is acknowledged, or was skipped. */
 int64_t kafka_low_water(const struct kafka_stream *stream);
 void kafka_free_streams(struct kafka_source *source);
 size_t kafka_status(struct source *base, struct source_status *statuses, size_t count);
 
 /* ---- source_kafka_group.c ---- */
 
-/** Moves on what is under way: partitions that come and go, commits. */
+/** Takes the next steps of what is in progress: taking and giving back partitions, commits. */
 void kafka_serve(struct kafka_source *source, int64_t now_ms);
-/** News that is no message. @param event  taken */
+/** Handles an event that is not a message to use: a rebalance or an error; drops others. @param event  taken */
 void kafka_take_news(struct kafka_source *source, rd_kafka_event_t *event, int64_t now_ms);
-/** At the end: commits what is acknowledged and leaves the group, each in bounded time. */
+/** At the end: commits what is acknowledged and leaves the group, each within a bound. */
 void kafka_leave(struct kafka_source *source);
-/** Has read what is ours and not stopped, each from its next offset on: what was fetched ahead is fetched again. */
+/** Has librdkafka fetch partitions that are assigned and not stopped, from `next` on; it drops what it prefetched. */
 void kafka_assign(struct kafka_source *source);
 
 /* ---- source_kafka_errors.c ---- */
 
-/** Shows a problem of the source as a whole until something succeeds; counts it. */
+/** Shows a problem of the source as a whole until kafka_succeeded(); counts it. */
 void kafka_problem(struct kafka_source *source, const char *format, ...) WEIR_PRINTF(2, 3);
 void kafka_succeeded(struct kafka_source *source);
-/** Shows a problem of a topic until kafka_look_at_topics(); counts it. */
+/** Shows a problem of a topic until kafka_look_at_topics() ends it; counts it. */
 void kafka_topic_problem(struct kafka_source *source, const char *name, const char *words);
-/** Topics with a problem are well once they have partitions, whoever reads them: nothing else tells of that. */
+/** Ends the problem of each topic that has partitions, whoever reads them, as no event reports that. */
 void kafka_look_at_topics(struct kafka_source *source);
-/** Partitions whose offset was not there, once they are due. */
+/** Checks partitions whose offset was not in the log again, once that is due. */
 void kafka_look_again(struct kafka_source *source, int64_t now_ms);
-/** An error that the consumer tells of. @param event  borrowed */
+/** Handles an error event of the consumer. @param event  borrowed */
 void kafka_take_error(struct kafka_source *source, rd_kafka_event_t *event, int64_t now_ms);
 
 /* ---- source_kafka_offsets.c ---- */
 
 /**
- * Where to begin: the offsets that the group has committed under this generation, or else what "start" says.
+ * Finds where to begin: at the offsets that the group has committed under this generation, or otherwise where "start"
+ * says.
  *
  * @param list   partitions; their offsets are filled in
  * @param begin  one for each
- * @return WEIR_OK, be it that all are KAFKA_WAITING: error says why; WEIR_IO: the group does not answer
+ * @return WEIR_OK, also if some are KAFKA_WAITING: error then says why; WEIR_IO: the group does not answer
  */
 WEIR_MUST_USE enum weir_status kafka_begin_offsets(struct kafka_source *source, rd_kafka_topic_partition_list_t *list,
                                                    enum kafka_begin *begin, struct weir_error *error);
-/** How many partitions a topic has. */
+/** Reads how many partitions a topic has. */
 WEIR_MUST_USE enum weir_status kafka_partitions(struct kafka_source *source, const char *topic, int32_t *count,
                                                 struct weir_error *error);
-/** The ends of a partition's log. */
+/** Reads the first and the next offset of a partition's log. */
 WEIR_MUST_USE enum weir_status kafka_extent(struct kafka_source *source, const char *topic, int32_t partition,
                                             int64_t *first, int64_t *next, struct weir_error *error);
 /**
- * Puts "generation=3" beside an offset that is to be committed, so that those of an earlier topic are known for what
- * they are; " stopped" behind it where nothing is read from there on.
+ * Adds the metadata "generation=3" to an offset to commit, so that offsets of an earlier topic are recognised; and
+ * " stopped" if nothing is read from there on.
  */
 void kafka_mark_offset(const struct kafka_source *source, rd_kafka_topic_partition_t *at, bool stopped);
 

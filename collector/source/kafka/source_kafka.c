@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages as lines: taken from the consumer's queue, many of one partition to
- * a chunk.
+ * Messages as lines: taken from the consumer's queue, many of one partition in a
+ * chunk.
  *
- * A message is one record, whatever bytes are in it: line breaks at its end are
- * cut, those within become spaces, as a line could not hold them. Messages
- * without a line in them (tombstones, blank ones) are skipped and counted.
+ * A message is one record, whatever bytes it has: line breaks at its end are cut,
+ * and newlines within become spaces, as a line cannot hold them. Messages without
+ * a line in them (tombstones, blank ones) are skipped and counted.
  */
 #include "collector/source/kafka/internal.h"
 
@@ -22,17 +22,17 @@
 enum {
 	CHUNK_BYTES = 256 << 10,
 	CHUNK_LINES = 4096,
-	MESSAGES = 4 * CHUNK_LINES, /* looked at for a chunk: others wait, too, be they all without a line */
+	MESSAGES = 4 * CHUNK_LINES, /* messages taken per chunk, even if all are skipped: other sources wait meanwhile */
 };
 
-static const uint64_t one = 1; /* what an eventfd takes */
+static const uint64_t one = 1; /* what is written to an eventfd */
 
 static const struct weir_kafka_property properties[] = {
 	{"enable.auto.commit", "false", false},
 	{"enable.auto.offset.store", "false", false},
 	{"auto.offset.reset", "error", false},
 	{"allow.auto.create.topics", "false", false},
-	{"enable.partition.eof", "true", false}, /* told only by a fetch that waited in vain: seldom */
+	{"enable.partition.eof", "true", false}, /* reported only after a fetch that returned nothing: rare */
 	{"partition.assignment.strategy", "range", false},
 	{NULL, NULL, false},
 };
@@ -44,7 +44,7 @@ static struct kafka_source *kafka_of(struct source *source)
 
 /* ---- messages ---- */
 
-/* The event of the next message, or NULL; news that comes before it is taken. */
+/* The event of the next message, or NULL. Handles other events that come before it. */
 static rd_kafka_event_t *next_message(struct kafka_source *source, int64_t now_ms)
 {
 	rd_kafka_event_t *event = source->pending;
@@ -55,7 +55,7 @@ static rd_kafka_event_t *next_message(struct kafka_source *source, int64_t now_m
 		event = rd_kafka_queue_poll(source->queue, 0);
 		if (event == NULL || (rd_kafka_event_type(event) == RD_KAFKA_EVENT_FETCH && source->state == KAFKA_READING))
 			break;
-		kafka_take_news(source, event, now_ms); /* a message of an assignment that is over goes here, too */
+		kafka_take_news(source, event, now_ms); /* also drops messages of a previous assignment */
 		event = NULL;
 	}
 	source->message = event != NULL ? rd_kafka_event_message_next(event) : NULL;
@@ -72,7 +72,7 @@ static struct kafka_stream *stream_of(struct kafka_source *source, const rd_kafk
 	return source->last;
 }
 
-/* Without the line breaks at its end. */
+/* A message's payload without the line breaks at its end. */
 static struct weir_span line_of(const rd_kafka_message_t *message)
 {
 	size_t length = message->payload != NULL ? message->len : 0;
@@ -134,7 +134,7 @@ static bool take_message(struct kafka_source *source, const rd_kafka_message_t *
 	chunk->stream = &stream->stream;
 	chunk->too_long = too_long;
 	if (too_long) {
-		source->lines.length--; /* the newline is among what is skipped */
+		source->lines.length--; /* the newline counts as skipped */
 		chunk->skipped = whole - line.length + 1u;
 	}
 	source->positions[source->position_count++] = (uint64_t)message->offset + 1;
@@ -158,7 +158,7 @@ static void gather(struct kafka_source *source, struct source_chunk *chunk, int6
 		}
 		rd_kafka_event_destroy(event);
 	}
-	if (taken == MESSAGES) /* there are more, of which the queue says nothing again */
+	if (taken == MESSAGES) /* there may be more, and the queue does not signal those again */
 		(void)!write(source->fd, &one, sizeof one);
 	chunk->data = source->lines.at;
 	chunk->length = source->lines.length;
@@ -177,7 +177,7 @@ static enum weir_status kafka_collect(struct source *base, struct source_stream 
 	*chunk = (struct source_chunk){0};
 	if (source->once)
 		return weir_fail(error, WEIR_IO, "%s has no end, so it cannot be read with --once", source->label);
-	/* Before the queue is looked at: what comes later sets it again. */
+	/* Reset the eventfd before the queue is read: what comes later sets it again. */
 	(void)!read(source->fd, &ignored, sizeof ignored);
 	kafka_serve(source, now_ms);
 	gather(source, chunk, now_ms);

@@ -4,12 +4,12 @@
  *
  *     { "type": "kafka", "brokers": "127.0.0.1:9092", "topics": ["app-logs"], "format": "json" }
  *
- *     brokers     of the cluster that the topics are in, HOST:PORT with commas between
+ *     brokers     brokers of the topics' cluster, HOST:PORT, separated by commas
  *     topics      one or more
  *     group       consumer group, "weir-collector": collectors of one group share the partitions
- *     generation  1; to be raised when a topic was removed and made again, as its offsets begin anew
- *     start       "beginning" or "end": where a partition begins that the group has committed nothing of
- *     kafka       properties for librdkafka under their own names
+ *     generation  1; raise it when a topic was deleted and recreated, as its offsets begin anew
+ *     start       "beginning" or "end": where a topic is begun of which the group has committed nothing
+ *     kafka       properties for librdkafka, under their own names
  *     name        under which its streams are shown, "kafka"
  *     line_max    longest record, 64 KiB; a longer one is malformed
  */
@@ -91,7 +91,7 @@ const struct weir_json_rule kafka_members[] = {
 	{.name = NULL},
 };
 
-/* A header line belongs to a file: a topic has none, and another collector would not have seen it. */
+/* Refuses formats with a header line: a topic has none, and another collector would not have seen it. */
 static enum weir_status check_format(const struct weir_json *json, struct weir_error *error)
 {
 	struct weir_json format = weir_json_member(json, "format"), header = weir_json_member(&format, "header");

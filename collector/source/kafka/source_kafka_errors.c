@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes wrong, told of what it concerns: the source as a whole until something succeeds, a topic until it has
+ * Problems, shown for what they concern: the source as a whole until something succeeds, a topic until it has
  * partitions, a partition until something is read of it. And offsets that are not in the log.
  */
 #include "collector/source/kafka/internal.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LOOK_MS = 10000 /* a partition is looked at again after this */ };
+enum { LOOK_MS = 10000 /* a partition is checked again after this */ };
 
 /* ---- problems ---- */
 
@@ -34,7 +34,7 @@ void kafka_succeeded(struct kafka_source *source)
 	weir_kafka_content(source->kafka);
 }
 
-/* Of one partition or topic. */
+/* Shows a problem of one partition or topic, and counts it. */
 static void state_problem(struct kafka_source *source, char problem[KAFKA_PROBLEM_BYTES], const char *words)
 {
 	pthread_mutex_lock(&source->mutex);
@@ -50,7 +50,7 @@ void kafka_topic_problem(struct kafka_source *source, const char *name, const ch
 			state_problem(source, source->topics[i].problem, words);
 }
 
-/* The topic that an error without a partition is about, or NULL: librdkafka says it in words, "...: NAME: ...". */
+/* The topic that an error without a partition is about, or NULL. librdkafka names it in the text, "... NAME: ...". */
 static struct kafka_topic *topic_in(struct kafka_source *source, const char *words)
 {
 	for (size_t i = 0; i < source->config.topic_count; i++) {
@@ -76,13 +76,14 @@ void kafka_look_at_topics(struct kafka_source *source)
 	}
 }
 
-/* ---- offsets that are not there ---- */
+/* ---- offsets that are not in the log ---- */
 
 /*
- * The log was trimmed past what is due: that is counted, and reading goes on where the log begins. An offset beyond its
- * end means that it is another log: nothing is read until somebody says so, as what that log holds up to there would be
- * passed over once it has grown so far. A broker that has just become the leader may not know the last few messages:
- * where the end is the very offset when it is looked at once more, nothing else was written, and it was that.
+ * If the log was trimmed past the next offset, the loss is counted and reading continues where the log begins. An
+ * offset beyond the log's end means that it is another log: nothing is read until a person decides, because once that
+ * log has grown so far, reading on would skip everything before. But a broker that has just become the leader may not
+ * know the last few messages. So the end is checked once more: if it is then the very offset, it was only that, as
+ * nothing else was written.
  */
 static void mend_offset(struct kafka_source *source, struct kafka_stream *stream, int64_t now_ms)
 {
@@ -123,7 +124,7 @@ void kafka_look_again(struct kafka_source *source, int64_t now_ms)
 	}
 }
 
-/* The partition that an event is about, if it is ours; else NULL. @param offset  the event's */
+/* The partition that an event is about, if it is assigned, or NULL. @param offset  set to the event's */
 static struct kafka_stream *stream_of(struct kafka_source *source, rd_kafka_event_t *event, int64_t *offset)
 {
 	rd_kafka_topic_partition_t *at = rd_kafka_event_topic_partition(event);
@@ -135,7 +136,7 @@ static struct kafka_stream *stream_of(struct kafka_source *source, rd_kafka_even
 	return stream != NULL && stream->assigned ? stream : NULL;
 }
 
-/* Behind the last message there may be marks of transactions, which are never delivered. */
+/* Notes the log's end. It may be after the last message, as transaction markers are never delivered. */
 static void take_end(struct kafka_source *source, struct kafka_stream *stream, int64_t offset)
 {
 	pthread_mutex_lock(&source->mutex);
@@ -145,7 +146,7 @@ static void take_end(struct kafka_source *source, struct kafka_stream *stream, i
 	pthread_mutex_unlock(&source->mutex);
 }
 
-/* What is wrong with one partition or topic is told of that: that others can be read says nothing about it. */
+/* Shows an error for the partition or topic that it concerns, if any: success with others does not end it there. */
 static void take_refusal(struct kafka_source *source, struct kafka_stream *stream, const char *words)
 {
 	struct kafka_topic *topic = stream == NULL ? topic_in(source, words) : NULL;
@@ -179,7 +180,7 @@ void kafka_take_error(struct kafka_source *source, rd_kafka_event_t *event, int6
 		              weir_kafka_complaint(source->kafka, cause, sizeof cause) ? cause : words);
 		break;
 	case RD_KAFKA_RESP_ERR__TRANSPORT:
-	case RD_KAFKA_RESP_ERR__RESOLVE: break; /* one broker of several: followed by the one above if it was the last */
+	case RD_KAFKA_RESP_ERR__RESOLVE: break; /* one broker of several: if it was the last, the one above follows */
 	default: take_refusal(source, stream, words); break;
 	}
 }

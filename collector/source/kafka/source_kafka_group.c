@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The consumer group: partitions that come and go, and what is committed.
+ * The consumer group: partitions that come and go, and commits.
  *
- * A partition that is given is asked for its offset and assigned with it. One
- * that is taken away is not given back at once: nothing more is handed out,
- * what was is waited for until it is acknowledged, and that is committed; so
- * the next collector begins where this one ended. Past a bound, or when the
- * membership is lost already, it begins a little earlier, and limiters drop
- * what comes twice. Offsets that are committed never pass a line that has not
- * arrived.
+ * When a partition is assigned, its offset is asked for, and it is read from
+ * there. When it is revoked, it is not given back at once: nothing more is handed
+ * out, the acknowledgements of what was are awaited, and its offset is committed.
+ * So the next collector begins where this one ended. If that exceeds a bound, or
+ * the membership is lost already, the next one begins a little earlier, and
+ * limiters drop what comes twice. A committed offset never passes a line that has
+ * not arrived.
  */
 #include "collector/source/kafka/internal.h"
 
@@ -21,18 +21,18 @@
 #include <string.h>
 
 enum {
-	GIVE_MS = 10000,       /* what was handed out is waited for so long */
-	RETRY_MS = 500,        /* between tries to learn the offsets, doubled from one to the next */
+	GIVE_MS = 10000,       /* how long to wait for acknowledgements of what was handed out */
+	RETRY_MS = 500,        /* between attempts to read the offsets; doubles each time */
 	RETRY_MOST_MS = 30000, /* up to this */
 	COMMIT_PERIOD_MS = 500,
-	COMMIT_WAIT_MS = 10000, /* an answer is waited for so long; then the commit counts as failed */
+	COMMIT_WAIT_MS = 10000, /* how long to wait for an answer, before the commit counts as failed */
 	LEAVE_MS = 3000,
 	END_MS = 2000,
 };
 
 /* ---- commits ---- */
 
-/* Whether the group knows all that it may know of a partition. */
+/* Whether everything about a partition that may be committed is. */
 static bool is_committed(const struct kafka_stream *stream)
 {
 	return kafka_low_water(stream) <= stream->committed && stream->marked == stream->stopped;
@@ -48,8 +48,8 @@ static void add_commit(rd_kafka_topic_partition_list_t *list, const struct kafka
 }
 
 /*
- * Sends what the group does not know yet; at most one is on its way. While there is a problem all is sent again: an
- * answer says that it is over.
+ * Commits what is not committed yet; at most one commit is in progress. While there is a problem everything is
+ * committed again, because an answer shows that the problem is over.
  */
 static void commit(struct kafka_source *source, int64_t now_ms)
 {
@@ -91,9 +91,9 @@ static void take_committed(struct kafka_source *source, rd_kafka_event_t *event)
 	case RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS:
 	case RD_KAFKA_RESP_ERR__WAIT_COORD:
 	case RD_KAFKA_RESP_ERR__TRANSPORT:
-	case RD_KAFKA_RESP_ERR__TIMED_OUT: break; /* what is behind these is told elsewhere */
+	case RD_KAFKA_RESP_ERR__TIMED_OUT: break; /* the causes of these are reported elsewhere */
 	case RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION:
-	case RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID: source->due_ms = 0; break; /* others have the partitions by now */
+	case RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID: source->due_ms = 0; break; /* others have the partitions now */
 	default: kafka_problem(source, "cannot commit offsets: %s", rd_kafka_err2str(code)); source->commit_refused = true;
 	}
 	source->commit_due = true;
@@ -122,7 +122,7 @@ static bool all_committed(const struct kafka_source *source)
 	return true;
 }
 
-/* ---- partitions that come ---- */
+/* ---- taking partitions ---- */
 
 void kafka_assign(struct kafka_source *source)
 {
@@ -148,7 +148,7 @@ static enum weir_status ask_cluster(struct kafka_source *source, struct weir_err
 	return WEIR_OK;
 }
 
-/* What was handed out of a partition in an earlier assignment arrives first: its positions must not go back. */
+/* Whether all that was handed out of the partitions is acknowledged: before, taking them would move positions back. */
 static bool are_settled(const struct kafka_source *source, const rd_kafka_topic_partition_list_t *list)
 {
 	for (int i = 0; i < list->cnt; i++) {
@@ -159,7 +159,7 @@ static bool are_settled(const struct kafka_source *source, const rd_kafka_topic_
 	return true;
 }
 
-/* Takes the partitions whose beginnings are known; the others are left in the list. @param why  there are such */
+/* Takes the partitions whose beginnings are known; the others stay in the list. @param why  some beginnings are not */
 static void take_known(struct kafka_source *source, const enum kafka_begin *begin, const char *why)
 {
 	rd_kafka_topic_partition_list_t *given = source->given;
@@ -176,13 +176,13 @@ static void take_known(struct kafka_source *source, const enum kafka_begin *begi
 		kafka_topic_problem(source, at->topic, why);
 	}
 	if (source->state == KAFKA_TAKING || source->given == NULL || source->given->cnt < given->cnt)
-		kafka_assign(source); /* which drops what was fetched ahead: only for something new */
+		kafka_assign(source); /* only if something is new, as it drops what was prefetched */
 	rd_kafka_topic_partition_list_destroy(given);
 	source->state = KAFKA_READING;
-	source->commit_due = true; /* where a new partition begins is settled for good */
+	source->commit_due = true; /* so that the beginning of a new partition is fixed for good */
 }
 
-/* Each try may take KAFKA_ASK_MS, in which nothing is read: partitions without a leader are asked for ever less often. */
+/* Each attempt may block reading for KAFKA_ASK_MS, so those for partitions without a leader become rarer and rarer. */
 static void take_given(struct kafka_source *source, int64_t now_ms)
 {
 	struct weir_error error = {.text = ""};
@@ -206,7 +206,7 @@ static void take_given(struct kafka_source *source, int64_t now_ms)
 	free(begin);
 }
 
-/* ---- partitions that go ---- */
+/* ---- giving partitions back ---- */
 
 static void drop_given(struct kafka_source *source)
 {
@@ -225,7 +225,7 @@ static void let_go(struct kafka_source *source)
 	kafka_drop_all(source);
 	rd_kafka_assign(source->handle, NULL);
 	source->state = KAFKA_READING;
-	source->commit_refused = false; /* there is nothing to commit: no answer would say that it is over */
+	source->commit_refused = false; /* nothing is left to commit, so no answer would end the problem */
 }
 
 static void give_back(struct kafka_source *source, int64_t now_ms)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a partition is begun: at what the group has committed, or where the
- * configuration says. Both are made absolute offsets before anything is
- * fetched, so that no setting of librdkafka decides, and a crash before the
- * first line does not move the beginning.
+ * Where a partition begins: at the group's committed offset, or where the
+ * configuration says. Both become absolute offsets before anything is fetched, so
+ * that no setting of librdkafka decides, and a crash before the first line does
+ * not move the beginning.
  */
 #include "collector/source/kafka/internal.h"
 
@@ -24,7 +24,7 @@ void kafka_mark_offset(const struct kafka_source *source, rd_kafka_topic_partiti
 	at->metadata = strdup(text); /* librdkafka frees it with the list */
 }
 
-/* Fills in the first or the next offsets, or below 0 where they cannot be had: error says why. */
+/* Fills in the first or the next offsets. One below 0 could not be read: error says why. */
 static void ask_ends(struct kafka_source *source, rd_kafka_topic_partition_list_t *list, int64_t which,
                      struct weir_error *error)
 {
@@ -79,7 +79,7 @@ enum weir_status kafka_partitions(struct kafka_source *source, const char *topic
 	           : weir_fail(error, WEIR_IO, "cannot read the partitions of %s: %s", topic, rd_kafka_err2str(code));
 }
 
-/* An offset that was committed for an earlier topic of this name says nothing. One that a person has set holds. */
+/* An offset that was committed for another generation, an earlier topic, is ignored. One set by hand is used. */
 static enum kafka_begin begin_of(const struct kafka_source *source, const rd_kafka_topic_partition_t *committed)
 {
 	char ours[48];
@@ -109,7 +109,7 @@ static enum weir_status ask_committed(struct kafka_source *source, rd_kafka_topi
 	           : weir_fail(error, WEIR_IO, "cannot read the consumer group's offsets: %s", rd_kafka_err2str(code));
 }
 
-/* Commits and waits for the answer. */
+/* Commits the offsets in the list, and waits for the answer. */
 static enum weir_status commit_ends(struct kafka_source *source, rd_kafka_topic_partition_list_t *list,
                                     struct weir_error *error)
 {
@@ -129,16 +129,16 @@ static enum weir_status commit_ends(struct kafka_source *source, rd_kafka_topic_
 }
 
 /*
- * A topic of which the group has committed nothing, under no generation, begins at its end. All its partitions do,
- * whoever reads them, and the group knows before anything is read: so one that is added later is told from those, and
- * begins at its beginning.
+ * A topic of which the group has committed nothing, under any generation, begins at its end. The ends of all its
+ * partitions, whoever reads them, are committed before anything is read. So a partition that is added later is told
+ * from those, and is read from its beginning.
  */
 static enum weir_status settle_end(struct kafka_source *source, const char *topic, struct weir_error *error)
 {
 	int32_t count = 0;
 	bool fresh = true;
 	for (size_t i = 0; i < source->stream_count;
-	     i++) /* the group forgets a topic that is removed: this collector not */
+	     i++) /* the group forgets the offsets of a deleted topic, but this collector does not */
 		fresh &= strcmp(source->streams[i]->topic, topic) != 0 || source->streams[i]->committed < 0;
 	if (!fresh)
 		return WEIR_OK;
@@ -161,7 +161,7 @@ static enum weir_status settle_end(struct kafka_source *source, const char *topi
 	return status;
 }
 
-/* Settles the topics that have new partitions; those of one that cannot be settled wait. */
+/* Settles the topics that have new partitions. If a topic cannot be settled, its new partitions wait. */
 static enum weir_status settle_ends(struct kafka_source *source, rd_kafka_topic_partition_list_t *list,
                                     enum kafka_begin *begin, struct weir_error *error)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Partitions as streams, and what they state about themselves.
+ * Partitions as streams, and their statuses.
  *
- * A stream stays when its partition goes: readers and marks that are on their
- * way point to it, and the partition may come back. Its id holds nothing of
- * this collector, so that limiters know the partition's positions whoever
- * reads it.
+ * A stream is kept when its partition is revoked: readers and pending marks point
+ * to it, and the partition may come back. Its id does not depend on the collector,
+ * so that limiters recognise the partition's positions, whoever reads it.
  */
 #include "collector/source/kafka/internal.h"
 
@@ -70,12 +69,12 @@ void kafka_stop(struct kafka_source *source, struct kafka_stream *stream)
 	         "offset %" PRId64 " is beyond the end of the log: if the topic was recreated, raise \"generation\"",
 	         stream->next);
 	pthread_mutex_unlock(&source->mutex);
-	source->commit_due = true; /* the group is to know, too */
+	source->commit_due = true; /* so that the group knows too */
 }
 
 /*
- * A stopped one stays so under the offset that it had. So does one whose offset the group knew and has forgotten, as it
- * does with those of a topic that is removed: what is there is another log.
+ * A stopped stream stays stopped while its offset is the same. A stream is also stopped if the group had an offset and
+ * has forgotten it, as it does when a topic is deleted: the log is then another one.
  */
 void kafka_take(struct kafka_source *source, const rd_kafka_topic_partition_t *at, enum kafka_begin begin)
 {
@@ -137,7 +136,7 @@ void kafka_free_streams(struct kafka_source *source)
 
 /* ---- status ---- */
 
-/* How far the log goes is known from its fetches, and how old it is there from what was read: nothing is asked for. */
+/* Reads the lag without asking a broker: the log's end is known from fetches, the age from the newest record read. */
 static void state_lag(const struct kafka_source *source, const struct kafka_stream *stream,
                       struct source_status *status)
 {
@@ -170,7 +169,7 @@ static void state_stream(const struct kafka_source *source, const struct kafka_s
 	snprintf(status->problem, sizeof status->problem, "%s", stream->problem);
 }
 
-/* The topics that cannot be read. */
+/* Adds a status for each topic with a problem. @return how many statuses there are */
 static size_t state_topics(const struct kafka_source *source, struct source_status *statuses, size_t count,
                            size_t filled)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the syslog source share: included by source_syslog*.c alone. */
+/* What the files of the syslog source share. Only source_syslog*.c include it. */
 #ifndef COLLECTOR_SOURCE_SYSLOG_INTERNAL_H
 #define COLLECTOR_SOURCE_SYSLOG_INTERNAL_H
 
@@ -8,7 +8,7 @@
 #include "collector/source/syslog/syslog_line.h"
 
 enum {
-	SYSLOG_CHUNK_BYTES = 256 << 10, /* a chunk has little more */
+	SYSLOG_CHUNK_BYTES = 256 << 10, /* a chunk ends once it has this much */
 	SYSLOG_CONNECTIONS_MAX = 4096,
 };
 
@@ -23,8 +23,8 @@ struct syslog_config {
 	char host[256]; /* "*": every address of the machine */
 	char port[8];
 	int64_t receive_buffer_bytes;
-	int64_t connections; /* at most so many at a time */
-	int64_t idle_ms;     /* one that has been silent for so long is closed */
+	int64_t connections; /* how many may be open at a time */
+	int64_t idle_ms;     /* a connection is closed after being silent for so long */
 	int64_t line_max;
 };
 
@@ -32,29 +32,29 @@ struct syslog_source {
 	struct source_unreplayable base; /* first */
 	struct syslog_config config;
 	bool once;
-	struct syslog_udp *udp; /* one of the two; both NULL in `once` */
+	struct syslog_udp *udp; /* either this or tcp is set; with `once` neither */
 	struct syslog_tcp *tcp;
 	struct syslog_line line;
-	/* what is handed out: lines, and after them perhaps one that is too long */
+	/* to hand out: lines, and after them possibly one that is too long */
 	struct weir_text lines, long_line;
-	uint64_t long_skipped; /* above 0: there is one */
+	uint64_t long_skipped; /* above 0: there is a long_line */
 	bool handed_lines, handed_long;
-	/* this thread's counts; the status takes them over at each collect() */
+	/* the reading thread's counts; collect() copies them to the status */
 	uint64_t received, dropped, malformed, errors;
-	int64_t problem_until_ms; /* a problem is shown for a while after it was met */
+	int64_t problem_until_ms; /* monotonic: a problem is shown until then */
 	char problem[256];
 	bool reads_on;
 };
 
-/* Of the configuration; read into struct syslog_config. */
+/* The members of the configuration; read into struct syslog_config. */
 extern const struct weir_json_rule syslog_members[];
 
-/** @param zone  returned, with WEIR_OK alone */
+/** Reads the configuration. @param zone  returned with WEIR_OK: the caller owns it */
 WEIR_MUST_USE enum weir_status syslog_configure(struct syslog_config *config, const struct weir_json *json,
                                                 const struct source_context *context, struct time_zone **zone,
                                                 struct weir_error *error);
 
-/** Takes a message. @param skipped  above 0: it is too long, and so many of its bytes are not here */
+/** Takes a message. @param skipped  above 0: it is too long, and this many of its bytes are missing here */
 void syslog_source_take(struct syslog_source *source, struct weir_span message, uint64_t skipped, int64_t now_ms);
 
 /** Whether what was taken must be handed out first. */
@@ -63,17 +63,17 @@ static inline bool syslog_source_full(const struct syslog_source *source)
 	return source->lines.length >= SYSLOG_CHUNK_BYTES || source->long_skipped > 0;
 }
 
-/** Shows a problem for some time. @param reads_on  something was lost, but messages are taken all the same */
+/** Shows a problem for some time. @param reads_on  something was lost, but messages are still received */
 void syslog_source_problem(struct syslog_source *source, bool reads_on, const char *format, ...) WEIR_PRINTF(3, 4);
 
-/** A bound socket of the configured address; TCP: listening. */
+/** Creates a socket bound to the configured address; for TCP it listens. */
 WEIR_MUST_USE enum weir_status syslog_socket(const struct syslog_config *config, int *fd, struct weir_error *error);
 
 /** @param fd  taken */
 struct syslog_udp *syslog_udp_new(int fd, const struct syslog_config *config);
 void syslog_udp_free(struct syslog_udp *udp);
 int syslog_udp_fd(const struct syslog_udp *udp);
-/** Takes what is there, until the source is full. */
+/** Receives what is there, until the source is full. */
 void syslog_udp_read(struct syslog_udp *udp, struct syslog_source *source, int64_t now_ms);
 
 /** @param fd  taken */
@@ -81,7 +81,7 @@ WEIR_MUST_USE enum weir_status syslog_tcp_new(int fd, const struct syslog_config
                                               struct weir_error *error);
 void syslog_tcp_free(struct syslog_tcp *tcp);
 int syslog_tcp_fd(const struct syslog_tcp *tcp);
-/** Takes what is there, until the source is full; opens and closes connections. */
+/** Receives what is there, until the source is full; accepts and closes connections. */
 void syslog_tcp_read(struct syslog_tcp *tcp, struct syslog_source *source, int64_t now_ms);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages as lines: taken from the sockets, their heads completed, handed out many at a time.
+ * Messages as lines: received from the sockets, their headers completed, handed out many at a time.
  */
 #include "collector/source/syslog/internal.h"
 
@@ -29,7 +29,7 @@ void syslog_source_problem(struct syslog_source *source, bool reads_on, const ch
 	source->problem_until_ms = weir_monotonic_ms() + PROBLEM_SHOWN_MS;
 }
 
-/* A line above the limit is handed out by itself. A second one, of the same batch, is only counted. */
+/* A too long line is handed out on its own. A second one of the same batch is only counted. */
 static void keep_long(struct syslog_source *source, const char *at, size_t length, uint64_t skipped)
 {
 	source->malformed++;
@@ -52,7 +52,7 @@ void syslog_source_take(struct syslog_source *source, struct weir_span message, 
 	size_t length = source->lines.length - before;
 	if (length <= most + 1)
 		return;
-	/* its head has become longer than it was */
+	/* The completed header made it too long. */
 	source->lines.length = before;
 	keep_long(source, source->lines.at + before, most, length - most);
 }
@@ -206,7 +206,7 @@ static bool malformed(const struct source_status *status, double *value)
 
 static const struct source_metric malformed_metric = {&malformed_row, malformed, false};
 
-/* What is sent is read or not there: nothing is known to wait. */
+/* No lag among them, as it is not known what waits to be read. */
 static const struct source_metric *const metrics[] = {
 	&source_metric_position,
 	&source_metric_incarnation,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What services send by syslog, as a source. */
+/* Syslog messages from services, as a source. */
 #ifndef COLLECTOR_SOURCE_SYSLOG_H
 #define COLLECTOR_SOURCE_SYSLOG_H
 
@@ -7,17 +7,18 @@
 
 /*
  * { "type": "syslog", "listen": "udp://127.0.0.1:514" }: each datagram, or each message of each TCP connection, is a
- * line; its head is completed (syslog_line.h), so the format needs no clock.
+ * line. Its header is completed (syslog_line.h), so the format needs no clock.
  *
- * A message cannot be asked for again (source_unreplayable.h). In `once` nothing is opened: there is no end to read to.
+ * A message cannot be read again (source_unreplayable.h). With `once` it does not listen, as there is no end to read
+ * to.
  */
 extern const struct source_ops source_syslog_ops;
 
-/* What its status counts by itself, in messages. */
+/* The indexes of a status's `own` counters, which count messages. */
 enum {
-	SYSLOG_RECEIVED,  /* taken off the network */
-	SYSLOG_DROPPED,   /* that the kernel had no room for */
-	SYSLOG_MALFORMED, /* of those received: without a head that can be read, or badly framed */
+	SYSLOG_RECEIVED,  /* received from the network */
+	SYSLOG_DROPPED,   /* dropped by the kernel, which had no room */
+	SYSLOG_MALFORMED, /* received, but with an unreadable header, truncated or too long */
 };
 
 #endif

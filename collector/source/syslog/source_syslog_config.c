@@ -4,11 +4,11 @@
  *
  *     { "type": "syslog", "listen": "udp://127.0.0.1:514" }
  *
- *     listen          udp:// or tcp://, an address ("*": all, [::1] in brackets) or a name, and a port
- *     time_zone       of times that name none; "UTC"
- *     line_max        longest message, 64 KiB; a longer one is malformed, whatever its length
- *     receive_buffer  UDP: what the kernel keeps while nobody reads, 8 MiB
- *     connections     TCP: at most so many at a time, 256
+ *     listen          udp:// or tcp://, an address ("*": all; [::1] in brackets) or a name, and a port
+ *     time_zone       of times without a zone; "UTC"
+ *     line_max        longest message, 64 KiB; a longer one is malformed
+ *     receive_buffer  UDP: size of the kernel's buffer, 8 MiB
+ *     connections     TCP: how many may be open at a time, 256
  *     idle_timeout    TCP: a connection that is silent for so long is closed, 1h
  */
 #include "collector/source/syslog/internal.h"
@@ -25,7 +25,7 @@
 
 enum { LINE_MAX_BYTES = 64 << 10, BUFFER_BYTES = 8 << 20, BUFFER_MOST_BYTES = 1 << 30, BACKLOG = 128 };
 
-/* "tcp://[::1]:514" into its parts. */
+/* Splits "tcp://[::1]:514" into its parts. */
 static enum weir_status read_listen(const struct weir_json *at, struct syslog_config *config, struct weir_error *error)
 {
 	const char *text = NULL;
@@ -57,7 +57,7 @@ static enum weir_status read_listen(const struct weir_json *at, struct syslog_co
 	                      text);
 }
 
-/* What is for one of the two alone. */
+/* Refuses members that are only for the other protocol. */
 static enum weir_status refuse_others(const struct weir_json *config, bool tcp, struct weir_error *error)
 {
 	static const char *const tcp_names[] = {"connections", "idle_timeout", NULL};
@@ -125,7 +125,7 @@ enum weir_status syslog_configure(struct syslog_config *config, const struct wei
 	return status;
 }
 
-/* One address tried. */
+/* Tries one address. @return a socket; -1: errno says why not */
 static int bind_to(const struct addrinfo *at, const struct syslog_config *config)
 {
 	int one = 1, only = strcmp(config->host, "*") != 0;
@@ -154,7 +154,7 @@ enum weir_status syslog_socket(const struct syslog_config *config, int *fd, stru
 	if (result != 0)
 		return weir_fail(error, WEIR_INVALID, "cannot listen on %s: %s", config->listen, gai_strerror(result));
 	*fd = -1;
-	/* Of all addresses the IPv6 one takes IPv4 too, so it is tried first. */
+	/* For "*" the IPv6 wildcard address is tried first, as it accepts IPv4 too. */
 	for (int pass = any ? 0 : 1; pass < 2 && *fd < 0; pass++)
 		for (const struct addrinfo *at = found; at != NULL && *fd < 0; at = at->ai_next)
 			if (pass == 1 || at->ai_family == AF_INET6)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections, each with the bytes of its messages that are not whole yet.
+ * Connections, each with the bytes of its incomplete messages.
  *
- * One epoll descriptor holds them all with the listening socket, so the collector waits for it alone. When nothing is
- * read for a while, the senders wait: nothing is dropped here.
+ * One epoll descriptor holds all of them and the listening socket, so the collector waits for that one only. While
+ * nothing is read, the senders wait: nothing is dropped here.
  */
 #include "collector/source/syslog/internal.h"
 #include "collector/source/syslog/syslog_frames.h"
@@ -22,8 +22,8 @@ enum { EVENTS_AT_ONCE = 64, ACCEPTS_AT_ONCE = 64, ACCEPT_PAUSE_MS = 1000, LOOK_P
 
 struct connection {
 	int fd;
-	bool ended;   /* the other side sends no more */
-	bool holding; /* there may be whole messages in its frames */
+	bool ended;   /* the peer sends no more */
+	bool holding; /* its frames may have whole messages that are not taken yet */
 	int64_t heard_ms;
 	struct syslog_frames frames;
 	size_t place;
@@ -32,8 +32,8 @@ struct connection {
 struct syslog_tcp {
 	int epoll, listener;
 	bool accepting;
-	int64_t accept_from_ms; /* while it is not accepting */
-	int64_t look_ms;        /* when to look for idle connections */
+	int64_t accept_from_ms; /* monotonic: when to accept again, if not accepting */
+	int64_t look_ms;        /* monotonic: when to check for idle connections */
 	int64_t idle_ms;
 	size_t line_max, most;
 	struct connection **connections;
@@ -72,7 +72,7 @@ static void close_connection(struct syslog_tcp *tcp, struct connection *connecti
 	struct connection *last = tcp->connections[--tcp->count];
 	tcp->connections[connection->place] = last;
 	last->place = connection->place;
-	close(connection->fd); /* and epoll forgets it */
+	close(connection->fd); /* this also removes it from epoll */
 	syslog_frames_deinit(&connection->frames);
 	free(connection);
 }
@@ -128,7 +128,7 @@ static void accept_some(struct syslog_tcp *tcp, struct syslog_source *source, in
 			continue;
 		source->errors++;
 		syslog_source_problem(source, true, "cannot accept a connection: %s", strerror(errno));
-		tcp->accepting = false; /* it stays readable: it must not keep the loop busy */
+		tcp->accepting = false; /* the listener stays readable, and must not keep the loop busy */
 		tcp->accept_from_ms = monotonic_ms + ACCEPT_PAUSE_MS;
 		watch(tcp, EPOLL_CTL_MOD, tcp->listener, NULL, false);
 		return;
@@ -143,7 +143,7 @@ static void take_frames(struct connection *connection, struct syslog_source *sou
 	while (!syslog_source_full(source)) {
 		switch (syslog_frames_next(&connection->frames, connection->ended, &frame)) {
 		case SYSLOG_FRAME_OK: syslog_source_take(source, frame.message, frame.skipped, now_ms); break;
-		case SYSLOG_FRAME_CUT: /* whose end is missing says something else than what was sent: it is only counted */
+		case SYSLOG_FRAME_CUT: /* without its end it might mean something else, so it is only counted */
 			source->received++;
 			source->malformed++;
 			break;
@@ -156,7 +156,7 @@ static void read_connection(struct connection *connection, struct syslog_source 
                             int64_t monotonic_ms)
 {
 	if (connection->holding)
-		return; /* its turn comes when those are taken */
+		return; /* it is read again once those messages are taken */
 	size_t room;
 	char *at = syslog_frames_room(&connection->frames, &room);
 	ssize_t got = recv(connection->fd, at, room, MSG_DONTWAIT);
@@ -166,16 +166,16 @@ static void read_connection(struct connection *connection, struct syslog_source 
 		syslog_frames_added(&connection->frames, (size_t)got);
 		connection->heard_ms = monotonic_ms;
 	} else {
-		connection->ended = true; /* by a reset too: what came before it counts */
+		connection->ended = true; /* also after a reset: what came before it is still taken */
 	}
 	take_frames(connection, source, now_ms);
 }
 
-/* Closes those that have ended, and once a second those that have been silent for too long. */
+/* Closes connections that have ended and, once a second, those that have been silent for too long. */
 static void close_some(struct syslog_tcp *tcp, struct syslog_source *source, bool all_read, int64_t now_ms,
                        int64_t monotonic_ms)
 {
-	/* One that was not read for a while, as the bus took nothing, may only seem to be silent. */
+	/* Only if all were read: one that was not read for a while, because the bus is full, may only seem silent. */
 	bool look = all_read && monotonic_ms >= tcp->look_ms;
 	for (size_t i = tcp->count; i-- > 0;) {
 		struct connection *connection = tcp->connections[i];

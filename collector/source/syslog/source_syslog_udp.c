@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Datagrams, many at a call.
+ * Datagrams, many per call.
  *
- * While the collector does not read (its bus is down), the kernel keeps what the receive buffer has room for and drops
- * the rest; it counts that, and the count is asked for here, so it is known also when no datagram follows.
+ * While the collector does not read (its bus is down), the kernel keeps what fits into the receive buffer and drops the
+ * rest. It counts the drops. The count is read here by itself, so that it is known even if no datagram follows.
  */
 #include "collector/source/syslog/internal.h"
 
@@ -19,14 +19,14 @@ enum { BATCH = 64, DATAGRAM_BYTES = 64 << 10, BATCHES_MAX = 64 };
 
 struct syslog_udp {
 	int fd;
-	uint32_t kernel_dropped; /* as last asked; it wraps */
-	int64_t buffer_bytes;    /* what the kernel gives */
+	uint32_t kernel_dropped; /* the kernel's counter when last read; it wraps around */
+	int64_t buffer_bytes;    /* the size that the kernel has set */
 	struct mmsghdr headers[BATCH];
 	struct iovec vectors[BATCH];
 	char *bytes;
 };
 
-/* As root as much as is asked for, else up to net.core.rmem_max. */
+/* Sets the receive buffer: as root to any size, otherwise up to net.core.rmem_max. @return the size that is set */
 static int64_t set_buffer(int fd, int64_t wanted_bytes)
 {
 	int wanted = (int)wanted_bytes, given = 0;
@@ -34,7 +34,7 @@ static int64_t set_buffer(int fd, int64_t wanted_bytes)
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &wanted, sizeof wanted) != 0)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &wanted, sizeof wanted);
 	(void)getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &given, &length);
-	return given / 2; /* the kernel says twice of what it was told */
+	return given / 2; /* the kernel reports twice the size that was set */
 }
 
 struct syslog_udp *syslog_udp_new(int fd, const struct syslog_config *config)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A message begins with "<" and ends at a newline; or a number and a space come before the "<", and it has that many
- * octets. What is neither is taken as a line: its reader says what is wrong with it. A number alone counts nothing, as
- * whoever can have one logged at the beginning of a line could hide the messages behind it.
+ * octets. Anything else is taken as a line, and its reader reports what is wrong with it. A number without "<" is not
+ * taken as a length: otherwise anyone who gets a number logged at the beginning of a line could hide the messages after
+ * it.
  *
- * The buffer begins small and grows with what a connection sends, up to a line and a read; one with nothing to say
- * holds no memory.
+ * The buffer begins small and grows with what a connection sends, up to a line and a read. A connection that has sent
+ * nothing has no buffer.
  */
 #include "collector/source/syslog/syslog_frames.h"
 
@@ -53,7 +54,7 @@ void syslog_frames_added(struct syslog_frames *frames, size_t bytes)
 	frames->end += bytes;
 }
 
-/* The rest of a long message: counted until it ends. */
+/* Skips the rest of a too long message, counting its bytes, until it ends. */
 static enum syslog_frame_status skip(struct syslog_frames *frames, bool ended, struct syslog_frame *frame)
 {
 	size_t there = frames->end - frames->line_max;
@@ -81,7 +82,7 @@ static enum syslog_frame_status skip(struct syslog_frames *frames, bool ended, s
 	return whole || !frames->counted ? SYSLOG_FRAME_OK : SYSLOG_FRAME_CUT;
 }
 
-/* The message at `begin` is too long. What is there of it moves to the front. */
+/* Begins to skip the message at `begin`, which is too long. Moves what is there of it to the front. */
 static void begin_skipping(struct syslog_frames *frames, bool counted, uint64_t length)
 {
 	memmove(frames->bytes, frames->bytes + frames->begin, frames->end - frames->begin);
@@ -93,7 +94,7 @@ static void begin_skipping(struct syslog_frames *frames, bool counted, uint64_t 
 	frames->skipped = 0;
 }
 
-/* "123 <": the octets from the "<" on. *open: what is there may be the beginning of it; more bytes will show. */
+/* Reads "123 <": the number of octets from the "<" on. @param open  set if more bytes are needed to decide */
 static bool read_count(const char *at, const char *end, uint64_t *count, size_t *digits, bool *open)
 {
 	*count = 0;
@@ -158,7 +159,7 @@ enum syslog_frame_status syslog_frames_next(struct syslog_frames *frames, bool e
 {
 	if (frames->skipping)
 		return skip(frames, ended, frame);
-	/* Some end each message by a newline or a zero although they count it. */
+	/* Some senders add a newline or a zero to messages whose length they give. */
 	while (frames->begin < frames->end && frames->searched == 0 &&
 	       (frames->bytes[frames->begin] == '\n' || frames->bytes[frames->begin] == '\r' ||
 	        frames->bytes[frames->begin] == '\0'))

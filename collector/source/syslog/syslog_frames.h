@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages out of a TCP connection (RFC 6587): "LENGTH SP MESSAGE", where the message begins with "<", or a message and
- * a newline, each as its sender likes; which of the two is told message by message.
+ * Splits a TCP connection into messages (RFC 6587). A message is either "LENGTH SP MESSAGE" (octet counting), where the
+ * message begins with "<", or ends at a newline. Which of the two is decided for each message.
  *
  * @thread one owner
  */
@@ -10,22 +10,22 @@
 
 #include "common/base/span.h"
 
-/* One connection's bytes that are no whole message yet. */
+/* One connection's bytes that are not taken yet. */
 struct syslog_frames {
-	size_t line_max; /* a longer message costs no more memory than this */
+	size_t line_max; /* a longer message takes no more memory than this */
 	char *bytes;
 	size_t capacity;
 	size_t begin, end;
-	size_t searched; /* from begin on: no newline lies there */
-	/* a message above line_max: its first bytes are bytes[0 .. line_max], the rest is counted */
-	bool skipping, counted;
-	uint64_t left; /* octets of it that are to come, where they were counted */
+	size_t searched; /* there is no newline in so many bytes from begin on */
+	/* skipping: a message exceeds line_max; bytes[0 .. line_max) is its beginning, the rest is only counted */
+	bool skipping, counted; /* counted: its length was given */
+	uint64_t left;          /* if counted: how many octets of it are still to come */
 	uint64_t skipped;
 };
 
 struct syslog_frame {
 	struct weir_span message; /* borrowed until the next syslog_frames_room() */
-	uint64_t skipped;         /* above 0: it was too long, and so many bytes of it are not here */
+	uint64_t skipped;         /* above 0: it was too long, and this many of its bytes are missing here */
 };
 
 enum syslog_frame_status {
@@ -37,16 +37,16 @@ enum syslog_frame_status {
 void syslog_frames_init(struct syslog_frames *frames, size_t line_max);
 void syslog_frames_deinit(struct syslog_frames *frames);
 
-/** Where to read to, and how much: at least one byte. Call it only when next() gave NONE. */
+/** Where to read to, and at most how much: at least one byte. Call it only after SYSLOG_FRAME_NONE. */
 char *syslog_frames_room(struct syslog_frames *frames, size_t *bytes);
 
-/** So many bytes were put there. */
+/** Says how many bytes were read there. */
 void syslog_frames_added(struct syslog_frames *frames, size_t bytes);
 
-/** The next message. @param ended  no more bytes will come: a last line needs no newline */
+/** Takes the next message. @param ended  no more bytes will come, so a last line needs no newline */
 enum syslog_frame_status syslog_frames_next(struct syslog_frames *frames, bool ended, struct syslog_frame *frame);
 
-/** Whether nothing of a message is held. */
+/** Whether it holds nothing of any message. */
 bool syslog_frames_empty(const struct syslog_frames *frames);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completes heads. Most senders write whole ones, or all the same second: both cost a copy.
+ * Completes headers. The usual cases cost little more than a copy: complete headers, or many in the same second.
  */
 #include "collector/source/syslog/syslog_line.h"
 
@@ -34,7 +34,10 @@ static void set_year(struct syslog_line *line, int64_t now_ms)
 	line->year_to_ms = civil_days(line->year + 1, 1, 1) * DAY_MS;
 }
 
-/* Of last year's, this year's and next year's the time that is nearest to now; a 29th of February may exist in one. */
+/*
+ * Finds the time nearest to now by trying this year, the last and the next one, until one is within half a year. A 29th
+ * of February may exist in only one of them.
+ */
 static bool guess_year(struct syslog_line *line, struct weir_span text, int64_t now_ms, int64_t *time_ms)
 {
 	const int64_t half_year_ms = 182 * DAY_MS;
@@ -80,7 +83,7 @@ static void put_word(struct weir_text *text, struct weir_span word)
 		weir_text_append(text, "-", 1);
 }
 
-/* A newline would end the line, wherever it stands: the same message with spaces in their places. */
+/* The message with spaces in place of newlines, as any newline would end the line. */
 static struct weir_span flatten(struct syslog_line *line, struct weir_span message)
 {
 	if (memchr(message.at, '\n', message.length) == NULL)
@@ -98,7 +101,7 @@ static bool is_trailer(char c)
 	return c == '\n' || c == '\r' || c == '\0';
 }
 
-/* The head's time; false: it has one that cannot be read. */
+/* Reads the header's time. @return false: it has one that cannot be read */
 static bool read_time(struct syslog_line *line, const struct syslog_header *header, int64_t now_ms, int64_t *time_ms)
 {
 	*time_ms = now_ms;
@@ -112,7 +115,7 @@ static bool read_time(struct syslog_line *line, const struct syslog_header *head
 
 bool syslog_line_put(struct syslog_line *line, struct weir_span message, int64_t now_ms, struct weir_text *text)
 {
-	enum { PRIORITY_DEFAULT = 13 }; /* user.notice, as RFC 3164 says of messages without one */
+	enum { PRIORITY_DEFAULT = 13 }; /* user.notice, which RFC 3164 sets for messages without a priority */
 	struct syslog_header header;
 	int64_t time_ms;
 	while (message.length > 0 && is_trailer(message.at[message.length - 1]))

@@ -2,11 +2,11 @@
 /*
  * The bus over Kafka, which connects the roles of a cluster.
  *
- * Each producer and each consumer is a handle of librdkafka, with connections
- * and threads of its own, and belongs to one thread of ours. Beside them is one
- * handle that asks (extents, settings, whether anybody answers), which any
- * thread may use. It is a consumer that consumes nothing: a producer's question
- * for a topic would make that topic, with the brokers' settings.
+ * Each producer and each consumer is a handle of librdkafka, with connections and
+ * threads of its own, and belongs to one thread of ours. One more handle, which any
+ * thread may use, is for queries (extents, settings, whether brokers answer). It is
+ * a consumer that consumes nothing, because a producer's query for a topic would
+ * create that topic, with the brokers' settings.
  */
 #include "common/bus/kafka/internal.h"
 
@@ -19,15 +19,15 @@
 #include <string.h>
 
 enum {
-	TRY_MS = 1000, /* the first try waits so long for an answer, each later one longer */
+	TRY_MS = 1000, /* how long the first attempt waits for an answer; each later one waits longer */
 	NAP_MS = 50,
-	PAUSE_MS = 250,    /* before another try where somebody has to do something */
-	SETTLE_MS = 30000, /* topics that are being made are waited for so long, however short the patience */
+	PAUSE_MS = 250,    /* before another attempt, if a person has to do something */
+	SETTLE_MS = 30000, /* how long to wait for topics that are being created, even if wait_ms is shorter */
 };
 
 /*
- * One end of a partition. Asked as for a time, with the times that stand for the first and the next offset: the call
- * that is made for the ends of partitions waits for ever in some versions once its broker is gone.
+ * Asks for one end of a partition, by the call for offsets of times, with the special times for the first and the next
+ * offset: in some versions, the call meant for the ends of partitions waits for ever once its broker is gone.
  */
 static rd_kafka_resp_err_t ask_end(struct bus_kafka *bus, const char *name, uint32_t partition, int64_t which,
                                    int timeout_ms, uint64_t *offset)
@@ -45,7 +45,7 @@ static rd_kafka_resp_err_t ask_end(struct bus_kafka *bus, const char *name, uint
 	return code;
 }
 
-/* Whether the brokers only need a moment: a partition that has just been made, or has moved. */
+/* Whether the brokers only need a moment, as a partition was just created or moved. */
 static bool is_passing(rd_kafka_resp_err_t code)
 {
 	switch (code) {
@@ -147,7 +147,7 @@ static enum weir_status open_control(struct bus_kafka *bus, const bool *needed, 
 	return status;
 }
 
-/* One try. */
+/* One attempt to get all topics ready. */
 static enum weir_status prepare(struct bus_kafka *bus, int timeout_ms, struct weir_error *error)
 {
 	enum weir_status status = weir_bus_kafka_make_topics(bus, timeout_ms, error);
@@ -156,7 +156,7 @@ static enum weir_status prepare(struct bus_kafka *bus, int timeout_ms, struct we
 	return status;
 }
 
-/* Tries until the topics are there, within the patience. */
+/* Tries until the topics are ready, for wait_ms at most. */
 static enum weir_status wait_for_topics(struct bus_kafka *bus, int64_t wait_ms, const _Atomic bool *stop,
                                         struct weir_error *error)
 {

@@ -3,8 +3,8 @@
  * The bus over Kafka, and what a group's member knows of its partitions.
  *
  * Topics are PREFIX.events, PREFIX.decisions and so on. Properties of the
- * configuration's bus.kafka pass to librdkafka under their own names; those on
- * which exactness rests are set here and refused there.
+ * configuration's bus.kafka are passed to librdkafka under their own names. Those
+ * on which exactness depends are set here, and a configuration may not set them.
  */
 #ifndef WEIR_COMMON_BUS_KAFKA_H
 #define WEIR_COMMON_BUS_KAFKA_H
@@ -23,19 +23,19 @@ enum {
 /** "PREFIX.events", ... for a prefix of at most WEIR_BUS_KAFKA_PREFIX_MAX_BYTES. */
 void weir_bus_kafka_topic_name(const char *prefix, enum weir_topic topic, char name[WEIR_BUS_KAFKA_TOPIC_BYTES]);
 
-/** Whether bus.prefix and the properties of bus.kafka can serve; connects to nothing: for --check. */
+/** Checks bus.prefix and the properties of bus.kafka, for --check. Does not connect. */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_check(const struct weir_config *config, struct weir_error *error);
 
 /**
- * Connects, and makes the topics that are missing; those that are there are checked: partitions, replication,
- * min.insync.replicas, message size, clean-up policy, and retention against the policy's longest block and the
- * checkpoint's interval. What endangers exactness is refused, what only costs safety is a warning.
+ * Connects, and creates missing topics. Checks existing ones: partitions, replication, min.insync.replicas, message
+ * size, clean-up policy, and retention against the policy's longest block and the checkpoint interval. What endangers
+ * exactness is an error; what only reduces safety is a warning.
  *
- * @param config   borrowed for as long as the bus is open
- * @param wait_ms  how long a broker that does not answer is tried; each problem is logged once
+ * @param config   borrowed as long as the bus is open
+ * @param wait_ms  how long to retry if no broker answers; each problem is logged once
  * @param stop     ends the waiting when set; NULL: none
- * @param log      borrowed likewise
- * @return WEIR_OK; WEIR_INVALID: a topic, or a property, that cannot serve; WEIR_IO: no broker in that time
+ * @param log      borrowed as long as the bus is open
+ * @return WEIR_OK; WEIR_INVALID: a topic or a property cannot be used; WEIR_IO: no broker answered in that time
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_open(const struct weir_config *config, const char *client,
                                                    int64_t wait_ms, const _Atomic bool *stop,
@@ -43,9 +43,9 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_open(const struct weir_config *con
                                                    struct weir_error *error);
 
 /**
- * As weir_bus_kafka_open(), but changes nothing: the brokers are asked whether the missing topics could be made.
+ * As weir_bus_kafka_open(), but changes nothing: asks the brokers whether missing topics could be created.
  *
- * @param missing  set: the topics that an open would make; the bus cannot be used for these
+ * @param missing  set to the topics that weir_bus_kafka_open() would create; the bus cannot be used for these
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_open_existing(const struct weir_config *config, const char *client,
                                                             int64_t wait_ms, const _Atomic bool *stop,
@@ -53,10 +53,10 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_open_existing(const struct weir_co
                                                             struct weir_bus **bus, struct weir_error *error);
 
 /**
- * As weir_bus_kafka_open(), but makes nothing, and the bus is good for one topic alone: for who may, or wants to, do no
- * more than that.
+ * As weir_bus_kafka_open(), but creates nothing, and the bus can be used for one topic only: for programs that need, or
+ * may do, no more.
  *
- * @param awaited  while the topic is not there, that is said and waited for; false: WEIR_END
+ * @param awaited  whether to wait for a topic that does not exist, and log that; false: returns WEIR_END then
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_open_topic(const struct weir_config *config, const char *client,
                                                          enum weir_topic topic, bool awaited, int64_t wait_ms,
@@ -67,47 +67,47 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_open_topic(const struct weir_confi
 struct weir_bus_kafka_retention {
 	bool known;
 	int64_t ms;         /* retention.ms; < 0: forever */
-	int64_t segment_ms; /* segment.ms: so much longer it may be, until the file that it is in is closed */
+	int64_t segment_ms; /* segment.ms: it may be kept this much longer, until its segment file is closed */
 };
 
-/** As the brokers said when the bus was opened. */
+/** A topic's retention, as the brokers reported it when the bus was opened. */
 struct weir_bus_kafka_retention weir_bus_kafka_retention(struct weir_bus *bus, enum weir_topic topic);
 
 /**
- * Whether the topics of decisions keep them for as long as the longest block of a policy; as they were when the bus was
- * opened, which looked only at the configuration's own zones.
+ * Checks that the topics of decisions keep them for as long as the longest block of a policy. Opening the bus has
+ * checked only the configuration's own zones; the topics' retention is the one read then.
  *
  * @return WEIR_OK; WEIR_INVALID
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_check_policy(struct weir_bus *bus, const struct weir_policy *policy,
                                                            struct weir_error *error);
 
-/** Appends the names of the topics that are set, ", " between them. @return how many there are */
+/** Appends the names of the topics whose element is set, separated by ", ". @return how many there are */
 size_t weir_bus_kafka_topic_names(const char *prefix, const bool topics[WEIR_TOPIC_COUNT], struct weir_text *names);
 
 /*
- * Membership of a consumer group, apart from fetching: the group says which
- * partitions of the events are this process's; consumers of the bus read them.
- * So a rebalance stops nothing, and who may write state is decided by epochs.
+ * Membership of a consumer group, without fetching. The group says which
+ * partitions of the events are this process's; consumers of the bus read them. So
+ * a rebalance stops nothing, and epochs decide who may write state.
  */
 struct weir_group;
 
-/** @param name  behind the prefix: "limiter" is PREFIX.limiter. @thread the handle belongs to one thread */
+/** @param name  the part after the prefix: "limiter" is PREFIX.limiter @thread the handle belongs to one thread */
 WEIR_MUST_USE enum weir_status weir_group_join(struct weir_bus *bus, const char *name, struct weir_group **group,
                                                struct weir_error *error);
 
 /**
  * Serves the membership, waiting at most timeout_ms.
  *
- * @param owned       bus->partitions of them: set to what the group gave this process when it last spoke
- * @param generation  rises with every assignment that the group has spoken; 0: it has not spoken yet, or the
- *                    membership was lost and `owned` is all false
- * @return WEIR_OK; WEIR_IO: the group does not answer: `owned` is what it was
+ * @param owned       bus->partitions elements: set to the group's last assignment to this process
+ * @param generation  increases with every assignment; 0: there was none yet, or membership was lost and `owned` is all
+ *                    false
+ * @return WEIR_OK; WEIR_IO: the group does not answer, and `owned` is unchanged
  */
 WEIR_MUST_USE enum weir_status weir_group_poll(struct weir_group *group, int timeout_ms, bool *owned,
                                                uint64_t *generation, struct weir_error *error);
 
-/** Leaves the group, within about five seconds; then the others take its partitions at once. */
+/** Leaves the group, within about five seconds, so that others take its partitions at once. */
 void weir_group_leave(struct weir_group *group);
 
 #endif

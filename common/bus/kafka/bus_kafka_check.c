@@ -19,7 +19,7 @@ enum {
 	DECISION_MESSAGE_BYTES = 65536, /* a decision's key has at most WEIR_KEY_MAX_BYTES, its JSON some more */
 };
 
-/* How long a block of the policy can last, and so how old the decision may be that still holds. */
+/* How long a block of the policy can last, which is also how old a decision in force can be. */
 static int64_t longest_block_ms(const struct weir_policy *policy)
 {
 	int64_t longest_ms = 0;
@@ -45,7 +45,7 @@ static bool number_of(const char *text, int64_t *number)
 	return *end == '\0';
 }
 
-/* A decision is to be on its topic for as long as its block holds. */
+/* A decision must stay on its topic for as long as its block lasts. */
 static enum weir_status check_blocks(const struct weir_policy *policy, const char *name, int64_t retention_ms,
                                      struct weir_error *error)
 {

@@ -3,16 +3,15 @@
  * Reading a topic of Kafka: partitions are assigned one by one, each at its
  * offset, without a group.
  *
- * librdkafka's simple consumer does just that, and all partitions share one
- * queue. A paused partition stays prefetched: what comes of it meanwhile is set
- * aside, and only past a bound is its fetching stopped, so that a short pause
- * costs nothing and a long one no memory. Messages are taken one by one, each
- * with the time that is left: librdkafka's batch call waits for its whole
- * timeout unless its array fills.
+ * librdkafka's simple consumer does just that, and all partitions share one queue.
+ * A paused partition is still fetched: its messages are set aside, and only above
+ * a bound fetching stops. So a short pause costs nothing, and a long one has
+ * bounded memory. librdkafka's batch call waits for its whole timeout unless its
+ * array fills; so the first message is waited for alone (take_batch()).
  *
- * auto.offset.reset=error: an offset that is not there is told and stops its
- * partition, as do bytes that are damaged, which librdkafka alone would pass
- * over. Everything else is its to retry.
+ * auto.offset.reset=error: an offset that is not in the log is reported and stops
+ * its partition. So do damaged bytes, which librdkafka by itself would skip.
+ * librdkafka retries everything else.
  */
 #include "common/bus/kafka/internal.h"
 
@@ -25,21 +24,21 @@
 
 enum {
 	BATCH_MESSAGES = 64,
-	HELD_MESSAGES = 1024,          /* at most handed out by one receive */
-	HELD_BYTES = 4 * 1024 * 1024,  /* likewise; one larger message goes alone */
-	ASIDE_MESSAGES = 4096,         /* of a paused partition */
-	ASIDE_BYTES = 4 * 1024 * 1024, /* likewise */
-	ASSIGN_ASK_MS = 1000,          /* an offset is looked up for so long; unanswered, receive tells */
+	HELD_MESSAGES = 1024,          /* how many one receive returns at most */
+	HELD_BYTES = 4 * 1024 * 1024,  /* a receive stops once it has this much */
+	ASIDE_MESSAGES = 4096,         /* set aside for a paused partition before fetching stops */
+	ASIDE_BYTES = 4 * 1024 * 1024, /* the same, in bytes */
+	ASSIGN_ASK_MS = 1000,          /* how long assign asks for offsets; without an answer, receive reports problems */
 };
 
 struct assigned {
 	bool on, paused, fetching;
-	bool broken, told; /* its offset is not there, or damaged bytes; whether receive has said it */
-	uint64_t next;     /* the offset to be taken from librdkafka next */
-	uint64_t end; /* the partition's end as librdkafka last met it, which may lie beyond: then nothing is between */
-	uint64_t at_assign; /* the partition's end then; 0: it was not known */
-	char *words;        /* once broken: why */
-	/* What came while it was paused, in order. */
+	bool broken, told;  /* broken: its offset is not in the log, or bytes are damaged; told: receive has reported it */
+	uint64_t next;      /* the next offset to take from librdkafka */
+	uint64_t end;       /* the partition's end when last reached; if above `next`, there is no message in between */
+	uint64_t at_assign; /* the partition's end when it was assigned; 0: not known */
+	char *words;        /* if broken: why */
+	/* Messages that came while it was paused, in order. */
 	rd_kafka_message_t **aside;
 	size_t aside_first, aside_count;
 	uint64_t aside_bytes;
@@ -53,10 +52,10 @@ struct weir_consumer {
 	rd_kafka_queue_t *queue;
 	uint32_t partitions;
 	struct assigned *assigned;               /* by partition */
-	bool met_end;                            /* in this receive, behind what is no message */
-	uint32_t aside_partitions;               /* how many have something aside */
+	bool met_end;                            /* this receive reached an end after offsets without a message */
+	uint32_t aside_partitions;               /* how many have messages set aside */
 	uint32_t broken_partitions;              /* how many are broken */
-	rd_kafka_message_t *held[HELD_MESSAGES]; /* handed out until the next receive */
+	rd_kafka_message_t *held[HELD_MESSAGES]; /* returned, and lent until the next receive */
 	size_t held_count;
 	uint64_t held_bytes;
 };
@@ -66,11 +65,11 @@ static const struct weir_kafka_property properties[] = {
 	{"enable.auto.offset.store", "false", false},
 	{"auto.offset.reset", "error", false},
 	{"isolation.level", "read_uncommitted", false},
-	{"enable.partition.eof", "true", false}, /* told only by a fetch that waited in vain: seldom */
+	{"enable.partition.eof", "true", false}, /* reported only after a fetch that returned nothing: rare */
 	{"allow.auto.create.topics", "false", false},
 	/*
-	 * Answers that the allocator has at hand: larger ones are mapped, and their pages cleared, each time anew. One
-	 * message that is larger than these comes all the same, up to the last of them.
+	 * Responses small enough for the allocator to reuse memory: larger ones would be mapped, and their pages cleared,
+	 * each time anew. A single larger message is still received, up to the last of these limits.
 	 */
 	{"fetch.message.max.bytes", "1048576", false},
 	{"fetch.max.bytes", "8388608", false},
@@ -110,7 +109,7 @@ static void stop_fetching(struct weir_consumer *consumer, uint32_t partition)
 	at->fetching = false;
 }
 
-/* The partition gives no more until it is assigned again. */
+/* Stops a partition, which returns nothing more until it is assigned again. */
 static void break_off(struct weir_consumer *consumer, uint32_t partition, const char *words)
 {
 	struct assigned *at = &consumer->assigned[partition];
@@ -149,7 +148,7 @@ static void empty_aside(struct weir_consumer *consumer, struct assigned *at)
 	consumer->aside_partitions--;
 }
 
-/* Of a paused partition: kept for later; past the bounds no more is fetched. */
+/* Sets a message of a paused partition aside. Above the bounds fetching stops. */
 static void put_aside(struct weir_consumer *consumer, uint32_t partition, rd_kafka_message_t *message)
 {
 	struct assigned *at = &consumer->assigned[partition];
@@ -239,7 +238,7 @@ uint64_t weir_kafka_consumer_waiting(const struct weir_consumer *consumer, uint3
 
 void weir_kafka_consumer_consumed(struct weir_consumer *consumer, uint32_t partition, uint64_t offset)
 {
-	(void)consumer, (void)partition, (void)offset; /* Kafka trims by time; the store knows the place */
+	(void)consumer, (void)partition, (void)offset; /* Kafka trims by time, and the store has the position */
 }
 
 /* ---- receiving ---- */
@@ -266,7 +265,7 @@ void weir_kafka_consumer_free(struct weir_consumer *consumer)
 	free(consumer);
 }
 
-/* By the clock of the partition's leader, where the topic has message.timestamp.type LogAppendTime. */
+/* The append time, by the clock of the partition's leader; 0 unless message.timestamp.type is LogAppendTime. */
 static int64_t appended_ms(const rd_kafka_message_t *message)
 {
 	rd_kafka_timestamp_type_t type;
@@ -293,7 +292,7 @@ static bool has_room(const struct weir_consumer *consumer, size_t most)
 	return consumer->held_count < most && consumer->held_count < HELD_MESSAGES && consumer->held_bytes < HELD_BYTES;
 }
 
-/* What was put aside of partitions that are no longer paused comes before anything newer. */
+/* Returns messages that were set aside, of partitions no longer paused, before any newer ones. */
 static void hand_out_aside(struct weir_consumer *consumer, struct weir_message *out, size_t most)
 {
 	for (uint32_t partition = 0; partition < consumer->partitions; partition++) {
@@ -310,7 +309,7 @@ static void hand_out_aside(struct weir_consumer *consumer, struct weir_message *
 	}
 }
 
-/* Whether librdkafka's error means that something of the log is lost to the reader, and would be passed over. */
+/* Whether an error of librdkafka means that messages cannot be read, and would be skipped. */
 static bool is_damage(rd_kafka_resp_err_t code)
 {
 	switch (code) {
@@ -327,8 +326,8 @@ static bool is_damage(rd_kafka_resp_err_t code)
 }
 
 /*
- * An error in the queue. An offset that a broker says it does not have is looked up once more: one that has just
- * become the leader may not know its end yet.
+ * Handles an error from the queue. If a broker says that it does not have an offset, the ends are read once more: a
+ * broker that has just become the leader may not have known its end yet.
  */
 static enum weir_status take_error(struct weir_consumer *consumer, const rd_kafka_message_t *message,
                                    struct weir_error *error)
@@ -348,7 +347,7 @@ static enum weir_status take_error(struct weir_consumer *consumer, const rd_kafk
 			break_off(consumer, partition, words.text);
 			return WEIR_AGAIN;
 		}
-		if (at->fetching) { /* else it begins again when there is room for it */
+		if (at->fetching) { /* otherwise fetching starts again when there is room */
 			stop_fetching(consumer, partition);
 			start_fetching(consumer, partition);
 		}
@@ -361,7 +360,7 @@ static enum weir_status take_error(struct weir_consumer *consumer, const rd_kafk
 	return weir_fail(error, WEIR_IO, "%s partition %u: %s", name, partition, rd_kafka_message_errstr(message));
 }
 
-/* The end of a partition comes in order, too: all that lies before it was taken. */
+/* Notes a partition's end. It comes in order, so all messages before it were taken. */
 static void take_end(struct weir_consumer *consumer, const rd_kafka_message_t *message)
 {
 	uint32_t partition = (uint32_t)message->partition;
@@ -372,7 +371,7 @@ static void take_end(struct weir_consumer *consumer, const rd_kafka_message_t *m
 	consumer->met_end = true;
 }
 
-/* Takes one message of the queue: hands it out, puts it aside, or drops it as known. */
+/* Takes one message from the queue: returns it, sets it aside, or drops it if it is outdated. */
 static void take_message(struct weir_consumer *consumer, rd_kafka_message_t *message, struct weir_message *out)
 {
 	uint32_t partition = (uint32_t)message->partition;
@@ -388,7 +387,7 @@ static void take_message(struct weir_consumer *consumer, rd_kafka_message_t *mes
 		hand_out(consumer, message, out);
 }
 
-/* A broken partition that was not told yet, or any; messages[0] says where. */
+/* Reports a broken partition that was not reported yet, or (again) any. messages[0] gets its place. */
 static enum weir_status report_broken(struct weir_consumer *consumer, bool again, struct weir_message *messages,
                                       struct weir_error *error)
 {
@@ -404,8 +403,8 @@ static enum weir_status report_broken(struct weir_consumer *consumer, bool again
 }
 
 /*
- * What the queue has, waiting for the first of it. The batch call waits for its whole timeout unless it fills its array,
- * so it gets none, and the first message is waited for alone.
+ * Takes what the queue has, waiting for the first message. The batch call waits for its whole timeout unless its array
+ * fills. So it gets no timeout, and the first message is waited for alone.
  */
 static size_t take_batch(struct weir_consumer *consumer, int64_t wait_ms, rd_kafka_message_t **batch, size_t most)
 {
@@ -422,7 +421,7 @@ static size_t take_batch(struct weir_consumer *consumer, int64_t wait_ms, rd_kaf
 	return more > 0 ? count + (size_t)more : count;
 }
 
-/* Takes all messages of a batch. @return WEIR_OK; else of the last error among them */
+/* Takes all messages of a batch. @return WEIR_OK; otherwise the status of the last error among them */
 static enum weir_status take_all(struct weir_consumer *consumer, rd_kafka_message_t **batch, size_t count,
                                  struct weir_message *messages, struct weir_error *error)
 {
@@ -469,7 +468,7 @@ enum weir_status weir_kafka_consumer_receive(struct weir_consumer *consumer, str
 	}
 	*count = consumer->held_count;
 	if (*count > 0)
-		return WEIR_OK; /* a failure behind them is met again */
+		return WEIR_OK; /* a failure after them is reported by a later receive */
 	if (consumer->broken_partitions > 0)
 		return report_broken(consumer, true, messages, error);
 	return status;

@@ -25,10 +25,10 @@ struct weir_group {
 	struct bus_kafka *bus; /* borrowed */
 	rd_kafka_t *handle;
 	rd_kafka_queue_t *queue;
-	bool *owned;               /* by partition: as the group last spoke */
-	uint64_t spoken;           /* assignments so far */
-	bool member;               /* whether the newest of them still holds */
-	struct weir_error failure; /* of the group's own: its words are not empty while it lasts */
+	bool *owned;               /* by partition: the last assignment */
+	uint64_t spoken;           /* how many assignments there were */
+	bool member;               /* whether the last one is still valid */
+	struct weir_error failure; /* a failure of the group itself; its text is not empty while it lasts */
 };
 
 static const struct weir_kafka_property properties[] = {
@@ -109,13 +109,13 @@ static void take_rebalance(struct weir_group *group, rd_kafka_event_t *event)
 		take_assignment(group, event);
 		return;
 	}
-	bool lost = rd_kafka_assignment_lost(group->handle) != 0; /* before it is given back, which forgets that */
+	bool lost = rd_kafka_assignment_lost(group->handle) != 0; /* asked before it is given back, which resets this */
 	rd_kafka_assign(group->handle, NULL);
 	if (lost)
 		lose(group, "it missed its session or poll timeout; joining again");
 }
 
-/* Passing faults of the brokers are the watch's to log; what is left concerns this group. */
+/* Handles errors that concern this group. The bus's watch logs temporary failures of the brokers. */
 static void take_error(struct weir_group *group, rd_kafka_event_t *event)
 {
 	rd_kafka_resp_err_t code = rd_kafka_event_error(event);

@@ -2,13 +2,13 @@
 /*
  * Sends to Kafka and reports the deliveries.
  *
- * Idempotent, acknowledged by all replicas in sync, without a timeout, and one
- * request at a time: with several in flight the first request of a new producer
- * that is turned away can be overtaken by its second, and is then taken for a
- * duplicate and reported as delivered, though it is nowhere. Such a report has
- * no offset, so one without an offset counts as failed, too. A failure ends the
- * producer: nothing that it reports afterwards counts, as what was sent later
- * must not stand in the log before what failed.
+ * Idempotent, acknowledged by all in-sync replicas, without a timeout, and one
+ * request at a time: with several in flight, a rejected first request of a new
+ * producer can be overtaken by its second. Its retry is then taken for a duplicate
+ * and reported as delivered, though it is not in the log. Such a report has no
+ * offset, so one without an offset counts as failed too. A failure ends the
+ * producer: nothing that it reports afterwards counts, as what was sent later must
+ * not be in the log before what failed.
  */
 #include "common/bus/kafka/internal.h"
 
@@ -18,20 +18,20 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { MESSAGE_COST_BYTES = 128 }; /* of librdkafka's own for each message, so that many small ones are bounded, too */
+enum { MESSAGE_COST_BYTES = 128 }; /* librdkafka's own memory per message, so that many small ones are bounded too */
 
 struct weir_producer {
 	struct bus_kafka *bus; /* borrowed */
 	rd_kafka_t *handle;
 	rd_kafka_queue_t *queue;
-	rd_kafka_topic_t *topics[WEIR_TOPIC_COUNT]; /* made at the first message */
+	rd_kafka_topic_t *topics[WEIR_TOPIC_COUNT]; /* created at the first message */
 	uint64_t held_bytes;                        /* sent and not polled */
 	bool broken;
-	struct weir_error failure; /* once broken: why */
-	rd_kafka_event_t *reports; /* delivery reports that are being handed out, or NULL */
+	struct weir_error failure; /* if broken: why */
+	rd_kafka_event_t *reports; /* delivery reports being taken, or NULL */
 };
 
-/* Bounds are weir's own and are kept in send(): librdkafka's are out of the way. */
+/* send() has weir's own bounds, so librdkafka's are set higher. */
 static const struct weir_kafka_property properties[] = {
 	{"enable.idempotence", "true", false},
 	{"enable.gapless.guarantee", "true", false},
@@ -80,7 +80,7 @@ void weir_kafka_producer_free(struct weir_producer *producer)
 	free(producer);
 }
 
-/* The first failure. What is still on its way is called back, and comes as failed. */
+/* Notes the first failure. Messages in flight are purged, and reported as failed. */
 static void fail(struct weir_producer *producer, const char *what, const char *why)
 {
 	if (producer->broken)
@@ -128,7 +128,7 @@ enum weir_status weir_kafka_producer_send(struct weir_producer *producer, enum w
 	enum weir_status status = topic_of(producer, topic, &to, error);
 	if (status != WEIR_OK)
 		return status;
-	/* librdkafka copies; its parameter is not const for the case that it frees. */
+	/* librdkafka copies the payload; its parameter is not const, as it can also take ownership. */
 	if (rd_kafka_produce(to, (int32_t)partition, RD_KAFKA_MSG_F_COPY, (void *)(uintptr_t)payload.at, payload.length,
 	                     key.at, key_bytes, (void *)(uintptr_t)tag) == 0) {
 		producer->held_bytes += bytes;
@@ -148,7 +148,7 @@ enum weir_status weir_kafka_producer_send(struct weir_producer *producer, enum w
 	return weir_fail(error, WEIR_IO, "%s", producer->failure.text);
 }
 
-/* The next delivery report, waiting until the deadline; NULL: none in time. */
+/* The next delivery report, waiting at most timeout_ms; NULL: none in time. */
 static const rd_kafka_message_t *next_report(struct weir_producer *producer, int timeout_ms)
 {
 	int64_t end_ms = weir_monotonic_ms() + timeout_ms;
@@ -168,7 +168,7 @@ static const rd_kafka_message_t *next_report(struct weir_producer *producer, int
 			producer->reports = event;
 			continue;
 		}
-		/* Passing errors are told by the bus's watch; this one is the end. */
+		/* The bus's watch reports temporary errors. A fatal one ends the producer. */
 		if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR && rd_kafka_event_error_is_fatal(event))
 			fail(producer, "Kafka rejected this producer", rd_kafka_event_error_string(event));
 		rd_kafka_event_destroy(event);

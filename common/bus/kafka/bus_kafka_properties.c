@@ -65,7 +65,7 @@ void weir_bus_kafka_topic_name(const char *prefix, enum weir_topic topic, char n
 	snprintf(name, WEIR_BUS_KAFKA_TOPIC_BYTES, "%s%s", prefix, weir_topic_name(topic) + strlen("weir"));
 }
 
-/* A name that Kafka takes for a topic, together with what is put behind it. */
+/* Whether Kafka accepts the prefix as the beginning of topic names. */
 static enum weir_status check_prefix(const struct weir_config *config, struct weir_error *error)
 {
 	const char *prefix = config->bus.prefix;
@@ -93,7 +93,7 @@ enum weir_status weir_bus_kafka_properties(const struct weir_config *config, con
 	return status == WEIR_OK ? weir_kafka_new(&options, kafka, error) : status;
 }
 
-/* Properties that are known and allowed may still not go together: a handle that is made tells. */
+/* Opens a handle, as properties that are known and allowed may still be inconsistent with one another. */
 enum weir_status weir_bus_kafka_check(const struct weir_config *config, struct weir_error *error)
 {
 	struct weir_log silent = {.fd = -1, .level = WEIR_LOG_ERROR};

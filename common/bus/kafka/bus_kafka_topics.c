@@ -27,7 +27,7 @@ static rd_kafka_NewTopic_t *describe(const struct bus_kafka *bus, enum weir_topi
 	char words[WEIR_ERROR_TEXT_BYTES / 2];
 	rd_kafka_NewTopic_t *made = rd_kafka_NewTopic_new(bus->names[topic], (int)weir_bus_kafka_partitions(bus, topic),
 	                                                  (int)config->bus.replication, words, sizeof words);
-	assert(made != NULL); /* it refuses only numbers that a configuration cannot hold */
+	assert(made != NULL); /* it rejects only numbers that a configuration cannot have */
 	set(made, "min.insync.replicas", config->bus.min_insync);
 	set(made, "max.message.bytes", BUS_KAFKA_MESSAGE_MAX_BYTES);
 	rd_kafka_NewTopic_set_config(made, "unclean.leader.election.enable", "false");
@@ -38,12 +38,12 @@ static rd_kafka_NewTopic_t *describe(const struct bus_kafka *bus, enum weir_topi
 		set(made, "retention.ms", config->bus.retention_ms);
 		set(made, "retention.bytes", -1);
 	}
-	if (topic == WEIR_TOPIC_EVENTS) /* a second clock beside the senders' own: limiters hold these against it */
+	if (topic == WEIR_TOPIC_EVENTS) /* a second clock, against which limiters check the senders' clocks */
 		rd_kafka_NewTopic_set_config(made, "message.timestamp.type", "LogAppendTime");
 	return made;
 }
 
-/* What became of the request for one topic. */
+/* Reads the result of the request for one topic. */
 static enum weir_status take_made(const struct bus_kafka *bus, const rd_kafka_topic_result_t *result,
                                   struct weir_error *error)
 {
@@ -70,7 +70,7 @@ static enum weir_status take_made(const struct bus_kafka *bus, const rd_kafka_to
 	}
 }
 
-/* Has the missing topics made, or only asks whether they could be. */
+/* Creates the missing topics, or only asks whether they could be created. */
 static enum weir_status make(struct bus_kafka *bus, const int *seen, int timeout_ms, struct weir_error *error)
 {
 	rd_kafka_NewTopic_t *wanted[WEIR_TOPIC_COUNT];
@@ -104,7 +104,7 @@ static enum weir_status make(struct bus_kafka *bus, const int *seen, int timeout
 	return status;
 }
 
-/* What is known of one topic. */
+/* Checks the metadata of one topic. */
 static enum weir_status look(struct bus_kafka *bus, enum weir_topic topic, const rd_kafka_metadata_topic_t *metadata,
                              int *seen, struct weir_error *error)
 {
@@ -137,7 +137,7 @@ static enum weir_status look(struct bus_kafka *bus, enum weir_topic topic, const
 	return WEIR_OK;
 }
 
-/* What is to be done about missing topics. @param looked  WEIR_AGAIN: others are not ready yet */
+/* Does what bus->absent says about missing topics. @param looked  WEIR_AGAIN: others are not ready yet */
 static enum weir_status handle_missing(struct bus_kafka *bus, const int *seen, enum weir_status looked, int timeout_ms,
                                        struct weir_error *error)
 {

@@ -2,11 +2,11 @@
 /*
  * Checks every second whether Kafka works, for as long as the bus is open.
  *
- * librdkafka retries everything by itself and forever, as it should; so
- * somebody else has to say that nothing gets through, and why. One thread asks
- * for the topics' metadata on a handle of its own. What it finds is `problem`,
- * and one line in the log when it begins and when it is over, however many
- * producers and consumers meet the same fault.
+ * librdkafka retries everything by itself and for ever, as it should. So something
+ * else must report that nothing gets through, and why. One thread asks for the
+ * topics' metadata on the bus's control handle. It sets `problem`, and logs one
+ * line when a problem begins and one when it is over, however many producers and
+ * consumers have it.
  */
 #include "common/bus/kafka/internal.h"
 
@@ -17,7 +17,7 @@
 
 enum { PERIOD_MS = 1000, WATCH_ASK_MS = 3000 };
 
-/* The first fault of a topic's partitions. */
+/* Finds the first fault of a topic's partitions. */
 static enum weir_status inspect_topic(const struct bus_kafka *bus, const rd_kafka_metadata_topic_t *topic,
                                       struct weir_error *error)
 {
@@ -90,7 +90,7 @@ static void *watch(void *context)
 			note(bus, "");
 			continue;
 		}
-		/* The cause may change from try to try: it is told with the first. */
+		/* The cause may change from one attempt to the next; only the first is logged. */
 		if (!fault.on)
 			weir_fault_raise(&fault, bus->log, "bus", "%s", error.text);
 		else

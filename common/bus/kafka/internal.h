@@ -9,18 +9,18 @@
 #include <pthread.h>
 
 enum {
-	BUS_KAFKA_MESSAGE_MAX_BYTES = 4 * 1024 * 1024, /* of topics that are made: a batch of one message, and its frame */
-	BUS_KAFKA_BATCH_OVERHEAD_BYTES = 1024,         /* of them, what Kafka adds, generously */
-	BUS_KAFKA_ASK_MS = 5000,                       /* how long a broker is waited for */
-	BUS_KAFKA_END_MS = 2000,                       /* and the end of a handle */
+	BUS_KAFKA_MESSAGE_MAX_BYTES = 4 * 1024 * 1024, /* max.message.bytes of created topics: a batch of one message */
+	BUS_KAFKA_BATCH_OVERHEAD_BYTES = 1024,         /* the part of it that Kafka adds, a generous estimate */
+	BUS_KAFKA_ASK_MS = 5000,                       /* how long to wait for a broker's answer */
+	BUS_KAFKA_END_MS = 2000,                       /* how long to wait for a handle's end */
 };
 
-/* What is done about topics that are not there. */
+/* What to do about topics that do not exist. */
 enum bus_kafka_absent {
-	BUS_KAFKA_MAKE,  /* they are made */
-	BUS_KAFKA_TRY,   /* the brokers are asked whether they could be made */
-	BUS_KAFKA_AWAIT, /* they are waited for */
-	BUS_KAFKA_LEAVE, /* that is told: WEIR_END */
+	BUS_KAFKA_MAKE,  /* create them */
+	BUS_KAFKA_TRY,   /* ask the brokers whether they could be created */
+	BUS_KAFKA_AWAIT, /* wait for them */
+	BUS_KAFKA_LEAVE, /* return WEIR_END */
 };
 
 struct bus_kafka {
@@ -28,18 +28,18 @@ struct bus_kafka {
 	const struct weir_config *config; /* borrowed */
 	struct weir_kafka *kafka;
 	const struct weir_log *log; /* borrowed */
-	rd_kafka_t *control;        /* asks: metadata, extents, settings. Reads and writes nothing */
+	rd_kafka_t *control;        /* for queries: metadata, extents, settings; reads and writes no messages */
 	char names[WEIR_TOPIC_COUNT][WEIR_BUS_KAFKA_TOPIC_BYTES];
-	rd_kafka_topic_t *topics[WEIR_TOPIC_COUNT]; /* of control: what its metadata is about; NULL: not needed here */
+	rd_kafka_topic_t *topics[WEIR_TOPIC_COUNT]; /* of `control`: the topics of its metadata; NULL: not needed here */
 	enum bus_kafka_absent absent;
-	bool missing[WEIR_TOPIC_COUNT]; /* BUS_KAFKA_TRY: not there, and could be made */
-	int replicas[WEIR_TOPIC_COUNT]; /* brokers that hold a topic, as last seen at the start */
-	struct weir_bus_kafka_retention retention[WEIR_TOPIC_COUNT]; /* likewise */
+	bool missing[WEIR_TOPIC_COUNT]; /* BUS_KAFKA_TRY: it does not exist, and could be created */
+	int replicas[WEIR_TOPIC_COUNT]; /* how many brokers have a topic, as read when the bus was opened */
+	struct weir_bus_kafka_retention retention[WEIR_TOPIC_COUNT]; /* as read when the bus was opened */
 
 	/* bus_kafka_watch.c */
 	pthread_t watch;
 	bool watching;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t wake;
 	bool closing;
 	char problem[WEIR_ERROR_TEXT_BYTES]; /* "": none */
@@ -57,7 +57,7 @@ static inline uint32_t weir_bus_kafka_partitions(const struct bus_kafka *bus, en
 
 /* ---- bus_kafka_properties.c ---- */
 
-/** Reads the properties of config->bus.kafka; connects to nothing. */
+/** Reads the properties of config->bus.kafka. Does not connect. */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_properties(const struct weir_config *config, const char *client,
                                                          const struct weir_log *log, struct weir_kafka **kafka,
                                                          struct weir_error *error);
@@ -65,49 +65,48 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_properties(const struct weir_confi
 /* ---- bus_kafka_topics.c ---- */
 
 /*
- * Makes the topics that are missing, or what else is to be done about them, and looks whether all partitions have a
- * leader.
+ * Creates missing topics, or does what bus->absent says about them, and checks whether all partitions have a leader.
  *
- * @return WEIR_OK; WEIR_AGAIN: not yet, in words; WEIR_INVALID: a topic that cannot serve; WEIR_END: BUS_KAFKA_LEAVE,
- *         and one is not there; WEIR_IO
+ * @return WEIR_OK; WEIR_AGAIN: not ready yet, the error says what; WEIR_INVALID: a topic cannot be used; WEIR_END: with
+ *         BUS_KAFKA_LEAVE, a topic is missing; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_ms,
                                                           struct weir_error *error);
 
 /* ---- bus_kafka_check.c ---- */
 
-/* A topic's settings as the brokers have them, in text; NULL: not told. */
+/* A topic's settings on the brokers, as text; NULL: not reported. */
 struct weir_bus_kafka_settings {
 	const char *min_insync, *retention_ms, *retention_bytes, *message_bytes, *cleanup, *unclean, *segment_ms,
 		*timestamp;
 };
 
 /**
- * Whether a topic with these settings can serve: what endangers exactness is refused, the rest is a warning.
+ * Checks whether a topic with these settings can be used. What endangers exactness is an error, the rest a warning.
  *
- * @param warning  appended to, a sentence each
+ * @param warning  a sentence is appended for each warning
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_check_settings(const struct weir_config *config, enum weir_topic topic,
                                                              const char *name,
                                                              const struct weir_bus_kafka_settings *settings,
                                                              struct weir_text *warning, struct weir_error *error);
 
-/** Asks for the settings of all topics and checks them. @return as weir_bus_kafka_make_topics() */
+/** Reads the settings of all topics and checks them. @return as weir_bus_kafka_make_topics() */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus, int timeout_ms,
                                                            struct weir_error *error);
 
 /* ---- bus_kafka_watch.c ---- */
 
-/** What the brokers say of weir's topics; rd_kafka_metadata_destroy(). @return WEIR_OK; WEIR_IO: none answers */
+/** Reads the metadata of weir's topics, for rd_kafka_metadata_destroy() to free. @return WEIR_OK; WEIR_IO: no answer */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_metadata(struct bus_kafka *bus, int timeout_ms,
                                                        const struct rd_kafka_metadata **metadata,
                                                        struct weir_error *error);
-/** Begins to ask each second, and to say in the log when it changes. */
+/** Starts the thread that checks each second whether Kafka works, and logs when that changes. */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_watch_start(struct bus_kafka *bus, struct weir_error *error);
 void weir_bus_kafka_watch_stop(struct bus_kafka *bus);
 bool weir_bus_kafka_problem(struct weir_bus *bus, char *text, size_t bytes);
 
-/* ---- bus_kafka_producer.c, bus_kafka_consumer.c: as struct weir_bus_ops says ---- */
+/* ---- bus_kafka_producer.c, bus_kafka_consumer.c: see struct weir_bus_ops ---- */
 
 WEIR_MUST_USE enum weir_status weir_kafka_producer_new(struct weir_bus *bus, struct weir_producer **producer,
                                                        struct weir_error *error);
@@ -133,7 +132,7 @@ uint64_t weir_kafka_consumer_waiting(const struct weir_consumer *consumer, uint3
 void weir_kafka_consumer_consumed(struct weir_consumer *consumer, uint32_t partition, uint64_t offset);
 void weir_kafka_consumer_free(struct weir_consumer *consumer);
 
-/** First readable and next offset, asked of the partition's leader. */
+/** Asks a partition's leader for the first readable and the next offset. */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_extent(struct bus_kafka *bus, enum weir_topic topic, uint32_t partition,
                                                      int timeout_ms, uint64_t *first, uint64_t *next,
                                                      struct weir_error *error);

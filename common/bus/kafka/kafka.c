@@ -2,9 +2,10 @@
 /*
  * Properties, handles and the log of librdkafka.
  *
- * librdkafka tells the same fault once for each of its connections, and
- * again with every try. Here the newest of such lines is only kept: whoever
- * knows that something does not work says so once, with that line as the cause.
+ * librdkafka reports the same fault once for each of its connections, and again at
+ * each attempt. Such lines are not logged as errors: only the newest is kept, and
+ * code that knows that something does not work logs it once, with that line as the
+ * cause.
  */
 #include "common/bus/kafka/kafka.h"
 
@@ -27,13 +28,13 @@ struct weir_kafka {
 	struct weir_json at; /* where the settings are from, for refusals */
 	struct setting *settings;
 	size_t setting_count;
-	pthread_mutex_t lock;            /* of all that follows */
-	const struct weir_log *followed; /* the owner's, whose level may change; NULL: it has let go */
+	pthread_mutex_t lock;            /* guards all that follows */
+	const struct weir_log *followed; /* the owner's log, whose level may change; NULL: the owner has released this */
 	char complaint[WEIR_KAFKA_COMPLAINT_BYTES];
 	uint32_t holders; /* the owner, and each handle */
 };
 
-/* Better for weir than librdkafka's own defaults; a configuration may say otherwise. */
+/* Better for weir than librdkafka's own defaults. A configuration may override them. */
 static const struct weir_kafka_property defaults[] = {
 	{"socket.nagle.disable", "true", false},
 	{"socket.keepalive.enable", "true", false},
@@ -44,17 +45,18 @@ static const struct weir_kafka_property defaults[] = {
 	{"retry.backoff.max.ms", "1000", true},
 	{"log.connection.close", "false", false},
 	{"topic.metadata.refresh.interval.ms", "30000", false},
-	/* With none, a producer that has an answer outstanding turns without pause, and sends its next few bytes alone. */
+	/* With 0, a producer that waits for a response would spin, and send its next few bytes in a batch of their own. */
 	{"linger.ms", "1", false},
 	{"check.crcs", "true", false},
 	{"session.timeout.ms", "10000", false},
-	{"heartbeat.interval.ms", "1000", false}, /* members learn of a rebalance by it */
-	/* A partition that is assigned while the others are idle waits this long for its first fetch. */
+	{"heartbeat.interval.ms", "1000", false}, /* by heartbeats members learn of a rebalance */
+	/* The first fetch of a partition that is assigned while the others are idle waits this long. */
 	{"fetch.wait.max.ms", "20", false},
 	{"fetch.error.backoff.ms", "100", false},
 	/*
-	 * Bytes are what bounds the prefetch, of all partitions of a handle together. Where fetch.queue.backoff.ms is not
-	 * known (before 2.2) a full queue is looked at again after up to a second: it holds more than a second's work.
+	 * Prefetching is bounded by bytes, over all partitions of a handle. Versions before 2.2, without
+	 * fetch.queue.backoff.ms, check a full queue again only after up to a second, so it holds more than a second's
+	 * work.
 	 */
 	{"queued.min.messages", "1000000", false},
 	{"queued.max.messages.kbytes", "131072", false},
@@ -93,7 +95,7 @@ void weir_kafka_free(struct weir_kafka *kafka)
 
 /* ---- properties ---- */
 
-/* A value as librdkafka takes it: text. *out returned, the caller frees. */
+/* A value as text, as librdkafka takes it. @param out  returned, the caller frees */
 static enum weir_status read_value(const struct weir_json *at, char **out, struct weir_error *error)
 {
 	char number[32];
@@ -170,13 +172,13 @@ enum weir_status weir_kafka_new(const struct weir_kafka_options *options, struct
 	return status;
 }
 
-/* ---- what librdkafka says ---- */
+/* ---- librdkafka's log ---- */
 
-/* Its own thread's name, "[thrd:...]: ", and how often it tried are of no use to a reader. */
+/* Keeps a complaint, without librdkafka's thread name, "[thrd:...]: ", and its count of attempts. */
 static void keep_complaint(struct weir_kafka *kafka, const char *words)
 {
 	if (strstr(words, "brokers are down") != NULL)
-		return; /* what follows from the causes before it, and names none */
+		return; /* a consequence of the causes before it, and it names none */
 	const char *behind = strncmp(words, "[thrd:", 6) == 0 ? strstr(words, "]: ") : NULL;
 	if (behind != NULL)
 		words = behind + 3;
@@ -190,7 +192,7 @@ static void keep_complaint(struct weir_kafka *kafka, const char *words)
 	pthread_mutex_unlock(&kafka->lock);
 }
 
-/* What is logged by the copy has the level that the owner's log has by now. */
+/* Sets the level of the copy of the log to the present one of the owner's log. */
 static void follow_level(struct weir_kafka *kafka)
 {
 	pthread_mutex_lock(&kafka->lock);
@@ -205,11 +207,11 @@ static void on_log(const rd_kafka_t *handle, int level, const char *facility, co
 	struct weir_kafka *kafka = handle != NULL ? rd_kafka_opaque(handle) : NULL;
 	if (kafka == NULL)
 		return;
-	/* That all brokers are down follows a line that says why. */
+	/* The line that all brokers are down comes after one that says why. */
 	if (strcmp(facility, "FAIL") == 0 || (strcmp(facility, "ERROR") == 0 && strstr(words, "brokers are down") == NULL))
 		keep_complaint(kafka, words);
 	follow_level(kafka);
-	(void)level; /* by itself none of it is news for an operator: what does not work is said by those who need it */
+	(void)level; /* none of it concerns an operator by itself: code that needs what does not work reports it */
 	weir_log(&kafka->log, WEIR_LOG_DEBUG, kafka->part, "librdkafka: %s: %s", facility, words);
 }
 
@@ -232,7 +234,7 @@ void weir_kafka_content(struct weir_kafka *kafka)
 
 /* ---- handles ---- */
 
-/* A value of weir's own: only a name that is newer than this librdkafka may be refused. */
+/* Sets one of weir's own values. Only a name that is newer than this librdkafka may be rejected. */
 static void put(rd_kafka_conf_t *conf, const struct weir_kafka_property *property)
 {
 	char words[WORDS_BYTES];
@@ -251,7 +253,7 @@ rd_kafka_conf_t *weir_kafka_conf(struct weir_kafka *kafka, const struct weir_kaf
 	put(conf, &(struct weir_kafka_property){"client.id", kafka->client, false});
 	for (const struct weir_kafka_property *property = defaults; property->name != NULL; property++)
 		put(conf, property);
-	for (size_t i = 0; i < kafka->setting_count; i++) /* they were tried when they were read */
+	for (size_t i = 0; i < kafka->setting_count; i++) /* they were checked when they were read */
 		(void)rd_kafka_conf_set(conf, kafka->settings[i].name, kafka->settings[i].value, words, sizeof words);
 	for (const struct weir_kafka_property *property = fixed; property != NULL && property->name != NULL; property++)
 		put(conf, property);
@@ -271,11 +273,11 @@ enum weir_status weir_kafka_open(struct weir_kafka *kafka, rd_kafka_type_t type,
 	if (*handle != NULL)
 		return WEIR_OK;
 	rd_kafka_conf_destroy(conf);
-	release(kafka); /* its owner still has it */
+	release(kafka); /* the owner still holds it */
 	return weir_json_fail(&kafka->at, error, "%s", words);
 }
 
-/* An end that runs aside. The last of the two that know it frees it. */
+/* A handle's end on another thread. The last of the two threads that use it frees it. */
 struct ending {
 	rd_kafka_t *handle;
 	pthread_mutex_t lock;

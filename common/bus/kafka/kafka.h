@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * librdkafka: its header is met here alone, with what every user of it needs:
- * properties from the configuration, handles, one voice in the log, an end that
+ * librdkafka: only this file includes its header. It has what every user needs:
+ * properties from the configuration, handles, logging, and an end of a handle that
  * cannot hang.
  *
- * A struct weir_kafka is what the handles of one user share (the bus; a source
- * of lines). Properties go on a handle in three layers: weir's defaults, what
- * the configuration says, and what weir's promises rest on, which the
- * configuration may not say.
+ * The handles of one user (the bus, or a source of lines) share a struct
+ * weir_kafka. A handle gets its properties in three layers: weir's defaults, the
+ * configuration's, and those on which weir's guarantees depend, which a
+ * configuration may not set.
  */
 #ifndef WEIR_COMMON_KAFKA_H
 #define WEIR_COMMON_KAFKA_H
@@ -22,7 +22,7 @@ enum { WEIR_KAFKA_COMPLAINT_BYTES = 256 };
 /* A property with its value; lists end with a NULL name. */
 struct weir_kafka_property {
 	const char *name, *value;
-	bool newer; /* left out where this librdkafka does not know it */
+	bool newer; /* left out if this version of librdkafka does not know it */
 };
 
 /* A property that a configuration may not set, and what to do instead; lists end with a NULL name. */
@@ -32,7 +32,7 @@ struct weir_kafka_refusal {
 
 struct weir_kafka_options {
 	const char *part;    /* for the log: "bus" */
-	const char *client;  /* client.id, where the configuration gives none */
+	const char *client;  /* client.id, if the configuration has none */
 	const char *brokers; /* HOST:PORT[,HOST:PORT...] */
 	struct weir_json
 		settings; /* the configuration's properties: an object, or without value; its document is borrowed */
@@ -43,41 +43,41 @@ struct weir_kafka_options {
 struct weir_kafka;
 
 /**
- * Reads and checks the properties, secrets from files and the environment included. Connects to nothing.
+ * Reads and checks the properties, including secrets from files and the environment. Does not connect.
  *
- * @return WEIR_OK; WEIR_INVALID with the path, the line and librdkafka's own words
+ * @return WEIR_OK; WEIR_INVALID: the error has the path, the line and librdkafka's own message
  */
 WEIR_MUST_USE enum weir_status weir_kafka_new(const struct weir_kafka_options *options, struct weir_kafka **kafka,
                                               struct weir_error *error);
-/** What its handles still hold stays until they have ended. */
+/** Frees it once its handles have ended, which keep what they still need. */
 void weir_kafka_free(struct weir_kafka *kafka);
 
 /**
- * The properties of a handle: defaults, the configuration's, then `fixed`; the caller adds events and makes it.
+ * The properties of a handle: defaults, the configuration's, then `fixed`. The caller adds events and opens the handle.
  *
  * @param fixed  may be NULL
  */
 rd_kafka_conf_t *weir_kafka_conf(struct weir_kafka *kafka, const struct weir_kafka_property *fixed);
 
 /**
- * A handle; it ends by weir_kafka_end().
+ * Opens a handle. It is ended with weir_kafka_end().
  *
- * @param conf  taken, on failure too
- * @return WEIR_OK; WEIR_INVALID: properties that do not go together, a certificate that cannot be read: the words are
- *         librdkafka's
+ * @param conf  taken, also on failure
+ * @return WEIR_OK; WEIR_INVALID: properties are inconsistent, or a certificate cannot be read: the error has
+ *         librdkafka's message
  */
 WEIR_MUST_USE enum weir_status weir_kafka_open(struct weir_kafka *kafka, rd_kafka_type_t type, rd_kafka_conf_t *conf,
                                                rd_kafka_t **handle, struct weir_error *error);
 
 /**
- * Ends a handle, of which nothing else is held any more. librdkafka's own end can hang after a broker was lost: it
- * runs aside, is waited for so long, and then left to itself.
+ * Ends a handle whose topics and queues are all released. librdkafka's own end can hang after a broker was lost. So it
+ * runs on another thread, is waited for wait_ms, and is then left alone.
  */
 void weir_kafka_end(rd_kafka_t *handle, int64_t wait_ms);
 
-/** What a handle complained of last ("Connect to ... failed: Connection refused"); false: of nothing. @thread any */
+/** The last complaint of a handle ("Connect to ... failed: Connection refused"). @return false: none @thread any */
 bool weir_kafka_complaint(struct weir_kafka *kafka, char *text, size_t bytes);
-/** Forgets it: all goes well. @thread any */
+/** Forgets the complaint, as everything works. @thread any */
 void weir_kafka_content(struct weir_kafka *kafka);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * The local bus: the log of one machine, on its disk, for one process.
  *
- * It keeps the promises that a Kafka cluster gives (bus.h) with a directory for
- * each topic. What is here ties the parts together: topics (bus_local_journal.c
- * with its thread in bus_local_sync.c), producers, consumers.
+ * It gives the guarantees of a Kafka cluster (bus.h) with a directory for each
+ * topic. This file joins the parts: topics (bus_local_journal.c, with its thread
+ * in bus_local_sync.c), producers, consumers.
  */
 #include "common/bus/local/bus_local.h"
 
@@ -21,7 +21,7 @@
 #define SEGMENT_MOST_BYTES (1024 * 1024 * KIB)
 #define SEGMENT_DEFAULT_BYTES (64 * 1024 * KIB)
 #define RETENTION_DEFAULT_BYTES (1024 * 1024 * KIB)
-#define INDEXES_MAX_BYTES (32 * 1024 * KIB) /* of a topic: four million messages */
+#define INDEXES_MAX_BYTES (32 * 1024 * KIB) /* per topic: four million messages */
 
 struct bus_local {
 	struct weir_bus bus; /* first, so that a pointer to it is one to this */
@@ -106,7 +106,7 @@ static const struct weir_bus_ops operations = {
 	.close = bus_close,
 };
 
-/* A topic's folder: its name without "weir.". */
+/* Opens a topic. Its folder is named like it, without "weir.". */
 static enum weir_status open_topic(struct bus_local *opened, const char *directory, enum weir_topic topic,
                                    const struct weir_bus_local_options *options, struct weir_error *error)
 {
@@ -130,7 +130,7 @@ static enum weir_status open_topic(struct bus_local *opened, const char *directo
 	return status;
 }
 
-/* DIRECTORY/partitions holds their number from the first opening on: keys lie where it put them. */
+/* Checks DIRECTORY/partitions, which keeps the number since the first opening, as keys were placed by it. */
 static enum weir_status check_partitions(const char *directory, uint32_t partitions, struct weir_error *error)
 {
 	char path[WEIR_PATH_BYTES], *text, wanted[16];

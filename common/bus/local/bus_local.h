@@ -7,24 +7,24 @@
 
 struct weir_bus_local_options {
 	uint32_t partitions;
-	int64_t segment_bytes;   /* a file of a topic is closed at this size (64 KiB to 1 GiB; 0: 64 MiB); trimming removes
+	int64_t segment_bytes;   /* a topic's file is closed at this size (64 KiB to 1 GiB; 0: 64 MiB); trimming removes
 	                            whole files */
-	int64_t retention_bytes; /* of a topic without readers (judged while no archiver reads it): beyond it the oldest
-	                            files go; 0: 1 GiB */
-	int64_t sync_delay_ms; /* how long messages are gathered before one fsync; 0: no longer than the one before takes */
+	int64_t retention_bytes; /* of a topic without readers (such as judged frames without an archiver): above it the
+	                            oldest files are removed; 0: 1 GiB */
+	int64_t sync_delay_ms;   /* how long messages are gathered before one fsync; 0: only while the previous one runs */
 };
 
 /**
- * Opens or makes the on-disk log in a directory, for this process alone. A torn tail left by a crash is cut: it was
- * never acknowledged. A full disk, or one that fails, is no error of any call: messages wait, and `problem` says why.
+ * Opens or creates the on-disk log in a directory, for this process alone. A torn tail left by a crash is cut, as it
+ * was never acknowledged. A full or failing disk is no error of any call: messages wait, and `problem` says why.
  *
- * @return WEIR_OK; WEIR_INVALID: made with another number of partitions, or damaged before its tail: the words name
+ * @return WEIR_OK; WEIR_INVALID: created with another number of partitions, or damaged before its tail: the error names
  *         file and byte; WEIR_NEWER; WEIR_LOCKED: another process has it open; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_bus_local_open(const char *directory, const struct weir_bus_local_options *options,
                                                    struct weir_bus **bus, struct weir_error *error);
 
-/** Forgets a reader that will not come back, so that it holds nothing any more. Of no effect while it is unknown. */
+/** Forgets a reader that will not come back, so that it no longer delays trimming. Does nothing if it is unknown. */
 WEIR_MUST_USE enum weir_status weir_bus_local_forget(struct weir_bus *bus, enum weir_topic topic, const char *reader,
                                                      struct weir_error *error);
 

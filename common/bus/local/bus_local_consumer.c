@@ -3,10 +3,10 @@
  * Reading a topic.
  *
  * A receive first chooses, under the topic's lock and by its indexes, which
- * messages come next: always the one that lies first in the files, so that a
- * consumer of many partitions reads forward and none of them starves behind
- * another. Then it reads them without the lock, neighbours together, and checks
- * their hashes. What was written a moment ago comes from the page cache.
+ * messages come next: always the one that is first in the files, so that a
+ * consumer of many partitions reads forward, and no partition starves. Then it
+ * reads them without the lock, adjacent ones together, and checks their hashes.
+ * What was just written comes from the page cache.
  */
 #include "common/bus/local/bus_local_consumer.h"
 
@@ -22,10 +22,10 @@
 enum {
 	BUFFER_BYTES = 1024 * 1024, /* read at once; a larger message grows the buffer */
 	PLAN_MESSAGES = 1024,
-	GAP_BYTES = 4096, /* of others' messages, read over rather than around */
+	GAP_BYTES = 4096, /* a gap of unwanted messages up to this size is read too, to save a call */
 };
 
-/* A message that comes next. */
+/* A message to read next. */
 struct planned {
 	uint64_t sequence, id; /* its segment's */
 	struct weir_bus_place place;
@@ -37,9 +37,9 @@ struct planned {
 struct assigned {
 	uint32_t partition;
 	bool paused;
-	uint64_t offset;  /* the next to be received */
-	uint64_t planned; /* the next to be planned */
-	/* Where `planned` lies, once that was looked up. */
+	uint64_t offset;  /* the next to receive */
+	uint64_t planned; /* the next to plan */
+	/* Where `planned` is, if `located`. */
 	bool located;
 	uint64_t sequence, id;
 	struct weir_bus_place place;
@@ -48,16 +48,16 @@ struct assigned {
 struct weir_consumer {
 	struct weir_bus_journal *journal;
 	bool named;
-	uint32_t reader; /* its number, if named */
+	uint32_t reader; /* its index, if it has a name */
 	struct assigned *assigned;
 	uint32_t assigned_count;
 	struct planned *plan;
 	size_t planned_count;
 	char *buffer;
 	size_t buffer_bytes;
-	uint32_t failed_partition; /* where the newest failure is */
+	uint32_t failed_partition; /* where the last failure was */
 	uint64_t failed_offset;
-	int fd; /* of the segment read last */
+	int fd; /* of the last segment read */
 	uint64_t fd_sequence;
 };
 
@@ -163,9 +163,9 @@ void weir_consumer_consumed(struct weir_consumer *consumer, uint32_t partition, 
 /* ---- choosing; the lock is held ---- */
 
 /*
- * Finds where a partition's next message lies.
+ * Finds where a partition's next message is.
  *
- * @return WEIR_OK: located, or nothing there yet; WEIR_AGAIN: *load is a segment whose index is wanted first
+ * @return WEIR_OK: located, or there is none yet; WEIR_AGAIN: *load is a segment whose index must be loaded first
  */
 static enum weir_status locate(struct weir_consumer *consumer, struct assigned *at, uint64_t *load,
                                struct weir_error *error)
@@ -197,7 +197,7 @@ static enum weir_status locate(struct weir_consumer *consumer, struct assigned *
 	return WEIR_OK;
 }
 
-/* The assigned partition whose next message lies first in the files, or NULL. */
+/* Finds the assigned partition whose next message is first in the files, or NULL. */
 static enum weir_status choose(struct weir_consumer *consumer, struct assigned **chosen, uint64_t *load,
                                struct weir_error *error)
 {
@@ -217,9 +217,9 @@ static enum weir_status choose(struct weir_consumer *consumer, struct assigned *
 }
 
 /*
- * Plans messages up to `most` and what the buffer takes.
+ * Plans up to `most` messages, as far as they fit into the buffer.
  *
- * @return WEIR_OK; WEIR_AGAIN: *load is a segment whose index is wanted first; WEIR_INVALID
+ * @return WEIR_OK; WEIR_AGAIN: *load is a segment whose index must be loaded first; WEIR_INVALID
  */
 static enum weir_status plan(struct weir_consumer *consumer, size_t most, uint64_t *load, struct weir_error *error)
 {
@@ -236,7 +236,7 @@ static enum weir_status plan(struct weir_consumer *consumer, size_t most, uint64
 		struct assigned *at;
 		enum weir_status status = choose(consumer, &at, load, error);
 		if (status != WEIR_OK && consumer->planned_count > 0)
-			break; /* it is met again when what comes before it has been received */
+			break; /* it occurs again after the messages before it were received */
 		if (status != WEIR_OK)
 			return status;
 		if (at == NULL)
@@ -310,7 +310,7 @@ static enum weir_status open_segment(struct weir_consumer *consumer, uint64_t se
 	return status;
 }
 
-/* How many planned messages from `start` on are read by one call, and how many bytes that is. */
+/* How many planned messages from `start` on can be read by one call. @param bytes  set to their size */
 static size_t run_of(const struct weir_consumer *consumer, size_t start, size_t *bytes)
 {
 	const struct planned *first = &consumer->plan[start];
@@ -340,7 +340,7 @@ static enum weir_status check(struct weir_consumer *consumer, const struct plann
 	return WEIR_OK;
 }
 
-/* Reads and hands out one run; *count grows by each good message. */
+/* Reads and returns one run of messages. @param count  incremented for each valid one */
 static enum weir_status read_run(struct weir_consumer *consumer, size_t start, size_t length, size_t bytes,
                                  struct weir_message *messages, size_t *count, struct weir_error *error)
 {
@@ -354,7 +354,7 @@ static enum weir_status read_run(struct weir_consumer *consumer, size_t start, s
 	if (got < 0)
 		return weir_fail(error, WEIR_IO, "cannot read %s/%020llu.log: %s", consumer->journal->directory,
 		                 (unsigned long long)first->sequence, strerror(errno));
-	/* What a file that was cut does not have must not pass for what the buffer held before. */
+	/* Clear what a truncated file does not have: else the buffer's old contents might be taken for it. */
 	memset(consumer->buffer + first->buffered + got, 0, bytes - (size_t)got);
 	for (size_t i = start; i < start + length; i++) {
 		consumer->failed_partition = consumer->plan[i].partition;
@@ -397,7 +397,7 @@ enum weir_status weir_consumer_receive(struct weir_consumer *consumer, struct we
 		start += length;
 	}
 	if (*count > 0)
-		return WEIR_OK; /* messages before a failure are handed out; the failure is met again behind them */
+		return WEIR_OK; /* messages before a failure are returned first; the failure occurs again after them */
 	if (status != WEIR_OK)
 		name_failed_place(consumer, messages);
 	return status;

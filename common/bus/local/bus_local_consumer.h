@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Consumers of the local bus: one topic, partitions from offsets of the caller's choosing. */
+/* Consumers of the local bus: one topic, partitions from offsets that the caller chooses. */
 #ifndef WEIR_COMMON_BUS_LOCAL_CONSUMER_H
 #define WEIR_COMMON_BUS_LOCAL_CONSUMER_H
 

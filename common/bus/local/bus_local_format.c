@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Encoding and decoding of the local bus's files, on bytes in memory alone.
+ * Encoding and decoding of the local bus's files, only on bytes in memory.
  *
  * Decoding trusts nothing: every count is bounded before it is used, so that a
- * damaged or foreign file ends in words.
+ * damaged or foreign file leads to an error message.
  */
 #include "common/bus/local/bus_local_format.h"
 
@@ -98,7 +98,7 @@ enum weir_status weir_bus_segment_header_decode(struct weir_span bytes, uint32_t
 	return WEIR_OK;
 }
 
-/* The segment's id takes part, so that only this segment's writer can have made the header. */
+/* The hash includes the segment's id, so that only this segment's writer can have made the header. */
 static uint64_t header_hash(const char *bytes, uint64_t segment_id)
 {
 	char hashed[RECORD_HASHED_BYTES + 8];

@@ -17,10 +17,10 @@
  *                                           8  hash of the 40 bytes before, by the segment's id
  *                                           .. key, payload
  *
- * `durable` tells a torn tail (cut) from damage (an error): what is broken but
- * lies below a later record's `durable` was acknowledged. The id keeps bytes
- * inside a payload from passing for a record. "Valid bytes of the file before
- * it" is where a file ends whose last writes failed.
+ * `durable` tells a torn tail (cut) from damage (an error): broken bytes below a
+ * later record's `durable` were acknowledged. Because of the id, bytes inside a
+ * payload cannot be taken for a record. "Valid bytes of the file before it" is
+ * where a file ends whose last writes failed.
  */
 #ifndef WEIR_COMMON_BUS_LOCAL_FORMAT_H
 #define WEIR_COMMON_BUS_LOCAL_FORMAT_H
@@ -51,15 +51,15 @@ static inline size_t weir_bus_segment_header_bytes(uint32_t partitions)
 /** @param bytes  room for weir_bus_segment_header_bytes(header->partitions) */
 void weir_bus_segment_header_encode(const struct weir_bus_segment_header *header, char *bytes);
 
-/** Whether the bytes begin with everything that was written for a header, of whatever number of partitions. */
+/** Whether the bytes begin with a complete header, of any number of partitions. */
 WEIR_MUST_USE bool weir_bus_segment_header_is_whole(struct weir_span bytes);
 
 /**
  * Decodes a header of a known number of partitions.
  *
  * @param next_offsets  room for `partitions` numbers; header->next_offsets then points there
- * @return WEIR_OK; WEIR_NEWER; WEIR_INVALID: the words say why, without the file's name; of another number of
- *         partitions too
+ * @return WEIR_OK; WEIR_NEWER; WEIR_INVALID, also for another number of partitions: the error says why, without the
+ *         file's name
  */
 WEIR_MUST_USE enum weir_status weir_bus_segment_header_decode(struct weir_span bytes, uint32_t partitions,
                                                               uint64_t *next_offsets,
@@ -76,14 +76,14 @@ struct weir_bus_record {
 	uint64_t body_hash;
 };
 
-/** Writes the 48 bytes in front of a body whose hash is in the record. */
+/** Writes the 48 bytes before a body, whose hash is in the record. */
 void weir_bus_record_encode(const struct weir_bus_record *record, uint64_t segment_id, char *bytes);
 
-/** Decodes a record's 48 bytes. False: they are no record of this segment. */
+/** Decodes a record's 48 bytes. @return false: they are not a record of this segment */
 WEIR_MUST_USE bool weir_bus_record_decode(const char *bytes, uint64_t segment_id, uint32_t partitions,
                                           struct weir_bus_record *record);
 
-/** Whether the body, body_bytes long, is the one that was written. */
+/** Whether the body, of body_bytes, matches the record's hash. */
 WEIR_MUST_USE bool weir_bus_record_body_is_whole(const struct weir_bus_record *record, const char *body);
 
 static inline uint64_t weir_bus_record_bytes(const struct weir_bus_record *record)
@@ -91,7 +91,7 @@ static inline uint64_t weir_bus_record_bytes(const struct weir_bus_record *recor
 	return WEIR_BUS_RECORD_HEADER_BYTES + (uint64_t)record->body_bytes;
 }
 
-/** Key and payload of a whole record. */
+/** Sets key and payload of a message from a complete record. */
 void weir_bus_record_message(const struct weir_bus_record *record, const char *body, struct weir_message *message);
 
 #endif

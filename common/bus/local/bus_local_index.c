@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The index of one segment file. It is rebuilt from the file's record headers
- * whenever it is wanted, so it needs no place on disk.
+ * The index of one segment file. It is rebuilt from the file's record headers when
+ * it is needed, so it is not stored.
  */
 #include "common/bus/local/bus_local_index.h"
 

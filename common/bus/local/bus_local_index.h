@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the messages of a segment file lie, by partition: an offset is found by a subtraction. */
+/* Where the messages of a segment file are, by partition: an offset is found by a subtraction. */
 #ifndef WEIR_COMMON_BUS_LOCAL_INDEX_H
 #define WEIR_COMMON_BUS_LOCAL_INDEX_H
 
@@ -8,10 +8,10 @@
 /* A record within a file. */
 struct weir_bus_place {
 	uint32_t at;
-	uint32_t bytes; /* with its header */
+	uint32_t bytes; /* including its header */
 };
 
-/* 8 bytes a message. */
+/* It takes 8 bytes per message. */
 struct weir_bus_index {
 	struct weir_bus_index_partition {
 		struct weir_bus_place *places; /* [0] is the partition's first offset in this segment */

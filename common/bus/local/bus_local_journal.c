@@ -3,11 +3,11 @@
  * A topic's files as one log: recovery when it is opened, and finding an
  * offset in it.
  *
- * All partitions of a topic share its files, so that one fsync acknowledges
- * all of them; each topic has files and a thread of its own, as the fsyncs of
- * several files side by side cost little more than one, and one after the other
- * the sum. Closed segments are only looked at when someone reads them: their
- * lengths are in their successors' headers, their records carry hashes.
+ * All partitions of a topic share its files, so that one fsync acknowledges all of
+ * them. Each topic has files and a thread of its own: fsyncs of several files in
+ * parallel cost little more than one, but in succession they add up. Closed
+ * segments are checked only when someone reads them: their lengths are in their
+ * successors' headers, and their records have hashes.
  */
 #include "common/bus/local/bus_local_journal.h"
 
@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 /*
- * A crash while a segment is made leaves a last file without a whole header; nothing was written behind it. Such a file
- * is removed, if it can be nothing else.
+ * A crash while a segment is created leaves a last file with an incomplete header and nothing after it. Removes such a
+ * file, if it can be nothing else.
  */
 static bool remove_unborn(const struct weir_bus_journal *journal, uint64_t sequence)
 {
@@ -35,7 +35,7 @@ static bool remove_unborn(const struct weir_bus_journal *journal, uint64_t seque
 	return !whole && (journal->segment_count > 0 || sequence == 1) && unlink(path) == 0;
 }
 
-/* Checks a file against the one before it, whose length it knows. */
+/* Checks a file against the previous one, whose length is in its header. */
 static enum weir_status join_segments(const struct weir_bus_journal *journal, struct weir_bus_segment *previous,
                                       const struct weir_bus_segment *segment, struct weir_error *error)
 {
@@ -145,7 +145,7 @@ void weir_bus_journal_close(struct weir_bus_journal *journal)
 	pthread_cond_signal(&journal->work);
 	pthread_mutex_unlock(&journal->lock);
 	pthread_join(journal->thread, NULL);
-	/* Where this fails, the positions lag behind: the next run trims later than it could. */
+	/* If this fails, the saved positions are old, and the next run trims later than it could. */
 	if (journal->readers_unsaved && weir_bus_readers_save(journal, NULL) != WEIR_OK)
 		journal->readers_unsaved = true;
 	journal_free(journal);
@@ -167,7 +167,10 @@ uint64_t weir_bus_journal_first(const struct weir_bus_journal *journal, uint32_t
 struct weir_bus_segment *weir_bus_journal_find(const struct weir_bus_journal *journal, uint32_t partition,
                                                uint64_t offset)
 {
-	/* The last segment that begins at or below the offset: those that hold nothing of the partition begin alike. */
+	/*
+	 * The last segment that begins at or below the offset. A segment without messages of the partition begins at the
+	 * same offset as the next one.
+	 */
 	uint32_t low = 0, high = journal->segment_count;
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
@@ -206,7 +209,7 @@ void weir_bus_journal_bound_indexes(struct weir_bus_journal *journal, const stru
 
 enum weir_status weir_bus_journal_load(struct weir_bus_journal *journal, uint64_t sequence, struct weir_error *error)
 {
-	/* The file is walked by a copy of what is known of it, as trimming may take the segment meanwhile. */
+	/* Walk the file with a copy of the segment's data, as trimming may free the segment meanwhile. */
 	struct weir_bus_segment copy = {.partitions = journal->partitions};
 	struct weir_bus_index *index = NULL;
 	enum weir_status status = WEIR_OK;

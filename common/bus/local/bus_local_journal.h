@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One topic of the local bus: its segment files, its queue of messages to be
- * written, the thread that writes them, and its readers' positions.
+ * One topic of the local bus: its segment files, its queue of messages to write,
+ * the thread that writes them, and its readers' positions.
  *
- * The lock guards everything but what is marked as the thread's own. No file is
+ * The lock guards everything except what is marked as the thread's own. No file is
  * written or read under it, and no other lock is taken while it is held.
  */
 #ifndef WEIR_COMMON_BUS_LOCAL_JOURNAL_H
@@ -28,11 +28,11 @@ struct weir_bus_entry {
 	enum weir_status status; /* WEIR_OK: durable */
 	struct weir_bus_record record;
 	uint32_t bytes; /* of the whole record */
-	char encoded[]; /* its header, filled when it is written; key; payload */
+	char encoded[]; /* its header, filled in when it is written; key; payload */
 };
 
 struct weir_bus_entries {
-	struct weir_bus_entry *first, **end; /* end: where the next one is hung */
+	struct weir_bus_entry *first, **end; /* end: the pointer to which the next one is appended */
 	uint64_t bytes;
 };
 
@@ -49,10 +49,10 @@ static inline void weir_bus_entries_add(struct weir_bus_entries *entries, struct
 	entries->bytes += entry->bytes;
 }
 
-/* A named reader: nothing that it may still want is trimmed. positions NULL: the place is free. */
+/* A named reader: nothing that it may still need is trimmed. positions NULL: this entry is free. */
 struct weir_bus_reader {
 	char name[WEIR_BUS_READER_NAME_BYTES + 1];
-	uint64_t *positions; /* a partition: it will not ask for offsets below */
+	uint64_t *positions; /* by partition: it does not need offsets below */
 };
 
 struct weir_bus_journal_options {
@@ -73,27 +73,27 @@ struct weir_bus_journal {
 	struct weir_bus_entries queue;
 	struct weir_bus_segment **segments; /* oldest first; the last one is written */
 	uint32_t segment_count;
-	uint64_t *next; /* a partition: the offset after the last durable message */
+	uint64_t *next; /* by partition: the offset after the last durable message */
 	uint64_t index_bytes;
-	uint64_t index_uses; /* counts looks at indexes: which one was not looked at for longest */
+	uint64_t index_uses; /* counts uses of indexes, to find the least recently used one */
 	struct weir_bus_reader readers[WEIR_BUS_READERS_MAX];
-	bool readers_moved;   /* since the thread last trimmed */
-	bool readers_unsaved; /* moved since their file was written */
+	bool readers_moved;   /* a position has moved since the thread last trimmed */
+	bool readers_unsaved; /* a position has moved since the readers' file was written */
 	bool stopping;
 	char problem[WEIR_BUS_PROBLEM_BYTES]; /* "": none */
 
-	pthread_mutex_t readers_file; /* taken before `lock`: one writer of the file at a time */
-	pthread_mutex_t loading;      /* taken before `lock`: one loads an index at a time */
+	pthread_mutex_t readers_file; /* taken before `lock`: one thread writes the file at a time */
+	pthread_mutex_t loading;      /* taken before `lock`: one thread loads an index at a time */
 
 	/* The thread's own. */
 	pthread_t thread;
 	int fd;      /* of the last segment; -1: none is open */
-	bool broken; /* its last write or fsync failed: what is behind its length counts as not written */
+	bool broken; /* its last write or fsync failed: what is after its length counts as not written */
 	uint64_t *planned;
 	int64_t readers_saved_ms;
 };
 
-/** Opens the topic's directory, mends it and starts the thread. @return as weir_bus_local_open */
+/** Opens the topic's directory, repairs it after a crash, and starts the thread. @return as weir_bus_local_open() */
 WEIR_MUST_USE enum weir_status weir_bus_journal_open(const char *directory,
                                                      const struct weir_bus_journal_options *options,
                                                      struct weir_bus_journal **journal, struct weir_error *error);
@@ -101,44 +101,44 @@ WEIR_MUST_USE enum weir_status weir_bus_journal_open(const char *directory,
 /** Writes what is queued if it can, then ends the thread. */
 void weir_bus_journal_close(struct weir_bus_journal *journal);
 
-/** Queues a message for the thread, which gives it back by weir_producer_deliver. @thread any */
+/** Queues a message for the thread, which returns it through weir_producer_deliver(). @thread any */
 void weir_bus_journal_send(struct weir_bus_journal *journal, struct weir_bus_entry *entry);
 
-/* ---- bus_local_journal.c: what is there; the lock is held ---- */
+/* ---- bus_local_journal.c: finding offsets; the caller holds the lock, except where noted ---- */
 
 /** The first offset that can still be read. */
 uint64_t weir_bus_journal_first(const struct weir_bus_journal *journal, uint32_t partition);
 
-/** The segment that an offset lies in, first <= offset < next. */
+/** The segment that has an offset; first <= offset < next. */
 struct weir_bus_segment *weir_bus_journal_find(const struct weir_bus_journal *journal, uint32_t partition,
                                                uint64_t offset);
 
-/** Takes the lock itself: loads a segment's index, if it is not there. WEIR_INVALID: damaged, or trimmed by now. */
+/** Loads a segment's index, unless it is loaded. Takes the lock itself. @return WEIR_INVALID: damaged, or trimmed */
 WEIR_MUST_USE enum weir_status weir_bus_journal_load(struct weir_bus_journal *journal, uint64_t sequence,
                                                      struct weir_error *error);
 
-/** Drops indexes of closed segments, those not looked at for longest first, until they keep to their bound. */
+/** Drops indexes of closed segments, the least recently used first, until their memory is within the bound. */
 void weir_bus_journal_bound_indexes(struct weir_bus_journal *journal, const struct weir_bus_segment *keep);
 
 /* ---- bus_local_sync.c ---- */
 
-/** The thread: argument and result as pthread_create wants them. */
+/** The thread's function, for pthread_create(). */
 void *weir_bus_journal_run(void *journal);
 
 /* ---- bus_local_readers.c ---- */
 
-/** Reads the readers' file. WEIR_INVALID: damaged, or a reader stands behind the end: acknowledged messages are gone. */
+/** Reads the readers' file. @return WEIR_INVALID: damaged, or a position is after the end: messages were lost */
 WEIR_MUST_USE enum weir_status weir_bus_readers_load(struct weir_bus_journal *journal, struct weir_error *error);
-/** Makes a reader known, on disk, at the first offsets; *number is its place. WEIR_FULL, WEIR_INVALID: its name. */
+/** Adds a reader at the first offsets, on disk. @param number  its index @return WEIR_FULL; WEIR_INVALID: its name */
 WEIR_MUST_USE enum weir_status weir_bus_readers_add(struct weir_bus_journal *journal, const char *name,
                                                     uint32_t *number, struct weir_error *error);
 WEIR_MUST_USE enum weir_status weir_bus_readers_forget(struct weir_bus_journal *journal, const char *name,
                                                        struct weir_error *error);
-/** The reader will not ask for offsets below this one. @thread any */
+/** Notes that a reader does not need offsets below this one. @thread any */
 void weir_bus_readers_move(struct weir_bus_journal *journal, uint32_t number, uint32_t partition, uint64_t offset);
 /** Writes the readers' file. @thread any */
 WEIR_MUST_USE enum weir_status weir_bus_readers_save(struct weir_bus_journal *journal, struct weir_error *error);
-/** Removes the files that nobody needs. @thread the journal's */
+/** Removes files that no reader needs or, without readers, that exceed the retention. @thread the journal's */
 void weir_bus_journal_trim(struct weir_bus_journal *journal);
 
 #endif

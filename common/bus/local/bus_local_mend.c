@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last segment file after a crash: what was acknowledged is kept, what was
- * not may be torn and is cut.
+ * Repairs the last segment file after a crash: keeps what was acknowledged, and
+ * cuts what was not and may be torn.
  *
- * Which of the two a broken byte belongs to is told by the records after it,
- * each of which says how much of the file was on disk when it was written.
+ * The records after a broken byte tell which of the two it is: each says how much
+ * of the file was on disk when it was written.
  */
 #include "common/bus/local/bus_local_segment.h"
 
@@ -17,7 +17,7 @@
 
 enum { MEND_BYTES = 1024 * 1024 };
 
-/* Whether a record behind `end` says that bytes behind `end` were on disk when it was written. */
+/* Whether a record after `end` says that bytes after `end` were on disk when it was written. */
 static enum weir_status find_witness(int fd, const struct weir_bus_segment *segment, uint64_t end, bool *found)
 {
 	char *bytes = weir_alloc(MEND_BYTES, 1);
@@ -45,8 +45,8 @@ static enum weir_status find_witness(int fd, const struct weir_bus_segment *segm
 }
 
 /*
- * Writes bytes over themselves. After an fsync that failed the operating system may hold pages that it takes for
- * written and that are not on disk; made dirty again, the next fsync writes them.
+ * Writes bytes over themselves. After a failed fsync the operating system may have pages that it considers written, but
+ * that are not on disk. This makes them dirty again, so that the next fsync writes them.
  */
 static int rewrite(int fd, uint64_t from, uint64_t to)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sending and its acknowledgement.
+ * Sending, and its acknowledgement.
  *
- * A message is copied once, together with its hash, by the thread that sends
- * it; a topic's thread only adds the offset. It comes back as its own delivery
- * and is freed where it was allocated. A producer that is freed early stays
- * until the last of its messages is back.
+ * The sending thread copies a message once and hashes it; the topic's thread only
+ * adds the offset. The message comes back as its own delivery, and is freed where
+ * it was allocated. A producer that is freed early remains until the last of its
+ * messages has come back.
  */
 #include "common/bus/local/bus_local_producer.h"
 
@@ -17,13 +17,13 @@
 
 struct weir_producer {
 	struct weir_bus_journal *const *journals;
-	uint64_t held_bytes; /* sent and not polled: the owner's alone */
-	bool broken;         /* a delivery failed: the owner's alone */
+	uint64_t held_bytes; /* sent and not polled; only for the owner */
+	bool broken;         /* a delivery failed; only for the owner */
 
 	pthread_mutex_t lock;
 	pthread_cond_t delivered;
 	struct weir_bus_entries done;
-	uint64_t away; /* messages that topics' threads have */
+	uint64_t away; /* how many messages topics' threads have */
 	bool abandoned;
 };
 
@@ -150,7 +150,7 @@ size_t weir_producer_poll(struct weir_producer *producer, struct weir_delivery *
 
 void weir_producer_deliver(struct weir_bus_entries *entries)
 {
-	/* Runs of one producer's messages are handed over under one lock. */
+	/* Adjacent messages of one producer are returned under one lock. */
 	for (struct weir_bus_entry *entry = entries->first, *next; entry != NULL;) {
 		struct weir_producer *producer = entry->producer;
 		pthread_mutex_lock(&producer->lock);

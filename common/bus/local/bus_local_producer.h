@@ -5,7 +5,7 @@
 
 #include "common/bus/local/bus_local_journal.h"
 
-/** @param journals  one a topic; borrowed for as long as the producer, or a message of it, lives */
+/** @param journals  by topic; borrowed until the producer and all its messages are freed */
 struct weir_producer *weir_producer_new(struct weir_bus_journal *const *journals);
 void weir_producer_free(struct weir_producer *producer);
 
@@ -15,7 +15,7 @@ enum weir_status weir_producer_send(struct weir_producer *producer, enum weir_to
 size_t weir_producer_poll(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most,
                           int timeout_ms);
 
-/** Gives messages back to their producers, each with its status. @thread a topic's */
+/** Returns messages to their producers, each with its status. @thread a topic's */
 void weir_producer_deliver(struct weir_bus_entries *entries);
 
 #endif

@@ -41,7 +41,7 @@ static struct weir_bus_reader *find(struct weir_bus_journal *journal, const char
 	return NULL;
 }
 
-/* A new reader at the first offsets; NULL where there are too many. */
+/* Adds a reader at the first offsets. @return NULL: there are too many */
 static struct weir_bus_reader *add(struct weir_bus_journal *journal, const char *name)
 {
 	uint32_t place = 0;
@@ -57,7 +57,7 @@ static struct weir_bus_reader *add(struct weir_bus_journal *journal, const char 
 	return reader;
 }
 
-/* One line of the file; false: it is none. */
+/* Reads one line of the file. @return false: it is malformed */
 static bool parse_line(struct weir_bus_journal *journal, const char *line)
 {
 	char name[WEIR_BUS_READER_NAME_BYTES + 1];
@@ -89,7 +89,7 @@ static enum weir_status check_against_end(const struct weir_bus_journal *journal
 	return WEIR_OK;
 }
 
-/* Whether the first line is that of a later version. */
+/* Whether the first line is that of a newer version. */
 static bool is_newer(const char *text)
 {
 	unsigned known, version;
@@ -205,7 +205,7 @@ void weir_bus_readers_move(struct weir_bus_journal *journal, uint32_t number, ui
 
 /* ---- trimming ---- */
 
-/* Whether every reader is done with the oldest file; without readers, whether the files take more than they may. */
+/* Whether no reader needs the oldest file or, without readers, whether the files exceed the retention. */
 static bool oldest_may_go(const struct weir_bus_journal *journal)
 {
 	if (journal->segment_count < 2)
@@ -239,7 +239,7 @@ void weir_bus_journal_trim(struct weir_bus_journal *journal)
 		pthread_mutex_unlock(&journal->lock);
 		if (!go || weir_bus_segment_path(journal->directory, sequence, path, NULL) != WEIR_OK)
 			return;
-		/* One at a time, each on disk before the next: a crash must not leave a gap among the files. */
+		/* One at a time, each removal durable before the next, so that a crash leaves no gap among the files. */
 		if ((unlink(path) != 0 && errno != ENOENT) || weir_directory_sync(journal->directory, NULL) != WEIR_OK)
 			return;
 		pthread_mutex_lock(&journal->lock);

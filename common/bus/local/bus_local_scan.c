@@ -2,10 +2,10 @@
 /*
  * Reads segment files one after another, record by record, through a window.
  *
- * Each record is checked as recovery checks it (bus_local_segment.c), but what
- * is broken ends nothing here: the scan says so and looks for the next record
- * that is whole. Only after the last whole record of the last file broken
- * bytes are no damage: a write on its way, or one that a crash cut short.
+ * Each record is checked as in recovery (bus_local_segment.c), but a broken one
+ * does not end the scan: it is reported, and the scan looks for the next valid
+ * record. After the last valid record of the last file, broken bytes are not
+ * damage: a write is in progress, or a crash has cut one short.
  */
 #include "common/bus/local/bus_local_scan.h"
 
@@ -23,11 +23,11 @@ struct weir_bus_scan {
 	char *directory; /* of the topic */
 	enum weir_topic topic;
 	uint32_t partitions;
-	uint32_t partition; /* wanted; or WEIR_BUS_EVERY_PARTITION */
+	uint32_t partition; /* the wanted one, or WEIR_BUS_EVERY_PARTITION */
 	uint64_t from;
 	uint64_t *sequences; /* of the files, ascending */
 	uint32_t count;
-	uint32_t place;                   /* of the file being read, or to be read next */
+	uint32_t place;                   /* index of the file being read, or to read next */
 	struct weir_bus_segment *segment; /* NULL: none is open */
 	struct weir_bus_segment *first;   /* header of the oldest file; NULL: there is none */
 	int fd;
@@ -63,7 +63,7 @@ static enum weir_status open_header(const struct weir_bus_scan *scan, uint32_t p
 	                             error);
 }
 
-/* Passes over the files that end before the wanted offset. */
+/* Skips the files that end before the wanted offset. */
 static void skip_files(struct weir_bus_scan *scan)
 {
 	while (scan->partition != WEIR_BUS_EVERY_PARTITION && scan->place + 1 < scan->count) {
@@ -145,7 +145,7 @@ static bool is_last(const struct weir_bus_scan *scan)
 	return scan->place + 1 == scan->count;
 }
 
-/* Opens the file at scan->place. WEIR_AGAIN: it was trimmed meanwhile, or is just being made: there is nothing in it. */
+/* Opens the file at scan->place. @return WEIR_AGAIN: it has nothing, as it was just trimmed or is being created */
 static enum weir_status open_file(struct weir_bus_scan *scan, struct weir_error *error)
 {
 	char path[WEIR_PATH_BYTES];
@@ -165,7 +165,7 @@ static enum weir_status open_file(struct weir_bus_scan *scan, struct weir_error 
 	scan->at = weir_bus_segment_header_bytes(scan->partitions);
 	scan->limit = scan->segment->length;
 	scan->filled = 0;
-	/* What lies behind the length that the next file's header states was never acknowledged. */
+	/* What is after the length in the next file's header was never acknowledged. */
 	if (!is_last(scan) && open_header(scan, scan->place + 1, &next, NULL) == WEIR_OK) {
 		if (next->previous_bytes < scan->limit)
 			scan->limit = next->previous_bytes;
@@ -174,7 +174,7 @@ static enum weir_status open_file(struct weir_bus_scan *scan, struct weir_error 
 	return WEIR_OK;
 }
 
-/* The bytes at a place, which lie below the limit; NULL: they cannot be read. */
+/* The bytes at a place, which must be below the limit; NULL: they cannot be read. */
 static const char *window_at(struct weir_bus_scan *scan, uint64_t at, size_t length)
 {
 	if (at >= scan->window_at && at + length <= scan->window_at + scan->filled)
@@ -192,7 +192,7 @@ static const char *window_at(struct weir_bus_scan *scan, uint64_t at, size_t len
 
 enum found { FOUND_RECORD, FOUND_NONE, FOUND_UNREADABLE };
 
-/* Whether a whole record stands at a place. */
+/* Whether there is a valid record at a place. */
 static enum found inspect(struct weir_bus_scan *scan, uint64_t at, struct weir_bus_record *record, const char **body)
 {
 	if (scan->limit - at < WEIR_BUS_RECORD_HEADER_BYTES)
@@ -210,7 +210,7 @@ static enum found inspect(struct weir_bus_scan *scan, uint64_t at, struct weir_b
 	return weir_bus_record_body_is_whole(record, *body) ? FOUND_RECORD : FOUND_NONE;
 }
 
-/* Goes to the next whole record behind broken bytes, or to the limit. */
+/* Moves to the next valid record after broken bytes, or to the limit. */
 static enum weir_status pass_damage(struct weir_bus_scan *scan, struct weir_error *error)
 {
 	uint64_t broken = scan->at;
@@ -228,7 +228,7 @@ static enum weir_status pass_damage(struct weir_bus_scan *scan, struct weir_erro
 	                 (unsigned long long)scan->at);
 }
 
-/* The next record of the open file. WEIR_AGAIN: it has no more. */
+/* Reads the next record of the open file. @return WEIR_AGAIN: it has no more */
 static enum weir_status next_record(struct weir_bus_scan *scan, struct weir_message *message, struct weir_error *error)
 {
 	struct weir_bus_record record;

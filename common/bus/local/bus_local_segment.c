@@ -2,10 +2,10 @@
 /*
  * Segment files: see bus_local_format.h for their bytes.
  *
- * A file is read through a window that moves forward, so a walk of headers
- * alone reads little of a file of large messages. After a crash only the last
- * file can have a torn tail: a file's successor is made when all before it is on
- * disk, and says how long it is.
+ * A file is read through a window that moves forward, so walking only the headers
+ * reads little of a file with large messages. After a crash only the last file can
+ * have a torn tail: a file's successor is created when everything before it is on
+ * disk, and has its length in the header.
  */
 #include "common/bus/local/bus_local_segment.h"
 
@@ -203,10 +203,10 @@ struct window {
 	size_t capacity;
 	uint64_t at;
 	size_t length;
-	uint64_t limit; /* nothing is read beyond */
+	uint64_t limit; /* nothing is read beyond this */
 };
 
-/* The `length` bytes at `at`, or NULL with *failed where the file cannot be read, without where it ends before. */
+/* The `length` bytes at `at`, or NULL. @param failed  set to whether reading failed; if not, the file ends before */
 static const char *window_at(struct window *window, uint64_t at, uint64_t length, bool *failed)
 {
 	*failed = false;
@@ -227,7 +227,7 @@ static const char *window_at(struct window *window, uint64_t at, uint64_t length
 	return window->length >= length ? window->bytes : NULL;
 }
 
-/* Checks one record at walk->end. WEIR_OK: it is good and counted. */
+/* Checks one record at walk->end. @return WEIR_OK: it is valid, and walk->end is moved past it */
 static enum weir_status walk_record(struct window *window, const struct weir_bus_segment *segment, bool bodies,
                                     struct weir_bus_index *index, uint64_t *next_offsets, struct weir_bus_walk *walk)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One segment file of a topic: made, opened, walked record by record, mended
- * after a crash; and the index that says where a partition's messages lie.
+ * One segment file of a topic: created, opened, walked record by record, repaired
+ * after a crash; and the index that says where a partition's messages are.
  */
 #ifndef WEIR_COMMON_BUS_LOCAL_SEGMENT_H
 #define WEIR_COMMON_BUS_LOCAL_SEGMENT_H
@@ -16,11 +16,11 @@ struct weir_bus_segment {
 	uint64_t sequence;
 	uint64_t id;
 	uint64_t length;         /* its valid bytes; they are on disk */
-	uint64_t previous_bytes; /* as its header says */
-	uint64_t *first;         /* next offset of each partition where it begins */
+	uint64_t previous_bytes; /* from its header */
+	uint64_t *first;         /* each partition's next offset at its beginning */
 	uint32_t partitions;
 	struct weir_bus_index *index; /* NULL: not loaded */
-	uint64_t used;                /* when its index was last looked at */
+	uint64_t used;                /* journal->index_uses when its index was last used */
 };
 
 void weir_bus_segment_free(struct weir_bus_segment *segment);
@@ -29,35 +29,35 @@ void weir_bus_segment_free(struct weir_bus_segment *segment);
 WEIR_MUST_USE enum weir_status weir_bus_segment_path(const char *directory, uint64_t sequence,
                                                      char path[WEIR_PATH_BYTES], struct weir_error *error);
 
-/** The sequences of the segment files in a directory, ascending; *sequences is returned, the caller frees. */
+/** Lists the sequences of a directory's segment files, ascending. @param sequences  returned, the caller frees */
 WEIR_MUST_USE enum weir_status weir_bus_segment_list(const char *directory, uint64_t **sequences, uint32_t *count,
                                                      struct weir_error *error);
 
 /**
- * Makes the file with its header, on disk; what had the name before is overwritten.
+ * Creates the file with its header, on disk. Overwrites an existing file of that name.
  *
- * @param header   its id is chosen here
- * @param segment  new, with an empty index
- * @param fd       open for writing
+ * @param header   its id is set here
+ * @param segment  set to a new one, with an empty index
+ * @param fd       set to the file, open for writing
  */
 WEIR_MUST_USE enum weir_status weir_bus_segment_create(const char *directory, struct weir_bus_segment_header *header,
                                                        struct weir_bus_segment **segment, int *fd,
                                                        struct weir_error *error);
 
 /**
- * Reads a file's header. length is what the file has, index is not loaded.
+ * Reads a file's header. Sets `length` to the file's size, and does not load the index.
  *
- * @return WEIR_OK; WEIR_INVALID, WEIR_NEWER, WEIR_IO: the words name the file
+ * @return WEIR_OK; WEIR_INVALID, WEIR_NEWER, WEIR_IO: the error names the file
  */
 WEIR_MUST_USE enum weir_status weir_bus_segment_open(const char *directory, enum weir_topic topic, uint32_t partitions,
                                                      uint64_t sequence, struct weir_bus_segment **segment,
                                                      struct weir_error *error);
 
-/* How far a walk came. */
+/* The result of a walk. */
 struct weir_bus_walk {
-	uint64_t end;     /* after the last good record */
-	uint64_t durable; /* the last good record's `durable`, or where the records begin */
-	const char *why;  /* what is wrong at `end`, where something is */
+	uint64_t end;     /* after the last valid record */
+	uint64_t durable; /* the last valid record's `durable`, or where the records begin */
+	const char *why;  /* what is wrong at `end`, if anything is */
 };
 
 /**
@@ -65,39 +65,39 @@ struct weir_bus_walk {
  * bodies' hashes.
  *
  * @param index         filled; NULL: not wanted
- * @param next_offsets  each partition's first offset; moved to after its last
- * @return WEIR_OK: all good up to limit; WEIR_INVALID: not beyond walk->end; WEIR_IO (errno)
+ * @param next_offsets  each partition's first offset; set to the offset after its last
+ * @return WEIR_OK: all records up to limit are valid; WEIR_INVALID: only those before walk->end are; WEIR_IO (errno)
  */
 WEIR_MUST_USE enum weir_status weir_bus_segment_walk(int fd, const struct weir_bus_segment *segment, uint64_t limit,
                                                      bool bodies, struct weir_bus_index *index, uint64_t *next_offsets,
                                                      struct weir_bus_walk *walk);
 
-/** Loads the index of a segment that is closed (walks its headers). @return also WEIR_INVALID: file and byte */
+/** Loads the index of a closed segment, walking its headers. @return also WEIR_INVALID: error names file and byte */
 WEIR_MUST_USE enum weir_status weir_bus_segment_load(const char *directory, const struct weir_bus_segment *segment,
                                                      struct weir_bus_index **index, struct weir_error *error);
 
 /**
- * Opens the last segment for writing: checks every byte, cuts a torn tail, puts the rest on disk and fills the index.
+ * Opens the last segment for writing: checks every byte, cuts a torn tail, makes the rest durable and fills the index.
  *
- * @param next_offsets  set to after the last record
- * @return WEIR_OK; WEIR_INVALID: acknowledged bytes are damaged: file and byte; WEIR_IO
+ * @param next_offsets  set to each partition's offset after its last record
+ * @return WEIR_OK; WEIR_INVALID: acknowledged bytes are damaged: the error names file and byte; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_bus_segment_mend(const char *directory, struct weir_bus_segment *segment,
                                                      uint64_t *next_offsets, int *fd, struct weir_error *error);
 
 /* ---- for the files of the local bus ---- */
 
-/** Opens a segment's file. *path is set where it fails, too. @return WEIR_OK; WEIR_IO (errno) */
+/** Opens a segment's file. @param path  set, also on failure @return WEIR_OK; WEIR_IO (errno) */
 WEIR_MUST_USE enum weir_status weir_bus_segment_open_file(const char *directory, uint64_t sequence, int flags,
                                                           char path[WEIR_PATH_BYTES], int *fd,
                                                           struct weir_error *error);
 
-/** "PATH is damaged at byte N: why", WEIR_INVALID. */
+/** Sets the error "PATH is damaged at byte N: why". @return WEIR_INVALID */
 enum weir_status weir_bus_segment_damaged(const char *path, const struct weir_bus_walk *walk, struct weir_error *error);
 
-/** pread() of all bytes. @return how many there were before the end, or -1 */
+/** Reads by pread() until `length` bytes or the end of the file. @return how many were read, or -1 */
 ssize_t weir_bus_read(int fd, char *bytes, size_t length, uint64_t at);
-/** pwrite() of all bytes. @return 0 or -1 */
+/** Writes all bytes by pwrite(). @return 0 or -1 */
 int weir_bus_write(int fd, const char *bytes, size_t length, uint64_t at);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread of a topic: gathers what all producers sent, writes it, syncs it,
- * and only then tells producers and consumers.
+ * The thread of a topic: gathers what all producers sent, writes it, syncs it, and
+ * only then tells producers and consumers.
  *
- * Messages wait in its queue until they are on disk. Where there is no room the
- * same bytes are written again at the same place. Where a write or an fsync
- * fails otherwise, nobody knows what the file holds after its last synced byte
- * (a second fsync may succeed and have written nothing): the file ends at that
- * byte, its successor's header says so, and the messages go there.
+ * Messages wait in its queue until they are on disk. If the disk is full, the same
+ * bytes are written again at the same place. If a write or an fsync fails
+ * otherwise, nobody knows what the file has after its last synced byte (a second
+ * fsync may succeed without having written anything). So the file ends at that
+ * byte, its successor's header says so, and the messages go to the successor.
  */
 #include "common/bus/local/bus_local_journal.h"
 
@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 enum {
-	BATCH_BYTES = 4 * 1024 * 1024, /* written at once, so that producers fill the next batch meanwhile */
+	BATCH_BYTES = 4 * 1024 * 1024, /* bound on a batch, so that producers fill the next one meanwhile */
 	GATHERED_BYTES = 1024 * 1024,  /* enough to sync before the delay has passed */
-	HOUSEKEEPING_MS = 1000,        /* trimming */
+	HOUSEKEEPING_MS = 1000,        /* period of trimming */
 	READERS_SAVE_MS = 10000,
 	RETRY_FIRST_MS = 50,
 	RETRY_MOST_MS = 1000,
@@ -43,7 +43,7 @@ static void set_problem(struct weir_bus_journal *journal, const char *text)
 	pthread_mutex_unlock(&journal->lock);
 }
 
-/* Moves the front of the queue, up to a batch that one segment holds, to `batch`. The lock is held. */
+/* Moves the front of the queue to `batch`, up to the size of a batch or a segment. The lock is held. */
 static void take_front(struct weir_bus_journal *journal, struct weir_bus_entries *batch)
 {
 	uint64_t most = BATCH_BYTES;
@@ -60,7 +60,7 @@ static void take_front(struct weir_bus_journal *journal, struct weir_bus_entries
 		weir_bus_entries_init(&journal->queue);
 }
 
-/* Waits for messages or for housekeeping to do. False: the journal is closing and nothing is left. */
+/* Waits for messages, or until housekeeping is due. @return false: the journal is closing, and nothing is left */
 static bool take(struct weir_bus_journal *journal, struct weir_bus_entries *batch)
 {
 	weir_bus_entries_init(batch);
@@ -83,11 +83,11 @@ static bool take(struct weir_bus_journal *journal, struct weir_bus_entries *batc
 	return more;
 }
 
-/* Makes the next segment and goes on there. Only this thread changes what it reads here without the lock. */
+/* Creates the next segment and continues there. Reads without the lock only what no other thread changes. */
 static enum weir_status roll(struct weir_bus_journal *journal, struct weir_error *error)
 {
 	struct weir_bus_segment *last = last_segment(journal), *made;
-	/* A broken file that holds nothing is made anew, so that a disk that keeps failing does not leave a row of them. */
+	/* A broken file without records is created anew, so that a disk that keeps failing does not leave many of them. */
 	bool again = last != NULL && journal->broken && last->length == weir_bus_segment_header_bytes(journal->partitions);
 	struct weir_bus_segment_header header = {
 		.topic = journal->options.topic,
@@ -104,7 +104,7 @@ static enum weir_status roll(struct weir_bus_journal *journal, struct weir_error
 	if (status != WEIR_OK)
 		return status;
 	if (last != NULL && journal->broken && !again) {
-		/* What is behind the end of a broken file means nothing any more; where it stays, it only takes room. */
+		/* What is after the end of a broken file has no meaning. If it cannot be cut, it only takes space. */
 		int cut = ftruncate(journal->fd, (off_t)last->length);
 		(void)cut;
 	}
@@ -128,7 +128,7 @@ static enum weir_status roll(struct weir_bus_journal *journal, struct weir_error
 	return WEIR_OK;
 }
 
-/* Gives every message its offset and its header. */
+/* Sets every message's offset and header. */
 static void encode(struct weir_bus_journal *journal, const struct weir_bus_entries *batch)
 {
 	const struct weir_bus_segment *segment = last_segment(journal);
@@ -140,7 +140,7 @@ static void encode(struct weir_bus_journal *journal, const struct weir_bus_entri
 	}
 }
 
-/* pwritev() of all, through short writes. @return 0, or -1 with errno */
+/* Writes all by pwritev(), continuing after short writes. @return 0, or -1 with errno */
 static int write_vectors(int fd, struct iovec *vectors, int count, uint64_t at)
 {
 	while (count > 0) {
@@ -184,7 +184,7 @@ static int write_entries(int fd, const struct weir_bus_entries *batch, uint64_t 
 	return 0;
 }
 
-/* One try to get a batch on disk. @return WEIR_OK; WEIR_IO: no part of it counts as written */
+/* Makes one attempt to get a batch on disk. @return WEIR_OK; WEIR_IO: no part of it counts as written */
 static enum weir_status write_batch(struct weir_bus_journal *journal, const struct weir_bus_entries *batch,
                                     struct weir_error *error)
 {
@@ -215,7 +215,7 @@ static enum weir_status write_batch(struct weir_bus_journal *journal, const stru
 	return WEIR_OK;
 }
 
-/* The batch is on disk: lets it be read and gives it back to its producers. */
+/* Makes a batch that is on disk readable, and returns it to its producers. */
 static void publish(struct weir_bus_journal *journal, struct weir_bus_entries *batch)
 {
 	pthread_mutex_lock(&journal->lock);
@@ -235,7 +235,7 @@ static void publish(struct weir_bus_journal *journal, struct weir_bus_entries *b
 	weir_producer_deliver(batch);
 }
 
-/* Trims what the readers' moves allow, and saves their positions now and then. */
+/* Trims what the readers' positions allow, and saves these positions from time to time. */
 static void keep_house(struct weir_bus_journal *journal)
 {
 	pthread_mutex_lock(&journal->lock);
@@ -246,12 +246,12 @@ static void keep_house(struct weir_bus_journal *journal)
 		weir_bus_journal_trim(journal);
 	if (!unsaved || weir_monotonic_ms() - journal->readers_saved_ms < READERS_SAVE_MS)
 		return;
-	/* Where it fails, the old positions stand: they hold back more than they must, and the next time is near. */
+	/* If it fails, the old positions remain, which only delay trimming. The next attempt is soon. */
 	if (weir_bus_readers_save(journal, NULL) == WEIR_OK)
 		journal->readers_saved_ms = weir_monotonic_ms();
 }
 
-/* Waits before the next try, longer each time. False: the journal is closing. */
+/* Waits before the next attempt, longer each time. @return false: the journal is closing */
 static bool wait_to_retry(struct weir_bus_journal *journal, int64_t *delay_ms)
 {
 	struct weir_deadline deadline = weir_deadline_in_ms(*delay_ms);
@@ -276,7 +276,7 @@ void *weir_bus_journal_run(void *context)
 	struct weir_bus_journal *journal = context;
 	struct weir_bus_entries batch;
 	struct weir_error error;
-	bool gave_up = false; /* closing: what is behind a message that is not there must not be there either */
+	bool gave_up = false; /* when closing: a message was given up, and none after it may be written either */
 	journal->readers_saved_ms = weir_monotonic_ms();
 	weir_bus_journal_trim(journal);
 	while (take(journal, &batch)) {
@@ -290,7 +290,7 @@ void *weir_bus_journal_run(void *context)
 			gave_up = !wait_to_retry(journal, &delay_ms);
 			if (gave_up)
 				break;
-			keep_house(journal); /* room may come from trimming */
+			keep_house(journal); /* trimming may free space */
 			status = write_batch(journal, &batch, &error);
 		}
 		if (status == WEIR_OK)
