@@ -76,7 +76,7 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                         "Age of the oldest change that is in no stored checkpoint. If this grows, the store is slow or "
                         "down; a restart judges everything since then again."},
 	[CHECKPOINT] = {"weir_checkpoint_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
-                    "Time from a checkpoint's cut in the log until it is stored."},
+                    "Time that storing a checkpoint takes, with its retries."},
 	[BATCH] = {"weir_batch_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
                "Time from receiving a batch of frames to the last verdict on it."},
 };

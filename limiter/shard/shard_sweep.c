@@ -17,8 +17,7 @@
 #include "limiter/shard/internal.h"
 
 enum {
-	FRAME_BLOCKS = 4096, /* blocks that the hand looks at after a frame, at least */
-	MOVES_A_CHANGE = 3,  /* blocks moved by compaction for each allocated or freed */
+	MOVES_A_CHANGE = 3, /* blocks moved by compaction for each allocated or freed */
 };
 
 uint64_t shard_bytes(const struct shard *shard)
