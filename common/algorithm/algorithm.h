@@ -53,6 +53,7 @@ struct weir_limit_member {
 	int64_t least, most;
 	int64_t (*bound)(const struct weir_limit *limit);     /* instead of `most`, by the members before it; or NULL */
 	int64_t (*otherwise)(const struct weir_limit *limit); /* what it is where it is left out, by them; NULL: `least` */
+	bool is_optional; /* the canonical object names it above `least` only: policies stored without it stay the same */
 };
 
 /* A function that is NULL stands for what is said with it. */

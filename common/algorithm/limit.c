@@ -161,6 +161,8 @@ static json_t *member_json(const struct weir_limit *limit, const struct weir_lim
 	if (member->kind == WEIR_MEMBER_MATCH)
 		return limit->done.field_count > 0 ? weir_match_json(&limit->done) : NULL;
 	int64_t number = number_of(limit, member);
+	if (member->is_optional && number <= member->least)
+		return NULL;
 	switch (member->kind) {
 	case WEIR_MEMBER_TIME: return json_string(weir_format_duration(number, buffer, sizeof buffer));
 	case WEIR_MEMBER_SWITCH: return json_boolean(number != 0);
