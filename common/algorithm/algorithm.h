@@ -139,6 +139,9 @@ void weir_limit_brief(struct weir_text *text, const struct weir_limit *limit);
 /** Whether b can continue with a's state: the same algorithm and numbers. */
 bool weir_limit_equal(const struct weir_limit *a, const struct weir_limit *b);
 
+/** The number of a member by its name; 0 where the algorithm has none of that name. */
+int64_t weir_limit_member(const struct weir_limit *limit, const char *name);
+
 /** How far back a limit's state can matter, ms. */
 int64_t weir_limit_memory_ms(const struct weir_limit *limit);
 

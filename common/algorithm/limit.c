@@ -153,6 +153,14 @@ enum weir_status weir_limit_check_capacity(const struct weir_json *at, int64_t t
 	                      (long long)WEIR_BURST_WINDOW_MAX);
 }
 
+int64_t weir_limit_member(const struct weir_limit *limit, const char *name)
+{
+	for (const struct weir_limit_member *member = limit->algorithm->members; member->name != NULL; member++)
+		if (member->kind != WEIR_MEMBER_MATCH && strcmp(member->name, name) == 0)
+			return number_of(limit, member);
+	return 0;
+}
+
 /* ---- as JSON ---- */
 
 static json_t *member_json(const struct weir_limit *limit, const struct weir_limit_member *member)
