@@ -57,6 +57,7 @@ static void describe_limit(struct weir_json_writer *json, const struct weir_limi
 	weir_json_write_int(json, "rate", limit->rate);
 	weir_json_write_int(json, "window_ms", limit->window_ms);
 	weir_json_write_int(json, "burst", limit->burst);
+	weir_json_write_int(json, "lateness_ms", weir_limit_member(limit, "lateness"));
 	weir_json_write_end(json);
 }
 

@@ -69,5 +69,6 @@ export function limit(one) {
   if (one.algorithm === "queue") return `queue of ${digits(one.rate)}, held ${duration(one.window_ms)}`;
   if (one.algorithm === "uniform") return `one every ${duration(one.window_ms)} (uniform)`;
   const burst = one.burst ? `, burst ${digits(one.burst)}` : "";
-  return `${digits(one.rate)} in ${duration(one.window_ms)}${burst} (${name})`;
+  const late = one.lateness_ms ? `, up to ${duration(one.lateness_ms)} late` : "";
+  return `${digits(one.rate)} in ${duration(one.window_ms)}${burst}${late} (${name})`;
 }

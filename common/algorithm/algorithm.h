@@ -53,6 +53,7 @@ struct weir_limit_member {
 	int64_t least, most;
 	int64_t (*bound)(const struct weir_limit *limit);     /* instead of `most`, by the members before it; or NULL */
 	int64_t (*otherwise)(const struct weir_limit *limit); /* what it is where it is left out, by them; NULL: `least` */
+	bool is_optional; /* the canonical object names it above `least` only: policies stored without it stay the same */
 };
 
 /* A function that is NULL stands for what is said with it. */
@@ -137,6 +138,9 @@ void weir_limit_brief(struct weir_text *text, const struct weir_limit *limit);
 
 /** Whether b can continue with a's state: the same algorithm and numbers. */
 bool weir_limit_equal(const struct weir_limit *a, const struct weir_limit *b);
+
+/** The number of a member by its name; 0 where the algorithm has none of that name. */
+int64_t weir_limit_member(const struct weir_limit *limit, const char *name);
 
 /** How far back a limit's state can matter, ms. */
 int64_t weir_limit_memory_ms(const struct weir_limit *limit);

@@ -153,6 +153,14 @@ enum weir_status weir_limit_check_capacity(const struct weir_json *at, int64_t t
 	                      (long long)WEIR_BURST_WINDOW_MAX);
 }
 
+int64_t weir_limit_member(const struct weir_limit *limit, const char *name)
+{
+	for (const struct weir_limit_member *member = limit->algorithm->members; member->name != NULL; member++)
+		if (member->kind != WEIR_MEMBER_MATCH && strcmp(member->name, name) == 0)
+			return number_of(limit, member);
+	return 0;
+}
+
 /* ---- as JSON ---- */
 
 static json_t *member_json(const struct weir_limit *limit, const struct weir_limit_member *member)
@@ -161,6 +169,8 @@ static json_t *member_json(const struct weir_limit *limit, const struct weir_lim
 	if (member->kind == WEIR_MEMBER_MATCH)
 		return limit->done.field_count > 0 ? weir_match_json(&limit->done) : NULL;
 	int64_t number = number_of(limit, member);
+	if (member->is_optional && number <= member->least)
+		return NULL;
 	switch (member->kind) {
 	case WEIR_MEMBER_TIME: return json_string(weir_format_duration(number, buffer, sizeof buffer));
 	case WEIR_MEMBER_SWITCH: return json_boolean(number != 0);

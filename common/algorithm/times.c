@@ -49,8 +49,7 @@ static void set_time(struct weir_times *times, uint32_t i, int64_t unit)
 	weir_bits_put(times->entries, weir_times_place(times, i), times->shape->time_bits, (uint64_t)unit);
 }
 
-/* The first entry above a unit; the length if there is none. */
-static uint32_t first_above(const struct weir_times *times, int64_t unit)
+uint32_t weir_times_first_above(const struct weir_times *times, int64_t unit)
 {
 	uint32_t low = 0, high = times->length;
 	while (low < high) {
@@ -94,7 +93,7 @@ int64_t weir_times_newest(const struct weir_times *times, uint64_t k)
 
 uint64_t weir_times_above(const struct weir_times *times, int64_t unit)
 {
-	return count_from(times, first_above(times, unit));
+	return count_from(times, weir_times_first_above(times, unit));
 }
 
 /* Takes the oldest `entries` out. The head stays within the room. */
@@ -114,7 +113,7 @@ void weir_times_drop_until(struct weir_times *times, int64_t unit)
 {
 	if (times->length == 0 || weir_times_at(times, 0) > unit)
 		return;
-	drop_entries(times, first_above(times, unit));
+	drop_entries(times, weir_times_first_above(times, unit));
 }
 
 void weir_times_drop_oldest(struct weir_times *times, uint64_t count)

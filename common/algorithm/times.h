@@ -11,7 +11,7 @@
  * A time is kept in units (ms, or the limit's precision) and only modulo
  * 2^time_bits: with an anchor no older than any of them it is whole again. The
  * sliding window's anchor is its newest time, and it holds nothing older than
- * 2 W before that.
+ * 2 W, or W and its lateness, before that.
  */
 #ifndef WEIR_COMMON_TIMES_H
 #define WEIR_COMMON_TIMES_H
@@ -108,6 +108,9 @@ uint64_t weir_times_count_at(const struct weir_times *times, uint32_t i);
 
 /** The k-th newest time, 1 <= k <= total. */
 int64_t weir_times_newest(const struct weir_times *times, uint64_t k);
+
+/** The first entry above a unit; the length if there is none. */
+uint32_t weir_times_first_above(const struct weir_times *times, int64_t unit);
 
 /** Times above a unit. */
 uint64_t weir_times_above(const struct weir_times *times, int64_t unit);

@@ -5,6 +5,7 @@
  * queues and the bus, so that this file but starts and ends them in order.
  */
 #include "limiter/daemon/internal.h"
+#include "limiter/daemon/late_note.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -200,11 +201,15 @@ static enum weir_status watch(void *self, struct weir_error *error)
 	(void)error; /* a part that has failed says why when it is joined */
 	struct weir_fault no_policy = {0};
 	int64_t policy_since_ms = 0;
+	struct late_note late = {0};
+	const struct limiter_parts parts = {
+		.workers = limiter->workers, .worker_count = limiter->worker_count, .registry = limiter->registry};
 	while (!atomic_load(weir_stop_flag()) && !part_failed(limiter)) {
 		if (weir_stop_take_reload())
 			weir_daemon_reload(limiter->daemon);
 		log_policy(limiter, &no_policy, &policy_since_ms);
 		balance_turn(limiter->balance);
+		late_note_watch(&late, &parts, &limiter->daemon->log);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
 	return WEIR_OK;

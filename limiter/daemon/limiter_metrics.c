@@ -147,7 +147,7 @@ uint64_t limiter_sum(const struct limiter_parts *parts, size_t counter)
 
 #define SUM(parts, member) limiter_sum(parts, offsetof(struct worker_stats, member))
 
-static struct worker_zone zone_numbers(const struct limiter_parts *parts, uint32_t zone_id)
+struct worker_zone limiter_zone(const struct limiter_parts *parts, uint32_t zone_id)
 {
 	struct worker_zone sum = {0};
 	for (uint32_t i = 0; i < parts->worker_count; i++) {
@@ -166,7 +166,7 @@ static void zone_metrics(const struct limiter_parts *parts, struct weir_text *pa
 	const struct weir_policy *policy = policy_registry_policy(parts->registry, policy_registry_newest(parts->registry));
 	weir_metrics_family(page, &metrics[VERDICTS]);
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
-		struct worker_zone numbers = zone_numbers(parts, policy->zones[i].id);
+		struct worker_zone numbers = limiter_zone(parts, policy->zones[i].id);
 		struct weir_span passed[] = {weir_span_of(policy->zones[i].name), weir_span_of("pass")};
 		struct weir_span blocked[] = {weir_span_of(policy->zones[i].name), weir_span_of("block")};
 		weir_metrics_uint(page, &metrics[VERDICTS], passed, numbers.passed);
@@ -175,12 +175,12 @@ static void zone_metrics(const struct limiter_parts *parts, struct weir_text *pa
 	weir_metrics_family(page, &metrics[LATE]);
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
 		struct weir_span zone = weir_span_of(policy->zones[i].name);
-		weir_metrics_uint(page, &metrics[LATE], &zone, zone_numbers(parts, policy->zones[i].id).late);
+		weir_metrics_uint(page, &metrics[LATE], &zone, limiter_zone(parts, policy->zones[i].id).late);
 	}
 	weir_metrics_family(page, &metrics[DECISIONS]);
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
 		struct weir_span zone = weir_span_of(policy->zones[i].name);
-		weir_metrics_uint(page, &metrics[DECISIONS], &zone, zone_numbers(parts, policy->zones[i].id).decisions);
+		weir_metrics_uint(page, &metrics[DECISIONS], &zone, limiter_zone(parts, policy->zones[i].id).decisions);
 	}
 }
 

@@ -38,6 +38,9 @@ struct limiter_parts {
 /** A counter of all workers. @param counter  offsetof(struct worker_stats, …) */
 uint64_t limiter_sum(const struct limiter_parts *parts, size_t counter);
 
+/** A zone's counts of all workers. @thread any */
+struct worker_zone limiter_zone(const struct limiter_parts *parts, uint32_t zone_id);
+
 /** Appends a histogram of all workers. @param member  offsetof(struct worker_stats, …) */
 void limiter_histogram(const struct limiter_parts *parts, struct weir_text *page, const struct weir_metric *metric,
                        size_t member);

@@ -21,7 +21,7 @@
  * each place asked for well ahead. Time is the thread's own, so that what else
  * the machine does counts as little as it can.
  *
- * usage: bench_judge [one | over | two | once]...   (all without)
+ * usage: bench_judge [one | over | two | once | lateness]...   (all without)
  *
  * WEIR_BENCH=smoke runs a small size, only to show that it works; WEIR_BENCH_USERS=N so many users.
  */
@@ -37,6 +37,8 @@
 #include <unistd.h>
 
 enum { FRAME_EVENTS = 2048, KEY_BYTES = 16, RUNS = 5, ROUND_MS = 6000, PREFETCHED = 64 };
+
+enum { LATENESS_MS = 120000, LATE_OF = 20 };
 
 /* Rounds of one request of each user: a minute; and as long as a time of a sliding minute is kept. */
 enum { MINUTE_ROUNDS = 10, WARM_ROUNDS = 20, OVER_WARM_RUNS = 8 };
@@ -139,12 +141,13 @@ struct bench {
 	uint64_t requests; /* of a run */
 };
 
-static void bench_init(struct bench *bench, uint32_t users, uint64_t requests, int64_t a_minute)
+static void bench_init(struct bench *bench, uint32_t users, uint64_t requests, int64_t a_minute, int64_t lateness_ms)
 {
 	*bench = (struct bench){.users = users, .requests = requests};
 	bench->zone = (struct weir_zone){.id = 1, .name = "site", .description = "", .limit_count = 3};
 	bench->zone.limits[0] =
 		(struct weir_limit){.algorithm = weir_algorithm_named("sliding_window"), .rate = a_minute, .window_ms = 60000};
+	bench->zone.limits[0].own[1] = lateness_ms;
 	bench->zone.limits[1] =
 		(struct weir_limit){.algorithm = weir_algorithm_named("fixed_window"), .rate = 100, .window_ms = 3600000};
 	bench->zone.limits[2] =
@@ -161,7 +164,8 @@ struct part {
 	uint32_t first, users;
 	uint64_t random;
 	int64_t time_ms;
-	uint32_t rounds; /* of filling that were done */
+	uint32_t rounds;  /* of filling that were done */
+	uint32_t late_of; /* one event in so many is up to LATENESS_MS late; 0: none */
 	uint64_t passed, blocked, decided;
 };
 
@@ -232,7 +236,10 @@ static double verdict_rate(struct part *part, bool hot)
 		for (uint32_t i = 0; i < FRAME_EVENTS; i++, done++) {
 			bool is_hot = hot && i % 2 == 0;
 			uint32_t user = is_hot ? 0 : random_below(&part->random, part->users);
-			frame_request(part->buffer, part->first + user, is_hot, (int64_t)time_ms);
+			int64_t late_ms = part->late_of > 0 && random_below(&part->random, part->late_of) == 0
+			                      ? random_below(&part->random, LATENESS_MS)
+			                      : 0;
+			frame_request(part->buffer, part->first + user, is_hot, (int64_t)time_ms - late_ms);
 			time_ms += a_request_ms;
 		}
 		seconds += judge_frame(part);
@@ -386,6 +393,27 @@ static void measure_over(struct bench *bench)
 	part_deinit(&part);
 }
 
+/* The same with a lateness of two minutes, in order and with one event in twenty out of it, against without one. */
+static void measure_lateness(struct bench *bench, double one)
+{
+	struct part part;
+	double in_order[RUNS], out_of_order[RUNS];
+	part_init(&part, bench, 0, bench->users);
+	fill(&part, MINUTE_ROUNDS + WARM_ROUNDS);
+	for (int i = 0; i < RUNS; i++) {
+		part.late_of = 0;
+		in_order[i] = verdict_rate(&part, false);
+		part.late_of = LATE_OF;
+		out_of_order[i] = verdict_rate(&part, false);
+	}
+	double rate = median(in_order, RUNS), late = median(out_of_order, RUNS);
+	printf("{\"bench\":\"judge_lateness\",\"unit\":\"verdicts/s\",\"rate\":%.0f,\"ns\":%.1f,\"without\":%.0f,"
+	       "\"ratio\":%.3f,\"out_of_order_ns\":%.1f}\n",
+	       rate, 1e9 / rate, one, rate / one, 1e9 / late);
+	fflush(stdout);
+	part_deinit(&part);
+}
+
 struct worker {
 	struct part part;
 	pthread_barrier_t *barrier;
@@ -443,19 +471,23 @@ int main(int argc, char **argv)
 	const char *number = getenv("WEIR_BENCH_USERS");
 	bool smoke = is_smoke();
 	uint32_t users = smoke ? 50000 : number != NULL ? (uint32_t)strtoul(number, NULL, 10) : 10000000;
-	struct bench below, over;
+	struct bench below, over, late;
 	double one = 0;
-	bench_init(&below, users, users / 5 * 2, 20);
-	bench_init(&over, users, below.requests, 10);
-	if (is_asked_for(argc, argv, "one") || is_asked_for(argc, argv, "two"))
+	bench_init(&below, users, users / 5 * 2, 20, 0);
+	bench_init(&over, users, below.requests, 10, 0);
+	bench_init(&late, users, below.requests, 20, LATENESS_MS);
+	if (is_asked_for(argc, argv, "one") || is_asked_for(argc, argv, "two") || is_asked_for(argc, argv, "lateness"))
 		one = measure_one(&below);
 	if (is_asked_for(argc, argv, "two"))
 		measure_two(&below, one);
+	if (is_asked_for(argc, argv, "lateness"))
+		measure_lateness(&late, one);
 	if (is_asked_for(argc, argv, "over"))
 		measure_over(&over);
 	if (is_asked_for(argc, argv, "once"))
 		measure_once(&below);
 	compiled_policy_free(below.compiled);
 	compiled_policy_free(over.compiled);
+	compiled_policy_free(late.compiled);
 	return 0;
 }

@@ -74,7 +74,7 @@ def _simpler(case):
             yield without("zones", z, "limits", limit)
         for option in ("match", "exempt", "count", "block_for", "mode"):
             yield without("zones", z, option)
-        for option in ("precision", "offset", "penalize", "done"):
+        for option in ("precision", "lateness", "offset", "penalize", "done"):
             for limit in range(len(zone["limits"])):
                 yield without("zones", z, "limits", limit, option)
     for s in reversed(range(len(case.config["sources"]))):

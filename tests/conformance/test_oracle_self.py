@@ -173,6 +173,8 @@ def random_limit(rng):
     spec = {"algorithm": algorithm, "rate": rate, "window": span}
     if algorithm == "sliding_window" and rng.random() < 0.3:
         spec["precision"] = f"{rng.randint(1, span_ms)}ms"
+    if algorithm == "sliding_window" and rng.random() < 0.3:
+        spec["lateness"] = f"{rng.randint(1, 3 * span_ms)}ms"
     if algorithm in ("token_bucket", "penalize", "gcra"):
         spec["burst"] = rng.randint(1, 5)
     if algorithm == "penalize":
@@ -204,6 +206,8 @@ class BruteForce(unittest.TestCase):
                     continue
                 if isinstance(state, limits.FixedWindow) and t // state.window < state.newest:
                     continue  # its own bucket's end, where the newer one may be full too
+                if state.limit.lateness and t < state.times[-1]:
+                    continue  # as of the newest time: its own spans may be free before
                 reset = state.reset(t)
                 queue_left = list(getattr(state, "times", []))
                 for when in range(t, reset + 1):
@@ -228,6 +232,29 @@ class BruteForce(unittest.TestCase):
                           if v.word == "pass" and not v.late)
             for earlier, later in zip(kept, kept[rate:]):
                 self.assertGreaterEqual(later - earlier, span)
+
+    def test_with_lateness_an_event_is_over_where_a_span_of_its_own_is_full(self):
+        rng = random.Random(5)
+        for _ in range(800):
+            rate, span = rng.randint(1, 4), rng.randint(1, 30)
+            late = rng.randint(1, 90)
+            z = zone(window(rate, f"{span}ms", lateness=f"{late}ms"))
+            times = [T0 + rng.randint(0, 200) for _ in range(80)]
+            kept, newest = [], 0
+            for t, verdict in zip(times, verdicts(z, [(t, 1) for t in times])):
+                if not kept or t > newest - late:
+                    fullest = max(sum(start < x <= start + span for x in kept)
+                                  for start in range(t - span, t))
+                    self.assertFalse(verdict.late)
+                    self.assertEqual(verdict.word == "block", fullest + 1 > rate)
+                elif t > newest - span:
+                    self.assertEqual(verdict.word == "block",
+                                     sum(x > t - span for x in kept) + 1 > rate)
+                else:
+                    self.assertTrue(verdict.late)
+                if verdict.word == "pass" and not verdict.late:
+                    kept.append(t)
+                    newest = max(newest, t)
 
     def test_sliding_window_in_order_is_the_textbook_one(self):
         rng = random.Random(3)

@@ -48,7 +48,10 @@ static const char *const policies[POLICIES] = {
 	"{\"algorithm\":\"token_bucket\",\"rate\":5,\"window\":\"10s\",\"burst\":8}]},"
 	"{\"id\":3,\"name\":\"queue\",\"key\":[\"user\"],\"limits\":["
 	"{\"algorithm\":\"sliding_window\",\"rate\":3,\"window\":\"30s\",\"precision\":\"1s\"},"
-	"{\"algorithm\":\"queue\",\"length\":4,\"hold\":\"20s\",\"done\":{\"path\":[\"/3\"]}}]}]}",
+	"{\"algorithm\":\"queue\",\"length\":4,\"hold\":\"20s\",\"done\":{\"path\":[\"/3\"]}}]},"
+	"{\"id\":5,\"name\":\"late\",\"key\":[\"user\"],\"count\":\"all\",\"limits\":["
+	"{\"algorithm\":\"sliding_window\",\"rate\":3,\"window\":\"30s\",\"lateness\":\"2m\"},"
+	"{\"algorithm\":\"sliding_window\",\"rate\":40,\"window\":\"30s\",\"precision\":\"1s\",\"lateness\":\"10s\"}]}]}",
 };
 
 static struct policy_registry *open_registry(void)

@@ -52,8 +52,10 @@ def test_zones(_):
             [(1, "site", True, 2), (2, "login", True, 2), (3, "gone", False, 1)]
         login = said["zones"][1]
         assert login["key"] == ["user", "ip"] and login["history"] and login["mode"] == "shadow"
-        assert login["limits"] == [{"algorithm": "gcra", "rate": 5, "window_ms": 60000, "burst": 3},
-                                   {"algorithm": "queue", "rate": 7, "window_ms": 10000, "burst": 0}]
+        assert login["limits"] == [{"algorithm": "gcra", "rate": 5, "window_ms": 60000, "burst": 3, "lateness_ms": 0},
+                                   {"algorithm": "queue", "rate": 7, "window_ms": 10000, "burst": 0, "lateness_ms": 0},
+                                   {"algorithm": "sliding_window", "rate": 9, "window_ms": 60000, "burst": 0,
+                                    "lateness_ms": 120000}]
         assert login["block_for_ms"] == 300000 and login["description"] == 'who "logs" in'
 
 

@@ -37,7 +37,8 @@ def policies():
              {"id": 2, "name": "login", "description": "who \"logs\" in", "key": ["user", "ip"], "history": True,
               "mode": "shadow", "block_for": "5m", "limits": [
                   {"algorithm": "gcra", "rate": 5, "window": "1m", "burst": 3},
-                  {"algorithm": "queue", "length": 7, "hold": "10s"}]},
+                  {"algorithm": "queue", "length": 7, "hold": "10s"},
+                  {"algorithm": "sliding_window", "rate": 9, "window": "1m", "lateness": "2m"}]},
              {"id": 3, "name": "gone", "key": [], "limits": [_LIMIT]}]
     return [(1, json.dumps({"zones": zones})), (2, json.dumps({"zones": zones[:2]}))]
 

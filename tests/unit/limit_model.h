@@ -39,7 +39,7 @@ enum model_kind {
 };
 
 /* What they have of their own, all in one place. */
-enum { MODEL_PRECISION = 0, MODEL_OFFSET = 0, MODEL_PENALIZE = 0 };
+enum { MODEL_PRECISION = 0, MODEL_LATENESS = 1, MODEL_OFFSET = 0, MODEL_PENALIZE = 0 };
 
 static const char *const model_names[MODEL_KINDS] = {"sliding_window", "fixed_window", "uniform",
                                                      "token_bucket",   "gcra",         "queue"};
@@ -120,11 +120,29 @@ static inline void model_done(struct model_limit *state)
 		memmove(state->times, state->times + 1, --state->count * sizeof *state->times);
 }
 
+/* sliding_window's lateness; uniform has none. */
+static inline int64_t model_lateness(const struct weir_limit *limit)
+{
+	return model_kind(limit) == MODEL_SLIDING_WINDOW ? limit->own[MODEL_LATENESS] : 0;
+}
+
+static inline int64_t model_reach(const struct weir_limit *limit)
+{
+	return model_lateness(limit) > limit->window_ms ? model_lateness(limit) : limit->window_ms;
+}
+
+/* How many times a sliding window keeps at most. */
+static inline int64_t model_most(const struct weir_limit *limit)
+{
+	int64_t lateness = model_lateness(limit);
+	return lateness > 0 ? limit->rate * (2 + (int64_t)model_ceil_div(lateness, limit->window_ms)) : limit->rate;
+}
+
 static inline bool model_late(const struct model_limit *state, int64_t t)
 {
 	const struct weir_limit *limit = state->limit;
 	if (model_kind(limit) == MODEL_SLIDING_WINDOW || model_kind(limit) == MODEL_UNIFORM)
-		return state->count > 0 && t <= state->times[state->count - 1] - limit->window_ms;
+		return state->count > 0 && t <= state->times[state->count - 1] - model_reach(limit);
 	if (model_kind(limit) == MODEL_FIXED_WINDOW)
 		return state->recorded && (t + limit->own[MODEL_OFFSET]) / limit->window_ms < state->newest - 1;
 	return false;
@@ -139,7 +157,7 @@ static inline int64_t model_held(const struct model_limit *state, int64_t t)
 	case MODEL_UNIFORM:
 		for (size_t i = 0; i < state->count; i++)
 			held += state->times[i] > t - limit->window_ms;
-		return held;
+		return held < limit->rate ? held : limit->rate;
 	case MODEL_FIXED_WINDOW: {
 		int64_t bucket = (t + limit->own[MODEL_OFFSET]) / limit->window_ms;
 		if (!state->recorded)
@@ -160,12 +178,41 @@ static inline int64_t model_held(const struct model_limit *state, int64_t t)
 	}
 }
 
+/* Every span that holds t, by each of its times and by t. */
+static inline bool model_full_span(const struct model_limit *state, int64_t t, int64_t c)
+{
+	const struct weir_limit *limit = state->limit;
+	int64_t step = limit->own[MODEL_PRECISION] > 0 ? limit->own[MODEL_PRECISION] : 1;
+	for (size_t i = 0; i <= state->count; i++) {
+		int64_t start = i < state->count ? state->times[i] - 1 : t - 1, held = 0;
+		if (start < t - limit->window_ms || start > t - 1)
+			continue;
+		for (size_t j = 0; j < state->count; j++)
+			held += state->times[j] > start && state->times[j] < start + limit->window_ms + step;
+		if (held + c > limit->rate)
+			return true;
+	}
+	return false;
+}
+
+static inline bool model_sliding_over(const struct model_limit *state, int64_t t, int64_t c)
+{
+	const struct weir_limit *limit = state->limit;
+	bool is_over = model_held(state, t) + c > limit->rate;
+	if (!is_over || c > limit->rate || model_lateness(limit) == 0 ||
+	    t <= state->times[state->count - 1] - model_lateness(limit))
+		return is_over;
+	if (state->count == (size_t)model_most(limit) && state->times[0] > t - limit->window_ms)
+		return true;
+	return model_full_span(state, t, c);
+}
+
 static inline bool model_over(const struct model_limit *state, int64_t t, int64_t c)
 {
 	const struct weir_limit *limit = state->limit;
 	switch (model_kind(limit)) {
 	case MODEL_SLIDING_WINDOW:
-	case MODEL_UNIFORM:
+	case MODEL_UNIFORM: return model_sliding_over(state, t, c);
 	case MODEL_FIXED_WINDOW: return model_held(state, t) + c > limit->rate;
 	case MODEL_TOKEN_BUCKET:
 		if (limit->own[MODEL_PENALIZE])
@@ -198,6 +245,18 @@ static inline void model_insert(struct model_limit *state, int64_t time, int64_t
 	}
 }
 
+/* Of the times up to newest - W - L only those among the newest N stay. */
+static inline void model_trim(struct model_limit *state)
+{
+	const struct weir_limit *limit = state->limit;
+	int64_t cut = state->times[state->count - 1] - limit->window_ms - model_lateness(limit);
+	size_t old = 0;
+	while (state->count - old > (size_t)limit->rate && state->times[old] <= cut)
+		old++;
+	state->count -= old;
+	memmove(state->times, state->times + old, state->count * sizeof *state->times);
+}
+
 static inline void model_count(struct model_limit *state, int64_t bucket, int64_t c)
 {
 	if (!state->recorded) {
@@ -218,7 +277,10 @@ static inline void model_record(struct model_limit *state, int64_t t, int64_t c,
 	model_wide most = (model_wide)t * limit->rate + ((model_wide)limit->burst + 1) * limit->window_ms;
 	switch (model_kind(limit)) {
 	case MODEL_SLIDING_WINDOW:
-	case MODEL_UNIFORM: model_insert(state, (t + step - 1) / step * step, c, limit->rate); break;
+	case MODEL_UNIFORM:
+		model_insert(state, (t + step - 1) / step * step, c < limit->rate ? c : limit->rate, model_most(limit));
+		model_trim(state);
+		break;
 	case MODEL_FIXED_WINDOW: model_count(state, (t + limit->own[MODEL_OFFSET]) / limit->window_ms, c); break;
 	case MODEL_TOKEN_BUCKET:
 		if (limit->own[MODEL_PENALIZE]) {
@@ -283,7 +345,9 @@ static inline int64_t model_memory_ms(const struct weir_limit *limits, uint32_t 
 		const struct weir_limit *limit = &limits[i];
 		model_wide memory = 0;
 		switch (model_kind(limit)) {
-		case MODEL_SLIDING_WINDOW: memory = limit->window_ms + limit->own[MODEL_PRECISION]; break;
+		case MODEL_SLIDING_WINDOW:
+			memory = limit->window_ms + limit->own[MODEL_PRECISION] + model_lateness(limit);
+			break;
 		case MODEL_TOKEN_BUCKET:
 			memory = model_ceil_div((model_wide)limit->burst * limit->window_ms, limit->rate);
 			break;
@@ -302,7 +366,7 @@ static inline void model_show_times(struct weir_text *text, const struct model_l
 {
 	int64_t after = model_kind(state->limit) == MODEL_QUEUE || state->count == 0
 	                    ? -1
-	                    : state->times[state->count - 1] - 2 * state->limit->window_ms;
+	                    : state->times[state->count - 1] - state->limit->window_ms - model_reach(state->limit);
 	const char *before = "";
 	weir_text_puts(text, "{\"times\":[");
 	for (size_t i = 0, same; i < state->count; i += same) {

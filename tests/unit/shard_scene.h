@@ -48,6 +48,8 @@ static inline struct weir_limit scene_limit_of(struct scene_random *random, enum
 		limit.window_ms = window_ms;
 		if (scene_below(random, 3) == 0 && window_ms > 1)
 			limit.own[MODEL_PRECISION] = 2 + scene_below(random, window_ms - 1);
+		if (scene_below(random, 3) == 0)
+			limit.own[MODEL_LATENESS] = 1 + scene_below(random, 4 * window_ms);
 		break;
 	case MODEL_FIXED_WINDOW:
 		limit.rate = rate;

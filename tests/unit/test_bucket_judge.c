@@ -338,6 +338,8 @@ static const char *const zones[] = {
 	SLIDING(3, 100ms) "," FIXED(5, 300ms),
 	SLIDING(40, 200ms) "," FIXED(60, 1s),
 	"{\"algorithm\":\"sliding_window\",\"rate\":50,\"window\":\"200ms\",\"precision\":\"10ms\"}",
+	"{\"algorithm\":\"sliding_window\",\"rate\":4,\"window\":\"100ms\",\"lateness\":\"250ms\"}," FIXED(9, 300ms),
+	"{\"algorithm\":\"sliding_window\",\"rate\":50,\"window\":\"200ms\",\"lateness\":\"70ms\"}," SLIDING(8, 20ms),
 	UNIFORM(30ms) "," TOKENS(4, 100ms, ""),
 	TOKENS(3, 100ms, ",\"penalize\":true") "," GCRA(6, 100ms, 3),
 	QUEUE(5, 200ms) "," SLIDING(8, 200ms),

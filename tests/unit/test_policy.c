@@ -222,9 +222,10 @@ static void refuses_limits_in_words(void **state)
 	refuse_with(
 		LIMIT("\"algoritm\": \"gcra\""),
 		"weir.json:1: [0].limits[0]: unknown key \"algoritm\"; did you mean \"algorithm\"? (known: algorithm, rate, "
-		"window, precision, offset, interval, burst, penalize, length, hold, done");
-	refuse(LIMIT("\"algorithm\": \"sliding_window\", \"rate\": 1, \"window\": \"1s\",\n\"burst\": 2"),
-	       "weir.json:2: [0].limits[0].burst: is not a setting of sliding_window, which has rate, window, precision");
+		"window, precision, lateness, offset, interval, burst, penalize, length, hold, done");
+	refuse(
+		LIMIT("\"algorithm\": \"sliding_window\", \"rate\": 1, \"window\": \"1s\",\n\"burst\": 2"),
+		"weir.json:2: [0].limits[0].burst: is not a setting of sliding_window, which has rate, window, precision, lateness");
 	refuse(LIMIT("\"algorithm\": \"sliding_window\", \"window\": \"1s\""),
 	       "weir.json:1: [0].limits[0].rate: is missing; how many events a window may hold, such as 10");
 	refuse(LIMIT("\"algorithm\": \"sliding_window\", \"rate\": 0, \"window\": \"1s\""),

@@ -24,6 +24,7 @@
 #include "deploy/weir/run/sink.h"
 #include "deploy/weir/run/summary.h"
 #include "deploy/weir/run/unmatched.h"
+#include "limiter/daemon/late_note.h"
 #include "limiter/daemon/limiter_metrics.h"
 #include "limiter/worker/worker.h"
 
@@ -377,10 +378,14 @@ static void show_progress(struct follow *follow)
 
 static void watch(struct follow *follow)
 {
+	struct late_note late = {0};
+	const struct limiter_parts parts = {
+		.workers = follow->workers, .worker_count = follow->worker_count, .registry = follow->registry};
 	while (!atomic_load(weir_stop_flag()) && !collector_ended(follow->collector) && !part_failed(follow)) {
 		if (weir_stop_take_reload())
 			reload(follow);
 		log_bus_problem(follow);
+		late_note_watch(&late, &parts, follow->log);
 		show_progress(follow);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
@@ -404,6 +409,7 @@ static void print_summary(const struct follow *follow)
 		.decisions = follow->options->decisions_path,
 		.dead_letters = follow->options->dead_letters_path,
 		.state = follow->options->state_directory,
+		.follows = true,
 		.finished = true,
 	};
 	struct lane **lanes = weir_alloc(follow->bus->partitions, sizeof(struct lane *));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The main job: records in merged order, matched, framed, judged by rounds; a
- * cut now and then; a summary at the end.
+ * cut now and then; a summary at the end. With --sort all are read and matched
+ * first, and judged in the order of their times.
  */
 #include "deploy/weir/run/once.h"
 
@@ -12,6 +13,7 @@
 #include "deploy/weir/run/summary.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum { ROUND_RECORDS = 4096 };
@@ -23,32 +25,54 @@ static void report_source(struct once *once, const struct weir_error *error)
 	weir_log(once->log, WEIR_LOG_ERROR, "collector", "%s", error->text);
 }
 
+/* With --sort, reading is the first half, and judging the second. */
+static void show_progress(const struct once *once)
+{
+	struct record_counts counts = {0};
+	uint64_t done_bytes, all_bytes;
+	if (!progress_due(once->progress))
+		return;
+	inputs_counts(once->inputs, &counts);
+	inputs_progress(once->inputs, &done_bytes, &all_bytes);
+	uint64_t sorted = once->sort != NULL ? weir_record_sort_count(once->sort) : 0;
+	if (sorted > 0) {
+		done_bytes += (uint64_t)((double)all_bytes * (double)once->records / (double)sorted);
+		all_bytes *= 2;
+	}
+	progress_draw(once->progress, counts.lines - once->lines_before, done_bytes, all_bytes);
+}
+
 static enum weir_status end_round(struct once *once, struct weir_error *error)
 {
 	framer_flush(once->framer, 0);
 	once->round_start = once->records;
 	enum weir_status status = rounds_submit(once->rounds, error);
-	if (progress_due(once->progress)) {
-		struct record_counts counts = {0};
-		uint64_t done_bytes, all_bytes;
-		inputs_counts(once->inputs, &counts);
-		inputs_progress(once->inputs, &done_bytes, &all_bytes);
-		progress_draw(once->progress, counts.lines - once->lines_before, done_bytes, all_bytes);
-	}
+	show_progress(once);
 	if (status == WEIR_OK && once_cut_due(once))
 		status = once_cut(once, false, error);
 	return status;
 }
 
-/* One record: its events go into the round. Their position is the record's number in the merged order. */
-static void take_record(struct once *once, struct record_reader *reader)
+/* One record: its events go into the round. Their position is the record's number in the order of judging. */
+static enum weir_status judge_record(struct once *once, const struct matched *matched, const struct record *record,
+                                     struct weir_error *error)
 {
 	static const uint8_t merged_source[WEIR_SOURCE_ID_BYTES] = {0};
-	struct matched matched;
-	matcher_match(once->inputs->matcher, &reader->record, &matched);
 	once->records++;
-	if (matched.event_count > 0)
-		framer_add(once->framer, merged_source, once->policy_version, &matched, &reader->record, once->records, 0);
+	if (matched->event_count > 0)
+		framer_add(once->framer, merged_source, once->policy_version, matched, record, once->records, 0);
+	return once->records - once->round_start >= ROUND_RECORDS ? end_round(once, error) : WEIR_OK;
+}
+
+static enum weir_status take_record(struct once *once, const struct merge_input *input, struct weir_error *error)
+{
+	struct matched matched;
+	matcher_match(once->inputs->matcher, &input->reader->record, &matched);
+	if (once->sort == NULL)
+		return judge_record(once, &matched, &input->reader->record, error);
+	if (weir_record_sort_count(once->sort) % ROUND_RECORDS == 0)
+		show_progress(once);
+	return once_sort_add(once, input, &matched, error);
 }
 
 static enum weir_status read_all(struct once *once, struct weir_error *error)
@@ -65,14 +89,51 @@ static enum weir_status read_all(struct once *once, struct weir_error *error)
 			report_source(once, error);
 			continue;
 		}
-		take_record(once, input->reader);
-		if (once->records - once->round_start >= ROUND_RECORDS) {
-			status = end_round(once, error);
-			if (status != WEIR_OK)
-				return status;
-		}
+		status = take_record(once, input, error);
+		if (status != WEIR_OK)
+			return status;
 	}
 	return WEIR_OK;
+}
+
+/* What was read, in the order of its times. */
+static enum weir_status judge_sorted(struct once *once, struct weir_error *error)
+{
+	const _Atomic bool *stop = weir_stop_flag();
+	struct once_sorted sorted = {0};
+	enum weir_status status = weir_record_sort_finish(once->sort, error);
+	while (status == WEIR_OK && !atomic_load_explicit(stop, memory_order_relaxed)) {
+		status = once_sort_next(once, &sorted, error);
+		if (status == WEIR_OK)
+			status = judge_record(once, &sorted.matched, &sorted.record, error);
+	}
+	free(sorted.events);
+	free(sorted.zones);
+	return status == WEIR_END ? WEIR_OK : status;
+}
+
+static enum weir_status read_and_judge(struct once *once, struct weir_error *error)
+{
+	enum weir_status status = read_all(once, error);
+	if (status == WEIR_OK && once->sort != NULL && !atomic_load(weir_stop_flag()))
+		status = judge_sorted(once, error);
+	if (once->sort != NULL && once->records == 0 && atomic_load(weir_stop_flag()))
+		weir_log(once->log, WEIR_LOG_WARNING, "run",
+		         "stopped before all was read and sorted: nothing was judged, as --sort judges after that");
+	/* Stopped while sorting: the run ends as one that was stopped while reading. */
+	return status == WEIR_AGAIN && once->sort != NULL && once->records == 0 ? WEIR_OK : status;
+}
+
+/* Said once for each run, as the summary may be asked not to be there. */
+static void log_late(const struct once *once, const struct summary *summary)
+{
+	struct late_zone worst = summary_late(summary);
+	if (worst.zone == NULL)
+		return;
+	struct weir_text words = {0};
+	late_zone_words(&words, &worst, true);
+	weir_log(once->log, WEIR_LOG_WARNING, "run", "%.*s", (int)words.length, words.at);
+	weir_text_deinit(&words);
 }
 
 static void print_summary(const struct once *once, bool finished)
@@ -91,10 +152,11 @@ static void print_summary(const struct once *once, bool finished)
 	};
 	inputs_counts(once->inputs, &summary.counts);
 	summary.lines_here = summary.counts.lines - once->lines_before;
+	log_late(once, &summary);
 	struct weir_text text = {0};
 	if (once->options->summary_json)
 		summary_json(&text, &summary);
-	else
+	else if (!once->options->quiet)
 		summary_words(&text, &summary);
 	fwrite(text.at, 1, text.length, stderr);
 	weir_text_deinit(&text);
@@ -126,7 +188,7 @@ enum weir_exit run_once(const struct run_options *options, const struct weir_log
 	if (status == WEIR_OK && options->state_directory != NULL && !once.resumed)
 		status = once_cut(&once, false, &error);
 	if (status == WEIR_OK)
-		status = read_all(&once, &error);
+		status = read_and_judge(&once, &error);
 	if (status == WEIR_OK)
 		status = finish(&once, &finished, &error);
 	progress_clear(progress);
@@ -138,7 +200,7 @@ enum weir_exit run_once(const struct run_options *options, const struct weir_log
 	} else if (status != WEIR_OK) {
 		weir_log(log, WEIR_LOG_ERROR, "run", "%s", error.text);
 		code = status == WEIR_INVALID && once.rounds == NULL ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
-	} else if (!options->quiet || options->summary_json) {
+	} else {
 		print_summary(&once, finished);
 	}
 	once_close(&once);

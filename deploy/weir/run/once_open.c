@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { SORT_MEMORY_BYTES = 64 << 20 };
+
 static uint64_t hash_sources(const struct weir_config *config)
 {
 	char *text = json_dumps(config->sources.value, JSON_COMPACT | JSON_SORT_KEYS);
@@ -251,6 +253,13 @@ static enum weir_status open_rounds(struct once *once, struct weir_error *error)
 	return status;
 }
 
+static void open_sort(struct once *once)
+{
+	struct weir_record_sort_options options = {.memory_bytes = SORT_MEMORY_BYTES, .stop = weir_stop_flag()};
+	if (once->options->sort)
+		once->sort = weir_record_sort_new(&options);
+}
+
 enum weir_status once_open(struct once *once, struct weir_error *error)
 {
 	once->partition_count = (uint32_t)once->config->bus.partitions;
@@ -268,6 +277,7 @@ enum weir_status once_open(struct once *once, struct weir_error *error)
 		status = open_archive(once, error);
 	if (status == WEIR_OK)
 		status = open_rounds(once, error);
+	open_sort(once);
 	once->records = once->round_start = once->before.records;
 	once->checkpoint_due_ms = once->started_ms + once->config->limiter.checkpoint_interval_ms;
 	return status;
@@ -285,6 +295,8 @@ void once_close(struct once *once)
 	rounds_free(once->rounds);
 	once_archive_free(once->archive);
 	framer_free(once->framer);
+	weir_record_sort_free(once->sort);
+	weir_text_deinit(&once->sort_text);
 	merge_free(once->merge);
 	inputs_free(once->inputs);
 	free(once->merge_inputs);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One --once run: what its steps share. once.c reads and judges, once_open.c
- * brings everything up (afresh or from a cut), once_cut.c takes cuts.
+ * brings everything up (afresh or from a cut), once_cut.c takes cuts, and
+ * once_sort.c puts the records in the order of their times where that is asked.
  */
 #ifndef DEPLOY_WEIR_RUN_ONCE_RUN_H
 #define DEPLOY_WEIR_RUN_ONCE_RUN_H
@@ -9,6 +10,7 @@
 #include "collector/follow/inputs.h"
 #include "collector/send/framer.h"
 #include "collector/source/source_memory.h"
+#include "common/files/record_sort.h"
 #include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/run/once_note.h"
 #include "deploy/weir/run/rounds.h"
@@ -46,6 +48,8 @@ struct once {
 	struct once_archive *archive; /* NULL: none is kept */
 	struct rounds *rounds;
 	struct framer *framer;
+	struct weir_record_sort *sort; /* NULL: records are judged as they are read */
+	struct weir_text sort_text;    /* of a record */
 
 	uint64_t records;      /* in the merged order, all runs */
 	uint64_t round_start;  /* records when the round at work began */
@@ -57,6 +61,22 @@ struct once {
 /** Brings everything up. On failure what is up is taken down by once_close(). */
 WEIR_MUST_USE enum weir_status once_open(struct once *once, struct weir_error *error);
 void once_close(struct once *once);
+
+/** Takes the input's newest record into the sort. @return WEIR_OK; WEIR_AGAIN: stopped; WEIR_IO */
+WEIR_MUST_USE enum weir_status once_sort_add(struct once *once, const struct merge_input *input,
+                                             const struct matched *matched, struct weir_error *error);
+
+/* A sorted record again, valid until the next one. Zero-initialised; free `events` and `zones` at the end. */
+struct once_sorted {
+	struct matched matched;
+	struct record record; /* time and cost alone */
+	struct matched_event *events;
+	struct weir_frame_zone *zones;
+	size_t event_room, zone_room;
+};
+
+/** The next record in order. @return WEIR_OK; WEIR_END; WEIR_IO */
+WEIR_MUST_USE enum weir_status once_sort_next(struct once *once, struct once_sorted *sorted, struct weir_error *error);
 
 /** Whether the store is to be given a cut now: the time has come, or memory is short. */
 bool once_cut_due(const struct once *once);

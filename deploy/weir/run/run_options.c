@@ -15,6 +15,7 @@ enum { MEMORY_SENSIBLE_BYTES = 16 << 20 }; /* the least that a configuration may
 enum option {
 	CONFIG,
 	ONCE,
+	SORT,
 	STATE,
 	DECISIONS,
 	SHADOW,
@@ -40,6 +41,11 @@ static const struct weir_argument_option options_table[] = {
 	[ONCE] = {.name = "once",
               .type = WEIR_ARGUMENT_FLAG,
               .help = "read the sources to their end and finish (default: follow them)"},
+	[SORT] = {.name = "sort",
+              .type = WEIR_ARGUMENT_FLAG,
+              .help =
+                  "with --once: judge in the order of time, for logs that are not (takes 64 MiB, and disk in $TMPDIR "
+                  "or /var/tmp)"},
 	[STATE] = {.name = "state",
                .value = "DIR",
                .type = WEIR_ARGUMENT_TEXT,
@@ -132,6 +138,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	switch (option) {
 	case CONFIG: options->config_path = value->text; break;
 	case ONCE: options->once = true; break;
+	case SORT: options->sort = true; break;
 	case STATE: options->state_directory = value->text; break;
 	case DECISIONS: options->decisions_path = value->text; break;
 	case SHADOW: options->shadow_path = value->text; break;
@@ -213,6 +220,20 @@ static void warn(const struct run_options *options)
 		      stderr);
 }
 
+/* What cannot be done together. */
+static enum weir_exit check_together(const struct run_options *options)
+{
+	if (options->sort && !options->once)
+		return weir_arguments_refuse(&run_line,
+		                             "--sort works only with --once: what is followed has no end to read to. "
+		                             "\"lateness\" of a sliding_window judges live events out of order");
+	if (options->sort && options->state_directory != NULL)
+		return weir_arguments_refuse(&run_line,
+		                             "--sort cannot be combined with --state: a sorted run reads all its input "
+		                             "before it judges the first event, and cannot continue in its middle");
+	return WEIR_EXIT_NOT_YET;
+}
+
 /* What the command line leaves open comes from the configuration, then from defaults. */
 static enum weir_exit complete(struct run_options *options, const struct given *given)
 {
@@ -259,6 +280,8 @@ enum weir_exit run_options_parse(int argc, char **argv, struct run_options *opti
 	                      .keys = weir_alloc((size_t)argc, sizeof(char *)),
 	                      .logs = weir_alloc((size_t)argc, sizeof(char *))};
 	enum weir_exit code = weir_arguments_read(&run_line, argc, argv, take_option, &given);
+	if (code == WEIR_EXIT_NOT_YET)
+		code = check_together(options);
 	if (code == WEIR_EXIT_NOT_YET)
 		code = read_config(options, &given);
 	if (code == WEIR_EXIT_NOT_YET)

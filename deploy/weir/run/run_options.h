@@ -21,6 +21,7 @@ struct run_options {
 	const char *shadow_path;       /* NULL: shadow decisions are only counted */
 	const char *judged_path;       /* --once: a line for each verdict; NULL: none */
 	const char *dead_letters_path; /* NULL: malformed lines are only counted */
+	bool sort;                     /* --once: judge in the order of times */
 	bool force_json;
 	bool summary_json;
 	bool memory_set; /* a ceiling was asked for: --once without a state then spills to a temporary one */

@@ -114,6 +114,26 @@ static void zone_words(struct weir_text *text, const struct summary *summary)
 	}
 }
 
+struct late_zone summary_late(const struct summary *summary)
+{
+	struct late_zone worst = {0};
+	for (uint32_t i = 0; i < summary->policy->zone_count; i++) {
+		struct zone_sums sums = sum_zone(summary, summary->policy->zones[i].id);
+		late_zone_consider(&worst, &summary->policy->zones[i], sums.late, sums.passed + sums.blocked);
+	}
+	return worst;
+}
+
+static void late_words(struct weir_text *text, const struct summary *summary)
+{
+	struct late_zone worst = summary_late(summary);
+	if (worst.zone == NULL)
+		return;
+	weir_text_puts(text, "  ");
+	late_zone_words(text, &worst, !summary->follows);
+	weir_text_puts(text, "\n");
+}
+
 static void top_words(struct weir_text *text, const struct summary *summary)
 {
 	size_t count;
@@ -146,6 +166,7 @@ void summary_words(struct weir_text *text, const struct summary *summary)
 	weir_text_puts(text, "\n");
 	malformed_words(text, &summary->counts);
 	zone_words(text, summary);
+	late_words(text, summary);
 	top_words(text, summary);
 	weir_text_printf(text, "\n  decisions    %s\n",
 	                 strcmp(summary->decisions, "-") == 0 ? "standard output" : summary->decisions);

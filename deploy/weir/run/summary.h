@@ -4,6 +4,7 @@
 #define DEPLOY_WEIR_RUN_SUMMARY_H
 
 #include "collector/follow/record_reader.h"
+#include "limiter/daemon/late_note.h"
 #include "limiter/lane/lane.h"
 
 struct summary {
@@ -17,8 +18,12 @@ struct summary {
 	const char *dead_letters; /* the file, or NULL */
 	uint64_t dead_letters_written, dead_letters_dropped;
 	const char *state; /* the directory, or NULL */
+	bool follows;      /* live sources: what helps against late events is another thing there */
 	bool finished;     /* else it was stopped by a signal */
 };
+
+/** The zone with the most late events, if they are many. */
+struct late_zone summary_late(const struct summary *summary);
 
 /** Appends words for a person, several lines. */
 void summary_words(struct weir_text *text, const struct summary *summary);

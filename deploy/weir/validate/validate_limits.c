@@ -104,7 +104,7 @@ static void check_limit_memory(struct validate_report *report, uint32_t number, 
 		return;
 	struct weir_text words = {0};
 	weir_text_printf(&words, "keeps up to %lld times per user: %llu bytes for a user at the limit; with ",
-	                 (long long)limit.rate, (unsigned long long)full);
+	                 (long long)weir_limit_shape_of(&limit, zone->count_all).times.most, (unsigned long long)full);
 	weir_text_append(&words, member->at, member->length);
 	weir_text_printf(&words, " it would be %llu", (unsigned long long)less);
 	warn_limit(report, number, i, &words);

@@ -44,22 +44,40 @@ def _entries(times):
 
 
 class SlidingWindow(State):
-    """The newest N recorded times."""
+    """The newest N recorded times; with a lateness L also those above the newest minus W minus L."""
 
     def __init__(self, limit):
         super().__init__(limit)
         self.times = []
+        self.lateness, self.step = limit.lateness, limit.precision or 1
+        self.most = self.rate * (2 + ceil_div(self.lateness, self.window)) if self.lateness else self.rate
 
     def late(self, t):
-        return bool(self.times) and t <= self.times[-1] - self.window
+        return bool(self.times) and t <= self.times[-1] - max(self.window, self.lateness)
 
     def over(self, t, c):
-        return self.held(t) + c > self.rate
+        if not self.lateness or not self.times or t <= self.times[-1] - self.lateness:
+            return self.held(t) + c > self.rate
+        if len(self.times) == self.most and self.times[0] > t - self.window:
+            return self.held(t) + c > self.rate  # what lies before them is not known
+        return any(self._in_span(start) + c > self.rate for start in self._starts(t))
+
+    def _starts(self, t):
+        """Every start that matters of a span which holds t: a span is above its start, up to it plus W."""
+        edges = [x - 1 for x in self.times] + [x - self.window - self.step + 1 for x in self.times]
+        return {t - self.window, t - 1} | {s for s in edges if t - self.window <= s <= t - 1}
+
+    def _in_span(self, start):
+        """Times in a span; one that was rounded up counts wherever the event itself may have been."""
+        inside = sum(1 for x in self.times if start < x <= start + self.window + self.step - 1)
+        return min(self.rate, inside)
 
     def record(self, t, c, blocked):
-        step = self.limit.precision or 1
-        self.times += [ceil_div(t, step) * step] * min(c, self.rate)
-        self.times = sorted(self.times)[-self.rate:]
+        self.times += [ceil_div(t, self.step) * self.step] * min(c, self.rate)
+        self.times = sorted(self.times)[-self.most:]
+        old = [x for x in self.times if x <= self.times[-1] - self.window - self.lateness]
+        spare = min(len(old), max(0, len(self.times) - self.rate))
+        self.times = self.times[spare:]
 
     def reset(self, t):
         if len(self.times) < self.rate:
@@ -67,12 +85,12 @@ class SlidingWindow(State):
         return max(t, self.times[-self.rate] + self.window)
 
     def held(self, t):
-        return sum(1 for x in self.times if x > t - self.window)
+        return min(self.rate, sum(1 for x in self.times if x > t - self.window))
 
     def dump(self):
         if not self.times:
             return None
-        horizon = self.times[-1] - 2 * self.window
+        horizon = self.times[-1] - self.window - max(self.window, self.lateness)
         return {"times": _entries([x for x in self.times if x > horizon])}
 
 

@@ -101,6 +101,7 @@ class Limit:
         self.rate = spec.get("rate")
         self.window = duration_ms(spec["window"]) if "window" in spec else None
         self.precision = duration_ms(spec.get("precision", "0ms"))
+        self.lateness = duration_ms(spec.get("lateness", "0s"))
         self.offset = duration_ms(spec.get("offset", "0s"))
         self.penalize = spec.get("penalize", False)
         self.burst = spec.get("burst", self.rate)
@@ -124,7 +125,7 @@ class Limit:
         if self.algorithm == "gcra":
             return -(-(self.burst + 1) * self.window // self.rate)
         # a precision of 1 ms is none: times are whole milliseconds as they are
-        return self.window + (self.precision if self.precision > 1 else 0)
+        return self.window + self.lateness + (self.precision if self.precision > 1 else 0)
 
     def described(self):
         """The `limit` member of a decision."""
@@ -139,6 +140,8 @@ class Limit:
             said.update(rate=self.rate, window=self.window)
             if self.algorithm == "sliding_window" and self.precision > 1:
                 said["precision"] = self.precision
+            if self.algorithm == "sliding_window" and self.lateness:
+                said["lateness"] = self.lateness
             if self.algorithm == "fixed_window" and self.offset:
                 said["offset"] = self.offset
             if self.algorithm == "token_bucket":

@@ -83,6 +83,9 @@ class _Policy:
         if algorithm == "sliding_window" and rng.random() < 0.3:
             precision = rng.choice([1, span, max(1, span // 10), rng.randint(1, span)])
             limit["precision"] = duration(rng, precision)
+        if algorithm == "sliding_window" and rng.random() < 0.4:
+            lateness = rng.choice([1, span, 2 * span, max(1, span // 3), rng.randint(1, 5 * span), 120000])
+            limit["lateness"] = duration(rng, min(lateness, 86400000))
         if algorithm == "fixed_window" and rng.random() < 0.3 and span > 1:
             limit["offset"] = duration(rng, rng.choice([1, span - 1, rng.randint(1, span - 1)]))
         if algorithm in ("token_bucket", "penalize") and rng.random() < 0.6:

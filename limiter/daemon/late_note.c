@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A late event passes without a word, so a log out of order lets clients through
+ * that are over the limit. Some events are late in any log; more than one in a
+ * hundred mean that its lines are not in order.
+ */
+#include "limiter/daemon/late_note.h"
+
+#include "common/base/clock.h"
+
+#include <string.h>
+
+enum { PARTS = 100, LOOK_PERIOD_MS = 1000, EVENTS_LEAST = 1000 };
+
+void late_zone_consider(struct late_zone *worst, const struct weir_zone *zone, uint64_t late, uint64_t judged)
+{
+	if ((double)late * PARTS <= (double)judged)
+		return;
+	if (worst->zone != NULL && (double)late * (double)worst->judged <= (double)worst->late * (double)judged)
+		return;
+	*worst = (struct late_zone){.zone = zone, .late = late, .judged = judged};
+}
+
+static bool has_sliding_window(const struct weir_zone *zone)
+{
+	for (uint32_t i = 0; i < zone->limit_count; i++)
+		if (strcmp(zone->limits[i].algorithm->name, "sliding_window") == 0)
+			return true;
+	return false;
+}
+
+void late_zone_words(struct weir_text *text, const struct late_zone *worst, bool sorts)
+{
+	weir_text_printf(text,
+	                 "%.1f %% of the events of zone \"%s\" are late (%llu of %llu): so much older than the newest of "
+	                 "their key that a limit cannot judge them, so it lets them pass. Their lines are not in the order "
+	                 "of time; ",
+	                 100 * (double)worst->late / (double)worst->judged, worst->zone->name,
+	                 (unsigned long long)worst->late, (unsigned long long)worst->judged);
+	if (sorts)
+		weir_text_puts(text, "--sort puts them in that order");
+	else if (has_sliding_window(worst->zone))
+		weir_text_puts(text,
+		               "\"lateness\" of a sliding_window says how late it judges them all the same, such as \"2m\"");
+	else
+		weir_text_puts(text, "a longer window has fewer of them, and a sliding_window can be given a \"lateness\"");
+}
+
+void late_note_watch(struct late_note *note, const struct limiter_parts *parts, const struct weir_log *log)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	if (note->is_said || now_ms < note->look_ms)
+		return;
+	note->look_ms = now_ms + LOOK_PERIOD_MS;
+	uint64_t version = policy_registry_newest(parts->registry);
+	const struct weir_policy *policy = version > 0 ? policy_registry_policy(parts->registry, version) : NULL;
+	struct late_zone worst = {0};
+	for (uint32_t i = 0; policy != NULL && i < policy->zone_count; i++) {
+		struct worker_zone numbers = limiter_zone(parts, policy->zones[i].id);
+		uint64_t judged = numbers.passed + numbers.blocked;
+		if (judged >= EVENTS_LEAST)
+			late_zone_consider(&worst, &policy->zones[i], numbers.late, judged);
+	}
+	if (worst.zone == NULL)
+		return;
+	struct weir_text words = {0};
+	late_zone_words(&words, &worst, false);
+	weir_log(log, WEIR_LOG_WARNING, "limiter", "%.*s", (int)words.length, words.at);
+	weir_text_deinit(&words);
+	note->is_said = true;
+}
