@@ -20,6 +20,7 @@ struct record_counts {
 	uint64_t lines; /* all of them: empty, header and malformed too */
 	uint64_t bytes;
 	uint64_t records; /* well-formed */
+	uint64_t words;   /* of them: those whose ip is no address */
 	uint64_t clamped; /* times that lay ahead of the clock by more than max_skew */
 	uint64_t malformed[FORMAT_REASON_COUNT];
 };
