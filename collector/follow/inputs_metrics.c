@@ -17,6 +17,7 @@ enum { STREAMS_SHOWN = 256 }; /* per source */
 enum {
 	LINES,
 	RECORDS,
+	WORDS,
 	CLAMPED,
 	MALFORMED,
 	METRIC_COUNT,
@@ -26,6 +27,10 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[LINES] = {"weir_lines_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
                "Lines read from all sources, each counted once."},
 	[RECORDS] = {"weir_records_total", WEIR_COUNTER, "records", WEIR_NO_LABELS, "Lines that became records."},
+	[WORDS] =
+		{"weir_ip_not_address_total", WEIR_COUNTER, "records", WEIR_NO_LABELS,
+         "Records whose ip is no address, but a host name or any other word, and is counted as it stands. If this "
+         "grows, the field ip may be the wrong one, or a list that needs client_ip."},
 	[CLAMPED] = {"weir_clamped_total", WEIR_COUNTER, "records", WEIR_NO_LABELS,
                  "Records whose time was more than collector.max_skew ahead of the clock and was set to the clock. "
                  "If this grows, a clock is wrong, here or where the log is written."},
@@ -164,6 +169,7 @@ void inputs_metrics_counts(const struct record_counts *counts, struct weir_text 
 {
 	weir_metrics_counter(text, &metrics[LINES], counts->lines);
 	weir_metrics_counter(text, &metrics[RECORDS], counts->records);
+	weir_metrics_counter(text, &metrics[WORDS], counts->words);
 	weir_metrics_counter(text, &metrics[CLAMPED], counts->clamped);
 	weir_metrics_family(text, &metrics[MALFORMED]);
 	for (int i = FORMAT_NO_TIME; i < FORMAT_REASON_COUNT; i++) {

@@ -15,6 +15,7 @@ void record_counts_add(struct record_counts *sum, const struct record_counts *mo
 	sum->lines += more->lines;
 	sum->bytes += more->bytes;
 	sum->records += more->records;
+	sum->words += more->words;
 	sum->clamped += more->clamped;
 	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
 		sum->malformed[i] += more->malformed[i];
@@ -76,7 +77,16 @@ static inline uint32_t line_end(struct record_reader *reader)
 	return reader->ends.ends[reader->next_end++];
 }
 
+/* The newest line is a record. */
+static void take_record(struct record_reader *reader)
+{
+	bool fresh = record_reader_is_fresh(reader);
+	reader->ahead.records = fresh;
+	reader->ahead.words = fresh && reader->record.ip == RECORD_IP_WORD;
+}
+
 /* Counts the newest line as malformed, and makes a dead letter of it. */
+
 static void refuse_line(struct record_reader *reader, enum format_reason reason)
 {
 	reader->ahead.malformed[reason] += record_reader_is_fresh(reader);
@@ -90,8 +100,20 @@ static void refuse_line(struct record_reader *reader, enum format_reason reason)
 		dead_letters_drop(reader->dead);
 }
 
-/* Handles a chunk that is the first part of a line that is too long. */
-static void refuse_long_line(struct record_reader *reader)
+/* Parses the first part of a line, where the format takes such lines. */
+static bool parse_cut(struct record_reader *reader)
+{
+	struct format *format = reader->format;
+	if (!format->takes_cut)
+		return false;
+	format->cut = true;
+	enum format_reason reason = format_parse(format, reader->line.at, reader->line.length, &reader->record);
+	format->cut = false;
+	return reason == FORMAT_OK;
+}
+
+/* Handles a chunk that is the first part of a line that is too long. @return whether that is enough for a record */
+static bool take_long_line(struct record_reader *reader)
 {
 	const struct source_chunk *chunk = &reader->chunk;
 	reader->at = chunk->length;
@@ -100,7 +122,12 @@ static void refuse_long_line(struct record_reader *reader)
 	reader->line = (struct weir_span){.at = chunk->data, .length = (uint32_t)chunk->length};
 	reader->ahead.lines += record_reader_is_fresh(reader);
 	reader->ahead.bytes += record_reader_is_fresh(reader) ? chunk->length + chunk->skipped : 0;
+	if (parse_cut(reader)) {
+		take_record(reader);
+		return true;
+	}
 	refuse_line(reader, FORMAT_LINE_TOO_LONG);
+	return false;
 }
 
 enum weir_status record_reader_next(struct record_reader *reader)
@@ -108,7 +135,8 @@ enum weir_status record_reader_next(struct record_reader *reader)
 	const struct source_chunk *chunk = &reader->chunk;
 	while (reader->at < chunk->length) {
 		if (chunk->too_long) {
-			refuse_long_line(reader);
+			if (take_long_line(reader))
+				return WEIR_OK;
 			break;
 		}
 		uint32_t begin = (uint32_t)reader->at, end = line_end(reader);
@@ -125,7 +153,7 @@ enum weir_status record_reader_next(struct record_reader *reader)
 		reader->line = line;
 		enum format_reason reason = format_parse(reader->format, line.at, line.length, &reader->record);
 		if (reason == FORMAT_OK) {
-			reader->ahead.records = fresh;
+			take_record(reader);
 			return WEIR_OK;
 		}
 		if (reason != FORMAT_SKIP)
@@ -155,11 +183,12 @@ void record_reader_take(struct record_reader *reader, int64_t now_ms)
 	counts->lines += ahead->lines;
 	counts->bytes += ahead->bytes;
 	counts->records += ahead->records;
+	counts->words += ahead->words;
 	counts->clamped += ahead->clamped;
 	reader->taken_position = reader->position;
 	if (record_reader_is_fresh(reader))
 		reader->counted_position = reader->position;
-	ahead->lines = ahead->bytes = ahead->records = ahead->clamped = 0;
+	ahead->lines = ahead->bytes = ahead->records = ahead->words = ahead->clamped = 0;
 	if (reader->ahead_malformed)
 		take_malformed(reader, now_ms);
 }

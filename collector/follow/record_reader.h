@@ -20,7 +20,9 @@ struct record_counts {
 	uint64_t lines; /* all of them, including empty, header and malformed ones */
 	uint64_t bytes;
 	uint64_t records; /* well-formed lines */
+	uint64_t words;   /* records whose ip is not an address */
 	uint64_t clamped; /* records whose time was ahead of the clock by more than max_skew */
+
 	uint64_t malformed[FORMAT_REASON_COUNT];
 };
 

@@ -40,6 +40,7 @@ const char *format_reason_text(enum format_reason reason)
 		[FORMAT_TIME_RANGE] = "time out of range",
 		[FORMAT_LINE_TOO_LONG] = "line too long",
 		[FORMAT_BAD_COST] = "bad cost",
+		[FORMAT_NO_CLIENT] = "no client",
 	};
 	if (reason < FORMAT_MALFORMED)
 		return texts[reason];
@@ -131,16 +132,68 @@ void format_free(struct format *format)
 	if (format == NULL)
 		return;
 	client_ip_free(format->client_ip);
+	served_path_room_deinit(&format->path_room);
+	unescape_scratch_deinit(&format->header_room);
 	format->free(format);
 }
 
-void format_apply_client_ip(const struct format *format, struct record *record)
+/* ---- what is the same in every format ---- */
+
+/* An address becomes canonical; anything else stays, and is told. */
+static void settle_ip(struct format *format, struct record *record)
 {
-	client_ip_apply(format->client_ip, record);
+	struct weir_span *ip = &record->fields[FIELD_IP];
+	struct weir_address address;
+	if (ip->at == NULL || record->ip != RECORD_IP_UNTOLD)
+		return;
+	if (!weir_address_read(*ip, &address)) {
+		record->ip = RECORD_IP_WORD;
+		return;
+	}
+	record->ip = RECORD_IP_PLAIN;
+	uint32_t length = weir_address_format(&address, format->ip_text);
+	struct weir_span canonical = {.at = format->ip_text, .length = length};
+	if (!weir_span_equal(canonical, *ip))
+		*ip = canonical;
+}
+
+/* The target is the path as it is written, unless the line has one of its own. */
+static void settle_path(struct format *format, struct record *record)
+{
+	struct weir_span *path = &record->fields[FIELD_PATH];
+	if (path->at == NULL)
+		return;
+	if (format->target >= 0 && record->fields[format->target].at == NULL)
+		record->fields[format->target] = *path;
+	*path = served_path(*path, &format->path_room);
+	if (path->length == 0)
+		path->at = NULL;
+}
+
+static bool settle_client(struct format *format, struct record *record)
+{
+	struct weir_span header = record->fields[client_ip_header(format->client_ip)];
+	if (format->escapes && header.at != NULL)
+		header = unescape_log(&format->header_room, header);
+	return client_ip_apply(format->client_ip, header, record);
+}
+
+enum format_reason format_settle(struct format *format, struct record *record)
+{
+	if (format->client_ip != NULL && !settle_client(format, record))
+		return FORMAT_NO_CLIENT;
+	if (format->settles_ip)
+		settle_ip(format, record);
+	if (format->settles_path)
+		settle_path(format, record);
+	return FORMAT_OK;
 }
 
 bool format_lacks(const struct format *format, uint32_t field)
 {
 	bool from_header = field == FIELD_IP && format->client_ip != NULL;
-	return format->lacks != NULL && !from_header && format->lacks(format, field);
+	bool from_path = format->target >= 0 && field == (uint32_t)format->target;
+	if (format->lacks == NULL || from_header)
+		return false;
+	return format->lacks(format, field) && !(from_path && !format->lacks(format, FIELD_PATH));
 }

@@ -14,7 +14,10 @@
 #define COLLECTOR_FORMAT_H
 
 #include "collector/record/record.h"
+#include "collector/record/served_path.h"
+#include "collector/record/unescape.h"
 #include "common/base/status.h"
+#include "common/bytes/address.h"
 #include "common/json/json.h"
 
 enum { FORMAT_LINE_MAX_BYTES = 1 << 20 };
@@ -42,6 +45,16 @@ struct format {
 	struct time_reader *time;     /* its own: who knows a time for lines that have none says so there */
 	/* The group that a pattern lacks for the time: it serves only after a head that has one. NULL: none is missing. */
 	const char *missing_time;
+	/* Set before a line that lacks its end, as it is above the limit. A format that takes no such lines is not asked. */
+	bool cut;
+	bool takes_cut;
+	/* What format_settle() needs: which of the fields below are wanted, and room for what is not in the line. */
+	bool settles, settles_ip, settles_path;
+	int target;   /* the field "target" where it is wanted, or -1 */
+	bool escapes; /* its values stay as an access log escapes them */
+	struct served_path_room path_room;
+	struct unescape_scratch header_room;
+	char ip_text[WEIR_ADDRESS_TEXT_BYTES];
 };
 
 /**
@@ -73,18 +86,20 @@ WEIR_MUST_USE enum weir_status format_new_behind(const char *head, const struct 
 /** The words of a reason; NULL for a number that no format has. */
 const char *format_reason_text(enum format_reason reason);
 
-void format_apply_client_ip(const struct format *format, struct record *record);
+/** Gives the fields that mean the same in every format their one form: the client's `ip`, the `path`, the `target`. */
+enum format_reason format_settle(struct format *format, struct record *record);
 
-/** Parses a line (without its newline and the CR before it), and applies client_ip: what callers use. */
+/** Parses a line (without its newline and the CR before it) and settles the record: what callers use. */
 static inline enum format_reason format_parse(struct format *format, const char *line, uint32_t length,
                                               struct record *record)
 {
 	if (length == 0)
 		return FORMAT_SKIP;
+	record->ip = RECORD_IP_UNTOLD;
+	record->cut = format->cut;
+	record->settled = false;
 	enum format_reason reason = format->parse(format, line, length, record);
-	if (format->client_ip != NULL && reason == FORMAT_OK)
-		format_apply_client_ip(format, record);
-	return reason;
+	return reason == FORMAT_OK && format->settles && !record->settled ? format_settle(format, record) : reason;
 }
 
 /** Whether no line of this format can ever give a wanted field: seen from the configuration alone. */

@@ -59,15 +59,15 @@ static inline const char *usual_method(const char *at)
 	return at + bits / 8;
 }
 
-/* Marks of the bytes, of which there are at most 64, where a target ends, and of question marks. */
-static inline uint64_t target_marks(const char *at, unsigned bytes, uint64_t *questions)
+/* Marks of the bytes, of which there are at most 64, where a target ends, and of those where its path may end. */
+static inline uint64_t target_marks(const char *at, unsigned bytes, unsigned *slash, uint64_t *marks)
 {
 	uint64_t stops = 0;
-	*questions = 0;
+	*marks = 0;
 	for (unsigned i = 0; i < bytes; i += FIND_BYTES) {
 		find_block block = find_load(at + i);
 		stops |= find_bits(find_space_or_quote(block)) << i;
-		*questions |= find_bits(find_equal(block, '?')) << i;
+		*marks |= served_path_marks(block, slash) << i;
 	}
 	return stops;
 }
@@ -80,28 +80,32 @@ static inline const char *usual_request(const char *at, const char *end, struct 
 		return NULL;
 	line->parts[COMBINED_METHOD] = span_of(at, space);
 	/* A target's length cannot be foreseen; in steps of 64 the number of steps mostly can. */
-	const char *target = space + 1, *query = NULL;
-	uint64_t stops = 0, questions;
+	const char *target = space + 1, *mark = NULL;
+	uint64_t stops = 0, marks;
+	unsigned slash = 0;
 	for (at = target; stops == 0;) {
 		const char *from = at;
 		if (end - at >= 64) {
-			stops = target_marks(at, 64, &questions);
+			stops = target_marks(at, 64, &slash, &marks);
 			at += 64;
 		} else if (end - at >= FIND_BYTES) {
-			stops = target_marks(at, FIND_BYTES, &questions);
+			stops = target_marks(at, FIND_BYTES, &slash, &marks);
 			at += FIND_BYTES;
 		} else {
 			return NULL;
 		}
-		if (query == NULL && questions != 0)
-			query = from + __builtin_ctzll(questions);
+		if (mark == NULL && marks != 0)
+			mark = from + __builtin_ctzll(marks);
 		if (stops != 0)
 			at = from + __builtin_ctzll(stops);
 	}
 	if (at == target || end - at < 16 || !same_bytes(at, " HTTP/  ", 6) || !same_bytes(at + 7, ".       ", 1) ||
 	    at[9] != '"' || at[6] < '0' || at[6] > '9' || at[8] < '0' || at[8] > '9')
 		return NULL;
-	line->parts[COMBINED_PATH] = span_of(target, query != NULL && query < at ? query : at);
+	mark = mark != NULL && mark < at ? mark : at;
+	line->served = *target == '/' && (*mark == '?' || *mark == ' ');
+	line->parts[COMBINED_TARGET] = span_of(target, at);
+	line->parts[COMBINED_PATH] = span_of(target, line->served ? mark : at);
 	return at + 10;
 }
 
@@ -109,7 +113,7 @@ static inline const char *usual_request(const char *at, const char *end, struct 
 enum { USUAL_TIME_BYTES = TIME_COMMON_BYTES + 8, USUAL_REST_BYTES = 3 + FIND_BYTES + 2 + USUAL_TIME_BYTES };
 
 /* ip, "-" and a user without spaces, up to the time, of which USUAL_TIME_BYTES are there; NULL: not of that shape. */
-static inline const char *usual_client(const char *at, const char *end, struct combined_line *line)
+static inline const char *usual_client(const char *at, const char *end, struct combined_line *line, enum record_ip *ip)
 {
 	const char *begin = at;
 	if (end - at < 2 * FIND_BYTES)
@@ -123,6 +127,9 @@ static inline const char *usual_client(const char *at, const char *end, struct c
 	}
 	at += find_index(spaces);
 	if (at == begin || end - at < 6 + USUAL_TIME_BYTES)
+		return NULL;
+	*ip = find_ipv4(begin, (unsigned)(at - begin)) ? RECORD_IP_PLAIN : RECORD_IP_UNTOLD;
+	if (*ip == RECORD_IP_UNTOLD && !combined_line_client(span_of(begin, at)))
 		return NULL;
 	line->parts[COMBINED_IP] = span_of(begin, at);
 	line->parts[COMBINED_IDENT] = span_of(at + 1, at + 2);
@@ -165,9 +172,10 @@ static inline const char *usual_status_and_bytes(const char *at, const char *end
 
 /* Splits a line of the usual shape and reads its time; false: it may have any other, and nothing is known of it. */
 static inline bool split_usual(struct format_combined *combined, const char *at, const char *end,
-                               struct combined_line *line, int64_t *time_ms)
+                               struct combined_line *line, struct record *record)
 {
-	at = usual_client(at, end, line);
+	int64_t *time_ms = &record->time_ms;
+	at = usual_client(at, end, line, &record->ip);
 	if (at == NULL || !same_bytes(at + TIME_COMMON_BYTES, "] \"     ", 3))
 		return false;
 	struct weir_span time = {.at = at, .length = TIME_COMMON_BYTES};
@@ -185,6 +193,7 @@ static inline bool split_usual(struct format_combined *combined, const char *at,
 		return false;
 	if (combined->wants_tail)
 		combined_line_tail(at, end, line);
+	line->parts[COMBINED_HOST] = (struct weir_span){0};
 	return true;
 }
 
@@ -194,12 +203,16 @@ static enum format_reason parse(struct format *format, const char *text, uint32_
 	struct combined_line line;
 	enum format_reason reason = FORMAT_OK;
 	line.parts[COMBINED_NONE] = (struct weir_span){0};
-	if (!split_usual(combined, text, text + length, &line, &record->time_ms)) {
+	line.cut = false;
+	if (!split_usual(combined, text, text + length, &line, record)) {
+		record->ip = RECORD_IP_UNTOLD;
 		if (!combined_line_split((struct weir_span){.at = text, .length = length}, &line))
 			return format->malformed;
 		struct weir_span time = line.parts[COMBINED_TIME];
 		reason = time_read(&combined->options.time, format_value_or_dash(time.at, time.length), &record->time_ms);
 	}
+	record->cut |= line.cut;
+	record->settled = record->ip == RECORD_IP_PLAIN && line.served && format->client_ip == NULL;
 	for (uint32_t i = 0; i < combined->move_count; i++) {
 		struct weir_span part = line.parts[combined->moves[i].part];
 		record->fields[combined->moves[i].field] = format_value_or_dash(part.at, part.length);
@@ -218,9 +231,10 @@ static enum combined_part part_of(const char *name)
 {
 	static const char *const names[COMBINED_NONE] = {
 		[COMBINED_IP] = "ip",         [COMBINED_IDENT] = "ident",   [COMBINED_USER] = "user",
-		[COMBINED_TIME] = "",         [COMBINED_METHOD] = "method", [COMBINED_PATH] = "path",
+		[COMBINED_TIME] = "",         [COMBINED_METHOD] = "method", [COMBINED_TARGET] = "target",
 		[COMBINED_STATUS] = "status", [COMBINED_BYTES] = "bytes",   [COMBINED_REFERER] = "referer",
-		[COMBINED_AGENT] = "agent",   [COMBINED_XFF] = "xff",
+		[COMBINED_AGENT] = "agent",   [COMBINED_XFF] = "xff",       [COMBINED_HOST] = "host",
+		[COMBINED_PATH] = "path",
 	};
 	enum combined_part part = 0;
 	while (part < COMBINED_NONE && strcmp(names[part], name) != 0)
@@ -241,6 +255,8 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	combined->format.parse = parse;
 	combined->format.free = combined_free;
 	combined->format.lacks = lacks;
+	combined->format.takes_cut = true;
+	combined->format.escapes = true;
 	enum weir_status status = format_options_init(&combined->options, config, fields, kind, &combined->format, error);
 	if (status != WEIR_OK) {
 		format_free(&combined->format);

@@ -6,6 +6,7 @@
  */
 #include "collector/format/format_slots.h"
 #include "collector/format/json_scan.h"
+#include "collector/record/client_ip.h"
 #include "common/base/alloc.h"
 
 #include <assert.h>
@@ -25,11 +26,31 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 {
 	struct format_json *json = (struct format_json *)format;
 	struct weir_span values[FORMAT_SLOTS_MAX];
-	if (!json_scan_line(&json->scan, line, length))
+	if (!json_scan_line(&json->scan, line, length) && !(json->scan.cut && format->takes_cut))
 		return format->malformed;
 	for (uint32_t slot = 0; slot < json->slots.count; slot++)
 		values[slot] = json_scan_value(&json->scan, json->nodes[slot]);
-	return format_slots_finish(&json->slots, &json->options, values, record);
+	enum format_reason reason = format_slots_finish(&json->slots, &json->options, values, record);
+	if (!json->scan.cut)
+		return reason;
+	/* A line that ends too early counts if it says when and who. */
+	bool nobody = format->client_ip == NULL && record->fields[FIELD_IP].at == NULL;
+	record->cut = true;
+	return reason == FORMAT_NO_TIME || nobody ? format->malformed : reason;
+}
+
+/* The addresses of a header may be an array: a line of the header each. */
+static void join_lists(struct format_json *json)
+{
+	const struct client_ip *client_ip = json->format.client_ip;
+	if (client_ip == NULL)
+		return;
+	const uint32_t fields[] = {(uint32_t)client_ip_header(client_ip), FIELD_IP};
+	for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+		int slot = format_slots_of_field(&json->slots, fields[i]);
+		if (slot >= 0)
+			json_scan_join(&json->scan, json->nodes[slot]);
+	}
 }
 
 static void json_free(struct format *format)
@@ -58,6 +79,8 @@ enum weir_status format_json_members_new(const struct weir_json *config, const s
 	format_slots_init(&json->slots, &json->options);
 	for (uint32_t slot = 0; slot < json->slots.count; slot++)
 		json->nodes[slot] = json_scan_want(&json->scan, json->slots.names[slot].at);
+	join_lists(json);
+	json->format.takes_cut = (kind->takes & FORMAT_NEEDS_IP) != 0;
 	*format = &json->format;
 	return WEIR_OK;
 }
@@ -72,6 +95,6 @@ const struct format_kind format_json = {
 	.name = "json",
 	.meaning = "one object per line",
 	.malformed = "not json",
-	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR | FORMAT_NEEDS_IP,
 	.create = create,
 };

@@ -16,6 +16,7 @@ enum {
 	FORMAT_TAKES_FIELDS = 1, /* "fields" */
 	FORMAT_TAKES_TIME = 2,   /* "time", "unit" */
 	FORMAT_TAKES_YEAR = 4,   /* "year" */
+	FORMAT_NEEDS_IP = 8, /* no option: the ip is read even where no zone asks, as it says whether a cut line counts */
 };
 
 struct format_kind {

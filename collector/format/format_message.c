@@ -23,6 +23,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 {
 	struct format_message *both = (struct format_message *)format;
 	struct record head;
+	both->head->cut = both->body->cut = format->cut;
 	enum format_reason reason = format_parse(both->head, line, length, &head);
 	if (reason != FORMAT_OK)
 		return reason;
@@ -35,8 +36,11 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 		return reason;
 	for (uint32_t i = 0; i < both->wanted_count; i++) {
 		uint32_t field = both->wanted[i];
-		if (record->fields[field].at == NULL)
-			record->fields[field] = head.fields[field];
+		if (record->fields[field].at != NULL)
+			continue;
+		record->fields[field] = head.fields[field];
+		if (field == FIELD_IP)
+			record->ip = head.ip;
 	}
 	return FORMAT_OK;
 }
@@ -102,6 +106,8 @@ enum weir_status format_message_new(const struct format_kind *kind, const struct
 		if ((fields->wanted >> i & 1) != 0)
 			both->wanted[both->wanted_count++] = (uint8_t)i;
 	both->format.time = both->head->time;
+	both->format.target = -1;
+	both->format.takes_cut = both->head->takes_cut && both->body->takes_cut;
 	if (both->body->begin != NULL) {
 		both->format.begin = begin;
 		both->format.header = header;

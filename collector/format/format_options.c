@@ -114,6 +114,19 @@ static void copy_table(struct field_table *copy, const struct field_table *field
 		copy->names[i] = weir_copy(fields->names[i], strlen(fields->names[i]));
 }
 
+/* Which fields the record is to be settled in; the target is had from the path. */
+static void settle_fields(struct format_options *options, struct format *format)
+{
+	format->target = field_table_find(&options->fields, weir_span_of("target"));
+	if (format->target >= 0 && !format_wants(options, (uint32_t)format->target))
+		format->target = -1;
+	if (format->target >= 0)
+		options->fields.wanted |= UINT64_C(1) << FIELD_PATH;
+	format->settles_path = format_wants(options, FIELD_PATH);
+	format->settles_ip = format_wants(options, FIELD_IP);
+	format->settles = format->settles_ip || format->settles_path || format->client_ip != NULL;
+}
+
 static enum weir_status read_cost(struct format_options *options, const struct weir_json *config,
                                   struct weir_error *error)
 {
@@ -168,7 +181,10 @@ enum weir_status format_options_init(struct format_options *options, const struc
 	*options = (struct format_options){.cost_field = -1};
 	format->malformed = format_malformed(kind);
 	format->time = &options->time;
+	format->target = -1;
 	copy_table(&options->fields, fields);
+	if ((kind->takes & FORMAT_NEEDS_IP) != 0)
+		options->fields.wanted |= UINT64_C(1) << FIELD_IP;
 	enum weir_status status;
 	if (json_is_object(config->value) && (status = check_names(config, kind, error)) != WEIR_OK)
 		return status;
@@ -179,6 +195,7 @@ enum weir_status format_options_init(struct format_options *options, const struc
 	struct weir_json at = weir_json_member(config, "client_ip");
 	if ((status = client_ip_new(&at, &options->fields, &format->client_ip, error)) != WEIR_OK)
 		return status;
+	settle_fields(options, format);
 	status = read_sources(options, config, error);
 	if (status == WEIR_OK && kind->options != NULL)
 		status = weir_json_read(config, kind->options, format, error);

@@ -121,6 +121,7 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	struct format_syslog *syslog = weir_alloc(1, sizeof *syslog);
 	syslog->format.parse = parse;
 	syslog->format.free = syslog_free;
+	syslog->format.takes_cut = true;
 	enum weir_status status = format_options_init(&syslog->options, config, fields, kind, &syslog->format, error);
 	if (status != WEIR_OK) {
 		format_free(&syslog->format);

@@ -28,6 +28,7 @@ void json_scan_deinit(struct json_scan *scan)
 		free(scan->nodes[i].key);
 	free(scan->nodes);
 	unescape_scratch_deinit(&scan->scratch);
+	unescape_scratch_deinit(&scan->joined);
 }
 
 static uint64_t length_bit(uint32_t length)
@@ -90,6 +91,11 @@ uint32_t json_scan_want(struct json_scan *scan, const char *name)
 	return node;
 }
 
+void json_scan_join(struct json_scan *scan, uint32_t node)
+{
+	scan->nodes[node].joins = true;
+}
+
 /* ---- the line ---- */
 
 /* A scan on its way: the line's end, and its length for the scratch. */
@@ -111,6 +117,13 @@ static inline const char *skip_blanks(const char *at, const char *end)
 	while (at < end && (unsigned char)*at <= ' ' && (*at == ' ' || *at == '\t' || *at == '\r'))
 		at++;
 	return at;
+}
+
+/* The line ends too early here. */
+static const char *cut_here(const struct walk *walk)
+{
+	walk->scan->cut = true;
+	return NULL;
 }
 
 /* The quote that ends a string whose inside begins here, or NULL; tells whether there were escapes. */
@@ -204,39 +217,120 @@ static inline const char *scan_word(const struct walk *walk, const char *at, con
 	return (size_t)(walk->end - at) >= bytes && memcmp(at, word, bytes) == 0 ? at + bytes : NULL;
 }
 
+/* Whether no more than blanks stand between here and what follows a value. */
+static bool ends_value(const char *at, const char *end)
+{
+	at = skip_blanks(at, end);
+	return at < end && (*at == ',' || *at == '}' || *at == ']');
+}
+
+/*
+ * Over what servers write in place of a number, and JSON does not know: NaN, -, 0.1 : 0.2, or nothing at all. NULL: it is
+ * something else.
+ */
+static const char *skip_bare(const struct walk *walk, const char *at)
+{
+	static const char known[] = "0123456789.+-: \t\rabcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	while (at < walk->end && *at != '\0' && memchr(known, *at, sizeof known - 1) != NULL)
+		at++;
+	if (at == walk->end)
+		return cut_here(walk);
+	return *at == ',' || *at == '}' || *at == ']' ? at : NULL;
+}
+
+/* The strings of an array that ends before `behind`, as one list; one with anything else in it stays as it is. */
+static struct weir_span join_strings(const struct walk *walk, const char *array, const char *behind)
+{
+	struct unescape_scratch *joined = &walk->scan->joined;
+	struct weir_span list = {.length = 0};
+	uint32_t begin = joined->used;
+	for (const char *at = skip_blanks(array + 1, behind); *at != ']'; at = skip_blanks(at, behind)) {
+		bool escaped;
+		const char *quote = *at == '"' ? string_end(at + 1, behind, &escaped) : NULL;
+		if (quote == NULL)
+			return (struct weir_span){.at = array, .length = (uint32_t)(behind - array)};
+		struct weir_span inside = {.at = at + 1, .length = (uint32_t)(quote - at - 1)};
+		if (inside.length > 0 && joined->used > begin)
+			joined->bytes[joined->used++] = ',';
+		if (inside.length > 0)
+			unescape(joined, inside, walk->length, true);
+		at = skip_blanks(quote + 1, behind);
+		at += *at == ',';
+	}
+	list.length = joined->used - begin;
+	list.at = list.length > 0 ? joined->bytes + begin : NULL;
+	return list;
+}
+
+static const char *scan_list(const struct walk *walk, const char *at, uint32_t node, unsigned depth)
+{
+	const char *behind = scan_array(walk, at, node, depth);
+	if (behind != NULL && node != NOWHERE && walk->scan->nodes[node].joins)
+		walk->scan->nodes[node].value = join_strings(walk, at, behind);
+	return behind;
+}
+
 /* Takes the value at `at`, of `depth` if it is a container, into the node; gives the place behind it, or NULL. */
 static inline const char *scan_value(const struct walk *walk, const char *at, uint32_t node, unsigned depth)
 {
 	if (at == walk->end)
-		return NULL;
+		return cut_here(walk);
 	if (node != NOWHERE)
 		clear(walk->scan, node);
 	const char *begin = at, *behind;
-	bool escaped = false;
+	bool escaped = false, absent = false, string = *at == '"';
 	switch (*at) {
 	case '"':
 		begin++;
 		at = string_end(begin, walk->end, &escaped);
 		if (at == NULL)
-			return NULL;
+			return cut_here(walk);
 		behind = at + 1;
 		break;
 	case '{': return scan_object(walk, at, node, depth);
-	case '[': return scan_array(walk, at, node, depth);
-	case 'n': return scan_word(walk, at, "null", 4);
+	case '[': return scan_list(walk, at, node, depth);
+	case 'n':
+		behind = at = scan_word(walk, at, "null", 4);
+		absent = true;
+		break;
 	case 't': behind = at = scan_word(walk, at, "true", 4); break;
 	case 'f': behind = at = scan_word(walk, at, "false", 5); break;
 	default: behind = at = number_end(at, walk->end); break;
 	}
-	if (at == NULL)
-		return NULL;
-	if (node != NOWHERE) {
+	if (!string && (at == NULL || !ends_value(at, walk->end)))
+		return skip_bare(walk, begin);
+	if (node != NOWHERE && !absent) {
 		struct weir_span value = {.at = begin, .length = (uint32_t)(at - begin)};
 		if (escaped)
 			value = unescape(&walk->scan->scratch, value, walk->length, true);
 		walk->scan->nodes[node].value = value;
 	}
 	return behind;
+}
+
+/*
+ * Behind a value and the blanks after it: at the quote of the next member, or at '}'. Numbers may be several ("0.1, 0.2"):
+ * a list of them is no value. NULL: neither.
+ */
+static const char *next_member(const struct walk *walk, const char *at, char first, uint32_t child)
+{
+	at = skip_blanks(at, walk->end);
+	if (at < walk->end && *at != ',')
+		return *at == '}' ? at : NULL;
+	while (at < walk->end && *at == ',') {
+		at = skip_blanks(at + 1, walk->end);
+		if (at == walk->end || *at == '"')
+			break;
+		const char *more = first != '"' && first != '{' && first != '[' ? skip_bare(walk, at) : NULL;
+		if (more == NULL || more == at)
+			return NULL;
+		if (child != NOWHERE)
+			clear(walk->scan, child);
+		at = more;
+	}
+	if (at == walk->end)
+		return cut_here(walk);
+	return at;
 }
 
 /* From '{' to behind '}', or NULL. */
@@ -249,29 +343,34 @@ static const char *scan_object(const struct walk *walk, const char *at, uint32_t
 	if (at < end && *at == '}')
 		return at + 1;
 	for (;;) {
-		if (at == end || *at != '"')
+		if (at == end)
+			return cut_here(walk);
+		if (*at != '"')
 			return NULL;
 		bool escaped;
 		const char *key = at + 1;
 		at = string_end(key, end, &escaped);
 		if (at == NULL)
-			return NULL;
+			return cut_here(walk);
 		struct weir_span name = {.at = key, .length = (uint32_t)(at - key)};
 		uint32_t child = node_of_key(walk, node, name, escaped);
 		at = skip_blanks(at + 1, end);
-		if (at == end || *at != ':')
-			return NULL;
-		at = scan_value(walk, skip_blanks(at + 1, end), child, depth + 1);
-		if (at == NULL)
-			return NULL;
-		at = skip_blanks(at, end);
 		if (at == end)
-			return NULL;
-		if (*at == '}')
-			return at + 1;
-		if (*at != ',')
+			return cut_here(walk);
+		if (*at != ':')
 			return NULL;
 		at = skip_blanks(at + 1, end);
+		char first = at < end ? *at : '"';
+		at = scan_value(walk, at, child, depth + 1);
+		if (at == NULL)
+			return NULL;
+		if (at < end && *at == ',' && end - at > 1 && at[1] == '"') {
+			at++;
+			continue;
+		}
+		at = next_member(walk, at, first, child);
+		if (at == NULL || *at != '"')
+			return at != NULL && *at == '}' ? at + 1 : NULL;
 	}
 }
 
@@ -285,12 +384,14 @@ static const char *scan_array(const struct walk *walk, const char *at, uint32_t 
 	if (at < end && *at == ']')
 		return at + 1;
 	for (uint32_t element = 0;; element++) {
+		if (at < end && (*at == ',' || *at == '}' || *at == ']'))
+			return NULL;
 		at = scan_value(walk, at, node_of_element(walk, node, element), depth + 1);
 		if (at == NULL)
 			return NULL;
 		at = skip_blanks(at, end);
 		if (at == end)
-			return NULL;
+			return cut_here(walk);
 		if (*at == ']')
 			return at + 1;
 		if (*at != ',')
@@ -303,6 +404,8 @@ bool json_scan_line(struct json_scan *scan, const char *line, uint32_t length)
 {
 	struct walk walk = {.scan = scan, .end = line + length, .length = length};
 	unescape_scratch_clear(&scan->scratch);
+	unescape_scratch_clear(&scan->joined);
+	scan->cut = false;
 	for (uint32_t i = 0; i < scan->count; i++)
 		scan->nodes[i].value = (struct weir_span){0};
 	const char *at = skip_blanks(line, walk.end);

@@ -7,7 +7,9 @@
  *
  * - structure is strict (RFC 8259), at most JSON_SCAN_DEPTH_MAX deep
  * - strings are lenient: any byte but '"' and '\' stands for itself; see unescape.h for escapes
- * - of members with equal names the last counts, with all that lies in it
+ * - a value that is no JSON, but what servers write where they have no number (NaN, -, 0.1, 0.2, nothing), is absent
+ * - of members with equal names the last counts, with all that lies in it; names are compared without their escapes
+ * - of a line that ends too early, what was whole before its end counts
  */
 #ifndef COLLECTOR_JSON_SCAN_H
 #define COLLECTOR_JSON_SCAN_H
@@ -24,6 +26,7 @@ struct json_scan_node {
 	uint32_t element;           /* what the key means in an array; UINT32_MAX: nothing */
 	uint64_t child_lengths;     /* bit n: some child's key has n bytes (63: or more) */
 	uint16_t first_child, next; /* 0: none, as the root is nobody's child */
+	bool joins;                 /* json_scan_join() was called for it */
 	struct weir_span value;     /* in the last line; at is NULL if there is none */
 };
 
@@ -31,7 +34,8 @@ struct json_scan_node {
 struct json_scan {
 	struct json_scan_node *nodes; /* the root first */
 	uint32_t count;
-	struct unescape_scratch scratch;
+	bool cut; /* the last line was an object as far as it went, and ended too early */
+	struct unescape_scratch scratch, joined;
 };
 
 void json_scan_init(struct json_scan *scan);
@@ -40,7 +44,10 @@ void json_scan_deinit(struct json_scan *scan);
 /** Looks for a name from here on; gives its node's number. At most JSON_SCAN_NAME_MAX_BYTES. */
 uint32_t json_scan_want(struct json_scan *scan, const char *name);
 
-/** Scans a line into the nodes' values; false: it is no JSON object. Values hold until the next scan. */
+/** Takes an array of strings there as one value, separated by commas; any other array as it is written. */
+void json_scan_join(struct json_scan *scan, uint32_t node);
+
+/** Scans a line into the nodes' values; false: it is no JSON object, or cut. Values hold until the next scan. */
 bool json_scan_line(struct json_scan *scan, const char *line, uint32_t length);
 
 /** A string unescaped, a number's text, the words true and false; absent for null, objects, arrays and nothing. */

@@ -53,7 +53,7 @@ static inline const struct weir_address *address_cache_get(struct address_cache 
 	uint64_t bit = UINT64_C(1) << field;
 	if ((cache->known & bit) == 0) {
 		cache->known |= bit;
-		bool valid = weir_address_parse(record->fields[field], &cache->addresses[field]);
+		bool valid = weir_address_read(record->fields[field], &cache->addresses[field]);
 		cache->valid = valid ? cache->valid | bit : cache->valid & ~bit;
 	}
 	return cache->valid & bit ? &cache->addresses[field] : NULL;

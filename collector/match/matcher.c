@@ -33,6 +33,7 @@ struct zone_matcher {
 	uint32_t done_count;
 	struct word_set exempt_words;
 	struct network_set exempt_networks;
+	uint64_t address_fields; /* a bit each: those whose addresses the exempt networks are about */
 	bool exempts;
 };
 
@@ -79,6 +80,28 @@ static void init_exempt(struct zone_matcher *matcher, const struct weir_zone *zo
 	matcher->exempts = zone->exempt_word_count + zone->exempt_network_count > 0;
 }
 
+/*
+ * Exempt networks are about the zone's address: the ip in its key, and fields that are grouped. A zone that counts by
+ * something else exempts by the record's ip. No other field is looked at, as clients write what they like there.
+ */
+static enum weir_status init_address_fields(struct zone_matcher *matcher, const struct weir_zone *zone,
+                                            const struct key_template *template, struct field_table *fields,
+                                            struct weir_error *error)
+{
+	uint32_t ip = FIELD_IP;
+	enum weir_status status = WEIR_OK;
+	if (zone->exempt_network_count == 0)
+		return WEIR_OK;
+	for (uint32_t i = 0; i < template->part_count; i++)
+		if (template->parts[i].field == FIELD_IP || template->parts[i].grouped)
+			matcher->address_fields |= UINT64_C(1) << template->parts[i].field;
+	if (matcher->address_fields == 0) {
+		status = record_field_want(fields, "ip", &ip, error);
+		matcher->address_fields = UINT64_C(1) << ip;
+	}
+	return status;
+}
+
 /* The zone's template among those that are there, or a new one. */
 static enum weir_status join_group(struct matcher *matcher, struct zone_matcher *zone, const struct weir_zone *source,
                                    struct field_table *fields, struct weir_error *error)
@@ -117,6 +140,8 @@ enum weir_status matcher_new(const struct weir_policy *policy, struct field_tabl
 		zone->id = source->id;
 		init_exempt(zone, source);
 		if ((status = join_group(made, zone, source, fields, error)) == WEIR_OK &&
+		    (status = init_address_fields(zone, source, &made->groups[zone->group].template, fields, error)) ==
+		        WEIR_OK &&
 		    (status = record_filter_init(&zone->match, &source->match, fields, error)) == WEIR_OK)
 			status = init_done(zone, source, fields, error);
 	}
@@ -155,10 +180,11 @@ void matcher_free(struct matcher *matcher)
 static bool is_exempt(struct matcher *matcher, const struct zone_matcher *zone, const struct key_template *template,
                       const struct record *record)
 {
-	for (uint32_t i = 0; i < template->part_count; i++) {
-		uint32_t field = template->parts[i].field;
-		if (word_set_has(&zone->exempt_words, record->fields[field]))
+	for (uint32_t i = 0; i < template->part_count; i++)
+		if (word_set_has(&zone->exempt_words, record->fields[template->parts[i].field]))
 			return true;
+	for (uint64_t left = zone->address_fields; left != 0; left &= left - 1) {
+		uint32_t field = (uint32_t)__builtin_ctzll(left);
 		const struct weir_address *address = address_cache_get(&matcher->addresses, record, field);
 		if (address != NULL && network_set_has(&zone->exempt_networks, address))
 			return true;

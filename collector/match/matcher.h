@@ -6,7 +6,8 @@
  * share the event, so a record with three zones by ip travels once.
  *
  * A record is in a zone if it has every field of the key, none of the key's
- * values (as they stand, before grouping) is exempt, and it matches. A record
+ * values (as they stand, before grouping) nor its address is exempt, and it
+ * matches. A record
  * that matches `done` of one of the zone's queues takes an entry out of them
  * and is not judged there, whatever `match` says.
  */

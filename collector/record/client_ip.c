@@ -1,34 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the client in an X-Forwarded-For chain by walking it from the right.
+ * Finds the client in a chain of proxies by walking it from the right.
  *
- * Only text moves: the result is a part of the line, so that a key made of it is what an operator reads in the log.
+ * What is split off at the right was written by a proxy that is trusted, and is read without a look at what lies left of
+ * it: a client can write there what it likes, quotes that do not end included.
  */
 #include "collector/record/client_ip.h"
 
+#include "collector/record/network_set.h"
 #include "common/base/alloc.h"
 #include "common/bytes/address.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 struct client_ip {
-	int header; /* field index */
-	uint32_t trusted_count;
-	struct weir_network trusted[];
+	int header;       /* field index */
+	bool trusts_unix; /* "unix:", what nginx writes for a peer on a socket of the machine */
+	struct network_set trusted;
 };
 
-static enum weir_status read_trusted(const struct weir_json *list, struct client_ip *made, struct weir_error *error)
+static enum weir_status read_trusted(const struct weir_json *list, uint32_t count, struct client_ip *made,
+                                     struct weir_error *error)
 {
-	for (uint32_t i = 0; i < made->trusted_count; i++) {
+	struct weir_network *networks = weir_alloc(count, sizeof *networks);
+	uint32_t network_count = 0;
+	enum weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
 		struct weir_json element = weir_json_element(list, i);
 		const char *text = NULL, *why;
-		enum weir_status status = weir_json_string(&element, &text, error);
+		status = weir_json_string(&element, &text, error);
 		if (status != WEIR_OK)
-			return status;
-		if (!weir_network_parse(weir_span_of(text), &made->trusted[i], &why))
-			return weir_json_fail(&element, error, "\"%s\": %s; expected a network such as \"10.0.0.0/8\"", text, why);
+			break;
+		if (strcmp(text, "unix:") == 0)
+			made->trusts_unix = true;
+		else if (!weir_network_parse(weir_span_of(text), &networks[network_count++], &why))
+			status =
+				weir_json_fail(&element, error, "\"%s\": %s; expected a network such as \"10.0.0.0/8\"", text, why);
 	}
-	return WEIR_OK;
+	if (status == WEIR_OK)
+		network_set_init(&made->trusted, networks, network_count);
+	free(networks);
+	return status;
 }
 
 enum weir_status client_ip_new(const struct weir_json *config, struct field_table *fields, struct client_ip **client_ip,
@@ -55,9 +68,8 @@ enum weir_status client_ip_new(const struct weir_json *config, struct field_tabl
 			"must list the proxies' networks, such as [\"10.0.0.0/8\", \"2001:db8::1\"], 1 to %d of them",
 			CLIENT_IP_TRUSTED_MAX);
 
-	struct client_ip *made = weir_alloc(1, sizeof *made + count * sizeof made->trusted[0]);
-	made->trusted_count = (uint32_t)count;
-	status = read_trusted(&trusted, made, error);
+	struct client_ip *made = weir_alloc(1, sizeof *made);
+	status = read_trusted(&trusted, (uint32_t)count, made, error);
 	if (status == WEIR_OK) {
 		made->header = field_table_want(fields, name);
 		if (made->header < 0)
@@ -74,7 +86,15 @@ enum weir_status client_ip_new(const struct weir_json *config, struct field_tabl
 
 void client_ip_free(struct client_ip *client_ip)
 {
+	if (client_ip == NULL)
+		return;
+	network_set_deinit(&client_ip->trusted);
 	free(client_ip);
+}
+
+int client_ip_header(const struct client_ip *client_ip)
+{
+	return client_ip->header;
 }
 
 static bool is_blank(char c)
@@ -91,69 +111,113 @@ static struct weir_span trim(const char *begin, const char *end)
 	return (struct weir_span){.at = begin, .length = (uint32_t)(end - begin)};
 }
 
-/* ":" and 1 to 5 digits, or nothing. */
-static bool is_port(const char *at, const char *end)
+/* Whether the quote at `at` begins or ends a string: no backslash takes it, or an even number of them. */
+static bool is_quote(const char *begin, const char *at)
 {
-	if (at == end)
-		return true;
-	if (*at != ':' || end - at < 2 || end - at > 6)
-		return false;
-	for (at++; at < end; at++) {
-		if (*at < '0' || *at > '9')
-			return false;
-	}
-	return true;
+	const char *slash = at;
+	while (slash > begin && slash[-1] == '\\')
+		slash--;
+	return *at == '"' && (at - slash) % 2 == 0;
 }
 
-/* Takes brackets and a port off a hop; an IPv6 address without brackets has no port. */
-static struct weir_span bare(struct weir_span hop)
+/* The comma before the last element of a list, or NULL. One within quotes is part of an element. */
+static const char *last_comma(const char *begin, const char *end)
 {
-	const char *end = hop.at + hop.length;
-	if (hop.length > 0 && hop.at[0] == '[') {
-		const char *close = memchr(hop.at, ']', hop.length);
-		if (close != NULL && is_port(close + 1, end))
-			return (struct weir_span){.at = hop.at + 1, .length = (uint32_t)(close - hop.at - 1)};
-		return hop;
+	bool quoted = false;
+	if (memchr(begin, '"', (size_t)(end - begin)) == NULL)
+		return memrchr(begin, ',', (size_t)(end - begin));
+	for (const char *at = end; at > begin;) {
+		at--;
+		if (*at == ',' && !quoted)
+			return at;
+		if (*at == '"' && is_quote(begin, at))
+			quoted = !quoted;
 	}
-	const char *colon = memchr(hop.at, ':', hop.length);
-	if (colon != NULL && memchr(colon + 1, ':', (size_t)(end - colon - 1)) == NULL && is_port(colon, end))
-		hop.length = (uint32_t)(colon - hop.at);
-	return hop;
+	return NULL;
 }
 
-/*
- * Takes one hop of the walk.
- *
- * @param client  set to the hop if it is an address
- * @return whether the walk goes on to the left
- */
-static bool take_hop(const struct client_ip *rule, struct weir_span hop, struct weir_span *client)
+/* Where a pair of `Forwarded` ends: at its ';', or with the element. */
+static const char *pair_end(const char *at, const char *end)
 {
+	bool quoted = false;
+	for (; at < end && (quoted || *at != ';'); at++) {
+		if (*at == '\\' && quoted && at + 1 < end)
+			at++;
+		else if (*at == '"')
+			quoted = !quoted;
+	}
+	return at;
+}
+
+static struct weir_span without_quotes(struct weir_span text)
+{
+	if (text.length >= 2 && text.at[0] == '"' && text.at[text.length - 1] == '"')
+		return (struct weir_span){.at = text.at + 1, .length = text.length - 2};
+	return text;
+}
+
+/* What an element names: itself, or the value of its "for=". */
+static struct weir_span node_of(struct weir_span element)
+{
+	const char *at = element.at, *end = at + element.length;
+	if (memchr(at, '=', element.length) == NULL)
+		return without_quotes(element);
+	while (at < end) {
+		const char *behind = pair_end(at, end), *equals = memchr(at, '=', (size_t)(behind - at));
+		struct weir_span name = trim(at, equals != NULL ? equals : behind);
+		if (equals != NULL && name.length == 3 && strncasecmp(name.at, "for", 3) == 0)
+			return without_quotes(trim(equals + 1, behind));
+		at = behind + 1;
+	}
+	return (struct weir_span){.at = element.at, .length = 0};
+}
+
+/* What the elements of a list came to, from the right. */
+enum walk {
+	WALK_ON,      /* all of them are trusted, or there was none */
+	WALK_CLIENT,  /* one is not: it is the client */
+	WALK_UNKNOWN, /* one names nobody */
+};
+
+/* @param client  set to each address on the way */
+static enum walk walk_list(const struct client_ip *rule, struct weir_span list, struct weir_span *client)
+{
+	const char *end = list.at + list.length;
+	for (const char *comma = end; comma != NULL; end = comma) {
+		comma = last_comma(list.at, end);
+		struct weir_span element = trim(comma != NULL ? comma + 1 : list.at, end);
+		if (element.length == 0)
+			continue;
+		struct weir_address address;
+		struct weir_span node = node_of(element);
+		if (!weir_address_read(node, &address))
+			return WALK_UNKNOWN;
+		*client = node;
+		if (!network_set_has(&rule->trusted, &address))
+			return WALK_CLIENT;
+	}
+	return WALK_ON;
+}
+
+bool client_ip_apply(const struct client_ip *client_ip, struct weir_span header, struct record *record)
+{
+	struct weir_span *ip = &record->fields[FIELD_IP];
 	struct weir_address address;
-	hop = bare(hop);
-	if (!weir_address_parse(hop, &address))
-		return false;
-	*client = hop;
-	for (uint32_t i = 0; i < rule->trusted_count; i++) {
-		if (weir_network_contains(&rule->trusted[i], &address))
-			return true;
+	enum walk walk = WALK_ON;
+	if (ip->at != NULL) {
+		bool is_list = memchr(ip->at, ',', ip->length) != NULL || memchr(ip->at, '=', ip->length) != NULL;
+		bool is_unix = client_ip->trusts_unix && weir_span_equal(*ip, weir_span_of("unix:"));
+		if (is_unix)
+			*ip = (struct weir_span){0};
+		else if (!is_list && !weir_address_read(*ip, &address))
+			return true; /* a peer with a name is not trusted */
+		else
+			walk = walk_list(client_ip, *ip, ip);
 	}
-	return false;
-}
-
-void client_ip_apply(const struct client_ip *client_ip, struct record *record)
-{
-	struct weir_span header = record->fields[client_ip->header], *ip = &record->fields[FIELD_IP];
-	if (ip->at != NULL && !take_hop(client_ip, *ip, ip))
-		return;
-	if (header.at == NULL)
-		return;
-	const char *end = header.at + header.length;
-	for (;;) {
-		const char *comma = memrchr(header.at, ',', (size_t)(end - header.at));
-		const char *begin = comma != NULL ? comma + 1 : header.at;
-		if (!take_hop(client_ip, trim(begin, end), ip) || comma == NULL)
-			return;
-		end = comma;
-	}
+	if (walk == WALK_ON && header.at == NULL && record->cut)
+		return false; /* the header may stand in what the line lacks */
+	if (walk == WALK_ON && header.at != NULL)
+		walk = walk_list(client_ip, header, ip);
+	record->ip = RECORD_IP_UNTOLD;
+	return walk != WALK_UNKNOWN;
 }

@@ -2,9 +2,11 @@
 /*
  * The client behind trusted proxies: "client_ip": {"header": "xff", "trusted": ["10.0.0.0/8"]}.
  *
- * The hops are the addresses of the header, separated by commas, and then the ip that the line gives. Seen from the
- * right, the first that is not trusted is the client: what is left of it may be forged. If all are trusted, it is the
- * leftmost; what is no address ends the walk, and the hop before it counts.
+ * The hops are the elements of the header, separated by commas, and then the ip that the line gives, which may be such a
+ * list itself. An element is an address, with or without port and brackets, or one of RFC 7239's `Forwarded`
+ * ("for=192.0.2.60;proto=http"). Empty ones do not count. Seen from the right, the first that is not trusted is the
+ * client: what is left of it may be forged. If all are trusted, it is the leftmost. An element that is no address names
+ * nobody, and then there is no client: the proxy that wrote it is not taken for one.
  */
 #ifndef COLLECTOR_CLIENT_IP_H
 #define COLLECTOR_CLIENT_IP_H
@@ -24,7 +26,15 @@ WEIR_MUST_USE enum weir_status client_ip_new(const struct weir_json *config, str
                                              struct client_ip **client_ip, struct weir_error *error);
 void client_ip_free(struct client_ip *client_ip);
 
-/** Sets the record's ip to the client's, as the line writes it, without brackets and port. */
-void client_ip_apply(const struct client_ip *client_ip, struct record *record);
+/** The index of the header's field. */
+int client_ip_header(const struct client_ip *client_ip);
+
+/**
+ * Sets the record's ip to the client's, which is a part of the header or of the ip that the line gave.
+ *
+ * @param header  borrowed: the header's value without the log's escapes; absent: the line has none
+ * @return false: there is no client, for a trusted proxy names none
+ */
+bool client_ip_apply(const struct client_ip *client_ip, struct weir_span header, struct record *record);
 
 #endif

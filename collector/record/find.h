@@ -39,6 +39,20 @@ static inline uint64_t find_space_or_quote(find_block block)
 	return find_equal(_mm_and_si128(block, _mm_set1_epi8(~2)), ' ');
 }
 
+/* Bytes that are '/' or '.', which differ in one bit. */
+static inline uint64_t find_slash_or_dot(find_block block)
+{
+	return find_equal(_mm_or_si128(block, _mm_set1_epi8(1)), '/');
+}
+
+/* Bytes that are '?', '%' or '#', and '!' and '\'', which differ from the last two in two bits at most. */
+static inline uint64_t find_path_mark(find_block block)
+{
+	__m128i escapes = _mm_cmpeq_epi8(_mm_and_si128(block, _mm_set1_epi8(~6)), _mm_set1_epi8('!'));
+	__m128i questions = _mm_cmpeq_epi8(block, _mm_set1_epi8('?'));
+	return (uint32_t)_mm_movemask_epi8(_mm_or_si128(escapes, questions));
+}
+
 /* Bytes other than '0'..'9'. */
 static inline uint64_t find_not_digit(find_block block)
 {
@@ -55,6 +69,33 @@ static inline unsigned find_index(uint64_t mask)
 static inline uint64_t find_bits(uint64_t mask)
 {
 	return mask;
+}
+
+/* A bit for each byte above a digit. */
+static inline uint32_t find_above(find_block block, char digit)
+{
+	return (uint32_t)_mm_movemask_epi8(_mm_cmpgt_epi8(block, _mm_set1_epi8(digit)));
+}
+
+/*
+ * Whether the word of `length` bytes at `at`, where a block can be read and behind which stands no digit or dot, is an
+ * IPv4 address as one writes it: four numbers of 0..255 without leading zeros. No branch depends on its bytes.
+ */
+static inline bool find_ipv4(const char *at, unsigned length)
+{
+	if (length > 15)
+		return false;
+	find_block block = find_load(at);
+	uint32_t word = (1U << length) - 1;
+	uint32_t digits = (uint32_t)~find_not_digit(block) & word, dots = (uint32_t)find_equal(block, '.') & word;
+	uint32_t firsts = dots << 1 | 1, two = digits & digits >> 1, three = two & digits >> 2;
+	uint32_t leading_zeros = firsts & two & (uint32_t)find_equal(block, '0');
+	uint32_t twos = (uint32_t)find_equal(block, '2'), fives = (uint32_t)find_equal(block, '5');
+	uint32_t above_55 = (find_above(block, '5') >> 1) | ((fives >> 1) & (find_above(block, '5') >> 2));
+	uint32_t above_255 = firsts & three & (find_above(block, '2') | (twos & above_55));
+	uint32_t too_long = three & digits >> 3;
+	return (digits | dots) == word && __builtin_popcount(dots) == 3 && (firsts & ~digits) == 0 &&
+	       (leading_zeros | above_255 | too_long) == 0;
 }
 
 #else
@@ -88,6 +129,16 @@ static inline uint64_t find_space_or_quote(find_block block)
 	return find_equal(block & ~(FIND_LOW * 2), ' ');
 }
 
+static inline uint64_t find_slash_or_dot(find_block block)
+{
+	return find_equal(block | FIND_LOW, '/');
+}
+
+static inline uint64_t find_path_mark(find_block block)
+{
+	return find_equal(block & ~(FIND_LOW * 6), '!') | find_equal(block, '?');
+}
+
 /* Digits less '0' are below 10, and stay below 128 when 118 is added; a carry only reaches bytes above a mark. */
 static inline uint64_t find_not_digit(find_block block)
 {
@@ -104,6 +155,25 @@ static inline unsigned find_index(uint64_t mask)
 static inline uint64_t find_bits(uint64_t mask)
 {
 	return ((mask >> 7) * UINT64_C(0x0102040810204080)) >> 56;
+}
+
+/* See above: byte by byte. */
+static inline bool find_ipv4(const char *at, unsigned length)
+{
+	unsigned number = 0, digits = 0, dots = 0;
+	for (unsigned i = 0; i < length; i++) {
+		unsigned digit = (unsigned)(at[i] - '0');
+		if (at[i] == '.' && digits > 0) {
+			dots++;
+			number = digits = 0;
+		} else if (digit <= 9 && (digits == 0 || number > 0) && number * 10 + digit <= 255) {
+			number = number * 10 + digit;
+			digits++;
+		} else {
+			return false;
+		}
+	}
+	return dots == 3 && digits > 0;
 }
 
 #endif

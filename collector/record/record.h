@@ -12,6 +12,8 @@
 #include "common/base/span.h"
 #include "common/frame/frame.h"
 
+#include <stdbool.h>
+
 enum {
 	FIELD_IP,
 	FIELD_USER,
@@ -45,9 +47,19 @@ int field_table_want(struct field_table *table, const char *name);
 /** Index of a name, or -1. */
 int field_table_find(const struct field_table *table, struct weir_span name);
 
+/* What a record's ip is, if it has one. */
+enum record_ip {
+	RECORD_IP_UNTOLD, /* nobody looked */
+	RECORD_IP_PLAIN,  /* an address, canonical as it stands */
+	RECORD_IP_WORD,   /* no address: a host name, say */
+};
+
 struct record {
-	int64_t time_ms;                    /* event time, Unix ms, UTC, 0 <= time < WEIR_TIME_END_MS */
-	int64_t cost;                       /* 0 .. WEIR_COST_MAX; 1 unless the format maps a cost */
+	enum record_ip ip;
+	bool settled;    /* the ip and the path are in their one form: nothing is left for format_settle() */
+	bool cut;        /* of a line that lacks its end: what would stand there is not known */
+	int64_t time_ms; /* event time, Unix ms, UTC, 0 <= time < WEIR_TIME_END_MS */
+	int64_t cost;    /* 0 .. WEIR_COST_MAX; 1 unless the format maps a cost */
 	struct weir_span fields[FIELD_MAX]; /* into the line or the format's scratch; valid until its next parse */
 };
 
@@ -60,6 +72,7 @@ enum format_reason {
 	FORMAT_TIME_RANGE,
 	FORMAT_LINE_TOO_LONG, /* the caller's: no format is asked */
 	FORMAT_BAD_COST,
+	FORMAT_NO_CLIENT, /* a trusted proxy does not say for whom it asked */
 	FORMAT_MALFORMED, /* from here on: not of the format, each kind of which has a number (struct format, malformed) */
 	FORMAT_KINDS_MAX = 32,
 	FORMAT_REASON_COUNT = FORMAT_MALFORMED + FORMAT_KINDS_MAX,

@@ -134,3 +134,27 @@ struct weir_span unescape(struct unescape_scratch *scratch, struct weir_span raw
 		scratch->used += result.length;
 	return result;
 }
+
+struct weir_span unescape_log(struct unescape_scratch *scratch, struct weir_span raw)
+{
+	if (raw.length == 0 || memchr(raw.at, '\\', raw.length) == NULL)
+		return raw;
+	if (scratch->capacity < raw.length) {
+		scratch->bytes = weir_realloc(scratch->bytes, raw.length, 1);
+		scratch->capacity = raw.length;
+	}
+	char *out = scratch->bytes;
+	const char *end = raw.at + raw.length;
+	for (const char *at = raw.at; at < end;) {
+		int high = end - at >= 4 && at[0] == '\\' && at[1] == 'x' ? hex_value(at[2]) : -1;
+		int low = high >= 0 ? hex_value(at[3]) : -1;
+		if (low >= 0) {
+			*out++ = (char)(high << 4 | low);
+			at += 4;
+			continue;
+		}
+		at += end - at >= 2 && at[0] == '\\' && (at[1] == '"' || at[1] == '\\');
+		*out++ = *at++;
+	}
+	return (struct weir_span){.at = scratch->bytes, .length = (uint32_t)(out - scratch->bytes)};
+}

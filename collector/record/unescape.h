@@ -31,4 +31,10 @@ static inline void unescape_scratch_clear(struct unescape_scratch *scratch)
  */
 struct weir_span unescape(struct unescape_scratch *scratch, struct weir_span raw, uint32_t line_length, bool keep);
 
+/**
+ * What a value of an access log stands for, which has \" \\ and \xHH; anything else stays as it is written. The result
+ * holds until the scratch is used again.
+ */
+struct weir_span unescape_log(struct unescape_scratch *scratch, struct weir_span raw);
+
 #endif

@@ -126,6 +126,46 @@ bool weir_address_parse(struct weir_span text, struct weir_address *out)
 	return parse_v6(text.at, text.length, out->bytes);
 }
 
+/* ":" and 1 to 5 digits. */
+static bool is_port(const char *at, const char *end)
+{
+	if (end - at < 2 || end - at > 6 || *at != ':')
+		return false;
+	for (at++; at < end; at++)
+		if ((unsigned)(*at - '0') > 9)
+			return false;
+	return true;
+}
+
+/* IPv6, with or without the zone of a link. */
+static bool read_v6(const char *at, const char *end, struct weir_address *out)
+{
+	const char *zone = memchr(at, '%', (size_t)(end - at));
+	bool zoned = zone != NULL && zone + 1 < end;
+	struct weir_span bare = {.at = at, .length = (uint32_t)((zoned ? zone : end) - at)};
+	return memchr(at, ':', bare.length) != NULL && weir_address_parse(bare, out);
+}
+
+bool weir_address_read(struct weir_span text, struct weir_address *out)
+{
+	if (weir_address_parse(text, out))
+		return true;
+	if (text.length < 3)
+		return false;
+	const char *at = text.at, *end = at + text.length;
+	if (*at == '[') {
+		const char *close = memchr(at, ']', text.length);
+		return close != NULL && (close + 1 == end || is_port(close + 1, end)) && read_v6(at + 1, close, out);
+	}
+	const char *colon = memchr(at, ':', text.length);
+	if (colon == NULL)
+		return false;
+	if (is_port(colon, end))
+		return weir_address_parse((struct weir_span){.at = at, .length = (uint32_t)(colon - at)}, out) &&
+		       weir_address_is_v4(out);
+	return read_v6(at, end, out);
+}
+
 bool weir_address_is_v4(const struct weir_address *address)
 {
 	return memcmp(address->bytes, mapped_prefix, sizeof mapped_prefix) == 0;

@@ -21,6 +21,11 @@ struct weir_network {
 
 /** A bare address as inet_pton takes it: no brackets, port or zone, no leading zeros in IPv4. */
 bool weir_address_parse(struct weir_span text, struct weir_address *out);
+/**
+ * An address as logs write it: bare, with a port ("192.0.2.1:443", "[2001:db8::1]:443"), in brackets, or with the zone of
+ * a link ("fe80::1%eth0"). Port, brackets and zone are no part of it.
+ */
+bool weir_address_read(struct weir_span text, struct weir_address *out);
 bool weir_address_is_v4(const struct weir_address *address);
 /** Canonical text as inet_ntop writes it (RFC 5952; IPv4 dotted), terminated. Gives its length. */
 uint32_t weir_address_format(const struct weir_address *address, char text[WEIR_ADDRESS_TEXT_BYTES]);

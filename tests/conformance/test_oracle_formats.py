@@ -14,10 +14,12 @@ import addresses
 import formats
 import json_out
 import parse_json
+import paths
 import sources
 from parse_lines import Malformed
 
 FIELDS = ("ip", "ident", "user", "method", "path", "status", "bytes", "referer", "agent", "xff")
+TARGET = FIELDS + ("target", "host")
 
 
 def read(form, line, names=FIELDS):
@@ -37,8 +39,8 @@ class CombinedLines(unittest.TestCase):
 
     def test_a_whole_line(self):
         line = self.HEAD + b'"GET /a?b=c HTTP/1.1" 200 5 "http://r/" "A \\"b\\" c" "9.9.9.9" x"y'
-        self.assertEqual(read("combined", line), (1431857103000, {
-            "ip": "1.2.3.4", "method": "GET", "path": "/a", "status": "200", "bytes": "5",
+        self.assertEqual(read("combined", line, TARGET), (1431857103000, {
+            "ip": "1.2.3.4", "method": "GET", "path": "/a", "target": "/a?b=c", "status": "200", "bytes": "5",
             "referer": "http://r/", "agent": 'A \\"b\\" c', "xff": "9.9.9.9"}))
 
     def test_what_follows_is_ignored(self):
@@ -51,8 +53,8 @@ class CombinedLines(unittest.TestCase):
 
     def test_a_user_cannot_hide(self):
         for user in (b"", b"john doe", b"x [y] z", b"a [17/May/2015:10:05:03", b"]", b"["):
-            got = read("combined", b"h i " + user + b' [17/May/2015:10:05:03 +0000] "-" 400 0')
-            want = {"ip": "h", "ident": "i", "status": "400", "bytes": "0"}
+            got = read("combined", b"1.2.3.4 i " + user + b' [17/May/2015:10:05:03 +0000] "-" 400 0')
+            want = {"ip": "1.2.3.4", "ident": "i", "status": "400", "bytes": "0"}
             if user:
                 want["user"] = user.decode()
             self.assertEqual(got, (1431857103000, want), user)
@@ -61,20 +63,37 @@ class CombinedLines(unittest.TestCase):
         for request, want in (
                 (b"GET /", ("GET", "/")), (b"GET / HTTP/1.1", ("GET", "/")),
                 (b"GET ?x HTTP/1.1", ("GET", None)), (b"M-SEARCH * HTTP/1.1", ("M-SEARCH", "*")),
-                (b"GET /a b HTTP/1.1", (None, None)), (b"GET  / HTTP/1.1", (None, None)),
-                (b"GET", (None, None)), (b"", (None, None)), (b"GET / ", (None, None)),
+                (b"GET /a b HTTP/1.1", ("GET", "/a b")), (b"GET  / HTTP/1.1", ("GET", "/")),
+                (b"GET", (None, None)), (b"", (None, None)), (b"GET / ", ("GET", "/")),
+                (b"POST   /login   HTTP/1.1 ", ("POST", "/login")), (b"GET / A B", (None, None)),
+                (b"GET http://h/a//%62?c HTTP/1.1", ("GET", "/a/b")),
                 (b"\\x16\\x03 a", (None, None)), (b'G\\"T /', (None, None)),
                 (b'GET /\\"', ("GET", '/\\"'))):
             _, fields = read("combined", self.HEAD + b'"' + request + b'" 200 1')
             self.assertEqual((fields.get("method"), fields.get("path")), want, request)
 
+    def test_what_follows_the_head(self):
+        for rest, want in ((b'"GET / HTTP/1.1', {"method": "GET"}), (b'"GET /x" 20 1', {}),
+                           (b'"GET /\\" 200 1', {"status": "200"}), (b'"GET /x" 200', {"status": "200"}),
+                           (b'"GET /x" - -', {}), (b'"GET /x"200 1', {}), (b"", {}), (b'"', {}),
+                           (b'"GET /"x HTTP/1.1" 200 1', {"status": "200", "path": '/"x'})):
+            got = read("combined", self.HEAD + rest)
+            self.assertEqual((got[0], got[1]["ip"]), (1431857103000, "1.2.3.4"), rest)
+            self.assertLessEqual(want.items(), got[1].items(), rest)
+
+    def test_virtual_hosts(self):
+        for head, ip, host in ((b"a.example:443 1.2.3.4 - -", "1.2.3.4", "a.example"),
+                               (b"9.9.9.9 1.2.3.4:80 - -", "1.2.3.4", "9.9.9.9"),
+                               (b"a.example:443 b.example - -", "b.example", "a.example"),
+                               (b"b.example - -", "b.example", None)):
+            got = read("combined", head + self.HEAD[11:] + b'"GET / HTTP/1.1" 200 1', TARGET)
+            self.assertEqual((got[1]["ip"], got[1].get("host")), (ip, host), head)
+
     def test_malformed(self):
         for line in (b' "Mozilla/5.0"', b"x", b" ", b'1.2.3.4 - - "GET /" 200 1',
-                     self.HEAD + b'"GET / HTTP/1.1 200 1', self.HEAD + b'"GET /\\" 200 1',
-                     self.HEAD + b'"GET /" 20 1', self.HEAD + b'"GET /" 2000 1',
-                     self.HEAD + b'"GET /" 200', self.HEAD + b'"GET /" 200 ',
-                     self.HEAD + b'"GET /" 200 1x', self.HEAD + b'"GET /"200 1',
-                     b" " + self.HEAD + b'"GET /" 200 1', self.HEAD[:-1] + b'"GET /" 200 1',
+                     b" " + self.HEAD + b'"GET /" 200 1',
+                     b"May 17 10:05:03 web nginx: " + self.HEAD + b'"GET /" 200 1',
+                     b'"' + self.HEAD + b'"GET /" 200 1', self.HEAD[:30],
                      b'1.2.3.4 - [17/May/2015:10:05:03 +0000] "GET /" 200 1',
                      b'1.2.3.4  - - [17/May/2015:10:05:03 +0000] "GET /" 200 1'):
             self.assertEqual(read("combined", line), "not combined", line)
@@ -129,11 +148,14 @@ class OtherFormats(unittest.TestCase):
                 (b'{"t":1,"\\u0063":"k"}', {"c": "k"}),
                 (b'{"t":1,"c":' + b"[" * 63 + b"]" * 63 + b"}", {})):
             self.assertEqual(read(form, line, names), (1000, want), line)
-        for line in (b"[]", b"{", b"", b"x", b'{"t":1}x', b'{"t":01}', b'{"t":NaN}', b'{"t":1,}',
-                     b"{'t':1}", b'{"t":1 "c":2}', b'{"t":"1}', b'{"t":"\\"}', b'{"t":.5}',
-                     b'{"t":1,"c":' + b"[" * 64 + b"]" * 64 + b"}", b'{"t":1,"c":-}'):
+        for line in (b"[]", b"{", b"", b"x", b'{"t":1}x', b'{"t":1,}', b'{"t":1,"c":"x",2}',
+                     b"{'t':1}", b'{"t":1 "c":2}', b'{"t":"1}', b'{"t":"\\"}', b'{"t":1,"c":2',
+                     b'{"t":1,"c":' + b"[" * 64 + b"]" * 64 + b"}"):
             self.assertEqual(read(form, line), "not json", line)
-        for line in (b"{}", b'{"t":null}', b'{"t":{}}', b'{"t":""}'):
+        for line in (b'{"t":1,"c":-}', b'{"t":1,"c":0.1, 0.2 : 0.3}', b'{"t":1,"c":}',
+                     b'{"t":1,"c":[NaN, -]}', b'{"t":1,"ip":"1.1.1.1","c'):
+            self.assertEqual(read(form, line, names), (1000, {}), line)
+        for line in (b"{}", b'{"t":null}', b'{"t":{}}', b'{"t":""}', b'{"t":01}', b'{"t":NaN}'):
             self.assertEqual(read(form, line), "no time", line)
         self.assertEqual(read(form, b'{"t":true}'), "bad time")
 
@@ -217,15 +239,28 @@ class TheRest(unittest.TestCase):
         for peer, header, want in (
                 (b"10.0.0.1", b"6.6.6.6, 1.2.3.4, 10.0.0.2", b"1.2.3.4"),
                 (b"9.9.9.9", b"1.2.3.4", b"9.9.9.9"), (b"10.0.0.1", None, b"10.0.0.1"),
-                (b"10.0.0.1", b"x, 10.0.0.2", b"10.0.0.2"), (b"10.0.0.1", b"unknown", b"10.0.0.1"),
+                (b"10.0.0.1", b"x, 10.0.0.2", None), (b"10.0.0.1", b"unknown", None),
+                (b"10.0.0.1", b"for=1.2.3.4;host=\"a, for=6.6.6.6\"", b"1.2.3.4"),
+                (b"10.0.0.1", b"1.2.3.4,,", b"1.2.3.4"), (b"6.6.6.6, 1.2.3.4", None, b"1.2.3.4"),
                 (None, b"1.2.3.4:80,[10::1]:9", b"10::1"), (b"host", b"1.2.3.4", b"host"),
                 (b"10.0.0.1:77", b"1.2.3.4:80 ", b"1.2.3.4"), (None, b"", None),
                 (b"10.0.0.1", b"10.0.0.3,10.0.0.2", b"10.0.0.3")):
-            self.assertEqual(addresses.client_ip(peer, header, trusted), want, (peer, header))
+            if want is None and header:
+                with self.assertRaises(addresses.NoClient):
+                    addresses.client_ip(peer, header, trusted)
+                continue
+            got = addresses.client_ip(peer, header, trusted)
+            self.assertEqual(got and addresses.canonical(got), want, (peer, header))
+
+    def test_paths(self):
+        for target, want in ((b"/a?b#c", b"/a"), (b"/a#b?c", b"/a"), (b"http://h", b"/"), (b"*", b"*"),
+                             (b"h:443", b"h:443"), (b"/%2561", b"/%61"), (b"//a/./b/../%zz", b"/a/%zz"),
+                             (b"/..%2f..//a/..", b"/"), (b"?x", None), (b"HTTP://u@h:1//%6C?q", b"/l")):
+            self.assertEqual(paths.served(target), want, target)
 
     def test_lines_of_a_source(self):
         tally = sources.Tally()
-        data = b'\n\r\n{"time":1}\r\n{"time":2}' + b" " * 65526 + b"\n" + b" " * 65537 + b"\n \n{"
+        data = b'\n\r\n{"time":1}\r\n{"time":2}' + b" " * 262134 + b"\n" + b" " * 262145 + b"\n \n{"
         form = formats.Format("json")
         self.assertEqual([r.time for r in sources.records_of(data, form, tally)], [1000, 2000])
         self.assertEqual((tally.lines, tally.malformed), (7, {"line too long": 1, "not json": 2}))

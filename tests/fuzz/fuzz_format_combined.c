@@ -12,9 +12,9 @@ static void check(struct target *target, const char *line, uint32_t length, enum
 		enum combined_part part;
 		const char *name;
 	} parts[] = {
-		{COMBINED_USER, "user"},     {COMBINED_METHOD, "method"},   {COMBINED_PATH, "path"},
+		{COMBINED_USER, "user"},     {COMBINED_METHOD, "method"},   {COMBINED_TARGET, "target"},
 		{COMBINED_STATUS, "status"}, {COMBINED_REFERER, "referer"}, {COMBINED_AGENT, "agent"},
-		{COMBINED_XFF, "xff"},
+		{COMBINED_XFF, "xff"},       {COMBINED_HOST, "host"},
 	};
 	struct combined_line split;
 	if (length == 0)
@@ -33,13 +33,13 @@ static void check(struct target *target, const char *line, uint32_t length, enum
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const names[] = {"ip",    "ident",   "user",  "method", "path", "status",
-	                                    "bytes", "referer", "agent", "xff",    NULL};
+	static const char *const names[] = {"ip",   "ident", "user",    "method", "target", "status", "path",
+	                                    "host", "bytes", "referer", "agent",  "xff",    NULL};
 	static const char *const configs[] = {
 		"{\"type\": \"combined\"}",
 		"{\"type\": \"common\", \"time_zone\": \"Europe/Berlin\"}",
 		"{\"type\": \"combined\", \"cost\": \"bytes\", \"client_ip\": {\"header\": \"xff\", \"trusted\": "
-		"[\"10.0.0.0/8\", \"::1\"]}}",
+		"[\"10.0.0.0/8\", \"::1\", \"unix:\"]}}",
 		NULL,
 	};
 	static struct target target;

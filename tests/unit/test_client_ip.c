@@ -43,14 +43,27 @@ static void all_trusted_gives_the_leftmost(void **state)
 	assert_client(NULL, NULL, NULL);
 }
 
-static void what_is_no_address_ends_the_walk(void **state)
+/* Nor is the proxy that passed it on: its other users are not to be counted as one. */
+static void assert_nobody(const char *ip, const char *xff)
+{
+	char line[512];
+	snprintf(line, sizeof line, "time=1 ip=\"%s\" xff=\"%s\"", ip, xff);
+	assert_reason(&fixture, line, FORMAT_NO_CLIENT);
+}
+
+static void what_is_no_address_names_nobody(void **state)
 {
 	(void)state;
-	assert_client("10.0.0.1", "203.0.113.9, unknown, 10.0.0.2", "10.0.0.2");
-	assert_client("10.0.0.1", "unknown", "10.0.0.1");
-	assert_client("10.0.0.1", "203.0.113.9,", "10.0.0.1");
+	assert_nobody("10.0.0.1", "203.0.113.9, unknown, 10.0.0.2");
+	assert_nobody("10.0.0.1", "unknown");
+	assert_nobody("10.0.0.1", "_hidden");
+	assert_nobody("", "unknown");
+	assert_nobody("10.0.0.1, unknown", "203.0.113.9");
+	assert_client("10.0.0.1", "unknown, 203.0.113.9", "203.0.113.9");
+	/* Empty elements do not count. */
+	assert_client("10.0.0.1", "203.0.113.9,", "203.0.113.9");
+	assert_client("10.0.0.1", ", 203.0.113.9 , ,", "203.0.113.9");
 	assert_client("10.0.0.1", ",", "10.0.0.1");
-	assert_client(NULL, "unknown", NULL);
 }
 
 static void brackets_and_ports_are_taken_off(void **state)
@@ -59,14 +72,53 @@ static void brackets_and_ports_are_taken_off(void **state)
 	assert_client("10.0.0.1:80", "203.0.113.9:65535", "203.0.113.9");
 	assert_client("10.0.0.1", "[2001:db9::7]:443", "2001:db9::7");
 	assert_client("10.0.0.1", "[2001:db9::7]", "2001:db9::7");
-	assert_client("10.0.0.1", "2001:db9::7", "2001:db9::7");
+	assert_client("10.0.0.1", "\\\"[2001:DB9:0::7]\\\"", "2001:db9::7");
+	assert_client("10.0.0.1", "fe80::1%eth0", "fe80::1");
 	assert_client("203.0.113.9:80", NULL, "203.0.113.9");
-	assert_client("10.0.0.1", "203.0.113.9:", "10.0.0.1");
-	assert_client("10.0.0.1", "203.0.113.9:123456", "10.0.0.1");
-	assert_client("10.0.0.1", "203.0.113.9:8o", "10.0.0.1");
-	assert_client("10.0.0.1", "[2001:db9::7", "10.0.0.1");
-	assert_client("10.0.0.1", "[2001:db9::7]x", "10.0.0.1");
-	assert_client("10.0.0.1", "[]", "10.0.0.1");
+	assert_nobody("10.0.0.1", "203.0.113.9:");
+	assert_nobody("10.0.0.1", "203.0.113.9:123456");
+	assert_nobody("10.0.0.1", "203.0.113.9:8o");
+	assert_nobody("10.0.0.1", "[2001:db9::7");
+	assert_nobody("10.0.0.1", "[2001:db9::7]x");
+	assert_nobody("10.0.0.1", "[]");
+}
+
+static void the_ip_may_be_a_list_itself(void **state)
+{
+	(void)state;
+	assert_client("1.1.1.1, 203.0.113.9, 10.0.0.2", NULL, "203.0.113.9");
+	assert_client("10.0.0.3, 10.0.0.2", "1.1.1.1, 203.0.113.9", "203.0.113.9");
+	assert_client("1.1.1.1, 203.0.113.9", "198.51.100.1", "203.0.113.9");
+	assert_client("for=1.1.1.1, for=203.0.113.9;by=x", NULL, "203.0.113.9");
+}
+
+static void forwarded_of_rfc_7239(void **state)
+{
+	(void)state;
+	assert_client("10.0.0.1", "for=203.0.113.9", "203.0.113.9");
+	assert_client("10.0.0.1", "for=1.1.1.1, For=203.0.113.9;proto=http;by=10.0.0.5", "203.0.113.9");
+	assert_client("10.0.0.1", "proto=https; FOR = \\\"[2001:db8:cafe::17]:4711\\\"", "2001:db8:cafe::17");
+	assert_client("10.0.0.1", "for=203.0.113.9,for=10.0.0.2;by=10.0.0.1", "203.0.113.9");
+	assert_nobody("10.0.0.1", "for=unknown");
+	assert_nobody("10.0.0.1", "for=_SEVKISEK");
+	assert_nobody("10.0.0.1", "for=");
+	assert_nobody("10.0.0.1", "proto=https;by=10.0.0.5");
+	/* What a client chose: the host that it asked, and all that stands left of what a proxy wrote. */
+	assert_client("10.0.0.1", "for=203.0.113.9;host=\\\"a, for=1.1.1.1\\\"", "203.0.113.9");
+	assert_client("10.0.0.1", "host=\\\";for=1.1.1.1;\\\";for=203.0.113.9", "203.0.113.9");
+	assert_client("10.0.0.1", "for=\\\"1.1.1.1, for=203.0.113.9", "203.0.113.9");
+	assert_client("10.0.0.1", "for=203.0.113.9;host=\\\"a\\\\\\\", for=1.1.1.1\\\"", "203.0.113.9");
+}
+
+static void a_socket_of_the_machine(void **state)
+{
+	(void)state;
+	assert_client("unix:", "203.0.113.9", "unix:");
+	fixture_deinit(&fixture);
+	fixture_init(&fixture, "{\"type\": \"logfmt\", \"client_ip\": {\"header\": \"xff\", \"trusted\": [\"unix:\"]}}",
+	             "ip");
+	assert_client("unix:", "1.1.1.1, 203.0.113.9", "203.0.113.9");
+	assert_client("10.0.0.1", "203.0.113.9", "10.0.0.1");
 }
 
 static void options(void **state)
@@ -102,9 +154,16 @@ static int deinit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_rightmost_untrusted_hop),      cmocka_unit_test(an_untrusted_peer_is_the_client),
-		cmocka_unit_test(all_trusted_gives_the_leftmost),   cmocka_unit_test(what_is_no_address_ends_the_walk),
-		cmocka_unit_test(brackets_and_ports_are_taken_off), cmocka_unit_test(options),
+		cmocka_unit_test(the_rightmost_untrusted_hop),
+		cmocka_unit_test(an_untrusted_peer_is_the_client),
+		cmocka_unit_test(all_trusted_gives_the_leftmost),
+		cmocka_unit_test(what_is_no_address_names_nobody),
+		cmocka_unit_test(the_ip_may_be_a_list_itself),
+		cmocka_unit_test(forwarded_of_rfc_7239),
+
+		cmocka_unit_test(brackets_and_ports_are_taken_off),
+		cmocka_unit_test(a_socket_of_the_machine),
+		cmocka_unit_test(options),
 	};
 	return cmocka_run_group_tests(tests, init, deinit);
 }

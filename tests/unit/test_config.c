@@ -51,7 +51,7 @@ static void everything_but_zones_has_a_default(void **state)
 	assert_false(weir_json_exists(&config->bus.kafka));
 	assert_int_equal(config->store.type, WEIR_STORE_SQLITE);
 	assert_int_equal(config->collector.max_skew_ms, 5000);
-	assert_int_equal(config->collector.line_max_bytes, 65536);
+	assert_int_equal(config->collector.line_max_bytes, 262144);
 	uint32_t processors = weir_machine_processors();
 	assert_int_equal(config->limiter.threads, processors < 16 ? processors : 16);
 	assert_true(config->limiter.memory_bytes >= 64 << 20);

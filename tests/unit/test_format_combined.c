@@ -6,7 +6,7 @@
 
 #define LINE "192.0.2.7 - - [17/May/2015:10:05:03 +0000] \"GET /a?b HTTP/1.1\" 200 1234 \"http://x/\" \"Agent (x)\""
 
-static const char every_field[] = "ip ident user method path status bytes referer agent xff host other";
+static const char every_field[] = "ip ident user method path status bytes referer agent xff host target other";
 
 static void fields_of_a_line(void **state)
 {
@@ -75,6 +75,157 @@ static void each_kind_has_its_reason(void **state)
 	fixture_deinit(&common);
 }
 
+#define AT "[17/May/2015:10:05:03 +0000]"
+
+/* The client and the virtual host of a line that begins so. */
+static void assert_head(struct fixture *fixture, const char *head, const char *ip, const char *host)
+{
+	char line[256];
+	snprintf(line, sizeof line, "%s " AT " \"GET / HTTP/1.1\" 200 5", head);
+	assert_reason(fixture, line, FORMAT_OK);
+	assert_field(fixture, "ip", ip);
+	assert_field(fixture, "host", host);
+}
+
+static void a_virtual_host_stands_before_the_client(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "\"combined\"", every_field);
+	assert_head(&fixture, "www.example.com:443 203.0.113.7 - -", "203.0.113.7", "www.example.com");
+	assert_head(&fixture, "www.example.com 203.0.113.7 - -", "203.0.113.7", "www.example.com");
+	assert_head(&fixture, "www.example.com 2001:DB8::7 - bob", "2001:db8::7", "www.example.com");
+	assert_head(&fixture, "_ 203.0.113.7:5000 - -", "203.0.113.7", "_");
+	assert_head(&fixture, "- 203.0.113.7 - -", "203.0.113.7", NULL);
+	/* A client chooses the name of the host that it asks. */
+	assert_head(&fixture, "198.51.100.1 203.0.113.7 - -", "203.0.113.7", "198.51.100.1");
+	assert_head(&fixture, "a<b>\\x22 203.0.113.7 - -", "203.0.113.7", "a<b>\\x22");
+	assert_head(&fixture, "[2001:db8::1]:443 203.0.113.7 - -", "203.0.113.7", "[2001:db8::1]");
+	assert_head(&fixture, "www.example.com:80 client.example.net - -", "client.example.net", "www.example.com");
+	assert_head(&fixture, "203.0.113.7 - -", "203.0.113.7", NULL);
+	assert_head(&fixture, "203.0.113.7 bob -", "203.0.113.7", NULL);
+	assert_head(&fixture, "client.example.net - John Q. Public", "client.example.net", NULL);
+	assert_int_equal(fixture.record.ip, RECORD_IP_WORD);
+	fixture_deinit(&fixture);
+}
+
+static void other_heads_are_malformed(void **state)
+{
+	(void)state;
+	static const char *const heads[] = {
+		"May 17 10:05:03 web nginx: 203.0.113.7 - -",
+		"<190>May 17 10:05:03 web nginx: 203.0.113.7 - -",
+		"2015-05-17T10:05:03+00:00 web nginx: 203.0.113.7 - -",
+		"2015-05-17T10:05:03.123456789Z stdout F 203.0.113.7 - -",
+		"\"203.0.113.7 - -",
+		"\"203.0.113.7\" - -",
+		"{\"log\":\"203.0.113.7 - -",
+		"web-1 | 203.0.113.7 - -",
+		"[pod/web/nginx] 203.0.113.7, - -",
+	};
+	struct fixture fixture;
+	fixture_init(&fixture, "\"combined\"", every_field);
+	for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+		char line[256];
+		snprintf(line, sizeof line, "%s " AT " \"GET / HTTP/1.1\" 200 5 \"-\" \"curl/8\"", heads[i]);
+		assert_malformed(&fixture, line, "not combined");
+	}
+	fixture_deinit(&fixture);
+}
+
+/* What is behind the head: the target and the status, NULL where they are absent. */
+static void assert_rest(struct fixture *fixture, const char *rest, const char *target, const char *status)
+{
+	char line[256];
+	snprintf(line, sizeof line, "203.0.113.7 - - " AT "%s", rest);
+	assert_reason(fixture, line, FORMAT_OK);
+	assert_field(fixture, "ip", "203.0.113.7");
+	assert_field(fixture, "target", target);
+	assert_field(fixture, "status", status);
+}
+
+static void what_follows_the_time_is_taken_as_far_as_it_goes(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "\"combined\"", every_field);
+	assert_rest(&fixture, " \"GET /a HTTP/1.1\" - - \"-\" \"curl/8\" 7 \"-\"", "/a", NULL);
+	assert_field(&fixture, "agent", "curl/8");
+	assert_rest(&fixture, " \"GET /a HTTP/1.1\" - 0", "/a", NULL);
+	assert_rest(&fixture, " \"GET /a HTTP/1.1\" 499 -", "/a", "499");
+	assert_rest(&fixture, " \"GET /a\"b HTTP/1.1\" 200 5 \"-\" \"curl/8\"", "/a\"b", "200");
+	assert_rest(&fixture, " \"GET /a\" b HTTP/1.1\" 200 5 \"-\" \"curl/8\"", "/a\" b", "200");
+	assert_rest(&fixture, " \"GET /a\\\" 200 5 \"-\" \"curl/8\"", "/a\\", "200");
+	assert_field(&fixture, "agent", "curl/8");
+	assert_rest(&fixture, "", NULL, NULL);
+	assert_rest(&fixture, " ", NULL, NULL);
+	assert_rest(&fixture, " \"", NULL, NULL);
+	assert_rest(&fixture, " \"POST", NULL, NULL);
+	assert_rest(&fixture, " \"POST /login", "/login", NULL);
+	assert_rest(&fixture, " \"POST /login?AAAA", "/login?AAAA", NULL);
+	assert_rest(&fixture, " \"POST /login HTTP/1.1\"", "/login", NULL);
+	assert_rest(&fixture, " \"POST /login HTTP/1.1\" 40", "/login", NULL);
+	assert_rest(&fixture, " \"POST /login HTTP/1.1\" 401", "/login", "401");
+	assert_rest(&fixture, " \"POST /login HTTP/1.1\" 401 ", "/login", "401");
+	assert_rest(&fixture, " \"POST /login HTTP/1.1\" 401 5 \"http://", "/login", "401");
+	assert_malformed(&fixture, "203.0.113.7 - - [17/May/2015:10:05:03", "not combined");
+	assert_malformed(&fixture, "203.0.113.7 - -", "not combined");
+	assert_malformed(&fixture, "203.0.113.7", "not combined");
+	fixture_deinit(&fixture);
+}
+
+static void a_request_line_as_nginx_serves_it(void **state)
+{
+	(void)state;
+	static const char *const requests[] = {
+		"POST /login HTTP/1.1",
+		"POST   /login   HTTP/1.1",
+		"POST /login HTTP/1.1  ",
+		"POST  /login HTTP/1.1 ",
+		"POST  /login",
+		"POST /login?a=b HTTP/1.1",
+		"POST //login HTTP/1.1",
+		"POST /%6Cogin HTTP/1.1",
+		"POST /x/../login HTTP/2.0",
+		"POST http://h/login HTTP/1.1",
+		"POST HTTPS://h:1//login? HTTP/1.1",
+		"POST /./login#x HTTP/1.1",
+	};
+	struct fixture fixture;
+	fixture_init(&fixture, "\"combined\"", "method path");
+	for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
+		char line[256];
+		snprintf(line, sizeof line, "203.0.113.7 - - " AT " \"%s\" 200 5", requests[i]);
+		assert_reason(&fixture, line, FORMAT_OK);
+		assert_field(&fixture, "method", "POST");
+		assert_field(&fixture, "path", "/login");
+	}
+	fixture_deinit(&fixture);
+}
+
+static void a_line_without_its_end_names_no_client_behind_a_proxy(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture,
+	             "{\"type\": \"combined\", \"client_ip\": {\"header\": \"xff\", \"trusted\": [\"10.0.0.0/8\"]}}", "ip");
+	assert_reason(&fixture, "10.0.0.1 - - " AT " \"GET / HTTP/1.1\" 200 5 \"-\" \"AAAA", FORMAT_NO_CLIENT);
+	assert_reason(&fixture, "10.0.0.1 - - " AT " \"GET /AAAA", FORMAT_NO_CLIENT);
+	assert_reason(&fixture, "10.0.0.1 - - " AT " \"GET / HTTP/1.1\" 200 5 \"-\" \"A\" \"203.0.113.7", FORMAT_NO_CLIENT);
+	assert_reason(&fixture, "203.0.113.8 - - " AT " \"GET /AAAA", FORMAT_OK);
+	assert_field(&fixture, "ip", "203.0.113.8");
+	/* The quotes of RFC 7239, as nginx and Apache escape them. */
+	assert_reason(&fixture,
+	              "10.0.0.1 - - " AT " \"GET / HTTP/1.1\" 200 5 \"-\" \"A\" \"for=198.51.100.1, "
+	              "for=\\x22[2001:DB8::7]:443\\x22;host=\\x22a, for=1.1.1.1\\x22\"",
+	              FORMAT_OK);
+	assert_field(&fixture, "ip", "2001:db8::7");
+	assert_reason(&fixture, "10.0.0.1 - - " AT " \"GET / HTTP/1.1\" 200 5 \"-\" \"A\" \"for=\\\"[2001:db8::8]\\\"\"",
+	              FORMAT_OK);
+	assert_field(&fixture, "ip", "2001:db8::8");
+	fixture_deinit(&fixture);
+}
+
 static void options(void **state)
 {
 	(void)state;
@@ -97,9 +248,10 @@ static void options(void **state)
 /* What the whole grammar makes of a line. */
 static enum format_reason parse_by_grammar(struct fixture *fixture, struct time_reader *time, struct record *record)
 {
-	static const enum combined_part parts[] = {COMBINED_IP,    COMBINED_IDENT,  COMBINED_USER,  COMBINED_METHOD,
-	                                           COMBINED_PATH,  COMBINED_STATUS, COMBINED_BYTES, COMBINED_REFERER,
-	                                           COMBINED_AGENT, COMBINED_XFF,    COMBINED_NONE,  COMBINED_NONE};
+	static const enum combined_part parts[] = {COMBINED_IP,     COMBINED_IDENT,  COMBINED_USER,  COMBINED_METHOD,
+	                                           COMBINED_TARGET, COMBINED_STATUS, COMBINED_BYTES, COMBINED_REFERER,
+	                                           COMBINED_AGENT,  COMBINED_XFF,    COMBINED_HOST,  COMBINED_TARGET,
+	                                           COMBINED_NONE};
 	char names[sizeof every_field], *rest = names;
 	struct combined_line line;
 	memcpy(names, every_field, sizeof names);
@@ -117,6 +269,27 @@ static enum format_reason parse_by_grammar(struct fixture *fixture, struct time_
 	return time_read(time, text, &record->time_ms);
 }
 
+/* The ip and the path are not as they stand in the line, but in their one form. */
+static void assert_settled(const struct record *record, const struct record *expected)
+{
+	static struct served_path_room room;
+	char text[WEIR_ADDRESS_TEXT_BYTES];
+	struct weir_address address;
+	struct weir_span ip = expected->fields[FIELD_IP], path = expected->fields[FIELD_PATH];
+	assert_int_equal(record->ip, ip.at == NULL                     ? RECORD_IP_UNTOLD
+	                             : weir_address_read(ip, &address) ? RECORD_IP_PLAIN
+	                                                               : RECORD_IP_WORD);
+	if (record->ip == RECORD_IP_PLAIN)
+		ip = (struct weir_span){.at = text, .length = weir_address_format(&address, text)};
+	assert_true(weir_span_equal(record->fields[FIELD_IP], ip));
+	if (path.at != NULL)
+		path = served_path(path, &room);
+	if (!weir_span_equal(record->fields[FIELD_PATH], path))
+		fail_msg("\"%.*s\" instead of \"%.*s\"", (int)record->fields[FIELD_PATH].length, record->fields[FIELD_PATH].at,
+		         (int)path.length, path.at);
+	served_path_room_deinit(&room);
+}
+
 static void the_quick_way_is_the_grammar(void **state)
 {
 	(void)state;
@@ -132,6 +305,10 @@ static void the_quick_way_is_the_grammar(void **state)
 		"1.2.3.4 - frank lee [17/May/2015:10:05:03 +0000] \"OPTIONS * HTTP/1.1\" 204 0 \"-\" \"a \\\" b\"",
 		"1.2.3.4 - - [17/May/2015:10:05:03 +0000] \"GET /\\\"x HTTP/1.1\" 200 5 \"-\" \"-\"",
 		"1.2.3.4 -  [17/May/2015:10:05:60 +0000] \"GET ?q HTTP/1.1\" 200 5 \"-\" \"-\"",
+		"::ffff:1.2.3.4 - - [17/May/2015:10:05:03 +0000] \"GET //x/../y%2fz HTTP/1.1\" 200 5 \"-\" \"-\"",
+		"1.2.3.255 - - [17/May/2015:10:05:03 +0000] \"POST   /login   HTTP/1.1  \" 200 5 \"-\" \"-\"",
+		"shop.example.com:443 1.2.3.4 - - [17/May/2015:10:05:03 +0000] \"GET http://h/a HTTP/1.1\" - - \"-\" \"-\"",
+		"h 203.0.113.255:80 - - [17/May/2015:10:05:03 +0000] \"GET /\"x\" HTTP/1.1\" 200 5 \"-\" \"-\"",
 	};
 	static const char alphabet[] = " \"\\[]-?:/+09GP.\t\0\x80";
 	struct fixture fixture;
@@ -161,7 +338,10 @@ static void the_quick_way_is_the_grammar(void **state)
 			continue;
 		taken++;
 		assert_int_equal(fixture.record.time_ms, expected.time_ms);
+		assert_settled(&fixture.record, &expected);
 		for (uint32_t i = 0; i < fixture.fields.count; i++) {
+			if (i == FIELD_IP || i == FIELD_PATH)
+				continue;
 			if (fixture.record.fields[i].at != expected.fields[i].at ||
 			    fixture.record.fields[i].length != expected.fields[i].length)
 				fail_msg("%s differs: %.*s", fixture.fields.names[i], (int)length, text);
@@ -178,6 +358,11 @@ int main(void)
 		cmocka_unit_test(fields_of_a_line),
 		cmocka_unit_test(a_dash_is_nothing_and_so_is_an_empty_value),
 		cmocka_unit_test(each_kind_has_its_reason),
+		cmocka_unit_test(a_virtual_host_stands_before_the_client),
+		cmocka_unit_test(other_heads_are_malformed),
+		cmocka_unit_test(what_follows_the_time_is_taken_as_far_as_it_goes),
+		cmocka_unit_test(a_request_line_as_nginx_serves_it),
+		cmocka_unit_test(a_line_without_its_end_names_no_client_behind_a_proxy),
 		cmocka_unit_test(options),
 		cmocka_unit_test(the_quick_way_is_the_grammar),
 	};

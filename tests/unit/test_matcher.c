@@ -225,7 +225,11 @@ static void addresses_are_grouped_by_prefix(void **state)
 		{"2001:DB8:1:2:3::4", "2001:db8:1:2::/64: 1; 2001:db8:1:2:3::4: 2; 2000::/4: 3"},
 		{"2001:db8:0:0:0:0:0:1", "2001:db8::/64: 1; 2001:db8::1: 2; 2000::/4: 3"},
 		{"unknown", "unknown: 1 2 3"},
-		{"1.2.3.4:80", "1.2.3.4:80: 1 2 3"},
+		{"1.2.3.4:80", "1.2.3.4: 1; 1.2.3.0/24: 2; 0.0.0.0/0: 3"},
+		{"[2001:db8::1]:443", "2001:db8::/64: 1; 2001:db8::1: 2; 2000::/4: 3"},
+		{"[2001:DB8:0::1]", "2001:db8::/64: 1; 2001:db8::1: 2; 2000::/4: 3"},
+		{"fe80::1%eth0", "fe80::/64: 1; fe80::1: 2; f000::/4: 3"},
+		{"01.2.3.4", "01.2.3.4: 1 2 3"},
 		{"a|b", "a\\|b: 1 2 3"},
 	};
 	struct fixture fixture;
@@ -281,10 +285,10 @@ static void exempt_values_are_in_no_zone_of_their_own(void **state)
 	static const struct {
 		const char *ip, *user;
 		bool exempt;
-	} cases[] = {{"203.0.113.9", "alice", false},   {"10.1.2.3", "alice", true},   {"::ffff:10.1.2.3", "alice", true},
-	             {"192.0.2.7", "alice", true},      {"192.0.2.8", "alice", false}, {"2001:db8::9", "alice", true},
-	             {"2001:db9::9", "alice", false},   {"203.0.113.9", "bob", true},  {"203.0.113.9", "bobby", false},
-	             {"203.0.113.9", "10.9.9.9", true}, {"bob", "alice", true},        {"not an ip", "alice", false}};
+	} cases[] = {{"203.0.113.9", "alice", false},    {"10.1.2.3", "alice", true},   {"::ffff:10.1.2.3", "alice", true},
+	             {"192.0.2.7", "alice", true},       {"192.0.2.8", "alice", false}, {"2001:db8::9", "alice", true},
+	             {"2001:db9::9", "alice", false},    {"203.0.113.9", "bob", true},  {"203.0.113.9", "bobby", false},
+	             {"203.0.113.9", "10.9.9.9", false}, {"bob", "alice", true},        {"not an ip", "alice", false}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char expected[128];
 		set_field(&fixture, "ip", cases[i].ip);
@@ -302,6 +306,29 @@ static void exempt_values_are_in_no_zone_of_their_own(void **state)
 	assert_string_equal(match(&fixture), "");
 	set_field(&fixture, "ip", "203.0.113.8");
 	assert_string_equal(match(&fixture), "203.0.113.0/24: 1");
+	teardown(&fixture);
+}
+
+/* Whoever writes an address into his user agent is not exempt by it. */
+static void exempt_networks_are_about_the_zones_address(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	setup(
+		&fixture,
+		"[" ZONE("a", "\"key\": [\"ip\", \"agent\"], \"exempt\": [\"10.0.0.0/8\"]") "," ZONE(
+			"b",
+			"\"key\": [{\"field\": \"peer\", \"prefix6\": 64}, \"agent\"], \"exempt\": [\"10.0.0.0/8\"]") "," ZONE("c",
+	                                                                                                               "\"key\": [\"agent\"], \"exempt\": [\"10.0.0.0/8\"]") "]");
+	set_field(&fixture, "ip", "203.0.113.9");
+	set_field(&fixture, "peer", "203.0.113.8");
+	set_field(&fixture, "agent", "10.0.0.1");
+	assert_string_equal(match(&fixture), "203.0.113.9|10.0.0.1: 1; 203.0.113.8|10.0.0.1: 2; 10.0.0.1: 3");
+	set_field(&fixture, "peer", "10.0.0.2:443");
+	assert_string_equal(match(&fixture), "203.0.113.9|10.0.0.1: 1; 10.0.0.1: 3");
+	set_field(&fixture, "ip", "10.0.0.3");
+	set_field(&fixture, "peer", "203.0.113.8");
+	assert_string_equal(match(&fixture), "203.0.113.8|10.0.0.1: 2");
 	teardown(&fixture);
 }
 
@@ -479,6 +506,7 @@ int main(void)
 		cmocka_unit_test(addresses_are_grouped_by_prefix),
 		cmocka_unit_test(matches_are_anded_over_fields_and_ored_over_values),
 		cmocka_unit_test(exempt_values_are_in_no_zone_of_their_own),
+		cmocka_unit_test(exempt_networks_are_about_the_zones_address),
 		cmocka_unit_test(done_is_tested_before_match),
 		cmocka_unit_test(too_many_fields_are_refused),
 		cmocka_unit_test(only_fields_of_zones_are_wanted),

@@ -69,6 +69,7 @@ static json_t *counts_json(const struct record_counts *counts)
 	json_object_set_new(json, "lines", number(counts->lines));
 	json_object_set_new(json, "bytes", number(counts->bytes));
 	json_object_set_new(json, "records", number(counts->records));
+	json_object_set_new(json, "words", number(counts->words));
 	json_t *malformed = json_object();
 	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
 		if (counts->malformed[i] > 0)
@@ -155,6 +156,7 @@ static bool get_stream(const json_t *json, struct once_stream *stream)
 	stream->counts.lines = get(counts, "lines");
 	stream->counts.bytes = get(counts, "bytes");
 	stream->counts.records = get(counts, "records");
+	stream->counts.words = get(counts, "words");
 	for (int i = 0; i < FORMAT_REASON_COUNT; i++) {
 		const char *reason = format_reason_text((enum format_reason)i);
 		if (reason != NULL)

@@ -164,6 +164,10 @@ void summary_words(struct weir_text *text, const struct summary *summary)
 	weir_text_puts(text, "\n");
 	line(text, "events", summary->counts.records);
 	weir_text_puts(text, "\n");
+	if (summary->counts.words > 0) {
+		line(text, "no address", summary->counts.words);
+		weir_text_puts(text, "  (events whose ip is no address: counted as it stands)\n");
+	}
 	malformed_words(text, &summary->counts);
 	zone_words(text, summary);
 	late_words(text, summary);
@@ -229,6 +233,7 @@ void summary_json(struct weir_text *text, const struct summary *summary)
 	weir_json_write_object(&json, NULL);
 	weir_json_write_uint(&json, "lines", summary->counts.lines);
 	weir_json_write_uint(&json, "events", summary->counts.records);
+	weir_json_write_uint(&json, "ip_not_address", summary->counts.words);
 	json_malformed(&json, &summary->counts);
 	json_zones(&json, summary);
 	json_top(&json, summary);

@@ -7,6 +7,7 @@ import socket
 _MAPPED = b"\0" * 10 + b"\xff\xff"
 _V4_PORT = re.compile(rb"([0-9.]+):[0-9]{1,5}")
 _V6_BRACKETS = re.compile(rb"\[([^\[\]]*)\](?::[0-9]{1,5})?")
+_V6_ZONE = re.compile(rb"([^%]*:[^%]*)%.+", re.DOTALL)
 
 
 def parse(text):
@@ -18,6 +19,27 @@ def parse(text):
             continue
         return packed[12:] if packed[:12] == _MAPPED and len(packed) == 16 else packed
     return None
+
+
+def read(text):
+    """The packed address of a text as logs write it, with a port, brackets or a link's zone, or None."""
+    packed = parse(text)
+    if packed is not None:
+        return packed
+    found = _V4_PORT.fullmatch(text)
+    if found:
+        return parse(found[1])
+    found = _V6_BRACKETS.fullmatch(text)
+    inside = found[1] if found else text
+    zoned = _V6_ZONE.fullmatch(inside)
+    inside = zoned[1] if zoned else inside
+    return parse(inside) if b":" in inside else None
+
+
+def canonical(text):
+    """A value of `ip`: the canonical text of an address, anything else as it stands."""
+    packed = read(text)
+    return text if packed is None else text_of(packed)
 
 
 def text_of(packed):
@@ -35,7 +57,7 @@ def masked(packed, bits):
 
 def group(text, prefix4, prefix6):
     """A key's value grouped by prefix: a network, or the value if it is no address."""
-    packed = parse(text)
+    packed = read(text)
     if packed is None:
         return text
     bits = prefix4 if len(packed) == 4 else prefix6
@@ -69,24 +91,81 @@ def contains(network, packed):
     return len(base) == len(packed) and masked(packed, bits) == masked(base, bits)
 
 
-def client_ip(peer, header, trusted):
+class NoClient(Exception):
+    """A trusted proxy does not say for whom it asked."""
+
+
+def _elements(text):
+    """The elements of a list, the last one first; a comma within quotes separates nothing. Quotes
+    are counted from the right: what lies left of an element says nothing about it."""
+    end = at = len(text)
+    quoted = False
+    while at > 0:
+        at -= 1
+        byte = text[at:at + 1]
+        if byte == b"," and not quoted:
+            yield text[at + 1:end].strip(b" \t")
+            end = at
+        elif byte == b'"':
+            before = text[:at]
+            if (len(before) - len(before.rstrip(b"\\"))) % 2 == 0:
+                quoted = not quoted
+    yield text[:end].strip(b" \t")
+
+
+def _node(element):
+    """What an element names: itself, or the value of RFC 7239's `for=`."""
+    def bare(value):
+        return value[1:-1] if len(value) > 1 and value[:1] == value[-1:] == b'"' else value
+
+    if b"=" not in element:
+        return bare(element)
+    pairs, pair, quoted, escaped = [], b"", False, False
+    for byte in (element[i:i + 1] for i in range(len(element))):
+        if byte == b";" and not quoted:
+            pairs.append(pair)
+            pair = b""
+            continue
+        pair += byte
+        if escaped:
+            escaped = False
+        elif quoted and byte == b"\\":
+            escaped = True
+        elif byte == b'"':
+            quoted = not quoted
+    for pair in pairs + [pair]:
+        name, equals, value = pair.partition(b"=")
+        if equals and name.strip(b" \t").lower() == b"for":
+            return bare(value.strip(b" \t"))
+    return b""
+
+
+def client_ip(peer, header, trusted, cut=False):
     """The rightmost hop that is not trusted, of `header` and then `peer`.
 
-    peer and header are bytes or None; trusted is a list of parsed networks.
-    A hop that is no address ends the walk: what lies left of it was written
-    by nobody who is trusted."""
-    hops = [] if header is None else [hop.strip(b" \t") for hop in header.split(b",")]
-    if peer is not None:
-        hops.append(peer)
+    peer and header are bytes or None; trusted is a list of parsed networks, and "unix:".
+    A peer with a name is the client. Any other hop that is no address names nobody: NoClient.
+    So does the absence of the header in a line that is cut."""
+    lists = []
     client = peer
-    for hop in reversed(hops):
-        found = _V4_PORT.fullmatch(hop) or _V6_BRACKETS.fullmatch(hop)
-        if found:
-            hop = found[1]
-        packed = parse(hop)
-        if packed is None:
-            break
-        client = hop
-        if not any(contains(network, packed) for network in trusted):
-            break
+    if peer == b"unix:" and "unix:" in trusted:
+        client = None
+    elif peer is not None:
+        if b"," not in peer and b"=" not in peer and read(peer) is None:
+            return peer
+        lists.append(peer)
+    if header is not None:
+        lists.append(header)
+    for which in lists:
+        for element in _elements(which):
+            if not element:
+                continue
+            packed = read(_node(element))
+            if packed is None:
+                raise NoClient
+            client = _node(element)
+            if not any(contains(network, packed) for network in trusted if network != "unix:"):
+                return client
+    if header is None and cut:
+        raise NoClient
     return client

@@ -5,27 +5,44 @@ A record's fields are asked for by name, because which names there are is up
 to the log: `fields` of the format renames, everything else keeps its name.
 """
 
+import re
+
+import addresses
 import parse_json
+import paths
 import times
-from addresses import client_ip, parse_network
 from parse_lines import READY_PATTERNS, Combined, Delimited, Logfmt, Malformed, Pattern
 
 COST_MAX = 2 ** 40
-LINE_MAX = 65536
+LINE_MAX = 262144
 
 
 class Record:
     """One event's time, cost and fields."""
 
     def __init__(self, time, cost, field):
-        self.time, self.cost, self._field, self.ip = time, cost, field, None
-        self.has_client_ip = False
+        self.time, self.cost, self._field = time, cost, field
+        self.settled = {}
 
     def field(self, name):
         """The bytes of a field, or None."""
-        if name == "ip" and self.has_client_ip:
-            return self.ip
-        return self._field(name)
+        if name not in self.settled:
+            self.settled[name] = self._one(name)
+        return self.settled[name]
+
+    def _one(self, name):
+        value = self._field(name)
+        if name == "path":
+            return None if value is None else paths.served(value)
+        if name == "target":
+            return self._field("path") if value is None else value
+        return addresses.canonical(value) if name == "ip" and value is not None else value
+
+
+def _unescaped(text):
+    """A value of an access log without its escapes."""
+    return re.sub(rb'\\(?:x([0-9a-fA-F]{2})|(["\\]))',
+                  lambda found: bytes([int(found[1], 16)]) if found[1] else found[2], text)
 
 
 class Format:
@@ -47,8 +64,9 @@ class Format:
         client = spec.get("client_ip")
         self.client = None
         if client is not None:
-            self.client = (client["header"],
-                           [parse_network(text.encode()) for text in client["trusted"]])
+            self.client = (client["header"], [text if text == "unix:" else
+                                              addresses.parse_network(text.encode())
+                                              for text in client["trusted"]])
         self.parser = _parser_of(kind, spec)
 
     def start(self):
@@ -56,27 +74,55 @@ class Format:
         if self.kind == "delimited":
             self.parser.start()
 
-    def record(self, line):
+    def long_record(self, line):
+        """The record of the first bytes of a line above the limit. Raises Malformed."""
+        try:
+            if self.kind in ("combined", "common", "json"):
+                return self.record(line, True)
+        except Malformed:
+            pass
+        raise Malformed("line too long")
+
+    def record(self, line, is_cut=False):
         """The record of a line that is not empty; None for a line to skip.
         Raises Malformed."""
         if self.kind == "json":
             try:
-                top = parse_json.parse_object(line)
+                top, cut = parse_json.parse_object(line), False
+            except parse_json.Cut as why:
+                top, cut = why.args[0], True
             except parse_json.NotJson:
                 raise Malformed("not json") from None
-            look_up = lambda name: parse_json.find(top, name)
+            lists = () if self.client is None else {
+                self.renamed.get(name, name.encode()) for name in ("ip", self.client[0])}
+            look_up = lambda name: parse_json.find(top, name, name in lists)
         else:
             fields = self.parser.parse(line)
             if fields is None:
                 return None
+            cut = fields.get(None, False)
             look_up = fields.get
         field = lambda name: look_up(self.renamed.get(name, name.encode()))
-        record = Record(self._time(look_up(self.time_name)), self._cost(field), field)
+        if self.kind == "json" and cut and look_up(self.time_name) is None:
+            raise Malformed("not json")
+        time = self._time(look_up(self.time_name))
+        record = Record(time, self._cost(field), field)
         if self.client is not None:
-            header, trusted = self.client
-            record.ip = client_ip(field("ip"), field(header), trusted)
-            record.has_client_ip = True
+            self._settle_client(record, field, cut or is_cut)
+        elif self.kind == "json" and cut and field("ip") is None:
+            raise Malformed("not json")
         return record
+
+    def _settle_client(self, record, field, cut):
+        header, trusted = self.client
+        value = field(header)
+        if value is not None and self.kind in ("combined", "common"):
+            value = _unescaped(value)
+        try:
+            ip = addresses.client_ip(field("ip"), value, trusted, cut)
+        except addresses.NoClient:
+            raise Malformed("no client") from None
+        record.settled["ip"] = None if ip is None else addresses.canonical(ip)
 
     def _time(self, text):
         if text is None:

@@ -5,7 +5,7 @@
 Slow and obvious. It shares nothing with the C code but common/specification/semantics.md. Malformed
 lines are counted by one of these reasons, the first that applies:
 
-  line too long      more bytes than the limit, 65536 by default
+  line too long      more bytes than the limit, 262144 by default, and no record up to there
   not combined, not common, not json, not delimited, not logfmt
                      the line does not have its format's form (parse_*.py)
   no match           the pattern does not match
@@ -13,6 +13,7 @@ lines are counted by one of these reasons, the first that applies:
   bad time           the time has none of the known forms (times.py)
   time out of range  before 1970 or after 9999
   bad cost           the cost is no integer from 0 to 2^40
+  no client          a trusted proxy names no address for whom it asked
 
 usage: oracle.py --config FILE [--partitions P] [--decisions OUT] [--shadow OUT]
                  [--summary OUT] [--state OUT] [--judged OUT] [LOG...]

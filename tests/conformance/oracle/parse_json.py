@@ -3,7 +3,9 @@
 
 Structure is strict. Strings are lenient: any byte but the quote and the
 backslash stands for itself, and an escape that JSON does not know stays as it
-is. Numbers keep their text. Of equal keys the last wins.
+is. Numbers keep their text; what servers write in place of one (NaN, -, `0.1, 0.2`,
+nothing) is no value. Of equal keys the last wins. Of an object that ends too early,
+what was whole counts.
 """
 
 import re
@@ -19,8 +21,26 @@ _SIMPLE = {b'"': b'"', b"\\": b"\\", b"/": b"/", b"b": b"\b", b"f": b"\f",
 _WORDS = {b"true": b"true", b"false": b"false", b"null": None}
 
 
+_BARE = re.compile(rb"[0-9A-Za-z.+: \t\r-]*")
+
+
 class NotJson(Exception):
     """The line is not one JSON object."""
+
+
+class Cut(NotJson):
+    """It is one as far as it goes, and ends too early; the argument is what was whole."""
+
+
+class List(list):
+    """An array; `raw` is how it was written, None where it does not end; `strings` says which of
+    its items are."""
+
+    raw = None
+
+    def __init__(self):
+        super().__init__()
+        self.strings = []
 
 
 def unescape(raw):
@@ -60,81 +80,129 @@ def _hex4(raw, at):
 
 def parse_object(line):
     """The object as a dict from bytes to values: bytes, None, dict or list."""
-    value, at = _value(line, _skip(line, 0), 1)
-    if not isinstance(value, dict) or _skip(line, at) != len(line):
+    at = _skip(line, 0)
+    if line[at:at + 1] != b"{":
         raise NotJson
-    return value
+    top = {}
+    try:
+        at = _object(line, at, 1, top)
+    except Cut:
+        raise Cut(top) from None
+    if _skip(line, at) != len(line):
+        raise NotJson
+    return top
 
 
 def _skip(line, at):
     return _BLANK.match(line, at).end()
 
 
-def _value(line, at, depth):
-    first = line[at:at + 1]
+def _more(line, at):
+    """The place, if the line goes on there."""
+    if at >= len(line):
+        raise Cut(None)
+    return at
+
+
+def _value(line, at, depth, put):
+    """Hands the value at this place to `put`; gives the place behind it."""
+    put(None)
+    first = line[_more(line, at):at + 1]
     if first == b'"':
-        return _string(line, at)
+        text, at = _string(line, at)
+        put(text)
+        return at
     if first == b"{":
-        return _object(line, at, depth)
+        members = {}
+        put(members)
+        return _object(line, at, depth, members)
     if first == b"[":
-        return _array(line, at, depth)
+        items = List()
+        put(items)
+        end = _array(line, at, depth, items)
+        items.raw = line[at:end]
+        return end
+    value, end = None, None
     found = _NUMBER.match(line, at)
     if found:
-        return found[0], found.end()
+        value, end = found[0], found.end()
     for word, meaning in _WORDS.items():
         if line.startswith(word, at):
-            return meaning, at + len(word)
-    raise NotJson
+            value, end = meaning, at + len(word)
+    if end is None or line[_skip(line, end):][:1] not in (b",", b"}", b"]"):
+        return _bare(line, at)
+    put(value)
+    return end
+
+
+def _bare(line, at):
+    end = _more(line, _BARE.match(line, at).end())
+    if line[end:end + 1] not in (b",", b"}", b"]"):
+        raise NotJson
+    return end
 
 
 def _string(line, at):
     found = _STRING.match(line, at)
     if not found:
-        raise NotJson
+        raise Cut(None)
     return unescape(found[1]), found.end()
 
 
-def _object(line, at, depth):
+def _object(line, at, depth, members):
     if depth > MAX_DEPTH:
         raise NotJson
-    members = {}
     at = _skip(line, at + 1)
     if line[at:at + 1] == b"}":
-        return members, at + 1
+        return at + 1
     while True:
+        if line[_more(line, at):at + 1] != b'"':
+            raise NotJson
         key, at = _string(line, at)
-        at = _skip(line, at)
+        at = _more(line, _skip(line, at))
         if line[at:at + 1] != b":":
             raise NotJson
-        members[key], at = _value(line, _skip(line, at + 1), depth + 1)
-        at = _skip(line, at)
-        if line[at:at + 1] == b"}":
-            return members, at + 1
-        if line[at:at + 1] != b",":
+        begin = at = _skip(line, at + 1)
+        at = _value(line, at, depth + 1, lambda value: members.__setitem__(key, value))
+        at = _more(line, _skip(line, at))
+        while line[at:at + 1] == b",":
+            at = _more(line, _skip(line, at + 1))
+            if line[at:at + 1] == b'"':
+                break
+            more = _bare(line, at) if line[begin:begin + 1] not in b'"{[' else at
+            if more == at:
+                raise NotJson
+            members[key] = None
+            at = more
+        else:
+            if line[at:at + 1] == b"}":
+                return at + 1
             raise NotJson
-        at = _skip(line, at + 1)
 
 
-def _array(line, at, depth):
+def _array(line, at, depth, items):
     if depth > MAX_DEPTH:
         raise NotJson
-    items = []
     at = _skip(line, at + 1)
     if line[at:at + 1] == b"]":
-        return items, at + 1
+        return at + 1
     while True:
-        item, at = _value(line, at, depth + 1)
-        items.append(item)
-        at = _skip(line, at)
+        if line[at:at + 1] in (b",", b"}", b"]"):
+            raise NotJson
+        items.append(None)
+        items.strings.append(line[at:at + 1] == b'"')
+        at = _value(line, at, depth + 1, lambda value: items.__setitem__(-1, value))
+        at = _more(line, _skip(line, at))
         if line[at:at + 1] == b"]":
-            return items, at + 1
+            return at + 1
         if line[at:at + 1] != b",":
             raise NotJson
         at = _skip(line, at + 1)
 
 
-def find(top, name):
-    """The value of a plain name or a JSON pointer as a field: bytes or None."""
+def find(top, name, joins=False):
+    """The value of a plain name or a JSON pointer as a field: bytes or None. `joins`: an array of
+    strings is one list of them; any other array stands as it is written."""
     if not name.startswith(b"/"):
         value = top.get(name)
     else:
@@ -147,4 +215,10 @@ def find(top, name):
                 value = value[int(token)] if int(token) < len(value) else None
             else:
                 return None
+    if joins and isinstance(value, List) and value.raw is not None:
+        if all(isinstance(item, bytes) and written
+               for item, written in zip(value, value.strings)):
+            value = b",".join(item for item in value if item)
+        else:
+            value = value.raw
     return value if isinstance(value, bytes) and value else None

@@ -8,6 +8,7 @@ its reason. The grammar is spelled out at each parser.
 
 import re
 
+import addresses
 from parse_json import unescape
 
 
@@ -36,46 +37,105 @@ def _quoted(line, at):
 
 
 class Combined:
-    """ip ident user [time] "request" status bytes ["referer" ["agent" ["xff"]]] …"""
+    """[vhost] ip ident user [time] "request" status bytes ["referer" ["agent" ["xff"]]] …
 
-    _TAIL = re.compile(rb" ([0-9]{3}) (-|[0-9]+)(?: |$)")
-    _REQUEST = re.compile(rb"([A-Za-z0-9_-]+) ([^ ]+)(?: [^ ]+)?")
+    The head must be whole; what follows it is taken as far as it goes."""
+
+    _TAIL = re.compile(rb" ([0-9]{3}|-) (-|[0-9]+)(?: |$)")
+    _STATUS = re.compile(rb" ([0-9]{3})(?: |$)")
+    _NAME = re.compile(rb"[A-Za-z0-9_.-]+")
+    _PORT = re.compile(rb"(.+):[0-9]{1,5}", re.DOTALL)
 
     def __init__(self, name):
         self.reason = "not " + name
 
     def parse(self, line):
-        """The fields of one line."""
-        head = line.split(b" ", 2)
-        if len(head) < 3 or not head[0] or not head[1]:
-            raise Malformed(self.reason)
-        ip, ident, rest = head
-        end = rest.find(b'] "')
-        begin = rest.rfind(b" [", 0, end) if end >= 0 else -1
-        if begin < 0:
-            raise Malformed(self.reason)
-        request = _quoted(rest, end + 3)
-        if request is None:
-            raise Malformed(self.reason)
-        request, at = request
+        """The fields of one line; the key None says that it is cut."""
+        fields, rest, cut = self._head(line)
+        request, at = (rest, len(rest)) if cut else self._request(rest)
+        fields.update(self._method_and_path(request))
         tail = self._TAIL.match(rest, at)
-        if not tail:
-            raise Malformed(self.reason)
-        fields = {b"ip": ip, b"ident": ident, b"user": rest[:begin],
-                  b"time": rest[begin + 2:end], b"status": tail[1], b"bytes": tail[2]}
-        asked = self._REQUEST.fullmatch(request)
-        if asked:
-            fields[b"method"] = asked[1]
-            fields[b"path"] = asked[2].split(b"?")[0]
+        if tail is None:
+            status = self._STATUS.match(rest, at)
+            if status:
+                fields[b"status"] = status[1]
+            return {None: True, **present(fields, True)}
+        fields[b"status"], fields[b"bytes"] = tail[1], tail[2]
         at = tail.end(2)
         for name in (b"referer", b"agent", b"xff"):
-            if rest[at:at + 2] != b' "':
+            if rest[at:at + 2] != b' "' or at + 2 >= len(rest):
                 break
             found = _quoted(rest, at + 2)
             if found is None:
+                fields[None] = True
                 break
             fields[name], at = found
         return present(fields, True)
+
+    def _is_client(self, word):
+        return self._NAME.fullmatch(word) or addresses.read(word) or word == b"unix:"
+
+    def _head(self, line):
+        """The fields up to the time, what follows the quote, and whether there is none."""
+        words = line.split(b" ", 2)
+        if len(words) < 3 or not words[0] or not words[1]:
+            raise Malformed(self.reason)
+        fields = {}
+        first, second, rest = words
+        ported = self._PORT.fullmatch(first)
+        named = ported and self._NAME.fullmatch(ported[1]) and not addresses.read(first)
+        may_be_head = False
+        if named or addresses.read(second):
+            fields[b"host"] = ported[1] if ported else first
+            client = second
+            ident, space, rest = rest.partition(b" ")
+            if not ident or not space:
+                raise Malformed(self.reason)
+        else:
+            client, ident = first, second
+            may_be_head = ident != b"-" and not addresses.read(client)
+        if not self._is_client(client):
+            raise Malformed(self.reason)
+        end, cut = rest.find(b'] "'), False
+        if end < 0:
+            cut = True
+            end = rest.find(b"]", rest.rfind(b" [") + 1) if b" [" in rest else -1
+            if end >= 0 and rest[end + 1:end + 2] not in (b"", b" "):
+                end = -1
+        begin = rest.rfind(b" [", 0, end) if end >= 0 else -1
+        if begin < 0 or (may_be_head and b" " in rest[:begin]):
+            raise Malformed(self.reason)
+        fields.update({b"ip": client, b"ident": ident, b"user": rest[:begin],
+                       b"time": rest[begin + 2:end]})
+        return fields, b"" if cut else rest[end + 3:], cut
+
+    def _request(self, rest):
+        """The request, and the place behind its closing quote: the first one that status and bytes
+        follow; an escaped one only if no other one may close it."""
+        found = _quoted(rest, 0)
+        first = found
+        while found is not None:
+            if self._TAIL.match(rest, found[1]):
+                return rest[:found[1] - 1], found[1]
+            found = _quoted(rest, found[1])
+        if first is None or rest[first[1]:first[1] + 1] not in (b"", b" "):
+            for at, byte in enumerate(rest):
+                if byte == 0x22 and self._TAIL.match(rest, at + 1):
+                    return rest[:at], at + 1
+        return first if first is not None else (rest, len(rest))
+
+    @staticmethod
+    def _method_and_path(request):
+        method, blank, rest = request.partition(b" ")
+        words = [word for word in rest.split(b" ") if word]
+        if not blank or not words or not re.fullmatch(rb"[A-Za-z0-9_-]+", method):
+            return {}
+        target = words[0]
+        if len(words) > 2:
+            if not words[-1].startswith(b"HTTP/"):
+                return {}
+            target = rest.strip(b" ")[:-len(words[-1])].rstrip(b" ")
+        return {b"method": method, b"path": target}
 
 
 class Delimited:

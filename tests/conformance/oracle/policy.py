@@ -70,10 +70,14 @@ class Exempt:
                 self.networks.append(network)
 
     def holds(self, value):
-        """Whether a key's value, before grouping, is exempt."""
-        if value in self.words:
-            return True
-        packed = addresses.parse(value)
+        """Whether a key's value, before grouping, is one of the words."""
+        return value in self.words
+
+    def holds_address(self, value):
+        """Whether an address is in one of the networks."""
+        if value is None or not self.networks:
+            return False
+        packed = addresses.read(value)
         return packed is not None and any(
             addresses.contains(network, packed) for network in self.networks)
 
@@ -168,6 +172,9 @@ class Zone:
         """(key values, "judge" or "done") of a record in this zone, or None."""
         raw = [record.field(field.name) for field in self.key]
         if None in raw or any(self.exempt.holds(value) for value in raw):
+            return None
+        of_address = [field.name for field in self.key if field.grouped or field.name == "ip"]
+        if any(self.exempt.holds_address(record.field(name)) for name in of_address or ["ip"]):
             return None
         values = tuple(field.value(value) for field, value in zip(self.key, raw))
         if any(limit.done is not None and limit.done.matches(record) for limit in self.limits):

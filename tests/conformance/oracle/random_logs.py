@@ -7,7 +7,8 @@ import json
 import times
 
 _METHODS = ["GET", "GET", "POST", "PUT", "DELETE"]
-_PATHS = ["/", "/a", "/a/b", "/abc", "/x/b", "/a|b", "/q?x=1", "/{t}/1", "/{t}/2", "/%20"]
+_PATHS = ["/", "/a", "/a/b", "/abc", "/x/b", "/a|b", "/q?x=1", "/{t}/1", "/{t}/2", "/%20",
+          "//a", "/x/../a", "http://h.example/a", "/%61", "/a/./b#c", "*", "/a/%2e%2e/abc"]
 _STATUS = ["200", "200", "204", "404", "403", "500", "000"]
 _ODD = [b"bob", b"|", b"\\", b"a|b", b"\xff\xfe", b"{u}1", b"{u}2", b"{}", "\u00e9\u20ac".encode(),
         b"x y", b'q"q', b"\x01\x7f", b"n" * 300, b"\xe2\x82", b"\xc2\x9b2J\xc2\xa0",
@@ -40,9 +41,12 @@ class Pools:
             return b"host-%d." % number + b"example." * rng.choice([8, 150])
         if keys > 100:
             return b"10.%d.%d.%d" % (number >> 16, number >> 8 & 255, number & 255)
+        if rng.random() < 0.02:
+            return b"10.1.0.%d, 192.0.2.7" % (number % 250)
         return rng.choice([b"10.1.0.%d", b"192.0.2.%d", b"203.0.113.%d", b"2001:db8::%x",
                            b"2001:DB8:0:0:1:0:0:%d", b"::ffff:10.1.0.%d", b"host-%d.example",
-                           b"::%x", b"010.1.1.%d"]) % (number % 250)
+                           b"::%x", b"010.1.1.%d", b"192.0.2.%d:443", b"[2001:DB8::%x]:80",
+                           b"fe80::%x%%eth0"]) % (number % 250)
 
     def event(self, rng, time_ms, cost):
         """A dict of what is there: time, ip, user, method, path, status, cost."""
@@ -57,7 +61,8 @@ class Pools:
             event["cost"] = cost
         if rng.random() < 0.7:
             hops = [rng.choice([b"10.1.0.9", b"198.51.100.%d", b"[2001:db8::%d]:80", b"x", b"",
-                                b"192.0.2.%d:1234", b"::ffff:10.0.0.1"]) for _ in range(3)]
+                                b"192.0.2.%d:1234", b"::ffff:10.0.0.1", b"for=192.0.2.%d",
+                                b"For=\"[2001:db8::%d]\";by=x"]) for _ in range(3)]
             event["xff"] = rng.choice([b",", b", ", b"\t,"]).join(
                 hop % rng.randrange(3) if b"%" in hop else hop for hop in hops[:rng.randint(1, 3)])
         return event
@@ -75,7 +80,7 @@ def spoil(rng, lines):
         for _ in range(rng.randint(1, 3)):
             lines.insert(rng.randint(0, len(lines)), rng.choice([
                 b"\n", b"\r\n", b"garbage\n", b"{\n", b"{}\n", b'"\n', b"\xff\x00\n", b" \n",
-                b"time=x\n", b"x" * 65537 + b"\n", b'{"t":-5,"time":-5}\n', b"1 2 3 4 5 6\n"]))
+                b"time=x\n", b"x" * 262145 + b"\n", b'{"t":-5,"time":-5}\n', b"1 2 3 4 5 6\n"]))
     if rng.random() < 0.1:
         lines[:] = [line[:-1] + b"\r\n" for line in lines]
     if lines and rng.random() < 0.1:
@@ -183,6 +188,8 @@ class JsonLines(_Lines):
                 members.append(b'"id.orig_h":' + texts.pop("ip"))
             members += [b'"%s":%s' % (n.encode(), v) for n, v in texts.items()]
         if rng.random() < 0.1:
+            members.append(rng.choice([b'"n":NaN', b'"n":-', b'"n":0.1, 0.2 : 0.3', b'"n":', b'"n":,1']))
+        if rng.random() < 0.1:
             members.insert(0, rng.choice([b'"time":1,"meta":{"ts":1},"user":"dup"',
                                           b'"x":[[{"time":5}],-1.5e+3,true]']))
         return b"{" + b",".join(members) + b"}\n"
@@ -213,7 +220,8 @@ class CombinedLines(_Lines):
                  f"{then.minute:02}:{then.second:02} {zone}").encode()
         user = event.get("user", b"-").replace(b'"', b"\\x22")
         asked = b" ".join(event[name] for name in ("method", "path") if name in event)
-        head = b"%s - %s [%s] " % (event.get("ip", b"-"), user, stamp)
+        vhost = rng.choice([b"", b"", b"", b"www.example.com:443 ", b"198.51.100.1 "])
+        head = b"%s%s - %s [%s] " % (vhost, event.get("ip", b"-").replace(b" ", b""), user, stamp)
         head += b'"%s%s" ' % (asked, rng.choice([b" HTTP/1.1", b"", b" HTTP/2.0"]))
         head += b"%s %s" % (event.get("status", b"200"),
                             b"%d" % event["cost"] if "cost" in event else b"-")

@@ -54,7 +54,10 @@ def records_of(data, form, tally, line_max=LINE_MAX):
         tally.lines += 1
         try:
             if len(line) > line_max:
-                raise Malformed("line too long")
+                record = form.long_record(line[:line_max])
+                tally.events += 1
+                yield record
+                continue
             if line.endswith(b"\r"):
                 line = line[:-1]
             record = form.record(line) if line else None
