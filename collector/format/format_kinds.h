@@ -18,6 +18,8 @@ enum {
 	FORMAT_TAKES_YEAR = 4,   /* "year" */
 };
 
+struct ready_reader;
+
 struct format_kind {
 	const char *name;      /* as a configuration writes it */
 	const char *meaning;   /* what its lines are, for people: a row of formats.md */
@@ -29,6 +31,7 @@ struct format_kind {
 	const char *message;
 	/* What serves for it after a head, which was split off. NULL: itself. */
 	const struct format_kind *inside;
+	const struct ready_reader *reader; /* of a ready one (format_ready.h); NULL: it has none */
 	/** As format_new(), but a pattern's time may be missing. @param kind  this kind, or one that shares its code */
 	enum weir_status (*create)(const struct weir_json *config, const struct format_kind *kind,
 	                           const struct field_table *fields, struct format **format, struct weir_error *error);

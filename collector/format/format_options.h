@@ -69,12 +69,6 @@ WEIR_MUST_USE enum weir_status format_json_members_new(const struct weir_json *c
                                                        const struct field_table *fields, struct format **format,
                                                        struct weir_error *error);
 
-/** `pattern`. @param expression  a ready one; NULL: the option "pattern" has it */
-WEIR_MUST_USE enum weir_status format_expression_new(const struct weir_json *config, const struct format_kind *kind,
-                                                     const char *expression, const struct field_table *fields,
-                                                     struct format **format, struct weir_error *error);
-extern const struct weir_json_rule format_ready_options[]; /* of a ready one */
-
 /**
  * What stands after a head: the head's format gives the time, where the message has none, and the fields that the
  * message leaves absent.

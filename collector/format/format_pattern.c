@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Format `pattern`: a PCRE2 expression whose named groups are the fields; and the ready patterns by name.
+ * Format `pattern`: a PCRE2 expression whose named groups are the fields.
  *
  * The expression is compiled by PCRE2's JIT. It searches bytes, not UTF-8: a log may hold any. Each search has a bound
  * on its steps and its memory, so that no expression and no line can stop the log; a search that meets it is no match.
@@ -27,10 +27,9 @@ struct format_pattern {
 	struct format format;
 	struct format_options options;
 	struct format_slots slots;
-	int unmatched;                            /* its index in `outcomes` */
-	const char *text;                         /* the option; NULL: there is none */
-	uint32_t groups[FORMAT_SLOTS_MAX];        /* of each slot */
-	uint32_t second_groups[FORMAT_SLOTS_MAX]; /* what serves where that is absent: ready patterns */
+	int unmatched;                     /* its index in `outcomes` */
+	const char *text;                  /* the option; NULL: there is none */
+	uint32_t groups[FORMAT_SLOTS_MAX]; /* of each slot */
 	pcre2_code *code;
 	pcre2_match_data *match;
 	pcre2_match_context *limits;
@@ -55,11 +54,8 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 		return pattern->unmatched == 0 ? format->malformed : FORMAT_SKIP;
 	const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(pattern->match);
 	struct weir_span values[FORMAT_SLOTS_MAX];
-	for (uint32_t slot = 0; slot < pattern->slots.count; slot++) {
+	for (uint32_t slot = 0; slot < pattern->slots.count; slot++)
 		values[slot] = group_value(line, offsets, pattern->groups[slot]);
-		if (values[slot].at == NULL)
-			values[slot] = group_value(line, offsets, pattern->second_groups[slot]);
-	}
 	return format_slots_finish(&pattern->slots, &pattern->options, values, record);
 }
 
@@ -108,7 +104,7 @@ static bool lacks(const struct format *format, uint32_t field)
 {
 	const struct format_pattern *pattern = (const struct format_pattern *)format;
 	int slot = format_slots_of_field(&pattern->slots, field);
-	return slot < 0 || (pattern->groups[slot] == NO_GROUP && pattern->second_groups[slot] == NO_GROUP);
+	return slot < 0 || pattern->groups[slot] == NO_GROUP;
 }
 
 static uint32_t group_of(const struct format_pattern *pattern, const char *name)
@@ -117,50 +113,36 @@ static uint32_t group_of(const struct format_pattern *pattern, const char *name)
 	return group > 0 ? (uint32_t)group : NO_GROUP;
 }
 
-static void find_groups(struct format_pattern *pattern, bool ready)
+static void find_groups(struct format_pattern *pattern)
 {
 	format_slots_init(&pattern->slots, &pattern->options);
-	for (uint32_t slot = 0; slot < pattern->slots.count; slot++) {
-		char second[FORMAT_NAME_MAX_BYTES + 2];
-		const char *name = pattern->slots.names[slot].at;
-		snprintf(second, sizeof second, "%s2", name);
-		pattern->groups[slot] = group_of(pattern, name);
-		pattern->second_groups[slot] = ready ? group_of(pattern, second) : NO_GROUP;
-	}
+	for (uint32_t slot = 0; slot < pattern->slots.count; slot++)
+		pattern->groups[slot] = group_of(pattern, pattern->slots.names[slot].at);
 	if (pattern->groups[FORMAT_SLOT_TIME] == NO_GROUP)
 		pattern->format.missing_time = pattern->options.time_name;
-}
-
-enum weir_status format_expression_new(const struct weir_json *config, const struct format_kind *kind,
-                                       const char *expression, const struct field_table *fields, struct format **format,
-                                       struct weir_error *error)
-{
-	struct format_pattern *pattern = weir_alloc(1, sizeof *pattern);
-	struct weir_json at = weir_json_member(config, "pattern");
-	bool ready = expression != NULL;
-	pattern->format.parse = parse;
-	pattern->format.free = pattern_free;
-	pattern->format.lacks = lacks;
-	enum weir_status status = format_options_init(&pattern->options, config, fields, kind, &pattern->format, error);
-	const char *text = ready ? expression : pattern->text;
-	if (status == WEIR_OK && text == NULL)
-		status =
-			weir_json_fail(&at, error, "is missing: give an expression such as \"^(?<time>\\\\S+) (?<ip>\\\\S+)\"");
-	if (status == WEIR_OK)
-		status = compile(pattern, &at, text, error);
-	if (status != WEIR_OK) {
-		format_free(&pattern->format);
-		return status;
-	}
-	find_groups(pattern, ready);
-	*format = &pattern->format;
-	return WEIR_OK;
 }
 
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
                                const struct field_table *fields, struct format **format, struct weir_error *error)
 {
-	return format_expression_new(config, kind, NULL, fields, format, error);
+	struct format_pattern *pattern = weir_alloc(1, sizeof *pattern);
+	struct weir_json at = weir_json_member(config, "pattern");
+	pattern->format.parse = parse;
+	pattern->format.free = pattern_free;
+	pattern->format.lacks = lacks;
+	enum weir_status status = format_options_init(&pattern->options, config, fields, kind, &pattern->format, error);
+	if (status == WEIR_OK && pattern->text == NULL)
+		status =
+			weir_json_fail(&at, error, "is missing: give an expression such as \"^(?<time>\\\\S+) (?<ip>\\\\S+)\"");
+	if (status == WEIR_OK)
+		status = compile(pattern, &at, pattern->text, error);
+	if (status != WEIR_OK) {
+		format_free(&pattern->format);
+		return status;
+	}
+	find_groups(pattern);
+	*format = &pattern->format;
+	return WEIR_OK;
 }
 
 static const char *const outcomes[] = {"malformed", "skip", NULL};
@@ -169,11 +151,6 @@ static const char *const outcomes[] = {"malformed", "skip", NULL};
 
 static const struct weir_json_rule options[] = {
 	{.name = "pattern", .kind = WEIR_JSON_TEXT, .offset = AT(text)},
-	{.name = "unmatched", .kind = WEIR_JSON_WORD, .offset = AT(unmatched), .words = outcomes},
-	{.name = NULL},
-};
-
-const struct weir_json_rule format_ready_options[] = {
 	{.name = "unmatched", .kind = WEIR_JSON_WORD, .offset = AT(unmatched), .words = outcomes},
 	{.name = NULL},
 };

@@ -199,13 +199,20 @@ static enum format_reason read_iso(struct time_reader *reader, struct cursor cur
 	return in_range(resolve(reader, &written), time_ms);
 }
 
+/* "17", " 7" or "7". */
+static bool take_day(struct cursor *cursor, int32_t *day)
+{
+	bool padded = take(cursor, ' ');
+	return (!padded && take_digits(cursor, 2, day)) || take_digits(cursor, 1, day);
+}
+
 /* Jan  2 15:04:05: the year is the reader's. */
 static enum format_reason read_syslog(struct time_reader *reader, struct cursor cursor, int64_t *time_ms)
 {
 	struct written written = {0};
 	if (reader->first_year == 0 || !take_month_name(&cursor, &written.month) || !take(&cursor, ' ') ||
-	    !take_digits(&cursor, take(&cursor, ' ') ? 1 : 2, &written.day) || !take(&cursor, ' ') ||
-	    !take_time_of_day(&cursor, &written) || cursor.at < cursor.end)
+	    !take_day(&cursor, &written.day) || !take(&cursor, ' ') || !take_time_of_day(&cursor, &written) ||
+	    cursor.at < cursor.end)
 		return FORMAT_BAD_TIME;
 	written.year = reader->first_year + (written.month < reader->first_month);
 	if (!date_exists(&written))

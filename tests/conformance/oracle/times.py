@@ -18,7 +18,7 @@ _COMMON = re.compile(rb"(\d\d)/([A-Z][a-z][a-z])/(\d\d\d\d):" + _CLOCK +
                      rb"(?: ([+-])(\d\d)(\d\d))?")
 _ISO = re.compile(rb"(\d\d\d\d)([-/])(\d\d)\2(\d\d)[Tt ]" + _CLOCK +
                   rb"(?:([Zz])| ?([+-])(\d\d)(?::?(\d\d))?)?")
-_SYSLOG = re.compile(rb"([A-Z][a-z][a-z]) (?: (\d)|(\d\d)) (\d\d):(\d\d):(\d\d)")
+_SYSLOG = re.compile(rb"([A-Z][a-z][a-z]) (?: (\d)|(\d\d?)) (\d\d):(\d\d):(\d\d)")
 _UNIX = re.compile(rb"(-?)(\d+)(?:\.(\d+))?")
 _UNITS = ("s", "ms", "us", "ns")
 _FIXED_ZONE = re.compile(r"([+-])(\d\d):(\d\d)")
