@@ -9,12 +9,14 @@
 #include "collector/format/format_kinds.h"
 #include "collector/record/time_text.h"
 
-enum { FORMAT_NAME_MAX_BYTES = 256 };
+enum { FORMAT_NAME_MAX_BYTES = 256, FORMAT_TIME_MAX_BYTES = 128 };
 
 struct format_options {
 	struct field_table fields;      /* the zones', and after them what only the cost and client_ip need */
 	const char *sources[FIELD_MAX]; /* the log's own name of each wanted field, NULL for the others; owned */
 	char *time_name;                /* the log's own name of the time; owned */
+	char *time_second; /* of its second part, which is joined to the first by a blank; owned; NULL: it has none */
+	char joined[FORMAT_TIME_MAX_BYTES];
 	struct time_reader time;
 	int cost_field; /* -1: each record costs 1 */
 };
@@ -37,6 +39,9 @@ void format_options_deinit(struct format_options *options);
 
 /** Reads a record's cost from its fields. */
 enum format_reason format_finish_cost(const struct format_options *options, struct record *record);
+
+/** A time of two parts, with a blank between them; absent where one of them is. Valid until the next. */
+struct weir_span format_join_time(struct format_options *options, struct weir_span first, struct weir_span second);
 
 /** Reads a record's time, then its cost: the last step of most parses. */
 enum format_reason format_finish(struct format_options *options, struct weir_span time, struct record *record);

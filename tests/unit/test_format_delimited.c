@@ -6,7 +6,8 @@ static void a_header_names_the_columns(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "{\"type\": \"delimited\", \"fields\": {\"ip\": \"host\"}}", "ip status missing");
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"unit\": \"s\", \"fields\": {\"ip\": \"host\"}}",
+	             "ip status missing");
 	assert_reason(&fixture, "", FORMAT_SKIP);
 	assert_reason(&fixture, "host\tlogname\ttime\tstatus", FORMAT_SKIP);
 	assert_reason(&fixture, "pppa006.compuserve.com\t-\t807256800\t200", FORMAT_OK);
@@ -32,7 +33,7 @@ static void each_file_has_its_own_header(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \",\"}", "ip user");
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"unit\": \"s\", \"separator\": \",\"}", "ip user");
 	assert_null(format_header(fixture.format).at);
 	assert_reason(&fixture, "\xef\xbb\xbftime,ip", FORMAT_SKIP);
 	assert_reason(&fixture, "1,a", FORMAT_OK);
@@ -62,15 +63,18 @@ static void columns_named_by_the_configuration(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture,
-	             "{\"type\": \"delimited\", \"separator\": \"|\", \"header\": false, \"columns\": [\"time\", \"ip\"]}",
-	             "ip");
+	fixture_init(
+		&fixture,
+		"{\"type\": \"delimited\", \"unit\": \"s\", \"separator\": \"|\", \"header\": false, \"columns\": [\"time\", \"ip\"]}",
+		"ip");
 	assert_reason(&fixture, "1|a", FORMAT_OK);
 	assert_field(&fixture, "ip", "a");
 	assert_malformed(&fixture, "1", "not delimited");
 	fixture_deinit(&fixture);
-	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \"|\", \"columns\": [\"ip\", \"time\", \"ip\"]}",
-	             "ip");
+	fixture_init(
+		&fixture,
+		"{\"type\": \"delimited\", \"unit\": \"s\", \"separator\": \"|\", \"columns\": [\"ip\", \"time\", \"ip\"]}",
+		"ip");
 	assert_reason(&fixture, "1|a", FORMAT_SKIP); /* the header, which names nothing */
 	assert_reason(&fixture, "x|1|a", FORMAT_OK);
 	assert_field(&fixture, "ip", "a");
@@ -84,7 +88,7 @@ static void columns_by_number(void **state)
 	(void)state;
 	struct fixture fixture;
 	fixture_init(&fixture,
-	             "{\"type\": \"delimited\", \"separator\": \" \", \"header\": false, \"time\": \"2\", "
+	             "{\"type\": \"delimited\", \"unit\": \"s\", \"separator\": \" \", \"header\": false, \"time\": \"2\", "
 	             "\"fields\": {\"ip\": \"1\", \"user\": \"1\", \"zero\": \"0\", \"odd\": \"01\"}}",
 	             "ip user 3 zero odd");
 	assert_reason(&fixture, "a 5 c", FORMAT_OK);
@@ -102,7 +106,8 @@ static void quoted_values(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \",\", \"quote\": \"\\\"\"}", "ip user a\"b");
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"unit\": \"s\", \"separator\": \",\", \"quote\": \"\\\"\"}",
+	             "ip user a\"b");
 	assert_reason(&fixture, "\"time\",ip,\"user\",\"a\"\"b\"", FORMAT_SKIP);
 	assert_reason(&fixture, "1,\"x,y\",\"a \"\"q\"\" b\",\"\"\"\"", FORMAT_OK);
 	assert_field(&fixture, "ip", "x,y");
@@ -121,7 +126,7 @@ static void a_broken_header_is_not_the_header(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \",\", \"quote\": \"'\"}", "ip");
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"unit\": \"s\", \"separator\": \",\", \"quote\": \"'\"}", "ip");
 	assert_malformed(&fixture, "'time,ip", "not delimited");
 	assert_reason(&fixture, "time,ip", FORMAT_SKIP);
 	assert_reason(&fixture, "1,a", FORMAT_OK);

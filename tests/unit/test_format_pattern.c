@@ -143,7 +143,7 @@ static void no_expression_can_stop_the_log(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "{\"type\": \"pattern\", \"pattern\": \"^(?<time>\\\\d+) (a+)+$\"}", "ip");
+	fixture_init(&fixture, "{\"type\": \"pattern\", \"unit\": \"s\", \"pattern\": \"^(?<time>\\\\d+) (a+)+$\"}", "ip");
 	char line[60000] = "1 ";
 	memset(line + 2, 'a', sizeof line - 4);
 	line[sizeof line - 2] = 'b';
