@@ -18,6 +18,8 @@ void record_counts_add(struct record_counts *sum, const struct record_counts *mo
 	sum->clamped += more->clamped;
 	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
 		sum->malformed[i] += more->malformed[i];
+	if (sum->bad_time.help == NULL)
+		sum->bad_time = more->bad_time;
 }
 
 void record_reader_init(struct record_reader *reader, struct source_stream *stream, struct format *format,
@@ -56,6 +58,8 @@ void record_reader_feed(struct record_reader *reader, const struct source_chunk 
 	if (incarnation != reader->incarnation)
 		begin_file(reader->format, chunk->before);
 	reader->incarnation = incarnation;
+	if (chunk->written_ms > 0)
+		format_set_reference(reader->format, chunk->written_ms);
 	/* A partition that comes back may begin before where it was left: what is read of it is marked afresh. */
 	if (chunk->positions != NULL && chunk->positions[0] <= reader->marked_position)
 		reader->marked_position = 0;
@@ -76,11 +80,25 @@ static inline uint32_t line_end(struct record_reader *reader)
 	return reader->ends.ends[reader->next_end++];
 }
 
+/* Keeps the beginning of a line for people, with a mark for what is no text. */
+static void keep_bad_time(struct record_reader *reader)
+{
+	struct record_bad_time *bad = &reader->counts.bad_time;
+	struct weir_span line = reader->line;
+	uint32_t length = line.length < BAD_TIME_SHOWN_BYTES ? line.length : BAD_TIME_SHOWN_BYTES;
+	bad->help = format_time_help(reader->format);
+	for (uint32_t i = 0; i < length; i++)
+		bad->line[i] = line.at[i] >= ' ' && line.at[i] <= '~' ? line.at[i] : '?';
+	strcpy(bad->line + length, length < line.length ? "..." : "");
+}
+
 /* The newest line is malformed. */
 static void refuse_line(struct record_reader *reader, enum format_reason reason)
 {
 	reader->ahead.malformed[reason] += record_reader_is_fresh(reader);
 	reader->ahead_malformed = true;
+	if ((reason == FORMAT_BAD_TIME || reason == FORMAT_TIME_RANGE) && reader->counts.bad_time.help == NULL)
+		keep_bad_time(reader);
 	if (reader->dead == NULL)
 		return;
 	if (reader->dead_letters.length < DEAD_LETTERS_HELD_MAX_BYTES)

@@ -135,6 +135,19 @@ void format_free(struct format *format)
 	format->free(format);
 }
 
+void format_set_reference(struct format *format, int64_t written_ms)
+{
+	for (; format != NULL; format = format->inner)
+		time_reader_set_reference(format->time, written_ms);
+}
+
+const char *format_time_help(const struct format *format)
+{
+	/* Where there are two times, the line's own is read last. */
+	const struct format *last = format->inner != NULL && format->inner->time->failed ? format->inner : format;
+	return time_help_words(last->time->help);
+}
+
 void format_apply_client_ip(const struct format *format, struct record *record)
 {
 	client_ip_apply(format->client_ip, record);

@@ -48,6 +48,19 @@ struct format_kind {
 	KIND(nginx_error)      \
 	KIND(haproxy)          \
 	KIND(sshd)             \
+	KIND(apache_error)     \
+	KIND(ingress_nginx)    \
+	KIND(alb)              \
+	KIND(squid)            \
+	KIND(caddy)            \
+	KIND(traefik)          \
+	KIND(envoy)            \
+	KIND(cloudflare)       \
+	KIND(w3c)              \
+	KIND(zeek)             \
+	KIND(postfix)          \
+	KIND(dovecot)          \
+	KIND(wrapped)          \
 	KIND(syslog)           \
 	KIND(journal)
 

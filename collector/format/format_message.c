@@ -102,6 +102,7 @@ enum weir_status format_message_new(const struct format_kind *kind, const struct
 		if ((fields->wanted >> i & 1) != 0)
 			both->wanted[both->wanted_count++] = (uint8_t)i;
 	both->format.time = both->head->time;
+	both->format.inner = both->body;
 	if (both->body->begin != NULL) {
 		both->format.begin = begin;
 		both->format.header = header;

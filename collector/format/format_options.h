@@ -64,6 +64,23 @@ static inline struct weir_span format_value_or_dash(const char *at, uint32_t len
 	return absent ? (struct weir_span){0} : (struct weir_span){.at = at, .length = length};
 }
 
+enum { JSON_NAMES_MAX = 3 };
+
+/* Where a program's objects have a field: the first of these members that is there, and no "-" or empty. */
+struct json_place {
+	const char *field, *names[JSON_NAMES_MAX];
+};
+
+/**
+ * `json` as a program of its own writes it. The time is the place of the field "time", in the unit that its size says;
+ * ports are cut off `ip`, and what is not the path off `path`.
+ *
+ * @param places  ended by a NULL; fields that are not among them have the log's names
+ */
+WEIR_MUST_USE enum weir_status format_json_preset_new(const struct weir_json *config, const struct format_kind *kind,
+                                                      const struct json_place *places, const struct field_table *fields,
+                                                      struct format **format, struct weir_error *error);
+
 /**
  * Objects of which the wanted members are the fields: `json`, and what has its shape.
  *
@@ -73,6 +90,29 @@ WEIR_MUST_USE enum weir_status format_json_members_new(const struct weir_json *c
                                                        const char *time_name, enum time_unit unit,
                                                        const struct field_table *fields, struct format **format,
                                                        struct weir_error *error);
+
+/* A column that serves a field of another name, unless "fields" says which does. The last one that a header has counts. */
+struct format_alias {
+	const char *field, *column;
+};
+
+/* Columns as a program of its own writes them. */
+struct format_dialect {
+	const struct format_alias *aliases; /* ended by a NULL */
+	const char *absent;                 /* a value that says that there is none, besides "-" */
+	bool tabs_or_blanks;                /* a line that has a tab is separated by tabs, else by blanks; false: by tabs */
+};
+
+/** `json` with the option "message": a line of another format stands in a member (format_wrapped.c). */
+WEIR_MUST_USE enum weir_status format_json_message_new(const struct weir_json *config, const struct format_kind *kind,
+                                                       const struct field_table *fields, struct format **format,
+                                                       struct weir_error *error);
+
+/** `delimited`. @param dialect  lines that begin with '#' are its directives; NULL: the options say it all */
+WEIR_MUST_USE enum weir_status format_delimited_new(const struct weir_json *config, const struct format_kind *kind,
+                                                    const struct format_dialect *dialect,
+                                                    const struct field_table *fields, struct format **format,
+                                                    struct weir_error *error);
 
 /**
  * What stands after a head: the head's format gives the time, where the message has none, and the fields that the

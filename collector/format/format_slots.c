@@ -31,6 +31,11 @@ void format_slots_init(struct format_slots *slots, const struct format_options *
 	}
 }
 
+int format_slots_add(struct format_slots *slots, const char *name)
+{
+	return slot_of(slots, name);
+}
+
 int format_slots_find_among(const struct format_slots *slots, struct weir_span name)
 {
 	for (uint32_t i = 0; i < slots->count; i++) {

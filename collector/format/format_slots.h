@@ -10,7 +10,7 @@
 
 #include "collector/format/format_options.h"
 
-enum { FORMAT_SLOT_TIME = 0, FORMAT_SLOTS_MAX = FIELD_MAX + 2 };
+enum { FORMAT_SLOT_TIME = 0, FORMAT_SLOTS_MAX = FIELD_MAX + 3 };
 
 struct format_slots {
 	uint32_t count;
@@ -25,6 +25,9 @@ struct format_slots {
 
 /** @param options  must outlive the slots */
 void format_slots_init(struct format_slots *slots, const struct format_options *options);
+
+/** A further slot, for what a format itself looks for, or the one of that name. @param name  outlives the slots */
+int format_slots_add(struct format_slots *slots, const char *name);
 
 /** The slot of a name, or -1. */
 int format_slots_find_among(const struct format_slots *slots, struct weir_span name);

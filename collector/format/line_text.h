@@ -148,7 +148,7 @@ static inline bool text_is_address(struct weir_span text)
 	return point;
 }
 
-/* Cuts ":PORT" off an address with one, brackets too. What is no address stays as it is. */
+/* Cuts ":PORT" off an address that has one, brackets too. What is no address stays as it is. */
 static inline struct weir_span text_without_port(struct weir_span text)
 {
 	struct weir_span cut = text;
@@ -163,6 +163,15 @@ static inline struct weir_span text_without_port(struct weir_span text)
 	return text_is_address(cut) || memchr(cut.at, ':', cut.length) == NULL ? cut : text;
 }
 
+/* The same where there may be no port: one behind an IPv6 address is told by brackets alone. */
+static inline struct weir_span text_without_any_port(struct weir_span text)
+{
+	const char *colon = text.length > 0 ? memchr(text.at, ':', text.length) : NULL;
+	bool many = colon != NULL && memchr(colon + 1, ':', (size_t)(text_end(text) - colon - 1)) != NULL;
+	bool six = many && memchr(text.at, '.', text.length) == NULL && text.at[0] != '[';
+	return six ? text : text_without_port(text);
+}
+
 /* Cuts what follows the path off a target: "?" and "#". */
 static inline struct weir_span text_path(struct weir_span target)
 {
@@ -171,6 +180,25 @@ static inline struct weir_span text_path(struct weir_span target)
 		length++;
 	target.length = length;
 	return target;
+}
+
+/* Host and path of a target: "http://HOST:PORT/PATH", "HOST:443" as CONNECT has it, or a path. */
+static inline void text_url(struct weir_span target, struct weir_span *host, struct weir_span *path)
+{
+	const char *scheme = text_find(target, "://");
+	if (target.length == 0)
+		return;
+	if (target.at[0] == '/' || target.at[0] == '*') {
+		*path = text_path(target);
+		return;
+	}
+	struct weir_span rest = scheme != NULL ? text_from(target, scheme + 3) : target;
+	uint32_t length = 0;
+	while (length < rest.length && rest.at[length] != '/' && rest.at[length] != '?' && rest.at[length] != '#')
+		length++;
+	*host = text_without_any_port(text_between(rest.at, rest.at + length));
+	text_skip(&rest, length);
+	*path = rest.length > 0 && rest.at[0] == '/' ? text_path(rest) : weir_span_of("/");
 }
 
 /*

@@ -301,12 +301,14 @@ static enum format_reason read_unix(struct time_reader *reader, struct time_curs
 	if (unit == TIME_UNIT_S)
 		ms = ms * 1000 + fraction_ms;
 	/* Any number is a time of some unit: without a word on which, only what is likely is taken. */
-	if (!reader->unit_given && (ms < NUMBER_FIRST_MS || ms >= NUMBER_END_MS))
-		return fail(reader, TIME_HELP_UNIT, FORMAT_TIME_RANGE);
+	if (!reader->unit_given && (ms < NUMBER_FIRST_MS || ms >= NUMBER_END_MS)) {
+		static const enum time_help helps[] = {TIME_HELP_UNIT, TIME_HELP_MS, TIME_HELP_US, TIME_HELP_NS};
+		return fail(reader, helps[unit_of_digits(last - first)], FORMAT_TIME_RANGE);
+	}
 	return in_range(ms, time_ms);
 }
 
-enum format_reason time_read(struct time_reader *reader, struct weir_span text, int64_t *time_ms)
+static enum format_reason read_text(struct time_reader *reader, struct weir_span text, int64_t *time_ms)
 {
 	reader->help = TIME_HELP_FORM;
 	if (text.length == 0) {
@@ -327,12 +329,22 @@ enum format_reason time_read(struct time_reader *reader, struct weir_span text, 
 	return read_syslog(reader, cursor, time_ms);
 }
 
+enum format_reason time_read(struct time_reader *reader, struct weir_span text, int64_t *time_ms)
+{
+	enum format_reason reason = read_text(reader, text, time_ms);
+	reader->failed = reason != FORMAT_OK;
+	return reason;
+}
+
 const char *time_help_words(enum time_help help)
 {
 	switch (help) {
 	case TIME_HELP_YEAR: return "its times have no year: say \"year\", such as 2024";
 	case TIME_HELP_UNIT:
 		return "its times are numbers outside 2000 to 2100: say \"unit\", which is \"s\", \"ms\", \"us\" or \"ns\"";
+	case TIME_HELP_MS: return "its times look like milliseconds: say \"unit\": \"ms\"";
+	case TIME_HELP_US: return "its times look like microseconds: say \"unit\": \"us\"";
+	case TIME_HELP_NS: return "its times look like nanoseconds: say \"unit\": \"ns\"";
 	case TIME_HELP_FORM: break;
 	}
 	return "its times have an unknown form: describe it by \"time_format\", such as \"%d.%m.%Y %H:%M:%S\"";

@@ -24,7 +24,7 @@
 enum time_unit { TIME_UNIT_S, TIME_UNIT_MS, TIME_UNIT_US, TIME_UNIT_NS, TIME_UNIT_ANY /* as the number's size says */ };
 
 /* What would help to read a time. */
-enum time_help { TIME_HELP_FORM, TIME_HELP_YEAR, TIME_HELP_UNIT };
+enum time_help { TIME_HELP_FORM, TIME_HELP_YEAR, TIME_HELP_UNIT, TIME_HELP_MS, TIME_HELP_US, TIME_HELP_NS };
 
 enum { TIME_COMMON_BYTES = 26 }; /* "02/Jan/2006:15:04:05 +0100" */
 
@@ -43,6 +43,7 @@ struct time_reader {
 	int64_t reference_ms;   /* when the lines were written, at the latest: what says their year then; -1: not known */
 	int32_t reference_year; /* its year, from and to (exclusive) */
 	int64_t year_from_ms, year_to_ms;
+	bool failed;         /* the last text could not be read */
 	enum time_help help; /* for the last text that could not be read */
 	int64_t absent_ms;   /* the time of what has none, known from elsewhere; -1: it must have one */
 

@@ -61,6 +61,8 @@ struct source_chunk {
 	bool last_open;   /* the last line has no newline: the file ended, or was rotated away */
 	bool too_long;    /* data is the first part of one line above the limit; `skipped` further bytes follow it */
 	uint64_t skipped; /* bytes of that line that are not in data, its newline included */
+	/* When the lines were written, at the latest, Unix ms: for times without a year. 0: the lines have theirs. */
+	int64_t written_ms;
 };
 
 /* What "line_max" may be. */

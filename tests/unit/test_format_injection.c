@@ -127,7 +127,89 @@ static const char *const syslog_pieces[] = {"<34>1 2024-05-17T10:05:03Z " EVIL "
                                             "x",
                                             NULL};
 
+#define APACHE "[Fri May 17 10:05:03.133721 2024] [core:error] [pid 77:tid 88] "
+static const char *const apache_error_lines[] = {APACHE "[client {A}:4000] AH01618: user {u} not found: {u}",
+                                                 APACHE
+                                                 "(13)Permission denied: [client {A}:4000] AH00035: {u}, referer: {u}",
+                                                 "[Fri May 17 10:05:03 2024] [error] [client {A}] {u}", NULL};
+static const char *const apache_error_pieces[] = {
+	"[client " EVIL ":1] ", "[remote " EVIL ":1] ", "(13)x: [client " EVIL "] ", "[pid 1] ", "] ", ": ", "/x", NULL};
+
+static const char *const ingress_lines[] = {
+	"{A} - {q} [17/May/2024:10:05:03 +0000] \"{q}\" 200 12 \"{q}\" \"{q}\" 88 0.002 [default-web-80] [] 10.0.0.9:80 12 0.002 200 6d",
+	"{A} - [{A}] - {q} [17/May/2024:10:05:03 +0000] \"{q}\" 200 12 \"{q}\" \"{q}\" 88 0.002 [a] [] 10.0.0.9:80 12 0.002 200 6d",
+	NULL};
+static const char *const access_pieces[] = {EVIL " - - [17/May/2024:10:05:03 +0000] ",
+                                            "[17/May/2024:10:05:03 +0000]",
+                                            " - ",
+                                            "\"",
+                                            "] \"",
+                                            "GET / HTTP/1.1",
+                                            EVIL,
+                                            " ",
+                                            NULL};
+
+static const char *const alb_lines[] = {
+	"https 2024-05-17T10:05:03.186641Z app/my-lb/50dc {A}:2817 10.0.0.1:80 0.086 0.048 0.037 200 201 0 57 \"{x}\" \"{x}\" ECDHE TLSv1.2 "
+	"arn:x \"{x}\"",
+	NULL};
+static const char *const alb_pieces[] = {"GET http://" EVIL ":80/ HTTP/1.1",
+                                         "https 2024-05-17T10:05:03.186641Z app/x " EVIL ":1 - ", EVIL ":1 ", "\" \"",
+                                         NULL};
+
+static const char *const squid_lines[] = {
+	"1715940303.133    310 {A} TCP_MISS/200 4542 GET {w} {w} HIER_DIRECT/192.0.2.1 {w}", NULL};
+static const char *const squid_pieces[] = {" 1 " EVIL " TCP_MISS/200 ", "1715940303.133 1 " EVIL " ",
+                                           "http://" EVIL "/", NULL};
+
+#define POSTFIX "2024-05-17T10:05:03+00:00 mx postfix/smtpd[12]: "
+static const char *const postfix_lines[] = {
+	POSTFIX "NOQUEUE: reject: RCPT from unknown[{A}]: 554 5.7.1 <{u}>: Relay access denied; from=<{u}> helo=<{u}>",
+	POSTFIX "warning: unknown[{A}]: SASL LOGIN authentication failed: {u}, sasl_username={u}",
+	POSTFIX "lost connection after AUTH from unknown[{A}]",
+	POSTFIX "4A: client=unknown[{A}], sasl_method=PLAIN, sasl_username={u}", NULL};
+static const char *const postfix_pieces[] = {"unknown[" EVIL "]",
+                                             " from x[" EVIL "]: ",
+                                             ", sasl_username=",
+                                             "client=x[" EVIL "]",
+                                             ": ",
+                                             "> ",
+                                             "[" EVIL "]",
+                                             NULL};
+
+#define DOVECOT "2024-05-17T10:05:03+00:00 mx dovecot: "
+static const char *const dovecot_lines[] = {
+	DOVECOT
+	"imap-login: Disconnected (auth failed, 3 attempts in 7 secs): user=<{u}>, method=PLAIN, rip={A}, lip=::1, TLS, session=<a>",
+	DOVECOT "imap-login: Login: user=<{u}>, method=PLAIN, rip={A}, lip=::1, mpid=4, session=<a>",
+	DOVECOT "auth: passwd-file({u},{A},<abc>): Password mismatch",
+	DOVECOT "auth: pam({u},{A}): unknown user",
+	DOVECOT "auth: sql({u},{A},<abc>): unknown user (given password: {u})",
+	NULL};
+static const char *const dovecot_pieces[] = {">, method=PLAIN, rip=" EVIL ", lip=::1",
+                                             ", rip=" EVIL,
+                                             " rip=" EVIL ",",
+                                             "," EVIL "): ",
+                                             "," EVIL ",<a>): ",
+                                             "x",
+                                             "user=<",
+                                             ")",
+                                             NULL};
+
+static const char *const wrapped_lines[] = {
+	"{\"log\":\"{A} - - [17/May/2024:10:05:03 +0000] {x}\\n\",\"time\":\"2024-05-17T10:05:03Z\"}", NULL};
+static const char *const wrapped_pieces[] = {" ip=" EVIL, EVIL " ", "\",\"log\":\"" EVIL,
+                                             "[17/May/2024:10:05:03 +0000]", NULL};
+
 static const struct attacked formats[] = {
+	{"\"apache_error\"", false, apache_error_lines, apache_error_pieces},
+	{"\"ingress_nginx\"", false, ingress_lines, access_pieces},
+	{"\"alb\"", false, alb_lines, alb_pieces},
+	{"\"squid\"", false, squid_lines, squid_pieces},
+	{"\"postfix\"", false, postfix_lines, postfix_pieces},
+	{"\"dovecot\"", true, dovecot_lines, dovecot_pieces},
+	{"{\"type\": \"wrapped\", \"in\": \"docker\", \"message\": {\"type\": \"pattern\", \"pattern\": \"^(?<ip>\\\\S+) \"}}",
+     false, wrapped_lines, wrapped_pieces},
 	{"\"nginx_error\"", true, nginx_error_lines, nginx_error_pieces},
 	{"\"sshd\"", true, sshd_lines, sshd_pieces},
 	{"\"haproxy\"", false, haproxy_lines, haproxy_pieces},
