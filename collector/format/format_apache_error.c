@@ -47,19 +47,29 @@ static void skip_places(struct weir_span *rest)
 
 static bool take_client(struct weir_span *rest, bool has_port, struct weir_span *ip)
 {
-	struct weir_span text = *rest, inside;
+	struct weir_span text = *rest, inside, port;
+	bool bracketed = text_begins(text, "[client [") || text_begins(text, "[remote [");
 	if (!take_bracket(&text, &inside) || (!text_take(&inside, "client ") && !text_take(&inside, "remote ")))
 		return false;
+	if (bracketed) { /* "[client [2001:db8::7]:4000] " */
+		text_skip(&inside, 1);
+		*ip = inside;
+		if (text_until(&text, ']', &port))
+			(void)text_take(&text, " ");
+		*rest = text;
+		return true;
+	}
 	bool point = inside.length > 0 && memchr(inside.at, '.', inside.length) != NULL;
 	*ip = has_port || point ? text_without_port(inside) : inside;
 	*rest = text;
 	return true;
 }
 
-static enum ready_outcome read_line(struct weir_span line, struct ready_line *ready)
+/* What follows the time. */
+static enum ready_outcome read_rest(struct weir_span rest, struct ready_line *ready)
 {
-	struct weir_span rest = line, level, inside, before;
-	if (!take_bracket(&rest, &ready->parts[TIME]) || !take_bracket(&rest, &level))
+	struct weir_span level, inside, before;
+	if (!take_bracket(&rest, &level))
 		return READY_NO_MATCH;
 	bool modern = text_until(&level, ':', &ready->parts[MODULE]);
 	ready->parts[LEVEL] = level;
@@ -80,7 +90,36 @@ static enum ready_outcome read_line(struct weir_span line, struct ready_line *re
 	return READY_OK;
 }
 
+static enum ready_outcome read_line(struct weir_span line, struct ready_line *ready)
+{
+	struct weir_span rest = line;
+	return take_bracket(&rest, &ready->parts[TIME]) ? read_rest(rest, ready) : READY_NO_MATCH;
+}
+
+/* Behind a head httpd writes no time, but for versions that do. */
+static enum ready_outcome read_message(struct weir_span text, struct ready_line *ready)
+{
+	struct weir_span rest = text, time;
+	if (!take_bracket(&rest, &time) || memchr(time.at, ' ', time.length) == NULL)
+		return read_rest(text, ready);
+	ready->parts[TIME] = time;
+	return read_rest(rest, ready);
+}
+
 static const struct ready_reader reader = {.parts = parts, .read = read_line};
+
+/* The same behind a head that was split off. */
+static const struct ready_reader message_reader = {.parts = parts, .read = read_message};
+
+static const struct format_kind behind_a_head = {
+	.name = "apache_error",
+	.meaning = "Apache's errors without a time",
+	.malformed = "no match",
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
+	.options = format_ready_options,
+	.reader = &message_reader,
+	.create = format_ready_create,
+};
 
 const struct format_kind format_apache_error = {
 	.name = "apache_error",
@@ -88,6 +127,7 @@ const struct format_kind format_apache_error = {
 	.malformed = "no match",
 	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
 	.options = format_ready_options,
+	.inside = &behind_a_head,
 	.reader = &reader,
 	.create = format_ready_create,
 };

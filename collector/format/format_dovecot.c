@@ -101,6 +101,7 @@ static enum ready_outcome read_auth(struct weir_span text, struct ready_line *re
 static enum ready_outcome read_message(struct weir_span text, struct ready_line *ready)
 {
 	struct weir_span service, id;
+	(void)text_take(&text, "dovecot: "); /* once more than the head */
 	ready->parts[MESSAGE] = text;
 	if (!text_until(&text, ':', &service) || !text_take(&text, " "))
 		return READY_OK;
@@ -113,16 +114,40 @@ static enum ready_outcome read_message(struct weir_span text, struct ready_line 
 	       (text_begins(text, "Error: ") && text_until(&text, ' ', &id)));
 	if (text_ends(name, "-login"))
 		return read_login(text, ready);
-	if (text_begins(name, "auth"))
-		return read_auth(text, ready);
+	if (text_begins(name, "auth")) {
+		const char *worker = text_begins(text, "conn unix:") ? text_find(text, ">: ") : NULL;
+		return read_auth(worker != NULL ? text_from(text, worker + 3) : text, ready);
+	}
 	return READY_OK;
+}
+
+/* Dovecot's own log file: a time, and no host or name. What follows the time; absent: it is no such line. */
+static struct weir_span own_message(struct weir_span line, const struct syslog_header *header, struct ready_line *ready)
+{
+	enum { TIME_BYTES = 19 };
+	if (line.length > TIME_BYTES && line.at[4] == '-' && line.at[10] == ' ' && line.at[TIME_BYTES] == ' ') {
+		ready->parts[TIME] = text_between(line.at, line.at + TIME_BYTES);
+		text_skip(&line, TIME_BYTES + 1);
+		return line;
+	}
+	if (header->app.at == NULL || header->host.at != NULL)
+		return (struct weir_span){0};
+	ready->parts[TIME] = header->time;
+	return text_from(line, header->app.at);
 }
 
 static enum ready_outcome read_line(struct weir_span line, struct ready_line *ready)
 {
 	struct syslog_header header;
-	if (!syslog_header_parse(line, &header) || !text_is(header.app, "dovecot"))
-		return READY_NO_MATCH;
+	if (!syslog_header_parse(line, &header))
+		header = (struct syslog_header){.priority = -1};
+	if (!text_is(header.app, "dovecot")) {
+		struct weir_span message = own_message(line, &header, ready), service = message, before;
+		if (message.at == NULL || !text_until(&service, ':', &before) ||
+		    (!text_begins(before, "auth") && !text_ends(before, "-login")))
+			return READY_NO_MATCH;
+		return read_message(message, ready);
+	}
 	ready->parts[TIME] = header.time;
 	ready->parts[HOST] = header.host;
 	ready->parts[PID] = header.procid;

@@ -20,10 +20,10 @@ static const char *const parts[] = {"time",  "host",   "pid", "service", "messag
 static bool take_client(struct weir_span *rest, struct ready_line *ready)
 {
 	struct weir_span text = *rest, name, ip;
-	if (!text_until(&text, '[', &name) || !text_until(&text, ']', &ip) || name.length == 0 ||
-	    memchr(name.at, ' ', name.length) != NULL || !text_is_address(ip))
+	if (!text_until(&text, '[', &name) || !text_until(&text, ']', &ip) ||
+	    (name.length > 0 && memchr(name.at, ' ', name.length) != NULL) || !text_is_address(ip))
 		return false;
-	ready->parts[CLIENT] = name;
+	ready->parts[CLIENT] = format_value(name.at, name.length); /* postscreen has none */
 	ready->parts[IP] = ip;
 	*rest = text;
 	return true;
@@ -39,6 +39,22 @@ static void found(struct ready_line *ready, struct weir_span rest, const char *e
 static void read_warning(struct weir_span rest, struct ready_line *ready)
 {
 	struct weir_span text = rest;
+	const char *address = text_find(rest, " does not resolve to address "),
+			   *limit = text_find(rest, " limit exceeded: ");
+	if (text_begins(rest, "hostname ") && address != NULL) {
+		text = text_from(rest, address + strlen(" does not resolve to address "));
+		ready->parts[IP] = text_word(&text);
+		(void)text_cut(&ready->parts[IP], ":");
+		ready->parts[EVENT] = weir_span_of("warning");
+		return;
+	}
+	if (limit != NULL && limit - rest.at < 40) {
+		text = text_from(rest, limit + strlen(" limit exceeded: "));
+		(void)text_word(&text);
+		if (text_take(&text, "from "))
+			found(ready, text, "rate_limit");
+		return;
+	}
 	if (!take_client(&text, ready))
 		return;
 	const char *failed = text_find(text, " authentication failed");
@@ -72,44 +88,56 @@ static void read_action(struct weir_span rest, struct ready_line *ready)
 	ready->parts[EVENT] = action;
 }
 
-static void read_words(struct weir_span text, struct ready_line *ready)
+/* What smtpd says of a connection, with or without a queue's name before it; false: nothing of that. */
+static bool read_connection(struct weir_span text, struct ready_line *ready)
 {
 	static const struct {
 		const char *begin, *event;
 	} forms[] = {
 		{"connect from ", "connect"}, {"disconnect from ", "disconnect"}, {"SSL_accept error from ", "tls_error"},
 		{"CONNECT from ", "connect"}, {"PREGREET ", "pregreet"},          {"DNSBL ", "dnsbl"},
-		{"HANGUP ", "hangup"}};
+		{"HANGUP ", "hangup"},        {"COMMAND ", "command_limit"},      {"NON-SMTP COMMAND", "no_smtp"},
+		{"BARE NEWLINE", "no_smtp"}};
 	static const struct {
 		const char *begin, *event;
 	} stages[] = {{"lost connection after ", "lost"},
 	              {"timeout after ", "timeout"},
 	              {"too many errors after ", "errors"},
 	              {"improper command pipelining after ", "pipelining"}};
-	struct weir_span queue;
+	struct weir_span inside;
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
 		if (text_take(&text, forms[i].begin)) {
 			const char *from = text_find(text, "from ");
-			if (from != NULL && from - text.at < 32)
+			if (from != NULL && from - text.at < 40)
 				text = text_from(text, from + 5);
 			found(ready, text, forms[i].event);
-			return;
+			return true;
 		}
 	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
 		if (text_take(&text, stages[i].begin)) {
 			(void)text_word(&text);
-			if (text_take(&text, "from ") ||
-			    (text_begins(text, "(") && text_until(&text, ')', &queue) && text_take(&text, " from ")))
+			if (text_begins(text, "(") && text_until(&text, ')', &inside))
+				(void)text_take(&text, " ");
+			if (text_take(&text, "from "))
 				found(ready, text, stages[i].event);
-			return;
+			return true;
 		}
+	return false;
+}
+
+static void read_words(struct weir_span text, struct ready_line *ready)
+{
+	struct weir_span queue;
+	if (read_connection(text, ready))
+		return;
 	if (text_take(&text, "warning: ")) {
 		read_warning(text, ready);
 		return;
 	}
 	if (text_until(&text, ':', &queue) && memchr(queue.at, ' ', queue.length) == NULL && text_take(&text, " ")) {
 		ready->parts[QUEUE] = queue;
-		read_action(text, ready);
+		if (!read_connection(text, ready))
+			read_action(text, ready);
 	}
 }
 
