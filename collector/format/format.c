@@ -40,6 +40,7 @@ const char *format_reason_text(enum format_reason reason)
 		[FORMAT_TIME_RANGE] = "time out of range",
 		[FORMAT_LINE_TOO_LONG] = "line too long",
 		[FORMAT_BAD_COST] = "bad cost",
+		[FORMAT_SEARCH_LIMIT] = "search limit",
 		[FORMAT_AMBIGUOUS] = "ambiguous",
 	};
 	if (reason < FORMAT_MALFORMED)

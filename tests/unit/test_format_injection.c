@@ -6,9 +6,14 @@
  * of that format's lines that name another address. The address must stay, or the line be told as ambiguous where its
  * format cannot do better; with harmless words in the slots each line is a record.
  *
+ * And what strangers write costs no more than its length: lines of 64 KiB, made of the same pieces again and again, are
+ * timed against lines of half the length.
+ *
  * WEIR_INJECTIONS says how many attacks there are for each format: 100000 for a thorough run.
  */
 #include "tests/unit/format_fixture.h"
+
+#include <time.h>
 
 enum { LINE_BYTES = 8192, FILL_BYTES = 1200, ATTACKS = 3000 };
 
@@ -311,8 +316,117 @@ static void no_text_becomes_the_address(void **state)
 	}
 }
 
+/* ---- time ---- */
+
+static const char *const combined_lines[] = {"{A} - {q} [17/May/2024:10:05:03 +0000] \"{q}\" 200 12 \"{q}\" \"{q}\"",
+                                             NULL};
+static const char *const json_lines[] = {
+	"{\"time\":\"2024-05-17T10:05:03Z\",\"ip\":\"{A}\",\"path\":\"{u}\",\"user\":{u}}", NULL};
+static const char *const json_pieces[] = {"[", "{\"a\":", "\\\"", "\\u0041", "\",\"ip\":\"", "1", "],[", "{},", NULL};
+static const char *const logfmt_lines[] = {"time=2024-05-17T10:05:03Z ip={A} path={u}", NULL};
+static const char *const logfmt_pieces[] = {"ip=", "\"", "\\\"", " ", "a=b ", NULL};
+static const char *const delimited_lines[] = {"{u}", NULL};
+static const char *const delimited_pieces[] = {"#Fields: ", "#", "\t", " ", "\"", "\"\"", "a ", ",", NULL};
+static const char *const pattern_lines[] = {"1715940303 {u}b!", "{u}", NULL};
+static const char *const pattern_pieces[] = {"a", "ab", " ", "\"", ", client: ", "1 ", NULL};
+
+static const struct attacked others[] = {
+	{"\"combined\"", false, combined_lines, access_pieces},
+	{"\"common\"", false, combined_lines, access_pieces},
+	{"\"json\"", false, json_lines, json_pieces},
+	{"\"logfmt\"", false, logfmt_lines, logfmt_pieces},
+	{"\"w3c\"", false, delimited_lines, delimited_pieces},
+	{"\"zeek\"", false, delimited_lines, delimited_pieces},
+	{"{\"type\": \"delimited\", \"separator\": \"blanks\", \"quote\": \"\\\"\"}", false, delimited_lines,
+     delimited_pieces},
+	{"\"caddy\"", false, json_lines, json_pieces},
+	{"{\"type\": \"wrapped\", \"in\": \"cri\", \"message\": \"json\"}", false, delimited_lines, delimited_pieces},
+	{"{\"type\": \"pattern\", \"pattern\": \"(?<time>\\\\d+) (?<ip>(a|aa)+)*(?<user>.*?)b$\"}", false, pattern_lines,
+     pattern_pieces},
+	{"{\"type\": \"pattern\", \"pattern\": \"^(?<time>\\\\d+) (?<user>.*?)(?:, client: (?<ip>[^,]+), server.*\\\"[^\\\"]*\\\")$\"}",
+     false, pattern_lines, pattern_pieces},
+	{"{\"type\": \"pattern\", \"pattern\": \"a*a*a*a*b$(?<time>x)\"}", false, pattern_lines, pattern_pieces},
+};
+
+enum { LONG_BYTES = 64 << 10, FAST_NS_A_BYTE = 400 };
+
+/* A line of a length: what stands before the first slot of a stranger, then a piece again and again, then what is left. */
+static void write_long(const char *template, const char *piece, size_t length, bool whole, char *line)
+{
+	const char *slot = strstr(template, "{u}");
+	static const char *const slots[] = {"{s}", "{q}", "{w}", "{x}"};
+	for (size_t i = 0; slot == NULL && i < sizeof slots / sizeof *slots; i++)
+		slot = strstr(template, slots[i]);
+	const char *head_end = slot != NULL ? slot : template + strlen(template), *tail = slot != NULL ? slot + 3 : "";
+	size_t used = 0, tail_bytes = whole ? strlen(tail) : 0, bytes = strlen(piece);
+	for (const char *at = template; at < head_end && used < length; at++) {
+		if (strncmp(at, "{A}", 3) == 0) {
+			used += (size_t)sprintf(line + used, "%s", REAL);
+			at += 2;
+		} else {
+			line[used++] = *at;
+		}
+	}
+	for (; used + bytes + tail_bytes <= length; used += bytes)
+		memcpy(line + used, piece, bytes);
+	memcpy(line + used, tail, tail_bytes);
+	memset(line + used + tail_bytes, 'x', length - used - tail_bytes);
+}
+
+/* Of some parses the shortest, in the thread's own time. */
+static int64_t measure(struct fixture *fixture, const char *line, size_t length)
+{
+	int64_t best_ns = INT64_MAX;
+	for (int i = 0; i < 3; i++) {
+		struct timespec begin, end;
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+		(void)format_parse(fixture->format, line, (uint32_t)length, &fixture->record);
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+		int64_t ns = (end.tv_sec - begin.tv_sec) * INT64_C(1000000000) + end.tv_nsec - begin.tv_nsec;
+		best_ns = ns < best_ns ? ns : best_ns;
+		if (best_ns < LONG_BYTES) /* a nanosecond a byte: nothing to look at */
+			break;
+	}
+	return best_ns;
+}
+
+/* What is fast is fine. What is not must not take more than thrice as long for twice the length. */
+static void time_template(struct fixture *fixture, const struct attacked *format, const char *template)
+{
+	static char line[LONG_BYTES];
+	for (const char *const *piece = format->pieces; *piece != NULL; piece++)
+		for (int whole = 0; whole < 2; whole++) {
+			write_long(template, *piece, LONG_BYTES, whole != 0, line);
+			int64_t long_ns = measure(fixture, line, LONG_BYTES);
+			if (long_ns < (int64_t)LONG_BYTES * FAST_NS_A_BYTE)
+				continue;
+			write_long(template, *piece, LONG_BYTES / 2, whole != 0, line);
+			int64_t half_ns = measure(fixture, line, LONG_BYTES / 2);
+			if (long_ns > 3 * half_ns)
+				fail_msg("%s: \"%s\" again and again takes %lld us, in half the length %lld us (%s)", format->config,
+				         *piece, (long long)long_ns / 1000, (long long)half_ns / 1000, template);
+		}
+}
+
+static void no_text_costs_more_than_its_length(void **state)
+{
+	(void)state;
+	const struct attacked *lists[] = {formats, others};
+	const size_t counts[] = {sizeof formats / sizeof *formats, sizeof others / sizeof *others};
+	for (size_t list = 0; list < 2; list++)
+		for (size_t i = 0; i < counts[list]; i++) {
+			struct fixture fixture;
+			const struct attacked *format = &lists[list][i];
+			fixture_init(&fixture, format->config, "ip user method path");
+			for (const char *const *template = format->templates; *template != NULL; template ++)
+				time_template(&fixture, format, *template);
+			fixture_deinit(&fixture);
+		}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(no_text_becomes_the_address)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(no_text_costs_more_than_its_length),
+	                                   cmocka_unit_test(no_text_becomes_the_address)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
