@@ -33,19 +33,24 @@ enum {
 	JIT_STACK_MIN_BYTES = 32 << 10,
 	JIT_STACK_MAX_BYTES = 1 << 20,
 	PATTERN_MAX_BYTES = 16 << 10,
-	NO_GROUP = 0, /* the whole match has this number, and no name */
+};
+
+/* The groups of a name, which are several where "(?J)" allows it: entries of PCRE2's table, each with a number in front. */
+struct named_groups {
+	PCRE2_SPTR first, last; /* NULL: there is none */
 };
 
 struct format_pattern {
 	struct format format;
 	struct format_options options;
 	struct format_slots slots;
-	int unmatched;                     /* its index in `outcomes` */
-	const char *text;                  /* the option; NULL: there is none */
-	uint32_t groups[FORMAT_SLOTS_MAX]; /* of each slot */
-	pcre2_code *code;                  /* without calls */
-	pcre2_code *guarded;               /* with them */
+	int unmatched;                                /* its index in `outcomes` */
+	const char *text;                             /* the option; NULL: there is none */
+	struct named_groups groups[FORMAT_SLOTS_MAX]; /* of each slot */
+	pcre2_code *code;                             /* without calls */
+	pcre2_code *guarded;                          /* with them */
 	uint32_t quick_bytes;
+	uint32_t entry_bytes; /* of the table of names */
 	pcre2_match_data *match;
 	pcre2_match_context *quick_limits, *limits;
 	pcre2_jit_stack *jit_stack;
@@ -79,9 +84,26 @@ static int spend(pcre2_callout_block *block, void *data)
 static struct weir_span group_value(const char *line, const PCRE2_SIZE *offsets, uint32_t group)
 {
 	PCRE2_SIZE begin = offsets[2 * group], end = offsets[2 * group + 1];
-	if (group == NO_GROUP || begin == PCRE2_UNSET || end <= begin)
+	if (begin == PCRE2_UNSET || end <= begin)
 		return (struct weir_span){0};
 	return (struct weir_span){.at = line + begin, .length = (uint32_t)(end - begin)};
+}
+
+/* Of groups of one name the last in the expression that took part. */
+static struct weir_span last_value(const struct format_pattern *pattern, const char *line, const PCRE2_SIZE *offsets,
+                                   const struct named_groups *groups)
+{
+	struct weir_span found = {0};
+	uint32_t found_group = 0;
+	for (PCRE2_SPTR entry = groups->first; entry != NULL && entry <= groups->last; entry += pattern->entry_bytes) {
+		uint32_t group = (uint32_t)entry[0] << 8 | entry[1];
+		struct weir_span value = group_value(line, offsets, group);
+		if (value.at != NULL && group > found_group) {
+			found = value;
+			found_group = group;
+		}
+	}
+	return found;
 }
 
 static int search(struct format_pattern *pattern, const char *line, uint32_t length)
@@ -110,7 +132,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(pattern->match);
 	struct weir_span values[FORMAT_SLOTS_MAX];
 	for (uint32_t slot = 0; slot < pattern->slots.count; slot++)
-		values[slot] = group_value(line, offsets, pattern->groups[slot]);
+		values[slot] = last_value(pattern, line, offsets, &pattern->groups[slot]);
 	return format_slots_finish(&pattern->slots, &pattern->options, values, record);
 }
 
@@ -181,21 +203,25 @@ static bool lacks(const struct format *format, uint32_t field)
 {
 	const struct format_pattern *pattern = (const struct format_pattern *)format;
 	int slot = format_slots_of_field(&pattern->slots, field);
-	return slot < 0 || pattern->groups[slot] == NO_GROUP;
+	return slot < 0 || pattern->groups[slot].first == NULL;
 }
 
-static uint32_t group_of(const struct format_pattern *pattern, const char *name)
+static struct named_groups groups_of(struct format_pattern *pattern, const char *name)
 {
-	int group = pcre2_substring_number_from_name(pattern->code, (PCRE2_SPTR)name);
-	return group > 0 ? (uint32_t)group : NO_GROUP;
+	struct named_groups groups = {0};
+	int bytes = pcre2_substring_nametable_scan(pattern->code, (PCRE2_SPTR)name, &groups.first, &groups.last);
+	if (bytes <= 0)
+		return (struct named_groups){0};
+	pattern->entry_bytes = (uint32_t)bytes;
+	return groups;
 }
 
 static void find_groups(struct format_pattern *pattern)
 {
 	format_slots_init(&pattern->slots, &pattern->options);
 	for (uint32_t slot = 0; slot < pattern->slots.count; slot++)
-		pattern->groups[slot] = group_of(pattern, pattern->slots.names[slot].at);
-	if (pattern->groups[FORMAT_SLOT_TIME] == NO_GROUP)
+		pattern->groups[slot] = groups_of(pattern, pattern->slots.names[slot].at);
+	if (pattern->groups[FORMAT_SLOT_TIME].first == NULL)
 		pattern->format.missing_time = pattern->options.time_name;
 }
 

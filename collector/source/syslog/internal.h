@@ -6,10 +6,14 @@
 #include "collector/source/source_unreplayable.h"
 #include "collector/source/syslog/source_syslog.h"
 #include "collector/source/syslog/syslog_line.h"
+#include "common/bytes/address.h"
+
+#include <sys/socket.h>
 
 enum {
 	SYSLOG_CHUNK_BYTES = 256 << 10, /* a chunk has little more */
 	SYSLOG_CONNECTIONS_MAX = 4096,
+	SYSLOG_NETWORKS_MAX = 64,
 };
 
 struct syslog_udp;
@@ -24,6 +28,9 @@ struct syslog_config {
 	char port[8];
 	int64_t receive_buffer_bytes;
 	int64_t connections; /* at most so many at a time */
+	int64_t share;       /* and so many of one address; 0: a quarter of them */
+	struct weir_network from[SYSLOG_NETWORKS_MAX];
+	uint32_t from_count; /* 0: from everywhere */
 	int64_t idle_ms;     /* one that has been silent for so long is closed */
 	int64_t line_max;
 };
@@ -40,7 +47,7 @@ struct syslog_source {
 	uint64_t long_skipped; /* above 0: there is one */
 	bool handed_lines, handed_long;
 	/* this thread's counts; the status takes them over at each collect() */
-	uint64_t received, dropped, malformed, errors;
+	uint64_t received, dropped, malformed, refused, errors;
 	int64_t problem_until_ms; /* a problem is shown for a while after it was met */
 	char problem[256];
 	bool reads_on;
@@ -65,6 +72,12 @@ static inline bool syslog_source_full(const struct syslog_source *source)
 
 /** Shows a problem for some time. @param reads_on  something was lost, but messages are taken all the same */
 void syslog_source_problem(struct syslog_source *source, bool reads_on, const char *format, ...) WEIR_PRINTF(3, 4);
+
+/** The address of a sender; false: it has none that is known. */
+bool syslog_sender(const struct sockaddr_storage *name, struct weir_address *address);
+
+/** Whether messages are taken from a sender. */
+bool syslog_takes_from(const struct syslog_config *config, const struct sockaddr_storage *name);
 
 /** A bound socket of the configured address; TCP: listening. */
 WEIR_MUST_USE enum weir_status syslog_socket(const struct syslog_config *config, int *fd, struct weir_error *error);

@@ -18,6 +18,7 @@ enum {
 	SYSLOG_RECEIVED,  /* taken off the network */
 	SYSLOG_DROPPED,   /* that the kernel had no room for */
 	SYSLOG_MALFORMED, /* of those received: without a head that can be read, or badly framed */
+	SYSLOG_REFUSED,   /* datagrams and connections of senders that "from" does not name */
 };
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages out of a TCP connection (RFC 6587): "LENGTH SP MESSAGE", where the message begins with "<", or a message and
- * a newline, each as its sender likes; which of the two is told message by message.
+ * a newline or a NUL, each as its sender likes. Whether it is counted is told message by message; which of the two ends
+ * the others is what ended the first of them: a message may contain the other.
  *
  * @thread one owner
  */
@@ -16,7 +17,9 @@ struct syslog_frames {
 	char *bytes;
 	size_t capacity;
 	size_t begin, end;
-	size_t searched; /* from begin on: no newline lies there */
+	size_t searched; /* from begin on: no end lies there */
+	bool told;       /* which byte ends a message that is not counted */
+	char delimiter;
 	/* a message above line_max: its first bytes are bytes[0 .. line_max], the rest is counted */
 	bool skipping, counted;
 	uint64_t left; /* octets of it that are to come, where they were counted */
