@@ -19,6 +19,8 @@ void record_counts_add(struct record_counts *sum, const struct record_counts *mo
 	sum->clamped += more->clamped;
 	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
 		sum->malformed[i] += more->malformed[i];
+	if (sum->bad_time.help == NULL)
+		sum->bad_time = more->bad_time;
 }
 
 void record_reader_init(struct record_reader *reader, struct source_stream *stream, struct format *format,
@@ -57,6 +59,8 @@ void record_reader_feed(struct record_reader *reader, const struct source_chunk 
 	if (incarnation != reader->incarnation)
 		begin_file(reader->format, chunk->before);
 	reader->incarnation = incarnation;
+	if (chunk->written_ms > 0)
+		format_set_reference(reader->format, chunk->written_ms);
 	/* A partition that was assigned again may begin before the last mark: what is read of it is then marked anew. */
 	if (chunk->positions != NULL && chunk->positions[0] <= reader->marked_position)
 		reader->marked_position = 0;
@@ -85,12 +89,25 @@ static void take_record(struct record_reader *reader)
 	reader->ahead.words = fresh && reader->record.ip == RECORD_IP_WORD;
 }
 
-/* Counts the newest line as malformed, and makes a dead letter of it. */
+/* Keeps the beginning of a line for people, with a mark for each byte that is not text. */
+static void keep_bad_time(struct record_reader *reader)
+{
+	struct record_bad_time *bad = &reader->counts.bad_time;
+	struct weir_span line = reader->line;
+	uint32_t length = line.length < BAD_TIME_SHOWN_BYTES ? line.length : BAD_TIME_SHOWN_BYTES;
+	bad->help = format_time_help(reader->format);
+	for (uint32_t i = 0; i < length; i++)
+		bad->line[i] = line.at[i] >= ' ' && line.at[i] <= '~' ? line.at[i] : '?';
+	strcpy(bad->line + length, length < line.length ? "..." : "");
+}
 
+/* Counts the newest line as malformed, and makes a dead letter of it. */
 static void refuse_line(struct record_reader *reader, enum format_reason reason)
 {
 	reader->ahead.malformed[reason] += record_reader_is_fresh(reader);
 	reader->ahead_malformed = true;
+	if ((reason == FORMAT_BAD_TIME || reason == FORMAT_TIME_RANGE) && reader->counts.bad_time.help == NULL)
+		keep_bad_time(reader);
 	if (reader->dead == NULL)
 		return;
 	if (reader->dead_letters.length < DEAD_LETTERS_HELD_MAX_BYTES)

@@ -15,15 +15,24 @@
 #include "collector/send/dead_letter.h"
 #include "collector/source/source.h"
 
+enum { BAD_TIME_SHOWN_BYTES = 120 };
+
+/* The first line whose time could not be read, or was out of range: for people. */
+struct record_bad_time {
+	const char *help; /* what would help, in words; NULL: there was none */
+	char line[BAD_TIME_SHOWN_BYTES + 4];
+};
+
 /* What a reader has seen. The summary shows sums of these. */
+
 struct record_counts {
 	uint64_t lines; /* all of them, including empty, header and malformed ones */
 	uint64_t bytes;
 	uint64_t records; /* well-formed lines */
 	uint64_t words;   /* records whose ip is not an address */
 	uint64_t clamped; /* records whose time was ahead of the clock by more than max_skew */
-
 	uint64_t malformed[FORMAT_REASON_COUNT];
+	struct record_bad_time bad_time; /* of a sum: the first's */
 };
 
 void record_counts_add(struct record_counts *sum, const struct record_counts *more);

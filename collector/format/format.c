@@ -41,6 +41,8 @@ const char *format_reason_text(enum format_reason reason)
 		[FORMAT_LINE_TOO_LONG] = "line too long",
 		[FORMAT_BAD_COST] = "bad cost",
 		[FORMAT_NO_CLIENT] = "no client",
+		[FORMAT_SEARCH_LIMIT] = "search limit",
+		[FORMAT_AMBIGUOUS] = "ambiguous",
 	};
 	if (reason < FORMAT_MALFORMED)
 		return texts[reason];
@@ -137,10 +139,24 @@ void format_free(struct format *format)
 	format->free(format);
 }
 
+void format_set_reference(struct format *format, int64_t written_ms)
+{
+	for (; format != NULL; format = format->inner)
+		time_reader_set_reference(format->time, written_ms);
+}
+
+const char *format_time_help(const struct format *format)
+{
+	/* If there are two times, the line's own is read last. */
+	const struct format *last = format->inner != NULL && format->inner->time->failed ? format->inner : format;
+	return time_help_words(last->time->help);
+}
+
 /* ---- what is the same in every format ---- */
 
 /* An address becomes canonical; anything else stays, and is told. */
 static void settle_ip(struct format *format, struct record *record)
+
 {
 	struct weir_span *ip = &record->fields[FIELD_IP];
 	struct weir_address address;

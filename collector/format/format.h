@@ -40,6 +40,7 @@ struct format {
 	void (*begin)(struct format *format, struct weir_span header);
 	struct weir_span (*header)(const struct format *format);
 	bool (*lacks)(const struct format *format, uint32_t field); /* see format_lacks(); NULL: it cannot be told */
+	struct format *inner;                                       /* of the message after a head; NULL: there is none */
 	struct client_ip *client_ip;                                /* owned; NULL: the ip stays as the line has it */
 	enum format_reason malformed; /* what parse() gives for a line that is not of this format */
 	struct time_reader *time;     /* its own: who knows a time for lines that have none says so there */
@@ -101,6 +102,12 @@ static inline enum format_reason format_parse(struct format *format, const char 
 	enum format_reason reason = format->parse(format, line, length, record);
 	return reason == FORMAT_OK && format->settles && !record->settled ? format_settle(format, record) : reason;
 }
+
+/** Says when the lines that follow were written, at the latest, Unix ms: for times without a year. */
+void format_set_reference(struct format *format, int64_t written_ms);
+
+/** What would help to read the last time that could not be read, in words. */
+const char *format_time_help(const struct format *format);
 
 /** Whether no line of this format can ever give a wanted field: seen from the configuration alone. */
 bool format_lacks(const struct format *format, uint32_t field);

@@ -5,8 +5,12 @@
  *
  * Naming turns into a list that says for each column, up to the last one wanted, which slot it fills; a line is then
  * split no further than that. Unquoted values stay where they are; what was quoted with doubled quotes is copied.
+ *
+ * Files in W3C's extended format and Zeek's have directives, which are lines that begin with '#': "#Fields:" names the
+ * columns, and may come again with others. A file whose header would be such a directive is taken for one.
  */
 #include "collector/format/format_slots.h"
+#include "collector/format/line_text.h"
 #include "collector/record/find.h"
 #include "common/base/alloc.h"
 
@@ -31,6 +35,11 @@ struct format_delimited {
 	int8_t *column_slots;  /* of that many columns: the slot each fills, or -1; owned */
 	char *unquoted;        /* copies of the line's values, all together no longer than it; owned */
 	uint32_t unquoted_capacity, unquoted_used;
+	const struct format_dialect *dialect; /* NULL: none */
+	bool blanks;                          /* any number of blanks and tabs separates, also at the beginning */
+	bool has_directives;                  /* of this file, lines that begin with '#' are no records */
+	int date_slot;                        /* of a column "date" that stands beside "time"; -1: it cannot matter */
+	bool has_date, has_time;              /* such columns are there: the time is both */
 };
 
 /* Where the columns are, while they get their names. */
@@ -53,12 +62,26 @@ static void forget_columns(struct format_delimited *delimited)
 {
 	delimited->column_count = 0;
 	delimited->named_count = 0;
+	delimited->has_date = delimited->has_time = false;
+}
+
+/* The slot that a column fills: that of its name, or of a field that it serves. */
+static int slot_of_column(const struct format_delimited *delimited, struct weir_span name)
+{
+	int slot = format_slots_find(&delimited->slots, name.at, name.length);
+	const struct format_alias *alias = delimited->dialect != NULL ? delimited->dialect->aliases : NULL;
+	for (; slot < 0 && alias != NULL && alias->field != NULL; alias++)
+		if (weir_span_equal(weir_span_of(alias->column), name))
+			slot = format_slots_find(&delimited->slots, alias->field, (uint32_t)strlen(alias->field));
+	return slot;
 }
 
 static void name_column(struct format_delimited *delimited, struct weir_span name)
 {
 	uint32_t column = delimited->named_count++;
-	int slot = format_slots_find(&delimited->slots, name.at, name.length);
+	int slot = slot_of_column(delimited, name);
+	delimited->has_date |= slot >= 0 && slot == delimited->date_slot;
+	delimited->has_time |= slot == FORMAT_SLOT_TIME;
 	if (slot >= 0 && column < COLUMNS_MAX)
 		want_column(delimited, column, slot);
 }
@@ -117,7 +140,7 @@ static inline bool take_value(struct format_delimited *delimited, const char **a
 		return take_quoted(delimited, at, end, value);
 	}
 	const char *begin = *at;
-	*at = find_either(begin, end, delimited->separator, delimited->separator);
+	*at = find_either(begin, end, delimited->separator, delimited->blanks ? '\t' : delimited->separator);
 	*value = (struct weir_span){.at = begin, .length = (uint32_t)(*at - begin)};
 	return true;
 }
@@ -132,13 +155,83 @@ static void make_room(struct format_delimited *delimited, uint32_t length)
 	}
 }
 
+static const char *skip_blanks(const char *at, const char *end)
+{
+	while (at < end && (*at == ' ' || *at == '\t'))
+		at++;
+	return at;
+}
+
+/* What stands behind "#Fields:" or "#fields"; absent: the line is another. */
+static struct weir_span fields_directive(struct weir_span line)
+{
+	bool zeek = text_begins(line, "#fields\t"), w3c = text_begins(line, "#Fields:");
+	if (!zeek && !w3c)
+		return (struct weir_span){0};
+	text_skip(&line, (uint32_t)strlen("#fields\t"));
+	while (text_take(&line, " ") || text_take(&line, "\t"))
+		;
+	return line;
+}
+
+/* Whether a line where the header should be is a directive of W3C's format or Zeek's. */
+static bool is_directive(struct weir_span line)
+{
+	static const char *const names[] = {"#Fields:",   "#Software:", "#Version:",   "#Date:",  "#Start-Date:",
+	                                    "#End-Date:", "#Remark:",   "#separator ", "#fields", NULL};
+	for (size_t i = 0; names[i] != NULL; i++)
+		if (text_begins(line, names[i]))
+			return true;
+	return false;
+}
+
+/* Names the columns by a directive; those of W3C are separated by blanks, whatever separates the values. */
+static void read_fields(struct format_delimited *delimited, struct weir_span line, struct weir_span names)
+{
+	bool tabs = memchr(names.at, '\t', names.length) != NULL;
+	forget_columns(delimited);
+	for (struct weir_span name; names.length > 0;) {
+		if (!text_until(&names, tabs ? '\t' : ' ', &name)) {
+			name = names;
+			names.length = 0;
+		}
+		if (name.length > 0)
+			name_column(delimited, name);
+	}
+	free(delimited->header);
+	delimited->header = weir_copy(line.at, line.length);
+	delimited->header_length = line.length;
+	delimited->awaits_header = false;
+}
+
+/* Takes a line that is a directive, or a remark between them; false: it is none. */
+static bool take_directive(struct format_delimited *delimited, struct weir_span line)
+{
+	(void)text_take(&line, "\xef\xbb\xbf");
+	if (line.length == 0 || line.at[0] != '#' || delimited->named || !delimited->has_header)
+		return false;
+	if (!delimited->has_directives && (!delimited->awaits_header || !is_directive(line)))
+		return false;
+	delimited->has_directives = true;
+	struct weir_span names = fields_directive(line);
+	if (names.at != NULL)
+		read_fields(delimited, line, names);
+	return true;
+}
+
 /* Names the columns by a header line; false: it is malformed, and the header is still to come. */
 static bool read_header(struct format_delimited *delimited, const char *line, uint32_t length)
 {
 	const char *at = line, *end = line + length;
+	if (take_directive(delimited, (struct weir_span){.at = line, .length = length}))
+		return true;
+	if (delimited->has_directives) /* their values are worth nothing without names */
+		return false;
 	if (length >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) /* the byte order mark of some spreadsheets */
 		at += 3;
 	make_room(delimited, length);
+	if (delimited->blanks)
+		at = skip_blanks(at, end);
 	if (!delimited->named)
 		forget_columns(delimited);
 	for (;; at++) {
@@ -147,14 +240,41 @@ static bool read_header(struct format_delimited *delimited, const char *line, ui
 			return false;
 		if (!delimited->named)
 			name_column(delimited, name);
+		if (delimited->blanks)
+			at = skip_blanks(at, end);
 		if (at == end)
 			break;
+		at -= delimited->blanks;
 	}
 	free(delimited->header);
 	delimited->header = weir_copy(line, length);
 	delimited->header_length = length;
 	delimited->awaits_header = false;
 	return true;
+}
+
+/* Where directives name the columns each line has all of them: with another number they are those of other names. */
+static bool has_all_columns(const struct format_delimited *delimited, const char *at, const char *end)
+{
+	uint32_t count = 1;
+	for (; at < end; at++)
+		count += *at == delimited->separator;
+	return count == delimited->named_count;
+}
+
+/* What is the dialect's: the word for nothing, the path of a target, the date beside the time. */
+static void finish_values(struct format_delimited *delimited, struct weir_span *values)
+{
+	const struct format_dialect *dialect = delimited->dialect;
+	for (uint32_t slot = 0; dialect != NULL && dialect->absent != NULL && slot < delimited->slots.count; slot++)
+		if (values[slot].at != NULL && text_is(values[slot], dialect->absent))
+			values[slot] = (struct weir_span){0};
+	int path = dialect != NULL ? format_slots_find(&delimited->slots, "path", 4) : -1;
+	if (path >= 0)
+		values[path] = text_path(values[path]);
+	if (delimited->has_directives && delimited->has_date && delimited->has_time)
+		values[FORMAT_SLOT_TIME] =
+			format_join_time(&delimited->options, values[delimited->date_slot], values[FORMAT_SLOT_TIME]);
 }
 
 /* Fills the slots of the wanted columns; false: not of this format. */
@@ -166,8 +286,11 @@ static bool split(struct format_delimited *delimited, const char *at, const char
 			return false;
 		if (column < delimited->column_count && delimited->column_slots[column] >= 0)
 			values[delimited->column_slots[column]] = format_value_or_dash(value.at, value.length);
+		if (delimited->blanks)
+			at = skip_blanks(at, end);
 		if (at == end)
 			return column > 0 || delimited->named_count < 2;
+		at -= delimited->blanks; /* the loop goes past one separator */
 		/* Behind the last wanted column only a broken quote could matter. */
 		if (!delimited->quoted && column + 1 >= delimited->column_count)
 			return true;
@@ -177,13 +300,24 @@ static bool split(struct format_delimited *delimited, const char *at, const char
 static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
 {
 	struct format_delimited *delimited = (struct format_delimited *)format;
+	if (line[0] == '#' && take_directive(delimited, (struct weir_span){.at = line, .length = length}))
+		return FORMAT_SKIP;
 	if (delimited->awaits_header)
 		return read_header(delimited, line, length) ? FORMAT_SKIP : format->malformed;
 	struct weir_span values[FORMAT_SLOTS_MAX];
 	memset(values, 0, delimited->slots.count * sizeof values[0]);
 	make_room(delimited, length);
-	if (!split(delimited, line, line + length, values))
+	const char *begin = line, *end = line + length;
+	if (delimited->dialect != NULL && delimited->dialect->tabs_or_blanks)
+		delimited->separator = memchr(line, '\t', length) != NULL ? '\t' : ' ';
+	if (delimited->blanks)
+		begin = skip_blanks(begin, end);
+	if (delimited->has_directives && !delimited->blanks && !delimited->quoted &&
+	    !has_all_columns(delimited, begin, end))
 		return format->malformed;
+	if (!split(delimited, begin, end, values))
+		return format->malformed;
+	finish_values(delimited, values);
 	return format_slots_finish(&delimited->slots, &delimited->options, values, record);
 }
 
@@ -193,6 +327,7 @@ static void begin_file(struct format *format, struct weir_span header)
 	free(delimited->header);
 	delimited->header = NULL;
 	delimited->awaits_header = delimited->has_header;
+	delimited->has_directives = delimited->dialect != NULL;
 	if (delimited->has_header && header.length > 0)
 		read_header(delimited, header.at, header.length);
 }
@@ -237,9 +372,23 @@ static enum weir_status read_byte(const struct weir_json *config, const char *na
 	if (status != WEIR_OK || text == NULL)
 		return status;
 	if (strlen(text) != 1 || text[0] == '\n' || text[0] == '\r')
-		return weir_json_fail(&at, error, "must be one byte such as \"\\t\", \",\" or \"|\"");
+		return weir_json_fail(&at, error, "must be one byte such as \"\\t\", \",\" or \"|\"%s",
+		                      strcmp(name, "separator") == 0 ? ", or \"blanks\"" : "");
 	*byte = text[0];
 	*present = true;
+	return WEIR_OK;
+}
+
+/* "blanks", or a byte. */
+static enum weir_status read_separator(struct format_delimited *delimited, const struct weir_json *config,
+                                       struct weir_error *error)
+{
+	struct weir_json at = weir_json_member(config, "separator");
+	bool given = false;
+	delimited->blanks = json_is_string(at.value) && strcmp(json_string_value(at.value), "blanks") == 0;
+	if (!delimited->blanks)
+		return read_byte(config, "separator", &delimited->separator, &given, error);
+	delimited->separator = ' ';
 	return WEIR_OK;
 }
 
@@ -276,8 +425,14 @@ static enum weir_status read_options(struct format_delimited *delimited, const s
 	if (status != WEIR_OK)
 		return status;
 	format_slots_init(&delimited->slots, &delimited->options);
-	bool given = false;
-	if ((status = read_byte(config, "separator", &delimited->separator, &given, error)) != WEIR_OK)
+	delimited->date_slot = -1;
+	if (delimited->options.time_second == NULL && strcmp(delimited->options.time_name, "time") == 0)
+		delimited->date_slot = format_slots_add(&delimited->slots, "date");
+	if (delimited->dialect != NULL) {
+		delimited->awaits_header = delimited->has_directives = true;
+		return WEIR_OK;
+	}
+	if ((status = read_separator(delimited, config, error)) != WEIR_OK)
 		return status;
 	if ((status = read_byte(config, "quote", &delimited->quote, &delimited->quoted, error)) != WEIR_OK)
 		return status;
@@ -288,12 +443,14 @@ static enum weir_status read_options(struct format_delimited *delimited, const s
 	return read_columns(delimited, config, error);
 }
 
-static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
-                               const struct field_table *fields, struct format **format, struct weir_error *error)
+enum weir_status format_delimited_new(const struct weir_json *config, const struct format_kind *kind,
+                                      const struct format_dialect *dialect, const struct field_table *fields,
+                                      struct format **format, struct weir_error *error)
 {
 	struct format_delimited *delimited = weir_alloc(1, sizeof *delimited);
 	delimited->format = (struct format){
 		.parse = parse, .free = delimited_free, .begin = begin_file, .header = header_of, .lacks = lacks};
+	delimited->dialect = dialect;
 	delimited->separator = '\t';
 	delimited->has_header = true;
 	enum weir_status status = read_options(delimited, config, kind, fields, error);
@@ -303,6 +460,12 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	}
 	*format = &delimited->format;
 	return WEIR_OK;
+}
+
+static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
+                               const struct field_table *fields, struct format **format, struct weir_error *error)
+{
+	return format_delimited_new(config, kind, NULL, fields, format, error);
 }
 
 static const struct weir_json_rule options[] = {

@@ -6,6 +6,7 @@
  */
 #include "collector/format/format_slots.h"
 #include "collector/format/json_scan.h"
+#include "collector/format/line_text.h"
 #include "collector/record/client_ip.h"
 #include "common/base/alloc.h"
 
@@ -20,7 +21,30 @@ struct format_json {
 	struct format_slots slots;
 	struct json_scan scan;
 	uint32_t nodes[FORMAT_SLOTS_MAX]; /* the scanner's node of each slot: two names may mean one member */
+	bool is_preset;
+	uint32_t others[FORMAT_SLOTS_MAX][JSON_NAMES_MAX - 1]; /* of a preset: where else; NO_NODE: nowhere */
+	int ip_slot, path_slot, host_slot;                     /* of a preset; -1: not wanted */
 };
+
+enum { NO_NODE = 0 }; /* the root, which has no value */
+
+/* Takes off the values what a program writes around them. */
+static void finish_preset(struct format_json *json, struct weir_span *values)
+{
+	for (uint32_t slot = 0; slot < json->slots.count; slot++) {
+		values[slot] = text_or_absent(values[slot]);
+		for (int i = 0; i < JSON_NAMES_MAX - 1 && values[slot].at == NULL; i++)
+			if (json->others[slot][i] != NO_NODE)
+				values[slot] = text_or_absent(json_scan_value(&json->scan, json->others[slot][i]));
+	}
+	struct weir_span host = {0};
+	if (json->ip_slot >= 0 && values[json->ip_slot].at != NULL)
+		values[json->ip_slot] = text_without_any_port(values[json->ip_slot]);
+	if (json->path_slot >= 0 && values[json->path_slot].at != NULL)
+		text_url(values[json->path_slot], &host, &values[json->path_slot]);
+	if (json->host_slot >= 0 && values[json->host_slot].at != NULL)
+		values[json->host_slot] = text_without_any_port(values[json->host_slot]);
+}
 
 static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
 {
@@ -30,6 +54,8 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 		return format->malformed;
 	for (uint32_t slot = 0; slot < json->slots.count; slot++)
 		values[slot] = json_scan_value(&json->scan, json->nodes[slot]);
+	if (json->is_preset)
+		finish_preset(json, values);
 	enum format_reason reason = format_slots_finish(&json->slots, &json->options, values, record);
 	if (!json->scan.cut)
 		return reason;
@@ -85,16 +111,59 @@ enum weir_status format_json_members_new(const struct weir_json *config, const s
 	return WEIR_OK;
 }
 
+static const struct json_place *place_of(const struct json_place *places, struct weir_span name)
+{
+	for (; places->field != NULL; places++)
+		if (text_is(name, places->field))
+			return places;
+	return NULL;
+}
+
+enum weir_status format_json_preset_new(const struct weir_json *config, const struct format_kind *kind,
+                                        const struct json_place *places, const struct field_table *fields,
+                                        struct format **format, struct weir_error *error)
+{
+	enum weir_status status = format_json_members_new(config, kind, "time", TIME_UNIT_ANY, fields, format, error);
+	if (status != WEIR_OK)
+		return status;
+	struct format_json *json = (struct format_json *)*format;
+	json->is_preset = true;
+	json->options.time.unit_given =
+		false; /* a number's size says the unit, and then it must be a time of this century */
+	json->ip_slot = format_slots_find(&json->slots, "ip", 2);
+	json->path_slot = format_slots_find(&json->slots, "path", 4);
+	json->host_slot = format_slots_find(&json->slots, "host", 4);
+	for (uint32_t slot = 0; slot < json->slots.count; slot++) {
+		const struct json_place *place = place_of(places, json->slots.names[slot]);
+		if (place == NULL)
+			continue;
+		json->nodes[slot] = json_scan_want(&json->scan, place->names[0]);
+		for (int i = 1; i < JSON_NAMES_MAX; i++)
+			if (place->names[i] != NULL)
+				json->others[slot][i - 1] = json_scan_want(&json->scan, place->names[i]);
+	}
+	return WEIR_OK;
+}
+
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
                                const struct field_table *fields, struct format **format, struct weir_error *error)
 {
+	struct weir_json message = weir_json_member(config, "message"), line = weir_json_member(config, "line");
+	if (weir_json_exists(&message))
+		return format_json_message_new(config, kind, fields, format, error);
+	if (weir_json_exists(&line))
+		return weir_json_fail(&line, error, "says where a line of another format stands, which \"message\" names");
 	return format_json_members_new(config, kind, NULL, TIME_UNIT_S, fields, format, error);
 }
+
+static const struct weir_json_rule options[] = {{.name = "message"}, {.name = "line"}, {.name = NULL}};
 
 const struct format_kind format_json = {
 	.name = "json",
 	.meaning = "one object per line",
 	.malformed = "not json",
 	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR | FORMAT_NEEDS_IP,
+	.options = options,
+
 	.create = create,
 };

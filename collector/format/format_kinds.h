@@ -19,6 +19,8 @@ enum {
 	FORMAT_NEEDS_IP = 8, /* no option: the ip is read even where no zone asks, as it says whether a cut line counts */
 };
 
+struct ready_reader;
+
 struct format_kind {
 	const char *name;      /* as a configuration writes it */
 	const char *meaning;   /* what its lines are, for people: a row of formats.md */
@@ -30,6 +32,7 @@ struct format_kind {
 	const char *message;
 	/* What serves for it after a head, which was split off. NULL: itself. */
 	const struct format_kind *inside;
+	const struct ready_reader *reader; /* of a ready one (format_ready.h); NULL: it has none */
 	/** As format_new(), but a pattern's time may be missing. @param kind  this kind, or one that shares its code */
 	enum weir_status (*create)(const struct weir_json *config, const struct format_kind *kind,
 	                           const struct field_table *fields, struct format **format, struct weir_error *error);
@@ -46,6 +49,19 @@ struct format_kind {
 	KIND(nginx_error)      \
 	KIND(haproxy)          \
 	KIND(sshd)             \
+	KIND(apache_error)     \
+	KIND(ingress_nginx)    \
+	KIND(alb)              \
+	KIND(squid)            \
+	KIND(caddy)            \
+	KIND(traefik)          \
+	KIND(envoy)            \
+	KIND(cloudflare)       \
+	KIND(w3c)              \
+	KIND(zeek)             \
+	KIND(postfix)          \
+	KIND(dovecot)          \
+	KIND(wrapped)          \
 	KIND(syslog)           \
 	KIND(journal)
 

@@ -108,6 +108,7 @@ enum weir_status format_message_new(const struct format_kind *kind, const struct
 	both->format.time = both->head->time;
 	both->format.target = -1;
 	both->format.takes_cut = both->head->takes_cut && both->body->takes_cut;
+	both->format.inner = both->body;
 	if (both->body->begin != NULL) {
 		both->format.begin = begin;
 		both->format.header = header;

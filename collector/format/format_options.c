@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { NAMES_MAX = WEIR_JSON_RULES_MAX + 9 };
+enum { NAMES_MAX = WEIR_JSON_RULES_MAX + 10 };
 
 /* A name: a string that is not empty, and of a bounded length. */
 static enum weir_status read_name(const struct weir_json *at, const char **name, struct weir_error *error)
@@ -37,6 +37,7 @@ static enum weir_status check_names(const struct weir_json *config, const struct
 	if ((takes & FORMAT_TAKES_TIME) != 0) {
 		names[count++] = "time";
 		names[count++] = "unit";
+		names[count++] = "time_format";
 	}
 	names[count++] = "time_zone";
 	if ((takes & FORMAT_TAKES_YEAR) != 0)
@@ -75,13 +76,46 @@ static enum weir_status read_year(const struct weir_json *at, struct time_reader
 	return WEIR_OK;
 }
 
+/* A name, or a list of two of which the parts are joined. */
+static enum weir_status read_time_names(struct format_options *options, const struct weir_json *at,
+                                        struct weir_error *error)
+{
+	const char *name = "time", *second = NULL;
+	struct weir_json element = weir_json_element(at, 0), other = weir_json_element(at, 1);
+	enum weir_status status;
+	if (!json_is_array(at->value))
+		status = read_name(at, &name, error);
+	else if (json_array_size(at->value) != 2)
+		status = weir_json_fail(at, error, "must be a name, or a list of two, such as [\"date\", \"time\"]");
+	else if ((status = read_name(&element, &name, error)) == WEIR_OK)
+		status = read_name(&other, &second, error);
+	if (status != WEIR_OK)
+		return status;
+	options->time_name = weir_copy(name, strlen(name));
+	options->time_second = second != NULL ? weir_copy(second, strlen(second)) : NULL;
+	return WEIR_OK;
+}
+
+static enum weir_status read_time_format(struct format_options *options, const struct weir_json *at,
+                                         struct weir_error *error)
+{
+	const char *text = NULL;
+	struct weir_error why = {0};
+	enum weir_status status = weir_json_string(at, &text, error);
+	if (status != WEIR_OK || text == NULL)
+		return status;
+	if (time_form_new(text, &options->time.form, &why) != WEIR_OK)
+		return weir_json_fail(at, error, "%s", why.text);
+	return WEIR_OK;
+}
+
 static enum weir_status read_time(struct format_options *options, const struct weir_json *config, unsigned takes,
                                   struct weir_error *error)
 {
 	static const char *const units[] = {
 		[TIME_UNIT_S] = "s", [TIME_UNIT_MS] = "ms", [TIME_UNIT_US] = "us", [TIME_UNIT_NS] = "ns", NULL};
-	struct weir_json at = weir_json_member(config, "time_zone");
-	const char *zone_name = "UTC", *time_name = "time";
+	struct weir_json at = weir_json_member(config, "time_zone"), none = {0};
+	const char *zone_name = "UTC";
 	enum weir_status status = weir_json_string(&at, &zone_name, error);
 	if (status != WEIR_OK)
 		return status;
@@ -93,16 +127,20 @@ static enum weir_status read_time(struct format_options *options, const struct w
 	time_reader_init(&options->time, zone);
 
 	int unit = TIME_UNIT_S;
-	if ((takes & FORMAT_TAKES_TIME) != 0) {
-		at = weir_json_member(config, "time");
-		if ((status = read_name(&at, &time_name, error)) != WEIR_OK)
-			return status;
+	bool takes_time = (takes & FORMAT_TAKES_TIME) != 0;
+	at = takes_time ? weir_json_member(config, "time") : none;
+	if ((status = read_time_names(options, &at, error)) != WEIR_OK)
+		return status;
+	if (takes_time) {
 		at = weir_json_member(config, "unit");
+		options->time.unit_given = weir_json_exists(&at);
 		if ((status = weir_json_word(&at, units, &unit, error)) != WEIR_OK)
+			return status;
+		at = weir_json_member(config, "time_format");
+		if ((status = read_time_format(options, &at, error)) != WEIR_OK)
 			return status;
 	}
 	options->time.unit = (enum time_unit)unit;
-	options->time_name = weir_copy(time_name, strlen(time_name));
 	at = weir_json_member(config, "year");
 	return (takes & FORMAT_TAKES_YEAR) != 0 ? read_year(&at, &options->time, error) : WEIR_OK;
 }
@@ -207,6 +245,7 @@ void format_options_set_time(struct format_options *options, const char *name, e
 	free(options->time_name);
 	options->time_name = weir_copy(name, strlen(name));
 	options->time.unit = unit;
+	options->time.unit_given = true;
 }
 
 void format_options_deinit(struct format_options *options)
@@ -214,6 +253,7 @@ void format_options_deinit(struct format_options *options)
 	for (uint32_t i = 0; i < FIELD_MAX; i++)
 		free((char *)options->sources[i]);
 	free(options->time_name);
+	free(options->time_second);
 	time_reader_deinit(&options->time);
 	field_table_deinit(&options->fields);
 }
@@ -239,6 +279,18 @@ enum format_reason format_finish_cost(const struct format_options *options, stru
 	if (options->cost_field < 0 || record->fields[options->cost_field].at == NULL)
 		return FORMAT_OK;
 	return parse_cost(record->fields[options->cost_field], &record->cost) ? FORMAT_OK : FORMAT_BAD_COST;
+}
+
+struct weir_span format_join_time(struct format_options *options, struct weir_span first, struct weir_span second)
+{
+	if (first.length == 0 || second.length == 0)
+		return (struct weir_span){0};
+	if (first.length + second.length >= sizeof options->joined)
+		return first; /* which is no time: it is too long, or lacks what follows */
+	memcpy(options->joined, first.at, first.length);
+	options->joined[first.length] = ' ';
+	memcpy(options->joined + first.length + 1, second.at, second.length);
+	return (struct weir_span){.at = options->joined, .length = first.length + 1 + second.length};
 }
 
 enum format_reason format_finish(struct format_options *options, struct weir_span time, struct record *record)

@@ -9,12 +9,14 @@
 #include "collector/format/format_kinds.h"
 #include "collector/record/time_text.h"
 
-enum { FORMAT_NAME_MAX_BYTES = 256 };
+enum { FORMAT_NAME_MAX_BYTES = 256, FORMAT_TIME_MAX_BYTES = 128 };
 
 struct format_options {
 	struct field_table fields;      /* the zones', and after them what only the cost and client_ip need */
 	const char *sources[FIELD_MAX]; /* the log's own name of each wanted field, NULL for the others; owned */
 	char *time_name;                /* the log's own name of the time; owned */
+	char *time_second; /* of its second part, which is joined to the first by a blank; owned; NULL: it has none */
+	char joined[FORMAT_TIME_MAX_BYTES];
 	struct time_reader time;
 	int cost_field; /* -1: each record costs 1 */
 };
@@ -38,6 +40,9 @@ void format_options_deinit(struct format_options *options);
 /** Reads a record's cost from its fields. */
 enum format_reason format_finish_cost(const struct format_options *options, struct record *record);
 
+/** A time of two parts, with a blank between them; absent where one of them is. Valid until the next. */
+struct weir_span format_join_time(struct format_options *options, struct weir_span first, struct weir_span second);
+
 /** Reads a record's time, then its cost: the last step of most parses. */
 enum format_reason format_finish(struct format_options *options, struct weir_span time, struct record *record);
 
@@ -59,6 +64,23 @@ static inline struct weir_span format_value_or_dash(const char *at, uint32_t len
 	return absent ? (struct weir_span){0} : (struct weir_span){.at = at, .length = length};
 }
 
+enum { JSON_NAMES_MAX = 3 };
+
+/* Where a program's objects have a field: the first of these members that is there, and no "-" or empty. */
+struct json_place {
+	const char *field, *names[JSON_NAMES_MAX];
+};
+
+/**
+ * `json` as a program of its own writes it. The time is the place of the field "time", in the unit that its size says;
+ * ports are cut off `ip`, and what is not the path off `path`.
+ *
+ * @param places  ended by a NULL; fields that are not among them have the log's names
+ */
+WEIR_MUST_USE enum weir_status format_json_preset_new(const struct weir_json *config, const struct format_kind *kind,
+                                                      const struct json_place *places, const struct field_table *fields,
+                                                      struct format **format, struct weir_error *error);
+
 /**
  * Objects of which the wanted members are the fields: `json`, and what has its shape.
  *
@@ -69,11 +91,28 @@ WEIR_MUST_USE enum weir_status format_json_members_new(const struct weir_json *c
                                                        const struct field_table *fields, struct format **format,
                                                        struct weir_error *error);
 
-/** `pattern`. @param expression  a ready one; NULL: the option "pattern" has it */
-WEIR_MUST_USE enum weir_status format_expression_new(const struct weir_json *config, const struct format_kind *kind,
-                                                     const char *expression, const struct field_table *fields,
-                                                     struct format **format, struct weir_error *error);
-extern const struct weir_json_rule format_ready_options[]; /* of a ready one */
+/* A column that serves a field of another name, unless "fields" says which does. The last one that a header has counts. */
+struct format_alias {
+	const char *field, *column;
+};
+
+/* Columns as a program of its own writes them. */
+struct format_dialect {
+	const struct format_alias *aliases; /* ended by a NULL */
+	const char *absent;                 /* a value that says that there is none, besides "-" */
+	bool tabs_or_blanks;                /* a line that has a tab is separated by tabs, else by blanks; false: by tabs */
+};
+
+/** `json` with the option "message": a line of another format stands in a member (format_wrapped.c). */
+WEIR_MUST_USE enum weir_status format_json_message_new(const struct weir_json *config, const struct format_kind *kind,
+                                                       const struct field_table *fields, struct format **format,
+                                                       struct weir_error *error);
+
+/** `delimited`. @param dialect  lines that begin with '#' are its directives; NULL: the options say it all */
+WEIR_MUST_USE enum weir_status format_delimited_new(const struct weir_json *config, const struct format_kind *kind,
+                                                    const struct format_dialect *dialect,
+                                                    const struct field_table *fields, struct format **format,
+                                                    struct weir_error *error);
 
 /**
  * What stands after a head: the head's format gives the time, where the message has none, and the fields that the

@@ -21,12 +21,19 @@ void format_slots_init(struct format_slots *slots, const struct format_options *
 {
 	*slots = (struct format_slots){0};
 	slot_of(slots, options->time_name);
+	if (options->time_second != NULL)
+		slots->time_second = slot_of(slots, options->time_second);
 	for (uint32_t i = 0; i < options->fields.count; i++) {
 		if (!format_wants(options, i))
 			continue;
 		slots->moves[slots->move_count].slot = slot_of(slots, options->sources[i]);
 		slots->moves[slots->move_count++].field = (uint8_t)i;
 	}
+}
+
+int format_slots_add(struct format_slots *slots, const char *name)
+{
+	return slot_of(slots, name);
 }
 
 int format_slots_find_among(const struct format_slots *slots, struct weir_span name)
@@ -53,5 +60,8 @@ enum format_reason format_slots_finish(const struct format_slots *slots, struct 
 		struct weir_span value = values[slots->moves[i].slot];
 		record->fields[slots->moves[i].field] = format_value(value.at, value.length);
 	}
-	return format_finish(options, values[FORMAT_SLOT_TIME], record);
+	struct weir_span time = values[FORMAT_SLOT_TIME];
+	if (slots->time_second != 0)
+		time = format_join_time(options, time, values[slots->time_second]);
+	return format_finish(options, time, record);
 }

@@ -10,12 +10,13 @@
 
 #include "collector/format/format_options.h"
 
-enum { FORMAT_SLOT_TIME = 0, FORMAT_SLOTS_MAX = FIELD_MAX + 1 };
+enum { FORMAT_SLOT_TIME = 0, FORMAT_SLOTS_MAX = FIELD_MAX + 3 };
 
 struct format_slots {
 	uint32_t count;
 	uint64_t lengths;                         /* bit n: some name has n bytes (63: or more) */
 	struct weir_span names[FORMAT_SLOTS_MAX]; /* borrowed from the options */
+	uint32_t time_second;                     /* the slot of the time's second part; 0: it has none */
 	uint32_t move_count;
 	struct {
 		uint8_t slot, field;
@@ -24,6 +25,9 @@ struct format_slots {
 
 /** @param options  must outlive the slots */
 void format_slots_init(struct format_slots *slots, const struct format_options *options);
+
+/** A further slot, for what a format itself looks for, or the one of that name. @param name  outlives the slots */
+int format_slots_add(struct format_slots *slots, const char *name);
 
 /** The slot of a name, or -1. */
 int format_slots_find_among(const struct format_slots *slots, struct weir_span name);

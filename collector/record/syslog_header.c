@@ -151,9 +151,12 @@ static bool take_time(struct cursor *cursor, struct weir_span *time)
 	enum { OLD_BYTES = 15, DATE_BYTES = 10 };
 	const char *at = cursor->at, *end = NULL;
 	ptrdiff_t left = cursor->end - at;
-	if (left >= OLD_BYTES && is_letter(at[0]) && is_letter(at[1]) && is_letter(at[2]) && at[3] == ' ' &&
-	    (at[4] == ' ' || is_digit(at[4])) && is_digit(at[5]) && at[6] == ' ' && at[9] == ':' && at[12] == ':')
-		end = at + OLD_BYTES;
+	/* Some write a day of one digit without the blank before it: all behind it stands one place further left. */
+	int short_day = left > 5 && is_digit(at[4]) && at[5] == ' ';
+	if (left >= OLD_BYTES - short_day && is_letter(at[0]) && is_letter(at[1]) && is_letter(at[2]) && at[3] == ' ' &&
+	    (at[4] == ' ' || is_digit(at[4])) && (short_day || is_digit(at[5])) && at[6 - short_day] == ' ' &&
+	    at[9 - short_day] == ':' && at[12 - short_day] == ':')
+		end = at + OLD_BYTES - short_day;
 	else if (left > DATE_BYTES && is_digit(at[0]) && is_digit(at[3]) && at[4] == '-' && at[7] == '-' && at[10] == 'T')
 		end = word_end(cursor);
 	if (end == NULL || (end < cursor->end && *end != ' '))

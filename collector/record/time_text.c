@@ -10,23 +10,13 @@
 
 #include "collector/record/time_civil.h"
 
-/* A time as it is written, before its zone is known. */
-struct written {
-	int32_t year, month, day;
-	int64_t of_day_ms;
-	bool leap_second;
-	bool has_zone;
-	int32_t offset_s;
-};
-
-/* What is left of a text. */
-struct cursor {
-	const char *at, *end;
-};
+/* 2000 and 2100. */
+#define NUMBER_FIRST_MS INT64_C(946684800000)
+#define NUMBER_END_MS INT64_C(4102444800000)
 
 void time_reader_init(struct time_reader *reader, struct time_zone *zone)
 {
-	*reader = (struct time_reader){.zone = zone, .unit = TIME_UNIT_S, .absent_ms = -1};
+	*reader = (struct time_reader){.zone = zone, .unit = TIME_UNIT_S, .absent_ms = -1, .reference_ms = -1};
 	reader->common.zone = UINT64_MAX;
 	reader->span = time_zone_find(zone, 0);
 }
@@ -34,6 +24,8 @@ void time_reader_init(struct time_reader *reader, struct time_zone *zone)
 void time_reader_deinit(struct time_reader *reader)
 {
 	time_zone_free(reader->zone);
+	time_form_free(reader->form);
+	reader->form = NULL;
 	reader->zone = NULL;
 }
 
@@ -42,7 +34,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static bool take(struct cursor *cursor, char wanted)
+static bool take(struct time_cursor *cursor, char wanted)
 {
 	if (cursor->at == cursor->end || *cursor->at != wanted)
 		return false;
@@ -51,7 +43,7 @@ static bool take(struct cursor *cursor, char wanted)
 }
 
 /* Exactly `count` digits. */
-static bool take_digits(struct cursor *cursor, int count, int32_t *number)
+static bool take_digits(struct time_cursor *cursor, int count, int32_t *number)
 {
 	int32_t value = 0;
 	if (cursor->end - cursor->at < count)
@@ -66,7 +58,7 @@ static bool take_digits(struct cursor *cursor, int count, int32_t *number)
 	return true;
 }
 
-static bool take_time_of_day(struct cursor *cursor, struct written *written)
+static bool take_time_of_day(struct time_cursor *cursor, struct time_written *written)
 {
 	if (cursor->end - cursor->at < 8)
 		return false;
@@ -77,7 +69,7 @@ static bool take_time_of_day(struct cursor *cursor, struct written *written)
 }
 
 /* [.,] and digits, cut to the millisecond; none is fine. */
-static bool take_fraction(struct cursor *cursor, int64_t *ms)
+static bool take_fraction(struct time_cursor *cursor, int64_t *ms)
 {
 	if (!take(cursor, '.') && !take(cursor, ','))
 		return true;
@@ -88,24 +80,8 @@ static bool take_fraction(struct cursor *cursor, int64_t *ms)
 	return cursor->at > first;
 }
 
-static bool take_month_name(struct cursor *cursor, int32_t *month)
-{
-	static const char names[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-	                                  "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-	if (cursor->end - cursor->at < 3)
-		return false;
-	for (int32_t i = 0; i < 12; i++) {
-		if (memcmp(cursor->at, names[i], 3) == 0) {
-			cursor->at += 3;
-			*month = i + 1;
-			return true;
-		}
-	}
-	return false;
-}
-
 /* ±HH, ±HHMM or ±HH:MM; `full` leaves ±HHMM alone. */
-static bool take_offset(struct cursor *cursor, bool full, struct written *written)
+static bool take_offset(struct time_cursor *cursor, bool full, struct time_written *written)
 {
 	int32_t hours, minutes = 0;
 	bool west = take(cursor, '-');
@@ -121,14 +97,14 @@ static bool take_offset(struct cursor *cursor, bool full, struct written *writte
 	return true;
 }
 
-static bool date_exists(const struct written *written)
+static bool date_exists(const struct time_written *written)
 {
 	return written->month >= 1 && written->month <= 12 && written->day >= 1 &&
 	       written->day <= civil_month_days(written->year, written->month);
 }
 
 /* UTC of what was written, in its own zone or the reader's. */
-static int64_t resolve(struct time_reader *reader, const struct written *written)
+static int64_t resolve(struct time_reader *reader, const struct time_written *written)
 {
 	int64_t local_ms = civil_days(written->year, written->month, written->day) * DAY_MS + written->of_day_ms;
 	int64_t offset_s = written->offset_s;
@@ -149,12 +125,12 @@ static enum format_reason in_range(int64_t ms, int64_t *time_ms)
 }
 
 /* 02/Jan/2006:15:04:05[fraction][ +0100] */
-static enum format_reason read_common(struct time_reader *reader, struct cursor cursor, int64_t *time_ms)
+static enum format_reason read_common(struct time_reader *reader, struct time_cursor cursor, int64_t *time_ms)
 {
 	const char *text = cursor.at;
-	struct written written = {0};
+	struct time_written written = {0};
 	int64_t fraction_ms = 0;
-	if (!take_digits(&cursor, 2, &written.day) || !take(&cursor, '/') || !take_month_name(&cursor, &written.month) ||
+	if (!take_digits(&cursor, 2, &written.day) || !take(&cursor, '/') || !time_take_month(&cursor, &written.month) ||
 	    !take(&cursor, '/') || !take_digits(&cursor, 4, &written.year) || !take(&cursor, ':') ||
 	    !take_time_of_day(&cursor, &written) || !take_fraction(&cursor, &fraction_ms))
 		return FORMAT_BAD_TIME;
@@ -178,9 +154,9 @@ static enum format_reason read_common(struct time_reader *reader, struct cursor 
 }
 
 /* 2006-01-02T15:04:05[fraction][zone], or 2006/01/02 */
-static enum format_reason read_iso(struct time_reader *reader, struct cursor cursor, int64_t *time_ms)
+static enum format_reason read_iso(struct time_reader *reader, struct time_cursor cursor, int64_t *time_ms)
 {
-	struct written written = {0};
+	struct time_written written = {0};
 	char separator = cursor.at[4];
 	if (!take_digits(&cursor, 4, &written.year) || !take(&cursor, separator) ||
 	    !take_digits(&cursor, 2, &written.month) || !take(&cursor, separator) ||
@@ -199,22 +175,110 @@ static enum format_reason read_iso(struct time_reader *reader, struct cursor cur
 	return in_range(resolve(reader, &written), time_ms);
 }
 
-/* Jan  2 15:04:05: the year is the reader's. */
-static enum format_reason read_syslog(struct time_reader *reader, struct cursor cursor, int64_t *time_ms)
+/* "17", " 7" or "7". */
+static bool take_day(struct time_cursor *cursor, int32_t *day)
 {
-	struct written written = {0};
-	if (reader->first_year == 0 || !take_month_name(&cursor, &written.month) || !take(&cursor, ' ') ||
-	    !take_digits(&cursor, take(&cursor, ' ') ? 1 : 2, &written.day) || !take(&cursor, ' ') ||
-	    !take_time_of_day(&cursor, &written) || cursor.at < cursor.end)
+	bool padded = take(cursor, ' ');
+	return (!padded && take_digits(cursor, 2, day)) || take_digits(cursor, 1, day);
+}
+
+static enum format_reason fail(struct time_reader *reader, enum time_help help, enum format_reason reason)
+{
+	reader->help = help;
+	return reason;
+}
+
+/* The time of what is written, in the year that it has by now; BAD_TIME: there is no such date. */
+static enum format_reason resolve_date(struct time_reader *reader, const struct time_written *written, int64_t *time_ms)
+{
+	bool numbered = written->month == 1 && written->day > 31; /* "%j": the day of the year */
+	bool exists = numbered ? written->day <= 365 + civil_is_leap(written->year) : date_exists(written);
+	return exists ? in_range(resolve(reader, written), time_ms) : FORMAT_BAD_TIME;
+}
+
+/*
+ * The year of what has none: the reader's; or else the newest in which the time is not ahead of when it was written, by
+ * more than a day, which is what zones and clocks may differ.
+ */
+static enum format_reason resolve_yearless(struct time_reader *reader, struct time_written *written, int64_t *time_ms)
+{
+	enum { YEARS_BACK = 8 }; /* a 29th of February is at most so far away */
+	if (reader->first_year != 0) {
+		written->year = reader->first_year + (written->month < reader->first_month);
+		return resolve_date(reader, written, time_ms);
+	}
+	if (reader->reference_ms < 0)
+		return fail(reader, TIME_HELP_YEAR, FORMAT_BAD_TIME);
+	for (int32_t back = -1; back <= YEARS_BACK; back++) {
+		written->year = reader->reference_year - back;
+		if (written->year >= 1970 && resolve_date(reader, written, time_ms) == FORMAT_OK &&
+		    *time_ms <= reader->reference_ms + DAY_MS)
+			return FORMAT_OK;
+	}
+	return FORMAT_BAD_TIME;
+}
+
+void time_reader_set_reference(struct time_reader *reader, int64_t reference_ms)
+{
+	reader->reference_ms = reference_ms;
+	if (reference_ms >= reader->year_from_ms && reference_ms < reader->year_to_ms)
+		return;
+	int32_t year = 1970 + (int32_t)(reference_ms / DAY_MS / 366); /* that or, by few leap days, the next */
+	while (civil_days(year + 1, 1, 1) * DAY_MS <= reference_ms)
+		year++;
+	reader->reference_year = year;
+	reader->year_from_ms = civil_days(year, 1, 1) * DAY_MS;
+	reader->year_to_ms = civil_days(year + 1, 1, 1) * DAY_MS;
+}
+
+/* Jan  2 15:04:05[fraction], or Jan  2 2006 15:04:05 */
+static enum format_reason read_syslog(struct time_reader *reader, struct time_cursor cursor, int64_t *time_ms)
+{
+	struct time_written written = {0};
+	if (!time_take_month(&cursor, &written.month) || !take(&cursor, ' ') || !take_day(&cursor, &written.day) ||
+	    !take(&cursor, ' '))
 		return FORMAT_BAD_TIME;
-	written.year = reader->first_year + (written.month < reader->first_month);
-	if (!date_exists(&written))
+	struct time_cursor before = cursor;
+	if (!take_digits(&cursor, 4, &written.year) || !take(&cursor, ' ')) {
+		cursor = before;
+		written.year = 0;
+	}
+	if (!take_time_of_day(&cursor, &written) || !take_fraction(&cursor, &written.of_day_ms) || cursor.at < cursor.end)
 		return FORMAT_BAD_TIME;
-	return in_range(resolve(reader, &written), time_ms);
+	return written.year > 0 ? resolve_date(reader, &written, time_ms) : resolve_yearless(reader, &written, time_ms);
+}
+
+/* Mon Jan  2 15:04:05[fraction] 2006, as ctime() and Apache's error log have it; the zone is the reader's. */
+static enum format_reason read_ctime(struct time_reader *reader, struct time_cursor cursor, int64_t *time_ms)
+{
+	struct time_written written = {0};
+	cursor.at += 4;
+	if (!time_take_month(&cursor, &written.month) || !take(&cursor, ' ') || !take_day(&cursor, &written.day) ||
+	    !take(&cursor, ' ') || !take_time_of_day(&cursor, &written) || !take_fraction(&cursor, &written.of_day_ms) ||
+	    !take(&cursor, ' ') || !take_digits(&cursor, 4, &written.year) || cursor.at < cursor.end)
+		return FORMAT_BAD_TIME;
+	return resolve_date(reader, &written, time_ms);
+}
+
+static enum format_reason read_form(struct time_reader *reader, struct weir_span text, int64_t *time_ms)
+{
+	struct time_written written;
+	if (!time_form_read(reader->form, text, &written))
+		return fail(reader, TIME_HELP_FORM, FORMAT_BAD_TIME);
+	if (written.has_unix)
+		return written.unix_s < WEIR_TIME_END_MS / 1000 ? in_range(written.unix_s * 1000 + written.of_day_ms, time_ms)
+		                                                : FORMAT_TIME_RANGE;
+	return written.year > 0 ? resolve_date(reader, &written, time_ms) : resolve_yearless(reader, &written, time_ms);
+}
+
+/* Which unit a number of so many digits must be in to lie between 2001 and 2100. */
+static enum time_unit unit_of_digits(ptrdiff_t digits)
+{
+	return digits >= 18 ? TIME_UNIT_NS : digits >= 15 ? TIME_UNIT_US : digits >= 12 ? TIME_UNIT_MS : TIME_UNIT_S;
 }
 
 /* Digits and perhaps a fraction: seconds to nanoseconds since 1970, cut to the millisecond. */
-static enum format_reason read_unix(struct time_reader *reader, struct cursor cursor, int64_t *time_ms)
+static enum format_reason read_unix(struct time_reader *reader, struct time_cursor cursor, int64_t *time_ms)
 {
 	static const int below_ms[] = {[TIME_UNIT_S] = 0, [TIME_UNIT_MS] = 0, [TIME_UNIT_US] = 3, [TIME_UNIT_NS] = 6};
 	bool negative = take(&cursor, '-');
@@ -227,29 +291,61 @@ static enum format_reason read_unix(struct time_reader *reader, struct cursor cu
 	    cursor.at < cursor.end)
 		return FORMAT_BAD_TIME;
 	if (negative)
-		return FORMAT_TIME_RANGE;
+		return fail(reader, TIME_HELP_UNIT, FORMAT_TIME_RANGE);
 
 	int64_t ms = 0;
-	ptrdiff_t kept = last - first - below_ms[reader->unit];
+	enum time_unit unit = reader->unit == TIME_UNIT_ANY ? unit_of_digits(last - first) : reader->unit;
+	ptrdiff_t kept = last - first - below_ms[unit];
 	for (ptrdiff_t i = 0; i < kept && ms < WEIR_TIME_END_MS; i++)
 		ms = ms * 10 + (first[i] - '0');
-	if (reader->unit == TIME_UNIT_S)
+	if (unit == TIME_UNIT_S)
 		ms = ms * 1000 + fraction_ms;
+	/* Any number is a time of some unit: without a word on which, only what is likely is taken. */
+	if (!reader->unit_given && (ms < NUMBER_FIRST_MS || ms >= NUMBER_END_MS)) {
+		static const enum time_help helps[] = {TIME_HELP_UNIT, TIME_HELP_MS, TIME_HELP_US, TIME_HELP_NS};
+		return fail(reader, helps[unit_of_digits(last - first)], FORMAT_TIME_RANGE);
+	}
 	return in_range(ms, time_ms);
 }
 
-enum format_reason time_read(struct time_reader *reader, struct weir_span text, int64_t *time_ms)
+static enum format_reason read_text(struct time_reader *reader, struct weir_span text, int64_t *time_ms)
 {
+	reader->help = TIME_HELP_FORM;
 	if (text.length == 0) {
 		*time_ms = reader->absent_ms;
 		return reader->absent_ms >= 0 ? FORMAT_OK : FORMAT_NO_TIME;
 	}
-	struct cursor cursor = {.at = text.at, .end = text.at + text.length};
+	if (reader->form != NULL)
+		return read_form(reader, text, time_ms);
+	struct time_cursor cursor = {.at = text.at, .end = text.at + text.length};
 	if (text.length > 4 && text.at[2] == '/')
 		return read_common(reader, cursor, time_ms);
 	if (text.length > 4 && (text.at[4] == '-' || text.at[4] == '/'))
 		return read_iso(reader, cursor, time_ms);
 	if (is_digit(text.at[0]) || text.at[0] == '-')
 		return read_unix(reader, cursor, time_ms);
+	if (text.length > 8 && text.at[3] == ' ' && text.at[7] == ' ' && !is_digit(text.at[4]) && text.at[4] != ' ')
+		return read_ctime(reader, cursor, time_ms);
 	return read_syslog(reader, cursor, time_ms);
+}
+
+enum format_reason time_read(struct time_reader *reader, struct weir_span text, int64_t *time_ms)
+{
+	enum format_reason reason = read_text(reader, text, time_ms);
+	reader->failed = reason != FORMAT_OK;
+	return reason;
+}
+
+const char *time_help_words(enum time_help help)
+{
+	switch (help) {
+	case TIME_HELP_YEAR: return "its times have no year: say \"year\", such as 2024";
+	case TIME_HELP_UNIT:
+		return "its times are numbers outside 2000 to 2100: say \"unit\", which is \"s\", \"ms\", \"us\" or \"ns\"";
+	case TIME_HELP_MS: return "its times look like milliseconds: say \"unit\": \"ms\"";
+	case TIME_HELP_US: return "its times look like microseconds: say \"unit\": \"us\"";
+	case TIME_HELP_NS: return "its times look like nanoseconds: say \"unit\": \"ns\"";
+	case TIME_HELP_FORM: break;
+	}
+	return "its times have an unknown form: describe it by \"time_format\", such as \"%d.%m.%Y %H:%M:%S\"";
 }

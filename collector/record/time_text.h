@@ -7,7 +7,10 @@
  *   02/Jan/2006:15:04:05[fraction][ +0100]       Common Log
  *   2006-01-02T15:04:05[fraction][zone]          ISO 8601; also 2006/01/02, a space for the T, zone Z ±HH ±HHMM ±HH:MM
  *   1136214245[.123]                             Unix, in the reader's unit
- *   Jan  2 15:04:05                              syslog, where the reader is told a year
+ *   Jan  2 15:04:05[fraction]                    syslog: the year is told, or inferred from when it was written
+ *   Jan  2 2006 15:04:05, Mon Jan  2 15:04:05[fraction] 2006
+ *
+ * or as a described form says (time_form.h).
  *
  * A fraction is cut to the millisecond. Second 60 is the next minute's first.
  */
@@ -15,9 +18,13 @@
 #define COLLECTOR_TIME_TEXT_H
 
 #include "collector/record/record.h"
+#include "collector/record/time_form.h"
 #include "collector/record/time_zone.h"
 
-enum time_unit { TIME_UNIT_S, TIME_UNIT_MS, TIME_UNIT_US, TIME_UNIT_NS };
+enum time_unit { TIME_UNIT_S, TIME_UNIT_MS, TIME_UNIT_US, TIME_UNIT_NS, TIME_UNIT_ANY /* as the number's size says */ };
+
+/* What would help to read a time. */
+enum time_help { TIME_HELP_FORM, TIME_HELP_YEAR, TIME_HELP_UNIT, TIME_HELP_MS, TIME_HELP_US, TIME_HELP_NS };
 
 enum { TIME_COMMON_BYTES = 26 }; /* "02/Jan/2006:15:04:05 +0100" */
 
@@ -25,13 +32,20 @@ enum { TIME_COMMON_BYTES = 26 }; /* "02/Jan/2006:15:04:05 +0100" */
 struct time_reader {
 	struct time_zone *zone; /* owned; for times that name none */
 	enum time_unit unit;    /* of Unix numbers */
+	bool unit_given;        /* so that numbers may mean any time; else 2000 to 2100 */
+	struct time_form *form; /* owned; NULL: by shape */
 	/*
 	 * For times without a year: the month from which on twelve months are meant ("2024-11": November and December
-	 * are of 2024, the rest of 2025); year 0: such times are refused. What a line says so never depends on the
+	 * are of 2024, the rest of 2025); year 0: the reference says. What a line says so never depends on the
 	 * lines before it, and a run that is cut and resumed gives the same.
 	 */
 	int32_t first_year, first_month;
-	int64_t absent_ms; /* the time of what has none, known from elsewhere; -1: it must have one */
+	int64_t reference_ms;   /* when the lines were written, at the latest: what says their year then; -1: not known */
+	int32_t reference_year; /* its year, from and to (exclusive) */
+	int64_t year_from_ms, year_to_ms;
+	bool failed;         /* the last text could not be read */
+	enum time_help help; /* for the last text that could not be read */
+	int64_t absent_ms;   /* the time of what has none, known from elsewhere; -1: it must have one */
 
 	struct time_zone_span span; /* the zone's offset at the last local time */
 	/* The last Common Log date and zone, and the UTC time of that midnight: most lines are of the same day. */
@@ -49,6 +63,12 @@ void time_reader_deinit(struct time_reader *reader);
 
 /** @return FORMAT_OK, FORMAT_NO_TIME for an absent or empty text where no other time is known, FORMAT_BAD_TIME or FORMAT_TIME_RANGE */
 enum format_reason time_read(struct time_reader *reader, struct weir_span text, int64_t *time_ms);
+
+/** Says when the lines that follow were written, at the latest: for times without a year. */
+void time_reader_set_reference(struct time_reader *reader, int64_t reference_ms);
+
+/** What would help to read times like the last one that could not be read, for people. */
+const char *time_help_words(enum time_help help);
 
 static inline uint64_t time_load(const char *text)
 {

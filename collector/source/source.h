@@ -58,9 +58,10 @@ struct source_chunk {
 	 * formats with a header. Too long ones are left out; what is between these and data[0] is not here.
 	 */
 	struct weir_span before;
-	bool last_open;   /* the last line has no newline: the file ended, or was rotated away */
-	bool too_long;    /* data is the first part of one line above the limit */
-	uint64_t skipped; /* how many bytes of that line are not in data, including its newline */
+	bool last_open;     /* the last line has no newline: the file ended, or was rotated away */
+	bool too_long;      /* data is the first part of one line above the limit */
+	uint64_t skipped;   /* how many bytes of that line are not in data, including its newline */
+	int64_t written_ms; /* Unix ms: when the lines were written, at the latest, for times without a year; 0: unknown */
 };
 
 /* The bounds of "line_max". */

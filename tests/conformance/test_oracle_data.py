@@ -89,7 +89,7 @@ def datasets(data):
         "type": "json", "time": "ts", "cost": "cost", "fields": {"ip": "id.orig_h", "cost": cost}})]
         for name, cost in (("dns", "qclass"), ("ssl", "id.resp_p")))
     nasa = [(os.path.join(data, "nasa-http-1995-08-01.tsv.gz"), {
-        "type": "delimited", "cost": "bytes", "fields": {"ip": "host", "path": "url"}})]
+        "type": "delimited", "unit": "s", "cost": "bytes", "fields": {"ip": "host", "path": "url"}})]
     web = policies("path", "status")
     return [("apache", apache, web), ("nginx", nginx, web),
             ("zeek-dns", dns, policies("query", "rcode_name")),

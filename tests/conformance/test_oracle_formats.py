@@ -136,7 +136,7 @@ class OtherFormats(unittest.TestCase):
                                   text[:cut].encode())
 
     def test_json_at_its_edges(self):
-        form = {"type": "json", "time": "t", "fields": {"a": "/x/y~1z", "b": "/l/1"}}
+        form = {"type": "json", "unit": "s", "time": "t", "fields": {"a": "/x/y~1z", "b": "/l/1"}}
         names = ("a", "b", "c", "d")
         for line, want in (
                 (rb'{"t":1,"x":{"y/z":1.50},"l":[0,"q"],"c":true,"d":null}',
@@ -160,7 +160,7 @@ class OtherFormats(unittest.TestCase):
         self.assertEqual(read(form, b'{"t":true}'), "bad time")
 
     def test_cost(self):
-        form = {"type": "json", "time": "t", "fields": {"cost": "n"}, "cost": "cost"}
+        form = {"type": "json", "unit": "s", "time": "t", "fields": {"cost": "n"}, "cost": "cost"}
         for text, want in ((b"5", 5), (b'"007"', 7), (b"0", 0), (b"null", 1), (b'""', 1),
                            (b"[2]", 1), (b"1099511627776", 2 ** 40)):
             self.assertEqual(formats.Format(form).record(b'{"t":1,"n":%s}' % text).cost, want)
@@ -168,7 +168,7 @@ class OtherFormats(unittest.TestCase):
             self.assertEqual(read(form, b'{"t":1,"n":%s}' % text), "bad cost")
 
     def test_delimited(self):
-        form = formats.Format({"type": "delimited", "separator": ",", "quote": '"'})
+        form = formats.Format({"type": "delimited", "unit": "s", "separator": ",", "quote": '"'})
         tally = sources.Tally()
         text = (b'\r\n\xef\xbb\xbftime,a,"b ""c""",a\r\n1,x,y,z\n2,-,"q,""r""",\n3\n4,"x\n'
                 b'5,"x"y\n-,a\n6,a"b')
@@ -177,7 +177,7 @@ class OtherFormats(unittest.TestCase):
         self.assertEqual(got, [(1000, b"z", b"y"), (2000, None, b'q,"r"'), (6000, None, None)])
         self.assertEqual((tally.lines, tally.events, tally.malformed),
                          (9, 3, {"not delimited": 3, "no time": 1}))
-        bare = formats.Format({"type": "delimited", "header": False, "time": "2"})
+        bare = formats.Format({"type": "delimited", "unit": "s", "header": False, "time": "2"})
         self.assertEqual(bare.record(b"x\t7\ty").field("3"), b"y")
         self.assertEqual(bare.record(b"x\t7\ty").time, 7000)
 
@@ -187,14 +187,14 @@ class OtherFormats(unittest.TestCase):
                 "a": 'x "y" \u00e9'.encode().decode("latin-1"), "c": "true"}),
                            (b'time=1 a=/p?q=r&s="t" b=-', {"a": '/p?q=r&s="t"', "b": "-"}),
                            (b"time=1 a=1 a=", {})):
-            self.assertEqual(read("logfmt", line, names), (1000, want))
+            self.assertEqual(read({"type": "logfmt", "unit": "s"}, line, names), (1000, want))
         for line in (b"plain words", b"time=1 =x", b'time=1 a"b=1', b'time=1 a="x',
                      b'time=1 a="x"y', b" "):
-            self.assertEqual(read("logfmt", line), "not logfmt", line)
+            self.assertEqual(read({"type": "logfmt", "unit": "s"}, line), "not logfmt", line)
         self.assertEqual(read("logfmt", b"a=1"), "no time")
 
     def test_patterns(self):
-        form = {"type": "pattern", "pattern": r"(?<time>\d+) (?<ip>\S*)(?: (?<user>\w+))?"}
+        form = {"type": "pattern", "unit": "s", "pattern": r"(?<time>\d+) (?<ip>\S*)(?: (?<user>\w+))?"}
         self.assertEqual(read(form, b"at 5 1.2.3.4 "), (5000, {"ip": "1.2.3.4"}))
         self.assertEqual(read(form, b"at"), "no match")
         for kind, line, time, want in (
@@ -261,7 +261,8 @@ class TheRest(unittest.TestCase):
     def test_lines_of_a_source(self):
         tally = sources.Tally()
         data = b'\n\r\n{"time":1}\r\n{"time":2}' + b" " * 262134 + b"\n" + b" " * 262145 + b"\n \n{"
-        form = formats.Format("json")
+        form = formats.Format({"type": "json", "unit": "s"})
+
         self.assertEqual([r.time for r in sources.records_of(data, form, tally)], [1000, 2000])
         self.assertEqual((tally.lines, tally.malformed), (7, {"line too long": 1, "not json": 2}))
 
@@ -272,8 +273,8 @@ class TheRest(unittest.TestCase):
                 with open(os.path.join(where, name), "wb") as out:
                     out.write(gzip.compress(data[:9]) + gzip.compress(data[9:])
                               if name == "a.log" else data)
-            specs = [{"path": os.path.join(where, "[bc].log"), "format": "json"},
-                     {"path": os.path.join(where, "*.log"), "format": "json"}]
+            specs = [{"path": os.path.join(where, "[bc].log"), "format": {"type": "json", "unit": "s"}},
+                     {"path": os.path.join(where, "*.log"), "format": {"type": "json", "unit": "s"}}]
             got = [(r.time // 1000, r.field("s")[:1].decode())
                    for r in sources.merged(sources.open_all(specs, sources.Tally()))]
         self.assertEqual(got, [(1, "c"), (3, "b"), (1, "b"), (3, "c"), (3, "a"), (2, "a"),

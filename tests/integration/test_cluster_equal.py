@@ -103,7 +103,7 @@ def web_logs(place):
     return [{"type": "file", "path": apache, "format": "combined", "follow": True},
             {"type": "file", "path": place.path("nginx", "access.log.*.gz"), "format": "combined", "follow": True},
             {"type": "file", "path": nasa, "follow": True,
-             "format": {"type": "delimited", "fields": {"ip": "host", "path": "url"}}}]
+             "format": {"type": "delimited", "unit": "s", "fields": {"ip": "host", "path": "url"}}}]
 
 
 def zeek_log(place, name, path):

@@ -138,7 +138,7 @@ static int init(void **state)
 {
 	(void)state;
 	fixture_init(&fixture,
-	             "{\"type\": \"logfmt\", \"client_ip\": {\"header\": \"xff\", "
+	             "{\"type\": \"logfmt\", \"unit\": \"s\", \"client_ip\": {\"header\": \"xff\", "
 	             "\"trusted\": [\"10.0.0.0/8\", \"2001:db8::/32\"]}}",
 	             "ip");
 	return 0;

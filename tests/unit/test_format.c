@@ -48,8 +48,9 @@ static void put_options(struct weir_text *row, const struct format_kind *kind)
 	static const struct {
 		unsigned takes;
 		const char *names;
-	} shared[] = {
-		{FORMAT_TAKES_TIME, " `time` `unit`"}, {FORMAT_TAKES_YEAR, " `year`"}, {FORMAT_TAKES_FIELDS, " `fields`"}};
+	} shared[] = {{FORMAT_TAKES_TIME, " `time` `unit` `time_format`"},
+	              {FORMAT_TAKES_YEAR, " `year`"},
+	              {FORMAT_TAKES_FIELDS, " `fields`"}};
 	for (const struct weir_json_rule *own = kind->options; own != NULL && own->name != NULL; own++)
 		weir_text_printf(row, " `%s`", own->name);
 	for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
@@ -110,7 +111,7 @@ static void fields_of_a_format_are_its_own(void **state)
 	struct fixture fixture;
 	fixture_init(&fixture, "{\"type\": \"logfmt\", \"cost\": \"weight\"}", "ip");
 	assert_int_equal(field_table_find(&fixture.fields, weir_span_of("weight")), -1);
-	assert_reason(&fixture, "time=1 weight=9", FORMAT_OK);
+	assert_reason(&fixture, "time=1714564800 weight=9", FORMAT_OK);
 	assert_int_equal(fixture.record.cost, 9);
 	fixture_deinit(&fixture);
 }

@@ -6,7 +6,8 @@ static void a_header_names_the_columns(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "{\"type\": \"delimited\", \"fields\": {\"ip\": \"host\"}}", "ip status missing");
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"unit\": \"s\", \"fields\": {\"ip\": \"host\"}}",
+	             "ip status missing");
 	assert_reason(&fixture, "", FORMAT_SKIP);
 	assert_reason(&fixture, "host\tlogname\ttime\tstatus", FORMAT_SKIP);
 	assert_reason(&fixture, "pppa006.compuserve.com\t-\t807256800\t200", FORMAT_OK);
@@ -32,7 +33,7 @@ static void each_file_has_its_own_header(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \",\"}", "ip user");
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"unit\": \"s\", \"separator\": \",\"}", "ip user");
 	assert_null(format_header(fixture.format).at);
 	assert_reason(&fixture, "\xef\xbb\xbftime,ip", FORMAT_SKIP);
 	assert_reason(&fixture, "1,a", FORMAT_OK);
@@ -62,15 +63,18 @@ static void columns_named_by_the_configuration(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture,
-	             "{\"type\": \"delimited\", \"separator\": \"|\", \"header\": false, \"columns\": [\"time\", \"ip\"]}",
-	             "ip");
+	fixture_init(
+		&fixture,
+		"{\"type\": \"delimited\", \"unit\": \"s\", \"separator\": \"|\", \"header\": false, \"columns\": [\"time\", \"ip\"]}",
+		"ip");
 	assert_reason(&fixture, "1|a", FORMAT_OK);
 	assert_field(&fixture, "ip", "a");
 	assert_malformed(&fixture, "1", "not delimited");
 	fixture_deinit(&fixture);
-	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \"|\", \"columns\": [\"ip\", \"time\", \"ip\"]}",
-	             "ip");
+	fixture_init(
+		&fixture,
+		"{\"type\": \"delimited\", \"unit\": \"s\", \"separator\": \"|\", \"columns\": [\"ip\", \"time\", \"ip\"]}",
+		"ip");
 	assert_reason(&fixture, "1|a", FORMAT_SKIP); /* the header, which names nothing */
 	assert_reason(&fixture, "x|1|a", FORMAT_OK);
 	assert_field(&fixture, "ip", "a");
@@ -84,7 +88,7 @@ static void columns_by_number(void **state)
 	(void)state;
 	struct fixture fixture;
 	fixture_init(&fixture,
-	             "{\"type\": \"delimited\", \"separator\": \" \", \"header\": false, \"time\": \"2\", "
+	             "{\"type\": \"delimited\", \"unit\": \"s\", \"separator\": \" \", \"header\": false, \"time\": \"2\", "
 	             "\"fields\": {\"ip\": \"1\", \"user\": \"1\", \"zero\": \"0\", \"odd\": \"01\"}}",
 	             "ip user 3 zero odd");
 	assert_reason(&fixture, "a 5 c", FORMAT_OK);
@@ -102,7 +106,8 @@ static void quoted_values(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \",\", \"quote\": \"\\\"\"}", "ip user a\"b");
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"unit\": \"s\", \"separator\": \",\", \"quote\": \"\\\"\"}",
+	             "ip user a\"b");
 	assert_reason(&fixture, "\"time\",ip,\"user\",\"a\"\"b\"", FORMAT_SKIP);
 	assert_reason(&fixture, "1,\"x,y\",\"a \"\"q\"\" b\",\"\"\"\"", FORMAT_OK);
 	assert_field(&fixture, "ip", "x,y");
@@ -121,7 +126,7 @@ static void a_broken_header_is_not_the_header(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \",\", \"quote\": \"'\"}", "ip");
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"unit\": \"s\", \"separator\": \",\", \"quote\": \"'\"}", "ip");
 	assert_malformed(&fixture, "'time,ip", "not delimited");
 	assert_reason(&fixture, "time,ip", FORMAT_SKIP);
 	assert_reason(&fixture, "1,a", FORMAT_OK);
@@ -142,12 +147,120 @@ static void options(void **state)
 	assert_refused("{\"type\": \"delimited\", \"seperator\": \",\"}", "did you mean \"separator\"");
 }
 
+/* A file with directives, whatever reads it. */
+static void read_directives(const char *config)
+{
+	struct fixture fixture;
+	fixture_init(&fixture, config, "ip path");
+	assert_reason(&fixture, "#Software: Microsoft Internet Information Services 10.0", FORMAT_SKIP);
+	assert_reason(&fixture, "#Version: 1.0", FORMAT_SKIP);
+	assert_reason(&fixture, "#Fields: date time s-ip cs-uri-stem c-ip sc-status", FORMAT_SKIP);
+	assert_reason(&fixture, "2024-05-17 10:05:03 10.0.0.5 /a 192.0.2.7 200", FORMAT_OK);
+	assert_int_equal(fixture.record.time_ms, 1715940303000);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_field(&fixture, "path", "/a");
+	assert_malformed(&fixture, "2024-05-17 10:05:03 192.0.2.7 200", "not delimited");
+	assert_reason(&fixture, "#Date: 2024-05-17 11:00:00", FORMAT_SKIP);
+	assert_reason(&fixture, "#Fields: date time c-ip cs-uri-stem", FORMAT_SKIP);
+	assert_reason(&fixture, "2024-05-17 11:05:05 192.0.2.8 -", FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.8");
+	assert_field(&fixture, "path", NULL);
+	assert_string_equal(format_header(fixture.format).at, "#Fields: date time c-ip cs-uri-stem");
+	format_begin(fixture.format, weir_span_of("#Fields: c-ip date time"));
+	assert_reason(&fixture, "192.0.2.9 2024-05-17 11:05:05", FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.9");
+	fixture_deinit(&fixture);
+}
+
+static void directives_name_the_columns(void **state)
+{
+	(void)state;
+	read_directives(
+		"{\"type\": \"delimited\", \"separator\": \" \", \"fields\": {\"ip\": \"c-ip\", \"path\": \"cs-uri-stem\"}}");
+	read_directives("\"w3c\"");
+	struct fixture fixture;
+	fixture_init(&fixture, "\"w3c\"", "ip host agent");
+	assert_malformed(&fixture, "2024-05-17 10:05:03 192.0.2.7", "not delimited"); /* without names */
+	assert_reason(&fixture, "#Version: 1.0", FORMAT_SKIP);
+	assert_reason(&fixture, "#Fields: date time c-ip cs(Host) cs(User-Agent) x-host-header", FORMAT_SKIP);
+	assert_reason(&fixture, "2024-05-17\t10:05:03\t2001:db8::7\td1.cloudfront.net\tcurl/8%20x\texample.com", FORMAT_OK);
+	assert_field(&fixture, "ip", "2001:db8::7");
+	assert_field(&fixture, "host", "example.com");
+	assert_field(&fixture, "agent", "curl/8%20x");
+	fixture_deinit(&fixture);
+	/* A header that begins with '#' and is no directive names columns as ever. */
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \",\", \"time\": \"#ts\"}", "ip");
+	assert_reason(&fixture, "#ts,ip", FORMAT_SKIP);
+	assert_reason(&fixture, "2024-05-17 10:05:03,192.0.2.7", FORMAT_OK);
+	assert_reason(&fixture, "#x,192.0.2.7", FORMAT_BAD_TIME);
+	fixture_deinit(&fixture);
+}
+
+static void zeek(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "\"zeek\"", "ip path host user agent");
+	assert_reason(&fixture, "#separator \\x09", FORMAT_SKIP);
+	assert_reason(&fixture, "#set_separator\t,", FORMAT_SKIP);
+	assert_reason(&fixture, "#fields\tts\tuid\tid.orig_h\tid.orig_p\thost\turi\tuser_agent\tusername", FORMAT_SKIP);
+	assert_reason(&fixture, "#types\ttime\tstring\taddr\tport\tstring\tstring\tstring\tstring", FORMAT_SKIP);
+	assert_reason(&fixture, "1715940303.133721\tCX\t192.0.2.7\t52110\texample.com\t/a?b\t(empty)\t-", FORMAT_OK);
+	assert_int_equal(fixture.record.time_ms, 1715940303133);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_field(&fixture, "path", "/a");
+	assert_field(&fixture, "host", "example.com");
+	assert_field(&fixture, "agent", NULL);
+	assert_field(&fixture, "user", NULL);
+	assert_reason(&fixture, "#close\t2024-05-17-11-00-00", FORMAT_SKIP);
+	fixture_deinit(&fixture);
+}
+
+static void two_columns_are_one_time(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(
+		&fixture,
+		"{\"type\": \"delimited\", \"separator\": \";\", \"time\": [\"day\", \"clock\"], \"time_format\": \"%d.%m.%Y %H:%M:%S\"}",
+		"ip");
+	assert_reason(&fixture, "clock;ip;day", FORMAT_SKIP);
+	assert_reason(&fixture, "10:05:03;192.0.2.7;17.05.2024", FORMAT_OK);
+	assert_int_equal(fixture.record.time_ms, 1715940303000);
+	assert_reason(&fixture, ";192.0.2.7;17.05.2024", FORMAT_NO_TIME);
+	assert_reason(&fixture, "10:05;192.0.2.7;17.05.2024", FORMAT_BAD_TIME);
+	fixture_deinit(&fixture);
+	assert_refused("{\"type\": \"json\", \"time\": [\"a\"]}", "list of two");
+	assert_refused("{\"type\": \"json\", \"time\": [\"a\", 5]}", "time[1]");
+	assert_refused("{\"type\": \"json\", \"time_format\": \"%Y\"}", "day");
+	assert_refused("{\"type\": \"json\", \"time_format\": \"%s %q\"}", "%q");
+}
+
+static void blanks_may_be_many(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"separator\": \"blanks\"}", "ip user");
+	assert_reason(&fixture, "time  ip    user", FORMAT_SKIP);
+	assert_reason(&fixture, "1715940303\t 192.0.2.7   bob  ", FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_field(&fixture, "user", "bob");
+	assert_reason(&fixture, "   1715940303 192.0.2.7", FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_field(&fixture, "user", NULL);
+	fixture_deinit(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_header_names_the_columns),
 		cmocka_unit_test(each_file_has_its_own_header),
 		cmocka_unit_test(columns_named_by_the_configuration),
+		cmocka_unit_test(directives_name_the_columns),
+		cmocka_unit_test(zeek),
+		cmocka_unit_test(two_columns_are_one_time),
+		cmocka_unit_test(blanks_may_be_many),
 		cmocka_unit_test(columns_by_number),
 		cmocka_unit_test(quoted_values),
 		cmocka_unit_test(a_broken_header_is_not_the_header),

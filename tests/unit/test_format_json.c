@@ -8,7 +8,7 @@ static void members_by_name_and_by_pointer(void **state)
 	struct fixture fixture;
 	fixture_init(
 		&fixture,
-		"{\"type\": \"json\", \"time\": \"ts\", \"fields\": {\"ip\": \"id.orig_h\", \"user\": \"/request/user/id\", "
+		"{\"type\": \"json\", \"unit\": \"s\", \"time\": \"ts\", \"fields\": {\"ip\": \"id.orig_h\", \"user\": \"/request/user/id\", "
 		"\"second\": \"/list/1\", \"odd\": \"/a~1b/~0/\"}}",
 		"ip user second odd /list/0/x status whole");
 	assert_reason(
@@ -37,8 +37,10 @@ static void one_member_may_serve_many_fields(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "{\"type\": \"json\", \"time\": \"t\", \"fields\": {\"ip\": \"t\", \"user\": \"/t\"}}",
-	             "ip user t");
+	fixture_init(
+		&fixture,
+		"{\"type\": \"json\", \"unit\": \"s\", \"time\": \"t\", \"fields\": {\"ip\": \"t\", \"user\": \"/t\"}}",
+		"ip user t");
 	assert_reason(&fixture, "{\"t\":5}", FORMAT_OK);
 	assert_field(&fixture, "ip", "5");
 	assert_field(&fixture, "user", "5");
@@ -51,7 +53,7 @@ static void strings_are_unescaped(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "\"json\"", "ip user path");
+	fixture_init(&fixture, "{\"type\": \"json\", \"unit\": \"s\"}", "ip user path");
 	assert_reason(&fixture, "{\"time\":1,\"\\u0069p\":\"\\u00e9\\n\\x22\",\"user\":\"a\\\\\",\"path\":\"\xff\t\"}",
 	              FORMAT_OK);
 	assert_field(&fixture, "ip", "\xc3\xa9\n\\x22");
@@ -69,7 +71,7 @@ static void of_equal_members_the_last_counts(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "{\"type\": \"json\", \"fields\": {\"inner\": \"/a/b\"}}", "ip inner a");
+	fixture_init(&fixture, "{\"type\": \"json\", \"unit\": \"s\", \"fields\": {\"inner\": \"/a/b\"}}", "ip inner a");
 	assert_reason(&fixture, "{\"time\":1,\"ip\":\"x\",\"ip\":\"y\",\"a\":{\"b\":1},\"a\":{}}", FORMAT_OK);
 	assert_field(&fixture, "ip", "y");
 	assert_field(&fixture, "inner", NULL);
@@ -123,7 +125,7 @@ static void what_is_not_json(void **state)
 		"\xef\xbb\xbf{}",
 	};
 	struct fixture fixture;
-	fixture_init(&fixture, "\"json\"", "a");
+	fixture_init(&fixture, "{\"type\": \"json\", \"unit\": \"s\"}", "a");
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
 		assert_malformed(&fixture, lines[i], "not json");
 	assert_reason(&fixture, "{}", FORMAT_NO_TIME);
@@ -240,7 +242,7 @@ static void depth_is_bounded(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "\"json\"", "a");
+	fixture_init(&fixture, "{\"type\": \"json\", \"unit\": \"s\"}", "a");
 	for (int depth = 60; depth < 70; depth++) {
 		char line[256] = "{\"time\":1,\"a\":";
 		size_t length = strlen(line);
@@ -282,7 +284,7 @@ static void scratch_grows_between_lines(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "\"json\"", "ip user");
+	fixture_init(&fixture, "{\"type\": \"json\", \"unit\": \"s\"}", "ip user");
 	for (int size = 1; size < 3000; size += 97) {
 		char line[8000];
 		int length =

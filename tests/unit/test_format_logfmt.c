@@ -6,7 +6,7 @@ static void pairs(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "{\"type\": \"logfmt\", \"fields\": {\"ip\": \"fwd\"}}",
+	fixture_init(&fixture, "{\"type\": \"logfmt\", \"unit\": \"s\", \"fields\": {\"ip\": \"fwd\"}}",
 	             "ip path msg debug empty eq missing");
 	assert_reason(
 		&fixture,
@@ -37,7 +37,7 @@ static void what_is_not_logfmt(void **state)
 		" ",        "words only",   "=a",          "time=1 =a",    "time=1 \"a\"", "time=1 a\"b", "time=1 a\"=b",
 		"time=\"1", "time=\"1\\\"", "time=\"1\"x", "time=\"1\"a=b"};
 	struct fixture fixture;
-	fixture_init(&fixture, "\"logfmt\"", "a");
+	fixture_init(&fixture, "{\"type\": \"logfmt\", \"unit\": \"s\"}", "a");
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
 		assert_malformed(&fixture, lines[i], "not logfmt");
 	assert_reason(&fixture, "a=b", FORMAT_NO_TIME);

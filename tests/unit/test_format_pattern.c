@@ -143,16 +143,35 @@ static void no_expression_can_stop_the_log(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "{\"type\": \"pattern\", \"pattern\": \"^(?<time>\\\\d+) (a+)+$\"}", "ip");
+	fixture_init(&fixture, "{\"type\": \"pattern\", \"unit\": \"s\", \"pattern\": \"^(?<time>\\\\d+) (a+)+$\"}", "ip");
 	char line[60000] = "1 ";
 	memset(line + 2, 'a', sizeof line - 4);
 	line[sizeof line - 2] = 'b';
 	struct timespec begin, end;
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	assert_malformed(&fixture, line, "no match");
+	assert_reason(&fixture, line, FORMAT_SEARCH_LIMIT);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	assert_true(end.tv_sec - begin.tv_sec < 20);
 	assert_reason(&fixture, "1 aaa", FORMAT_OK);
+	fixture_deinit(&fixture);
+}
+
+static void of_groups_of_one_name_the_last_counts(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture,
+	             "{\"type\": \"pattern\", \"unit\": \"s\", \"pattern\": "
+	             "\"(?J)^(?<time>\\\\d+) (?:a=(?<ip>\\\\S+))?(?: b=(?<ip>\\\\S+))?(?: c=(?<ip>\\\\S*))?$\"}",
+	             "ip");
+	assert_reason(&fixture, "1 a=x", FORMAT_OK);
+	assert_field(&fixture, "ip", "x");
+	assert_reason(&fixture, "1 a=x b=y", FORMAT_OK);
+	assert_field(&fixture, "ip", "y");
+	assert_reason(&fixture, "1 a=x b=y c=z", FORMAT_OK);
+	assert_field(&fixture, "ip", "z");
+	assert_reason(&fixture, "1 a=x b=y c=", FORMAT_OK); /* an empty one is absent */
+	assert_field(&fixture, "ip", "y");
 	fixture_deinit(&fixture);
 }
 
@@ -179,6 +198,7 @@ int main(void)
 		cmocka_unit_test(haproxy),
 		cmocka_unit_test(sshd),
 		cmocka_unit_test(no_expression_can_stop_the_log),
+		cmocka_unit_test(of_groups_of_one_name_the_last_counts),
 		cmocka_unit_test(options),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ static struct format *json_format(const struct field_table *fields)
 	struct weir_json_document *document;
 	struct weir_error error;
 	struct format *format;
-	static const char config[] = "{\"type\":\"json\"}";
+	static const char config[] = "{\"type\":\"json\",\"unit\":\"s\"}";
 	assert_int_equal(weir_json_parse("config", config, sizeof config - 1, &document, &error), WEIR_OK);
 	struct weir_json root = weir_json_root(document);
 	assert_int_equal(format_new(&root, fields, &format, &error), WEIR_OK);

@@ -306,6 +306,84 @@ static void connections_are_bounded(void **state)
 	scene_close(&scene);
 }
 
+/* Whoever opens all connections and says nothing does not keep others out. */
+static void silent_connections_make_room(void **state)
+{
+	(void)state;
+	enum { MOST = 8 };
+	struct scene scene;
+	scene_open(&scene, true, ",\"connections\":8,\"connections_per_address\":8");
+	int heard = connect_to(&scene, SOCK_STREAM), silent[MOST];
+	say(heard, "<34>1 2024-01-01T00:00:00Z h a - - - one\n");
+	expect(&scene, "<34>1 2024-01-01T00:00:00Z h a - - - one\n");
+	for (int i = 1; i < MOST; i++)
+		silent[i] = connect_to(&scene, SOCK_STREAM);
+	int64_t end_ms = weir_monotonic_ms() + 1500;
+	while (weir_monotonic_ms() < end_ms)
+		if (!step(&scene))
+			poll(NULL, 0, 5);
+	int late = connect_to(&scene, SOCK_STREAM);
+	say(late, "<34>1 2024-01-01T00:00:00Z h a - - - late\n");
+	expect(&scene, "<34>1 2024-01-01T00:00:00Z h a - - - late\n");
+	assert_non_null(strstr(status_of(&scene).problem, "silent longest"));
+	say(heard, "<34>1 2024-01-01T00:00:00Z h a - - - two\n"); /* it is not who went */
+	expect(&scene, "<34>1 2024-01-01T00:00:00Z h a - - - two\n");
+	int closed = 0;
+	for (int i = 1; i < MOST; i++) {
+		closed += has_ended(silent[i]);
+		close(silent[i]);
+	}
+	assert_int_equal(closed, 1);
+	close(heard);
+	close(late);
+	scene_close(&scene);
+}
+
+static void an_address_has_a_share_of_the_connections(void **state)
+{
+	(void)state;
+	struct scene scene;
+	scene_open(&scene, true, ",\"connections\":8");
+	int first[2];
+	for (int i = 0; i < 2; i++) {
+		first[i] = connect_to(&scene, SOCK_STREAM);
+		say(first[i], "<34>1 2024-01-01T00:00:00Z h a - - - one\n");
+		expect(&scene, "<34>1 2024-01-01T00:00:00Z h a - - - one\n");
+	}
+	int third = connect_to(&scene, SOCK_STREAM);
+	await_end(&scene, third);
+	assert_non_null(strstr(status_of(&scene).problem, "127.0.0.1"));
+	close(third);
+	for (int i = 0; i < 2; i++)
+		close(first[i]);
+	scene_close(&scene);
+}
+
+static void only_named_networks_are_heard(void **state)
+{
+	(void)state;
+	for (int tcp = 0; tcp < 2; tcp++) {
+		struct scene scene;
+		scene_open(&scene, tcp != 0, ",\"from\":[\"192.0.2.0/24\"]");
+		int fd = connect_to(&scene, tcp != 0 ? SOCK_STREAM : SOCK_DGRAM);
+		say(fd, "<34>1 2024-01-01T00:00:00Z h a - - - one\n");
+		int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS;
+		while (status_of(&scene).own[SYSLOG_REFUSED] == 0 && weir_monotonic_ms() < end_ms)
+			if (!step(&scene))
+				poll(NULL, 0, 5);
+		assert_int_equal(status_of(&scene).own[SYSLOG_REFUSED], 1);
+		assert_int_equal(scene.length, 0);
+		close(fd);
+		scene_close(&scene);
+		scene_open(&scene, tcp != 0, ",\"from\":[\"192.0.2.0/24\", \"127.0.0.1\"]");
+		fd = connect_to(&scene, tcp != 0 ? SOCK_STREAM : SOCK_DGRAM);
+		say(fd, "<34>1 2024-01-01T00:00:00Z h a - - - one\n");
+		expect(&scene, "<34>1 2024-01-01T00:00:00Z h a - - - one\n");
+		close(fd);
+		scene_close(&scene);
+	}
+}
+
 static void silent_connections_are_closed(void **state)
 {
 	(void)state;
@@ -390,6 +468,9 @@ int main(void)
 		cmocka_unit_test(many_messages_come_in_order),
 		cmocka_unit_test(connections_are_bounded),
 		cmocka_unit_test(silent_connections_are_closed),
+		cmocka_unit_test(silent_connections_make_room),
+		cmocka_unit_test(an_address_has_a_share_of_the_connections),
+		cmocka_unit_test(only_named_networks_are_heard),
 		cmocka_unit_test(it_cannot_be_read_again),
 		cmocka_unit_test(wrong_configurations_are_refused),
 	};

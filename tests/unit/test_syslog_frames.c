@@ -77,6 +77,17 @@ static void counted_and_lines_mixed(void **state)
 	expect_text("5 <1>ab6 <2>a\nb<3>line\n<4>line\r\n4 <5>x<6>last", "<1>ab;<2>a\nb;<3>line;<4>line\r;<5>x;<6>last;");
 }
 
+#define EXPECT_BYTES(bytes, expected) expect(bytes, sizeof(bytes) - 1, expected)
+
+static void a_zero_may_end_messages(void **state)
+{
+	(void)state;
+	EXPECT_BYTES("<2>c\0<1>a\nb\0<3>last", "<2>c;<1>a\nb;<3>last;");
+	/* The first newline says that newlines end them, so that no zero in a message begins another. */
+	EXPECT_BYTES("<1>a\n<2>b\0<9>c\n",
+	             "<1>a;<2>b;"); /* "<9>c" is of the second message, which is shown up to its zero */
+}
+
 static void trailers_behind_counted_messages_are_passed_over(void **state)
 {
 	(void)state;
@@ -153,6 +164,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counted_and_lines_mixed),
+		cmocka_unit_test(a_zero_may_end_messages),
 		cmocka_unit_test(trailers_behind_counted_messages_are_passed_over),
 		cmocka_unit_test(what_is_no_count_is_a_line),
 		cmocka_unit_test(a_number_in_front_of_a_line_swallows_nothing),

@@ -142,6 +142,7 @@ static void unix_numbers_in_each_unit(void **state)
 {
 	(void)state;
 	use_zone("+05:00"); /* means nothing to them */
+	reader.unit_given = true;
 	assert_time("0", 0);
 	assert_time("807256800", 807256800000);
 	assert_time("807256800.9999", 807256800999);
@@ -175,6 +176,122 @@ static void unix_numbers_in_each_unit(void **state)
 	assert_no_time("253402300800000000000", FORMAT_TIME_RANGE);
 }
 
+static void a_number_is_a_time_of_this_century(void **state)
+{
+	(void)state;
+	use_zone("UTC");
+	assert_time("946684800", 946684800000);
+	assert_time("4102444799.999", 4102444799999);
+	static const char *const others[] = {"0", "1", "946684799.999", "4102444800", "-5"};
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		assert_no_time(others[i], FORMAT_TIME_RANGE);
+		assert_int_equal(reader.help, TIME_HELP_UNIT);
+	}
+	assert_non_null(strstr(time_help_words(reader.help), "\"unit\""));
+	assert_no_time("1715940303133", FORMAT_TIME_RANGE);
+	assert_int_equal(reader.help, TIME_HELP_MS);
+	assert_no_time("1715940303133721", FORMAT_TIME_RANGE);
+	assert_int_equal(reader.help, TIME_HELP_US);
+	reader.unit = TIME_UNIT_ANY;
+	assert_time("1715940303", 1715940303000);
+	assert_time("1715940303.25", 1715940303250);
+	assert_time("1715940303133", 1715940303133);
+	assert_time("1715940303133999", 1715940303133);
+	assert_time("1715940303133999999", 1715940303133);
+}
+
+static void times_of_other_shapes(void **state)
+{
+	(void)state;
+	use_zone("+02:00");
+	assert_time("Fri May 17 10:05:03.133721 2024", 1715933103133);
+	assert_time("Fri May  7 10:05:03 2024", 1715069103000);
+	assert_time("May 17 2024 10:05:03", 1715933103000);
+	assert_time("May 17 2024 10:05:03.5", 1715933103500);
+	assert_no_time("Fri May 32 10:05:03 2024", FORMAT_BAD_TIME);
+	assert_no_time("Fri May 17 10:05:03", FORMAT_BAD_TIME);
+	assert_no_time("Fri May 17 10:05:03 2024 ", FORMAT_BAD_TIME);
+	assert_int_equal(reader.help, TIME_HELP_FORM);
+}
+
+static void the_year_is_when_it_was_written(void **state)
+{
+	(void)state;
+	use_zone("UTC");
+	assert_no_time("May  1 12:00:00", FORMAT_BAD_TIME);
+	assert_int_equal(reader.help, TIME_HELP_YEAR);
+	time_reader_set_reference(&reader, 1735693200000);          /* 2025-01-01 01:00 */
+	assert_time("Dec 31 23:59:59", 1735689599000);              /* of 2024 */
+	assert_time("Jan  1 00:59:59", 1735693199000);              /* of 2025 */
+	assert_time("Jan  1 20:00:00", 1735761600000);              /* a zone's difference ahead */
+	assert_time("Jan  3 00:00:00", 1704240000000);              /* of 2024: a day ahead is not yet written */
+	assert_time("Feb 29 12:00:00", 1709208000000);              /* of 2024 */
+	time_reader_set_reference(&reader, 1735689600000 - 600000); /* 2024-12-31 23:50 */
+	assert_time("Jan  1 00:05:00", 1735689900000);              /* of 2025: the clocks differ */
+	assert_time("Dec 31 23:49:00", 1735688940000);
+	time_reader_set_reference(&reader, 1709251200000); /* 2024-03-01 */
+	assert_time("Mar  1 00:00:00", 1709251200000);
+	assert_time("Mar  5 00:00:00", 1677974400000); /* of 2023 */
+	reader.first_year = 2020;
+	reader.first_month = 1;
+	assert_time("Mar  1 00:00:00", 1583020800000); /* what is said goes before */
+}
+
+static void take_form(const char *form)
+{
+	struct weir_error error;
+	use_zone("+02:00");
+	if (time_form_new(form, &reader.form, &error) != WEIR_OK)
+		fail_msg("%s: %s", form, error.text);
+}
+
+static void a_form_can_be_described(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *form, *text;
+		int64_t ms;
+	} forms[] = {
+		{"%d.%m.%Y %H:%M:%S", "17.05.2024 10:05:03", 1715933103000},
+		{"%d.%m.%Y %H:%M:%S.%f", "17.5.2024 10:05:03.133721", 1715933103133},
+		{"[%a, %d %b %Y %T %z]", "[Fri, 17 May 2024 10:05:03 +0000]", 1715940303000},
+		{"%a, %d %b %Y %T %Z", "Fri, 17 May 2024 10:05:03 GMT", 1715940303000},
+		{"%A %B %e %T %Z %Y", "Friday May 17 10:05:03 CEST 2024", 1715933103000},
+		{"%m/%d/%y %I:%M:%S %p", "05/17/24 12:05:03 AM", 1715897103000},
+		{"%D %l:%M:%S%p", "05/17/24  1:05:03pm", 1715943903000},
+		{"%F %R", "2024-05-17 10:05", 1715933100000},
+		{"%Y%m%d%H%M%S", "20240517100503", 1715933103000},
+		{"%Y.%j-%T", "2024.138-10:05:03", 1715933103000},
+		{"%s.%f", "1715940303.133", 1715940303133},
+		{"100%% %s", "100% 5", 5000},
+		{"%Y-%m-%dT%H:%M:%S%z", "2024-05-17T10:05:03+02:00", 1715933103000},
+		{"%Y-%m-%dT%H:%M:%S%z", "2024-05-17T08:05:03Z", 1715933103000},
+	};
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		char longer[64];
+		take_form(forms[i].form);
+		assert_time(forms[i].text, forms[i].ms);
+		snprintf(longer, sizeof longer, "%s!", forms[i].text);
+		assert_no_time(longer, FORMAT_BAD_TIME);
+	}
+	take_form("%d/%m %H:%M:%S");
+	assert_no_time("17/05 10:05:03", FORMAT_BAD_TIME);
+	assert_int_equal(reader.help, TIME_HELP_YEAR);
+	time_reader_set_reference(&reader, 1715940303000);
+	assert_time("17/05 10:05:03", 1715933103000);
+	assert_no_time("17/13 10:05:03", FORMAT_BAD_TIME);
+	take_form("%Y %j %T");
+	assert_no_time("2023 366 10:05:03", FORMAT_BAD_TIME);
+
+	static const char *const refused[] = {"", "%Y-%m-%d", "%H:%M:%S", "%q %s", "%", "%s %", "%E"};
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+		struct time_form *form;
+		struct weir_error error;
+		if (time_form_new(refused[i], &form, &error) == WEIR_OK)
+			fail_msg("\"%s\" is taken", refused[i]);
+	}
+}
+
 static void syslog_dates_need_a_year(void **state)
 {
 	(void)state;
@@ -189,7 +306,9 @@ static void syslog_dates_need_a_year(void **state)
 	assert_time("Nov 30 00:00:00", 1732924800000);
 	assert_time("Jan 31 00:00:00", 1738281600000); /* of 2025 */
 	assert_no_time("Feb 29 00:00:00", FORMAT_BAD_TIME);
-	assert_no_time("May 1 12:00:00", FORMAT_BAD_TIME);
+	reader.first_month = 1;
+	assert_time("May 1 12:00:00", 1714564800000); /* as some write it */
+	assert_no_time("May  11 12:00:00", FORMAT_BAD_TIME);
 	assert_no_time("May  1 12:00:00 ", FORMAT_BAD_TIME);
 	assert_no_time("may  1 12:00:00", FORMAT_BAD_TIME);
 	assert_no_time("May  0 12:00:00", FORMAT_BAD_TIME);
@@ -259,9 +378,16 @@ static int deinit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(common_log_dates),          cmocka_unit_test(iso_dates),
-		cmocka_unit_test(unix_numbers_in_each_unit), cmocka_unit_test(syslog_dates_need_a_year),
-		cmocka_unit_test(nothing_is_no_time),        cmocka_unit_test(the_remembered_day_is_never_wrong),
+		cmocka_unit_test(common_log_dates),
+		cmocka_unit_test(iso_dates),
+		cmocka_unit_test(unix_numbers_in_each_unit),
+		cmocka_unit_test(syslog_dates_need_a_year),
+		cmocka_unit_test(a_number_is_a_time_of_this_century),
+		cmocka_unit_test(times_of_other_shapes),
+		cmocka_unit_test(the_year_is_when_it_was_written),
+		cmocka_unit_test(a_form_can_be_described),
+		cmocka_unit_test(nothing_is_no_time),
+		cmocka_unit_test(the_remembered_day_is_never_wrong),
 	};
 	return cmocka_run_group_tests(tests, NULL, deinit);
 }

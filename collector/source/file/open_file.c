@@ -46,6 +46,12 @@ static int fd_of(const struct open_file *opened)
 	return input_fd(input_lines_input(opened->lines));
 }
 
+int64_t open_file_modified_ms(const struct open_file *opened)
+{
+	struct stat about;
+	return file_identity_modified_ns(fstat(fd_of(opened), &about) == 0 ? &about : &opened->about) / 1000000;
+}
+
 bool open_file_linked(const struct open_file *opened)
 {
 	struct stat about;

@@ -32,6 +32,9 @@ void open_file_free(struct open_file *opened);
 /** Not compressed: it may grow, and be truncated. */
 bool open_file_plain(const struct open_file *opened);
 
+/** When the file was last written to, Unix ms. */
+int64_t open_file_modified_ms(const struct open_file *opened);
+
 /** Whether the file still has a name. */
 bool open_file_linked(const struct open_file *opened);
 

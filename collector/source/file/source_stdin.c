@@ -11,6 +11,7 @@
 #include "collector/source/source_metrics.h"
 #include "collector/source/source_unreplayable.h"
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/base/text.h"
 
 #include <errno.h>
@@ -70,6 +71,7 @@ static void hand_out(struct stdin_source *source, struct source_chunk *chunk)
 		.last_open = lines.open,
 		.too_long = lines.too_long,
 		.skipped = lines.skipped,
+		.written_ms = weir_wall_ms(),
 	};
 	if (source_unreplayable_place(&source->base, chunk))
 		chunk->before = (struct weir_span){.at = source->before.at, .length = (uint32_t)source->before.length};

@@ -160,6 +160,7 @@ static void gather(struct kafka_source *source, struct source_chunk *chunk, int6
 	}
 	if (taken == MESSAGES) /* there may be more, and the queue does not signal those again */
 		(void)!write(source->fd, &one, sizeof one);
+	chunk->written_ms = weir_wall_ms();
 	chunk->data = source->lines.at;
 	chunk->length = source->lines.length;
 	chunk->positions = source->positions;

@@ -6,10 +6,14 @@
 #include "collector/source/source_unreplayable.h"
 #include "collector/source/syslog/source_syslog.h"
 #include "collector/source/syslog/syslog_line.h"
+#include "common/bytes/address.h"
+
+#include <sys/socket.h>
 
 enum {
 	SYSLOG_CHUNK_BYTES = 256 << 10, /* a chunk ends once it has this much */
 	SYSLOG_CONNECTIONS_MAX = 4096,
+	SYSLOG_NETWORKS_MAX = 64,
 };
 
 struct syslog_udp;
@@ -24,6 +28,9 @@ struct syslog_config {
 	char port[8];
 	int64_t receive_buffer_bytes;
 	int64_t connections; /* how many may be open at a time */
+	int64_t share;       /* how many of them for one address; 0: a quarter */
+	struct weir_network from[SYSLOG_NETWORKS_MAX];
+	uint32_t from_count; /* 0: messages are taken from everywhere */
 	int64_t idle_ms;     /* a connection is closed after being silent for so long */
 	int64_t line_max;
 };
@@ -40,7 +47,7 @@ struct syslog_source {
 	uint64_t long_skipped; /* above 0: there is a long_line */
 	bool handed_lines, handed_long;
 	/* the reading thread's counts; collect() copies them to the status */
-	uint64_t received, dropped, malformed, errors;
+	uint64_t received, dropped, malformed, refused, errors;
 	int64_t problem_until_ms; /* monotonic: a problem is shown until then */
 	char problem[256];
 	bool reads_on;
@@ -66,7 +73,14 @@ static inline bool syslog_source_full(const struct syslog_source *source)
 /** Shows a problem for some time. @param reads_on  something was lost, but messages are still received */
 void syslog_source_problem(struct syslog_source *source, bool reads_on, const char *format, ...) WEIR_PRINTF(3, 4);
 
+/** The address of a sender; false: it has none that is known. */
+bool syslog_sender(const struct sockaddr_storage *name, struct weir_address *address);
+
+/** Whether messages are taken from a sender. */
+bool syslog_takes_from(const struct syslog_config *config, const struct sockaddr_storage *name);
+
 /** Creates a socket bound to the configured address; for TCP it listens. */
+
 WEIR_MUST_USE enum weir_status syslog_socket(const struct syslog_config *config, int *fd, struct weir_error *error);
 
 /** @param fd  taken */

@@ -73,6 +73,7 @@ static void tell(struct syslog_source *source)
 	status->own[SYSLOG_RECEIVED] = source->received;
 	status->own[SYSLOG_DROPPED] = source->dropped;
 	status->own[SYSLOG_MALFORMED] = source->malformed;
+	status->own[SYSLOG_REFUSED] = source->refused;
 	status->errors = source->errors;
 	status->reads_on = source->reads_on;
 	memcpy(status->problem, shown ? source->problem : "", shown ? sizeof status->problem : 1);
@@ -206,7 +207,20 @@ static bool malformed(const struct source_status *status, double *value)
 
 static const struct source_metric malformed_metric = {&malformed_row, malformed, false};
 
+static const struct weir_metric refused_row = {
+	"weir_source_refused_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
+	"Syslog datagrams and connections refused because their sender is in no network of the source's `from`."};
+
+static bool refused(const struct source_status *status, double *value)
+{
+	*value = (double)status->own[SYSLOG_REFUSED];
+	return true;
+}
+
+static const struct source_metric refused_metric = {&refused_row, refused, false};
+
 /* No lag among them, as it is not known what waits to be read. */
+
 static const struct source_metric *const metrics[] = {
 	&source_metric_position,
 	&source_metric_incarnation,
@@ -218,6 +232,7 @@ static const struct source_metric *const metrics[] = {
 	&received_metric,
 	&dropped_metric,
 	&malformed_metric,
+	&refused_metric,
 	NULL,
 };
 

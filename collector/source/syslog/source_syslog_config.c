@@ -9,7 +9,10 @@
  *     line_max        longest message, 64 KiB; a longer one is malformed
  *     receive_buffer  UDP: size of the kernel's buffer, 8 MiB
  *     connections     TCP: how many may be open at a time, 256
+ *     connections_per_address   TCP: how many of them for one address, a quarter
+
  *     idle_timeout    TCP: a connection that is silent for so long is closed, 1h
+ *     from            networks that messages are taken from; everywhere
  */
 #include "collector/source/syslog/internal.h"
 
@@ -60,7 +63,7 @@ static enum weir_status read_listen(const struct weir_json *at, struct syslog_co
 /* Refuses members that are only for the other protocol. */
 static enum weir_status refuse_others(const struct weir_json *config, bool tcp, struct weir_error *error)
 {
-	static const char *const tcp_names[] = {"connections", "idle_timeout", NULL};
+	static const char *const tcp_names[] = {"connections", "connections_per_address", "idle_timeout", NULL};
 	static const char *const udp_names[] = {"receive_buffer", NULL};
 	const char *const *names = tcp ? udp_names : tcp_names;
 	for (; *names != NULL; names++) {
@@ -91,6 +94,12 @@ const struct weir_json_rule syslog_members[] = {
      .offset = AT(connections),
      .least = 1,
      .most = SYSLOG_CONNECTIONS_MAX},
+	{.name = "connections_per_address",
+     .kind = WEIR_JSON_NUMBER,
+     .offset = AT(share),
+     .least = 1,
+     .most = SYSLOG_CONNECTIONS_MAX},
+	{.name = "from"},
 	{.name = "idle_timeout",
      .kind = WEIR_JSON_TIME,
      .offset = AT(idle_ms),
@@ -98,6 +107,54 @@ const struct weir_json_rule syslog_members[] = {
      .most = INT64_C(7) * 86400000},
 	{.name = NULL},
 };
+
+static enum weir_status read_from(const struct weir_json *list, struct syslog_config *config, struct weir_error *error)
+{
+	if (!weir_json_exists(list))
+		return WEIR_OK;
+	size_t count = json_array_size(list->value); /* 0 for anything but an array */
+	if (count == 0 || count > SYSLOG_NETWORKS_MAX)
+		return weir_json_fail(list, error, "must list 1 to %d networks, such as [\"10.0.0.0/8\", \"2001:db8::1\"]",
+		                      SYSLOG_NETWORKS_MAX);
+	for (size_t i = 0; i < count; i++) {
+		struct weir_json element = weir_json_element(list, i);
+		const char *text = NULL, *why;
+		enum weir_status status = weir_json_string(&element, &text, error);
+		if (status != WEIR_OK)
+			return status;
+		if (!weir_network_parse(weir_span_of(text), &config->from[i], &why))
+			return weir_json_fail(&element, error, "\"%s\": %s; expected a network such as \"10.0.0.0/8\"", text, why);
+	}
+	config->from_count = (uint32_t)count;
+	return WEIR_OK;
+}
+
+bool syslog_sender(const struct sockaddr_storage *name, struct weir_address *address)
+{
+	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+	if (name->ss_family == AF_INET6) {
+		memcpy(address->bytes, &((const struct sockaddr_in6 *)(const void *)name)->sin6_addr, 16);
+		return true;
+	}
+	if (name->ss_family != AF_INET)
+		return false;
+	memcpy(address->bytes, mapped, sizeof mapped);
+	memcpy(address->bytes + 12, &((const struct sockaddr_in *)(const void *)name)->sin_addr, 4);
+	return true;
+}
+
+bool syslog_takes_from(const struct syslog_config *config, const struct sockaddr_storage *name)
+{
+	struct weir_address address;
+	if (config->from_count == 0)
+		return true;
+	if (!syslog_sender(name, &address))
+		return false;
+	for (uint32_t i = 0; i < config->from_count; i++)
+		if (weir_network_contains(&config->from[i], &address))
+			return true;
+	return false;
+}
 
 enum weir_status syslog_configure(struct syslog_config *config, const struct weir_json *json,
                                   const struct source_context *context, struct time_zone **zone,
@@ -117,6 +174,9 @@ enum weir_status syslog_configure(struct syslog_config *config, const struct wei
 		status = refuse_others(json, config->tcp, error);
 	if (status == WEIR_OK)
 		status = weir_json_read(json, syslog_members, config, error);
+	struct weir_json from = weir_json_member(json, "from");
+	if (status == WEIR_OK)
+		status = read_from(&from, config, error);
 	if (status == WEIR_OK && !config->follow)
 		status = weir_json_fail(&follow, error, "cannot be false, because a syslog source has no end; remove it");
 	struct weir_error why = {0};

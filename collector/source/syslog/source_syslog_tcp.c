@@ -4,6 +4,12 @@
  *
  * One epoll descriptor holds all of them and the listening socket, so the collector waits for that one only. While
  * nothing is read, the senders wait: nothing is dropped here.
+ *
+ * Anyone who can reach the port can open connections and send nothing. So each address has a share of them; beyond it,
+ * a new connection of that address closes one of its own. If all are taken, one makes room for the next: first one that
+ * never sent anything, and of those, or else of all, the one that has been silent longest. One that sent a moment ago
+ * stays; then the new one is refused.
+
  */
 #include "collector/source/syslog/internal.h"
 #include "collector/source/syslog/syslog_frames.h"
@@ -18,13 +24,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { EVENTS_AT_ONCE = 64, ACCEPTS_AT_ONCE = 64, ACCEPT_PAUSE_MS = 1000, LOOK_PERIOD_MS = 1000, KEEPALIVE_S = 60 };
+enum {
+	EVENTS_AT_ONCE = 64,
+	ACCEPTS_AT_ONCE = 64,
+	ACCEPT_PAUSE_MS = 1000,
+	LOOK_PERIOD_MS = 1000,
+	KEEPALIVE_S = 60,
+	SILENT_LEAST_MS = 1000
+};
 
 struct connection {
 	int fd;
 	bool ended;   /* the peer sends no more */
 	bool holding; /* its frames may have whole messages that are not taken yet */
 	int64_t heard_ms;
+	bool spoke; /* it has sent something */
+	struct weir_address address;
 	struct syslog_frames frames;
 	size_t place;
 };
@@ -35,7 +50,7 @@ struct syslog_tcp {
 	int64_t accept_from_ms; /* monotonic: when to accept again, if not accepting */
 	int64_t look_ms;        /* monotonic: when to check for idle connections */
 	int64_t idle_ms;
-	size_t line_max, most;
+	size_t line_max, most, share; /* connections: of all, of one address */
 	struct connection **connections;
 	size_t count;
 };
@@ -61,6 +76,7 @@ enum weir_status syslog_tcp_new(int fd, const struct syslog_config *config, stru
 	                           .idle_ms = config->idle_ms,
 	                           .line_max = (size_t)config->line_max,
 	                           .most = (size_t)config->connections};
+	tcp->share = config->share > 0 ? (size_t)config->share : (tcp->most + 3) / 4;
 	tcp->connections = weir_alloc(tcp->most, sizeof(struct connection *));
 	watch(tcp, EPOLL_CTL_ADD, fd, NULL, true);
 	*out = tcp;
@@ -94,7 +110,7 @@ int syslog_tcp_fd(const struct syslog_tcp *tcp)
 	return tcp->epoll;
 }
 
-static void add_connection(struct syslog_tcp *tcp, int fd, int64_t monotonic_ms)
+static void add_connection(struct syslog_tcp *tcp, int fd, const struct weir_address *address, int64_t monotonic_ms)
 {
 	int one = 1, after_s = KEEPALIVE_S;
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
@@ -102,37 +118,11 @@ static void add_connection(struct syslog_tcp *tcp, int fd, int64_t monotonic_ms)
 	struct connection *connection = weir_alloc(1, sizeof *connection);
 	connection->fd = fd;
 	connection->heard_ms = monotonic_ms;
+	connection->address = *address;
 	connection->place = tcp->count;
 	syslog_frames_init(&connection->frames, tcp->line_max);
 	tcp->connections[tcp->count++] = connection;
 	watch(tcp, EPOLL_CTL_ADD, fd, connection, true);
-}
-
-static void accept_some(struct syslog_tcp *tcp, struct syslog_source *source, int64_t monotonic_ms)
-{
-	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
-		int fd = accept4(tcp->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd >= 0 && tcp->count < tcp->most) {
-			add_connection(tcp, fd, monotonic_ms);
-			continue;
-		}
-		if (fd >= 0) {
-			close(fd);
-			source->errors++;
-			syslog_source_problem(source, true, "%zu connections are open: further ones are refused", tcp->most);
-			continue;
-		}
-		if (errno == EAGAIN || errno == EWOULDBLOCK)
-			return;
-		if (errno == EINTR || errno == ECONNABORTED)
-			continue;
-		source->errors++;
-		syslog_source_problem(source, true, "cannot accept a connection: %s", strerror(errno));
-		tcp->accepting = false; /* the listener stays readable, and must not keep the loop busy */
-		tcp->accept_from_ms = monotonic_ms + ACCEPT_PAUSE_MS;
-		watch(tcp, EPOLL_CTL_MOD, tcp->listener, NULL, false);
-		return;
-	}
 }
 
 /* Takes the whole messages that a connection holds. */
@@ -152,6 +142,98 @@ static void take_frames(struct connection *connection, struct syslog_source *sou
 	}
 }
 
+/* Whether one makes room sooner than the other. */
+static bool goes_before(const struct connection *a, const struct connection *b)
+{
+	return a->spoke != b->spoke ? !a->spoke : a->heard_ms < b->heard_ms;
+}
+
+/* Closes a connection, of one address or of any, for another one; false: none has been silent for long enough. */
+static bool make_room(struct syslog_tcp *tcp, struct syslog_source *source, const struct weir_address *address,
+                      int64_t monotonic_ms)
+{
+	struct connection *first = NULL;
+	for (size_t i = 0; i < tcp->count; i++) {
+		struct connection *connection = tcp->connections[i];
+		if (connection->holding || monotonic_ms - connection->heard_ms < SILENT_LEAST_MS ||
+		    (address != NULL && memcmp(&connection->address, address, sizeof *address) != 0))
+			continue;
+		if (first == NULL || goes_before(connection, first))
+			first = connection;
+	}
+	if (first == NULL)
+		return false;
+	first->ended = true;
+	take_frames(first, source, weir_wall_ms());
+	if (first->holding) /* what it had sent goes first */
+		return false;
+	close_connection(tcp, first);
+	return true;
+}
+
+static size_t count_of(const struct syslog_tcp *tcp, const struct weir_address *address)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < tcp->count; i++)
+		count += memcmp(&tcp->connections[i]->address, address, sizeof *address) == 0;
+	return count;
+}
+
+/* Takes a new connection, or says why not. */
+static void take_connection(struct syslog_tcp *tcp, struct syslog_source *source, int fd,
+                            const struct sockaddr_storage *name, int64_t monotonic_ms)
+{
+	struct weir_address address = {0};
+	(void)syslog_sender(name, &address);
+	char text[WEIR_ADDRESS_TEXT_BYTES];
+	(void)weir_address_format(&address, text);
+	if (!syslog_takes_from(&source->config, name)) {
+		source->refused++;
+		close(fd);
+		return;
+	}
+	bool own = count_of(tcp, &address) >= tcp->share, full = tcp->count >= tcp->most;
+	if (!own && !full) {
+		add_connection(tcp, fd, &address, monotonic_ms);
+		return;
+	}
+	bool room = make_room(tcp, source, own ? &address : NULL, monotonic_ms);
+	source->errors++;
+	if (own)
+		syslog_source_problem(source, true, "%zu connections of %s are open, its share: %s", tcp->share, text,
+		                      room ? "the one silent longest was closed" : "further ones are refused");
+	else
+		syslog_source_problem(source, true, "%zu connections are open: %s", tcp->most,
+		                      room ? "the one silent longest was closed" : "further ones are refused");
+	if (room)
+		add_connection(tcp, fd, &address, monotonic_ms);
+	else
+		close(fd);
+}
+
+static void accept_some(struct syslog_tcp *tcp, struct syslog_source *source, int64_t monotonic_ms)
+{
+	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
+		struct sockaddr_storage name = {0};
+		socklen_t length = sizeof name;
+		int fd = accept4(tcp->listener, (struct sockaddr *)&name, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0) {
+			take_connection(tcp, source, fd, &name, monotonic_ms);
+			continue;
+		}
+		if (errno == EAGAIN || errno == EWOULDBLOCK)
+			return;
+		if (errno == EINTR || errno == ECONNABORTED)
+			continue;
+		source->errors++;
+		syslog_source_problem(source, true, "cannot accept a connection: %s", strerror(errno));
+		tcp->accepting = false; /* it stays readable: it must not keep the loop busy */
+		tcp->accept_from_ms = monotonic_ms + ACCEPT_PAUSE_MS;
+		watch(tcp, EPOLL_CTL_MOD, tcp->listener, NULL, false);
+		return;
+	}
+}
+
 static void read_connection(struct connection *connection, struct syslog_source *source, int64_t now_ms,
                             int64_t monotonic_ms)
 {
@@ -165,6 +247,7 @@ static void read_connection(struct connection *connection, struct syslog_source 
 	if (got > 0) {
 		syslog_frames_added(&connection->frames, (size_t)got);
 		connection->heard_ms = monotonic_ms;
+		connection->spoke = true;
 	} else {
 		connection->ended = true; /* also after a reset: what came before it is still taken */
 	}
@@ -202,12 +285,16 @@ void syslog_tcp_read(struct syslog_tcp *tcp, struct syslog_source *source, int64
 		if (tcp->connections[i]->holding)
 			take_frames(tcp->connections[i], source, now_ms);
 	int count = syslog_source_full(source) ? 0 : epoll_wait(tcp->epoll, events, EVENTS_AT_ONCE, 0);
+	/* New ones last: they may close those whose events are still to be looked at. */
+	bool knocked = false;
 	for (int i = 0; i < count && !syslog_source_full(source); i++) {
 		if (events[i].data.ptr == NULL)
-			accept_some(tcp, source, monotonic_ms);
+			knocked = true;
 		else
 			read_connection(events[i].data.ptr, source, now_ms, monotonic_ms);
 	}
+	if (knocked && !syslog_source_full(source))
+		accept_some(tcp, source, monotonic_ms);
 	bool all_read = !syslog_source_full(source) && count < EVENTS_AT_ONCE;
 	close_some(tcp, source, all_read, now_ms, monotonic_ms);
 }

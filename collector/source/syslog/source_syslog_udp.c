@@ -23,6 +23,7 @@ struct syslog_udp {
 	int64_t buffer_bytes;    /* the size that the kernel has set */
 	struct mmsghdr headers[BATCH];
 	struct iovec vectors[BATCH];
+	struct sockaddr_storage senders[BATCH];
 	char *bytes;
 };
 
@@ -45,7 +46,8 @@ struct syslog_udp *syslog_udp_new(int fd, const struct syslog_config *config)
 	udp->bytes = weir_alloc(BATCH, DATAGRAM_BYTES);
 	for (size_t i = 0; i < BATCH; i++) {
 		udp->vectors[i] = (struct iovec){.iov_base = udp->bytes + i * DATAGRAM_BYTES, .iov_len = DATAGRAM_BYTES};
-		udp->headers[i].msg_hdr = (struct msghdr){.msg_iov = &udp->vectors[i], .msg_iovlen = 1};
+		udp->headers[i].msg_hdr =
+			(struct msghdr){.msg_iov = &udp->vectors[i], .msg_iovlen = 1, .msg_name = &udp->senders[i]};
 	}
 	return udp;
 }
@@ -86,6 +88,8 @@ static void ask_drops(struct syslog_udp *udp, struct syslog_source *source)
 void syslog_udp_read(struct syslog_udp *udp, struct syslog_source *source, int64_t now_ms)
 {
 	for (int batch = 0; batch < BATCHES_MAX && !syslog_source_full(source); batch++) {
+		for (int i = 0; i < BATCH; i++)
+			udp->headers[i].msg_hdr.msg_namelen = sizeof udp->senders[i];
 		int count = recvmmsg(udp->fd, udp->headers, BATCH, MSG_DONTWAIT, NULL);
 		if (count < 0 && errno == EINTR)
 			continue;
@@ -96,6 +100,10 @@ void syslog_udp_read(struct syslog_udp *udp, struct syslog_source *source, int64
 		if (count <= 0)
 			break;
 		for (int i = 0; i < count; i++) {
+			if (!syslog_takes_from(&source->config, &udp->senders[i])) {
+				source->refused++;
+				continue;
+			}
 			uint32_t length = udp->headers[i].msg_len;
 			uint32_t most = length < source->config.line_max ? length : (uint32_t)source->config.line_max;
 			struct weir_span message = {.at = udp->vectors[i].iov_base, .length = most};

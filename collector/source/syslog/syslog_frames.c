@@ -54,7 +54,25 @@ void syslog_frames_added(struct syslog_frames *frames, size_t bytes)
 	frames->end += bytes;
 }
 
+/*
+ * Where a message ends that is not counted; NULL: not here. The byte that ends the connection's first message ends all.
+ */
+static const char *find_end(struct syslog_frames *frames, const char *at, size_t length)
+{
+	if (frames->told)
+		return memchr(at, frames->delimiter, length);
+	const char *newline = memchr(at, '\n', length);
+	const char *zero = memchr(at, '\0', newline != NULL ? (size_t)(newline - at) : length);
+	const char *end = zero != NULL ? zero : newline;
+	if (end != NULL) {
+		frames->told = true;
+		frames->delimiter = *end;
+	}
+	return end;
+}
+
 /* Skips the rest of a too long message, counting its bytes, until it ends. */
+
 static enum syslog_frame_status skip(struct syslog_frames *frames, bool ended, struct syslog_frame *frame)
 {
 	size_t there = frames->end - frames->line_max;
@@ -66,9 +84,9 @@ static enum syslog_frame_status skip(struct syslog_frames *frames, bool ended, s
 		frames->left -= taken;
 		whole = frames->left == 0;
 	} else {
-		const char *newline = memchr(rest, '\n', there);
-		whole = newline != NULL;
-		taken = whole ? (size_t)(newline - rest) + 1 : there;
+		const char *end = find_end(frames, rest, there);
+		whole = end != NULL;
+		taken = whole ? (size_t)(end - rest) + 1 : there;
 	}
 	frames->skipped += taken;
 	if (!whole && !ended) {
@@ -118,17 +136,17 @@ static enum syslog_frame_status next_line(struct syslog_frames *frames, bool end
 {
 	const char *begin = frames->bytes + frames->begin;
 	size_t there = frames->end - frames->begin;
-	const char *newline = memchr(begin + frames->searched, '\n', there - frames->searched);
-	size_t length = newline != NULL ? (size_t)(newline - begin) : there;
+	const char *end = find_end(frames, begin + frames->searched, there - frames->searched);
+	size_t length = end != NULL ? (size_t)(end - begin) : there;
 	frames->searched = length;
 	if (length > frames->line_max) {
 		begin_skipping(frames, false, 0);
 		return skip(frames, ended, frame);
 	}
-	if (newline == NULL && !ended)
+	if (end == NULL && !ended)
 		return SYSLOG_FRAME_NONE;
 	*frame = (struct syslog_frame){.message = {.at = begin, .length = (uint32_t)length}};
-	frames->begin += length + (newline != NULL);
+	frames->begin += length + (end != NULL);
 	frames->searched = 0;
 	return SYSLOG_FRAME_OK;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Splits a TCP connection into messages (RFC 6587). A message is either "LENGTH SP MESSAGE" (octet counting), where the
- * message begins with "<", or ends at a newline. Which of the two is decided for each message.
+ * message begins with "<", or ends at a newline or a NUL. Whether it is counted is decided for each message. Which byte
+ * ends the others is decided by the end of the first of them, as a message may contain the other byte.
  *
  * @thread one owner
  */
@@ -16,10 +17,13 @@ struct syslog_frames {
 	char *bytes;
 	size_t capacity;
 	size_t begin, end;
-	size_t searched; /* there is no newline in so many bytes from begin on */
+	size_t searched; /* there is no end in so many bytes from begin on */
+	bool told;       /* it is known which byte ends a message that is not counted */
+	char delimiter;
 	/* skipping: a message exceeds line_max; bytes[0 .. line_max) is its beginning, the rest is only counted */
 	bool skipping, counted; /* counted: its length was given */
 	uint64_t left;          /* if counted: how many octets of it are still to come */
+
 	uint64_t skipped;
 };
 

@@ -90,6 +90,9 @@ static void malformed_words(struct weir_text *text, const struct record_counts *
 		before = ", ";
 	}
 	weir_text_puts(text, before[0] == ',' ? ")\n" : "\n");
+	if (counts->bad_time.help != NULL)
+		weir_text_printf(text, "               %s; the first such line is:\n               %s\n", counts->bad_time.help,
+		                 counts->bad_time.line);
 	if (counts->records == 0 && sum_malformed(counts) > 0)
 		weir_text_puts(
 			text,

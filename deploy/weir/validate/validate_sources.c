@@ -182,6 +182,8 @@ static void warn_malformed(struct sampling *sampling, size_t place)
 	weir_text_printf(&words, "%llu of the first %llu lines are malformed, mostly \"%s\": is the format right?",
 	                 (unsigned long long)malformed, (unsigned long long)all.lines,
 	                 format_reason_text((enum format_reason)worst));
+	if (all.bad_time.help != NULL)
+		weir_text_printf(&words, " %s; the first such line is: %s", all.bad_time.help, all.bad_time.line);
 	warn_source(sampling->report, place, &words);
 }
 

@@ -57,7 +57,7 @@ class Format:
         self.kind = kind
         self.renamed = {name: source.encode() for name, source in spec.get("fields", {}).items()}
         self.time_name = spec.get("time", "time").encode()
-        self.unit = spec.get("unit", "s")
+        self.unit = spec.get("unit")
         self.zone = times.zone_of(spec.get("time_zone", "UTC"))
         self.year = spec.get("year")
         self.cost_name = spec.get("cost")

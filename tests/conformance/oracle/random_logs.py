@@ -107,7 +107,7 @@ class _Lines:
     def __init__(self, rng, with_cost):
         self.time_style = rng.choice(["ms", "ms", "s", "us", "iso", "iso-zones"])
         self.spec = {"type": self.name}
-        if self.time_style in ("ms", "us"):
+        if self.time_style in ("ms", "us", "s"):
             self.spec["unit"] = self.time_style
         if with_cost:
             self.spec["cost"] = "cost"

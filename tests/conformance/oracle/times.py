@@ -10,6 +10,7 @@ import re
 import zoneinfo
 
 LIMIT_MS = 253402300800000  # the first millisecond of the year 10000
+NUMBER_FIRST_MS, NUMBER_END_MS = 946684800000, 4102444800000  # 2000, 2100
 
 _MONTHS = [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun",
            b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"]
@@ -18,7 +19,7 @@ _COMMON = re.compile(rb"(\d\d)/([A-Z][a-z][a-z])/(\d\d\d\d):" + _CLOCK +
                      rb"(?: ([+-])(\d\d)(\d\d))?")
 _ISO = re.compile(rb"(\d\d\d\d)([-/])(\d\d)\2(\d\d)[Tt ]" + _CLOCK +
                   rb"(?:([Zz])| ?([+-])(\d\d)(?::?(\d\d))?)?")
-_SYSLOG = re.compile(rb"([A-Z][a-z][a-z]) (?: (\d)|(\d\d)) (\d\d):(\d\d):(\d\d)")
+_SYSLOG = re.compile(rb"([A-Z][a-z][a-z]) (?: (\d)|(\d\d?)) (\d\d):(\d\d):(\d\d)")
 _UNIX = re.compile(rb"(-?)(\d+)(?:\.(\d+))?")
 _UNITS = ("s", "ms", "us", "ns")
 _FIXED_ZONE = re.compile(r"([+-])(\d\d):(\d\d)")
@@ -57,14 +58,19 @@ def zone_of(name):
 UTC = zone_of("UTC")
 
 
-def parse(text, unit="s", zone=UTC, syslog_year=None):
+def parse(text, unit=None, zone=UTC, syslog_year=None):
     """Unix ms of `text` (bytes). Raises BadTime or OutOfRange.
+
+    A number without a `unit` is of seconds, from 2000 to 2100.
 
     `syslog_year` is that of syslog's times, which have none: a number, or the month
     "YYYY-MM" with which twelve months of them begin."""
     found = _UNIX.fullmatch(text)
     if found:
-        return _in_range(_unix_ms(found, unit))
+        ms = _unix_ms(found, unit or "s")
+        if unit is None and not NUMBER_FIRST_MS <= ms < NUMBER_END_MS:
+            raise OutOfRange
+        return _in_range(ms)
     found = _COMMON.fullmatch(text)
     if found:
         day, month, year, hour, minute, second, fraction, sign, zh, zm = found.groups()

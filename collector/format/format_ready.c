@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What all ready formats share: options, and from a reader's parts to a record.
+ *
+ * Which part serves which field is found once, when the configuration is read; a line then costs its reader and a copy
+ * of the parts that are wanted.
+ */
+#include "collector/format/format_ready.h"
+
+#include "collector/format/format_slots.h"
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+
+enum { NO_PART = READY_PARTS_MAX };
+
+struct format_ready {
+	struct format format;
+	struct format_options options;
+	struct format_slots slots;
+	const struct ready_reader *reader;
+	int unmatched; /* its index in `outcomes` */
+	uint8_t parts[FORMAT_SLOTS_MAX];
+};
+
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+{
+	struct format_ready *ready = (struct format_ready *)format;
+	struct ready_line read = {.times = 1};
+	switch (ready->reader->read((struct weir_span){.at = line, .length = length}, &read)) {
+	case READY_OK: break;
+	case READY_NO_MATCH: return ready->unmatched == 0 ? format->malformed : FORMAT_SKIP;
+	case READY_AMBIGUOUS: return FORMAT_AMBIGUOUS;
+	}
+	struct weir_span values[FORMAT_SLOTS_MAX];
+	for (uint32_t slot = 0; slot < ready->slots.count; slot++)
+		values[slot] = ready->parts[slot] == NO_PART ? (struct weir_span){0} : read.parts[ready->parts[slot]];
+	enum format_reason reason = format_slots_finish(&ready->slots, &ready->options, values, record);
+	if (reason == FORMAT_OK && read.times > 1)
+		record->cost = record->cost > WEIR_COST_MAX / read.times ? WEIR_COST_MAX : record->cost * read.times;
+	return reason;
+}
+
+static bool lacks(const struct format *format, uint32_t field)
+{
+	const struct format_ready *ready = (const struct format_ready *)format;
+	int slot = format_slots_of_field(&ready->slots, field);
+	return slot < 0 || ready->parts[slot] == NO_PART;
+}
+
+static void ready_free(struct format *format)
+{
+	struct format_ready *ready = (struct format_ready *)format;
+	format_options_deinit(&ready->options);
+	free(ready);
+}
+
+static uint8_t part_of(const struct ready_reader *reader, struct weir_span name)
+{
+	uint8_t part = 0;
+	while (reader->parts[part] != NULL && !weir_span_equal(weir_span_of(reader->parts[part]), name))
+		part++;
+	return reader->parts[part] != NULL ? part : NO_PART;
+}
+
+enum weir_status format_ready_create(const struct weir_json *config, const struct format_kind *kind,
+                                     const struct field_table *fields, struct format **format, struct weir_error *error)
+{
+	struct format_ready *ready = weir_alloc(1, sizeof *ready);
+	ready->format = (struct format){.parse = parse, .free = ready_free, .lacks = lacks};
+	ready->reader = kind->reader;
+	enum weir_status status = format_options_init(&ready->options, config, fields, kind, &ready->format, error);
+	if (status != WEIR_OK) {
+		format_free(&ready->format);
+		return status;
+	}
+	format_slots_init(&ready->slots, &ready->options);
+	for (uint32_t slot = 0; slot < ready->slots.count; slot++)
+		ready->parts[slot] = part_of(ready->reader, ready->slots.names[slot]);
+	*format = &ready->format;
+	return WEIR_OK;
+}
+
+static const char *const outcomes[] = {"malformed", "skip", NULL};
+
+const struct weir_json_rule format_ready_options[] = {
+	{.name = "unmatched",
+     .kind = WEIR_JSON_WORD,
+     .offset = offsetof(struct format_ready, unmatched),
+     .words = outcomes},
+	{.name = NULL},
+};

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ready formats: each has a reader that takes a line apart from left to right, into parts with fixed names.
+ *
+ * Readers instead of expressions, for two reasons: a reader knows which parts a stranger can write, so that no text in
+ * them becomes the address; and it looks at each byte a fixed number of times, whatever the line.
+ *
+ * A new one is a file with a read function, its parts and its struct format_kind, which has format_ready_create().
+ */
+#ifndef COLLECTOR_FORMAT_READY_H
+#define COLLECTOR_FORMAT_READY_H
+
+#include "collector/format/format_options.h"
+#include "collector/format/line_text.h"
+
+enum { READY_PARTS_MAX = 24 };
+
+enum ready_outcome {
+	READY_OK,
+	READY_NO_MATCH,  /* not a line of this format: "unmatched" says what becomes of it */
+	READY_AMBIGUOUS, /* a line of this format in which strangers wrote what may be the address: malformed */
+};
+
+/* A line taken apart. The reader finds every part absent, and `times` 1. */
+struct ready_line {
+	struct weir_span parts[READY_PARTS_MAX];
+	int64_t times; /* for how many events the line stands */
+};
+
+struct ready_reader {
+	const char *const *parts; /* names, NULL-terminated; the first is the time */
+	enum ready_outcome (*read)(struct weir_span line, struct ready_line *ready);
+};
+
+/** The function `create` of a ready kind. */
+WEIR_MUST_USE enum weir_status format_ready_create(const struct weir_json *config, const struct format_kind *kind,
+                                                   const struct field_table *fields, struct format **format,
+                                                   struct weir_error *error);
+
+extern const struct weir_json_rule format_ready_options[];
+
+#endif

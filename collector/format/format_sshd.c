@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Format `sshd`: OpenSSH's messages, behind a head of syslog's in any of its forms.
+ *
+ *     2024-05-01T12:00:00.123456+02:00 host sshd[123]: Failed password for invalid user x from 192.0.2.7 port 22 ssh2
+ *
+ * Strangers choose the user's name, the method's, the text of a certificate and, for host-based logins, the user and
+ * host on their side. sshd writes all of them as they are, but for control characters. So each message is read from
+ * the side on which no stranger writes; where one writes on both, what may be the address is compared.
+ */
+#include "collector/format/format_ready.h"
+#include "collector/record/syslog_header.h"
+
+enum part { TIME, HOST, PID, MESSAGE, EVENT, METHOD, USER, IP };
+
+static const char *const parts[] = {"time", "host", "pid", "message", "event", "method", "user", "ip", NULL};
+
+enum {
+	REPEATED_MAX = 1000000,
+	CUT_BYTES = 1000, /* sshd cuts messages at 1,023 bytes: from here on the end may be a stranger's */
+};
+
+static bool is_host(struct weir_span text)
+{
+	for (uint32_t i = 0; i < text.length; i++) {
+		char c = text.at[i];
+		if (!text_is_digit(c) && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != '.' && c != ':' &&
+		    c != '-' && c != '_' && c != '%')
+			return false;
+	}
+	return text.length > 0;
+}
+
+static void cut_blanks(struct weir_span *text)
+{
+	while (text_cut(text, " "))
+		;
+}
+
+/* Cuts " KEY NUMBER" off the end. */
+static void cut_numbered(struct weir_span *text, const char *key)
+{
+	struct weir_span cut = *text;
+	while (cut.length > 0 && text_is_digit(cut.at[cut.length - 1]))
+		cut.length--;
+	if (cut.length < text->length && text_cut(&cut, key))
+		*text = cut;
+}
+
+/* Cuts what may follow an address: " port 22", " ssh2", " [preauth]". */
+static void cut_suffix(struct weir_span *text)
+{
+	cut_blanks(text);
+	if (text_cut(text, " [preauth]"))
+		cut_blanks(text);
+	cut_numbered(text, " ssh");
+	cut_numbered(text, " port ");
+}
+
+/* The last word: an address or a host's name. What stands before it and its blank is left. */
+static bool cut_host(struct weir_span *text, struct weir_span *host)
+{
+	const char *blank = text_find_last(*text, " ");
+	if (blank == NULL)
+		return false;
+	*host = text_from(*text, blank + 1);
+	*text = text_between(text->at, blank);
+	return is_host(*host);
+}
+
+static void take_user(struct weir_span user, struct ready_line *ready)
+{
+	(void)(text_take(&user, "invalid user ") || text_take(&user, "illegal user ") ||
+	       text_take(&user, "authenticating user "));
+	ready->parts[USER] = user;
+}
+
+static enum ready_outcome found(struct ready_line *ready, const char *event, struct weir_span ip)
+{
+	ready->parts[EVENT] = weir_span_of(event);
+	ready->parts[IP] = ip;
+	return READY_OK;
+}
+
+/* USER from ADDRESS[ port N][ ssh2][ via NAME][ [preauth]], read from its end. */
+static enum ready_outcome read_from_end(struct weir_span text, struct ready_line *ready, const char *event)
+{
+	struct weir_span host, rest = text;
+	cut_suffix(&rest);
+	const char *via = text_find_last(rest, " via ");
+	if (via != NULL && is_host(text_from(rest, via + 5)))
+		rest.length = (uint32_t)(via - rest.at);
+	if (!cut_host(&rest, &host))
+		return READY_OK;
+	if (text_is(rest, "from"))
+		rest.length = 0;
+	else if (!text_cut(&rest, " from"))
+		return READY_OK;
+	take_user(rest, ready);
+	return found(ready, event, host);
+}
+
+/* ---- logins: METHOD for USER from ADDRESS[ port N[ ssh2[: KEY]]] ---- */
+
+/* Takes "ADDRESS port N ssh2" where it is followed by a key; gives what follows the colon. */
+static bool take_place(struct weir_span rest, struct weir_span *ip, struct weir_span *key)
+{
+	struct weir_span number;
+	*ip = text_word(&rest);
+	if (!is_host(*ip) || !text_take(&rest, "port ") || text_digits(&rest, &number) == 0 || !text_take(&rest, " ssh") ||
+	    text_digits(&rest, &number) == 0 || !text_take(&rest, ": "))
+		return false;
+	*key = rest;
+	return true;
+}
+
+/* Whether a login's line ends in what describes a key: "RSA SHA256:x", a certificate, or the client's user and host. */
+static bool ends_in_key(struct weir_span text)
+{
+	if (text_ends(text, "\"") && text_find(text, ", client user \"") != NULL)
+		return true;
+	const char *print = text_find_last(text, " ");
+	if (print == NULL || memchr(print, ':', (size_t)(text_end(text) - print)) == NULL)
+		return false;
+	struct weir_span before = text_between(text.at, print);
+	const char *type = text_find_last(before, " ");
+	if (type == NULL)
+		return false;
+	for (const char *at = type + 1; at < text_end(before); at++)
+		if (!text_is_digit(*at) && !(*at >= 'A' && *at <= 'Z') && *at != '-')
+			return false;
+	before.length = (uint32_t)(type - before.at);
+	return text_ends(before, ":") || text_ends(before, " CA");
+}
+
+/*
+ * The address stands before a key, which may have a stranger's words in it, and behind the user, which may, too. The
+ * name of a user that exists has none.
+ */
+static enum ready_outcome read_before_key(struct weir_span text, struct ready_line *ready, const char *event)
+{
+	struct weir_span rest = text, ip = {0}, place, key;
+	bool known = !text_begins(text, "invalid user ") && !text_begins(text, "illegal user ");
+	for (const char *mark; (mark = text_find(rest, " from ")) != NULL;) {
+		rest = text_from(rest, mark + 6);
+		if (!take_place(rest, &place, &key))
+			continue;
+		/* What follows is a type and a fingerprint alone, up to the line's end: nobody but sshd wrote that. */
+		bool sure = text_find(key, " ") == text_find_last(key, " ") && !text_ends(key, "\"");
+		if (ip.at != NULL && !sure && !weir_span_equal(ip, place))
+			return READY_AMBIGUOUS;
+		if (ip.at == NULL || sure)
+			take_user(text_between(text.at, mark), ready);
+		ip = place;
+		if (known || sure)
+			break;
+	}
+	return ip.at != NULL ? found(ready, event, ip) : READY_OK;
+}
+
+static enum ready_outcome read_login(struct weir_span text, struct ready_line *ready, const char *event)
+{
+	struct weir_span method = text_word(&text), place, key;
+	bool may_have_key = text_begins(method, "publickey") || text_begins(method, "hostbased") ||
+	                    text_begins(method, "rhosts") || text_begins(method, "rsa");
+	bool cut = text_end(text) - method.at >= CUT_BYTES;
+	ready->parts[METHOD] = method;
+	(void)text_take(&text, "for ");
+	if (may_have_key && ends_in_key(text))
+		return read_before_key(text, ready, event);
+	if (cut)
+		return READY_AMBIGUOUS;
+	/* One without a port behind one with a key: which of them is from what sshd wrote so? */
+	struct weir_span end = text, rest = text;
+	cut_suffix(&end);
+	if (end.length == text.length)
+		for (const char *mark; (mark = text_find(rest, " from ")) != NULL;) {
+			rest = text_from(rest, mark + 6);
+			if (take_place(rest, &place, &key))
+				return READY_AMBIGUOUS;
+		}
+	return read_from_end(text, ready, event);
+}
+
+/* ---- the other messages ---- */
+
+/* ADDRESS at the front, or nothing. */
+static enum ready_outcome read_front(struct weir_span text, struct ready_line *ready, const char *event)
+{
+	struct weir_span ip = text_word(&text);
+	while (text_cut(&ip, ":") || text_cut(&ip, ","))
+		;
+	return is_host(ip) ? found(ready, event, ip) : READY_OK;
+}
+
+/* "User NAME from ADDRESS not allowed because …": the reasons are sshd's. */
+static enum ready_outcome read_denied(struct weir_span text, struct ready_line *ready)
+{
+	const char *why = text_find_last(text, " not allowed because ");
+	if (why == NULL)
+		return READY_OK;
+	return read_from_end(text_between(text.at, why), ready, "Denied");
+}
+
+/* PAM's: its own words, then "ruser=NAME rhost=ADDRESS[  user=NAME]". */
+static enum ready_outcome read_pam(struct weir_span text, struct ready_line *ready)
+{
+	const char *at = text_find(text, " rhost="), *ruser = text_find(text, " ruser=");
+	if (at == NULL)
+		return READY_OK;
+	bool sole = ruser == NULL || at == ruser + 7;
+	struct weir_span rest = text_from(text, at + 7), ip = text_word(&rest);
+	for (struct weir_span more = rest; !sole;) {
+		const char *other = text_find(more, "rhost=");
+		if (other == NULL)
+			break;
+		more = text_from(more, other + 6);
+		struct weir_span word = text_word(&more);
+		if (!weir_span_equal(word, ip))
+			return READY_AMBIGUOUS;
+	}
+	while (text_take(&rest, " "))
+		;
+	if (text_take(&rest, "user=")) {
+		cut_suffix(&rest);
+		ready->parts[USER] = rest;
+	}
+	return is_host(ip) ? found(ready, "PAM", ip) : READY_OK;
+}
+
+/*
+ * "Received disconnect from ADDRESS[ port N]:[ ]CODE: TEXT": 3 is a failed login, 14 says that none was left to try.
+ * Others before a login are named apart, because sshd says of most of them once more that they were disconnected.
+ */
+static enum ready_outcome read_received(struct weir_span text, struct ready_line *ready)
+{
+	struct weir_span ip = text_word(&text), number, code;
+	bool ended = text_cut(&ip, ":");
+	if (!ended && (!text_take(&text, "port ") || text_digits(&text, &number) == 0 || !text_take(&text, ":")))
+		return READY_OK;
+	(void)text_take(&text, " ");
+	if (text_digits(&text, &code) == 0 || !is_host(ip))
+		return READY_OK;
+	if (text_is(code, "3"))
+		return found(ready, "Failed", ip);
+	if (text_is(code, "14"))
+		return found(ready, "Preauth", ip);
+	return text_ends(text, "[preauth]") ? found(ready, "Disconnect", ip) : READY_OK;
+}
+
+/* "[by ][invalid user NAME ]ADDRESS[ port N] [preauth]": what ends behind the login is no failure. */
+static enum ready_outcome read_closed(struct weir_span text, struct ready_line *ready)
+{
+	struct weir_span ip;
+	cut_blanks(&text);
+	if (!text_ends(text, " [preauth]"))
+		return READY_OK;
+	cut_suffix(&text);
+	(void)(text_take(&text, "by ") || text_take(&text, "from "));
+	if (is_host(text))
+		return found(ready, "Preauth", text);
+	if (!cut_host(&text, &ip))
+		return READY_OK;
+	take_user(text, ready);
+	return found(ready, "Preauth", ip);
+}
+
+/* "invalid user NAME ADDRESS port N: Change of username or service not allowed: (NAME,service) -> …" */
+static enum ready_outcome read_change(struct weir_span text, struct ready_line *ready)
+{
+	static const char mark[] = ": Change of username or service not allowed: (";
+	struct weir_span ip = {0};
+	if (!text_take(&text, "invalid user ") && !text_take(&text, "authenticating user "))
+		return READY_OK;
+	for (struct weir_span rest = text;;) {
+		const char *at = text_find(rest, mark);
+		if (at == NULL)
+			return ip.at != NULL ? found(ready, "Preauth", ip) : READY_OK;
+		rest = text_from(rest, at + 1);
+		struct weir_span user = text_between(text.at, at), place;
+		cut_numbered(&user, " port ");
+		struct weir_span again = text_from(text, at + strlen(mark));
+		/* A stranger's look-alike within the name repeats its own beginning; the name itself stands here again. */
+		if (!cut_host(&user, &place) || again.length <= user.length || again.at[user.length] != ',' ||
+		    memcmp(again.at, user.at, user.length) != 0)
+			continue;
+		if (ip.at != NULL && !weir_span_equal(ip, place))
+			return READY_AMBIGUOUS;
+		ip = place;
+		ready->parts[USER] = user;
+	}
+}
+
+static enum ready_outcome read_refused(struct weir_span text, struct ready_line *ready)
+{
+	const char *open = text_find_last(text, " (");
+	cut_blanks(&text);
+	if (open == NULL || !text_cut(&text, ")"))
+		return READY_OK;
+	struct weir_span ip = text_from(text, open + 2);
+	return is_host(ip) ? found(ready, "Denied", ip) : READY_OK;
+}
+
+static enum ready_outcome read_fronts(struct weir_span text, struct ready_line *ready)
+{
+	static const char *const fronts[] = {"Did not receive identification string from ",
+	                                     "Timeout before authentication for connection from ",
+	                                     "Timeout before authentication for ",
+	                                     "banner exchange: Connection from ",
+	                                     "ssh_dispatch_run_fatal: Connection from ",
+	                                     "Unable to negotiate with ",
+	                                     NULL};
+	static const char *const closures[] = {"Connection closed ", "Connection reset ", "Disconnected ", NULL};
+	for (size_t i = 0; fronts[i] != NULL; i++)
+		if (text_take(&text, fronts[i]))
+			return read_front(text, ready, "Preauth");
+	for (size_t i = 0; closures[i] != NULL; i++)
+		if (text_take(&text, closures[i]))
+			return read_closed(text, ready);
+	if (text_take(&text, "Bad protocol version identification '"))
+		return read_from_end(text, ready, "Preauth");
+	if (text_take(&text, "Received disconnect from "))
+		return read_received(text, ready);
+	if (text_take(&text, "Disconnecting "))
+		return read_change(text, ready);
+	return READY_OK;
+}
+
+static enum ready_outcome read_words(struct weir_span text, struct ready_line *ready)
+{
+	static const char *const failures[] = {"uthentication failure for ", "uthentication error for ",
+	                                       "uthentication failed for ",
+	                                       "ser not known to the underlying authentication module for ", NULL};
+	if (text_take(&text, "Failed "))
+		return read_login(text, ready, "Failed");
+	if (text_take(&text, "Accepted "))
+		return read_login(text, ready, "Accepted");
+	if (text_take(&text, "Invalid user ") || text_take(&text, "invalid user ") || text_take(&text, "Illegal user ") ||
+	    text_take(&text, "illegal user "))
+		return read_from_end(text, ready, "Invalid");
+	if (text_take(&text, "maximum authentication attempts exceeded for "))
+		return read_from_end(text, ready, "Maximum");
+	if (text_take(&text, "ROOT LOGIN REFUSED FROM "))
+		return read_front(text, ready, "Denied");
+	if (text_take(&text, "refused connect from "))
+		return read_refused(text, ready);
+	if (text_begins(text, "User ") && text_find(text, " not allowed because ") != NULL) {
+		text_skip(&text, 5);
+		return read_denied(text, ready);
+	}
+	for (size_t i = 0; failures[i] != NULL && text.length > 0; i++) {
+		struct weir_span rest = text_from(text, text.at + 1);
+		if (text_take(&rest, failures[i])) {
+			ready->parts[METHOD] = weir_span_of("pam");
+			return read_from_end(rest, ready, "Failed");
+		}
+	}
+	if (text_begins(text, "pam_") && text_find(text, "(sshd:auth): authentication failure;") != NULL)
+		return read_pam(text, ready);
+	return read_fronts(text, ready);
+}
+
+static enum ready_outcome read_message(struct weir_span text, struct ready_line *ready)
+{
+	ready->parts[MESSAGE] = text;
+	struct weir_span rest = text, number, id;
+	if (text_take(&rest, "message repeated ") && text_digits(&rest, &number) > 0 && number.length <= 9 &&
+	    text_take(&rest, " times: [")) {
+		int64_t times = 0;
+		for (uint32_t i = 0; i < number.length; i++)
+			times = times * 10 + (number.at[i] - '0');
+		ready->times = times < REPEATED_MAX ? times : REPEATED_MAX;
+		(void)text_cut(&rest, "]");
+		while (text_take(&rest, " "))
+			;
+		text = rest;
+	}
+	if (text_take(&text, "[ID ")) /* Solaris */
+		(void)(text_until(&text, ']', &id) && text_take(&text, " "));
+	(void)(text_take(&text, "error: ") || text_take(&text, "fatal: "));
+	(void)text_take(&text, "PAM: ");
+	return read_words(text, ready);
+}
+
+static enum ready_outcome read_line(struct weir_span line, struct ready_line *ready)
+{
+	struct syslog_header header;
+	if (!syslog_header_parse(line, &header))
+		return READY_NO_MATCH;
+	bool bare = header.app.at == NULL && (text_is(header.host, "[sshd]:") || text_is(header.host, "[sshd]"));
+	if (!bare && !text_is(header.app, "sshd") && !text_is(header.app, "sshd-session") &&
+	    !text_is(header.app, "sshd-auth"))
+		return READY_NO_MATCH;
+	ready->parts[TIME] = header.time;
+	ready->parts[HOST] = bare ? (struct weir_span){0} : header.host;
+	ready->parts[PID] = header.procid;
+	return read_message(header.message, ready);
+}
+
+static const struct ready_reader reader = {.parts = parts, .read = read_line};
+
+/* The same behind a head that was split off. */
+static const struct ready_reader message_reader = {.parts = parts, .read = read_message};
+
+static const struct format_kind behind_a_head = {
+	.name = "sshd",
+	.meaning = "OpenSSH's messages without a syslog header",
+	.malformed = "no match",
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
+	.options = format_ready_options,
+	.reader = &message_reader,
+	.create = format_ready_create,
+};
+
+const struct format_kind format_sshd = {
+	.name = "sshd",
+	.meaning = "OpenSSH's messages in auth.log, and as `journalctl -o short-iso` prints them",
+	.malformed = "no match",
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
+	.options = format_ready_options,
+	.inside = &behind_a_head,
+	.reader = &reader,
+	.create = format_ready_create,
+};

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Format `wrapped`: lines that stand within others, as container engines and message queues keep them.
+ *
+ *     {"log":"192.0.2.7 - - […\n","stream":"stdout","time":"2024-05-17T10:05:03.133721Z"}      in docker: json-file
+ *     2024-05-17T10:05:03.133721Z stdout F 192.0.2.7 - - […                                    in cri: containerd, CRI-O
+ *     {"message":"192.0.2.7 - - […","host":{"name":"web1"}}                                    in json: an envelope
+ *
+ * The format of the message reads the line; its time, where it has none, and its absent fields are the outer line's.
+ * Docker and CRI cut long lines into parts, which are joined again for each of the two streams, up to the longest line
+ * that there may be.
+ */
+#include "collector/format/format_slots.h"
+#include "collector/format/json_scan.h"
+#include "collector/format/line_text.h"
+#include "common/base/alloc.h"
+#include "common/base/text.h"
+
+#include <stdlib.h>
+
+enum outer { OUTER_DOCKER, OUTER_CRI, OUTER_JSON };
+
+enum { LINES_MAX = 5, STREAMS = 2, NO_NODE = 0 };
+
+/* The parts of a line that is not whole yet. */
+struct parts {
+	struct weir_text text;
+	bool too_long; /* there were more than a line may have: those are not here */
+};
+
+struct format_wrapped {
+	struct format format;
+	struct format_options options;
+	struct format_slots slots;
+	enum outer outer;
+	struct format *body; /* owned */
+	struct json_scan scan;
+	uint32_t nodes[FORMAT_SLOTS_MAX];
+	uint32_t line_nodes[LINES_MAX]; /* where the line is: in the first that is there */
+	uint32_t stream_node;
+	int stream_slot; /* of CRI's stream; -1: not wanted */
+	struct parts parts[STREAMS];
+	struct parts *joined; /* what the last line was, and is to be cleared; NULL: nothing */
+};
+
+/* A line taken out of its outer one. */
+struct unwrapped {
+	struct weir_span line;
+	struct weir_span values[FORMAT_SLOTS_MAX]; /* the outer line's */
+	bool partial;                              /* more of it follows */
+	bool error_stream;
+};
+
+static bool unwrap_cri(struct format_wrapped *wrapped, struct weir_span text, struct unwrapped *out)
+{
+	struct weir_span time = text_word(&text), stream = text_word(&text), tag = text_word(&text), first;
+	out->error_stream = text_is(stream, "stderr");
+	if (!out->error_stream && !text_is(stream, "stdout"))
+		return false;
+	if (!text_until(&tag, ':', &first)) /* further tags may follow, behind colons */
+		first = tag;
+	out->partial = text_is(first, "P");
+	if (!out->partial && !text_is(first, "F"))
+		return false;
+	out->line = text;
+	out->values[FORMAT_SLOT_TIME] = time;
+	if (wrapped->stream_slot >= 0)
+		out->values[wrapped->stream_slot] = stream;
+	return true;
+}
+
+static bool unwrap_json(struct format_wrapped *wrapped, struct weir_span text, struct unwrapped *out)
+{
+	if (!json_scan_line(&wrapped->scan, text.at, text.length))
+		return false;
+	for (uint32_t slot = 0; slot < wrapped->slots.count; slot++)
+		out->values[slot] = json_scan_value(&wrapped->scan, wrapped->nodes[slot]);
+	for (int i = 0; i < LINES_MAX && out->line.at == NULL && wrapped->line_nodes[i] != NO_NODE; i++)
+		out->line = json_scan_value(&wrapped->scan, wrapped->line_nodes[i]);
+	out->error_stream = text_is(json_scan_value(&wrapped->scan, wrapped->stream_node), "stderr");
+	out->partial = wrapped->outer == OUTER_DOCKER && out->line.length > 0 && !text_ends(out->line, "\n");
+	while (out->line.length > 0 && (text_cut(&out->line, "\n") || text_cut(&out->line, "\r")))
+		;
+	return out->line.at != NULL;
+}
+
+static void clear_parts(struct parts *parts)
+{
+	weir_text_clear(&parts->text);
+	parts->too_long = false;
+}
+
+/* Joins a part to those before it; gives FORMAT_OK when the line is whole. */
+static enum format_reason join(struct format_wrapped *wrapped, struct unwrapped *out)
+{
+	struct parts *parts = &wrapped->parts[out->error_stream];
+	if (!out->partial && parts->text.length == 0 && !parts->too_long)
+		return FORMAT_OK;
+	if (parts->text.length + out->line.length > FORMAT_LINE_MAX_BYTES)
+		parts->too_long = true;
+	else if (out->line.length > 0)
+		weir_text_append(&parts->text, out->line.at, out->line.length);
+	if (out->partial)
+		return FORMAT_SKIP;
+	wrapped->joined = parts;
+	if (parts->too_long)
+		return FORMAT_LINE_TOO_LONG;
+	out->line = (struct weir_span){.at = parts->text.at, .length = (uint32_t)parts->text.length};
+	return FORMAT_OK;
+}
+
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+{
+	struct format_wrapped *wrapped = (struct format_wrapped *)format;
+	struct weir_span text = {.at = line, .length = length};
+	struct unwrapped out = {0};
+	if (wrapped->joined != NULL)
+		clear_parts(wrapped->joined);
+	wrapped->joined = NULL;
+	bool good = wrapped->outer == OUTER_CRI ? unwrap_cri(wrapped, text, &out) : unwrap_json(wrapped, text, &out);
+	if (!good)
+		return format->malformed;
+	enum format_reason reason = join(wrapped, &out);
+	if (reason != FORMAT_OK)
+		return reason;
+	struct weir_span time = out.values[FORMAT_SLOT_TIME];
+	if (wrapped->slots.time_second != 0)
+		time = format_join_time(&wrapped->options, time, out.values[wrapped->slots.time_second]);
+	int64_t time_ms;
+	reason = time_read(&wrapped->options.time, time, &time_ms);
+	wrapped->body->time->absent_ms = reason == FORMAT_OK ? time_ms : -1;
+	enum format_reason body = format_parse(wrapped->body, out.line.at, out.line.length, record);
+	if (body != FORMAT_OK)
+		return body == FORMAT_NO_TIME ? reason : body; /* then the outer time would have served */
+	for (uint32_t i = 0; i < wrapped->slots.move_count; i++) {
+		uint32_t field = wrapped->slots.moves[i].field;
+		struct weir_span value = out.values[wrapped->slots.moves[i].slot];
+		if (record->fields[field].at == NULL)
+			record->fields[field] = format_value(value.at, value.length);
+	}
+	return FORMAT_OK;
+}
+
+/* ---- its life ---- */
+
+static void begin(struct format *format, struct weir_span header)
+{
+	struct format_wrapped *wrapped = (struct format_wrapped *)format;
+	for (int i = 0; i < STREAMS; i++)
+		clear_parts(&wrapped->parts[i]);
+	format_begin(wrapped->body, header);
+}
+
+static struct weir_span header(const struct format *format)
+{
+	return format_header(((const struct format_wrapped *)format)->body);
+}
+
+static void wrapped_free(struct format *format)
+{
+	struct format_wrapped *wrapped = (struct format_wrapped *)format;
+	format_free(wrapped->body);
+	json_scan_deinit(&wrapped->scan);
+	for (int i = 0; i < STREAMS; i++)
+		weir_text_deinit(&wrapped->parts[i].text);
+	format_options_deinit(&wrapped->options);
+	free(wrapped);
+}
+
+/* Where the line is: what the option "line" says, or the names that are usual. */
+static enum weir_status read_line_names(struct format_wrapped *wrapped, const struct weir_json *config,
+                                        struct weir_error *error)
+{
+	static const char *const usual[LINES_MAX] = {"message", "log", "MESSAGE", "msg", "line"};
+	struct weir_json at = weir_json_member(config, "line");
+	const char *name = NULL;
+	enum weir_status status = weir_json_string(&at, &name, error);
+	if (status != WEIR_OK)
+		return status;
+	if (name != NULL && (*name == '\0' || strlen(name) > FORMAT_NAME_MAX_BYTES))
+		return weir_json_fail(&at, error, "must be a name of 1 to %d bytes", FORMAT_NAME_MAX_BYTES);
+	if (name != NULL && wrapped->outer == OUTER_CRI)
+		return weir_json_fail(&at, error, "is not for \"cri\", whose lines stand at their end");
+	if (name == NULL && wrapped->outer == OUTER_DOCKER)
+		name = "log";
+	for (int i = 0; i < (name != NULL ? 1 : LINES_MAX); i++)
+		wrapped->line_nodes[i] = json_scan_want(&wrapped->scan, name != NULL ? name : usual[i]);
+	return WEIR_OK;
+}
+
+static enum weir_status refuse_inner_options(const struct weir_json *config, struct weir_error *error)
+{
+	static const char *const inner[] = {"cost", "client_ip", NULL};
+	for (int i = 0; inner[i] != NULL; i++) {
+		struct weir_json at = weir_json_member(config, inner[i]);
+		if (weir_json_exists(&at))
+			return weir_json_fail(&at, error, "belongs to the format of the message");
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status fill(struct format_wrapped *wrapped, const struct weir_json *config,
+                             const struct format_kind *kind, const struct field_table *fields, struct weir_error *error)
+{
+	struct weir_json body = weir_json_member(config, "message");
+	enum weir_status status = format_options_init(&wrapped->options, config, fields, kind, &wrapped->format, error);
+	if (status == WEIR_OK)
+		status = refuse_inner_options(config, error);
+	if (status == WEIR_OK)
+		status = weir_json_require(&body, "give the format of the lines within, such as \"combined\"", error);
+	if (status == WEIR_OK)
+		status = read_line_names(wrapped, config, error);
+	if (status == WEIR_OK)
+		status = format_new_inside(&body, fields, &wrapped->body, error);
+	if (status != WEIR_OK)
+		return status;
+	wrapped->format.inner = wrapped->body;
+	format_slots_init(&wrapped->slots, &wrapped->options);
+	for (uint32_t slot = 0; slot < wrapped->slots.count; slot++)
+		wrapped->nodes[slot] = json_scan_want(&wrapped->scan, wrapped->slots.names[slot].at);
+	wrapped->stream_node = json_scan_want(&wrapped->scan, "stream");
+	wrapped->stream_slot = format_slots_find(&wrapped->slots, "stream", 6);
+	return WEIR_OK;
+}
+
+static enum weir_status make(const struct weir_json *config, const struct format_kind *kind, enum outer outer,
+                             const struct field_table *fields, struct format **format, struct weir_error *error)
+{
+	struct format_wrapped *wrapped = weir_alloc(1, sizeof *wrapped);
+	wrapped->format = (struct format){.parse = parse, .free = wrapped_free, .begin = begin, .header = header};
+	wrapped->outer = outer;
+	json_scan_init(&wrapped->scan);
+	enum weir_status status = fill(wrapped, config, kind, fields, error);
+	if (status != WEIR_OK) {
+		format_free(&wrapped->format);
+		return status;
+	}
+	if (wrapped->body->header == NULL)
+		wrapped->format.header = NULL;
+	*format = &wrapped->format;
+	return WEIR_OK;
+}
+
+enum weir_status format_json_message_new(const struct weir_json *config, const struct format_kind *kind,
+                                         const struct field_table *fields, struct format **format,
+                                         struct weir_error *error)
+{
+	return make(config, kind, OUTER_JSON, fields, format, error);
+}
+
+static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
+                               const struct field_table *fields, struct format **format, struct weir_error *error)
+{
+	static const char *const names[] = {[OUTER_DOCKER] = "docker", [OUTER_CRI] = "cri", [OUTER_JSON] = "json", NULL};
+	struct weir_json at = weir_json_member(config, "in");
+	int outer = OUTER_DOCKER;
+	enum weir_status status = weir_json_require(&at, "give \"docker\", \"cri\" or \"json\"", error);
+	if (status == WEIR_OK)
+		status = weir_json_word(&at, names, &outer, error);
+	return status == WEIR_OK ? make(config, kind, (enum outer)outer, fields, format, error) : status;
+}
+
+static const struct weir_json_rule options[] = {{.name = "in"}, {.name = "line"}, {.name = "message"}, {.name = NULL}};
+
+const struct format_kind format_wrapped = {
+	.name = "wrapped",
+	.meaning = "lines within others: Docker's json-file, CRI, a JSON envelope",
+	.malformed = "not wrapped",
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
+	.options = options,
+	.create = create,
+};

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ready formats: lines as their writers write them, and what is read from each. */
+#include "tests/unit/format_fixture.h"
+
+/* A line and "field=value|field=value"; a field that is not named is not looked at, "field=" is absent. */
+struct sample {
+	const char *line, *fields;
+};
+
+static void check_fields(struct fixture *fixture, const struct sample *sample)
+{
+	char fields[1024], *rest = fields;
+	snprintf(fields, sizeof fields, "%s", sample->fields);
+	for (char *field; (field = strtok_r(rest, "|", &rest)) != NULL;) {
+		char *value = strchr(field, '=');
+		assert_non_null(value);
+		*value++ = '\0';
+		struct weir_span found = fixture_field(fixture, field);
+		if (!weir_span_equal(found, weir_span_of(value)))
+			fail_msg("\"%s\": %s is \"%.*s\" and should be \"%s\"", sample->line, field, (int)found.length, found.at,
+			         value);
+	}
+}
+
+static void check(const char *config, const char *names, const struct sample *samples)
+{
+	struct fixture fixture;
+	fixture_init(&fixture, config, names);
+	for (; samples->line != NULL; samples++) {
+		assert_reason(&fixture, samples->line, FORMAT_OK);
+		check_fields(&fixture, samples);
+	}
+	fixture_deinit(&fixture);
+}
+
+static void nginx_error(void **state)
+{
+	(void)state;
+#define HEAD "2024/05/17 10:05:03 [error] 31#31: *45 "
+	static const struct sample samples[] = {
+		{HEAD
+	     "open() \"/srv/x\" failed (2: No such file or directory), client: 192.0.2.7, server: example.com, request: "
+	     "\"GET /x?y HTTP/1.1\", host: \"example.com\"",
+	     "ip=192.0.2.7|server=example.com|method=GET|path=/x|host=example.com|level=error|pid=31"},
+		{HEAD "open() \"/srv/a, client: 198.51.100.77, server: y, z\" failed (2: No such file or directory), client: "
+	          "192.0.2.7, server: _, request: \"GET /a,%20client HTTP/1.1\", host: \"h\"",
+	     "ip=192.0.2.7|server=_"},
+		{HEAD
+	     "limiting requests, excess: 5.5 by zone \"one\", client: 2001:db8::7, server: a, request: \"GET / HTTP/1.1\", "
+	     "host: \"a\", referrer: \"x, client: 198.51.100.77, server: a, referrer: \"\"",
+	     "ip=2001:db8::7"},
+		{HEAD "SSL_do_handshake() failed (SSL: error:0A00006C), client: 192.0.2.7, server: 0.0.0.0:443",
+	     "ip=192.0.2.7|server=0.0.0.0:443|method="},
+		{HEAD
+	     "recv() failed (104: Connection reset by peer) while proxying and reading from client, client: 192.0.2.7, "
+	     "server: 0.0.0.0:25, upstream: \"10.0.0.1:25\", bytes from/to client:10/20, bytes from/to upstream:20/10",
+	     "ip=192.0.2.7"},
+		{"2024/05/17 10:05:03 [notice] 1#1: signal 1 (SIGHUP) received", "ip=|message=signal 1 (SIGHUP) received"},
+		{NULL, NULL},
+	};
+	check("\"nginx_error\"", "ip server method path host level pid message", samples);
+
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"nginx_error\", \"unmatched\": \"skip\"}", "ip");
+	assert_reason(&fixture,
+	              HEAD
+	              "open() \"/srv/a\" failed (2: x), client: 198.51.100.77, server: y, request: \"GET / HTTP/1.1\", "
+	              "host: \"a\" failed (2: No such file), client: 192.0.2.7, server: y, request: \"GET / HTTP/1.1\"",
+	              FORMAT_AMBIGUOUS);
+	/* What nginx cut may have lost the client. */
+	char line[2049];
+	int length =
+		snprintf(line, sizeof line, HEAD "open() \"/srv/a, client: 198.51.100.77, server: y, request: \"GET /");
+	memset(line + length, 'a', sizeof line - (size_t)length);
+	line[sizeof line - 1] = '\0';
+	assert_reason(&fixture, line, FORMAT_AMBIGUOUS);
+	length =
+		snprintf(line, sizeof line,
+	             HEAD "limiting requests, excess: 5.5 by zone \"one\", client: 192.0.2.7, server: y, request: \"GET /");
+	memset(line + length, 'a', sizeof line - (size_t)length);
+	line[sizeof line - 1] = '\0';
+	assert_reason(&fixture, line, FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	fixture_deinit(&fixture);
+#undef HEAD
+}
+
+static void haproxy(void **state)
+{
+	(void)state;
+#define HEAD "2024-05-17T10:05:03.123456+00:00 lb haproxy[77]: 192.0.2.7:4002 [17/May/2024:10:05:03.323] "
+	static const struct sample samples[] = {
+		{HEAD "fe~ be/s1 0/0/0/5/5 200 512 - - ---- 1/1/0/0/0 0/0 \"GET /a HTTP/1.1\" 0/0000000000000000/0/0/0 "
+	          "api.example.com/TLSv1.3/TLS_AES_256_GCM_SHA384",
+	     "ip=192.0.2.7|frontend=fe~|backend=be|server=s1|status=200|bytes=512|state=----|method=GET|path=/a"},
+		{HEAD "fe be/s1 0/0/5007 212 -- 0/0/0/0/3 0/0", "ip=192.0.2.7|backend=be|bytes=212|state=--|status=|method="},
+		{HEAD "fe/1: SSL handshake failure", "ip=192.0.2.7|frontend=fe|event=SSL handshake failure|backend="},
+		{HEAD "fe/1: SSL handshake failure (error:0A00010B:SSL routines::wrong version number)", "frontend=fe"},
+		{HEAD "fe be/s1 0/0/0/5/5 200 512 - - ---- 1/1/0/0/0 0/0 {agent} \"POST /login?aaaaaaaaaaaaa",
+	     "method=POST|path=/login"},
+		{HEAD "fe be/s1 0/0/0/5/5 20", "ip=192.0.2.7|status=20|method="},
+		{HEAD "fe be/s1", "server=s1|status="},
+		{HEAD, "ip=192.0.2.7|frontend="},
+		{"[2001:db8::7]:80 [17/May/2024:10:05:03.323] fe be/s1 0/0/0/5/5 +200 +512 - - ---- 1/1/0/0/0 0/0 \"<BADREQ>\"",
+	     "ip=2001:db8::7|bytes=512|method="},
+		{"May 17 10:05:03 haproxy[77]: unix:1 [17/May/2024:10:05:03.323] fe be/s1 0/0/0/5/5 200 512 - - ---- 1/1/0/0/0 0/0 "
+	     "\"GET / HTTP/1.1\"",
+	     "ip=|method=GET"},
+		{NULL, NULL},
+	};
+	check("\"haproxy\"", "ip frontend backend server status bytes state method path event", samples);
+#undef HEAD
+}
+
+static void sshd(void **state)
+{
+	(void)state;
+#define HEAD "2024-05-17T10:05:03+00:00 h sshd[7]: "
+	static const struct sample samples[] = {
+		{HEAD "Failed password for invalid user bob from 192.0.2.7",
+	     "event=Failed|user=bob|ip=192.0.2.7|method=password"},
+		{HEAD "Failed none for invalid user  from 192.0.2.7 port 40 ssh2", "event=Failed|user=|ip=192.0.2.7"},
+		{HEAD "Failed keyboard-interactive/pam for a from 2001:db8::7 port 40 ssh2", "ip=2001:db8::7"},
+		{HEAD "Invalid user webmaster from 192.0.2.7", "event=Invalid|user=webmaster|ip=192.0.2.7"},
+		{HEAD "Failed publickey for invalid user a from 192.0.2.7 port 40 ssh2: RSA SHA256:abc", "ip=192.0.2.7|user=a"},
+		{HEAD
+	     "Failed hostbased for dan from 192.0.2.7 port 45 ssh2: RSA 8c:e3, client user \"x from 198.51.100.77 port 1 "
+	     "ssh2: RSA a\", client host \"localhost\"",
+	     "ip=192.0.2.7|user=dan"},
+		{HEAD "error: maximum authentication attempts exceeded for root from 192.0.2.7 port 49 ssh2 [preauth]",
+	     "event=Maximum|user=root|ip=192.0.2.7"},
+		{HEAD "error: PAM: Authentication failure for illegal user x from 192.0.2.7", "event=Failed|method=pam|user=x"},
+		{HEAD "error: PAM: authentication error for a from host.example via 192.0.2.1", "ip=host.example"},
+		{HEAD
+	     "pam_unix(sshd:auth): authentication failure; logname= uid=0 euid=0 tty=ssh ruser= rhost=192.0.2.7  user=root",
+	     "event=PAM|user=root|ip=192.0.2.7"},
+		{HEAD "Connection closed by 192.0.2.7 port 40 [preauth]", "event=Preauth|ip=192.0.2.7"},
+		{HEAD "Connection closed by 192.0.2.7 port 40", "event=|ip="},
+		{HEAD "Connection reset by authenticating user root 192.0.2.7 port 15 [preauth]", "event=Preauth|user=root"},
+		{HEAD "Disconnected from invalid user a b 192.0.2.7 port 15 [preauth]", "user=a b|ip=192.0.2.7"},
+		{HEAD "Disconnected from user root 192.0.2.7 port 15", "event=|ip="},
+		{HEAD "Disconnecting invalid user admin 192.0.2.7 port 44: Change of username or service not allowed: "
+	          "(admin,ssh-connection) -> (user,ssh-connection) [preauth]",
+	     "event=Preauth|user=admin|ip=192.0.2.7"},
+		{HEAD "Received disconnect from 192.0.2.7 port 77:11: Bye Bye [preauth]", "event=Disconnect|ip=192.0.2.7"},
+		{HEAD "Received disconnect from 192.0.2.7: 3: com.jcraft.jsch.JSchException: Auth fail [preauth]",
+	     "event=Failed"},
+		{HEAD
+	     "error: Received disconnect from 192.0.2.7 port 16:14: No supported authentication methods available [preauth]",
+	     "event=Preauth|ip=192.0.2.7"},
+		{HEAD "Received disconnect from 192.0.2.7 port 77:11: disconnected by user", "event=|ip="},
+		{HEAD "fatal: Unable to negotiate with 192.0.2.7 port 55: no matching cipher found. Their offer: x",
+	     "event=Preauth"},
+		{HEAD "Did not receive identification string from 192.0.2.7", "event=Preauth|ip=192.0.2.7"},
+		{HEAD "fatal: Timeout before authentication for 192.0.2.7 port 55", "ip=192.0.2.7"},
+		{HEAD "Timeout before authentication for connection from 192.0.2.7 to 127.0.0.1, pid = 29", "ip=192.0.2.7"},
+		{HEAD "Bad protocol version identification 'GET / from 1.1.1.1 port 1' from 192.0.2.7 port 31", "ip=192.0.2.7"},
+		{HEAD "banner exchange: Connection from 192.0.2.7 port 44: invalid format", "event=Preauth|ip=192.0.2.7"},
+		{HEAD "User root from 192.0.2.7 not allowed because not listed in AllowUsers", "event=Denied|user=root"},
+		{HEAD "ROOT LOGIN REFUSED FROM 192.0.2.7 port 12 [preauth]", "event=Denied|ip=192.0.2.7"},
+		{HEAD "refused connect from x@198.51.100.77 (192.0.2.7)", "event=Denied|ip=192.0.2.7"},
+		{HEAD "Accepted publickey for alice from 2001:db8::7 port 50 ssh2: ED25519 SHA256:abc",
+	     "event=Accepted|user=alice"},
+		{HEAD "Server listening on :: port 22.", "event=|ip=|host=h|pid=7"},
+		{"2024-05-17T10:05:03+0200 h sshd-session[7]: Invalid user a from 192.0.2.7 port 4", "ip=192.0.2.7"},
+		{"<38>1 2024-05-17T10:05:03.954167-04:00 h sshd 57 - [a@1 b=\"[c]\"] Invalid user a from 192.0.2.7 port 4",
+	     "ip=192.0.2.7|pid=57"},
+		{"May 7 10:05:03 h sshd[7]: Invalid user a from 192.0.2.7", "ip=192.0.2.7"},
+		{"May  7 10:05:03 [sshd]: User root from 192.0.2.7 not allowed because not listed in AllowUsers",
+	     "ip=192.0.2.7"},
+		{NULL, NULL},
+	};
+	check("{\"type\": \"sshd\", \"year\": 2024}", "event method user ip host pid message", samples);
+
+	struct fixture fixture;
+	fixture_init(&fixture, "\"sshd\"", "ip event");
+	assert_reason(&fixture, HEAD "message repeated 3 times: [ Failed password for root from 192.0.2.7 port 5 ssh2]",
+	              FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 3);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_field(&fixture, "event", "Failed");
+	assert_reason(&fixture, HEAD "Failed password for x from 192.0.2.7 port 20 ssh1: from 198.51.100.77",
+	              FORMAT_AMBIGUOUS);
+	assert_malformed(&fixture, "2024-05-17T10:05:03+00:00 h CRON[7]: Failed password for x from 1.1.1.1 port 1",
+	                 "no match");
+	fixture_deinit(&fixture);
+#undef HEAD
+}
+
+static void apache_error(void **state)
+{
+	(void)state;
+#define HEAD "[Fri May 17 10:05:03.133721 2024] [auth_basic:error] [pid 77:tid 88] "
+	static const struct sample samples[] = {
+		{HEAD "[client 192.0.2.7:4000] AH01618: user [client 198.51.100.77:1] not found: /admin",
+	     "ip=192.0.2.7|module=auth_basic|level=error|pid=77|code=AH01618"},
+		{HEAD "[remote 192.0.2.7:4001] AH01618: user bob not found", "ip=192.0.2.7"},
+		{HEAD "[client 2001:db8::7:4000] x", "ip=2001:db8::7|code=|message=x"},
+		{HEAD "(13)Permission denied: [client 192.0.2.7:4000] AH00035: access to / denied",
+	     "ip=192.0.2.7|code=AH00035"},
+		{HEAD "mod_ssl.c(1234): (70007)The timeout specified has expired: [client 192.0.2.7:4000] x", "ip=192.0.2.7"},
+		{HEAD "AH00094: Command line: '/usr/sbin/apache2'", "ip=|code=AH00094"},
+		{HEAD "said of x: [client 198.51.100.77:1] y", "ip="},
+		{HEAD "[client [2001:db8::7]:4000] AH1: x", "ip=2001:db8::7|message=AH1: x"},
+		{"[Fri May 17 10:05:03 2024] [error] [client 192.0.2.7] File does not exist: /srv/x",
+	     "ip=192.0.2.7|module=|level=error"},
+		{"[Fri May 17 10:05:03 2024] [error] [client 2001:db8::1234] x", "ip=2001:db8::1234"},
+		{NULL, NULL},
+	};
+	check("\"apache_error\"", "ip module level pid code message", samples);
+#undef HEAD
+}
+
+static void proxies(void **state)
+{
+	(void)state;
+	static const struct sample ingress[] = {
+		{"192.0.2.7 - - [17/May/2024:10:05:03 +0000] \"GET /a?b HTTP/1.1\" 200 12 \"-\" \"curl/8\" 88 0.002 "
+	     "[default-web-80] [] 10.0.0.9:80 12 0.002 200 6d3b",
+	     "ip=192.0.2.7|user=|method=GET|path=/a|status=200|bytes=12|referer=|agent=curl/8|request_length=88|upstream=default-web-80|"
+	     "request_id=6d3b"},
+		{"192.0.2.7 - [192.0.2.7] - a b [17/May/2024:10:05:03 +0000] \"\" 400 0 \"-\" \"-\" 0 0.1 [] [] - - - - 6d",
+	     "ip=192.0.2.7|user=a b|method=|status=400|upstream="},
+		{"192.0.2.7 - - [17/May/2024:10:05:03 +0000] \"POST /login?aaa",
+	     "ip=192.0.2.7|method=POST|path=/login|status="},
+		{NULL, NULL},
+	};
+	check("\"ingress_nginx\"", "ip user method path status bytes referer agent request_length upstream request_id",
+	      ingress);
+	static const struct sample alb[] = {
+		{"https 2024-05-17T10:05:03.186641Z app/my-lb/50dc 192.0.2.7:2817 10.0.0.1:80 0.086 0.048 0.037 200 201 0 57 \"GET "
+	     "https://www.example.com:443/a?b HTTP/1.1\" \"curl/7.46.0\" ECDHE TLSv1.2 arn:x \"Root=1\"",
+	     "type=https|elb=app/my-lb/50dc|ip=192.0.2.7|target=10.0.0.1:80|status=200|target_status=201|received=0|bytes=57|method=GET|"
+	     "host=www.example.com|path=/a|agent=curl/7.46.0"},
+		{"2024-05-17T10:05:03.186641Z my-lb 2001:db8::7:2817 - -1 -1 -1 400 - 0 0 \"- http://a:80- -\" \"-\" - -",
+	     "type=|ip=2001:db8::7|target=|status=400|target_status=|agent="},
+		{NULL, NULL},
+	};
+	check("\"alb\"", "ip type elb target status target_status received bytes method host path agent", alb);
+	static const struct sample squid[] = {
+		{"1715940303.133    310 192.0.2.7 TCP_MISS/200 4542 GET http://example.com:80/a?b alice HIER_DIRECT/198.51.100.1 text/html",
+	     "duration=310|ip=192.0.2.7|action=TCP_MISS|status=200|bytes=4542|method=GET|host=example.com|path=/a|user=alice|"
+	     "hierarchy=HIER_DIRECT|peer=198.51.100.1|type=text/html"},
+		{"1715940303.133 240000 2001:db8::7 TCP_TUNNEL/200 9 CONNECT example.com:443 - HIER_DIRECT/2001:db8::1 -",
+	     "ip=2001:db8::7|host=example.com|path=/|user=|type="},
+		{"1715940303.133      0 192.0.2.7 NONE_NONE/400 3800 - /bad - HIER_NONE/- text/html",
+	     "method=|path=/bad|peer="},
+		{NULL, NULL},
+	};
+	check("\"squid\"", "ip duration action status bytes method host path user hierarchy peer type", squid);
+	static const struct sample blanks[] = {
+		{"  1715940303.133    310 192.0.2.7 TCP_MISS/200 4542 GET http://example.com/  ", "ip=192.0.2.7|method=GET"},
+		{NULL, NULL},
+	};
+	check(
+		"{\"type\": \"delimited\", \"separator\": \"blanks\", \"header\": false, \"time\": \"1\", \"fields\": {\"ip\": \"3\", "
+		"\"method\": \"6\"}}",
+		"ip method", blanks);
+}
+
+static void mail(void **state)
+{
+	(void)state;
+#define HEAD "2024-05-17T10:05:03+00:00 mx postfix/smtpd[12]: "
+	static const struct sample postfix[] = {
+		{HEAD "connect from unknown[192.0.2.7]",
+	     "event=connect|client=unknown|ip=192.0.2.7|service=smtpd|host=mx|pid=12"},
+		{HEAD "disconnect from a.example[2001:db8::7] ehlo=1 auth=0/1 quit=1 commands=2/3",
+	     "event=disconnect|ip=2001:db8::7"},
+		{HEAD
+	     "NOQUEUE: reject: RCPT from unknown[192.0.2.7]: 554 5.7.1 <a@b>: Relay access denied; from=<x> helo=<y[198.51.100.77]>",
+	     "event=reject|queue=NOQUEUE|ip=192.0.2.7"},
+		{HEAD "NOQUEUE: reject: CONNECT from unknown[192.0.2.7]: 554 5.7.1", "event=reject|ip=192.0.2.7"},
+		{HEAD "warning: unknown[192.0.2.7]: SASL LOGIN authentication failed: UGFzc3dvcmQ6, sasl_username=bob",
+	     "event=auth_failed|ip=192.0.2.7|user=bob"},
+		{HEAD "warning: hostname a.example does not resolve to address 192.0.2.7", "event=warning|ip=192.0.2.7"},
+		{HEAD "lost connection after AUTH from unknown[192.0.2.7]", "event=lost|ip=192.0.2.7"},
+		{HEAD "lost connection after DATA (0 bytes) from unknown[192.0.2.7]", "event=lost|ip=192.0.2.7"},
+		{HEAD "too many errors after RCPT from unknown[192.0.2.7]", "event=errors|ip=192.0.2.7"},
+		{HEAD "SSL_accept error from unknown[192.0.2.7]: -1", "event=tls_error|ip=192.0.2.7"},
+		{HEAD "4ABC: client=unknown[192.0.2.7], sasl_method=PLAIN, sasl_username=bob",
+	     "event=client|queue=4ABC|user=bob"},
+		{"2024-05-17T10:05:03+00:00 mx postfix/postscreen[12]: PREGREET 14 after 0.1 from [192.0.2.7]:1234: EHLO x",
+	     "event=pregreet|ip=192.0.2.7|client="},
+		{"2024-05-17T10:05:03+00:00 mx postfix/submission/smtpd[12]: connect from unknown[192.0.2.7]",
+	     "service=submission/smtpd"},
+		{NULL, NULL},
+	};
+	check("\"postfix\"", "event client ip queue user service host pid", postfix);
+#undef HEAD
+#define HEAD "2024-05-17T10:05:03+00:00 mx dovecot: "
+	static const struct sample dovecot[] = {
+		{HEAD
+	     "imap-login: Disconnected (auth failed, 3 attempts in 7 secs): user=<a, rip=198.51.100.77>, method=PLAIN, "
+	     "rip=192.0.2.7, lip=192.0.2.1, TLS, session=<abc>",
+	     "service=imap-login|event=auth_failed|user=a, rip=198.51.100.77|method=PLAIN|ip=192.0.2.7"},
+		{HEAD "pop3-login: Login: user=<bob>, method=PLAIN, rip=2001:db8::7, lip=::1, mpid=4, TLS, session=<a>",
+	     "event=login|user=bob|ip=2001:db8::7"},
+		{HEAD "imap-login: Disconnected (no auth attempts in 1 secs): user=<>, rip=192.0.2.7, lip=192.0.2.1",
+	     "event=disconnected|user=|ip=192.0.2.7"},
+		{HEAD
+	     "imap-login: Login aborted: Connection closed (auth failed, 1 attempts in 2 secs): user=<x>, method=PLAIN, rip=192.0.2.7, lip=::1",
+	     "event=auth_failed|user=x"},
+		{HEAD "auth: passwd-file(bob,192.0.2.7,<abc>): Password mismatch",
+	     "service=auth|event=auth|user=bob|ip=192.0.2.7"},
+		{HEAD "auth-worker(12): sql(bob,192.0.2.7): unknown user", "event=auth|ip=192.0.2.7"},
+		{HEAD
+	     "auth-worker(80180): Info: conn unix:auth-worker (uid=143): auth-worker<13>: sql(bob,192.0.2.7): unknown user",
+	     "user=bob|ip=192.0.2.7"},
+		{"2024-05-17 10:05:03 imap-login: Info: Disconnected (auth failed, 1 attempts): user=<x>, method=PLAIN, rip=192.0.2.7, lip=::1",
+	     "event=auth_failed|ip=192.0.2.7"},
+		{HEAD "master: Dovecot v2.3 starting up", "event=|ip=|service=master"},
+		{NULL, NULL},
+	};
+	check("\"dovecot\"", "event user method ip service", dovecot);
+#undef HEAD
+}
+
+static void presets(void **state)
+{
+	(void)state;
+	static const struct sample caddy[] = {
+		{"{\"level\":\"info\",\"ts\":1715940303.133,\"request\":{\"remote_ip\":\"10.0.0.1\",\"client_ip\":\"192.0.2.7\",\"method\":\"GET\","
+	     "\"host\":\"example.com:8443\",\"uri\":\"/a?b\",\"headers\":{\"User-Agent\":[\"curl/8\"]}},\"user_id\":\"\",\"size\":9,\"status\":200}",
+	     "ip=192.0.2.7|method=GET|host=example.com|path=/a|agent=curl/8|user=|bytes=9|status=200"},
+		{"{\"ts\":1715940303133,\"request\":{\"remote_addr\":\"192.0.2.7:4000\",\"uri\":\"/\"}}",
+	     "ip=192.0.2.7|path=/"},
+		{NULL, NULL},
+	};
+	check("\"caddy\"", "ip method host path agent user bytes status", caddy);
+	static const struct sample traefik[] = {
+		{"{\"ClientAddr\":\"192.0.2.7:5\",\"ClientHost\":\"192.0.2.7\",\"ClientUsername\":\"-\",\"DownstreamStatus\":0,\"OriginStatus\":502,"
+	     "\"RequestMethod\":\"GET\",\"RequestPath\":\"/a?b\",\"RequestHost\":\"example.com\",\"StartUTC\":\"2024-05-17T10:05:03.133Z\"}",
+	     "ip=192.0.2.7|user=|status=0|method=GET|path=/a|host=example.com"},
+		{"{\"ClientAddr\":\"[2001:db8::7]:5\",\"time\":\"2024-05-17T10:05:03Z\"}", "ip=2001:db8::7"},
+		{NULL, NULL},
+	};
+	check("\"traefik\"", "ip user status method path host", traefik);
+	static const struct sample envoy[] = {
+		{"{\"start_time\":\"2024-05-17T10:05:03.133Z\",\"method\":\"GET\",\"path\":\"/a?b\",\"response_code\":200,\"bytes_sent\":12,"
+	     "\"downstream_remote_address\":\"192.0.2.7:40\",\"authority\":\"example.com\",\"user_agent\":\"curl/8\"}",
+	     "ip=192.0.2.7|method=GET|path=/a|status=200|bytes=12|host=example.com|agent=curl/8"},
+		{NULL, NULL},
+	};
+	check("\"envoy\"", "ip method path status bytes host agent", envoy);
+	static const struct sample cloudflare[] = {
+		{"{\"ClientIP\":\"192.0.2.7\",\"ClientRequestMethod\":\"GET\",\"ClientRequestURI\":\"/a?b\",\"ClientCountry\":\"de\","
+	     "\"EdgeResponseStatus\":200,\"EdgeStartTimestamp\":1715940303133721000}",
+	     "ip=192.0.2.7|method=GET|path=/a|status=200|country=de"},
+		{"{\"ClientIP\":\"2001:db8::7\",\"EdgeStartTimestamp\":\"2024-05-17T10:05:03Z\"}", "ip=2001:db8::7"},
+		{NULL, NULL},
+	};
+	check("{\"type\": \"cloudflare\", \"fields\": {\"country\": \"ClientCountry\"}}", "ip method path status country",
+	      cloudflare);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nginx_error),  cmocka_unit_test(haproxy), cmocka_unit_test(sshd),
+		cmocka_unit_test(apache_error), cmocka_unit_test(proxies), cmocka_unit_test(mail),
+		cmocka_unit_test(presets),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

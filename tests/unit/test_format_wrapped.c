@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wrapped: lines within those of Docker, of CRI and of an envelope. */
+#include "tests/unit/format_fixture.h"
+
+#define COMBINED "192.0.2.7 - - [17/May/2024:10:05:03 +0000] \\\"GET /a HTTP/1.1\\\" 200 12"
+
+static void docker(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"wrapped\", \"in\": \"docker\", \"message\": \"combined\"}", "ip path stream");
+	assert_reason(&fixture, "{\"log\":\"" COMBINED "\\n\",\"stream\":\"stderr\",\"time\":\"2024-05-17T10:05:09Z\"}",
+	              FORMAT_OK);
+	assert_int_equal(fixture.record.time_ms, 1715940303000); /* the line's own */
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_field(&fixture, "path", "/a");
+	assert_field(&fixture, "stream", "stderr");
+	/* A long line in parts, with one of the other stream between them. */
+	assert_reason(&fixture,
+	              "{\"log\":\"192.0.2.8 - - [17/May/2024\",\"stream\":\"stdout\",\"time\":\"2024-05-17T10:05:09Z\"}",
+	              FORMAT_SKIP);
+	assert_reason(&fixture, "{\"log\":\"" COMBINED "\\n\",\"stream\":\"stderr\",\"time\":\"2024-05-17T10:05:09Z\"}",
+	              FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_reason(
+		&fixture,
+		"{\"log\":\":10:05:03 +0000] \\\"GET /b HTTP/1.1\\\" 200 12\\n\",\"stream\":\"stdout\",\"time\":\"2024-05-17T10:05:09Z\"}",
+		FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.8");
+	assert_field(&fixture, "path", "/b");
+	/* Another file begins with no parts. */
+	assert_reason(&fixture, "{\"log\":\"192.0.2.8 - -\",\"stream\":\"stdout\",\"time\":\"2024-05-17T10:05:09Z\"}",
+	              FORMAT_SKIP);
+	format_begin(fixture.format, (struct weir_span){0});
+	assert_reason(&fixture, "{\"log\":\"" COMBINED "\\n\",\"stream\":\"stdout\",\"time\":\"2024-05-17T10:05:09Z\"}",
+	              FORMAT_OK);
+	assert_malformed(&fixture, "{\"log\":\"x\\n\",\"stream\":\"stdout\",\"time\":\"2024-05-17T10:05:09Z\"}",
+	                 "not combined");
+	assert_malformed(&fixture, "{\"stream\":\"stdout\"}", "not wrapped");
+	assert_reason(&fixture, "{\"log\":\"\\n\",\"stream\":\"stdout\",\"time\":\"2024-05-17T10:05:09Z\"}", FORMAT_SKIP);
+	fixture_deinit(&fixture);
+}
+
+static void cri(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(
+		&fixture,
+		"{\"type\": \"wrapped\", \"in\": \"cri\", \"message\": {\"type\": \"pattern\", \"pattern\": \"ip=(?<ip>\\\\S+)\"}}",
+		"ip stream");
+	assert_reason(&fixture, "2024-05-17T10:05:03.133721Z stdout F ip=192.0.2.7 x", FORMAT_OK);
+	assert_int_equal(fixture.record.time_ms, 1715940303133); /* the outer one */
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_field(&fixture, "stream", "stdout");
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stdout P ip=192.0", FORMAT_SKIP);
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stdout P .2", FORMAT_SKIP);
+	assert_reason(&fixture, "2024-05-17T10:05:04Z stdout F:x .8", FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.8");
+	assert_reason(&fixture, "2024-05-17T10:05:04Z stdout F ip=192.0.2.9", FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.9");
+	assert_malformed(&fixture, "2024-05-17T10:05:04Z stdin F x", "not wrapped");
+	assert_malformed(&fixture, "192.0.2.7 - - [", "not wrapped");
+	assert_reason(&fixture, "yesterday stdout F ip=192.0.2.9", FORMAT_BAD_TIME);
+
+	/* What is joined has a bound. */
+	static char part[300000];
+	int head = snprintf(part, sizeof part, "2024-05-17T10:05:03Z stdout P ");
+	memset(part + head, 'a', sizeof part - (size_t)head - 1);
+	for (int i = 0; i < 20; i++)
+		assert_reason(&fixture, part, FORMAT_SKIP);
+	assert_reason(&fixture, "2024-05-17T10:05:04Z stdout F ip=192.0.2.9", FORMAT_LINE_TOO_LONG);
+	assert_reason(&fixture, "2024-05-17T10:05:04Z stdout F ip=192.0.2.9", FORMAT_OK);
+	fixture_deinit(&fixture);
+}
+
+static void envelopes(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(
+		&fixture,
+		"{\"type\": \"wrapped\", \"in\": \"json\", \"line\": \"/event/original\", \"message\": \"combined\", \"fields\": {\"pod\": "
+		"\"/kubernetes/pod\"}}",
+		"ip pod");
+	assert_reason(&fixture, "{\"event\":{\"original\":\"" COMBINED "\"},\"kubernetes\":{\"pod\":\"web-1\"}}",
+	              FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_field(&fixture, "pod", "web-1");
+	fixture_deinit(&fixture);
+	fixture_init(&fixture, "{\"type\": \"json\", \"message\": \"combined\"}", "ip host");
+	assert_reason(&fixture, "{\"host\":\"web\",\"message\":\"" COMBINED "\"}", FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_field(&fixture, "host", "web");
+	assert_reason(&fixture, "{\"log\":\"" COMBINED "\\n\"}", FORMAT_OK);
+	assert_malformed(&fixture, "{\"text\":\"x\"}", "not json");
+	fixture_deinit(&fixture);
+	/* Within a line within a line. */
+	fixture_init(
+		&fixture,
+		"{\"type\": \"wrapped\", \"in\": \"cri\", \"message\": {\"type\": \"json\", \"message\": {\"type\": \"logfmt\"}}}",
+		"ip");
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stdout F {\"msg\":\"ip=192.0.2.7 a=b\"}", FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_int_equal(fixture.record.time_ms, 1715940303000);
+	fixture_deinit(&fixture);
+}
+
+static void options(void **state)
+{
+	(void)state;
+	assert_refused("\"wrapped\"", "docker");
+	assert_refused("{\"type\": \"wrapped\", \"in\": \"docker\"}", "message");
+	assert_refused("{\"type\": \"wrapped\", \"in\": \"podman\", \"message\": \"json\"}", "cri");
+	assert_refused("{\"type\": \"wrapped\", \"in\": \"cri\", \"line\": \"x\", \"message\": \"json\"}", "line");
+	assert_refused("{\"type\": \"wrapped\", \"in\": \"cri\", \"cost\": \"x\", \"message\": \"json\"}", "message");
+	assert_refused("{\"type\": \"json\", \"line\": \"x\"}", "message");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(docker),
+		cmocka_unit_test(cri),
+		cmocka_unit_test(envelopes),
+		cmocka_unit_test(options),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
