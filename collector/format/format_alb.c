@@ -9,10 +9,10 @@
  */
 #include "collector/format/format_ready.h"
 
-enum part { TIME, TYPE, ELB, IP, TARGET, STATUS, TARGET_STATUS, RECEIVED, BYTES, METHOD, HOST, PATH, AGENT };
+enum part { TIME, TYPE, ELB, IP, BACKEND, STATUS, BACKEND_STATUS, RECEIVED, BYTES, METHOD, HOST, PATH, AGENT };
 
-static const char *const parts[] = {"time",     "type",  "elb",    "ip",   "target", "status", "target_status",
-                                    "received", "bytes", "method", "host", "path",   "agent",  NULL};
+static const char *const parts[] = {"time",     "type",  "elb",    "ip",   "backend", "status", "backend_status",
+                                    "received", "bytes", "method", "host", "path",    "agent",  NULL};
 
 static bool is_time(struct weir_span word)
 {
@@ -21,7 +21,7 @@ static bool is_time(struct weir_span word)
 
 static enum ready_outcome read_line(struct weir_span line, struct ready_line *ready)
 {
-	static const enum part numbers[] = {STATUS, TARGET_STATUS, RECEIVED, BYTES};
+	static const enum part numbers[] = {STATUS, BACKEND_STATUS, RECEIVED, BYTES};
 	struct weir_span rest = line, word = text_word(&rest), url = {0}, inside;
 	if (!is_time(word)) {
 		ready->parts[TYPE] = word;
@@ -35,7 +35,7 @@ static enum ready_outcome read_line(struct weir_span line, struct ready_line *re
 	ready->parts[IP] = text_without_port(word);
 	if (!text_is_address(ready->parts[IP]))
 		return READY_NO_MATCH;
-	ready->parts[TARGET] = text_or_absent(text_word(&rest));
+	ready->parts[BACKEND] = text_or_absent(text_word(&rest));
 	for (int times = 0; times < 3; times++)
 		(void)text_word(&rest);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)

@@ -115,8 +115,10 @@ static void a_socket_of_the_machine(void **state)
 	(void)state;
 	assert_client("unix:", "203.0.113.9", "unix:");
 	fixture_deinit(&fixture);
-	fixture_init(&fixture, "{\"type\": \"logfmt\", \"client_ip\": {\"header\": \"xff\", \"trusted\": [\"unix:\"]}}",
-	             "ip");
+	fixture_init(
+		&fixture,
+		"{\"type\": \"logfmt\", \"unit\": \"s\", \"client_ip\": {\"header\": \"xff\", \"trusted\": [\"unix:\"]}}",
+		"ip");
 	assert_client("unix:", "1.1.1.1, 203.0.113.9", "203.0.113.9");
 	assert_client("10.0.0.1", "203.0.113.9", "10.0.0.1");
 }

@@ -145,7 +145,7 @@ static void a_value_that_is_no_json_is_absent(void **state)
 	                                     "+1",    "1.",  ".5",           "1e", "--1",       "True",           "tru",
 	                                     "nulll", "1 2", "-, -, 0.004 ", " ",  "502 : 200", "null, 0.1"};
 	struct fixture fixture;
-	fixture_init(&fixture, "\"json\"", "ip a b");
+	fixture_init(&fixture, "{\"type\": \"json\", \"unit\": \"s\"}", "ip a b");
 	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
 		char line[128];
 		snprintf(line, sizeof line, "{\"ip\":\"203.0.113.7\",\"a\":%s,\"b\":\"c\",\"x\":[%s1],\"time\":1}", values[i],
@@ -167,7 +167,7 @@ static void the_last_of_equal_members_counts(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	fixture_init(&fixture, "{\"type\": \"json\", \"fields\": {\"user\": \"/u/id\"}}", "ip user");
+	fixture_init(&fixture, "{\"type\": \"json\", \"unit\": \"s\", \"fields\": {\"user\": \"/u/id\"}}", "ip user");
 	assert_reason(&fixture, "{\"time\":9,\"ip\":\"192.0.2.1\",\"time\":1,\"ip\":\"192.0.2.2\"}", FORMAT_OK);
 	assert_int_equal(fixture.record.time_ms, 1000);
 	assert_field(&fixture, "ip", "192.0.2.2");
@@ -195,7 +195,7 @@ static void a_line_that_is_cut_counts_if_it_says_when_and_who(void **state)
 	static const char line[] =
 		"{\"time\":1,\"ip\":\"203.0.113.7\",\"n\":12,\"o\":{\"a\":[1,\"x\"]},\"path\":\"/a//b\"}";
 	struct fixture fixture;
-	fixture_init(&fixture, "\"json\"", "ip n path");
+	fixture_init(&fixture, "{\"type\": \"json\", \"unit\": \"s\"}", "ip n path");
 	for (size_t length = 1; length < sizeof line - 1; length++) {
 		enum format_reason reason = fixture_parse_bytes(&fixture, line, length);
 		assert_int_equal(reason, length < 28 ? fixture.format->malformed : FORMAT_OK);
@@ -216,7 +216,7 @@ static void lines_of_a_header_in_an_array(void **state)
 	(void)state;
 	struct fixture fixture;
 	fixture_init(&fixture,
-	             "{\"type\": \"json\", \"fields\": {\"xff\": \"/h/X-Forwarded-For\"}, "
+	             "{\"type\": \"json\", \"unit\": \"s\", \"fields\": {\"xff\": \"/h/X-Forwarded-For\"}, "
 	             "\"client_ip\": {\"header\": \"xff\", \"trusted\": [\"10.0.0.0/8\"]}}",
 	             "ip");
 #define HEADER(array) "{\"time\":1,\"ip\":\"10.0.0.1\",\"h\":{\"X-Forwarded-For\":" array "}}"
