@@ -37,9 +37,11 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[VERDICTS] = {"weir_verdicts_total", WEIR_COUNTER, "verdicts",
                   WEIR_LABELS({"zone", "the zone's name"}, {"verdict", "`pass`, `block`"}),
                   "Verdicts on events, by zone. An event has one in each of its zones."},
-	[LATE] = {"weir_late_total", WEIR_COUNTER, "events", WEIR_LABELS({"zone", "the zone's name"}),
-              "Events that came too late for at least one of the zone's limits, which let them pass. If this grows, a "
-              "source is far behind, a clock is wrong, or a window is too short for how the logs arrive."},
+	[LATE] =
+		{"weir_late_total", WEIR_COUNTER, "events", WEIR_LABELS({"zone", "the zone's name"}),
+         "Events that came too late for at least one of the zone's limits, which let them pass. If this grows, a "
+         "source is far behind, a clock is wrong, or a window is too short for how the logs arrive: a sliding window's "
+         "lateness judges them all the same."},
 	[DECISIONS] = {"weir_decisions_total", WEIR_COUNTER, "decisions", WEIR_LABELS({"zone", "the zone's name"}),
                    "Decisions published."},
 	[EVENTS] = {"weir_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS, "Events judged."},

@@ -51,7 +51,8 @@ def zones():
             zone("pair", [sliding(2, "10s")], key=("user", "path"), id=2, block_for="1m"),
             zone("jobs", [{"algorithm": "queue", "length": 2, "hold": "1m", "done": {"status": ["404"]}}], id=3),
             zone("few", [{"algorithm": "gcra", "rate": 1, "window": "1m", "burst": 0}], id=4,
-                 match={"path": ["/3"]})]
+                 match={"path": ["/3"]}),
+            zone("whole", [fixed(500, "1h")], key=(), id=5)]
 
 
 def distinct(rng, count, users):

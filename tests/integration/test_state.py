@@ -27,7 +27,8 @@ EVERY_LIMIT = [
     {"algorithm": "uniform", "interval": "2s"}, {"algorithm": "token_bucket", "rate": 5, "window": "1m", "burst": 8},
     {"algorithm": "token_bucket", "rate": 5, "window": "1m", "penalize": True},
     {"algorithm": "gcra", "rate": 1000000, "window": "1h", "burst": 2},
-    {"algorithm": "queue", "length": 4, "hold": "30s", "done": {"status": ["404"]}}]
+    {"algorithm": "queue", "length": 4, "hold": "30s", "done": {"status": ["404"]}},
+    sliding(4, "20s", lateness="2m")]
 
 
 def zones():

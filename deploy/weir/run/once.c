@@ -153,10 +153,12 @@ static void print_summary(const struct once *once, bool finished)
 	inputs_counts(once->inputs, &summary.counts);
 	summary.lines_here = summary.counts.lines - once->lines_before;
 	log_late(once, &summary);
+	if (once->options->quiet && !once->options->summary_json)
+		return;
 	struct weir_text text = {0};
 	if (once->options->summary_json)
 		summary_json(&text, &summary);
-	else if (!once->options->quiet)
+	else
 		summary_words(&text, &summary);
 	fwrite(text.at, 1, text.length, stderr);
 	weir_text_deinit(&text);
