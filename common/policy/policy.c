@@ -24,6 +24,9 @@ static void free_zone(struct weir_zone *zone)
 		weir_match_free(&zone->exempt_matches[i]);
 	for (uint32_t i = 0; i < zone->source_count; i++)
 		free(zone->sources[i]);
+	for (uint32_t i = 0; i < zone->exempt_file_count; i++)
+		free(zone->exempt_files[i]);
+	free(zone->exempt_files);
 	free(zone->exempt_matches);
 	free(zone->sources);
 	free(zone->exempt_words);

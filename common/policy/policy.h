@@ -57,6 +57,8 @@ struct weir_zone {
 	uint32_t exempt_word_count;
 	struct weir_match *exempt_matches; /* records, by any of their fields */
 	uint32_t exempt_match_count;
+	char **exempt_files; /* the paths that were read for it; none in a policy that comes from a record */
+	uint32_t exempt_file_count;
 	char **sources; /* names: only their records are in the zone; none: all are */
 	uint32_t source_count;
 	struct weir_limit limits[WEIR_ZONE_LIMITS_MAX];

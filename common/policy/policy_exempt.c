@@ -121,6 +121,8 @@ static enum weir_status parse_file(const struct weir_json *at, struct weir_zone 
 	    (status = weir_json_require(&file, "the path of a list with one entry per line", error)) != WEIR_OK ||
 	    (status = weir_json_string(&file, &path, error)) != WEIR_OK)
 		return status;
+	zone->exempt_files = weir_realloc(zone->exempt_files, zone->exempt_file_count + 1, sizeof *zone->exempt_files);
+	zone->exempt_files[zone->exempt_file_count++] = weir_copy(path, strlen(path));
 	return read_entries(&file, zone, path, error);
 }
 
