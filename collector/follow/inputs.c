@@ -178,6 +178,9 @@ enum weir_status inputs_reader(struct inputs *inputs, size_t place, struct sourc
 		return status;
 	*reader = weir_alloc(1, sizeof **reader);
 	record_reader_init(*reader, stream, format, inputs->dead);
+	struct weir_json source = weir_json_element(&inputs->config->sources, place);
+	struct weir_json name = weir_json_member(&source, "name");
+	(*reader)->source_name = json_string_value(name.value);
 	take_count(inputs, *reader);
 	stream->context = *reader;
 	return WEIR_OK;

@@ -86,6 +86,7 @@ static void take_record(struct record_reader *reader)
 {
 	bool fresh = record_reader_is_fresh(reader);
 	reader->ahead.records = fresh;
+	reader->record.source = reader->source_name;
 	reader->ahead.words = fresh && reader->record.ip == RECORD_IP_WORD;
 }
 

@@ -40,6 +40,8 @@ void record_counts_add(struct record_counts *sum, const struct record_counts *mo
 struct record_reader {
 	struct source_stream *stream; /* borrowed */
 	struct format *format;        /* owned, as a header line belongs to one stream */
+	const char *source_name;      /* borrowed from the configuration; NULL: it gives none */
+
 	struct dead_letters *dead;    /* borrowed; NULL: malformed lines are only counted */
 	struct source_chunk chunk;
 	uint64_t incarnation; /* of the chunk's file: another file begins with its own header line */

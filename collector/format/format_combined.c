@@ -59,15 +59,18 @@ static inline const char *usual_method(const char *at)
 	return at + bits / 8;
 }
 
-/* Marks of the bytes, of which there are at most 64, where a target ends, and of those where its path may end. */
-static inline uint64_t target_marks(const char *at, unsigned bytes, unsigned *slash, uint64_t *marks)
+/*
+ * Marks of the bytes, of which there are at most 64, where a target ends, and of those where its path may end. The byte
+ * before them is readable.
+ */
+static inline uint64_t target_marks(const char *at, unsigned bytes, uint64_t *marks)
 {
 	uint64_t stops = 0;
 	*marks = 0;
 	for (unsigned i = 0; i < bytes; i += FIND_BYTES) {
 		find_block block = find_load(at + i);
 		stops |= find_bits(find_space_or_quote(block)) << i;
-		*marks |= served_path_marks(block, slash) << i;
+		*marks |= find_bits(find_path_mark(find_load(at + i - 1), block)) << i;
 	}
 	return stops;
 }
@@ -82,14 +85,13 @@ static inline const char *usual_request(const char *at, const char *end, struct 
 	/* A target's length cannot be foreseen; in steps of 64 the number of steps mostly can. */
 	const char *target = space + 1, *mark = NULL;
 	uint64_t stops = 0, marks;
-	unsigned slash = 0;
 	for (at = target; stops == 0;) {
 		const char *from = at;
 		if (end - at >= 64) {
-			stops = target_marks(at, 64, &slash, &marks);
+			stops = target_marks(at, 64, &marks);
 			at += 64;
 		} else if (end - at >= FIND_BYTES) {
-			stops = target_marks(at, FIND_BYTES, &slash, &marks);
+			stops = target_marks(at, FIND_BYTES, &marks);
 			at += FIND_BYTES;
 		} else {
 			return NULL;

@@ -31,7 +31,12 @@ struct zone_matcher {
 	struct record_filter match;
 	struct record_filter *done; /* of its queues */
 	uint32_t done_count;
+	const struct weir_zone *zone; /* of the policy: its sources */
 	struct word_set exempt_words;
+	struct wildcard *exempt_wildcards;
+	uint32_t exempt_wildcard_count;
+	struct record_filter *exempt_matches;
+	uint32_t exempt_match_count;
 	struct network_set exempt_networks;
 	uint64_t address_fields; /* a bit each: those whose addresses the exempt networks are about */
 	bool exempts;
@@ -69,15 +74,31 @@ static enum weir_status init_done(struct zone_matcher *matcher, const struct wei
 	return WEIR_OK;
 }
 
-static void init_exempt(struct zone_matcher *matcher, const struct weir_zone *zone)
+static enum weir_status init_exempt(struct zone_matcher *matcher, const struct weir_zone *zone,
+                                    struct field_table *fields, struct weir_error *error)
 {
 	struct weir_span *words = weir_alloc(zone->exempt_word_count, sizeof *words);
-	for (uint32_t i = 0; i < zone->exempt_word_count; i++)
-		words[i] = weir_span_of(zone->exempt_words[i]);
-	word_set_init(&matcher->exempt_words, words, zone->exempt_word_count);
+	uint32_t word_count = 0;
+	matcher->exempt_wildcards = weir_alloc(zone->exempt_word_count, sizeof *matcher->exempt_wildcards);
+	for (uint32_t i = 0; i < zone->exempt_word_count; i++) {
+		struct weir_span word = weir_span_of(zone->exempt_words[i]);
+		if (memchr(word.at, '*', word.length) != NULL)
+			wildcard_init(&matcher->exempt_wildcards[matcher->exempt_wildcard_count++], word);
+		else
+			words[word_count++] = word;
+	}
+	word_set_init(&matcher->exempt_words, words, word_count);
 	free(words);
 	network_set_init(&matcher->exempt_networks, zone->exempt_networks, zone->exempt_network_count);
-	matcher->exempts = zone->exempt_word_count + zone->exempt_network_count > 0;
+	matcher->exempts = zone->exempt_word_count + zone->exempt_network_count + zone->exempt_match_count > 0;
+	matcher->exempt_matches = weir_alloc(zone->exempt_match_count, sizeof *matcher->exempt_matches);
+	for (uint32_t i = 0; i < zone->exempt_match_count; i++) {
+		enum weir_status status = record_filter_init(&matcher->exempt_matches[matcher->exempt_match_count++],
+		                                             &zone->exempt_matches[i], fields, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	return WEIR_OK;
 }
 
 /*
@@ -138,8 +159,9 @@ enum weir_status matcher_new(const struct weir_policy *policy, struct field_tabl
 		const struct weir_zone *source = &policy->zones[i];
 		struct zone_matcher *zone = &made->zones[made->zone_count++];
 		zone->id = source->id;
-		init_exempt(zone, source);
-		if ((status = join_group(made, zone, source, fields, error)) == WEIR_OK &&
+		zone->zone = source;
+		if ((status = init_exempt(zone, source, fields, error)) == WEIR_OK &&
+		    (status = join_group(made, zone, source, fields, error)) == WEIR_OK &&
 		    (status = init_address_fields(zone, source, &made->groups[zone->group].template, fields, error)) ==
 		        WEIR_OK &&
 		    (status = record_filter_init(&zone->match, &source->match, fields, error)) == WEIR_OK)
@@ -163,6 +185,12 @@ void matcher_free(struct matcher *matcher)
 			record_filter_deinit(&zone->done[k]);
 		free(zone->done);
 		record_filter_deinit(&zone->match);
+		for (uint32_t k = 0; k < zone->exempt_match_count; k++)
+			record_filter_deinit(&zone->exempt_matches[k]);
+		for (uint32_t k = 0; k < zone->exempt_wildcard_count; k++)
+			wildcard_deinit(&zone->exempt_wildcards[k]);
+		free(zone->exempt_matches);
+		free(zone->exempt_wildcards);
 		word_set_deinit(&zone->exempt_words);
 		network_set_deinit(&zone->exempt_networks);
 	}
@@ -177,11 +205,33 @@ void matcher_free(struct matcher *matcher)
 	free(matcher);
 }
 
+static bool is_exempt_word(const struct zone_matcher *zone, struct weir_span value)
+{
+	if (word_set_has(&zone->exempt_words, value))
+		return true;
+	for (uint32_t i = 0; i < zone->exempt_wildcard_count; i++)
+		if (wildcard_match(&zone->exempt_wildcards[i], value))
+			return true;
+	return false;
+}
+
+/* Whether the record came from one of the zone's sources. */
+static bool is_of_source(const struct weir_zone *zone, const struct record *record)
+{
+	for (uint32_t i = 0; i < zone->source_count; i++)
+		if (record->source != NULL && strcmp(zone->sources[i], record->source) == 0)
+			return true;
+	return false;
+}
+
 static bool is_exempt(struct matcher *matcher, const struct zone_matcher *zone, const struct key_template *template,
                       const struct record *record)
 {
 	for (uint32_t i = 0; i < template->part_count; i++)
-		if (word_set_has(&zone->exempt_words, record->fields[template->parts[i].field]))
+		if (is_exempt_word(zone, record->fields[template->parts[i].field]))
+			return true;
+	for (uint32_t i = 0; i < zone->exempt_match_count; i++)
+		if (record_filter_test(&zone->exempt_matches[i], record))
 			return true;
 	for (uint64_t left = zone->address_fields; left != 0; left &= left - 1) {
 		uint32_t field = (uint32_t)__builtin_ctzll(left);
@@ -245,6 +295,8 @@ void matcher_match(struct matcher *matcher, const struct record *record, struct 
 		struct zone_matcher *zone = &matcher->zones[i];
 		struct key_group *group = &matcher->groups[zone->group];
 		if (!key_template_present(&group->template, record))
+			continue;
+		if (zone->zone->source_count > 0 && !is_of_source(zone->zone, record))
 			continue;
 		bool done = is_done(zone, record);
 		if (!done && !record_filter_test(&zone->match, record))

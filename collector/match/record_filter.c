@@ -47,6 +47,26 @@ static bool test_status(const uint64_t *statuses, struct weir_span value)
 	return statuses[status / 64] >> status % 64 & 1;
 }
 
+/* The networks of those values that stand for addresses. */
+static void init_networks(struct filter_field *field, const struct weir_match_field *match)
+{
+	struct weir_network found[WEIR_RANGE_NETWORKS_MAX], *all = NULL;
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < match->value_count; i++) {
+		const char *why;
+		struct weir_span text = {.at = match->values[i].text, .length = match->values[i].length};
+		uint32_t more = match->values[i].network ? weir_networks_parse(text, found, &why) : 0;
+		if (more == 0)
+			continue;
+		all = weir_realloc(all, count + more, sizeof *all);
+		memcpy(all + count, found, more * sizeof *all);
+		count += more;
+	}
+	field->has_networks = count > 0;
+	network_set_init(&field->networks, all, count);
+	free(all);
+}
+
 static void init_values(struct filter_field *field, const struct weir_match_field *match)
 {
 	struct weir_span *words = weir_alloc(match->value_count, sizeof *words);
@@ -60,6 +80,7 @@ static void init_values(struct filter_field *field, const struct weir_match_fiel
 			words[word_count++] = text;
 	}
 	word_set_init(&field->words, words, word_count);
+	init_networks(field, match);
 	free(words);
 }
 
@@ -73,6 +94,7 @@ enum weir_status record_filter_init(struct record_filter *filter, const struct w
 		enum weir_status status = record_field_want(fields, source->field, &field->field, error);
 		if (status != WEIR_OK)
 			return status;
+		field->negated = source->negated;
 		if (strcmp(source->field, "status") != 0) {
 			init_values(field, source);
 			continue;
@@ -93,6 +115,7 @@ void record_filter_deinit(struct record_filter *filter)
 		free(field->wildcards);
 		free(field->statuses);
 		word_set_deinit(&field->words);
+		network_set_deinit(&field->networks);
 	}
 	free(filter->fields);
 	*filter = (struct record_filter){0};
@@ -109,13 +132,14 @@ static bool test_field(const struct filter_field *field, struct weir_span value)
 	for (uint32_t i = 0; i < field->wildcard_count; i++)
 		if (wildcard_match(&field->wildcards[i], value))
 			return true;
-	return false;
+	struct weir_address address;
+	return field->has_networks && weir_address_read(value, &address) && network_set_has(&field->networks, &address);
 }
 
 bool record_filter_test(const struct record_filter *filter, const struct record *record)
 {
 	for (uint32_t i = 0; i < filter->field_count; i++)
-		if (!test_field(&filter->fields[i], record->fields[filter->fields[i].field]))
+		if (test_field(&filter->fields[i], record->fields[filter->fields[i].field]) == filter->fields[i].negated)
 			return false;
 	return true;
 }

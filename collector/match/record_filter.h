@@ -5,6 +5,7 @@
 
 #include "collector/match/wildcard.h"
 #include "collector/match/word_set.h"
+#include "collector/record/network_set.h"
 #include "collector/record/record.h"
 #include "common/policy/policy.h"
 
@@ -17,6 +18,9 @@ struct filter_field {
 	struct wildcard *wildcards;
 	uint32_t wildcard_count;
 	uint64_t *statuses; /* a bit each; NULL but for the field "status" */
+	struct network_set networks;
+	bool has_networks;
+	bool negated; /* it must be none of them; an absent one is none */
 };
 
 struct record_filter {
@@ -33,7 +37,7 @@ WEIR_MUST_USE enum weir_status record_filter_init(struct record_filter *filter, 
                                                   struct field_table *fields, struct weir_error *error);
 void record_filter_deinit(struct record_filter *filter);
 
-/** An absent field matches nothing. */
+/** An absent field matches nothing, and so it matches every "not". */
 bool record_filter_test(const struct record_filter *filter, const struct record *record);
 
 /** field_table_want() with words: "the zones name more than 64 fields; ...". */

@@ -39,18 +39,20 @@ static inline uint64_t find_space_or_quote(find_block block)
 	return find_equal(_mm_and_si128(block, _mm_set1_epi8(~2)), ' ');
 }
 
-/* Bytes that are '/' or '.', which differ in one bit. */
-static inline uint64_t find_slash_or_dot(find_block block)
+/*
+ * Bytes at which a target may not be its path: '?', '%' and '#', and '!' and '\'', which differ from the last two in two
+ * bits at most; and a '/' or '.' behind a '/'.
+ *
+ * @param before  the block that begins one byte earlier
+ */
+static inline uint64_t find_path_mark(find_block before, find_block block)
 {
-	return find_equal(_mm_or_si128(block, _mm_set1_epi8(1)), '/');
-}
-
-/* Bytes that are '?', '%' or '#', and '!' and '\'', which differ from the last two in two bits at most. */
-static inline uint64_t find_path_mark(find_block block)
-{
+	__m128i slash = _mm_set1_epi8('/');
 	__m128i escapes = _mm_cmpeq_epi8(_mm_and_si128(block, _mm_set1_epi8(~6)), _mm_set1_epi8('!'));
 	__m128i questions = _mm_cmpeq_epi8(block, _mm_set1_epi8('?'));
-	return (uint32_t)_mm_movemask_epi8(_mm_or_si128(escapes, questions));
+	__m128i dots = _mm_cmpeq_epi8(_mm_or_si128(block, _mm_set1_epi8(1)), slash);
+	__m128i behind = _mm_and_si128(_mm_cmpeq_epi8(before, slash), dots);
+	return (uint32_t)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(escapes, questions), behind));
 }
 
 /* Bytes other than '0'..'9'. */
@@ -129,14 +131,11 @@ static inline uint64_t find_space_or_quote(find_block block)
 	return find_equal(block & ~(FIND_LOW * 2), ' ');
 }
 
-static inline uint64_t find_slash_or_dot(find_block block)
+/* See above. A '/' that is marked too much costs a look at the target, no more. */
+static inline uint64_t find_path_mark(find_block before, find_block block)
 {
-	return find_equal(block | FIND_LOW, '/');
-}
-
-static inline uint64_t find_path_mark(find_block block)
-{
-	return find_equal(block & ~(FIND_LOW * 6), '!') | find_equal(block, '?');
+	uint64_t behind = find_equal(before, '/') & find_equal(block | FIND_LOW, '/');
+	return find_equal(block & ~(FIND_LOW * 6), '!') | find_equal(block, '?') | behind;
 }
 
 /* Digits less '0' are below 10, and stay below 128 when 118 is added; a carry only reaches bytes above a mark. */

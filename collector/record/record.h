@@ -55,6 +55,7 @@ enum record_ip {
 };
 
 struct record {
+	const char *source; /* the name of the source that it came from; NULL: it has none. Set by who reads sources */
 	enum record_ip ip;
 	bool settled;    /* the ip and the path are in their one form: nothing is left for format_settle() */
 	bool cut;        /* of a line that lacks its end: what would stand there is not known */

@@ -119,14 +119,13 @@ static __attribute__((noinline, cold)) struct weir_span rewrite(const char *at, 
 struct weir_span served_path(struct weir_span target, struct served_path_room *room)
 {
 	const char *at = target.at, *end = target.at + target.length;
-	unsigned slash = 0;
 	if (at == end || *at != '/')
 		return rewrite(at, end, room);
-	for (; at < end; at += FIND_BYTES) {
-		uint64_t marks = served_path_marks(find_load_until(at, end), &slash);
+	for (at++; at < end; at += FIND_BYTES) {
+		uint64_t marks = find_path_mark(find_load_until(at - 1, end), find_load_until(at, end));
 		if (marks == 0)
 			continue;
-		at += __builtin_ctzll(marks);
+		at += find_index(marks);
 		if (*at != '?')
 			return rewrite(target.at, end, room);
 		return (struct weir_span){.at = target.at, .length = (uint32_t)(at - target.at)};

@@ -14,7 +14,6 @@
 #ifndef COLLECTOR_SERVED_PATH_H
 #define COLLECTOR_SERVED_PATH_H
 
-#include "collector/record/find.h"
 #include "common/base/span.h"
 
 /* Room for the path of a line that is not simply a part of its target. Owned by one thread; zeroed is empty. */
@@ -22,19 +21,6 @@ struct served_path_room {
 	char *bytes;
 	uint32_t capacity;
 };
-
-/**
- * Marks, a bit each, of the bytes of a block at which a target may not be its path: what find_path_mark() finds, and a '/'
- * or '.' behind a '/'. Up to the first of them it is, and if that is a '?', no further.
- *
- * @param slash  1 where the byte before the block is '/', else 0; set for the next block
- */
-static inline uint64_t served_path_marks(find_block block, unsigned *slash)
-{
-	uint64_t slashes = find_bits(find_equal(block, '/')), behind = slashes << 1 | *slash;
-	*slash = (unsigned)(slashes >> (FIND_BYTES - 1) & 1);
-	return find_bits(find_path_mark(block)) | (behind & find_bits(find_slash_or_dot(block)));
-}
 
 void served_path_room_deinit(struct served_path_room *room);
 

@@ -323,3 +323,89 @@ bool weir_network_contains(const struct weir_network *network, const struct weir
 		return false;
 	return rest == 0 || (network->base.bytes[whole] ^ address->bytes[whole]) >> (8 - rest) == 0;
 }
+
+static bool bit_of(const struct weir_address *address, unsigned place)
+{
+	return (address->bytes[place / 8] >> (7 - place % 8) & 1) != 0;
+}
+
+/* Sets all bits from `kept` on. */
+static void fill_bits(struct weir_address *address, unsigned kept)
+{
+	for (unsigned place = kept; place < 128; place++)
+		address->bytes[place / 8] = (uint8_t)(address->bytes[place / 8] | 0x80u >> place % 8);
+}
+
+/* One higher; false: there is none. */
+static bool increment(struct weir_address *address)
+{
+	for (unsigned i = 16; i-- > 0;)
+		if (++address->bytes[i] != 0)
+			return true;
+	return false;
+}
+
+/* The largest network that begins at `first` and does not go beyond `last`; its end in `end`. */
+static struct weir_network largest_network(struct weir_address first, const struct weir_address *last,
+                                           struct weir_address *end)
+{
+	struct weir_network network = {.base = first, .prefix = 128};
+	*end = first;
+	while (network.prefix > 0 && !bit_of(&first, network.prefix - 1U)) {
+		struct weir_address wider = first;
+		fill_bits(&wider, network.prefix - 1U);
+		if (memcmp(&wider, last, sizeof wider) > 0)
+			break;
+		network.prefix--;
+		*end = wider;
+	}
+	return network;
+}
+
+uint32_t weir_networks_parse(struct weir_span text, struct weir_network networks[WEIR_RANGE_NETWORKS_MAX],
+                             const char **why)
+{
+	const char *dash = text.length > 0 ? memchr(text.at, '-', text.length) : NULL;
+	struct weir_address first, last, end;
+	if (dash == NULL)
+		return weir_network_parse(text, &networks[0], why);
+	struct weir_span left = {.at = text.at, .length = (uint32_t)(dash - text.at)};
+	struct weir_span right = {.at = dash + 1, .length = text.length - left.length - 1};
+	*why = "not an address";
+	if (!weir_address_parse(left, &first) || !weir_address_parse(right, &last))
+		return 0;
+	*why = "a range's ends must both be IPv4 or both IPv6";
+	if (weir_address_is_v4(&first) != weir_address_is_v4(&last))
+		return 0;
+	*why = "a range's first address must not be above its last";
+	if (memcmp(&first, &last, sizeof first) > 0)
+		return 0;
+	uint32_t count = 0;
+	do {
+		networks[count++] = largest_network(first, &last, &end);
+		first = end;
+	} while (memcmp(&end, &last, sizeof end) < 0 && increment(&first));
+	return count;
+}
+
+/* How many dots stand in a part of a text. */
+static unsigned dots_in(const char *at, const char *end)
+{
+	unsigned dots = 0;
+	for (; at < end; at++)
+		dots += *at == '.';
+	return dots;
+}
+
+bool weir_network_meant(const char *text)
+{
+	const char *end = text + strlen(text), *mark = strpbrk(text, "*/-"), *colon = strchr(text, ':');
+	if (mark == NULL)
+		return false;
+	size_t digits = strspn(text, "0123456789.*/-"), hex = strspn(text, "0123456789abcdefABCDEF:.*/-");
+	bool v4 = text[digits] == '\0' && text[0] >= '0' && text[0] <= '9' && dots_in(text, mark) > 0;
+	bool v6 = text[hex] == '\0' && colon != NULL && strchr(colon + 1, ':') != NULL;
+	if (*mark == '-') /* and no version or date */
+		v4 = v4 && dots_in(text, mark) == 3 && dots_in(mark, end) == 3;
+	return v4 || v6;
+}

@@ -8,7 +8,10 @@
 
 #include "common/base/span.h"
 
-enum { WEIR_ADDRESS_TEXT_BYTES = 46 };
+enum {
+	WEIR_ADDRESS_TEXT_BYTES = 46,
+	WEIR_RANGE_NETWORKS_MAX = 256, /* a range of IPv6 comes to 254 networks at most */
+};
 
 struct weir_address {
 	uint8_t bytes[16]; /* network order; IPv4 as ::ffff:a.b.c.d */
@@ -38,6 +41,16 @@ void weir_address_mask(struct weir_address *address, uint8_t prefix4, uint8_t pr
  * @param why  set to words on failure: "host bits are set", "prefix above 32", "not an address"
  */
 bool weir_network_parse(struct weir_span text, struct weir_network *out, const char **why);
+/**
+ * The networks of "10.0.0.0/8", of a bare address, or of a range "192.0.2.1-192.0.2.9", both ends included.
+ *
+ * @param why  set to words on failure
+ * @return how many; 0: it is none of these
+ */
+uint32_t weir_networks_parse(struct weir_span text, struct weir_network networks[WEIR_RANGE_NETWORKS_MAX],
+                             const char **why);
+/** Whether a text that is no network was meant as one: "10.0.0.1/8", "192.0.2.9-192.0.2.1", "192.0.2.*". */
+bool weir_network_meant(const char *text);
 /** An IPv4 address is in no IPv6 network, ::/0 included. */
 bool weir_network_contains(const struct weir_network *network, const struct weir_address *address);
 

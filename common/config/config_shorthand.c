@@ -84,6 +84,17 @@ static enum weir_status add_limit(const char *limit, json_t *limits, struct weir
 	return WEIR_OK;
 }
 
+/* An ip is counted by networks of /64 where it is IPv6: whoever has one address there has the network. Takes `field`. */
+static json_t *key_field(json_t *field)
+{
+	if (strcmp(json_string_value(field), "ip") != 0)
+		return field;
+	json_t *object = json_object();
+	json_object_set_new(object, "field", field);
+	json_object_set_new(object, "prefix6", json_integer(64));
+	return object;
+}
+
 /* The fields of "a,b" into `key`, and a name for the zone: "a-b". */
 static enum weir_status split_key(const char *fields, json_t *key, char name[WEIR_ZONE_NAME_MAX_BYTES + 1],
                                   struct weir_error *error)
@@ -98,7 +109,7 @@ static enum weir_status split_key(const char *fields, json_t *key, char name[WEI
 			                 "--key %.80s: must be 1 to %d field names separated by commas, such as ip or ip,path",
 			                 fields, WEIR_ZONE_KEY_MAX);
 		}
-		json_array_append_new(key, field);
+		json_array_append_new(key, key_field(field));
 		for (size_t i = 0; i <= length && used < WEIR_ZONE_NAME_MAX_BYTES; i++) {
 			char c = i < length ? at[i] : '-';
 			bool plain =

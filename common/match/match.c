@@ -3,6 +3,7 @@
 #include "common/match/match.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/address.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,15 +61,21 @@ static enum weir_status parse_value(const struct weir_json *at, bool status_fiel
 		                      value->text);
 	value->length = (uint32_t)length;
 	value->wildcard = !status_field && strchr(value->text, '*') != NULL;
+	struct weir_network networks[WEIR_RANGE_NETWORKS_MAX];
+	const char *why;
+	value->network =
+		!status_field && !value->wildcard && weir_networks_parse(weir_span_of(value->text), networks, &why) > 0;
+	if (!status_field && !value->wildcard && !value->network && weir_network_meant(value->text))
+		return weir_json_fail(at, error, "\"%s\" is not a network: %s", value->text, why);
 	return WEIR_OK;
 }
 
-static enum weir_status parse_field(const struct weir_json *at, const char *name, struct weir_match_field *field,
-                                    struct weir_error *error)
+static enum weir_status parse_values(const struct weir_json *at, const char *name, bool negated,
+                                     struct weir_match *match, struct weir_error *error)
 {
-	if (*name == '\0' || strlen(name) > WEIR_FIELD_NAME_MAX_BYTES)
-		return weir_json_fail(at, error, "a field's name must have 1 to %d bytes", WEIR_FIELD_NAME_MAX_BYTES);
+	struct weir_match_field *field = &match->fields[match->field_count++];
 	field->field = weir_copy(name, strlen(name));
+	field->negated = negated;
 	bool list = json_is_array(at->value);
 	size_t count = 1;
 	enum weir_status status = list ? weir_json_list(at, 1, WEIR_MATCH_VALUES_MAX, &count, error) : WEIR_OK;
@@ -83,9 +90,30 @@ static enum weir_status parse_field(const struct weir_json *at, const char *name
 	return status;
 }
 
+static enum weir_status parse_field(const struct weir_json *at, const char *name, struct weir_match *match,
+                                    struct weir_error *error)
+{
+	static const char *const names[] = {"is", "not", NULL};
+	if (*name == '\0' || strlen(name) > WEIR_FIELD_NAME_MAX_BYTES)
+		return weir_json_fail(at, error, "a field's name must have 1 to %d bytes", WEIR_FIELD_NAME_MAX_BYTES);
+	if (!json_is_object(at->value))
+		return parse_values(at, name, false, match, error);
+	enum weir_status status = weir_json_only(at, names, error);
+	if (status == WEIR_OK && json_object_size(at->value) == 0)
+		status = weir_json_fail(at, error, "needs \"is\" or \"not\", such as {\"not\": [\"10.0.0.0/8\"]}");
+	for (int i = 0; names[i] != NULL && status == WEIR_OK; i++) {
+		struct weir_json member = weir_json_member(at, names[i]);
+		if (weir_json_exists(&member))
+			status = parse_values(&member, name, i == 1, match, error);
+	}
+	return status;
+}
+
 static int compare_fields(const void *a, const void *b)
 {
-	return strcmp(((const struct weir_match_field *)a)->field, ((const struct weir_match_field *)b)->field);
+	const struct weir_match_field *x = a, *y = b;
+	int order = strcmp(x->field, y->field);
+	return order != 0 ? order : x->negated - y->negated;
 }
 
 enum weir_status weir_match_parse(const struct weir_json *at, struct weir_match *match, struct weir_error *error)
@@ -97,13 +125,13 @@ enum weir_status weir_match_parse(const struct weir_json *at, struct weir_match 
 		return weir_json_fail(at, error,
 		                      "must be an object of at most %d fields, such as {\"path\": [\"/login\", \"/api/*\"]}",
 		                      WEIR_MATCH_FIELDS_MAX);
-	match->fields = weir_alloc(count, sizeof *match->fields);
+	match->fields = weir_alloc(2 * count, sizeof *match->fields);
 	const char *name;
 	json_t *value;
 	json_object_foreach(at->value, name, value)
 	{
 		struct weir_json member = weir_json_member(at, name);
-		enum weir_status status = parse_field(&member, name, &match->fields[match->field_count++], error);
+		enum weir_status status = parse_field(&member, name, match, error);
 		if (status != WEIR_OK)
 			return status;
 	}
@@ -111,14 +139,29 @@ enum weir_status weir_match_parse(const struct weir_json *at, struct weir_match 
 	return WEIR_OK;
 }
 
+static json_t *values_json(const struct weir_match_field *field)
+{
+	json_t *values = json_array();
+	for (uint32_t k = 0; k < field->value_count; k++)
+		json_array_append_new(values, json_string(field->values[k].text));
+	return values;
+}
+
 json_t *weir_match_json(const struct weir_match *match)
 {
 	json_t *object = json_object();
 	for (uint32_t i = 0; i < match->field_count; i++) {
-		json_t *values = json_array();
-		for (uint32_t k = 0; k < match->fields[i].value_count; k++)
-			json_array_append_new(values, json_string(match->fields[i].values[k].text));
-		json_object_set_new(object, match->fields[i].field, values);
+		const struct weir_match_field *field = &match->fields[i];
+		json_t *values = values_json(field), *before = json_object_get(object, field->field);
+		if (!field->negated) {
+			json_object_set_new(object, field->field, values);
+			continue;
+		}
+		json_t *both = json_object();
+		if (before != NULL)
+			json_object_set(both, "is", before);
+		json_object_set_new(both, "not", values);
+		json_object_set_new(object, field->field, both);
 	}
 	return object;
 }
@@ -135,7 +178,7 @@ static void put_values(struct weir_text *text, const struct weir_match_field *fi
 static const struct weir_match_field *find_field(const struct weir_match *match, const char *name)
 {
 	for (uint32_t i = 0; i < match->field_count; i++)
-		if (strcmp(match->fields[i].field, name) == 0)
+		if (strcmp(match->fields[i].field, name) == 0 && !match->fields[i].negated)
 			return &match->fields[i];
 	return NULL;
 }
@@ -159,7 +202,7 @@ void weir_match_describe(struct weir_text *text, const struct weir_match *match)
 		const struct weir_match_field *field = &match->fields[i];
 		if (field == method || field == path)
 			continue;
-		weir_text_printf(text, "%s%s ", before, field->field);
+		weir_text_printf(text, "%s%s %s", before, field->field, field->negated ? "other than " : "");
 		put_values(text, field, strcmp(field->field, "status") == 0 ? "" : "\"");
 		before = " and ";
 	}

@@ -17,16 +17,21 @@ enum {
 	WEIR_MATCH_VALUE_MAX_BYTES = 4096,
 };
 
-/* One value of "match": exact bytes, or with '*' a pattern; for status three digits, or a digit and "xx". */
+/*
+ * One value of "match": exact bytes, or with '*' a pattern; for status three digits, or a digit and "xx". An address, a
+ * network or a range of addresses stands for the addresses in it, however they are written.
+ */
 struct weir_match_value {
 	char *text;
 	uint32_t length;
 	bool wildcard;
+	bool network;
 };
 
-/* One field of "match": any of its values. */
+/* One field of "match": any of its values, or none of them. A field that has both stands twice. */
 struct weir_match_field {
 	char *field;
+	bool negated;
 	struct weir_match_value *values;
 	uint32_t value_count;
 };
@@ -37,7 +42,7 @@ struct weir_match {
 };
 
 /**
- * Parses an object of field: value or list of values; an absent one leaves the match empty.
+ * Parses an object of field: value, list of values, or {"is": …, "not": …}; an absent one leaves the match empty.
  *
  * @param match  zeroed; the caller's to free, on failure too
  */
@@ -45,7 +50,7 @@ WEIR_MUST_USE enum weir_status weir_match_parse(const struct weir_json *at, stru
                                                 struct weir_error *error);
 void weir_match_free(struct weir_match *match);
 
-/** The object again, each field with a list; returned. */
+/** The object again, each field with a list, or an object of lists where there is a "not"; returned. */
 json_t *weir_match_json(const struct weir_match *match);
 
 /** Appends "POST requests to /login or /api/... with status 4xx and user "a" or "b"". */

@@ -20,6 +20,15 @@ static void free_zone(struct weir_zone *zone)
 	for (uint32_t i = 0; i < zone->limit_count; i++)
 		weir_match_free(&zone->limits[i].done);
 	weir_match_free(&zone->match);
+	for (uint32_t i = 0; i < zone->exempt_match_count; i++)
+		weir_match_free(&zone->exempt_matches[i]);
+	for (uint32_t i = 0; i < zone->source_count; i++)
+		free(zone->sources[i]);
+	for (uint32_t i = 0; i < zone->exempt_file_count; i++)
+		free(zone->exempt_files[i]);
+	free(zone->exempt_files);
+	free(zone->exempt_matches);
+	free(zone->sources);
 	free(zone->exempt_words);
 	free(zone->exempt_networks);
 	free(zone->description);
@@ -65,6 +74,14 @@ enum weir_status weir_policy_decode(uint64_t version, const char *text, size_t l
 		(*policy)->version = version;
 	weir_json_document_free(document);
 	return status;
+}
+
+bool weir_zone_counts_addresses(const struct weir_zone *zone)
+{
+	for (uint32_t i = 0; i < zone->key_count; i++)
+		if (!zone->key[i].grouped && strcmp(zone->key[i].field, "ip") != 0)
+			return false;
+	return zone->key_count > 0;
 }
 
 static bool same_key(const struct weir_zone *a, const struct weir_zone *b)

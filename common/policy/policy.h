@@ -21,6 +21,8 @@ enum {
 	WEIR_ZONE_ID_MAX = 65535,
 	WEIR_ZONE_LIMITS_MAX = 8,
 	WEIR_ZONE_KEY_MAX = 4,
+	WEIR_ZONE_SOURCES_MAX = 256,
+	WEIR_ZONE_EXEMPT_MATCHES_MAX = 256,
 	WEIR_ZONE_NAME_MAX_BYTES = 64,
 	WEIR_ZONE_DESCRIPTION_MAX_BYTES = 1024,
 	WEIR_POLICY_TEXT_MAX_BYTES = 1000000, /* one policy is one record of the log: exempt lists included */
@@ -51,8 +53,14 @@ struct weir_zone {
 	struct weir_match match;
 	struct weir_network *exempt_networks;
 	uint32_t exempt_network_count; /* sorted, each once */
-	char **exempt_words;           /* sorted by strcmp, each once */
+	char **exempt_words;           /* sorted by strcmp, each once; with '*' a pattern */
 	uint32_t exempt_word_count;
+	struct weir_match *exempt_matches; /* records, by any of their fields */
+	uint32_t exempt_match_count;
+	char **exempt_files; /* the paths that were read for it; none in a policy that comes from a record */
+	uint32_t exempt_file_count;
+	char **sources; /* names: only their records are in the zone; none: all are */
+	uint32_t source_count;
 	struct weir_limit limits[WEIR_ZONE_LIMITS_MAX];
 	uint32_t limit_count; /* >= 1 */
 	bool count_all;
@@ -84,6 +92,8 @@ const struct weir_zone *weir_policy_zone(const struct weir_policy *policy, uint3
 /** Whether `next` may follow `previous`: a zone in both keeps its id, its name and its key. Words in error. */
 WEIR_MUST_USE enum weir_status weir_policy_check_successor(const struct weir_policy *previous,
                                                            const struct weir_policy *next, struct weir_error *error);
+/** Whether every field of a zone's key is an address: the ip, or a grouped field. A word never equals an address. */
+bool weir_zone_counts_addresses(const struct weir_zone *zone);
 /** What a zone means in one sentence, as `weir validate` prints it; returned, the caller frees. */
 char *weir_zone_describe(const struct weir_zone *zone);
 

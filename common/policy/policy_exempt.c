@@ -3,9 +3,10 @@
  * "exempt": networks and words, from the configuration or from files.
  *
  * Files are read here and nowhere later, so that the policy's record in the log
- * holds all of it and a replay needs no file. An entry that is an address or a
- * network counts as such, any other is a word; what only looks like a network is
- * refused, for as a word it would exempt nobody.
+ * holds all of it and a replay needs no file. An entry that is an address, a
+ * network or a range counts as such, an object says which records by their
+ * fields, any other is a word; what only looks like a network is refused, for as
+ * a word it would exempt nobody.
  */
 #include "common/base/alloc.h"
 #include "common/base/read_file.h"
@@ -26,18 +27,13 @@ const char *weir_network_format(const struct weir_network *network, char *buffer
 	return buffer;
 }
 
-/* Digits and dots, or hexadecimal digits with two colons, then a slash and a number: meant as a network. */
-static bool looks_like_network(const char *text)
+static void add_network(struct weir_zone *zone, const struct weir_network *network)
 {
-	const char *slash = strrchr(text, '/');
-	if (slash == NULL || slash[1] == '\0' || strspn(slash + 1, "0123456789") != strlen(slash + 1))
-		return false;
-	size_t base = (size_t)(slash - text);
-	if (strspn(text, "0123456789.") == base)
-		return memchr(text, '.', base) != NULL;
-	const char *colon = memchr(text, ':', base);
-	return strspn(text, "0123456789abcdefABCDEF:.") == base && colon != NULL &&
-	       memchr(colon + 1, ':', (size_t)(slash - colon - 1)) != NULL;
+	uint32_t count = zone->exempt_network_count++;
+	if ((count & (count - 1)) == 0) /* a power of two: the array is full */
+		zone->exempt_networks =
+			weir_realloc(zone->exempt_networks, count == 0 ? 1 : 2 * (size_t)count, sizeof *network);
+	zone->exempt_networks[count] = *network;
 }
 
 /*
@@ -46,21 +42,23 @@ static bool looks_like_network(const char *text)
 static enum weir_status add_entry(const struct weir_json *at, struct weir_zone *zone, const char *text,
                                   const char *where, struct weir_error *error)
 {
-	struct weir_network network;
-	const char *why;
+	struct weir_network networks[WEIR_RANGE_NETWORKS_MAX];
+	const char *why = "";
 	if (*text == '\0')
 		return weir_json_fail(at, error, "%smust not be empty", where);
 	if (zone->exempt_network_count + zone->exempt_word_count >= EXEMPT_MAX)
 		return weir_json_fail(at, error, "%sat most %d entries are allowed", where, EXEMPT_MAX);
-	if (weir_network_parse(weir_span_of(text), &network, &why)) {
-		uint32_t count = zone->exempt_network_count++;
-		if ((count & (count - 1)) == 0) /* a power of two: the array is full */
-			zone->exempt_networks =
-				weir_realloc(zone->exempt_networks, count == 0 ? 1 : 2 * (size_t)count, sizeof network);
-		zone->exempt_networks[count] = network;
+	uint32_t more = weir_networks_parse(weir_span_of(text), networks, &why);
+	for (uint32_t i = 0; i < more; i++)
+		add_network(zone, &networks[i]);
+	if (more > 0)
 		return WEIR_OK;
-	}
-	if (strcmp(why, "not an address") != 0 || looks_like_network(text))
+	if (weir_network_meant(text) && strchr(text, '*') != NULL)
+		return weir_json_fail(at, error,
+		                      "%s\"%s\" is a wildcard in an address; give a network such as 192.0.2.0/24, or a "
+		                      "range such as 192.0.2.1-192.0.2.9",
+		                      where, text);
+	if (strcmp(why, "not an address") != 0 || weir_network_meant(text))
 		return weir_json_fail(at, error, "%s\"%s\" is not a network: %s", where, text, why);
 	uint32_t count = zone->exempt_word_count++;
 	if ((count & (count - 1)) == 0)
@@ -123,6 +121,8 @@ static enum weir_status parse_file(const struct weir_json *at, struct weir_zone 
 	    (status = weir_json_require(&file, "the path of a list with one entry per line", error)) != WEIR_OK ||
 	    (status = weir_json_string(&file, &path, error)) != WEIR_OK)
 		return status;
+	zone->exempt_files = weir_realloc(zone->exempt_files, zone->exempt_file_count + 1, sizeof *zone->exempt_files);
+	zone->exempt_files[zone->exempt_file_count++] = weir_copy(path, strlen(path));
 	return read_entries(&file, zone, path, error);
 }
 
@@ -157,13 +157,29 @@ static void sort_entries(struct weir_zone *zone)
 	zone->exempt_word_count = kept;
 }
 
+/* {"file": PATH}, or fields as in "match". */
+static enum weir_status parse_object(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
+{
+	struct weir_json file = weir_json_member(at, "file");
+	if (weir_json_exists(&file))
+		return parse_file(at, zone, error);
+	if (json_object_size(at->value) == 0)
+		return weir_json_fail(at, error, "must be {\"file\": PATH}, or fields such as {\"agent\": [\"monitor/*\"]}");
+	if (zone->exempt_match_count == WEIR_ZONE_EXEMPT_MATCHES_MAX)
+		return weir_json_fail(at, error, "is one object too many: at most %d are allowed",
+		                      WEIR_ZONE_EXEMPT_MATCHES_MAX);
+	if (zone->exempt_matches == NULL)
+		zone->exempt_matches = weir_alloc(WEIR_ZONE_EXEMPT_MATCHES_MAX, sizeof *zone->exempt_matches);
+	return weir_match_parse(at, &zone->exempt_matches[zone->exempt_match_count++], error);
+}
+
 enum weir_status weir_exempt_parse(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
 {
 	if (!weir_json_exists(at))
 		return WEIR_OK;
 	enum weir_status status = WEIR_OK;
 	if (json_is_object(at->value)) {
-		status = parse_file(at, zone, error);
+		status = parse_object(at, zone, error);
 	} else {
 		size_t count = 0;
 		status = weir_json_list(at, 0, EXEMPT_MAX, &count, error);
@@ -171,7 +187,7 @@ enum weir_status weir_exempt_parse(const struct weir_json *at, struct weir_zone 
 			struct weir_json element = weir_json_element(at, i);
 			const char *text = NULL;
 			if (json_is_object(element.value))
-				status = parse_file(&element, zone, error);
+				status = parse_object(&element, zone, error);
 			else if ((status = weir_json_string(&element, &text, error)) == WEIR_OK)
 				status = add_entry(&element, zone, text, "", error);
 		}

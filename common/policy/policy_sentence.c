@@ -46,6 +46,16 @@ static void put_exempt(struct weir_text *text, const struct weir_zone *zone)
 	}
 	if (total > EXEMPT_SHOWN)
 		weir_text_printf(text, " and %u more", total - EXEMPT_SHOWN);
+	for (uint32_t i = 0; i < zone->exempt_match_count && i < EXEMPT_SHOWN; i++) {
+		weir_text_puts(text, total == 0 && i == 0 ? "; exempt: " : ", ");
+		weir_match_describe(text, &zone->exempt_matches[i]);
+	}
+}
+
+static void put_sources(struct weir_text *text, const struct weir_zone *zone)
+{
+	for (uint32_t i = 0; i < zone->source_count; i++)
+		weir_text_printf(text, "%s\"%s\"", i == 0 ? " of " : ", ", zone->sources[i]);
 }
 
 char *weir_zone_describe(const struct weir_zone *zone)
@@ -53,6 +63,7 @@ char *weir_zone_describe(const struct weir_zone *zone)
 	struct weir_text text = {0};
 	weir_text_printf(&text, "zone \"%s\" (%u): ", zone->name, zone->id);
 	weir_match_describe(&text, &zone->match);
+	put_sources(&text, zone);
 	put_key(&text, zone);
 	put_exempt(&text, zone);
 	weir_text_puts(&text, "; at most ");

@@ -48,6 +48,16 @@ static json_t *exempt_json(const struct weir_zone *zone)
 		json_array_append_new(list, json_string(weir_network_format(&zone->exempt_networks[i], buffer)));
 	for (uint32_t i = 0; i < zone->exempt_word_count; i++)
 		json_array_append_new(list, json_string(zone->exempt_words[i]));
+	for (uint32_t i = 0; i < zone->exempt_match_count; i++)
+		json_array_append_new(list, weir_match_json(&zone->exempt_matches[i]));
+	return list;
+}
+
+static json_t *sources_json(const struct weir_zone *zone)
+{
+	json_t *list = json_array();
+	for (uint32_t i = 0; i < zone->source_count; i++)
+		json_array_append_new(list, json_string(zone->sources[i]));
 	return list;
 }
 
@@ -66,6 +76,8 @@ static json_t *zone_json(const struct weir_zone *zone)
 	json_object_set_new(object, "count", json_string(zone->count_all ? "all" : "passed"));
 	set_time(object, "block_for", zone->block_for_ms);
 	json_object_set_new(object, "mode", json_string(weir_mode_name(zone->mode)));
+	if (zone->source_count > 0) /* else it is left out, so that a weir that does not know it reads the policy too */
+		json_object_set_new(object, "sources", sources_json(zone));
 	json_object_set_new(object, "history", json_boolean(zone->history));
 	return object;
 }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const zone_names[] = {"id",     "name",  "description", "key",  "match",   "exempt",
-                                         "limits", "count", "block_for",   "mode", "history", NULL};
+static const char *const zone_names[] = {"id",    "name",      "description", "key",     "match",   "exempt", "limits",
+                                         "count", "block_for", "mode",        "history", "sources", NULL};
 
 static enum weir_status parse_name(const struct weir_json *object, struct weir_zone *zone, struct weir_error *error)
 {
@@ -129,6 +129,26 @@ static enum weir_status parse_behaviour(const struct weir_json *object, struct w
 	return WEIR_OK;
 }
 
+static enum weir_status parse_sources(const struct weir_json *object, struct weir_zone *zone, struct weir_error *error)
+{
+	struct weir_json at = weir_json_member(object, "sources");
+	size_t count = 0;
+	if (!weir_json_exists(&at))
+		return WEIR_OK;
+	enum weir_status status = weir_json_list(&at, 0, WEIR_ZONE_SOURCES_MAX, &count, error);
+	zone->sources = weir_alloc(count, sizeof *zone->sources);
+	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
+		struct weir_json element = weir_json_element(&at, i);
+		const char *name = "";
+		status = weir_json_string(&element, &name, error);
+		if (status == WEIR_OK && *name == '\0')
+			status = weir_json_fail(&element, error, "must be the \"name\" of a source");
+		if (status == WEIR_OK)
+			zone->sources[zone->source_count++] = weir_copy(name, strlen(name));
+	}
+	return status;
+}
+
 static enum weir_status parse_zone(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
 {
 	struct weir_json match = weir_json_member(at, "match"), exempt = weir_json_member(at, "exempt");
@@ -138,7 +158,7 @@ static enum weir_status parse_zone(const struct weir_json *at, struct weir_zone 
 	    (status = parse_key(at, zone, error)) != WEIR_OK ||
 	    (status = weir_match_parse(&match, &zone->match, error)) != WEIR_OK ||
 	    (status = weir_exempt_parse(&exempt, zone, error)) != WEIR_OK ||
-	    (status = parse_limits(at, zone, error)) != WEIR_OK)
+	    (status = parse_sources(at, zone, error)) != WEIR_OK || (status = parse_limits(at, zone, error)) != WEIR_OK)
 		return status;
 	return parse_behaviour(at, zone, error);
 }

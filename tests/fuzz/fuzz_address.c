@@ -51,10 +51,44 @@ static void check_network(struct weir_span text)
 	}
 }
 
+/* As logs write it: what is an address stays one, and its canonical text is read as itself. */
+static void check_written(struct weir_span text)
+{
+	struct weir_address address, bare;
+	char written[WEIR_ADDRESS_TEXT_BYTES];
+	bool read = weir_address_read(text, &address);
+	if (weir_address_parse(text, &bare))
+		assert(read && memcmp(&address, &bare, sizeof bare) == 0);
+	if (!read)
+		return;
+	struct weir_span canonical = {.at = written, .length = weir_address_format(&address, written)};
+	bool again = weir_address_parse(canonical, &bare);
+	assert(again && memcmp(&address, &bare, sizeof bare) == 0);
+	(void)again;
+}
+
+/* The networks of a range lie one behind the other, from its first address to its last. */
+static void check_range(struct weir_span text)
+{
+	struct weir_network networks[WEIR_RANGE_NETWORKS_MAX];
+	const char *why = NULL;
+	uint32_t count = weir_networks_parse(text, networks, &why);
+	assert(count <= WEIR_RANGE_NETWORKS_MAX && (count > 0 || why != NULL));
+	for (uint32_t i = 1; i < count; i++) {
+		assert(memcmp(&networks[i - 1].base, &networks[i].base, sizeof networks[i].base) < 0);
+		assert(!weir_network_contains(&networks[i - 1], &networks[i].base));
+	}
+	char *terminated = weir_copy(text.at, text.length);
+	(void)weir_network_meant(terminated);
+	free(terminated);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct weir_span text = {.at = (const char *)data, .length = (uint32_t)size};
 	check_address(text);
 	check_network(text);
+	check_written(text);
+	check_range(text);
 	return 0;
 }

@@ -185,6 +185,23 @@ def test_a_hangup_reopens_decisions_and_dead_letters(place):
     assert {letter["text"] for letter in lines_of(place.path("dead"))} == {"bad two"}
 
 
+def test_a_list_of_exempt_users_is_read_again_when_it_changes(place):
+    log, users = place.write("log", ""), place.write("users", "ann\n")
+    zones = site()
+    zones[0]["exempt"] = {"file": users}
+    weir = follow(place, place.config(zones, [source(log)]))
+    place.append("log", burst("ann", 4) + burst("bob", 4))
+    until_keys(place, weir, "bob")
+    place.write("new", "bob\n# a comment\neve\n")
+    os.rename(place.path("new"), users)
+    until(lambda: "policy 2 is in force" in weir.said(), "the list is read again", running=weir)
+    place.append("log", burst("eve", 4) + burst("ann", 4))
+    until_keys(place, weir, "bob", "ann")
+    place.write("users", "10.0.0.1/8\n")
+    until(lambda: "policy 2 stays in force" in weir.said(), "a bad list is refused", running=weir)
+    assert weir.stop() == DONE, weir.said()
+
+
 def test_a_file_renamed_before_it_was_saved_doubles_nothing(place):
     log = place.write("log", "")
     config = place.config(site(), [source(log)])

@@ -167,13 +167,13 @@ def test_the_first_lines_show_a_wrong_format_or_field(place):
     limits = [sliding(1, "1m")]
     said = warnings(place, [zone("site", limits)], [source(log, format="combined")])
     assert "500 of the first 500 lines are malformed, mostly \"not combined\"" in said["sources[0]"], said
-    said = warnings(place, [zone("site", limits, key=("user", "ip")),
+    said = warnings(place, [zone("site", limits, key=("user", {"field": "ip", "prefix6": 64})),
                             zone("none", limits, match={"path": ["/nowhere"]}),
                             zone("fine", limits)], [source(log)])
     assert said == {"zones[0].key[1]": 'none of the first 500 events has the field "ip" of the key',
                     "zones[1]": "none of the first 500 events is in this zone"}, said
     few = place.write("few", burst("ann", 3))
-    assert not warnings(place, [zone("site", limits, key=("ip",))], [source(few)])
+    assert not warnings(place, [zone("site", limits, key=({"field": "ip", "prefix6": 64},))], [source(few)])
 
 
 def test_a_file_that_cannot_be_read_is_said(place):

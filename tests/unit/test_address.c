@@ -224,6 +224,79 @@ static void says_why_a_network_is_refused(void **state)
 	}
 }
 
+static void as_logs_write_it(void **state)
+{
+	(void)state;
+	static const char *const pairs[][2] = {
+		{"192.0.2.1", "192.0.2.1"},
+		{"192.0.2.1:443", "192.0.2.1"},
+		{"::ffff:192.0.2.1", "192.0.2.1"},
+		{"2001:DB8:0::1", "2001:db8::1"},
+		{"[2001:db8::1]", "2001:db8::1"},
+		{"[2001:db8::1]:443", "2001:db8::1"},
+		{"fe80::1%eth0", "fe80::1"},
+		{"[fe80::1%25eth0]:80", "fe80::1"},
+		{"[::ffff:192.0.2.1]:1", "192.0.2.1"},
+		{"2001:db8::1:443", "2001:db8::1:443"},
+	};
+	static const char *const others[] = {"",
+	                                     "192.0.2.01",
+	                                     "192.0.2.1:",
+	                                     "192.0.2.1:123456",
+	                                     "192.0.2.1:8o",
+	                                     "[192.0.2.1]",
+	                                     "192.0.2.1%e",
+	                                     "[2001:db8::1",
+	                                     "[2001:db8::1]x",
+	                                     "[]",
+	                                     "fe80::1%",
+	                                     "%eth0",
+	                                     "192.0.2.1, 1.1.1.1",
+	                                     "host:80",
+	                                     "a"};
+	struct weir_address address;
+	char text[WEIR_ADDRESS_TEXT_BYTES];
+	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+		assert_true(weir_address_read(weir_span_of(pairs[i][0]), &address));
+		weir_address_format(&address, text);
+		assert_string_equal(text, pairs[i][1]);
+	}
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+		if (weir_address_read(weir_span_of(others[i]), &address))
+			fail_msg("%s is taken", others[i]);
+}
+
+/* A range is the addresses from its first to its last, and no other. */
+static void a_range_is_its_networks(void **state)
+{
+	(void)state;
+	struct weir_network networks[WEIR_RANGE_NETWORKS_MAX];
+	const char *why;
+	for (unsigned first = 0; first < 256; first += 7)
+		for (unsigned last = first; last < 256; last += 5) {
+			char text[64];
+			snprintf(text, sizeof text, "192.0.2.%u-192.0.2.%u", first, last);
+			uint32_t count = weir_networks_parse(weir_span_of(text), networks, &why);
+			for (unsigned host = 0; host < 256; host++) {
+				struct weir_address address;
+				bool inside = false;
+				snprintf(text, sizeof text, "192.0.2.%u", host);
+				assert_true(weir_address_parse(weir_span_of(text), &address));
+				for (uint32_t i = 0; i < count; i++)
+					inside |= weir_network_contains(&networks[i], &address);
+				assert_int_equal(inside, host >= first && host <= last);
+			}
+		}
+	assert_int_equal(weir_networks_parse(weir_span_of("0.0.0.0-255.255.255.255"), networks, &why), 1);
+	assert_int_equal(networks[0].prefix, 96);
+	assert_int_equal(weir_networks_parse(weir_span_of("::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"), networks, &why),
+	                 1);
+	assert_int_equal(weir_networks_parse(weir_span_of("::1-ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe"), networks, &why),
+	                 254);
+	assert_int_equal(weir_networks_parse(weir_span_of("192.0.2.1"), networks, &why), 1);
+	assert_int_equal(weir_networks_parse(weir_span_of("a-b"), networks, &why), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +308,8 @@ int main(void)
 		cmocka_unit_test(networks_hold_their_addresses),
 		cmocka_unit_test(an_address_of_v4_is_in_no_network_of_v6),
 		cmocka_unit_test(says_why_a_network_is_refused),
+		cmocka_unit_test(as_logs_write_it),
+		cmocka_unit_test(a_range_is_its_networks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

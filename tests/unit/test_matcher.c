@@ -332,6 +332,92 @@ static void exempt_networks_are_about_the_zones_address(void **state)
 	teardown(&fixture);
 }
 
+/* Whether a record with these fields is in the zone; fields as "name=value name=value". */
+static void assert_in(const char *zone, const char *fields, bool expected)
+{
+	struct fixture fixture;
+	char zones[1024], copy[512], *rest = copy;
+	snprintf(zones, sizeof zones, "[{\"name\": \"a\", \"key\": [\"ip\", \"user\", \"agent\"], %s, " LIMITS "}]", zone);
+	snprintf(copy, sizeof copy, "%s", fields);
+	setup(&fixture, zones);
+	set_field(&fixture, "ip", "203.0.113.9");
+	set_field(&fixture, "user", "ann");
+	set_field(&fixture, "agent", "curl/8");
+	for (char *field; (field = strtok_r(rest, " ", &rest)) != NULL;) {
+		char *value = strchr(field, '=');
+		*value = '\0';
+		if (strcmp(field, "source") == 0)
+			fixture.record.source = value + 1;
+		else
+			set_field(&fixture, field, value + 1);
+	}
+	if ((match(&fixture)[0] != '\0') != expected)
+		fail_msg("%s, %s: %s", zone, fields, expected ? "not in it" : "in it");
+	teardown(&fixture);
+}
+
+static void a_match_takes_networks_ranges_and_not(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *zone, *fields;
+		bool in;
+	} cases[] = {
+		{"\"match\": {\"ip\": [\"203.0.113.0/24\"]}", "", true},
+		{"\"match\": {\"ip\": [\"203.0.113.0/24\"]}", "ip=203.0.114.9", false},
+		{"\"match\": {\"ip\": \"203.0.113.1-203.0.113.9\"}", "", true},
+		{"\"match\": {\"ip\": \"203.0.113.1-203.0.113.9\"}", "ip=203.0.113.10", false},
+		{"\"match\": {\"ip\": \"2001:DB8:0::1\"}", "ip=2001:db8::1", true},
+		{"\"match\": {\"user\": [\"10.0.0.0/8\", \"b*\"]}", "user=10.9.9.9", true},
+		{"\"match\": {\"user\": [\"10.0.0.0/8\", \"b*\"]}", "user=bob", true},
+		{"\"match\": {\"user\": [\"10.0.0.0/8\", \"b*\"]}", "", false},
+		{"\"match\": {\"ip\": {\"not\": [\"203.0.113.0/24\"]}}", "", false},
+		{"\"match\": {\"ip\": {\"not\": [\"203.0.113.0/24\"]}}", "ip=198.51.100.1", true},
+		{"\"match\": {\"path\": {\"is\": [\"/a*\"], \"not\": [\"/a/b\", \"*.png\"]}}", "path=/a/c", true},
+		{"\"match\": {\"path\": {\"is\": [\"/a*\"], \"not\": [\"/a/b\", \"*.png\"]}}", "path=/a/b", false},
+		{"\"match\": {\"path\": {\"is\": [\"/a*\"], \"not\": [\"/a/b\", \"*.png\"]}}", "path=/a/c.png", false},
+		{"\"match\": {\"path\": {\"is\": [\"/a*\"], \"not\": [\"/a/b\", \"*.png\"]}}", "path=/c", false},
+		{"\"match\": {\"path\": {\"not\": \"/a\"}}", "", true},
+		{"\"match\": {\"status\": {\"not\": [\"2xx\", 304]}}", "status=304", false},
+		{"\"match\": {\"status\": {\"not\": [\"2xx\", 304]}}", "status=404", true},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_in(cases[i].zone, cases[i].fields, cases[i].in);
+}
+
+static void exempt_takes_ranges_wildcards_and_fields(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *zone, *fields;
+		bool in;
+	} cases[] = {
+		{"\"exempt\": [\"203.0.113.1-203.0.113.20\"]", "", false},
+		{"\"exempt\": [\"203.0.113.1-203.0.113.8\"]", "", true},
+		{"\"exempt\": [\"2001:db8::1-2001:db8::ffff\"]", "ip=2001:db8::100", false},
+		{"\"exempt\": [\"2001:db8::1-2001:db8::ffff\"]", "ip=2001:db8::1:0", true},
+		{"\"exempt\": [\"bot-*\"]", "user=bot-7", false},
+		{"\"exempt\": [\"bot-*\"]", "user=robot-7", true},
+		{"\"exempt\": [{\"agent\": [\"curl/*\"]}]", "", false},
+		{"\"exempt\": [{\"agent\": [\"curl/*\"]}]", "agent=wget", true},
+		{"\"exempt\": [{\"path\": [\"/health\"], \"ip\": [\"203.0.113.0/24\"]}]", "path=/health", false},
+		{"\"exempt\": [{\"path\": [\"/health\"], \"ip\": [\"10.0.0.0/8\"]}]", "path=/health", true},
+		{"\"exempt\": [{\"path\": {\"not\": [\"/login\"]}}]", "path=/a", false},
+		{"\"exempt\": [{\"path\": {\"not\": [\"/login\"]}}]", "path=/login", true},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_in(cases[i].zone, cases[i].fields, cases[i].in);
+}
+
+static void a_zone_may_name_its_sources(void **state)
+{
+	(void)state;
+	assert_in("\"sources\": [\"web\", \"api\"]", "source=api", true);
+	assert_in("\"sources\": [\"web\", \"api\"]", "source=mail", false);
+	assert_in("\"sources\": [\"web\", \"api\"]", "", false);
+	assert_in("\"sources\": []", "source=mail", true);
+}
+
 static void done_is_tested_before_match(void **state)
 {
 	(void)state;
@@ -507,6 +593,9 @@ int main(void)
 		cmocka_unit_test(matches_are_anded_over_fields_and_ored_over_values),
 		cmocka_unit_test(exempt_values_are_in_no_zone_of_their_own),
 		cmocka_unit_test(exempt_networks_are_about_the_zones_address),
+		cmocka_unit_test(a_match_takes_networks_ranges_and_not),
+		cmocka_unit_test(exempt_takes_ranges_wildcards_and_fields),
+		cmocka_unit_test(a_zone_may_name_its_sources),
 		cmocka_unit_test(done_is_tested_before_match),
 		cmocka_unit_test(too_many_fields_are_refused),
 		cmocka_unit_test(only_fields_of_zones_are_wanted),

@@ -193,7 +193,7 @@ static void refuses_zones_in_words(void **state)
 	refuse(
 		"[{\"name\": \"a\", \"keys\": []}]",
 		"weir.json:1: [0]: unknown key \"keys\"; did you mean \"key\"? (known: id, name, description, key, match, exempt, "
-		"limits, count, block_for, mode, history)");
+		"limits, count, block_for, mode, history, sources)");
 	refuse(
 		"[{\"name\": \"a\", \"key\": []}]",
 		"weir.json:1: [0].limits: is missing; for example [{\"algorithm\": \"sliding_window\", \"rate\": 10, \"window\": "
@@ -293,6 +293,26 @@ static void exempt_entries_are_networks_or_words(void **state)
 	       "weir.json:1: [0].exempt[0]: \"2001:db8:::/32\" is not a network: not an address");
 	refuse(ZONE(LIMITS ", \"exempt\": [\"10.0.0.0/40\"]"),
 	       "weir.json:1: [0].exempt[0]: \"10.0.0.0/40\" is not a network: prefix above 32");
+	refuse(
+		"[{\"name\": \"a\", \"key\": [\"ip\"], \"exempt\": [\"192.0.2.9-192.0.2.1\"]," LIMITS "}]",
+		"weir.json:1: [0].exempt[0]: \"192.0.2.9-192.0.2.1\" is not a network: a range's first address must not be above "
+		"its last");
+	refuse(
+		"[{\"name\": \"a\", \"key\": [\"ip\"], \"exempt\": [\"192.0.2.1-2001:db8::1\"]," LIMITS "}]",
+		"weir.json:1: [0].exempt[0]: \"192.0.2.1-2001:db8::1\" is not a network: a range's ends must both be IPv4 or both "
+		"IPv6");
+	refuse(
+		"[{\"name\": \"a\", \"key\": [\"ip\"], \"exempt\": [\"192.0.2.*\"]," LIMITS "}]",
+		"weir.json:1: [0].exempt[0]: \"192.0.2.*\" is a wildcard in an address; give a network such as 192.0.2.0/24, or a "
+		"range such as 192.0.2.1-192.0.2.9");
+	refuse("[{\"name\": \"a\", \"key\": [\"ip\"], \"exempt\": [{}]," LIMITS "}]",
+	       "weir.json:1: [0].exempt[0]: must be {\"file\": PATH}, or fields such as {\"agent\": [\"monitor/*\"]}");
+	refuse("[{\"name\": \"a\", \"key\": [\"ip\"], \"match\": {\"ip\": [\"10.0.0.1/8\"]}," LIMITS "}]",
+	       "weir.json:1: [0].match.ip[0]: \"10.0.0.1/8\" is not a network: host bits are set");
+	refuse("[{\"name\": \"a\", \"key\": [\"ip\"], \"match\": {\"ip\": {\"nott\": [\"a\"]}}," LIMITS "}]",
+	       "weir.json:1: [0].match.ip: unknown key \"nott\"; did you mean \"not\"? (known: is, not)");
+	refuse("[{\"name\": \"a\", \"key\": [\"ip\"], \"sources\": [\"\"]," LIMITS "}]",
+	       "weir.json:1: [0].sources[0]: must be the \"name\" of a source");
 	refuse(ZONE(LIMITS ", \"exempt\": [\"\"]"), "weir.json:1: [0].exempt[0]: must not be empty");
 	refuse(ZONE(LIMITS ", \"exempt\": {\"file\": \"/dev/zero\"}"),
 	       "weir.json:1: [0].exempt.file: /dev/zero is larger than 16777216 bytes");

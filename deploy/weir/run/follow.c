@@ -20,6 +20,7 @@
 #include "deploy/weir/command.h"
 #include "deploy/weir/overrides/override_control.h"
 #include "deploy/weir/policy/policy_apply.h"
+#include "deploy/weir/run/exempt_watch.h"
 #include "deploy/weir/run/monitor.h"
 #include "deploy/weir/run/sink.h"
 #include "deploy/weir/run/summary.h"
@@ -59,6 +60,7 @@ struct follow {
 	struct override_control overrides;
 	struct control *control;
 	struct weir_fault bus_fault;
+	struct exempt_watch exempt;
 	int64_t started_ms;
 };
 
@@ -322,6 +324,8 @@ static void reload(struct follow *follow)
 		if (status == WEIR_OK)
 			status = policy_log_apply(follow->state.store, follow->registry, follow->bus, next->policy, weir_wall_ms(),
 			                          &follow->policy_version, &error);
+		if (status == WEIR_OK)
+			exempt_watch_set(&follow->exempt, next->policy);
 		others = others_changed(follow->options->config, next);
 		weir_config_free(next);
 	}
@@ -381,14 +385,16 @@ static void watch(struct follow *follow)
 	struct late_note late = {0};
 	const struct limiter_parts parts = {
 		.workers = follow->workers, .worker_count = follow->worker_count, .registry = follow->registry};
+	exempt_watch_set(&follow->exempt, follow->options->config->policy);
 	while (!atomic_load(weir_stop_flag()) && !collector_ended(follow->collector) && !part_failed(follow)) {
-		if (weir_stop_take_reload())
+		if (weir_stop_take_reload() || exempt_watch_changed(&follow->exempt, weir_monotonic_ms()))
 			reload(follow);
 		log_bus_problem(follow);
 		late_note_watch(&late, &parts, follow->log);
 		show_progress(follow);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
+	exempt_watch_deinit(&follow->exempt);
 	progress_clear(follow->progress);
 }
 

@@ -83,6 +83,7 @@ enum weir_status validate_report_make(const struct weir_config *config, struct v
 	report->warnings = weir_alloc(VALIDATE_WARNINGS_MAX, sizeof *report->warnings);
 	inspect_zones(report);
 	validate_limits(report);
+	validate_clients(report);
 	enum weir_status status = validate_sources(report, error);
 	if (status == WEIR_OK)
 		check_outputs(report);

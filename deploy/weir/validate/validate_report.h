@@ -78,6 +78,9 @@ WEIR_MUST_USE enum weir_status validate_sources(struct validate_report *report, 
 /** validate_limits.c: warnings about limits that contradict or outdo each other. */
 void validate_limits(struct validate_report *report);
 
+/** validate_clients.c: warnings about clients that are counted one by one, or meant to be exempt and are not. */
+void validate_clients(struct validate_report *report);
+
 /** validate_words.c, validate_json.c: the report for people, and for programs. */
 void validate_words(struct weir_text *text, const char *name, const struct validate_report *report);
 void validate_json(struct weir_text *text, const struct validate_report *report);

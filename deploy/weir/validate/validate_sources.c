@@ -24,6 +24,8 @@ enum { TELLING_RECORDS = 20 };
 struct sampling {
 	struct validate_report *report;
 	struct inputs *inputs;
+	bool gives_ip; /* some format may give an ip */
+	char word[84]; /* the first value of ip in the source's samples that is no address, or "" */
 	uint32_t key_fields[WEIR_ZONES_MAX][WEIR_ZONE_KEY_MAX]; /* their indexes */
 };
 
@@ -62,6 +64,9 @@ static void count_record(struct sampling *sampling, const struct record *record)
 	struct matched matched;
 	struct validate_report *report = sampling->report;
 	report->sampled++;
+	if (record->ip == RECORD_IP_WORD && sampling->word[0] == '\0')
+		snprintf(sampling->word, sizeof sampling->word, "%.*s", (int)record->fields[FIELD_IP].length,
+		         record->fields[FIELD_IP].at);
 	for (uint32_t z = 0; z < report->zone_count; z++)
 		for (uint32_t k = 0; k < report->zones[z].zone->key_count; k++)
 			report->zones[z].keyed[k] += record->fields[sampling->key_fields[z][k]].at != NULL;
@@ -187,6 +192,25 @@ static void warn_malformed(struct sampling *sampling, size_t place)
 	warn_source(sampling->report, place, &words);
 }
 
+/* Values of ip that are no addresses: names are possible, lists and the wrong field are not meant. */
+static void warn_words(struct sampling *sampling, size_t place)
+{
+	const struct validate_source *source = &sampling->report->sources[place];
+	struct record_counts all = {0};
+	struct weir_text words = {0};
+	for (size_t i = 0; i < source->file_count; i++)
+		record_counts_add(&all, &source->files[i].counts);
+	if (all.words == 0)
+		return;
+	weir_text_printf(
+		&words,
+		"%llu of the first %llu events have an ip that is no address, such as \"%s\", and is counted as it "
+		"stands%s",
+		(unsigned long long)all.words, (unsigned long long)all.records, sampling->word,
+		strchr(sampling->word, ',') != NULL ? "; \"client_ip\" finds the client in a list" : "");
+	warn_source(sampling->report, place, &words);
+}
+
 static enum weir_status inspect_source(struct sampling *sampling, size_t place, struct weir_error *error)
 {
 	struct validate_report *report = sampling->report;
@@ -196,6 +220,8 @@ static enum weir_status inspect_source(struct sampling *sampling, size_t place, 
 	enum weir_status status = inputs_format(report->config, &sampling->inputs->fields, place, &format, error);
 	if (status != WEIR_OK)
 		return status;
+	sampling->gives_ip |= !format_lacks(format, FIELD_IP);
+	sampling->word[0] = '\0';
 	format_free(format);
 	struct source *source = sampling->inputs->sources[place];
 	describe_source(&report->sources[place], source->ops, &config);
@@ -207,9 +233,31 @@ static enum weir_status inspect_source(struct sampling *sampling, size_t place, 
 	size_t count = source->ops->streams(source, &streams);
 	for (size_t i = 0; status == WEIR_OK && i < count; i++)
 		status = inspect_file(sampling, place, streams[i], error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
 		warn_malformed(sampling, place);
+		warn_words(sampling, place);
+	}
 	return status;
+}
+
+/* Exempt networks that no record can be in, as none has an address. */
+static void warn_networks(const struct sampling *sampling)
+{
+	struct validate_report *report = sampling->report;
+	for (uint32_t z = 0; z < report->zone_count && report->config->source_count > 0; z++) {
+		const struct weir_zone *zone = report->zones[z].zone;
+		bool address = false;
+		for (uint32_t k = 0; k < zone->key_count; k++)
+			address |= zone->key[k].grouped || strcmp(zone->key[k].field, "ip") == 0;
+		if (zone->exempt_network_count == 0 || address || sampling->gives_ip)
+			continue;
+		struct weir_text words = {0};
+		char path[64];
+		snprintf(path, sizeof path, "zones[%u].exempt", z);
+		weir_text_puts(&words,
+		               "has networks, but no field of the key is an address, and no source has the field \"ip\"");
+		validate_warn(report, path, &words);
+	}
 }
 
 /* Zones that the records seen cannot be in. */
@@ -258,8 +306,10 @@ enum weir_status validate_sources(struct validate_report *report, struct weir_er
 		find_key_fields(sampling);
 	for (; status == WEIR_OK && report->source_count < config->source_count; report->source_count++)
 		status = inspect_source(sampling, report->source_count, error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
 		warn_zones(report);
+		warn_networks(sampling);
+	}
 	inputs_free(sampling->inputs);
 	free(sampling);
 	return status;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """IP addresses as the policy sees them: parsing, canonical text, networks, hops."""
 
+import ipaddress
 import re
 import socket
 
@@ -83,6 +84,19 @@ def parse_network(text):
     if not 0 <= bits <= width:
         return None
     return packed, bits
+
+
+def parse_networks(text):
+    """Every network of an address, a network or a range "a-b"; [] if it is none of them."""
+    first, dash, last = text.partition(b"-")
+    if not dash:
+        network = parse_network(text)
+        return [] if network is None else [network]
+    first, last = parse(first), parse(last)
+    if first is None or last is None or len(first) != len(last) or first > last:
+        return []
+    found = ipaddress.summarize_address_range(ipaddress.ip_address(first), ipaddress.ip_address(last))
+    return [(network.network_address.packed, network.prefixlen) for network in found]
 
 
 def contains(network, packed):

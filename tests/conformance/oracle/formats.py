@@ -24,6 +24,8 @@ class Record:
         self.time, self.cost, self._field = time, cost, field
         self.settled = {}
 
+    source = None
+
     def field(self, name):
         """The bytes of a field, or None."""
         if name not in self.settled:

@@ -23,23 +23,31 @@ def wildcard(pattern, value):
 
 
 class Filter:
-    """A `match`: fields ANDed, the values of one field ORed."""
+    """A `match`: fields ANDed, the values of one field ORed; `not` is the opposite of that."""
 
     def __init__(self, spec):
-        self.spec = {name: values if isinstance(values, list) else [values]
-                     for name, values in spec.items()}
+        self.tests = []
+        for name, values in spec.items():
+            if not isinstance(values, dict):
+                values = {"is": values}
+            for how, listed in values.items():
+                listed = listed if isinstance(listed, list) else [listed]
+                self.tests.append((name, listed, how == "is"))
 
     def matches(self, record):
         """Whether a record is of this filter."""
-        return all(self._one(name, values, record.field(name))
-                   for name, values in self.spec.items())
+        return all(self._one(name, values, record.field(name)) == wanted
+                   for name, values, wanted in self.tests)
 
     @staticmethod
     def _one(name, values, value):
         if value is None:
             return False
         if name != "status":
-            return any(wildcard(pattern, value) for pattern in values)
+            packed = addresses.read(value)
+            return any(wildcard(pattern, value) or packed is not None and any(
+                addresses.contains(network, packed)
+                for network in addresses.parse_networks(pattern.encode())) for pattern in values)
         for pattern in values:
             pattern = str(pattern)
             assert _STATUS.fullmatch(pattern)
@@ -52,26 +60,31 @@ class Filter:
 
 
 class Exempt:
-    """The values of a key that are let through unseen: networks and words."""
+    """What is let through unseen: networks and words of a key, records by their fields."""
 
     def __init__(self, spec):
-        entries = spec
-        if isinstance(spec, dict):
-            with open(spec["file"], "rb") as listing:
-                lines = [line.strip() for line in listing.read().split(b"\n")]
-            entries = [line for line in lines if line and not line.startswith(b"#")]
-        self.networks, self.words = [], set()
-        for entry in entries:
-            entry = entry.encode() if isinstance(entry, str) else entry
-            network = addresses.parse_network(entry)
-            if network is None:
-                self.words.add(entry)
+        self.networks, self.words, self.filters = [], set(), []
+        for entry in spec if isinstance(spec, list) else [spec]:
+            if not isinstance(entry, dict):
+                self._add(entry.encode())
+            elif "file" in entry:
+                with open(entry["file"], "rb") as listing:
+                    lines = [line.strip() for line in listing.read().split(b"\n")]
+                for line in lines:
+                    if line and not line.startswith(b"#"):
+                        self._add(line)
             else:
-                self.networks.append(network)
+                self.filters.append(Filter(entry))
+
+    def _add(self, entry):
+        networks = addresses.parse_networks(entry)
+        self.networks += networks
+        if not networks:
+            self.words.add(entry)
 
     def holds(self, value):
         """Whether a key's value, before grouping, is one of the words."""
-        return value in self.words
+        return any(wildcard(word.decode(), value) for word in self.words)
 
     def holds_address(self, value):
         """Whether an address is in one of the networks."""
@@ -167,6 +180,7 @@ class Zone:
         self.counts_all = spec.get("count", "passed") == "all"
         self.block_for = duration_ms(spec.get("block_for", "0s"))
         self.mode = spec.get("mode", "enforce")
+        self.sources = spec.get("sources", [])
 
     def takes(self, record):
         """(key values, "judge" or "done") of a record in this zone, or None."""
@@ -174,6 +188,10 @@ class Zone:
         if None in raw or any(self.exempt.holds(value) for value in raw):
             return None
         of_address = [field.name for field in self.key if field.grouped or field.name == "ip"]
+        if any(known.matches(record) for known in self.exempt.filters):
+            return None
+        if self.sources and record.source not in self.sources:
+            return None
         if any(self.exempt.holds_address(record.field(name)) for name in of_address or ["ip"]):
             return None
         values = tuple(field.value(value) for field, value in zip(self.key, raw))

@@ -120,13 +120,21 @@ class _Policy:
                                        rng.randint(1, 2))
         if rng.random() < 0.2:
             match["status"] = rng.sample(["2xx", "4xx", 200, "404", 500], rng.randint(1, 3))
+        if rng.random() < 0.15:
+            match[rng.choice(["ip", "user"])] = rng.sample(
+                ["10.0.0.0/8", "192.0.2.1-192.0.2.99", "2001:db8::/32", "u*", "bob", "::1-::ff"],
+                rng.randint(1, 3))
+        for name in [name for name in match if rng.random() < 0.2]:
+            match[name] = rng.choice([{"not": match[name]}, {"is": match[name]},
+                                      {"is": match[name], "not": match[name][:1]}])
         return match
 
     def exempt(self):
         """Networks and words, some of them in use."""
         rng = self.rng
         choices = ["10.0.0.0/8", "192.0.2.7", "2001:db8::/32", "::ffff:10.1.0.0/112", "0.0.0.0/1",
-                   "bob", "/a", "GET"]
+                   "bob", "/a", "GET", "192.0.2.3-192.0.2.200", "2001:db8::1-2001:db8::ff:0", "b*", "/a*",
+                   {"path": ["/a*"]}, {"user": {"not": ["u*"]}, "ip": ["10.0.0.0/8"]}]
         return rng.sample(choices, rng.randint(1, 3))
 
     def zone(self, number):
@@ -140,6 +148,8 @@ class _Policy:
             zone["match"] = match
         if rng.random() < 0.15:
             zone["exempt"] = self.exempt()
+        if rng.random() < 0.05:
+            zone["sources"] = rng.sample(["one", "two"], rng.randint(1, 2))
         if rng.random() < 0.4:
             zone["count"] = rng.choice(["all", "passed"])
         if rng.random() < 0.35:
@@ -214,4 +224,7 @@ def case(seed, number, lines=None):
         order = sorted(names, key=lambda _: rng.random())
         config["sources"] = [{"type": "file", "path": name, "format": writer.format()}
                              for name in order]
+    for source in config["sources"]:
+        if rng.random() < 0.5:
+            source["name"] = rng.choice(["one", "two"])
     return Case(config, names)

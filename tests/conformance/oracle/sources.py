@@ -84,9 +84,15 @@ def open_all(specs, tally):
                         continue
                     seen.add((known.st_dev, known.st_ino))
                 line_max = _size(spec.get("line_max", LINE_MAX))
-                streams.append(records_of(_content(name), Format(spec.get("format")),
-                                          tally, line_max))
+                streams.append(_named(spec.get("name"), records_of(
+                    _content(name), Format(spec.get("format")), tally, line_max)))
     return streams
+
+
+def _named(name, records):
+    for record in records:
+        record.source = name
+        yield record
 
 
 def _size(text):
