@@ -68,7 +68,7 @@ static enum weir_status find_kind(const struct weir_json *config, const struct f
 
 	struct weir_json type = type_of(config);
 	if (!json_is_string(type.value)) {
-		char known[WEIR_ERROR_TEXT_BYTES / 2];
+		char known[WEIR_ERROR_TEXT_BYTES * 3 / 4];
 		weir_list_names(names, "\"", known, sizeof known);
 		if (json_is_object(config->value))
 			return weir_json_fail(&type, error, "%s one of %s",

@@ -48,12 +48,12 @@ static enum ready_outcome read_login(struct weir_span text, struct ready_line *r
 	ready->parts[IP] = ip;
 	set_event(user != NULL ? text_between(text.at, user) : before, ready);
 	const char *method = text_find_last(before, ", method=");
-	if (method != NULL) {
+	if (method != NULL && (user == NULL || method > user)) {
 		ready->parts[METHOD] = before_comma(text_from(before, method + 9));
 		before.length = (uint32_t)(method - before.at);
 	}
 	if (user != NULL) {
-		struct weir_span name = text_from(before, user + 6);
+		struct weir_span name = text_from(before, user + strlen("user=<"));
 		(void)text_cut(&name, ",");
 		if (text_cut(&name, ">"))
 			ready->parts[USER] = name;

@@ -34,6 +34,7 @@ static bool is_trusted(struct weir_span message)
 	                                         "send() failed (",
 	                                         "writev() failed (",
 	                                         "client intended to send too large",
+	                                         "client sent ",
 	                                         "client prematurely closed",
 	                                         "SSL_do_handshake() failed (",
 	                                         "SSL_read() failed (",

@@ -30,10 +30,6 @@ static enum weir_status check_names(const struct weir_json *config, const struct
 	const char *names[NAMES_MAX] = {"type"};
 	unsigned takes = kind->takes;
 	size_t count = 1;
-	for (size_t i = 0; kind->options != NULL && kind->options[i].name != NULL; i++) {
-		assert(i < WEIR_JSON_RULES_MAX);
-		names[count++] = kind->options[i].name;
-	}
 	if ((takes & FORMAT_TAKES_TIME) != 0) {
 		names[count++] = "time";
 		names[count++] = "unit";
@@ -46,6 +42,10 @@ static enum weir_status check_names(const struct weir_json *config, const struct
 		names[count++] = "fields";
 	names[count++] = "cost";
 	names[count++] = "client_ip";
+	for (size_t i = 0; kind->options != NULL && kind->options[i].name != NULL; i++) {
+		assert(i < WEIR_JSON_RULES_MAX);
+		names[count++] = kind->options[i].name;
+	}
 	names[count] = NULL;
 	return weir_json_only(config, names, error);
 }

@@ -24,10 +24,10 @@ static inline const char *text_end(struct weir_span text)
 	return text.at + text.length;
 }
 
-/* What is left of a text from a place in it. */
+/* What is left of a text from a place in it; behind its end, nothing. */
 static inline struct weir_span text_from(struct weir_span text, const char *at)
 {
-	return text_between(at, text_end(text));
+	return at < text_end(text) ? text_between(at, text_end(text)) : text_between(text_end(text), text_end(text));
 }
 
 static inline void text_skip(struct weir_span *rest, uint32_t bytes)
@@ -39,18 +39,18 @@ static inline void text_skip(struct weir_span *rest, uint32_t bytes)
 static inline bool text_begins(struct weir_span text, const char *literal)
 {
 	size_t length = strlen(literal);
-	return text.length >= length && memcmp(text.at, literal, length) == 0;
+	return text.at != NULL && text.length >= length && memcmp(text.at, literal, length) == 0;
 }
 
 static inline bool text_ends(struct weir_span text, const char *literal)
 {
 	size_t length = strlen(literal);
-	return text.length >= length && memcmp(text_end(text) - length, literal, length) == 0;
+	return text.at != NULL && text.length >= length && memcmp(text_end(text) - length, literal, length) == 0;
 }
 
 static inline bool text_is(struct weir_span text, const char *literal)
 {
-	return weir_span_equal(text, weir_span_of(literal));
+	return text.at != NULL && weir_span_equal(text, weir_span_of(literal));
 }
 
 /* Takes the literal off the front; false: it does not stand there. */
@@ -74,14 +74,14 @@ static inline bool text_cut(struct weir_span *rest, const char *literal)
 /* Where a literal first stands, or NULL. */
 static inline const char *text_find(struct weir_span text, const char *literal)
 {
-	return text.length > 0 ? memmem(text.at, text.length, literal, strlen(literal)) : NULL;
+	return text.at != NULL ? memmem(text.at, text.length, literal, strlen(literal)) : NULL;
 }
 
 /* Where a literal last stands, or NULL. */
 static inline const char *text_find_last(struct weir_span text, const char *literal)
 {
 	size_t length = strlen(literal);
-	for (size_t at = text.length >= length ? text.length - length + 1 : 0; at-- > 0;)
+	for (size_t at = text.at != NULL && text.length >= length ? text.length - length + 1 : 0; at-- > 0;)
 		if (text.at[at] == literal[0] && memcmp(text.at + at, literal, length) == 0)
 			return text.at + at;
 	return NULL;

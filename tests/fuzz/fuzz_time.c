@@ -34,6 +34,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	struct time_reader *reader = &readers[data[0] % ZONES];
 	reader->unit = (enum time_unit)(data[0] / ZONES % 4);
+	reader->unit_given = data[0] / 64 % 2 != 0;
+	if (data[0] / 128 != 0)
+		time_reader_set_reference(reader, INT64_C(1715940303000) + data[0] * INT64_C(86400000));
 	reader->first_year = data[0] / 16 % 2 == 0 ? 0 : 2023;
 	reader->first_month = 1 + data[0] / 32;
 	char *text = malloc(size);

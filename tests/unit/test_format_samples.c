@@ -160,6 +160,16 @@ static void samples_of_the_tree(void **state)
 		{"nginx_error.log", "{\"type\": \"nginx_error\", \"time_zone\": \"Europe/Berlin\"}", 5, 0, 2},
 		{"haproxy.log", "\"haproxy\"", 5, 0, 4},
 		{"sshd.log", "{\"type\": \"sshd\", \"year\": 2024, \"unmatched\": \"skip\"}", 7, 2, 3},
+		{"apache_error.log", "\"apache_error\"", 4, 0, 2},
+		{"ingress_nginx.log", "\"ingress_nginx\"", 2, 0, 2},
+		{"alb.log", "\"alb\"", 2, 0, 2},
+		{"squid.log", "\"squid\"", 3, 0, 2},
+		{"postfix.log", "{\"type\": \"postfix\", \"year\": 2024, \"unmatched\": \"skip\"}", 4, 1, 2},
+		{"dovecot.log", "{\"type\": \"dovecot\", \"year\": 2024}", 3, 0, 2},
+		{"w3c.log", "\"w3c\"", 3, 6, 2},
+		{"zeek.log", "\"zeek\"", 2, 8, 2},
+		{"caddy.json", "\"caddy\"", 2, 0, 2},
+		{"docker.json", "{\"type\": \"wrapped\", \"in\": \"docker\", \"message\": \"combined\"}", 2, 1, 2},
 	};
 	for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
 		struct counts counts = count(samples[i].config, "tests/data", samples[i].file);

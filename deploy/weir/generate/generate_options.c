@@ -188,6 +188,7 @@ static bool parse_start(const char *text, int64_t *start_ms)
 	if (time_zone_new("UTC", &zone, NULL) != WEIR_OK)
 		return false;
 	time_reader_init(&reader, zone);
+	reader.unit_given = true;
 	bool good = time_read(&reader, weir_span_of(text), start_ms) == FORMAT_OK;
 	time_reader_deinit(&reader);
 	return good;

@@ -171,6 +171,7 @@ static bool parse_time(const char *text, int64_t *time_ms)
 	if (time_zone_new("UTC", &zone, NULL) != WEIR_OK)
 		return false;
 	time_reader_init(&reader, zone);
+	reader.unit_given = true;
 	enum format_reason reason = time_read(&reader, weir_span_of(text), time_ms);
 	time_reader_deinit(&reader);
 	return reason == FORMAT_OK;

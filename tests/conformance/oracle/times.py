@@ -19,7 +19,8 @@ _COMMON = re.compile(rb"(\d\d)/([A-Z][a-z][a-z])/(\d\d\d\d):" + _CLOCK +
                      rb"(?: ([+-])(\d\d)(\d\d))?")
 _ISO = re.compile(rb"(\d\d\d\d)([-/])(\d\d)\2(\d\d)[Tt ]" + _CLOCK +
                   rb"(?:([Zz])| ?([+-])(\d\d)(?::?(\d\d))?)?")
-_SYSLOG = re.compile(rb"([A-Z][a-z][a-z]) (?: (\d)|(\d\d?)) (\d\d):(\d\d):(\d\d)")
+_SYSLOG = re.compile(rb"([A-Z][a-z][a-z]) (?: (\d)|(\d\d?)) (?:(\d\d\d\d) )?" + _CLOCK)
+_CTIME = re.compile(rb".{3} ([A-Z][a-z][a-z]) (?: (\d)|(\d\d?)) " + _CLOCK + rb" (\d\d\d\d)", re.DOTALL)
 _UNIX = re.compile(rb"(-?)(\d+)(?:\.(\d+))?")
 _UNITS = ("s", "ms", "us", "ns")
 _FIXED_ZONE = re.compile(r"([+-])(\d\d):(\d\d)")
@@ -84,12 +85,16 @@ def parse(text, unit=None, zone=UTC, syslog_year=None):
         year, _, month, day, hour, minute, second, fraction, utc, sign, zh, zm = found.groups()
         explicit = 0 if utc else None if sign is None else _offset_ms(sign, zh, zm or 0)
         return _civil_ms((year, month, day, hour, minute, second), fraction, explicit, zone)
+    found = _CTIME.fullmatch(text)
+    if found and found[1] in _MONTHS:
+        month, padded, day, hour, minute, second, fraction, year = found.groups()
+        return _civil_ms((year, _MONTHS.index(month) + 1, padded or day, hour, minute, second), fraction, None, zone)
     found = _SYSLOG.fullmatch(text)
-    if found and syslog_year is not None and found[1] in _MONTHS:
-        first_year, first_month = (int(part) for part in f"{syslog_year}-1".split("-")[:2])
+    if found and found[1] in _MONTHS and (found[4] or syslog_year is not None):
         month = _MONTHS.index(found[1]) + 1
-        parts = (first_year + (month < first_month), month, found[2] or found[3], *found.groups()[3:])
-        return _civil_ms(parts, None, None, zone)
+        first_year, first_month = (int(part) for part in f"{syslog_year or 0}-1".split("-")[:2])
+        year = found[4] or first_year + (month < first_month)
+        return _civil_ms((year, month, found[2] or found[3], *found.groups()[4:7]), found[8], None, zone)
     raise BadTime
 
 
