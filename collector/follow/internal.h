@@ -27,6 +27,7 @@ struct collector {
 
 	int64_t oldest_ms; /* when the oldest event in open frames was added */
 	int64_t save_due_ms, counts_due_ms;
+	bool unpublished;        /* something was read since the counts were published */
 	bool dirty;              /* marks became safe since the last save */
 	bool saving;             /* in the background */
 	int64_t saving_until_ms; /* what was read until then is remembered once that is over */

@@ -40,10 +40,11 @@ struct source_stream {
 	uint32_t order;              /* place among the source's streams: a glob's files by path bytes */
 	void *context;               /* the pipeline's: set and read by the caller alone */
 	_Atomic uint64_t lines;      /* for status(): counted by whoever splits the chunks (relaxed), 0 if nobody does */
+	_Atomic uint64_t zeros;      /* likewise: bytes of 0 that were cut off at the beginning of lines */
 };
 
 /*
- * Whole lines of one stream; borrowed from the source until the next collect() of the same stream. Its lines have at
+ * Whole lines of one stream; borrowed from the source until the next collect() of the same stream, or of any. Its lines have at
  * most line_max_bytes each, newline not counted, but for too_long. One chunk never spans two incarnations.
  */
 struct source_chunk {
@@ -69,6 +70,14 @@ enum { SOURCE_LINE_LEAST_BYTES = 1 << 10, SOURCE_LINE_MOST_BYTES = 1 << 20 };
 
 enum source_at_start { SOURCE_FROM_BEGINNING, SOURCE_FROM_END };
 
+/**
+ * Takes what people should know and no status shows: a file that is not read and why, bytes that are lost.
+ *
+ * @param place  of the source in the configuration: "sources[1]"
+ * @thread that of the sources
+ */
+typedef void source_tell(void *context, const char *place, const char *words);
+
 /* What a source needs from its surroundings. */
 struct source_context {
 	const uint8_t *collector_id; /* 16 bytes, used where memory is NULL (the memory has its own); NULL: zeros */
@@ -79,6 +88,9 @@ struct source_context {
 	 * of them never read one file. Borrowed, outlives them. NULL: each source keeps its own for the run.
 	 */
 	struct source_memory *memory;
+	source_tell *tell; /* NULL: nobody listens */
+	void *tell_context;
+	bool again; /* the source was open before in this run: what was accepted then is not refused now */
 };
 
 enum { SOURCE_OWN_COUNTS = 4 };
@@ -96,7 +108,7 @@ struct source_status {
 	bool no_lag_time;     /* lag_ms is not known */
 	uint64_t lines;
 	uint64_t errors;                 /* failed opens and reads */
-	uint64_t lost_bytes;             /* what a truncation in place took before it was read, as far as known */
+	uint64_t lost_bytes;             /* what was truncated or removed before it was read, as far as known */
 	uint64_t lost_records;           /* what was removed before it was read, at most, where records are counted */
 	uint64_t own[SOURCE_OWN_COUNTS]; /* what its kind alone counts: its metrics say what */
 	char problem[256];               /* "" or what is wrong just now, in words */

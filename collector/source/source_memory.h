@@ -61,9 +61,14 @@ struct source_memory_file {
 	uint64_t size;       /* the largest seen, uncompressed where that is known */
 	int64_t modified_ns; /* of its last writing, as the file system has it */
 	int64_t seen_s;      /* wall clock: when it was last there */
+	bool beside;         /* it lay beside the stream's when that began, under a rotated name: it is not read */
+	char *home;          /* owned: the directory it lies in, where that is not its stream's; or NULL */
 	/* not saved */
 	char *where;       /* owned: the path at which it was last found, or NULL */
 	uint32_t absences; /* times in a row that it was looked for in vain */
+	/* of the memory alone */
+	struct source_memory_stream *stream;   /* that it is of */
+	struct source_memory_file *next_alike; /* with the same hash of device and inode */
 };
 
 struct source_memory_part {
@@ -83,7 +88,20 @@ struct source_memory_stream {
 	size_t file_count;
 	struct source_memory_part *parts; /* ascending; from the part of low_water on, but always the last */
 	size_t part_count;
-	bool claimed; /* some source reads it; not saved */
+	/* what it was when it was last written as text, as a hash, and that text: most of many streams stay as they are */
+	uint64_t written;
+	char *text;
+	size_t text_length;
+	bool claimed;                            /* some source reads it; not saved */
+	void *reader;                            /* what reads it, of a file source; not saved */
+	struct source_memory_stream *next_alike; /* of the memory alone: with the same hash of the path */
+};
+
+/* What a source names, for the others that share the memory: what is named is never taken for another's rotation. */
+struct source_memory_names {
+	bool (*names)(const void *context, const char *path);
+	const void *context;
+	struct source_memory_names *next;
 };
 
 struct source_memory {
@@ -95,6 +113,8 @@ struct source_memory {
 	uint64_t changes;           /* grows with each change */
 	uint64_t saved;             /* changes that are on disk */
 	struct source_memory_writer *writer; /* NULL: nothing was written in the background yet */
+	struct source_memory_names *names;   /* of all sources */
+	struct source_memory_index *index;   /* streams by path, files by device and inode */
 };
 
 /** An empty memory. @param collector_id  16 bytes; NULL: random ones */
@@ -137,6 +157,21 @@ void source_memory_writer_free(struct source_memory_writer *writer);
 /* ---- for sources ---- */
 
 struct source_memory_stream *source_memory_find(const struct source_memory *memory, const char *path);
+/** The first file that has this inode; the others follow by source_memory_file_next(). NULL: none has it. */
+struct source_memory_file *source_memory_file_with(const struct source_memory *memory, uint64_t device, uint64_t inode);
+struct source_memory_file *source_memory_file_next(const struct source_memory_file *file);
+/** Writes down which inode a file has; 0, 0: none any more. */
+void source_memory_file_place(struct source_memory *memory, struct source_memory_file *file, uint64_t device,
+                              uint64_t inode);
+/** Drops a file that belongs to no part. */
+void source_memory_file_drop(struct source_memory *memory, struct source_memory_file *file);
+
+/** @param names  stays the caller's, until it is taken out again */
+void source_memory_names_add(struct source_memory *memory, struct source_memory_names *names);
+void source_memory_names_remove(struct source_memory *memory, const struct source_memory_names *names);
+/** Whether some source names a path. */
+bool source_memory_named(const struct source_memory *memory, const char *path);
+
 /** NULL where SOURCE_MEMORY_STREAMS_MAX are there. */
 struct source_memory_stream *source_memory_add(struct source_memory *memory, const char *path);
 

@@ -11,7 +11,7 @@
 #include "collector/source/source.h"
 #include "common/log/log.h"
 
-enum { SOURCE_REPORTS_MAX = 1024 }; /* streams of a source that are looked at */
+enum { SOURCE_REPORTS_MAX = 1024 }; /* streams of a source that are looked at each time */
 
 struct source_reports;
 
