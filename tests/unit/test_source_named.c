@@ -294,6 +294,33 @@ static void a_link_without_a_target_tells_where_to_look(void **state)
 	tear_down();
 }
 
+/* Two links lead to files whose names look like one another's rotations: neither log takes the other's file. */
+static void what_a_link_leads_to_is_named(void **state)
+{
+	(void)state;
+	struct reader reader;
+	set_up();
+	assert_int_equal(mkdir(log_path("in"), 0700), 0);
+	assert_int_equal(symlink("in/web.log", log_path("web.log")), 0);
+	assert_int_equal(symlink("in/web-2.log", log_path("web-2.log")), 0);
+	log_append("in/web.log", "1\n");
+	log_append("in/web-2.log", "2\n");
+	reader_open(&reader, "{\"type\":\"file\",\"path\":\"%s/*.log\",\"follow\":true}", false, memory);
+	reader_expect_length(&reader, 4);
+	stop(&reader);
+	/* both are rotated, and what lies at the second path is new when the first log looks for what it missed */
+	log_rename("in/web.log", "in/web.log.1");
+	log_rename("in/web-2.log", "in/web-2.log.1");
+	log_append("in/web-2.log", "3\n");
+	log_append("in/web.log", "4\n");
+	reader_open(&reader, "{\"type\":\"file\",\"path\":\"%s/*.log\",\"follow\":true}", false, memory);
+	reader_expect_length(&reader, 4);
+	for (size_t i = 0; i < memory->stream_count; i++)
+		assert_int_equal(memory->streams[i]->file_count, 2);
+	reader_close(&reader);
+	tear_down();
+}
+
 /* Two rotations at once: the one between was never seen at its path. */
 static void both_of_two_rotations_are_read(void **state)
 {
@@ -451,6 +478,7 @@ int main(void)
 		cmocka_unit_test(what_is_named_and_excluded_is_refused),
 		cmocka_unit_test(a_log_rotated_into_another_directory_is_read_on),
 		cmocka_unit_test(a_link_without_a_target_tells_where_to_look),
+		cmocka_unit_test(what_a_link_leads_to_is_named),
 		cmocka_unit_test(both_of_two_rotations_are_read),
 		cmocka_unit_test(what_cannot_be_found_is_told),
 		cmocka_unit_test(first_lines_are_seen_without_a_scan),

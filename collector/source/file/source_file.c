@@ -337,9 +337,14 @@ static void file_free(struct source *base)
 	free(source);
 }
 
+/* A path is named by a pattern, or by a link that leads there. */
 static bool names(const void *context, const char *path)
 {
 	const struct file_source *source = context;
+	const struct file_log *log;
+	for (size_t turn = 0; (log = file_index_next(&source->index, path, &turn)) != NULL;)
+		if (log->rotation.stream.real != NULL && strcmp(log->rotation.stream.real, path) == 0)
+			return true;
 	return file_settings_pattern(&source->shared.settings, path) >= 0;
 }
 
