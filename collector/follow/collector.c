@@ -196,6 +196,7 @@ static enum weir_status reopen_source(struct collector *collector, size_t place,
 static void recover(struct collector *collector)
 {
 	collector->dirty |= low_water_take(collector->sender);
+	collector->unpublished = true;
 	collector_save_at_once(collector);
 	framer_discard(collector->framer);
 	sender_renew(collector->sender);
@@ -258,7 +259,8 @@ static bool work_once(struct collector *collector)
 		flush(collector);
 	sender_poll(collector->sender, 0);
 	collector->dirty |= low_water_take(collector->sender);
-	if (weir_monotonic_ms() >= collector->counts_due_ms)
+	collector->unpublished = collector->unpublished || any;
+	if (collector->unpublished && weir_monotonic_ms() >= collector->counts_due_ms)
 		collector_publish_counts(collector);
 	collector_save_if_due(collector);
 	if (!any && !all_ended)
@@ -275,8 +277,10 @@ static void *work(void *context)
 			recover(collector);
 		if (!going(collector) || atomic_load(&collector->stop)) /* `stop` may have interrupted a recovery */
 			break;
-		if (collector->interrupted != NULL)
+		if (collector->interrupted != NULL) {
+			collector->unpublished = true;
 			read_on(collector, collector->interrupted);
+		}
 		all_ended = work_once(collector) && going(collector);
 	}
 	finish(collector);
@@ -301,13 +305,23 @@ static void make_dead_letters(struct collector *collector)
 	collector->dead = dead_letters_new(kept ? &sink : NULL, &dead);
 }
 
+/* A source_tell. */
+static void warn(void *context, const char *place, const char *words)
+{
+	const struct collector *collector = context;
+	weir_log(collector->options.log, WEIR_LOG_WARNING, "collector", "%s: %s", place, words);
+}
+
 enum weir_status collector_new(const struct collector_options *options, struct collector **out,
                                struct weir_error *error)
 {
 	struct collector *collector = weir_alloc(1, sizeof *collector);
 	collector->options = *options;
-	collector->source_context = (struct source_context){
-		.memory = options->memory, .line_max_bytes = (uint32_t)options->config->collector.line_max_bytes};
+	collector->source_context =
+		(struct source_context){.memory = options->memory,
+	                            .line_max_bytes = (uint32_t)options->config->collector.line_max_bytes,
+	                            .tell = warn,
+	                            .tell_context = collector};
 	collector->policy_version = options->policy->version;
 	atomic_init(&collector->policy_in_use, options->policy->version);
 	atomic_init(&collector->low_water_ms, weir_monotonic_ms());

@@ -23,6 +23,7 @@ void collector_publish_counts(struct collector *collector)
 {
 	struct record_counts counts = {0};
 	collector->counts_due_ms = weir_monotonic_ms() + COUNTS_PERIOD_MS;
+	collector->unpublished = false;
 	inputs_counts(collector->inputs, &counts);
 	pthread_mutex_lock(&collector->lock);
 	collector->counts = counts;

@@ -3,6 +3,7 @@
 #include "collector/follow/inputs.h"
 
 #include "collector/source/kinds/source_kinds.h"
+#include "collector/source/source_memory.h"
 #include "common/base/alloc.h"
 
 #include <stdlib.h>
@@ -15,6 +16,8 @@ enum weir_status inputs_new(const struct weir_config *config, const struct weir_
 	struct inputs *inputs = weir_alloc(1, sizeof *inputs);
 	inputs->config = config;
 	inputs->context = *context;
+	if (context->memory == NULL)
+		inputs->context.memory = inputs->own_memory = source_memory_new(context->collector_id);
 	inputs->dead = dead;
 	pthread_mutex_init(&inputs->lock, NULL);
 	inputs->sources = weir_alloc(config->source_count, sizeof(struct source *));
@@ -23,7 +26,7 @@ enum weir_status inputs_new(const struct weir_config *config, const struct weir_
 		matcher_new(policy, &inputs->fields, (uint32_t)config->bus.partitions, &inputs->matcher, error);
 	while (status == WEIR_OK && inputs->source_count < config->source_count) {
 		struct weir_json source = weir_json_element(&config->sources, inputs->source_count);
-		status = source_new(&source, context, &inputs->sources[inputs->source_count], error);
+		status = source_new(&source, &inputs->context, &inputs->sources[inputs->source_count], error);
 		if (status != WEIR_OK)
 			break;
 		status = source_apart(&config->sources, inputs->source_count++, error);
@@ -32,6 +35,7 @@ enum weir_status inputs_new(const struct weir_config *config, const struct weir_
 		inputs_free(inputs);
 		return status;
 	}
+	inputs->context.again = true;
 	*out = inputs;
 	return WEIR_OK;
 }
@@ -119,6 +123,7 @@ void inputs_free(struct inputs *inputs)
 			inputs->sources[i]->ops->free(inputs->sources[i]);
 	}
 	free(inputs->sources);
+	source_memory_free(inputs->own_memory);
 	free(inputs->counts);
 	matcher_free(inputs->matcher);
 	field_table_deinit(&inputs->fields);

@@ -40,28 +40,39 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                    "log: see the lines in the dead letters."},
 };
 
-/* A status, and the kind of its source. */
+/* The statuses of a source's streams. */
 struct stated {
 	const struct source_ops *kind;
-	struct source_status status;
+	struct source_status *statuses;
+	size_t count;
 };
 
-/* The statuses of all streams. Their names point into the sources, so the caller holds the lock while using them. */
-static struct stated *ask(const struct inputs *inputs, size_t *count)
+/*
+ * The statuses of all streams, a list of them for each source. Their names point into the sources, so the caller holds
+ * the lock while using them.
+ */
+static struct stated *ask(const struct inputs *inputs)
+
 {
-	struct stated *stated = weir_alloc(inputs->source_count * STREAMS_SHOWN, sizeof *stated);
-	struct source_status *statuses = weir_alloc(STREAMS_SHOWN, sizeof *statuses);
-	*count = 0;
+	struct stated *stated = weir_alloc(inputs->source_count, sizeof *stated);
 	for (size_t i = 0; i < inputs->source_count; i++) {
 		struct source *source = inputs->sources[i];
 		if (source == NULL)
 			continue;
-		size_t known = source->ops->status(source, statuses, STREAMS_SHOWN);
-		for (size_t j = 0; j < known && j < STREAMS_SHOWN; j++)
-			stated[(*count)++] = (struct stated){.kind = source->ops, .status = statuses[j]};
+		size_t room = source->ops->status(source, NULL, 0);
+		stated[i].kind = source->ops;
+		stated[i].statuses = weir_alloc(room, sizeof *stated[i].statuses);
+		size_t count = source->ops->status(source, stated[i].statuses, room);
+		stated[i].count = count < room ? count : room;
 	}
-	free(statuses);
 	return stated;
+}
+
+static void stated_free(struct stated *stated, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		free(stated[i].statuses);
+	free(stated);
 }
 
 /* The metric by which a kind shows a row; NULL: it does not show it. */
@@ -96,29 +107,46 @@ struct page {
 	size_t count;
 };
 
+/* One source's samples of a row. What is beyond those that are shown is one sample: so that sums are right. */
+static void put_samples(struct weir_text *text, const struct weir_metric *row, const struct stated *stated)
+{
+	const struct source_metric *metric = stated->kind != NULL ? metric_of(stated->kind, row) : NULL;
+	struct weir_span others = weir_span_of(SOURCE_METRIC_OTHERS);
+	double together = 0;
+	bool any = false;
+	for (size_t i = 0; metric != NULL && i < stated->count; i++) {
+		const struct source_status *status = &stated->statuses[i];
+		struct weir_span name = weir_span_of(status->name);
+		double value;
+		if ((status->whole && !metric->of_whole) || !metric->sample(status, &value))
+			continue;
+		if (i < STREAMS_SHOWN) {
+			weir_metrics_double(text, row, &name, value);
+			continue;
+		}
+		any = true;
+		together = !metric->largest ? together + value : value > together ? value : together;
+	}
+	if (any)
+		weir_metrics_double(text, row, &others, together);
+}
+
 static void put_row(void *context, const struct weir_metric *row)
 {
 	const struct page *page = context;
 	weir_metrics_family(page->text, row);
-	for (size_t i = 0; i < page->count; i++) {
-		const struct source_metric *metric = metric_of(page->stated[i].kind, row);
-		const struct source_status *status = &page->stated[i].status;
-		struct weir_span name = weir_span_of(status->name);
-		double value;
-		if (metric != NULL && (!status->whole || metric->of_whole) && metric->sample(status, &value))
-			weir_metrics_double(page->text, row, &name, value);
-	}
+	for (size_t i = 0; i < page->count; i++)
+		put_samples(page->text, row, &page->stated[i]);
 }
 
 void inputs_metrics(struct inputs *inputs, struct weir_text *text)
 {
 	pthread_mutex_lock(&inputs->lock);
-	struct page page = {.text = text};
-	struct stated *stated = ask(inputs, &page.count);
-	page.stated = stated;
+	struct stated *stated = ask(inputs);
+	struct page page = {.text = text, .stated = stated, .count = inputs->source_count};
 	for_rows(put_row, &page);
 	pthread_mutex_unlock(&inputs->lock);
-	free(stated);
+	stated_free(stated, page.count);
 }
 
 static void describe_row(void *context, const struct weir_metric *row)
@@ -155,13 +183,14 @@ void inputs_metrics_describe(struct weir_text *text)
 uint64_t inputs_lag_bytes(struct inputs *inputs)
 {
 	uint64_t sum = 0;
-	size_t count;
 	pthread_mutex_lock(&inputs->lock);
-	struct stated *stated = ask(inputs, &count);
+	size_t count = inputs->source_count;
+	struct stated *stated = ask(inputs);
 	for (size_t i = 0; i < count; i++)
-		sum += stated[i].status.lag_bytes;
+		for (size_t j = 0; j < stated[i].count; j++)
+			sum += stated[i].statuses[j].lag_bytes;
 	pthread_mutex_unlock(&inputs->lock);
-	free(stated);
+	stated_free(stated, count);
 	return sum;
 }
 

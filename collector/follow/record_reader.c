@@ -148,6 +148,17 @@ static bool take_long_line(struct record_reader *reader)
 	return false;
 }
 
+/* A power loss, or a truncation under a writer, leaves zeros before a line: they are none of it. */
+__attribute__((noinline)) static void cut_zeros(struct record_reader *reader, struct weir_span *line)
+{
+	uint32_t zeros = 0;
+	while (zeros < line->length && line->at[zeros] == '\0')
+		zeros++;
+	line->at += zeros;
+	line->length -= zeros;
+	atomic_fetch_add_explicit(&reader->stream->zeros, zeros, memory_order_relaxed);
+}
+
 enum weir_status record_reader_next(struct record_reader *reader)
 {
 	const struct source_chunk *chunk = &reader->chunk;
@@ -166,6 +177,8 @@ enum weir_status record_reader_next(struct record_reader *reader)
 		bool fresh = record_reader_is_fresh(reader);
 		reader->ahead.lines += fresh;
 		reader->ahead.bytes += fresh ? taken : 0;
+		if (line.length > 0 && __builtin_expect(line.at[0] == '\0', 0))
+			cut_zeros(reader, &line);
 		if (line.length == 0)
 			continue;
 		reader->line = line;

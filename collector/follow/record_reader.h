@@ -42,7 +42,7 @@ struct record_reader {
 	struct format *format;        /* owned, as a header line belongs to one stream */
 	const char *source_name;      /* borrowed from the configuration; NULL: it gives none */
 
-	struct dead_letters *dead;    /* borrowed; NULL: malformed lines are only counted */
+	struct dead_letters *dead; /* borrowed; NULL: malformed lines are only counted */
 	struct source_chunk chunk;
 	uint64_t incarnation; /* of the chunk's file: another file begins with its own header line */
 	size_t at;            /* offset in the chunk of the first byte not yet read */

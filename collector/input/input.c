@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { RAW_BYTES = 128 << 10, SKIP_BYTES = 64 << 10, MAGIC_BYTES = 4 };
+enum { RAW_BYTES = 128 << 10, RAW_FIRST_BYTES = 4 << 10, SKIP_BYTES = 64 << 10, MAGIC_BYTES = 32 };
 
 struct input {
 	int fd;
@@ -29,8 +29,8 @@ struct input {
 	uint64_t offset;     /* uncompressed: of the next byte given */
 	uint64_t raw_base;   /* in the file: where it began to be read */
 	uint64_t raw_offset; /* in the file: of the next byte read from it */
-	unsigned char *raw;  /* RAW_BYTES; NULL until it is needed */
-	size_t raw_at, raw_end;
+	unsigned char *raw;  /* NULL until it is needed: few bytes tell the kind */
+	size_t raw_capacity, raw_at, raw_end;
 	const struct input_codec_ops *ops; /* NULL for plain */
 	void *codec;
 };
@@ -115,43 +115,35 @@ static enum weir_status read_raw(struct input *input, void *bytes, size_t most, 
 /* Adds raw bytes to those in the buffer. */
 static enum weir_status fill_raw(struct input *input, struct weir_error *error)
 {
-	if (input->raw == NULL)
-		input->raw = weir_alloc(RAW_BYTES, 1);
+	size_t wanted = input->kind == INPUT_UNKNOWN && input->regular ? RAW_FIRST_BYTES : RAW_BYTES;
+	if (input->raw_capacity < wanted) {
+		input->raw = weir_realloc(input->raw, wanted, 1);
+		input->raw_capacity = wanted;
+	}
 	if (input->raw_at > 0) {
 		memmove(input->raw, input->raw + input->raw_at, input->raw_end - input->raw_at);
 		input->raw_end -= input->raw_at;
 		input->raw_at = 0;
 	}
 	size_t got = 0;
-	enum weir_status status = read_raw(input, input->raw + input->raw_end, RAW_BYTES - input->raw_end, &got, error);
+	enum weir_status status =
+		read_raw(input, input->raw + input->raw_end, input->raw_capacity - input->raw_end, &got, error);
 	input->raw_end += got;
 	return status;
 }
 
-static void use_codec(struct input *input, enum input_kind kind, const struct input_codec_ops *ops)
+static void use_kind(struct input *input, enum input_kind kind, const struct input_codec_ops *ops, const void *what)
 {
 	input->kind = kind;
 	input->ops = ops;
+	if (ops == NULL)
+		return;
 	input->codec = ops->create();
+	if (kind == INPUT_REFUSED)
+		input_refused_set(input->codec, what);
 }
 
-/* zstd data may also begin with a skippable frame, whose first byte has sixteen forms. */
-static bool begins_zstd(const unsigned char *bytes, size_t length)
-{
-	static const unsigned char frame[] = {0x28, 0xb5, 0x2f, 0xfd}, skippable[] = {0x50, 0x2a, 0x4d, 0x18};
-	size_t compared = length < MAGIC_BYTES ? length : MAGIC_BYTES;
-	if (compared == 0 || memcmp(bytes, frame, compared) == 0)
-		return true;
-	return (bytes[0] & 0xf0) == skippable[0] && memcmp(bytes + 1, skippable + 1, compared - 1) == 0;
-}
-
-static bool begins_gzip(const unsigned char *bytes, size_t length)
-{
-	static const unsigned char magic[] = {0x1f, 0x8b, 0x08}; /* deflate is the only method there is */
-	return memcmp(bytes, magic, length < sizeof magic ? length : sizeof magic) == 0;
-}
-
-/* Tells the kind by the first bytes. A short beginning that fits a compressed kind waits for more while it may come. */
+/* Tells the kind by the first bytes. A short beginning that fits several kinds waits for more while it may come. */
 static enum weir_status detect_kind(struct input *input, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
@@ -162,18 +154,13 @@ static enum weir_status detect_kind(struct input *input, struct weir_error *erro
 		return status;
 	if (length == 0)
 		return WEIR_END;
-	bool gzip = begins_gzip(input->raw, length), zstd = begins_zstd(input->raw, length);
-	if (length < MAGIC_BYTES && (gzip || zstd)) {
-		if (status == WEIR_AGAIN || (status == WEIR_END && input->growing && input->regular))
-			return status;
-		gzip = zstd = false;
-	}
-	if (gzip)
-		use_codec(input, INPUT_GZIP, &input_gzip);
-	else if (zstd)
-		use_codec(input, INPUT_ZSTD, &input_zstd);
-	else
-		input->kind = INPUT_PLAIN;
+	const struct input_codec_ops *ops;
+	const void *what;
+	bool perhaps;
+	enum input_kind kind = input_kind_of(input->raw, length, &ops, &what, &perhaps);
+	if (perhaps && (status == WEIR_AGAIN || (status == WEIR_END && input->growing && input->regular)))
+		return status;
+	use_kind(input, kind, ops, what);
 	return WEIR_OK;
 }
 
@@ -189,7 +176,7 @@ static enum weir_status read_plain(struct input *input, void *bytes, size_t most
 	if (input->raw != NULL) {
 		free(input->raw);
 		input->raw = NULL;
-		input->raw_at = input->raw_end = 0;
+		input->raw_capacity = input->raw_at = input->raw_end = 0;
 	}
 	return read_raw(input, bytes, most, got, error);
 }
@@ -283,4 +270,21 @@ enum weir_status input_seek(struct input *input, uint64_t offset, struct weir_er
 			return status;
 	}
 	return WEIR_OK;
+}
+
+uint64_t input_skip_hole(struct input *input, uint64_t limit)
+{
+	if (input->kind != INPUT_PLAIN || !input->regular || input->raw_at < input->raw_end || limit <= input->offset)
+		return 0;
+	struct stat about;
+	off_t data = lseek(input->fd, (off_t)input->raw_offset, SEEK_DATA);
+	if (data < 0 && errno == ENXIO && fstat(input->fd, &about) == 0)
+		data = about.st_size; /* a hole to the end */
+	if (data < 0 || (uint64_t)data <= input->raw_offset)
+		return 0;
+	uint64_t hole = (uint64_t)data - input->raw_offset;
+	hole = hole < limit - input->offset ? hole : limit - input->offset;
+	input->raw_offset += hole;
+	input->offset += hole;
+	return hole;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file's bytes, whatever it is packed in: plain, gzip (also several members
- * one after another) or zstd (several frames), told by its first bytes and not
- * by its name. Offsets are those of the uncompressed bytes.
+ * A file's bytes, whatever it is packed in: plain, gzip, zstd, bzip2 or xz (also
+ * several members or frames one after another), told by its first bytes and not
+ * by its name. What holds no lines is refused: an archive, UTF-16. Offsets are
+ * those of the uncompressed bytes.
  *
  * @thread one at a time
  */
@@ -22,6 +23,9 @@ enum input_kind {
 	INPUT_PLAIN,
 	INPUT_GZIP,
 	INPUT_ZSTD,
+	INPUT_BZIP2,
+	INPUT_XZ,
+	INPUT_REFUSED, /* each read fails and says what it is */
 };
 
 /**
@@ -59,6 +63,14 @@ WEIR_MUST_USE enum weir_status input_read_full(struct input *input, void *bytes,
  * @return WEIR_OK; WEIR_END: it has fewer bytes and stands at its end; WEIR_INVALID, WEIR_IO as input_read()
  */
 WEIR_MUST_USE enum weir_status input_seek(struct input *input, uint64_t offset, struct weir_error *error);
+
+/**
+ * Goes past a hole of a plain regular file, where it stands at one: nothing is read for it.
+ *
+ * @param limit  not beyond this offset
+ * @return how many bytes of 0 lay there; 0: it stands at data, or that cannot be told
+ */
+uint64_t input_skip_hole(struct input *input, uint64_t limit);
 
 /** How many bytes are known to lie ahead: of a compressed file compressed ones. UINT64_MAX where it cannot be told. */
 uint64_t input_ahead(const struct input *input);

@@ -3,7 +3,7 @@
 #ifndef COLLECTOR_INPUT_CODEC_H
 #define COLLECTOR_INPUT_CODEC_H
 
-#include "common/base/status.h"
+#include "collector/input/input.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +33,22 @@ struct input_codec_ops {
 
 extern const struct input_codec_ops input_gzip;
 extern const struct input_codec_ops input_zstd;
+extern const struct input_codec_ops input_bzip2;
+extern const struct input_codec_ops input_xz;
+
+/* Of files that hold no lines: whatever is decoded is an error that names the kind. */
+extern const struct input_codec_ops input_refused;
+void input_refused_set(void *codec, const void *what);
+
+/**
+ * Tells what a file is packed in.
+ *
+ * @param length   at least 1
+ * @param ops      NULL for a plain file
+ * @param what     of one that is refused: for input_refused_set()
+ * @param perhaps  these bytes are too few: more may make it another kind than the one that is given
+ */
+enum input_kind input_kind_of(const void *bytes, size_t length, const struct input_codec_ops **ops, const void **what,
+                              bool *perhaps);
 
 #endif

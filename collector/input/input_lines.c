@@ -17,16 +17,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL_BUFFER_BYTES = 16 << 10, PAGE_BYTES = 4096 };
+enum { SMALL_BUFFER_BYTES = 16 << 10, PAGE_BYTES = 4096, FILL_MOST_BYTES = 4 << 20 };
+
+static const char order_mark[] = {'\xef', '\xbb', '\xbf'};
 
 struct input_lines {
 	struct input *input;
+	struct input_lines_spare *spare; /* NULL: buffers are its own alone */
 	size_t line_max, read_bytes;
 	char *buffer;
 	size_t capacity;
 	size_t begin, ready, end;
 	size_t searched; /* no newline lies in begin..searched (while nothing is ready) */
 	uint64_t offset; /* of buffer[begin] */
+	uint64_t zeros;  /* passed over since lines were taken last */
 	bool open;       /* what is ready ends without a newline */
 	/* a line above line_max: begin = 0, its first bytes are buffer[0 .. line_max] */
 	bool skipping; /* its newline has not come */
@@ -44,12 +48,49 @@ struct input_lines *input_lines_new(struct input *input, size_t line_max, size_t
 	return lines;
 }
 
+/* ---- the buffer ---- */
+
+static void give_buffer_back(struct input_lines *lines)
+{
+	struct input_lines_spare *spare = lines->spare;
+	if (spare != NULL && lines->capacity == SMALL_BUFFER_BYTES &&
+	    spare->count < sizeof spare->buffers / sizeof *spare->buffers)
+		spare->buffers[spare->count++] = lines->buffer;
+	else
+		free(lines->buffer);
+	lines->buffer = NULL;
+	lines->capacity = 0;
+}
+
+static void enlarge_buffer(struct input_lines *lines, size_t needed)
+{
+	struct input_lines_spare *spare = lines->spare;
+	if (lines->buffer == NULL && needed <= SMALL_BUFFER_BYTES && spare != NULL && spare->count > 0) {
+		lines->buffer = spare->buffers[--spare->count];
+		lines->capacity = SMALL_BUFFER_BYTES;
+		return;
+	}
+	lines->capacity = needed < SMALL_BUFFER_BYTES ? SMALL_BUFFER_BYTES : needed;
+	lines->buffer = weir_realloc(lines->buffer, lines->capacity, 1);
+}
+
+void input_lines_share(struct input_lines *lines, struct input_lines_spare *spare)
+{
+	lines->spare = spare;
+}
+
+void input_lines_spare_deinit(struct input_lines_spare *spare)
+{
+	while (spare->count > 0)
+		free(spare->buffers[--spare->count]);
+}
+
 void input_lines_free(struct input_lines *lines)
 {
 	if (lines == NULL)
 		return;
 	input_free(lines->input);
-	free(lines->buffer);
+	give_buffer_back(lines);
 	free(lines);
 }
 
@@ -74,7 +115,7 @@ static void empty(struct input_lines *lines)
 {
 	lines->begin = lines->ready = lines->end = lines->searched = 0;
 	lines->open = lines->skipping = lines->too_long = false;
-	lines->skipped = 0;
+	lines->skipped = lines->zeros = 0;
 }
 
 enum weir_status input_lines_seek(struct input_lines *lines, uint64_t offset, struct weir_error *error)
@@ -87,12 +128,10 @@ enum weir_status input_lines_seek(struct input_lines *lines, uint64_t offset, st
 
 void input_lines_rest(struct input_lines *lines)
 {
-	if (lines->end > lines->begin || lines->capacity <= SMALL_BUFFER_BYTES)
+	if (lines->end > lines->begin || lines->buffer == NULL)
 		return;
 	empty(lines);
-	free(lines->buffer);
-	lines->buffer = NULL;
-	lines->capacity = 0;
+	give_buffer_back(lines);
 }
 
 /* ---- what is in the buffer ---- */
@@ -179,6 +218,52 @@ static bool end_open(struct input_lines *lines)
 	return lines->open;
 }
 
+/* ---- what is no line's ---- */
+
+/* A byte order mark is passed over. */
+static void skip_order_mark(struct input_lines *lines)
+{
+	if (lines->offset > 0 || lines->begin > 0 || lines->end < sizeof order_mark ||
+	    memcmp(lines->buffer, order_mark, sizeof order_mark) != 0)
+		return;
+	lines->begin = lines->ready = sizeof order_mark;
+	lines->offset = sizeof order_mark;
+	lines->searched = lines->searched < lines->begin ? lines->begin : lines->searched;
+}
+
+/* Zeros where a line should begin are passed over; in a hole without reading them. */
+static void skip_zeros(struct input_lines *lines, uint64_t limit)
+{
+	size_t at = lines->begin;
+	while (at < lines->end && lines->buffer[at] == '\0' && lines->offset < limit) {
+		at++;
+		lines->offset++;
+		lines->zeros++;
+	}
+	if (at == lines->begin)
+		return;
+	lines->begin = lines->ready = at;
+	lines->searched = lines->searched < at ? at : lines->searched;
+	if (at < lines->end)
+		return;
+	lines->begin = lines->ready = lines->end = lines->searched = 0;
+	uint64_t hole = input_skip_hole(lines->input, limit);
+	lines->offset += hole;
+	lines->zeros += hole;
+}
+
+/* Before whole lines are looked for: only at the beginning of one. @return whether there is something to search */
+static bool begin_line(struct input_lines *lines, uint64_t limit)
+{
+	if (!lines->skipping) {
+		skip_order_mark(lines);
+		skip_zeros(lines, limit);
+	} else if (lines->end == lines->line_max) {
+		lines->skipped += input_skip_hole(lines->input, limit);
+	}
+	return lines->end > lines->searched;
+}
+
 /* ---- reading ---- */
 
 /* Moves what is left to the front and makes room; gives how much to read. */
@@ -196,10 +281,8 @@ static size_t make_room(struct input_lines *lines)
 	if (ahead < wanted - PAGE_BYTES)
 		wanted = (size_t)ahead + PAGE_BYTES;
 	size_t needed = lines->end + wanted;
-	if (needed > lines->capacity) {
-		lines->capacity = needed < SMALL_BUFFER_BYTES ? SMALL_BUFFER_BYTES : needed;
-		lines->buffer = weir_realloc(lines->buffer, lines->capacity, 1);
-	}
+	if (needed > lines->capacity)
+		enlarge_buffer(lines, needed);
 	return wanted;
 }
 
@@ -213,12 +296,26 @@ static void hide_beyond(struct input_lines *lines, uint64_t limit)
 	lines->open = lines->buffer[lines->ready - 1] != '\n';
 }
 
+/* Reads once. WEIR_OK: there are more bytes to search. */
+static enum weir_status read_more(struct input_lines *lines, uint64_t limit, size_t *read, struct weir_error *error)
+{
+	uint64_t left = limit - input_lines_read_offset(lines);
+	size_t most = make_room(lines), got;
+	enum weir_status status =
+		input_read(lines->input, lines->buffer + lines->end, left < most ? (size_t)left : most, &got, error);
+	if (status == WEIR_OK) {
+		lines->end += got;
+		*read += got;
+	}
+	return status;
+}
+
 enum weir_status input_lines_fill(struct input_lines *lines, uint64_t limit, bool final, struct weir_error *error)
 {
-	for (;;) {
+	for (size_t read = 0;;) {
 		if (lines->offset >= limit)
 			return WEIR_END;
-		if (!is_ready(lines) && lines->end > lines->searched)
+		if (!is_ready(lines) && begin_line(lines, limit))
 			search(lines);
 		if (is_ready(lines)) {
 			hide_beyond(lines, limit);
@@ -229,15 +326,13 @@ enum weir_status input_lines_fill(struct input_lines *lines, uint64_t limit, boo
 				continue;
 			return WEIR_END;
 		}
-		uint64_t left = limit - input_lines_read_offset(lines);
-		size_t most = make_room(lines), got;
-		enum weir_status status =
-			input_read(lines->input, lines->buffer + lines->end, left < most ? (size_t)left : most, &got, error);
+		if (read >= FILL_MOST_BYTES)
+			return WEIR_AGAIN;
+		enum weir_status status = read_more(lines, limit, &read, error);
 		if ((status == WEIR_END || status == WEIR_INVALID) && final && end_open(lines))
 			return WEIR_OK;
 		if (status != WEIR_OK)
 			return status;
-		lines->end += got;
 	}
 }
 
@@ -250,9 +345,10 @@ void input_lines_take(struct input_lines *lines, struct input_lines_chunk *chunk
 		.open = lines->open,
 		.too_long = lines->too_long,
 		.skipped = lines->skipped,
+		.zeros = lines->zeros,
 	};
 	lines->offset += chunk->length + chunk->skipped;
 	lines->begin = lines->searched = lines->ready;
-	lines->skipped = 0;
+	lines->skipped = lines->zeros = 0;
 	lines->too_long = lines->open = false;
 }

@@ -23,6 +23,7 @@ struct input_lines_chunk {
 	bool open;       /* the last line has no newline */
 	bool too_long;   /* data is the first line_max bytes of one line, `skipped` bytes of it follow, newline included */
 	uint64_t skipped;
+	uint64_t zeros; /* bytes of 0 that lay before data[0] and are no line's: offset is behind them */
 };
 
 /**
@@ -32,6 +33,18 @@ struct input_lines_chunk {
  */
 struct input_lines *input_lines_new(struct input *input, size_t line_max, size_t read_bytes);
 void input_lines_free(struct input_lines *lines);
+
+/*
+ * Small buffers that many inputs take turns in: each would leave a hole in the heap behind it. Zero-initialised: none.
+ */
+struct input_lines_spare {
+	char *buffers[8];
+	size_t count;
+};
+
+/** Takes small buffers from there, and gives them back when it rests or is freed. @param spare  outlives it */
+void input_lines_share(struct input_lines *lines, struct input_lines_spare *spare);
+void input_lines_spare_deinit(struct input_lines_spare *spare);
 struct input *input_lines_input(struct input_lines *lines);
 
 /**
@@ -40,7 +53,11 @@ struct input *input_lines_input(struct input_lines *lines);
  * @param limit  no byte from this offset on is given; a line cut there is ready as an open one
  * @param final  the same at the input's end, or where it is damaged: no more will come. Else a line without newline
  *               waits for it
- * @return WEIR_OK: input_lines_take() has something; WEIR_END: not just now; else as input_read()
+ * A byte order mark at the beginning and zeros before a line (what a truncation under a writer, or a power loss, leaves)
+ * are passed over.
+ *
+ * @return WEIR_OK: input_lines_take() has something; WEIR_END: not just now; WEIR_AGAIN: much was read of one line, and
+ *         its end has not come: ask again when others had their turn; else as input_read()
  */
 WEIR_MUST_USE enum weir_status input_lines_fill(struct input_lines *lines, uint64_t limit, bool final,
                                                 struct weir_error *error);

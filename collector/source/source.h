@@ -40,11 +40,13 @@ struct source_stream {
 	uint32_t order;              /* rank among the source's streams: a glob's files by path bytes */
 	void *context;               /* only the caller sets and reads it */
 	_Atomic uint64_t lines;      /* for status(): set by the caller, which splits the chunks (relaxed); 0 otherwise */
+	_Atomic uint64_t zeros;      /* likewise: bytes of 0 that were cut off at the beginning of lines */
 };
 
 /*
- * Whole lines of one stream; borrowed from the source until the next collect() of the same stream. Each line has at
- * most line_max_bytes, without its newline, except if too_long. A chunk never spans two incarnations.
+ * Whole lines of one stream; borrowed from the source until the next collect() of the same stream, or of any. Each line
+ * has at most line_max_bytes, without its newline, except if too_long. A chunk never spans two incarnations.
+
  */
 struct source_chunk {
 	struct source_stream *stream;
@@ -70,6 +72,14 @@ enum { SOURCE_LINE_LEAST_BYTES = 1 << 10, SOURCE_LINE_MOST_BYTES = 1 << 20 };
 
 enum source_at_start { SOURCE_FROM_BEGINNING, SOURCE_FROM_END };
 
+/**
+ * Takes what people should know and no status shows: a file that is not read and why, bytes that are lost.
+ *
+ * @param place  of the source in the configuration: "sources[1]"
+ * @thread that of the sources
+ */
+typedef void source_tell(void *context, const char *place, const char *words);
+
 /* What a source needs from its surroundings. */
 struct source_context {
 	const uint8_t *collector_id; /* 16 bytes, used if memory is NULL (a memory has its own); NULL: zeros */
@@ -80,6 +90,9 @@ struct source_context {
 	 * no two of them read one file. Borrowed, must outlive them. NULL: each source keeps its own for the run.
 	 */
 	struct source_memory *memory;
+	source_tell *tell; /* NULL: nobody listens */
+	void *tell_context;
+	bool again; /* the source was open before in this run: what was accepted then is not refused now */
 };
 
 enum { SOURCE_OWN_COUNTS = 4 };

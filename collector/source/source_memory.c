@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory as data: streams, their files and parts. They are small lists and are
- * searched linearly, as that happens when files come and go, not for each line.
+ * The memory as data: streams, their files and parts. Streams are found by path
+ * and files by inode through an index; a stream's own lists are small, and
+ * searched from end to end.
  */
-#include "collector/source/source_memory.h"
+#include "collector/source/source_memory_index.h"
 
 #include "common/base/alloc.h"
 #include "common/bytes/hash.h"
@@ -22,11 +23,13 @@ struct source_memory *source_memory_new(const uint8_t *collector_id)
 	else if (getrandom(memory->collector_id, SOURCE_ID_BYTES, 0) != SOURCE_ID_BYTES)
 		abort(); /* does not happen: 16 random bytes are always available */
 	memory->changes = memory->first_incarnation = 1;
+	memory->index = source_memory_index_new();
 	return memory;
 }
 
 static void file_free(struct source_memory_file *file)
 {
+	free(file->home);
 	free(file->where);
 	free(file);
 }
@@ -37,6 +40,7 @@ void source_memory_scratch_free(struct source_memory_stream *stream)
 		file_free(stream->files[i]);
 	free(stream->files);
 	free(stream->parts);
+	free(stream->text);
 	free(stream->path);
 	free(stream);
 }
@@ -48,6 +52,7 @@ void source_memory_free(struct source_memory *memory)
 	for (size_t i = 0; i < memory->stream_count; i++)
 		source_memory_scratch_free(memory->streams[i]);
 	source_memory_writer_free(memory->writer);
+	source_memory_index_free(memory->index);
 	free(memory->streams);
 	free(memory->path);
 	free(memory);
@@ -59,14 +64,6 @@ void source_memory_changed(struct source_memory *memory)
 }
 
 /* ---- streams ---- */
-
-struct source_memory_stream *source_memory_find(const struct source_memory *memory, const char *path)
-{
-	for (size_t i = 0; i < memory->stream_count; i++)
-		if (strcmp(memory->streams[i]->path, path) == 0)
-			return memory->streams[i];
-	return NULL;
-}
 
 struct source_memory_stream *source_memory_scratch(const char *path)
 {
@@ -84,6 +81,7 @@ struct source_memory_stream *source_memory_add(struct source_memory *memory, con
 	stream->next_incarnation = memory->first_incarnation;
 	memory->streams = weir_realloc(memory->streams, memory->stream_count + 1, sizeof *memory->streams);
 	memory->streams[memory->stream_count++] = stream;
+	source_memory_index_add_stream(memory->index, stream);
 	memory->changes++;
 	return stream;
 }
@@ -92,6 +90,9 @@ void source_memory_remove(struct source_memory *memory, size_t index)
 {
 	if (memory->first_incarnation < memory->streams[index]->next_incarnation)
 		memory->first_incarnation = memory->streams[index]->next_incarnation;
+	for (size_t i = 0; i < memory->streams[index]->file_count; i++)
+		source_memory_file_place(memory, memory->streams[index]->files[i], 0, 0);
+	source_memory_index_remove_stream(memory->index, memory->streams[index]);
 	source_memory_scratch_free(memory->streams[index]);
 	memory->stream_count--;
 	memmove(&memory->streams[index], &memory->streams[index + 1],
@@ -123,10 +124,33 @@ struct source_memory_file *source_memory_file_add(struct source_memory *memory, 
 {
 	struct source_memory_file *file = weir_alloc(1, sizeof *file);
 	file->number = stream->next_file++;
+	file->stream = stream;
 	stream->files = weir_realloc(stream->files, stream->file_count + 1, sizeof *stream->files);
 	stream->files[stream->file_count++] = file;
 	memory->changes++;
 	return file;
+}
+
+void source_memory_file_place(struct source_memory *memory, struct source_memory_file *file, uint64_t device,
+                              uint64_t inode)
+{
+	source_memory_index_remove_file(memory->index, file);
+	file->device = device;
+	file->inode = inode;
+	source_memory_index_add_file(memory->index, file);
+}
+
+void source_memory_file_drop(struct source_memory *memory, struct source_memory_file *file)
+{
+	struct source_memory_stream *stream = file->stream;
+	size_t place = 0;
+	while (stream->files[place] != file)
+		place++;
+	source_memory_file_place(memory, file, 0, 0);
+	file_free(file);
+	stream->file_count--;
+	memmove(&stream->files[place], &stream->files[place + 1], (stream->file_count - place) * sizeof *stream->files);
+	memory->changes++;
 }
 
 static bool is_needed(const struct source_memory_stream *stream, const struct source_memory_file *file)
@@ -144,6 +168,7 @@ static void forget_file(struct source_memory *memory, struct source_memory_strea
 	struct source_memory_file *file = stream->files[index];
 	if (file->modified_ns > stream->forgotten_ns)
 		stream->forgotten_ns = file->modified_ns;
+	source_memory_file_place(memory, file, 0, 0);
 	file_free(file);
 	stream->file_count--;
 	memmove(&stream->files[index], &stream->files[index + 1], (stream->file_count - index) * sizeof *stream->files);
@@ -222,4 +247,29 @@ void source_memory_acknowledge(struct source_memory *memory, struct source_memor
 		return;
 	stream->part_count -= done;
 	memmove(stream->parts, stream->parts + done, stream->part_count * sizeof *stream->parts);
+}
+
+/* ---- what sources name ---- */
+
+void source_memory_names_add(struct source_memory *memory, struct source_memory_names *names)
+{
+	names->next = memory->names;
+	memory->names = names;
+}
+
+void source_memory_names_remove(struct source_memory *memory, const struct source_memory_names *names)
+{
+	struct source_memory_names **at = &memory->names;
+	while (*at != NULL && *at != names)
+		at = &(*at)->next;
+	if (*at != NULL)
+		*at = names->next;
+}
+
+bool source_memory_named(const struct source_memory *memory, const char *path)
+{
+	for (const struct source_memory_names *names = memory->names; names != NULL; names = names->next)
+		if (names->names(names->context, path))
+			return true;
+	return false;
 }

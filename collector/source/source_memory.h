@@ -62,9 +62,14 @@ struct source_memory_file {
 	uint64_t size;       /* the largest seen, uncompressed if that is known */
 	int64_t modified_ns; /* its modification time in the file system */
 	int64_t seen_s;      /* wall clock: when it was last found */
+	bool beside;         /* it was beside the stream's file when that began, under a rotated name: it is not read */
+	char *home;          /* owned: its directory, if that is not its stream's; or NULL */
 	/* not saved */
 	char *where;       /* owned: the path at which it was last found, or NULL */
 	uint32_t absences; /* how many searches in a row did not find it */
+	/* only for the memory's index */
+	struct source_memory_stream *stream;   /* the stream that it belongs to */
+	struct source_memory_file *next_alike; /* with the same hash of device and inode */
 };
 
 struct source_memory_part {
@@ -84,7 +89,20 @@ struct source_memory_stream {
 	size_t file_count;
 	struct source_memory_part *parts; /* ascending; from that of low_water on, and at least the last one */
 	size_t part_count;
-	bool claimed; /* a source reads it; not saved */
+	/* a hash of what it was when it was last written as text, and that text: most of many streams do not change */
+	uint64_t written;
+	char *text;
+	size_t text_length;
+	bool claimed;                            /* a source reads it; not saved */
+	void *reader;                            /* the file source's reader of it; not saved */
+	struct source_memory_stream *next_alike; /* only for the memory's index: with the same hash of the path */
+};
+
+/* What a source names, for the others that share the memory: a named file is never taken for another's rotation. */
+struct source_memory_names {
+	bool (*names)(const void *context, const char *path);
+	const void *context;
+	struct source_memory_names *next;
 };
 
 struct source_memory {
@@ -96,6 +114,8 @@ struct source_memory {
 	uint64_t changes;                    /* increases with each change */
 	uint64_t saved;                      /* the value of `changes` that is on disk */
 	struct source_memory_writer *writer; /* NULL: nothing was written in the background yet */
+	struct source_memory_names *names;   /* of all sources */
+	struct source_memory_index *index;   /* streams by path, files by device and inode */
 };
 
 /** An empty memory. @param collector_id  16 bytes; NULL: random ones */
@@ -138,7 +158,23 @@ void source_memory_writer_free(struct source_memory_writer *writer);
 /* ---- for sources ---- */
 
 struct source_memory_stream *source_memory_find(const struct source_memory *memory, const char *path);
+/** The first file that has this inode; the others follow by source_memory_file_next(). NULL: none has it. */
+struct source_memory_file *source_memory_file_with(const struct source_memory *memory, uint64_t device, uint64_t inode);
+struct source_memory_file *source_memory_file_next(const struct source_memory_file *file);
+/** Sets which inode a file has; 0, 0: it no longer has any. */
+void source_memory_file_place(struct source_memory *memory, struct source_memory_file *file, uint64_t device,
+                              uint64_t inode);
+/** Drops a file that belongs to no part. */
+void source_memory_file_drop(struct source_memory *memory, struct source_memory_file *file);
+
+/** @param names  borrowed until source_memory_names_remove() */
+void source_memory_names_add(struct source_memory *memory, struct source_memory_names *names);
+void source_memory_names_remove(struct source_memory *memory, const struct source_memory_names *names);
+/** Whether some source names a path. */
+bool source_memory_named(const struct source_memory *memory, const char *path);
+
 /** Adds a stream. @return NULL: there are SOURCE_MEMORY_STREAMS_MAX already */
+
 struct source_memory_stream *source_memory_add(struct source_memory *memory, const char *path);
 
 /** Removes a stream by its index. If its path comes again, its positions will be higher than any before. */

@@ -10,6 +10,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/text.h"
+#include "common/bytes/hash.h"
 #include "common/json/json.h"
 #include "common/json/json_writer.h"
 
@@ -22,13 +23,14 @@ enum { MEMORY_VERSION = 1, NUMBER_MAX = 1 << 30 };
 
 /* ---- writing ---- */
 
-static void put_path(struct weir_json_writer *json, const char *path)
+/* @param hex  the member's name where the path is not UTF-8 */
+static void put_path(struct weir_json_writer *json, const char *plain, const char *hex, const char *path)
 {
 	json_t *word = json_string(path); /* NULL if it is not UTF-8 */
 	if (word != NULL)
-		weir_json_write_words(json, "path", path);
+		weir_json_write_words(json, plain, path);
 	else
-		weir_json_write_hex(json, "path_hex", path, strlen(path));
+		weir_json_write_hex(json, hex, path, strlen(path));
 	json_decref(word);
 }
 
@@ -68,6 +70,10 @@ static void put_file(struct weir_json_writer *json, const struct source_memory_f
 	weir_json_write_uint(json, "size", file->size);
 	weir_json_write_int(json, "modified", file->modified_ns);
 	weir_json_write_int(json, "seen", file->seen_s);
+	if (file->beside)
+		weir_json_write_bool(json, "beside", true);
+	if (file->home != NULL)
+		put_path(json, "home", "home_hex", file->home);
 	put_fingerprint(json, &file->fingerprint);
 	weir_json_write_end(json);
 }
@@ -83,10 +89,41 @@ static void put_part(struct weir_json_writer *json, const struct source_memory_p
 	weir_json_write_end(json);
 }
 
+/* Everything that is written of a stream, as a hash. */
+static uint64_t content_of(const struct source_memory_stream *stream)
+{
+	const uint64_t own[] = {stream->low_water,  (uint64_t)stream->forgotten_ns,
+	                        stream->next_file,  stream->next_incarnation,
+	                        stream->file_count, stream->part_count};
+	uint64_t content = weir_hash64(own, sizeof own);
+	for (size_t i = 0; i < stream->file_count; i++) {
+		const struct source_memory_file *file = stream->files[i];
+		const uint64_t all[] = {content,
+		                        file->number,
+		                        (uint64_t)file->state,
+		                        file->device,
+		                        file->inode,
+		                        file->taken,
+		                        file->size,
+		                        (uint64_t)file->modified_ns,
+		                        (uint64_t)file->seen_s,
+		                        file->beside,
+		                        file->home != NULL ? weir_hash64(file->home, strlen(file->home)) : 0,
+		                        weir_hash64(&file->fingerprint, sizeof file->fingerprint)};
+		content = weir_hash64(all, sizeof all);
+	}
+	for (size_t i = 0; i < stream->part_count; i++) {
+		const struct source_memory_part *part = &stream->parts[i];
+		const uint64_t all[] = {content, part->incarnation, part->file, part->from, part->to};
+		content = weir_hash64(all, sizeof all);
+	}
+	return content;
+}
+
 static void put_stream(struct weir_json_writer *json, const struct source_memory_stream *stream)
 {
 	weir_json_write_object(json, NULL);
-	put_path(json, stream->path);
+	put_path(json, "path", "path_hex", stream->path);
 	weir_json_write_uint(json, "low_water", stream->low_water);
 	weir_json_write_int(json, "forgotten", stream->forgotten_ns);
 	weir_json_write_uint(json, "next_file", stream->next_file);
@@ -102,6 +139,22 @@ static void put_stream(struct weir_json_writer *json, const struct source_memory
 	weir_json_write_end(json);
 }
 
+/* Of very many streams few have changed since they were written last. */
+static void refresh_text(struct source_memory_stream *stream)
+{
+	uint64_t content = content_of(stream);
+	if (stream->text != NULL && stream->written == content)
+		return;
+	struct weir_text text = {0};
+	struct weir_json_writer json = weir_json_writer(&text);
+	put_stream(&json, stream);
+	free(stream->text);
+	stream->text_length = text.length;
+	stream->text = weir_copy(text.at, text.length);
+	stream->written = content;
+	weir_text_deinit(&text);
+}
+
 char *source_memory_export(const struct source_memory *memory, size_t *length)
 {
 	struct weir_text text = {0};
@@ -111,8 +164,12 @@ char *source_memory_export(const struct source_memory *memory, size_t *length)
 	weir_json_write_hex(&json, "collector", memory->collector_id, SOURCE_ID_BYTES);
 	weir_json_write_uint(&json, "first_incarnation", memory->first_incarnation);
 	weir_json_write_array(&json, "streams");
-	for (size_t i = 0; i < memory->stream_count; i++)
-		put_stream(&json, memory->streams[i]);
+	for (size_t i = 0; i < memory->stream_count; i++) {
+		struct source_memory_stream *stream = memory->streams[i];
+		refresh_text(stream);
+		weir_text_append(&text, i > 0 ? "," : "", i > 0);
+		weir_text_append(&text, stream->text, stream->text_length);
+	}
 	weir_json_write_end(&json);
 	weir_json_write_end(&json);
 	*length = text.length;
@@ -225,6 +282,25 @@ static enum weir_status get_fingerprint(const struct weir_json *object, struct f
 	return status == WEIR_OK ? get_marks(&marks, print, error) : status;
 }
 
+/* The path, returned; none holds a 0. NULL: there is none. */
+static enum weir_status get_path(const struct weir_json *object, const char *name, const char *hex_name, char **path,
+                                 struct weir_error *error)
+{
+	struct weir_json plain = weir_json_member(object, name), hex = weir_json_member(object, hex_name);
+	const char *text = "";
+	char bytes[PATH_MAX + 1];
+	size_t length = 0;
+	enum weir_status status = weir_json_string(&plain, &text, error);
+	if (status == WEIR_OK)
+		status = get_hex(&hex, (uint8_t *)bytes, PATH_MAX, &length, error);
+	if (status != WEIR_OK)
+		return status;
+	bytes[length] = '\0';
+	if (length > 0 || text[0] != '\0')
+		*path = length > 0 ? weir_copy(bytes, strlen(bytes)) : weir_copy(text, strlen(text));
+	return WEIR_OK;
+}
+
 static enum weir_status get_file(const struct weir_json *object, struct source_memory *memory,
                                  struct source_memory_stream *stream, struct weir_error *error)
 {
@@ -255,13 +331,15 @@ static enum weir_status get_file(const struct weir_json *object, struct source_m
 		return weir_json_fail(object, error, "has the number of another file");
 	file->number = (uint32_t)values[0];
 	file->state = (enum source_file_state)values[1];
-	file->device = (uint64_t)values[2];
-	file->inode = (uint64_t)values[3];
+	source_memory_file_place(memory, file, (uint64_t)values[2], (uint64_t)values[3]);
 	file->taken = (uint64_t)values[4];
 	file->size = (uint64_t)values[5];
 	file->modified_ns = values[6];
 	file->seen_s = values[7];
-	return get_fingerprint(object, &file->fingerprint, error);
+	struct weir_json beside = weir_json_member(object, "beside");
+	file->beside = json_is_true(beside.value);
+	enum weir_status status = get_path(object, "home", "home_hex", &file->home, error);
+	return status == WEIR_OK ? get_fingerprint(object, &file->fingerprint, error) : status;
 }
 
 static enum weir_status get_part(const struct weir_json *object, struct source_memory *memory,
@@ -294,26 +372,6 @@ static enum weir_status get_part(const struct weir_json *object, struct source_m
 	return WEIR_OK;
 }
 
-/* Reads the path. It has no zero byte. @param path  returned, the caller frees */
-static enum weir_status get_path(const struct weir_json *object, char **path, struct weir_error *error)
-{
-	struct weir_json plain = weir_json_member(object, "path"), hex = weir_json_member(object, "path_hex");
-	const char *text = "";
-	char bytes[PATH_MAX + 1];
-	size_t length = 0;
-	enum weir_status status = weir_json_string(&plain, &text, error);
-	if (status == WEIR_OK)
-		status = get_hex(&hex, (uint8_t *)bytes, PATH_MAX, &length, error);
-	if (status != WEIR_OK)
-		return status;
-	bytes[length] = '\0';
-	*path = length > 0 ? weir_copy(bytes, strlen(bytes)) : weir_copy(text, strlen(text));
-	if ((*path)[0] != '\0')
-		return WEIR_OK;
-	free(*path);
-	return weir_json_fail(object, error, "has no path");
-}
-
 static enum weir_status get_lists(const struct weir_json *object, struct source_memory *memory,
                                   struct source_memory_stream *stream, struct weir_error *error)
 {
@@ -337,7 +395,9 @@ static enum weir_status get_stream(const struct weir_json *object, struct source
                                    struct weir_error *error)
 {
 	char *path = NULL;
-	enum weir_status status = get_path(object, &path, error);
+	enum weir_status status = get_path(object, "path", "path_hex", &path, error);
+	if (status == WEIR_OK && path == NULL)
+		status = weir_json_fail(object, error, "has no path");
 	if (status != WEIR_OK)
 		return status;
 	bool twice = source_memory_find(memory, path) != NULL;

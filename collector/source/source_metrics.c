@@ -21,8 +21,8 @@ static bool offset(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_position = {&position_row, position, false};
-const struct source_metric source_metric_offset = {&position_row, offset, false};
+const struct source_metric source_metric_position = {&position_row, position, false, false};
+const struct source_metric source_metric_offset = {&position_row, offset, false, false};
 
 ROW(incarnation) = {"weir_source_incarnation", WEIR_GAUGE, "number", SOURCE_METRIC_LABELS,
                     "Which of the stream's files the position is in. It grows by one with each rotation or truncation; "
@@ -34,7 +34,7 @@ static bool incarnation(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_incarnation = {&incarnation_row, incarnation, false};
+const struct source_metric source_metric_incarnation = {&incarnation_row, incarnation, false, true};
 
 ROW(lines) = {"weir_source_lines_total", WEIR_COUNTER, "lines", SOURCE_METRIC_LABELS,
               "Lines read from the stream since its source was opened."};
@@ -45,7 +45,7 @@ static bool lines(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_lines = {&lines_row, lines, false};
+const struct source_metric source_metric_lines = {&lines_row, lines, false, false};
 
 /* ---- what waits ---- */
 
@@ -59,10 +59,10 @@ static bool lag_seconds(const struct source_status *status, double *value)
 	return !status->no_lag_time;
 }
 
-const struct source_metric source_metric_lag_seconds = {&lag_seconds_row, lag_seconds, false};
+const struct source_metric source_metric_lag_seconds = {&lag_seconds_row, lag_seconds, false, true};
 
 ROW(lag_bytes) = {"weir_source_lag_bytes", WEIR_GAUGE, "bytes", SOURCE_METRIC_LABELS,
-                  "Bytes known to exist that have not been read; for a .gz file, compressed bytes."};
+                  "Bytes known to exist that have not been read; for a compressed file, compressed bytes."};
 
 static bool lag_bytes(const struct source_status *status, double *value)
 {
@@ -70,7 +70,7 @@ static bool lag_bytes(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_lag_bytes = {&lag_bytes_row, lag_bytes, false};
+const struct source_metric source_metric_lag_bytes = {&lag_bytes_row, lag_bytes, false, false};
 
 ROW(lag_records) = {"weir_source_lag_records", WEIR_GAUGE, "records", SOURCE_METRIC_LABELS,
                     "Upper bound of the records that have not been read. Only topics and journals have it."};
@@ -81,7 +81,7 @@ static bool lag_records(const struct source_status *status, double *value)
 	return status->counts_records;
 }
 
-const struct source_metric source_metric_lag_records = {&lag_records_row, lag_records, false};
+const struct source_metric source_metric_lag_records = {&lag_records_row, lag_records, false, false};
 
 /* ---- what is lost or wrong ---- */
 
@@ -94,11 +94,12 @@ static bool errors(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_errors = {&errors_row, errors, true};
+const struct source_metric source_metric_errors = {&errors_row, errors, true, false};
 
-ROW(lost_bytes) = {"weir_source_lost_bytes_total", WEIR_COUNTER, "bytes", SOURCE_METRIC_LABELS,
-                   "Bytes of the log that were truncated or removed before they were read, as far as known. Rotate "
-                   "by renaming, and keep rotated files for longer."};
+ROW(lost_bytes) = {
+	"weir_source_lost_bytes_total", WEIR_COUNTER, "bytes", SOURCE_METRIC_LABELS,
+	"Bytes of the log that were truncated, moved away or removed before they were read, as far as known. "
+	"The log names the file and the position. Rotate by renaming, and keep rotated files for longer."};
 
 static bool lost_bytes(const struct source_status *status, double *value)
 {
@@ -106,7 +107,7 @@ static bool lost_bytes(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_lost_bytes = {&lost_bytes_row, lost_bytes, false};
+const struct source_metric source_metric_lost_bytes = {&lost_bytes_row, lost_bytes, false, false};
 
 ROW(lost_records) = {
 	"weir_source_lost_records_total", WEIR_COUNTER, "records", SOURCE_METRIC_LABELS,
@@ -119,7 +120,7 @@ static bool lost_records(const struct source_status *status, double *value)
 	return status->counts_records;
 }
 
-const struct source_metric source_metric_lost_records = {&lost_records_row, lost_records, false};
+const struct source_metric source_metric_lost_records = {&lost_records_row, lost_records, false, false};
 
 ROW(problem) = {"weir_source_problem", WEIR_GAUGE, "1 or 0", SOURCE_METRIC_LABELS,
                 "1 while the stream cannot be read. The log says why."};
@@ -130,7 +131,7 @@ static bool problem(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_problem = {&problem_row, problem, true};
+const struct source_metric source_metric_problem = {&problem_row, problem, true, true};
 
 ROW(replayable) = {"weir_source_replayable", WEIR_GAUGE, "1 or 0", SOURCE_METRIC_LABELS,
                    "1 if the stream can be read again from an earlier position. 0 if it provides each line only once, "
@@ -150,5 +151,5 @@ static bool unreplayable(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_replayable = {&replayable_row, replayable, false};
-const struct source_metric source_metric_unreplayable = {&replayable_row, unreplayable, false};
+const struct source_metric source_metric_replayable = {&replayable_row, replayable, false, true};
+const struct source_metric source_metric_unreplayable = {&replayable_row, unreplayable, false, true};

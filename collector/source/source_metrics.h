@@ -16,9 +16,13 @@ struct source_metric {
 	/** Reads a sample from a status. @return false: it has none now */
 	bool (*sample)(const struct source_status *status, double *value);
 	bool of_whole; /* the status of a source as a whole has it too */
+	bool largest;  /* of many streams together the largest matters, not the sum */
 };
 
-#define SOURCE_METRIC_LABELS WEIR_LABELS({"source", "the stream's name"})
+/* What stands for the streams of a source that are too many to be shown one by one. */
+#define SOURCE_METRIC_OTHERS "(others)"
+
+#define SOURCE_METRIC_LABELS WEIR_LABELS({"source", "the stream's name, or (others): those beyond 256 of a source"})
 
 extern const struct source_metric source_metric_position;    /* the offset within its file */
 extern const struct source_metric source_metric_incarnation; /* which of its files that is */

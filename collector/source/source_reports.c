@@ -23,14 +23,20 @@ struct source_reports {
 	const struct weir_log *log;
 	struct report *reports;
 	size_t count;
-	struct source_status *statuses; /* SOURCE_REPORTS_MAX of them */
+	struct source_status *statuses; /* `room` of them */
+	size_t room;
+	uint32_t looks; /* how many there were */
 };
+
+/* Of sources with very many streams all are looked at now and then. */
+enum { LOOKS_FOR_ALL = 16 };
 
 struct source_reports *source_reports_new(const struct weir_log *log)
 {
 	struct source_reports *reports = weir_alloc(1, sizeof *reports);
 	reports->log = log;
 	reports->statuses = weir_alloc(SOURCE_REPORTS_MAX, sizeof *reports->statuses);
+	reports->room = SOURCE_REPORTS_MAX;
 	return reports;
 }
 
@@ -67,10 +73,16 @@ static void log_at_most_once(struct source_reports *reports, struct report *repo
 
 static void tell(struct source_reports *reports, size_t place, struct source *source)
 {
-	size_t count = source->ops->status(source, reports->statuses, SOURCE_REPORTS_MAX);
+	bool all = reports->looks % LOOKS_FOR_ALL == 1;
+	size_t room = all ? source->ops->status(source, NULL, 0) : SOURCE_REPORTS_MAX;
+	if (room > reports->room) {
+		reports->statuses = weir_realloc(reports->statuses, room, sizeof *reports->statuses);
+		reports->room = room;
+	}
+	size_t count = source->ops->status(source, reports->statuses, room);
 	for (size_t i = 0; i < reports->count; i++)
 		reports->reports[i].seen = false;
-	for (size_t i = 0; i < count && i < SOURCE_REPORTS_MAX; i++) {
+	for (size_t i = 0; i < count && i < room; i++) {
 		const struct source_status *status = &reports->statuses[i];
 		if (!source->ops->replayable)
 			log_at_most_once(reports, report_of(reports, place, status->name));
@@ -81,12 +93,13 @@ static void tell(struct source_reports *reports, size_t place, struct source *so
 		weir_fault_raise(&report->fault, reports->log, "collector", "%s: %s", status->name, status->problem);
 	}
 	for (size_t i = 0; i < reports->count; i++)
-		if (reports->reports[i].place == place && !reports->reports[i].seen)
+		if (reports->reports[i].place == place && !reports->reports[i].seen && count <= room)
 			weir_fault_clear(&reports->reports[i].fault, reports->log, "collector");
 }
 
 void source_reports_tell(struct source_reports *reports, struct source *const *sources, size_t count)
 {
+	reports->looks++;
 	for (size_t place = 0; place < count; place++)
 		if (sources[place] != NULL)
 			tell(reports, place, sources[place]);

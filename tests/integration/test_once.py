@@ -475,7 +475,8 @@ def test_a_log_that_is_named_twice_is_read_once(place):
     log = place.write("log-1", burst("ann", 3))
     os.link(log, place.path("log-2"))
     os.symlink(log, place.path("log-3"))
-    config = place.config(site(), [source(place.path("log-*")), source(log)])
+    both = source([place.path("log-*"), log, place.path("log-[12]")])
+    config = place.config(site(), [both])
     done = place.good("run", "--once", "--config", config, "--summary", "json", "--decisions", place.path("out"))
     assert done.summary()["lines"] == 3, done.summary()
 

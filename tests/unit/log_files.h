@@ -5,8 +5,10 @@
 
 #include "common/base/alloc.h"
 
+#include <bzlib.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <lzma.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,6 +124,26 @@ static inline struct log_bytes log_zstd_checked(struct log_bytes plain)
 	return packed;
 }
 
+static inline struct log_bytes log_bzip2(struct log_bytes plain)
+{
+	unsigned length = (unsigned)(plain.length + plain.length / 100 + 1024);
+	struct log_bytes packed = {.at = weir_alloc(length, 1)};
+	if (BZ2_bzBuffToBuffCompress(packed.at, &length, plain.at, (unsigned)plain.length, 9, 0, 0) != BZ_OK)
+		abort();
+	packed.length = length;
+	return packed;
+}
+
+static inline struct log_bytes log_xz(struct log_bytes plain)
+{
+	size_t most = lzma_stream_buffer_bound(plain.length);
+	struct log_bytes packed = {.at = weir_alloc(most, 1)};
+	if (lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, NULL, (const uint8_t *)plain.at, plain.length,
+	                            (uint8_t *)packed.at, &packed.length, most) != LZMA_OK)
+		abort();
+	return packed;
+}
+
 static inline struct log_bytes log_joined(struct log_bytes a, const void *between, size_t length, struct log_bytes b)
 {
 	struct log_bytes all = {.at = weir_alloc(a.length + length + b.length, 1), .length = a.length + length + b.length};
@@ -148,9 +170,9 @@ static inline struct log_bytes log_read(const char *name)
 }
 
 /* As gzip and logrotate do it: the packed file beside, then the plain one goes. */
-static inline void log_pack(const char *name, const char *packed_name)
+static inline void log_pack_by(const char *name, const char *packed_name, struct log_bytes (*pack)(struct log_bytes))
 {
-	struct log_bytes plain = log_read(name), packed = log_gzip(plain);
+	struct log_bytes plain = log_read(name), packed = pack(plain);
 	struct stat about;
 	if (stat(log_path(name), &about) != 0)
 		abort();
@@ -160,6 +182,11 @@ static inline void log_pack(const char *name, const char *packed_name)
 	log_remove(name);
 	free(plain.at);
 	free(packed.at);
+}
+
+static inline void log_pack(const char *name, const char *packed_name)
+{
+	log_pack_by(name, packed_name, log_gzip);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes of plain, gzip and zstd files alike: told by content, resumed at any offset, damage stated. */
+/* Bytes of plain and packed files alike: told by content, resumed at any offset, damage stated. */
 #include "collector/input/input.h"
 
 #include <setjmp.h>
@@ -324,6 +324,126 @@ static void failures_have_words(void **state)
 	input_free(input);
 }
 
+/* bzip2 and xz as the others: several one after another, cut, and damaged. */
+static void bzip2_and_xz_are_read(void **state)
+{
+	(void)state;
+	struct log_bytes (*const packers[])(struct log_bytes) = {log_bzip2, log_xz};
+	const enum input_kind kinds[] = {INPUT_BZIP2, INPUT_XZ};
+	for (int i = 0; i < 2; i++) {
+		struct weir_error error;
+		enum weir_status status;
+		struct log_bytes plain = log_lines(line, 1, 20000), more = log_lines(line, 20001, 20100);
+		struct log_bytes packed = packers[i](plain), second = packers[i](more);
+		expect_reads(plain, packed, kinds[i]);
+		struct log_bytes both = log_joined(packed, "", 0, second), text = log_joined(plain, "", 0, more);
+		expect_reads(text, both, kinds[i]);
+		/* cut: what is there is read, and it goes on when it has grown */
+		log_write("cut", O_TRUNC, both.at, packed.length / 2);
+		struct input *input = open_input("cut", true);
+		struct log_bytes bytes = read_all(input, 1013, &status, &error);
+		assert_int_equal(status, WEIR_INVALID);
+		assert_non_null(strstr(error.text, "ends in the middle"));
+		assert_memory_equal(bytes.at, plain.at, bytes.length);
+		log_write("cut", O_APPEND, both.at + packed.length / 2, both.length - packed.length / 2);
+		struct log_bytes rest = read_all(input, 1013, &status, &error);
+		assert_int_equal(status, WEIR_END);
+		assert_int_equal(bytes.length + rest.length, text.length);
+		assert_memory_equal(rest.at, text.at + bytes.length, rest.length);
+		input_free(input);
+		free(bytes.at);
+		free(rest.at);
+		/* damaged, and followed by something else */
+		both.at[packed.length / 2] ^= 0x55;
+		log_write("damaged", O_TRUNC, both.at, both.length);
+		input = open_input("damaged", false);
+		bytes = read_all(input, 1013, &status, &error);
+		assert_int_equal(status, WEIR_INVALID);
+		assert_non_null(strstr(error.text, "damaged"));
+		input_free(input);
+		free(bytes.at);
+		both.at[packed.length / 2] ^= 0x55;
+		log_write("trailing", O_TRUNC, packed.at, packed.length);
+		log_append("trailing", "plain text behind it\n");
+		input = open_input("trailing", false);
+		bytes = read_all(input, 1013, &status, &error);
+		assert_int_equal(status, WEIR_INVALID);
+		assert_non_null(strstr(error.text, "after the end of the"));
+		assert_int_equal(bytes.length, plain.length);
+		input_free(input);
+		free(bytes.at);
+		free(plain.at);
+		free(more.at);
+		free(packed.at);
+		free(second.at);
+		free(both.at);
+		free(text.at);
+	}
+}
+
+static void what_holds_no_lines_is_refused_by_name(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *bytes;
+		size_t length;
+		const char *words;
+	} files[] = {
+		{"PK\x03\x04rest of it", 14, "zip archive"},
+		{"7z\xbc\xaf\x27\x1crest", 10, "7z archive"},
+		{"\x04\x22\x4d\x18rest", 8, "lz4"},
+		{"\x1f\x9d\x90rest", 7, "compress"},
+		{"\xff\xfe"
+	     "2\0"
+	     "0\0",
+	     6, "UTF-16"},
+		{"\xfe\xff\0"
+	     "2\0"
+	     "0",
+	     6, "UTF-16"},
+		{"2\0"
+	     "0\0"
+	     "2\0"
+	     "4\0"
+	     "-\0"
+	     "0\0"
+	     "5\0"
+	     "-\0"
+	     "1\0",
+	     18, "UTF-16"},
+		{"\xff\xfe\0\0"
+	     "2\0\0\0",
+	     8, "UTF-32"},
+		{"LZIP\x01rest", 9, "lzip"},
+		{"LPKSHHRHrest", 12, "journal"},
+	};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		struct weir_error error;
+		char bytes[64];
+		size_t got;
+		log_write("file", O_TRUNC, files[i].bytes, files[i].length);
+		struct input *input = open_input("file", false);
+		assert_int_equal(input_read(input, bytes, sizeof bytes, &got, &error), WEIR_INVALID);
+		assert_non_null(strstr(error.text, files[i].words));
+		assert_int_equal(input_read(input, bytes, sizeof bytes, &got, &error), WEIR_INVALID);
+		input_free(input);
+	}
+	/* what merely begins like them is text */
+	const char *texts[] = {"PKI started\n", "7zip\n", "BZ\n", "Rar!\n", "PAR1 is parsed\n", "LZIP it\n"};
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct log_bytes plain = {.at = (char *)(uintptr_t)texts[i], .length = strlen(texts[i])};
+		enum weir_status status;
+		struct weir_error error;
+		log_write("file", O_TRUNC, plain.at, plain.length);
+		struct input *input = open_input("file", false);
+		struct log_bytes bytes = read_all(input, 64, &status, &error);
+		assert_int_equal(status, WEIR_END);
+		assert_int_equal(bytes.length, plain.length);
+		input_free(input);
+		free(bytes.at);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +456,8 @@ int main(void)
 		cmocka_unit_test(a_descriptor_is_read_from_where_it_stands),
 		cmocka_unit_test(pipes_are_read_as_they_fill),
 		cmocka_unit_test(failures_have_words),
+		cmocka_unit_test(bzip2_and_xz_are_read),
+		cmocka_unit_test(what_holds_no_lines_is_refused_by_name),
 	};
 	return cmocka_run_group_tests(tests, log_directory_make, log_directory_remove);
 }

@@ -215,12 +215,82 @@ static void lines_of_every_size_come_once(void **state)
 	free(packed.at);
 }
 
+static void a_byte_order_mark_is_no_line(void **state)
+{
+	(void)state;
+	log_replace("mark.log", "\xef\xbb");
+	struct input_lines *lines = open_lines("mark.log", 100, 4096);
+	expect_none(lines, false);
+	log_append("mark.log", "\xbf{}\n\xef\xbb\xbf{}\n");
+	expect(lines, false, "{}\n\xef\xbb\xbf{}\n", 3, false);
+	struct weir_error error;
+	assert_int_equal(input_lines_seek(lines, 0, &error), WEIR_OK);
+	expect(lines, false, "{}\n\xef\xbb\xbf{}\n", 3, false);
+	input_lines_free(lines);
+	log_replace("mark.log", "\xef\xbb\xbf");
+	lines = open_lines("mark.log", 100, 4096);
+	expect_none(lines, true);
+	assert_int_equal(input_lines_offset(lines), 3);
+	input_lines_free(lines);
+}
+
+static void zeros_before_a_line_are_none_of_it(void **state)
+{
+	(void)state;
+	enum { ZEROS = 9000, HOLE = 300 << 20 };
+	static const char zeros[ZEROS];
+	struct input_lines_chunk chunk;
+	log_write("zeros.log", O_TRUNC, zeros, ZEROS);
+	struct input_lines *lines = open_lines("zeros.log", 100, 4096);
+	expect_none(lines, true);
+	assert_int_equal(input_lines_offset(lines), ZEROS);
+	assert_int_equal(input_lines_read_offset(lines), ZEROS);
+	/* a hole is not read */
+	assert_int_equal(truncate(log_path("zeros.log"), HOLE), 0);
+	log_append("zeros.log", "one\n");
+	assert_true(next(lines, INPUT_LINES_NO_LIMIT, false, &chunk));
+	assert_int_equal(chunk.offset, HOLE);
+	assert_int_equal(chunk.zeros, HOLE);
+	assert_memory_equal(chunk.data, "one\n", 4);
+	/* nor behind a limit */
+	struct weir_error error;
+	assert_int_equal(input_lines_seek(lines, 0, &error), WEIR_OK);
+	assert_false(next(lines, HOLE / 2, false, &chunk));
+	assert_int_equal(input_lines_offset(lines), HOLE / 2);
+	input_lines_free(lines);
+}
+
+/* Much of one line: others have their turn. */
+static void an_endless_line_comes_in_turns(void **state)
+{
+	(void)state;
+	struct weir_error error;
+	struct input_lines_chunk chunk;
+	size_t length = 10 << 20;
+	char *bytes = weir_alloc(length, 1);
+	memset(bytes, 'x', length);
+	log_write("endless.log", O_TRUNC, bytes, length);
+	struct input_lines *lines = open_lines("endless.log", 100, 64 << 10);
+	int turns = 0;
+	while (input_lines_fill(lines, INPUT_LINES_NO_LIMIT, false, &error) == WEIR_AGAIN)
+		turns++;
+	assert_in_range(turns, 2, 3);
+	log_append("endless.log", "\n");
+	assert_true(next(lines, INPUT_LINES_NO_LIMIT, false, &chunk));
+	assert_true(chunk.too_long);
+	assert_int_equal(chunk.length + chunk.skipped, length + 1);
+	free(bytes);
+	input_lines_free(lines);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_waits_for_its_newline),    cmocka_unit_test(any_bytes_are_carried),
 		cmocka_unit_test(long_lines_cost_no_memory),       cmocka_unit_test(a_long_line_may_come_in_pieces),
 		cmocka_unit_test(no_byte_behind_a_limit_is_given), cmocka_unit_test(lines_of_every_size_come_once),
+		cmocka_unit_test(a_byte_order_mark_is_no_line),    cmocka_unit_test(zeros_before_a_line_are_none_of_it),
+		cmocka_unit_test(an_endless_line_comes_in_turns),
 	};
 	return cmocka_run_group_tests(tests, log_directory_make, log_directory_remove);
 }

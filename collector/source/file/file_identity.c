@@ -14,12 +14,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* How far a copy is compared with what is remembered, when only its being one is asked. */
-enum { COPY_COMPARED_BYTES = 1 << 20, OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+enum { COPY_COMPARED_BYTES = 1 << 20, OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, LINKS_MOST = 40 };
 
 /* ---- names ---- */
 
@@ -47,30 +48,116 @@ static bool is_rotation(const char *text, size_t length)
 	return digit;
 }
 
+/* A name's length without the ending that a packer gives it. */
+static size_t unpacked(const char *name)
+{
+	static const char *const packed[] = {".gz", ".zst", ".bz2", ".xz"};
+	size_t length = strlen(name);
+	for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
+		size_t ending = strlen(packed[i]);
+		if (length > ending && memcmp(name + length - ending, packed[i], ending) == 0)
+			return length - ending;
+	}
+	return length;
+}
+
+/* What a rotation added to base, in a name: "-2" in "x-2.log". */
+struct addition {
+	enum file_rotated rotated;
+	const char *at;
+	size_t length;
+};
+
+static struct addition addition_of(const char *base, const char *name)
+{
+	const struct addition none = {FILE_ROTATED_NOT, NULL, 0};
+	size_t length = unpacked(name), base_length = strlen(base);
+	if (length == base_length && name[length] != '\0' && memcmp(name, base, length) == 0)
+		return (struct addition){FILE_ROTATED, name + length, 0};
+	if (length <= base_length)
+		return none;
+	if (memcmp(name, base, base_length) == 0)
+		return is_rotation(name + base_length, length - base_length)
+		           ? (struct addition){FILE_ROTATED, name + base_length, length - base_length}
+		           : none;
+	size_t stem = file_identity_stem(base), ending = base_length - stem;
+	bool maybe = ending > 0 && memcmp(name, base, stem) == 0 &&
+	             memcmp(name + length - ending, base + stem, ending) == 0 &&
+	             is_rotation(name + stem, length - base_length);
+	return maybe ? (struct addition){FILE_ROTATED_MAYBE, name + stem, length - base_length} : none;
+}
+
 enum file_rotated file_identity_rotated(const char *base, const char *name)
 {
-	static const char *const packed[] = {".gz", ".zst"};
-	size_t length = strlen(name), base_length = strlen(base);
-	for (size_t i = 0; i < 2; i++) {
-		size_t ending = strlen(packed[i]);
-		if (length > ending && memcmp(name + length - ending, packed[i], ending) == 0) {
-			length -= ending;
-			if (length == base_length && memcmp(name, base, length) == 0)
-				return FILE_ROTATED;
-			break;
-		}
-	}
-	if (length <= base_length)
-		return FILE_ROTATED_NOT;
-	if (memcmp(name, base, base_length) == 0)
-		return is_rotation(name + base_length, length - base_length) ? FILE_ROTATED : FILE_ROTATED_NOT;
+	return addition_of(base, name).rotated;
+}
+
+size_t file_identity_stem(const char *base)
+{
 	const char *dot = strrchr(base, '.');
-	if (dot == NULL || dot == base)
-		return FILE_ROTATED_NOT;
-	size_t stem = (size_t)(dot - base), ending = base_length - stem;
-	bool maybe = memcmp(name, base, stem) == 0 && memcmp(name + length - ending, dot, ending) == 0 &&
-	             is_rotation(name + stem, length - base_length);
-	return maybe ? FILE_ROTATED_MAYBE : FILE_ROTATED_NOT;
+	return dot == NULL || dot == base ? strlen(base) : (size_t)(dot - base);
+}
+
+/* A row of numbers, "" being 0: -1 where it is none. */
+static long number_of(const struct addition *addition)
+{
+	if (addition->length == 0 || addition->length > 6)
+		return addition->length == 0 ? 0 : -1;
+	long number = 0;
+	for (size_t i = 1; i < addition->length; i++) {
+		if (addition->at[i] < '0' || addition->at[i] > '9')
+			return -1;
+		number = 10 * number + (addition->at[i] - '0');
+	}
+	return number;
+}
+
+bool file_identity_follows(const char *base, const char *known, const char *name)
+{
+	struct addition before = addition_of(base, known), after = addition_of(base, name);
+	if (before.rotated == FILE_ROTATED_NOT || after.rotated != before.rotated)
+		return false;
+	long place_before = number_of(&before), place_after = number_of(&after);
+	if (place_before >= 0 && place_after >= 0)
+		return place_after < place_before && place_after > 0;
+	/* dates: of one form, and later */
+	if (before.length != after.length || before.length == 0)
+		return false;
+	for (size_t i = 0; i < before.length; i++) {
+		bool digit = before.at[i] >= '0' && before.at[i] <= '9';
+		if (digit ? after.at[i] < '0' || after.at[i] > '9' : after.at[i] != before.at[i])
+			return false;
+	}
+	return memcmp(after.at, before.at, before.length) > 0;
+}
+
+void *file_identity_each_base(const char *path, void *(*call)(void *context, const char *base), void *context)
+{
+	const char *name = file_identity_base(path);
+	size_t directory = (size_t)(name - path), length = unpacked(name);
+	const char *dot = memrchr(name, '.', length);
+	char base[PATH_MAX];
+	if (directory + length >= sizeof base)
+		return NULL;
+	memcpy(base, path, directory + length);
+	base[directory + length] = '\0';
+	void *found = name[length] != '\0' ? call(context, base) : NULL;
+	for (size_t i = length; found == NULL && i-- > 1;) {
+		if (strchr(".-_", name[i]) == NULL)
+			continue;
+		base[directory + i] = '\0';
+		if (file_identity_rotated(base + directory, name) == FILE_ROTATED)
+			found = call(context, base);
+		if (found != NULL || dot == NULL || name + i >= dot)
+			continue;
+		size_t ending = length - (size_t)(dot - name);
+		memcpy(base + directory + i, dot, ending);
+		base[directory + i + ending] = '\0';
+		if (file_identity_rotated(base + directory, name) == FILE_ROTATED_MAYBE)
+			found = call(context, base);
+		memcpy(base + directory + i, name + i, length - i);
+	}
+	return found;
 }
 
 /* ---- a file that is there ---- */
@@ -85,12 +172,29 @@ bool file_identity_has_inode(const struct source_memory_file *file, const struct
 	return file->inode == about->st_ino && file->device == about->st_dev;
 }
 
+/* What is no regular file, in words that say what to do. */
+static void refuse(const char *path, const struct stat *about, struct weir_error *error)
+{
+	const char *what = "is a device: give a file";
+	if (S_ISDIR(about->st_mode))
+		what = "is a directory: give its files, as \"DIRECTORY/*.log\"";
+	else if (S_ISFIFO(about->st_mode))
+		what = "is a pipe (FIFO): read it as standard input, with a source of type \"stdin\" or as \"-\"";
+	else if (S_ISSOCK(about->st_mode))
+		what = "is a socket: a source of type \"syslog\" listens";
+	weir_fail(error, WEIR_IO, "%s is not a regular file: it %s", path, what);
+}
+
 enum file_opening file_identity_open_fd(int fd, const char *path, bool growing, struct file_beginning *beginning,
                                         struct weir_error *error)
 {
 	*beginning = (struct file_beginning){.input = NULL};
-	if (fstat(fd, &beginning->about) != 0 || !S_ISREG(beginning->about.st_mode)) {
-		weir_fail(error, WEIR_IO, "%s is not a regular file", path);
+	int stated = fstat(fd, &beginning->about);
+	if (stated != 0 || !S_ISREG(beginning->about.st_mode)) {
+		if (stated != 0)
+			weir_fail(error, WEIR_IO, "cannot stat %s: %s", path, strerror(errno));
+		else
+			refuse(path, &beginning->about, error);
 		close(fd);
 		return FILE_OPENING_FAILED;
 	}
@@ -106,9 +210,40 @@ enum file_opening file_identity_open_fd(int fd, const char *path, bool growing, 
 	return FILE_OPENING_DONE;
 }
 
+/* A link to standard output leads to whatever the reader has there, and never to what the writer wrote. */
+static bool leads_to_own_output(const char *path)
+{
+	char at[PATH_MAX], target[PATH_MAX];
+	if (strlen(path) >= sizeof at)
+		return false;
+	memcpy(at, path, strlen(path) + 1);
+	for (int i = 0; i < LINKS_MOST; i++) {
+		if (strncmp(at, "/dev/std", 8) == 0 || strncmp(at, "/dev/fd/", 8) == 0 ||
+		    strncmp(at, "/proc/self/fd/", 14) == 0)
+			return i > 0 || strncmp(at, "/dev/stdout", 11) == 0 || strncmp(at, "/dev/stderr", 11) == 0;
+		ssize_t length = readlink(at, target, sizeof target - 1);
+		if (length <= 0)
+			return false;
+		target[length] = '\0';
+		size_t directory = target[0] == '/' ? 0 : (size_t)(file_identity_base(at) - at);
+		if (directory + (size_t)length >= sizeof at)
+			return false;
+		memcpy(at + directory, target, (size_t)length + 1);
+	}
+	return false;
+}
+
 enum file_opening file_identity_open(const char *path, bool growing, struct file_beginning *beginning,
                                      struct weir_error *error)
 {
+	struct stat about;
+	if (lstat(path, &about) == 0 && S_ISLNK(about.st_mode) && leads_to_own_output(path)) {
+		weir_fail(
+			error, WEIR_IO,
+			"%s is a link to a standard stream, which leads each process to its own: let the server write to a file",
+			path);
+		return FILE_OPENING_FAILED;
+	}
 	int fd = open(path, OPEN_FLAGS);
 	if (fd >= 0)
 		return file_identity_open_fd(fd, path, growing, beginning, error);
@@ -151,16 +286,17 @@ static bool has_more_than(const struct file_beginning *beginning, const struct s
 	return file->state != SOURCE_FILE_READING && known > 0 && least > known;
 }
 
-/* Whether what is at a path holds the lines of a known file that has another inode. */
-static bool is_copy(const struct source_memory_stream *stream, const struct source_memory_file *file, const char *path,
-                    struct file_beginning *beginning)
+/*
+ * Whether what is at a path holds the lines of a known file that has another inode. Of a plain file that is asked where
+ * its name says so. Nothing was read of either where both were named from the start: then both are read.
+ */
+static bool is_copy(const struct source_memory_file *file, struct file_beginning *beginning)
 {
+	bool plain = !input_compressed(beginning->input);
 	if (file->fingerprint.head_bytes == 0 || file_identity_has_inode(file, &beginning->about) ||
+	    (plain && file->taken == 0) ||
 	    !fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head) ||
 	    has_more_than(beginning, file))
-		return false;
-	if (!input_compressed(beginning->input) && strcmp(path, stream->path) != 0 &&
-	    !file_identity_rotated(file_identity_base(stream->path), file_identity_base(path)))
 		return false;
 	struct input *live = open_live(file);
 	bool copy;
@@ -181,27 +317,54 @@ static bool is_copy(const struct source_memory_stream *stream, const struct sour
 	return match == FINGERPRINT_SAME || match == FINGERPRINT_SHORTER;
 }
 
-static bool look_up(const struct source_memory *memory, const char *path, struct file_beginning *beginning,
-                    struct file_judgement *judgement)
+/* What is looked up: whose file it is, among what the memory knows. */
+struct lookup {
+	const struct source_memory *memory;
+	struct file_beginning *beginning;
+};
+
+static struct source_memory_file *known_file(const struct lookup *lookup)
 {
-	for (int copies = 0; copies < 2; copies++)
-		for (size_t i = 0; i < memory->stream_count; i++)
-			for (size_t j = 0; j < memory->streams[i]->file_count; j++) {
-				struct source_memory_file *file = memory->streams[i]->files[j];
-				if (copies ? !is_copy(memory->streams[i], file, path, beginning)
-				           : !file_identity_has_inode(file, &beginning->about) ||
-				                 !fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head))
-					continue;
-				judgement->verdict = copies ? FILE_COPY : FILE_KNOWN;
-				judgement->stream = memory->streams[i];
-				judgement->file = file;
-				return true;
-			}
-	return false;
+	const struct file_beginning *beginning = lookup->beginning;
+	struct source_memory_file *file =
+		source_memory_file_with(lookup->memory, beginning->about.st_dev, beginning->about.st_ino);
+	while (file != NULL && !fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head))
+		file = source_memory_file_next(file);
+	return file;
+}
+
+static struct source_memory_file *copied_from(const struct lookup *lookup, const struct source_memory_stream *stream)
+{
+	for (size_t i = 0; stream != NULL && i < stream->file_count; i++)
+		if (is_copy(stream->files[i], lookup->beginning))
+			return stream->files[i];
+	return NULL;
+}
+
+static void *copied_from_path(void *context, const char *base)
+{
+	const struct lookup *lookup = context;
+	return copied_from(lookup, source_memory_find(lookup->memory, base));
+}
+
+/* A packed file may be a copy of any; a plain one of those that its name says, or of the stream that asks. */
+static struct source_memory_file *copied_file(struct lookup *lookup, const char *path,
+                                              const struct source_memory_stream *record)
+{
+	struct source_memory_file *file = copied_from(lookup, record);
+	if (file == NULL)
+		file = copied_from_path(lookup, path);
+	if (file == NULL)
+		file = file_identity_each_base(path, copied_from_path, lookup);
+	for (size_t i = 0; file == NULL && input_compressed(lookup->beginning->input) && i < lookup->memory->stream_count;
+	     i++)
+		file = copied_from(lookup, lookup->memory->streams[i]);
+	return file;
 }
 
 void file_identity_judge(const struct file_settings *settings, const struct source_memory *memory, const char *path,
-                         struct file_judgement *judgement, struct weir_error *error)
+                         const struct source_memory_stream *record, struct file_judgement *judgement,
+                         struct weir_error *error)
 {
 	struct file_beginning beginning;
 	*judgement = (struct file_judgement){.verdict = FILE_UNREADABLE};
@@ -213,16 +376,23 @@ void file_identity_judge(const struct file_settings *settings, const struct sour
 	judgement->about = beginning.about;
 	judgement->kind = input_kind(beginning.input);
 	judgement->fingerprint = beginning.fingerprint;
-	if (!look_up(memory, path, &beginning, judgement))
-		judgement->verdict = FILE_NEW;
-	else
+	struct lookup lookup = {memory, &beginning};
+	judgement->verdict = FILE_NEW;
+	judgement->file = known_file(&lookup);
+	if (judgement->file != NULL)
+		judgement->verdict = FILE_KNOWN;
+	else if (beginning.length > 0 && (judgement->file = copied_file(&lookup, path, record)) != NULL)
+		judgement->verdict = FILE_COPY;
+	if (judgement->file != NULL) {
+		judgement->stream = judgement->file->stream;
 		judgement->file->seen_s = weir_wall_ms() / 1000;
+	}
 	input_free(beginning.input);
 }
 
 bool file_judgement_compressed(const struct file_judgement *judgement)
 {
-	return judgement->kind == INPUT_GZIP || judgement->kind == INPUT_ZSTD;
+	return judgement->kind != INPUT_PLAIN && judgement->kind != INPUT_UNKNOWN;
 }
 
 bool file_judgement_ready(const struct file_judgement *judgement, const struct file_settings *settings)
@@ -254,10 +424,10 @@ void file_candidate_deinit(struct file_candidate *candidate)
 	candidate->path = NULL;
 }
 
-void file_candidate_remember(const struct file_candidate *candidate, struct source_memory_file *file)
+void file_candidate_remember(const struct file_candidate *candidate, struct source_memory *memory,
+                             struct source_memory_file *file)
 {
-	file->device = candidate->device;
-	file->inode = candidate->inode;
+	source_memory_file_place(memory, file, candidate->device, candidate->inode);
 	file->size = candidate->compressed ? 0 : candidate->size;
 	file->modified_ns = candidate->modified_ns;
 	file->fingerprint = candidate->fingerprint;

@@ -22,6 +22,22 @@ enum file_rotated {
 /** Whether a name is that of a file rotated away from base. */
 enum file_rotated file_identity_rotated(const char *base, const char *name);
 
+/** How long the part of base is that every name rotated away from it begins with. */
+size_t file_identity_stem(const char *base);
+
+/**
+ * Whether a file of this name came after one that was rotated away from base and is called `known` by now: in the same
+ * row of numbers or dates. So it is a rotation too, whoever else names it.
+ */
+bool file_identity_follows(const char *base, const char *known, const char *name);
+
+/**
+ * Calls for each path that this one may be rotated away from: "a/x.log.2" for "a/x.log", and "a/x-2.log" too.
+ *
+ * @return what the first call returned that was not NULL, or NULL
+ */
+void *file_identity_each_base(const char *path, void *(*call)(void *context, const char *base), void *context);
+
 /* ---- a file that is there ---- */
 
 int64_t file_identity_modified_ns(const struct stat *about);
@@ -63,9 +79,14 @@ struct file_judgement {
 	struct fingerprint fingerprint; /* its head */
 };
 
-/** A known file that lies there is marked as seen. */
+/**
+ * A known file that lies there is marked as seen.
+ *
+ * @param record  NULL, or the stream that it is looked at for: it may be a copy of a file of that, whatever its path
+ */
 void file_identity_judge(const struct file_settings *settings, const struct source_memory *memory, const char *path,
-                         struct file_judgement *judgement, struct weir_error *error);
+                         const struct source_memory_stream *record, struct file_judgement *judgement,
+                         struct weir_error *error);
 
 bool file_judgement_compressed(const struct file_judgement *judgement);
 
@@ -85,6 +106,7 @@ struct file_candidate {
 void file_candidate_init(struct file_candidate *candidate, const char *path, const struct file_judgement *judgement);
 void file_candidate_deinit(struct file_candidate *candidate);
 /** Writes down which file it is. */
-void file_candidate_remember(const struct file_candidate *candidate, struct source_memory_file *file);
+void file_candidate_remember(const struct file_candidate *candidate, struct source_memory *memory,
+                             struct source_memory_file *file);
 
 #endif

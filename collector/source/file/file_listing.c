@@ -51,9 +51,11 @@ static struct paths expand(const struct file_settings *settings, bool *named)
 		}
 		glob_t found;
 		if (glob(settings->patterns[i], GLOB_NOSORT, NULL, &found) == 0) {
-			for (size_t j = 0; j < found.gl_pathc; j++)
-				add_path(&paths, found.gl_pathv[j], i);
-			named[i] = found.gl_pathc > 0;
+			for (size_t j = 0; j < found.gl_pathc; j++) {
+				if (!file_settings_excludes(settings, found.gl_pathv[j]))
+					add_path(&paths, found.gl_pathv[j], i);
+			}
+			named[i] = found.gl_pathc > 0; /* those that are excluded are so on purpose */
 			globfree(&found);
 		}
 	}
@@ -74,27 +76,51 @@ static struct paths expand(const struct file_settings *settings, bool *named)
 /* What was found out about paths at the last scan. */
 static void carry_over(struct file_listing *listing, struct paths *paths)
 {
-	size_t before = 0;
+	size_t before = 0, kept = 0;
 	for (size_t i = 0; i < paths->count; i++) {
 		int order = -1;
 		while (before < listing->count && (order = strcmp(listing->entries[before].path, paths->list[i].path)) < 0)
 			before++;
 		if (before == listing->count || order != 0)
 			continue;
+		kept++;
 		char *path = paths->list[i].path;
 		uint32_t pattern = paths->list[i].pattern;
 		paths->list[i] = listing->entries[before];
 		paths->list[i].path = path;
 		paths->list[i].pattern = pattern;
 	}
+	bool changed = kept != paths->count || kept != listing->count;
+	uint64_t changes = listing->changes + changed;
 	file_listing_deinit(listing);
-	*listing = (struct file_listing){.entries = paths->list, .count = paths->count};
+	*listing = (struct file_listing){.entries = paths->list, .count = paths->count, .changes = changes};
 }
 
 void file_listing_refresh(struct file_listing *listing, const struct file_settings *settings, bool *named)
 {
 	struct paths paths = expand(settings, named);
 	carry_over(listing, &paths);
+}
+
+struct file_entry *file_listing_add(struct file_listing *listing, const char *path, uint32_t pattern)
+{
+	size_t low = 0, high = listing->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(listing->entries[middle].path, path);
+		if (order == 0)
+			return &listing->entries[middle];
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	listing->entries = weir_realloc(listing->entries, listing->count + 1, sizeof *listing->entries);
+	memmove(&listing->entries[low + 1], &listing->entries[low], (listing->count - low) * sizeof *listing->entries);
+	listing->entries[low] = (struct file_entry){.path = weir_copy(path, strlen(path)), .pattern = pattern};
+	listing->count++;
+	listing->changes++;
+	return &listing->entries[low];
 }
 
 void file_listing_deinit(struct file_listing *listing)

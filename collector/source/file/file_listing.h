@@ -9,21 +9,26 @@
 struct file_entry {
 	char *path;
 	uint32_t pattern; /* which named it first */
+	bool linked;      /* a symbolic link lies there */
 	uint64_t device, inode;
 	uint64_t size;
 	int64_t modified_ns;
 	bool compressed;
-	bool judged; /* it is known, or has become a stream: nothing to do until it changes */
+	bool doubtful; /* by its name it may be a rotation: looked at again behind all others */
+	bool judged;   /* it is known, or has become a stream: nothing to do until it changes */
 };
 
 /* Zero-initialised: nothing was listed yet. */
 struct file_listing {
 	struct file_entry *entries; /* by path bytes */
 	size_t count;
+	uint64_t changes; /* grows when a path comes or goes */
 };
 
 /** Lists anew; an entry whose path is listed again keeps what it holds. @param named  whether each pattern names any */
 void file_listing_refresh(struct file_listing *listing, const struct file_settings *settings, bool *named);
+/** The entry of a path that a pattern names: a new one where the last refresh did not find it. Moves the others. */
+struct file_entry *file_listing_add(struct file_listing *listing, const char *path, uint32_t pattern);
 void file_listing_deinit(struct file_listing *listing);
 
 /** Whether a pattern is expanded: it has wildcards, and is not the path of a file as it stands. */

@@ -9,7 +9,7 @@
  */
 #include "collector/source/file/file_reading.h"
 
-#include "collector/source/file/file_search.h"
+#include "common/base/clock.h"
 
 #include <string.h>
 
@@ -52,6 +52,19 @@ static enum file_reading on_shorter(struct file_stream *stream)
 	return FILE_READING_AGAIN;
 }
 
+/* A compressed file that was empty when it was found, and is still written to: it is opened again when that is over. */
+static bool is_incomplete(struct file_stream *stream, struct open_file *current, int64_t now_ms)
+{
+	const struct file_settings *settings = &stream->shared->settings;
+	int64_t age_ms = weir_wall_ms() - file_identity_modified_ns(&current->about) / 1000000;
+	if (!settings->follow || open_file_plain(current) || stream->offset > 0 || age_ms < 0 ||
+	    age_ms >= settings->timing.complete)
+		return false;
+	stream->retry_ms = now_ms + settings->timing.complete - age_ms;
+	file_stream_close(stream, current);
+	return true;
+}
+
 /* Opens the file where the stream stands. FILE_READING_LINES: *current is it. */
 static enum file_reading open_part(struct file_stream *stream, int64_t now_ms, struct open_file **current)
 {
@@ -65,14 +78,15 @@ static enum file_reading open_part(struct file_stream *stream, int64_t now_ms, s
 			return FILE_READING_LINES;
 		file_stream_close(stream, *current); /* looked for again: it may be a copy that is whole */
 	}
-	file_search_find(stream->shared, stream->path, file, stream->offset, false, &finding, &error);
+	struct file_route route = file_stream_route(stream);
+	file_search_find(stream->shared, &route, file, stream->offset, false, &finding, &error);
 	enum file_found found = finding.found;
 	if (finding.path != NULL)
 		*current = file_stream_open(stream, file, &finding.beginning, finding.path, now_ms);
 	file_finding_deinit(&finding);
 	switch (found) {
 	case FOUND:
-	case FOUND_COPY: return FILE_READING_LINES;
+	case FOUND_COPY: return is_incomplete(stream, *current, now_ms) ? FILE_READING_LATER : FILE_READING_LINES;
 	case FOUND_SHORTER: return on_shorter(stream);
 	case FOUND_NOWHERE:
 	case FOUND_NO_DIRECTORY: return on_absent(stream, found, now_ms);
@@ -99,6 +113,9 @@ static void hand_out(struct file_stream *stream, const struct source_memory_part
 	struct input_lines_chunk lines;
 	input_lines_take(current->lines, &lines);
 	open_file_note(current, &lines);
+	if (lines.zeros > 0)
+		file_shared_tell(stream->shared, "%s: %llu bytes of 0 before position %llu were passed over", current->path,
+		                 (unsigned long long)lines.zeros, (unsigned long long)lines.offset);
 	*chunk = (struct source_chunk){
 		.stream = &stream->handle,
 		.data = lines.data,
@@ -151,7 +168,8 @@ static enum file_reading on_no_line(struct file_stream *stream, const struct sou
 		file_stream_give_up_part(stream); /* it had more when the part was read first */
 		return FILE_READING_AGAIN;
 	}
-	if (stream->offset >= SOURCE_OFFSET_END - 1) {
+	bool truncated = stream->shared->settings.follow && open_file_truncated(current);
+	if (input_lines_read_offset(current->lines) >= SOURCE_OFFSET_END - 1 && !truncated) {
 		struct weir_error error;
 		weir_fail(&error, WEIR_FULL, "%s: weir reads no further than 1 TiB", current->path);
 		return fail(stream, now_ms, &error);
@@ -161,8 +179,7 @@ static enum file_reading on_no_line(struct file_stream *stream, const struct sou
 	stream->repeats = false;
 	file_stream_note(stream, current, 0, true, now_ms);
 	file_stream_well(stream);
-	return stream->shared->settings.follow && open_file_truncated(current) ? FILE_READING_TRUNCATED
-	                                                                       : FILE_READING_NO_LINE;
+	return truncated ? FILE_READING_TRUNCATED : FILE_READING_NO_LINE;
 }
 
 /* Bytes up to the last newline: a hole, or a cut between two incarnations, ends a line without one. */
@@ -193,7 +210,7 @@ static enum weir_status look_back(struct file_stream *stream, const struct sourc
 		while (status == WEIR_OK && first.too_long &&
 		       (status = input_lines_fill(lines, stream->offset, false, error)) == WEIR_OK)
 			input_lines_take(lines, &first);
-		if (status == WEIR_OK)
+		if (status == WEIR_OK && !first.too_long)
 			weir_text_append(&stream->before, first.data, whole_lines(&first));
 		if ((status = input_lines_seek(lines, stream->offset, error)) != WEIR_OK)
 			return status;
@@ -207,8 +224,6 @@ static enum file_reading read_part(struct file_stream *stream, struct source_mem
 {
 	struct weir_error error;
 	bool open = part->to == SOURCE_PART_OPEN;
-	if (open && stream->shared->settings.follow && stream->offset == 0)
-		stream->offset = open_file_skip_hole(current);
 	uint64_t limit = open ? SOURCE_OFFSET_END - 1 : part->to;
 	enum weir_status status = look_back(stream, part, current->lines, &error);
 	if (status == WEIR_OK)
@@ -223,7 +238,11 @@ static enum file_reading read_part(struct file_stream *stream, struct source_mem
 			return FILE_READING_TRUNCATED;
 		hand_out(stream, part, current, now_ms, chunk);
 		return FILE_READING_LINES;
-	case WEIR_END: return on_no_line(stream, part, current, now_ms);
+	case WEIR_AGAIN: return FILE_READING_BUSY;
+	case WEIR_END:
+		if (open && input_lines_offset(current->lines) > stream->offset)
+			stream->offset = input_lines_offset(current->lines); /* behind zeros */
+		return on_no_line(stream, part, current, now_ms);
 	case WEIR_INVALID: return on_damage(stream, part, current, now_ms, chunk, &error);
 	default: break;
 	}

@@ -8,6 +8,7 @@
 enum file_reading {
 	FILE_READING_LINES,  /* the chunk has lines */
 	FILE_READING_AGAIN,  /* without a line yet: another part, or the file is to be found again */
+	FILE_READING_BUSY,   /* much was read of one line, and its end has not come: others first */
 	FILE_READING_LATER,  /* not just now: the stream's retry_ms says when */
 	FILE_READING_FAILED, /* stated as the stream's problem; only where nothing is followed */
 	/* What follows is not for reading to say. */

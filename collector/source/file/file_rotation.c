@@ -161,10 +161,8 @@ static void take_note(struct file_rotation *rotation, const struct file_observat
 		file_stream_well(stream);
 	if (seen->again_ms != 0)
 		stream->retry_ms = seen->again_ms;
-	if (seen->next.moved_in) {
-		seen->next.known->device = seen->next.device;
-		seen->next.known->inode = seen->next.inode;
-	}
+	if (seen->next.moved_in)
+		source_memory_file_place(stream->shared->memory, seen->next.known, seen->next.device, seen->next.inode);
 }
 
 static enum file_step fail(struct file_stream *stream, int64_t now_ms, const struct weir_error *error)
@@ -202,7 +200,9 @@ static void go_on_in_copy(struct file_stream *stream, struct open_file *current,
 	struct open_file *copy = open_found(stream, file, found, now_ms);
 	if (open_file_plain(copy)) {
 		file->size = (uint64_t)copy->about.st_size;
-		file_stream_lost(stream, size > file->size ? size - file->size : 0);
+		if (size > file->size)
+			file_stream_lost(stream, file, stream->offset + (size - file->size),
+			                 "was truncated, and its copy is shorter");
 	}
 	copy->grown_ms = now_ms - stream->shared->settings.timing.grace; /* no one writes to a copy */
 }
@@ -213,9 +213,10 @@ static void start_over(struct file_stream *stream, struct open_file *current, st
 {
 	assert(current != NULL);
 	struct source_memory_file *old = current->file;
-	file_stream_lost(stream, old->size > stream->offset ? old->size - stream->offset : 0);
+	if (old->size > stream->offset || (seen->from == 0 && stream->offset > 0))
+		file_stream_lost(stream, old, old->size, "was truncated");
 	file_stream_end_part(stream, stream->offset, SOURCE_FILE_SETTLED);
-	old->device = old->inode = 0;
+	source_memory_file_place(stream->shared->memory, old, 0, 0);
 	file_stream_close(stream, current);
 
 	struct source_memory_file *file = source_memory_file_add(stream->shared->memory, stream->record);
@@ -295,7 +296,8 @@ static bool sign_changed(const struct file_rotation *rotation)
 	       file_identity_modified_ns(&about) != file_identity_modified_ns(sign);
 }
 
-static enum file_step step_once(struct file_rotation *rotation, int64_t now_ms, struct source_chunk *chunk)
+/* @param busy  set where others are to be asked first */
+static enum file_step step_once(struct file_rotation *rotation, int64_t now_ms, struct source_chunk *chunk, bool *busy)
 {
 	enum file_reading reading = file_reading_next(&rotation->stream, now_ms, chunk);
 	if (rotation->incarnation != rotation->stream.incarnation) {
@@ -305,6 +307,7 @@ static enum file_step step_once(struct file_rotation *rotation, int64_t now_ms, 
 	switch (reading) {
 	case FILE_READING_LINES: return FILE_STEP_LINES;
 	case FILE_READING_AGAIN: return FILE_STEP_AGAIN;
+	case FILE_READING_BUSY: *busy = true; return FILE_STEP_AGAIN;
 	case FILE_READING_LATER: return FILE_STEP_NOTHING;
 	case FILE_READING_FAILED: return FILE_STEP_FAILED;
 	case FILE_READING_ALL:
@@ -325,26 +328,57 @@ enum file_step file_rotation_next(struct file_rotation *rotation, int64_t now_ms
 	if (file_stream_current(stream) == NULL)
 		rotation->sign = sign_of(stream);
 	enum file_step step = FILE_STEP_AGAIN;
-	for (int i = 0; i < STEPS_MAX && step == FILE_STEP_AGAIN; i++)
-		step = step_once(rotation, now_ms, chunk);
+	bool busy = false;
+	for (int i = 0; i < STEPS_MAX && step == FILE_STEP_AGAIN && !busy; i++)
+		step = step_once(rotation, now_ms, chunk, &busy);
 	if (step == FILE_STEP_FAILED)
 		weir_fail(error, WEIR_IO, "%s", stream->status.problem);
-	if (step == FILE_STEP_FAILED || step == FILE_STEP_END)
+	if (step == FILE_STEP_FAILED || step == FILE_STEP_END) {
+		file_stream_tell_zeros(stream);
 		file_stream_finish(stream);
+	}
 	return step;
 }
 
-/* A log that nobody writes to needs no descriptor: should it be renamed meanwhile, its inode finds it. */
+/*
+ * A log that nobody writes to needs no descriptor: should it be renamed meanwhile, its inode finds it. Where many are
+ * open, none that is read to its end does.
+ */
 static bool needs_no_descriptor(const struct file_rotation *rotation, const struct open_file *current, int64_t now_ms)
 {
 	const struct file_stream *stream = &rotation->stream;
-	return now_ms - current->grown_ms >= stream->shared->settings.timing.idle && !file_rotation_away(rotation) &&
-	       input_lines_read_offset(current->lines) == stream->offset && stream->offset == current->file->size;
+	bool crowded = stream->shared->open_most > 0 && stream->shared->open_count > stream->shared->open_most;
+	return (crowded || now_ms - current->grown_ms >= stream->shared->settings.timing.idle) &&
+	       !file_rotation_away(rotation) && input_lines_read_offset(current->lines) == stream->offset &&
+	       stream->offset == current->file->size;
+}
+
+/* Whether nothing has happened to a file that was read to its end, and nothing is awaited. */
+static bool is_calm(const struct file_rotation *rotation, const struct open_file *current)
+{
+	const struct file_stream *stream = &rotation->stream;
+	return stream->state == FILE_STREAM_IDLE && !file_rotation_away(rotation) && !rotation->outlook.missed &&
+	       stream->record->part_count == 1 && open_file_unchanged(current);
+}
+
+void file_rotation_rest(struct file_rotation *rotation)
+{
+	struct file_stream *stream = &rotation->stream;
+	struct open_file *current = file_stream_current(stream);
+	if (current == NULL)
+		return;
+	input_lines_rest(current->lines);
+	if (stream->shared->open_most == 0 || stream->shared->open_count <= stream->shared->open_most ||
+	    !needs_no_descriptor(rotation, current, current->grown_ms))
+		return;
+	file_stream_close(stream, current);
+	rotation->sign = sign_of(stream);
 }
 
 void file_rotation_tick(struct file_rotation *rotation, int64_t now_ms)
 {
 	struct file_stream *stream = &rotation->stream;
+	file_stream_tell_zeros(stream);
 	if (inspect_all_left(stream, now_ms)) {
 		file_stream_wake(stream);
 		return;
@@ -360,7 +394,7 @@ void file_rotation_tick(struct file_rotation *rotation, int64_t now_ms)
 		return;
 	}
 	input_lines_rest(current->lines);
-	bool idle = needs_no_descriptor(rotation, current, now_ms);
+	bool idle = needs_no_descriptor(rotation, current, now_ms), calm = is_calm(rotation, current);
 	if (idle) {
 		file_stream_close(stream, current);
 		rotation->sign = sign_of(stream);
@@ -368,7 +402,7 @@ void file_rotation_tick(struct file_rotation *rotation, int64_t now_ms)
 	}
 	if (idle)
 		file_stream_idle(stream);
-	else
+	else if (!calm)
 		file_stream_wake(stream);
 }
 

@@ -9,6 +9,7 @@ struct file_rotation {
 	struct file_stream stream; /* first: a handle of the pipeline leads to it */
 	struct file_outlook outlook;
 	uint32_t incarnation; /* that the outlook's phase is of */
+	bool away;            /* in the list of those whose file does not lie at the path */
 	struct stat sign;     /* of what lay at the path when no file was open and nothing came next; all 0: nothing */
 };
 
@@ -42,7 +43,7 @@ enum file_action file_rotation_decide(enum file_situation situation, bool follow
 
 enum file_step {
 	FILE_STEP_LINES,
-	FILE_STEP_AGAIN,   /* it went through many parts without a line: ask again */
+	FILE_STEP_AGAIN,   /* it went through many parts, or much of one line, without a line: ask again */
 	FILE_STEP_NOTHING, /* not just now */
 	FILE_STEP_END,     /* no more, ever */
 	FILE_STEP_FAILED,  /* no more, and that is an error; only where nothing is followed */
@@ -51,6 +52,9 @@ enum file_step {
 /** The next lines. */
 enum file_step file_rotation_next(struct file_rotation *rotation, int64_t now_ms, struct source_chunk *chunk,
                                   struct weir_error *error);
+
+/** Nothing is there to be read: gives back what a stream that waits does not need. */
+void file_rotation_rest(struct file_rotation *rotation);
 
 /** With each scan, of a stream that is followed: looks at files that were left, and at whether there may be lines. */
 void file_rotation_tick(struct file_rotation *rotation, int64_t now_ms);

@@ -12,8 +12,6 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,26 +20,19 @@
 enum {
 	ABSENCES_MAX = 3,        /* a listing may miss a file that is being renamed: only then it counts as gone */
 	ABSENCES_UNMOUNTED = 60, /* of one whose directory is missing: a second each, it may be mounted again */
+	GROUNDS_MAX = 6,
+	FOLDERS_MOST = 64, /* directories within the log's own that are searched */
 };
 
-/* ---- directories ---- */
+/* ---- where files are looked for ---- */
 
-/* The names of a directory; a caller's loop over it is a loop over memory. */
-struct names {
-	char directory[PATH_MAX];
-	struct {
-		char *name;
-		uint64_t inode;
-	} * list;
+/* Directories, each once, and the names that files there were rotated away from. */
+struct grounds {
+	char directories[GROUNDS_MAX][PATH_MAX]; /* with a slash, or "" */
 	size_t count;
+	const char *bases[2];
+	size_t base_count;
 };
-
-static void names_deinit(struct names *names)
-{
-	for (size_t i = 0; i < names->count; i++)
-		free(names->list[i].name);
-	free(names->list);
-}
 
 /* The directory that a path lies in, with its slash; "" for the working directory. */
 static bool directory_of(const char *path, char directory[PATH_MAX])
@@ -54,35 +45,55 @@ static bool directory_of(const char *path, char directory[PATH_MAX])
 	return true;
 }
 
-/* WEIR_END: there is no such directory, and so no name. */
-static enum weir_status names_init(struct names *names, const char *path, struct weir_error *error)
+/* The path of a name; false where it is too long. */
+static bool join(const char *directory, const char *name, char path[PATH_MAX])
 {
-	*names = (struct names){.list = NULL};
-	if (!directory_of(path, names->directory))
-		return weir_fail(error, WEIR_IO, "the path is too long: %s", path);
-	const char *shown = names->directory[0] != '\0' ? names->directory : ".";
-	DIR *directory = opendir(shown);
-	if (directory == NULL)
-		return weir_fail(error, errno == ENOENT || errno == ENOTDIR ? WEIR_END : WEIR_IO,
-		                 "cannot read directory %s: %s", shown, strerror(errno));
-	size_t capacity = 0;
-	errno = 0;
-	for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
-		if (entry->d_type == DT_DIR || entry->d_type == DT_FIFO || entry->d_type == DT_SOCK)
-			continue;
-		if (names->count == capacity) {
-			capacity = capacity != 0 ? 2 * capacity : 64;
-			names->list = weir_realloc(names->list, capacity, sizeof *names->list);
-		}
-		names->list[names->count].name = weir_copy(entry->d_name, strlen(entry->d_name));
-		names->list[names->count++].inode = entry->d_ino;
+	int used = snprintf(path, PATH_MAX, "%s%s", directory, name);
+	return used >= 0 && used < PATH_MAX;
+}
+
+static void keep_ground(struct grounds *grounds)
+{
+	for (size_t i = 0; i < grounds->count; i++)
+		if (strcmp(grounds->directories[i], grounds->directories[grounds->count]) == 0)
+			return;
+	grounds->count++;
+}
+
+static void add_ground_of(struct grounds *grounds, const char *path)
+{
+	if (grounds->count < GROUNDS_MAX && directory_of(path, grounds->directories[grounds->count]))
+		keep_ground(grounds);
+}
+
+/* The directory that rotated files are moved to, from the log's own. */
+static void add_olddir(struct grounds *grounds, const char *path, const char *olddir)
+{
+	char directory[PATH_MAX];
+	if (olddir == NULL || grounds->count == GROUNDS_MAX || !directory_of(path, directory))
+		return;
+	if (join(olddir[0] == '/' ? "" : directory, olddir, grounds->directories[grounds->count]))
+		keep_ground(grounds);
+}
+
+/* @param file  NULL, or one that is looked for */
+static void grounds_init(struct grounds *grounds, const struct file_shared *shared, const struct file_route *route,
+                         const struct source_memory_file *file)
+{
+	grounds->count = 0;
+	grounds->bases[0] = file_identity_base(route->path);
+	grounds->base_count = 1;
+	add_ground_of(grounds, route->path);
+	if (route->real != NULL) {
+		add_ground_of(grounds, route->real);
+		grounds->bases[1] = file_identity_base(route->real);
+		grounds->base_count += strcmp(grounds->bases[0], grounds->bases[1]) != 0;
 	}
-	int failure = errno;
-	closedir(directory);
-	if (failure == 0)
-		return WEIR_OK;
-	names_deinit(names);
-	return weir_fail(error, WEIR_IO, "cannot read directory %s: %s", shown, strerror(failure));
+	if (file != NULL && file->home != NULL)
+		add_ground_of(grounds, file->home);
+	add_olddir(grounds, route->path, shared->settings.olddir);
+	if (route->real != NULL)
+		add_olddir(grounds, route->real, shared->settings.olddir);
 }
 
 int64_t file_search_directory_age_ms(const char *path)
@@ -94,18 +105,32 @@ int64_t file_search_directory_age_ms(const char *path)
 	return weir_wall_ms() - file_identity_modified_ns(&about) / 1000000;
 }
 
-/* The path of a name; false where it is too long. */
-static bool join(const char *directory, const char *name, char path[PATH_MAX])
+typedef bool each_name(void *context, const char *path, const struct file_name *name);
+
+/* Calls for the names of a directory that begin as one of the bases does, until a call returns true. */
+static bool each_rotated(const struct grounds *grounds, const struct file_names *names, each_name *call, void *context)
 {
-	int used = snprintf(path, PATH_MAX, "%s%s", directory, name);
-	return used >= 0 && used < PATH_MAX;
+	char path[PATH_MAX];
+	for (size_t b = 0; b < grounds->base_count; b++) {
+		const char *base = grounds->bases[b];
+		size_t stem = file_identity_stem(base);
+		for (size_t i = file_names_from(names, base, stem);
+		     i < names->count && strncmp(names->list[i].name, base, stem) == 0; i++) {
+			const struct file_name *name = &names->list[i];
+			if (!name->folder && file_identity_rotated(base, name->name) &&
+			    (b == 0 || !file_identity_rotated(grounds->bases[0], name->name)) &&
+			    join(names->directory, name->name, path) && call(context, path, name))
+				return true;
+		}
+	}
+	return false;
 }
 
 /* ---- where a known file is ---- */
 
 struct search {
-	const struct file_shared *shared;
-	const char *path; /* the stream's */
+	struct file_shared *shared;
+	const struct file_route *route;
 	struct source_memory_file *file;
 	uint64_t offset;
 	bool copies;
@@ -113,19 +138,17 @@ struct search {
 	bool unknown; /* something could not be read */
 	bool other;   /* its inode has other content */
 	struct weir_error *error;
+	struct grounds grounds;
 };
 
 /* Whether another known file has this inode: then it is no copy. */
 static bool is_another(const struct search *search, const struct file_beginning *beginning)
 {
-	const struct source_memory *memory = search->shared->memory;
-	for (size_t i = 0; i < memory->stream_count; i++)
-		for (size_t j = 0; j < memory->streams[i]->file_count; j++) {
-			const struct source_memory_file *file = memory->streams[i]->files[j];
-			if (file != search->file && file_identity_has_inode(file, &beginning->about) &&
-			    fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head))
-				return true;
-		}
+	const struct source_memory_file *file =
+		source_memory_file_with(search->shared->memory, beginning->about.st_dev, beginning->about.st_ino);
+	for (; file != NULL; file = source_memory_file_next(file))
+		if (file != search->file && fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head))
+			return true;
 	return false;
 }
 
@@ -163,77 +186,127 @@ static bool try_path(struct search *search, const char *path)
 	return !shorter;
 }
 
-/* The file itself, by its inode: first where it should be. */
-static bool search_own(struct search *search, const struct names *names)
+static bool try_name(void *context, const char *path, const struct file_name *name)
 {
-	const struct file_listing *listing = &search->shared->listing;
-	if (search->file->inode == 0)
-		return false;
-	if (names == NULL) {
-		if ((search->file->where != NULL && try_path(search, search->file->where)) || try_path(search, search->path))
-			return true;
-		for (size_t i = 0; i < listing->count; i++)
-			if (listing->entries[i].inode == search->file->inode &&
-			    listing->entries[i].device == search->file->device && try_path(search, listing->entries[i].path))
-				return true;
-		return false;
-	}
-	/* Where a directory's inode numbers are not those of its files (overlays), rotated names are tried as well. */
+	(void)name;
+	return try_path(context, path);
+}
+
+/* The file itself, where it should be. */
+static bool search_known(struct search *search)
+{
+	const struct source_memory_file *file = search->file;
+	return file->inode != 0 &&
+	       ((file->where != NULL && try_path(search, file->where)) || try_path(search, search->route->path));
+}
+
+static bool try_inode(struct search *search, const struct file_names *names)
+{
 	char path[PATH_MAX];
 	for (size_t i = 0; i < names->count; i++)
-		if ((names->list[i].inode == search->file->inode ||
-		     file_identity_rotated(file_identity_base(search->path), names->list[i].name)) &&
+		if (names->list[i].inode == search->file->inode && !names->list[i].folder &&
 		    join(names->directory, names->list[i].name, path) && try_path(search, path))
 			return true;
 	return false;
 }
 
-static bool search_copies(struct search *search, const struct names *names)
+/* Where a directory's inode numbers are not those of its files (overlays), rotated names are tried as well. */
+static bool search_own(struct search *search, const struct file_names *names)
 {
-	const struct file_listing *listing = &search->shared->listing;
+	return search->file->inode != 0 &&
+	       (try_inode(search, names) || each_rotated(&search->grounds, names, try_name, search));
+}
+
+static bool search_copies(struct search *search, const struct file_names *names)
+{
 	char path[PATH_MAX];
 	search->copies = true;
-	for (size_t i = 0; i < names->count; i++)
-		if ((strcmp(names->list[i].name, file_identity_base(search->path)) == 0 ||
-		     file_identity_rotated(file_identity_base(search->path), names->list[i].name)) &&
-		    join(names->directory, names->list[i].name, path) && try_path(search, path))
+	for (size_t b = 0; b < search->grounds.base_count; b++)
+		if (join(names->directory, search->grounds.bases[b], path) && try_path(search, path))
 			return true;
+	return each_rotated(&search->grounds, names, try_name, search);
+}
+
+static bool search_packed(struct search *search)
+{
+	const struct file_listing *listing = &search->shared->listing;
+	search->copies = true;
 	for (size_t i = 0; i < listing->count; i++)
 		if (listing->entries[i].compressed && try_path(search, listing->entries[i].path))
 			return true;
 	return false;
 }
 
-void file_search_find(const struct file_shared *shared, const char *path, struct source_memory_file *file,
+/* The file itself in the directories within the log's own: it may have been moved to one that nobody named. */
+static bool search_folders(struct search *search)
+{
+	const struct file_names *names;
+	char(*folders)[PATH_MAX] = weir_alloc(FOLDERS_MOST, PATH_MAX);
+	size_t count = 0;
+	bool found = false;
+	if (search->file->inode != 0 &&
+	    file_names_read(&search->shared->names, search->grounds.directories[0], &names, NULL) == WEIR_OK)
+		for (size_t i = 0; i < names->count && count < FOLDERS_MOST; i++) {
+			int used = names->list[i].folder
+			               ? snprintf(folders[count], PATH_MAX, "%s%s/", names->directory, names->list[i].name)
+			               : -1;
+			count += used > 0 && used < PATH_MAX;
+		}
+	for (size_t i = 0; i < count && !found; i++)
+		found =
+			file_names_read(&search->shared->names, folders[i], &names, NULL) == WEIR_OK && try_inode(search, names);
+	free(folders);
+	return found;
+}
+
+typedef bool search_names(struct search *search, const struct file_names *names);
+
+/* Looks through all directories. @param listed  what the first one's listing came to; WEIR_IO ends it */
+static bool search_all(struct search *search, search_names *call, enum weir_status *listed)
+{
+	for (size_t i = 0; i < search->grounds.count; i++) {
+		const struct file_names *names;
+		enum weir_status status =
+			file_names_read(&search->shared->names, search->grounds.directories[i], &names, search->error);
+		if (i == 0 || status == WEIR_IO)
+			*listed = status;
+		if (status == WEIR_IO)
+			return false;
+		if (status == WEIR_OK && call(search, names))
+			return true;
+	}
+	return false;
+}
+
+void file_search_find(struct file_shared *shared, const struct file_route *route, struct source_memory_file *file,
                       uint64_t offset, bool copies_only, struct file_finding *finding, struct weir_error *error)
 {
-	struct search search = {
-		.shared = shared, .path = path, .file = file, .offset = offset, .finding = finding, .error = error};
+	struct search *search = weir_alloc(1, sizeof *search);
+	*search = (struct search){
+		.shared = shared, .route = route, .file = file, .offset = offset, .finding = finding, .error = error};
 	*finding = (struct file_finding){.found = FOUND_NOWHERE};
-	if (!copies_only && search_own(&search, NULL)) {
-		finding->found = FOUND;
-		return;
-	}
-	struct names names;
-	enum weir_status status = names_init(&names, path, error);
-	if (status == WEIR_IO) {
-		file_finding_deinit(finding);
-		finding->found = FOUND_UNKNOWN;
-		return;
-	}
-	enum file_found found = status == WEIR_END ? FOUND_NO_DIRECTORY : FOUND_NOWHERE;
-	if (!copies_only && search_own(&search, &names))
+	grounds_init(&search->grounds, shared, route, file);
+	enum weir_status listed = WEIR_OK;
+	enum file_found found = FOUND_NOWHERE;
+	if (!copies_only && (search_known(search) || search_all(search, search_own, &listed) ||
+	                     (listed == WEIR_OK && search_folders(search))))
 		found = FOUND;
-	else if (search_copies(&search, &names))
+	else if (listed != WEIR_IO && (search_all(search, search_copies, &listed) || search_packed(search)))
 		found = FOUND_COPY;
+	else if (listed == WEIR_IO)
+		found = FOUND_UNKNOWN;
 	else if (finding->path != NULL)
 		found = FOUND_SHORTER;
-	else if (search.unknown)
+	else if (search->unknown)
 		found = FOUND_UNKNOWN;
-	names_deinit(&names);
-	if (found == FOUND_NOWHERE && search.other)
-		file->device = file->inode = 0; /* what lies there is another file */
+	else if (listed == WEIR_END)
+		found = FOUND_NO_DIRECTORY;
+	if (found == FOUND_UNKNOWN)
+		file_finding_deinit(finding);
+	if ((found == FOUND_NOWHERE || found == FOUND_NO_DIRECTORY) && search->other)
+		source_memory_file_place(shared->memory, file, 0, 0); /* what lies there is another file */
 	finding->found = found;
+	free(search);
 }
 
 void file_finding_deinit(struct file_finding *finding)
@@ -272,75 +345,143 @@ static bool is_older(const char *base, const struct file_candidate *a, const str
 	return place_a != place_b ? place_a > place_b : strcmp(a->path, b->path) < 0;
 }
 
-enum weir_status file_search_missed(const struct file_shared *shared, const char *path,
+/* One look for such files. */
+struct miss {
+	struct file_shared *shared;
+	const struct grounds *grounds;
+	struct source_memory_stream *record; /* of file_search_remember_rotated() */
+	int64_t forgotten_ns;
+	const struct source_memory_stream *stream;
+	char own[NAME_MAX + 1]; /* what the stream's newest file is called; "": that is not known */
+	struct file_missed *missed;
+};
+
+/* A file that some source names is this stream's only where it follows the stream's own. */
+static bool is_named_otherwise(const struct miss *miss, const char *path, const char *name)
+{
+	if (!source_memory_named(miss->shared->memory, path))
+		return false;
+	for (size_t i = 0; i < miss->grounds->base_count; i++)
+		if (file_identity_follows(miss->grounds->bases[i], miss->own, name))
+			return false;
+	return true;
+}
+
+static bool take_missed(void *context, const char *path, const struct file_name *name)
+{
+	struct miss *miss = context;
+	struct file_judgement judgement;
+	struct file_candidate candidate;
+	struct file_missed *missed = miss->missed;
+	if (is_named_otherwise(miss, path, name->name))
+		return false;
+	file_identity_judge(&miss->shared->settings, miss->shared->memory, path, miss->stream, &judgement, NULL);
+	if (judgement.verdict != FILE_NEW || judgement.about.st_size == 0 ||
+	    file_identity_modified_ns(&judgement.about) <= miss->forgotten_ns)
+		return false;
+	file_candidate_init(&candidate, path, &judgement);
+	candidate.ready = file_judgement_ready(&judgement, &miss->shared->settings);
+	if (missed->count++ == 0 || is_older(miss->grounds->bases[0], &candidate, &missed->oldest)) {
+		file_candidate_deinit(&missed->oldest);
+		missed->oldest = candidate;
+	} else {
+		file_candidate_deinit(&candidate);
+	}
+	return false;
+}
+
+/* What the stream's newest file is called by now: as a scan has found it, or by its inode in a directory. */
+static void find_own(struct miss *miss, const struct file_names *names, const struct file_route *route)
+{
+	const struct source_memory_part *last = source_memory_last_part(miss->stream);
+	const struct source_memory_file *file = last != NULL ? source_memory_file(miss->stream, last->file) : NULL;
+	const char *own = file != NULL && file->where != NULL ? file->where : "";
+	if (own[0] == '\0' || strcmp(own, route->path) == 0 || (route->real != NULL && strcmp(own, route->real) == 0))
+		for (size_t i = 0; file != NULL && file->inode != 0 && i < names->count; i++)
+			if (names->list[i].inode == file->inode)
+				own = names->list[i].name;
+	own = file_identity_base(own);
+	snprintf(miss->own, sizeof miss->own, "%s", own);
+}
+
+enum weir_status file_search_missed(struct file_shared *shared, const struct file_route *route,
                                     const struct source_memory_stream *record, struct file_missed *missed,
                                     struct weir_error *error)
 {
-	struct names names;
-	const char *base = file_identity_base(path);
-	char beside[PATH_MAX];
+	struct grounds *grounds = weir_alloc(1, sizeof *grounds);
+	struct miss miss = {
+		.shared = shared, .grounds = grounds, .forgotten_ns = record->forgotten_ns, .stream = record, .missed = missed};
+	const struct source_memory_part *last = source_memory_last_part(record);
 	*missed = (struct file_missed){.count = 0};
-	enum weir_status status = names_init(&names, path, error);
-	if (status != WEIR_OK)
-		return status;
-	for (size_t i = 0; i < names.count; i++) {
-		struct file_judgement judgement;
-		struct file_candidate candidate;
-		if (!file_identity_rotated(base, names.list[i].name) || !join(names.directory, names.list[i].name, beside))
+	grounds_init(grounds, shared, route, last != NULL ? source_memory_file(record, last->file) : NULL);
+	enum weir_status listed = WEIR_OK;
+	for (size_t i = 0; i < grounds->count && listed != WEIR_IO; i++) {
+		const struct file_names *names;
+		enum weir_status status = file_names_read(&shared->names, grounds->directories[i], &names, error);
+		if (i == 0 || status == WEIR_IO)
+			listed = status;
+		if (status != WEIR_OK)
 			continue;
-		file_identity_judge(&shared->settings, shared->memory, beside, &judgement, NULL);
-		if (judgement.verdict != FILE_NEW || judgement.about.st_size == 0 ||
-		    file_identity_modified_ns(&judgement.about) <= record->forgotten_ns)
-			continue;
-		file_candidate_init(&candidate, beside, &judgement);
-		candidate.ready = file_judgement_ready(&judgement, &shared->settings);
-		if (missed->count++ == 0 || is_older(base, &candidate, &missed->oldest)) {
-			file_candidate_deinit(&missed->oldest);
-			missed->oldest = candidate;
-		} else {
-			file_candidate_deinit(&candidate);
-		}
+		find_own(&miss, names, route);
+		each_rotated(grounds, names, take_missed, &miss);
 	}
-	names_deinit(&names);
-	return WEIR_OK;
+	free(grounds);
+	return listed;
 }
 
-bool file_search_any_left(const char *path)
+static bool is_left(void *context, const char *path, const struct file_name *name)
 {
-	struct names names;
-	bool any = false;
-	if (names_init(&names, path, NULL) == WEIR_IO)
-		return true;
-	for (size_t i = 0; !any && i < names.count; i++)
-		any = strcmp(names.list[i].name, file_identity_base(path)) == 0 ||
-		      file_identity_rotated(file_identity_base(path), names.list[i].name) != FILE_ROTATED_NOT;
-	names_deinit(&names);
+	(void)context, (void)path, (void)name;
+	return true;
+}
+
+bool file_search_any_left(struct file_shared *shared, const char *path)
+{
+	struct grounds *grounds = weir_alloc(1, sizeof *grounds);
+	const struct file_names *names;
+	struct file_route route = {.path = path, .real = NULL};
+	struct stat about;
+	grounds_init(grounds, shared, &route, NULL);
+	bool any = lstat(path, &about) == 0;
+	for (size_t i = 0; i < grounds->count && !any; i++) {
+		enum weir_status status = file_names_read(&shared->names, grounds->directories[i], &names, NULL);
+		any = status == WEIR_IO || (status == WEIR_OK && each_rotated(grounds, names, is_left, NULL));
+	}
+	free(grounds);
 	return any;
 }
 
-void file_search_remember_rotated(const struct file_shared *shared, const char *path,
+static bool remember(void *context, const char *path, const struct file_name *name)
+{
+	(void)name;
+	struct miss *miss = context;
+	struct source_memory *memory = miss->shared->memory;
+	struct file_judgement judgement;
+	struct file_candidate candidate;
+	if (source_memory_named(memory, path))
+		return false;
+	file_identity_judge(&miss->shared->settings, memory, path, NULL, &judgement, NULL);
+	if (judgement.verdict != FILE_NEW)
+		return false;
+	struct source_memory_file *file = source_memory_file_add(memory, miss->record);
+	file_candidate_init(&candidate, path, &judgement);
+	file_candidate_remember(&candidate, memory, file);
+	file->state = SOURCE_FILE_SETTLED;
+	file->taken = SOURCE_OFFSET_END;
+	file->beside = true;
+	file_candidate_deinit(&candidate);
+	return false;
+}
+
+void file_search_remember_rotated(struct file_shared *shared, const struct file_route *route,
                                   struct source_memory_stream *record)
 {
-	struct names names;
-	const char *base = file_identity_base(path);
-	char beside[PATH_MAX];
-	if (names_init(&names, path, NULL) != WEIR_OK)
-		return;
-	for (size_t i = 0; i < names.count; i++) {
-		struct file_judgement judgement;
-		struct file_candidate candidate;
-		if (!file_identity_rotated(base, names.list[i].name) || !join(names.directory, names.list[i].name, beside) ||
-		    file_settings_pattern(&shared->settings, beside) >= 0)
-			continue;
-		file_identity_judge(&shared->settings, shared->memory, beside, &judgement, NULL);
-		if (judgement.verdict != FILE_NEW)
-			continue;
-		struct source_memory_file *file = source_memory_file_add(shared->memory, record);
-		file_candidate_init(&candidate, beside, &judgement);
-		file_candidate_remember(&candidate, file);
-		file->state = SOURCE_FILE_SETTLED;
-		file->taken = SOURCE_OFFSET_END;
-		file_candidate_deinit(&candidate);
+	struct grounds grounds; /* not cleared: it is asked for each new stream */
+	struct miss miss = {.shared = shared, .grounds = &grounds, .record = record};
+	grounds_init(&grounds, shared, route, NULL);
+	for (size_t i = 0; i < grounds.count; i++) {
+		const struct file_names *names;
+		if (file_names_read(&shared->names, grounds.directories[i], &names, NULL) == WEIR_OK)
+			each_rotated(&grounds, names, remember, &miss);
 	}
-	names_deinit(&names);
 }

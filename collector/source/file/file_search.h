@@ -6,6 +6,12 @@
 #include "collector/source/file/file_identity.h"
 #include "collector/source/file/file_shared.h"
 
+/* Where a stream's files are looked for. Borrowed. */
+struct file_route {
+	const char *path;
+	const char *real; /* where the path leads, if a link lies there; else NULL */
+};
+
 enum file_found {
 	FOUND_NOWHERE,
 	FOUND_NO_DIRECTORY, /* nowhere, with its directory */
@@ -25,36 +31,41 @@ struct file_finding {
  * Finds a known file and opens it at an offset. One whose inode has other content by now, and that lies nowhere else,
  * has its inode taken from it.
  *
- * @param path         that of its stream
+ * It is looked for at its stream's path, in that directory and the directories in it, where a link at the path leads,
+ * where it was last seen, and in the directory that rotated files are moved to.
+ *
  * @param copies_only  the file itself is not looked for
  * @param finding      the caller's to deinit
  */
-void file_search_find(const struct file_shared *shared, const char *path, struct source_memory_file *file,
+void file_search_find(struct file_shared *shared, const struct file_route *route, struct source_memory_file *file,
                       uint64_t offset, bool copies_only, struct file_finding *finding, struct weir_error *error);
 void file_finding_deinit(struct file_finding *finding);
 
 /** Whether a search that found this is the last for a file: it was looked for in vain often enough. */
 bool file_search_is_last(const struct source_memory_file *file, enum file_found found);
 
-/* Files beside a stream's path that were rotated away from it and never seen. */
+/*
+ * Files beside a stream's path that were rotated away from it and never seen. What a source names is none of them,
+ * unless it follows the stream's own file in a row of rotations.
+ */
 struct file_missed {
 	struct file_candidate oldest; /* path NULL: there is none; else the caller's to deinit */
 	size_t count;
 };
 
 /** @return WEIR_OK; WEIR_IO: the directory cannot be read; WEIR_END: there is none */
-WEIR_MUST_USE enum weir_status file_search_missed(const struct file_shared *shared, const char *path,
+WEIR_MUST_USE enum weir_status file_search_missed(struct file_shared *shared, const struct file_route *route,
                                                   const struct source_memory_stream *record, struct file_missed *missed,
                                                   struct weir_error *error);
 
 /** Remembers the rotated files that are there when a stream begins, so that they are never taken for missed ones. */
-void file_search_remember_rotated(const struct file_shared *shared, const char *path,
+void file_search_remember_rotated(struct file_shared *shared, const struct file_route *route,
                                   struct source_memory_stream *record);
 
 /** How long ago a name came or went in the directory of a path: -1 where it cannot be told. */
 int64_t file_search_directory_age_ms(const char *path);
 
 /** Whether a file lies at a path, or one that was rotated away from it beside; true where it cannot be told. */
-bool file_search_any_left(const char *path);
+bool file_search_any_left(struct file_shared *shared, const char *path);
 
 #endif

@@ -5,6 +5,8 @@
  *     { "type": "file", "path": "/var/log/nginx/access*.log", "follow": true }
  *
  *     path      a path, a glob, or a list of them
+ *     exclude   globs of files that are not read, though "path" names them; one without a slash is of names
+ *     olddir    where rotated files are moved to, as logrotate's word says; relative to the log's directory
  *     follow    wait for more at the end, through rotations (false: read to the end and finish)
  *     start     "beginning" or "end": where files begin that are there at the very first run with follow
  *     line_max  longest line, 64 KiB; a longer one is malformed, whatever its length
@@ -19,43 +21,71 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_MAX_BYTES = 64 << 10, PATTERNS_MAX = 1024 };
+enum { LINE_MAX_BYTES = 64 << 10, PATTERNS_MAX = 1024, EXCLUDED_MAX = 256 };
 
-static enum weir_status add_pattern(struct file_settings *settings, const struct weir_json *at,
-                                    struct weir_error *error)
+/* A path, or a list of them. */
+struct path_list {
+	char ***list;
+	size_t *count;
+	size_t most;
+	const char *example;
+};
+
+static enum weir_status add_path(const struct path_list *paths, const struct weir_json *at, struct weir_error *error)
 {
 	const char *path = NULL;
 	enum weir_status status = weir_json_string(at, &path, error);
 	if (status != WEIR_OK)
 		return status;
 	if (path == NULL || path[0] == '\0')
-		return weir_json_fail(at, error, "is empty; give a path or a glob, such as \"/var/log/nginx/access*.log\"");
+		return weir_json_fail(at, error, "is empty; give a path or a glob, such as \"%s\"", paths->example);
 	if (strncmp(path, SOURCE_JOURNAL_PREFIX, strlen(SOURCE_JOURNAL_PREFIX)) == 0)
 		return weir_json_fail(at, error, "must not begin with \"" SOURCE_JOURNAL_PREFIX "\"; write ./ before it");
-	settings->patterns[settings->pattern_count++] = weir_copy(path, strlen(path));
+	(*paths->list)[(*paths->count)++] = weir_copy(path, strlen(path));
+	return WEIR_OK;
+}
+
+static enum weir_status read_list(const struct path_list *paths, const struct weir_json *at, struct weir_error *error)
+{
+	size_t count = 1;
+	bool list = json_is_array(at->value);
+	enum weir_status status = list ? weir_json_list(at, 1, paths->most, &count, error) : WEIR_OK;
+	if (status != WEIR_OK)
+		return status;
+	*paths->list = weir_alloc(count, sizeof(char *));
+	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		struct weir_json element = list ? weir_json_element(at, i) : *at;
+		status = add_path(paths, &element, error);
+	}
+	return status;
+}
+
+/* A path that is named and excluded at once is a mistake; of a glob's files that is the point. */
+static enum weir_status check_excluded(const struct file_settings *settings, const struct weir_json *at,
+                                       struct weir_error *error)
+{
+	for (size_t i = 0; i < settings->pattern_count; i++)
+		if (strpbrk(settings->patterns[i], "*?[") == NULL && file_settings_excludes(settings, settings->patterns[i]))
+			return weir_json_fail(at, error, "excludes %s, which \"path\" names: take it out of one of them",
+			                      settings->patterns[i]);
 	return WEIR_OK;
 }
 
 static enum weir_status read_paths(struct file_settings *settings, const struct weir_json *config,
                                    struct weir_error *error)
 {
-	struct weir_json at = weir_json_member(config, "path");
-	enum weir_status status =
-		weir_json_require(&at, "give a path, a glob, or a list of them, such as \"/var/log/nginx/access*.log\"", error);
-	if (status != WEIR_OK)
+	const struct path_list paths = {&settings->patterns, &settings->pattern_count, PATTERNS_MAX,
+	                                "/var/log/nginx/access*.log"};
+	const struct path_list excluded = {&settings->excluded, &settings->excluded_count, EXCLUDED_MAX, "*.gz"};
+	struct weir_json path = weir_json_member(config, "path"), exclude = weir_json_member(config, "exclude");
+	enum weir_status status = weir_json_require(
+		&path, "give a path, a glob, or a list of them, such as \"/var/log/nginx/access*.log\"", error);
+	if (status == WEIR_OK)
+		status = read_list(&paths, &path, error);
+	if (status != WEIR_OK || !weir_json_exists(&exclude))
 		return status;
-	size_t count = 1;
-	bool list = json_is_array(at.value);
-	if (list)
-		status = weir_json_list(&at, 1, PATTERNS_MAX, &count, error);
-	if (status != WEIR_OK)
-		return status;
-	settings->patterns = weir_alloc(count, sizeof(char *));
-	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
-		struct weir_json element = list ? weir_json_element(&at, i) : at;
-		status = add_pattern(settings, &element, error);
-	}
-	return status;
+	status = read_list(&excluded, &exclude, error);
+	return status == WEIR_OK ? check_excluded(settings, &exclude, error) : status;
 }
 
 /* How long a followed file and its directory are given. */
@@ -74,6 +104,7 @@ struct file_config {
 	bool follow;
 	int start; /* enum source_at_start */
 	int64_t line_max;
+	const char *olddir;
 };
 
 #define AT(member) offsetof(struct file_config, member)
@@ -82,6 +113,8 @@ const struct weir_json_rule file_members[] = {
 	{.name = "type"},
 	{.name = "name"},
 	{.name = "path"},
+	{.name = "exclude"},
+	{.name = "olddir", .kind = WEIR_JSON_TEXT, .offset = AT(olddir)},
 	{.name = "format"},
 	{.name = "follow", .kind = WEIR_JSON_FLAG, .offset = AT(follow)},
 	{.name = "start", .kind = WEIR_JSON_WORD, .offset = AT(start), .words = source_starts},
@@ -97,6 +130,12 @@ enum weir_status file_settings_init(struct file_settings *settings, const struct
 	enum weir_status status = read_paths(settings, config, error);
 	if (status == WEIR_OK)
 		status = weir_json_read(config, file_members, &parsed, error);
+	if (status == WEIR_OK && parsed.olddir != NULL && parsed.olddir[0] != '\0') {
+		size_t length = strlen(parsed.olddir);
+		settings->olddir = weir_alloc(length + 2, 1);
+		memcpy(settings->olddir, parsed.olddir, length);
+		settings->olddir[length] = '/';
+	}
 	settings->start = (enum source_at_start)parsed.start;
 	settings->line_max = (size_t)parsed.line_max;
 	settings->follow = parsed.follow && !context->once;
@@ -108,6 +147,21 @@ void file_settings_deinit(struct file_settings *settings)
 	for (size_t i = 0; i < settings->pattern_count; i++)
 		free(settings->patterns[i]);
 	free(settings->patterns);
+	for (size_t i = 0; i < settings->excluded_count; i++)
+		free(settings->excluded[i]);
+	free(settings->excluded);
+	free(settings->olddir);
+}
+
+bool file_settings_excludes(const struct file_settings *settings, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
+	for (size_t i = 0; i < settings->excluded_count; i++) {
+		const char *glob = settings->excluded[i];
+		if (fnmatch(glob, strchr(glob, '/') != NULL ? path : base, FNM_PATHNAME | FNM_PERIOD) == 0)
+			return true;
+	}
+	return false;
 }
 
 static bool pattern_names(const char *pattern, const char *path)
@@ -117,6 +171,8 @@ static bool pattern_names(const char *pattern, const char *path)
 
 int file_settings_pattern(const struct file_settings *settings, const char *path)
 {
+	if (file_settings_excludes(settings, path))
+		return -1;
 	for (size_t i = 0; i < settings->pattern_count; i++)
 		if (pattern_names(settings->patterns[i], path))
 			return (int)i;

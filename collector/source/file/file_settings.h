@@ -21,6 +21,9 @@ struct file_timing {
 struct file_settings {
 	char **patterns;
 	size_t pattern_count;
+	char **excluded; /* globs of what is not read, though a pattern names it */
+	size_t excluded_count;
+	char *olddir; /* where rotated files are moved: with its slash; NULL: that is not known */
 	bool follow;
 	enum source_at_start start;
 	size_t line_max;
@@ -34,6 +37,9 @@ extern const struct weir_json_rule file_members[];
 WEIR_MUST_USE enum weir_status file_settings_init(struct file_settings *settings, const struct weir_json *config,
                                                   const struct source_context *context, struct weir_error *error);
 void file_settings_deinit(struct file_settings *settings);
+
+/** Whether a path is left out, whatever names it. */
+bool file_settings_excludes(const struct file_settings *settings, const char *path);
 
 /** Which of the patterns names a path: its place, or -1. */
 int file_settings_pattern(const struct file_settings *settings, const char *path);

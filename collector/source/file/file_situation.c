@@ -77,7 +77,7 @@ static enum file_verdict inspect_path(const struct file_stream *stream, int64_t 
 {
 	const struct file_settings *settings = &stream->shared->settings;
 	struct file_judgement judgement;
-	file_identity_judge(settings, stream->shared->memory, stream->path, &judgement, error);
+	file_identity_judge(settings, stream->shared->memory, stream->path, stream->record, &judgement, error);
 	bool there = judgement.verdict != FILE_UNREADABLE && judgement.verdict != FILE_ABSENT;
 	seen->answered = there && stream->record->part_count == 0;
 	switch (judgement.verdict) {
@@ -128,7 +128,8 @@ static bool look_for_missed(const struct file_stream *stream, bool away, int64_t
 {
 	const struct open_file *current = file_stream_current(stream);
 	struct file_missed missed;
-	*listed = file_search_missed(stream->shared, stream->path, stream->record, &missed, &seen->error);
+	struct file_route route = file_stream_route(stream);
+	*listed = file_search_missed(stream->shared, &route, stream->record, &missed, &seen->error);
 	/* A directory that was removed with the file has nothing to tell; one that was moved, and the file in it, may come back. */
 	if (*listed == WEIR_END && (current == NULL || !open_file_linked(current)))
 		*listed = WEIR_OK;
@@ -263,7 +264,8 @@ static void read_truncated(const struct file_stream *stream, const struct open_f
 static enum file_situation observe_truncated(const struct file_stream *stream, struct file_observation *seen)
 {
 	const struct open_file *current = file_stream_current(stream);
-	file_search_find(stream->shared, stream->path, current->file, stream->offset, true, &seen->found, NULL);
+	struct file_route route = file_stream_route(stream);
+	file_search_find(stream->shared, &route, current->file, stream->offset, true, &seen->found, NULL);
 	if (seen->found.found == FOUND_COPY)
 		return SITUATION_TRUNCATED_COPIED;
 	int fd = fcntl(input_fd(input_lines_input(current->lines)), F_DUPFD_CLOEXEC, 0);
@@ -308,7 +310,8 @@ void file_situation_observe(const struct file_stream *stream, const struct file_
 static enum file_situation observe_left_closed(const struct file_stream *stream, struct source_memory_file *file,
                                                struct file_observation *seen)
 {
-	file_search_find(stream->shared, stream->path, file, file->taken, false, &seen->found, NULL);
+	struct file_route route = file_stream_route(stream);
+	file_search_find(stream->shared, &route, file, file->taken, false, &seen->found, NULL);
 	switch (seen->found.found) {
 	case FOUND:
 	case FOUND_COPY: return SITUATION_LEFT_CLOSED;

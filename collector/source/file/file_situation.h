@@ -7,7 +7,6 @@
 #define COLLECTOR_SOURCE_FILE_SITUATION_H
 
 #include "collector/source/file/file_reading.h"
-#include "collector/source/file/file_search.h"
 
 enum file_situation {
 	/* whatever the file is */

@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ void file_stream_init(struct file_stream *stream, struct file_shared *shared, st
 	*stream = (struct file_stream){.shared = shared, .record = record, .path = weir_copy(path, strlen(path))};
 	stream->handle.name = record->path;
 	source_memory_stream_id(shared->memory, record->path, stream->handle.id);
+	file_stream_resolve(stream);
 	stream->status = (struct source_status){.name = record->path, .position = record->low_water};
 	stream->caught_up_ms = weir_monotonic_ms();
 	stream->incarnation = record->next_incarnation;
@@ -41,7 +43,53 @@ void file_stream_deinit(struct file_stream *stream)
 		file_stream_close(stream, stream->open[0]);
 	weir_text_deinit(&stream->before);
 	free(stream->open);
+	free(stream->real);
 	free(stream->path);
+}
+
+/* Where a link leads at whose end no file lies just now: the directory is there. */
+static char *dangling(const char *path)
+{
+	char target[PATH_MAX], joined[PATH_MAX];
+	ssize_t length = readlink(path, target, sizeof target - 1);
+	if (length <= 0)
+		return NULL;
+	target[length] = '\0';
+	int directory = target[0] == '/' ? 0 : (int)(file_identity_base(path) - path);
+	int used = snprintf(joined, sizeof joined, "%.*s%s", directory, path, target);
+	if (used < 0 || used >= (int)sizeof joined)
+		return NULL;
+	char *name = strrchr(joined, '/'), *real = NULL;
+	if (name != NULL)
+		*name++ = '\0';
+	char *place = realpath(name == NULL ? "." : joined[0] == '\0' ? "/" : joined, NULL);
+	if (place != NULL) {
+		size_t room = strlen(place) + strlen(target) + 2;
+		real = weir_alloc(room, 1);
+		snprintf(real, room, "%s/%s", place, name != NULL ? name : target);
+	}
+	free(place);
+	return real;
+}
+
+bool file_stream_resolve(struct file_stream *stream)
+{
+	struct stat about;
+	char *real = NULL;
+	if (lstat(stream->path, &about) == 0 && S_ISLNK(about.st_mode))
+		real = realpath(stream->path, NULL);
+	else if (stream->real == NULL)
+		return false;
+	/* A link whose target is missing leads where it led: a rotation may be on the way. */
+	if (real == NULL && stream->real == NULL)
+		real = dangling(stream->path);
+	if (real == NULL || (stream->real != NULL && strcmp(real, stream->real) == 0)) {
+		free(real);
+		return false;
+	}
+	free(stream->real);
+	stream->real = real;
+	return true;
 }
 
 enum weir_status file_stream_resume(struct file_stream *stream, uint64_t position, struct weir_error *error)
@@ -77,6 +125,9 @@ static void change_state(struct file_stream *stream, enum file_stream_state stat
 void file_stream_wake(struct file_stream *stream)
 {
 	change_state(stream, FILE_STREAM_READY);
+	if (!stream->queued)
+		file_queue_push(&stream->shared->ready, stream);
+	stream->queued = true;
 }
 
 void file_stream_idle(struct file_stream *stream)
@@ -100,6 +151,23 @@ static size_t read_bytes(const struct file_shared *shared)
 	return share > READ_MOST_BYTES ? READ_MOST_BYTES : share < READ_LEAST_BYTES ? READ_LEAST_BYTES : share;
 }
 
+/* Where a file lies; its directory is remembered where it is not the stream's own, as behind a link. */
+static void note_where(const struct file_stream *stream, struct source_memory_file *file, const char *path)
+{
+	struct stat about;
+	char *real = lstat(path, &about) == 0 && S_ISLNK(about.st_mode) ? realpath(path, NULL) : NULL;
+	const char *place = real != NULL ? real : path;
+	size_t length = (size_t)(file_identity_base(place) - place);
+	size_t own = (size_t)(file_identity_base(stream->path) - stream->path);
+	free(file->home);
+	file->home = NULL;
+	if (length > 0 && (length != own || memcmp(place, stream->path, own) != 0))
+		file->home = weir_copy(place, length);
+	free(file->where);
+	file->where = weir_copy(place, strlen(place));
+	free(real);
+}
+
 struct open_file *file_stream_opened(const struct file_stream *stream, const struct source_memory_file *file)
 {
 	for (size_t i = 0; i < stream->open_count; i++)
@@ -114,17 +182,17 @@ struct open_file *file_stream_open(struct file_stream *stream, struct source_mem
 	const struct file_shared *shared = stream->shared;
 	struct open_file *opened = open_file_new(file, beginning, path, shared->settings.line_max, read_bytes(shared));
 	beginning->input = NULL;
+	input_lines_share(opened->lines, &stream->shared->spare);
+	stream->shared->open_count++;
 	fingerprint_head(&file->fingerprint, opened->head, opened->head_bytes); /* it may have grown since it was judged */
 	stream->open = weir_realloc(stream->open, stream->open_count + 1, sizeof(struct open_file *));
 	stream->open[stream->open_count++] = opened;
 	/* From a copy on, it is the copy that is meant. */
-	file->device = opened->about.st_dev;
-	file->inode = opened->about.st_ino;
+	source_memory_file_place(shared->memory, file, opened->about.st_dev, opened->about.st_ino);
 	file->modified_ns = file_identity_modified_ns(&opened->about);
 	file->seen_s = weir_wall_ms() / 1000;
 	file->absences = 0;
-	free(file->where);
-	file->where = weir_copy(opened->path, strlen(opened->path));
+	note_where(stream, file, opened->path);
 	if (open_file_plain(opened) && file->size < (uint64_t)opened->about.st_size)
 		file->size = (uint64_t)opened->about.st_size;
 	int64_t age_ms = weir_wall_ms() - file->modified_ns / 1000000;
@@ -137,6 +205,7 @@ void file_stream_close(struct file_stream *stream, struct open_file *opened)
 	for (size_t i = 0; i < stream->open_count; i++)
 		if (stream->open[i] == opened) {
 			stream->open[i] = stream->open[--stream->open_count];
+			stream->shared->open_count--;
 			open_file_free(opened);
 			return;
 		}
@@ -182,8 +251,7 @@ void file_stream_give_up_part(struct file_stream *stream)
 {
 	struct source_memory_part *part = file_stream_part(stream);
 	struct source_memory_file *file = source_memory_file(stream->record, part->file);
-	uint64_t end = part->to != SOURCE_PART_OPEN ? part->to : file->size;
-	file_stream_lost(stream, end > stream->offset ? end - stream->offset : 0);
+	file_stream_lost(stream, file, part->to != SOURCE_PART_OPEN ? part->to : file->size, "is gone");
 	if (part->to == SOURCE_PART_OPEN) {
 		part->to = stream->offset;
 		part->change = ++stream->shared->memory->changes;
@@ -254,14 +322,12 @@ bool file_stream_begin(struct file_stream *stream, const struct file_candidate *
 	if (record->part_count >= SOURCE_MEMORY_PARTS_MAX)
 		return false;
 	/* What had this inode before has it no longer. */
-	for (size_t i = 0; i < memory->stream_count; i++)
-		for (size_t j = 0; j < memory->streams[i]->file_count; j++) {
-			struct source_memory_file *other = memory->streams[i]->files[j];
-			if (other->device == candidate->device && other->inode == candidate->inode)
-				other->device = other->inode = 0;
-		}
+	for (struct source_memory_file *other;
+	     (other = source_memory_file_with(memory, candidate->device, candidate->inode)) != NULL;)
+		source_memory_file_place(memory, other, 0, 0);
 	struct source_memory_file *file = source_memory_file_add(memory, record);
-	file_candidate_remember(candidate, file);
+	file_candidate_remember(candidate, memory, file);
+	note_where(stream, file, candidate->path);
 	uint64_t from = 0;
 	if (from_end && candidate->compressed) {
 		file->taken = SOURCE_OFFSET_END;
@@ -299,11 +365,31 @@ void file_stream_well(struct file_stream *stream)
 	pthread_mutex_unlock(&stream->shared->mutex);
 }
 
-void file_stream_lost(struct file_stream *stream, uint64_t bytes)
+void file_stream_lost(struct file_stream *stream, const struct source_memory_file *file, uint64_t end, const char *why)
 {
+	uint64_t bytes = end > stream->offset && end != SOURCE_OFFSET_END ? end - stream->offset : 0;
+	const char *where = file->where != NULL ? file->where : stream->path;
 	pthread_mutex_lock(&stream->shared->mutex);
 	stream->status.lost_bytes += bytes;
 	pthread_mutex_unlock(&stream->shared->mutex);
+	if (bytes > 0)
+		file_shared_tell(stream->shared, "%s: the file read at %s %s: %llu bytes from position %llu on are lost",
+		                 stream->path, where, why, (unsigned long long)bytes, (unsigned long long)stream->offset);
+	else
+		file_shared_tell(
+			stream->shared,
+			"%s: the file read at %s %s: what was written to it behind position %llu is lost, if anything was",
+			stream->path, where, why, (unsigned long long)stream->offset);
+}
+
+void file_stream_tell_zeros(struct file_stream *stream)
+{
+	uint64_t zeros = atomic_load_explicit(&stream->handle.zeros, memory_order_relaxed);
+	if (zeros > stream->zeros_told)
+		file_shared_tell(
+			stream->shared, "%s: %llu bytes of 0 at the beginning of lines were passed over, up to position %llu",
+			stream->path, (unsigned long long)(zeros - stream->zeros_told), (unsigned long long)stream->offset);
+	stream->zeros_told = zeros;
 }
 
 void file_stream_note(struct file_stream *stream, const struct open_file *current, uint64_t position, bool at_end,

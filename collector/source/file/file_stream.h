@@ -8,7 +8,7 @@
 #ifndef COLLECTOR_SOURCE_FILE_STREAM_H
 #define COLLECTOR_SOURCE_FILE_STREAM_H
 
-#include "collector/source/file/file_shared.h"
+#include "collector/source/file/file_search.h"
 #include "collector/source/file/open_file.h"
 #include "common/base/text.h"
 
@@ -27,8 +27,11 @@ struct file_stream {
 	struct source_stream handle; /* what the pipeline sees: first, it leads back to the stream */
 	struct file_shared *shared;
 	struct source_memory_stream *record;
-	char *path; /* where its newest file is looked for: the path first seen, but for an adopted stream */
+	uint64_t zeros_told; /* of handle.zeros */
+	char *path;          /* where its newest file is looked for: the path first seen, but for an adopted stream */
+	char *real;          /* where that leads, if it is a link; else NULL */
 	enum file_stream_state state;
+	bool queued;      /* in the queue of what is to be asked */
 	int64_t retry_ms; /* monotonic: not to be asked before */
 	int64_t wait_ms;  /* how long the last pause after a failure was; 0: all is well */
 	/* reading */
@@ -50,6 +53,14 @@ struct file_stream {
 void file_stream_init(struct file_stream *stream, struct file_shared *shared, struct source_memory_stream *record,
                       const char *path);
 void file_stream_deinit(struct file_stream *stream);
+
+static inline struct file_route file_stream_route(const struct file_stream *stream)
+{
+	return (struct file_route){.path = stream->path, .real = stream->real};
+}
+
+/** Looks where the stream's path leads. @return whether that is elsewhere by now */
+bool file_stream_resolve(struct file_stream *stream);
 
 /** Goes to a position: WEIR_INVALID where no part has it. */
 enum weir_status file_stream_resume(struct file_stream *stream, uint64_t position, struct weir_error *error);
@@ -99,8 +110,10 @@ bool file_stream_begin(struct file_stream *stream, const struct file_candidate *
 /** States a problem and puts the next try off. */
 void file_stream_fail(struct file_stream *stream, int64_t now_ms, const struct weir_error *error);
 void file_stream_well(struct file_stream *stream);
-/** Counts bytes that were there and can no longer be read. */
-void file_stream_lost(struct file_stream *stream, uint64_t bytes);
+/** Tells and counts what of a file can no longer be read: from where the stream stands, as far as it is known. */
+void file_stream_lost(struct file_stream *stream, const struct source_memory_file *file, uint64_t end, const char *why);
+/** Tells of zeros that were passed over in the lines. */
+void file_stream_tell_zeros(struct file_stream *stream);
 /** States where the stream stands. @param position  0: as before; at_end: all is read that is there */
 void file_stream_note(struct file_stream *stream, const struct open_file *current, uint64_t position, bool at_end,
                       int64_t now_ms);

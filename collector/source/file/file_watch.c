@@ -32,6 +32,7 @@ struct watched {
 struct file_watch {
 	int epoll, notify, timer;    /* notify may be -1 */
 	struct watched *directories; /* by path */
+	struct watched **by_id;      /* the same by id: those that are not watched first */
 	size_t count;
 	int64_t wake_ms; /* 0: none asked for */
 };
@@ -66,6 +67,7 @@ void file_watch_free(struct file_watch *watch)
 	for (size_t i = 0; i < watch->count; i++)
 		free(watch->directories[i].path);
 	free(watch->directories);
+	free(watch->by_id);
 	int fds[] = {watch->notify, watch->timer, watch->epoll};
 	for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
 		if (fds[i] >= 0)
@@ -78,12 +80,43 @@ int file_watch_fd(const struct file_watch *watch)
 	return watch->epoll;
 }
 
-static bool watched_by_another(const struct watched *list, size_t count, int id)
+static int by_id(const void *a, const void *b)
 {
-	for (size_t i = 0; i < count; i++)
-		if (list[i].id == id)
-			return true;
-	return false;
+	const struct watched *x = *(struct watched *const *)a, *y = *(struct watched *const *)b;
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* The first of those that have an id, or would. */
+static size_t first_with(const struct file_watch *watch, int id)
+{
+	size_t low = 0, high = watch->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (watch->by_id[middle]->id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool is_watched(const struct file_watch *watch, int id)
+{
+	size_t place = first_with(watch, id);
+	return place < watch->count && watch->by_id[place]->id == id;
+}
+
+static void sort_by_id(struct file_watch *watch)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		watch->by_id[i] = &watch->directories[i];
+	if (watch->count > 1)
+		qsort(watch->by_id, watch->count, sizeof(struct watched *), by_id);
+}
+
+bool file_watch_complete(const struct file_watch *watch)
+{
+	return watch->notify < 0 || watch->count == 0 || watch->by_id[0]->id >= 0;
 }
 
 void file_watch_directories(struct file_watch *watch, char *const *directories, size_t count)
@@ -101,15 +134,18 @@ void file_watch_directories(struct file_watch *watch, char *const *directories, 
 		if (next[i].id < 0 && watch->notify >= 0)
 			next[i].id = inotify_add_watch(watch->notify, directories[i], WATCH_EVENTS);
 	}
-	for (size_t i = 0; i < watch->count; i++) {
-		struct watched *old = &watch->directories[i];
-		if (old->id >= 0 && !watched_by_another(next, count, old->id))
-			inotify_rm_watch(watch->notify, old->id);
-		free(old->path);
-	}
-	free(watch->directories);
+	struct watched *old = watch->directories;
+	size_t old_count = watch->count;
 	watch->directories = next;
 	watch->count = count;
+	watch->by_id = weir_realloc(watch->by_id, count, sizeof(struct watched *));
+	sort_by_id(watch);
+	for (size_t i = 0; i < old_count; i++) {
+		if (old[i].id >= 0 && !is_watched(watch, old[i].id))
+			inotify_rm_watch(watch->notify, old[i].id);
+		free(old[i].path);
+	}
+	free(old);
 }
 
 void file_watch_wake(struct file_watch *watch, int64_t at_ms)
@@ -130,16 +166,17 @@ static void pass_on(struct file_watch *watch, const struct inotify_event *event,
 		changed(context, NULL, NULL, true);
 		return;
 	}
-	for (size_t i = 0; i < watch->count; i++) {
-		struct watched *watched = &watch->directories[i];
-		if (watched->id != event->wd)
-			continue;
+	bool gone = (event->mask & (IN_IGNORED | IN_MOVE_SELF)) != 0;
+	for (size_t i = first_with(watch, event->wd); i < watch->count && watch->by_id[i]->id == event->wd; i++) {
+		struct watched *watched = watch->by_id[i];
 		bool names = (event->mask & (WATCH_NAMES | IN_IGNORED | IN_UNMOUNT)) != 0;
 		changed(context, watched->path, event->len > 0 ? event->name : NULL, names);
-		/* The directory has gone, or has another name: what is at this path is looked for again. */
-		if (event->mask & (IN_IGNORED | IN_MOVE_SELF))
-			watched->id = -1;
 	}
+	/* The directory has gone, or has another name: what is at this path is looked for again. */
+	for (size_t i = first_with(watch, event->wd); gone && i < watch->count && watch->by_id[i]->id == event->wd; i++)
+		watch->by_id[i]->id = -1;
+	if (gone)
+		sort_by_id(watch);
 	if (event->mask & IN_MOVE_SELF)
 		inotify_rm_watch(watch->notify, event->wd);
 }

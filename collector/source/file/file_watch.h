@@ -16,6 +16,8 @@ void file_watch_free(struct file_watch *watch);
 int file_watch_fd(const struct file_watch *watch);
 /** The directories to hear of, instead of those before. Borrowed; sorted and without duplicates. */
 void file_watch_directories(struct file_watch *watch, char *const *directories, size_t count);
+/** Whether all of them are watched, or cannot be. */
+bool file_watch_complete(const struct file_watch *watch);
 /** Wakes at this time (monotonic ms), or at an earlier one that was asked for. */
 void file_watch_wake(struct file_watch *watch, int64_t at_ms);
 /**

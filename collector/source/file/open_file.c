@@ -68,32 +68,23 @@ void open_file_end(struct open_file *opened, enum open_file_state state)
 		opened->state = state;
 }
 
-/* Bytes of 0 at a log's beginning are no line's: the writer went on where it stood when the file was truncated. */
-uint64_t open_file_skip_hole(struct open_file *opened)
+/* What lines do not show of a beginning: a byte order mark, or zeros. */
+static void note_beginning(struct open_file *opened)
 {
-	struct input *input = input_lines_input(opened->lines);
-	char bytes[4096];
-	int fd = input_fd(input);
-	if (input_compressed(input) || input_lines_read_offset(opened->lines) > 0 || pread(fd, bytes, 1, 0) != 1 ||
-	    bytes[0] != '\0')
-		return 0;
-	off_t at = lseek(fd, 0, SEEK_DATA);
-	at = at > 0 ? at : 0;
-	for (ssize_t got; (got = pread(fd, bytes, sizeof bytes, at)) > 0;) {
-		ssize_t zeros = 0;
-		while (zeros < got && bytes[zeros] == '\0')
-			zeros++;
-		at += zeros;
-		if (zeros < got)
-			break;
-	}
-	enum weir_status status = input_lines_seek(opened->lines, (uint64_t)at, NULL);
-	return status == WEIR_OK ? (uint64_t)at : 0;
+	char head[FINGERPRINT_HEAD_BYTES];
+	ssize_t got = open_file_plain(opened) ? pread(fd_of(opened), head, sizeof head, 0) : 0;
+	if (got <= (ssize_t)opened->head_bytes || memcmp(head, opened->head, opened->head_bytes) != 0)
+		return;
+	memcpy(opened->head, head, (size_t)got);
+	opened->head_bytes = (size_t)got;
+	fingerprint_head(&opened->file->fingerprint, opened->head, opened->head_bytes);
 }
 
 void open_file_note(struct open_file *opened, const struct input_lines_chunk *lines)
 {
 	struct fingerprint *print = &opened->file->fingerprint;
+	if (lines->offset > opened->head_bytes && opened->head_bytes < FINGERPRINT_HEAD_BYTES)
+		note_beginning(opened);
 	size_t held = opened->head_bytes;
 	if (held < FINGERPRINT_HEAD_BYTES && lines->offset <= held && held < lines->offset + lines->length) {
 		size_t more = (size_t)(lines->offset + lines->length - held), room = FINGERPRINT_HEAD_BYTES - held;
@@ -136,6 +127,14 @@ bool open_file_intact(struct open_file *opened)
 		return false;
 	note_size(opened, &about);
 	return true;
+}
+
+bool open_file_unchanged(const struct open_file *opened)
+{
+	struct stat about;
+	return open_file_plain(opened) && fstat(fd_of(opened), &about) == 0 && about.st_nlink > 0 &&
+	       (uint64_t)about.st_size == input_lines_read_offset(opened->lines) &&
+	       file_identity_modified_ns(&about) == opened->file->modified_ns;
 }
 
 bool open_file_truncated(struct open_file *opened)

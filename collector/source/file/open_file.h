@@ -41,13 +41,6 @@ bool open_file_linked(const struct open_file *opened);
 /** A compressed file gives no more: its end was reached, or it is damaged there. */
 void open_file_end(struct open_file *opened, enum open_file_state state);
 
-/**
- * Goes past zeros at a file's beginning, which a truncation under a writer that does not append leaves there.
- *
- * @return the offset of the first byte after them; 0 if there are none
- */
-uint64_t open_file_skip_hole(struct open_file *opened);
-
 /** Takes note of lines that are handed out: of the first bytes that are kept, and of what the file is known by. */
 void open_file_note(struct open_file *opened, const struct input_lines_chunk *lines);
 
@@ -56,6 +49,9 @@ bool open_file_begins_alike(const struct open_file *opened, uint64_t upto);
 
 /** After a read: whether what was read is the file's that it was. */
 bool open_file_intact(struct open_file *opened);
+
+/** Whether a plain file that was read to its end is as it was then, as far as its size and times tell. */
+bool open_file_unchanged(const struct open_file *opened);
 
 /** At a file's end: whether it no longer holds what was read of it. */
 bool open_file_truncated(struct open_file *opened);

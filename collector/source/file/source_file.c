@@ -17,7 +17,10 @@
  *   open_file.c       one open file: its lines, and whether it is what it was
  *   file_search.c     where a known file has gone to, and which were rotated away unseen
  *   file_identity.c   whose file lies at a path: a known one's, a copy, or a new one
+ *   file_shared.c     what the streams share: whose turn it is, and a way to tell people
  *   file_listing.c    the paths that the patterns name
+ *   file_names.c      the names in a directory
+ *   file_index.c      logs by path
  *   file_settings.c   configuration
  *   file_watch.c      being woken: inotify where it works, a timer where not
  */
@@ -31,29 +34,36 @@
 #include "common/base/clock.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum {
 	FORGET_STREAM_S = 30 * 86400,
 	FORGET_CROWDED_S = 86400, /* where streams are many, as with a directory for each container */
-	EVENTS_PAUSE_MS = 20,     /* how long a busy source may leave directory events lying */
-	RESCAN_PAUSE_MS = 20,     /* between scans that events ask for */
+	EVENTS_PAUSE_MS = 5,      /* how long a busy source may leave directory events lying */
+	RESCAN_PAUSE_MS = 20,     /* between scans that events ask for; or */
+	RESCAN_SHARE = 20,        /* so many times as long as one takes */
+	DESCRIPTORS_SPARE = 256,  /* for everything that is no followed file */
+	SMALL_CHUNK_BYTES = 16 << 10,
+	FEW_STREAMS = 64, /* each may keep its buffer */
 };
 
 /* ---- logs ---- */
 
 /* A stream whose files were gone long ago, as with a date in their names. */
-static bool is_bygone(const struct source_memory *memory, const struct source_memory_stream *record, int64_t now_s)
+static bool is_bygone(struct file_shared *shared, const struct source_memory_stream *record, int64_t now_s)
 {
+	const struct source_memory *memory = shared->memory;
 	int64_t after_s = memory->stream_count > SOURCE_MEMORY_STREAMS_MAX / 2 ? FORGET_CROWDED_S : FORGET_STREAM_S;
 	if (record->file_count == 0)
 		return false;
 	for (size_t i = 0; i < record->file_count; i++)
 		if (now_s - record->files[i]->seen_s < after_s)
 			return false;
-	return !file_search_any_left(record->path);
+	return !file_search_any_left(shared, record->path);
 }
 
 /* Streams that the memory knows and that the patterns name: they go on, even where their files have gone. */
@@ -64,7 +74,7 @@ static void claim_known(struct file_source *source)
 		bool others =
 			record->claimed || strncmp(record->path, SOURCE_JOURNAL_PREFIX, sizeof SOURCE_JOURNAL_PREFIX - 1) == 0;
 		int pattern = others ? -1 : file_settings_pattern(&source->shared.settings, record->path);
-		if (pattern >= 0 && is_bygone(source->shared.memory, record, weir_wall_ms() / 1000)) {
+		if (pattern >= 0 && is_bygone(&source->shared, record, weir_wall_ms() / 1000)) {
 			source_memory_remove(source->shared.memory, i);
 			continue;
 		}
@@ -88,34 +98,65 @@ static void state_missing(struct file_source *source)
 
 /* ---- collecting ---- */
 
-/* Whether a name that changed in a directory ("": the working one) may be that of a stream's file. */
-static bool concerns(const struct file_rotation *rotation, const char *directory, size_t length, const char *name)
+static void wake(struct file_source *source, struct file_log *log)
 {
-	const char *path = rotation->stream.path, *base = file_identity_base(path);
-	size_t before = (size_t)(base - path);
-	bool beside = length == 0 || (before > length && memcmp(path, directory, length) == 0);
-	/* A file that was renamed is written to under a name that only it knows. */
-	return beside && (strcmp(base, name) == 0 || file_rotation_away(rotation));
+	(void)source;
+	struct file_stream *stream = &log->rotation.stream;
+	if (stream->state == FILE_STREAM_DONE)
+		return;
+	file_stream_wake(stream);
+	if (stream->wait_ms == 0)
+		stream->retry_ms = 0;
+}
+
+/* A file that was renamed is written to under a name that only its log knows. */
+static void wake_away(struct file_source *source)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < source->away_count; i++) {
+		struct file_log *log = source->away[i];
+		log->rotation.away = file_rotation_away(&log->rotation);
+		if (!log->rotation.away)
+			continue;
+		source->away[kept++] = log;
+		wake(source, log);
+	}
+	source->away_count = kept;
+}
+
+static void rescan(struct file_source *source)
+{
+	int64_t pause_ms = source->scan_took_ms * RESCAN_SHARE;
+	int64_t due_ms = source->scanned_ms + (pause_ms > RESCAN_PAUSE_MS ? pause_ms : RESCAN_PAUSE_MS);
+	if (source->scan_ms > due_ms)
+		source->scan_ms = due_ms;
 }
 
 /* Something has changed in a directory. */
 static void on_change(void *context, const char *directory, const char *name, bool names)
 {
 	struct file_source *source = context;
-	if (names || name == NULL) {
-		int64_t due_ms = source->scanned_ms + RESCAN_PAUSE_MS;
-		if (source->scan_ms > due_ms)
-			source->scan_ms = due_ms;
+	char path[PATH_MAX];
+	if (names || name == NULL)
+		rescan(source);
+	if (name == NULL) {
+		for (size_t i = 0; i < source->shared.stream_count; i++)
+			wake(source, source->logs[i]);
+		return;
 	}
-	size_t length = directory == NULL || strcmp(directory, ".") == 0 ? 0 : strlen(directory);
-	for (size_t i = 0; i < source->shared.stream_count; i++) {
-		struct file_rotation *rotation = &source->logs[i]->rotation;
-		if (name != NULL && !concerns(rotation, directory, length, name))
-			continue;
-		file_stream_wake(&rotation->stream);
-		if (rotation->stream.wait_ms == 0)
-			rotation->stream.retry_ms = 0;
-	}
+	/* the working directory's paths have none before them; "/" has its slash */
+	bool here = directory == NULL || strcmp(directory, ".") == 0;
+	size_t length = here ? 0 : strlen(directory);
+	bool slash = length > 0 && directory[length - 1] != '/';
+	int used = snprintf(path, sizeof path, "%s%s%s", here ? "" : directory, slash ? "/" : "", name);
+	if (used < 0 || used >= (int)sizeof path)
+		return;
+	file_source_each_at(source, path, wake);
+	if (source->away_count > 0)
+		wake_away(source);
+	if (names || file_source_at(source, path) == NULL)
+		if (!file_scan_path(source, path, weir_monotonic_ms()))
+			rescan(source);
 }
 
 static void keep_house(struct file_source *source, int64_t now_ms)
@@ -127,15 +168,20 @@ static void keep_house(struct file_source *source, int64_t now_ms)
 	if (now_ms < source->scan_ms)
 		return;
 	file_scan(source, now_ms);
-	for (size_t i = 0; i < source->shared.stream_count; i++)
+	for (size_t i = 0; i < source->shared.stream_count; i++) {
 		file_rotation_tick(&source->logs[i]->rotation, now_ms);
+		file_source_note_away(source, source->logs[i]);
+	}
+	file_scan_end(source, now_ms);
 }
 
 /* One log's next lines. WEIR_AGAIN: none just now. */
 static enum weir_status collect_one(struct file_log *log, int64_t now_ms, struct source_chunk *chunk,
                                     struct weir_error *error)
 {
-	switch (file_rotation_next(&log->rotation, now_ms, chunk, error)) {
+	enum file_step step = file_rotation_next(&log->rotation, now_ms, chunk, error);
+	file_source_note_away(log->source, log);
+	switch (step) {
 	case FILE_STEP_LINES: return WEIR_OK;
 	case FILE_STEP_AGAIN: log->rotation.stream.retry_ms = now_ms + 1; return WEIR_AGAIN;
 	case FILE_STEP_NOTHING: return WEIR_AGAIN;
@@ -150,29 +196,41 @@ static enum weir_status collect_any(struct file_source *source, int64_t now_ms, 
                                     struct weir_error *error)
 {
 	bool follow = source->shared.settings.follow;
-	size_t ended = 0;
-	for (size_t i = 0; i < source->shared.stream_count; i++) {
-		struct file_log *log = source->logs[source->turn++ % source->shared.stream_count];
-		struct file_stream *stream = &log->rotation.stream;
-		ended += stream->state == FILE_STREAM_DONE;
-		if (stream->state != FILE_STREAM_READY || (follow && now_ms < stream->retry_ms))
+	if (source->taken != NULL) /* at a start there may be as many buffers as files */
+		file_rotation_rest(&source->taken->rotation);
+	source->taken = NULL;
+	for (size_t left = source->shared.ready.count; left > 0; left--) {
+		struct file_stream *stream = file_queue_pop(&source->shared.ready);
+		stream->queued = false;
+		if (stream->state != FILE_STREAM_READY)
 			continue;
-		enum weir_status status = collect_one(log, now_ms, chunk, error);
+		if (follow && now_ms < stream->retry_ms) {
+			file_stream_wake(stream); /* not yet: it keeps a place */
+			continue;
+		}
+		enum weir_status status = collect_one(file_log_of(&stream->handle), now_ms, chunk, error);
+		if (status == WEIR_AGAIN && follow && now_ms >= stream->retry_ms) {
+			file_stream_idle(stream); /* woken by a change, or by the next scan */
+			file_rotation_rest(&file_log_of(&stream->handle)->rotation);
+		}
+		if (stream->state == FILE_STREAM_READY)
+			file_stream_wake(stream);
+		if (status == WEIR_OK && follow &&
+		    (chunk->length < SMALL_CHUNK_BYTES || source->shared.stream_count > FEW_STREAMS))
+			source->taken = file_log_of(&stream->handle);
 		if (status == WEIR_OK || status == WEIR_IO)
 			return status;
-		ended += status == WEIR_END;
-		if (follow && now_ms >= stream->retry_ms)
-			file_stream_idle(stream); /* woken by a change, or by the next scan */
 	}
-	return ended == source->shared.stream_count && !follow ? WEIR_END : WEIR_AGAIN;
+	return source->shared.ready.count == 0 && !follow ? WEIR_END : WEIR_AGAIN;
 }
 
 /* When to be asked again, if nothing happens before. */
 static void set_wake(struct file_source *source)
 {
 	int64_t wake_ms = source->scan_ms;
-	for (size_t i = 0; i < source->shared.stream_count; i++) {
-		const struct file_stream *stream = &source->logs[i]->rotation.stream;
+	const struct file_queue *ready = &source->shared.ready;
+	for (size_t i = 0; i < ready->count; i++) {
+		const struct file_stream *stream = ready->ring[(ready->first + i) % ready->capacity];
 		if (stream->state == FILE_STREAM_READY && stream->retry_ms < wake_ms)
 			wake_ms = stream->retry_ms;
 	}
@@ -254,6 +312,8 @@ static size_t file_status(struct source *base, struct source_status *statuses, s
 		            "matches more files than can be followed: the rest are not read; a restart forgets files that have "
 		            "been gone for a day",
 		            statuses, count, &filled);
+	if (source->overlap != NULL)
+		add_problem(source->shared.settings.patterns[0], source->overlap, statuses, count, &filled);
 	pthread_mutex_unlock(&source->shared.mutex);
 	return filled;
 }
@@ -261,7 +321,12 @@ static size_t file_status(struct source *base, struct source_status *statuses, s
 static void file_free(struct source *base)
 {
 	struct file_source *source = file_source_of(base);
+	if (source->shared.memory != NULL)
+		source_memory_names_remove(source->shared.memory, &source->names);
 	file_source_clear(source);
+	file_names_deinit(&source->shared.names);
+	input_lines_spare_deinit(&source->shared.spare);
+	free(source->overlap);
 	file_listing_deinit(&source->shared.listing);
 	file_settings_deinit(&source->shared.settings);
 	file_watch_free(source->watch);
@@ -270,6 +335,42 @@ static void file_free(struct source *base)
 	pthread_mutex_destroy(&source->shared.mutex);
 	free(source->names_none);
 	free(source);
+}
+
+/* A path is named by a pattern, or by a link that leads there. */
+static bool names(const void *context, const char *path)
+{
+	const struct file_source *source = context;
+	const struct file_log *log;
+	for (size_t turn = 0; (log = file_index_next(&source->index, path, &turn)) != NULL;)
+		if (log->rotation.stream.real != NULL && strcmp(log->rotation.stream.real, path) == 0)
+			return true;
+	return file_settings_pattern(&source->shared.settings, path) >= 0;
+}
+
+/* Every followed file has a descriptor while it is busy: as many as the system gives. */
+static void allow_descriptors(struct file_shared *shared)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	if (limit.rlim_cur < limit.rlim_max) {
+		struct rlimit raised = {.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+		if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+			limit = raised;
+	}
+	uint64_t most = limit.rlim_cur == RLIM_INFINITY ? SOURCE_MEMORY_STREAMS_MAX : limit.rlim_cur;
+	shared->open_most = (size_t)(most > 2 * DESCRIPTORS_SPARE ? most - DESCRIPTORS_SPARE : most / 2);
+}
+
+/* What another source reads is refused at the start, when somebody is there to choose. */
+static enum weir_status check_overlap(const struct file_source *source, const struct weir_json *config,
+                                      const struct source_context *context, struct weir_error *error)
+{
+	struct weir_json at = weir_json_member(config, "path");
+	if (source->overlap == NULL || context->again)
+		return WEIR_OK;
+	return weir_json_fail(&at, error, "%s", source->overlap);
 }
 
 static enum weir_status file_new(const struct weir_json *config, const struct source_context *context,
@@ -283,7 +384,13 @@ static enum weir_status file_new(const struct weir_json *config, const struct so
 	source->shared.memory = context->memory;
 	if (source->memory_owned)
 		source->shared.memory = source_memory_new(context->collector_id != NULL ? context->collector_id : no_id);
+	source->shared.tell = context->tell;
+	source->shared.tell_context = context->tell_context;
+	snprintf(source->shared.place, sizeof source->shared.place, "%.63s",
+	         config->path[0] != '\0' ? config->path : "the source");
+	source->names = (struct source_memory_names){.names = names, .context = source};
 	enum weir_status status = file_settings_init(&source->shared.settings, config, context, error);
+	allow_descriptors(&source->shared);
 	if (status == WEIR_OK && source->shared.settings.follow) {
 		source->watch = file_watch_new();
 		if (source->watch == NULL)
@@ -295,19 +402,29 @@ static enum weir_status file_new(const struct weir_json *config, const struct so
 		return status;
 	}
 	source->names_none = weir_alloc(source->shared.settings.pattern_count, sizeof *source->names_none);
+	source_memory_names_add(source->shared.memory, &source->names);
 	claim_known(source);
 	file_scan(source, weir_monotonic_ms());
 	if (!source->shared.settings.follow)
 		state_missing(source);
 	file_source_put_in_order(source);
-	*made = &source->source;
-	return WEIR_OK;
+	status = check_overlap(source, config, context, error);
+	if (status == WEIR_OK)
+		*made = &source->source;
+	else
+		file_free(&source->source);
+	return status;
 }
 
 static void file_describe(const struct weir_json *config, struct weir_text *place, struct weir_text *manner)
 {
 	struct weir_json path = weir_json_member(config, "path");
 	source_words_list(place, &path);
+	struct weir_json excluded = weir_json_member(config, "exclude");
+	if (weir_json_exists(&excluded)) {
+		weir_text_puts(place, " without ");
+		source_words_list(place, &excluded);
+	}
 	source_words_manner(manner, config, false);
 }
 

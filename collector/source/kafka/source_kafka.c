@@ -330,7 +330,7 @@ static bool skipped(const struct source_status *status, double *value)
 	return true;
 }
 
-static const struct source_metric skipped_metric = {&skipped_row, skipped, false};
+static const struct source_metric skipped_metric = {&skipped_row, skipped, false, false};
 
 static const struct source_metric *const metrics[] = {
 	&source_metric_offset,  &source_metric_lag_seconds, &source_metric_lag_bytes,  &source_metric_lag_records,

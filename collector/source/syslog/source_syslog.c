@@ -180,7 +180,7 @@ static bool received(const struct source_status *status, double *value)
 	return true;
 }
 
-static const struct source_metric received_metric = {&received_row, received, false};
+static const struct source_metric received_metric = {&received_row, received, false, false};
 
 static const struct weir_metric dropped_row = {
 	"weir_source_dropped_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
@@ -193,7 +193,7 @@ static bool dropped(const struct source_status *status, double *value)
 	return true;
 }
 
-static const struct source_metric dropped_metric = {&dropped_row, dropped, false};
+static const struct source_metric dropped_metric = {&dropped_row, dropped, false, false};
 
 static const struct weir_metric malformed_row = {
 	"weir_source_malformed_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
@@ -205,7 +205,7 @@ static bool malformed(const struct source_status *status, double *value)
 	return true;
 }
 
-static const struct source_metric malformed_metric = {&malformed_row, malformed, false};
+static const struct source_metric malformed_metric = {&malformed_row, malformed, false, false};
 
 static const struct weir_metric refused_row = {
 	"weir_source_refused_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,

@@ -195,10 +195,20 @@ static void restore_stream(struct once *once, struct merge_input *input)
 	format_begin(reader->format, (struct weir_span){.at = before->header, .length = (uint32_t)before->header_length});
 }
 
+/* A source_tell. */
+static void warn(void *context, const char *place, const char *words)
+{
+	const struct once *once = context;
+	weir_log(once->log, WEIR_LOG_WARNING, "collector", "%s: %s", place, words);
+}
+
 static enum weir_status open_inputs(struct once *once, struct weir_error *error)
 {
-	once->source_context = (struct source_context){
-		.once = true, .memory = once->memory, .line_max_bytes = (uint32_t)once->config->collector.line_max_bytes};
+	once->source_context = (struct source_context){.once = true,
+	                                               .memory = once->memory,
+	                                               .line_max_bytes = (uint32_t)once->config->collector.line_max_bytes,
+	                                               .tell = warn,
+	                                               .tell_context = once};
 	enum weir_status status = inputs_new(once->config, policy_registry_policy(once->registry, once->policy_version),
 	                                     &once->source_context, once->dead, &once->inputs, error);
 	if (status != WEIR_OK)

@@ -15,7 +15,8 @@
 static enum weir_exit check_sources(const struct run_options *options)
 {
 	struct weir_error error;
-	if (inputs_check(options->config, &error) == WEIR_OK && run_check(options, &error) == WEIR_OK)
+	if (run_check(options, &error) == WEIR_OK &&
+	    inputs_check_policy(options->config, options->config->policy, &error) == WEIR_OK)
 		return WEIR_EXIT_NOT_YET;
 	fprintf(stderr, "weir: %s\n", error.text);
 	return error.status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;

@@ -112,7 +112,7 @@ const struct weir_command_line run_line = {
 	.usage = "weir run --config FILE [OPTION...]\n"
 			 "weir run [--format NAME] [--key FIELDS] --limit N/W... [OPTION...] LOG...",
 	.about = "Reads logs, judges every event, and writes decisions.",
-	.operand = {.word = "LOG", .help = "a file, a glob in quotes, .gz, .zst, or - for standard input"},
+	.operand = {.word = "LOG", .help = "a file, a glob in quotes, .gz, .zst, .bz2, .xz, or - for standard input"},
 	.options = options_table,
 	.examples = "weir run --once --limit 10/1m --limit 100/1h /var/log/nginx/access.log\n"
 				"zcat old.gz | weir run --once --key ip --limit 100/1m -\n"

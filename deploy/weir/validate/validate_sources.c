@@ -12,7 +12,6 @@
 #include "deploy/weir/validate/validate_report.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -111,6 +110,17 @@ static enum weir_status sample(struct sampling *sampling, size_t place, struct s
 	return WEIR_OK;
 }
 
+/* Whether a file can be read at all, by its first lines; they are not looked at. */
+static void try_file(const struct sampling *sampling, size_t place, struct source_stream *stream,
+                     struct validate_file *file)
+{
+	struct source *source = sampling->inputs->sources[place];
+	struct source_chunk chunk;
+	struct weir_error why;
+	if (source->ops->collect(source, stream, &chunk, &why) == WEIR_IO)
+		file->problem = weir_copy(why.text, strlen(why.text));
+}
+
 /* ---- the files ---- */
 
 static void warn_source(struct validate_report *report, size_t place, struct weir_text *words)
@@ -140,16 +150,15 @@ static enum weir_status inspect_file(struct sampling *sampling, size_t place, st
 	struct validate_file *file = &source->files[source->file_count++];
 	*file = (struct validate_file){.path = weir_copy(stream->name, strlen(stream->name))};
 	file->bytes = S_ISREG(about.st_mode) ? (uint64_t)about.st_size : 0;
-	if (!S_ISREG(about.st_mode))
-		return WEIR_OK;
-	int fd = open(stream->name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	bool unreadable = S_ISREG(about.st_mode) && access(stream->name, R_OK) != 0;
+	if (unreadable)
 		file->problem = weir_copy(strerror(errno), strlen(strerror(errno)));
-	else
-		close(fd);
 	enum weir_status status = WEIR_OK;
-	if (file->problem == NULL && source->file_count <= VALIDATE_SAMPLE_FILES)
+	/* What is no file is asked for too: its source says why it cannot be read. */
+	if (!unreadable && source->file_count <= VALIDATE_SAMPLE_FILES)
 		status = sample(sampling, place, stream, file, error);
+	else if (!unreadable)
+		try_file(sampling, place, stream, file);
 	if (file->problem != NULL) {
 		weir_text_printf(&words, "cannot read %s: %s", stream->name, file->problem);
 		warn_source(sampling->report, place, &words);
@@ -294,10 +303,21 @@ static void find_key_fields(struct sampling *sampling)
 	}
 }
 
+/* A source_tell. */
+static void warn_told(void *context, const char *place, const char *said)
+{
+	struct weir_text words = {0};
+	weir_text_puts(&words, said);
+	validate_warn(context, place, &words);
+}
+
 enum weir_status validate_sources(struct validate_report *report, struct weir_error *error)
 {
 	const struct weir_config *config = report->config;
-	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
+	struct source_context context = {.once = true,
+	                                 .line_max_bytes = (uint32_t)config->collector.line_max_bytes,
+	                                 .tell = warn_told,
+	                                 .tell_context = report};
 	struct sampling *sampling = weir_alloc(1, sizeof *sampling);
 	sampling->report = report;
 	report->sources = weir_alloc(config->source_count, sizeof *report->sources);

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a file is packed in, by its first bytes: compressions that are read, and
+ * kinds of files that hold no lines, which are refused by name. The second list
+ * is of what lies among logs: a reader that took it for lines would call each
+ * of them malformed.
+ */
+#include "collector/input/input_codec.h"
+
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define UNPACK "unpack it first, or pipe it in: COMMAND | weir run --once ... -"
+#define RECODE "convert it first: iconv -t UTF-8"
+
+struct kind {
+	const char *magic;
+	size_t length;
+	enum input_kind kind;
+	const struct input_codec_ops *ops;
+	const char *name, *advice; /* of what is refused */
+};
+
+#define READ(bytes, which, codec)                         \
+	{                                                     \
+		bytes, sizeof bytes - 1, which, codec, NULL, NULL \
+	}
+#define REFUSED(bytes, words, what)                               \
+	{                                                             \
+		bytes, sizeof bytes - 1, INPUT_REFUSED, NULL, words, what \
+	}
+
+/* The longest first where one begins another. */
+static const struct kind kinds[] = {
+	READ("\x1f\x8b\x08", INPUT_GZIP, &input_gzip), /* deflate is the only method there is */
+	READ("\x28\xb5\x2f\xfd", INPUT_ZSTD, &input_zstd),
+	READ("BZh1", INPUT_BZIP2, &input_bzip2),
+	READ("BZh2", INPUT_BZIP2, &input_bzip2),
+	READ("BZh3", INPUT_BZIP2, &input_bzip2),
+	READ("BZh4", INPUT_BZIP2, &input_bzip2),
+	READ("BZh5", INPUT_BZIP2, &input_bzip2),
+	READ("BZh6", INPUT_BZIP2, &input_bzip2),
+	READ("BZh7", INPUT_BZIP2, &input_bzip2),
+	READ("BZh8", INPUT_BZIP2, &input_bzip2),
+	READ("BZh9", INPUT_BZIP2, &input_bzip2),
+	READ("\xfd\x37zXZ\x00", INPUT_XZ, &input_xz),
+	REFUSED("\xff\xfe\x00\x00", "UTF-32 text", RECODE),
+	REFUSED("\x00\x00\xfe\xff", "UTF-32 text", RECODE),
+	REFUSED("\xff\xfe", "UTF-16 text", RECODE),
+	REFUSED("\xfe\xff", "UTF-16 text", RECODE),
+	REFUSED("PK\x03\x04", "a zip archive", UNPACK),
+	REFUSED("PK\x05\x06", "an empty zip archive", UNPACK),
+	REFUSED("PK\x07\x08", "a zip archive", UNPACK),
+	REFUSED("7z\xbc\xaf\x27\x1c", "a 7z archive", UNPACK),
+	REFUSED("Rar!\x1a\x07", "a rar archive", UNPACK),
+	REFUSED("\x04\x22\x4d\x18", "lz4 data", UNPACK),
+	REFUSED("\x02\x21\x4c\x18", "lz4 data", UNPACK),
+	REFUSED("\x1f\x9d", "data of compress (.Z)", UNPACK),
+	REFUSED("\x1f\xa0", "data of compress (LZH)", UNPACK),
+	REFUSED("\x1f\x1e", "data of pack (.z)", UNPACK),
+	REFUSED("LZIP\x01", "lzip data", UNPACK),
+	REFUSED("LZIP\x00", "lzip data", UNPACK),
+	REFUSED("\x89LZO\x00\x0d\x0a\x1a\x0a", "lzop data", UNPACK),
+	REFUSED("LRZI\x00", "lrzip data", UNPACK),
+	REFUSED("\xff\x06\x00\x00sNaPpY", "snappy data", UNPACK),
+	REFUSED("\x5d\x00\x00\x80\x00", "lzma data", UNPACK),
+	REFUSED("\x5d\x00\x00\x00\x01", "lzma data", UNPACK),
+	REFUSED("\x5d\x00\x00\x00\x04", "lzma data", UNPACK),
+	REFUSED("MSCF\x00\x00\x00\x00", "a cab archive", UNPACK),
+	REFUSED("LPKSHHRH", "a journal of systemd", "use a source of type \"journal\""),
+	REFUSED("ElfFile\x00", "a Windows event log", "export it as text"),
+	REFUSED("SQLite format 3\x00", "an SQLite database", "export it as text"),
+	REFUSED("PAR1\x15", "a Parquet file", "export it as text"),
+	REFUSED("Obj\x01", "an Avro file", "export it as text"),
+	REFUSED("\xd4\xc3\xb2\xa1", "a packet capture", "export it as text"),
+	REFUSED("\xa1\xb2\xc3\xd4", "a packet capture", "export it as text"),
+	REFUSED("\x0a\x0d\x0d\x0a\x1c\x00\x00\x00", "a packet capture", "export it as text"),
+	REFUSED("\x7f"
+            "ELF",
+            "a program", "give a log"),
+	REFUSED("age-encryption.org/v1\n", "encrypted data (age)", "decrypt it first"),
+	REFUSED("-----BEGIN PGP MESSAGE-----", "encrypted data (PGP)", "decrypt it first"),
+};
+
+enum { KIND_COUNT = sizeof kinds / sizeof *kinds, TAR_MAGIC_AT = 257, WIDE_BYTES = 16 };
+
+/* zstd data may also begin with a skippable frame, whose first byte has sixteen forms; lz4's has the same. */
+static bool begins_skippable(const unsigned char *bytes, size_t length)
+{
+	static const unsigned char magic[] = {0x2a, 0x4d, 0x18};
+	size_t compared = length > sizeof magic ? sizeof magic : length - 1;
+	return length > 0 && (bytes[0] & 0xf0) == 0x50 && memcmp(bytes + 1, magic, compared) == 0;
+}
+
+/* UTF-16 without its mark: every other byte of the first is 0, the others are ASCII. */
+static bool is_wide(const unsigned char *bytes, size_t length)
+{
+	if (length < WIDE_BYTES)
+		return false;
+	for (int zeros = 0; zeros < 2; zeros++) {
+		size_t i = 0;
+		while (i < WIDE_BYTES && ((int)(i % 2) == zeros ? bytes[i] == 0 : bytes[i] >= '\t' && bytes[i] < 0x7f))
+			i++;
+		if (i == WIDE_BYTES)
+			return true;
+	}
+	return false;
+}
+
+static const struct kind wide = {"", 0, INPUT_REFUSED, NULL, "UTF-16 text", RECODE};
+static const struct kind archive = {"", 0, INPUT_REFUSED, NULL, "a tar archive", UNPACK};
+static const struct kind skippable = READ("", INPUT_ZSTD, &input_zstd);
+
+static const struct kind *find(const unsigned char *bytes, size_t length, bool *perhaps)
+{
+	*perhaps = false;
+	for (size_t i = 0; i < KIND_COUNT; i++) {
+		size_t compared = length < kinds[i].length ? length : kinds[i].length;
+		if (memcmp(bytes, kinds[i].magic, compared) != 0)
+			continue;
+		if (length >= kinds[i].length)
+			return &kinds[i];
+		*perhaps = true;
+	}
+	if (begins_skippable(bytes, length)) {
+		if (length >= 4)
+			return &skippable;
+		*perhaps = true;
+	}
+	if (is_wide(bytes, length))
+		return &wide;
+	if (length >= TAR_MAGIC_AT + 5 && memcmp(bytes + TAR_MAGIC_AT, "ustar", 5) == 0)
+		return &archive;
+	return NULL;
+}
+
+enum input_kind input_kind_of(const void *bytes, size_t length, const struct input_codec_ops **ops, const void **what,
+                              bool *perhaps)
+{
+	const struct kind *kind = find(bytes, length, perhaps);
+	*ops = NULL;
+	*what = NULL;
+	if (kind == NULL)
+		return INPUT_PLAIN;
+	*perhaps = false;
+	*ops = kind->ops != NULL ? kind->ops : &input_refused;
+	*what = kind;
+	return kind->kind;
+}
+
+/* ---- what is refused: a codec that decodes nothing ---- */
+
+static void *refused_create(void)
+{
+	return weir_alloc(1, sizeof(const struct kind *));
+}
+
+void input_refused_set(void *codec, const void *what)
+{
+	*(const struct kind **)codec = what;
+}
+
+static enum weir_status refused_decode(void *codec, struct input_step *step, struct weir_error *error)
+{
+	const struct kind *kind = *(const struct kind **)codec;
+	(void)step;
+	return weir_fail(error, WEIR_INVALID, "it is %s, which weir does not read: %s", kind->name, kind->advice);
+}
+
+static bool refused_complete(const void *codec)
+{
+	(void)codec;
+	return true;
+}
+
+static void refused_reset(void *codec)
+{
+	(void)codec;
+}
+
+const struct input_codec_ops input_refused = {
+	.name = "refused",
+	.create = refused_create,
+	.decode = refused_decode,
+	.complete = refused_complete,
+	.reset = refused_reset,
+	.destroy = free,
+};

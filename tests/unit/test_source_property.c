@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Directories of files made from a seed: names, rotations of every style, links, compressions; lines are written while
+ * the source runs and while it is stopped. Every line is read once, or told as lost.
+ *
+ * WEIR_SEED is the first seed, WEIR_SEEDS how many are tried.
+ */
+#include "tests/unit/rotation_fixture.h"
+
+enum { LOGS_MAX = 5, LINES_MAX = 4000, SEEDS = 200, KEPT = 40 };
+
+enum style { NUMBERED, DATED, STEM, COPIED, MOVED, STYLES };
+
+/* What a log's rotated files are packed by. */
+static struct log_bytes (*const packers[])(struct log_bytes) = {NULL, log_gzip, log_zstd, log_bzip2, log_xz};
+static const char *const endings[] = {"", ".gz", ".zst", ".bz2", ".xz"};
+
+struct log {
+	const char *name; /* as it is configured */
+	char real[32];    /* where its lines are written: elsewhere, if the name is a link */
+	enum style style;
+	int packer;
+	int rotations, written;
+	char rotated[KEPT][96]; /* by rotation, the oldest first; "" for one that was removed */
+	int begun;              /* how many lines had been written when its file began */
+	bool moved;             /* the source stopped before it knew the log's file, or that was rotated since */
+	bool lossy;             /* a file that was not read to its end was removed */
+};
+
+struct world {
+	uint64_t seed, state;
+	struct log logs[LOGS_MAX];
+	int log_count;
+	const char *config;
+	struct reader reader;
+	bool running;
+	char seen[LOGS_MAX][LINES_MAX]; /* how often each line was read */
+	size_t told;                    /* losses */
+};
+
+/* Names that look like one another's rotations. */
+static const char *const names[] = {"web.log", "web-2.log", "site.443", "site", "x.log-old"};
+
+static uint32_t draw(struct world *world, uint32_t bound)
+{
+	world->state = world->state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(world->state >> 33) % bound;
+}
+
+static void hear(void *context, const char *place, const char *words)
+{
+	(void)place;
+	struct world *world = context;
+	world->told += strstr(words, "lost") != NULL;
+	if (getenv("WEIR_SHOW") != NULL)
+		fprintf(stderr, "told: %s\n", words);
+}
+
+/* ---- what is done to a log ---- */
+
+static void write_lines(struct world *world, int number, int count)
+{
+	struct log *log = &world->logs[number];
+	for (int i = 0; i < count && log->written < LINES_MAX; i++, log->written++) {
+		char line[80];
+		snprintf(line, sizeof line, "%d:%d:%0*d\n", number, log->written, 1 + (int)draw(world, 40), 7);
+		log_append(log->real, line);
+	}
+}
+
+/* Shifts those that have a number: the place of a rotation is how many came after it. */
+static void shift(struct log *log)
+{
+	for (int i = 0; i < log->rotations; i++) {
+		char next[96];
+		if (log->rotated[i][0] == '\0')
+			continue;
+		const char *ending = strrchr(log->rotated[i], '.');
+		bool packed = log->packer > 0 && strcmp(ending, endings[log->packer]) == 0;
+		snprintf(next, sizeof next, "%s.%d%s", log->real, log->rotations - i + 1, packed ? ending : "");
+		log_rename(log->rotated[i], next);
+		memcpy(log->rotated[i], next, sizeof next);
+	}
+}
+
+static void pack(struct log *log, int rotation)
+{
+	char packed[96];
+	const char *name = log->rotated[rotation], *ending = strrchr(name, '.');
+	if (log->packer == 0 || name[0] == '\0' || (ending != NULL && strcmp(ending, endings[log->packer]) == 0))
+		return;
+	snprintf(packed, sizeof packed, "%.80s%s", name, endings[log->packer]);
+	log_pack_by(name, packed, packers[log->packer]);
+	memcpy(log->rotated[rotation], packed, sizeof packed);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+	struct log_bytes bytes = log_read(from);
+	log_write(to, O_TRUNC, bytes.at, bytes.length);
+	free(bytes.at);
+}
+
+static void rotate(struct world *world, int number)
+{
+	struct log *log = &world->logs[number];
+	struct stat about;
+	if (log->rotations == KEPT || stat(log_path(log->real), &about) != 0 || about.st_size == 0)
+		return;
+	char name[96], real[32];
+	memcpy(real, log->real, sizeof real);
+	int date = 20240101 + log->rotations;
+	const char *dot = strrchr(log->real, '.');
+	int stem = (int)(dot != NULL && strcmp(dot, ".log") == 0 ? dot - log->real : (int)strlen(log->real));
+	switch (log->style) {
+	case NUMBERED:
+		shift(log);
+		snprintf(name, sizeof name, "%s.1", real);
+		break;
+	case COPIED:
+		shift(log);
+		snprintf(name, sizeof name, "%s.1", real);
+		break;
+	case DATED: snprintf(name, sizeof name, "%s-%d", real, date); break;
+	case STEM: snprintf(name, sizeof name, "%.*s-%d%s", stem, real, date, real + stem); break;
+	default: snprintf(name, sizeof name, "old/%s-%d", file_identity_base(real), date); break;
+	}
+	if (log->style == COPIED) {
+		copy_file(log->real, name);
+		assert_int_equal(truncate(log_path(log->real), 0), 0);
+	} else {
+		log_rename(log->real, name);
+		if (draw(world, 2) == 0)
+			log_append(log->real, "");
+	}
+	log->moved = true;
+	log->begun = log->written;
+	memcpy(log->rotated[log->rotations++], name, sizeof name);
+	if (log->rotations > 1 && draw(world, 2) == 0)
+		pack(log, log->rotations - 2);
+	else if (draw(world, 4) == 0)
+		pack(log, log->rotations - 1);
+}
+
+/* The file that was read when the source stopped: what was written since is lost, and the source must say so. */
+static void remove_unread(struct world *world, int number)
+{
+	struct log *log = &world->logs[number];
+	if (world->running || log->moved || log->rotations == KEPT)
+		return;
+	write_lines(world, number, 1);
+	rotate(world, number);
+	if (!log->moved)
+		return;
+	log_remove(log->rotated[log->rotations - 1]);
+	log->rotated[log->rotations - 1][0] = '\0';
+	log->lossy = true;
+	write_lines(world, number, 1 + (int)draw(world, 5));
+}
+
+/* ---- the source ---- */
+
+static void count_lines(struct world *world)
+{
+	for (char *at = world->reader.text; *at != '\0';) {
+		int number, line, used = 0;
+		char *end = strchrnul(at, '\n');
+		if (sscanf(at, "%d:%d:%n", &number, &line, &used) == 2 && used > 0 && number < LOGS_MAX && line < LINES_MAX)
+			world->seen[number][line]++;
+		else
+			fail_msg("seed %llu: not a line: %.*s", (unsigned long long)world->seed, (int)(end - at), at);
+		at = *end == '\n' ? end + 1 : end;
+	}
+	world->reader.length = 0;
+	world->reader.text[0] = '\0';
+}
+
+static void start(struct world *world)
+{
+	reader_open(&world->reader, world->config, false, memory);
+	world->running = true;
+}
+
+/* Whether the source knows the file that a log's lines are written to: it has read the newest of them. */
+static bool is_known(const struct world *world, int number)
+{
+	const struct log *log = &world->logs[number];
+	return log->written > log->begun && world->seen[number][log->written - 1] > 0;
+}
+
+static void halt(struct world *world)
+{
+	count_lines(world);
+	for (int i = 0; i < world->log_count; i++)
+		world->logs[i].moved = !is_known(world, i);
+	stop(&world->reader);
+	world->running = false;
+}
+
+static bool all_seen(struct world *world)
+{
+	count_lines(world);
+	for (int i = 0; i < world->log_count; i++)
+		for (int j = 0; j < world->logs[i].written; j++)
+			if (world->seen[i][j] == 0)
+				return false;
+	return true;
+}
+
+/* A file that is gone may come back while nothing else lies at its path: that is stated as long as it lasts. */
+static bool is_stated(struct world *world)
+{
+	bool stated = world->told > 0;
+	for (size_t i = 0; i < reader_stream_count(&world->reader); i++)
+		stated = stated || strstr(reader_status(&world->reader, i).problem, "is gone") != NULL;
+	return stated;
+}
+
+/* What there is to see when a line is missing. */
+static void show(struct world *world)
+{
+	char command[128];
+	for (size_t i = 0; i < reader_stream_count(&world->reader); i++) {
+		struct source_status status = reader_status(&world->reader, i);
+		fprintf(stderr, "%s: position %llu, %s\n", status.name, (unsigned long long)status.position, status.problem);
+	}
+	for (size_t i = 0; i < memory->stream_count; i++)
+		for (size_t j = 0; j < memory->streams[i]->file_count; j++) {
+			const struct source_memory_file *file = memory->streams[i]->files[j];
+			fprintf(stderr, "%s: file %u, state %d, inode %llu, taken %llu of %llu, at %s\n", memory->streams[i]->path,
+			        file->number, (int)file->state, (unsigned long long)file->inode, (unsigned long long)file->taken,
+			        (unsigned long long)file->size, file->where != NULL ? file->where : "?");
+		}
+	snprintf(command, sizeof command, "ls -lRi %s >&2", log_directory);
+	if (system(command) != 0)
+		fprintf(stderr, "no listing\n");
+}
+
+static void check(struct world *world)
+{
+	int64_t end_ms = weir_monotonic_ms() + READER_WAIT_MS;
+	bool lossy = false;
+	for (int i = 0; i < world->log_count; i++)
+		lossy = lossy || world->logs[i].lossy;
+	while (!all_seen(world) && weir_monotonic_ms() < (lossy ? end_ms - READER_WAIT_MS + 500 : end_ms))
+		reader_run(&world->reader, 5);
+	reader_run(&world->reader, 30);
+	count_lines(world);
+	for (int i = 0; i < world->log_count; i++)
+		for (int j = 0; j < world->logs[i].written; j++)
+			if (world->seen[i][j] > 1 || (world->seen[i][j] == 0 && !(world->logs[i].lossy && is_stated(world)))) {
+				show(world);
+				fail_msg("seed %llu: line %d of %s (style %d, packer %d, %d rotations, %d lines) was read %d times; %s",
+				         (unsigned long long)world->seed, j, world->logs[i].name, world->logs[i].style,
+				         world->logs[i].packer, world->logs[i].rotations, world->logs[i].written, world->seen[i][j],
+				         world->config);
+			}
+}
+
+/* ---- one world ---- */
+
+static const char *const configs[] = {
+	"{\"type\":\"file\",\"follow\":true,\"olddir\":\"old\",\"path\":[\"%s/*.log\",\"%s/site*\",\"%s/x.log-old\"],"
+	"\"exclude\":[\"*-????????*\",\"site.[1-9]\",\"site.[1-9][0-9]\",\"site.*.*\"]}",
+	"{\"type\":\"file\",\"follow\":true,\"olddir\":\"old\",\"path\":[\"%s/*.log*\",\"%s/site*\"]}",
+};
+
+static void make(struct world *world)
+{
+	assert_int_equal(mkdir(log_path("old"), 0700), 0);
+	assert_int_equal(mkdir(log_path("elsewhere"), 0700), 0);
+	assert_int_equal(mkdir(log_path("elsewhere/old"), 0700), 0);
+	world->config = configs[draw(world, 2)];
+	world->log_count = 1 + (int)draw(world, LOGS_MAX);
+	for (int i = 0; i < world->log_count; i++) {
+		struct log *log = &world->logs[i];
+		log->name = names[i];
+		log->style = (enum style)draw(world, STYLES);
+		log->packer = (int)draw(world, 5);
+		bool linked = draw(world, 4) == 0;
+		snprintf(log->real, sizeof log->real, "%s%s", linked ? "elsewhere/" : "", log->name);
+		if (linked)
+			assert_int_equal(symlink(log->real, log_path(log->name)), 0);
+		write_lines(world, i, 1 + (int)draw(world, 20));
+	}
+}
+
+static void act(struct world *world)
+{
+	int number = (int)draw(world, (uint32_t)world->log_count), deed = (int)draw(world, 9);
+	if (getenv("WEIR_SHOW") != NULL)
+		fprintf(stderr, "%s: deed %d (%s), %d lines, %d rotations\n", world->logs[number].name, deed,
+		        world->running ? "running" : "stopped", world->logs[number].written, world->logs[number].rotations);
+	switch (deed) {
+	case 0:
+	case 1:
+	case 2: write_lines(world, number, 1 + (int)draw(world, 30)); break;
+	case 3: rotate(world, number); break;
+	case 4:
+		rotate(world, number);
+		write_lines(world, number, 1 + (int)draw(world, 5));
+		rotate(world, number);
+		write_lines(world, number, 1 + (int)draw(world, 5));
+		break;
+	case 5:
+		if (world->running)
+			halt(world);
+		else
+			start(world);
+		break;
+	case 6:
+		if (draw(world, 4) == 0)
+			remove_unread(world, number);
+		break;
+	default:
+		if (world->running)
+			reader_run(&world->reader, 1 + (int)draw(world, 15));
+		else
+			write_lines(world, number, 1);
+		break;
+	}
+}
+
+static void try_seed(uint64_t seed)
+{
+	struct world *world = weir_alloc(1, sizeof *world);
+	begin();
+	*world = (struct world){.seed = seed, .state = seed * 2654435761U + 1};
+	reader_tell = hear;
+	reader_tell_context = world;
+	make(world);
+	start(world);
+	reader_run(&world->reader, 15); /* what is rotated is known then: earlier files are none of the stream's */
+	for (int i = 5 + (int)draw(world, 25); i > 0; i--)
+		act(world);
+	if (!world->running)
+		start(world);
+	check(world);
+	reader_close(&world->reader);
+	end();
+	reader_tell = NULL;
+	free(world);
+}
+
+static void every_line_is_read_once_or_told(void **state)
+{
+	(void)state;
+	const char *first = getenv("WEIR_SEED"), *count = getenv("WEIR_SEEDS");
+	uint64_t seed = first != NULL ? strtoull(first, NULL, 10) : 1;
+	uint64_t end_seed = seed + (count != NULL ? strtoull(count, NULL, 10) : SEEDS);
+	for (; seed < end_seed; seed++)
+		try_seed(seed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_line_is_read_once_or_told),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
