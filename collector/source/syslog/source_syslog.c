@@ -217,7 +217,7 @@ static bool refused(const struct source_status *status, double *value)
 	return true;
 }
 
-static const struct source_metric refused_metric = {&refused_row, refused, false};
+static const struct source_metric refused_metric = {&refused_row, refused, false, false};
 
 /* No lag among them, as it is not known what waits to be read. */
 
