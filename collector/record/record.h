@@ -73,7 +73,7 @@ enum format_reason {
 	FORMAT_TIME_RANGE,
 	FORMAT_LINE_TOO_LONG, /* the caller's: no format is asked */
 	FORMAT_BAD_COST,
-	FORMAT_NO_CLIENT, /* a trusted proxy does not say for whom it asked */
+	FORMAT_NO_CLIENT,    /* a trusted proxy does not say for whom it asked */
 	FORMAT_SEARCH_LIMIT, /* a pattern took too long, or too much memory */
 	FORMAT_AMBIGUOUS,    /* the address stands in two places, and which of them a stranger wrote cannot be told */
 	FORMAT_MALFORMED, /* from here on: not of the format, each kind of which has a number (struct format, malformed) */
