@@ -22,7 +22,7 @@ static bool is_time(struct weir_span word)
 static enum ready_outcome read_line(struct weir_span line, struct ready_line *ready)
 {
 	static const enum part numbers[] = {STATUS, BACKEND_STATUS, RECEIVED, BYTES};
-	struct weir_span rest = line, word = text_word(&rest), url = {0}, inside;
+	struct weir_span rest = line, word = text_word(&rest), inside;
 	if (!is_time(word)) {
 		ready->parts[TYPE] = word;
 		word = text_word(&rest);
@@ -42,8 +42,8 @@ static enum ready_outcome read_line(struct weir_span line, struct ready_line *re
 		ready->parts[numbers[i]] = text_or_absent(text_word(&rest));
 	if (!text_take(&rest, "\""))
 		return READY_OK;
-	rest = text_request(rest, &ready->parts[METHOD], &url);
-	text_url(url, &ready->parts[HOST], &ready->parts[PATH]);
+	rest = text_request(rest, &ready->parts[METHOD], &ready->parts[PATH]);
+	ready->parts[HOST] = text_host(ready->parts[PATH]);
 	if (text_take(&rest, " \"") && text_until(&rest, '"', &inside))
 		ready->parts[AGENT] = text_or_absent(inside);
 	return READY_OK;

@@ -262,16 +262,13 @@ static bool has_all_columns(const struct format_delimited *delimited, const char
 	return count == delimited->named_count;
 }
 
-/* What is the dialect's: the word for nothing, the path of a target, the date beside the time. */
+/* What is the dialect's: the word for nothing, the date beside the time. */
 static void finish_values(struct format_delimited *delimited, struct weir_span *values)
 {
 	const struct format_dialect *dialect = delimited->dialect;
 	for (uint32_t slot = 0; dialect != NULL && dialect->absent != NULL && slot < delimited->slots.count; slot++)
 		if (values[slot].at != NULL && text_is(values[slot], dialect->absent))
 			values[slot] = (struct weir_span){0};
-	int path = dialect != NULL ? format_slots_find(&delimited->slots, "path", 4) : -1;
-	if (path >= 0)
-		values[path] = text_path(values[path]);
 	if (delimited->has_directives && delimited->has_date && delimited->has_time)
 		values[FORMAT_SLOT_TIME] =
 			format_join_time(&delimited->options, values[delimited->date_slot], values[FORMAT_SLOT_TIME]);

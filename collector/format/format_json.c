@@ -23,7 +23,7 @@ struct format_json {
 	uint32_t nodes[FORMAT_SLOTS_MAX]; /* the scanner's node of each slot: two names may mean one member */
 	bool is_preset;
 	uint32_t others[FORMAT_SLOTS_MAX][JSON_NAMES_MAX - 1]; /* of a preset: where else; NO_NODE: nowhere */
-	int ip_slot, path_slot, host_slot;                     /* of a preset; -1: not wanted */
+	int ip_slot, host_slot;                                /* of a preset; -1: not wanted */
 };
 
 enum { NO_NODE = 0 }; /* the root, which has no value */
@@ -37,11 +37,8 @@ static void finish_preset(struct format_json *json, struct weir_span *values)
 			if (json->others[slot][i] != NO_NODE)
 				values[slot] = text_or_absent(json_scan_value(&json->scan, json->others[slot][i]));
 	}
-	struct weir_span host = {0};
 	if (json->ip_slot >= 0 && values[json->ip_slot].at != NULL)
 		values[json->ip_slot] = text_without_any_port(values[json->ip_slot]);
-	if (json->path_slot >= 0 && values[json->path_slot].at != NULL)
-		text_url(values[json->path_slot], &host, &values[json->path_slot]);
 	if (json->host_slot >= 0 && values[json->host_slot].at != NULL)
 		values[json->host_slot] = text_without_any_port(values[json->host_slot]);
 }
@@ -131,7 +128,6 @@ enum weir_status format_json_preset_new(const struct weir_json *config, const st
 	json->options.time.unit_given =
 		false; /* a number's size says the unit, and then it must be a time of this century */
 	json->ip_slot = format_slots_find(&json->slots, "ip", 2);
-	json->path_slot = format_slots_find(&json->slots, "path", 4);
 	json->host_slot = format_slots_find(&json->slots, "host", 4);
 	for (uint32_t slot = 0; slot < json->slots.count; slot++) {
 		const struct json_place *place = place_of(places, json->slots.names[slot]);

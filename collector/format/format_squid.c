@@ -36,7 +36,8 @@ static enum ready_outcome read_line(struct weir_span line, struct ready_line *re
 	if (hierarchy.length > 0 && text_until(&hierarchy, '/', &ready->parts[HIERARCHY]))
 		ready->parts[PEER] = text_or_absent(hierarchy);
 	ready->parts[TYPE] = take_column(&rest);
-	text_url(ready->parts[URL], &ready->parts[HOST], &ready->parts[PATH]);
+	ready->parts[HOST] = text_host(ready->parts[URL]);
+	ready->parts[PATH] = ready->parts[URL];
 	return READY_OK;
 }
 

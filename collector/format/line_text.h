@@ -172,40 +172,24 @@ static inline struct weir_span text_without_any_port(struct weir_span text)
 	return six ? text : text_without_port(text);
 }
 
-/* Cuts what follows the path off a target: "?" and "#". */
-static inline struct weir_span text_path(struct weir_span target)
-{
-	uint32_t length = 0;
-	while (length < target.length && target.at[length] != '?' && target.at[length] != '#')
-		length++;
-	target.length = length;
-	return target;
-}
-
-/* Host and path of a target: "http://HOST:PORT/PATH", "HOST:443" as CONNECT has it, or a path. */
-static inline void text_url(struct weir_span target, struct weir_span *host, struct weir_span *path)
+/* The host of a target: of "http://HOST:PORT/PATH", of "HOST:443" as CONNECT has it; a path has none. */
+static inline struct weir_span text_host(struct weir_span target)
 {
 	const char *scheme = text_find(target, "://");
-	if (target.length == 0)
-		return;
-	if (target.at[0] == '/' || target.at[0] == '*') {
-		*path = text_path(target);
-		return;
-	}
+	if (target.length == 0 || target.at[0] == '/' || target.at[0] == '*')
+		return (struct weir_span){0};
 	struct weir_span rest = scheme != NULL ? text_from(target, scheme + 3) : target;
 	uint32_t length = 0;
 	while (length < rest.length && rest.at[length] != '/' && rest.at[length] != '?' && rest.at[length] != '#')
 		length++;
-	*host = text_without_any_port(text_between(rest.at, rest.at + length));
-	text_skip(&rest, length);
-	*path = rest.length > 0 && rest.at[0] == '/' ? text_path(rest) : weir_span_of("/");
+	return text_without_any_port(text_between(rest.at, rest.at + length));
 }
 
 /*
  * A request line up to its quote, or as far as it is there: METHOD TARGET[ PROTOCOL]. What is none gives neither.
  * Gives what stands behind the quote, or nothing.
  */
-static inline struct weir_span text_request(struct weir_span rest, struct weir_span *method, struct weir_span *path)
+static inline struct weir_span text_request(struct weir_span rest, struct weir_span *method, struct weir_span *target)
 {
 	const char *quote = rest.length > 0 ? memchr(rest.at, '"', rest.length) : NULL;
 	struct weir_span request = quote != NULL ? text_between(rest.at, quote) : rest, word;
@@ -222,10 +206,10 @@ static inline struct weir_span text_request(struct weir_span rest, struct weir_s
 	text_skip(&request, letters);
 	while (text_take(&request, " "))
 		;
-	struct weir_span target = text_path(text_word(&request));
-	if (target.length > 0) {
+	struct weir_span written = text_word(&request);
+	if (written.length > 0) {
 		*method = word;
-		*path = target;
+		*target = written;
 	}
 	return behind;
 }

@@ -231,18 +231,18 @@ static void proxies(void **state)
 		{"https 2024-05-17T10:05:03.186641Z app/my-lb/50dc 192.0.2.7:2817 10.0.0.1:80 0.086 0.048 0.037 200 201 0 57 \"GET "
 	     "https://www.example.com:443/a?b HTTP/1.1\" \"curl/7.46.0\" ECDHE TLSv1.2 arn:x \"Root=1\"",
 	     "type=https|elb=app/my-lb/50dc|ip=192.0.2.7|backend=10.0.0.1:80|status=200|backend_status=201|received=0|bytes=57|method=GET|"
-	     "host=www.example.com|path=/a|agent=curl/7.46.0"},
+	     "host=www.example.com|path=/a|target=https://www.example.com:443/a?b|agent=curl/7.46.0"},
 		{"2024-05-17T10:05:03.186641Z my-lb 2001:db8::7:2817 - -1 -1 -1 400 - 0 0 \"- http://a:80- -\" \"-\" - -",
 	     "type=|ip=2001:db8::7|backend=|status=400|backend_status=|agent="},
 		{NULL, NULL},
 	};
-	check("\"alb\"", "ip type elb backend status backend_status received bytes method host path agent", alb);
+	check("\"alb\"", "ip type elb backend status backend_status received bytes method host path target agent", alb);
 	static const struct sample squid[] = {
 		{"1715940303.133    310 192.0.2.7 TCP_MISS/200 4542 GET http://example.com:80/a?b alice HIER_DIRECT/198.51.100.1 text/html",
 	     "duration=310|ip=192.0.2.7|action=TCP_MISS|status=200|bytes=4542|method=GET|host=example.com|path=/a|user=alice|"
 	     "hierarchy=HIER_DIRECT|peer=198.51.100.1|type=text/html"},
 		{"1715940303.133 240000 2001:db8::7 TCP_TUNNEL/200 9 CONNECT example.com:443 - HIER_DIRECT/2001:db8::1 -",
-	     "ip=2001:db8::7|host=example.com|path=/|user=|type="},
+	     "ip=2001:db8::7|host=example.com|path=example.com:443|user=|type="},
 		{"1715940303.133      0 192.0.2.7 NONE_NONE/400 3800 - /bad - HIER_NONE/- text/html",
 	     "method=|path=/bad|peer="},
 		{NULL, NULL},
