@@ -99,7 +99,9 @@ static void keep_bad_time(struct record_reader *reader)
 	bad->help = format_time_help(reader->format);
 	for (uint32_t i = 0; i < length; i++)
 		bad->line[i] = line.at[i] >= ' ' && line.at[i] <= '~' ? line.at[i] : '?';
-	strcpy(bad->line + length, length < line.length ? "..." : "");
+	static const char more[] = "...";
+	memcpy(bad->line + length, length < line.length ? more : more + sizeof more - 1,
+	       length < line.length ? sizeof more : 1);
 }
 
 /* Counts the newest line as malformed, and makes a dead letter of it. */

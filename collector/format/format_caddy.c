@@ -20,7 +20,7 @@ static const struct json_place places[] = {
 	{"bytes", {"size"}},
 	{"agent", {"/request/headers/User-Agent/0"}},
 	{"referer", {"/request/headers/Referer/0"}},
-	{"xff", {"/request/headers/X-Forwarded-For/0"}},
+	{"xff", {"/request/headers/X-Forwarded-For", "/request/headers/X-Forwarded-For/0"}},
 	{NULL, {NULL}},
 };
 

@@ -74,6 +74,17 @@ static bool take_place(struct weir_span text, struct weir_span *ip)
 	return text_begins(text, "): ") || text_begins(text, ",<");
 }
 
+/*
+ * "login(?,192.0.2.7,<abc>): Username character disallowed by auth_username_chars: 0x2c (username: x,y)": what stands
+ * behind the first place is the stranger's. @param behind  from that place on
+ */
+static bool refuses_name(struct weir_span inside, struct weir_span behind)
+{
+	const char *words = text_find(behind, "): Username character disallowed by auth_username_chars");
+	const char *end = text_find(behind, "): ");
+	return text_begins(inside, "?,") && words != NULL && words == end && behind.at[behind.length - 1] == ')';
+}
+
 /* "passwd-file(x,192.0.2.7,<abc>): Password mismatch": the last such place, but for words that a stranger said. */
 static enum ready_outcome read_auth(struct weir_span text, struct ready_line *ready)
 {
@@ -86,11 +97,17 @@ static enum ready_outcome read_auth(struct weir_span text, struct ready_line *re
 		rest = text_from(rest, comma + 1);
 		if (!take_place(rest, &ip))
 			continue;
-		differ |= chosen.at != NULL && !weir_span_equal(chosen, ip);
+		bool first = chosen.at == NULL;
+		differ |= !first && !weir_span_equal(chosen, ip);
 		chosen = ip;
 		ready->parts[USER] = text_between(inside.at, comma);
+		if (first && refuses_name(inside, rest)) {
+			differ = false;
+			break;
+		}
 	}
-	if (differ && text_find(text, "given password") != NULL)
+	if (differ && (text_find(text, "given password") != NULL || text_find(text, " (username: ") != NULL ||
+	               text_find(text, " (trying to log in as user: ") != NULL))
 		return READY_AMBIGUOUS;
 	ready->parts[IP] = chosen;
 	if (chosen.at != NULL)

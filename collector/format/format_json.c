@@ -138,6 +138,7 @@ enum weir_status format_json_preset_new(const struct weir_json *config, const st
 			if (place->names[i] != NULL)
 				json->others[slot][i - 1] = json_scan_want(&json->scan, place->names[i]);
 	}
+	join_lists(json);
 	return WEIR_OK;
 }
 

@@ -55,6 +55,7 @@ static void read_warning(struct weir_span rest, struct ready_line *ready)
 			found(ready, text, "rate_limit");
 		return;
 	}
+	(void)(text_take(&text, "non-SMTP command from ") || text_take(&text, "Illegal address syntax from "));
 	if (!take_client(&text, ready))
 		return;
 	const char *failed = text_find(text, " authentication failed");
@@ -65,7 +66,19 @@ static void read_warning(struct weir_span rest, struct ready_line *ready)
 		ready->parts[USER] = text_from(text, user + 16);
 }
 
-/* "reject: RCPT from unknown[192.0.2.7]: …", also reject_warning, hold and the like. */
+/* Whether there are only letters from `first` to `last`, '-' and '_'. */
+static bool is_of(struct weir_span word, char first, char last)
+{
+	for (uint32_t i = 0; i < word.length; i++)
+		if ((word.at[i] < first || word.at[i] > last) && word.at[i] != '-' && word.at[i] != '_')
+			return false;
+	return word.length > 0;
+}
+
+/*
+ * "reject: RCPT from unknown[192.0.2.7]: …", also reject_warning, hold and the like. "message-id=<…>" and what header and
+ * body checks quote ("reject: body …") are the sender's words.
+ */
 static void read_action(struct weir_span rest, struct ready_line *ready)
 {
 	struct weir_span action, stage;
@@ -79,11 +92,11 @@ static void read_action(struct weir_span rest, struct ready_line *ready)
 		}
 		return;
 	}
-	if (!text_until(&rest, ':', &action) || !text_take(&rest, " ") || memchr(action.at, ' ', action.length) != NULL)
+	if (!text_until(&rest, ':', &action) || !text_take(&rest, " ") || !is_of(action, 'a', 'z'))
 		return;
 	stage = text_word(&rest);
 	(void)text_take(&rest, "command "); /* "CONNECT from", "END-OF-MESSAGE from", "RCPT from" */
-	if (stage.length == 0 || !text_take(&rest, "from ") || !take_client(&rest, ready))
+	if (!is_of(stage, 'A', 'Z') || !text_take(&rest, "from ") || !take_client(&rest, ready))
 		return;
 	ready->parts[EVENT] = action;
 }

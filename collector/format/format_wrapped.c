@@ -38,7 +38,8 @@ struct format_wrapped {
 	uint32_t nodes[FORMAT_SLOTS_MAX];
 	uint32_t line_nodes[LINES_MAX]; /* where the line is: in the first that is there */
 	uint32_t stream_node;
-	int stream_slot; /* of CRI's stream; -1: not wanted */
+	bool settles_path; /* what the format's own is where the line within has no path */
+	int stream_slot;   /* of CRI's stream; -1: not wanted */
 	struct parts parts[STREAMS];
 	struct parts *joined; /* what the last line was, and is to be cleared; NULL: nothing */
 };
@@ -132,6 +133,8 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	enum format_reason body = format_parse(wrapped->body, out.line.at, out.line.length, record);
 	if (body != FORMAT_OK)
 		return body == FORMAT_NO_TIME ? reason : body; /* then the outer time would have served */
+	/* The path of the line within is what was served already: decoded once more it would be another. */
+	format->settles_path = wrapped->settles_path && record->fields[FIELD_PATH].at == NULL;
 	for (uint32_t i = 0; i < wrapped->slots.move_count; i++) {
 		uint32_t field = wrapped->slots.moves[i].field;
 		struct weir_span value = out.values[wrapped->slots.moves[i].slot];
@@ -214,6 +217,7 @@ static enum weir_status fill(struct format_wrapped *wrapped, const struct weir_j
 		status = format_new_inside(&body, fields, &wrapped->body, error);
 	if (status != WEIR_OK)
 		return status;
+	wrapped->settles_path = wrapped->format.settles_path;
 	wrapped->format.inner = wrapped->body;
 	format_slots_init(&wrapped->slots, &wrapped->options);
 	for (uint32_t slot = 0; slot < wrapped->slots.count; slot++)

@@ -23,13 +23,13 @@ struct kind {
 	const char *name, *advice; /* of what is refused */
 };
 
-#define READ(bytes, which, codec)                         \
-	{                                                     \
-		bytes, sizeof bytes - 1, which, codec, NULL, NULL \
+#define READ(bytes, which, codec)                          \
+	{                                                      \
+		bytes, sizeof(bytes) - 1, which, codec, NULL, NULL \
 	}
-#define REFUSED(bytes, words, what)                               \
-	{                                                             \
-		bytes, sizeof bytes - 1, INPUT_REFUSED, NULL, words, what \
+#define REFUSED(bytes, words, what)                                \
+	{                                                              \
+		bytes, sizeof(bytes) - 1, INPUT_REFUSED, NULL, words, what \
 	}
 
 /* The longest first where one begins another. */

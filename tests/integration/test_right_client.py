@@ -60,7 +60,7 @@ def test_other_heads_are_told(place):
 def test_one_address_is_one_key(place):
     spellings = ("2001:db8::7", "[2001:DB8::7]:443", "[2001:db8:0:0::7]", "2001:0db8:0:0:0:0:0:0007", "2001:db8::7%eth0")
     lines = [json.dumps({"time": 1 + i, "client": {"addr": text}}) + "\n" for i, text in enumerate(spellings)]
-    form = {"type": "json", "fields": {"ip": "/client/addr"}}
+    form = {"type": "json", "unit": "s", "fields": {"ip": "/client/addr"}}
     found, done = judged(place, lines, site(rate=4, exempt=["2001:db9::/32"]), form)
     assert found == [("site", ["2001:db8::7"], "pass")] * 4 + [("site", ["2001:db8::7"], "block")], found
     assert done.summary()["ip_not_address"] == 0
@@ -92,7 +92,7 @@ def test_one_path_is_one_path(place):
     assert keys(place, lines, site(("target",)))[:3] == ["/login", "/login?next=/", "https://www.example.net/login"]
     lines = [json.dumps({"time": i, "ip": "192.0.2.1", "path": request.split()[1]}) + "\n"
              for i, request in enumerate(requests)]
-    assert keys(place, lines, site(("path",)), "json") == ["/login"] * len(requests)
+    assert keys(place, lines, site(("path",)), {"type": "json", "unit": "s"}) == ["/login"] * len(requests)
 
 
 def test_a_line_that_is_not_whole_counts(place):
@@ -111,12 +111,12 @@ def test_numbers_that_are_none(place):
     lines = ['{"time":1,"ip":"198.51.100.1","upstream_time":-,"bytes":0}\n',
              '{"time":2,"ip":"198.51.100.2","upstream_time":0.1, 0.2 : 0.3,"bytes":NaN}\n',
              '{"time":3,"ip":"198.51.100.3","upstream_time":,"bytes":0}\n']
-    found, done = judged(place, lines, site(), "json")
+    found, done = judged(place, lines, site(), {"type": "json", "unit": "s"})
     assert [key[0] for _, key, _ in found] == [f"198.51.100.{i}" for i in range(1, 4)], done.summary()
 
 
 def test_a_proxy_is_never_counted_for_its_clients(place):
-    form = {"type": "json", "client_ip": {"header": "xff", "trusted": ["10.0.0.0/8"]}}
+    form = {"type": "json", "unit": "s", "client_ip": {"header": "xff", "trusted": ["10.0.0.0/8"]}}
 
     def line(header):
         return json.dumps({"time": 1, "ip": "10.0.0.1", "xff": header}) + "\n"

@@ -280,6 +280,18 @@ static void mail(void **state)
 		{HEAD "SSL_accept error from unknown[192.0.2.7]: -1", "event=tls_error|ip=192.0.2.7"},
 		{HEAD "4ABC: client=unknown[192.0.2.7], sasl_method=PLAIN, sasl_username=bob",
 	     "event=client|queue=4ABC|user=bob"},
+		{HEAD "warning: non-SMTP command from unknown[192.0.2.7]: GET / HTTP/1.1", "event=warning|ip=192.0.2.7"},
+		{HEAD "warning: Illegal address syntax from unknown[192.0.2.7] in MAIL command: <x[9.9.9.9]>",
+	     "event=warning|ip=192.0.2.7"},
+		/* What a mail's sender writes is nobody's address. */
+		{"2024-05-17T10:05:03+00:00 mx postfix/cleanup[12]: 4A: message-id=<x: RCPT from unknown[192.0.2.66]>",
+	     "event=|ip="},
+		{"2024-05-17T10:05:03+00:00 mx postfix/cleanup[12]: 4A: reject: body from unknown[192.0.2.66]: x from y[192.0.2.7];",
+	     "event=|ip="},
+		{"2024-05-17T10:05:03+00:00 mx postfix/cleanup[12]: 4A: reject: header Subject: RCPT from x[192.0.2.66] from y[192.0.2.7];",
+	     "event=|ip="},
+		{"2024-05-17T10:05:03+00:00 mx postfix/cleanup[12]: 4A: milter-reject: END-OF-MESSAGE from x[192.0.2.7]: 5.7.1",
+	     "event=milter-reject|ip=192.0.2.7"},
 		{"2024-05-17T10:05:03+00:00 mx postfix/postscreen[12]: PREGREET 14 after 0.1 from [192.0.2.7]:1234: EHLO x",
 	     "event=pregreet|ip=192.0.2.7|client="},
 		{"2024-05-17T10:05:03+00:00 mx postfix/submission/smtpd[12]: connect from unknown[192.0.2.7]",
@@ -303,6 +315,9 @@ static void mail(void **state)
 	     "event=auth_failed|user=x"},
 		{HEAD "auth: passwd-file(bob,192.0.2.7,<abc>): Password mismatch",
 	     "service=auth|event=auth|user=bob|ip=192.0.2.7"},
+		{HEAD "auth: login(?,192.0.2.7,<s>): Username character disallowed by auth_username_chars: 0x2c "
+	          "(username: x,198.51.100.1): y)",
+	     "event=auth|ip=192.0.2.7"},
 		{HEAD "auth-worker(12): sql(bob,192.0.2.7): unknown user", "event=auth|ip=192.0.2.7"},
 		{HEAD
 	     "auth-worker(80180): Info: conn unix:auth-worker (uid=143): auth-worker<13>: sql(bob,192.0.2.7): unknown user",
@@ -328,6 +343,18 @@ static void presets(void **state)
 		{NULL, NULL},
 	};
 	check("\"caddy\"", "ip method host path agent user bytes status", caddy);
+	/* A proxy that adds a line of its own makes two, of which the client wrote the first. */
+#define FORWARDED(lines) \
+	"{\"ts\":1715940303.1,\"request\":{\"remote_ip\":\"10.0.0.1\",\"headers\":{\"X-Forwarded-For\":" lines "}}}"
+	static const struct sample forwarded[] = {
+		{FORWARDED("[\"192.0.2.66\",\"192.0.2.7\"]"), "ip=192.0.2.7"},
+		{FORWARDED("[\"192.0.2.66, 192.0.2.7\"]"), "ip=192.0.2.7"},
+		{NULL, NULL},
+	};
+	check("{\"type\": \"caddy\", \"client_ip\": {\"header\": \"xff\", \"trusted\": [\"10.0.0.0/8\"]}}", "ip",
+	      forwarded);
+	check("\"caddy\"", "ip xff",
+	      (const struct sample[]){{FORWARDED("[\"192.0.2.7\"]"), "ip=10.0.0.1|xff=192.0.2.7"}, {NULL, NULL}});
 	static const struct sample traefik[] = {
 		{"{\"ClientAddr\":\"192.0.2.7:5\",\"ClientHost\":\"192.0.2.7\",\"ClientUsername\":\"-\",\"DownstreamStatus\":0,\"OriginStatus\":502,"
 	     "\"RequestMethod\":\"GET\",\"RequestPath\":\"/a?b\",\"RequestHost\":\"example.com\",\"StartUTC\":\"2024-05-17T10:05:03.133Z\"}",

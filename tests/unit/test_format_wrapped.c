@@ -15,6 +15,13 @@ static void docker(void **state)
 	assert_field(&fixture, "ip", "192.0.2.7");
 	assert_field(&fixture, "path", "/a");
 	assert_field(&fixture, "stream", "stderr");
+	/* A path is decoded once, not once in each format. */
+	assert_reason(
+		&fixture,
+		"{\"log\":\"192.0.2.7 - - [17/May/2024:10:05:03 +0000] \\\"GET /api/x%252f..%252f..%252fhealth HTTP/1.1\\\" "
+		"200 1\\n\",\"stream\":\"stderr\",\"time\":\"2024-05-17T10:05:09Z\"}",
+		FORMAT_OK);
+	assert_field(&fixture, "path", "/api/x%2f..%2f..%2fhealth");
 	/* A long line in parts, with one of the other stream between them. */
 	assert_reason(&fixture,
 	              "{\"log\":\"192.0.2.8 - - [17/May/2024\",\"stream\":\"stdout\",\"time\":\"2024-05-17T10:05:09Z\"}",

@@ -283,6 +283,30 @@ static void lines_that_are_too_long_are_marked(void **state)
 	reader_close(&reader);
 }
 
+/* More of them than are read at a time, where no hole can be skipped. */
+static void millions_of_zeros_are_passed_over(void **state)
+{
+	(void)state;
+	enum { ZEROS = 9 << 20 };
+	char *bytes = calloc(1, ZEROS + 4);
+	memcpy(bytes, "a\n", 2);
+	memcpy(bytes + 2 + ZEROS, "b\n", 2);
+	log_write("a.log.bytes", O_TRUNC, bytes, ZEROS + 4);
+	log_pack("a.log.bytes", "a.log.gz");
+	bytes[0] = 'c'; /* else it is a copy */
+	log_write("b.log", O_TRUNC, bytes, ZEROS + 4);
+	free(bytes);
+	struct reader reader;
+	reader_open(&reader, "{\"type\": \"file\", \"path\": \"%s/*.log*\"}", true, NULL);
+	enum weir_status status;
+	int turns = 0;
+	while ((status = reader_step(&reader)) != WEIR_END && ++turns < 1000)
+		assert_true(status == WEIR_OK || status == WEIR_AGAIN);
+	assert_int_equal(status, WEIR_END);
+	assert_int_equal(reader.length, strlen("a\nb\nc\nb\n"));
+	reader_close(&reader);
+}
+
 static void the_first_lines_are_known_further_down(void **state)
 {
 	(void)state;
@@ -371,6 +395,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_second_run_reads_only_what_was_appended, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(a_cut_run_goes_on_where_it_was_told, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(lines_that_are_too_long_are_marked, each_begin, each_end),
+		cmocka_unit_test_setup_teardown(millions_of_zeros_are_passed_over, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(the_first_lines_are_known_further_down, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(status_tells_the_progress, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(a_wrong_configuration_is_refused, each_begin, each_end),

@@ -207,9 +207,11 @@ static enum weir_status look_back(struct file_stream *stream, const struct sourc
 	if (stream->offset > 0) {
 		struct input_lines_chunk first = {.too_long = true};
 		enum weir_status status = input_lines_seek(lines, 0, error);
-		while (status == WEIR_OK && first.too_long &&
-		       (status = input_lines_fill(lines, stream->offset, false, error)) == WEIR_OK)
-			input_lines_take(lines, &first);
+		while ((status == WEIR_OK || status == WEIR_AGAIN) && first.too_long) {
+			status = input_lines_fill(lines, stream->offset, false, error);
+			if (status == WEIR_OK)
+				input_lines_take(lines, &first);
+		}
 		if (status == WEIR_OK && !first.too_long)
 			weir_text_append(&stream->before, first.data, whole_lines(&first));
 		if ((status = input_lines_seek(lines, stream->offset, error)) != WEIR_OK)
@@ -217,6 +219,13 @@ static enum weir_status look_back(struct file_stream *stream, const struct sourc
 	}
 	stream->looked_back = part->incarnation;
 	return WEIR_OK;
+}
+
+/* Zeros before a line were read past: they are not looked at again. */
+static void pass_zeros(struct file_stream *stream, const struct input_lines *lines)
+{
+	if (input_lines_offset(lines) > stream->offset)
+		stream->offset = input_lines_offset(lines);
 }
 
 static enum file_reading read_part(struct file_stream *stream, struct source_memory_part *part,
@@ -238,10 +247,11 @@ static enum file_reading read_part(struct file_stream *stream, struct source_mem
 			return FILE_READING_TRUNCATED;
 		hand_out(stream, part, current, now_ms, chunk);
 		return FILE_READING_LINES;
-	case WEIR_AGAIN: return FILE_READING_BUSY;
+	case WEIR_AGAIN: pass_zeros(stream, current->lines); return FILE_READING_BUSY;
 	case WEIR_END:
-		if (open && input_lines_offset(current->lines) > stream->offset)
-			stream->offset = input_lines_offset(current->lines); /* behind zeros */
+		pass_zeros(stream, current->lines);
+		if (!open && stream->offset >= part->to)
+			return FILE_READING_AGAIN;
 		return on_no_line(stream, part, current, now_ms);
 	case WEIR_INVALID: return on_damage(stream, part, current, now_ms, chunk, &error);
 	default: break;

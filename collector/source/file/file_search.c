@@ -293,11 +293,9 @@ void file_search_find(struct file_shared *shared, const struct file_route *route
 		found = FOUND;
 	else if (listed != WEIR_IO && (search_all(search, search_copies, &listed) || search_packed(search)))
 		found = FOUND_COPY;
-	else if (listed == WEIR_IO)
-		found = FOUND_UNKNOWN;
-	else if (finding->path != NULL)
+	else if (listed != WEIR_IO && finding->path != NULL)
 		found = FOUND_SHORTER;
-	else if (search->unknown)
+	else if (listed == WEIR_IO || search->unknown)
 		found = FOUND_UNKNOWN;
 	else if (listed == WEIR_END)
 		found = FOUND_NO_DIRECTORY;

@@ -9,7 +9,7 @@
  *     olddir    where rotated files are moved to, as logrotate's word says; relative to the log's directory
  *     follow    wait for more at the end, through rotations (false: read to the end and finish)
  *     start     "beginning" or "end": where files begin that are there at the very first run with follow
- *     line_max  longest line, 64 KiB; a longer one is malformed, whatever its length
+ *     line_max  longest line, that of the collector; a longer one is cut there
  */
 #include "collector/source/file/file_settings.h"
 

@@ -6,7 +6,7 @@
  *
  *     listen          udp:// or tcp://, an address ("*": all; [::1] in brackets) or a name, and a port
  *     time_zone       of times without a zone; "UTC"
- *     line_max        longest message, 64 KiB; a longer one is malformed
+ *     line_max        longest message, that of the collector; a longer one is cut there
  *     receive_buffer  UDP: size of the kernel's buffer, 8 MiB
  *     connections     TCP: how many may be open at a time, 256
  *     connections_per_address   TCP: how many of them for one address, a quarter

@@ -163,6 +163,9 @@ static bool make_room(struct syslog_tcp *tcp, struct syslog_source *source, cons
 	}
 	if (first == NULL)
 		return false;
+	char byte;
+	if (recv(first->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) /* silent only because nothing was read for a while */
+		return false;
 	first->ended = true;
 	take_frames(first, source, weir_wall_ms());
 	if (first->holding) /* what it had sent goes first */
