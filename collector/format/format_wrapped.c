@@ -130,6 +130,9 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	int64_t time_ms;
 	reason = time_read(&wrapped->options.time, time, &time_ms);
 	wrapped->body->time->absent_ms = reason == FORMAT_OK ? time_ms : -1;
+	/* What only the outer line may have is not written by the inner format. */
+	for (uint32_t i = 0; i < wrapped->slots.move_count; i++)
+		record->fields[wrapped->slots.moves[i].field] = (struct weir_span){0};
 	enum format_reason body = format_parse(wrapped->body, out.line.at, out.line.length, record);
 	if (body != FORMAT_OK)
 		return body == FORMAT_NO_TIME ? reason : body; /* then the outer time would have served */
