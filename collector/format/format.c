@@ -105,8 +105,7 @@ enum weir_status format_new_inside(const struct weir_json *config, const struct 
 	enum weir_status status = find_kind(config, &kind, error);
 	if (status != WEIR_OK)
 		return status;
-	kind = kind->inside != NULL ? kind->inside : kind;
-	return kind->create(config, kind, fields, format, error);
+	return (kind->create_inside != NULL ? kind->create_inside : kind->create)(config, kind, fields, format, error);
 }
 
 enum weir_status format_new_behind(const char *head, const struct weir_json *config, const struct field_table *fields,

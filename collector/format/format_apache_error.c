@@ -106,20 +106,7 @@ static enum ready_outcome read_message(struct weir_span text, struct ready_line 
 	return read_rest(rest, ready);
 }
 
-static const struct ready_reader reader = {.parts = parts, .read = read_line};
-
-/* The same behind a head that was split off. */
-static const struct ready_reader message_reader = {.parts = parts, .read = read_message};
-
-static const struct format_kind behind_a_head = {
-	.name = "apache_error",
-	.meaning = "Apache's errors without a time",
-	.malformed = "no match",
-	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
-	.options = format_ready_options,
-	.reader = &message_reader,
-	.create = format_ready_create,
-};
+static const struct ready_reader reader = {.parts = parts, .read = read_line, .read_message = read_message};
 
 const struct format_kind format_apache_error = {
 	.name = "apache_error",
@@ -127,7 +114,7 @@ const struct format_kind format_apache_error = {
 	.malformed = "no match",
 	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
 	.options = format_ready_options,
-	.inside = &behind_a_head,
 	.reader = &reader,
 	.create = format_ready_create,
+	.create_inside = format_ready_create_inside,
 };

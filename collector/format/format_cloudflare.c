@@ -22,16 +22,11 @@ static const struct json_place places[] = {
 	{NULL, {NULL}},
 };
 
-static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
-                               const struct field_table *fields, struct format **format, struct weir_error *error)
-{
-	return format_json_preset_new(config, kind, places, fields, format, error);
-}
-
 const struct format_kind format_cloudflare = {
 	.name = "cloudflare",
 	.meaning = "Cloudflare's Logpush of HTTP requests",
 	.malformed = "not json",
 	.takes = FORMAT_TAKES_FIELDS,
-	.create = create,
+	.places = places,
+	.create = format_json_preset_create,
 };

@@ -116,9 +116,9 @@ static const struct json_place *place_of(const struct json_place *places, struct
 	return NULL;
 }
 
-enum weir_status format_json_preset_new(const struct weir_json *config, const struct format_kind *kind,
-                                        const struct json_place *places, const struct field_table *fields,
-                                        struct format **format, struct weir_error *error)
+enum weir_status format_json_preset_create(const struct weir_json *config, const struct format_kind *kind,
+                                           const struct field_table *fields, struct format **format,
+                                           struct weir_error *error)
 {
 	enum weir_status status = format_json_members_new(config, kind, "time", TIME_UNIT_ANY, fields, format, error);
 	if (status != WEIR_OK)
@@ -130,7 +130,7 @@ enum weir_status format_json_preset_new(const struct weir_json *config, const st
 	json->ip_slot = format_slots_find(&json->slots, "ip", 2);
 	json->host_slot = format_slots_find(&json->slots, "host", 4);
 	for (uint32_t slot = 0; slot < json->slots.count; slot++) {
-		const struct json_place *place = place_of(places, json->slots.names[slot]);
+		const struct json_place *place = place_of(kind->places, json->slots.names[slot]);
 		if (place == NULL)
 			continue;
 		json->nodes[slot] = json_scan_want(&json->scan, place->names[0]);

@@ -20,6 +20,7 @@ enum {
 };
 
 struct ready_reader;
+struct json_place;
 
 struct format_kind {
 	const char *name;      /* as a configuration writes it */
@@ -30,12 +31,15 @@ struct format_kind {
 	const struct weir_json_rule *options;
 	/* Where it is a head: the field that has the message after it. NULL: it is none. */
 	const char *message;
-	/* What serves for it after a head, which was split off. NULL: itself. */
-	const struct format_kind *inside;
 	const struct ready_reader *reader; /* of a ready one (format_ready.h); NULL: it has none */
+	const struct json_place *places;   /* of a preset of `json` (format_options.h); NULL: it is none */
 	/** As format_new(), but a pattern's time may be missing. @param kind  this kind, or one that shares its code */
 	enum weir_status (*create)(const struct weir_json *config, const struct format_kind *kind,
 	                           const struct field_table *fields, struct format **format, struct weir_error *error);
+	/** The same for what follows a head that was split off. NULL: create */
+	enum weir_status (*create_inside)(const struct weir_json *config, const struct format_kind *kind,
+	                                  const struct field_table *fields, struct format **format,
+	                                  struct weir_error *error);
 };
 
 /* In the order in which errors list them. */

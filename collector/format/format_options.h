@@ -72,14 +72,14 @@ struct json_place {
 };
 
 /**
- * `json` as a program of its own writes it. The time is the place of the field "time", in the unit that its size says;
- * ports are cut off `ip`, and what is not the path off `path`.
+ * The function `create` of a preset: `json` as a program of its own writes it. The time is the place of the field "time",
+ * in the unit that its size says; ports are cut off `ip` and `host`.
  *
- * @param places  ended by a NULL; fields that are not among them have the log's names
+ * @param kind  its places are ended by a NULL; fields that are not among them have the log's names
  */
-WEIR_MUST_USE enum weir_status format_json_preset_new(const struct weir_json *config, const struct format_kind *kind,
-                                                      const struct json_place *places, const struct field_table *fields,
-                                                      struct format **format, struct weir_error *error);
+WEIR_MUST_USE enum weir_status format_json_preset_create(const struct weir_json *config, const struct format_kind *kind,
+                                                         const struct field_table *fields, struct format **format,
+                                                         struct weir_error *error);
 
 /**
  * Objects of which the wanted members are the fields: `json`, and what has its shape.

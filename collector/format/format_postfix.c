@@ -176,20 +176,7 @@ static enum ready_outcome read_line(struct weir_span line, struct ready_line *re
 	return read_message(header.message, ready);
 }
 
-static const struct ready_reader reader = {.parts = parts, .read = read_line};
-
-/* The same behind a head that was split off. */
-static const struct ready_reader message_reader = {.parts = parts, .read = read_message};
-
-static const struct format_kind behind_a_head = {
-	.name = "postfix",
-	.meaning = "Postfix's messages without a syslog header",
-	.malformed = "no match",
-	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
-	.options = format_ready_options,
-	.reader = &message_reader,
-	.create = format_ready_create,
-};
+static const struct ready_reader reader = {.parts = parts, .read = read_line, .read_message = read_message};
 
 const struct format_kind format_postfix = {
 	.name = "postfix",
@@ -197,7 +184,7 @@ const struct format_kind format_postfix = {
 	.malformed = "no match",
 	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
 	.options = format_ready_options,
-	.inside = &behind_a_head,
 	.reader = &reader,
 	.create = format_ready_create,
+	.create_inside = format_ready_create_inside,
 };

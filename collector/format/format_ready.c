@@ -18,7 +18,7 @@ struct format_ready {
 	struct format format;
 	struct format_options options;
 	struct format_slots slots;
-	const struct ready_reader *reader;
+	enum ready_outcome (*read)(struct weir_span line, struct ready_line *ready);
 	int unmatched; /* its index in `outcomes` */
 	uint8_t parts[FORMAT_SLOTS_MAX];
 };
@@ -27,7 +27,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 {
 	struct format_ready *ready = (struct format_ready *)format;
 	struct ready_line read = {.times = 1};
-	switch (ready->reader->read((struct weir_span){.at = line, .length = length}, &read)) {
+	switch (ready->read((struct weir_span){.at = line, .length = length}, &read)) {
 	case READY_OK: break;
 	case READY_NO_MATCH: return ready->unmatched == 0 ? format->malformed : FORMAT_SKIP;
 	case READY_AMBIGUOUS: return FORMAT_AMBIGUOUS;
@@ -63,12 +63,14 @@ static uint8_t part_of(const struct ready_reader *reader, struct weir_span name)
 	return reader->parts[part] != NULL ? part : NO_PART;
 }
 
-enum weir_status format_ready_create(const struct weir_json *config, const struct format_kind *kind,
-                                     const struct field_table *fields, struct format **format, struct weir_error *error)
+static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
+                               const struct field_table *fields,
+                               enum ready_outcome (*read)(struct weir_span line, struct ready_line *ready),
+                               struct format **format, struct weir_error *error)
 {
 	struct format_ready *ready = weir_alloc(1, sizeof *ready);
 	ready->format = (struct format){.parse = parse, .free = ready_free, .lacks = lacks};
-	ready->reader = kind->reader;
+	ready->read = read;
 	enum weir_status status = format_options_init(&ready->options, config, fields, kind, &ready->format, error);
 	if (status != WEIR_OK) {
 		format_free(&ready->format);
@@ -76,9 +78,22 @@ enum weir_status format_ready_create(const struct weir_json *config, const struc
 	}
 	format_slots_init(&ready->slots, &ready->options);
 	for (uint32_t slot = 0; slot < ready->slots.count; slot++)
-		ready->parts[slot] = part_of(ready->reader, ready->slots.names[slot]);
+		ready->parts[slot] = part_of(kind->reader, ready->slots.names[slot]);
 	*format = &ready->format;
 	return WEIR_OK;
+}
+
+enum weir_status format_ready_create(const struct weir_json *config, const struct format_kind *kind,
+                                     const struct field_table *fields, struct format **format, struct weir_error *error)
+{
+	return create(config, kind, fields, kind->reader->read, format, error);
+}
+
+enum weir_status format_ready_create_inside(const struct weir_json *config, const struct format_kind *kind,
+                                            const struct field_table *fields, struct format **format,
+                                            struct weir_error *error)
+{
+	return create(config, kind, fields, kind->reader->read_message, format, error);
 }
 
 static const char *const outcomes[] = {"malformed", "skip", NULL};

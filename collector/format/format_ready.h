@@ -30,12 +30,20 @@ struct ready_line {
 struct ready_reader {
 	const char *const *parts; /* names, NULL-terminated; the first is the time */
 	enum ready_outcome (*read)(struct weir_span line, struct ready_line *ready);
+	/* The same behind a head that was split off; NULL where a line has none. */
+	enum ready_outcome (*read_message)(struct weir_span message, struct ready_line *ready);
 };
 
 /** The function `create` of a ready kind. */
 WEIR_MUST_USE enum weir_status format_ready_create(const struct weir_json *config, const struct format_kind *kind,
                                                    const struct field_table *fields, struct format **format,
                                                    struct weir_error *error);
+
+/** The function `create_inside` of a ready kind whose reader has read_message. */
+WEIR_MUST_USE enum weir_status format_ready_create_inside(const struct weir_json *config,
+                                                          const struct format_kind *kind,
+                                                          const struct field_table *fields, struct format **format,
+                                                          struct weir_error *error);
 
 extern const struct weir_json_rule format_ready_options[];
 
