@@ -7,6 +7,7 @@
 #include "collector/format/format_kinds.h"
 #include "collector/format/format_options.h"
 #include "collector/record/client_ip.h"
+#include "collector/record/find.h"
 #include "common/base/suggest.h"
 
 #include <assert.h>
@@ -155,12 +156,15 @@ const char *format_time_help(const struct format *format)
 
 /* An address becomes canonical; anything else stays, and is told. */
 static void settle_ip(struct format *format, struct record *record)
-
 {
 	struct weir_span *ip = &record->fields[FIELD_IP];
 	struct weir_address address;
 	if (ip->at == NULL || record->ip != RECORD_IP_UNTOLD)
 		return;
+	if (find_ipv4(ip->at, ip->length, ip->at + ip->length)) {
+		record->ip = RECORD_IP_PLAIN;
+		return;
+	}
 	if (!weir_address_read(*ip, &address)) {
 		record->ip = RECORD_IP_WORD;
 		return;

@@ -96,16 +96,15 @@ static inline const char *usual_request(const char *at, const char *end, struct 
 		} else {
 			return NULL;
 		}
-		if (mark == NULL && marks != 0)
-			mark = from + __builtin_ctzll(marks);
+		if (mark == NULL && (marks | stops) != 0)
+			mark = from + __builtin_ctzll(marks | stops);
 		if (stops != 0)
 			at = from + __builtin_ctzll(stops);
 	}
 	if (at == target || end - at < 16 || !same_bytes(at, " HTTP/  ", 6) || !same_bytes(at + 7, ".       ", 1) ||
 	    at[9] != '"' || at[6] < '0' || at[6] > '9' || at[8] < '0' || at[8] > '9')
 		return NULL;
-	mark = mark != NULL && mark < at ? mark : at;
-	line->served = *target == '/' && (*mark == '?' || *mark == ' ');
+	line->served = (*target == '/') & ((*mark == '?') | (*mark == ' '));
 	line->parts[COMBINED_TARGET] = span_of(target, at);
 	line->parts[COMBINED_PATH] = span_of(target, line->served ? mark : at);
 	return at + 10;
@@ -130,7 +129,7 @@ static inline const char *usual_client(const char *at, const char *end, struct c
 	at += find_index(spaces);
 	if (at == begin || end - at < 6 + USUAL_TIME_BYTES)
 		return NULL;
-	*ip = find_ipv4(begin, (unsigned)(at - begin)) ? RECORD_IP_PLAIN : RECORD_IP_UNTOLD;
+	*ip = find_ipv4(begin, (unsigned)(at - begin), end) ? RECORD_IP_PLAIN : RECORD_IP_UNTOLD;
 	if (*ip == RECORD_IP_UNTOLD && !combined_line_client(span_of(begin, at)))
 		return NULL;
 	line->parts[COMBINED_IP] = span_of(begin, at);

@@ -15,6 +15,39 @@
 #include <stdint.h>
 #include <string.h>
 
+static inline uint64_t find_little_endian(uint64_t word)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	word = __builtin_bswap64(word);
+#endif
+	return word;
+}
+
+static inline uint64_t find_load_8(const char *at)
+{
+	uint64_t word;
+	memcpy(&word, at, sizeof word);
+	return find_little_endian(word);
+}
+
+static inline uint64_t find_load_4(const char *at)
+{
+	uint64_t word = 0;
+	memcpy(&word, at, 4);
+	return find_little_endian(word);
+}
+
+/* The first of up to 7 bytes lowest, zeros above: two loads that overlap, for a copy of so few bytes costs more. */
+static inline uint64_t find_load_few(const char *at, size_t count)
+{
+	if (count >= 4)
+		return find_load_4(at) | find_load_4(at + count - 4) << (8 * count - 32);
+	if (count == 0)
+		return 0;
+	uint64_t middle = (unsigned char)at[count / 2], last = (unsigned char)at[count - 1];
+	return (unsigned char)at[0] | middle << (count / 2 * 8) | last << (8 * count - 8);
+}
+
 #if defined(__SSE2__) && !defined(FIND_PORTABLE)
 
 #include <emmintrin.h>
@@ -31,6 +64,18 @@ static inline find_block find_load(const char *at)
 static inline uint64_t find_equal(find_block block, char sought)
 {
 	return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(block, _mm_set1_epi8(sought)));
+}
+
+/* The block at `at`; what lies behind the end is NUL there. at <= end. */
+static inline find_block find_load_until(const char *at, const char *end)
+{
+	size_t count = (size_t)(end - at);
+	if (count >= FIND_BYTES)
+		return find_load(at);
+	if (count <= 8)
+		return _mm_cvtsi64_si128((int64_t)(count == 8 ? find_load_8(at) : find_load_few(at, count)));
+	uint64_t above = find_load_8(end - 8) >> (128 - 8 * count);
+	return _mm_set_epi64x((int64_t)above, (int64_t)find_load_8(at));
 }
 
 /* Bytes that are ' ' or '"', which differ in one bit. */
@@ -73,31 +118,39 @@ static inline uint64_t find_bits(uint64_t mask)
 	return mask;
 }
 
-/* A bit for each byte above a digit. */
-static inline uint32_t find_above(find_block block, char digit)
+static inline find_block find_above(find_block block, char digit)
 {
-	return (uint32_t)_mm_movemask_epi8(_mm_cmpgt_epi8(block, _mm_set1_epi8(digit)));
+	return _mm_cmpgt_epi8(block, _mm_set1_epi8(digit));
+}
+
+/* A bit for each byte with which three digits above 255 begin. */
+static inline uint32_t find_above_255(find_block block)
+{
+	find_block second = _mm_srli_si128(block, 1), third = _mm_srli_si128(block, 2);
+	find_block twos = _mm_cmpeq_epi8(block, _mm_set1_epi8('2')), fives = _mm_cmpeq_epi8(second, _mm_set1_epi8('5'));
+	find_block above_55 = _mm_or_si128(find_above(second, '5'), _mm_and_si128(fives, find_above(third, '5')));
+	return (uint32_t)_mm_movemask_epi8(_mm_or_si128(find_above(block, '2'), _mm_and_si128(twos, above_55)));
 }
 
 /*
- * Whether the word of `length` bytes at `at`, where a block can be read and behind which stands no digit or dot, is an
- * IPv4 address as one writes it: four numbers of 0..255 without leading zeros. No branch depends on its bytes.
+ * Whether the word of `length` bytes at `at` is an IPv4 address as one writes it: four numbers of 0..255 without leading
+ * zeros. No branch depends on its bytes.
+ *
+ * @param end  of what can be read, behind the word or further
  */
-static inline bool find_ipv4(const char *at, unsigned length)
+static inline bool find_ipv4(const char *at, unsigned length, const char *end)
 {
 	if (length > 15)
 		return false;
-	find_block block = find_load(at);
+	find_block block = find_load_until(at, end);
 	uint32_t word = (1U << length) - 1;
 	uint32_t digits = (uint32_t)~find_not_digit(block) & word, dots = (uint32_t)find_equal(block, '.') & word;
 	uint32_t firsts = dots << 1 | 1, two = digits & digits >> 1, three = two & digits >> 2;
-	uint32_t leading_zeros = firsts & two & (uint32_t)find_equal(block, '0');
-	uint32_t twos = (uint32_t)find_equal(block, '2'), fives = (uint32_t)find_equal(block, '5');
-	uint32_t above_55 = (find_above(block, '5') >> 1) | ((fives >> 1) & (find_above(block, '5') >> 2));
-	uint32_t above_255 = firsts & three & (find_above(block, '2') | (twos & above_55));
-	uint32_t too_long = three & digits >> 3;
-	return (digits | dots) == word && __builtin_popcount(dots) == 3 && (firsts & ~digits) == 0 &&
-	       (leading_zeros | above_255 | too_long) == 0;
+	uint32_t leading_zeros = two & (uint32_t)find_equal(block, '0'), above_255 = three & find_above_255(block);
+	uint32_t too_long = three & digits >> 3, third = dots & (dots - 1);
+	third &= third - 1;
+	uint32_t wrong = (firsts & (leading_zeros | above_255 | ~digits)) | too_long | ((digits | dots) ^ word);
+	return (wrong | (third & (third - 1)) | (uint32_t)(third == 0)) == 0;
 }
 
 #else
@@ -111,12 +164,13 @@ typedef uint64_t find_block;
 
 static inline find_block find_load(const char *at)
 {
-	uint64_t word;
-	memcpy(&word, at, sizeof word);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	word = __builtin_bswap64(word);
-#endif
-	return word;
+	return find_load_8(at);
+}
+
+/* See above. */
+static inline find_block find_load_until(const char *at, const char *end)
+{
+	return end - at >= FIND_BYTES ? find_load(at) : find_load_few(at, (size_t)(end - at));
 }
 
 /* A byte that is zero borrows from above itself when one is taken off: its high bit shows it. */
@@ -157,9 +211,10 @@ static inline uint64_t find_bits(uint64_t mask)
 }
 
 /* See above: byte by byte. */
-static inline bool find_ipv4(const char *at, unsigned length)
+static inline bool find_ipv4(const char *at, unsigned length, const char *end)
 {
 	unsigned number = 0, digits = 0, dots = 0;
+	(void)end;
 	for (unsigned i = 0; i < length; i++) {
 		unsigned digit = (unsigned)(at[i] - '0');
 		if (at[i] == '.' && digits > 0) {
@@ -176,16 +231,6 @@ static inline bool find_ipv4(const char *at, unsigned length)
 }
 
 #endif
-
-/* The block at `at`; what lies behind the end is NUL there. at <= end. */
-static inline find_block find_load_until(const char *at, const char *end)
-{
-	if (end - at >= FIND_BYTES)
-		return find_load(at);
-	char rest[FIND_BYTES] = {0};
-	memcpy(rest, at, (size_t)(end - at));
-	return find_load(rest);
-}
 
 /** The first of one or two values (other than NUL), or the end. */
 static inline const char *find_either(const char *at, const char *end, char a, char b)

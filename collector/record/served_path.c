@@ -116,19 +116,29 @@ static __attribute__((noinline, cold)) struct weir_span rewrite(const char *at, 
 	                          .length = (uint32_t)(remove_dots(room->bytes, decoded_end) - room->bytes)};
 }
 
+/* The marks of a block, behind a byte of the same target. */
+static uint64_t marks_of(const char *at, const char *end)
+{
+	return find_path_mark(find_load_until(at - 1, end), find_load_until(at, end));
+}
+
 struct weir_span served_path(struct weir_span target, struct served_path_room *room)
 {
 	const char *at = target.at, *end = target.at + target.length;
 	if (at == end || *at != '/')
 		return rewrite(at, end, room);
-	for (at++; at < end; at += FIND_BYTES) {
-		uint64_t marks = find_path_mark(find_load_until(at - 1, end), find_load_until(at, end));
-		if (marks == 0)
-			continue;
-		at += find_index(marks);
-		if (*at != '?')
-			return rewrite(target.at, end, room);
-		return (struct weir_span){.at = target.at, .length = (uint32_t)(at - target.at)};
+	uint64_t marks = 0;
+	for (at++; end - at > FIND_BYTES && (marks = marks_of(at, end)) == 0;)
+		at += FIND_BYTES;
+	if (marks == 0) {
+		/* The last block may begin among bytes that have no marks. */
+		at = target.length > FIND_BYTES ? end - FIND_BYTES : at;
+		marks = marks_of(at, end);
 	}
-	return target;
+	if (marks == 0)
+		return target;
+	at += find_index(marks);
+	if (*at != '?')
+		return rewrite(target.at, end, room);
+	return (struct weir_span){.at = target.at, .length = (uint32_t)(at - target.at)};
 }

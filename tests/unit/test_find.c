@@ -2,6 +2,7 @@
 /* Searches by blocks against the plainest loops, on random bytes, at every length and place. */
 #include "collector/record/find.h"
 
+#include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,6 +57,72 @@ static void a_block_marks_what_is_equal(void **state)
 	}
 }
 
+static void a_block_before_the_end_is_followed_by_zeros(void **state)
+{
+	(void)state;
+	for (size_t length = 0; length <= 2 * FIND_BYTES; length++) {
+		char *bytes = random_bytes(length), padded[3 * FIND_BYTES] = {0};
+		memcpy(padded, bytes, length);
+		find_block block = find_load_until(bytes, bytes + length), expected = find_load(padded);
+		assert_memory_equal(&block, &expected, sizeof block);
+		free(bytes);
+	}
+}
+
+static void a_path_mark_is_what_a_path_is_rewritten_at(void **state)
+{
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		char *bytes = random_bytes(FIND_BYTES + 1), *block = bytes + 1;
+		uint64_t marks = find_path_mark(find_load(bytes), find_load(block));
+		unsigned found = marks != 0 ? find_index(marks) : FIND_BYTES, at = 0;
+		while (at < FIND_BYTES && (block[at] == '\0' || strchr("?%#!'", block[at]) == NULL) &&
+		       (bytes[at] != '/' || (block[at] != '/' && block[at] != '.')))
+			at++;
+		assert_int_equal(found, at);
+		free(bytes);
+	}
+}
+
+/* What inet_pton() takes, in memory of just its size. */
+static bool is_ipv4(const char *text, size_t length)
+{
+	char word[32] = {0}, *bytes = malloc(length > 0 ? length : 1);
+	struct in_addr address;
+	assert_non_null(bytes);
+	memcpy(bytes, text, length);
+	memcpy(word, text, length);
+	bool expected = strlen(word) == length && inet_pton(AF_INET, word, &address) == 1;
+	assert_int_equal(find_ipv4(bytes, (unsigned)length, bytes + length), expected);
+	free(bytes);
+	return expected;
+}
+
+static void an_ipv4_address_is_what_inet_pton_takes(void **state)
+{
+	(void)state;
+	char text[64];
+	unsigned taken = 0;
+	for (unsigned number = 0; number <= 1100; number++) {
+		for (unsigned place = 0; place < 4; place++) {
+			unsigned numbers[4] = {1, 20, 255, 0};
+			numbers[place] = number;
+			int length = snprintf(text, sizeof text, "%u.%u.%u.%u", numbers[0], numbers[1], numbers[2], numbers[3]);
+			assert_int_equal(is_ipv4(text, (size_t)length), number <= 255);
+		}
+	}
+	for (int round = 0; round < 10 * ROUNDS; round++) {
+		static const char letters[] = "0123456789....2255:";
+		int length = snprintf(text, sizeof text, "%llu.%llu.%llu.%llu", (unsigned long long)random64() % 300,
+		                      (unsigned long long)random64() % 300, (unsigned long long)random64() % 30,
+		                      (unsigned long long)random64() % 300);
+		if (round % 2 == 0)
+			text[random64() % (size_t)length] = letters[random64() % (sizeof letters - 1)];
+		taken += is_ipv4(text, random64() % 4 == 0 ? random64() % (size_t)length : (size_t)length);
+	}
+	assert_true(taken > ROUNDS);
+}
+
 static void either_is_found_where_it_is_first(void **state)
 {
 	(void)state;
@@ -88,6 +155,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_block_marks_what_is_equal),
+		cmocka_unit_test(a_block_before_the_end_is_followed_by_zeros),
+		cmocka_unit_test(a_path_mark_is_what_a_path_is_rewritten_at),
+		cmocka_unit_test(an_ipv4_address_is_what_inet_pton_takes),
 		cmocka_unit_test(either_is_found_where_it_is_first),
 		cmocka_unit_test(a_closing_quote_has_no_escape),
 	};
