@@ -6,7 +6,9 @@
 #include "collector/daemon/policies.h"
 
 #include "collector/follow/inputs.h"
+#include "collector/match/exempt_watch.h"
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/cluster/policy_feed.h"
 
 #include <stdlib.h>
@@ -16,8 +18,10 @@ struct policies {
 	const struct weir_log *log;
 	struct weir_policy_feed *feed;
 	uint64_t judged; /* the newest version that was looked at */
+	struct exempt_lists *lists;
+	struct exempt_watch exempt; /* of that version's lists */
 	struct weir_fault reading, waiting;
-	_Atomic uint64_t given, refused; /* the newest versions of each kind; 0: none */
+	_Atomic uint64_t given, refused; /* the newest versions of each kind; 0: none. Equal: a list of it is bad now */
 };
 
 enum weir_status policies_new(const struct weir_config *config, struct weir_bus *bus, const struct weir_log *log,
@@ -32,6 +36,7 @@ enum weir_status policies_new(const struct weir_config *config, struct weir_bus 
 		free(policies);
 		return status;
 	}
+	policies->lists = exempt_lists_new();
 	*out = policies;
 	return WEIR_OK;
 }
@@ -41,6 +46,8 @@ void policies_free(struct policies *policies)
 	if (policies == NULL)
 		return;
 	weir_policy_feed_free(policies->feed);
+	exempt_watch_deinit(&policies->exempt);
+	exempt_lists_free(policies->lists);
 	free(policies);
 }
 
@@ -56,9 +63,9 @@ static void log_unmatched(void *context, const struct weir_zone *zone, const cha
 static bool usable(struct policies *policies, const struct weir_policy *policy)
 {
 	struct weir_error error;
-	enum weir_status status = inputs_check_policy(policies->config, policy, &error);
+	enum weir_status status = inputs_check_policy(policies->config, policy, policies->lists, &error);
 	if (status == WEIR_OK)
-		status = inputs_each_unmatched(policies->config, policy, log_unmatched, policies, &error);
+		status = inputs_each_unmatched(policies->config, policy, policies->lists, log_unmatched, policies, &error);
 	if (status == WEIR_OK)
 		return true;
 	weir_log(policies->log, WEIR_LOG_ERROR, "policy", "cannot use policy %llu: %s; %s",
@@ -88,18 +95,30 @@ const struct weir_policy *policies_poll(struct policies *policies, int timeout_m
 		return NULL;
 	}
 	weir_fault_clear(&policies->waiting, policies->log, "policy");
-	if (newest->version <= policies->judged)
+	int64_t now_ms = weir_monotonic_ms();
+	bool newer = newest->version > policies->judged, changed = exempt_watch_changed(&policies->exempt, now_ms);
+	if (!newer && !changed)
 		return NULL;
 	policies->judged = newest->version;
-	if (!usable(policies, newest))
+	bool judged = usable(policies, newest);
+	exempt_watch_set(&policies->exempt, newest, policies->lists);
+	if (!judged) {
+		exempt_watch_again(&policies->exempt, now_ms);
 		return NULL;
+	}
 	atomic_store(&policies->given, newest->version);
+	atomic_store(&policies->refused, 0);
 	return newest;
 }
 
 void policies_forget(struct policies *policies, uint64_t version)
 {
 	weir_policy_feed_forget(policies->feed, version);
+}
+
+struct exempt_lists *policies_lists(const struct policies *policies)
+{
+	return policies->lists;
 }
 
 bool policies_known(const struct policies *policies)
@@ -110,7 +129,7 @@ bool policies_known(const struct policies *policies)
 bool policies_ready(const struct policies *policies, struct weir_text *why)
 {
 	uint64_t given = atomic_load(&policies->given), refused = atomic_load(&policies->refused);
-	if (refused > given)
+	if (refused > 0 && refused >= given)
 		weir_text_printf(why, "cannot use policy %llu: see the log\n", (unsigned long long)refused);
 	else if (given == 0)
 		weir_text_puts(why, "no policy yet: run `weir policy apply`\n");

@@ -24,13 +24,16 @@ void policies_free(struct policies *policies);
 /**
  * Reads on, waiting at most timeout_ms; says once what hinders it, and that there is no policy yet.
  *
- * @return a policy that is newer than all given before and that the sources can be matched by, or NULL; borrowed until
- *         it is forgotten
+ * @return a policy that the sources can be matched by and that is newer than all given before, or the same again where a
+ *         list of its "exempt" has changed; or NULL. Borrowed until it is forgotten
  */
 const struct weir_policy *policies_poll(struct policies *policies, int timeout_ms);
 
 /** Nobody uses versions below this one any more. */
 void policies_forget(struct policies *policies, uint64_t version);
+
+/** The lists of their "exempt", which a policy that was given can be matched with; borrowed. */
+struct exempt_lists *policies_lists(const struct policies *policies);
 
 /** Whether the topic was read to its end. */
 bool policies_known(const struct policies *policies);

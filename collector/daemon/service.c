@@ -39,7 +39,7 @@ static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct 
 	enum weir_status status = weir_connect_check_bus(config, daemon->name, error);
 	if (status == WEIR_OK && config->source_count == 0)
 		status = weir_json_fail(&config->sources, error, "has no sources, so the collector has nothing to read");
-	return status == WEIR_OK ? inputs_check(config, error) : status;
+	return status == WEIR_OK ? inputs_check(config, NULL, error) : status;
 }
 
 static enum weir_status open_bus(struct service *service, struct weir_error *error)
@@ -136,6 +136,7 @@ static enum weir_status start_collector(struct service *service, const struct we
 		.memory = service->memory,
 		.dead_topic = true,
 		.policy = policy,
+		.lists = policies_lists(service->policies),
 		.log = &service->daemon->log,
 	};
 	struct collector *collector;

@@ -333,8 +333,8 @@ enum weir_status collector_new(const struct collector_options *options, struct c
 	enum weir_status status = sender_new(&sender, &collector->sender, error);
 	if (status == WEIR_OK) {
 		make_dead_letters(collector);
-		status = inputs_new(options->config, options->policy, &collector->source_context, collector->dead,
-		                    &collector->inputs, error);
+		status = inputs_new(options->config, options->policy, options->lists, &collector->source_context,
+		                    collector->dead, &collector->inputs, error);
 	}
 	if (status == WEIR_OK)
 		*out = collector;

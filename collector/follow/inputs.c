@@ -10,11 +10,12 @@
 #include <string.h>
 
 enum weir_status inputs_new(const struct weir_config *config, const struct weir_policy *policy,
-                            const struct source_context *context, struct dead_letters *dead, struct inputs **out,
-                            struct weir_error *error)
+                            struct exempt_lists *lists, const struct source_context *context, struct dead_letters *dead,
+                            struct inputs **out, struct weir_error *error)
 {
 	struct inputs *inputs = weir_alloc(1, sizeof *inputs);
 	inputs->config = config;
+	inputs->lists = lists;
 	inputs->context = *context;
 	if (context->memory == NULL)
 		inputs->context.memory = inputs->own_memory = source_memory_new(context->collector_id);
@@ -23,7 +24,7 @@ enum weir_status inputs_new(const struct weir_config *config, const struct weir_
 	inputs->sources = weir_alloc(config->source_count, sizeof(struct source *));
 	field_table_init(&inputs->fields);
 	enum weir_status status =
-		matcher_new(policy, &inputs->fields, (uint32_t)config->bus.partitions, &inputs->matcher, error);
+		matcher_new(policy, lists, &inputs->fields, (uint32_t)config->bus.partitions, &inputs->matcher, error);
 	while (status == WEIR_OK && inputs->source_count < config->source_count) {
 		struct weir_json source = weir_json_element(&config->sources, inputs->source_count);
 		status = source_new(&source, &inputs->context, &inputs->sources[inputs->source_count], error);
@@ -139,26 +140,28 @@ enum weir_status inputs_format(const struct weir_config *config, const struct fi
 	return format_new_behind(kind != NULL ? kind->head : NULL, &at, fields, format, error);
 }
 
-enum weir_status inputs_check(const struct weir_config *config, struct weir_error *error)
+enum weir_status inputs_check(const struct weir_config *config, struct exempt_lists *lists, struct weir_error *error)
 {
 	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
 	static const struct weir_policy no_zones = {0};
 	const struct weir_policy *policy = config->policy != NULL ? config->policy : &no_zones;
 	struct inputs *inputs;
-	enum weir_status status = inputs_new(config, policy, &context, NULL, &inputs, error);
+	enum weir_status status = inputs_new(config, policy, lists, &context, NULL, &inputs, error);
 	if (status != WEIR_OK)
 		return status;
 	inputs_free(inputs);
-	return inputs_check_policy(config, policy, error);
+	return inputs_check_policy(config, policy, lists, error);
 }
 
 enum weir_status inputs_check_policy(const struct weir_config *config, const struct weir_policy *policy,
-                                     struct weir_error *error)
+                                     struct exempt_lists *lists, struct weir_error *error)
 {
 	struct field_table fields;
 	struct matcher *matcher;
 	field_table_init(&fields);
-	enum weir_status status = matcher_new(policy, &fields, (uint32_t)config->bus.partitions, &matcher, error);
+	enum weir_status status = exempt_lists_refresh(lists, policy, error);
+	if (status == WEIR_OK)
+		status = matcher_new(policy, lists, &fields, (uint32_t)config->bus.partitions, &matcher, error);
 	if (status == WEIR_OK)
 		matcher_free(matcher);
 	for (size_t i = 0; status == WEIR_OK && i < config->source_count; i++) {
@@ -238,7 +241,8 @@ enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_poli
 	struct renewed *list = NULL;
 	size_t made = 0;
 	field_table_init(&fields);
-	enum weir_status status = matcher_new(policy, &fields, (uint32_t)inputs->config->bus.partitions, &matcher, error);
+	enum weir_status status =
+		matcher_new(policy, inputs->lists, &fields, (uint32_t)inputs->config->bus.partitions, &matcher, error);
 	if (status != WEIR_OK) {
 		field_table_deinit(&fields);
 		return status;

@@ -29,6 +29,7 @@ struct inputs {
 	struct source_context context;
 	struct source_memory *own_memory; /* where the context has none: one for all sources, as in a run */
 	struct field_table fields;
+	struct exempt_lists *lists; /* borrowed; may be NULL */
 	struct matcher *matcher;
 	struct source **sources; /* in the configuration's order; NULL: it could not be reopened */
 	size_t source_count;
@@ -42,11 +43,12 @@ struct inputs {
  * Opens the sources and prepares the matcher.
  *
  * @param policy   borrowed; must outlive the inputs, or last until the next inputs_set_policy()
+ * @param lists    borrowed: of its "exempt", and that of later policies; NULL: each matcher reads its own
  * @param context  copied; what it points to is borrowed and must outlive the inputs
  */
 WEIR_MUST_USE enum weir_status inputs_new(const struct weir_config *config, const struct weir_policy *policy,
-                                          const struct source_context *context, struct dead_letters *dead,
-                                          struct inputs **inputs, struct weir_error *error);
+                                          struct exempt_lists *lists, const struct source_context *context,
+                                          struct dead_letters *dead, struct inputs **inputs, struct weir_error *error);
 void inputs_free(struct inputs *inputs);
 
 /**
@@ -55,16 +57,17 @@ void inputs_free(struct inputs *inputs);
  *
  * @return WEIR_OK; WEIR_INVALID: the error has the path, the line and what would be accepted
  */
-WEIR_MUST_USE enum weir_status inputs_check(const struct weir_config *config, struct weir_error *error);
+WEIR_MUST_USE enum weir_status inputs_check(const struct weir_config *config, struct exempt_lists *lists,
+                                            struct weir_error *error);
 
 /**
- * Checks that a policy's fields fit the formats of a configuration's sources, before the policy replaces another. Opens
- * nothing. It is no error if a format does not provide a field: the field is absent then.
+ * Checks that a policy's fields fit the formats of a configuration's sources, before the policy replaces another, and
+ * reads anew the lists of its "exempt" that have changed. Opens no source. It is no error if a format does not provide a field: the field is absent then.
  *
- * @return WEIR_OK: inputs_set_policy() will accept it; WEIR_INVALID: too many fields
+ * @return WEIR_OK: inputs_set_policy() will accept it; WEIR_INVALID: too many fields, or of a list; WEIR_IO: of a list
  */
 WEIR_MUST_USE enum weir_status inputs_check_policy(const struct weir_config *config, const struct weir_policy *policy,
-                                                   struct weir_error *error);
+                                                   struct exempt_lists *lists, struct weir_error *error);
 
 /** Creates the format of a source for these fields. @param format  returned, the caller frees it with format_free() */
 WEIR_MUST_USE enum weir_status inputs_format(const struct weir_config *config, const struct field_table *fields,
@@ -78,7 +81,8 @@ typedef void inputs_unmatched(void *context, const struct weir_zone *zone, const
  * match. In a cluster other collectors may have it. Opens nothing.
  */
 WEIR_MUST_USE enum weir_status inputs_each_unmatched(const struct weir_config *config, const struct weir_policy *policy,
-                                                     inputs_unmatched *call, void *context, struct weir_error *error);
+                                                     struct exempt_lists *lists, inputs_unmatched *call, void *context,
+                                                     struct weir_error *error);
 
 /** The streams of sources[place]. @return how many; 0 if it is not open */
 size_t inputs_streams(const struct inputs *inputs, size_t place, struct source_stream ***streams);

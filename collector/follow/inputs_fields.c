@@ -36,14 +36,15 @@ static void judge_zone(struct format *const *formats, size_t count, const struct
 }
 
 enum weir_status inputs_each_unmatched(const struct weir_config *config, const struct weir_policy *policy,
-                                       inputs_unmatched *call, void *context, struct weir_error *error)
+                                       struct exempt_lists *lists, inputs_unmatched *call, void *context,
+                                       struct weir_error *error)
 {
 	struct field_table fields;
 	struct matcher *matcher = NULL;
 	struct format **formats = weir_alloc(config->source_count, sizeof(struct format *));
 	size_t made = 0;
 	field_table_init(&fields);
-	enum weir_status status = matcher_new(policy, &fields, (uint32_t)config->bus.partitions, &matcher, error);
+	enum weir_status status = matcher_new(policy, lists, &fields, (uint32_t)config->bus.partitions, &matcher, error);
 	while (status == WEIR_OK && made < config->source_count) {
 		status = inputs_format(config, &fields, made, &formats[made], error);
 		made += status == WEIR_OK;

@@ -104,6 +104,7 @@ static inline const char *usual_request(const char *at, const char *end, struct 
 	if (at == target || end - at < 16 || !same_bytes(at, " HTTP/  ", 6) || !same_bytes(at + 7, ".       ", 1) ||
 	    at[9] != '"' || at[6] < '0' || at[6] > '9' || at[8] < '0' || at[8] > '9')
 		return NULL;
+	mark = mark != NULL ? mark : at;
 	line->served = (*target == '/') & ((*mark == '?') | (*mark == ' '));
 	line->parts[COMBINED_TARGET] = span_of(target, at);
 	line->parts[COMBINED_PATH] = span_of(target, line->served ? mark : at);

@@ -38,7 +38,9 @@ struct zone_matcher {
 	struct record_filter *exempt_matches;
 	uint32_t exempt_match_count;
 	struct network_set exempt_networks;
-	uint64_t address_fields; /* a bit each: those whose addresses the exempt networks are about */
+	struct exempt_list **exempt_lists;
+	uint32_t exempt_list_count;
+	uint64_t address_fields; /* a bit each: those whose addresses the exempt networks and lists are about */
 	bool exempts;
 };
 
@@ -75,7 +77,7 @@ static enum weir_status init_done(struct zone_matcher *matcher, const struct wei
 }
 
 static enum weir_status init_exempt(struct zone_matcher *matcher, const struct weir_zone *zone,
-                                    struct field_table *fields, struct weir_error *error)
+                                    struct exempt_lists *lists, struct field_table *fields, struct weir_error *error)
 {
 	struct weir_span *words = weir_alloc(zone->exempt_word_count, sizeof *words);
 	uint32_t word_count = 0;
@@ -90,7 +92,15 @@ static enum weir_status init_exempt(struct zone_matcher *matcher, const struct w
 	word_set_init(&matcher->exempt_words, words, word_count);
 	free(words);
 	network_set_init(&matcher->exempt_networks, zone->exempt_networks, zone->exempt_network_count);
-	matcher->exempts = zone->exempt_word_count + zone->exempt_network_count + zone->exempt_match_count > 0;
+	matcher->exempts =
+		zone->exempt_word_count + zone->exempt_network_count + zone->exempt_match_count + zone->exempt_list_count > 0;
+	matcher->exempt_lists = weir_alloc(zone->exempt_list_count, sizeof(struct exempt_list *));
+	for (uint32_t i = 0; i < zone->exempt_list_count; i++) {
+		enum weir_status status = exempt_list_open(lists, zone->exempt_lists[i], &matcher->exempt_lists[i], error);
+		if (status != WEIR_OK)
+			return status;
+		matcher->exempt_list_count++;
+	}
 	matcher->exempt_matches = weir_alloc(zone->exempt_match_count, sizeof *matcher->exempt_matches);
 	for (uint32_t i = 0; i < zone->exempt_match_count; i++) {
 		enum weir_status status = record_filter_init(&matcher->exempt_matches[matcher->exempt_match_count++],
@@ -111,7 +121,7 @@ static enum weir_status init_address_fields(struct zone_matcher *matcher, const 
 {
 	uint32_t ip = FIELD_IP;
 	enum weir_status status = WEIR_OK;
-	if (zone->exempt_network_count == 0)
+	if (zone->exempt_network_count == 0 && zone->exempt_list_count == 0)
 		return WEIR_OK;
 	for (uint32_t i = 0; i < template->part_count; i++)
 		if (template->parts[i].field == FIELD_IP || template->parts[i].grouped)
@@ -141,8 +151,8 @@ static enum weir_status join_group(struct matcher *matcher, struct zone_matcher 
 	return status;
 }
 
-enum weir_status matcher_new(const struct weir_policy *policy, struct field_table *fields, uint32_t partitions,
-                             struct matcher **matcher, struct weir_error *error)
+enum weir_status matcher_new(const struct weir_policy *policy, struct exempt_lists *lists, struct field_table *fields,
+                             uint32_t partitions, struct matcher **matcher, struct weir_error *error)
 {
 	assert(partitions >= 1 && partitions <= WEIR_PARTITIONS_MAX);
 	struct matcher *made = weir_alloc(1, sizeof *made);
@@ -160,7 +170,7 @@ enum weir_status matcher_new(const struct weir_policy *policy, struct field_tabl
 		struct zone_matcher *zone = &made->zones[made->zone_count++];
 		zone->id = source->id;
 		zone->zone = source;
-		if ((status = init_exempt(zone, source, fields, error)) == WEIR_OK &&
+		if ((status = init_exempt(zone, source, lists, fields, error)) == WEIR_OK &&
 		    (status = join_group(made, zone, source, fields, error)) == WEIR_OK &&
 		    (status = init_address_fields(zone, source, &made->groups[zone->group].template, fields, error)) ==
 		        WEIR_OK &&
@@ -193,6 +203,9 @@ void matcher_free(struct matcher *matcher)
 		free(zone->exempt_wildcards);
 		word_set_deinit(&zone->exempt_words);
 		network_set_deinit(&zone->exempt_networks);
+		for (uint32_t k = 0; k < zone->exempt_list_count; k++)
+			exempt_list_close(zone->exempt_lists[k]);
+		free(zone->exempt_lists);
 	}
 	for (uint32_t i = 0; i < matcher->group_count; i++)
 		key_template_deinit(&matcher->groups[i].template);
@@ -211,6 +224,19 @@ static bool is_exempt_word(const struct zone_matcher *zone, struct weir_span val
 		return true;
 	for (uint32_t i = 0; i < zone->exempt_wildcard_count; i++)
 		if (wildcard_match(&zone->exempt_wildcards[i], value))
+			return true;
+	for (uint32_t i = 0; i < zone->exempt_list_count; i++)
+		if (exempt_list_has_word(zone->exempt_lists[i], value))
+			return true;
+	return false;
+}
+
+static bool is_exempt_address(const struct zone_matcher *zone, const struct weir_address *address)
+{
+	if (network_set_has(&zone->exempt_networks, address))
+		return true;
+	for (uint32_t i = 0; i < zone->exempt_list_count; i++)
+		if (network_set_has(&zone->exempt_lists[i]->networks, address))
 			return true;
 	return false;
 }
@@ -236,7 +262,7 @@ static bool is_exempt(struct matcher *matcher, const struct zone_matcher *zone, 
 	for (uint64_t left = zone->address_fields; left != 0; left &= left - 1) {
 		uint32_t field = (uint32_t)__builtin_ctzll(left);
 		const struct weir_address *address = address_cache_get(&matcher->addresses, record, field);
-		if (address != NULL && network_set_has(&zone->exempt_networks, address))
+		if (address != NULL && is_exempt_address(zone, address))
 			return true;
 	}
 	return false;

@@ -14,6 +14,7 @@
 #ifndef COLLECTOR_MATCHER_H
 #define COLLECTOR_MATCHER_H
 
+#include "collector/match/exempt_list.h"
 #include "collector/record/record.h"
 #include "common/base/status.h"
 #include "common/frame/frame.h"
@@ -38,13 +39,15 @@ struct matched {
 
 /**
  * @param policy      borrowed, must outlive the matcher
+ * @param lists       of its "exempt"; NULL: this matcher reads its own
  * @param fields      the fields of keys, matches and done are added as wanted, before any format is made
  * @param partitions  1..WEIR_PARTITIONS_MAX
  * @param matcher     returned: matcher_free()
- * @return WEIR_OK; WEIR_INVALID: the zones name more than FIELD_MAX fields
+ * @return WEIR_OK; WEIR_INVALID: the zones name more than FIELD_MAX fields; WEIR_INVALID, WEIR_IO: of a list
  */
-WEIR_MUST_USE enum weir_status matcher_new(const struct weir_policy *policy, struct field_table *fields,
-                                           uint32_t partitions, struct matcher **matcher, struct weir_error *error);
+WEIR_MUST_USE enum weir_status matcher_new(const struct weir_policy *policy, struct exempt_lists *lists,
+                                           struct field_table *fields, uint32_t partitions, struct matcher **matcher,
+                                           struct weir_error *error);
 void matcher_free(struct matcher *matcher);
 
 /**

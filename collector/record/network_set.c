@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two networks are disjoint or one holds the other, so without those that lie
- * within others they are sorted ranges, and one binary search finds the only one
- * that can hold an address. IPv4 has ranges of its own, of plain numbers: it is
- * what nearly every line has.
+ * Two hash tables of networks, each with the length of its prefix: an address is looked up once for each length that
+ * occurs, the longest first, cut to that length. IPv4 has a table of its own, of plain numbers: it is what nearly every
+ * line has.
  */
 #include "collector/record/network_set.h"
 
@@ -11,103 +10,174 @@
 
 #include <stdlib.h>
 
-enum { V4_PREFIX = 96 };
+enum { V4_PREFIX = 96, FIRST_SLOTS = 8 };
 
-struct network_range4 {
-	uint32_t first, last;
+/* A network of IPv6; length is that of the prefix + 1, 0 in a free slot. */
+struct network_slot6 {
+	uint64_t high, low;
+	uint64_t length;
 };
 
-struct network_range6 {
-	uint8_t first[16], last[16];
-};
-
-static uint32_t number4(const uint8_t bytes[16])
+static uint64_t number8(const uint8_t bytes[8])
 {
-	return (uint32_t)bytes[12] << 24 | (uint32_t)bytes[13] << 16 | (uint32_t)bytes[14] << 8 | bytes[15];
+	uint64_t number = 0;
+	for (int i = 0; i < 8; i++)
+		number = number << 8 | bytes[i];
+	return number;
 }
 
-static int compare4(const void *a, const void *b)
+/* The upper bits of a number, of which there are 0..64. */
+static uint64_t upper_bits(uint64_t number, uint32_t bits)
 {
-	const struct network_range4 *x = a, *y = b;
-	if (x->first != y->first)
-		return x->first < y->first ? -1 : 1;
-	return (x->last < y->last) - (x->last > y->last); /* the larger first: it holds the other */
+	return bits == 0 ? 0 : number & (UINT64_MAX << (64 - bits));
 }
 
-static int compare6(const void *a, const void *b)
+/* What a slot holds of an IPv4 network; never 0. */
+static uint64_t slot4_of(uint32_t address, uint32_t prefix)
 {
-	const struct network_range6 *x = a, *y = b;
-	int order = memcmp(x->first, y->first, sizeof x->first);
-	return order != 0 ? order : memcmp(y->last, x->last, sizeof x->last);
+	return upper_bits((uint64_t)address << 32, prefix) | (prefix + 1);
 }
 
-static struct network_range6 range_of(const struct weir_network *network)
+static struct network_slot6 slot6_of(uint64_t high, uint64_t low, uint32_t prefix)
 {
-	struct network_range6 range;
-	memcpy(range.first, network->base.bytes, sizeof range.first);
-	for (unsigned i = 0; i < 16; i++) {
-		unsigned before = i * 8;
-		unsigned host = network->prefix <= before      ? 0xff
-		                : network->prefix < before + 8 ? 0xffu >> (network->prefix - before)
-		                                               : 0;
-		range.last[i] = (uint8_t)(range.first[i] | host);
-	}
-	return range;
+	return (struct network_slot6){.high = upper_bits(high, prefix < 64 ? prefix : 64),
+	                              .low = upper_bits(low, prefix > 64 ? prefix - 64 : 0),
+	                              .length = prefix + 1};
+}
+
+/* The lower half of a product depends on the lower bits alone, so its upper half is folded into it. */
+static uint64_t mix(uint64_t number)
+{
+	number *= UINT64_C(0x9e3779b97f4a7c15);
+	return number ^ number >> 32;
+}
+
+/* The slot that holds it, or the free one where it belongs. */
+static uint64_t *find4(const struct network_set *set, uint64_t network)
+{
+	uint32_t mask = set->slot_count4 - 1, at = (uint32_t)mix(network) & mask;
+	while (set->slots4[at] != 0 && set->slots4[at] != network)
+		at = (at + 1) & mask;
+	return &set->slots4[at];
+}
+
+static bool is_free_or_equal(const struct network_slot6 *slot, const struct network_slot6 *network)
+{
+	return slot->length == 0 ||
+	       (slot->low == network->low && slot->high == network->high && slot->length == network->length);
+}
+
+static struct network_slot6 *find6(const struct network_set *set, const struct network_slot6 *network)
+{
+	uint64_t hash = mix(mix(network->high) ^ network->low ^ network->length);
+	uint32_t mask = set->slot_count6 - 1, at = (uint32_t)hash & mask;
+	while (!is_free_or_equal(&set->slots6[at], network))
+		at = (at + 1) & mask;
+	return &set->slots6[at];
+}
+
+/* Whether one network more would fill more than three quarters of the slots. */
+static bool is_full(uint32_t count, uint32_t slot_count)
+{
+	return (uint64_t)count * 4 >= (uint64_t)slot_count * 3;
+}
+
+static void grow4(struct network_set *set)
+{
+	uint64_t *before = set->slots4;
+	uint32_t count = set->slot_count4;
+	set->slot_count4 = count == 0 ? FIRST_SLOTS : 2 * count;
+	set->slots4 = weir_alloc(set->slot_count4, sizeof *set->slots4);
+	for (uint32_t i = 0; i < count; i++)
+		if (before[i] != 0)
+			*find4(set, before[i]) = before[i];
+	free(before);
+}
+
+static void grow6(struct network_set *set)
+{
+	struct network_slot6 *before = set->slots6;
+	uint32_t count = set->slot_count6;
+	set->slot_count6 = count == 0 ? FIRST_SLOTS : 2 * count;
+	set->slots6 = weir_alloc(set->slot_count6, sizeof *set->slots6);
+	for (uint32_t i = 0; i < count; i++)
+		if (before[i].length != 0)
+			*find6(set, &before[i]) = before[i];
+	free(before);
+}
+
+static void add4(struct network_set *set, uint32_t address, uint32_t prefix)
+{
+	if (is_full(set->count4, set->slot_count4))
+		grow4(set);
+	uint64_t network = slot4_of(address, prefix), *slot = find4(set, network);
+	set->count4 += *slot == 0;
+	*slot = network;
+	set->prefixes4 |= UINT64_C(1) << prefix;
+}
+
+static void add6(struct network_set *set, const uint8_t bytes[16], uint32_t prefix)
+{
+	if (is_full(set->count6, set->slot_count6))
+		grow6(set);
+	struct network_slot6 network = slot6_of(number8(bytes), number8(bytes + 8), prefix), *slot = find6(set, &network);
+	set->count6 += slot->length == 0;
+	*slot = network;
+	set->prefixes6[prefix / 64] |= UINT64_C(1) << prefix % 64;
+}
+
+void network_set_add(struct network_set *set, const struct weir_network *network)
+{
+	if (network->prefix >= V4_PREFIX && weir_address_is_v4(&network->base))
+		add4(set, (uint32_t)number8(network->base.bytes + 8), network->prefix - V4_PREFIX);
+	else
+		add6(set, network->base.bytes, network->prefix);
 }
 
 void network_set_init(struct network_set *set, const struct weir_network *networks, uint32_t count)
 {
-	*set = (struct network_set){.ranges4 = weir_alloc(count, sizeof *set->ranges4),
-	                            .ranges6 = weir_alloc(count, sizeof *set->ranges6)};
-	for (uint32_t i = 0; i < count; i++) {
-		struct network_range6 range = range_of(&networks[i]);
-		if (networks[i].prefix >= V4_PREFIX && weir_address_is_v4(&networks[i].base))
-			set->ranges4[set->count4++] =
-				(struct network_range4){.first = number4(range.first), .last = number4(range.last)};
-		else
-			set->ranges6[set->count6++] = range;
-	}
-	qsort(set->ranges4, set->count4, sizeof *set->ranges4, compare4);
-	qsort(set->ranges6, set->count6, sizeof *set->ranges6, compare6);
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < set->count4; i++)
-		if (kept == 0 || set->ranges4[i].last > set->ranges4[kept - 1].last)
-			set->ranges4[kept++] = set->ranges4[i];
-	set->count4 = kept;
-	kept = 0;
-	for (uint32_t i = 0; i < set->count6; i++)
-		if (kept == 0 || memcmp(set->ranges6[i].last, set->ranges6[kept - 1].last, 16) > 0)
-			set->ranges6[kept++] = set->ranges6[i];
-	set->count6 = kept;
+	*set = (struct network_set){0};
+	for (uint32_t i = 0; i < count; i++)
+		network_set_add(set, &networks[i]);
 }
 
 void network_set_deinit(struct network_set *set)
 {
-	free(set->ranges4);
-	free(set->ranges6);
+	free(set->slots4);
+	free(set->slots6);
 	*set = (struct network_set){0};
+}
+
+/* The longest first: its bit is the highest. */
+static bool has4(const struct network_set *set, uint32_t address)
+{
+	for (uint64_t left = set->prefixes4; left != 0;) {
+		uint32_t prefix = 63 - (uint32_t)__builtin_clzll(left);
+		left ^= UINT64_C(1) << prefix;
+		if (*find4(set, slot4_of(address, prefix)) != 0)
+			return true;
+	}
+	return false;
+}
+
+static bool has6(const struct network_set *set, const uint8_t bytes[16])
+{
+	uint64_t high = number8(bytes), low = number8(bytes + 8);
+	for (int word = 2; word >= 0; word--) {
+		for (uint64_t left = set->prefixes6[word]; left != 0;) {
+			uint32_t bit = 63 - (uint32_t)__builtin_clzll(left);
+			left ^= UINT64_C(1) << bit;
+			struct network_slot6 network = slot6_of(high, low, (uint32_t)word * 64 + bit);
+			if (find6(set, &network)->length != 0)
+				return true;
+		}
+	}
+	return false;
 }
 
 bool network_set_has(const struct network_set *set, const struct weir_address *address)
 {
-	uint32_t low = 0; /* ranges below it begin at or before the address */
-	if (weir_address_is_v4(address)) {
-		uint32_t number = number4(address->bytes);
-		for (uint32_t high = set->count4; low < high;) {
-			uint32_t middle = low + (high - low) / 2;
-			if (set->ranges4[middle].first <= number)
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		return low > 0 && number <= set->ranges4[low - 1].last;
-	}
-	for (uint32_t high = set->count6; low < high;) {
-		uint32_t middle = low + (high - low) / 2;
-		if (memcmp(set->ranges6[middle].first, address->bytes, 16) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 && memcmp(address->bytes, set->ranges6[low - 1].last, 16) <= 0;
+	if (weir_address_is_v4(address))
+		return has4(set, (uint32_t)number8(address->bytes + 8));
+	return has6(set, address->bytes);
 }

@@ -25,7 +25,10 @@ static void free_zone(struct weir_zone *zone)
 	for (uint32_t i = 0; i < zone->source_count; i++)
 		free(zone->sources[i]);
 	for (uint32_t i = 0; i < zone->exempt_file_count; i++)
-		free(zone->exempt_files[i]);
+		free(zone->exempt_files[i].path);
+	for (uint32_t i = 0; i < zone->exempt_list_count; i++)
+		free(zone->exempt_lists[i]);
+	free(zone->exempt_lists);
 	free(zone->exempt_files);
 	free(zone->exempt_matches);
 	free(zone->sources);
@@ -74,6 +77,14 @@ enum weir_status weir_policy_decode(uint64_t version, const char *text, size_t l
 		(*policy)->version = version;
 	weir_json_document_free(document);
 	return status;
+}
+
+bool weir_policy_has_lists(const struct weir_policy *policy)
+{
+	for (uint32_t i = 0; i < policy->zone_count; i++)
+		if (policy->zones[i].exempt_list_count > 0)
+			return true;
+	return false;
 }
 
 bool weir_zone_counts_addresses(const struct weir_zone *zone)

@@ -15,6 +15,7 @@
 #include "common/bytes/address.h"
 #include "common/json/json.h"
 #include "common/match/match.h"
+#include "common/policy/exempt_entries.h"
 
 enum {
 	WEIR_ZONES_MAX = 1024,
@@ -44,6 +45,12 @@ static inline const char *weir_mode_name(enum weir_zone_mode mode)
 	return mode == WEIR_SHADOW ? "shadow" : "enforce";
 }
 
+/* A file of "exempt", and its state when it was read. */
+struct weir_exempt_file {
+	char *path;
+	struct weir_exempt_file_state state;
+};
+
 struct weir_zone {
 	uint32_t id;       /* 1..WEIR_ZONE_ID_MAX, never reused */
 	char *name;        /* [A-Za-z0-9_.-]+, at most WEIR_ZONE_NAME_MAX_BYTES */
@@ -57,8 +64,10 @@ struct weir_zone {
 	uint32_t exempt_word_count;
 	struct weir_match *exempt_matches; /* records, by any of their fields */
 	uint32_t exempt_match_count;
-	char **exempt_files; /* the paths that were read for it; none in a policy that comes from a record */
+	struct weir_exempt_file *exempt_files; /* that were read for it; none in a policy that comes from a record */
 	uint32_t exempt_file_count;
+	char **exempt_lists; /* paths of more entries, which are not read here: collector/match/exempt_list.h */
+	uint32_t exempt_list_count;
 	char **sources; /* names: only their records are in the zone; none: all are */
 	uint32_t source_count;
 	struct weir_limit limits[WEIR_ZONE_LIMITS_MAX];
@@ -79,7 +88,7 @@ struct weir_policy {
 
 /**
  * Parses "zones" (an array). Zone ids may be left out: they are 1, 2, … by place; all or none.
- * {"file": …} in exempt is read here, so the canonical text is complete in itself.
+ * {"file": …} in exempt is read here; of one with more than 10,000 entries the canonical text holds its path alone.
  */
 WEIR_MUST_USE enum weir_status weir_policy_parse(const struct weir_json *zones, struct weir_policy **policy,
                                                  struct weir_error *error);
@@ -92,6 +101,8 @@ const struct weir_zone *weir_policy_zone(const struct weir_policy *policy, uint3
 /** Whether `next` may follow `previous`: a zone in both keeps its id, its name and its key. Words in error. */
 WEIR_MUST_USE enum weir_status weir_policy_check_successor(const struct weir_policy *previous,
                                                            const struct weir_policy *next, struct weir_error *error);
+/** Whether some zone's "exempt" names a list that stays a file. */
+bool weir_policy_has_lists(const struct weir_policy *policy);
 /** Whether every field of a zone's key is an address: the ip, or a grouped field. A word never equals an address. */
 bool weir_zone_counts_addresses(const struct weir_zone *zone);
 /** What a zone means in one sentence, as `weir validate` prints it; returned, the caller frees. */

@@ -2,21 +2,18 @@
 /*
  * "exempt": networks and words, from the configuration or from files.
  *
- * Files are read here and nowhere later, so that the policy's record in the log
- * holds all of it and a replay needs no file. An entry that is an address, a
- * network or a range counts as such, an object says which records by their
- * fields, any other is a word; what only looks like a network is refused, for as
- * a word it would exempt nobody.
+ * A file of few entries is read here and nowhere later, so that the policy's record in the log holds all of it and
+ * other machines need no file. One of more stays a file: the policy names it, and who matches records reads it.
  */
 #include "common/base/alloc.h"
-#include "common/base/read_file.h"
+#include "common/policy/exempt_entries.h"
 #include "common/policy/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXEMPT_MAX = 100000, EXEMPT_FILE_MAX_BYTES = 16 << 20 };
+enum { EXEMPT_MAX = 100000, FILE_ENTRIES_MAX = 10000 };
 
 const char *weir_network_format(const struct weir_network *network, char *buffer)
 {
@@ -27,8 +24,9 @@ const char *weir_network_format(const struct weir_network *network, char *buffer
 	return buffer;
 }
 
-static void add_network(struct weir_zone *zone, const struct weir_network *network)
+static void add_network(void *context, const struct weir_network *network)
 {
+	struct weir_zone *zone = context;
 	uint32_t count = zone->exempt_network_count++;
 	if ((count & (count - 1)) == 0) /* a power of two: the array is full */
 		zone->exempt_networks =
@@ -36,94 +34,91 @@ static void add_network(struct weir_zone *zone, const struct weir_network *netwo
 	zone->exempt_networks[count] = *network;
 }
 
-/*
- * One entry. `where` is put before the words: the file and line, or nothing.
- */
-static enum weir_status add_entry(const struct weir_json *at, struct weir_zone *zone, const char *text,
-                                  const char *where, struct weir_error *error)
+static void add_word(void *context, struct weir_span word)
 {
-	struct weir_network networks[WEIR_RANGE_NETWORKS_MAX];
-	const char *why = "";
-	if (*text == '\0')
-		return weir_json_fail(at, error, "%smust not be empty", where);
-	if (zone->exempt_network_count + zone->exempt_word_count >= EXEMPT_MAX)
-		return weir_json_fail(at, error, "%sat most %d entries are allowed", where, EXEMPT_MAX);
-	uint32_t more = weir_networks_parse(weir_span_of(text), networks, &why);
-	for (uint32_t i = 0; i < more; i++)
-		add_network(zone, &networks[i]);
-	if (more > 0)
-		return WEIR_OK;
-	if (weir_network_meant(text) && strchr(text, '*') != NULL)
-		return weir_json_fail(at, error,
-		                      "%s\"%s\" is a wildcard in an address; give a network such as 192.0.2.0/24, or a "
-		                      "range such as 192.0.2.1-192.0.2.9",
-		                      where, text);
-	if (strcmp(why, "not an address") != 0 || weir_network_meant(text))
-		return weir_json_fail(at, error, "%s\"%s\" is not a network: %s", where, text, why);
+	struct weir_zone *zone = context;
 	uint32_t count = zone->exempt_word_count++;
 	if ((count & (count - 1)) == 0)
 		zone->exempt_words = weir_realloc(zone->exempt_words, count == 0 ? 1 : 2 * (size_t)count, sizeof(char *));
-	zone->exempt_words[count] = weir_copy(text, strlen(text));
-	return WEIR_OK;
+	zone->exempt_words[count] = weir_copy(word.at, word.length);
 }
 
-/* A copy of a line without the blanks around it; NULL where JSON, as which the policy travels, cannot hold it. */
-static char *line_entry(const char *line, size_t length)
+static enum weir_status check_count(const struct weir_json *at, const struct weir_zone *zone, struct weir_error *error)
 {
-	while (length > 0 && memchr(" \t\r", line[length - 1], 3) != NULL)
-		length--;
-	while (length > 0 && (*line == ' ' || *line == '\t')) {
-		line++;
-		length--;
+	if (zone->exempt_network_count + zone->exempt_word_count <= EXEMPT_MAX)
+		return WEIR_OK;
+	return weir_json_fail(at, error, "is one entry too many: at most %d are allowed beside {\"list\": PATH}",
+	                      EXEMPT_MAX);
+}
+
+static enum weir_status add_entry(const struct weir_json *at, struct weir_zone *zone, const char *text,
+                                  struct weir_error *error)
+{
+	const struct weir_exempt_taker taker = {.context = zone, .network = add_network, .word = add_word};
+	struct weir_error wrong;
+	if (weir_exempt_entry(text, &taker, &wrong) != WEIR_OK)
+		return weir_json_fail(at, error, "%s", wrong.text);
+	return check_count(at, zone, error);
+}
+
+static char **add_path(char **paths, uint32_t *count, const char *path)
+{
+	paths = weir_realloc(paths, *count + (size_t)1, sizeof *paths);
+	paths[(*count)++] = weir_copy(path, strlen(path));
+	return paths;
+}
+
+static void add_list(struct weir_zone *zone, const char *path)
+{
+	zone->exempt_lists = add_path(zone->exempt_lists, &zone->exempt_list_count, path);
+}
+
+/* Takes back what a file gave. */
+static void drop_entries(struct weir_zone *zone, uint32_t networks, uint32_t words)
+{
+	while (zone->exempt_word_count > words)
+		free(zone->exempt_words[--zone->exempt_word_count]);
+	zone->exempt_network_count = networks;
+}
+
+/* The entries of a file, or the file itself where they are many. */
+static enum weir_status read_file(const struct weir_json *at, struct weir_zone *zone, const char *path,
+                                  struct weir_error *error)
+{
+	const struct weir_exempt_taker taker = {
+		.context = zone, .network = add_network, .word = add_word, .most = FILE_ENTRIES_MAX};
+	uint32_t networks = zone->exempt_network_count, words = zone->exempt_word_count, count;
+	struct weir_exempt_file_state state;
+	struct weir_error wrong;
+	if (weir_exempt_file_read(path, &taker, &state, &count, &wrong) != WEIR_OK)
+		return weir_json_fail(at, error, "%s", wrong.text);
+	if (count > FILE_ENTRIES_MAX) {
+		drop_entries(zone, networks, words);
+		add_list(zone, path);
+		return WEIR_OK;
 	}
-	json_t *string = memchr(line, '\0', length) == NULL ? json_stringn(line, length) : NULL;
-	char *entry = string != NULL ? weir_copy(line, length) : NULL;
-	json_decref(string);
-	return entry;
+	zone->exempt_files = weir_realloc(zone->exempt_files, zone->exempt_file_count + 1, sizeof *zone->exempt_files);
+	zone->exempt_files[zone->exempt_file_count++] =
+		(struct weir_exempt_file){.path = weir_copy(path, strlen(path)), .state = state};
+	return check_count(at, zone, error);
 }
 
-/* One entry a line; empty lines and those that begin with '#' are passed over. */
-static enum weir_status read_entries(const struct weir_json *at, struct weir_zone *zone, const char *path,
-                                     struct weir_error *error)
+/* {"file": PATH}, or {"list": PATH}, which is not read here. */
+static enum weir_status parse_file(const struct weir_json *at, const char *kind, struct weir_zone *zone,
+                                   struct weir_error *error)
 {
-	char *text;
-	size_t length;
-	struct weir_error failure;
-	if (weir_read_file(path, EXEMPT_FILE_MAX_BYTES, &text, &length, &failure) != WEIR_OK)
-		return weir_json_fail(at, error, "%s", failure.text);
-	enum weir_status status = WEIR_OK;
-	const char *end = text + length;
-	unsigned number = 1;
-	for (const char *line = text; line < end && status == WEIR_OK; number++) {
-		const char *newline = memchr(line, '\n', (size_t)(end - line));
-		const char *line_end = newline != NULL ? newline : end;
-		char where[300];
-		snprintf(where, sizeof where, "%.250s:%u: ", path, number);
-		char *entry = line_entry(line, (size_t)(line_end - line));
-		if (entry == NULL)
-			status = weir_json_fail(at, error, "%sis not UTF-8 text", where);
-		else if (*entry != '\0' && *entry != '#')
-			status = add_entry(at, zone, entry, where, error);
-		free(entry);
-		line = line_end + 1;
-	}
-	free(text);
-	return status;
-}
-
-static enum weir_status parse_file(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
-{
-	static const char *const names[] = {"file", NULL};
-	struct weir_json file = weir_json_member(at, "file");
+	const char *const names[] = {kind, NULL};
+	struct weir_json file = weir_json_member(at, kind);
 	const char *path = NULL;
 	enum weir_status status;
 	if ((status = weir_json_only(at, names, error)) != WEIR_OK ||
 	    (status = weir_json_require(&file, "the path of a list with one entry per line", error)) != WEIR_OK ||
 	    (status = weir_json_string(&file, &path, error)) != WEIR_OK)
 		return status;
-	zone->exempt_files = weir_realloc(zone->exempt_files, zone->exempt_file_count + 1, sizeof *zone->exempt_files);
-	zone->exempt_files[zone->exempt_file_count++] = weir_copy(path, strlen(path));
-	return read_entries(&file, zone, path, error);
+	if (strcmp(kind, "file") == 0)
+		return read_file(&file, zone, path, error);
+	add_list(zone, path);
+	return WEIR_OK;
 }
 
 static int compare_networks(const void *a, const void *b)
@@ -157,14 +152,17 @@ static void sort_entries(struct weir_zone *zone)
 	zone->exempt_word_count = kept;
 }
 
-/* {"file": PATH}, or fields as in "match". */
+/* {"file": PATH}, {"list": PATH}, or fields as in "match". */
 static enum weir_status parse_object(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
 {
-	struct weir_json file = weir_json_member(at, "file");
+	struct weir_json file = weir_json_member(at, "file"), list = weir_json_member(at, "list");
 	if (weir_json_exists(&file))
-		return parse_file(at, zone, error);
+		return parse_file(at, "file", zone, error);
+	if (json_is_string(list.value))
+		return parse_file(at, "list", zone, error);
 	if (json_object_size(at->value) == 0)
-		return weir_json_fail(at, error, "must be {\"file\": PATH}, or fields such as {\"agent\": [\"monitor/*\"]}");
+		return weir_json_fail(
+			at, error, "must be {\"file\": PATH}, {\"list\": PATH}, or fields such as {\"agent\": [\"monitor/*\"]}");
 	if (zone->exempt_match_count == WEIR_ZONE_EXEMPT_MATCHES_MAX)
 		return weir_json_fail(at, error, "is one object too many: at most %d are allowed",
 		                      WEIR_ZONE_EXEMPT_MATCHES_MAX);
@@ -189,7 +187,7 @@ enum weir_status weir_exempt_parse(const struct weir_json *at, struct weir_zone 
 			if (json_is_object(element.value))
 				status = parse_object(&element, zone, error);
 			else if ((status = weir_json_string(&element, &text, error)) == WEIR_OK)
-				status = add_entry(&element, zone, text, "", error);
+				status = add_entry(&element, zone, text, error);
 		}
 	}
 	sort_entries(zone);

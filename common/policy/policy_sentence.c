@@ -50,6 +50,10 @@ static void put_exempt(struct weir_text *text, const struct weir_zone *zone)
 		weir_text_puts(text, total == 0 && i == 0 ? "; exempt: " : ", ");
 		weir_match_describe(text, &zone->exempt_matches[i]);
 	}
+	total += zone->exempt_match_count;
+	for (uint32_t i = 0; i < zone->exempt_list_count && i < EXEMPT_SHOWN; i++)
+		weir_text_printf(text, "%sthe entries of %s", total == 0 && i == 0 ? "; exempt: " : ", ",
+		                 zone->exempt_lists[i]);
 }
 
 static void put_sources(struct weir_text *text, const struct weir_zone *zone)

@@ -50,6 +50,8 @@ static json_t *exempt_json(const struct weir_zone *zone)
 		json_array_append_new(list, json_string(zone->exempt_words[i]));
 	for (uint32_t i = 0; i < zone->exempt_match_count; i++)
 		json_array_append_new(list, weir_match_json(&zone->exempt_matches[i]));
+	for (uint32_t i = 0; i < zone->exempt_list_count; i++)
+		json_array_append_new(list, json_pack("{s:s}", "list", zone->exempt_lists[i]));
 	return list;
 }
 

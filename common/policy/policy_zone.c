@@ -217,7 +217,9 @@ enum weir_status weir_policy_parse(const struct weir_json *zones, struct weir_po
 		made->text = weir_policy_text(made);
 		if (strlen(made->text) > WEIR_POLICY_TEXT_MAX_BYTES)
 			status =
-				weir_json_fail(zones, error, "are %zu bytes long with all lists included; at most %d fit in a record",
+				weir_json_fail(zones, error,
+			                   "are %zu bytes long with their exempt files included; at most %d fit in a record: a "
+			                   "{\"list\": PATH} stays a file that each collector reads",
 			                   strlen(made->text), WEIR_POLICY_TEXT_MAX_BYTES);
 	}
 	if (status != WEIR_OK) {

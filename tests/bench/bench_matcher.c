@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { RUNS = 7, ADDRESSES = 4096 };
 
@@ -78,7 +79,7 @@ static void measure(const struct bench_case *bench, const struct weir_span *addr
 		abort();
 	struct weir_json root = weir_json_root(document);
 	if (weir_policy_parse(&root, &policy, NULL) != WEIR_OK ||
-	    matcher_new(policy, &fields, 16, &matcher, NULL) != WEIR_OK)
+	    matcher_new(policy, NULL, &fields, 16, &matcher, NULL) != WEIR_OK)
 		abort();
 	double seconds[RUNS];
 	for (int i = 0; i < RUNS; i++)
@@ -94,6 +95,49 @@ static void measure(const struct bench_case *bench, const struct weir_span *addr
 	field_table_deinit(&fields);
 }
 
+/*
+ * Lists of more and more addresses: how long they take to read, and whether an address is in one of them. The cost may
+ * grow with the processor's caches, and not with the steps.
+ */
+static void measure_list(uint32_t entries)
+{
+	const char *folder = getenv("TMPDIR");
+	char path[4096];
+	struct exempt_list *list = NULL;
+	snprintf(path, sizeof path, "%s/weir-bench-list-XXXXXX", folder != NULL ? folder : "/tmp");
+	FILE *file = fdopen(mkstemp(path), "w");
+	if (file == NULL)
+		abort();
+	for (uint32_t i = 0; i < entries; i++) {
+		uint32_t address = i * UINT32_C(2654435761); /* odd: each address once */
+		fprintf(file, "%u.%u.%u.%u\n", address >> 24, address >> 16 & 255, address >> 8 & 255, address & 255);
+	}
+	fclose(file);
+	double start = thread_seconds();
+	if (exempt_list_open(NULL, path, &list, NULL) != WEIR_OK)
+		abort();
+	double read_s = thread_seconds() - start;
+	unlink(path);
+	double seconds[RUNS];
+	enum { LOOKUPS = 1 << 20 };
+	uint32_t found = 0, random = 1;
+	for (int run = 0; run < RUNS; run++) {
+		start = thread_seconds();
+		for (uint32_t i = 0; i < LOOKUPS; i++) {
+			struct weir_address address = {{[10] = 0xff, 0xff}};
+			random = random * 1664525 + 1013904223;
+			uint32_t number = i % 2 == 0 ? random : random % entries * UINT32_C(2654435761);
+			for (int k = 0; k < 4; k++)
+				address.bytes[12 + k] = (uint8_t)(number >> (24 - 8 * k));
+			found += network_set_has(&list->networks, &address);
+		}
+		seconds[run] = thread_seconds() - start;
+	}
+	printf("{\"bench\":\"exempt_list\",\"entries\":%u,\"found\":%.2f,\"ns_lookup\":%.1f,\"ns_read_entry\":%.1f}\n",
+	       entries, (double)found / RUNS / LOOKUPS, median(seconds, RUNS) / LOOKUPS * 1e9, read_s / entries * 1e9);
+	exempt_list_close(list);
+}
+
 int main(void)
 {
 	int rounds = is_smoke() ? 5 : 300;
@@ -101,6 +145,8 @@ int main(void)
 	struct weir_span *addresses = make_addresses(texts);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		measure(&cases[i], addresses, rounds);
+	for (uint32_t entries = 1000; entries <= (is_smoke() ? 10000u : 10000000u); entries *= 10)
+		measure_list(entries);
 	free(addresses);
 	free(texts);
 	return 0;

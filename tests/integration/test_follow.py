@@ -202,6 +202,26 @@ def test_a_list_of_exempt_users_is_read_again_when_it_changes(place):
     assert weir.stop() == DONE, weir.said()
 
 
+def test_a_long_list_of_exempt_users_is_read_again_when_it_changes(place):
+    many = "".join(f"user{n}\n" for n in range(20000))
+    log, users = place.write("log", ""), place.write("users", many + "ann\n")
+    zones = site()
+    zones[0]["exempt"] = {"file": users}
+    weir = follow(place, place.config(zones, [source(log)]))
+    place.append("log", burst("ann", 4) + burst("user19999", 4) + burst("bob", 4))
+    until_keys(place, weir, "bob")
+    place.write("new", many + "bob\neve\n")
+    os.rename(place.path("new"), users)
+    until(lambda: "policy 1 is in force, unchanged" in weir.said(), "the list is read again", running=weir)
+    place.append("log", burst("eve", 4) + burst("user7", 4) + burst("ann", 4))
+    until_keys(place, weir, "bob", "ann")
+    place.write("users", many + "10.0.0.1/8\n")
+    until(lambda: "users:20001: \"10.0.0.1/8\" is not a network" in weir.said(), "a bad list is refused", running=weir)
+    place.append("log", burst("eve", 4) + burst("user7", 4) + burst("joe", 4))
+    until_keys(place, weir, "bob", "ann", "joe")
+    assert weir.stop() == DONE, weir.said()
+
+
 def test_a_file_renamed_before_it_was_saved_doubles_nothing(place):
     log = place.write("log", "")
     config = place.config(site(), [source(log)])

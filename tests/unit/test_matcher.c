@@ -33,7 +33,7 @@ static enum weir_status try_setup(struct fixture *fixture, const char *zones, st
 		fail_msg("%s", error->text);
 	weir_json_document_free(document);
 	field_table_init(&fixture->fields);
-	return matcher_new(fixture->policy, &fixture->fields, 16, &fixture->matcher, error);
+	return matcher_new(fixture->policy, NULL, &fixture->fields, 16, &fixture->matcher, error);
 }
 
 static void setup(struct fixture *fixture, const char *zones)

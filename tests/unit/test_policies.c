@@ -62,20 +62,12 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A policy with a zone for each of the keys. */
-static void apply(struct scene *scene, uint64_t version, const char *const *keys, size_t count)
+static void apply_zones(struct scene *scene, uint64_t version, const char *zones)
 {
-	struct weir_text zones = {0};
 	struct weir_json_document *document;
 	struct weir_error error;
 	struct weir_policy *policy;
-	for (size_t i = 0; i < count; i++)
-		weir_text_printf(&zones,
-		                 "%s{\"name\": \"%s\", \"key\": [\"%s\"], \"limits\": [{\"algorithm\": \"fixed_window\", "
-		                 "\"rate\": 1, \"window\": \"1m\"}]}",
-		                 i == 0 ? "[" : ", ", keys[i], keys[i]);
-	weir_text_puts(&zones, "]");
-	assert_int_equal(weir_json_parse("zones", zones.at, zones.length, &document, &error), WEIR_OK);
+	assert_int_equal(weir_json_parse("zones", zones, strlen(zones), &document, &error), WEIR_OK);
 	struct weir_json root = weir_json_root(document);
 	assert_int_equal(weir_policy_parse(&root, &policy, &error), WEIR_OK);
 	size_t length;
@@ -87,6 +79,19 @@ static void apply(struct scene *scene, uint64_t version, const char *const *keys
 	free(message);
 	weir_policy_free(policy);
 	weir_json_document_free(document);
+}
+
+#define LIMITS "\"limits\": [{\"algorithm\": \"fixed_window\", \"rate\": 1, \"window\": \"1m\"}]"
+
+/* A policy with a zone for each of the keys. */
+static void apply(struct scene *scene, uint64_t version, const char *const *keys, size_t count)
+{
+	struct weir_text zones = {0};
+	for (size_t i = 0; i < count; i++)
+		weir_text_printf(&zones, "%s{\"name\": \"%s\", \"key\": [\"%s\"], " LIMITS "}", i == 0 ? "[" : ", ", keys[i],
+		                 keys[i]);
+	weir_text_append(&zones, "]", 2);
+	apply_zones(scene, version, zones.at);
 	weir_text_deinit(&zones);
 }
 
@@ -182,6 +187,51 @@ static void what_cannot_be_used_leaves_the_one_before_in_use(void **state)
 	assert_true(is_ready(scene, ""));
 }
 
+/* A policy whose zone exempts a list. */
+static void apply_list(struct scene *scene, uint64_t version, const char *path)
+{
+	char zones[1024];
+	snprintf(zones, sizeof zones,
+	         "[{\"name\": \"a\", \"key\": [\"ip\"], \"exempt\": [{\"list\": \"%s\"}], " LIMITS "}]", path);
+	apply_zones(scene, version, zones);
+}
+
+static void write_list(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void await_words(struct scene *scene, const char *words)
+{
+	for (int64_t end_ms = weir_monotonic_ms() + 30000; times_said(scene, words) == 0 && weir_monotonic_ms() < end_ms;)
+		assert_null(policies_poll(scene->policies, 10));
+	assert_int_equal(times_said(scene, words), 1);
+}
+
+static void a_list_that_changes_gives_the_policy_again(void **state)
+{
+	struct scene *scene = *state;
+	char path[512];
+	snprintf(path, sizeof path, "%s/list", scene->directory);
+	apply_list(scene, 1, path);
+	await_words(scene, "cannot use policy 1: cannot open");
+	assert_false(is_ready(scene, "cannot use policy 1"));
+	write_list(path, "192.0.2.1\n");
+	assert_int_equal(await_policy(scene)->version, 1);
+	assert_true(is_ready(scene, ""));
+	write_list(path, "192.0.2.1\n192.0.2.2\n");
+	assert_int_equal(await_policy(scene)->version, 1);
+	write_list(path, "192.0.2.1/24\n");
+	await_words(scene, "list:1: \"192.0.2.1/24\" is not a network: host bits are set");
+	assert_false(is_ready(scene, "cannot use policy 1"));
+	write_list(path, "192.0.2.0/24\n");
+	assert_int_equal(await_policy(scene)->version, 1);
+	assert_true(is_ready(scene, ""));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +239,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_newest_is_given_and_older_ones_are_passed_by, setup, teardown),
 		cmocka_unit_test_setup_teardown(fields_that_no_source_gives_are_a_warning, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_used_leaves_the_one_before_in_use, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_list_that_changes_gives_the_policy_again, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

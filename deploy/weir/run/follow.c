@@ -11,6 +11,7 @@
 #include "archiver/work/archiver_metrics.h"
 #include "collector/follow/collector.h"
 #include "collector/follow/inputs.h"
+#include "collector/match/exempt_watch.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
@@ -20,7 +21,6 @@
 #include "deploy/weir/command.h"
 #include "deploy/weir/overrides/override_control.h"
 #include "deploy/weir/policy/policy_apply.h"
-#include "deploy/weir/run/exempt_watch.h"
 #include "deploy/weir/run/monitor.h"
 #include "deploy/weir/run/sink.h"
 #include "deploy/weir/run/summary.h"
@@ -248,6 +248,7 @@ static enum weir_status start_collector(struct follow *follow, struct weir_error
 		.memory = follow->memory,
 		.dead_file = follow->dead_file,
 		.policy = policy_registry_policy(follow->registry, follow->policy_version),
+		.lists = follow->options->lists,
 		.log = follow->log,
 	};
 	status = collector_new(&options, &follow->collector, error);
@@ -302,8 +303,8 @@ static bool others_changed(const struct weir_config *running, const struct weir_
 	return changed;
 }
 
-/* A changed configuration: its zones are put in force; a bad file leaves the running policy and says so. */
-static void reload(struct follow *follow)
+/* A changed configuration: its zones are put in force; a bad file leaves the running policy, says so and gives false. */
+static bool reload(struct follow *follow)
 {
 	struct weir_error error;
 	sink_reopen(follow->decisions);
@@ -311,21 +312,21 @@ static void reload(struct follow *follow)
 		sink_reopen(follow->shadow);
 	collector_reopen(follow->collector);
 	if (follow->options->config_path == NULL)
-		return;
+		return true;
 	struct weir_config *next;
 	uint64_t before = follow->policy_version;
 	bool others = false;
 	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);
 	if (status == WEIR_OK) {
 		/* the sources that run go on, and must be able to give what the new zones ask for */
-		status = inputs_check(next, &error);
+		status = inputs_check(next, follow->options->lists, &error);
 		if (status == WEIR_OK)
-			status = inputs_check_policy(follow->options->config, next->policy, &error);
+			status = inputs_check_policy(follow->options->config, next->policy, follow->options->lists, &error);
 		if (status == WEIR_OK)
 			status = policy_log_apply(follow->state.store, follow->registry, follow->bus, next->policy, weir_wall_ms(),
 			                          &follow->policy_version, &error);
 		if (status == WEIR_OK)
-			exempt_watch_set(&follow->exempt, next->policy);
+			exempt_watch_set(&follow->exempt, next->policy, follow->options->lists);
 		others = others_changed(follow->options->config, next);
 		weir_config_free(next);
 	}
@@ -333,18 +334,19 @@ static void reload(struct follow *follow)
 		weir_log(follow->log, WEIR_LOG_ERROR, "policy", "%s; policy %llu stays in force", error.text,
 		         (unsigned long long)before);
 		follow->policy_version = before;
-		return;
+		return false;
 	}
-	if (follow->policy_version != before) {
-		const struct weir_policy *policy = policy_registry_policy(follow->registry, follow->policy_version);
+	const struct weir_policy *policy = policy_registry_policy(follow->registry, follow->policy_version);
+	if (follow->policy_version != before || weir_policy_has_lists(policy)) {
 		collector_set_policy(follow->collector, policy);
-		unmatched_tell(follow->options->config, policy, follow->log);
+		unmatched_tell(follow->options->config, policy, follow->options->lists, follow->log);
 	}
 	weir_log(follow->log, WEIR_LOG_INFO, "policy", "policy %llu is in force%s",
 	         (unsigned long long)follow->policy_version, follow->policy_version == before ? ", unchanged" : "");
 	if (others)
 		weir_log(follow->log, WEIR_LOG_WARNING, "policy",
 		         "sections other than \"zones\" have changed too: they take effect at a restart");
+	return true;
 }
 
 static bool part_failed(const struct follow *follow)
@@ -385,10 +387,11 @@ static void watch(struct follow *follow)
 	struct late_note late = {0};
 	const struct limiter_parts parts = {
 		.workers = follow->workers, .worker_count = follow->worker_count, .registry = follow->registry};
-	exempt_watch_set(&follow->exempt, follow->options->config->policy);
+	exempt_watch_set(&follow->exempt, follow->options->config->policy, follow->options->lists);
 	while (!atomic_load(weir_stop_flag()) && !collector_ended(follow->collector) && !part_failed(follow)) {
-		if (weir_stop_take_reload() || exempt_watch_changed(&follow->exempt, weir_monotonic_ms()))
-			reload(follow);
+		bool exempt = exempt_watch_changed(&follow->exempt, weir_monotonic_ms());
+		if ((exempt || weir_stop_take_reload()) && !reload(follow) && exempt)
+			exempt_watch_again(&follow->exempt, weir_monotonic_ms());
 		log_bus_problem(follow);
 		late_note_watch(&late, &parts, follow->log);
 		show_progress(follow);

@@ -210,7 +210,7 @@ static enum weir_status open_inputs(struct once *once, struct weir_error *error)
 	                                               .tell = warn,
 	                                               .tell_context = once};
 	enum weir_status status = inputs_new(once->config, policy_registry_policy(once->registry, once->policy_version),
-	                                     &once->source_context, once->dead, &once->inputs, error);
+	                                     once->options->lists, &once->source_context, once->dead, &once->inputs, error);
 	if (status != WEIR_OK)
 		return status;
 	for (size_t i = 0; i < once->inputs->source_count; i++) {

@@ -16,7 +16,7 @@ static enum weir_exit check_sources(const struct run_options *options)
 {
 	struct weir_error error;
 	if (run_check(options, &error) == WEIR_OK &&
-	    inputs_check_policy(options->config, options->config->policy, &error) == WEIR_OK)
+	    inputs_check_policy(options->config, options->config->policy, options->lists, &error) == WEIR_OK)
 		return WEIR_EXIT_NOT_YET;
 	fprintf(stderr, "weir: %s\n", error.text);
 	return error.status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
@@ -26,8 +26,10 @@ static enum weir_exit command_main(int argc, char **argv)
 {
 	struct run_options options;
 	enum weir_exit code = run_options_parse(argc, argv, &options);
-	if (code == WEIR_EXIT_NOT_YET)
+	if (code == WEIR_EXIT_NOT_YET) {
+		options.lists = exempt_lists_new();
 		code = check_sources(&options);
+	}
 	if (code == WEIR_EXIT_NOT_YET) {
 		struct progress progress;
 		progress_init(&progress, options.quiet);
@@ -36,7 +38,7 @@ static enum weir_exit command_main(int argc, char **argv)
 		                       .json = options.config->log.json != 0,
 		                       .unfinished = &progress.drawn};
 		weir_stop_install();
-		unmatched_tell(options.config, options.config->policy, &log);
+		unmatched_tell(options.config, options.config->policy, options.lists, &log);
 		code = options.once ? run_once(&options, &log, &progress) : run_follow(&options, &log, &progress);
 	}
 	run_options_deinit(&options);

@@ -48,7 +48,7 @@ enum weir_status run_check(const struct run_options *options, struct weir_error 
 	/* as --once: the sources list what is there, and wait for nothing */
 	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
 	struct inputs *inputs;
-	enum weir_status status = inputs_new(config, config->policy, &context, NULL, &inputs, error);
+	enum weir_status status = inputs_new(config, config->policy, options->lists, &context, NULL, &inputs, error);
 	if (status != WEIR_OK)
 		return status;
 	for (size_t i = 0; status == WEIR_OK && i < inputs->source_count; i++) {

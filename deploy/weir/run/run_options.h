@@ -6,6 +6,7 @@
 #ifndef DEPLOY_WEIR_RUN_RUN_OPTIONS_H
 #define DEPLOY_WEIR_RUN_RUN_OPTIONS_H
 
+#include "collector/match/exempt_list.h"
 #include "common/config/arguments.h"
 #include "common/config/config.h"
 #include "common/files/durable_file.h"
@@ -14,6 +15,7 @@ extern const struct weir_command_line run_line;
 
 struct run_options {
 	struct weir_config *config; /* owned */
+	struct exempt_lists *lists; /* owned: of its "exempt" */
 	const char *config_path;    /* NULL: the command line said it all */
 	bool once;
 	const char *state_directory;   /* NULL: none is kept (--once without --state) */

@@ -18,13 +18,22 @@ static void tell(void *context, const struct weir_zone *zone, const char *field)
 }
 
 /* Entries of "exempt" that exempt nobody, and sources that no one reads here. */
-static void tell_vain(const struct weir_config *config, const struct weir_zone *zone, const struct weir_log *log)
+static void tell_vain(const struct weir_config *config, const struct weir_zone *zone, struct exempt_lists *lists,
+                      const struct weir_log *log)
 {
 	bool addresses = weir_zone_counts_addresses(zone);
 	for (uint32_t i = 0; addresses && i < zone->exempt_word_count && i < VAIN_TOLD; i++)
 		weir_log(log, WEIR_LOG_WARNING, "policy",
 		         "zone \"%s\" counts addresses, so \"%.80s\" in its exempt exempts nobody: names are not resolved",
 		         zone->name, zone->exempt_words[i]);
+	for (uint32_t i = 0; addresses && i < zone->exempt_list_count; i++) {
+		struct exempt_list_words words = exempt_lists_words(lists, zone->exempt_lists[i]);
+		if (words.count > 0)
+			weir_log(log, WEIR_LOG_WARNING, "policy",
+			         "zone \"%s\" counts addresses, so %u entries of %s exempt nobody, such as \"%.80s\": names are "
+			         "not resolved",
+			         zone->name, words.count, zone->exempt_lists[i], words.first);
+	}
 	for (uint32_t i = 0; i < zone->source_count; i++) {
 		bool found = false;
 		for (size_t k = 0; k < config->source_count && !found; k++) {
@@ -38,12 +47,13 @@ static void tell_vain(const struct weir_config *config, const struct weir_zone *
 	}
 }
 
-void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, const struct weir_log *log)
+void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, struct exempt_lists *lists,
+                    const struct weir_log *log)
 {
 	struct teller teller = {.log = log};
 	struct weir_error error;
-	if (inputs_each_unmatched(config, policy, tell, &teller, &error) != WEIR_OK)
+	if (inputs_each_unmatched(config, policy, lists, tell, &teller, &error) != WEIR_OK)
 		weir_log(log, WEIR_LOG_WARNING, "policy", "%s", error.text);
 	for (uint32_t i = 0; i < policy->zone_count; i++)
-		tell_vain(config, &policy->zones[i], log);
+		tell_vain(config, &policy->zones[i], lists, log);
 }

@@ -3,10 +3,12 @@
 #ifndef DEPLOY_WEIR_RUN_UNMATCHED_H
 #define DEPLOY_WEIR_RUN_UNMATCHED_H
 
+#include "collector/match/exempt_list.h"
 #include "common/config/config.h"
 #include "common/log/log.h"
 
 /** Warns of each zone of the policy that no source of the configuration can match. Opens nothing. */
-void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, const struct weir_log *log);
+void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, struct exempt_lists *lists,
+                    const struct weir_log *log);
 
 #endif

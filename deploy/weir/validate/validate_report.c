@@ -79,7 +79,7 @@ static void check_outputs(struct validate_report *report)
 enum weir_status validate_report_make(const struct weir_config *config, struct validate_report *report,
                                       struct weir_error *error)
 {
-	*report = (struct validate_report){.config = config};
+	*report = (struct validate_report){.config = config, .lists = exempt_lists_new()};
 	report->warnings = weir_alloc(VALIDATE_WARNINGS_MAX, sizeof *report->warnings);
 	inspect_zones(report);
 	validate_limits(report);
@@ -106,6 +106,7 @@ void validate_report_deinit(struct validate_report *report)
 	}
 	for (size_t i = 0; i < report->warning_count; i++)
 		free(report->warnings[i].words);
+	exempt_lists_free(report->lists);
 	free(report->zones);
 	free(report->sources);
 	free(report->warnings);

@@ -7,6 +7,7 @@
 #define DEPLOY_WEIR_VALIDATE_VALIDATE_REPORT_H
 
 #include "collector/follow/record_reader.h"
+#include "collector/match/exempt_list.h"
 #include "common/base/text.h"
 #include "common/config/config.h"
 #include "limiter/bucket/footprint.h"
@@ -49,6 +50,7 @@ struct validate_warning {
 
 struct validate_report {
 	const struct weir_config *config; /* borrowed */
+	struct exempt_lists *lists;       /* of its "exempt" */
 	struct validate_zone *zones;
 	uint32_t zone_count;
 	struct validate_source *sources;

@@ -258,7 +258,7 @@ static void warn_networks(const struct sampling *sampling)
 		bool address = false;
 		for (uint32_t k = 0; k < zone->key_count; k++)
 			address |= zone->key[k].grouped || strcmp(zone->key[k].field, "ip") == 0;
-		if (zone->exempt_network_count == 0 || address || sampling->gives_ip)
+		if (zone->exempt_network_count + zone->exempt_list_count == 0 || address || sampling->gives_ip)
 			continue;
 		struct weir_text words = {0};
 		char path[64];
@@ -321,7 +321,8 @@ enum weir_status validate_sources(struct validate_report *report, struct weir_er
 	struct sampling *sampling = weir_alloc(1, sizeof *sampling);
 	sampling->report = report;
 	report->sources = weir_alloc(config->source_count, sizeof *report->sources);
-	enum weir_status status = inputs_new(config, config->policy, &context, NULL, &sampling->inputs, error);
+	enum weir_status status =
+		inputs_new(config, config->policy, report->lists, &context, NULL, &sampling->inputs, error);
 	if (status == WEIR_OK)
 		find_key_fields(sampling);
 	for (; status == WEIR_OK && report->source_count < config->source_count; report->source_count++)

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Words lie one behind the other in blocks, for ten million of them would cost as many allocations. */
+#include "collector/match/exempt_list.h"
+
+#include "common/base/alloc.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_BYTES = 1 << 20 };
+
+static_assert((int)BLOCK_BYTES > (int)WEIR_EXEMPT_LINE_MAX_BYTES, "a block holds a word");
+
+struct block {
+	struct block *next;
+	size_t used;
+	char bytes[BLOCK_BYTES];
+};
+
+/* What a list is to those who share it. */
+struct shared_list {
+	struct exempt_list list; /* first: the pointers are the same */
+	char *path;
+	struct block *blocks;
+	_Atomic uint32_t users; /* and one for being the newest of its path */
+	struct shared_list *next;
+};
+
+struct exempt_lists {
+	pthread_mutex_t lock;
+	struct shared_list *newest;
+};
+
+static void free_list(struct shared_list *shared)
+{
+	network_set_deinit(&shared->list.networks);
+	word_set_deinit(&shared->list.words);
+	for (uint32_t i = 0; i < shared->list.wildcard_count; i++)
+		wildcard_deinit(&shared->list.wildcards[i]);
+	free(shared->list.wildcards);
+	for (struct block *block = shared->blocks, *next; block != NULL; block = next) {
+		next = block->next;
+		free(block);
+	}
+	free(shared->path);
+	free(shared);
+}
+
+static const char *keep(struct shared_list *shared, struct weir_span word)
+{
+	struct block *block = shared->blocks;
+	if (block == NULL || BLOCK_BYTES - block->used <= word.length) {
+		block = weir_alloc(1, sizeof *block);
+		block->next = shared->blocks;
+		shared->blocks = block;
+	}
+	char *copy = block->bytes + block->used;
+	memcpy(copy, word.at, word.length);
+	copy[word.length] = '\0';
+	block->used += word.length + (size_t)1;
+	return copy;
+}
+
+/* The words of a file that is being read. */
+struct loading {
+	struct shared_list *shared;
+	struct weir_span *words;
+	uint32_t word_count, word_room;
+};
+
+static void take_network(void *context, const struct weir_network *network)
+{
+	struct loading *loading = context;
+	network_set_add(&loading->shared->list.networks, network);
+}
+
+static void take_word(void *context, struct weir_span word)
+{
+	struct loading *loading = context;
+	struct exempt_list *list = &loading->shared->list;
+	struct weir_span kept = {.at = keep(loading->shared, word), .length = word.length};
+	if (list->first_word == NULL)
+		list->first_word = kept.at;
+	if (memchr(kept.at, '*', kept.length) != NULL) {
+		list->wildcards = weir_realloc(list->wildcards, list->wildcard_count + (size_t)1, sizeof *list->wildcards);
+		wildcard_init(&list->wildcards[list->wildcard_count++], kept);
+		return;
+	}
+	if (loading->word_count == loading->word_room) {
+		loading->word_room = loading->word_room == 0 ? 1024 : 2 * loading->word_room;
+		loading->words = weir_realloc(loading->words, loading->word_room, sizeof *loading->words);
+	}
+	loading->words[loading->word_count++] = kept;
+}
+
+static enum weir_status load(const char *path, struct shared_list **loaded, struct weir_error *error)
+{
+	struct shared_list *shared = weir_alloc(1, sizeof *shared);
+	struct loading loading = {.shared = shared};
+	const struct weir_exempt_taker taker = {
+		.context = &loading, .network = take_network, .word = take_word, .most = WEIR_EXEMPT_FILE_ENTRIES_MAX};
+	shared->path = weir_copy(path, strlen(path));
+	shared->users = 1;
+	enum weir_status status = weir_exempt_file_read(path, &taker, &shared->list.state, &shared->list.count, error);
+	if (status == WEIR_OK && shared->list.wildcard_count > EXEMPT_LIST_WILDCARDS_MAX)
+		status = weir_fail(error, WEIR_INVALID, "%s: %u entries have a '*'; at most %d are allowed in a list", path,
+		                   shared->list.wildcard_count, EXEMPT_LIST_WILDCARDS_MAX);
+	if (status == WEIR_OK)
+		word_set_init(&shared->list.words, loading.words, loading.word_count);
+	free(loading.words);
+	if (status != WEIR_OK) {
+		free_list(shared);
+		return status;
+	}
+	*loaded = shared;
+	return WEIR_OK;
+}
+
+static void release(struct shared_list *shared)
+{
+	if (atomic_fetch_sub(&shared->users, 1) == 1)
+		free_list(shared);
+}
+
+struct exempt_lists *exempt_lists_new(void)
+{
+	struct exempt_lists *lists = weir_alloc(1, sizeof *lists);
+	pthread_mutex_init(&lists->lock, NULL);
+	return lists;
+}
+
+void exempt_lists_free(struct exempt_lists *lists)
+{
+	if (lists == NULL)
+		return;
+	for (struct shared_list *list = lists->newest, *next; list != NULL; list = next) {
+		next = list->next;
+		release(list);
+	}
+	pthread_mutex_destroy(&lists->lock);
+	free(lists);
+}
+
+/* Where the newest list of a path is linked, or where it would be. */
+static struct shared_list **place_of(struct exempt_lists *lists, const char *path)
+{
+	struct shared_list **place = &lists->newest;
+	while (*place != NULL && strcmp((*place)->path, path) != 0)
+		place = &(*place)->next;
+	return place;
+}
+
+static void replace(struct shared_list **place, struct shared_list *loaded)
+{
+	struct shared_list *before = *place;
+	loaded->next = before != NULL ? before->next : NULL;
+	*place = loaded;
+	if (before != NULL)
+		release(before);
+}
+
+/*
+ * With the lock held, also while a file is read: two who want it do not both read it.
+ *
+ * @param list  returned: borrowed from the lists
+ */
+static enum weir_status read_newest(struct exempt_lists *lists, const char *path, bool fresh, struct shared_list **list,
+                                    struct weir_error *error)
+{
+	struct weir_exempt_file_state now;
+	struct shared_list **place = place_of(lists, path), *loaded;
+	bool known = *place != NULL;
+	if (known && fresh)
+		known = weir_exempt_file_look(path, &now) && weir_exempt_file_same(&now, &(*place)->list.state);
+	if (!known) {
+		enum weir_status status = load(path, &loaded, error);
+		if (status != WEIR_OK)
+			return status;
+		replace(place, loaded);
+	}
+	*list = *place;
+	return WEIR_OK;
+}
+
+enum weir_status exempt_list_open(struct exempt_lists *lists, const char *path, struct exempt_list **list,
+                                  struct weir_error *error)
+{
+	struct shared_list *found;
+	enum weir_status status;
+	if (lists == NULL) {
+		status = load(path, &found, error);
+	} else {
+		pthread_mutex_lock(&lists->lock);
+		status = read_newest(lists, path, false, &found, error);
+		if (status == WEIR_OK)
+			atomic_fetch_add(&found->users, 1);
+		pthread_mutex_unlock(&lists->lock);
+	}
+	if (status == WEIR_OK)
+		*list = &found->list;
+	return status;
+}
+
+void exempt_list_close(struct exempt_list *list)
+{
+	release((struct shared_list *)list);
+}
+
+enum weir_status exempt_lists_refresh(struct exempt_lists *lists, const struct weir_policy *policy,
+                                      struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	struct shared_list *found;
+	if (lists == NULL)
+		return WEIR_OK;
+	pthread_mutex_lock(&lists->lock);
+	for (uint32_t z = 0; z < policy->zone_count; z++)
+		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count && status == WEIR_OK; i++)
+			status = read_newest(lists, policy->zones[z].exempt_lists[i], true, &found, error);
+	pthread_mutex_unlock(&lists->lock);
+	return status;
+}
+
+struct weir_exempt_file_state exempt_lists_state(struct exempt_lists *lists, const char *path)
+{
+	struct weir_exempt_file_state state = {0};
+	pthread_mutex_lock(&lists->lock);
+	const struct shared_list *found = *place_of(lists, path);
+	if (found != NULL)
+		state = found->list.state;
+	pthread_mutex_unlock(&lists->lock);
+	return state;
+}
+
+struct exempt_list_words exempt_lists_words(struct exempt_lists *lists, const char *path)
+{
+	struct exempt_list_words words = {0};
+	struct shared_list *found;
+	struct weir_error ignored; /* whoever makes a matcher tells it */
+	pthread_mutex_lock(&lists->lock);
+	if (read_newest(lists, path, false, &found, &ignored) == WEIR_OK) {
+		const struct exempt_list *list = &found->list;
+		words.count = list->words.count + list->wildcard_count;
+		snprintf(words.first, sizeof words.first, "%s", list->first_word != NULL ? list->first_word : "");
+	}
+	pthread_mutex_unlock(&lists->lock);
+	return words;
+}
+
+bool exempt_list_has_word(const struct exempt_list *list, struct weir_span value)
+{
+	if (word_set_has(&list->words, value))
+		return true;
+	for (uint32_t i = 0; i < list->wildcard_count; i++)
+		if (wildcard_match(&list->wildcards[i], value))
+			return true;
+	return false;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks the file system by name: lists are replaced by rename as often as they are written in place. */
+#include "collector/match/exempt_watch.h"
+
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOOK_PERIOD_MS = 1000, AGAIN_MS = 30000 };
+
+struct watched_file {
+	char *path;                          /* owned */
+	struct weir_exempt_file_state known; /* as it was read, or reported */
+	struct weir_exempt_file_state seen;  /* at the last look */
+};
+
+void exempt_watch_deinit(struct exempt_watch *watch)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		free(watch->files[i].path);
+	free(watch->files);
+	*watch = (struct exempt_watch){0};
+}
+
+static void add(struct exempt_watch *watch, const char *path, const struct weir_exempt_file_state *known)
+{
+	watch->files = weir_realloc(watch->files, watch->count + 1, sizeof *watch->files);
+	watch->files[watch->count++] =
+		(struct watched_file){.path = weir_copy(path, strlen(path)), .known = *known, .seen = *known};
+}
+
+void exempt_watch_set(struct exempt_watch *watch, const struct weir_policy *policy, struct exempt_lists *lists)
+{
+	int64_t looked_ms = watch->looked_ms;
+	exempt_watch_deinit(watch);
+	watch->looked_ms = looked_ms;
+	for (uint32_t z = 0; z < policy->zone_count; z++) {
+		const struct weir_zone *zone = &policy->zones[z];
+		for (uint32_t i = 0; i < zone->exempt_file_count; i++)
+			add(watch, zone->exempt_files[i].path, &zone->exempt_files[i].state);
+		for (uint32_t i = 0; i < zone->exempt_list_count; i++) {
+			struct weir_exempt_file_state state = exempt_lists_state(lists, zone->exempt_lists[i]);
+			add(watch, zone->exempt_lists[i], &state);
+		}
+	}
+}
+
+bool exempt_watch_changed(struct exempt_watch *watch, int64_t now_ms)
+{
+	if (watch->count == 0 || now_ms - watch->looked_ms < LOOK_PERIOD_MS)
+		return false;
+	bool changed = watch->again_ms != 0 && now_ms >= watch->again_ms;
+	watch->looked_ms = now_ms;
+	for (size_t i = 0; i < watch->count; i++) {
+		struct watched_file *file = &watch->files[i];
+		struct weir_exempt_file_state now;
+		if (!weir_exempt_file_look(file->path, &now))
+			continue;
+		bool settled = weir_exempt_file_same(&now, &file->seen);
+		file->seen = now;
+		if (!settled || weir_exempt_file_same(&now, &file->known))
+			continue;
+		file->known = now;
+		changed = true;
+	}
+	if (changed)
+		watch->again_ms = 0;
+	return changed;
+}
+
+void exempt_watch_again(struct exempt_watch *watch, int64_t now_ms)
+{
+	watch->again_ms = now_ms + AGAIN_MS;
+}

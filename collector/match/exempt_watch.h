@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Notices that a file changed which a zone's "exempt" names, so that the policy is read again. */
+#ifndef COLLECTOR_EXEMPT_WATCH_H
+#define COLLECTOR_EXEMPT_WATCH_H
+
+#include "collector/match/exempt_list.h"
+
+#include <stdbool.h>
+
+struct watched_file;
+
+/* Zeroed: watches nothing. */
+struct exempt_watch {
+	struct watched_file *files;
+	size_t count;
+	int64_t looked_ms;
+	int64_t again_ms; /* when a change is reported again that could not be taken; 0: none */
+};
+
+/**
+ * Watches the files of a policy, of which matchers were made: what changed since those were read is reported.
+ *
+ * @param policy  borrowed until it returns, and so are the lists
+ */
+void exempt_watch_set(struct exempt_watch *watch, const struct weir_policy *policy, struct exempt_lists *lists);
+void exempt_watch_deinit(struct exempt_watch *watch);
+
+/**
+ * Whether a file changed since it was read, or last reported, and has stayed so for a second: who writes it may not be
+ * done. A file that is gone has not changed. Looks once a second, however often it is called.
+ *
+ * @param now_ms  a clock that does not go back
+ */
+bool exempt_watch_changed(struct exempt_watch *watch, int64_t now_ms);
+
+/** What was reported could not be taken: it is reported again in half a minute. */
+void exempt_watch_again(struct exempt_watch *watch, int64_t now_ms);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a file of "exempt": its entries are those of its lines, one by one, and what is wrong has its line. */
+#include "common/policy/policy.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct taken {
+	uint64_t networks, words, word_bytes;
+};
+
+static void take_network(void *context, const struct weir_network *network)
+{
+	struct taken *taken = context;
+	assert(network->prefix <= 128);
+	taken->networks++;
+}
+
+static void take_word(void *context, struct weir_span word)
+{
+	struct taken *taken = context;
+	assert(word.length > 0 && word.at[word.length] == '\0' && memchr(word.at, '\0', word.length) == NULL);
+	taken->words++;
+	taken->word_bytes += word.length;
+}
+
+/* The model: a copy of each line, without blanks, by itself. */
+static bool read_lines(const char *at, const char *end, struct taken *taken, uint32_t *count)
+{
+	const struct weir_exempt_taker taker = {.context = taken, .network = take_network, .word = take_word};
+	bool good = true;
+	*count = 0;
+	while (at < end && good) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at)), *last = newline != NULL ? newline : end;
+		char *line = strndup(at, (size_t)(last - at)), *begin = line + strspn(line, " \t");
+		for (size_t length = strlen(begin); length > 0 && strchr(" \t\r", begin[length - 1]) != NULL;)
+			begin[--length] = '\0';
+		bool whole = memchr(at, '\0', (size_t)(last - at)) == NULL;
+		json_t *text = whole ? json_string(begin) : NULL; /* NULL: no UTF-8 */
+		if (whole && (*begin == '\0' || *begin == '#')) {
+			good = true;
+		} else if (!whole) {
+			/* a zero behind '#' is part of a remark */
+			const char *first = at + strspn(at, " \t");
+			good = first < last && *first == '#';
+		} else {
+			++*count;
+			good = text != NULL && weir_exempt_entry(begin, &taker, NULL) == WEIR_OK;
+		}
+		json_decref(text);
+		free(line);
+		at = newline != NULL ? newline + 1 : end;
+	}
+	return good;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct taken taken = {0}, expected = {0};
+	const struct weir_exempt_taker taker = {
+		.context = &taken, .network = take_network, .word = take_word, .most = WEIR_EXEMPT_FILE_ENTRIES_MAX};
+	struct weir_exempt_file_state state;
+	struct weir_error error = {.text = ""};
+	uint32_t count, lines;
+	char path[64];
+	if (size >= WEIR_EXEMPT_LINE_MAX_BYTES)
+		return 0;
+	int file = memfd_create("list", MFD_CLOEXEC);
+	if (file < 0 || write(file, data, size) != (ssize_t)size)
+		abort();
+	snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+	enum weir_status status = weir_exempt_file_read(path, &taker, &state, &count, &error);
+	char *copy = strndup("", 1); /* terminated, so that the model may look one byte further */
+	copy = realloc(copy, size + 1);
+	memcpy(copy, data, size);
+	copy[size] = '\0';
+	bool good = read_lines(copy, copy + size, &expected, &lines);
+	assert((status == WEIR_OK) == good);
+	assert(!good || (count == lines && memcmp(&taken, &expected, sizeof taken) == 0));
+	assert(good || strstr(error.text, path) == error.text);
+	free(copy);
+	close(file);
+	return 0;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists that stay files: what they hold against the plainest loops, who shares them, and when they are read anew. */
+#include "collector/match/exempt_list.h"
+#include "collector/match/exempt_watch.h"
+#include "collector/match/matcher.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "scratch.h"
+
+#include <cmocka.h>
+
+enum { NETWORKS = 3000, WORDS = 500, MANY = 10001 };
+
+static char *path_in(void **state, const char *name)
+{
+	static char path[512];
+	snprintf(path, sizeof path, "%s/%s", (const char *)*state, name);
+	return path;
+}
+
+/* Replaces the file as one should: by another, under its name. */
+static void write_list(const char *path, const char *text)
+{
+	char next[600];
+	snprintf(next, sizeof next, "%s.next", path);
+	FILE *file = fopen(next, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+	assert_int_equal(rename(next, path), 0);
+}
+
+/* A policy whose zone exempts such a list. */
+static struct weir_policy *policy_of(const char *kind, const char *path)
+{
+	char zones[1024];
+	struct weir_json_document *document;
+	struct weir_error error;
+	struct weir_policy *policy;
+	snprintf(zones, sizeof zones,
+	         "[{\"name\": \"a\", \"key\": [\"ip\"], \"exempt\": [{\"%s\": \"%s\"}], \"limits\": [{\"algorithm\": "
+	         "\"fixed_window\", \"rate\": 1, \"window\": \"1m\"}]}]",
+	         kind, path);
+	assert_int_equal(weir_json_parse("zones", zones, strlen(zones), &document, &error), WEIR_OK);
+	struct weir_json root = weir_json_root(document);
+	if (weir_policy_parse(&root, &policy, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	weir_json_document_free(document);
+	return policy;
+}
+
+static const char *network_text(const struct weir_network *network, char *text)
+{
+	uint32_t length = weir_address_format(&network->base, text);
+	bool v4 = weir_address_is_v4(&network->base) && network->prefix >= 96;
+	sprintf(text + length, "/%d", v4 ? network->prefix - 96 : network->prefix);
+	return text;
+}
+
+static struct weir_network random_network(void)
+{
+	struct weir_network network = {.base = {{0}}};
+	bool v4 = random() % 2;
+	for (size_t k = v4 ? 12 : 0; k < 16; k++)
+		network.base.bytes[k] = random() % 2 ? (uint8_t)(random() & 0xc1) : 0;
+	if (v4)
+		network.base.bytes[10] = network.base.bytes[11] = 0xff;
+	/* long prefixes mostly, or everything is in one of the networks */
+	uint8_t prefix4 = (uint8_t)(random() % 20 == 0 ? 8 + random() % 24 : 32);
+	uint8_t prefix6 = (uint8_t)(random() % 20 == 0 ? 16 + random() % 113 : 128);
+	weir_address_mask(&network.base, prefix4, prefix6);
+	network.prefix = v4 ? (uint8_t)(96 + prefix4) : prefix6;
+	return network;
+}
+
+static void a_list_holds_its_entries_alone(void **state)
+{
+	static struct weir_network networks[NETWORKS];
+	char *path = path_in(state, "list"), text[WEIR_ADDRESS_TEXT_BYTES + 4];
+	struct exempt_lists *lists = exempt_lists_new();
+	struct exempt_list *list;
+	struct weir_error error;
+	srandom(1);
+	FILE *file = fopen(path, "w");
+	fputs("# networks, words and patterns\n\n", file);
+	for (uint32_t i = 0; i < NETWORKS; i++) {
+		networks[i] = random_network();
+		fprintf(file, i % 3 == 0 ? "  %s \r\n" : "%s\n", network_text(&networks[i], text));
+		if (i < WORDS)
+			fprintf(file, "word%u\n", i * 3);
+	}
+	fputs("bot-*\n100.0.2.3-100.0.2.9\nlast", file);
+	fclose(file);
+	assert_int_equal(exempt_list_open(lists, path, &list, &error), WEIR_OK);
+	assert_int_equal(list->count, NETWORKS + WORDS + 3);
+	unsigned in = 0;
+	for (int round = 0; round < 20000; round++) {
+		struct weir_address address = random_network().base;
+		bool expected = false;
+		for (uint32_t i = 0; i < NETWORKS && !expected; i++)
+			expected = weir_network_contains(&networks[i], &address);
+		assert_int_equal(network_set_has(&list->networks, &address), expected);
+		in += expected;
+	}
+	assert_true(in > 1000 && in < 19000);
+	for (uint32_t i = 0; i < 3 * WORDS + 3; i++) {
+		snprintf(text, sizeof text, "word%u", i);
+		assert_int_equal(exempt_list_has_word(list, weir_span_of(text)), i % 3 == 0 && i < 3 * WORDS);
+	}
+	assert_true(exempt_list_has_word(list, weir_span_of("bot-7")) && exempt_list_has_word(list, weir_span_of("last")));
+	assert_false(exempt_list_has_word(list, weir_span_of("bot")) || exempt_list_has_word(list, weir_span_of("")));
+	for (unsigned i = 1; i < 12; i++) {
+		struct weir_address address;
+		snprintf(text, sizeof text, "100.0.2.%u", i);
+		assert_true(weir_address_parse(weir_span_of(text), &address));
+		assert_int_equal(network_set_has(&list->networks, &address), i >= 3 && i <= 9);
+	}
+	assert_string_equal(exempt_lists_words(lists, path).first, "word0");
+	assert_int_equal(exempt_lists_words(lists, path).count, WORDS + 2);
+	exempt_lists_free(lists);
+	assert_true(exempt_list_has_word(list, weir_span_of("last")));
+	exempt_list_close(list);
+}
+
+static void a_list_is_shared_until_it_is_read_anew(void **state)
+{
+	char *path = path_in(state, "list");
+	struct exempt_lists *lists = exempt_lists_new();
+	struct exempt_list *first, *second, *third;
+	struct weir_error error;
+	struct weir_policy *policy = policy_of("list", path);
+	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_IO);
+	assert_non_null(strstr(error.text, "cannot open"));
+	write_list(path, "ann\n");
+	assert_int_equal(exempt_list_open(lists, path, &first, &error), WEIR_OK);
+	write_list(path, "bob\neve\n");
+	assert_int_equal(exempt_list_open(lists, path, &second, &error), WEIR_OK);
+	assert_ptr_equal(first, second);
+	exempt_list_close(second);
+	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	assert_int_equal(exempt_list_open(lists, path, &second, &error), WEIR_OK);
+	assert_true(exempt_list_has_word(first, weir_span_of("ann")));
+	assert_true(exempt_list_has_word(second, weir_span_of("eve")));
+	assert_false(exempt_list_has_word(second, weir_span_of("ann")));
+	/* what cannot be read leaves what was read before */
+	write_list(path, "ann\n10.0.0.1/8\n");
+	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_INVALID);
+	assert_non_null(strstr(error.text, "list:2: \"10.0.0.1/8\" is not a network: host bits are set"));
+	unlink(path);
+	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_IO);
+	assert_int_equal(exempt_list_open(lists, path, &third, &error), WEIR_OK);
+	assert_ptr_equal(second, third);
+	exempt_list_close(first);
+	exempt_list_close(second);
+	exempt_list_close(third);
+	/* or a list is one's own */
+	assert_int_equal(exempt_list_open(NULL, path, &third, &error), WEIR_IO);
+	write_list(path, "joe\n");
+	assert_int_equal(exempt_list_open(NULL, path, &third, &error), WEIR_OK);
+	assert_true(exempt_list_has_word(third, weir_span_of("joe")));
+	exempt_list_close(third);
+	exempt_lists_free(lists);
+	weir_policy_free(policy);
+}
+
+/* What is wrong with a list of this text. */
+static void refuse(void **state, const char *text, size_t length, const char *words)
+{
+	char *path = path_in(state, "list");
+	struct exempt_lists *lists = exempt_lists_new();
+	struct exempt_list *list;
+	struct weir_error error;
+	FILE *file = fopen(path, "w");
+	fwrite(text, 1, length, file);
+	fclose(file);
+	assert_int_equal(exempt_list_open(lists, path, &list, &error), WEIR_INVALID);
+	if (strstr(error.text, words) == NULL)
+		fail_msg("\"%s\" lacks \"%s\"", error.text, words);
+	exempt_lists_free(lists);
+}
+
+static void what_is_no_entry_is_refused_with_its_line(void **state)
+{
+	static char longest[WEIR_EXEMPT_LINE_MAX_BYTES + 3];
+	char *patterns = malloc((EXEMPT_LIST_WILDCARDS_MAX + 1) * (size_t)8), *end = patterns;
+	struct exempt_lists *lists = exempt_lists_new();
+	struct exempt_list *list;
+	struct weir_error error;
+	refuse(state, "ok\n\n192.0.2.*\n", 14, "list:3: \"192.0.2.*\" is a wildcard in an address");
+	refuse(state, "a\nb\0c\n", 6, "list:2: is not UTF-8 text");
+	refuse(state, "a\nb\xff\n", 5, "list:2: is not UTF-8 text");
+	memset(longest, 'a', sizeof longest);
+	memcpy(longest, "a\n", 2);
+	refuse(state, longest, sizeof longest, "list:2: is longer than 65536 bytes");
+	for (int i = 0; i <= EXEMPT_LIST_WILDCARDS_MAX; i++)
+		end += snprintf(end, 8, "%d*\n", i);
+	refuse(state, patterns, (size_t)(end - patterns), "1001 entries have a '*'; at most 1000");
+	free(patterns);
+	assert_int_equal(exempt_list_open(lists, "/dev/zero", &list, &error), WEIR_INVALID);
+	assert_string_equal(error.text, "/dev/zero is not a regular file");
+	exempt_lists_free(lists);
+}
+
+static void a_file_of_many_entries_is_a_list(void **state)
+{
+	char *path = path_in(state, "file"), words[600];
+	for (uint32_t count = MANY - 1; count <= MANY; count++) {
+		FILE *file = fopen(path, "w");
+		for (uint32_t i = 0; i < count; i++)
+			fprintf(file, i % 2 == 0 ? "10.0.%u.%u\n" : "w%u.%u\n", i >> 8, i & 255);
+		fclose(file);
+		struct weir_policy *policy = policy_of("file", path), *decoded;
+		struct weir_error error;
+		snprintf(words, sizeof words, "\"exempt\":[{\"list\":\"%s\"}]", path);
+		assert_int_equal(strstr(policy->text, words) != NULL, count == MANY);
+		assert_int_equal(policy->zones[0].exempt_list_count, count == MANY);
+		assert_int_equal(policy->zones[0].exempt_network_count + policy->zones[0].exempt_word_count,
+		                 count == MANY ? 0 : count);
+		/* who has the record alone reads no file */
+		unlink(path);
+		assert_int_equal(weir_policy_decode(1, policy->text, strlen(policy->text), &decoded, &error), WEIR_OK);
+		assert_string_equal(decoded->text, policy->text);
+		weir_policy_free(policy);
+		weir_policy_free(decoded);
+	}
+}
+
+static bool is_matched(struct matcher *matcher, const char *ip)
+{
+	struct record record = {0};
+	struct matched matched;
+	record.fields[FIELD_IP] = weir_span_of(ip);
+	matcher_match(matcher, &record, &matched);
+	return matched.event_count > 0;
+}
+
+static void who_is_in_a_list_is_in_no_zone(void **state)
+{
+	char *path = path_in(state, "list");
+	struct exempt_lists *lists = exempt_lists_new();
+	struct field_table fields;
+	struct matcher *matcher;
+	struct weir_error error;
+	write_list(path, "192.0.2.0/30\n2001:db8::/32\nhost.example\n");
+	struct weir_policy *policy = policy_of("list", path);
+	field_table_init(&fields);
+	assert_int_equal(matcher_new(policy, lists, &fields, 1, &matcher, &error), WEIR_OK);
+	assert_false(is_matched(matcher, "192.0.2.3") || is_matched(matcher, "2001:db8::1") ||
+	             is_matched(matcher, "host.example"));
+	assert_true(is_matched(matcher, "192.0.2.4") && is_matched(matcher, "2001:db9::1") && is_matched(matcher, "host"));
+	exempt_lists_free(lists);
+	matcher_free(matcher);
+	field_table_deinit(&fields);
+	weir_policy_free(policy);
+}
+
+static void a_change_is_told_once_it_has_settled(void **state)
+{
+	char *path = path_in(state, "list");
+	struct exempt_lists *lists = exempt_lists_new();
+	struct exempt_watch watch = {0};
+	struct weir_error error;
+	int64_t now_ms = 1000000;
+	write_list(path, "ann\n");
+	struct weir_policy *policy = policy_of("list", path);
+	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	write_list(path, "bob\n"); /* between its reading and the watch */
+	exempt_watch_set(&watch, policy, lists);
+	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
+	assert_false(exempt_watch_changed(&watch, now_ms + 999));
+	assert_true(exempt_watch_changed(&watch, now_ms += 1000));
+	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
+	exempt_watch_again(&watch, now_ms);
+	assert_false(exempt_watch_changed(&watch, now_ms += 29999));
+	assert_true(exempt_watch_changed(&watch, now_ms += 1001));
+	assert_false(exempt_watch_changed(&watch, now_ms += 60000));
+	unlink(path);
+	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
+	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
+	write_list(path, "eve\n");
+	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
+	assert_true(exempt_watch_changed(&watch, now_ms += 1000));
+	exempt_watch_deinit(&watch);
+	exempt_lists_free(lists);
+	weir_policy_free(policy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_list_holds_its_entries_alone, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(a_list_is_shared_until_it_is_read_anew, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(what_is_no_entry_is_refused_with_its_line, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(a_file_of_many_entries_is_a_list, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(who_is_in_a_list_is_in_no_zone, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(a_change_is_told_once_it_has_settled, scratch_setup, scratch_teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
