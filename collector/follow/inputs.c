@@ -17,6 +17,7 @@ enum weir_status inputs_new(const struct weir_config *config, const struct weir_
 	inputs->config = config;
 	inputs->lists = lists;
 	inputs->context = *context;
+	inputs->context.forgets |= context->memory == NULL && context->once;
 	if (context->memory == NULL)
 		inputs->context.memory = inputs->own_memory = source_memory_new(context->collector_id);
 	inputs->dead = dead;

@@ -126,6 +126,15 @@ static bool each_rotated(const struct grounds *grounds, const struct file_names 
 	return false;
 }
 
+/* The file of that inode that was settled, and has not been written to since; NULL: there is none. */
+static struct source_memory_file *unchanged(const struct source_memory *memory, const struct stat *about)
+{
+	struct source_memory_file *file = source_memory_file_with(memory, about->st_dev, about->st_ino);
+	bool same =
+		file != NULL && file->state == SOURCE_FILE_SETTLED && file->modified_ns == file_identity_modified_ns(about);
+	return same ? file : NULL;
+}
+
 /* ---- where a known file is ---- */
 
 struct search {
@@ -152,10 +161,24 @@ static bool is_another(const struct search *search, const struct file_beginning 
 	return false;
 }
 
+/* Another file, seen without its beginning, which is dear to read of one that is compressed. */
+static bool is_seen_other(const struct search *search, const char *path)
+{
+	struct stat about;
+	if (stat(path, &about) != 0)
+		return false;
+	if (!search->copies)
+		return !file_identity_has_inode(search->file, &about);
+	const struct source_memory_file *known = unchanged(search->shared->memory, &about);
+	return known != NULL && known != search->file;
+}
+
 /* Tries a path. True: the search is over. */
 static bool try_path(struct search *search, const char *path)
 {
 	struct file_beginning beginning;
+	if (is_seen_other(search, path))
+		return false;
 	enum file_opening opening = file_identity_open(path, search->shared->settings.follow, &beginning, search->error);
 	if (opening != FILE_OPENING_DONE) {
 		/* What cannot be opened matters if it may be the file: others may well be out of reach. */
@@ -365,17 +388,31 @@ static bool is_named_otherwise(const struct miss *miss, const char *path, const 
 	return true;
 }
 
+/* Seen without its beginning, which is dear to read of one that is compressed: nothing of it can have been missed. */
+static bool is_seen(const struct miss *miss, const char *path)
+{
+	struct stat about;
+	if (stat(path, &about) != 0)
+		return false;
+	if (about.st_size == 0 || file_identity_modified_ns(&about) <= miss->forgotten_ns)
+		return true;
+	struct source_memory_file *file = unchanged(miss->shared->memory, &about);
+	if (file == NULL)
+		return false;
+	file->seen_s = weir_wall_ms() / 1000;
+	return true;
+}
+
 static bool take_missed(void *context, const char *path, const struct file_name *name)
 {
 	struct miss *miss = context;
 	struct file_judgement judgement;
 	struct file_candidate candidate;
 	struct file_missed *missed = miss->missed;
-	if (is_named_otherwise(miss, path, name->name))
+	if (is_named_otherwise(miss, path, name->name) || is_seen(miss, path))
 		return false;
 	file_identity_judge(&miss->shared->settings, miss->shared->memory, path, miss->stream, &judgement, NULL);
-	if (judgement.verdict != FILE_NEW || judgement.about.st_size == 0 ||
-	    file_identity_modified_ns(&judgement.about) <= miss->forgotten_ns)
+	if (judgement.verdict != FILE_NEW)
 		return false;
 	file_candidate_init(&candidate, path, &judgement);
 	candidate.ready = file_judgement_ready(&judgement, &miss->shared->settings);

@@ -139,6 +139,7 @@ enum weir_status file_settings_init(struct file_settings *settings, const struct
 	settings->start = (enum source_at_start)parsed.start;
 	settings->line_max = (size_t)parsed.line_max;
 	settings->follow = parsed.follow && !context->once;
+	settings->forgets = context->forgets && !settings->follow;
 	return status;
 }
 

@@ -25,6 +25,7 @@ struct file_settings {
 	size_t excluded_count;
 	char *olddir; /* where rotated files are moved: with its slash; NULL: that is not known */
 	bool follow;
+	bool forgets; /* as in the context */
 	enum source_at_start start;
 	size_t line_max;
 	struct file_timing timing;

@@ -206,6 +206,7 @@ static enum weir_status open_inputs(struct once *once, struct weir_error *error)
 {
 	once->source_context = (struct source_context){.once = true,
 	                                               .memory = once->memory,
+	                                               .forgets = once->options->state_directory == NULL,
 	                                               .line_max_bytes = (uint32_t)once->config->collector.line_max_bytes,
 	                                               .tell = warn,
 	                                               .tell_context = once};
