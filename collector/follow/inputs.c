@@ -284,13 +284,16 @@ void inputs_counts(const struct inputs *inputs, struct record_counts *sum)
 
 void inputs_progress(const struct inputs *inputs, uint64_t *done_bytes, uint64_t *all_bytes)
 {
-	struct source_status statuses[64];
 	*done_bytes = *all_bytes = 0;
 	for (size_t i = 0; i < inputs->source_count; i++) {
-		size_t count = inputs->sources[i]->ops->status(inputs->sources[i], statuses, 64);
-		for (size_t j = 0; j < count && j < 64; j++) {
+		struct source *source = inputs->sources[i];
+		size_t count = source->ops->status(source, NULL, 0);
+		struct source_status *statuses = weir_alloc(count, sizeof *statuses);
+		size_t got = source->ops->status(source, statuses, count);
+		for (size_t j = 0; j < got && j < count; j++) {
 			*all_bytes += statuses[j].size_bytes;
 			*done_bytes += statuses[j].size_bytes - statuses[j].lag_bytes;
 		}
+		free(statuses);
 	}
 }
