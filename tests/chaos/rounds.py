@@ -148,7 +148,7 @@ def _home(weir):
                                stdin=subprocess.DEVNULL, timeout=LEAVE_S, check=False)
 
 
-def main(play, description, ordinary=4 if SANITIZED else 8, around=None, skipped=None):
+def main(play, description, ordinary=4, around=None, skipped=None):
     """Plays the rounds that the command line asks for, and leaves.
 
     ordinary: how many, where nobody says so; around(jobs): what is entered while they are played; skipped: what no
