@@ -32,7 +32,7 @@ struct input {
 	unsigned char *raw;  /* NULL until it is needed: few bytes tell the kind */
 	size_t raw_capacity, raw_at, raw_end;
 	const struct input_codec_ops *ops; /* NULL for plain */
-	void *codec;
+	void *codec;                       /* NULL while it is parked, too */
 };
 
 struct input *input_new(int fd, bool growing)
@@ -181,6 +181,34 @@ static enum weir_status read_plain(struct input *input, void *bytes, size_t most
 	return read_raw(input, bytes, most, got, error);
 }
 
+void input_park(struct input *input)
+{
+	if (input->codec == NULL || !input->regular || input->kind == INPUT_REFUSED)
+		return;
+	input->ops->destroy(input->codec);
+	input->codec = NULL;
+	free(input->raw);
+	input->raw = NULL;
+	input->raw_capacity = input->raw_at = input->raw_end = 0;
+}
+
+/* To where it was when it was parked. */
+static enum weir_status unpark(struct input *input, struct weir_error *error)
+{
+	uint64_t offset = input->offset;
+	input->codec = input->ops->create();
+	input->raw_offset = input->raw_base;
+	input->offset = 0;
+	enum weir_status status = fill_raw(input, error);
+	if (status == WEIR_OK)
+		status = input_seek(input, offset, error);
+	if (status == WEIR_OK)
+		return WEIR_OK;
+	input_park(input); /* it stands where it stood */
+	input->offset = offset;
+	return status == WEIR_END ? weir_fail(error, WEIR_INVALID, "is shorter than it was") : status;
+}
+
 static enum weir_status read_compressed(struct input *input, void *bytes, size_t most, size_t *got,
                                         struct weir_error *error)
 {
@@ -210,6 +238,11 @@ enum weir_status input_read(struct input *input, void *bytes, size_t most, size_
 	*got = 0;
 	if (input->kind == INPUT_UNKNOWN) {
 		enum weir_status status = detect_kind(input, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	if (input->ops != NULL && input->codec == NULL) {
+		enum weir_status status = unpark(input, error);
 		if (status != WEIR_OK)
 			return status;
 	}
@@ -257,6 +290,11 @@ enum weir_status input_seek(struct input *input, uint64_t offset, struct weir_er
 		if (fstat(input->fd, &about) != 0)
 			return weir_fail(error, WEIR_IO, "cannot stat it: %s", strerror(errno));
 		return (uint64_t)about.st_size < input->raw_offset ? WEIR_END : WEIR_OK;
+	}
+	if (input->ops != NULL && input->codec == NULL) {
+		enum weir_status status = unpark(input, error);
+		if (status != WEIR_OK)
+			return status;
 	}
 	if (offset < input->offset && input->ops != NULL)
 		rewind_compressed(input);

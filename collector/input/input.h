@@ -65,6 +65,12 @@ WEIR_MUST_USE enum weir_status input_read_full(struct input *input, void *bytes,
 WEIR_MUST_USE enum weir_status input_seek(struct input *input, uint64_t offset, struct weir_error *error);
 
 /**
+ * Gives back what decompressing holds, which of xz may be many MiB. The next read or seek decompresses up to here again,
+ * so it pays near the beginning of an input that is not read for a while. Does nothing to a pipe.
+ */
+void input_park(struct input *input);
+
+/**
  * Goes past a hole of a plain regular file, where it stands at one: nothing is read for it.
  *
  * @param limit  not beyond this offset

@@ -126,6 +126,11 @@ enum weir_status input_lines_seek(struct input_lines *lines, uint64_t offset, st
 	return status;
 }
 
+void input_lines_park(struct input_lines *lines)
+{
+	input_park(lines->input);
+}
+
 void input_lines_rest(struct input_lines *lines)
 {
 	if (lines->end > lines->begin || lines->buffer == NULL)

@@ -74,6 +74,9 @@ uint64_t input_lines_read_offset(const struct input_lines *lines);
 /** Drops what is buffered and goes to an offset: statuses as input_seek(). */
 WEIR_MUST_USE enum weir_status input_lines_seek(struct input_lines *lines, uint64_t offset, struct weir_error *error);
 
+/** input_park(): what is buffered stays. */
+void input_lines_park(struct input_lines *lines);
+
 /** Gives back the memory of an input that has nothing to say: all of the buffer if it is empty. */
 void input_lines_rest(struct input_lines *lines);
 

@@ -53,11 +53,17 @@ static void expect_reads(struct log_bytes plain, struct log_bytes packed, enum i
 		char piece[64];
 		assert_int_equal(input_seek(input, places[i], &error), WEIR_OK);
 		assert_int_equal(input_offset(input), places[i]);
+		if (i % 2 == 0)
+			input_park(input);
 		assert_int_equal(input_read_full(input, piece, sizeof piece, &got, &error), WEIR_OK);
 		size_t expected = plain.length - places[i] < sizeof piece ? plain.length - places[i] : sizeof piece;
 		assert_int_equal(got, expected);
 		assert_memory_equal(piece, plain.at + places[i], expected);
 	}
+	input_park(input);
+	assert_int_equal(input_seek(input, 5, &error), WEIR_OK);
+	assert_int_equal(input_offset(input), 5);
+	input_park(input);
 	assert_int_equal(input_seek(input, plain.length + 1, &error), WEIR_END);
 	input_free(input);
 	free(bytes.at);

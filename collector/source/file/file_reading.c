@@ -13,7 +13,10 @@
 
 #include <string.h>
 
-enum { ABSENCE_WAIT_MS = 200 };
+enum {
+	ABSENCE_WAIT_MS = 200,
+	UNPACKED_MOST = 8, /* of so many streams all may decompress at once */
+};
 
 /* ---- faults: logged once, tried again with growing pauses; without follow they end the stream ---- */
 
@@ -128,6 +131,9 @@ static void hand_out(struct file_stream *stream, const struct source_memory_part
 		.written_ms = open_file_modified_ms(current),
 	};
 	stream->before_given = true;
+	/* A merge has a chunk of each stream, and may come back to a packed one much later. */
+	if (lines.offset == 0 && !stream->shared->settings.follow && stream->shared->stream_count > UNPACKED_MOST)
+		input_lines_park(current->lines);
 	stream->offset = input_lines_offset(current->lines);
 	struct source_memory_file *file = current->file;
 	if (file->taken < stream->offset)
