@@ -36,7 +36,7 @@ enum weir_status policies_new(const struct weir_config *config, struct weir_bus 
 		free(policies);
 		return status;
 	}
-	policies->lists = exempt_lists_new();
+	policies->lists = exempt_lists_new(log);
 	*out = policies;
 	return WEIR_OK;
 }
@@ -101,7 +101,7 @@ const struct weir_policy *policies_poll(struct policies *policies, int timeout_m
 		return NULL;
 	policies->judged = newest->version;
 	bool judged = usable(policies, newest);
-	exempt_watch_set(&policies->exempt, newest, policies->lists);
+	exempt_watch_set(&policies->exempt, newest, policies->lists, now_ms);
 	if (!judged) {
 		exempt_watch_again(&policies->exempt, now_ms);
 		return NULL;
@@ -113,6 +113,9 @@ const struct weir_policy *policies_poll(struct policies *policies, int timeout_m
 
 void policies_forget(struct policies *policies, uint64_t version)
 {
+	const struct weir_policy *newest = weir_policy_feed_newest(policies->feed);
+	if (newest != NULL && newest->version == version)
+		exempt_lists_prune(policies->lists, newest);
 	weir_policy_feed_forget(policies->feed, version);
 }
 

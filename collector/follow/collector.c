@@ -109,6 +109,10 @@ static void switch_policy(struct collector *collector)
 	const struct weir_policy *policy = atomic_exchange(&collector->next_policy, NULL);
 	if (policy == NULL)
 		return;
+	if (policy->version == collector->policy_version) {
+		inputs_renew_lists(collector->inputs);
+		return;
+	}
 	flush(collector);
 	struct weir_error error;
 	enum weir_status status = inputs_set_policy(collector->inputs, policy, &error);

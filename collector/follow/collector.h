@@ -39,7 +39,8 @@ WEIR_MUST_USE enum weir_status collector_new(const struct collector_options *opt
 WEIR_MUST_USE enum weir_status collector_start(struct collector *collector, struct weir_error *error);
 
 /**
- * Matches by another policy from the next round of chunks on. inputs_check_policy() has accepted it.
+ * Matches by another policy from the next round of chunks on, or by the newest lists of the same. inputs_check_policy() has
+ * accepted it.
  *
  * @param policy  borrowed until collector_policy_version() names a later one
  * @thread any

@@ -267,6 +267,12 @@ enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_poli
 	return status;
 }
 
+void inputs_renew_lists(struct inputs *inputs)
+{
+	if (inputs->lists != NULL)
+		matcher_renew_lists(inputs->matcher, inputs->lists);
+}
+
 void inputs_counts(const struct inputs *inputs, struct record_counts *sum)
 {
 	for (size_t i = 0; i < inputs->count_count; i++)

@@ -95,6 +95,9 @@ WEIR_MUST_USE enum weir_status inputs_reader(struct inputs *inputs, size_t place
 WEIR_MUST_USE enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_policy *policy,
                                                  struct weir_error *error);
 
+/** Matches by the newest lists of the same policy's "exempt" from the next record on. */
+void inputs_renew_lists(struct inputs *inputs);
+
 /** Whether the source's lines can be read again. */
 bool inputs_replayable(const struct inputs *inputs, size_t place);
 

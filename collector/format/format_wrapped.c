@@ -149,10 +149,12 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 
 /* ---- its life ---- */
 
-/* The parts stay: a log may be rotated between two of them, and the next file begins with the rest. */
 static void begin(struct format *format, struct weir_span header)
 {
-	format_begin(((struct format_wrapped *)format)->body, header);
+	struct format_wrapped *wrapped = (struct format_wrapped *)format;
+	for (int i = 0; i < STREAMS; i++)
+		clear_parts(&wrapped->parts[i]);
+	format_begin(wrapped->body, header);
 }
 
 static struct weir_span header(const struct format *format)

@@ -31,6 +31,7 @@ struct shared_list {
 };
 
 struct exempt_lists {
+	const struct weir_log *log;
 	pthread_mutex_t lock;
 	struct shared_list *newest;
 };
@@ -70,31 +71,52 @@ struct loading {
 	struct shared_list *shared;
 	struct weir_span *words;
 	uint32_t word_count, word_room;
+	uint64_t networks, wildcards; /* all that there were */
 };
 
 static void take_network(void *context, const struct weir_network *network)
 {
 	struct loading *loading = context;
-	network_set_add(&loading->shared->list.networks, network);
+	if (loading->networks++ < EXEMPT_LIST_NETWORKS_MAX)
+		network_set_add(&loading->shared->list.networks, network);
+}
+
+static void take_wildcard(struct loading *loading, struct weir_span word)
+{
+	struct exempt_list *list = &loading->shared->list;
+	if (loading->wildcards++ >= EXEMPT_LIST_WILDCARDS_MAX)
+		return;
+	list->wildcards = weir_realloc(list->wildcards, list->wildcard_count + (size_t)1, sizeof *list->wildcards);
+	wildcard_init(&list->wildcards[list->wildcard_count++],
+	              (struct weir_span){keep(loading->shared, word), word.length});
 }
 
 static void take_word(void *context, struct weir_span word)
 {
 	struct loading *loading = context;
 	struct exempt_list *list = &loading->shared->list;
-	struct weir_span kept = {.at = keep(loading->shared, word), .length = word.length};
 	if (list->first_word == NULL)
-		list->first_word = kept.at;
-	if (memchr(kept.at, '*', kept.length) != NULL) {
-		list->wildcards = weir_realloc(list->wildcards, list->wildcard_count + (size_t)1, sizeof *list->wildcards);
-		wildcard_init(&list->wildcards[list->wildcard_count++], kept);
+		list->first_word = keep(loading->shared, word);
+	if (memchr(word.at, '*', word.length) != NULL) {
+		take_wildcard(loading, word);
 		return;
 	}
 	if (loading->word_count == loading->word_room) {
 		loading->word_room = loading->word_room == 0 ? 1024 : 2 * loading->word_room;
 		loading->words = weir_realloc(loading->words, loading->word_room, sizeof *loading->words);
 	}
-	loading->words[loading->word_count++] = kept;
+	loading->words[loading->word_count++] = (struct weir_span){keep(loading->shared, word), word.length};
+}
+
+static enum weir_status check_loaded(const struct loading *loading, const char *path, struct weir_error *error)
+{
+	if (loading->wildcards > EXEMPT_LIST_WILDCARDS_MAX)
+		return weir_fail(error, WEIR_INVALID, "%s: %llu entries have a '*'; at most %d are allowed in a list", path,
+		                 (unsigned long long)loading->wildcards, EXEMPT_LIST_WILDCARDS_MAX);
+	if (loading->networks > EXEMPT_LIST_NETWORKS_MAX)
+		return weir_fail(error, WEIR_INVALID, "%s: its ranges come to %llu networks; at most %d are allowed in a list",
+		                 path, (unsigned long long)loading->networks, EXEMPT_LIST_NETWORKS_MAX);
+	return WEIR_OK;
 }
 
 static enum weir_status load(const char *path, struct shared_list **loaded, struct weir_error *error)
@@ -106,9 +128,8 @@ static enum weir_status load(const char *path, struct shared_list **loaded, stru
 	shared->path = weir_copy(path, strlen(path));
 	shared->users = 1;
 	enum weir_status status = weir_exempt_file_read(path, &taker, &shared->list.state, &shared->list.count, error);
-	if (status == WEIR_OK && shared->list.wildcard_count > EXEMPT_LIST_WILDCARDS_MAX)
-		status = weir_fail(error, WEIR_INVALID, "%s: %u entries have a '*'; at most %d are allowed in a list", path,
-		                   shared->list.wildcard_count, EXEMPT_LIST_WILDCARDS_MAX);
+	if (status == WEIR_OK)
+		status = check_loaded(&loading, path, error);
 	if (status == WEIR_OK)
 		word_set_init(&shared->list.words, loading.words, loading.word_count);
 	free(loading.words);
@@ -126,9 +147,10 @@ static void release(struct shared_list *shared)
 		free_list(shared);
 }
 
-struct exempt_lists *exempt_lists_new(void)
+struct exempt_lists *exempt_lists_new(const struct weir_log *log)
 {
 	struct exempt_lists *lists = weir_alloc(1, sizeof *lists);
+	lists->log = log;
 	pthread_mutex_init(&lists->lock, NULL);
 	return lists;
 }
@@ -210,19 +232,61 @@ void exempt_list_close(struct exempt_list *list)
 	release((struct shared_list *)list);
 }
 
+/* With the lock held. */
+static enum weir_status refresh(struct exempt_lists *lists, const char *path, struct weir_error *error)
+{
+	struct shared_list *found;
+	struct weir_error wrong;
+	enum weir_status status = read_newest(lists, path, true, &found, &wrong);
+	if (status == WEIR_OK)
+		return WEIR_OK;
+	if (*place_of(lists, path) == NULL)
+		return weir_fail(error, status, "%s", wrong.text);
+	if (lists->log != NULL)
+		weir_log(lists->log, WEIR_LOG_ERROR, "exempt", "%s; the list stays as it was read before", wrong.text);
+	return WEIR_OK;
+}
+
 enum weir_status exempt_lists_refresh(struct exempt_lists *lists, const struct weir_policy *policy,
                                       struct weir_error *error)
 {
-	enum weir_status status = WEIR_OK;
-	struct shared_list *found;
+	enum weir_status first = WEIR_OK;
+	struct weir_error more;
 	if (lists == NULL)
 		return WEIR_OK;
 	pthread_mutex_lock(&lists->lock);
 	for (uint32_t z = 0; z < policy->zone_count; z++)
-		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count && status == WEIR_OK; i++)
-			status = read_newest(lists, policy->zones[z].exempt_lists[i], true, &found, error);
+		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++) {
+			const char *path = policy->zones[z].exempt_lists[i];
+			enum weir_status status = refresh(lists, path, first == WEIR_OK ? error : &more);
+			first = first == WEIR_OK ? status : first;
+		}
 	pthread_mutex_unlock(&lists->lock);
-	return status;
+	return first;
+}
+
+static bool names(const struct weir_policy *policy, const char *path)
+{
+	for (uint32_t z = 0; z < policy->zone_count; z++)
+		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++)
+			if (strcmp(policy->zones[z].exempt_lists[i], path) == 0)
+				return true;
+	return false;
+}
+
+void exempt_lists_prune(struct exempt_lists *lists, const struct weir_policy *policy)
+{
+	pthread_mutex_lock(&lists->lock);
+	for (struct shared_list **place = &lists->newest; *place != NULL;) {
+		struct shared_list *list = *place;
+		if (names(policy, list->path)) {
+			place = &list->next;
+			continue;
+		}
+		*place = list->next;
+		release(list);
+	}
+	pthread_mutex_unlock(&lists->lock);
 }
 
 struct weir_exempt_file_state exempt_lists_state(struct exempt_lists *lists, const char *path)
@@ -236,19 +300,20 @@ struct weir_exempt_file_state exempt_lists_state(struct exempt_lists *lists, con
 	return state;
 }
 
-struct exempt_list_words exempt_lists_words(struct exempt_lists *lists, const char *path)
+struct exempt_list_facts exempt_lists_facts(struct exempt_lists *lists, const char *path)
 {
-	struct exempt_list_words words = {0};
+	struct exempt_list_facts facts = {0};
 	struct shared_list *found;
 	struct weir_error ignored; /* whoever makes a matcher tells it */
 	pthread_mutex_lock(&lists->lock);
 	if (read_newest(lists, path, false, &found, &ignored) == WEIR_OK) {
 		const struct exempt_list *list = &found->list;
-		words.count = list->words.count + list->wildcard_count;
-		snprintf(words.first, sizeof words.first, "%s", list->first_word != NULL ? list->first_word : "");
+		facts.networks = list->networks.count4 + list->networks.count6;
+		facts.words = list->words.count + list->wildcard_count;
+		snprintf(facts.first_word, sizeof facts.first_word, "%s", list->first_word != NULL ? list->first_word : "");
 	}
 	pthread_mutex_unlock(&lists->lock);
-	return words;
+	return facts;
 }
 
 bool exempt_list_has_word(const struct exempt_list *list, struct weir_span value)

@@ -12,9 +12,13 @@
 #include "collector/match/wildcard.h"
 #include "collector/match/word_set.h"
 #include "collector/record/network_set.h"
+#include "common/log/log.h"
 #include "common/policy/policy.h"
 
-enum { EXEMPT_LIST_WILDCARDS_MAX = 1000 }; /* each is tried against every value */
+enum {
+	EXEMPT_LIST_WILDCARDS_MAX = 1000,    /* each is tried against every value */
+	EXEMPT_LIST_NETWORKS_MAX = 40000000, /* a range of addresses comes to several */
+};
 
 /* Immutable. */
 struct exempt_list {
@@ -30,7 +34,8 @@ struct exempt_list {
 /* The newest list of each path. */
 struct exempt_lists;
 
-struct exempt_lists *exempt_lists_new(void);
+/** @param log  borrowed; says which lists stay as they were, as they cannot be read any more. NULL: nobody hears it */
+struct exempt_lists *exempt_lists_new(const struct weir_log *log);
 /** What is open stays so. @param lists  may be NULL */
 void exempt_lists_free(struct exempt_lists *lists);
 
@@ -48,26 +53,29 @@ WEIR_MUST_USE enum weir_status exempt_list_open(struct exempt_lists *lists, cons
 void exempt_list_close(struct exempt_list *list);
 
 /**
- * Reads anew all lists of a policy whose files have changed. One that cannot be read stays as it was.
+ * Reads anew all lists of a policy whose files have changed. One that cannot be read stays as it was, and the log says so.
  *
  * @param lists  NULL: nothing is done
- * @return WEIR_OK, or of one of them WEIR_IO or WEIR_INVALID
+ * @return WEIR_OK: all of them can be opened; else of the first that was never read WEIR_IO or WEIR_INVALID
  * @thread any
  */
 WEIR_MUST_USE enum weir_status exempt_lists_refresh(struct exempt_lists *lists, const struct weir_policy *policy,
                                                     struct weir_error *error);
 
+/** Forgets the lists that a policy does not name. No matcher is about to be made for another. @thread any */
+void exempt_lists_prune(struct exempt_lists *lists, const struct weir_policy *policy);
+
 /** The state of the file of which the newest list was read; zeros where none was. @thread any */
 struct weir_exempt_file_state exempt_lists_state(struct exempt_lists *lists, const char *path);
 
-/* Entries that are no addresses. */
-struct exempt_list_words {
-	uint32_t count;
-	char first[96]; /* the beginning of the first one; "" where there is none */
+/* Of a list's entries. */
+struct exempt_list_facts {
+	uint32_t networks, words; /* words: what is no address */
+	char first_word[96];      /* its beginning; "" where there is none */
 };
 
-/** What a list has of them: so that a zone of addresses can say that they exempt nobody. @thread any */
-struct exempt_list_words exempt_lists_words(struct exempt_lists *lists, const char *path);
+/** What a list has: so that a zone of addresses can say that words exempt nobody. @thread any */
+struct exempt_list_facts exempt_lists_facts(struct exempt_lists *lists, const char *path);
 
 /** Whether a value is one of its words, or matches one of its patterns. */
 bool exempt_list_has_word(const struct exempt_list *list, struct weir_span value);

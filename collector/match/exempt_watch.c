@@ -23,27 +23,49 @@ void exempt_watch_deinit(struct exempt_watch *watch)
 	*watch = (struct exempt_watch){0};
 }
 
+static struct watched_file *find(const struct exempt_watch *watch, const char *path)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		if (strcmp(watch->files[i].path, path) == 0)
+			return &watch->files[i];
+	return NULL;
+}
+
 static void add(struct exempt_watch *watch, const char *path, const struct weir_exempt_file_state *known)
 {
+	if (find(watch, path) != NULL)
+		return;
 	watch->files = weir_realloc(watch->files, watch->count + 1, sizeof *watch->files);
 	watch->files[watch->count++] =
 		(struct watched_file){.path = weir_copy(path, strlen(path)), .known = *known, .seen = *known};
 }
 
-void exempt_watch_set(struct exempt_watch *watch, const struct weir_policy *policy, struct exempt_lists *lists)
+/* A list that was reported and has still not the state that was reported could not be read. */
+static void add_list(struct exempt_watch *watch, const struct exempt_watch *before, const char *path,
+                     struct exempt_lists *lists, int64_t now_ms)
 {
-	int64_t looked_ms = watch->looked_ms;
-	exempt_watch_deinit(watch);
-	watch->looked_ms = looked_ms;
+	struct weir_exempt_file_state read = exempt_lists_state(lists, path);
+	const struct watched_file *reported = find(before, path);
+	bool failed = reported != NULL && !weir_exempt_file_same(&reported->known, &read) &&
+	              weir_exempt_file_same(&reported->known, &reported->seen);
+	add(watch, path, failed ? &reported->known : &read);
+	if (failed)
+		watch->again_ms = now_ms + AGAIN_MS;
+}
+
+void exempt_watch_set(struct exempt_watch *watch, const struct weir_policy *policy, struct exempt_lists *lists,
+                      int64_t now_ms)
+{
+	struct exempt_watch before = *watch;
+	*watch = (struct exempt_watch){.looked_ms = before.looked_ms};
 	for (uint32_t z = 0; z < policy->zone_count; z++) {
 		const struct weir_zone *zone = &policy->zones[z];
 		for (uint32_t i = 0; i < zone->exempt_file_count; i++)
 			add(watch, zone->exempt_files[i].path, &zone->exempt_files[i].state);
-		for (uint32_t i = 0; i < zone->exempt_list_count; i++) {
-			struct weir_exempt_file_state state = exempt_lists_state(lists, zone->exempt_lists[i]);
-			add(watch, zone->exempt_lists[i], &state);
-		}
+		for (uint32_t i = 0; i < zone->exempt_list_count; i++)
+			add_list(watch, &before, zone->exempt_lists[i], lists, now_ms);
 	}
+	exempt_watch_deinit(&before);
 }
 
 bool exempt_watch_changed(struct exempt_watch *watch, int64_t now_ms)

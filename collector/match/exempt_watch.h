@@ -18,11 +18,13 @@ struct exempt_watch {
 };
 
 /**
- * Watches the files of a policy, of which matchers were made: what changed since those were read is reported.
+ * Watches the files of a policy that was read, or checked, just now: what changed since then is reported. A list that
+ * could not be read is reported again in half a minute, or when it changes.
  *
  * @param policy  borrowed until it returns, and so are the lists
  */
-void exempt_watch_set(struct exempt_watch *watch, const struct weir_policy *policy, struct exempt_lists *lists);
+void exempt_watch_set(struct exempt_watch *watch, const struct weir_policy *policy, struct exempt_lists *lists,
+                      int64_t now_ms);
 void exempt_watch_deinit(struct exempt_watch *watch);
 
 /**

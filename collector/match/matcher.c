@@ -218,6 +218,21 @@ void matcher_free(struct matcher *matcher)
 	free(matcher);
 }
 
+void matcher_renew_lists(struct matcher *matcher, struct exempt_lists *lists)
+{
+	for (uint32_t i = 0; i < matcher->zone_count; i++) {
+		struct zone_matcher *zone = &matcher->zones[i];
+		for (uint32_t k = 0; k < zone->exempt_list_count; k++) {
+			struct exempt_list *newest;
+			struct weir_error ignored; /* the list of before stays: whoever refreshed them has told why */
+			if (exempt_list_open(lists, zone->zone->exempt_lists[k], &newest, &ignored) != WEIR_OK)
+				continue;
+			exempt_list_close(zone->exempt_lists[k]);
+			zone->exempt_lists[k] = newest;
+		}
+	}
+}
+
 static bool is_exempt_word(const struct zone_matcher *zone, struct weir_span value)
 {
 	if (word_set_has(&zone->exempt_words, value))

@@ -50,6 +50,9 @@ WEIR_MUST_USE enum weir_status matcher_new(const struct weir_policy *policy, str
                                            struct weir_error *error);
 void matcher_free(struct matcher *matcher);
 
+/** Goes on with the newest lists of the same policy. @param lists  not NULL */
+void matcher_renew_lists(struct matcher *matcher, struct exempt_lists *lists);
+
 /**
  * Finds a record's events.
  *

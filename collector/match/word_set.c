@@ -23,9 +23,9 @@ void word_set_init(struct word_set *set, const struct weir_span *words, uint32_t
 	set->mask = slots - 1;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at = (uint32_t)weir_hash64(words[i].at, words[i].length) & set->mask;
-		while (set->table[at] != 0)
+		while (set->table[at] != 0 && !weir_span_equal(set->words[set->table[at] - 1], words[i]))
 			at = (at + 1) & set->mask;
-		set->table[at] = i + 1;
+		set->table[at] = i + 1; /* of a word that is there twice, the last */
 	}
 }
 

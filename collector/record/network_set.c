@@ -45,10 +45,13 @@ static struct network_slot6 slot6_of(uint64_t high, uint64_t low, uint32_t prefi
 	                              .length = prefix + 1};
 }
 
-/* The lower half of a product depends on the lower bits alone, so its upper half is folded into it. */
+/*
+ * A bit of a product depends on those below it alone, and the upper bits of an address are what tells networks apart: so
+ * they are folded down before it and after it.
+ */
 static uint64_t mix(uint64_t number)
 {
-	number *= UINT64_C(0x9e3779b97f4a7c15);
+	number = (number ^ number >> 32) * UINT64_C(0x9e3779b97f4a7c15);
 	return number ^ number >> 32;
 }
 

@@ -90,7 +90,7 @@ struct source_context {
 	 * no two of them read one file. Borrowed, must outlive them. NULL: each source keeps its own for the run.
 	 */
 	struct source_memory *memory;
-	bool forgets;      /* the memory ends with a run that follows nothing: what is not read need not be known later */
+	bool forgets; /* the memory ends with a run that follows nothing: it need not know beginnings of what is not read */
 	source_tell *tell; /* NULL: nobody listens */
 	void *tell_context;
 	bool again; /* the source was open before in this run: what was accepted then is not refused now */

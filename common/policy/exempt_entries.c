@@ -65,7 +65,7 @@ enum weir_status weir_exempt_entry(const char *text, const struct weir_exempt_ta
 static bool is_plain(const char *text, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
-		if (text[i] <= 0)
+		if (text[i] == '\0' || (unsigned char)text[i] >= 0x80)
 			return false;
 	return true;
 }

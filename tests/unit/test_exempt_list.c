@@ -82,7 +82,7 @@ static void a_list_holds_its_entries_alone(void **state)
 {
 	static struct weir_network networks[NETWORKS];
 	char *path = path_in(state, "list"), text[WEIR_ADDRESS_TEXT_BYTES + 4];
-	struct exempt_lists *lists = exempt_lists_new();
+	struct exempt_lists *lists = exempt_lists_new(NULL);
 	struct exempt_list *list;
 	struct weir_error error;
 	srandom(1);
@@ -120,17 +120,30 @@ static void a_list_holds_its_entries_alone(void **state)
 		assert_true(weir_address_parse(weir_span_of(text), &address));
 		assert_int_equal(network_set_has(&list->networks, &address), i >= 3 && i <= 9);
 	}
-	assert_string_equal(exempt_lists_words(lists, path).first, "word0");
-	assert_int_equal(exempt_lists_words(lists, path).count, WORDS + 2);
+	assert_string_equal(exempt_lists_facts(lists, path).first_word, "word0");
+	assert_int_equal(exempt_lists_facts(lists, path).words, WORDS + 2);
+	assert_true(exempt_lists_facts(lists, path).networks > NETWORKS / 2);
 	exempt_lists_free(lists);
 	assert_true(exempt_list_has_word(list, weir_span_of("last")));
 	exempt_list_close(list);
 }
 
+static bool is_said(FILE *said, const char *words)
+{
+	char line[4096];
+	bool found = false;
+	rewind(said);
+	while (fgets(line, sizeof line, said) != NULL)
+		found |= strstr(line, words) != NULL;
+	return found;
+}
+
 static void a_list_is_shared_until_it_is_read_anew(void **state)
 {
 	char *path = path_in(state, "list");
-	struct exempt_lists *lists = exempt_lists_new();
+	FILE *said = tmpfile();
+	struct weir_log log = {.fd = fileno(said), .level = WEIR_LOG_INFO};
+	struct exempt_lists *lists = exempt_lists_new(&log);
 	struct exempt_list *first, *second, *third;
 	struct weir_error error;
 	struct weir_policy *policy = policy_of("list", path);
@@ -149,10 +162,11 @@ static void a_list_is_shared_until_it_is_read_anew(void **state)
 	assert_false(exempt_list_has_word(second, weir_span_of("ann")));
 	/* what cannot be read leaves what was read before */
 	write_list(path, "ann\n10.0.0.1/8\n");
-	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_INVALID);
-	assert_non_null(strstr(error.text, "list:2: \"10.0.0.1/8\" is not a network: host bits are set"));
+	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	assert_true(is_said(said, "list:2: \"10.0.0.1/8\" is not a network: host bits are set; the list stays"));
 	unlink(path);
-	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_IO);
+	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	assert_true(is_said(said, "cannot open"));
 	assert_int_equal(exempt_list_open(lists, path, &third, &error), WEIR_OK);
 	assert_ptr_equal(second, third);
 	exempt_list_close(first);
@@ -164,15 +178,23 @@ static void a_list_is_shared_until_it_is_read_anew(void **state)
 	assert_int_equal(exempt_list_open(NULL, path, &third, &error), WEIR_OK);
 	assert_true(exempt_list_has_word(third, weir_span_of("joe")));
 	exempt_list_close(third);
+	/* what no policy names any more is forgotten */
+	struct weir_policy *other = policy_of("list", "/nowhere");
+	exempt_lists_prune(lists, policy);
+	assert_true(exempt_lists_state(lists, path).inode != 0);
+	exempt_lists_prune(lists, other);
+	assert_true(exempt_lists_state(lists, path).inode == 0);
 	exempt_lists_free(lists);
 	weir_policy_free(policy);
+	weir_policy_free(other);
+	fclose(said);
 }
 
 /* What is wrong with a list of this text. */
 static void refuse(void **state, const char *text, size_t length, const char *words)
 {
 	char *path = path_in(state, "list");
-	struct exempt_lists *lists = exempt_lists_new();
+	struct exempt_lists *lists = exempt_lists_new(NULL);
 	struct exempt_list *list;
 	struct weir_error error;
 	FILE *file = fopen(path, "w");
@@ -188,7 +210,7 @@ static void what_is_no_entry_is_refused_with_its_line(void **state)
 {
 	static char longest[WEIR_EXEMPT_LINE_MAX_BYTES + 3];
 	char *patterns = malloc((EXEMPT_LIST_WILDCARDS_MAX + 1) * (size_t)8), *end = patterns;
-	struct exempt_lists *lists = exempt_lists_new();
+	struct exempt_lists *lists = exempt_lists_new(NULL);
 	struct exempt_list *list;
 	struct weir_error error;
 	refuse(state, "ok\n\n192.0.2.*\n", 14, "list:3: \"192.0.2.*\" is a wildcard in an address");
@@ -242,7 +264,7 @@ static bool is_matched(struct matcher *matcher, const char *ip)
 static void who_is_in_a_list_is_in_no_zone(void **state)
 {
 	char *path = path_in(state, "list");
-	struct exempt_lists *lists = exempt_lists_new();
+	struct exempt_lists *lists = exempt_lists_new(NULL);
 	struct field_table fields;
 	struct matcher *matcher;
 	struct weir_error error;
@@ -253,6 +275,12 @@ static void who_is_in_a_list_is_in_no_zone(void **state)
 	assert_false(is_matched(matcher, "192.0.2.3") || is_matched(matcher, "2001:db8::1") ||
 	             is_matched(matcher, "host.example"));
 	assert_true(is_matched(matcher, "192.0.2.4") && is_matched(matcher, "2001:db9::1") && is_matched(matcher, "host"));
+	write_list(path, "192.0.2.4\n");
+	matcher_renew_lists(matcher, lists);
+	assert_false(is_matched(matcher, "192.0.2.3"));
+	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	matcher_renew_lists(matcher, lists);
+	assert_true(is_matched(matcher, "192.0.2.3") && !is_matched(matcher, "192.0.2.4"));
 	exempt_lists_free(lists);
 	matcher_free(matcher);
 	field_table_deinit(&fields);
@@ -262,7 +290,7 @@ static void who_is_in_a_list_is_in_no_zone(void **state)
 static void a_change_is_told_once_it_has_settled(void **state)
 {
 	char *path = path_in(state, "list");
-	struct exempt_lists *lists = exempt_lists_new();
+	struct exempt_lists *lists = exempt_lists_new(NULL);
 	struct exempt_watch watch = {0};
 	struct weir_error error;
 	int64_t now_ms = 1000000;
@@ -270,7 +298,7 @@ static void a_change_is_told_once_it_has_settled(void **state)
 	struct weir_policy *policy = policy_of("list", path);
 	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
 	write_list(path, "bob\n"); /* between its reading and the watch */
-	exempt_watch_set(&watch, policy, lists);
+	exempt_watch_set(&watch, policy, lists, now_ms);
 	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
 	assert_false(exempt_watch_changed(&watch, now_ms + 999));
 	assert_true(exempt_watch_changed(&watch, now_ms += 1000));
@@ -285,6 +313,26 @@ static void a_change_is_told_once_it_has_settled(void **state)
 	write_list(path, "eve\n");
 	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
 	assert_true(exempt_watch_changed(&watch, now_ms += 1000));
+	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	exempt_watch_set(&watch, policy, lists, now_ms);
+	assert_false(exempt_watch_changed(&watch, now_ms += 60000));
+	/* one that cannot be read is tried again each half minute, and when it changes */
+	write_list(path, "10.0.0.1/8\n");
+	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
+	assert_true(exempt_watch_changed(&watch, now_ms += 1000));
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+		exempt_watch_set(&watch, policy, lists, now_ms);
+		for (int k = 0; k < 29; k++)
+			assert_false(exempt_watch_changed(&watch, now_ms += 1000));
+		assert_true(exempt_watch_changed(&watch, now_ms += 1000));
+	}
+	write_list(path, "10.0.0.0/8\n");
+	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
+	assert_true(exempt_watch_changed(&watch, now_ms += 1000));
+	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	exempt_watch_set(&watch, policy, lists, now_ms);
+	assert_false(exempt_watch_changed(&watch, now_ms += 60000));
 	exempt_watch_deinit(&watch);
 	exempt_lists_free(lists);
 	weir_policy_free(policy);

@@ -171,7 +171,7 @@ static void begin(struct file_source *source, struct file_stream *stream, struct
 	file_candidate_init(&candidate, entry->path, judgement);
 	assert(stream->record != NULL);
 	struct file_route route = file_stream_route(stream);
-	if (stream->record->file_count == 0 && !settings->forgets)
+	if (stream->record->file_count == 0)
 		file_search_remember_rotated(&source->shared, &route, stream->record);
 	bool from_end = settings->follow && settings->start == SOURCE_FROM_END && source->fresh && source->scans == 1;
 	entry->judged = file_stream_begin(stream, &candidate, from_end);

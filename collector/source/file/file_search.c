@@ -486,6 +486,22 @@ bool file_search_any_left(struct file_shared *shared, const char *path)
 	return any;
 }
 
+/* Enough to know it again within a run: where it is, and when it was written. */
+static void remember_place(const struct miss *miss, const char *path)
+{
+	struct stat about;
+	if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) ||
+	    source_memory_file_with(miss->shared->memory, about.st_dev, about.st_ino) != NULL)
+		return;
+	struct source_memory_file *file = source_memory_file_add(miss->shared->memory, miss->record);
+	source_memory_file_place(miss->shared->memory, file, about.st_dev, about.st_ino);
+	file->modified_ns = file_identity_modified_ns(&about);
+	file->seen_s = weir_wall_ms() / 1000;
+	file->state = SOURCE_FILE_SETTLED;
+	file->taken = SOURCE_OFFSET_END;
+	file->beside = true;
+}
+
 static bool remember(void *context, const char *path, const struct file_name *name)
 {
 	(void)name;
@@ -495,6 +511,10 @@ static bool remember(void *context, const char *path, const struct file_name *na
 	struct file_candidate candidate;
 	if (source_memory_named(memory, path))
 		return false;
+	if (miss->shared->settings.forgets) {
+		remember_place(miss, path);
+		return false;
+	}
 	file_identity_judge(&miss->shared->settings, memory, path, NULL, &judgement, NULL);
 	if (judgement.verdict != FILE_NEW)
 		return false;

@@ -172,11 +172,37 @@ static void print_applied(struct policy_command *command, uint64_t version, uint
 	}
 }
 
+/* Lists that stay files are read by every collector, wherever it runs: it has to find them. */
+static enum weir_status check_lists(const struct weir_policy *policy, struct weir_error *error)
+{
+	for (uint32_t z = 0; z < policy->zone_count; z++) {
+		const struct weir_zone *zone = &policy->zones[z];
+		for (uint32_t i = 0; i < zone->exempt_list_count; i++)
+			if (zone->exempt_lists[i][0] != '/')
+				return weir_fail(
+					error, WEIR_INVALID,
+					"zone \"%s\": every collector reads the exempt list %s by itself, as it stays a file: give its "
+					"whole path",
+					zone->name, zone->exempt_lists[i]);
+	}
+	return WEIR_OK;
+}
+
+static void print_lists(const struct weir_policy *policy)
+{
+	for (uint32_t z = 0; z < policy->zone_count; z++)
+		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++)
+			fprintf(stderr, "weir: zone \"%s\": the exempt list %s stays a file: every collector needs it there\n",
+			        policy->zones[z].name, policy->zones[z].exempt_lists[i]);
+}
+
 static enum weir_status apply(struct policy_command *command, struct weir_error *error)
 {
 	struct backend *backend = &command->backend;
 	uint64_t version, appended;
 	enum weir_status status = check_zones(command, error);
+	if (status == WEIR_OK)
+		status = check_lists(backend->config->policy, error);
 	if (status == WEIR_OK)
 		status = weir_policy_number(backend->store, (const struct weir_policy *const *)command->history.policies,
 		                            command->history.count, backend->config->policy, &version, error);
@@ -184,9 +210,11 @@ static enum weir_status apply(struct policy_command *command, struct weir_error 
 		status = weir_policy_appended(backend->store, &appended, error);
 	if (status == WEIR_OK)
 		status = weir_policy_append(backend->store, backend->bus, version, weir_wall_ms(), WAIT_MS, error);
-	if (status == WEIR_OK)
-		print_applied(command, version, appended);
-	return status;
+	if (status != WEIR_OK)
+		return status;
+	print_lists(backend->config->policy);
+	print_applied(command, version, appended);
+	return WEIR_OK;
 }
 
 /* ---- show, history ---- */

@@ -316,6 +316,8 @@ static bool reload(struct follow *follow)
 	struct weir_config *next;
 	uint64_t before = follow->policy_version;
 	bool others = false;
+	if (collector_policy_version(follow->collector) == before)
+		exempt_lists_prune(follow->options->lists, policy_registry_policy(follow->registry, before));
 	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);
 	if (status == WEIR_OK) {
 		/* the sources that run go on, and must be able to give what the new zones ask for */
@@ -326,7 +328,7 @@ static bool reload(struct follow *follow)
 			status = policy_log_apply(follow->state.store, follow->registry, follow->bus, next->policy, weir_wall_ms(),
 			                          &follow->policy_version, &error);
 		if (status == WEIR_OK)
-			exempt_watch_set(&follow->exempt, next->policy, follow->options->lists);
+			exempt_watch_set(&follow->exempt, next->policy, follow->options->lists, weir_monotonic_ms());
 		others = others_changed(follow->options->config, next);
 		weir_config_free(next);
 	}
@@ -387,7 +389,7 @@ static void watch(struct follow *follow)
 	struct late_note late = {0};
 	const struct limiter_parts parts = {
 		.workers = follow->workers, .worker_count = follow->worker_count, .registry = follow->registry};
-	exempt_watch_set(&follow->exempt, follow->options->config->policy, follow->options->lists);
+	exempt_watch_set(&follow->exempt, follow->options->config->policy, follow->options->lists, weir_monotonic_ms());
 	while (!atomic_load(weir_stop_flag()) && !collector_ended(follow->collector) && !part_failed(follow)) {
 		bool exempt = exempt_watch_changed(&follow->exempt, weir_monotonic_ms());
 		if ((exempt || weir_stop_take_reload()) && !reload(follow) && exempt)

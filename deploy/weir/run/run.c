@@ -22,25 +22,29 @@ static enum weir_exit check_sources(const struct run_options *options)
 	return error.status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 }
 
+static enum weir_exit run(struct run_options *options)
+{
+	struct progress progress;
+	progress_init(&progress, options->quiet);
+	struct weir_log log = {.fd = STDERR_FILENO,
+	                       .level = (enum weir_log_level)options->config->log.level,
+	                       .json = options->config->log.json != 0,
+	                       .unfinished = &progress.drawn};
+	options->lists = exempt_lists_new(&log);
+	enum weir_exit code = check_sources(options);
+	if (code != WEIR_EXIT_NOT_YET)
+		return code;
+	weir_stop_install();
+	unmatched_tell(options->config, options->config->policy, options->lists, &log);
+	return options->once ? run_once(options, &log, &progress) : run_follow(options, &log, &progress);
+}
+
 static enum weir_exit command_main(int argc, char **argv)
 {
 	struct run_options options;
 	enum weir_exit code = run_options_parse(argc, argv, &options);
-	if (code == WEIR_EXIT_NOT_YET) {
-		options.lists = exempt_lists_new();
-		code = check_sources(&options);
-	}
-	if (code == WEIR_EXIT_NOT_YET) {
-		struct progress progress;
-		progress_init(&progress, options.quiet);
-		struct weir_log log = {.fd = STDERR_FILENO,
-		                       .level = (enum weir_log_level)options.config->log.level,
-		                       .json = options.config->log.json != 0,
-		                       .unfinished = &progress.drawn};
-		weir_stop_install();
-		unmatched_tell(options.config, options.config->policy, options.lists, &log);
-		code = options.once ? run_once(&options, &log, &progress) : run_follow(&options, &log, &progress);
-	}
+	if (code == WEIR_EXIT_NOT_YET)
+		code = run(&options);
 	run_options_deinit(&options);
 	return code;
 }

@@ -27,12 +27,12 @@ static void tell_vain(const struct weir_config *config, const struct weir_zone *
 		         "zone \"%s\" counts addresses, so \"%.80s\" in its exempt exempts nobody: names are not resolved",
 		         zone->name, zone->exempt_words[i]);
 	for (uint32_t i = 0; addresses && i < zone->exempt_list_count; i++) {
-		struct exempt_list_words words = exempt_lists_words(lists, zone->exempt_lists[i]);
-		if (words.count > 0)
+		struct exempt_list_facts facts = exempt_lists_facts(lists, zone->exempt_lists[i]);
+		if (facts.words > 0)
 			weir_log(log, WEIR_LOG_WARNING, "policy",
 			         "zone \"%s\" counts addresses, so %u entries of %s exempt nobody, such as \"%.80s\": names are "
 			         "not resolved",
-			         zone->name, words.count, zone->exempt_lists[i], words.first);
+			         zone->name, facts.words, zone->exempt_lists[i], facts.first_word);
 	}
 	for (uint32_t i = 0; i < zone->source_count; i++) {
 		bool found = false;

@@ -46,14 +46,14 @@ static void check_exempt(struct validate_report *report, uint32_t number)
 		validate_warn(report, path, &words);
 	}
 	for (uint32_t i = 0; i < zone->exempt_list_count; i++) {
-		struct exempt_list_words listed = exempt_lists_words(report->lists, zone->exempt_lists[i]);
+		struct exempt_list_facts facts = exempt_lists_facts(report->lists, zone->exempt_lists[i]);
 		struct weir_text words = {0};
-		if (listed.count == 0)
+		if (facts.words == 0)
 			continue;
 		weir_text_printf(&words,
 		                 "%u entries of %s are no addresses, such as \"%.80s\", and the zone counts addresses: names "
 		                 "are not resolved, so these exempt nobody whose address is logged",
-		                 listed.count, zone->exempt_lists[i], listed.first);
+		                 facts.words, zone->exempt_lists[i], facts.first_word);
 		validate_warn(report, path, &words);
 	}
 }

@@ -79,7 +79,7 @@ static void check_outputs(struct validate_report *report)
 enum weir_status validate_report_make(const struct weir_config *config, struct validate_report *report,
                                       struct weir_error *error)
 {
-	*report = (struct validate_report){.config = config, .lists = exempt_lists_new()};
+	*report = (struct validate_report){.config = config, .lists = exempt_lists_new(NULL)};
 	report->warnings = weir_alloc(VALIDATE_WARNINGS_MAX, sizeof *report->warnings);
 	inspect_zones(report);
 	validate_limits(report);

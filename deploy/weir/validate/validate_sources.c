@@ -258,7 +258,10 @@ static void warn_networks(const struct sampling *sampling)
 		bool address = false;
 		for (uint32_t k = 0; k < zone->key_count; k++)
 			address |= zone->key[k].grouped || strcmp(zone->key[k].field, "ip") == 0;
-		if (zone->exempt_network_count + zone->exempt_list_count == 0 || address || sampling->gives_ip)
+		uint64_t networks = zone->exempt_network_count;
+		for (uint32_t i = 0; i < zone->exempt_list_count; i++)
+			networks += exempt_lists_facts(report->lists, zone->exempt_lists[i]).networks;
+		if (networks == 0 || address || sampling->gives_ip)
 			continue;
 		struct weir_text words = {0};
 		char path[64];
