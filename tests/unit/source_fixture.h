@@ -67,6 +67,7 @@ static inline void reader_open(struct reader *reader, const char *config, bool o
 	struct source_context context = {.once = once,
 	                                 .line_max_bytes = 1024,
 	                                 .memory = memory,
+	                                 .forgets = once && memory == NULL,
 	                                 .tell = reader_tell,
 	                                 .tell_context = reader_tell_context};
 	if (source_new(&root, &context, &reader->source, &error) != WEIR_OK)

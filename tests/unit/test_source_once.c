@@ -231,6 +231,31 @@ static void a_second_run_reads_only_what_was_appended(void **state)
 	source_memory_free(third);
 }
 
+/* What lies beside a log is not asked for, though the log moves while it is read. */
+static void a_log_that_moves_is_read_and_nothing_beside_it(void **state)
+{
+	(void)state;
+	enum { LINES = 30000 };
+	log_replace("a.log", "oldest\n");
+	log_pack("a.log", "a.log.3.gz");
+	log_replace("a.log.1", "old\n");
+	struct log_bytes lines = log_lines("line %d of %d\n", 1, LINES);
+	log_write("a.log", O_CREAT | O_TRUNC, lines.at, lines.length);
+	struct reader reader;
+	reader_open(&reader, "{\"type\": \"file\", \"path\": \"%s/a.log\"}", true, NULL);
+	assert_int_equal(reader_step(&reader), WEIR_OK);
+	assert_true(reader.length < lines.length);
+	log_rename("a.log.3.gz", "a.log.4.gz");
+	log_rename("a.log.1", "a.log.2");
+	log_rename("a.log", "a.log.1");
+	log_replace("a.log", "new\n");
+	reader_finish(&reader);
+	assert_memory_equal(reader.text, lines.at, lines.length);
+	assert_string_equal(reader.text + lines.length, "new\n");
+	reader_close(&reader);
+	free(lines.at);
+}
+
 static void a_cut_run_goes_on_where_it_was_told(void **state)
 {
 	(void)state;
@@ -393,6 +418,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_longer_file_is_no_copy_of_a_shorter_one, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_one_failure, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(a_second_run_reads_only_what_was_appended, each_begin, each_end),
+		cmocka_unit_test_setup_teardown(a_log_that_moves_is_read_and_nothing_beside_it, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(a_cut_run_goes_on_where_it_was_told, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(lines_that_are_too_long_are_marked, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(millions_of_zeros_are_passed_over, each_begin, each_end),
