@@ -68,62 +68,102 @@ bool combined_line_client(struct weir_span word)
 	return is_name(word) || is_address(word) || weir_span_equal(word, weir_span_of("unix:"));
 }
 
+static bool is_absent(struct weir_span word)
+{
+	return word.length == 1 && word.at[0] == '-';
+}
+
 /*
- * The client and the ident, and the virtual host if there is one: a word before an address, or a name with its port. In
- * other heads the first word may look like a host's name ("May 17 10:05:03 web nginx: ..."); then more than a user stands
- * before the time.
+ * The client and the ident, and the virtual host if there is one: a word before an address, or a name with its port, and
+ * an ident of "-" behind the client. A stranger may write the host, and an ident: without that he could put an address
+ * where the client stands. In other heads the first word may look like a host's name ("May 17 10:05:03 web nginx: ...");
+ * then more than a user stands before the time.
  */
 static bool take_client(const char **at, const char *end, struct combined_line *line, bool *may_be_head)
 {
-	struct weir_span first, second;
+	struct weir_span first, second, third;
 	*may_be_head = false;
 	line->parts[COMBINED_HOST] = (struct weir_span){0};
 	if (!take_word(at, end, &first) || !take_word(at, end, &second))
 		return false;
 	struct weir_span host = without_port(first);
 	bool port = host.length < first.length && is_name(host) && !is_address(first);
+	const char *behind = *at;
 	if (port || is_address(second)) {
-		line->parts[COMBINED_HOST] = host;
-		line->parts[COMBINED_IP] = second;
-		return combined_line_client(second) && take_word(at, end, &line->parts[COMBINED_IDENT]);
+		if (take_word(&behind, end, &third) && is_absent(third) && behind < end && *behind != '[') {
+			*at = behind;
+			line->parts[COMBINED_HOST] = host;
+			line->parts[COMBINED_IP] = second;
+			line->parts[COMBINED_IDENT] = third;
+			return combined_line_client(second);
+		}
+		if (!is_address(first))
+			return false;
 	}
 	line->parts[COMBINED_IP] = first;
 	line->parts[COMBINED_IDENT] = second;
-	*may_be_head = !weir_span_equal(second, weir_span_of("-")) && !is_address(first);
+	*may_be_head = !is_absent(second) && !is_address(first);
 	return combined_line_client(first);
 }
 
-/* Where the time's bracket closes: before a quote; in a line that is cut, after the last one that opens. */
-static const char *time_end(const char *at, const char *end, struct combined_line *line)
+/* Whether what stands between the client and the time begins with another client: one of the two was a stranger's. */
+static bool has_two_clients(const struct combined_line *line)
 {
-	const char *close = memmem(at, (size_t)(end - at), "] \"", 3);
-	if (close != NULL)
-		return close;
-	line->cut = true;
-	for (const char *open = end - 2; open >= at; open--) {
-		if (open[0] != ' ' || open[1] != '[')
-			continue;
-		close = memchr(open, ']', (size_t)(end - open));
-		return close != NULL && (close + 1 == end || close[1] == ' ') ? close : NULL;
-	}
+	struct weir_span user = line->parts[COMBINED_USER], word;
+	const char *at = user.at;
+	return line->parts[COMBINED_HOST].at != NULL && user.length > 0 && take_word(&at, user.at + user.length, &word) &&
+	       is_address(word);
+}
+
+/* The last " [" before a place; NULL: none is there. */
+static const char *bracket_before(const char *at, const char *place)
+{
+	for (const char *open = place - 2; open >= at; open--)
+		if (open[0] == ' ' && open[1] == '[')
+			return open;
 	return NULL;
+}
+
+/* In a line that is cut, where the bracket closes that opens last. */
+static const char *cut_time_end(const char *at, const char *end)
+{
+	const char *open = bracket_before(at, end);
+	const char *close = open != NULL ? memchr(open, ']', (size_t)(end - open)) : NULL;
+	return close != NULL && (close + 1 == end || close[1] == ' ') ? close : NULL;
+}
+
+/*
+ * Where the time's bracket closes: before a quote. Some servers write a user as he calls himself, with brackets and
+ * quotes; so it is the first place behind a bracket in which something begins with a digit, or else the first of all.
+ */
+static const char *time_end(const char *at, const char *end)
+{
+	enum { TIME_LEAST_BYTES = 8 };
+	const char *first = NULL, *open = NULL;
+	for (const char *from = at, *close; (close = memmem(from, (size_t)(end - from), "] \"", 3)) != NULL;
+	     from = close + 3) {
+		const char *opens = bracket_before(from, close); /* each byte is passed once */
+		open = opens != NULL ? opens : open;
+		if (open != NULL && close - open >= 2 + TIME_LEAST_BYTES && is_digit(open[2]))
+			return close;
+		first = first == NULL && open != NULL ? close : first;
+	}
+	return first;
 }
 
 /* user SP "[" time "]" and what follows up to and with a quote; to the end where there is none. */
 static bool take_user_and_time(const char **at, const char *end, struct combined_line *line)
 {
-	const char *close = time_end(*at, end, line);
-	if (close == NULL)
+	const char *close;
+	line->cut = memmem(*at, (size_t)(end - *at), "] \"", 3) == NULL;
+	close = line->cut ? cut_time_end(*at, end) : time_end(*at, end);
+	const char *open = close != NULL ? bracket_before(*at, close) : NULL;
+	if (open == NULL)
 		return false;
-	for (const char *open = close - 2; open >= *at; open--) {
-		if (open[0] == ' ' && open[1] == '[') {
-			line->parts[COMBINED_USER] = between(*at, open);
-			line->parts[COMBINED_TIME] = between(open + 2, close);
-			*at = line->cut ? end : close + 3;
-			return true;
-		}
-	}
-	return false;
+	line->parts[COMBINED_USER] = between(*at, open);
+	line->parts[COMBINED_TIME] = between(open + 2, close);
+	*at = line->cut ? end : close + 3;
+	return true;
 }
 
 /* ---- the request ---- */
@@ -286,7 +326,7 @@ bool combined_line_split(struct weir_span text, struct combined_line *line)
 	if (!take_client(&at, end, line, &may_be_head) || !take_user_and_time(&at, end, line))
 		return false;
 	struct weir_span user = line->parts[COMBINED_USER];
-	if (may_be_head && user.length > 0 && memchr(user.at, ' ', user.length) != NULL)
+	if (has_two_clients(line) || (may_be_head && user.length > 0 && memchr(user.at, ' ', user.length) != NULL))
 		return false;
 	at = combined_line_request(at, end, line);
 	at = take_status_and_bytes(at, end, line);

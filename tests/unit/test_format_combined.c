@@ -104,6 +104,13 @@ static void a_virtual_host_stands_before_the_client(void **state)
 	assert_head(&fixture, "www.example.com:80 client.example.net - -", "client.example.net", "www.example.com");
 	assert_head(&fixture, "203.0.113.7 - -", "203.0.113.7", NULL);
 	assert_head(&fixture, "203.0.113.7 bob -", "203.0.113.7", NULL);
+	/* An ident is what a client's machine says. */
+	assert_head(&fixture, "203.0.113.7 198.51.100.1 bob", "203.0.113.7", NULL);
+	assert_head(&fixture, "203.0.113.7 198.51.100.1 -", "203.0.113.7", NULL);
+	assert_head(&fixture, "203.0.113.7 198.51.100.1 a b", "203.0.113.7", NULL);
+	/* A user is what he calls himself. */
+	assert_head(&fixture, "203.0.113.7 - a] \"x", "203.0.113.7", NULL);
+	assert_head(&fixture, "203.0.113.7 - x [z] \"GET /b", "203.0.113.7", NULL);
 	assert_head(&fixture, "client.example.net - John Q. Public", "client.example.net", NULL);
 	assert_int_equal(fixture.record.ip, RECORD_IP_WORD);
 	fixture_deinit(&fixture);
@@ -122,6 +129,10 @@ static void other_heads_are_malformed(void **state)
 		"{\"log\":\"203.0.113.7 - -",
 		"web-1 | 203.0.113.7 - -",
 		"[pod/web/nginx] 203.0.113.7, - -",
+		/* hosts that a stranger asked for */
+		"x 198.51.100.1 203.0.113.7 - -",
+		"x:80 198.51.100.1 203.0.113.7 - -",
+		"x 198.51.100.1 - 203.0.113.7 - -",
 	};
 	struct fixture fixture;
 	fixture_init(&fixture, "\"combined\"", every_field);

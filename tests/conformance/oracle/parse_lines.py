@@ -75,6 +75,14 @@ class Combined:
     def _is_client(self, word):
         return self._NAME.fullmatch(word) or addresses.read(word) or word == b"unix:"
 
+    @staticmethod
+    def _time_end(rest):
+        """Where `] "` ends a bracket that begins with a digit; else the first that ends any; else -1."""
+        places = [found.start() for found in re.finditer(rb'\] "', rest)]
+        inside = [(place, rest[rest.rfind(b" [", 0, place) + 2:place]) for place in places if b" [" in rest[:place]]
+        times = [place for place, text in inside if len(text) >= 8 and text[:1].isdigit()]
+        return times[0] if times else inside[0][0] if inside else -1
+
     def _head(self, line):
         """The fields up to the time, what follows the quote, and whether there is none."""
         words = line.split(b" ", 2)
@@ -85,25 +93,26 @@ class Combined:
         ported = self._PORT.fullmatch(first)
         named = ported and self._NAME.fullmatch(ported[1]) and not addresses.read(first)
         may_be_head = False
-        if named or addresses.read(second):
+        if (named or addresses.read(second)) and rest.startswith(b"- ") and rest[2:] and rest[2:3] != b"[":
             fields[b"host"] = ported[1] if ported else first
-            client = second
-            ident, space, rest = rest.partition(b" ")
-            if not ident or not space:
-                raise Malformed(self.reason)
+            client, ident, rest = second, b"-", rest[2:]
+        elif (named or addresses.read(second)) and not addresses.read(first):
+            raise Malformed(self.reason)
         else:
             client, ident = first, second
             may_be_head = ident != b"-" and not addresses.read(client)
         if not self._is_client(client):
             raise Malformed(self.reason)
-        end, cut = rest.find(b'] "'), False
-        if end < 0:
+        end, cut = self._time_end(rest), False
+        if end < 0 and b'] "' not in rest:
             cut = True
             end = rest.find(b"]", rest.rfind(b" [") + 1) if b" [" in rest else -1
             if end >= 0 and rest[end + 1:end + 2] not in (b"", b" "):
                 end = -1
         begin = rest.rfind(b" [", 0, end) if end >= 0 else -1
         if begin < 0 or (may_be_head and b" " in rest[:begin]):
+            raise Malformed(self.reason)
+        if b"host" in fields and b" " in rest[:begin] and addresses.read(rest.split(b" ")[0]):
             raise Malformed(self.reason)
         fields.update({b"ip": client, b"ident": ident, b"user": rest[:begin],
                        b"time": rest[begin + 2:end]})
