@@ -76,9 +76,8 @@ bool exempt_watch_changed(struct exempt_watch *watch, int64_t now_ms)
 	watch->looked_ms = now_ms;
 	for (size_t i = 0; i < watch->count; i++) {
 		struct watched_file *file = &watch->files[i];
-		struct weir_exempt_file_state now;
-		if (!weir_exempt_file_look(file->path, &now))
-			continue;
+		struct weir_exempt_file_state now = {0}; /* of a file that is gone */
+		(void)weir_exempt_file_look(file->path, &now);
 		bool settled = weir_exempt_file_same(&now, &file->seen);
 		file->seen = now;
 		if (!settled || weir_exempt_file_same(&now, &file->known))

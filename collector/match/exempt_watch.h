@@ -29,7 +29,7 @@ void exempt_watch_deinit(struct exempt_watch *watch);
 
 /**
  * Whether a file changed since it was read, or last reported, and has stayed so for a second: who writes it may not be
- * done. A file that is gone has not changed. Looks once a second, however often it is called.
+ * done. One that is gone has changed, too. Looks once a second, however often it is called.
  *
  * @param now_ms  a clock that does not go back
  */

@@ -80,6 +80,22 @@ static bool is_text(const char *text, size_t length)
 	return string != NULL;
 }
 
+/* Where an entry ends that is a network and has a remark behind it, as public lists have: " # …" or " ; …". */
+static char *remark_of(char *line, char *end)
+{
+	struct weir_network networks[WEIR_RANGE_NETWORKS_MAX];
+	const char *why;
+	char *blank = line + 1;
+	while (blank < end && *blank != ' ' && *blank != '\t')
+		blank++;
+	char *mark = blank;
+	while (mark < end && (*mark == ' ' || *mark == '\t'))
+		mark++;
+	bool marked = mark < end && mark > blank && (*mark == '#' || *mark == ';');
+	struct weir_span entry = {.at = line, .length = (uint32_t)(blank - line)};
+	return marked && weir_networks_parse(entry, networks, &why) > 0 ? blank : end;
+}
+
 /* One line, behind which a byte may be written. */
 static enum weir_status take_line(char *line, char *end, const struct weir_exempt_taker *taker, uint32_t *count,
                                   struct weir_error *error)
@@ -90,6 +106,7 @@ static enum weir_status take_line(char *line, char *end, const struct weir_exemp
 		line++;
 	if (line == end || *line == '#')
 		return WEIR_OK;
+	end = remark_of(line, end);
 	if (!is_text(line, (size_t)(end - line)))
 		return weir_fail(error, WEIR_INVALID, "is not UTF-8 text");
 	if (*count == WEIR_EXEMPT_FILE_ENTRIES_MAX)
@@ -147,6 +164,8 @@ static enum weir_status read_list(struct list_reader *reader, const struct weir_
 			return weir_fail(error, WEIR_IO, "cannot read %s: %s", reader->path, strerror(errno));
 		reader->held += (size_t)got;
 		at_end = got == 0;
+		if (reader->line == 1 && reader->held >= 3 && memcmp(reader->buffer, "\xef\xbb\xbf", 3) == 0)
+			memmove(reader->buffer, reader->buffer + 3, reader->held -= 3); /* a byte order mark */
 		status = take_lines(reader, at_end, taker, count, error);
 	}
 	return status;

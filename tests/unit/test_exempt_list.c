@@ -87,7 +87,7 @@ static void a_list_holds_its_entries_alone(void **state)
 	struct weir_error error;
 	srandom(1);
 	FILE *file = fopen(path, "w");
-	fputs("# networks, words and patterns\n\n", file);
+	fputs("\xef\xbb\xbf# networks, words and patterns\n\n100.0.3.0/24 # ours\n100.0.4.1\t; SBL1\nuser #1\n", file);
 	for (uint32_t i = 0; i < NETWORKS; i++) {
 		networks[i] = random_network();
 		fprintf(file, i % 3 == 0 ? "  %s \r\n" : "%s\n", network_text(&networks[i], text));
@@ -97,7 +97,8 @@ static void a_list_holds_its_entries_alone(void **state)
 	fputs("bot-*\n100.0.2.3-100.0.2.9\nlast", file);
 	fclose(file);
 	assert_int_equal(exempt_list_open(lists, path, &list, &error), WEIR_OK);
-	assert_int_equal(list->count, NETWORKS + WORDS + 3);
+	assert_int_equal(list->count, NETWORKS + WORDS + 6);
+	assert_true(exempt_list_has_word(list, weir_span_of("user #1")));
 	unsigned in = 0;
 	for (int round = 0; round < 20000; round++) {
 		struct weir_address address = random_network().base;
@@ -114,14 +115,19 @@ static void a_list_holds_its_entries_alone(void **state)
 	}
 	assert_true(exempt_list_has_word(list, weir_span_of("bot-7")) && exempt_list_has_word(list, weir_span_of("last")));
 	assert_false(exempt_list_has_word(list, weir_span_of("bot")) || exempt_list_has_word(list, weir_span_of("")));
+	struct weir_address remarked;
+	assert_true(weir_address_parse(weir_span_of("100.0.3.7"), &remarked));
+	assert_true(network_set_has(&list->networks, &remarked));
+	assert_true(weir_address_parse(weir_span_of("100.0.4.1"), &remarked));
+	assert_true(network_set_has(&list->networks, &remarked));
 	for (unsigned i = 1; i < 12; i++) {
 		struct weir_address address;
 		snprintf(text, sizeof text, "100.0.2.%u", i);
 		assert_true(weir_address_parse(weir_span_of(text), &address));
 		assert_int_equal(network_set_has(&list->networks, &address), i >= 3 && i <= 9);
 	}
-	assert_string_equal(exempt_lists_facts(lists, path).first_word, "word0");
-	assert_int_equal(exempt_lists_facts(lists, path).words, WORDS + 2);
+	assert_string_equal(exempt_lists_facts(lists, path).first_word, "user #1");
+	assert_int_equal(exempt_lists_facts(lists, path).words, WORDS + 3);
 	assert_true(exempt_lists_facts(lists, path).networks > NETWORKS / 2);
 	exempt_lists_free(lists);
 	assert_true(exempt_list_has_word(list, weir_span_of("last")));
@@ -309,6 +315,7 @@ static void a_change_is_told_once_it_has_settled(void **state)
 	assert_false(exempt_watch_changed(&watch, now_ms += 60000));
 	unlink(path);
 	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
+	assert_true(exempt_watch_changed(&watch, now_ms += 1000));
 	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
 	write_list(path, "eve\n");
 	assert_false(exempt_watch_changed(&watch, now_ms += 1000));

@@ -355,6 +355,39 @@ static void the_first_lines_are_known_further_down(void **state)
 	source_memory_free(memory);
 }
 
+/* A pattern that names some files still tells what it cannot see. */
+static void what_a_pattern_cannot_see_is_told(void **state)
+{
+	(void)state;
+	static const char *const config = "{\"type\": \"file\", \"path\": \"%s/*/l.log\"}";
+	struct reader reader;
+	assert_int_equal(mkdir(log_path("open"), 0755), 0);
+	assert_int_equal(mkdir(log_path("closed"), 0755), 0);
+	log_replace("open/l.log", "1\n");
+	assert_int_equal(symlink("nowhere", log_path("closed/l.log")), 0);
+	reader_open(&reader, config, true, NULL);
+	reader_finish(&reader);
+	assert_string_equal(reader.text, "1\n");
+	assert_int_equal(reader.failures, 1);
+	assert_non_null(strstr(reader.failure, "closed/l.log: it is a link to a file that is not there"));
+	reader_close(&reader);
+	assert_int_equal(chmod(log_path("open/l.log"), 0644), 0);
+	assert_int_equal(chmod(log_path("closed"), 0), 0);
+	assert_int_equal(chmod(log_directory, 0755), 0);
+	bool root = geteuid() == 0;
+	if (root)
+		assert_int_equal(seteuid(65534), 0);
+	reader_open(&reader, config, true, NULL);
+	reader_finish(&reader);
+	reader_close(&reader);
+	if (root)
+		assert_int_equal(seteuid(0), 0);
+	assert_string_equal(reader.failure + strlen(reader.failure) - 17, "Permission denied");
+	if (strstr(reader.failure, "closed") == NULL)
+		fail_msg("%s", reader.failure);
+	assert_int_equal(chmod(log_path("closed"), 0755), 0);
+}
+
 static void status_tells_the_progress(void **state)
 {
 	(void)state;
@@ -423,6 +456,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(lines_that_are_too_long_are_marked, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(millions_of_zeros_are_passed_over, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(the_first_lines_are_known_further_down, each_begin, each_end),
+		cmocka_unit_test_setup_teardown(what_a_pattern_cannot_see_is_told, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(status_tells_the_progress, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(a_wrong_configuration_is_refused, each_begin, each_end),
 	};

@@ -248,6 +248,11 @@ enum file_opening file_identity_open(const char *path, bool growing, struct file
 	if (fd >= 0)
 		return file_identity_open_fd(fd, path, growing, beginning, error);
 	int reason = errno;
+	/* A log that is followed may be made later; what is read once is not there, though its name is. */
+	if (reason == ENOENT && !growing && lstat(path, &about) == 0 && S_ISLNK(about.st_mode)) {
+		weir_fail(error, WEIR_IO, "cannot open %s: it is a link to a file that is not there", path);
+		return FILE_OPENING_FAILED;
+	}
 	weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(reason));
 	return reason == ENOENT || reason == ENOTDIR ? FILE_OPENING_ABSENT : FILE_OPENING_FAILED;
 }

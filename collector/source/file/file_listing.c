@@ -7,10 +7,14 @@
 
 #include "common/base/alloc.h"
 
+#include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 bool file_listing_expands(const char *pattern)
 {
@@ -37,6 +41,35 @@ static int by_path(const void *a, const void *b)
 	const struct file_entry *x = a, *y = b;
 	int order = strcmp(x->path, y->path);
 	return order != 0 ? order : x->pattern < y->pattern ? -1 : x->pattern > y->pattern;
+}
+
+static bool is_closed(const char *directory, int mode)
+{
+	struct stat about;
+	return stat(directory, &about) == 0 && S_ISDIR(about.st_mode) &&
+	       faccessat(AT_FDCWD, directory, mode, AT_EACCESS) != 0;
+}
+
+void file_listing_each_closed(const char *pattern, void (*call)(void *context, const char *path), void *context)
+{
+	char path[PATH_MAX];
+	for (const char *slash = pattern; (slash = strchr(slash, '/')) != NULL; slash++) {
+		size_t length = (size_t)(slash - pattern), part = strcspn(slash + 1, "/");
+		glob_t found;
+		if (length == 0 || length >= sizeof path)
+			continue;
+		memcpy(path, pattern, length);
+		path[length] = '\0';
+		/* A directory without wildcards that is closed is told by who finds nothing there. */
+		if (strpbrk(path, "*?[") == NULL || glob(path, GLOB_NOSORT, NULL, &found) != 0)
+			continue;
+		size_t wildcard = strcspn(slash + 1, "*?[");
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			if (is_closed(found.gl_pathv[i], wildcard < part ? R_OK | X_OK : X_OK) &&
+			    (size_t)snprintf(path, sizeof path, "%s%s", found.gl_pathv[i], slash) < sizeof path)
+				call(context, path);
+		globfree(&found);
+	}
 }
 
 /* All paths that patterns name, by bytes, each once; named[i] says whether pattern i names any. */

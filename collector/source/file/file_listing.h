@@ -31,6 +31,13 @@ void file_listing_refresh(struct file_listing *listing, const struct file_settin
 struct file_entry *file_listing_add(struct file_listing *listing, const char *path, uint32_t pattern);
 void file_listing_deinit(struct file_listing *listing);
 
+/**
+ * Calls for each directory that a pattern's wildcards lead to and that cannot be looked into.
+ *
+ * @param call  path: what the pattern means within that directory; borrowed until it returns
+ */
+void file_listing_each_closed(const char *pattern, void (*call)(void *context, const char *path), void *context);
+
 /** Whether a pattern is expanded: it has wildcards, and is not the path of a file as it stands. */
 bool file_listing_expands(const char *pattern);
 

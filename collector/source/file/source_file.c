@@ -85,14 +85,39 @@ static void claim_known(struct file_source *source)
 	source->fresh = source->shared.stream_count == 0;
 }
 
-/* A pattern that names nothing is an error where nothing is waited for: a stream that fails states it. */
+static void state_path(struct file_source *source, const char *path, uint32_t pattern)
+{
+	file_source_add(source, source_memory_scratch(path), path, pattern)->scratch = true;
+}
+
+/* A directory that cannot be looked into, for one of the patterns. */
+struct closed {
+	struct file_source *source;
+	uint32_t pattern;
+};
+
+static void on_closed(void *context, const char *path)
+{
+	const struct closed *closed = context;
+	if (closed->source->shared.settings.follow)
+		file_shared_tell(&closed->source->shared, "%s: what is there cannot be seen: Permission denied", path);
+	else
+		state_path(closed->source, path, closed->pattern);
+}
+
+/*
+ * A pattern that names nothing is an error where nothing is waited for: a stream that fails states it. So is a directory
+ * that it leads to and that is closed.
+ */
 static void state_missing(struct file_source *source)
 {
-	for (uint32_t i = 0; i < source->shared.settings.pattern_count; i++) {
-		if (!source->names_none[i])
-			continue;
-		struct source_memory_stream *record = source_memory_scratch(source->shared.settings.patterns[i]);
-		file_source_add(source, record, source->shared.settings.patterns[i], i)->scratch = true;
+	const struct file_settings *settings = &source->shared.settings;
+	for (uint32_t i = 0; i < settings->pattern_count; i++) {
+		struct closed closed = {source, i};
+		if (source->names_none[i] && !settings->follow)
+			state_path(source, settings->patterns[i], i);
+		else if (file_listing_expands(settings->patterns[i]))
+			file_listing_each_closed(settings->patterns[i], on_closed, &closed);
 	}
 }
 
@@ -405,8 +430,7 @@ static enum weir_status file_new(const struct weir_json *config, const struct so
 	source_memory_names_add(source->shared.memory, &source->names);
 	claim_known(source);
 	file_scan(source, weir_monotonic_ms());
-	if (!source->shared.settings.follow)
-		state_missing(source);
+	state_missing(source);
 	file_source_put_in_order(source);
 	status = check_overlap(source, config, context, error);
 	if (status == WEIR_OK)

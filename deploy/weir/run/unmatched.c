@@ -23,9 +23,12 @@ static void tell_vain(const struct weir_config *config, const struct weir_zone *
 {
 	bool addresses = weir_zone_counts_addresses(zone);
 	for (uint32_t i = 0; addresses && i < zone->exempt_word_count && i < VAIN_TOLD; i++)
-		weir_log(log, WEIR_LOG_WARNING, "policy",
-		         "zone \"%s\" counts addresses, so \"%.80s\" in its exempt exempts nobody: names are not resolved",
-		         zone->name, zone->exempt_words[i]);
+		weir_log(
+			log, WEIR_LOG_WARNING, "policy",
+			strchr(zone->exempt_words[i], '*') != NULL
+				? "zone \"%s\" counts addresses, and \"%.80s\" in its exempt exempts all that look like it as text"
+				: "zone \"%s\" counts addresses, so \"%.80s\" in its exempt exempts nobody: names are not resolved",
+			zone->name, zone->exempt_words[i]);
 	for (uint32_t i = 0; addresses && i < zone->exempt_list_count; i++) {
 		struct exempt_list_facts facts = exempt_lists_facts(lists, zone->exempt_lists[i]);
 		if (facts.words > 0)

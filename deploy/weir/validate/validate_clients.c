@@ -38,6 +38,14 @@ static void check_exempt(struct validate_report *report, uint32_t number)
 		return;
 	for (uint32_t i = 0; i < zone->exempt_word_count && i < WORDS_TOLD; i++) {
 		struct weir_text words = {0};
+		if (strchr(zone->exempt_words[i], '*') != NULL) {
+			weir_text_printf(&words,
+			                 "\"%.80s\" is compared with addresses as text, so it exempts all that look like it; give "
+			                 "networks instead",
+			                 zone->exempt_words[i]);
+			validate_warn(report, path, &words);
+			continue;
+		}
 		weir_text_printf(
 			&words,
 			"\"%.80s\" is no address, and the zone counts addresses: names are not resolved, so this exempts "
