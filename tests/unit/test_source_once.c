@@ -355,6 +355,36 @@ static void the_first_lines_are_known_further_down(void **state)
 	source_memory_free(memory);
 }
 
+/* Whoever is named first: a packed file and what it was packed from have the same lines. */
+static void a_log_and_its_packed_copy_are_read_once(void **state)
+{
+	(void)state;
+	struct log_bytes lines = log_lines("line %d of %d\n", 1, 20000);
+	log_write("b.log", O_CREAT | O_TRUNC, lines.at, lines.length);
+	struct log_bytes gzip = log_gzip(lines);
+	log_write("b.log.gz", O_CREAT | O_TRUNC, gzip.at, gzip.length);
+	struct reader reader;
+	struct source_memory *memory = source_memory_new(NULL);
+	struct reader first;
+	reader_open(&first, "{\"type\": \"file\", \"path\": \"%s/b.log.gz\"}", true, memory);
+	reader_open(&reader, "{\"type\": \"file\", \"path\": \"%s/b.log\"}", true, memory);
+	assert_int_equal(reader_stream_count(&reader), 0);
+	reader_close(&reader);
+	reader_close(&first);
+	source_memory_free(memory);
+	/* one that has grown since is another */
+	log_append("b.log", "more\n");
+	memory = source_memory_new(NULL);
+	reader_open(&first, "{\"type\": \"file\", \"path\": \"%s/b.log.gz\"}", true, memory);
+	reader_open(&reader, "{\"type\": \"file\", \"path\": \"%s/b.log\"}", true, memory);
+	assert_int_equal(reader_stream_count(&reader), 1);
+	reader_close(&reader);
+	reader_close(&first);
+	source_memory_free(memory);
+	free(lines.at);
+	free(gzip.at);
+}
+
 /* A pattern that names some files still tells what it cannot see. */
 static void what_a_pattern_cannot_see_is_told(void **state)
 {
@@ -456,6 +486,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(lines_that_are_too_long_are_marked, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(millions_of_zeros_are_passed_over, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(the_first_lines_are_known_further_down, each_begin, each_end),
+		cmocka_unit_test_setup_teardown(a_log_and_its_packed_copy_are_read_once, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(what_a_pattern_cannot_see_is_told, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(status_tells_the_progress, each_begin, each_end),
 		cmocka_unit_test_setup_teardown(a_wrong_configuration_is_refused, each_begin, each_end),

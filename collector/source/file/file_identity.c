@@ -48,12 +48,15 @@ static bool is_rotation(const char *text, size_t length)
 	return digit;
 }
 
+static const char *const packed[] = {".gz", ".zst", ".bz2", ".xz"};
+
+enum { PACKED_COUNT = sizeof packed / sizeof packed[0] };
+
 /* A name's length without the ending that a packer gives it. */
 static size_t unpacked(const char *name)
 {
-	static const char *const packed[] = {".gz", ".zst", ".bz2", ".xz"};
 	size_t length = strlen(name);
-	for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
+	for (size_t i = 0; i < PACKED_COUNT; i++) {
 		size_t ending = strlen(packed[i]);
 		if (length > ending && memcmp(name + length - ending, packed[i], ending) == 0)
 			return length - ending;
@@ -352,6 +355,36 @@ static void *copied_from_path(void *context, const char *base)
 	return copied_from(lookup, source_memory_find(lookup->memory, base));
 }
 
+/* Whether a packed file, of which nothing was read, has all lines of a plain one, which is read once as it is. */
+static bool holds_all(const struct source_memory_file *file, struct file_beginning *beginning)
+{
+	if (file->taken != 0 || file->fingerprint.head_bytes == 0 ||
+	    !fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head))
+		return false;
+	struct input *live = open_live(file);
+	if (live == NULL)
+		return false;
+	bool all = input_compressed(live) && fingerprint_within(beginning->input, live) &&
+	           input_seek(live, (uint64_t)beginning->about.st_size, NULL) == WEIR_OK;
+	input_free(live);
+	return all;
+}
+
+/* The packed file beside a plain one, under its name, that has all its lines. */
+static struct source_memory_file *packed_already(const struct lookup *lookup, const char *path)
+{
+	char name[PATH_MAX];
+	for (size_t i = 0; i < PACKED_COUNT; i++) {
+		int length = snprintf(name, sizeof name, "%s%s", path, packed[i]);
+		const struct source_memory_stream *stream =
+			length > 0 && length < PATH_MAX ? source_memory_find(lookup->memory, name) : NULL;
+		for (size_t k = 0; stream != NULL && k < stream->file_count; k++)
+			if (holds_all(stream->files[k], lookup->beginning))
+				return stream->files[k];
+	}
+	return NULL;
+}
+
 /* A packed file may be a copy of any; a plain one of those that its name says, or of the stream that asks. */
 static struct source_memory_file *copied_file(struct lookup *lookup, const char *path,
                                               const struct source_memory_stream *record)
@@ -387,6 +420,9 @@ void file_identity_judge(const struct file_settings *settings, const struct sour
 	if (judgement->file != NULL)
 		judgement->verdict = FILE_KNOWN;
 	else if (beginning.length > 0 && (judgement->file = copied_file(&lookup, path, record)) != NULL)
+		judgement->verdict = FILE_COPY;
+	else if (beginning.length > 0 && !settings->follow && !input_compressed(beginning.input) &&
+	         (judgement->file = packed_already(&lookup, path)) != NULL)
 		judgement->verdict = FILE_COPY;
 	if (judgement->file != NULL) {
 		judgement->stream = judgement->file->stream;
