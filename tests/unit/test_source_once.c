@@ -461,6 +461,8 @@ static void a_wrong_configuration_is_refused(void **state)
 	expect_refused("{\"type\":\"file\",\"path\":[]}", "path");
 	expect_refused("{\"type\":\"file\",\"path\":[\"a\",3]}", "path[1]");
 	expect_refused("{\"type\":\"file\",\"path\":\"\"}", "is empty");
+	expect_refused("{\"type\":\"file\",\"path\":\"/var/log/**/*.log\"}", "list a glob for each level");
+	expect_refused("{\"type\":\"file\",\"path\":\"a\",\"exclude\":\"**/b\"}", "exclude: has \"**\"");
 	expect_refused("{\"type\":\"file\",\"path\":\"a\",\"folow\":true}", "follow");
 	expect_refused("{\"type\":\"file\",\"path\":\"a\",\"start\":\"middle\"}", "start");
 	expect_refused("{\"type\":\"file\",\"path\":\"a\",\"line_max\":\"1B\"}", "line_max");

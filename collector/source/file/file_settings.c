@@ -20,6 +20,7 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { LINE_MAX_BYTES = 64 << 10, PATTERNS_MAX = 1024, EXCLUDED_MAX = 256 };
 
@@ -41,6 +42,12 @@ static enum weir_status add_path(const struct path_list *paths, const struct wei
 		return weir_json_fail(at, error, "is empty; give a path or a glob, such as \"%s\"", paths->example);
 	if (strncmp(path, SOURCE_JOURNAL_PREFIX, strlen(SOURCE_JOURNAL_PREFIX)) == 0)
 		return weir_json_fail(at, error, "must not begin with \"" SOURCE_JOURNAL_PREFIX "\"; write ./ before it");
+	struct stat about;
+	if (strstr(path, "**") != NULL && lstat(path, &about) != 0)
+		return weir_json_fail(
+			at, error,
+			"has \"**\", which would mean no more than \"*\": files of one folder alone; list a glob for each "
+			"level, such as [\"logs/*.log\", \"logs/*/*.log\"]");
 	(*paths->list)[(*paths->count)++] = weir_copy(path, strlen(path));
 	return WEIR_OK;
 }
