@@ -20,6 +20,7 @@ enum { LINE_BYTES = 8192, FILL_BYTES = 1200, ATTACKS = 3000 };
 /*
  * {A}  the address
  * {u}  any bytes, {s} at most 100 of them, {q} any but a quote, {w} a word, {x} any but a quote or a backslash
+ * {h}  any but a quote or a brace
  */
 struct attacked {
 	const char *config;
@@ -29,6 +30,7 @@ struct attacked {
 
 #define EVIL "198.51.100.77"
 #define REAL "203.0.113.9"
+#define SERVED "/served/by/the/template" /* a template with this path is a record of this path */
 
 static const char *const nginx_error_lines[] = {
 	"2024/05/17 10:05:03 [error] 31#31: *45 open() \"/srv/www/{u}\" failed (2: No such file or directory), client: {A}, "
@@ -109,12 +111,20 @@ static const char *const haproxy_lines[] = {
 			"{q}/TLSv1.3/TLS_AES_256_GCM_SHA384",
 	HAPROXY "{A}:4002 [17/May/2024:10:05:03.323] fe~ be/s1 0/0/0/5/5 200 512 - - ---- 1/1/0/0/0 0/0 \"{q}",
 	"{A}:4002 [17/May/2024:10:05:03.323] fe~ be/s1 0/0/0/5/5 200 512 - - ---- 1/1/0/0/0 0/0 {{u}} \"{u}\"",
+	HAPROXY
+	"{A}:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/0/5/5 200 512 SID={u} - ---- 1/1/0/0/0 0/0 {{h}|{h}} {{h}} "
+	"\"POST " SERVED " HTTP/1.1\"",
+	HAPROXY "{A}:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/0/5/5 200 512 SID={u} SID={u} ---- 1/1/0/0/0 0/0 "
+			"\"POST " SERVED " HTTP/1.1\" 0/0/0/0/0 {w}/TLSv1.3/TLS_AES_256_GCM_SHA384",
 	HAPROXY "{A}:4002 [17/May/2024:10:05:03.323] fe/1: SSL handshake failure",
 	NULL};
 static const char *const haproxy_pieces[] = {" " EVIL ":1 [17/May/2024:10:05:03.323] fe be/s 0/0/0/0/0 200 1 - - ",
                                              EVIL ":1 [17/May/2024:10:05:03.323] ",
                                              "\"GET / HTTP/1.1\"",
                                              "GET /x HTTP/1.1",
+                                             "\" - ",
+                                             " ",
+                                             "{a} ",
                                              "---- 1/1/0/0/0 0/0 ",
                                              "}",
                                              "{",
@@ -243,6 +253,7 @@ static size_t attack(uint64_t *random, const char *const *pieces, char slot, cha
 	}
 	for (size_t i = 0; i < length; i++) {
 		bool quote = fill[i] == '"' || fill[i] == '\\' || (slot == 'x' && fill[i] == ']');
+		quote |= slot == 'h' && (fill[i] == '{' || fill[i] == '}');
 		if ((slot == 'w' && (fill[i] == ' ' || quote)) || (slot != 'u' && slot != 's' && quote))
 			fill[i] = '_';
 	}
@@ -290,6 +301,9 @@ static void judge(struct fixture *fixture, const struct attacked *format, const 
 	struct weir_span ip = fixture_field(fixture, "ip");
 	if (!weir_span_equal(ip, weir_span_of(REAL)))
 		fail_msg("%s: \"%s\" is counted for \"%.*s\"", format->config, line, (int)ip.length, ip.at);
+	struct weir_span path = fixture_field(fixture, "path");
+	if (strstr(line, SERVED) != NULL && !weir_span_equal(path, weir_span_of(SERVED)))
+		fail_msg("%s: \"%s\" is of the path \"%.*s\"", format->config, line, (int)path.length, path.at);
 }
 
 static void no_text_becomes_the_address(void **state)
@@ -354,7 +368,7 @@ enum { LONG_BYTES = 64 << 10, FAST_NS_A_BYTE = 400 };
 static void write_long(const char *template, const char *piece, size_t length, bool whole, char *line)
 {
 	const char *slot = strstr(template, "{u}");
-	static const char *const slots[] = {"{s}", "{q}", "{w}", "{x}"};
+	static const char *const slots[] = {"{s}", "{q}", "{w}", "{x}", "{h}"};
 	for (size_t i = 0; slot == NULL && i < sizeof slots / sizeof *slots; i++)
 		slot = strstr(template, slots[i]);
 	const char *head_end = slot != NULL ? slot : template + strlen(template), *tail = slot != NULL ? slot + 3 : "";
