@@ -308,9 +308,20 @@ static bool must_be_whole(const struct format_delimited *delimited, int slot)
 	return of_time || of_client || of_cost || slot == format_slots_of_field(&delimited->slots, FIELD_IP);
 }
 
+/* Says of a cut row whether the proxies' header did not come or may be in what is missing: the one is "-" again. */
+static void tell_header(const struct format_delimited *delimited, uint32_t cut_column, struct weir_span *values)
+{
+	const struct client_ip *client_ip = delimited->format.client_ip;
+	int slot = client_ip != NULL ? format_slots_of_field(&delimited->slots, (uint32_t)client_ip_header(client_ip)) : -1;
+	for (uint32_t column = 0; slot >= 0 && column < delimited->column_count && column < cut_column; column++)
+		if (delimited->column_slots[column] == slot && values[slot].at == NULL)
+			values[slot] = weir_span_of("-");
+}
+
 /* Forgets what a cut row's last column gave, if it must be whole. */
 static void drop_cut_column(const struct format_delimited *delimited, uint32_t column, struct weir_span *values)
 {
+	tell_header(delimited, column, values);
 	if (column >= delimited->column_count)
 		return;
 	int slot = delimited->column_slots[column];

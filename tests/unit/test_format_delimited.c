@@ -264,6 +264,14 @@ static void a_cut_row_says_nothing_of_the_header_behind_it(void **state)
 	assert_reason(&fixture, ROW("203.0.113.9") "20", FORMAT_OK);
 	assert_field(&fixture, "ip", "203.0.113.9");
 #undef ROW
+	/* It did not come, which stands before the cut. */
+	assert_reason(&fixture, "#Fields: date time c-ip X-Forwarded-For cs-uri-stem sc-status", FORMAT_SKIP);
+	assert_reason(&fixture, "2024-05-17 10:05:03 10.0.0.1 - /lo", FORMAT_OK);
+	assert_field(&fixture, "ip", "10.0.0.1");
+	assert_reason(&fixture, "2024-05-17 10:05:03 10.0.0.1 -", FORMAT_NO_CLIENT);
+	assert_reason(&fixture, "2024-05-17 10:05:03 10.0.0.1 203.0.113.9 /lo", FORMAT_OK);
+	assert_field(&fixture, "ip", "203.0.113.9");
+	assert_reason(&fixture, "2024-05-17 10:05:03 10.0.0.1 203.0.113", FORMAT_NO_CLIENT);
 	fixture_deinit(&fixture);
 }
 
