@@ -11,6 +11,7 @@
  */
 #include "collector/format/format_slots.h"
 #include "collector/format/line_text.h"
+#include "collector/record/client_ip.h"
 #include "collector/record/find.h"
 #include "common/base/alloc.h"
 
@@ -38,6 +39,7 @@ struct format_delimited {
 	const struct format_dialect *dialect; /* NULL: none */
 	bool blanks;                          /* any number of blanks and tabs separates, also at the beginning */
 	bool has_directives;                  /* of this file, lines that begin with '#' are no records */
+	bool tabs_named;                      /* tabs separate the names of its directive */
 	int date_slot;                        /* of a column "date" that stands beside "time"; -1: it cannot matter */
 	bool has_date, has_time;              /* such columns are there: the time is both */
 };
@@ -190,6 +192,7 @@ static void read_fields(struct format_delimited *delimited, struct weir_span lin
 {
 	bool tabs = memchr(names.at, '\t', names.length) != NULL;
 	forget_columns(delimited);
+	delimited->tabs_named = tabs;
 	for (struct weir_span name; names.length > 0;) {
 		if (!text_until(&names, tabs ? '\t' : ' ', &name)) {
 			name = names;
@@ -253,13 +256,89 @@ static bool read_header(struct format_delimited *delimited, const char *line, ui
 	return true;
 }
 
-/* Where directives name the columns each line has all of them: with another number they are those of other names. */
-static bool has_all_columns(const struct format_delimited *delimited, const char *at, const char *end)
+/*
+ * What separates a row's values, where that may be tabs or blanks: tabs if the names have them too, else whichever comes
+ * first. A tab further on stands within a value.
+ */
+static char separator_of(const struct format_delimited *delimited, const char *line, uint32_t length)
+{
+	const char *tab = memchr(line, '\t', length);
+	if (tab == NULL)
+		return ' ';
+	return delimited->tabs_named || memchr(line, ' ', (size_t)(tab - line)) == NULL ? '\t' : ' ';
+}
+
+static uint32_t count_columns(const struct format_delimited *delimited, const char *at, const char *end)
 {
 	uint32_t count = 1;
 	for (; at < end; at++)
 		count += *at == delimited->separator;
-	return count == delimited->named_count;
+	return count;
+}
+
+/*
+ * Where directives name the columns each line has all of them: with more they are those of other names. With fewer the
+ * line is cut, and so it is where the last one is empty, as what is absent is written as '-'. A separator may stand
+ * behind the last. The cut column is the last that there is.
+ */
+static bool fits_columns(const struct format_delimited *delimited, const char *begin, const char *end,
+                         uint32_t *cut_column, bool *cut)
+{
+	uint32_t count = count_columns(delimited, begin, end), named = delimited->named_count;
+	bool blank_end = end[-1] == delimited->separator;
+	*cut_column = count - 1;
+	if (count == named + 1 && blank_end)
+		return true;
+	if (delimited->dialect == NULL)
+		return count == named;
+	*cut |= count < named || (blank_end && named > 1);
+	return count <= named;
+}
+
+/* Whether a slot's value without its end would be another time, client or cost. */
+static bool must_be_whole(const struct format_delimited *delimited, int slot)
+{
+	const struct format *format = &delimited->format;
+	bool of_client = format->client_ip != NULL &&
+	                 slot == format_slots_of_field(&delimited->slots, (uint32_t)client_ip_header(format->client_ip));
+	bool of_cost = delimited->options.cost_field >= 0 &&
+	               slot == format_slots_of_field(&delimited->slots, (uint32_t)delimited->options.cost_field);
+	bool of_time = slot == FORMAT_SLOT_TIME || slot == delimited->date_slot ||
+	               (delimited->slots.time_second != 0 && slot == (int)delimited->slots.time_second);
+	return of_time || of_client || of_cost || slot == format_slots_of_field(&delimited->slots, FIELD_IP);
+}
+
+/* Says of a cut row whether the proxies' header did not come or may be in what is missing: the one is "-" again. */
+static void tell_header(const struct format_delimited *delimited, uint32_t cut_column, struct weir_span *values)
+{
+	const struct client_ip *client_ip = delimited->format.client_ip;
+	int slot = client_ip != NULL ? format_slots_of_field(&delimited->slots, (uint32_t)client_ip_header(client_ip)) : -1;
+	for (uint32_t column = 0; slot >= 0 && column < delimited->column_count && column < cut_column; column++)
+		if (delimited->column_slots[column] == slot && values[slot].at == NULL)
+			values[slot] = weir_span_of("-");
+}
+
+/* Forgets what a cut row's last column gave, if it must be whole. */
+static void drop_cut_column(const struct format_delimited *delimited, uint32_t column, struct weir_span *values)
+{
+	tell_header(delimited, column, values);
+	if (column >= delimited->column_count)
+		return;
+	int slot = delimited->column_slots[column];
+	if (slot >= 0 && must_be_whole(delimited, slot))
+		values[slot] = (struct weir_span){0};
+}
+
+/* A row that is cut counts if it says when and who. Who is an address: anything else shows that the names are others. */
+static enum format_reason finish_cut(const struct format_delimited *delimited, enum format_reason reason,
+                                     struct record *record)
+{
+	struct weir_address address;
+	struct weir_span ip = record->fields[FIELD_IP];
+	record->cut = true;
+	if (reason == FORMAT_NO_TIME || ip.at == NULL || !weir_address_read(ip, &address))
+		return delimited->format.malformed;
+	return reason;
 }
 
 /* What is the dialect's: the word for nothing, the date beside the time. */
@@ -306,16 +385,21 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	make_room(delimited, length);
 	const char *begin = line, *end = line + length;
 	if (delimited->dialect != NULL && delimited->dialect->tabs_or_blanks)
-		delimited->separator = memchr(line, '\t', length) != NULL ? '\t' : ' ';
+		delimited->separator = separator_of(delimited, line, length);
 	if (delimited->blanks)
 		begin = skip_blanks(begin, end);
+	bool cut = format->cut;
+	uint32_t cut_column = 0;
 	if (delimited->has_directives && !delimited->blanks && !delimited->quoted &&
-	    !has_all_columns(delimited, begin, end))
+	    !fits_columns(delimited, begin, end, &cut_column, &cut))
 		return format->malformed;
 	if (!split(delimited, begin, end, values))
 		return format->malformed;
+	if (cut)
+		drop_cut_column(delimited, cut_column, values);
 	finish_values(delimited, values);
-	return format_slots_finish(&delimited->slots, &delimited->options, values, record);
+	enum format_reason reason = format_slots_finish(&delimited->slots, &delimited->options, values, record);
+	return cut ? finish_cut(delimited, reason, record) : reason;
 }
 
 static void begin_file(struct format *format, struct weir_span header)
@@ -427,6 +511,7 @@ static enum weir_status read_options(struct format_delimited *delimited, const s
 		delimited->date_slot = format_slots_add(&delimited->slots, "date");
 	if (delimited->dialect != NULL) {
 		delimited->awaits_header = delimited->has_directives = true;
+		delimited->format.takes_cut = true;
 		return WEIR_OK;
 	}
 	if ((status = read_separator(delimited, config, error)) != WEIR_OK)

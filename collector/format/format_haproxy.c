@@ -8,7 +8,8 @@
  *     192.0.2.7:33317 [06/Feb/2009:12:12:56.123] fnt/1: SSL handshake failure              and other errors like it
  *
  * What strangers write (cookies, captured headers, the request, the name that TLS asks for) stands behind the time, the
- * client before it. HAProxy cuts lines at 1,024 bytes: whatever is missing behind the time is absent.
+ * client before it. Captured cookies are not encoded and may look like all that follows them; captured headers and the
+ * request have no quote and no brace of their own. HAProxy cuts lines at 1,024 bytes: whatever is missing behind the time is absent.
  */
 #include "collector/format/format_ready.h"
 #include "collector/record/syslog_header.h"
@@ -48,17 +49,88 @@ static struct weir_span take_plus(struct weir_span number)
 	return number;
 }
 
+/* Whether a word is `count` numbers with slashes between them. */
+static bool are_numbers(struct weir_span word, uint32_t count)
+{
+	struct weir_span number;
+	for (; count > 1; count--)
+		if (!text_until(&word, '/', &number) || !text_is_number(take_plus(number)))
+			return false;
+	return text_is_number(take_plus(word));
+}
+
+/* Takes "---- 1/1/1/1/0 0/0 ": the state in which it ended, the connections, the queues; false: it is not there. */
+static bool take_state(struct weir_span *rest, struct weir_span *state)
+{
+	enum { STATE_BYTES = 4 };
+	struct weir_span text = *rest;
+	for (uint32_t i = 0; i < STATE_BYTES; i++) {
+		char c = i < text.length ? text.at[i] : ' ';
+		if (c != '-' && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z'))
+			return false;
+	}
+	struct weir_span word = text_between(text.at, text.at + STATE_BYTES);
+	text_skip(&text, STATE_BYTES);
+	if (!text_take(&text, " ") || !are_numbers(text_word(&text), 5) || !are_numbers(text_word(&text), 2))
+		return false;
+	*rest = text;
+	*state = word;
+	return true;
+}
+
+/*
+ * Where the request's quote is, seen from what must stand before it.
+ *
+ * @param braced  the same from behind the first '}' that follows, or NULL
+ */
+static const char *quote_from(struct weir_span text, const char *at, const char *braced)
+{
+	const char *end = text_end(text);
+	if (at < end && *at == '{')
+		return braced;
+	return end - at > 1 && at[0] == '"' && at[1] != ' ' ? at : NULL; /* else it is one that closes */
+}
+
+/*
+ * Finds the request's quote: behind the last state with nothing but captured headers between, as a cookie may look like
+ * a state and a request. It goes from the right, so that it looks at each place once.
+ */
+static const char *find_request(struct weir_span text, struct weir_span *state)
+{
+	const char *braced = NULL;
+	for (const char *at = text_end(text); at-- > text.at;) {
+		if (*at == '}')
+			braced = at + 1 < text_end(text) && at[1] == ' ' ? quote_from(text, at + 2, braced) : NULL;
+		struct weir_span rest = text_from(text, at + 1), found;
+		if (*at != ' ' || !take_state(&rest, &found))
+			continue;
+		const char *quote = quote_from(text, rest.at, braced);
+		if (quote == NULL)
+			continue;
+		*state = found;
+		return quote;
+	}
+	return NULL;
+}
+
 /* What follows the timers: status and the like, then what strangers write, then the request. */
 static void take_http(struct weir_span rest, struct ready_line *ready)
 {
 	ready->parts[STATUS] = text_word(&rest);
 	ready->parts[BYTES] = take_plus(text_word(&rest));
-	(void)text_word(&rest); /* the request's and the response's captured cookie */
-	(void)text_word(&rest);
-	ready->parts[STATE] = text_word(&rest);
-	struct weir_span before;
-	if (text_until(&rest, '"', &before))
-		(void)text_request(rest, &ready->parts[METHOD], &ready->parts[PATH]);
+	struct weir_span behind = rest, before, state, cookie = text_word(&behind);
+	(void)text_word(&behind); /* the response's cookie */
+	struct weir_span cut = behind;
+	bool plain = take_state(&behind, &state), none = text_is(cookie, "-");
+	if (plain || none)
+		ready->parts[STATE] = plain ? state : text_word(&cut);
+	/* A captured cookie has its name before it, so a lone '-' is none. */
+	const char *quote = plain && none ? NULL : find_request(rest, &ready->parts[STATE]);
+	if (quote != NULL)
+		behind = text_from(rest, quote + 1);
+	else if (!plain || !text_until(&behind, '"', &before))
+		return;
+	(void)text_request(behind, &ready->parts[METHOD], &ready->parts[PATH]);
 }
 
 static void take_rest(struct weir_span rest, struct ready_line *ready)

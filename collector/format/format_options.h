@@ -100,7 +100,7 @@ struct format_alias {
 struct format_dialect {
 	const struct format_alias *aliases; /* ended by a NULL */
 	const char *absent;                 /* a value that says that there is none, besides "-" */
-	bool tabs_or_blanks;                /* a line that has a tab is separated by tabs, else by blanks; false: by tabs */
+	bool tabs_or_blanks;                /* either separates a line's values; false: tabs do */
 };
 
 /** `json` with the option "message": a line of another format stands in a member (format_wrapped.c). */

@@ -41,6 +41,6 @@ const struct format_kind format_w3c = {
 	.name = "w3c",
 	.meaning = "W3C's extended log format: IIS, CloudFront",
 	.malformed = "not delimited",
-	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR | FORMAT_NEEDS_IP,
 	.create = create,
 };

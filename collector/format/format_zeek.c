@@ -33,6 +33,6 @@ const struct format_kind format_zeek = {
 	.name = "zeek",
 	.meaning = "Zeek's logs as tab-separated values",
 	.malformed = "not delimited",
-	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR | FORMAT_NEEDS_IP,
 	.create = create,
 };

@@ -99,15 +99,33 @@ int client_ip_header(const struct client_ip *client_ip)
 
 static bool is_blank(char c)
 {
-	return c == ' ' || c == '\t';
+	return c == ' ' || c == '\t' || c == '+';
 }
 
+static bool is_encoded_blank(const char *at)
+{
+	return memcmp(at, "%20", 3) == 0;
+}
+
+/* Takes off the blanks around a text: also '+' and "%20", as logs in columns write them. No address has those there. */
 static struct weir_span trim(const char *begin, const char *end)
 {
-	while (begin < end && is_blank(*begin))
-		begin++;
-	while (end > begin && is_blank(end[-1]))
-		end--;
+	for (;;) {
+		if (begin < end && is_blank(*begin))
+			begin++;
+		else if (end - begin >= 3 && is_encoded_blank(begin))
+			begin += 3;
+		else
+			break;
+	}
+	for (;;) {
+		if (end > begin && is_blank(end[-1]))
+			end--;
+		else if (end - begin >= 3 && is_encoded_blank(end - 3))
+			end -= 3;
+		else
+			break;
+	}
 	return (struct weir_span){.at = begin, .length = (uint32_t)(end - begin)};
 }
 
@@ -204,6 +222,7 @@ bool client_ip_apply(const struct client_ip *client_ip, struct weir_span header,
 	struct weir_span *ip = &record->fields[FIELD_IP];
 	struct weir_address address;
 	enum walk walk = WALK_ON;
+	bool none = weir_span_equal(header, weir_span_of("-")); /* as servers write a header that did not come */
 	if (ip->at != NULL) {
 		bool is_list = memchr(ip->at, ',', ip->length) != NULL || memchr(ip->at, '=', ip->length) != NULL;
 		bool is_unix = client_ip->trusts_unix && weir_span_equal(*ip, weir_span_of("unix:"));
@@ -216,7 +235,7 @@ bool client_ip_apply(const struct client_ip *client_ip, struct weir_span header,
 	}
 	if (walk == WALK_ON && header.at == NULL && record->cut)
 		return false; /* the header may stand in what the line lacks */
-	if (walk == WALK_ON && header.at != NULL)
+	if (walk == WALK_ON && header.at != NULL && !none)
 		walk = walk_list(client_ip, header, ip);
 	record->ip = RECORD_IP_UNTOLD;
 	return walk != WALK_UNKNOWN;

@@ -17,6 +17,14 @@ static void assert_client(const char *ip, const char *xff, const char *expected)
 	assert_field(&fixture, "ip", expected);
 }
 
+/* Nobody is the client, nor is the proxy that passed the header on: its other users are not to be counted as one. */
+static void assert_nobody(const char *ip, const char *xff)
+{
+	char line[512];
+	snprintf(line, sizeof line, "time=1 ip=\"%s\" xff=\"%s\"", ip, xff);
+	assert_reason(&fixture, line, FORMAT_NO_CLIENT);
+}
+
 static void the_rightmost_untrusted_hop(void **state)
 {
 	(void)state;
@@ -25,6 +33,33 @@ static void the_rightmost_untrusted_hop(void **state)
 	assert_client("10.0.0.1", "1.1.1.1, 203.0.113.9 ,\\t10.9.9.9,2001:db8::5", "203.0.113.9");
 	assert_client("::ffff:10.0.0.1", "203.0.113.9", "203.0.113.9");
 	assert_client(NULL, "1.1.1.1, 203.0.113.9, 10.0.0.2", "203.0.113.9");
+}
+
+static void blanks_as_logs_in_columns_write_them(void **state)
+{
+	(void)state;
+	assert_client("10.0.0.1", "1.1.1.1,+203.0.113.9", "203.0.113.9");
+	assert_client("10.0.0.1", "1.1.1.1,+203.0.113.9:51000", "203.0.113.9");
+	assert_client("10.0.0.1", "1.1.1.1,%20203.0.113.9", "203.0.113.9");
+	assert_client("10.0.0.1", "1.1.1.1,+203.0.113.9+,%20%20+10.0.0.2%20", "203.0.113.9");
+	assert_client("10.0.0.1", "1.1.1.1,%20fe80::1%20", "fe80::1"); /* the link's zone is cut in any case */
+	assert_client("10.0.0.1", "for=1.1.1.1,+proto=http;+for=203.0.113.9", "203.0.113.9");
+	assert_client("10.0.0.1", "+,%20,203.0.113.9,+", "203.0.113.9");
+	assert_client("10.0.0.1", "%20", "10.0.0.1");
+	assert_nobody("10.0.0.1", "203.0.113.9,+unknown");
+	assert_nobody("10.0.0.1", "203.0.113.9,+1.1.1.1+2.2.2.2");
+	assert_nobody("10.0.0.1", "203.0.113.9,%2");
+}
+
+/* As nginx writes a header that did not come, whatever form its line has. */
+static void a_dash_is_no_header(void **state)
+{
+	(void)state;
+	assert_client("10.0.0.1", "-", "10.0.0.1");
+	assert_client("198.51.100.1", "-", "198.51.100.1");
+	assert_client("10.0.0.1", "-, 203.0.113.9", "203.0.113.9");
+	assert_nobody("10.0.0.1", "203.0.113.9, -");
+	assert_nobody("10.0.0.1", "--");
 }
 
 static void an_untrusted_peer_is_the_client(void **state)
@@ -41,14 +76,6 @@ static void all_trusted_gives_the_leftmost(void **state)
 	assert_client("10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3");
 	assert_client("10.0.0.1", NULL, "10.0.0.1");
 	assert_client(NULL, NULL, NULL);
-}
-
-/* Nor is the proxy that passed it on: its other users are not to be counted as one. */
-static void assert_nobody(const char *ip, const char *xff)
-{
-	char line[512];
-	snprintf(line, sizeof line, "time=1 ip=\"%s\" xff=\"%s\"", ip, xff);
-	assert_reason(&fixture, line, FORMAT_NO_CLIENT);
 }
 
 static void what_is_no_address_names_nobody(void **state)
@@ -157,6 +184,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_rightmost_untrusted_hop),
+		cmocka_unit_test(blanks_as_logs_in_columns_write_them),
+		cmocka_unit_test(a_dash_is_no_header),
 		cmocka_unit_test(an_untrusted_peer_is_the_client),
 		cmocka_unit_test(all_trusted_gives_the_leftmost),
 		cmocka_unit_test(what_is_no_address_names_nobody),

@@ -216,6 +216,85 @@ static void zeek(void **state)
 	fixture_deinit(&fixture);
 }
 
+#define IIS "#Fields: date time s-ip cs-method cs-uri-stem s-port c-ip cs(User-Agent) sc-status X-Forwarded-For"
+
+static void a_row_that_is_cut_counts_if_it_says_when_and_who(void **state)
+{
+	(void)state;
+	static const char row[] = "2024-05-17 10:05:03 10.0.0.5 POST /login 443 203.0.113.9 Mozilla/5.0+(X) 200 1.1.1.1";
+	size_t behind_ip = (size_t)(strstr(row, " Mozilla") - row);
+	struct fixture fixture;
+	fixture_init(&fixture, "\"w3c\"", "path agent");
+	assert_reason(&fixture, IIS, FORMAT_SKIP);
+	for (size_t length = 1; length < sizeof row; length++) {
+		enum format_reason reason = fixture_parse_bytes(&fixture, row, length);
+		if (length <= behind_ip) {
+			assert_true(reason == fixture.format->malformed || reason == FORMAT_BAD_TIME);
+			continue;
+		}
+		assert_int_equal(reason, FORMAT_OK);
+		assert_int_equal(fixture.record.time_ms, 1715940303000);
+		assert_field(&fixture, "path", "/login");
+		assert_true(fixture.record.cut == (length < sizeof row - strlen("1.1.1.1")));
+	}
+	assert_reason(&fixture, "2024-05-17 10:05:03 10.0.0.5 GET /a 443 203.0.113.9 M 200 - ", FORMAT_OK);
+	assert_false(fixture.record.cut);
+	assert_malformed(&fixture, "2024-05-17 10:05:03 10.0.0.5 GET /a 443 203.0.113.9 M 200 - -", "not delimited");
+	assert_malformed(&fixture, "2024-05-17 10:05:03 10.0.0.5 GET /a 443 - M", "not delimited");
+	assert_malformed(&fixture, "2024-05-17 10:05:03 10.0.0.5 GET /a 443 Mozilla 200", "not delimited");
+	assert_reason(&fixture, "2024-05-17 10:05:03 10.0.0.5 GET /a 443 203.0.113.9 a\tb 200 -", FORMAT_OK);
+	assert_field(&fixture, "agent", "a\tb");
+	fixture_deinit(&fixture);
+}
+
+static void a_cut_row_says_nothing_of_the_header_behind_it(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"w3c\", \"client_ip\": {\"header\": \"xff\", \"trusted\": [\"10.0.0.0/8\"]}}",
+	             "ip");
+#define ROW(ip) "2024-05-17 10:05:03 10.0.0.5 POST /login 443 " ip " Mozilla/5.0 "
+	assert_reason(&fixture, IIS, FORMAT_SKIP);
+	assert_reason(&fixture, ROW("10.0.0.1") "200 1.1.1.1,+203.0.113.9", FORMAT_OK);
+	assert_field(&fixture, "ip", "203.0.113.9");
+	assert_reason(&fixture, ROW("10.0.0.1") "200 -", FORMAT_OK);
+	assert_field(&fixture, "ip", "10.0.0.1");
+	assert_reason(&fixture, ROW("10.0.0.1") "200 ", FORMAT_NO_CLIENT);
+	assert_reason(&fixture, ROW("10.0.0.1") "20", FORMAT_NO_CLIENT);
+	assert_reason(&fixture, ROW("203.0.113.9") "20", FORMAT_OK);
+	assert_field(&fixture, "ip", "203.0.113.9");
+#undef ROW
+	/* It did not come, which stands before the cut. */
+	assert_reason(&fixture, "#Fields: date time c-ip X-Forwarded-For cs-uri-stem sc-status", FORMAT_SKIP);
+	assert_reason(&fixture, "2024-05-17 10:05:03 10.0.0.1 - /lo", FORMAT_OK);
+	assert_field(&fixture, "ip", "10.0.0.1");
+	assert_reason(&fixture, "2024-05-17 10:05:03 10.0.0.1 -", FORMAT_NO_CLIENT);
+	assert_reason(&fixture, "2024-05-17 10:05:03 10.0.0.1 203.0.113.9 /lo", FORMAT_OK);
+	assert_field(&fixture, "ip", "203.0.113.9");
+	assert_reason(&fixture, "2024-05-17 10:05:03 10.0.0.1 203.0.113", FORMAT_NO_CLIENT);
+	fixture_deinit(&fixture);
+}
+
+static void a_row_of_zeek_that_is_cut(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "\"zeek\"", "ip path");
+	assert_reason(&fixture, "#fields\tts\tuid\tid.orig_h\tid.orig_p\turi", FORMAT_SKIP);
+	assert_reason(&fixture, "1715940303.133721\tCX\t192.0.2.7\t52", FORMAT_OK);
+	assert_true(fixture.record.cut);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_reason(&fixture, "1715940303.133721\tCX\t192.0.2.7\t", FORMAT_OK);
+	assert_malformed(&fixture, "1715940303.133721\tCX\t192.0.2.7", "not delimited");
+	assert_malformed(&fixture, "1715940303.133721\tCX\t192.0.2.7\t52\t/a\tb", "not delimited");
+	assert_reason(&fixture, "1715940303.133721\tCX\t192.0.2.7\t52\t/a\t", FORMAT_OK);
+	assert_false(fixture.record.cut);
+	fixture.format->cut = true; /* a line above the limit */
+	assert_reason(&fixture, "1715940303.133721\tCX\t192.0.2.7\t52\t/a", FORMAT_OK);
+	assert_true(fixture.record.cut);
+	fixture_deinit(&fixture);
+}
+
 static void two_columns_are_one_time(void **state)
 {
 	(void)state;
@@ -259,6 +338,9 @@ int main(void)
 		cmocka_unit_test(columns_named_by_the_configuration),
 		cmocka_unit_test(directives_name_the_columns),
 		cmocka_unit_test(zeek),
+		cmocka_unit_test(a_row_that_is_cut_counts_if_it_says_when_and_who),
+		cmocka_unit_test(a_cut_row_says_nothing_of_the_header_behind_it),
+		cmocka_unit_test(a_row_of_zeek_that_is_cut),
 		cmocka_unit_test(two_columns_are_one_time),
 		cmocka_unit_test(blanks_may_be_many),
 		cmocka_unit_test(columns_by_number),

@@ -20,15 +20,18 @@ enum { LINE_BYTES = 8192, FILL_BYTES = 1200, ATTACKS = 3000 };
 /*
  * {A}  the address
  * {u}  any bytes, {s} at most 100 of them, {q} any but a quote, {w} a word, {x} any but a quote or a backslash
+ * {h}  any but a quote or a brace
  */
 struct attacked {
 	const char *config;
 	bool may_be_ambiguous; /* its writer escapes nothing on either side of the address */
 	const char *const *templates, *const *pieces;
+	const char *header; /* of the file; NULL: it has none */
 };
 
 #define EVIL "198.51.100.77"
 #define REAL "203.0.113.9"
+#define SERVED "/served/by/the/template" /* a template with this path is a record of this path */
 
 static const char *const nginx_error_lines[] = {
 	"2024/05/17 10:05:03 [error] 31#31: *45 open() \"/srv/www/{u}\" failed (2: No such file or directory), client: {A}, "
@@ -109,12 +112,20 @@ static const char *const haproxy_lines[] = {
 			"{q}/TLSv1.3/TLS_AES_256_GCM_SHA384",
 	HAPROXY "{A}:4002 [17/May/2024:10:05:03.323] fe~ be/s1 0/0/0/5/5 200 512 - - ---- 1/1/0/0/0 0/0 \"{q}",
 	"{A}:4002 [17/May/2024:10:05:03.323] fe~ be/s1 0/0/0/5/5 200 512 - - ---- 1/1/0/0/0 0/0 {{u}} \"{u}\"",
+	HAPROXY
+	"{A}:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/0/5/5 200 512 SID={u} - ---- 1/1/0/0/0 0/0 {{h}|{h}} {{h}} "
+	"\"POST " SERVED " HTTP/1.1\"",
+	HAPROXY "{A}:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/0/5/5 200 512 SID={u} SID={u} ---- 1/1/0/0/0 0/0 "
+			"\"POST " SERVED " HTTP/1.1\" 0/0/0/0/0 {w}/TLSv1.3/TLS_AES_256_GCM_SHA384",
 	HAPROXY "{A}:4002 [17/May/2024:10:05:03.323] fe/1: SSL handshake failure",
 	NULL};
 static const char *const haproxy_pieces[] = {" " EVIL ":1 [17/May/2024:10:05:03.323] fe be/s 0/0/0/0/0 200 1 - - ",
                                              EVIL ":1 [17/May/2024:10:05:03.323] ",
                                              "\"GET / HTTP/1.1\"",
                                              "GET /x HTTP/1.1",
+                                             "\" - ",
+                                             " ",
+                                             "{a} ",
                                              "---- 1/1/0/0/0 0/0 ",
                                              "}",
                                              "{",
@@ -206,19 +217,37 @@ static const char *const wrapped_lines[] = {
 static const char *const wrapped_pieces[] = {" ip=" EVIL, EVIL " ", "\",\"log\":\"" EVIL,
                                              "[17/May/2024:10:05:03 +0000]", NULL};
 
+#define W3C "2024-05-17 10:05:03 10.0.0.5 POST {w} - "
+static const char *const w3c_lines[] = {W3C "10.0.0.1 {w} 200 {w},+{A}",
+                                        W3C "10.0.0.1 {w} 200 {A}",
+                                        W3C "10.0.0.1 {w} 200 {w},%20{A} ",
+                                        W3C "{A} {w} 200 {w}",
+                                        W3C "{A} {w} 20",
+                                        W3C "{A} {w}",
+                                        NULL};
+static const char *const w3c_pieces[] = {",+" EVIL ",+", "\t", "%20" EVIL "%20", ",", "+", EVIL, "#Fields:", NULL};
+
+static const char *const zeek_lines[] = {"1715940303.133721\tCX\t{A}\t52110\t{w}\t{w}",
+                                         "1715940303.133721\tCX\t{A}\t52110\t{w}", NULL};
+static const char *const zeek_pieces[] = {EVIL, "\\x09" EVIL "\\x09", "#fields", "(empty)", NULL};
+
 static const struct attacked formats[] = {
-	{"\"apache_error\"", false, apache_error_lines, apache_error_pieces},
-	{"\"ingress_nginx\"", false, ingress_lines, access_pieces},
-	{"\"alb\"", false, alb_lines, alb_pieces},
-	{"\"squid\"", false, squid_lines, squid_pieces},
-	{"\"postfix\"", false, postfix_lines, postfix_pieces},
-	{"\"dovecot\"", true, dovecot_lines, dovecot_pieces},
+	{"{\"type\": \"w3c\", \"client_ip\": {\"header\": \"xff\", \"trusted\": [\"10.0.0.0/8\"]}}", false, w3c_lines,
+     w3c_pieces,
+     "#Fields: date time s-ip cs-method cs-uri-stem cs-username c-ip cs(User-Agent) sc-status X-Forwarded-For"},
+	{"\"zeek\"", false, zeek_lines, zeek_pieces, "#fields\tts\tuid\tid.orig_h\tid.orig_p\turi\tuser_agent"},
+	{"\"apache_error\"", false, apache_error_lines, apache_error_pieces, NULL},
+	{"\"ingress_nginx\"", false, ingress_lines, access_pieces, NULL},
+	{"\"alb\"", false, alb_lines, alb_pieces, NULL},
+	{"\"squid\"", false, squid_lines, squid_pieces, NULL},
+	{"\"postfix\"", false, postfix_lines, postfix_pieces, NULL},
+	{"\"dovecot\"", true, dovecot_lines, dovecot_pieces, NULL},
 	{"{\"type\": \"wrapped\", \"in\": \"docker\", \"message\": {\"type\": \"pattern\", \"pattern\": \"^(?<ip>\\\\S+) \"}}",
-     false, wrapped_lines, wrapped_pieces},
-	{"\"nginx_error\"", true, nginx_error_lines, nginx_error_pieces},
-	{"\"sshd\"", true, sshd_lines, sshd_pieces},
-	{"\"haproxy\"", false, haproxy_lines, haproxy_pieces},
-	{"{\"type\": \"syslog\", \"fields\": {\"ip\": \"host\"}}", false, syslog_lines, syslog_pieces},
+     false, wrapped_lines, wrapped_pieces, NULL},
+	{"\"nginx_error\"", true, nginx_error_lines, nginx_error_pieces, NULL},
+	{"\"sshd\"", true, sshd_lines, sshd_pieces, NULL},
+	{"\"haproxy\"", false, haproxy_lines, haproxy_pieces, NULL},
+	{"{\"type\": \"syslog\", \"fields\": {\"ip\": \"host\"}}", false, syslog_lines, syslog_pieces, NULL},
 };
 
 static const char *piece_of(uint64_t *random, const char *const *pieces)
@@ -243,6 +272,7 @@ static size_t attack(uint64_t *random, const char *const *pieces, char slot, cha
 	}
 	for (size_t i = 0; i < length; i++) {
 		bool quote = fill[i] == '"' || fill[i] == '\\' || (slot == 'x' && fill[i] == ']');
+		quote |= slot == 'h' && (fill[i] == '{' || fill[i] == '}');
 		if ((slot == 'w' && (fill[i] == ' ' || quote)) || (slot != 'u' && slot != 's' && quote))
 			fill[i] = '_';
 	}
@@ -290,6 +320,9 @@ static void judge(struct fixture *fixture, const struct attacked *format, const 
 	struct weir_span ip = fixture_field(fixture, "ip");
 	if (!weir_span_equal(ip, weir_span_of(REAL)))
 		fail_msg("%s: \"%s\" is counted for \"%.*s\"", format->config, line, (int)ip.length, ip.at);
+	struct weir_span path = fixture_field(fixture, "path");
+	if (strstr(line, SERVED) != NULL && !weir_span_equal(path, weir_span_of(SERVED)))
+		fail_msg("%s: \"%s\" is of the path \"%.*s\"", format->config, line, (int)path.length, path.at);
 }
 
 static void no_text_becomes_the_address(void **state)
@@ -303,6 +336,8 @@ static void no_text_becomes_the_address(void **state)
 		uint64_t ambiguous = 0;
 		size_t templates = 0;
 		fixture_init(&fixture, formats[i].config, "ip user method path");
+		if (formats[i].header != NULL)
+			format_begin(fixture.format, weir_span_of(formats[i].header));
 		while (formats[i].templates[templates] != NULL)
 			templates++;
 		for (uint64_t n = 0; n < count; n++) {
@@ -331,21 +366,21 @@ static const char *const pattern_lines[] = {"1715940303 {u}b!", "{u}", NULL};
 static const char *const pattern_pieces[] = {"a", "ab", " ", "\"", ", client: ", "1 ", NULL};
 
 static const struct attacked others[] = {
-	{"\"combined\"", false, combined_lines, access_pieces},
-	{"\"common\"", false, combined_lines, access_pieces},
-	{"\"json\"", false, json_lines, json_pieces},
-	{"\"logfmt\"", false, logfmt_lines, logfmt_pieces},
-	{"\"w3c\"", false, delimited_lines, delimited_pieces},
-	{"\"zeek\"", false, delimited_lines, delimited_pieces},
+	{"\"combined\"", false, combined_lines, access_pieces, NULL},
+	{"\"common\"", false, combined_lines, access_pieces, NULL},
+	{"\"json\"", false, json_lines, json_pieces, NULL},
+	{"\"logfmt\"", false, logfmt_lines, logfmt_pieces, NULL},
+	{"\"w3c\"", false, delimited_lines, delimited_pieces, NULL},
+	{"\"zeek\"", false, delimited_lines, delimited_pieces, NULL},
 	{"{\"type\": \"delimited\", \"separator\": \"blanks\", \"quote\": \"\\\"\"}", false, delimited_lines,
-     delimited_pieces},
-	{"\"caddy\"", false, json_lines, json_pieces},
-	{"{\"type\": \"wrapped\", \"in\": \"cri\", \"message\": \"json\"}", false, delimited_lines, delimited_pieces},
+     delimited_pieces, NULL},
+	{"\"caddy\"", false, json_lines, json_pieces, NULL},
+	{"{\"type\": \"wrapped\", \"in\": \"cri\", \"message\": \"json\"}", false, delimited_lines, delimited_pieces, NULL},
 	{"{\"type\": \"pattern\", \"pattern\": \"(?<time>\\\\d+) (?<ip>(a|aa)+)*(?<user>.*?)b$\"}", false, pattern_lines,
-     pattern_pieces},
+     pattern_pieces, NULL},
 	{"{\"type\": \"pattern\", \"pattern\": \"^(?<time>\\\\d+) (?<user>.*?)(?:, client: (?<ip>[^,]+), server.*\\\"[^\\\"]*\\\")$\"}",
-     false, pattern_lines, pattern_pieces},
-	{"{\"type\": \"pattern\", \"pattern\": \"a*a*a*a*b$(?<time>x)\"}", false, pattern_lines, pattern_pieces},
+     false, pattern_lines, pattern_pieces, NULL},
+	{"{\"type\": \"pattern\", \"pattern\": \"a*a*a*a*b$(?<time>x)\"}", false, pattern_lines, pattern_pieces, NULL},
 };
 
 enum { LONG_BYTES = 64 << 10, FAST_NS_A_BYTE = 400 };
@@ -354,7 +389,7 @@ enum { LONG_BYTES = 64 << 10, FAST_NS_A_BYTE = 400 };
 static void write_long(const char *template, const char *piece, size_t length, bool whole, char *line)
 {
 	const char *slot = strstr(template, "{u}");
-	static const char *const slots[] = {"{s}", "{q}", "{w}", "{x}"};
+	static const char *const slots[] = {"{s}", "{q}", "{w}", "{x}", "{h}"};
 	for (size_t i = 0; slot == NULL && i < sizeof slots / sizeof *slots; i++)
 		slot = strstr(template, slots[i]);
 	const char *head_end = slot != NULL ? slot : template + strlen(template), *tail = slot != NULL ? slot + 3 : "";
@@ -418,6 +453,8 @@ static void no_text_costs_more_than_its_length(void **state)
 			struct fixture fixture;
 			const struct attacked *format = &lists[list][i];
 			fixture_init(&fixture, format->config, "ip user method path");
+			if (format->header != NULL)
+				format_begin(fixture.format, weir_span_of(format->header));
 			for (const char *const *template = format->templates; *template != NULL; template ++)
 				time_template(&fixture, format, *template);
 			fixture_deinit(&fixture);

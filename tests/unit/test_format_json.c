@@ -211,6 +211,22 @@ static void a_line_that_is_cut_counts_if_it_says_when_and_who(void **state)
 	fixture_deinit(&fixture);
 }
 
+static void a_header_that_did_not_come(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"json\", \"client_ip\": {\"header\": \"xff\", \"trusted\": [\"10.0.0.0/8\"]}}",
+	             "ip");
+	assert_reason(&fixture, "{\"time\":1715940303,\"ip\":\"10.0.0.1\",\"xff\":\"-\"}", FORMAT_OK);
+	assert_field(&fixture, "ip", "10.0.0.1");
+	assert_reason(&fixture, "{\"time\":1715940303,\"ip\":\"10.0.0.1\",\"xff\":\"-\",\"a\":\"b", FORMAT_OK);
+	assert_field(&fixture, "ip", "10.0.0.1"); /* it stands whole before the cut */
+	assert_reason(&fixture, "{\"time\":1715940303,\"ip\":\"10.0.0.1\",\"xff\":\"-", FORMAT_NO_CLIENT);
+	assert_reason(&fixture, "{\"time\":1715940303,\"ip\":\"10.0.0.1\",\"xff\":[\"-\"]}", FORMAT_OK);
+	assert_field(&fixture, "ip", "10.0.0.1");
+	fixture_deinit(&fixture);
+}
+
 static void lines_of_a_header_in_an_array(void **state)
 {
 	(void)state;
@@ -309,6 +325,7 @@ int main(void)
 		cmocka_unit_test(a_value_that_is_no_json_is_absent),
 		cmocka_unit_test(the_last_of_equal_members_counts),
 		cmocka_unit_test(a_line_that_is_cut_counts_if_it_says_when_and_who),
+		cmocka_unit_test(a_header_that_did_not_come),
 		cmocka_unit_test(lines_of_a_header_in_an_array),
 		cmocka_unit_test(depth_is_bounded),
 		cmocka_unit_test(cost_and_units),

@@ -106,6 +106,26 @@ static void haproxy(void **state)
 		{"May 17 10:05:03 haproxy[77]: unix:1 [17/May/2024:10:05:03.323] fe be/s1 0/0/0/5/5 200 512 - - ---- 1/1/0/0/0 0/0 "
 	     "\"GET / HTTP/1.1\"",
 	     "ip=|method=GET"},
+#define TIMES "fe be/s1 10/0/30/69/109 200 2750 "
+		/* A captured cookie is written as the client sent it. */
+		{HEAD TIMES "SID=a b c \"GET /x HTTP/1.1\" - ---- 1/1/1/1/0 0/0 \"POST /login HTTP/1.1\"",
+	     "ip=192.0.2.7|status=200|state=----|method=POST|path=/login"},
+		{HEAD TIMES
+	     "SID=a - CD-- 1/1/1/1/0 0/0 \"GET /x HTTP/1.1\" - ---- 1/1/1/1/+2 0/0 {a b|} {} \"POST /login HTTP/1.1\"",
+	     "state=----|method=POST|path=/login"},
+		{HEAD TIMES "SID=\" - SID=b c sH-- 1/1/1/1/0 0/0 {x ---- 1/1/1/1/0 0/0 |y} \"POST /login HTTP/1.1\" 0/0/0/0/0 "
+	                "a.example/TLSv1.3/TLS_AES_256_GCM_SHA384",
+	     "state=sH--|method=POST|path=/login"},
+		{HEAD TIMES "SID=a SID=b ---- 1/1/1/1/0 0/0 \"POST /login ---- 1/1/1/1/0 0/0 HTTP/1.1\"", "path=/login"},
+		{HEAD TIMES "SID=a SID=b ---- 1/1/1/1/0 0/0 \"POST /login ---- 1/1/1/1/0 0/0 \"", "path=/login"},
+		{HEAD TIMES "SID=a SID=b ---- 1/1/1/1/0 0/0 other \"POST /login HTTP/1.1\"", "state=----|path=/login"},
+		/* Cut before the request. */
+		{HEAD TIMES "SID=a b c \"GET /x HTTP/1.1\" - ---- 1/1/1/1/0 0/",
+	     "ip=192.0.2.7|status=200|state=|method=|path="},
+		/* No cookie: what TLS asks for is no request. */
+		{HEAD TIMES "- - ---- 1/1/1/1/0 0/0 \"POST /login HTTP/1.1\" 0/0/0/0/0 ---- 1/1/1/1/0 0/0 \"GET /x/TLSv1.3/A",
+	     "method=POST|path=/login"},
+#undef TIMES
 		{NULL, NULL},
 	};
 	check("\"haproxy\"", "ip frontend backend server status bytes state method path event", samples);

@@ -109,6 +109,11 @@ class NoClient(Exception):
     """A trusted proxy does not say for whom it asked."""
 
 
+def _strip(text):
+    """The text without the blanks around it: also '+' and "%20", as logs in columns write them."""
+    return re.sub(rb"\A(?:[ \t+]|%20)+|(?:[ \t+]|%20)+\Z", b"", text)
+
+
 def _elements(text):
     """The elements of a list, the last one first; a comma within quotes separates nothing. Quotes
     are counted from the right: what lies left of an element says nothing about it."""
@@ -118,13 +123,13 @@ def _elements(text):
         at -= 1
         byte = text[at:at + 1]
         if byte == b"," and not quoted:
-            yield text[at + 1:end].strip(b" \t")
+            yield _strip(text[at + 1:end])
             end = at
         elif byte == b'"':
             before = text[:at]
             if (len(before) - len(before.rstrip(b"\\"))) % 2 == 0:
                 quoted = not quoted
-    yield text[:end].strip(b" \t")
+    yield _strip(text[:end])
 
 
 def _node(element):
@@ -149,8 +154,8 @@ def _node(element):
             quoted = not quoted
     for pair in pairs + [pair]:
         name, equals, value = pair.partition(b"=")
-        if equals and name.strip(b" \t").lower() == b"for":
-            return bare(value.strip(b" \t"))
+        if equals and _strip(name).lower() == b"for":
+            return bare(_strip(value))
     return b""
 
 
@@ -159,7 +164,7 @@ def client_ip(peer, header, trusted, cut=False):
 
     peer and header are bytes or None; trusted is a list of parsed networks, and "unix:".
     A peer with a name is the client. Any other hop that is no address names nobody: NoClient.
-    So does the absence of the header in a line that is cut."""
+    So does the absence of the header in a line that is cut. A header of "-" is none."""
     lists = []
     client = peer
     if peer == b"unix:" and "unix:" in trusted:
@@ -168,7 +173,7 @@ def client_ip(peer, header, trusted, cut=False):
         if b"," not in peer and b"=" not in peer and read(peer) is None:
             return peer
         lists.append(peer)
-    if header is not None:
+    if header not in (None, b"-"):
         lists.append(header)
     for which in lists:
         for element in _elements(which):
