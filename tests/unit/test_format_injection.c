@@ -76,6 +76,14 @@ static const char *const sshd_lines[] = {
 	SSHD "Disconnected from authenticating user {s} {A} port 4000 [preauth]",
 	SSHD "Bad protocol version identification '{s}' from {A} port 4000",
 	SSHD "Unable to negotiate with {A} port 4000: no matching cipher found. Their offer: {u} [preauth]",
+	SSHD
+	"Unable to negotiate with invalid user {s} {A} port 4000: no matching cipher found. Their offer: {u} [preauth]",
+	SSHD "fatal: ssh_dispatch_run_fatal: Connection from invalid user {s} {A} port 4000: message authentication code "
+		 "incorrect [preauth]",
+	SSHD "fatal: Connection from invalid user {s} {A} port 4000 timed out [preauth]",
+	"Fri May 17 10:05:03 2024 authpriv.info sshd[7]: Invalid user {s} from {A} port 4000",
+	"2024-05-17 10:05:03 h sshd(pam_unix)[7]: authentication failure; logname= uid=0 euid=0 tty=NODEVssh ruser= "
+	"rhost={A}  user={u}",
 	SSHD "pam_unix(sshd:auth): authentication failure; logname= uid=0 euid=0 tty=ssh ruser= rhost={A}  user={u}",
 	SSHD "message repeated 3 times: [ Failed password for invalid user {s} from {A} port 4000 ssh2]",
 	"<38>1 2024-05-17T10:05:03Z h sshd 7 - - Failed password for invalid user {s} from {A} port 4000 ssh2",
@@ -89,6 +97,8 @@ static const char *const sshd_pieces[] = {" from " EVIL " port 22 ssh2",
                                           ", client user \"x\", client host \"y\"",
                                           "x",
                                           " " EVIL " port 1",
+                                          " " EVIL " port 1: ",
+                                          " timed out",
                                           " rhost=" EVIL,
                                           " via y",
                                           " [preauth]",

@@ -168,6 +168,45 @@ static void sshd(void **state)
 		{"May 7 10:05:03 h sshd[7]: Invalid user a from 192.0.2.7", "ip=192.0.2.7"},
 		{"May  7 10:05:03 [sshd]: User root from 192.0.2.7 not allowed because not listed in AllowUsers",
 	     "ip=192.0.2.7"},
+		/* How sshd names a connection: with the name of who is about to log in before the address. */
+		{HEAD "fatal: ssh_dispatch_run_fatal: Connection from authenticating user root 192.0.2.7 port 22: message "
+	          "authentication code incorrect [preauth]",
+	     "event=Preauth|user=root|ip=192.0.2.7"},
+		{HEAD
+	     "fatal: ssh_dispatch_run_fatal: Connection from invalid user x 198.51.100.77 port 1: y 192.0.2.7 port 22: "
+	     "Connection corrupted [preauth]",
+	     "event=Preauth|user=x 198.51.100.77 port 1: y|ip=192.0.2.7"},
+		{HEAD "fatal: sshpkt_vfatal: ssh_dispatch_run_fatal: Connection from 192.0.2.7 port 22: Broken pipe",
+	     "event=Preauth|ip=192.0.2.7"},
+		{HEAD "ssh_dispatch_run_fatal: Connection from user root 192.0.2.7 port 22: Broken pipe", "event=|ip="},
+		{HEAD "ssh_dispatch_run_fatal: Connection from UNKNOWN port 65535: Broken pipe", "event=|ip="},
+		{HEAD "fatal: Unable to negotiate with invalid user a b 2001:db8::7 port 5: no matching cipher found. Their "
+	          "offer: x [preauth]",
+	     "event=Preauth|user=a b|ip=2001:db8::7"},
+		{HEAD "Unable to negotiate with authenticating user root 192.0.2.7 port 5: no matching cipher found. Their "
+	          "offer: 198.51.100.77 port 5: x",
+	     "event=Preauth|user=root|ip=192.0.2.7"},
+		{HEAD "fatal: Connection from authenticating user root 192.0.2.7 port 5 timed out [preauth]",
+	     "event=Preauth|user=root|ip=192.0.2.7"},
+		{HEAD "Connection from 192.0.2.7 port 5 on 10.0.0.1 port 22", "event=|ip="},
+		{HEAD "Connection closed by UNKNOWN port 65535 [preauth]", "event=|ip="},
+		{HEAD "Did not receive identification string from UNKNOWN", "event=|ip="},
+		/* Heads of other systems. */
+		{"Jun 14 15:16:01 h sshd(pam_unix)[99]: authentication failure; logname= uid=0 euid=0 tty=NODEVssh ruser= "
+	     "rhost=192.0.2.7 ",
+	     "event=PAM|user=|ip=192.0.2.7|pid=99|host=h"},
+		{"Jun 14 15:16:01 h sshd(pam_unix)[99]: authentication failure; logname= uid=0 euid=0 tty=NODEVssh ruser= "
+	     "rhost=192.0.2.7  user=root",
+	     "event=PAM|user=root|ip=192.0.2.7"},
+		{"Jun 14 15:16:01 h sshd[99]: (pam_unix) authentication failure; logname= uid=0 euid=0 tty=ssh ruser= "
+	     "rhost=192.0.2.7  user=root",
+	     "event=PAM|user=root|ip=192.0.2.7"},
+		{"May 17 10:05:03 h <auth.info> sshd[7]: Invalid user a from 192.0.2.7", "ip=192.0.2.7|host=h|pid=7"},
+		{"2024-05-17 10:05:03 h sshd[7]: Invalid user a from 192.0.2.7", "ip=192.0.2.7|host=h|pid=7"},
+		{"Fri May 17 10:05:03 2024 authpriv.info sshd[7]: Invalid user a from 192.0.2.7", "ip=192.0.2.7|host=|pid=7"},
+		{"May 17 10:05:03 h [sshd]: Invalid user a from 192.0.2.7", "ip=192.0.2.7|host=h"},
+		{"May 17 10:05:03 h [sshd] Invalid user a from 192.0.2.7", "ip=192.0.2.7|host=h"},
+		{"May 17 10:05:03 [sshd] Invalid user a from 192.0.2.7", "ip=192.0.2.7|host="},
 		{NULL, NULL},
 	};
 	check("{\"type\": \"sshd\", \"year\": 2024}", "event method user ip host pid message", samples);
@@ -180,6 +219,10 @@ static void sshd(void **state)
 	assert_field(&fixture, "ip", "192.0.2.7");
 	assert_field(&fixture, "event", "Failed");
 	assert_reason(&fixture, HEAD "Failed password for x from 192.0.2.7 port 20 ssh1: from 198.51.100.77",
+	              FORMAT_AMBIGUOUS);
+	assert_reason(&fixture,
+	              HEAD "Unable to negotiate with invalid user x 192.0.2.7 port 5: no matching cipher found. Their "
+	                   "offer: y 198.51.100.77 port 5: z",
 	              FORMAT_AMBIGUOUS);
 	assert_malformed(&fixture, "2024-05-17T10:05:03+00:00 h CRON[7]: Failed password for x from 1.1.1.1 port 1",
 	                 "no match");
