@@ -182,7 +182,10 @@ static const char *const postfix_lines[] = {
 	POSTFIX "NOQUEUE: reject: RCPT from unknown[{A}]: 554 5.7.1 <{u}>: Relay access denied; from=<{u}> helo=<{u}>",
 	POSTFIX "warning: unknown[{A}]: SASL LOGIN authentication failed: {u}, sasl_username={u}",
 	POSTFIX "lost connection after AUTH from unknown[{A}]",
-	POSTFIX "4A: client=unknown[{A}], sasl_method=PLAIN, sasl_username={u}", NULL};
+	"2024-05-17T10:05:03Z mx postfix/postscreen[12]: PREGREET 14 after 0.1 from [{A}]:4000: {u}",
+	"2024-05-17T10:05:03Z mx postfix/postscreen[12]: NON-SMTP COMMAND from [{A}]:4000 after CONNECT: {u}",
+	POSTFIX "4A: client=unknown[{A}], sasl_method=PLAIN, sasl_username={u}",
+	NULL};
 static const char *const postfix_pieces[] = {"unknown[" EVIL "]",
                                              " from x[" EVIL "]: ",
                                              ", sasl_username=",
