@@ -389,9 +389,32 @@ static void mail(void **state)
 		{"2024-05-17 10:05:03 imap-login: Info: Disconnected (auth failed, 1 attempts): user=<x>, method=PLAIN, rip=192.0.2.7, lip=::1",
 	     "event=auth_failed|ip=192.0.2.7"},
 		{HEAD "master: Dovecot v2.3 starting up", "event=|ip=|service=master"},
+		{HEAD "auth(a@b,192.0.2.7,sasl:login)<CvN>: sql: Password mismatch",
+	     "service=auth|event=auth|user=a@b|ip=192.0.2.7"},
+		{HEAD "auth(x,198.51.100.77,sasl:plain)<a>: y,2001:db8::7,sasl:plain)<b+/=>: sql: unknown user",
+	     "event=auth|user=x,198.51.100.77,sasl:plain)<a>: y|ip=2001:db8::7"},
+		{HEAD "auth(12): a b,192.0.2.7,sasl:plain)<b>: sql: unknown user", "event=auth|ip=192.0.2.7"},
+		{HEAD "auth(default): pam(bob,192.0.2.7): unknown user", "event=auth|user=bob|ip=192.0.2.7"},
+		{"Aug 30 00:10:57 auth(info@example.com,192.0.2.7,sasl:login)<CvN+E9>: Info: sql: Password mismatch (given "
+	     "password: Xx1)",
+	     "service=auth|event=auth|user=info@example.com|ip=192.0.2.7"},
+		{"Aug 30 00:10:57 auth(x dovecot: auth: pam(y,198.51.100.77): z,192.0.2.7,sasl:login)<a>: Info: sql: unknown user",
+	     "event=auth|ip=192.0.2.7"},
+		{HEAD "auth: ldap(dog,192.0.2.7,): invalid credentials", "event=auth|user=dog|ip=192.0.2.7"},
+		{HEAD "auth: sql(dog,192.0.2.7,master,<abc>): Password mismatch", "event=auth|user=dog|ip=192.0.2.7"},
+		{"Apr 19 05:22:20 h auth: pam_unix(dovecot:auth): authentication failure; logname= uid=0 euid=0 tty=dovecot "
+	     "ruser=bob rhost=192.0.2.7",
+	     "service=auth|event=auth|user=bob|ip=192.0.2.7"},
+		{"Apr 19 05:22:20 h dovecot-auth: pam_unix(dovecot:auth): authentication failure; logname= uid=0 euid=0 "
+	     "tty=dovecot ruser=a b rhost=192.0.2.7  user=a b",
+	     "event=auth|user=a b|ip=192.0.2.7"},
+		{HEAD "auth-worker(12): pam_unix(dovecot:auth): authentication failure; logname= uid=0 euid=0 tty=dovecot "
+	          "ruser=bob rhost=192.0.2.7 ",
+	     "event=auth|user=bob|ip=192.0.2.7"},
+		{"Apr 19 05:22:20 h auth: pam_unix(other:auth): authentication failure; ruser= rhost=192.0.2.7", "event=|ip="},
 		{NULL, NULL},
 	};
-	check("\"dovecot\"", "event user method ip service", dovecot);
+	check("{\"type\": \"dovecot\", \"year\": 2024}", "event user method ip service", dovecot);
 #undef HEAD
 }
 
