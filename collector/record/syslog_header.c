@@ -186,7 +186,7 @@ static ptrdiff_t ctime_bytes(const char *at, ptrdiff_t left)
 /* The same of an ISO date and time, with 'T' or a blank between them, and a zone behind a blank. */
 static ptrdiff_t iso_bytes(const char *at, ptrdiff_t left)
 {
-	enum { DATE_BYTES = 10, SECOND_BYTES = 19, ZONE_BYTES = 6 };
+	enum { DATE_BYTES = 10, SECOND_BYTES = 19 };
 	if (left <= DATE_BYTES || !is_digit(at[0]) || !is_digit(at[3]) || at[4] != '-' || at[7] != '-')
 		return 0;
 	struct cursor rest = {.at = at + DATE_BYTES + 1, .end = at + left};
@@ -194,10 +194,14 @@ static ptrdiff_t iso_bytes(const char *at, ptrdiff_t left)
 		return word_end(&rest) - at;
 	if (at[DATE_BYTES] != ' ' || left < SECOND_BYTES || !is_digit(at[11]) || at[13] != ':' || at[16] != ':')
 		return 0;
-	const char *end = word_end(&rest), *zone = end;
-	bool zoned = at + left - end >= ZONE_BYTES && (end[1] == '+' || end[1] == '-') && is_digit(end[2]) &&
-	             is_digit(end[3]) && is_digit(end[4]) && is_digit(end[5]);
-	return (zoned ? zone + ZONE_BYTES : end) - at;
+	rest.at = word_end(&rest);
+	const char *end = rest.at;
+	if (!take(&rest, ' ') || (!take(&rest, '+') && !take(&rest, '-')))
+		return end - at;
+	int digits = 0;
+	for (; rest.at < rest.end && (is_digit(*rest.at) || (digits == 2 && *rest.at == ':')); rest.at++)
+		digits += is_digit(*rest.at);
+	return (digits == 4 && rest.at == word_end(&rest) ? rest.at : end) - at;
 }
 
 /* A time in any of these forms, and the space behind it. @param dated  it is ctime()'s */
