@@ -5,17 +5,20 @@
  *     May 17 10:05:03 mx dovecot: imap-login: Disconnected (auth failed, 3 attempts in 7 secs): user=<x>, method=PLAIN,
  *     rip=192.0.2.7, lip=192.0.2.1, TLS, session=<abc>
  *     May 17 10:05:03 mx dovecot: auth: passwd-file(x,192.0.2.7,<abc>): Password mismatch
+ *     May 17 10:05:03 mx dovecot: auth(x,192.0.2.7,sasl:login)<abc>: sql: Password mismatch
+ *     May 17 10:05:03 mx auth: pam_unix(dovecot:auth): authentication failure; … ruser=x rhost=192.0.2.7
  *
  * Strangers choose the user. A login's line has the address behind it, and nothing else of theirs behind that: its last
  * place is the address. So it is in auth's lines, unless these also have the password that was tried: then two places with
  * different addresses are ambiguous.
  */
 #include "collector/format/format_ready.h"
+#include "collector/format/pam_line.h"
 #include "collector/record/syslog_header.h"
 
 enum part { TIME, HOST, PID, SERVICE, MESSAGE, EVENT, USER, METHOD, IP };
 
-enum { ADDRESS_BYTES = 64 };
+enum { ADDRESS_BYTES = 64, SESSION_BYTES = 256 };
 
 static const char *const parts[] = {"time", "host", "pid", "service", "message", "event", "user", "method", "ip", NULL};
 
@@ -61,8 +64,37 @@ static enum ready_outcome read_login(struct weir_span text, struct ready_line *r
 	return READY_OK;
 }
 
-/* "192.0.2.7,<abc>): " or "192.0.2.7): ", as it stands behind a comma. */
-static bool take_place(struct weir_span text, struct weir_span *ip)
+/* Takes "<abc>". */
+static bool take_session(struct weir_span *text)
+{
+	struct weir_span inside =
+		text_between(text->at, text->at + (text->length < SESSION_BYTES ? text->length : SESSION_BYTES));
+	struct weir_span id;
+	if (!text_take(&inside, "<") || !text_until(&inside, '>', &id))
+		return false;
+	text_skip(text, id.length + 2);
+	return true;
+}
+
+/* Takes "sasl:login", "master", "<abc>", or nothing where nothing stands. */
+static bool take_detail(struct weir_span *text)
+{
+	uint32_t length = 0;
+	if (text_take(text, "master") || take_session(text))
+		return true;
+	if (text_take(text, "sasl:"))
+		while (length < text->length && length < ADDRESS_BYTES && text->at[length] != ',' && text->at[length] != ')' &&
+		       text->at[length] != ' ')
+			length++;
+	text_skip(text, length);
+	return true;
+}
+
+/*
+ * "192.0.2.7,<abc>): ", "192.0.2.7): ", "192.0.2.7,): " or "192.0.2.7,sasl:login)<abc>: ", as it stands behind a comma.
+ * @param behind  what follows
+ */
+static bool take_place(struct weir_span text, struct weir_span *ip, struct weir_span *behind)
 {
 	uint32_t length = 0;
 	while (length < text.length && length <= ADDRESS_BYTES && text.at[length] != ',' && text.at[length] != ')')
@@ -71,43 +103,43 @@ static bool take_place(struct weir_span text, struct weir_span *ip)
 	text_skip(&text, length);
 	if (text.length == 0 || !text_is_address(*ip))
 		return false;
-	return text_begins(text, "): ") || text_begins(text, ",<");
+	for (int details = 0; details < 3 && text_take(&text, ","); details++)
+		(void)take_detail(&text);
+	if (!text_take(&text, ")"))
+		return false;
+	(void)take_session(&text);
+	*behind = text;
+	return text_take(behind, ": ");
 }
 
 /*
  * "login(?,192.0.2.7,<abc>): Username character disallowed by auth_username_chars: 0x2c (username: x,y)": what stands
- * behind the first place is the stranger's. @param behind  from that place on
+ * behind the first place is the stranger's. @param behind  that place
  */
 static bool refuses_name(struct weir_span inside, struct weir_span behind)
 {
-	const char *words = text_find(behind, "): Username character disallowed by auth_username_chars");
-	const char *end = text_find(behind, "): ");
-	return text_begins(inside, "?,") && words != NULL && words == end && behind.at[behind.length - 1] == ')';
+	return text_begins(inside, "?,") && text_begins(behind, "Username character disallowed by auth_username_chars") &&
+	       text_ends(behind, ")");
 }
 
-/* "passwd-file(x,192.0.2.7,<abc>): Password mismatch": the last such place, but for words that a stranger said. */
-static enum ready_outcome read_auth(struct weir_span text, struct ready_line *ready)
+/* "x,192.0.2.7,<abc>): Password mismatch": the last such place, but for words that a stranger said. */
+static enum ready_outcome read_inside(struct weir_span inside, struct ready_line *ready)
 {
-	struct weir_span driver, inside, rest = text, ip, chosen = {0};
+	struct weir_span rest = inside, ip, behind, chosen = {0};
 	bool differ = false;
-	if (!text_until(&rest, '(', &driver) || memchr(driver.at, ' ', driver.length) != NULL)
-		return READY_OK;
-	inside = rest;
 	for (const char *comma; (comma = text_find(rest, ",")) != NULL;) {
 		rest = text_from(rest, comma + 1);
-		if (!take_place(rest, &ip))
+		if (!take_place(rest, &ip, &behind))
 			continue;
 		bool first = chosen.at == NULL;
 		differ |= !first && !weir_span_equal(chosen, ip);
 		chosen = ip;
 		ready->parts[USER] = text_between(inside.at, comma);
-		if (first && refuses_name(inside, rest)) {
-			differ = false;
+		if (first && refuses_name(inside, behind))
 			break;
-		}
 	}
-	if (differ && (text_find(text, "given password") != NULL || text_find(text, " (username: ") != NULL ||
-	               text_find(text, " (trying to log in as user: ") != NULL))
+	if (differ && (text_find(inside, "given password") != NULL || text_find(inside, " (username: ") != NULL ||
+	               text_find(inside, " (trying to log in as user: ") != NULL))
 		return READY_AMBIGUOUS;
 	ready->parts[IP] = chosen;
 	if (chosen.at != NULL)
@@ -115,60 +147,131 @@ static enum ready_outcome read_auth(struct weir_span text, struct ready_line *re
 	return READY_OK;
 }
 
-static enum ready_outcome read_message(struct weir_span text, struct ready_line *ready)
+/* Behind "pam_unix(dovecot:auth): ". The name that was tried is ruser, and may be user once more. */
+static enum ready_outcome read_pam(struct weir_span text, struct ready_line *ready)
 {
-	struct weir_span service, id;
-	(void)text_take(&text, "dovecot: "); /* once more than the head */
-	ready->parts[MESSAGE] = text;
-	if (!text_until(&text, ':', &service) || !text_take(&text, " "))
+	struct weir_span host, behind;
+	const char *ruser = text_find(text, " ruser="), *rhost = text_find_last(text, " rhost=");
+	if (pam_host(text, true, &host, &behind) == READY_AMBIGUOUS)
+		return READY_AMBIGUOUS;
+	if (!text_is_address(host))
 		return READY_OK;
-	struct weir_span name = service;
-	(void)(text_until(&service, '(', &name) || text_until(&service, '<', &name));
-	if (memchr(name.at, ' ', name.length) != NULL)
-		return READY_OK;
-	ready->parts[SERVICE] = name;
-	(void)((text_begins(text, "Info: ") && text_until(&text, ' ', &id)) ||
-	       (text_begins(text, "Error: ") && text_until(&text, ' ', &id)));
-	if (text_ends(name, "-login"))
-		return read_login(text, ready);
-	if (text_begins(name, "auth")) {
-		const char *worker = text_begins(text, "conn unix:") ? text_find(text, ">: ") : NULL;
-		return read_auth(worker != NULL ? text_from(text, worker + 3) : text, ready);
-	}
+	ready->parts[IP] = host;
+	ready->parts[EVENT] = weir_span_of("auth");
+	if (ruser != NULL && rhost >= ruser + 7)
+		ready->parts[USER] = text_between(ruser + 7, rhost);
 	return READY_OK;
 }
 
-/* Dovecot's own log file: a time, and no host or name. What follows the time; absent: it is no such line. */
-static struct weir_span own_message(struct weir_span line, const struct syslog_header *header, struct ready_line *ready)
+/* "passwd-file(x,192.0.2.7,<abc>): Password mismatch" */
+static enum ready_outcome read_driver(struct weir_span text, struct ready_line *ready)
 {
-	enum { TIME_BYTES = 19 };
-	if (line.length > TIME_BYTES && line.at[4] == '-' && line.at[10] == ' ' && line.at[TIME_BYTES] == ' ') {
-		ready->parts[TIME] = text_between(line.at, line.at + TIME_BYTES);
-		text_skip(&line, TIME_BYTES + 1);
-		return line;
+	struct weir_span driver, rest = text;
+	if (!text_until(&rest, '(', &driver) || memchr(driver.at, ' ', driver.length) != NULL)
+		return READY_OK;
+	if (text_begins(driver, "pam_") && text_take(&rest, "dovecot:auth): authentication failure;"))
+		return read_pam(rest, ready);
+	return read_inside(rest, ready);
+}
+
+static void skip_level(struct weir_span *text)
+{
+	(void)(text_take(text, "Info: ") || text_take(text, "Error: "));
+}
+
+/*
+ * Behind the name "auth" or "auth-worker": ": DRIVER(…", "(12): DRIVER(…", or Dovecot 2.4's "(x,192.0.2.7,sasl:login)<abc>:
+ * DRIVER: …", whose name may begin as the second does.
+ */
+static enum ready_outcome read_auth(struct weir_span text, struct ready_line *ready)
+{
+	struct weir_span whole = text, id;
+	bool numbered = text_take(&whole, "(");
+	if (numbered) {
+		text = whole;
+		uint32_t digits = text_digits(&text, &id);
+		if ((digits == 0 && !text_take(&text, "default")) || !text_take(&text, ")"))
+			return read_inside(whole, ready);
 	}
-	if (header->app.at == NULL || header->host.at != NULL)
+	(void)take_session(&text);
+	if (!text_take(&text, ": "))
+		return numbered ? read_inside(whole, ready) : READY_OK;
+	skip_level(&text);
+	const char *worker = text_begins(text, "conn unix:") ? text_find(text, ">: ") : NULL;
+	enum ready_outcome outcome = read_driver(worker != NULL ? text_from(text, worker + 3) : text, ready);
+	return numbered && outcome == READY_OK && ready->parts[IP].at == NULL ? read_inside(whole, ready) : outcome;
+}
+
+/* The word at the front, which a colon, '(' or '<' follows; absent: there is none. */
+static struct weir_span name_of(struct weir_span text)
+{
+	uint32_t length = 0;
+	while (length < text.length && text.at[length] != ':' && text.at[length] != '(' && text.at[length] != '<' &&
+	       text.at[length] != ' ')
+		length++;
+	bool named = length < text.length && text.at[length] != ' ';
+	return named ? text_between(text.at, text.at + length) : (struct weir_span){0};
+}
+
+static bool is_auth(struct weir_span name)
+{
+	return text_is(name, "auth") || text_is(name, "auth-worker") || text_is(name, "dovecot-auth");
+}
+
+static enum ready_outcome read_message(struct weir_span text, struct ready_line *ready)
+{
+	struct weir_span service;
+	(void)text_take(&text, "dovecot: "); /* once more than the head */
+	ready->parts[MESSAGE] = text;
+	struct weir_span name = name_of(text), behind = text;
+	if (name.at == NULL)
+		return READY_OK;
+	if (text_begins(name, "pam_"))
+		return read_driver(text, ready);
+	text_skip(&behind, name.length);
+	if (is_auth(name)) {
+		ready->parts[SERVICE] = name;
+		return read_auth(behind, ready);
+	}
+	if (!text_until(&text, ':', &service) || !text_take(&text, " "))
+		return READY_OK;
+	ready->parts[SERVICE] = name;
+	skip_level(&text);
+	return text_ends(name, "-login") ? read_login(text, ready) : READY_OK;
+}
+
+/*
+ * Dovecot's own log file: a time, and no host or name. What follows the time; absent: it is no such line. It is told
+ * before a head's name is, because that may stand in a stranger's.
+ */
+static struct weir_span own_message(struct weir_span line, const struct syslog_header *header)
+{
+	if (header->time.at == NULL || header->modern)
 		return (struct weir_span){0};
-	ready->parts[TIME] = header->time;
-	return text_from(line, header->app.at);
+	struct weir_span text = text_from(line, text_end(header->time) + 1), name = name_of(text);
+	bool own = is_auth(name) || text_ends(name, "-login");
+	return own ? text : (struct weir_span){0};
 }
 
 static enum ready_outcome read_line(struct weir_span line, struct ready_line *ready)
 {
 	struct syslog_header header;
 	if (!syslog_header_parse(line, &header))
-		header = (struct syslog_header){.priority = -1};
-	if (!text_is(header.app, "dovecot")) {
-		struct weir_span message = own_message(line, &header, ready), service = message, before;
-		if (message.at == NULL || !text_until(&service, ':', &before) ||
-		    (!text_begins(before, "auth") && !text_ends(before, "-login")))
-			return READY_NO_MATCH;
-		return read_message(message, ready);
-	}
+		return READY_NO_MATCH;
 	ready->parts[TIME] = header.time;
+	struct weir_span own = own_message(line, &header);
+	if (own.at != NULL)
+		return read_message(own, ready);
 	ready->parts[HOST] = header.host;
 	ready->parts[PID] = header.procid;
-	return read_message(header.message, ready);
+	if (text_is(header.app, "dovecot"))
+		return read_message(header.message, ready);
+	if (!is_auth(header.app))
+		return READY_NO_MATCH;
+	ready->parts[MESSAGE] = header.message;
+	ready->parts[SERVICE] = header.app;
+	skip_level(&header.message);
+	return read_driver(header.message, ready);
 }
 
 static const struct ready_reader reader = {.parts = parts, .read = read_line, .read_message = read_message};

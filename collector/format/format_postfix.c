@@ -35,7 +35,20 @@ static void found(struct ready_line *ready, struct weir_span rest, const char *e
 		ready->parts[EVENT] = weir_span_of(event);
 }
 
-/* "unknown[192.0.2.7]: SASL LOGIN authentication failed: …, sasl_username=x", "hostname x does not resolve to …" */
+/* A warning's address, where it is one, perhaps with a colon behind it. */
+static void found_address(struct weir_span ip, struct ready_line *ready)
+{
+	(void)text_cut(&ip, ":");
+	if (!text_is_address(ip))
+		return;
+	ready->parts[IP] = ip;
+	ready->parts[EVENT] = weir_span_of("warning");
+}
+
+/*
+ * "unknown[192.0.2.7]: SASL LOGIN authentication failed: …, sasl_username=x", "hostname x does not resolve to address …",
+ * "192.0.2.7: hostname x verification failed: …"
+ */
 static void read_warning(struct weir_span rest, struct ready_line *ready)
 {
 	struct weir_span text = rest;
@@ -43,11 +56,15 @@ static void read_warning(struct weir_span rest, struct ready_line *ready)
 			   *limit = text_find(rest, " limit exceeded: ");
 	if (text_begins(rest, "hostname ") && address != NULL) {
 		text = text_from(rest, address + strlen(" does not resolve to address "));
-		ready->parts[IP] = text_word(&text);
-		(void)text_cut(&ready->parts[IP], ":");
-		ready->parts[EVENT] = weir_span_of("warning");
+		found_address(text_word(&text), ready);
 		return;
 	}
+	struct weir_span first = text_word(&text);
+	if (text_begins(text, "hostname ") || text_begins(text, "address not listed for hostname ")) {
+		found_address(first, ready);
+		return;
+	}
+	text = rest;
 	if (limit != NULL && limit - rest.at < 40) {
 		text = text_from(rest, limit + strlen(" limit exceeded: "));
 		(void)text_word(&text);
@@ -101,16 +118,45 @@ static void read_action(struct weir_span rest, struct ready_line *ready)
 	ready->parts[EVENT] = action;
 }
 
+/* What begins so and then names the client, for postscreen behind a few words of its own; false: nothing of that. */
+static bool read_form(struct weir_span text, struct ready_line *ready)
+{
+	static const struct {
+		const char *begin, *lead, *event;
+	} forms[] = {{"connect from ", NULL, "connect"},
+	             {"disconnect from ", NULL, "disconnect"},
+	             {"SSL_accept error from ", NULL, "tls_error"},
+	             {"CONNECT from ", NULL, "connect"},
+	             {"DISCONNECT ", NULL, "disconnect"},
+	             {"PASS NEW ", NULL, "pass"},
+	             {"PASS OLD ", NULL, "pass"},
+	             {"ALLOWLISTED ", NULL, "allowlisted"},
+	             {"WHITELISTED ", NULL, "allowlisted"},
+	             {"DENYLISTED ", NULL, "denylisted"},
+	             {"BLACKLISTED ", NULL, "denylisted"},
+	             {"ALLOWLIST VETO ", NULL, "veto"},
+	             {"WHITELIST VETO ", NULL, "veto"},
+	             {"DNSBL ", "for ", "dnsbl"},
+	             {"PREGREET ", "from ", "pregreet"},
+	             {"HANGUP ", "from ", "hangup"},
+	             {"COMMAND ", "from ", "command_limit"},
+	             {"NON-SMTP COMMAND ", "from ", "no_smtp"},
+	             {"BARE NEWLINE ", "from ", "no_smtp"}};
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		if (!text_take(&text, forms[i].begin))
+			continue;
+		const char *lead = forms[i].lead != NULL ? text_find(text, forms[i].lead) : NULL;
+		if (lead != NULL && lead - text.at < 40)
+			text = text_from(text, lead + strlen(forms[i].lead));
+		found(ready, text, forms[i].event);
+		return true;
+	}
+	return false;
+}
+
 /* What smtpd says of a connection, with or without a queue's name before it; false: nothing of that. */
 static bool read_connection(struct weir_span text, struct ready_line *ready)
 {
-	static const struct {
-		const char *begin, *event;
-	} forms[] = {
-		{"connect from ", "connect"}, {"disconnect from ", "disconnect"}, {"SSL_accept error from ", "tls_error"},
-		{"CONNECT from ", "connect"}, {"PREGREET ", "pregreet"},          {"DNSBL ", "dnsbl"},
-		{"HANGUP ", "hangup"},        {"COMMAND ", "command_limit"},      {"NON-SMTP COMMAND", "no_smtp"},
-		{"BARE NEWLINE", "no_smtp"}};
 	static const struct {
 		const char *begin, *event;
 	} stages[] = {{"lost connection after ", "lost"},
@@ -118,14 +164,8 @@ static bool read_connection(struct weir_span text, struct ready_line *ready)
 	              {"too many errors after ", "errors"},
 	              {"improper command pipelining after ", "pipelining"}};
 	struct weir_span inside;
-	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-		if (text_take(&text, forms[i].begin)) {
-			const char *from = text_find(text, "from ");
-			if (from != NULL && from - text.at < 40)
-				text = text_from(text, from + 5);
-			found(ready, text, forms[i].event);
-			return true;
-		}
+	if (read_form(text, ready))
+		return true;
 	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
 		if (text_take(&text, stages[i].begin)) {
 			(void)text_word(&text);

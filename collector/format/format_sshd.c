@@ -9,6 +9,7 @@
  * the side on which no stranger writes; where one writes on both, what may be the address is compared.
  */
 #include "collector/format/format_ready.h"
+#include "collector/format/pam_line.h"
 #include "collector/record/syslog_header.h"
 
 enum part { TIME, HOST, PID, MESSAGE, EVENT, METHOD, USER, IP };
@@ -190,7 +191,54 @@ static enum ready_outcome read_front(struct weir_span text, struct ready_line *r
 	struct weir_span ip = text_word(&text);
 	while (text_cut(&ip, ":") || text_cut(&ip, ","))
 		;
-	return is_host(ip) ? found(ready, event, ip) : READY_OK;
+	return text_is_address(ip) ? found(ready, event, ip) : READY_OK;
+}
+
+/* Takes "ADDRESS port N", which a colon or the end follows. */
+static bool take_peer(struct weir_span rest, struct weir_span *ip)
+{
+	struct weir_span number;
+	*ip = text_word(&rest);
+	return text_is_address(*ip) && text_take(&rest, "port ") && text_digits(&rest, &number) > 0 &&
+	       (rest.length == 0 || rest.at[0] == ':');
+}
+
+/*
+ * "[authenticating user NAME |invalid user NAME ]ADDRESS port N[: REASON]", as sshd names a connection. A name that exists
+ * is none of a stranger's; before another, or a reason in which no stranger writes, the last such place is the address.
+ * @param offered  the reason ends in words of the client's
+ */
+static enum ready_outcome read_peer(struct weir_span text, struct ready_line *ready, bool offered)
+{
+	struct weir_span ip = {0}, place, user = {0}, rest = text;
+	bool known = text_take(&rest, "authenticating user ");
+	if (!known && !text_take(&rest, "invalid user "))
+		return read_front(text, ready, "Preauth"); /* "user NAME ": behind the login */
+	struct weir_span name = rest;
+	for (const char *blank; (blank = text_find(rest, " ")) != NULL;) {
+		rest = text_from(rest, blank + 1);
+		if (!take_peer(rest, &place))
+			continue;
+		if (offered && ip.at != NULL && !weir_span_equal(ip, place))
+			return READY_AMBIGUOUS;
+		ip = place;
+		user = text_between(name.at, blank);
+		if (offered && known)
+			break;
+	}
+	if (ip.at == NULL)
+		return READY_OK;
+	ready->parts[USER] = user;
+	return found(ready, "Preauth", ip);
+}
+
+/* "PEER timed out"; "ADDRESS port N on ADDRESS port N" is any connection's beginning. */
+static enum ready_outcome read_timed_out(struct weir_span text, struct ready_line *ready)
+{
+	cut_blanks(&text);
+	if (text_cut(&text, " [preauth]"))
+		cut_blanks(&text);
+	return text_cut(&text, " timed out") ? read_peer(text, ready, false) : READY_OK;
 }
 
 /* "User NAME from ADDRESS not allowed because …": the reasons are sshd's. */
@@ -205,27 +253,14 @@ static enum ready_outcome read_denied(struct weir_span text, struct ready_line *
 /* PAM's: its own words, then "ruser=NAME rhost=ADDRESS[  user=NAME]". */
 static enum ready_outcome read_pam(struct weir_span text, struct ready_line *ready)
 {
-	const char *at = text_find(text, " rhost="), *ruser = text_find(text, " ruser=");
-	if (at == NULL)
-		return READY_OK;
-	bool sole = ruser == NULL || at == ruser + 7;
-	struct weir_span rest = text_from(text, at + 7), ip = text_word(&rest);
-	for (struct weir_span more = rest; !sole;) {
-		const char *other = text_find(more, "rhost=");
-		if (other == NULL)
-			break;
-		more = text_from(more, other + 6);
-		struct weir_span word = text_word(&more);
-		if (!weir_span_equal(word, ip))
-			return READY_AMBIGUOUS;
+	struct weir_span host, behind;
+	if (pam_host(text, false, &host, &behind) == READY_AMBIGUOUS)
+		return READY_AMBIGUOUS;
+	if (text_take(&behind, "user=")) {
+		cut_suffix(&behind);
+		ready->parts[USER] = behind;
 	}
-	while (text_take(&rest, " "))
-		;
-	if (text_take(&rest, "user=")) {
-		cut_suffix(&rest);
-		ready->parts[USER] = rest;
-	}
-	return is_host(ip) ? found(ready, "PAM", ip) : READY_OK;
+	return is_host(host) ? found(ready, "PAM", host) : READY_OK;
 }
 
 /*
@@ -257,9 +292,9 @@ static enum ready_outcome read_closed(struct weir_span text, struct ready_line *
 		return READY_OK;
 	cut_suffix(&text);
 	(void)(text_take(&text, "by ") || text_take(&text, "from "));
-	if (is_host(text))
+	if (text_is_address(text))
 		return found(ready, "Preauth", text);
-	if (!cut_host(&text, &ip))
+	if (!cut_host(&text, &ip) || !text_is_address(ip))
 		return READY_OK;
 	take_user(text, ready);
 	return found(ready, "Preauth", ip);
@@ -303,13 +338,9 @@ static enum ready_outcome read_refused(struct weir_span text, struct ready_line 
 
 static enum ready_outcome read_fronts(struct weir_span text, struct ready_line *ready)
 {
-	static const char *const fronts[] = {"Did not receive identification string from ",
-	                                     "Timeout before authentication for connection from ",
-	                                     "Timeout before authentication for ",
-	                                     "banner exchange: Connection from ",
-	                                     "ssh_dispatch_run_fatal: Connection from ",
-	                                     "Unable to negotiate with ",
-	                                     NULL};
+	static const char *const fronts[] = {
+		"Did not receive identification string from ", "Timeout before authentication for connection from ",
+		"Timeout before authentication for ", "banner exchange: Connection from ", NULL};
 	static const char *const closures[] = {"Connection closed ", "Connection reset ", "Disconnected ", NULL};
 	for (size_t i = 0; fronts[i] != NULL; i++)
 		if (text_take(&text, fronts[i]))
@@ -317,6 +348,13 @@ static enum ready_outcome read_fronts(struct weir_span text, struct ready_line *
 	for (size_t i = 0; closures[i] != NULL; i++)
 		if (text_take(&text, closures[i]))
 			return read_closed(text, ready);
+	(void)text_take(&text, "sshpkt_vfatal: ");
+	if (text_take(&text, "ssh_dispatch_run_fatal: Connection from "))
+		return read_peer(text, ready, false);
+	if (text_take(&text, "Unable to negotiate with "))
+		return read_peer(text, ready, true);
+	if (text_take(&text, "Connection from "))
+		return read_timed_out(text, ready);
 	if (text_take(&text, "Bad protocol version identification '"))
 		return read_from_end(text, ready, "Preauth");
 	if (text_take(&text, "Received disconnect from "))
@@ -355,7 +393,9 @@ static enum ready_outcome read_words(struct weir_span text, struct ready_line *r
 			return read_from_end(rest, ready, "Failed");
 		}
 	}
-	if (text_begins(text, "pam_") && text_find(text, "(sshd:auth): authentication failure;") != NULL)
+	(void)text_take(&text, "(pam_unix) ");
+	if (text_begins(text, "authentication failure; logname=") ||
+	    (text_begins(text, "pam_") && text_find(text, "(sshd:auth): authentication failure;") != NULL))
 		return read_pam(text, ready);
 	return read_fronts(text, ready);
 }
@@ -382,19 +422,29 @@ static enum ready_outcome read_message(struct weir_span text, struct ready_line 
 	return read_words(text, ready);
 }
 
+/* "sshd", also of newer versions' parts, "sshd(pam_unix)", or either in brackets. */
+static bool is_sshd(struct weir_span app)
+{
+	if (text_ends(app, ")")) {
+		const char *open = text_find(app, "(");
+		app = open != NULL ? text_between(app.at, open) : app;
+	}
+	return text_is(app, "sshd") || text_is(app, "sshd-session") || text_is(app, "sshd-auth");
+}
+
 static enum ready_outcome read_line(struct weir_span line, struct ready_line *ready)
 {
 	struct syslog_header header;
 	if (!syslog_header_parse(line, &header))
 		return READY_NO_MATCH;
-	bool bare = header.app.at == NULL && (text_is(header.host, "[sshd]:") || text_is(header.host, "[sshd]"));
-	if (!bare && !text_is(header.app, "sshd") && !text_is(header.app, "sshd-session") &&
-	    !text_is(header.app, "sshd-auth"))
+	struct weir_span message = header.message;
+	bool bare = header.app.at == NULL && text_is(header.host, "[sshd]");
+	if (!bare && !is_sshd(header.app) && (header.app.at != NULL || !text_take(&message, "[sshd] ")))
 		return READY_NO_MATCH;
 	ready->parts[TIME] = header.time;
 	ready->parts[HOST] = bare ? (struct weir_span){0} : header.host;
 	ready->parts[PID] = header.procid;
-	return read_message(header.message, ready);
+	return read_message(message, ready);
 }
 
 static const struct ready_reader reader = {.parts = parts, .read = read_line, .read_message = read_message};

@@ -3,10 +3,19 @@
  * Splits heads from left to right; nothing is copied and no time is computed.
  *
  * RFC 3164 only describes what was found in use, so its manner is told by shapes: a time is three letters and digits at
- * fixed places, or an ISO date; a first word that ends in a colon or holds a process id is the tag, and then there is
- * no host.
+ * fixed places, perhaps between a day of the week and a year, or an ISO date; a first word that ends in a colon or holds
+ * a process id is the tag, and then there is no host. Some write the facility and severity as words before the tag.
  */
 #include "collector/record/syslog_header.h"
+
+enum { FACILITIES = 24, SEVERITIES = 8 };
+
+static const char *const facilities[FACILITIES] = {
+	"kern",   "user",   "mail",     "daemon", "auth",   "syslog",   "lpr",     "news",
+	"uucp",   "cron",   "authpriv", "ftp",    "ntp",    "security", "console", "solaris-cron",
+	"local0", "local1", "local2",   "local3", "local4", "local5",   "local6",  "local7"};
+static const char *const severities[SEVERITIES] = {"emerg",   "alert",  "crit", "err",
+                                                   "warning", "notice", "info", "debug"};
 
 struct cursor {
 	const char *at, *end;
@@ -145,28 +154,127 @@ static bool parse_modern(struct cursor cursor, struct syslog_header *header)
 
 /* ---- in the manner of RFC 3164 ---- */
 
-/* "Oct 11 22:14:15", or an ISO date and time without a space, and the space behind it. */
-static bool take_time(struct cursor *cursor, struct weir_span *time)
+/* How long "Oct 11 22:14:15" is, which it begins with; 0: it does not. */
+static ptrdiff_t old_time_bytes(const char *at, ptrdiff_t left)
 {
-	enum { OLD_BYTES = 15, DATE_BYTES = 10 };
-	const char *at = cursor->at, *end = NULL;
-	ptrdiff_t left = cursor->end - at;
+	enum { OLD_BYTES = 15 };
 	/* Some write a day of one digit without the blank before it: all behind it stands one place further left. */
 	int short_day = left > 5 && is_digit(at[4]) && at[5] == ' ';
 	if (left >= OLD_BYTES - short_day && is_letter(at[0]) && is_letter(at[1]) && is_letter(at[2]) && at[3] == ' ' &&
 	    (at[4] == ' ' || is_digit(at[4])) && (short_day || is_digit(at[5])) && at[6 - short_day] == ' ' &&
 	    at[9 - short_day] == ':' && at[12 - short_day] == ':')
-		end = at + OLD_BYTES - short_day;
-	else if (left > DATE_BYTES && is_digit(at[0]) && is_digit(at[3]) && at[4] == '-' && at[7] == '-' && at[10] == 'T')
-		end = word_end(cursor);
-	if (end == NULL || (end < cursor->end && *end != ' '))
+		return OLD_BYTES - short_day;
+	return 0;
+}
+
+/* The same of "Fri Oct 11 22:14:15 2024". */
+static ptrdiff_t ctime_bytes(const char *at, ptrdiff_t left)
+{
+	enum { DAY_BYTES = 4, YEAR_BYTES = 5 };
+	if (left <= DAY_BYTES || !is_letter(at[0]) || !is_letter(at[1]) || !is_letter(at[2]) || at[3] != ' ')
+		return 0;
+	ptrdiff_t bytes = old_time_bytes(at + DAY_BYTES, left - DAY_BYTES);
+	const char *year = at + DAY_BYTES + bytes;
+	if (bytes == 0 || left - DAY_BYTES - bytes < YEAR_BYTES || year[0] != ' ')
+		return 0;
+	for (int i = 1; i < YEAR_BYTES; i++)
+		if (!is_digit(year[i]))
+			return 0;
+	return DAY_BYTES + bytes + YEAR_BYTES;
+}
+
+/* The same of an ISO date and time, with 'T' or a blank between them, and a zone behind a blank. */
+static ptrdiff_t iso_bytes(const char *at, ptrdiff_t left)
+{
+	enum { DATE_BYTES = 10, SECOND_BYTES = 19 };
+	if (left <= DATE_BYTES || !is_digit(at[0]) || !is_digit(at[3]) || at[4] != '-' || at[7] != '-')
+		return 0;
+	struct cursor rest = {.at = at + DATE_BYTES + 1, .end = at + left};
+	if (at[DATE_BYTES] == 'T')
+		return word_end(&rest) - at;
+	if (at[DATE_BYTES] != ' ' || left < SECOND_BYTES || !is_digit(at[11]) || at[13] != ':' || at[16] != ':')
+		return 0;
+	rest.at = word_end(&rest);
+	const char *end = rest.at;
+	if (!take(&rest, ' ') || (!take(&rest, '+') && !take(&rest, '-')))
+		return end - at;
+	int digits = 0;
+	for (; rest.at < rest.end && (is_digit(*rest.at) || (digits == 2 && *rest.at == ':')); rest.at++)
+		digits += is_digit(*rest.at);
+	return (digits == 4 && rest.at == word_end(&rest) ? rest.at : end) - at;
+}
+
+/* A time in any of these forms, and the space behind it. @param dated  it is ctime()'s */
+static bool take_time(struct cursor *cursor, struct weir_span *time, bool *dated)
+{
+	const char *at = cursor->at;
+	ptrdiff_t left = cursor->end - at, bytes = ctime_bytes(at, left);
+	*dated = bytes > 0;
+	if (bytes == 0)
+		bytes = old_time_bytes(at, left);
+	if (bytes == 0)
+		bytes = iso_bytes(at, left);
+	const char *end = at + bytes;
+	if (bytes == 0 || (end < cursor->end && *end != ' '))
 		return false;
 	*time = span_of(at, end);
 	cursor->at = end + (end < cursor->end);
 	return true;
 }
 
-/* "su[1234]: " or "su: "; nothing is taken where it is neither. */
+/* The number of a word, or the number that it is; -1: it is neither. */
+static int number_of(const char *const *names, int count, struct weir_span word)
+{
+	for (int i = 0; i < count; i++)
+		if (strlen(names[i]) == word.length && memcmp(names[i], word.at, word.length) == 0)
+			return i;
+	if (word.length == 0 || word.length > 2 || !is_digit(word.at[0]) || !is_digit(word.at[word.length - 1]))
+		return -1;
+	int number = word.at[0] - '0';
+	if (word.length == 2)
+		number = number * 10 + (word.at[1] - '0');
+	return number < count ? number : -1;
+}
+
+/* "auth.info " or "<auth.info> ", also "<4.6> ": nothing is taken where it is neither. */
+static bool take_level(struct cursor *cursor, bool bracketed, struct syslog_header *header)
+{
+	const char *at = cursor->at, *end = word_end(cursor), *behind = end;
+	if (bracketed) {
+		if (end - at < 3 || *at != '<' || end[-1] != '>')
+			return false;
+		at++;
+		end--;
+	}
+	const char *point = memchr(at, '.', (size_t)(end - at));
+	if (behind == cursor->end || point == NULL || (!bracketed && !is_letter(*at)))
+		return false;
+	int facility = number_of(facilities, FACILITIES, span_of(at, point));
+	struct weir_span word = span_of(point + 1, end);
+	int severity = number_of(severities, SEVERITIES, word);
+	if (severity < 0 && word.length == 4 && memcmp(word.at, "warn", 4) == 0) /* as busybox writes it */
+		severity = 4;
+	if (facility < 0 || severity < 0)
+		return false;
+	if (header->priority < 0)
+		header->priority = facility * SEVERITIES + severity;
+	cursor->at = behind + 1;
+	return true;
+}
+
+/* "[su]: ": a tag in brackets. */
+static bool take_bracketed_tag(struct cursor *cursor, struct syslog_header *header)
+{
+	const char *at = cursor->at, *end = word_end(cursor);
+	if (end - at < 4 || at[0] != '[' || !is_letter(at[1]) || end[-1] != ':' || end[-2] != ']' ||
+	    memchr(at, ']', (size_t)(end - at)) != end - 2)
+		return false;
+	header->app = span_of(at + 1, end - 2);
+	cursor->at = end + (end < cursor->end);
+	return true;
+}
+
+/* "su[1234]: ", "su: " or "[su]: "; nothing is taken where it is neither. */
 static bool take_tag(struct cursor *cursor, struct syslog_header *header)
 {
 	const char *at = cursor->at, *end = word_end(cursor), *name = at;
@@ -175,7 +283,7 @@ static bool take_tag(struct cursor *cursor, struct syslog_header *header)
 	const char *name_end = at;
 	struct weir_span procid = {0};
 	if (at == name || at == end)
-		return false;
+		return take_bracketed_tag(cursor, header);
 	if (*at == '[') {
 		const char *close = memchr(at, ']', (size_t)(end - at));
 		if (close == NULL)
@@ -196,19 +304,35 @@ static bool take_tag(struct cursor *cursor, struct syslog_header *header)
 	return true;
 }
 
+/* "HOST TAG", with the level before or behind the host; without a tag, what is behind the host is the message. */
+static void take_host(struct cursor *cursor, struct syslog_header *header)
+{
+	const char *end = word_end(cursor);
+	if (end == cursor->at || end == cursor->end)
+		return;
+	header->host = span_of(cursor->at, end);
+	cursor->at = end + 1;
+	struct cursor behind = *cursor;
+	int priority = header->priority;
+	if ((take_level(&behind, true, header) || take_level(&behind, false, header)) && take_tag(&behind, header)) {
+		*cursor = behind;
+		return;
+	}
+	header->priority = priority;
+	(void)take_tag(cursor, header);
+}
+
 static bool parse_old(struct cursor cursor, struct syslog_header *header)
 {
-	bool timed = take_time(&cursor, &header->time);
+	bool dated = false, timed = take_time(&cursor, &header->time, &dated);
 	if (!timed && header->priority < 0)
 		return false;
-	if (timed && !take_tag(&cursor, header)) {
-		const char *end = word_end(&cursor);
-		if (end > cursor.at && end < cursor.end) {
-			header->host = span_of(cursor.at, end);
-			cursor.at = end + 1;
-			(void)take_tag(&cursor, header);
-		}
-	} else if (!timed) {
+	if (timed) {
+		/* A host may be called mail.info, but logread writes none behind its time. */
+		(void)(take_level(&cursor, true, header) || (dated && take_level(&cursor, false, header)));
+		if (!take_tag(&cursor, header))
+			take_host(&cursor, header);
+	} else {
 		(void)take_tag(&cursor, header);
 	}
 	header->message = rest_of(&cursor);
@@ -231,17 +355,12 @@ bool syslog_header_parse(struct weir_span line, struct syslog_header *header)
 
 const char *syslog_facility(int priority)
 {
-	static const char *const names[] = {"kern",   "user",     "mail",    "daemon",       "auth",     "syslog",
-	                                    "lpr",    "news",     "uucp",    "cron",         "authpriv", "ftp",
-	                                    "ntp",    "security", "console", "solaris-cron", "local0",   "local1",
-	                                    "local2", "local3",   "local4",  "local5",       "local6",   "local7"};
-	return names[priority / 8];
+	return facilities[priority / SEVERITIES];
 }
 
 const char *syslog_severity(int priority)
 {
-	static const char *const names[] = {"emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"};
-	return names[priority % 8];
+	return severities[priority % SEVERITIES];
 }
 
 /* ---- structured data ---- */

@@ -5,6 +5,9 @@
  *     <34>1 2003-10-11T22:14:15.003Z host su 1234 ID47 [id name="value"] message
  *     <34>Oct 11 22:14:15 host su[1234]: message
  *     <34>2003-10-11T22:14:15.003+02:00 host su[1234]: message      as rsyslog forwards
+ *     Oct 11 22:14:15 host <auth.info> su[1234]: message            as BSD's syslogd writes, also before the host
+ *     Fri Oct 11 22:14:15 2024 auth.info su[1234]: message          as OpenWrt's logread prints
+ *     2003-10-11 22:14:15 host [su]: message
  *
  * In files the priority is missing; senders leave out hosts, tags and times. Whatever is there is found.
  */
@@ -17,7 +20,7 @@ enum { SYSLOG_PRIORITY_MAX = 191 };
 
 /* Each span points into the line; at is NULL where the head has no such part, or "-" for it. */
 struct syslog_header {
-	int priority;          /* facility * 8 + severity; -1: none was given */
+	int priority;          /* facility * 8 + severity, also where they are words; -1: none was given */
 	bool modern;           /* RFC 5424 */
 	struct weir_span time; /* as it is written: "Oct 11 22:14:15" has no year */
 	struct weir_span host, app, procid, msgid;

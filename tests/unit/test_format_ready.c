@@ -188,6 +188,45 @@ static void sshd(void **state)
 		{"May 7 10:05:03 h sshd[7]: Invalid user a from 192.0.2.7", "ip=192.0.2.7"},
 		{"May  7 10:05:03 [sshd]: User root from 192.0.2.7 not allowed because not listed in AllowUsers",
 	     "ip=192.0.2.7"},
+		/* How sshd names a connection: with the name of who is about to log in before the address. */
+		{HEAD "fatal: ssh_dispatch_run_fatal: Connection from authenticating user root 192.0.2.7 port 22: message "
+	          "authentication code incorrect [preauth]",
+	     "event=Preauth|user=root|ip=192.0.2.7"},
+		{HEAD
+	     "fatal: ssh_dispatch_run_fatal: Connection from invalid user x 198.51.100.77 port 1: y 192.0.2.7 port 22: "
+	     "Connection corrupted [preauth]",
+	     "event=Preauth|user=x 198.51.100.77 port 1: y|ip=192.0.2.7"},
+		{HEAD "fatal: sshpkt_vfatal: ssh_dispatch_run_fatal: Connection from 192.0.2.7 port 22: Broken pipe",
+	     "event=Preauth|ip=192.0.2.7"},
+		{HEAD "ssh_dispatch_run_fatal: Connection from user root 192.0.2.7 port 22: Broken pipe", "event=|ip="},
+		{HEAD "ssh_dispatch_run_fatal: Connection from UNKNOWN port 65535: Broken pipe", "event=|ip="},
+		{HEAD "fatal: Unable to negotiate with invalid user a b 2001:db8::7 port 5: no matching cipher found. Their "
+	          "offer: x [preauth]",
+	     "event=Preauth|user=a b|ip=2001:db8::7"},
+		{HEAD "Unable to negotiate with authenticating user root 192.0.2.7 port 5: no matching cipher found. Their "
+	          "offer: 198.51.100.77 port 5: x",
+	     "event=Preauth|user=root|ip=192.0.2.7"},
+		{HEAD "fatal: Connection from authenticating user root 192.0.2.7 port 5 timed out [preauth]",
+	     "event=Preauth|user=root|ip=192.0.2.7"},
+		{HEAD "Connection from 192.0.2.7 port 5 on 10.0.0.1 port 22", "event=|ip="},
+		{HEAD "Connection closed by UNKNOWN port 65535 [preauth]", "event=|ip="},
+		{HEAD "Did not receive identification string from UNKNOWN", "event=|ip="},
+		/* Heads of other systems. */
+		{"Jun 14 15:16:01 h sshd(pam_unix)[99]: authentication failure; logname= uid=0 euid=0 tty=NODEVssh ruser= "
+	     "rhost=192.0.2.7 ",
+	     "event=PAM|user=|ip=192.0.2.7|pid=99|host=h"},
+		{"Jun 14 15:16:01 h sshd(pam_unix)[99]: authentication failure; logname= uid=0 euid=0 tty=NODEVssh ruser= "
+	     "rhost=192.0.2.7  user=root",
+	     "event=PAM|user=root|ip=192.0.2.7"},
+		{"Jun 14 15:16:01 h sshd[99]: (pam_unix) authentication failure; logname= uid=0 euid=0 tty=ssh ruser= "
+	     "rhost=192.0.2.7  user=root",
+	     "event=PAM|user=root|ip=192.0.2.7"},
+		{"May 17 10:05:03 h <auth.info> sshd[7]: Invalid user a from 192.0.2.7", "ip=192.0.2.7|host=h|pid=7"},
+		{"2024-05-17 10:05:03 h sshd[7]: Invalid user a from 192.0.2.7", "ip=192.0.2.7|host=h|pid=7"},
+		{"Fri May 17 10:05:03 2024 authpriv.info sshd[7]: Invalid user a from 192.0.2.7", "ip=192.0.2.7|host=|pid=7"},
+		{"May 17 10:05:03 h [sshd]: Invalid user a from 192.0.2.7", "ip=192.0.2.7|host=h"},
+		{"May 17 10:05:03 h [sshd] Invalid user a from 192.0.2.7", "ip=192.0.2.7|host=h"},
+		{"May 17 10:05:03 [sshd] Invalid user a from 192.0.2.7", "ip=192.0.2.7|host="},
 		{NULL, NULL},
 	};
 	check("{\"type\": \"sshd\", \"year\": 2024}", "event method user ip host pid message", samples);
@@ -200,6 +239,10 @@ static void sshd(void **state)
 	assert_field(&fixture, "ip", "192.0.2.7");
 	assert_field(&fixture, "event", "Failed");
 	assert_reason(&fixture, HEAD "Failed password for x from 192.0.2.7 port 20 ssh1: from 198.51.100.77",
+	              FORMAT_AMBIGUOUS);
+	assert_reason(&fixture,
+	              HEAD "Unable to negotiate with invalid user x 192.0.2.7 port 5: no matching cipher found. Their "
+	                   "offer: y 198.51.100.77 port 5: z",
 	              FORMAT_AMBIGUOUS);
 	assert_malformed(&fixture, "2024-05-17T10:05:03+00:00 h CRON[7]: Failed password for x from 1.1.1.1 port 1",
 	                 "no match");
@@ -314,6 +357,27 @@ static void mail(void **state)
 	     "event=milter-reject|ip=192.0.2.7"},
 		{"2024-05-17T10:05:03+00:00 mx postfix/postscreen[12]: PREGREET 14 after 0.1 from [192.0.2.7]:1234: EHLO x",
 	     "event=pregreet|ip=192.0.2.7|client="},
+#define SCREEN "2024-05-17T10:05:03+00:00 mx postfix/postscreen[12]: "
+		{SCREEN "DNSBL rank 4 for [192.0.2.7]:4000", "event=dnsbl|ip=192.0.2.7|client="},
+		{SCREEN "PASS NEW [192.0.2.7]:4000", "event=pass|ip=192.0.2.7"},
+		{SCREEN "PASS OLD [2001:db8::7]:4000", "event=pass|ip=2001:db8::7"},
+		{SCREEN "DENYLISTED [192.0.2.7]:4000", "event=denylisted|ip=192.0.2.7"},
+		{SCREEN "BLACKLISTED [192.0.2.7]:4000", "event=denylisted|ip=192.0.2.7"},
+		{SCREEN "ALLOWLISTED [192.0.2.7]:4000", "event=allowlisted|ip=192.0.2.7"},
+		{SCREEN "WHITELIST VETO [192.0.2.7]:4000", "event=veto|ip=192.0.2.7"},
+		{SCREEN "DISCONNECT [192.0.2.7]:4000", "event=disconnect|ip=192.0.2.7"},
+		{SCREEN "CONNECT from [192.0.2.7]:4000 to [10.0.0.1]:25", "event=connect|ip=192.0.2.7"},
+		{SCREEN "HANGUP after 0.1 from [192.0.2.7]:4000 in tests before SMTP handshake", "event=hangup|ip=192.0.2.7"},
+		{SCREEN "NON-SMTP COMMAND from [192.0.2.7]:4000 after CONNECT: GET / from [198.51.100.77]:1",
+	     "event=no_smtp|ip=192.0.2.7"},
+		{SCREEN "BARE NEWLINE from [192.0.2.7]:4000 after HELO", "event=no_smtp|ip=192.0.2.7"},
+#undef SCREEN
+		{HEAD "warning: hostname a.example does not resolve to address 2001:db8::7: Name or service not known",
+	     "event=warning|ip=2001:db8::7"},
+		{HEAD "warning: 192.0.2.7: hostname a.example verification failed: Name or service not known",
+	     "event=warning|ip=192.0.2.7"},
+		{HEAD "warning: 2001:db8::7: address not listed for hostname a.example", "event=warning|ip=2001:db8::7"},
+		{HEAD "warning: valid: hostname a.example verification failed", "event=|ip="},
 		{"2024-05-17T10:05:03+00:00 mx postfix/submission/smtpd[12]: connect from unknown[192.0.2.7]",
 	     "service=submission/smtpd"},
 		{NULL, NULL},
@@ -345,9 +409,32 @@ static void mail(void **state)
 		{"2024-05-17 10:05:03 imap-login: Info: Disconnected (auth failed, 1 attempts): user=<x>, method=PLAIN, rip=192.0.2.7, lip=::1",
 	     "event=auth_failed|ip=192.0.2.7"},
 		{HEAD "master: Dovecot v2.3 starting up", "event=|ip=|service=master"},
+		{HEAD "auth(a@b,192.0.2.7,sasl:login)<CvN>: sql: Password mismatch",
+	     "service=auth|event=auth|user=a@b|ip=192.0.2.7"},
+		{HEAD "auth(x,198.51.100.77,sasl:plain)<a>: y,2001:db8::7,sasl:plain)<b+/=>: sql: unknown user",
+	     "event=auth|user=x,198.51.100.77,sasl:plain)<a>: y|ip=2001:db8::7"},
+		{HEAD "auth(12): a b,192.0.2.7,sasl:plain)<b>: sql: unknown user", "event=auth|ip=192.0.2.7"},
+		{HEAD "auth(default): pam(bob,192.0.2.7): unknown user", "event=auth|user=bob|ip=192.0.2.7"},
+		{"Aug 30 00:10:57 auth(info@example.com,192.0.2.7,sasl:login)<CvN+E9>: Info: sql: Password mismatch (given "
+	     "password: Xx1)",
+	     "service=auth|event=auth|user=info@example.com|ip=192.0.2.7"},
+		{"Aug 30 00:10:57 auth(x dovecot: auth: pam(y,198.51.100.77): z,192.0.2.7,sasl:login)<a>: Info: sql: unknown user",
+	     "event=auth|ip=192.0.2.7"},
+		{HEAD "auth: ldap(dog,192.0.2.7,): invalid credentials", "event=auth|user=dog|ip=192.0.2.7"},
+		{HEAD "auth: sql(dog,192.0.2.7,master,<abc>): Password mismatch", "event=auth|user=dog|ip=192.0.2.7"},
+		{"Apr 19 05:22:20 h auth: pam_unix(dovecot:auth): authentication failure; logname= uid=0 euid=0 tty=dovecot "
+	     "ruser=bob rhost=192.0.2.7",
+	     "service=auth|event=auth|user=bob|ip=192.0.2.7"},
+		{"Apr 19 05:22:20 h dovecot-auth: pam_unix(dovecot:auth): authentication failure; logname= uid=0 euid=0 "
+	     "tty=dovecot ruser=a b rhost=192.0.2.7  user=a b",
+	     "event=auth|user=a b|ip=192.0.2.7"},
+		{HEAD "auth-worker(12): pam_unix(dovecot:auth): authentication failure; logname= uid=0 euid=0 tty=dovecot "
+	          "ruser=bob rhost=192.0.2.7 ",
+	     "event=auth|user=bob|ip=192.0.2.7"},
+		{"Apr 19 05:22:20 h auth: pam_unix(other:auth): authentication failure; ruser= rhost=192.0.2.7", "event=|ip="},
 		{NULL, NULL},
 	};
-	check("\"dovecot\"", "event user method ip service", dovecot);
+	check("{\"type\": \"dovecot\", \"year\": 2024}", "event user method ip service", dovecot);
 #undef HEAD
 }
 

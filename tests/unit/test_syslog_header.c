@@ -123,6 +123,35 @@ static void what_senders_leave_out(void **state)
 	assert_string_equal(parts_of("<13>app[]: x"), "13|~|~|app|~|~|~|x");
 }
 
+static void levels_as_words_and_tags_in_brackets(void **state)
+{
+	(void)state;
+	static const char *const rows[][2] = {
+		{"May 17 10:05:03 web <auth.info> su[7]: x", "38|May 17 10:05:03|web|su|7|~|~|x"},
+		{"May 17 10:05:03 <auth.info> web su[7]: x", "38|May 17 10:05:03|web|su|7|~|~|x"},
+		{"May 17 10:05:03 <4.6> web su: x", "38|May 17 10:05:03|web|su|~|~|~|x"},
+		{"May 17 10:05:03 <4.8> web su: x", "-1|May 17 10:05:03|<4.8>|~|~|~|~|web su: x"},
+		{"May 17 10:05:03 web mail.warn su[7]: x", "20|May 17 10:05:03|web|su|7|~|~|x"},
+		{"May 17 10:05:03 mail.info su[7]: x", "-1|May 17 10:05:03|mail.info|su|7|~|~|x"},
+		{"May 17 10:05:03 web mail.info is a domain: x", "-1|May 17 10:05:03|web|~|~|~|~|mail.info is a domain: x"},
+		{"<13>May 17 10:05:03 web <auth.info> su: x", "13|May 17 10:05:03|web|su|~|~|~|x"},
+		{"Fri May 17 10:05:03 2024 authpriv.info su[1]: x", "86|Fri May 17 10:05:03 2024|~|su|1|~|~|x"},
+		{"Fri May  7 10:05:03 2024 web su[1]: x", "-1|Fri May  7 10:05:03 2024|web|su|1|~|~|x"},
+		{"2024-05-17 10:05:03 web su[12]: x", "-1|2024-05-17 10:05:03|web|su|12|~|~|x"},
+		{"2024-05-17 10:05:03,5 +0200 web su: x", "-1|2024-05-17 10:05:03,5 +0200|web|su|~|~|~|x"},
+		{"2024-05-17 10:05:03 -02:00 web su: x", "-1|2024-05-17 10:05:03 -02:00|web|su|~|~|~|x"},
+		{"2024-05-17 10:05:03 +02 web: x", "-1|2024-05-17 10:05:03|+02|web|~|~|~|x"},
+		{"2024-05-17 10:05:03", "-1|2024-05-17 10:05:03|~|~|~|~|~|"},
+		{"May 17 10:05:03 web [su]: x", "-1|May 17 10:05:03|web|su|~|~|~|x"},
+		{"May 17 10:05:03 [su]: x", "-1|May 17 10:05:03|~|su|~|~|~|x"},
+		{"May 17 10:05:03 web [7]: x", "-1|May 17 10:05:03|web|~|~|~|~|[7]: x"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		assert_string_equal(parts_of(rows[i][0]), rows[i][1]);
+	assert_string_equal(parts_of("Fri May 17 10:05:03 202"), "");
+	assert_string_equal(parts_of("Fri May 17 10:05:03 2024x"), "");
+}
+
 static void neither_priority_nor_time_is_no_head(void **state)
 {
 	(void)state;
@@ -132,7 +161,7 @@ static void neither_priority_nor_time_is_no_head(void **state)
 	                                  "<1234",     "< 1>x",
 	                                  "<-1>x",     "hello: x",
 	                                  "<1234>x",   "17/May/2015:10:05:03",
-	                                  "2024",      "2024-05-01 12:00:00 x",
+	                                  "2024",      "2024-05-01 12-00-00 x",
 	                                  "{\"a\":1}", "192.0.2.7 - - [x] \"GET /\""};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		if (parts_of(bad[i])[0] != '\0')
@@ -180,6 +209,7 @@ int main(void)
 		cmocka_unit_test(what_goes_wrong_behind_version_1_is_no_head),
 		cmocka_unit_test(heads_in_the_manner_of_rfc_3164),
 		cmocka_unit_test(what_senders_leave_out),
+		cmocka_unit_test(levels_as_words_and_tags_in_brackets),
 		cmocka_unit_test(neither_priority_nor_time_is_no_head),
 		cmocka_unit_test(parameters_of_structured_data),
 		cmocka_unit_test(priorities_have_names),
