@@ -324,7 +324,7 @@ static void drop_cut_column(const struct format_delimited *delimited, uint32_t c
 	tell_header(delimited, column, values);
 	if (column >= delimited->column_count)
 		return;
-	int slot = delimited->column_slots[column];
+	int8_t slot = delimited->column_slots[column];
 	if (slot >= 0 && must_be_whole(delimited, slot))
 		values[slot] = (struct weir_span){0};
 }

@@ -82,7 +82,7 @@ static bool take_detail(struct weir_span *text)
 	uint32_t length = 0;
 	if (text_take(text, "master") || take_session(text))
 		return true;
-	if (text_take(text, "sasl:"))
+	if (text->at != NULL && text_take(text, "sasl:"))
 		while (length < text->length && length < ADDRESS_BYTES && text->at[length] != ',' && text->at[length] != ')' &&
 		       text->at[length] != ' ')
 			length++;

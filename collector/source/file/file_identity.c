@@ -417,13 +417,14 @@ void file_identity_judge(const struct file_settings *settings, const struct sour
 	struct lookup lookup = {memory, &beginning};
 	judgement->verdict = FILE_NEW;
 	judgement->file = known_file(&lookup);
-	if (judgement->file != NULL)
+	if (judgement->file != NULL) {
 		judgement->verdict = FILE_KNOWN;
-	else if (beginning.length > 0 && (judgement->file = copied_file(&lookup, path, record)) != NULL)
-		judgement->verdict = FILE_COPY;
-	else if (beginning.length > 0 && !settings->follow && !input_compressed(beginning.input) &&
-	         (judgement->file = packed_already(&lookup, path)) != NULL)
-		judgement->verdict = FILE_COPY;
+	} else if (beginning.length > 0) {
+		judgement->file = copied_file(&lookup, path, record);
+		if (judgement->file == NULL && !settings->follow && !input_compressed(beginning.input))
+			judgement->file = packed_already(&lookup, path);
+		judgement->verdict = judgement->file != NULL ? FILE_COPY : FILE_NEW;
+	}
 	if (judgement->file != NULL) {
 		judgement->stream = judgement->file->stream;
 		judgement->file->seen_s = weir_wall_ms() / 1000;
