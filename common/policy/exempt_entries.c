@@ -152,10 +152,18 @@ static enum weir_status take_lines(struct list_reader *reader, bool at_end, cons
 	return WEIR_OK;
 }
 
+/* A byte order mark. */
+static void skip_mark(struct list_reader *reader)
+{
+	if (memcmp(reader->buffer, "\xef\xbb\xbf", 3) == 0)
+		memmove(reader->buffer, reader->buffer + 3, reader->held -= 3);
+}
+
 static enum weir_status read_list(struct list_reader *reader, const struct weir_exempt_taker *taker, uint32_t *count,
                                   struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
+	bool begun = false;
 	for (bool at_end = false; status == WEIR_OK && !at_end && *count <= taker->most;) {
 		ssize_t got = read(reader->file, reader->buffer + reader->held, BUFFER_BYTES - reader->held);
 		if (got < 0 && errno == EINTR)
@@ -164,8 +172,10 @@ static enum weir_status read_list(struct list_reader *reader, const struct weir_
 			return weir_fail(error, WEIR_IO, "cannot read %s: %s", reader->path, strerror(errno));
 		reader->held += (size_t)got;
 		at_end = got == 0;
-		if (reader->line == 1 && reader->held >= 3 && memcmp(reader->buffer, "\xef\xbb\xbf", 3) == 0)
-			memmove(reader->buffer, reader->buffer + 3, reader->held -= 3); /* a byte order mark */
+		if (!begun && reader->held >= 3) {
+			begun = true;
+			skip_mark(reader);
+		}
 		status = take_lines(reader, at_end, taker, count, error);
 	}
 	return status;

@@ -30,15 +30,18 @@ static void take_word(void *context, struct weir_span word)
 }
 
 /* "192.0.2.1 # ours" */
-static void cut_remark(char *entry)
+static bool cut_remark(char *entry)
 {
 	struct weir_network networks[WEIR_RANGE_NETWORKS_MAX];
 	const char *why;
 	size_t word = strcspn(entry, " \t"), blanks = strspn(entry + word, " \t");
 	struct weir_span first = {.at = entry, .length = (uint32_t)word};
 	if (blanks > 0 && strchr("#;", entry[word + blanks]) != NULL && entry[word + blanks] != '\0' &&
-	    weir_networks_parse(first, networks, &why) > 0)
+	    weir_networks_parse(first, networks, &why) > 0) {
 		entry[word] = '\0';
+		return true;
+	}
+	return false;
 }
 
 /* The model: a copy of each line, without blanks, by itself. */
@@ -52,8 +55,8 @@ static bool read_lines(const char *at, const char *end, struct taken *taken, uin
 		char *line = strndup(at, (size_t)(last - at)), *begin = line + strspn(line, " \t");
 		for (size_t length = strlen(begin); length > 0 && strchr(" \t\r", begin[length - 1]) != NULL;)
 			begin[--length] = '\0';
-		cut_remark(begin);
-		bool whole = memchr(at, '\0', (size_t)(last - at)) == NULL;
+		/* what is in a remark does not matter */
+		bool whole = cut_remark(begin) || memchr(at, '\0', (size_t)(last - at)) == NULL;
 		json_t *text = whole ? json_string(begin) : NULL; /* NULL: no UTF-8 */
 		if (whole && (*begin == '\0' || *begin == '#')) {
 			good = true;
