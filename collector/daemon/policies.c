@@ -21,7 +21,8 @@ struct policies {
 	struct exempt_lists *lists;
 	struct exempt_watch exempt; /* of that version's lists */
 	struct weir_fault reading, waiting;
-	_Atomic uint64_t given, refused; /* the newest versions of each kind; 0: none. Equal: a list of it is bad now */
+	_Atomic uint64_t given,
+		refused; /* the newest versions of each kind; 0: none. Equal: one of its lists was missing at first */
 };
 
 enum weir_status policies_new(const struct weir_config *config, struct weir_bus *bus, const struct weir_log *log,
@@ -107,7 +108,6 @@ const struct weir_policy *policies_poll(struct policies *policies, int timeout_m
 		return NULL;
 	}
 	atomic_store(&policies->given, newest->version);
-	atomic_store(&policies->refused, 0);
 	return newest;
 }
 
@@ -132,11 +132,11 @@ bool policies_known(const struct policies *policies)
 bool policies_ready(const struct policies *policies, struct weir_text *why)
 {
 	uint64_t given = atomic_load(&policies->given), refused = atomic_load(&policies->refused);
-	if (refused > 0 && refused >= given)
+	if (refused > given)
 		weir_text_printf(why, "cannot use policy %llu: see the log\n", (unsigned long long)refused);
 	else if (given == 0)
 		weir_text_puts(why, "no policy yet: run `weir policy apply`\n");
-	return given > 0 && given > refused;
+	return given > 0 && given >= refused;
 }
 
 enum { NEWEST_VERSION, BAD_MESSAGES, METRIC_COUNT };

@@ -62,7 +62,8 @@ WEIR_MUST_USE enum weir_status inputs_check(const struct weir_config *config, st
 
 /**
  * Checks that a policy's fields fit the formats of a configuration's sources, before the policy replaces another, and
- * reads anew the lists of its "exempt" that have changed. Opens no source. It is no error if a format does not provide a field: the field is absent then.
+ * reads anew the lists of its "exempt" that have changed. Opens no source. It is no error if a format does not provide a
+ * field: the field is absent then.
  *
  * @return WEIR_OK: inputs_set_policy() will accept it; WEIR_INVALID: too many fields, or of a list; WEIR_IO: of a list
  */

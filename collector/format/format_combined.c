@@ -35,7 +35,7 @@ static inline struct weir_span span_of(const char *begin, const char *end)
 /* The first `bytes` bytes are the same; 8 are readable in both. */
 static inline bool same_bytes(const char *a, const char *b, unsigned bytes)
 {
-	return ((time_load(a) ^ time_load(b)) << (64 - 8 * bytes)) == 0;
+	return ((find_load_8(a) ^ find_load_8(b)) << (64 - 8 * bytes)) == 0;
 }
 
 /*
@@ -47,7 +47,7 @@ static inline bool same_bytes(const char *a, const char *b, unsigned bytes)
 static inline const char *usual_method(const char *at)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
-	uint64_t word = time_load(at), spaces = word ^ ones * ' ';
+	uint64_t word = find_load_8(at), spaces = word ^ ones * ' ';
 	spaces = (spaces - ones) & ~spaces & high;
 	if (spaces == 0 || (spaces & 0x80) != 0)
 		return NULL;
@@ -156,7 +156,7 @@ static inline const char *usual_status_and_bytes(const char *at, const char *end
 	if (end - at < 8)
 		return NULL;
 	/* Less " 000 ", a space is 0 and a digit 0..9: see time_of_day_ms(). */
-	uint64_t digits = time_load(at) ^ time_load(" 000    ");
+	uint64_t digits = find_load_8(at) ^ find_load_8(" 000    ");
 	const uint64_t room = UINT64_C(0x7f7676767f), high = UINT64_C(0x8080808080);
 	if ((((digits + room) | digits) & high) != 0)
 		return NULL;

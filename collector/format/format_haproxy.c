@@ -9,7 +9,8 @@
  *
  * What strangers write (cookies, captured headers, the request, the name that TLS asks for) stands behind the time, the
  * client before it. Captured cookies are not encoded and may look like all that follows them; captured headers and the
- * request have no quote and no brace of their own. HAProxy cuts lines at 1,024 bytes: whatever is missing behind the time is absent.
+ * request have no quote and no brace of their own. HAProxy cuts lines at 1,024 bytes: whatever is missing behind the time
+ * is absent.
  */
 #include "collector/format/format_ready.h"
 #include "collector/record/syslog_header.h"

@@ -318,10 +318,5 @@ struct exempt_list_facts exempt_lists_facts(struct exempt_lists *lists, const ch
 
 bool exempt_list_has_word(const struct exempt_list *list, struct weir_span value)
 {
-	if (word_set_has(&list->words, value))
-		return true;
-	for (uint32_t i = 0; i < list->wildcard_count; i++)
-		if (wildcard_match(&list->wildcards[i], value))
-			return true;
-	return false;
+	return word_set_has(&list->words, value) || wildcards_match(list->wildcards, list->wildcard_count, value);
 }

@@ -235,11 +235,9 @@ void matcher_renew_lists(struct matcher *matcher, struct exempt_lists *lists)
 
 static bool is_exempt_word(const struct zone_matcher *zone, struct weir_span value)
 {
-	if (word_set_has(&zone->exempt_words, value))
+	if (word_set_has(&zone->exempt_words, value) ||
+	    wildcards_match(zone->exempt_wildcards, zone->exempt_wildcard_count, value))
 		return true;
-	for (uint32_t i = 0; i < zone->exempt_wildcard_count; i++)
-		if (wildcard_match(&zone->exempt_wildcards[i], value))
-			return true;
 	for (uint32_t i = 0; i < zone->exempt_list_count; i++)
 		if (exempt_list_has_word(zone->exempt_lists[i], value))
 			return true;

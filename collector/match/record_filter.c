@@ -127,11 +127,8 @@ static bool test_field(const struct filter_field *field, struct weir_span value)
 		return false;
 	if (field->statuses != NULL)
 		return test_status(field->statuses, value);
-	if (word_set_has(&field->words, value))
+	if (word_set_has(&field->words, value) || wildcards_match(field->wildcards, field->wildcard_count, value))
 		return true;
-	for (uint32_t i = 0; i < field->wildcard_count; i++)
-		if (wildcard_match(&field->wildcards[i], value))
-			return true;
 	struct weir_address address;
 	return field->has_networks && weir_address_read(value, &address) && network_set_has(&field->networks, &address);
 }

@@ -19,4 +19,13 @@ void wildcard_deinit(struct wildcard *wildcard);
 /** In time linear in the value's length: no pattern makes it try again. */
 bool wildcard_match(const struct wildcard *wildcard, struct weir_span value);
 
+/** Whether one of them matches. */
+static inline bool wildcards_match(const struct wildcard *wildcards, uint32_t count, struct weir_span value)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (wildcard_match(&wildcards[i], value))
+			return true;
+	return false;
+}
+
 #endif

@@ -17,6 +17,7 @@
 #ifndef COLLECTOR_TIME_TEXT_H
 #define COLLECTOR_TIME_TEXT_H
 
+#include "collector/record/find.h"
 #include "collector/record/record.h"
 #include "collector/record/time_form.h"
 #include "collector/record/time_zone.h"
@@ -70,16 +71,6 @@ void time_reader_set_reference(struct time_reader *reader, int64_t reference_ms)
 /** What would help to read times like the last one that could not be read, for people. */
 const char *time_help_words(enum time_help help);
 
-static inline uint64_t time_load(const char *text)
-{
-	uint64_t word;
-	memcpy(&word, text, sizeof word);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	word = __builtin_bswap64(word);
-#endif
-	return word;
-}
-
 static inline uint32_t time_load_year(const char *text)
 {
 	uint32_t word;
@@ -89,7 +80,7 @@ static inline uint32_t time_load_year(const char *text)
 
 static inline uint64_t time_load_zone(const char *text)
 {
-	return time_load(text + 18) >> 16;
+	return find_load_8(text + 18) >> 16;
 }
 
 /**
@@ -101,7 +92,7 @@ static inline uint64_t time_load_zone(const char *text)
 static inline int64_t time_of_day_ms(const char *text)
 {
 	const uint64_t zeros = UINT64_C(0x30303a30303a3030), room = UINT64_C(0x76767f76767f7676);
-	uint64_t digits = time_load(text) ^ zeros;
+	uint64_t digits = find_load_8(text) ^ zeros;
 	if ((((digits + room) | digits) & UINT64_C(0x8080808080808080)) != 0)
 		return -1;
 	uint64_t pairs = digits * 10 + (digits >> 8);
@@ -119,7 +110,7 @@ static inline int64_t time_of_day_ms(const char *text)
  */
 static inline bool time_read_common(const struct time_reader *reader, const char *text, int64_t *time_ms)
 {
-	if (time_load(text) != reader->common.date || time_load_year(text) != reader->common.year ||
+	if (find_load_8(text) != reader->common.date || time_load_year(text) != reader->common.year ||
 	    time_load_zone(text) != reader->common.zone)
 		return false;
 	int64_t of_day_ms = time_of_day_ms(text + 12);
