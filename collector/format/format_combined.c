@@ -15,21 +15,45 @@
 #include "common/base/alloc.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct format_combined {
 	struct format format;
 	struct format_options options;
-	bool wants_tail; /* referer, agent or xff */
-	/* Which part goes to which field: all wanted ones, those that no such line has from COMBINED_NONE. */
-	uint32_t move_count;
-	struct {
-		uint8_t part, field;
-	} moves[FIELD_MAX];
+	bool wants_tail;                  /* referer, agent or xff */
+	uint8_t field_of[COMBINED_PARTS]; /* FIELD_NONE: that part is not wanted */
+	uint32_t lacking_count;
+	uint8_t lacking[FIELD_MAX]; /* wanted fields that no such line has */
+};
+
+/* Where a line's parts go. */
+struct place {
+	const uint8_t *field_of;
+	struct weir_span *fields;
 };
 
 static inline struct weir_span span_of(const char *begin, const char *end)
 {
 	return (struct weir_span){.at = begin, .length = (uint32_t)(end - begin)};
+}
+
+/* A part that is there, and is no "-". */
+static inline void put(const struct place *place, enum combined_part part, const char *begin, const char *end)
+{
+	place->fields[place->field_of[part]] = span_of(begin, end);
+}
+
+static inline void put_absent(const struct place *place, enum combined_part part)
+{
+	place->fields[place->field_of[part]] = (struct weir_span){0};
+}
+
+/* The parts from `part` to `last`, which combined_line.c has split off. */
+static void put_split(const struct place *place, const struct combined_line *line, enum combined_part part,
+                      enum combined_part last)
+{
+	for (; part <= last; part++)
+		place->fields[place->field_of[part]] = format_value_or_dash(line->parts[part].at, line->parts[part].length);
 }
 
 /* The first `bytes` bytes are the same; 8 are readable in both. */
@@ -76,12 +100,12 @@ static inline uint64_t target_marks(const char *at, unsigned bytes, uint64_t *ma
 }
 
 /* A request "GET target HTTP/1.1" and its closing quote, behind which is returned; NULL: any other. */
-static inline const char *usual_request(const char *at, const char *end, struct combined_line *line)
+static inline const char *usual_request(const char *at, const char *end, const struct place *place, bool *served)
 {
 	const char *space = end - at >= 8 ? usual_method(at) : NULL;
 	if (space == NULL)
 		return NULL;
-	line->parts[COMBINED_METHOD] = span_of(at, space);
+	const char *method = at;
 	/* A target's length cannot be foreseen; in steps of 64 the number of steps mostly can. */
 	const char *target = space + 1, *mark = NULL;
 	uint64_t stops = 0, marks;
@@ -101,13 +125,14 @@ static inline const char *usual_request(const char *at, const char *end, struct 
 		if (stops != 0)
 			at = from + __builtin_ctzll(stops);
 	}
-	if (at == target || end - at < 16 || !same_bytes(at, " HTTP/  ", 6) || !same_bytes(at + 7, ".       ", 1) ||
-	    at[9] != '"' || at[6] < '0' || at[6] > '9' || at[8] < '0' || at[8] > '9')
+	if (at == target || *target == '-' || end - at < 16 || !same_bytes(at, " HTTP/  ", 6) ||
+	    !same_bytes(at + 7, ".       ", 1) || at[9] != '"' || at[6] < '0' || at[6] > '9' || at[8] < '0' || at[8] > '9')
 		return NULL;
 	mark = mark != NULL ? mark : at;
-	line->served = (*target == '/') & ((*mark == '?') | (*mark == ' '));
-	line->parts[COMBINED_TARGET] = span_of(target, at);
-	line->parts[COMBINED_PATH] = span_of(target, line->served ? mark : at);
+	*served = (*target == '/') & ((*mark == '?') | (*mark == ' '));
+	put(place, COMBINED_METHOD, method, space);
+	put(place, COMBINED_TARGET, target, at);
+	put(place, COMBINED_PATH, target, *served ? mark : at);
 	return at + 10;
 }
 
@@ -115,7 +140,7 @@ static inline const char *usual_request(const char *at, const char *end, struct 
 enum { USUAL_TIME_BYTES = TIME_COMMON_BYTES + 8, USUAL_REST_BYTES = 3 + FIND_BYTES + 2 + USUAL_TIME_BYTES };
 
 /* ip, "-" and a user without spaces, up to the time, of which USUAL_TIME_BYTES are there; NULL: not of that shape. */
-static inline const char *usual_client(const char *at, const char *end, struct combined_line *line, enum record_ip *ip)
+static inline const char *usual_client(const char *at, const char *end, const struct place *place, enum record_ip *ip)
 {
 	const char *begin = at;
 	if (end - at < 2 * FIND_BYTES)
@@ -131,27 +156,27 @@ static inline const char *usual_client(const char *at, const char *end, struct c
 	if (at == begin || end - at < 6 + USUAL_TIME_BYTES)
 		return NULL;
 	*ip = find_ipv4(begin, (unsigned)(at - begin), end) ? RECORD_IP_PLAIN : RECORD_IP_UNTOLD;
-	if (*ip == RECORD_IP_UNTOLD && !combined_line_client(span_of(begin, at)))
+	if (*ip == RECORD_IP_UNTOLD && (*begin == '-' || !combined_line_client(span_of(begin, at))))
 		return NULL;
-	line->parts[COMBINED_IP] = span_of(begin, at);
-	line->parts[COMBINED_IDENT] = span_of(at + 1, at + 2);
+	put(place, COMBINED_IP, begin, at);
+	put_absent(place, COMBINED_IDENT);
 	if (same_bytes(at, " - - [  ", 6)) {
-		line->parts[COMBINED_USER] = span_of(at + 3, at + 4);
+		put_absent(place, COMBINED_USER);
 		return at + 6;
 	}
 	if (!same_bytes(at, " -      ", 3) || end - at < USUAL_REST_BYTES)
 		return NULL;
 	const char *user = at + 3;
 	spaces = find_equal(find_load(user), ' ');
-	if (spaces == 0)
-		return NULL;
 	at = user + find_index(spaces);
-	line->parts[COMBINED_USER] = span_of(user, at);
+	if (spaces == 0 || at == user)
+		return NULL;
+	put(place, COMBINED_USER, user, at);
 	return at[1] == '[' ? at + 2 : NULL;
 }
 
 /* " 200 1234 ": returns the end of the bytes, or NULL. */
-static inline const char *usual_status_and_bytes(const char *at, const char *end, struct combined_line *line)
+static inline const char *usual_status_and_bytes(const char *at, const char *end, const struct place *place)
 {
 	if (end - at < 8)
 		return NULL;
@@ -160,66 +185,81 @@ static inline const char *usual_status_and_bytes(const char *at, const char *end
 	const uint64_t room = UINT64_C(0x7f7676767f), high = UINT64_C(0x8080808080);
 	if ((((digits + room) | digits) & high) != 0)
 		return NULL;
-	line->parts[COMBINED_STATUS] = span_of(at + 1, at + 4);
+	put(place, COMBINED_STATUS, at + 1, at + 4);
 	const char *bytes = at + 5;
 	uint64_t others = find_not_digit(find_load_until(bytes, end));
 	if (others == 0)
 		return NULL;
 	at = bytes + find_index(others);
-	if (at == bytes && *at == '-')
+	put(place, COMBINED_BYTES, bytes, at);
+	if (at == bytes && *at == '-') {
+		put_absent(place, COMBINED_BYTES);
 		at++;
-	line->parts[COMBINED_BYTES] = span_of(bytes, at);
+	}
 	return at > bytes && (at == end || *at == ' ') ? at : NULL;
 }
 
-/* Splits a line of the usual shape and reads its time; false: it may have any other, and nothing is known of it. */
-static inline bool split_usual(struct format_combined *combined, const char *at, const char *end,
-                               struct combined_line *line, struct record *record)
+/* Takes a line of the usual shape; false: it may have any other, and what is in the record counts for nothing. */
+static inline bool take_usual(struct format_combined *combined, const struct place *place, const char *at,
+                              const char *end, struct record *record)
 {
-	int64_t *time_ms = &record->time_ms;
-	at = usual_client(at, end, line, &record->ip);
+	struct combined_line line;
+	line.cut = false;
+	at = usual_client(at, end, place, &record->ip);
 	if (at == NULL || !same_bytes(at + TIME_COMMON_BYTES, "] \"     ", 3))
 		return false;
 	struct weir_span time = {.at = at, .length = TIME_COMMON_BYTES};
-	if (!time_read_common(&combined->options.time, at, time_ms) &&
-	    time_read(&combined->options.time, time, time_ms) != FORMAT_OK)
+	if (!time_read_common(&combined->options.time, at, &record->time_ms) &&
+	    time_read(&combined->options.time, time, &record->time_ms) != FORMAT_OK)
 		return false;
 	const char *request = at + TIME_COMMON_BYTES + 3;
-	at = usual_request(request, end, line);
-	if (at == NULL)
-		at = combined_line_request(request, end, line);
+	at = usual_request(request, end, place, &line.served);
+	if (at == NULL) {
+		at = combined_line_request(request, end, &line);
+		if (at == NULL)
+			return false;
+		put_split(place, &line, COMBINED_METHOD, COMBINED_PATH);
+	}
+	at = usual_status_and_bytes(at, end, place);
 	if (at == NULL)
 		return false;
-	at = usual_status_and_bytes(at, end, line);
-	if (at == NULL)
-		return false;
-	if (combined->wants_tail)
-		combined_line_tail(at, end, line);
-	line->parts[COMBINED_HOST] = (struct weir_span){0};
+	if (combined->wants_tail) {
+		combined_line_tail(at, end, &line);
+		put_split(place, &line, COMBINED_REFERER, COMBINED_XFF);
+	}
+	put_absent(place, COMBINED_HOST);
+	record->cut |= line.cut;
+	record->settled = record->ip == RECORD_IP_PLAIN && line.served && combined->format.client_ip == NULL;
 	return true;
+}
+
+/* Takes a line of any shape. */
+static enum format_reason take_any(struct format_combined *combined, const struct place *place, struct weir_span text,
+                                   struct record *record)
+{
+	struct combined_line line;
+	record->ip = RECORD_IP_UNTOLD;
+	if (!combined_line_split(text, &line))
+		return combined->format.malformed;
+	put_split(place, &line, 0, COMBINED_NONE - 1);
+	record->cut |= line.cut;
+	struct weir_span time = line.parts[COMBINED_TIME];
+	return time_read(&combined->options.time, format_value_or_dash(time.at, time.length), &record->time_ms);
 }
 
 static enum format_reason parse(struct format *format, const char *text, uint32_t length, struct record *record)
 {
 	struct format_combined *combined = (struct format_combined *)format;
-	struct combined_line line;
-	enum format_reason reason = FORMAT_OK;
-	line.parts[COMBINED_NONE] = (struct weir_span){0};
-	line.cut = false;
-	if (!split_usual(combined, text, text + length, &line, record)) {
-		record->ip = RECORD_IP_UNTOLD;
-		if (!combined_line_split((struct weir_span){.at = text, .length = length}, &line))
-			return format->malformed;
-		struct weir_span time = line.parts[COMBINED_TIME];
-		reason = time_read(&combined->options.time, format_value_or_dash(time.at, time.length), &record->time_ms);
+	const struct place place = {.field_of = combined->field_of, .fields = record->fields};
+	for (uint32_t i = 0; i < combined->lacking_count; i++)
+		record->fields[combined->lacking[i]] = (struct weir_span){0};
+	if (!take_usual(combined, &place, text, text + length, record)) {
+		enum format_reason reason =
+			take_any(combined, &place, (struct weir_span){.at = text, .length = length}, record);
+		if (reason != FORMAT_OK)
+			return reason;
 	}
-	record->cut |= line.cut;
-	record->settled = record->ip == RECORD_IP_PLAIN && line.served && format->client_ip == NULL;
-	for (uint32_t i = 0; i < combined->move_count; i++) {
-		struct weir_span part = line.parts[combined->moves[i].part];
-		record->fields[combined->moves[i].field] = format_value_or_dash(part.at, part.length);
-	}
-	return reason == FORMAT_OK ? format_finish_cost(&combined->options, record) : reason;
+	return format_finish_cost(&combined->options, record);
 }
 
 static void combined_free(struct format *format)
@@ -264,12 +304,15 @@ static enum weir_status create(const struct weir_json *config, const struct form
 		format_free(&combined->format);
 		return status;
 	}
+	memset(combined->field_of, FIELD_NONE, sizeof combined->field_of);
 	for (uint32_t i = 0; i < combined->options.fields.count; i++) {
 		if (!format_wants(&combined->options, i))
 			continue;
 		enum combined_part part = part_of(combined->options.fields.names[i]);
-		combined->moves[combined->move_count].part = (uint8_t)part;
-		combined->moves[combined->move_count++].field = (uint8_t)i;
+		if (part == COMBINED_NONE)
+			combined->lacking[combined->lacking_count++] = (uint8_t)i;
+		else
+			combined->field_of[part] = (uint8_t)i;
 		combined->wants_tail |= part == COMBINED_REFERER || part == COMBINED_AGENT || part == COMBINED_XFF;
 	}
 	*format = &combined->format;

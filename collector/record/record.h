@@ -25,6 +25,7 @@ enum {
 	FIELD_AGENT,
 	FIELD_STANDARD_COUNT, /* further names get the indexes from here on */
 	FIELD_MAX = 64,
+	FIELD_NONE = FIELD_MAX, /* a place in a record for what nobody wants */
 };
 
 /* Names that zones, formats and the cost use; the first eight are the standard ones. Immutable once built. */
@@ -61,7 +62,7 @@ struct record {
 	bool cut;        /* of a line that lacks its end: what would stand there is not known */
 	int64_t time_ms; /* event time, Unix ms, UTC, 0 <= time < WEIR_TIME_END_MS */
 	int64_t cost;    /* 0 .. WEIR_COST_MAX; 1 unless the format maps a cost */
-	struct weir_span fields[FIELD_MAX]; /* into the line or the format's scratch; valid until its next parse */
+	struct weir_span fields[FIELD_MAX + 1]; /* into the line or the format's scratch; valid until its next parse */
 };
 
 /* Why a line is no record; format_reason_text() gives the words that counters and the dead letter show. */
