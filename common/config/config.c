@@ -17,6 +17,7 @@
 
 enum {
 	SOURCES_MAX = 1024,
+	GATEWAYS_MAX = 64,
 	MEMORY_LEAST_BYTES = 64 << 20,
 	TOKEN_LEAST_BYTES = 16,
 	TOKEN_MAX_BYTES = 1024,
@@ -112,6 +113,9 @@ static enum weir_status check_servers(const struct weir_json *root, const struct
 		struct weir_json brokers = weir_json_member(&bus, "brokers");
 		return weir_json_require(&brokers, "give HOST:PORT of one or more brokers, such as \"127.0.0.1:9092\"", error);
 	}
+	if (config->bus.type == WEIR_BUS_KAFKA && config->gateway_count > 0)
+		return weir_json_fail(&config->gateways, error,
+		                      "is for `weir run`: in a cluster, start `weir subscribe --to TARGET` for each, where it is");
 	if (config->bus.min_insync > config->bus.replication) {
 		struct weir_json min_insync = weir_json_member(&bus, "min_insync");
 		if (weir_json_exists(&min_insync))
@@ -142,13 +146,16 @@ static void fit_to_machine(struct weir_config *config)
 
 static enum weir_status read_all(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
 {
-	const char *names[16] = {"zones", "sources"};
+	const char *names[16] = {"zones", "sources", "gateways"};
 	for (size_t i = 0; weir_config_sections[i] != NULL; i++)
-		names[2 + i] = weir_config_sections[i];
+		names[3 + i] = weir_config_sections[i];
 	enum weir_status status;
 	struct weir_json zones = weir_json_member(root, "zones");
 	if ((status = weir_json_only(root, names, error)) != WEIR_OK ||
 	    (status = read_sources(root, config, error)) != WEIR_OK)
+		return status;
+	config->gateways = weir_json_member(root, "gateways");
+	if ((status = weir_json_list(&config->gateways, 0, GATEWAYS_MAX, &config->gateway_count, error)) != WEIR_OK)
 		return status;
 	for (size_t i = 0; weir_config_sections[i] != NULL && status == WEIR_OK; i++)
 		status = weir_settings_read(root, weir_config_sections[i], config, error);

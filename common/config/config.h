@@ -3,8 +3,8 @@
  * The configuration: one JSON file for all roles, parsed once, immutable
  * afterwards, and passed down.
  *
- * Its sections are "zones" (common/policy/policy.h), "sources" (collector/source/source.h)
- * and those of the struct below, under the names that it has. Every setting in
+ * Its sections are "zones" (common/policy/policy.h), "sources" (collector/source/source.h),
+ * "gateways" (deploy/gateways/gateway/gateway_settings.h) and those of the struct below, under the names that it has. Every setting in
  * them has a default. Name, kind, bounds, default and meaning of each stand in
  * one table (config_settings.c), from which settings are read, checked and
  * documented: weir_config_describe() writes the table of settings.md.
@@ -33,6 +33,8 @@ struct weir_config {
 	struct weir_policy *policy; /* of "zones"; owned, not numbered; NULL: bus.type is kafka, and there are none */
 	struct weir_json sources;   /* "sources": a list of objects, read by the collector */
 	size_t source_count;
+	struct weir_json gateways; /* "gateways": a list, read by weir run */
+	size_t gateway_count;
 	struct {
 		int type; /* enum weir_bus_type */
 		int64_t partitions;

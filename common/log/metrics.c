@@ -58,8 +58,9 @@ static void append_value(struct weir_text *page, struct weir_span value)
 	weir_text_json(page, (struct weir_span){.at = plain, .length = length});
 }
 
-/* Labels with braces, or nothing. */
-static void append_labels(struct weir_text *page, const struct weir_metric *metric, const struct weir_span *values)
+/* Labels with braces, or nothing; `bound`: of a bucket, or NULL. */
+static void append_labels(struct weir_text *page, const struct weir_metric *metric, const struct weir_span *values,
+                          const char *bound)
 {
 	const char *mark = "{";
 	for (size_t i = 0; i < WEIR_METRIC_LABELS_MAX && metric->labels[i].name != NULL; i++, mark = ",") {
@@ -67,7 +68,9 @@ static void append_labels(struct weir_text *page, const struct weir_metric *metr
 		weir_text_printf(page, "%s%s=", mark, metric->labels[i].name);
 		append_value(page, values[i]);
 	}
-	if (*mark == ',')
+	if (bound != NULL)
+		weir_text_printf(page, "%sle=\"%s\"}", mark, bound);
+	else if (*mark == ',')
 		weir_text_puts(page, "}");
 }
 
@@ -117,7 +120,7 @@ void weir_metrics_uint(struct weir_text *page, const struct weir_metric *metric,
                        uint64_t value)
 {
 	weir_text_puts(page, metric->name);
-	append_labels(page, metric, values);
+	append_labels(page, metric, values, NULL);
 	weir_text_puts(page, " ");
 	weir_text_uint(page, value);
 	weir_text_puts(page, "\n");
@@ -128,7 +131,7 @@ void weir_metrics_double(struct weir_text *page, const struct weir_metric *metri
 {
 	char text[DOUBLE_TEXT_BYTES];
 	weir_text_puts(page, metric->name);
-	append_labels(page, metric, values);
+	append_labels(page, metric, values, NULL);
 	weir_text_printf(page, " %s\n", format_double(value, text));
 }
 
@@ -146,23 +149,41 @@ void weir_metrics_gauge(struct weir_text *page, const struct weir_metric *metric
 	weir_metrics_double(page, metric, NULL, value);
 }
 
-void weir_metrics_histogram(struct weir_text *page, const struct weir_metric *metric,
-                            const struct weir_histogram_scale *scale, const struct weir_histogram *const *histograms,
-                            size_t histogram_count)
+static void append_sample(struct weir_text *page, const struct weir_metric *metric, const char *ending,
+                          const struct weir_span *values, const char *bound)
+{
+	weir_text_printf(page, "%s_%s", metric->name, ending);
+	append_labels(page, metric, values, bound);
+	weir_text_puts(page, " ");
+}
+
+void weir_metrics_histogram_sample(struct weir_text *page, const struct weir_metric *metric,
+                                   const struct weir_span *values, const struct weir_histogram_scale *scale,
+                                   const struct weir_histogram *const *histograms, size_t histogram_count)
 {
 	assert(metric->type == WEIR_HISTOGRAM);
-	weir_metrics_family(page, metric);
 	char text[DOUBLE_TEXT_BYTES];
 	uint64_t count = 0;
 	double sum = 0;
 	for (uint32_t bucket = 0; bucket <= scale->count; bucket++) {
 		for (size_t i = 0; i < histogram_count; i++)
 			count += weir_counter_read(&histograms[i]->buckets[bucket]);
-		const char *bound = format_double(bucket < scale->count ? scale->bounds[bucket] : INFINITY, text);
-		weir_text_printf(page, "%s_bucket{le=\"%s\"} %llu\n", metric->name, bound, (unsigned long long)count);
+		append_sample(page, metric, "bucket", values,
+		              format_double(bucket < scale->count ? scale->bounds[bucket] : INFINITY, text));
+		weir_text_printf(page, "%llu\n", (unsigned long long)count);
 	}
 	for (size_t i = 0; i < histogram_count; i++)
 		sum += atomic_load_explicit(&histograms[i]->sum, memory_order_relaxed);
-	weir_text_printf(page, "%s_sum %s\n%s_count %llu\n", metric->name, format_double(sum, text), metric->name,
-	                 (unsigned long long)count);
+	append_sample(page, metric, "sum", values, NULL);
+	weir_text_printf(page, "%s\n", format_double(sum, text));
+	append_sample(page, metric, "count", values, NULL);
+	weir_text_printf(page, "%llu\n", (unsigned long long)count);
+}
+
+void weir_metrics_histogram(struct weir_text *page, const struct weir_metric *metric,
+                            const struct weir_histogram_scale *scale, const struct weir_histogram *const *histograms,
+                            size_t histogram_count)
+{
+	weir_metrics_family(page, metric);
+	weir_metrics_histogram_sample(page, metric, NULL, scale, histograms, histogram_count);
 }

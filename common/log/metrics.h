@@ -123,4 +123,9 @@ void weir_metrics_histogram(struct weir_text *page, const struct weir_metric *me
                             const struct weir_histogram_scale *scale, const struct weir_histogram *const *histograms,
                             size_t histogram_count);
 
+/** The samples of one, with values for the metric's labels; after weir_metrics_family(). */
+void weir_metrics_histogram_sample(struct weir_text *page, const struct weir_metric *metric,
+                                   const struct weir_span *values, const struct weir_histogram_scale *scale,
+                                   const struct weir_histogram *const *histograms, size_t histogram_count);
+
 #endif

@@ -87,7 +87,7 @@ def test_every_series_that_is_promised_is_there_and_described(place):
 
 def test_the_page_is_that_of_the_reference(place):
     """It shows all that common/metrics.md says of it, and nothing else."""
-    weir, port = serve(place, ZONES, TEXT, archiver={"enabled": True})
+    weir, port = serve(place, ZONES, TEXT, archiver={"enabled": True}, gateways=["file:" + place.path("list")])
     page = await_page(weir, port, lambda page: page.sum("weir_verdicts_total") == 19, "all verdicts")
     page.check_whole("weir run")
     assert weir.stop() == 0, weir.said()

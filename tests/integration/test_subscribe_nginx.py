@@ -11,43 +11,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from support import cases, cluster
 from support.decisions import Topic
-from support.gateways import Stage, always, ask, check_block_and_return, example, program, seconds_left
-from support.place import PATIENCE_S, free_port, read, until
-
-
-class Nginx:
-    """nginx with the example's configuration."""
-
-    def __init__(self, place, geo=False):
-        """geo: in place of the map, and by IPv6 too."""
-        self.program, self.port = program("nginx"), free_port()
-        self.map, self.log = place.write("weir.map", ""), place.write("access.log", "")
-        os.makedirs(place.path("html"))
-        place.write("html/index.html", "hi\n")
-        temporary = "".join(f"{kind}_temp_path {place.path('tmp-' + kind)};\n"
-                            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        main = f"daemon off; pid {place.path('nginx.pid')}; error_log stderr;\n"
-        if os.geteuid() == 0:
-            main = "user root;\n" + main
-        text = main + example(
-            "nginx.conf", ("listen 80;", f"listen 127.0.0.1:{self.port};"),
-            *[("map $remote_addr $weir_until {", "geo $weir_until {"),
-              (f"listen 127.0.0.1:{self.port};", f"listen 127.0.0.1:{self.port}; listen [::1]:{self.port};")] * geo,
-            ("include weir.map;", f"include {self.map};"), ("/usr/share/nginx/html", place.path("html")),
-            ("http {\n", f"http {{\naccess_log {self.log} combined;\n{temporary}"))
-        self._words = ["-p", place.directory, "-c", place.write("nginx.conf", text)]
-        self.reload = " ".join([self.program, *self._words, "-s", "reload"])
-        self.run = place.start(*self._words, program=self.program)
-        until(lambda: ask(self.port), "nginx answers", running=self.run)
-        self._workers = len(self._children())
-
-    def _children(self):
-        with open(f"/proc/{self.run.pid}/task/{self.run.pid}/children", encoding="ascii") as file:
-            return file.read().split()
-
-    def settled(self):
-        """Whether no worker is left that a reload replaces: until it leaves, it answers as it was told before."""
-        return len(self._children()) == self._workers
+from support.gateways import Stage, always, ask, check_block_and_return, seconds_left
+from support.nginx import Nginx
+from support.place import PATIENCE_S, read, until
 
 
 def test_nginx_blocks_and_lets_in_again(place):

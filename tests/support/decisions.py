@@ -9,6 +9,7 @@
 
 import itertools
 import json
+import re
 import time
 import zlib
 
@@ -38,8 +39,11 @@ def partition_of(key):
 class Subscriber:
     """A running `weir subscribe`."""
 
-    def __init__(self, weir, port):
+    def __init__(self, weir, port, target):
         self.weir, self.port = weir, port
+        self.gateway = re.sub(r"(?<=://)[^@]*@", "", target)  # as a label: without a password
+        if target.startswith("exec:"):
+            self.gateway = target.split()[0]
 
     def page(self):
         """Its metrics; None while it does not answer."""
@@ -48,7 +52,7 @@ class Subscriber:
     def value(self, name, **labels):
         """A metric of weir_subscribe_…; None while it does not answer."""
         page = self.page()
-        return page and page.value(f"weir_subscribe_{name}", **labels)
+        return page and page.value(f"weir_subscribe_{name}", gateway=self.gateway, **labels)
 
     def is_ready(self):
         """Whether /readyz says so."""
@@ -69,7 +73,7 @@ def start(place, config, target, *options, **popen):
     """Starts a subscriber: a Subscriber."""
     port = free_port()
     weir = place.start("subscribe", "--config", config, "--to", target, "--http", f"127.0.0.1:{port}", *options, **popen)
-    return Subscriber(weir, port)
+    return Subscriber(weir, port, target)
 
 
 class Topic:

@@ -17,6 +17,9 @@
 
 #include <cmocka.h>
 
+/* As a page shows its label. */
+#define GATEWAY "gateway=\"fake:\\\"x\\\"\""
+
 enum { PARTITIONS = 2, BLOCKED_MAX = 4096, PATIENCE_MS = 60000 };
 
 /* What a target holds: keys that are blocked. Written by the loop, read by the test. */
@@ -270,7 +273,8 @@ static void set(struct scene *scene, bool *flag, bool value)
 static bool page_has(struct scene *scene, const char *line)
 {
 	struct weir_text page = {0};
-	subscriber_metrics(scene->subscriber, &page);
+	const struct subscriber_row row = {scene->subscriber, {.at = "fake:\"x\"", .length = 8}};
+	subscriber_metrics(&row, 1, &page);
 	weir_text_append(&page, "", 1);
 	bool found = strstr(page.at, line) != NULL;
 	weir_text_deinit(&page);
@@ -307,9 +311,9 @@ static void test_what_there_was_is_copied_once(void **state)
 	assert_int_equal(1, scene->fake.count);
 	assert_int_equal(1, counted(scene, &scene->fake.copies));
 	assert_int_equal(0, counted(scene, &scene->fake.applies));
-	assert_true(page_has(scene, "decisions_total{result=\"malformed\"} 1\n"));
-	assert_true(page_has(scene, "weir_subscribe_entries 1\n"));
-	assert_true(page_has(scene, "weir_subscribe_lag_records 0\n"));
+	assert_true(page_has(scene, "decisions_total{" GATEWAY ",result=\"malformed\"} 1\n"));
+	assert_true(page_has(scene, "weir_subscribe_entries{" GATEWAY "} 1\n"));
+	assert_true(page_has(scene, "weir_subscribe_lag_records{" GATEWAY "} 0\n"));
 }
 
 static void test_changes_reach_the_target(void **state)
@@ -327,8 +331,8 @@ static void test_changes_reach_the_target(void **state)
 	AWAIT(!is_blocked(scene, "b")); /* by itself */
 	assert_false(is_blocked(scene, "a"));
 	assert_int_equal(1, counted(scene, &scene->fake.copies));
-	AWAIT(page_has(scene, "weir_subscribe_delay_seconds_count 3\n"));
-	assert_true(page_has(scene, "decisions_total{result=\"older\"} 1\n"));
+	AWAIT(page_has(scene, "weir_subscribe_delay_seconds_count{" GATEWAY "} 3\n"));
+	assert_true(page_has(scene, "decisions_total{" GATEWAY ",result=\"older\"} 1\n"));
 }
 
 static void test_a_target_that_was_away_gets_a_copy(void **state)
@@ -392,7 +396,7 @@ static void test_each_change_by_itself(void **state)
 		decide(scene, "site", "a", 2 * i + 1, later(600000));
 		decide(scene, "site", "a", 2 * i + 2, 0);
 	}
-	AWAIT(page_has(scene, "decisions_total{result=\"applied\"} 100\n"));
+	AWAIT(page_has(scene, "decisions_total{" GATEWAY ",result=\"applied\"} 100\n"));
 	assert_int_equal(100, counted(scene, &scene->fake.applies));
 }
 
@@ -406,7 +410,7 @@ static void test_zones_that_are_not_asked_for(void **state)
 	decide(scene, "mail", "b", 2, later(600000));
 	AWAIT(is_blocked(scene, "b"));
 	assert_false(is_blocked(scene, "a"));
-	assert_true(page_has(scene, "decisions_total{result=\"other_zone\"} 1\n"));
+	assert_true(page_has(scene, "decisions_total{" GATEWAY ",result=\"other_zone\"} 1\n"));
 }
 
 static void test_more_than_it_may_hold(void **state)
@@ -420,7 +424,7 @@ static void test_more_than_it_may_hold(void **state)
 		decide(scene, "site", key, i + 1, later(600000 + 1000 * i));
 	}
 	AWAIT(is_blocked(scene, "k99"));
-	AWAIT(page_has(scene, "weir_subscribe_left_out_total 90\n"));
+	AWAIT(page_has(scene, "weir_subscribe_left_out_total{" GATEWAY "} 90\n"));
 	pthread_mutex_lock(&scene->fake.lock);
 	assert_int_equal(10, scene->fake.count);
 	pthread_mutex_unlock(&scene->fake.lock);

@@ -36,7 +36,6 @@ struct subscriber {
 	/* the loop's own */
 	bool copy_wanted;
 	bool overflowed; /* more changed than the list of changes is let grow to: a copy instead */
-	bool announced;
 	int64_t retry_at_ms, retry_wait_ms, in_place_since_ms, apply_at_ms, check_at_ms; /* monotonic */
 	int64_t expire_at_ms;                                                            /* Unix ms */
 	struct weir_fault target_fault, feed_fault, bus_fault;

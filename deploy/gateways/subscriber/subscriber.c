@@ -9,8 +9,6 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
-#include "common/base/stop.h"
-#include "common/daemon/notify.h"
 #include "deploy/gateways/subscriber/internal.h"
 
 #include <stdlib.h>
@@ -129,9 +127,8 @@ static void announce(struct subscriber *subscriber)
 {
 	weir_log(subscriber->options.log, WEIR_LOG_INFO, subscriber->options.target->ops->kind,
 	         "the list is up to date: %u blocks", block_table_count(subscriber->table));
-	if (!subscriber->announced)
-		weir_notify("READY=1\nSTATUS=keeping the list up to date");
-	subscriber->announced = true;
+	if (subscriber->options.up_to_date != NULL)
+		subscriber->options.up_to_date(subscriber->options.context);
 }
 
 /* The whole table; after a fault, at the start, and as every change of a target that knows no other. */
@@ -395,7 +392,7 @@ static enum weir_status copy_once(struct subscriber *subscriber, struct weir_err
 static enum weir_status turn(struct subscriber *subscriber, struct weir_message *messages, struct weir_error *error)
 {
 	size_t count;
-	if (weir_stop_take_reload())
+	if (subscriber->options.take_rewrite != NULL && subscriber->options.take_rewrite(subscriber->options.context))
 		subscriber->copy_wanted = true;
 	enum weir_status status = receive(subscriber, messages, &count, error);
 	if (status == WEIR_OK)

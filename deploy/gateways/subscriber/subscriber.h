@@ -25,6 +25,11 @@ struct subscriber_options {
 	int64_t interval_ms;  /* at least so long between two changes of the target */
 	bool once;            /* one copy, and done */
 	int64_t once_wait_ms; /* it fails when for so long nothing of the topic came that it holds */
+	/* Called in each turn: whether the whole list is to be written again; NULL: nobody asks. */
+	bool (*take_rewrite)(void *context);
+	/* Called whenever the list is up to date again; NULL: nobody listens. */
+	void (*up_to_date)(void *context);
+	void *context;
 	const struct weir_log *log;
 	const _Atomic bool *stop;
 };
@@ -48,8 +53,14 @@ void subscriber_free(struct subscriber *subscriber);
 
 extern const struct weir_metric_table subscriber_metric_table;
 
-/** Appends the page of metrics. @thread any, while it exists */
-void subscriber_metrics(const struct subscriber *subscriber, struct weir_text *page);
+/* A subscriber on a page of metrics: its label is the gateway's name. */
+struct subscriber_row {
+	const struct subscriber *subscriber;
+	struct weir_span gateway;
+};
+
+/** Appends the metrics of some subscribers. @thread any, while they exist */
+void subscriber_metrics(const struct subscriber_row *rows, size_t count, struct weir_text *page);
 /** Whether the target's list is what the topic says; else why not, in a line. @thread any */
 bool subscriber_ready(const struct subscriber *subscriber, struct weir_text *why);
 

@@ -17,39 +17,45 @@ enum {
 	METRIC_COUNT,
 };
 
+#define GATEWAY                                                                         \
+	{                                                                                   \
+		"gateway", "the target as it is named, without a password or a command's words" \
+	}
+
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[DECISIONS] = {"weir_subscribe_decisions_total", WEIR_COUNTER, "records",
                    WEIR_LABELS(
+					   GATEWAY,
 					   {"result",
                         "`applied`, `older` (not newer than the last decision on its key), `over` (already ended), "
                         "`no_room` (the list is full), `other_zone`, `shadow`, `malformed` (not a decision)"}),
                    "Records read from the decisions topic, by result."},
-	[ENTRIES] = {"weir_subscribe_entries", WEIR_GAUGE, "blocks", WEIR_NO_LABELS, "Blocks in force."},
-	[READY] = {"weir_subscribe_ready", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
+	[ENTRIES] = {"weir_subscribe_entries", WEIR_GAUGE, "blocks", WEIR_LABELS(GATEWAY), "Blocks in force."},
+	[READY] = {"weir_subscribe_ready", WEIR_GAUGE, "1 or 0", WEIR_LABELS(GATEWAY),
                "1 while the target's list is up to date. Otherwise 0: /readyz and the log say why."},
-	[LAG_RECORDS] = {"weir_subscribe_lag_records", WEIR_GAUGE, "records", WEIR_NO_LABELS,
+	[LAG_RECORDS] = {"weir_subscribe_lag_records", WEIR_GAUGE, "records", WEIR_LABELS(GATEWAY),
                      "Unread records on the decisions topic, as of weir_subscribe_ends_age_seconds ago."},
-	[ENDS_AGE] = {"weir_subscribe_ends_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+	[ENDS_AGE] = {"weir_subscribe_ends_age_seconds", WEIR_GAUGE, "seconds", WEIR_LABELS(GATEWAY),
                   "Time since the bus last said where the topic ends. If this grows, the bus is down: new blocks and "
                   "lifts do not reach the list."},
-	[GAPS] = {"weir_subscribe_gaps_total", WEIR_COUNTER, "gaps", WEIR_NO_LABELS,
+	[GAPS] = {"weir_subscribe_gaps_total", WEIR_COUNTER, "gaps", WEIR_LABELS(GATEWAY),
               "Gaps in the decisions topic that were skipped: records deleted by retention before they were "
               "read, or damaged."},
-	[REBUILDS] = {"weir_subscribe_rebuilds_total", WEIR_COUNTER, "copies", WEIR_NO_LABELS,
+	[REBUILDS] = {"weir_subscribe_rebuilds_total", WEIR_COUNTER, "copies", WEIR_LABELS(GATEWAY),
                   "Times that the whole list was written to the target: at the start and after errors."},
-	[ERRORS] = {"weir_subscribe_errors_total", WEIR_COUNTER, "errors", WEIR_NO_LABELS,
+	[ERRORS] = {"weir_subscribe_errors_total", WEIR_COUNTER, "errors", WEIR_LABELS(GATEWAY),
                 "Times that the target failed or had lost its list."},
-	[LEFT_OUT] = {"weir_subscribe_left_out_total", WEIR_COUNTER, "blocks", WEIR_NO_LABELS,
+	[LEFT_OUT] = {"weir_subscribe_left_out_total", WEIR_COUNTER, "blocks", WEIR_LABELS(GATEWAY),
                   "Blocks left out because the list was full. Raise --max."},
-	[UNFIT] = {"weir_subscribe_unfit_total", WEIR_COUNTER, "blocks", WEIR_NO_LABELS,
+	[UNFIT] = {"weir_subscribe_unfit_total", WEIR_COUNTER, "blocks", WEIR_LABELS(GATEWAY),
                "Times that a block was left out because this kind of target cannot hold its key."},
-	[DELAY] = {"weir_subscribe_delay_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
+	[DELAY] = {"weir_subscribe_delay_seconds", WEIR_HISTOGRAM, "seconds", WEIR_LABELS(GATEWAY),
                "Time from a decision's own time, which is that of its request, until it is in the target."},
 };
 
 const struct weir_metric_table subscriber_metric_table = {metrics, METRIC_COUNT};
 
-static void decision_metrics(const struct subscriber *subscriber, struct weir_text *page)
+static void decision_metrics(const struct subscriber_row *rows, size_t count, struct weir_text *page)
 {
 	static const char *const results[RESULT_COUNT] = {
 		[RESULT_APPLIED] = "applied",     [RESULT_OLDER] = "older",           [RESULT_OVER] = "over",
@@ -57,27 +63,44 @@ static void decision_metrics(const struct subscriber *subscriber, struct weir_te
 		[RESULT_MALFORMED] = "malformed",
 	};
 	weir_metrics_family(page, &metrics[DECISIONS]);
-	for (int i = 0; i < RESULT_COUNT; i++) {
-		struct weir_span result = weir_span_of(results[i]);
-		weir_metrics_uint(page, &metrics[DECISIONS], &result, weir_counter_read(&subscriber->results[i]));
+	for (size_t i = 0; i < count; i++)
+		for (int result = 0; result < RESULT_COUNT; result++) {
+			struct weir_span values[] = {rows[i].gateway, weir_span_of(results[result])};
+			weir_metrics_uint(page, &metrics[DECISIONS], values,
+			                  weir_counter_read(&rows[i].subscriber->results[result]));
+		}
+}
+
+/* What a metric without further labels says of one. */
+static double value_of(const struct subscriber *subscriber, int metric)
+{
+	const struct feed *feed = atomic_load(&subscriber->feed);
+	switch (metric) {
+	case ENTRIES: return block_table_count(subscriber->table);
+	case READY: return atomic_load(&subscriber->in_place) ? 1 : 0;
+	case LAG_RECORDS: return feed != NULL ? (double)feed_lag(feed) : 0;
+	case ENDS_AGE: return feed != NULL ? (double)feed_ends_age_ms(feed) / 1000.0 : 0;
+	case GAPS: return feed != NULL ? (double)feed_gaps(feed) : 0;
+	case REBUILDS: return (double)weir_counter_read(&subscriber->copies);
+	case ERRORS: return (double)weir_counter_read(&subscriber->errors);
+	case LEFT_OUT: return (double)block_table_left_out(subscriber->table);
+	default: return (double)weir_counter_read(&subscriber->options.target->unfit);
 	}
 }
 
-void subscriber_metrics(const struct subscriber *subscriber, struct weir_text *page)
+void subscriber_metrics(const struct subscriber_row *rows, size_t count, struct weir_text *page)
 {
-	const struct feed *feed = atomic_load(&subscriber->feed);
-	const struct weir_histogram *delay = &subscriber->delay;
-	decision_metrics(subscriber, page);
-	weir_metrics_gauge(page, &metrics[ENTRIES], (double)block_table_count(subscriber->table));
-	weir_metrics_gauge(page, &metrics[READY], atomic_load(&subscriber->in_place) ? 1 : 0);
-	weir_metrics_gauge(page, &metrics[LAG_RECORDS], feed != NULL ? (double)feed_lag(feed) : 0);
-	weir_metrics_gauge(page, &metrics[ENDS_AGE], feed != NULL ? (double)feed_ends_age_ms(feed) / 1000.0 : 0);
-	weir_metrics_counter(page, &metrics[GAPS], feed != NULL ? feed_gaps(feed) : 0);
-	weir_metrics_counter(page, &metrics[REBUILDS], weir_counter_read(&subscriber->copies));
-	weir_metrics_counter(page, &metrics[ERRORS], weir_counter_read(&subscriber->errors));
-	weir_metrics_counter(page, &metrics[LEFT_OUT], block_table_left_out(subscriber->table));
-	weir_metrics_counter(page, &metrics[UNFIT], weir_counter_read(&subscriber->options.target->unfit));
-	weir_metrics_histogram(page, &metrics[DELAY], &weir_latency_scale, &delay, 1);
+	decision_metrics(rows, count, page);
+	for (int metric = ENTRIES; metric < DELAY; metric++) {
+		weir_metrics_family(page, &metrics[metric]);
+		for (size_t i = 0; i < count; i++)
+			weir_metrics_double(page, &metrics[metric], &rows[i].gateway, value_of(rows[i].subscriber, metric));
+	}
+	weir_metrics_family(page, &metrics[DELAY]);
+	for (size_t i = 0; i < count; i++) {
+		const struct weir_histogram *delay = &rows[i].subscriber->delay;
+		weir_metrics_histogram_sample(page, &metrics[DELAY], &rows[i].gateway, &weir_latency_scale, &delay, 1);
+	}
 }
 
 bool subscriber_ready(const struct subscriber *subscriber, struct weir_text *why)

@@ -17,10 +17,12 @@
 #include "common/base/stop.h"
 #include "common/bus/local/bus_local.h"
 #include "common/store/sqlite/store_sqlite.h"
+#include "deploy/gateways/gateway/gateways.h"
 #include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/overrides/override_control.h"
 #include "deploy/weir/policy/policy_apply.h"
+#include "deploy/weir/run/blocks_kept.h"
 #include "deploy/weir/run/monitor.h"
 #include "deploy/weir/run/sink.h"
 #include "deploy/weir/run/summary.h"
@@ -34,7 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WATCH_PERIOD_MS = 50, TAKE_PERIOD_MS = 2 };
+enum { WATCH_PERIOD_MS = 50, TAKE_PERIOD_MS = 2, GATEWAYS_WAIT_MS = 10000 };
 
 struct follow {
 	struct run_options *options; /* borrowed; a reload puts another configuration in */
@@ -55,6 +57,8 @@ struct follow {
 	struct weir_key_hash *hash; /* NULL: keys are kept in clear */
 	struct archiver *archiver;  /* NULL: none is asked for */
 	struct api *api;            /* likewise */
+	struct blocks_kept *blocks;
+	struct gateways *gateways;
 	struct collector *collector;
 	struct monitor *monitor;
 	struct override_control overrides;
@@ -148,6 +152,7 @@ static enum weir_status start_workers(struct follow *follow, struct weir_error *
 			.placement = follow->placement,
 			.assignment = follow->assignment,
 			.standalone = true,
+			.remind_ms = BLOCKS_REMIND_MS,
 			.checkpoint_writer = follow->checkpoint_writer,
 			.checkpoint_reader = follow->checkpoint_reader,
 			.log = follow->log,
@@ -232,6 +237,17 @@ static enum weir_status start_archiver(struct follow *follow, struct weir_error 
 	return api_start(&api, &follow->api, error);
 }
 
+/* The lists stand as they stood, before a new line is read: whoever was blocked stays so. */
+static enum weir_status start_gateways(struct follow *follow, struct weir_error *error)
+{
+	enum weir_status status = blocks_kept_start(follow->bus, follow->log, &follow->blocks, error);
+	if (status == WEIR_OK)
+		status = gateways_start(follow->options->config, follow->bus, follow->log, &follow->gateways, error);
+	if (status == WEIR_OK)
+		gateways_wait(follow->gateways, GATEWAYS_WAIT_MS, weir_stop_flag());
+	return status;
+}
+
 static enum weir_status start_collector(struct follow *follow, struct weir_error *error)
 {
 	const struct weir_config *config = follow->options->config;
@@ -270,6 +286,8 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 	if (status == WEIR_OK)
 		status = start_archiver(follow, error);
 	if (status == WEIR_OK)
+		status = start_gateways(follow, error);
+	if (status == WEIR_OK)
 		status = start_collector(follow, error);
 	if (status == WEIR_OK && options->config->listen.http_host != NULL) {
 		struct monitor_options monitor = {
@@ -280,6 +298,7 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 			.worker_count = follow->worker_count,
 			.registry = follow->registry,
 			.archiver = follow->archiver,
+			.gateways = follow->gateways,
 		};
 		status = monitor_start(&monitor, &follow->monitor, error);
 	}
@@ -311,6 +330,7 @@ static bool reload(struct follow *follow)
 	if (follow->shadow != NULL)
 		sink_reopen(follow->shadow);
 	collector_reopen(follow->collector);
+	gateways_rewrite(follow->gateways);
 	if (follow->options->config_path == NULL)
 		return true;
 	struct weir_config *next;
@@ -356,7 +376,7 @@ static bool part_failed(const struct follow *follow)
 	for (uint32_t i = 0; i < follow->worker_count; i++)
 		if (worker_ended(follow->workers[i]))
 			return true;
-	if (follow->archiver != NULL && archiver_ended(follow->archiver))
+	if ((follow->archiver != NULL && archiver_ended(follow->archiver)) || gateways_ended(follow->gateways))
 		return true;
 	return sink_ended(follow->decisions) || (follow->shadow != NULL && sink_ended(follow->shadow));
 }
@@ -476,6 +496,8 @@ static bool stop(struct follow *follow, bool started)
 		note_failure(follow, "decisions", sink_stop(follow->decisions, &error), &error, &failed);
 	if (follow->shadow != NULL)
 		note_failure(follow, "decisions", sink_stop(follow->shadow, &error), &error, &failed);
+	blocks_kept_stop(follow->blocks);
+	note_failure(follow, "gateways", gateways_stop(follow->gateways, &error), &error, &failed);
 	return !failed;
 }
 

@@ -29,6 +29,7 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 	limiter_metrics(&parts, &reply->body);
 	if (monitor->options.archiver != NULL)
 		archiver_metrics(archiver_stats(monitor->options.archiver), &reply->body);
+	gateways_metrics(monitor->options.gateways, &reply->body);
 }
 
 static bool healthy(const struct monitor *monitor)
@@ -56,7 +57,12 @@ static void handle_ready(void *context, const struct weir_http_request *request,
 {
 	(void)request;
 	const struct monitor *monitor = context;
-	say(reply, healthy(monitor) && !collector_ended(monitor->options.collector), "not reading\n");
+	struct weir_text why = {0};
+	bool reads = healthy(monitor) && !collector_ended(monitor->options.collector);
+	bool good = gateways_ready(monitor->options.gateways, &why) && reads;
+	weir_text_append(&why, "", 1);
+	say(reply, good, reads ? why.at : "not reading\n");
+	weir_text_deinit(&why);
 }
 
 enum weir_status monitor_start(const struct monitor_options *options, struct monitor **out, struct weir_error *error)

@@ -8,6 +8,7 @@
 
 #include "archiver/work/archiver.h"
 #include "collector/follow/collector.h"
+#include "deploy/gateways/gateway/gateways.h"
 #include "limiter/worker/worker.h"
 
 struct monitor;
@@ -20,6 +21,7 @@ struct monitor_options {
 	uint32_t worker_count;
 	struct policy_registry *registry;
 	struct archiver *archiver; /* NULL: none */
+	const struct gateways *gateways;
 };
 
 /** Everything in the options is borrowed until monitor_stop(). */

@@ -2,6 +2,7 @@
 /* `weir run`: the command line, then one of the two ways to run. */
 #include "collector/follow/inputs.h"
 #include "common/base/stop.h"
+#include "deploy/gateways/gateway/gateway_settings.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/run/follow.h"
 #include "deploy/weir/run/once.h"
@@ -11,12 +12,21 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* What is wrong in its sources is refused before anything is made or opened. */
-static enum weir_exit check_sources(const struct run_options *options)
+static enum weir_status check_gateways(const struct weir_config *config, struct weir_error *error)
+{
+	struct gateway_list list = {0};
+	enum weir_status status = gateway_list_read(config, &list, error);
+	gateway_list_deinit(&list);
+	return status;
+}
+
+/* What is wrong in its sources and gateways is refused before anything is made or opened. */
+static enum weir_exit check(const struct run_options *options)
 {
 	struct weir_error error;
 	if (run_check(options, &error) == WEIR_OK &&
-	    inputs_check_policy(options->config, options->config->policy, options->lists, &error) == WEIR_OK)
+	    inputs_check_policy(options->config, options->config->policy, options->lists, &error) == WEIR_OK &&
+	    check_gateways(options->config, &error) == WEIR_OK)
 		return WEIR_EXIT_NOT_YET;
 	fprintf(stderr, "weir: %s\n", error.text);
 	return error.status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
@@ -31,10 +41,12 @@ static enum weir_exit run(struct run_options *options)
 	                       .json = options->config->log.json != 0,
 	                       .unfinished = &progress.drawn};
 	options->lists = exempt_lists_new(&log);
-	enum weir_exit code = check_sources(options);
+	enum weir_exit code = check(options);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	weir_stop_install();
+	if (options->once && options->config->gateway_count > 0)
+		weir_log(&log, WEIR_LOG_WARNING, "gateways", "--once judges a log of the past: no gateway's list is written");
 	unmatched_tell(options->config, options->config->policy, options->lists, &log);
 	return options->once ? run_once(options, &log, &progress) : run_follow(options, &log, &progress);
 }

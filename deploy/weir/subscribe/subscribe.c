@@ -12,6 +12,7 @@
 #include "common/daemon/notify.h"
 #include "common/http/http.h"
 #include "common/json/units.h"
+#include "deploy/gateways/gateway/gateway_settings.h"
 #include "deploy/gateways/subscriber/subscriber.h"
 #include "deploy/gateways/target/kinds/target_kinds.h"
 #include "deploy/weir/command.h"
@@ -21,8 +22,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define INTERVAL_MAX_MS INT64_C(3600000)
-enum { MAX_MOST = 100000000, ZONES_MAX = 256, ONCE_WAIT_MS = 30000 };
+enum { ZONES_MAX = 256, ONCE_WAIT_MS = 30000 };
 
 enum option {
 	OPTION_CONFIG,
@@ -63,7 +63,7 @@ static const struct weir_argument_option options[] = {
          .value = "TIME",
          .type = WEIR_ARGUMENT_DURATION,
          .help = "wait at least this long between two changes (default 0ms; nft 50ms, file 200ms, nginx 1s)",
-         .most = INTERVAL_MAX_MS},
+         .most = GATEWAY_INTERVAL_MOST_MS},
 	[OPTION_RELOAD] = {.name = "reload",
                        .value = "COMMAND",
                        .type = WEIR_ARGUMENT_TEXT,
@@ -78,7 +78,7 @@ static const struct weir_argument_option options[] = {
                     .type = WEIR_ARGUMENT_NUMBER,
                     .help = "keep at most N blocks (default 1M); past that, those that end first are left out",
                     .least = 1,
-                    .most = MAX_MOST},
+                    .most = GATEWAY_BLOCKS_MOST},
 	[OPTION_ONCE] = {.name = "once", .type = WEIR_ARGUMENT_FLAG, .help = "write the list once and exit"},
 	[OPTION_COUNT] = {.name = NULL},
 };
@@ -155,7 +155,7 @@ struct subscribe {
 	uint16_t http_port;
 	int64_t interval_ms; /* -1: the target's own */
 	uint32_t max;
-	bool once;
+	bool once, announced;
 
 	struct weir_config *config;
 	struct weir_log log;
@@ -245,6 +245,21 @@ static enum weir_status open_target(struct subscribe *subscribe, struct weir_err
 	return target_open(subscribe->to, &target, &subscribe->target, error);
 }
 
+/* SIGHUP. */
+static bool take_rewrite(void *context)
+{
+	(void)context;
+	return weir_stop_take_reload();
+}
+
+static void tell_up_to_date(void *context)
+{
+	struct subscribe *subscribe = context;
+	if (!subscribe->announced)
+		weir_notify("READY=1\nSTATUS=keeping the list up to date");
+	subscribe->announced = true;
+}
+
 static void make_subscriber(struct subscribe *subscribe)
 {
 	struct subscriber_options subscriber = {
@@ -256,6 +271,9 @@ static void make_subscriber(struct subscribe *subscribe)
 		.interval_ms = subscribe->interval_ms >= 0 ? subscribe->interval_ms : subscribe->target->ops->interval_ms,
 		.once = subscribe->once,
 		.once_wait_ms = ONCE_WAIT_MS,
+		.take_rewrite = take_rewrite,
+		.up_to_date = tell_up_to_date,
+		.context = subscribe,
 		.log = &subscribe->log,
 		.stop = weir_stop_flag()};
 	subscribe->subscriber = subscriber_new(&subscriber);
@@ -275,7 +293,11 @@ static void show_metrics(void *context, const struct weir_http_request *request,
 	(void)request;
 	const struct subscribe *subscribe = context;
 	reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
-	subscriber_metrics(subscribe->subscriber, &reply->body);
+	struct weir_text name = {0};
+	gateway_name(&name, subscribe->to);
+	const struct subscriber_row row = {subscribe->subscriber, {name.at, (uint32_t)name.length}};
+	subscriber_metrics(&row, 1, &reply->body);
+	weir_text_deinit(&name);
 }
 
 static void show_health(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)

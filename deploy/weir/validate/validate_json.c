@@ -64,6 +64,21 @@ static void put_settings(struct weir_json_writer *json, const struct weir_config
 	weir_json_write_words(json, "http", config->listen.http);
 }
 
+static void put_gateway(struct weir_json_writer *json, const struct gateway_settings *gateway)
+{
+	struct weir_text name = {0};
+	gateway_name(&name, gateway->to);
+	weir_text_append(&name, "", 1);
+	weir_json_write_object(json, NULL);
+	weir_json_write_words(json, "to", name.at);
+	weir_json_write_array(json, "zones");
+	for (size_t i = 0; i < gateway->zone_count; i++)
+		weir_json_write_words(json, NULL, gateway->zones[i]);
+	weir_json_write_end(json);
+	weir_json_write_end(json);
+	weir_text_deinit(&name);
+}
+
 void validate_json(struct weir_text *text, const struct validate_report *report)
 {
 	struct weir_json_writer json = weir_json_writer(text);
@@ -76,6 +91,10 @@ void validate_json(struct weir_text *text, const struct validate_report *report)
 	weir_json_write_array(&json, "sources");
 	for (size_t i = 0; i < report->source_count; i++)
 		put_source(&json, &report->sources[i]);
+	weir_json_write_end(&json);
+	weir_json_write_array(&json, "gateways");
+	for (size_t i = 0; i < report->gateways.count; i++)
+		put_gateway(&json, &report->gateways.at[i]);
 	weir_json_write_end(&json);
 	put_settings(&json, report->config);
 	weir_json_write_array(&json, "warnings");

@@ -44,7 +44,7 @@ static const struct {
 	{"Limiting in a cluster: `weir-limiter`", NULL, {&limiter_daemon_metric_table, NULL}},
 	{"Archiving: `weir-archiver`, `weir run` with `archiver.enabled`", NULL, {&archiver_metric_table, NULL}},
 	{"Archiving in a cluster: `weir-archiver`", NULL, {&archiver_daemon_metric_table, NULL}},
-	{"A gateway's list: `weir subscribe`", NULL, {&subscriber_metric_table, NULL}},
+	{"A gateway's list: `weir subscribe`, `weir run` with `gateways`", NULL, {&subscriber_metric_table, NULL}},
 };
 
 void validate_metrics(struct weir_text *text)

@@ -86,6 +86,8 @@ enum weir_status validate_report_make(const struct weir_config *config, struct v
 	validate_clients(report);
 	enum weir_status status = validate_sources(report, error);
 	if (status == WEIR_OK)
+		status = gateway_list_read(config, &report->gateways, error);
+	if (status == WEIR_OK)
 		check_outputs(report);
 	return status;
 }
@@ -106,6 +108,7 @@ void validate_report_deinit(struct validate_report *report)
 	}
 	for (size_t i = 0; i < report->warning_count; i++)
 		free(report->warnings[i].words);
+	gateway_list_deinit(&report->gateways);
 	exempt_lists_free(report->lists);
 	free(report->zones);
 	free(report->sources);

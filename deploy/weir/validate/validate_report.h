@@ -10,6 +10,7 @@
 #include "collector/match/exempt_list.h"
 #include "common/base/text.h"
 #include "common/config/config.h"
+#include "deploy/gateways/gateway/gateway_settings.h"
 #include "limiter/bucket/footprint.h"
 
 enum {
@@ -55,6 +56,7 @@ struct validate_report {
 	uint32_t zone_count;
 	struct validate_source *sources;
 	size_t source_count;
+	struct gateway_list gateways;
 	uint64_t sampled; /* records of all samples */
 	struct validate_warning *warnings;
 	size_t warning_count;

@@ -152,6 +152,19 @@ static void put_files(struct weir_text *text, const struct weir_config *config)
 	weir_text_puts(text, "\n");
 }
 
+static void put_gateways(struct weir_text *text, const struct gateway_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const struct gateway_settings *gateway = &list->at[i];
+		const char *before = ": blocks of ";
+		weir_text_printf(text, "  %-17s", i == 0 ? "gateways" : "");
+		gateway_name(text, gateway->to);
+		for (size_t j = 0; j < gateway->zone_count; j++, before = ", ")
+			weir_text_printf(text, "%s%s", before, gateway->zones[j]);
+		weir_text_puts(text, gateway->zone_count == 0 ? ": blocks of all zones\n" : "\n");
+	}
+}
+
 static void put_where(struct weir_text *text, const struct validate_report *report)
 {
 	const struct weir_config *config = report->config;
@@ -160,6 +173,7 @@ static void put_where(struct weir_text *text, const struct validate_report *repo
 		put_cluster(text, config);
 	else
 		put_files(text, config);
+	put_gateways(text, &report->gateways);
 	put_output(text, "metrics", config->listen.http, "not served");
 	weir_text_puts(text, config->listen.http != NULL ? ": /metrics, /healthz, /readyz\n" : "\n");
 	weir_text_printf(text, "  %-17s%lld, on %lld thread%s\n", "partitions", (long long)config->bus.partitions,

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which gateways a configuration names, in its section "gateways":
+ *
+ *   "gateways": ["nginx-map:/etc/nginx/weir.map", {"to": "nft:inet/filter/weir", "zones": ["ssh"]}]
+ */
+#ifndef DEPLOY_GATEWAYS_GATEWAY_GATEWAY_SETTINGS_H
+#define DEPLOY_GATEWAYS_GATEWAY_GATEWAY_SETTINGS_H
+
+#include "common/base/text.h"
+#include "common/config/config.h"
+
+enum { GATEWAY_BLOCKS_MOST = 100000000 };
+#define GATEWAY_INTERVAL_MOST_MS INT64_C(3600000)
+
+/* One of them; its texts are borrowed from the configuration. */
+struct gateway_settings {
+	struct weir_json at; /* where it stands: for errors */
+	const char *to, *reload, *map;
+	const char **zones; /* owned; those to keep; none: all */
+	size_t zone_count;
+	int64_t interval_ms; /* -1: the target's own */
+	int64_t max;         /* entries of its list */
+};
+
+struct gateway_list {
+	struct gateway_settings *at; /* owned */
+	size_t count;
+};
+
+/**
+ * Reads the section. A target that cannot be meant, a zone that there is not, and a list that two would write are
+ * refused. Nothing is connected.
+ *
+ * @param list  returned, on failure too: gateway_list_deinit()
+ * @return WEIR_OK; WEIR_INVALID: the error names the place
+ */
+WEIR_MUST_USE enum weir_status gateway_list_read(const struct weir_config *config, struct gateway_list *list,
+                                                 struct weir_error *error);
+void gateway_list_deinit(struct gateway_list *list);
+
+/** Appends what a target is called on pages and in logs: without a password, and of a command the program alone. */
+void gateway_name(struct weir_text *text, const char *to);
+
+#endif

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`weir run` with "gateways": one process on one machine reads a log, and keeps the lists of who is blocked."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, metrics
+from support.gateways import always, ask
+from support.nginx import Nginx
+from support.place import PATIENCE_S, free_port, read, until
+from support.traffic import FORMAT, line, sliding, source, zone
+
+START_MS = 1000 * int(time.time())
+
+
+def refused_in(place, config, *words):
+    """`weir validate` and `weir run` refuse a configuration alike, and say these words."""
+    for command in (("validate", "--config", config), ("run", "--config", config, "--state", place.path("refused"))):
+        done = place.run(*command)
+        assert done.code() == 2, (command, done.code(), done.said())
+        for word in words:
+            assert word in done.said() + done.out().decode(), (command, word, done.said())
+
+
+class Machine:
+    """A weir that follows one log and keeps some lists."""
+
+    def __init__(self, place, gateways, zones, log=None, form=FORMAT, **sections):
+        self.place, self.port = place, free_port()
+        self.log = log or place.write("log", "")
+        self.config = place.config(zones, [source(self.log, format=form)], gateways=gateways,
+                                   listen={"http": f"127.0.0.1:{self.port}"}, **sections)
+        self.weir = None
+
+    def start(self):
+        """Starts it, anew too: itself, once it answers."""
+        self.weir = self.place.start("run", "--config", self.config, "--state", self.place.path("state"),
+                                     "--decisions", self.place.path("decisions.jsonl"))
+        until(lambda: metrics.get(self.port, "/healthz"), "weir answers", running=self.weir)
+        return self
+
+    def kill(self):
+        """kill -9."""
+        os.kill(self.weir.pid, signal.SIGKILL)
+        self.weir.wait(PATIENCE_S)
+
+    def say(self, *lines):
+        """Appends lines to the log."""
+        with open(self.log, "ab") as file:
+            file.write("".join(lines).encode())
+
+    def until(self, condition, what):
+        """Waits for as long as it runs."""
+        return until(condition, what, 2 * PATIENCE_S, self.weir)
+
+    def ready(self):
+        """(status, text) of /readyz."""
+        return metrics.get(self.port, "/readyz")[::2]
+
+
+def flood(user, start_ms, count=6):
+    """A user's requests within a second."""
+    return "".join(line(start_ms + i, user) for i in range(count))
+
+
+def flood_of_others(machine, prefix, count=2000):
+    """So many users are blocked an hour ago, which is over by now: until the decisions are written."""
+    written = read(machine.place.path("decisions.jsonl")).count(b"\n")
+    machine.say("".join(line(START_MS - 3600000 + i, f"{prefix}{i // 2}", path="/short") for i in range(2 * count)))
+    machine.until(lambda: read(machine.place.path("decisions.jsonl")).count(b"\n") == written + count, "many decisions")
+
+
+def listed(path):
+    """The keys in a list of kind file:."""
+    return sorted(json.loads(one)["key"][0] for one in read(path).splitlines())
+
+
+def test_nginx_blocks_who_floods_it(place):
+    nginx = Nginx(place)
+    zones = [zone("site", [sliding(5, "1m")], key=["ip"], match={"status": ["2xx"]}, id=1, block_for="1h")]
+    gateways = [{"to": f"nginx-map:{nginx.map}", "zones": ["site"], "interval": "100ms", "reload": nginx.reload}]
+    machine = Machine(place, gateways, zones, log=nginx.log, form="combined").start()
+    until_s = time.monotonic() + 2 * PATIENCE_S
+    passed = 0
+    while ask(nginx.port)[0] == 200:
+        passed += 1
+        assert time.monotonic() < until_s, "nobody blocks the client"
+        time.sleep(0.02)
+    assert passed >= 5
+    machine.until(lambda: always(nginx.port, 429) and nginx.settled(), "the client stays out")
+    assert ask(nginx.port, "127.0.0.2")[0] == 200
+    # Killed, and its list emptied while it is away: the block is back as soon as it is.
+    machine.kill()
+    place.write("weir.map", "")
+    machine.start()
+    machine.until(lambda: always(nginx.port, 429) and nginx.settled(), "the client is out again")
+    # An operator's lift.
+    place.good("lift", "127.0.0.1", "--zone", "site", "--state", place.path("state"))
+    machine.until(lambda: (ask(nginx.port) or (0,))[0] == 200, "the client is let in")
+    assert machine.weir.stop() == 0, machine.weir.said()
+    nginx.run.stop()
+
+
+def test_each_list_has_its_zones(place):
+    zones = [zone("site", [sliding(3, "1m")], id=1, block_for="1h"),
+             zone("odd", [sliding(3, "1m")], id=2, match={"path": ["/odd"]}, block_for="1h"),
+             zone("quiet", [sliding(1, "1m")], id=3, mode="shadow", block_for="1h")]
+    all_of_it, odd, piped = place.path("all.jsonl"), place.path("odd.jsonl"), place.path("piped")
+    gateways = [f"file:{all_of_it}", {"to": f"file:{odd}", "zones": ["odd"], "interval": "0ms"},
+                {"to": f"exec:cat >> {piped}", "max": 1}]
+    machine = Machine(place, gateways, zones).start()
+    machine.say(flood("ann", START_MS))
+    machine.until(lambda: read(all_of_it) and listed(all_of_it) == ["ann"], "ann is on the list")
+    machine.say("".join(line(START_MS + 10 + i, "bob", path="/odd") for i in range(6)))
+    machine.until(lambda: read(odd) and listed(odd) == ["bob"], "bob is on the list")
+    machine.until(lambda: listed(all_of_it) == ["ann", "bob", "bob"], "both are on the other")
+    machine.until(lambda: b'"ann"' in read(piped) or b'"bob"' in read(piped), "the command is told")
+    page = metrics.scrape(machine.port)
+    assert page.value("weir_subscribe_entries", gateway=f"file:{all_of_it}") == 3
+    assert page.value("weir_subscribe_entries", gateway=f"file:{odd}") == 1
+    assert page.value("weir_subscribe_entries", gateway="exec:cat") == 1, "max"
+    assert page.value("weir_subscribe_decisions_total", gateway=f"file:{odd}", result="other_zone") == 2
+    assert machine.ready()[0] == 200
+    # Whoever empties a list gets it back by SIGHUP.
+    os.remove(all_of_it)
+    os.kill(machine.weir.pid, signal.SIGHUP)
+    machine.until(lambda: read(all_of_it) and listed(all_of_it) == ["ann", "bob", "bob"], "the list is written again")
+    assert machine.weir.stop() == 0, machine.weir.said()
+
+
+def test_a_gateway_that_is_away_holds_up_nobody(place):
+    port, here = free_port(), place.path("here.jsonl")
+    gateways = [f"redis://:secret@127.0.0.1:{port}", f"file:{here}"]
+    machine = Machine(place, gateways, [zone("site", [sliding(3, "1m")], id=1, block_for="1h")])
+    machine.say(flood("ann", START_MS))
+    machine.start()
+    machine.until(lambda: read(here) and listed(here) == ["ann"], "ann is on the list that can be written")
+    status, why = machine.ready()
+    assert status == 503 and f"redis://127.0.0.1:{port}" in why, (status, why)
+    said = machine.weir.said()
+    assert "judging begins without it" in said and "secret" not in said + why, said
+    page = metrics.scrape(machine.port)
+    assert page.value("weir_subscribe_ready", gateway=f"redis://127.0.0.1:{port}") == 0
+    assert page.value("weir_subscribe_ready", gateway=f"file:{here}") == 1
+    assert machine.weir.stop() == 0, machine.weir.said()
+
+
+def test_a_long_block_outlasts_the_log(place):
+    """The log of decisions is trimmed, yet whoever is in force stays in it: for the lists, and for `weir list`."""
+    here = place.path("here.jsonl")
+    zones = [zone("long", [sliding(3, "1m")], id=1, match={"path": ["/long"]}, block_for="30d"),
+             zone("short", [sliding(1, "1s")], id=2, match={"path": ["/short"]})]
+    machine = Machine(place, [f"file:{here}"], zones, bus={"partitions": 1, "segment_size": "64KiB"}).start()
+    machine.say("".join(line(START_MS + i, "ann", path="/long") for i in range(5)))
+    machine.until(lambda: read(here) and listed(here) == ["ann"], "ann is blocked")
+    flood_of_others(machine, "u")
+    reader = os.path.join(place.path("state"), "log", "decisions", "readers")
+
+    def sink_is_far():
+        """Whether the decisions file, the other reader of that log, has let go of ann's."""
+        words = [one.split() for one in read(reader).decode().splitlines()[1:]]
+        return any(name == "sink-decisions" and int(offset) > 1000 for name, _, offset in words)
+
+    machine.until(sink_is_far, "the decisions are written")
+    flood_of_others(machine, "v")
+    machine.kill()
+    os.remove(here)
+    machine.start()
+    machine.until(lambda: read(here) and listed(here) == ["ann"], "ann is still blocked")
+    assert "ann" in place.good("list", "--state", place.path("state")).out().decode()
+    # Once it is lifted, the log goes.
+    place.good("lift", "ann", "--zone", "long", "--state", place.path("state"))
+    machine.until(lambda: not read(here).strip(), "ann is let in")
+    assert machine.weir.stop() == 0, machine.weir.said()
+
+
+def test_what_cannot_be_meant_is_refused(place):
+    zones, log = [zone("site", [sliding(3, "1m")], id=1)], [source(place.write("log", ""))]
+    for gateways, words in (
+            (["nginx:/etc/x"], ("gateways[0]", 'unknown target "nginx:/etc/x"', "nginx-map:PATH")),
+            ([7], ("gateways[0]", "must be a target")),
+            ([{"zones": ["site"]}], ("gateways[0].to", "is missing")),
+            ([{"to": "file:x", "zone": "site"}], ("gateways[0]", 'unknown key "zone"', 'did you mean "zones"')),
+            ([{"to": "file:x", "zones": ["sites"]}], ("gateways[0].zones[0]", 'did you mean "site"')),
+            ([{"to": "file:x", "zones": []}], ("gateways[0].zones",)),
+            ([{"to": "file:x", "max": 0}], ("gateways[0].max",)),
+            ([{"to": "file:x", "interval": "1d"}], ("gateways[0].interval",)),
+            ([{"to": "exec:cat", "reload": "true"}], ("gateways[0]", "reload")),
+            (["file:x", {"to": "file:x", "zones": ["site"]}], ("gateways[1]", "gateways[0] keeps the same list"))):
+        refused_in(place, place.config(zones, log, gateways=gateways), *words)
+    cluster = place.config(zones, log, gateways=["file:x"], bus={"type": "kafka", "brokers": "127.0.0.1:1"})
+    done = place.run("validate", "--config", cluster)
+    assert done.code() == 2 and "gateways: is for `weir run`" in done.said(), done.said()
+
+
+def test_validate_shows_them(place):
+    config = place.config([zone("site", [sliding(3, "1m")], id=1)], [source(place.write("log", ""))],
+                          gateways=["redis://u:secret@h:1", {"to": "nft:inet/filter/weir", "zones": ["site"]}])
+    shown = place.good("validate", "--config", config).out().decode()
+    assert "redis://h:1: blocks of all zones" in shown and "nft:inet/filter/weir: blocks of site" in shown, shown
+    assert "secret" not in shown
+    report = json.loads(place.good("validate", "--json", "--config", config).out())
+    assert report["gateways"] == [{"to": "redis://h:1", "zones": []}, {"to": "nft:inet/filter/weir", "zones": ["site"]}]
+    once = place.good("run", "--once", "--config", config)
+    assert "no gateway's list is written" in once.said()
+
+
+if __name__ == "__main__":
+    cases.main(globals())
