@@ -71,31 +71,75 @@ static void decision_metrics(const struct subscriber_row *rows, size_t count, st
 		}
 }
 
-/* What a metric without further labels says of one. */
-static double value_of(const struct subscriber *subscriber, int metric)
+/* One metric of all; value() of each. */
+static void put(const struct subscriber_row *rows, size_t count, const struct weir_metric *metric,
+                double (*value)(const struct subscriber *subscriber), struct weir_text *page)
+{
+	weir_metrics_family(page, metric);
+	for (size_t i = 0; i < count; i++)
+		weir_metrics_double(page, metric, &rows[i].gateway, value(rows[i].subscriber));
+}
+
+static double entries(const struct subscriber *subscriber)
+{
+	return block_table_count(subscriber->table);
+}
+
+static double ready(const struct subscriber *subscriber)
+{
+	return atomic_load(&subscriber->in_place) ? 1 : 0;
+}
+
+static double lag(const struct subscriber *subscriber)
 {
 	const struct feed *feed = atomic_load(&subscriber->feed);
-	switch (metric) {
-	case ENTRIES: return block_table_count(subscriber->table);
-	case READY: return atomic_load(&subscriber->in_place) ? 1 : 0;
-	case LAG_RECORDS: return feed != NULL ? (double)feed_lag(feed) : 0;
-	case ENDS_AGE: return feed != NULL ? (double)feed_ends_age_ms(feed) / 1000.0 : 0;
-	case GAPS: return feed != NULL ? (double)feed_gaps(feed) : 0;
-	case REBUILDS: return (double)weir_counter_read(&subscriber->copies);
-	case ERRORS: return (double)weir_counter_read(&subscriber->errors);
-	case LEFT_OUT: return (double)block_table_left_out(subscriber->table);
-	default: return (double)weir_counter_read(&subscriber->options.target->unfit);
-	}
+	return feed != NULL ? (double)feed_lag(feed) : 0;
+}
+
+static double ends_age(const struct subscriber *subscriber)
+{
+	const struct feed *feed = atomic_load(&subscriber->feed);
+	return feed != NULL ? (double)feed_ends_age_ms(feed) / 1000.0 : 0;
+}
+
+static double gaps(const struct subscriber *subscriber)
+{
+	const struct feed *feed = atomic_load(&subscriber->feed);
+	return feed != NULL ? (double)feed_gaps(feed) : 0;
+}
+
+static double rebuilds(const struct subscriber *subscriber)
+{
+	return (double)weir_counter_read(&subscriber->copies);
+}
+
+static double errors(const struct subscriber *subscriber)
+{
+	return (double)weir_counter_read(&subscriber->errors);
+}
+
+static double left_out(const struct subscriber *subscriber)
+{
+	return (double)block_table_left_out(subscriber->table);
+}
+
+static double unfit(const struct subscriber *subscriber)
+{
+	return (double)weir_counter_read(&subscriber->options.target->unfit);
 }
 
 void subscriber_metrics(const struct subscriber_row *rows, size_t count, struct weir_text *page)
 {
 	decision_metrics(rows, count, page);
-	for (int metric = ENTRIES; metric < DELAY; metric++) {
-		weir_metrics_family(page, &metrics[metric]);
-		for (size_t i = 0; i < count; i++)
-			weir_metrics_double(page, &metrics[metric], &rows[i].gateway, value_of(rows[i].subscriber, metric));
-	}
+	put(rows, count, &metrics[ENTRIES], entries, page);
+	put(rows, count, &metrics[READY], ready, page);
+	put(rows, count, &metrics[LAG_RECORDS], lag, page);
+	put(rows, count, &metrics[ENDS_AGE], ends_age, page);
+	put(rows, count, &metrics[GAPS], gaps, page);
+	put(rows, count, &metrics[REBUILDS], rebuilds, page);
+	put(rows, count, &metrics[ERRORS], errors, page);
+	put(rows, count, &metrics[LEFT_OUT], left_out, page);
+	put(rows, count, &metrics[UNFIT], unfit, page);
 	weir_metrics_family(page, &metrics[DELAY]);
 	for (size_t i = 0; i < count; i++) {
 		const struct weir_histogram *delay = &rows[i].subscriber->delay;
