@@ -16,12 +16,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from support import cases, metrics
 from support.place import PATIENCE_S, ROOT, free_port, until
 
-UNITS = ("weir-collector.service", "weir-limiter.service", "weir-archiver.service", "weir-subscribe@.service")
+UNITS = ("weir.service", "weir-collector.service", "weir-limiter.service", "weir-archiver.service", "weir-subscribe@.service")
 ALERTS = os.path.join(ROOT, "deploy/grafana/weir-alerts.yaml")
 ALERT_TESTS = os.path.join(ROOT, "tests/data/weir-alerts-test.yaml")
 DASHBOARD = os.path.join(ROOT, "deploy/grafana/weir-dashboard.json")
 # Tenths, as systemd counts from 0 to 10: what a daemon on the network cannot do without.
-EXPOSURE = {"weir-collector.service": 16, "weir-limiter.service": 15, "weir-archiver.service": 15, "weir-subscribe@edge.service": 15}
+EXPOSURE = {"weir.service": 16, "weir-collector.service": 16, "weir-limiter.service": 15, "weir-archiver.service": 15, "weir-subscribe@edge.service": 15}
 
 
 def read(*names):
@@ -119,6 +119,19 @@ def test_the_user_can_be_made(place):
         with open(place.path("etc", "passwd"), encoding="utf-8") as passwd:
             users = passwd.read()
         assert re.search(r"^weir:x:\d+:\d+:[^:]*:/var/lib/weir:/usr/sbin/nologin$", users, re.M), users + done.stdout
+
+
+def test_install_puts_all_of_it_in_place(place):
+    build = os.path.dirname(os.path.dirname(place.weir))
+    done = run(needed("cmake"), "--install", build, "--prefix", place.path("usr"))
+    assert done.returncode == 0, done.stdout
+    found = sorted(os.path.relpath(os.path.join(folder, name), place.path("usr"))
+                   for folder, _, names in os.walk(place.path("usr")) for name in names)
+    programs = ("weir", "weir-archiver", "weir-collector", "weir-limiter")
+    assert found == sorted([f"bin/{name}" for name in programs] + [f"lib/systemd/system/{name}" for name in UNITS] +
+                           ["lib/sysusers.d/weir.conf"]), found
+    for name in programs:
+        assert run(place.path("usr", "bin", name), "--version").stdout.startswith(name + " "), name
 
 
 # ---- Prometheus ----

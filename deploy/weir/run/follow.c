@@ -16,6 +16,7 @@
 #include "common/base/clock.h"
 #include "common/base/stop.h"
 #include "common/bus/local/bus_local.h"
+#include "common/daemon/notify.h"
 #include "common/store/sqlite/store_sqlite.h"
 #include "deploy/gateways/gateway/gateways.h"
 #include "deploy/weir/backend/state_directory.h"
@@ -531,8 +532,10 @@ enum weir_exit run_follow(struct run_options *options, const struct weir_log *lo
 		weir_log(log, WEIR_LOG_INFO, "run", "following %zu source%s; policy %llu; state in %s",
 		         options->config->source_count, options->config->source_count == 1 ? "" : "s",
 		         (unsigned long long)follow.policy_version, options->state_directory);
+		weir_notify("READY=1\nSTATUS=following its sources");
 		watch(&follow);
 	}
+	weir_notify("STOPPING=1");
 	bool good = stop(&follow, status == WEIR_OK) && status == WEIR_OK;
 	if (good && (!options->quiet || options->summary_json))
 		print_summary(&follow);
