@@ -15,7 +15,7 @@ static const struct weir_argument_section sections[] = {
 static const struct weir_command_line line = {
 	.name = "weir-archiver",
 	.summary = "keep counts, decisions and histories",
-	.usage = "weir-archiver --config FILE [--state DIR] [--check]",
+	.usage = "weir-archiver [--config FILE] [--state DIR] [--check]",
 	.about = "Archives what limiters have judged, and answers questions about it.\n"
 			 "\n"
 			 "It reads judged frames and decisions from Kafka. In MySQL or MariaDB it keeps hourly and daily "

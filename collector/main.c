@@ -15,7 +15,7 @@ static const struct weir_argument_section sections[] = {
 static const struct weir_command_line line = {
 	.name = "weir-collector",
 	.summary = "follow logs and send their events to the bus",
-	.usage = "weir-collector --config FILE [--state DIR] [--check]",
+	.usage = "weir-collector [--config FILE] [--state DIR] [--check]",
 	.about = "Follows the sources of a configuration and sends their events to the bus.\n"
 			 "\n"
 			 "Events are matched by the policy that `weir policy apply` has put in force. Each line arrives "

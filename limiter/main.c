@@ -15,7 +15,7 @@ static const struct weir_argument_section sections[] = {
 static const struct weir_command_line line = {
 	.name = "weir-limiter",
 	.summary = "judge events and publish decisions",
-	.usage = "weir-limiter --config FILE [--state DIR] [--check]",
+	.usage = "weir-limiter [--config FILE] [--state DIR] [--check]",
 	.about = "Judges events by the policy in force, and publishes decisions.\n"
 			 "\n"
 			 "It reads frames of events from Kafka and keeps its state in MySQL or MariaDB. Any number of limiters "

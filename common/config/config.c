@@ -14,6 +14,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
 	SOURCES_MAX = 1024,
@@ -114,8 +115,9 @@ static enum weir_status check_servers(const struct weir_json *root, const struct
 		return weir_json_require(&brokers, "give HOST:PORT of one or more brokers, such as \"127.0.0.1:9092\"", error);
 	}
 	if (config->bus.type == WEIR_BUS_KAFKA && config->gateway_count > 0)
-		return weir_json_fail(&config->gateways, error,
-		                      "is for `weir run`: in a cluster, start `weir subscribe --to TARGET` for each, where it is");
+		return weir_json_fail(
+			&config->gateways, error,
+			"is for `weir run`: in a cluster, start `weir subscribe --to TARGET` for each, where it is");
 	if (config->bus.min_insync > config->bus.replication) {
 		struct weir_json min_insync = weir_json_member(&bus, "min_insync");
 		if (weir_json_exists(&min_insync))
@@ -191,6 +193,14 @@ static enum weir_status read_document(struct weir_json_document *document, struc
 	}
 	*config = made;
 	return WEIR_OK;
+}
+
+const char *weir_config_usual(void)
+{
+	const char *named = getenv("WEIR_CONFIG");
+	if (named != NULL && *named != '\0')
+		return named;
+	return access(WEIR_CONFIG_USUAL, F_OK) == 0 ? WEIR_CONFIG_USUAL : NULL;
 }
 
 enum weir_status weir_config_load(const char *path, struct weir_config **config, struct weir_error *error)

@@ -112,6 +112,17 @@ struct weir_config {
  * @param config  returned: weir_config_free()
  * @return WEIR_OK; WEIR_INVALID with the path, the line and what would be accepted; WEIR_IO: it cannot be read
  */
+#define WEIR_CONFIG_USUAL "/etc/weir/weir.json"
+#define WEIR_CONFIG_MISSING "no configuration: give --config FILE, set WEIR_CONFIG, or write " WEIR_CONFIG_USUAL
+
+/**
+ * The configuration that nobody named: $WEIR_CONFIG, or WEIR_CONFIG_USUAL where that file is. Never one of the working
+ * directory, which may be anyone's.
+ *
+ * @return NULL: there is none
+ */
+const char *weir_config_usual(void);
+
 WEIR_MUST_USE enum weir_status weir_config_load(const char *path, struct weir_config **config,
                                                 struct weir_error *error);
 /** @param name  as for weir_json_parse() */

@@ -23,11 +23,7 @@ enum weir_daemon_option {
 };
 
 #define WEIR_DAEMON_OPTIONS(config, state)                                                                            \
-	[WEIR_DAEMON_CONFIG] = {.name = "config",                                                                         \
-	                        .value = "FILE",                                                                          \
-	                        .type = WEIR_ARGUMENT_TEXT,                                                               \
-	                        .help = (config),                                                                         \
-	                        .required = true},                                                                        \
+	[WEIR_DAEMON_CONFIG] = {.name = "config", .value = "FILE", .type = WEIR_ARGUMENT_TEXT, .help = (config)},         \
 	[WEIR_DAEMON_STATE] = {.name = "state", .value = "DIR", .type = WEIR_ARGUMENT_TEXT, .help = (state)},             \
 	[WEIR_DAEMON_CHECK] = {.name = "check",                                                                           \
 	                       .type = WEIR_ARGUMENT_FLAG,                                                                \

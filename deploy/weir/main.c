@@ -4,6 +4,7 @@
  * finds it by name.
  */
 #include "common/base/suggest.h"
+#include "common/config/config.h"
 #include "deploy/weir/command.h"
 
 #include <errno.h>
@@ -40,6 +41,8 @@ static void print_help(FILE *out)
 	fputs("\n"
 	      "Try it on a log, without a configuration:\n"
 	      "  weir run --once --key ip --limit 10/1m --limit 100/1h access.log\n"
+	      "\n"
+	      "A configuration that no --config names is that of WEIR_CONFIG, else\n" WEIR_CONFIG_USUAL ".\n"
 	      "\n"
 	      "\"weir COMMAND --help\" explains a command, with examples.\n",
 	      out);

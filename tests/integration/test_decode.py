@@ -215,7 +215,7 @@ def test_what_is_wrong_is_said(place):
     os.mkdir(place.path("empty"))
     for words, *options in (("no local log in", "--state", place.path("empty")),
                             ("no local log in", "--state", place.path("none")),
-                            ("give a --state directory, a cluster's --config, or a file",),
+                            ("or name a --state directory or a file",),
                             ("give only one of", "--state", "a", "b"), ("give only one of", "--state", "a", "--config", "b"),
                             ('one of events, judged', "--state", "a", "--topic", "event"),
                             ("--partition must be a number", "--state", "a", "--partition", "one"),

@@ -311,5 +311,31 @@ def test_list_knows_what_the_log_no_longer_has(place):
     assert "# is a hash" in run.command("list").said()
 
 
+def test_a_configuration_that_nobody_names(place):
+    """Every command of one machine works without --config: WEIR_CONFIG names it, and its state is where it always is."""
+    if os.path.exists("/etc/weir/weir.json"):
+        raise cases.Skipped("this machine has a configuration of its own")
+    run = Run(place)
+    named = {**os.environ, "WEIR_CONFIG": run.config, "XDG_STATE_HOME": place.path("xdg"), "HOME": place.directory}
+    shown = place.good("validate", env=named).out().decode()
+    assert f"{run.config} is valid" in shown, shown
+    once = place.good("run", "--once", env=named)
+    assert "weir: done" in once.said(), once.said()
+    # What is named goes first; a log on the command line asks for no configuration.
+    other = place.write("other.json", "{")
+    assert place.run("validate", "--config", other, env=named).code() == USAGE
+    assert place.run("run", "--once", "--key", "user", "--limit", "1/1m", run.log, env=named).code() == 0
+    # Where there is none, each says what to do.
+    none = {name: value for name, value in os.environ.items() if name != "WEIR_CONFIG"}
+    for words in (["validate"], ["run"], ["list"], ["block", "ann"], ["state"], ["decode"], ["forget", "ann"],
+                  ["policy", "history"], ["policy", "apply"], ["subscribe", "--to", "file:x"],
+                  ["recover", "--accept-gap", "--partition", "1"]):
+        done = place.run(*words, env=none)
+        assert done.code() == USAGE and "set WEIR_CONFIG, or write /etc/weir/weir.json" in done.said(), (words, done.said())
+    # A name that leads nowhere is an error, and never the next best.
+    lost = place.run("list", env={**none, "WEIR_CONFIG": place.path("lost.json")})
+    assert lost.code() != 0 and "lost.json" in lost.said(), lost.said()
+
+
 if __name__ == "__main__":
     cases.main(globals())

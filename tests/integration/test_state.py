@@ -246,7 +246,7 @@ def test_what_is_wrong_is_said(place):
     os.mkdir(place.path("empty"))
     for code, words, *options in ((USAGE, "there is no state in", "--state", place.path("empty")),
                                   (USAGE, "there is no state in", "--state", place.path("none")),
-                                  (USAGE, "or a directory with --state",),
+                                  (USAGE, "or name a directory with --state",),
                                   (USAGE, "give the directory with --state", place.path("empty")),
                                   (USAGE, "No such file", "--state", "x", "--keys", place.path("none")),
                                   (USAGE, "--lateness must be a duration", "--state", "x", "--lateness", "soon"),

@@ -346,7 +346,7 @@ def test_a_command_line_that_means_nothing(place):
     local = place.config([{"name": "site", "key": ["ip"], "limits": [{"algorithm": "uniform", "interval": "1s"}]}], [])
     kafka = place.write("kafka.json", json.dumps({"bus": {"type": "kafka", "brokers": "127.0.0.1:1"}}))
     for words, said in (
-            (["--to", "file:x"], "missing --config FILE"),
+            (["--to", "file:x"], "give --config FILE, set WEIR_CONFIG"),
             (["--config", place.path("none"), "--to", "file:x"], "none"),
             (["--config", local, "--to", "file:x"], "kafka"),
             (["--config", kafka], "missing --to TARGET"),

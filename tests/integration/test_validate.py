@@ -260,7 +260,7 @@ def test_what_is_said_to_be_out_of_reach_is_never_over_in_the_model(place):
 
 
 def test_what_is_wrong_with_the_command_line_is_said(place):
-    for expected, *options in (("missing --config FILE",), ("--config needs a value", "--config"),
+    for expected, *options in (("give --config FILE, set WEIR_CONFIG",), ("--config needs a value", "--config"),
                                ("did you mean --config?", "--confg", "x"), ("one configuration at a time", "a", "b")):
         done = place.run("validate", *options)
         assert done.code() == USAGE and expected in done.said(), (options, done.said())

@@ -79,7 +79,7 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir forget",
 	.summary = "remove a key everywhere: counts, histories, live state and lists",
-	.usage = "weir forget VALUE... --config FILE [--zone NAME] [OPTION...]\n"
+	.usage = "weir forget VALUE... [--config FILE] [--zone NAME] [OPTION...]\n"
 			 "weir forget VALUE... --state DIR [--zone NAME] [OPTION...]",
 	.about = "Removes a key everywhere, for example at its owner's request.\n"
 			 "\n"
@@ -133,9 +133,9 @@ static enum weir_exit parse(struct forget *forget, int argc, char **argv)
 		return weir_arguments_refuse(&line, "either values or --key-hex, not both");
 	if (options->key_hex == NULL && options->value_count == 0)
 		return weir_arguments_refuse(&line, "missing VALUE: give the key's values, or --key-hex");
-	if (options->config_path == NULL && options->state_path == NULL)
-		return weir_arguments_refuse(&line,
-		                             "give a cluster's configuration with --config, or a directory with --state");
+	if (options->state_path == NULL && options->config_path == NULL &&
+	    (options->config_path = weir_config_usual()) == NULL)
+		return weir_arguments_refuse(&line, WEIR_CONFIG_MISSING ", or name a directory with --state");
 	return WEIR_EXIT_NOT_YET;
 }
 

@@ -74,7 +74,7 @@ static const struct weir_command_line line = {
 	.summary = "print the messages of the log as JSON lines",
 	.usage = "weir decode --state DIR [--topic TOPIC] [--partition P] [--from OFFSET]\n"
 			 "            [--flat]\n"
-			 "weir decode --config FILE [--topic TOPIC] [OPTION...]\n"
+			 "weir decode [--config FILE] [--topic TOPIC] [OPTION...]\n"
 			 "weir decode FILE",
 	.about = "Prints the messages of a log as JSON lines.\n"
 			 "\n"
@@ -148,11 +148,13 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 static enum weir_exit parse(struct decode *decode, int argc, char **argv)
 {
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, decode);
+	if (code == WEIR_EXIT_NOT_YET && decode->state == NULL && decode->config == NULL && decode->file == NULL)
+		decode->config = weir_config_usual();
 	int named = (decode->state != NULL) + (decode->config != NULL) + (decode->file != NULL);
 	if (code != WEIR_EXIT_NOT_YET || named == 1)
 		return code;
 	return weir_arguments_refuse(&line, "%s",
-	                             named == 0 ? "give a --state directory, a cluster's --config, or a file with a frame"
+	                             named == 0 ? WEIR_CONFIG_MISSING ", or name a --state directory or a file with a frame"
 	                                        : "give only one of --state, --config and a file");
 }
 

@@ -29,8 +29,7 @@ static const struct weir_argument_option options_table[] = {
 	[CONFIG] = {.name = "config",
                 .value = "FILE",
                 .type = WEIR_ARGUMENT_TEXT,
-                .help = "the configuration of the cluster",
-                .required = true},
+                .help = "the configuration of the cluster"},
 	[PARTITION] = {.name = "partition",
                    .value = "P",
                    .type = WEIR_ARGUMENT_NUMBER,
@@ -51,7 +50,7 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir recover",
 	.summary = "continue a partition after a gap in its log",
-	.usage = "weir recover --accept-gap --config FILE --partition P [--yes]",
+	.usage = "weir recover --accept-gap [--config FILE] --partition P [--yes]",
 	.about = "Continues a partition after a gap in its log.\n"
 			 "\n"
 			 "There is a gap if the log was trimmed, by retention or by hand, before a limiter had judged it: "
@@ -229,6 +228,8 @@ static enum weir_exit command_main(int argc, char **argv)
 	struct weir_error error;
 	bool refused = false;
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &recover);
+	if (code == WEIR_EXIT_NOT_YET && recover.config_path == NULL && (recover.config_path = weir_config_usual()) == NULL)
+		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	enum weir_status status = run(&recover, &refused, &error);

@@ -85,7 +85,7 @@ static const struct weir_command_line line = {
 	.name = "weir state",
 	.summary = "print the buckets of a state directory as JSON lines",
 	.usage = "weir state --state DIR [--zone NAME] [--keys FILE] [--orders]\n"
-			 "weir state --config FILE [--partition P] [OPTION...]",
+			 "weir state [--config FILE] [--partition P] [OPTION...]",
 	.about = "Prints what a limiter keeps, one bucket per line, as of the last checkpoint.\n"
 			 "\n"
 			 "The state is that of a state directory, or of the cluster that FILE names. It is only read: the "
@@ -165,9 +165,9 @@ static enum weir_exit parse(struct dump *dump, int argc, char **argv)
 	whole.sections = shown;
 	enum weir_exit code = weir_arguments_read(&whole, argc, argv, take_option, dump);
 	weir_text_deinit(&forms);
-	if (code == WEIR_EXIT_NOT_YET && dump->state_path == NULL && dump->config_path == NULL)
-		code =
-			weir_arguments_refuse(&line, "give a cluster's configuration with --config, or a directory with --state");
+	if (code == WEIR_EXIT_NOT_YET && dump->state_path == NULL && dump->config_path == NULL &&
+	    (dump->config_path = weir_config_usual()) == NULL)
+		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING ", or name a directory with --state");
 	return code;
 }
 

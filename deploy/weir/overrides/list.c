@@ -47,7 +47,7 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir list",
 	.summary = "show who is blocked, until when and why",
-	.usage = "weir list --config FILE [--zone NAME] [--key KEY] [--json]\n"
+	.usage = "weir list [--config FILE] [--zone NAME] [--key KEY] [--json]\n"
 			 "weir list --state DIR [--zone NAME] [--key KEY] [--json]",
 	.about = "Shows who is blocked now: since when, until when, and by which limit or by whom.\n"
 			 "\n"
@@ -97,9 +97,9 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 static enum weir_exit parse(struct list_command *command, int argc, char **argv)
 {
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, command);
-	if (code == WEIR_EXIT_NOT_YET && command->config_path == NULL && command->state_path == NULL)
-		code =
-			weir_arguments_refuse(&line, "give a cluster's configuration with --config, or a directory with --state");
+	if (code == WEIR_EXIT_NOT_YET && command->state_path == NULL && command->config_path == NULL &&
+	    (command->config_path = weir_config_usual()) == NULL)
+		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING ", or name a directory with --state");
 	return code;
 }
 

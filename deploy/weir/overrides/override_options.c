@@ -3,6 +3,7 @@
 #include "deploy/weir/overrides/override_options.h"
 
 #include "collector/record/time_text.h"
+#include "common/config/config.h"
 #include "common/json/json.h"
 
 #include <string.h>
@@ -97,7 +98,7 @@ const struct weir_command_line override_lines[] = {
 		{
 			.name = "weir block",
 			.summary = "block a key",
-			.usage = "weir block VALUE... --config FILE [OPTION...]\n"
+			.usage = "weir block VALUE... [--config FILE] [OPTION...]\n"
 					 "weir block VALUE... --state DIR [OPTION...]",
 			.about = "Blocks a key until the given time, or until it is lifted if none is given.\n"
 					 "\n"
@@ -114,7 +115,7 @@ const struct weir_command_line override_lines[] = {
 		{
 			.name = "weir lift",
 			.summary = "end the block of a key and reset its count",
-			.usage = "weir lift VALUE... --config FILE [OPTION...]\n"
+			.usage = "weir lift VALUE... [--config FILE] [OPTION...]\n"
 					 "weir lift VALUE... --state DIR [OPTION...]",
 			.about = "Ends the block of a key, whether a limit or an operator set it, and empties its bucket.\n"
 					 "\n"
@@ -130,7 +131,7 @@ const struct weir_command_line override_lines[] = {
 		{
 			.name = "weir allow",
 			.summary = "let a key pass, whatever its limits say",
-			.usage = "weir allow VALUE... --config FILE [OPTION...]\n"
+			.usage = "weir allow VALUE... [--config FILE] [OPTION...]\n"
 					 "weir allow VALUE... --state DIR [OPTION...]",
 			.about = "Lets a key pass whatever its limits say, until the given time, or forever if none is given.\n"
 					 "\n"
@@ -147,7 +148,7 @@ const struct weir_command_line override_lines[] = {
 		{
 			.name = "weir override",
 			.summary = "multiply the rates of a key, or of a prefix of keys",
-			.usage = "weir override VALUE... --rate R --config FILE [OPTION...]\n"
+			.usage = "weir override VALUE... --rate R [--config FILE] [OPTION...]\n"
 					 "weir override VALUE... --rate R --state DIR [OPTION...]",
 			.about =
 				"Multiplies the rates of a key's limits until the given time, or until --rate 1 if none is given.\n"
@@ -222,7 +223,8 @@ enum weir_exit override_options_parse(enum override_kind kind, int argc, char **
 		return weir_arguments_refuse(line, "either --for or --until, not both");
 	if (options->key_hex != NULL && options->value_count > 0)
 		return weir_arguments_refuse(line, "either values or --key-hex, not both");
-	if (options->config_path == NULL && options->state_path == NULL)
-		return weir_arguments_refuse(line, "give a cluster's configuration with --config, or a directory with --state");
+	if (options->state_path == NULL && options->config_path == NULL &&
+	    (options->config_path = weir_config_usual()) == NULL)
+		return weir_arguments_refuse(line, WEIR_CONFIG_MISSING ", or name a directory with --state");
 	return WEIR_EXIT_NOT_YET;
 }

@@ -63,9 +63,9 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir policy",
 	.summary = "apply the zones of a cluster, show current and earlier ones",
-	.usage = "weir policy apply --config FILE\n"
-			 "weir policy show --config FILE [--version N]\n"
-			 "weir policy history --config FILE",
+	.usage = "weir policy apply [--config FILE]\n"
+			 "weir policy show [--config FILE] [--version N]\n"
+			 "weir policy history [--config FILE]",
 	.about = "Puts the zones of a configuration in force in a cluster, and shows current and earlier ones.\n"
 			 "\n"
 			 "A policy is checked against every earlier one, numbered, and appended to each partition of the "
@@ -122,10 +122,10 @@ static enum weir_exit parse(struct policy_command *command, int argc, char **arg
 		return weir_arguments_refuse(&line,
 		                             "apply works on a cluster; `weir run` puts its own configuration in force when it "
 		                             "starts and on SIGHUP");
-	if (command->config_path == NULL && command->state_path == NULL)
-		return weir_arguments_refuse(
-			&line, is_apply ? "missing --config FILE"
-							: "give a cluster's configuration with --config, or a directory with --state");
+	if (command->state_path == NULL && command->config_path == NULL &&
+	    (command->config_path = weir_config_usual()) == NULL)
+		return weir_arguments_refuse(&line, WEIR_CONFIG_MISSING "%s",
+		                             is_apply ? "" : ", or name a directory with --state");
 	return WEIR_EXIT_NOT_YET;
 }
 

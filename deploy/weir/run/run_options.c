@@ -109,7 +109,7 @@ static const struct weir_argument_exit exits[] = {
 const struct weir_command_line run_line = {
 	.name = "weir run",
 	.summary = "read logs, judge, write decisions: all of weir in one process",
-	.usage = "weir run --config FILE [OPTION...]\n"
+	.usage = "weir run [--config FILE] [OPTION...]\n"
 			 "weir run [--format NAME] [--key FIELDS] --limit N/W... [OPTION...] LOG...",
 	.about = "Reads logs, judges every event, and writes decisions.",
 	.operand = {.word = "LOG", .help = "a file, a glob in quotes, .gz, .zst, .bz2, .xz, or - for standard input"},
@@ -160,13 +160,15 @@ static enum weir_exit read_config(struct run_options *options, struct given *giv
 {
 	struct weir_error error;
 	enum weir_status status;
+	if (options->config_path == NULL && given->words.log_count == 0 && !given->shorthand)
+		options->config_path = weir_config_usual();
 	if (options->config_path != NULL) {
 		if (given->shorthand || given->words.log_count > 0)
 			return weir_arguments_refuse(&run_line, "%s cannot be combined with --config",
 			                             given->words.log_count > 0 ? "logs" : "--format, --key and --limit");
 		status = weir_config_load(options->config_path, &options->config, &error);
 	} else if (given->words.log_count == 0) {
-		return weir_arguments_refuse(&run_line, "neither --config nor a log was given");
+		return weir_arguments_refuse(&run_line, WEIR_CONFIG_MISSING ", or name a log to read");
 	} else if (given->words.limit_count == 0) {
 		return weir_arguments_refuse(&run_line, "no --limit was given: try --limit 10/1m");
 	} else {

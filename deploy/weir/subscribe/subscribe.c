@@ -41,8 +41,7 @@ static const struct weir_argument_option options[] = {
 	[OPTION_CONFIG] = {.name = "config",
                        .value = "FILE",
                        .type = WEIR_ARGUMENT_TEXT,
-                       .help = "a configuration; only its sections bus, redis and log are used",
-                       .required = true},
+                       .help = "a configuration; only its sections bus, redis and log are used"},
 	[OPTION_TO] = {.name = "to",
                    .value = "TARGET",
                    .type = WEIR_ARGUMENT_TEXT,
@@ -127,7 +126,7 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir subscribe",
 	.summary = "keep a gateway's list of who is blocked: Redis, nginx, HAProxy, nft",
-	.usage = "weir subscribe --config FILE --to TARGET [OPTION...]",
+	.usage = "weir subscribe [--config FILE] --to TARGET [OPTION...]",
 	.about = "Keeps a gateway's list of who is blocked, from the decisions topic of a cluster.",
 	.operand = {.hint = "give the target with --to TARGET"},
 	.options = options,
@@ -351,6 +350,9 @@ static enum weir_exit command_main(int argc, char **argv)
 	struct subscribe subscribe = {.interval_ms = -1, .max = BLOCK_TABLE_MAX_DEFAULT};
 	struct weir_error error = {.text = ""}, failure;
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &subscribe);
+	if (code == WEIR_EXIT_NOT_YET && subscribe.config_path == NULL &&
+	    (subscribe.config_path = weir_config_usual()) == NULL)
+		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING);
 	if (code != WEIR_EXIT_NOT_YET) {
 		free(subscribe.http_host);
 		return code;

@@ -48,7 +48,7 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir validate",
 	.summary = "explain a configuration, or show what is wrong with it",
-	.usage = "weir validate --config FILE [--json]\n"
+	.usage = "weir validate [--config FILE] [--json]\n"
 			 "weir validate --settings | --metrics",
 	.about = "Explains a configuration, or shows what is wrong with it and what would be accepted.\n"
 			 "\n"
@@ -97,9 +97,9 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 static enum weir_exit parse(int argc, char **argv, struct validate_options *options)
 {
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, options);
-	if (code != WEIR_EXIT_NOT_YET || options->path != NULL)
+	if (code != WEIR_EXIT_NOT_YET || options->path != NULL || (options->path = weir_config_usual()) != NULL)
 		return code;
-	return weir_arguments_refuse(&line, "missing --config FILE");
+	return weir_arguments_refuse(&line, WEIR_CONFIG_MISSING);
 }
 
 static void put_error(struct weir_text *text, const struct validate_options *options, const struct weir_error *error)
