@@ -168,9 +168,9 @@ static inline const char *usual_client(const char *at, const char *end, const st
 		return NULL;
 	const char *user = at + 3;
 	spaces = find_equal(find_load(user), ' ');
-	at = user + find_index(spaces);
-	if (spaces == 0 || at == user)
+	if (spaces == 0 || *user == ' ')
 		return NULL;
+	at = user + find_index(spaces);
 	put(place, COMBINED_USER, user, at);
 	return at[1] == '[' ? at + 2 : NULL;
 }
