@@ -35,6 +35,7 @@ enum file_action {
 	ACTION_COUNT_ABSENCE,
 	ACTION_INSERT_LINES,     /* its late lines are a part of their own */
 	ACTION_INSERT_OPEN_LINE, /* so is its last line, and then nothing more is expected of it */
+	ACTION_CLOSE_LEFT,       /* it is looked for afresh */
 	ACTION_SETTLE_LEFT,      /* nothing more is expected of it */
 };
 

@@ -19,7 +19,7 @@
 
 enum {
 	ABSENCES_MAX = 3,        /* a listing may miss a file that is being renamed: only then it counts as gone */
-	ABSENCES_UNMOUNTED = 60, /* of one whose directory is missing: a second each, it may be mounted again */
+	ABSENCES_UNMOUNTED = 60, /* a second each: a missing directory may be mounted again, a short file be written anew */
 	GROUNDS_MAX = 6,
 	FOLDERS_MOST = 64, /* directories within the log's own that are searched */
 };
@@ -341,7 +341,7 @@ void file_finding_deinit(struct file_finding *finding)
 
 bool file_search_is_last(const struct source_memory_file *file, enum file_found found)
 {
-	return file->absences + 1 >= (found == FOUND_NO_DIRECTORY ? ABSENCES_UNMOUNTED : ABSENCES_MAX);
+	return file->absences + 1 >= (found == FOUND_NOWHERE ? ABSENCES_MAX : ABSENCES_UNMOUNTED);
 }
 
 /* ---- files rotated away unseen ---- */

@@ -247,11 +247,11 @@ void file_stream_advance(struct file_stream *stream)
 	stream->offset = following != NULL ? following->from : 0;
 }
 
-void file_stream_give_up_part(struct file_stream *stream)
+void file_stream_give_up_part(struct file_stream *stream, const char *why)
 {
 	struct source_memory_part *part = file_stream_part(stream);
 	struct source_memory_file *file = source_memory_file(stream->record, part->file);
-	file_stream_lost(stream, file, part->to != SOURCE_PART_OPEN ? part->to : file->size, "is gone");
+	file_stream_lost(stream, file, stream->offset, part->to != SOURCE_PART_OPEN ? part->to : file->size, why);
 	if (part->to == SOURCE_PART_OPEN) {
 		part->to = stream->offset;
 		part->change = ++stream->shared->memory->changes;
@@ -365,21 +365,27 @@ void file_stream_well(struct file_stream *stream)
 	pthread_mutex_unlock(&stream->shared->mutex);
 }
 
-void file_stream_lost(struct file_stream *stream, const struct source_memory_file *file, uint64_t end, const char *why)
+void file_stream_count_lost(struct file_stream *stream, uint64_t bytes)
 {
-	uint64_t bytes = end > stream->offset && end != SOURCE_OFFSET_END ? end - stream->offset : 0;
-	const char *where = file->where != NULL ? file->where : stream->path;
 	pthread_mutex_lock(&stream->shared->mutex);
 	stream->status.lost_bytes += bytes;
 	pthread_mutex_unlock(&stream->shared->mutex);
+}
+
+void file_stream_lost(struct file_stream *stream, const struct source_memory_file *file, uint64_t from, uint64_t end,
+                      const char *why)
+{
+	uint64_t bytes = end > from && end != SOURCE_OFFSET_END ? end - from : 0;
+	const char *where = file->where != NULL ? file->where : stream->path;
+	file_stream_count_lost(stream, bytes);
 	if (bytes > 0)
 		file_shared_tell(stream->shared, "%s: the file read at %s %s: %llu bytes from position %llu on are lost",
-		                 stream->path, where, why, (unsigned long long)bytes, (unsigned long long)stream->offset);
+		                 stream->path, where, why, (unsigned long long)bytes, (unsigned long long)from);
 	else
 		file_shared_tell(
 			stream->shared,
 			"%s: the file read at %s %s: what was written to it behind position %llu is lost, if anything was",
-			stream->path, where, why, (unsigned long long)stream->offset);
+			stream->path, where, why, (unsigned long long)from);
 }
 
 void file_stream_tell_zeros(struct file_stream *stream)

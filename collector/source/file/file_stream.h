@@ -95,7 +95,7 @@ struct open_file *file_stream_current(const struct file_stream *stream);
 /** Goes to the next part, if there is one; the file of this one is closed unless more is expected of it. */
 void file_stream_advance(struct file_stream *stream);
 /** The bytes of the part that can no longer be read are lost: it ends where the stream stands. */
-void file_stream_give_up_part(struct file_stream *stream);
+void file_stream_give_up_part(struct file_stream *stream, const char *why);
 /** The part being read ends at an offset, and its file is in that state from then on. */
 void file_stream_end_part(struct file_stream *stream, uint64_t to, enum source_file_state state);
 /** Whether parts can be added: false while too many are not acknowledged. */
@@ -110,8 +110,11 @@ bool file_stream_begin(struct file_stream *stream, const struct file_candidate *
 /** States a problem and puts the next try off. */
 void file_stream_fail(struct file_stream *stream, int64_t now_ms, const struct weir_error *error);
 void file_stream_well(struct file_stream *stream);
-/** Tells and counts what of a file can no longer be read: from where the stream stands, as far as it is known. */
-void file_stream_lost(struct file_stream *stream, const struct source_memory_file *file, uint64_t end, const char *why);
+/** Tells and counts what of a file can no longer be read, as far as it is known. @param why  "is gone" */
+void file_stream_lost(struct file_stream *stream, const struct source_memory_file *file, uint64_t from, uint64_t end,
+                      const char *why);
+/** Counts bytes that are lost, of which a problem tells. */
+void file_stream_count_lost(struct file_stream *stream, uint64_t bytes);
 /** Tells of zeros that were passed over in the lines. */
 void file_stream_tell_zeros(struct file_stream *stream);
 /** States where the stream stands. @param position  0: as before; at_end: all is read that is there */

@@ -60,11 +60,8 @@ bool open_file_linked(const struct open_file *opened)
 
 void open_file_end(struct open_file *opened, enum open_file_state state)
 {
-	struct stat about;
 	assert(state != OPEN_FILE_READABLE);
-	if (opened->state == OPEN_FILE_READABLE && fstat(fd_of(opened), &about) == 0)
-		opened->about = about;
-	if (opened->state != OPEN_FILE_DAMAGED)
+	if (opened->state < state)
 		opened->state = state;
 }
 
@@ -132,9 +129,20 @@ bool open_file_intact(struct open_file *opened)
 bool open_file_unchanged(const struct open_file *opened)
 {
 	struct stat about;
-	return open_file_plain(opened) && fstat(fd_of(opened), &about) == 0 && about.st_nlink > 0 &&
-	       (uint64_t)about.st_size == input_lines_read_offset(opened->lines) &&
+	if (fstat(fd_of(opened), &about) != 0 || about.st_nlink == 0)
+		return false;
+	if (!open_file_plain(opened))
+		return !open_file_rewritten(opened);
+	return (uint64_t)about.st_size == input_lines_read_offset(opened->lines) &&
 	       file_identity_modified_ns(&about) == opened->file->modified_ns;
+}
+
+bool open_file_rewritten(const struct open_file *opened)
+{
+	struct stat about;
+	return !open_file_plain(opened) && fstat(fd_of(opened), &about) == 0 &&
+	       (about.st_size != opened->about.st_size ||
+	        file_identity_modified_ns(&about) != file_identity_modified_ns(&opened->about));
 }
 
 bool open_file_truncated(struct open_file *opened)

@@ -167,6 +167,13 @@ static enum weir_status stdin_new(const struct weir_json *config, const struct s
 	return WEIR_OK;
 }
 
+/* There is one standard input: two sources would take lines from each other. */
+static enum weir_status stdin_apart(const struct weir_json *config, const struct weir_json *other,
+                                    struct weir_error *error)
+{
+	return weir_json_fail(config, error, "is a second source of standard input, after %s: keep one of them", other->path);
+}
+
 static void stdin_describe(const struct weir_json *config, struct weir_text *place, struct weir_text *manner)
 {
 	(void)config;
@@ -187,6 +194,7 @@ const struct source_ops source_stdin_ops = {
 	.members = members,
 	.metrics = metrics,
 	.create = stdin_new,
+	.apart = stdin_apart,
 	.describe = stdin_describe,
 	.collect = stdin_collect,
 	.streams = source_unreplayable_streams,
