@@ -263,8 +263,9 @@ static enum weir_status decompress(struct input *input, void *bytes, size_t most
 		status = fill_raw(input, error);
 		if (status == WEIR_END && !input->ops->complete(input->codec)) {
 			input->cut = true;
-			return weir_fail(error, WEIR_INVALID, "ends in the middle of its %s data, at byte %llu: the rest is missing",
-			                 input->ops->name, (unsigned long long)input->raw_offset);
+			return weir_fail(error, WEIR_INVALID,
+			                 "ends in the middle of its %s data, at byte %llu: the rest is missing", input->ops->name,
+			                 (unsigned long long)input->raw_offset);
 		}
 		if (status != WEIR_OK)
 			return status;

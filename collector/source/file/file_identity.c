@@ -30,6 +30,25 @@ const char *file_identity_base(const char *path)
 	return slash != NULL ? slash + 1 : path;
 }
 
+char *file_identity_real(const char *path)
+{
+	char place[PATH_MAX];
+	char *real = realpath(path, NULL);
+	size_t length = 0;
+	if (real != NULL && path[0] != '/' && getcwd(place, sizeof place) != NULL) {
+		length = strlen(place);
+		length += length > 1; /* its slash */
+		while (strncmp(path, "./", 2) == 0)
+			path += 2;
+		if (strncmp(real, place, length - 1) != 0 || strlen(real) < length)
+			length = 0;
+	}
+	if (real == NULL || strcmp(real + length, path) != 0)
+		return real;
+	free(real);
+	return NULL;
+}
+
 /* Numbers and dates: "1", "20240131", "2024-01-31T12:00", "old". */
 static bool is_rotation(const char *text, size_t length)
 {

@@ -13,6 +13,9 @@
 /** A path's last part. */
 const char *file_identity_base(const char *path);
 
+/** Where a path leads, if a link anywhere in it leads elsewhere; returned. NULL: it leads nowhere else, or to nothing. */
+char *file_identity_real(const char *path);
+
 enum file_rotated {
 	FILE_ROTATED_NOT = 0,
 	FILE_ROTATED,       /* base.1, base-20240131.gz, base.old, base.gz and the like */

@@ -295,11 +295,9 @@ static void inspect(struct file_source *source, struct file_entry *entry, bool s
 	struct weir_error error;
 	struct file_judgement judgement;
 	entry->judged = entry->doubtful = false;
-	if (entry->linked) {
-		struct file_log *log = file_source_at(source, entry->path);
-		if (log != NULL)
-			file_source_resolve(source, log);
-	}
+	struct file_log *log = file_source_at(source, entry->path);
+	if (log != NULL)
+		file_source_resolve(source, log);
 	judge(source, entry, &judgement, &error);
 	entry->compressed = file_judgement_compressed(&judgement);
 	switch (judgement.verdict) {

@@ -21,7 +21,9 @@ enum {
 	ABSENCES_MAX = 3,        /* a listing may miss a file that is being renamed: only then it counts as gone */
 	ABSENCES_UNMOUNTED = 60, /* a second each: a missing directory may be mounted again, a short file be written anew */
 	GROUNDS_MAX = 6,
-	FOLDERS_MOST = 64, /* directories within the log's own that are searched */
+	FOLDERS_MOST = 256, /* directories within the log's own that are searched ... */
+	FOLDERS_DEEP = 3,   /* ... so far down */
+	CLIMB_MOST = 2,     /* where that is gone, in one so far above */
 };
 
 /* ---- where files are looked for ---- */
@@ -30,6 +32,7 @@ enum {
 struct grounds {
 	char directories[GROUNDS_MAX][PATH_MAX]; /* with a slash, or "" */
 	size_t count;
+	size_t home; /* which of them nobody named, but a file was moved there; GROUNDS_MAX: none */
 	const char *bases[2];
 	size_t base_count;
 };
@@ -76,6 +79,15 @@ static void add_olddir(struct grounds *grounds, const char *path, const char *ol
 		keep_ground(grounds);
 }
 
+/* The directory that a file was moved to, or else the last of its stream's that was moved: rotations go to one place. */
+static const char *home_of(const struct source_memory_file *file)
+{
+	const char *home = file->home;
+	for (size_t i = file->stream != NULL ? file->stream->file_count : 0; home == NULL && i-- > 0;)
+		home = file->stream->files[i]->home;
+	return home;
+}
+
 /* @param file  NULL, or one that is looked for */
 static void grounds_init(struct grounds *grounds, const struct file_shared *shared, const struct file_route *route,
                          const struct source_memory_file *file)
@@ -89,11 +101,16 @@ static void grounds_init(struct grounds *grounds, const struct file_shared *shar
 		grounds->bases[1] = file_identity_base(route->real);
 		grounds->base_count += strcmp(grounds->bases[0], grounds->bases[1]) != 0;
 	}
-	if (file != NULL && file->home != NULL)
-		add_ground_of(grounds, file->home);
 	add_olddir(grounds, route->path, shared->settings.olddir);
 	if (route->real != NULL)
 		add_olddir(grounds, route->real, shared->settings.olddir);
+	size_t named = grounds->count;
+	grounds->home = GROUNDS_MAX;
+	const char *home = file != NULL ? home_of(file) : NULL;
+	if (home != NULL)
+		add_ground_of(grounds, home);
+	if (grounds->count > named)
+		grounds->home = named;
 }
 
 int64_t file_search_directory_age_ms(const char *path)
@@ -260,24 +277,66 @@ static bool search_packed(struct search *search)
 	return false;
 }
 
-/* The file itself in the directories within the log's own: it may have been moved to one that nobody named. */
+/* Directories that are to be searched, those further up first. */
+struct folders {
+	struct folder {
+		char *path; /* owned; with its slash, or "" */
+		int depth;
+	} list[FOLDERS_MOST];
+	size_t count;
+};
+
+static void add_folder(struct folders *folders, const char *path, size_t length, const char *name, int depth)
+{
+	size_t room = length + strlen(name) + 2;
+	if (folders->count == FOLDERS_MOST || depth > FOLDERS_DEEP || room > PATH_MAX)
+		return;
+	char *folder = weir_alloc(room, 1);
+	snprintf(folder, room, "%.*s%s%s", (int)length, path, name, name[0] != '\0' ? "/" : "");
+	folders->list[folders->count++] = (struct folder){folder, depth};
+}
+
+/* The log's own directory, or the nearest above that is there; never "/" unless it is the log's own. */
+static void add_nearest(struct folders *folders, const char *directory)
+{
+	struct stat about;
+	size_t length = strlen(directory);
+	for (int climb = 0; climb <= CLIMB_MOST; climb++) {
+		char path[PATH_MAX];
+		snprintf(path, sizeof path, "%.*s", (int)length, directory);
+		if (stat(length > 0 ? path : ".", &about) == 0) {
+			add_folder(folders, directory, length, "", 0);
+			return;
+		}
+		while (length > 0 && directory[length - 1] == '/')
+			length--;
+		while (length > 0 && directory[length - 1] != '/')
+			length--;
+		if (length == 1 && directory[0] == '/')
+			return;
+	}
+}
+
+/* The file itself in directories around: it may have been moved to one that nobody named, or its directory itself. */
 static bool search_folders(struct search *search)
 {
-	const struct file_names *names;
-	char(*folders)[PATH_MAX] = weir_alloc(FOLDERS_MOST, PATH_MAX);
-	size_t count = 0;
+	if (search->file->inode == 0)
+		return false;
+	struct folders *folders = weir_alloc(1, sizeof *folders);
 	bool found = false;
-	if (search->file->inode != 0 &&
-	    file_names_read(&search->shared->names, search->grounds.directories[0], &names, NULL) == WEIR_OK)
-		for (size_t i = 0; i < names->count && count < FOLDERS_MOST; i++) {
-			int used = names->list[i].folder
-			               ? snprintf(folders[count], PATH_MAX, "%s%s/", names->directory, names->list[i].name)
-			               : -1;
-			count += used > 0 && used < PATH_MAX;
-		}
-	for (size_t i = 0; i < count && !found; i++)
-		found =
-			file_names_read(&search->shared->names, folders[i], &names, NULL) == WEIR_OK && try_inode(search, names);
+	add_nearest(folders, search->grounds.directories[0]);
+	for (size_t i = 0; i < folders->count && !found; i++) {
+		const struct file_names *names;
+		const struct folder folder = folders->list[i];
+		if (file_names_read(&search->shared->names, folder.path, &names, NULL) != WEIR_OK)
+			continue;
+		for (size_t k = 0; k < names->count; k++)
+			if (names->list[k].folder)
+				add_folder(folders, folder.path, strlen(folder.path), names->list[k].name, folder.depth + 1);
+		found = try_inode(search, names);
+	}
+	for (size_t i = 0; i < folders->count; i++)
+		free(folders->list[i].path);
 	free(folders);
 	return found;
 }
@@ -312,7 +371,7 @@ void file_search_find(struct file_shared *shared, const struct file_route *route
 	enum weir_status listed = WEIR_OK;
 	enum file_found found = FOUND_NOWHERE;
 	if (!copies_only && (search_known(search) || search_all(search, search_own, &listed) ||
-	                     (listed == WEIR_OK && search_folders(search))))
+	                     (listed != WEIR_IO && search_folders(search))))
 		found = FOUND;
 	else if (listed != WEIR_IO && (search_all(search, search_copies, &listed) || search_packed(search)))
 		found = FOUND_COPY;
@@ -371,7 +430,7 @@ struct miss {
 	struct file_shared *shared;
 	const struct grounds *grounds;
 	struct source_memory_stream *record; /* of file_search_remember_rotated() */
-	int64_t forgotten_ns;
+	int64_t since_ns;                    /* what was last written before, or then, was not missed */
 	const struct source_memory_stream *stream;
 	char own[NAME_MAX + 1]; /* what the stream's newest file is called; "": that is not known */
 	struct file_missed *missed;
@@ -394,7 +453,7 @@ static bool is_seen(const struct miss *miss, const char *path)
 	struct stat about;
 	if (stat(path, &about) != 0)
 		return false;
-	if (about.st_size == 0 || file_identity_modified_ns(&about) <= miss->forgotten_ns)
+	if (about.st_size == 0 || file_identity_modified_ns(&about) <= miss->since_ns)
 		return true;
 	struct source_memory_file *file = unchanged(miss->shared->memory, &about);
 	if (file == NULL)
@@ -444,11 +503,11 @@ enum weir_status file_search_missed(struct file_shared *shared, const struct fil
                                     struct weir_error *error)
 {
 	struct grounds *grounds = weir_alloc(1, sizeof *grounds);
-	struct miss miss = {
-		.shared = shared, .grounds = grounds, .forgotten_ns = record->forgotten_ns, .stream = record, .missed = missed};
+	struct miss miss = {.shared = shared, .grounds = grounds, .stream = record, .missed = missed};
 	const struct source_memory_part *last = source_memory_last_part(record);
+	const struct source_memory_file *newest = last != NULL ? source_memory_file(record, last->file) : NULL;
 	*missed = (struct file_missed){.count = 0};
-	grounds_init(grounds, shared, route, last != NULL ? source_memory_file(record, last->file) : NULL);
+	grounds_init(grounds, shared, route, newest);
 	enum weir_status listed = WEIR_OK;
 	for (size_t i = 0; i < grounds->count && listed != WEIR_IO; i++) {
 		const struct file_names *names;
@@ -458,6 +517,9 @@ enum weir_status file_search_missed(struct file_shared *shared, const struct fil
 		if (status != WEIR_OK)
 			continue;
 		find_own(&miss, names, route);
+		/* What lay there before was never looked at: only what came after the newest file can have been missed. */
+		miss.since_ns = i == grounds->home && newest->modified_ns - 1 > record->forgotten_ns ? newest->modified_ns - 1
+		                                                                                     : record->forgotten_ns;
 		each_rotated(grounds, names, take_missed, &miss);
 	}
 	free(grounds);

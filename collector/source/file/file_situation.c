@@ -100,10 +100,8 @@ static bool is_continued(const struct file_stream *stream, const struct file_jud
 	bool continued = finding.found == FOUND_COPY && strcmp(finding.path, stream->path) == 0;
 	file_finding_deinit(&finding);
 	if (continued)
-		*next = (struct file_successor){.known = file,
-		                                .moved_in = true,
-		                                .device = judgement->about.st_dev,
-		                                .inode = judgement->about.st_ino};
+		*next = (struct file_successor){
+			.known = file, .moved_in = true, .device = judgement->about.st_dev, .inode = judgement->about.st_ino};
 	return continued;
 }
 
@@ -266,6 +264,8 @@ static void observe_end(const struct file_stream *stream, const struct open_file
                         struct file_observation *seen)
 {
 	bool away = current == NULL || !lies_at_path(stream, current->file);
+	if (current != NULL && away)
+		file_stream_trace(stream, current);
 	if (current == NULL || !away)
 		seen->outlook.phase = FILE_AT_PATH;
 	else if (seen->outlook.phase == FILE_AT_PATH)

@@ -27,8 +27,8 @@ enum file_situation {
 	SITUATION_COPY_AT_PATH,     /* the other is its own copy */
 	SITUATION_PACKED_SUCCEEDED, /* it is compressed */
 	SITUATION_PACKED_CUT_SUCCEEDED,
-	SITUATION_RETURNING,        /* it lies elsewhere, and the other was begun before */
-	SITUATION_SUCCESSOR_SEEN,   /* it lies elsewhere, and a new one has lines: for the first time */
+	SITUATION_RETURNING,         /* it lies elsewhere, and the other was begun before */
+	SITUATION_SUCCESSOR_SEEN,    /* it lies elsewhere, and a new one has lines: for the first time */
 	SITUATION_SUCCESSOR_WAITING, /* ... but this one was written to just now */
 	SITUATION_SUCCESSOR_DUE,     /* ... and this one is quiet, or the new one has waited long enough */
 	/* the file does not hold any more what was read of it */

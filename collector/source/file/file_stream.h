@@ -29,7 +29,7 @@ struct file_stream {
 	struct source_memory_stream *record;
 	uint64_t zeros_told; /* of handle.zeros */
 	char *path;          /* where its newest file is looked for: the path first seen, but for an adopted stream */
-	char *real;          /* where that leads, if it is a link; else NULL */
+	char *real;          /* where that leads, if a link in it leads elsewhere; else NULL */
 	enum file_stream_state state;
 	bool queued;      /* in the queue of what is to be asked */
 	int64_t retry_ms; /* monotonic: not to be asked before */
@@ -80,6 +80,8 @@ struct open_file *file_stream_opened(const struct file_stream *stream, const str
 /** Takes a file among the stream's open ones. @param beginning  its input is taken */
 struct open_file *file_stream_open(struct file_stream *stream, struct source_memory_file *file,
                                    struct file_beginning *beginning, const char *path, int64_t now_ms);
+/** Takes note of where a file that is open was moved to: files that were rotated after it may lie there too. */
+void file_stream_trace(const struct file_stream *stream, const struct open_file *opened);
 /** @param opened  NULL: nothing */
 void file_stream_close(struct file_stream *stream, struct open_file *opened);
 

@@ -9,7 +9,7 @@
 /* Only onward, from each to the ones below it; a plain file stays readable. */
 enum open_file_state {
 	OPEN_FILE_READABLE,
-	OPEN_FILE_CUT,     /* a compressed file ends in the middle of its data: it is still written, or what wrote it failed */
+	OPEN_FILE_CUT, /* a compressed file ends in the middle of its data: it is still written, or what wrote it failed */
 	OPEN_FILE_ENDED,   /* a compressed file's end was reached */
 	OPEN_FILE_DAMAGED, /* a compressed file cannot be read further, and that was stated */
 };

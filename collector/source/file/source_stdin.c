@@ -171,7 +171,8 @@ static enum weir_status stdin_new(const struct weir_json *config, const struct s
 static enum weir_status stdin_apart(const struct weir_json *config, const struct weir_json *other,
                                     struct weir_error *error)
 {
-	return weir_json_fail(config, error, "is a second source of standard input, after %s: keep one of them", other->path);
+	return weir_json_fail(config, error, "is a second source of standard input, after %s: keep one of them",
+	                      other->path);
 }
 
 static void stdin_describe(const struct weir_json *config, struct weir_text *place, struct weir_text *manner)
