@@ -211,6 +211,41 @@ static void a_rotation_that_another_source_names_is_read_once(void **state)
 	tear_down();
 }
 
+/* What is excluded is a file, however either of the two is spelled. */
+static void a_file_is_excluded_by_any_spelling(void **state)
+{
+	(void)state;
+	static const char *const configs[] = {
+		"{\"type\":\"file\",\"path\":\"%s/x/*.log\",\"exclude\":\"%s/x/../x/a.log\",\"follow\":true}",
+		"{\"type\":\"file\",\"path\":\"%s/link/*.log\",\"exclude\":\"%s/x/a.*\",\"follow\":true}",
+		"{\"type\":\"file\",\"path\":\"%s/*/*.log\",\"exclude\":\"%s/link/a.log\",\"follow\":true}",
+		"{\"type\":\"file\",\"path\":\"%s/./x/*.log\",\"exclude\":\"%s/*/a.log\",\"follow\":true}",
+	};
+	for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+		struct reader reader;
+		set_up();
+		assert_int_equal(mkdir(log_path("x"), 0700), 0);
+		assert_int_equal(symlink("x", log_path("link")), 0);
+		log_append("x/a.log", "excluded\n");
+		log_append("x/b.log", "1\n");
+		reader_open(&reader, configs[i], false, memory);
+		reader_expect(&reader, "1\n");
+		log_append("x/a.log", "excluded\n");
+		log_append("x/b.log", "2\n");
+		reader_expect(&reader, "1\n2\n");
+		reader_close(&reader);
+		tear_down();
+	}
+	struct reader second;
+	set_up();
+	assert_int_equal(symlink(".", log_path("here")), 0);
+	log_append("a.log", "1\n");
+	const char *error =
+		open_second("{\"type\":\"file\",\"path\":\"%s/a.log\",\"exclude\":\"%s/here/a.log\"}", true, &second);
+	assert_non_null(strstr(error, "a.log, which \"path\" names"));
+	tear_down();
+}
+
 static void what_is_named_and_excluded_is_refused(void **state)
 {
 	(void)state;
@@ -476,6 +511,7 @@ int main(void)
 		cmocka_unit_test(an_excluded_file_is_the_other_sources),
 		cmocka_unit_test(a_rotation_that_another_source_names_is_read_once),
 		cmocka_unit_test(what_is_named_and_excluded_is_refused),
+		cmocka_unit_test(a_file_is_excluded_by_any_spelling),
 		cmocka_unit_test(a_log_rotated_into_another_directory_is_read_on),
 		cmocka_unit_test(a_link_without_a_target_tells_where_to_look),
 		cmocka_unit_test(what_a_link_leads_to_is_named),
