@@ -399,6 +399,13 @@ enum weir_status input_seek(struct input *input, uint64_t offset, struct weir_er
 	return WEIR_OK;
 }
 
+bool input_is_written(const struct input *input, uint64_t offset)
+{
+	char byte = 0;
+	return input->kind == INPUT_PLAIN && input->regular &&
+	       pread(input->fd, &byte, 1, (off_t)(input->raw_base + offset)) == 1 && byte != 0;
+}
+
 uint64_t input_skip_hole(struct input *input, uint64_t limit)
 {
 	if (input->kind != INPUT_PLAIN || !input->regular || input->raw_at < input->raw_end || limit <= input->offset)

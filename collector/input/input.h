@@ -80,6 +80,9 @@ void input_park(struct input *input);
  */
 uint64_t input_skip_hole(struct input *input, uint64_t limit);
 
+/** Whether a plain regular file has another byte than 0 at an offset. */
+bool input_is_written(const struct input *input, uint64_t offset);
+
 /** How many bytes are known to lie ahead: of a compressed file compressed ones. UINT64_MAX where it cannot be told. */
 uint64_t input_ahead(const struct input *input);
 

@@ -207,6 +207,13 @@ static void refuse(const char *path, const struct stat *about, struct weir_error
 	weir_fail(error, WEIR_IO, "%s is not a regular file: it %s", path, what);
 }
 
+size_t file_identity_head(const char *head, size_t length)
+{
+	while (length > 0 && head[length - 1] == '\0')
+		length--;
+	return length;
+}
+
 enum file_opening file_identity_open_fd(int fd, const char *path, bool growing, struct file_beginning *beginning,
                                         struct weir_error *error)
 {
@@ -227,6 +234,7 @@ enum file_opening file_identity_open_fd(int fd, const char *path, bool growing, 
 		input_free(input);
 		return FILE_OPENING_FAILED;
 	}
+	beginning->length = file_identity_head(beginning->head, beginning->length);
 	fingerprint_head(&beginning->fingerprint, beginning->head, beginning->length);
 	beginning->input = input;
 	return FILE_OPENING_DONE;

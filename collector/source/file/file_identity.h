@@ -46,6 +46,9 @@ void *file_identity_each_base(const char *path, void *(*call)(void *context, con
 int64_t file_identity_modified_ns(const struct stat *about);
 bool file_identity_has_inode(const struct source_memory_file *file, const struct stat *about);
 
+/** How many of the first bytes a file is known by: zeros at their end may be room that is yet to be written. */
+size_t file_identity_head(const char *head, size_t length);
+
 /* What opening a path gives: its input, after its first bytes. */
 struct file_beginning {
 	struct input *input; /* returned */

@@ -152,6 +152,24 @@ static void hand_out(struct file_stream *stream, const struct source_memory_part
 	file_stream_note(stream, current, source_position(part->incarnation, stream->offset), false, now_ms);
 }
 
+/* What people should know of a file's form, once. */
+static void tell_form(const struct file_stream *stream, struct open_file *current, bool end)
+{
+	uint64_t zeros = end ? input_lines_zeros(current->lines) : 0;
+	if (zeros > 0 && !current->zeros_told)
+		file_shared_tell(stream->shared, "%s: its last %llu bytes, from position %llu on, are 0 and hold no line",
+		                 current->path, (unsigned long long)zeros,
+		                 (unsigned long long)(input_lines_offset(current->lines) - zeros));
+	current->zeros_told = current->zeros_told || zeros > 0;
+	if (current->returns_told || !input_lines_returns(current->lines))
+		return;
+	file_shared_tell(stream->shared,
+	                 "%s: its lines end in carriage returns alone and are read as one line: convert it first: "
+	                 "tr '\\r' '\\n'",
+	                 current->path);
+	current->returns_told = true;
+}
+
 /* A compressed file has come to its end, to a cut or to damage, and was written to meanwhile: it is opened again. */
 static bool is_outdated(struct file_stream *stream, struct open_file *current)
 {
@@ -184,6 +202,7 @@ static enum file_reading on_damage(struct file_stream *stream, const struct sour
 		return FILE_READING_NO_LINE;
 	if (input_lines_fill(current->lines, part->to, true, NULL) != WEIR_OK)
 		return fail(stream, now_ms, error);
+	tell_form(stream, current, false);
 	hand_out(stream, part, current, now_ms, chunk);
 	return FILE_READING_LINES;
 }
@@ -251,11 +270,22 @@ static enum weir_status look_back(struct file_stream *stream, const struct sourc
 	return WEIR_OK;
 }
 
-/* Zeros before a line were read past: they are not looked at again. */
-static void pass_zeros(struct file_stream *stream, const struct input_lines *lines)
+/*
+ * Zeros before a line were read past: they are not looked at again, unless something is written there after all. Then the
+ * stream goes back to them, but never before the part's beginning.
+ */
+static enum weir_status fill(struct file_stream *stream, const struct source_memory_part *part,
+                             struct open_file *current, uint64_t limit, struct weir_error *error)
 {
-	if (input_lines_offset(lines) > stream->offset)
-		stream->offset = input_lines_offset(lines);
+	enum weir_status status = input_lines_fill(current->lines, limit, false, error);
+	if (input_lines_offset(current->lines) < part->from) {
+		status = input_lines_seek(current->lines, part->from, error);
+		if (status == WEIR_OK)
+			status = input_lines_fill(current->lines, limit, false, error);
+	}
+	if (status == WEIR_AGAIN || status == WEIR_END)
+		stream->offset = input_lines_offset(current->lines);
+	return status;
 }
 
 static enum file_reading read_part(struct file_stream *stream, struct source_memory_part *part,
@@ -266,7 +296,7 @@ static enum file_reading read_part(struct file_stream *stream, struct source_mem
 	uint64_t limit = open ? SOURCE_OFFSET_END - 1 : part->to;
 	enum weir_status status = look_back(stream, part, current->lines, &error);
 	if (status == WEIR_OK)
-		status = input_lines_fill(current->lines, limit, false, &error);
+		status = fill(stream, part, current, limit, &error);
 	else if (status == WEIR_END || status == WEIR_INVALID) { /* it is no longer what it was: looked for again */
 		file_stream_close(stream, current);
 		return FILE_READING_AGAIN;
@@ -275,11 +305,12 @@ static enum file_reading read_part(struct file_stream *stream, struct source_mem
 	case WEIR_OK:
 		if (open && stream->shared->settings.follow && !open_file_intact(current))
 			return FILE_READING_TRUNCATED;
+		tell_form(stream, current, false);
 		hand_out(stream, part, current, now_ms, chunk);
 		return FILE_READING_LINES;
-	case WEIR_AGAIN: pass_zeros(stream, current->lines); return FILE_READING_BUSY;
+	case WEIR_AGAIN: return FILE_READING_BUSY;
 	case WEIR_END:
-		pass_zeros(stream, current->lines);
+		tell_form(stream, current, true);
 		if (!open && stream->offset >= part->to)
 			return FILE_READING_AGAIN;
 		return on_no_line(stream, part, current, now_ms);

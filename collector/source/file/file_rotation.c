@@ -374,7 +374,7 @@ static bool needs_no_descriptor(const struct file_rotation *rotation, const stru
 	const struct file_stream *stream = &rotation->stream;
 	bool crowded = stream->shared->open_most > 0 && stream->shared->open_count > stream->shared->open_most;
 	return (crowded || now_ms - current->grown_ms >= stream->shared->settings.timing.idle) &&
-	       open_file_plain(current) && !file_rotation_away(rotation) &&
+	       open_file_plain(current) && input_lines_zeros(current->lines) == 0 && !file_rotation_away(rotation) &&
 	       input_lines_read_offset(current->lines) == stream->offset && stream->offset == current->file->size;
 }
 

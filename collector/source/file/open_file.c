@@ -70,6 +70,7 @@ static void note_beginning(struct open_file *opened)
 {
 	char head[FINGERPRINT_HEAD_BYTES];
 	ssize_t got = open_file_plain(opened) ? pread(fd_of(opened), head, sizeof head, 0) : 0;
+	got = got > 0 ? (ssize_t)file_identity_head(head, (size_t)got) : got;
 	if (got <= (ssize_t)opened->head_bytes || memcmp(head, opened->head, opened->head_bytes) != 0)
 		return;
 	memcpy(opened->head, head, (size_t)got);

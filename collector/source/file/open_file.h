@@ -22,7 +22,8 @@ struct open_file {
 	char *path;                        /* where it was found, for words */
 	char head[FINGERPRINT_HEAD_BYTES]; /* its first bytes: to see a truncation */
 	size_t head_bytes;
-	int64_t grown_ms; /* monotonic: when it was last seen to grow */
+	int64_t grown_ms;              /* monotonic: when it was last seen to grow */
+	bool zeros_told, returns_told; /* people know that it ends in zeros, and that its lines have no newlines */
 };
 
 /** @param beginning  its input is taken */
