@@ -452,6 +452,58 @@ static void a_packed_file_that_was_cut_waits(void **state)
 	end();
 }
 
+/* The same of one that was read to its end, and so little is left that nothing tells whose it is: until there is more. */
+static void a_packed_file_that_is_written_anew_is_known_again(void **state)
+{
+	(void)state;
+	struct log_bytes (*const packers[])(struct log_bytes) = {log_gzip, log_zstd, log_bzip2, log_xz};
+	struct log_bytes plain = log_lines("line number %d, and its sevenfold %d\n", 1, 40);
+	struct log_bytes more = {.at = "more\n", .length = 5};
+	for (size_t i = 0; i < sizeof packers / sizeof *packers; i++) {
+		struct reader reader;
+		struct log_bytes packed = packers[i](plain), member = packers[i](more);
+		struct log_bytes joined = log_joined(packed, NULL, 0, member);
+		begin();
+		log_write("a.gz", 0, packed.at, packed.length);
+		reader_open(&reader, packed_files, false, memory);
+		reader_expect_length(&reader, plain.length);
+		stop(&reader);
+		assert_int_equal(truncate(log_path("a.gz"), (off_t)packed.length / 2), 0);
+		reader_open(&reader, packed_files, false, memory);
+		reader_expect_problem(&reader, "holds less than was read of it");
+		assert_int_equal(reader.length, 0);
+		log_write("a.gz", O_TRUNC, joined.at, joined.length);
+		reader_expect(&reader, "more\n");
+		reader_expect_problem(&reader, "");
+		assert_int_equal(reader_status(&reader, 0).lost_bytes, 0);
+		reader_close(&reader);
+		end();
+		free(packed.at), free(member.at), free(joined.at);
+	}
+	free(plain.at);
+}
+
+/* The inode of a file of which no byte is known says nothing once another file has it. */
+static void an_inode_that_another_file_got_is_no_file(void **state)
+{
+	(void)state;
+	const char *config = "{\"type\":\"file\",\"path\":[\"%s/a.log\",\"%s/b.log\"],\"follow\":true}";
+	struct reader reader;
+	begin();
+	log_append("a.log", "");
+	reader_open(&reader, config, false, memory);
+	reader_run(&reader, 50);
+	stop(&reader);
+	log_rename("a.log", "b.log"); /* as good as: it was removed, and its inode given to another */
+	log_append("b.log", "b\n");
+	log_append("a.log", "a\n");
+	reader_open(&reader, config, false, memory);
+	reader_expect_length(&reader, 4);
+	assert_non_null(source_memory_find(memory, log_path("b.log")));
+	reader_close(&reader);
+	end();
+}
+
 /* What cannot be read of a damaged file is counted, and the problem says where. */
 static void damage_is_counted(void **state)
 {
@@ -564,6 +616,8 @@ int main(void)
 		cmocka_unit_test(a_packed_file_that_stalls_goes_on),
 		cmocka_unit_test(a_packed_file_that_is_replaced_goes_on),
 		cmocka_unit_test(a_packed_file_that_was_cut_waits),
+		cmocka_unit_test(a_packed_file_that_is_written_anew_is_known_again),
+		cmocka_unit_test(an_inode_that_another_file_got_is_no_file),
 		cmocka_unit_test(damage_is_counted),
 		cmocka_unit_test(lag_grows_while_nobody_reads),
 		cmocka_unit_test(files_long_gone_are_forgotten),

@@ -250,7 +250,12 @@ static void start_over(struct file_stream *stream, struct open_file *current, st
 static void end_file(struct file_rotation *rotation, uint64_t to, enum source_file_state state,
                      const struct file_successor *next)
 {
-	file_stream_end_part(&rotation->stream, to, state);
+	struct file_stream *stream = &rotation->stream;
+	const struct open_file *current = file_stream_current(stream);
+	/* A file without a name is never found again, and its inode may soon be another's. */
+	if (current != NULL && state != SOURCE_FILE_READING && !open_file_linked(current))
+		source_memory_file_place(stream->shared->memory, current->file, 0, 0);
+	file_stream_end_part(stream, to, state);
 	if (next->known != NULL || next->fresh.path != NULL)
 		begin_next(rotation, next);
 }
@@ -274,7 +279,7 @@ static enum file_step do_action(struct file_rotation *rotation, enum file_action
 	case ACTION_LEAVE: end_file(rotation, all, SOURCE_FILE_LEFT, &seen->next); break;
 	case ACTION_LEAVE_AT_LINE: end_file(rotation, whole, SOURCE_FILE_LEFT, &seen->next); break;
 	case ACTION_SETTLE:
-		if (current->state == OPEN_FILE_CUT)
+		if (current != NULL && current->state == OPEN_FILE_CUT)
 			file_stream_lost(stream, current->file, all, all, is_cut);
 		end_file(rotation, all, SOURCE_FILE_SETTLED, &seen->next);
 		break;

@@ -20,7 +20,7 @@
 enum {
 	ABSENCES_MAX = 3,        /* a listing may miss a file that is being renamed: only then it counts as gone */
 	ABSENCES_UNMOUNTED = 60, /* a second each: a missing directory may be mounted again, a short file be written anew */
-	GROUNDS_MAX = 6,
+	GROUNDS_MAX = 8,
 	FOLDERS_MOST = 256, /* directories within the log's own that are searched ... */
 	FOLDERS_DEEP = 3,   /* ... so far down */
 	CLIMB_MOST = 2,     /* where that is gone, in one so far above */
@@ -32,7 +32,8 @@ enum {
 struct grounds {
 	char directories[GROUNDS_MAX][PATH_MAX]; /* with a slash, or "" */
 	size_t count;
-	size_t home; /* which of them nobody named, but a file was moved there; GROUNDS_MAX: none */
+	int64_t
+		since_ns[GROUNDS_MAX]; /* of those that nobody named: when the first file that was moved there was written to */
 	const char *bases[2];
 	size_t base_count;
 };
@@ -79,13 +80,26 @@ static void add_olddir(struct grounds *grounds, const char *path, const char *ol
 		keep_ground(grounds);
 }
 
-/* The directory that a file was moved to, or else the last of its stream's that was moved: rotations go to one place. */
-static const char *home_of(const struct source_memory_file *file)
+/*
+ * Where a file was moved to, and others of its stream before: rotations go to one place. What was there when the first
+ * of them came was never looked at, and is none of the stream's.
+ */
+static void add_homes(struct grounds *grounds, const struct source_memory_file *file)
 {
-	const char *home = file->home;
-	for (size_t i = file->stream != NULL ? file->stream->file_count : 0; home == NULL && i-- > 0;)
-		home = file->stream->files[i]->home;
-	return home;
+	const struct source_memory_stream *stream = file->stream;
+	size_t named = grounds->count;
+	if (file->home != NULL)
+		add_ground_of(grounds, file->home);
+	for (size_t i = stream != NULL ? stream->file_count : 0; i-- > 0;)
+		if (stream->files[i]->home != NULL)
+			add_ground_of(grounds, stream->files[i]->home);
+	for (size_t i = 0; stream != NULL && i < stream->file_count; i++) {
+		const struct source_memory_file *known = stream->files[i];
+		for (size_t k = named; known->home != NULL && k < grounds->count; k++)
+			if (strcmp(known->home, grounds->directories[k]) == 0 &&
+			    (grounds->since_ns[k] == 0 || known->modified_ns < grounds->since_ns[k]))
+				grounds->since_ns[k] = known->modified_ns;
+	}
 }
 
 /* @param file  NULL, or one that is looked for */
@@ -93,6 +107,7 @@ static void grounds_init(struct grounds *grounds, const struct file_shared *shar
                          const struct source_memory_file *file)
 {
 	grounds->count = 0;
+	memset(grounds->since_ns, 0, sizeof grounds->since_ns);
 	grounds->bases[0] = file_identity_base(route->path);
 	grounds->base_count = 1;
 	add_ground_of(grounds, route->path);
@@ -104,13 +119,8 @@ static void grounds_init(struct grounds *grounds, const struct file_shared *shar
 	add_olddir(grounds, route->path, shared->settings.olddir);
 	if (route->real != NULL)
 		add_olddir(grounds, route->real, shared->settings.olddir);
-	size_t named = grounds->count;
-	grounds->home = GROUNDS_MAX;
-	const char *home = file != NULL ? home_of(file) : NULL;
-	if (home != NULL)
-		add_ground_of(grounds, home);
-	if (grounds->count > named)
-		grounds->home = named;
+	if (file != NULL)
+		add_homes(grounds, file);
 }
 
 int64_t file_search_directory_age_ms(const char *path)
@@ -168,12 +178,13 @@ struct search {
 };
 
 /* Whether another known file has this inode: then it is no copy. */
-static bool is_another(const struct search *search, const struct file_beginning *beginning)
+static bool is_another(const struct search *search, const struct file_beginning *beginning, const char *path)
 {
 	const struct source_memory_file *file =
 		source_memory_file_with(search->shared->memory, beginning->about.st_dev, beginning->about.st_ino);
 	for (; file != NULL; file = source_memory_file_next(file))
-		if (file != search->file && fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head))
+		if (file != search->file && file_identity_may_be(file, path) &&
+		    fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head))
 			return true;
 	return false;
 }
@@ -207,12 +218,14 @@ static bool try_path(struct search *search, const char *path)
 	}
 	bool own = file_identity_has_inode(search->file, &beginning.about);
 	if (own == search->copies ||
-	    (search->copies && (search->file->fingerprint.head_bytes == 0 || is_another(search, &beginning)))) {
+	    (search->copies && (search->file->fingerprint.head_bytes == 0 || is_another(search, &beginning, path)))) {
 		input_free(beginning.input);
 		return false;
 	}
 	enum fingerprint_match match =
 		fingerprint_check(&search->file->fingerprint, beginning.input, search->offset, search->error);
+	if (match == FINGERPRINT_OTHER && file_beginning_short(&beginning, search->file))
+		match = FINGERPRINT_SHORTER;
 	bool shorter = match == FINGERPRINT_SHORTER && own;
 	search->unknown = search->unknown || match == FINGERPRINT_UNREADABLE;
 	search->other = search->other || (own && match == FINGERPRINT_OTHER);
@@ -245,7 +258,8 @@ static bool try_inode(struct search *search, const struct file_names *names)
 	char path[PATH_MAX];
 	for (size_t i = 0; i < names->count; i++)
 		if (names->list[i].inode == search->file->inode && !names->list[i].folder &&
-		    join(names->directory, names->list[i].name, path) && try_path(search, path))
+		    join(names->directory, names->list[i].name, path) && file_identity_may_be(search->file, path) &&
+		    try_path(search, path))
 			return true;
 	return false;
 }
@@ -517,9 +531,7 @@ enum weir_status file_search_missed(struct file_shared *shared, const struct fil
 		if (status != WEIR_OK)
 			continue;
 		find_own(&miss, names, route);
-		/* What lay there before was never looked at: only what came after the newest file can have been missed. */
-		miss.since_ns = i == grounds->home && newest->modified_ns - 1 > record->forgotten_ns ? newest->modified_ns - 1
-		                                                                                     : record->forgotten_ns;
+		miss.since_ns = record->forgotten_ns < grounds->since_ns[i] ? grounds->since_ns[i] - 1 : record->forgotten_ns;
 		each_rotated(grounds, names, take_missed, &miss);
 	}
 	free(grounds);

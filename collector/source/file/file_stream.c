@@ -220,6 +220,7 @@ struct open_file *file_stream_open(struct file_stream *stream, struct source_mem
 	file->modified_ns = file_identity_modified_ns(&opened->about);
 	file->seen_s = weir_wall_ms() / 1000;
 	file->absences = 0;
+	file->open = true;
 	note_where(stream, file, opened->path);
 	if (open_file_plain(opened) && file->size < (uint64_t)opened->about.st_size)
 		file->size = (uint64_t)opened->about.st_size;
@@ -232,6 +233,7 @@ void file_stream_close(struct file_stream *stream, struct open_file *opened)
 {
 	for (size_t i = 0; i < stream->open_count; i++)
 		if (stream->open[i] == opened) {
+			opened->file->open = false;
 			stream->open[i] = stream->open[--stream->open_count];
 			stream->shared->open_count--;
 			open_file_free(opened);
