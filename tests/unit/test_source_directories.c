@@ -123,6 +123,26 @@ static void rotations_into_a_directory_that_nobody_named_are_followed(void **sta
 	end();
 }
 
+/* The same where they keep their name there, and each takes the place of the one before. */
+static void files_that_are_moved_away_under_their_name_are_followed(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	assert_int_equal(mkdir(log_path("spool"), 0700), 0);
+	log_append("access.log", "1\n");
+	reader_open(&reader, one, false, memory);
+	reader_expect(&reader, "1\n");
+	log_append("access.log", "2\n");
+	log_rename("access.log", "spool/access.log");
+	log_append("access.log", "3\n");
+	log_rename("access.log", "spool/access.log");
+	log_append("access.log", "4\n");
+	reader_expect(&reader, "1\n2\n3\n4\n");
+	reader_close(&reader);
+	end();
+}
+
 /* "current" leads to another release by now, and the rest is in the one before. */
 static void a_link_in_the_path_that_changed_while_stopped_is_remembered(void **state)
 {
@@ -184,6 +204,7 @@ int main(void)
 		cmocka_unit_test(a_file_removed_with_its_directory_is_read_to_its_end),
 		cmocka_unit_test(a_directory_that_is_mounted_late_loses_nothing),
 		cmocka_unit_test(rotations_into_a_directory_that_nobody_named_are_followed),
+		cmocka_unit_test(files_that_are_moved_away_under_their_name_are_followed),
 		cmocka_unit_test(a_link_in_the_path_that_changed_while_stopped_is_remembered),
 		cmocka_unit_test(a_directory_that_is_gone_is_looked_for_around),
 	};

@@ -498,6 +498,19 @@ static bool take_missed(void *context, const char *path, const struct file_name 
 	return false;
 }
 
+/* In a directory that files are moved to, one may have kept its name. */
+static void take_kept_names(struct miss *miss, const struct file_names *names)
+{
+	char path[PATH_MAX];
+	for (size_t b = 0; b < miss->grounds->base_count; b++) {
+		const char *base = miss->grounds->bases[b];
+		size_t i = file_names_from(names, base, strlen(base));
+		if (i < names->count && strcmp(names->list[i].name, base) == 0 && !names->list[i].folder &&
+		    join(names->directory, base, path))
+			take_missed(miss, path, &names->list[i]);
+	}
+}
+
 /* What the stream's newest file is called by now: as a scan has found it, or by its inode in a directory. */
 static void find_own(struct miss *miss, const struct file_names *names, const struct file_route *route)
 {
@@ -533,6 +546,8 @@ enum weir_status file_search_missed(struct file_shared *shared, const struct fil
 		find_own(&miss, names, route);
 		miss.since_ns = record->forgotten_ns < grounds->since_ns[i] ? grounds->since_ns[i] - 1 : record->forgotten_ns;
 		each_rotated(grounds, names, take_missed, &miss);
+		if (grounds->since_ns[i] > 0)
+			take_kept_names(&miss, names);
 	}
 	free(grounds);
 	return listed;
