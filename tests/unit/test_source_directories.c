@@ -143,6 +143,46 @@ static void files_that_are_moved_away_under_their_name_are_followed(void **state
 	end();
 }
 
+static char told[1024];
+
+static void hear(void *context, const char *place, const char *words)
+{
+	(void)context, (void)place;
+	snprintf(told, sizeof told, "%s", words);
+}
+
+/* One that was seen, and went where nobody looks before it was read: how much it was is told and counted. */
+static void a_file_that_went_away_unread_is_told(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	told[0] = '\0';
+	reader_tell = hear;
+	assert_int_equal(mkdir(log_path("x"), 0700), 0);
+	assert_int_equal(mkdir(log_path("y"), 0700), 0);
+	log_append("access.log", "1\n");
+	reader_open(&reader, one, false, memory);
+	reader_expect(&reader, "1\n");
+	struct file_timing *timing = &file_source_of(reader.source)->shared.settings.timing;
+	timing->quiet = timing->patience = 60000; /* what comes next is not begun yet */
+	log_rename("access.log", "x/1");
+	log_append("access.log", "three\n");
+	const struct file_rotation *rotation = &file_source_of(reader.source)->logs[0]->rotation;
+	for (int64_t end_ms = weir_monotonic_ms() + READER_WAIT_MS;
+	     rotation->awaited.inode == 0 && weir_monotonic_ms() < end_ms;)
+		reader_run(&reader, 2);
+	log_rename("access.log", "y/2");
+	log_append("access.log", "4\n");
+	timing->quiet = timing->patience = 5;
+	reader_expect(&reader, "1\n4\n");
+	assert_non_null(strstr(told, "6 bytes from position 0 on are lost"));
+	assert_int_equal(reader_status(&reader, 0).lost_bytes, 6);
+	reader_close(&reader);
+	reader_tell = NULL;
+	end();
+}
+
 /* "current" leads to another release by now, and the rest is in the one before. */
 static void a_link_in_the_path_that_changed_while_stopped_is_remembered(void **state)
 {
@@ -205,6 +245,7 @@ int main(void)
 		cmocka_unit_test(a_directory_that_is_mounted_late_loses_nothing),
 		cmocka_unit_test(rotations_into_a_directory_that_nobody_named_are_followed),
 		cmocka_unit_test(files_that_are_moved_away_under_their_name_are_followed),
+		cmocka_unit_test(a_file_that_went_away_unread_is_told),
 		cmocka_unit_test(a_link_in_the_path_that_changed_while_stopped_is_remembered),
 		cmocka_unit_test(a_directory_that_is_gone_is_looked_for_around),
 	};

@@ -171,6 +171,32 @@ static bool inspect_all_left(struct file_stream *stream, int64_t now_ms)
 
 /* ---- to do it ---- */
 
+/*
+ * What comes next lies at the path. If another file was to come that lay there before, and was not begun since, it was
+ * moved away before it was read, and nobody knows where to.
+ */
+static void await(struct file_rotation *rotation, const struct file_candidate *next)
+{
+	struct file_stream *stream = &rotation->stream;
+	struct file_awaited *awaited = &rotation->awaited;
+	bool same = awaited->inode == next->inode && awaited->device == next->device;
+	if (awaited->inode != 0 && !same &&
+	    source_memory_file_with(stream->shared->memory, awaited->device, awaited->inode) == NULL) {
+		file_stream_count_lost(stream, awaited->size);
+		file_shared_tell(
+			stream->shared,
+			"%s: a file that lay there was moved away before it was read, and is not found: %llu bytes from "
+			"position 0 on are lost",
+			stream->path, (unsigned long long)awaited->size);
+	}
+	*awaited = (struct file_awaited){next->device, next->inode, next->size};
+}
+
+static bool lies_at_path(const struct file_rotation *rotation, const struct file_candidate *next)
+{
+	return next->path != NULL && strcmp(next->path, rotation->stream.path) == 0;
+}
+
 /* What was seen is noted, whatever is done about it. */
 static void take_note(struct file_rotation *rotation, const struct file_observation *seen)
 {
@@ -181,6 +207,8 @@ static void take_note(struct file_rotation *rotation, const struct file_observat
 		file_stream_well(stream);
 	if (seen->again_ms != 0)
 		stream->retry_ms = seen->again_ms;
+	if (lies_at_path(rotation, &seen->next.fresh))
+		await(rotation, &seen->next.fresh);
 	if (seen->next.moved_in)
 		source_memory_file_place(stream->shared->memory, seen->next.known, seen->next.device, seen->next.inode);
 }
@@ -194,6 +222,7 @@ static enum file_step fail(struct file_stream *stream, int64_t now_ms, const str
 static void begin_next(struct file_rotation *rotation, const struct file_successor *next)
 {
 	rotation->outlook.looks = FILE_LOOKS_AFTER;
+	rotation->awaited = (struct file_awaited){.inode = 0};
 	if (next->known != NULL)
 		file_stream_add_part(&rotation->stream, next->known, next->known->taken);
 	else

@@ -10,7 +10,11 @@ struct file_rotation {
 	struct file_outlook outlook;
 	uint32_t incarnation; /* that the outlook's phase is of */
 	bool away;            /* in the list of those whose file does not lie at the path */
-	struct stat sign;     /* of what lay at the path when no file was open and nothing came next; all 0: nothing */
+	/* what lay at the path and was to come next, as long as nothing was begun; inode 0: nothing */
+	struct file_awaited {
+		uint64_t device, inode, size;
+	} awaited;
+	struct stat sign; /* of what lay at the path when no file was open and nothing came next; all 0: nothing */
 };
 
 enum file_action {
