@@ -50,7 +50,8 @@ struct world {
 	struct reader reader;
 	bool running;
 	char seen[LOGS_MAX][LINES_MAX]; /* how often each line was read */
-	size_t told;                    /* losses */
+	size_t told;                    /* losses ... */
+	size_t counted;                 /* ... of which it is said how many bytes they are */
 };
 
 /* Names that look like one another's rotations. */
@@ -68,6 +69,7 @@ static void hear(void *context, const char *place, const char *words)
 	(void)place;
 	struct world *world = context;
 	world->told += strstr(words, "lost") != NULL;
+	world->counted += strstr(words, "bytes from position") != NULL;
 	if (getenv("WEIR_SHOW") != NULL)
 		fprintf(stderr, "told: %s\n", words);
 }
@@ -337,6 +339,10 @@ static void check(struct world *world)
 		reader_run(&world->reader, 5);
 	reader_run(&world->reader, 30);
 	count_lines(world);
+	if (!lossy && world->counted > 0) {
+		show(world);
+		fail_msg("seed %llu: bytes were told as lost, and none are", (unsigned long long)world->seed);
+	}
 	for (int i = 0; i < world->log_count; i++)
 		for (int j = 0; j < world->logs[i].written; j++)
 			if (world->seen[i][j] > 1 || (world->seen[i][j] == 0 && !(world->logs[i].lossy && is_stated(world)))) {
