@@ -76,6 +76,22 @@ static void hear(void *context, const char *place, const char *words)
 
 /* ---- what is done to a log ---- */
 
+enum { LINE_ROOM = 80 };
+
+/* A line like no other: where bytes are alike, files are. @return its length */
+static size_t put_line(struct world *world, int number, int line, char text[LINE_ROOM])
+{
+	size_t length = (size_t)snprintf(text, LINE_ROOM, "%d:%d:", number, line);
+	uint64_t random = world->seed * 1000003 + (uint64_t)number * 10007 + (uint64_t)line + 1;
+	for (int i = 1 + (int)draw(world, 40); i > 0; i--) {
+		random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		text[length++] = (char)('a' + (random >> 33) % 26);
+	}
+	text[length] = '\n';
+	text[length + 1] = '\0';
+	return length + 1;
+}
+
 /* Some of what is missing of a compressed log, or all. */
 static void write_packed(struct log *log, size_t count)
 {
@@ -89,10 +105,9 @@ static void write_packed(struct log *log, size_t count)
 static void write_member(struct world *world, int number, int count)
 {
 	struct log *log = &world->logs[number];
-	struct log_bytes text = {.at = weir_alloc((size_t)count, 80)};
+	struct log_bytes text = {.at = weir_alloc((size_t)count, LINE_ROOM)};
 	for (int i = 0; i < count && log->written < LINES_MAX; i++, log->written++)
-		text.length += (size_t)snprintf(text.at + text.length, 80, "%d:%d:%0*d\n", number, log->written,
-		                                1 + (int)draw(world, 40), 7);
+		text.length += put_line(world, number, log->written, text.at + text.length);
 	struct log_bytes member = packers[log->packer](text), before = log->whole;
 	log->whole = log_joined(before, NULL, 0, member);
 	write_packed(log, draw(world, 3) == 0 ? SIZE_MAX : draw(world, (uint32_t)(log->whole.length - log->there)));
@@ -129,8 +144,8 @@ static void write_lines(struct world *world, int number, int count)
 		return;
 	}
 	for (int i = 0; i < count && log->written < LINES_MAX; i++, log->written++) {
-		char line[80];
-		snprintf(line, sizeof line, "%d:%d:%0*d\n", number, log->written, 1 + (int)draw(world, 40), 7);
+		char line[LINE_ROOM];
+		put_line(world, number, log->written, line);
 		log_append(log->real, line);
 	}
 }
