@@ -150,14 +150,29 @@ static bool take_long_line(struct record_reader *reader)
 	return false;
 }
 
-/* A power loss, or a truncation under a writer, leaves zeros before a line: they are none of it. */
-__attribute__((noinline)) static void cut_zeros(struct record_reader *reader, struct weir_span *line)
+/* Whether a line begins with a byte that no text begins with: 0, or from the first of a byte order mark on. */
+static inline bool begins_oddly(struct weir_span line)
 {
-	uint32_t zeros = 0;
-	while (zeros < line->length && line->at[zeros] == '\0')
-		zeros++;
-	line->at += zeros;
-	line->length -= zeros;
+	return line.length > 0 && (unsigned char)(line.at[0] - 1) >= 0xee;
+}
+
+/*
+ * A power loss, or a truncation under a writer, leaves zeros before a line, and files that were joined byte order marks:
+ * they are none of it.
+ */
+__attribute__((noinline)) static void cut_beginning(struct record_reader *reader, struct weir_span *line)
+{
+	static const char mark[] = {'\xef', '\xbb', '\xbf'};
+	uint32_t zeros = 0, cut = 0;
+	for (bool more = true; more;) {
+		more = false;
+		while (cut < line->length && line->at[cut] == '\0')
+			cut++, zeros++;
+		if (line->length - cut >= sizeof mark && memcmp(line->at + cut, mark, sizeof mark) == 0)
+			cut += sizeof mark, more = true;
+	}
+	line->at += cut;
+	line->length -= cut;
 	atomic_fetch_add_explicit(&reader->stream->zeros, zeros, memory_order_relaxed);
 }
 
@@ -179,8 +194,8 @@ enum weir_status record_reader_next(struct record_reader *reader)
 		bool fresh = record_reader_is_fresh(reader);
 		reader->ahead.lines += fresh;
 		reader->ahead.bytes += fresh ? taken : 0;
-		if (line.length > 0 && __builtin_expect(line.at[0] == '\0', 0))
-			cut_zeros(reader, &line);
+		if (__builtin_expect(begins_oddly(line), 0))
+			cut_beginning(reader, &line);
 		if (line.length == 0)
 			continue;
 		reader->line = line;

@@ -14,12 +14,13 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { RAW_BYTES = 128 << 10, RAW_FIRST_BYTES = 4 << 10, SKIP_BYTES = 64 << 10, MAGIC_BYTES = 32 };
+enum { RAW_BYTES = 128 << 10, RAW_FIRST_BYTES = 4 << 10, SKIP_BYTES = 64 << 10, MAGIC_BYTES = 32, INSIDE_BYTES = 512 };
 
 struct input {
 	int fd;
@@ -33,6 +34,10 @@ struct input {
 	size_t raw_capacity, raw_at, raw_end;
 	const struct input_codec_ops *ops; /* NULL for plain */
 	void *codec;                       /* NULL while it is parked, too */
+	bool cut;                          /* the last read found that the compressed data ends where it cannot */
+	bool inside_told;                  /* what the compressed data holds is known */
+	unsigned char *inside;             /* its first bytes, by which that is told, until they are given; or NULL */
+	size_t inside_at, inside_end;
 };
 
 struct input *input_new(int fd, bool growing)
@@ -54,6 +59,7 @@ void input_free(struct input *input)
 	if (input->codec != NULL)
 		input->ops->destroy(input->codec);
 	free(input->raw);
+	free(input->inside);
 	close(input->fd);
 	free(input);
 }
@@ -71,6 +77,11 @@ enum input_kind input_kind(const struct input *input)
 bool input_compressed(const struct input *input)
 {
 	return input->ops != NULL;
+}
+
+bool input_cut(const struct input *input)
+{
+	return input->cut;
 }
 
 uint64_t input_offset(const struct input *input)
@@ -132,7 +143,9 @@ static enum weir_status fill_raw(struct input *input, struct weir_error *error)
 	return status;
 }
 
-static void use_kind(struct input *input, enum input_kind kind, const struct input_codec_ops *ops, const void *what)
+/* @param within  the compression that it lies in, or NULL */
+static void use_kind(struct input *input, enum input_kind kind, const struct input_codec_ops *ops, const void *what,
+                     const char *within)
 {
 	input->kind = kind;
 	input->ops = ops;
@@ -140,7 +153,7 @@ static void use_kind(struct input *input, enum input_kind kind, const struct inp
 		return;
 	input->codec = ops->create();
 	if (kind == INPUT_REFUSED)
-		input_refused_set(input->codec, what);
+		input_refused_set(input->codec, what, within);
 }
 
 /* Tells the kind by the first bytes. A short beginning that fits several kinds waits for more while it may come. */
@@ -160,7 +173,7 @@ static enum weir_status detect_kind(struct input *input, struct weir_error *erro
 	enum input_kind kind = input_kind_of(input->raw, length, &ops, &what, &perhaps);
 	if (perhaps && (status == WEIR_AGAIN || (status == WEIR_END && input->growing && input->regular)))
 		return status;
-	use_kind(input, kind, ops, what);
+	use_kind(input, kind, ops, what, NULL);
 	return WEIR_OK;
 }
 
@@ -181,6 +194,13 @@ static enum weir_status read_plain(struct input *input, void *bytes, size_t most
 	return read_raw(input, bytes, most, got, error);
 }
 
+static void drop_inside(struct input *input)
+{
+	free(input->inside);
+	input->inside = NULL;
+	input->inside_at = input->inside_end = 0;
+}
+
 void input_park(struct input *input)
 {
 	if (input->codec == NULL || !input->regular || input->kind == INPUT_REFUSED)
@@ -190,6 +210,7 @@ void input_park(struct input *input)
 	free(input->raw);
 	input->raw = NULL;
 	input->raw_capacity = input->raw_at = input->raw_end = 0;
+	drop_inside(input);
 }
 
 /* To where it was when it was parked. */
@@ -209,8 +230,22 @@ static enum weir_status unpark(struct input *input, struct weir_error *error)
 	return status == WEIR_END ? weir_fail(error, WEIR_INVALID, "is shorter than it was") : status;
 }
 
-static enum weir_status read_compressed(struct input *input, void *bytes, size_t most, size_t *got,
-                                        struct weir_error *error)
+/* Says where in the file the compressed data cannot be read further, and how much of the file that is not read. */
+static enum weir_status say_where(struct input *input, struct weir_error *error)
+{
+	uint64_t ahead = input_ahead(input), at = input->raw_offset - (input->raw_end - input->raw_at);
+	if (error == NULL || input->kind == INPUT_REFUSED)
+		return WEIR_INVALID;
+	size_t used = strlen(error->text);
+	if (ahead == UINT64_MAX)
+		snprintf(error->text + used, sizeof error->text - used, ", at byte %llu", (unsigned long long)at);
+	else
+		snprintf(error->text + used, sizeof error->text - used, ", at byte %llu: %llu bytes of it are not read",
+		         (unsigned long long)at, (unsigned long long)ahead);
+	return WEIR_INVALID;
+}
+
+static enum weir_status decompress(struct input *input, void *bytes, size_t most, size_t *got, struct weir_error *error)
 {
 	for (;;) {
 		struct input_step step = {
@@ -222,15 +257,68 @@ static enum weir_status read_compressed(struct input *input, void *bytes, size_t
 		if (*got > 0)
 			return WEIR_OK; /* damage behind it shows at the next call */
 		if (status != WEIR_OK)
-			return status;
+			return status == WEIR_INVALID ? say_where(input, error) : status;
 		if (step.rest > 0 && step.rest < rest)
 			continue;
 		status = fill_raw(input, error);
-		if (status == WEIR_END && !input->ops->complete(input->codec))
-			return weir_fail(error, WEIR_INVALID, "ends in the middle of its %s data", input->ops->name);
+		if (status == WEIR_END && !input->ops->complete(input->codec)) {
+			input->cut = true;
+			return weir_fail(error, WEIR_INVALID,
+			                 "ends in the middle of its %s data, at byte %llu: the rest is missing", input->ops->name,
+			                 (unsigned long long)input->raw_offset);
+		}
 		if (status != WEIR_OK)
 			return status;
 	}
+}
+
+/* What holds no lines holds none when it is compressed either: it is told by its first bytes, and refused. */
+static enum weir_status look_inside(struct input *input, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	if (input->inside == NULL)
+		input->inside = weir_alloc(INSIDE_BYTES, 1);
+	while (input->inside_end < INSIDE_BYTES && status == WEIR_OK) {
+		size_t got = 0;
+		status = decompress(input, input->inside + input->inside_end, INSIDE_BYTES - input->inside_end, &got, error);
+		input->inside_end += got;
+	}
+	if (status == WEIR_IO || input->inside_end == 0)
+		return status;
+	const struct input_codec_ops *ops;
+	const void *what;
+	bool perhaps;
+	if (input_kind_of(input->inside, input->inside_end, &ops, &what, &perhaps) == INPUT_PLAIN) {
+		if (perhaps && status != WEIR_OK && (status == WEIR_AGAIN || input->growing))
+			return status;
+	} else {
+		const char *within = input->ops->name;
+		input->ops->destroy(input->codec);
+		use_kind(input, INPUT_REFUSED, &input_refused, what, within);
+		drop_inside(input);
+	}
+	input->inside_told = true;
+	return WEIR_OK;
+}
+
+static enum weir_status read_compressed(struct input *input, void *bytes, size_t most, size_t *got,
+                                        struct weir_error *error)
+{
+	input->cut = false;
+	if (!input->inside_told && input->kind != INPUT_REFUSED) {
+		enum weir_status status = look_inside(input, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	size_t held = input->inside_end - input->inside_at;
+	if (held == 0) {
+		drop_inside(input);
+		return decompress(input, bytes, most, got, error);
+	}
+	*got = held < most ? held : most;
+	memcpy(bytes, input->inside + input->inside_at, *got);
+	input->inside_at += *got;
+	return WEIR_OK;
 }
 
 enum weir_status input_read(struct input *input, void *bytes, size_t most, size_t *got, struct weir_error *error)
@@ -273,6 +361,7 @@ static void rewind_compressed(struct input *input)
 	input->raw_offset = input->raw_base;
 	input->offset = 0;
 	input->raw_at = input->raw_end = 0;
+	drop_inside(input);
 }
 
 enum weir_status input_seek(struct input *input, uint64_t offset, struct weir_error *error)
@@ -308,6 +397,13 @@ enum weir_status input_seek(struct input *input, uint64_t offset, struct weir_er
 			return status;
 	}
 	return WEIR_OK;
+}
+
+bool input_is_written(const struct input *input, uint64_t offset)
+{
+	char byte = 0;
+	return input->kind == INPUT_PLAIN && input->regular &&
+	       pread(input->fd, &byte, 1, (off_t)(input->raw_base + offset)) == 1 && byte != 0;
 }
 
 uint64_t input_skip_hole(struct input *input, uint64_t limit)

@@ -2,8 +2,8 @@
 /*
  * A file's bytes, whatever it is packed in: plain, gzip, zstd, bzip2 or xz (also
  * several members or frames one after another), told by its first bytes and not
- * by its name. What holds no lines is refused: an archive, UTF-16. Offsets are
- * those of the uncompressed bytes.
+ * by its name. What holds no lines is refused, compressed too: an archive, UTF-16.
+ * Offsets are those of the uncompressed bytes.
  *
  * @thread one at a time
  */
@@ -40,6 +40,8 @@ void input_free(struct input *input);
 int input_fd(const struct input *input);
 enum input_kind input_kind(const struct input *input);
 bool input_compressed(const struct input *input);
+/** Whether the last read was WEIR_INVALID because the compressed data ends where it cannot: it may yet grow. */
+bool input_cut(const struct input *input);
 /** Of the byte that the next read gives. */
 uint64_t input_offset(const struct input *input);
 
@@ -48,7 +50,7 @@ uint64_t input_offset(const struct input *input);
  *
  * @return WEIR_OK: *got >= 1; WEIR_END: no more (a file that has grown since gives more when asked again); WEIR_AGAIN:
  *         a pipe has none just now; WEIR_INVALID: the compressed data is damaged, or ends where it cannot (then it may
- *         continue when the file has grown); WEIR_IO
+ *         continue when the file has grown); the words say at which byte of the file. WEIR_IO
  */
 WEIR_MUST_USE enum weir_status input_read(struct input *input, void *bytes, size_t most, size_t *got,
                                           struct weir_error *error);
@@ -77,6 +79,9 @@ void input_park(struct input *input);
  * @return how many bytes of 0 lay there; 0: it stands at data, or that cannot be told
  */
 uint64_t input_skip_hole(struct input *input, uint64_t limit);
+
+/** Whether a plain regular file has another byte than 0 at an offset. */
+bool input_is_written(const struct input *input, uint64_t offset);
 
 /** How many bytes are known to lie ahead: of a compressed file compressed ones. UINT64_MAX where it cannot be told. */
 uint64_t input_ahead(const struct input *input);

@@ -38,7 +38,8 @@ extern const struct input_codec_ops input_xz;
 
 /* Of files that hold no lines: whatever is decoded is an error that names the kind. */
 extern const struct input_codec_ops input_refused;
-void input_refused_set(void *codec, const void *what);
+/** @param within  the compression that it lies in, or NULL */
+void input_refused_set(void *codec, const void *what, const char *within);
 
 /**
  * Tells what a file is packed in.

@@ -152,21 +152,33 @@ enum input_kind input_kind_of(const void *bytes, size_t length, const struct inp
 
 /* ---- what is refused: a codec that decodes nothing ---- */
 
+struct refused {
+	const struct kind *kind;
+	const char *within; /* the compression that it lies in, or NULL */
+};
+
 static void *refused_create(void)
 {
-	return weir_alloc(1, sizeof(const struct kind *));
+	return weir_alloc(1, sizeof(struct refused));
 }
 
-void input_refused_set(void *codec, const void *what)
+void input_refused_set(void *codec, const void *what, const char *within)
 {
-	*(const struct kind **)codec = what;
+	*(struct refused *)codec = (struct refused){.kind = what, .within = within};
 }
 
 static enum weir_status refused_decode(void *codec, struct input_step *step, struct weir_error *error)
 {
-	const struct kind *kind = *(const struct kind **)codec;
+	const struct refused *refused = codec;
+	const struct kind *kind = refused->kind;
 	(void)step;
-	return weir_fail(error, WEIR_INVALID, "it is %s, which weir does not read: %s", kind->name, kind->advice);
+	if (refused->within == NULL)
+		return weir_fail(error, WEIR_INVALID, "it is %s, which weir does not read: %s", kind->name, kind->advice);
+	if (kind->ops == NULL)
+		return weir_fail(error, WEIR_INVALID, "it is %s within %s data, which weir does not read: %s", kind->name,
+		                 refused->within, kind->advice);
+	return weir_fail(error, WEIR_INVALID, "it is %s data within %s data, which weir does not read: " UNPACK,
+	                 kind->ops->name, refused->within);
 }
 
 static bool refused_complete(const void *codec)

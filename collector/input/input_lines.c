@@ -111,6 +111,20 @@ uint64_t input_lines_read_offset(const struct input_lines *lines)
 	return lines->offset + (lines->end - lines->begin) + lines->skipped;
 }
 
+uint64_t input_lines_zeros(const struct input_lines *lines)
+{
+	return lines->zeros;
+}
+
+bool input_lines_returns(const struct input_lines *lines)
+{
+	const char *line = lines->buffer + lines->begin;
+	size_t length = lines->end - lines->begin;
+	if (lines->offset > sizeof order_mark || length < 2 || memchr(line, '\n', length) != NULL)
+		return false;
+	return memchr(line, '\r', length - 1) != NULL;
+}
+
 static void empty(struct input_lines *lines)
 {
 	lines->begin = lines->ready = lines->end = lines->searched = 0;
@@ -135,7 +149,9 @@ void input_lines_rest(struct input_lines *lines)
 {
 	if (lines->end > lines->begin || lines->buffer == NULL)
 		return;
+	uint64_t zeros = lines->zeros;
 	empty(lines);
+	lines->zeros = zeros;
 	give_buffer_back(lines);
 }
 
@@ -257,6 +273,29 @@ static void skip_zeros(struct input_lines *lines, uint64_t limit)
 	lines->zeros += hole;
 }
 
+/*
+ * Zeros that were read at the end, before a line or behind the beginning of one, were room for lines if something is
+ * written there by now.
+ */
+static enum weir_status return_to_zeros(struct input_lines *lines, struct weir_error *error)
+{
+	uint64_t from = lines->offset - lines->zeros, zeros = from;
+	if (is_ready(lines))
+		return WEIR_OK;
+	if (lines->end > lines->begin) {
+		size_t end = lines->end;
+		while (end > lines->begin && lines->buffer[end - 1] == '\0')
+			end--;
+		if (end == lines->end)
+			return WEIR_OK;
+		from = lines->offset;
+		zeros = from + (end - lines->begin);
+	} else if (lines->zeros == 0) {
+		return WEIR_OK;
+	}
+	return input_is_written(lines->input, zeros) ? input_lines_seek(lines, from, error) : WEIR_OK;
+}
+
 /* Before whole lines are looked for: only at the beginning of one. @return whether there is something to search */
 static bool begin_line(struct input_lines *lines, uint64_t limit)
 {
@@ -317,6 +356,9 @@ static enum weir_status read_more(struct input_lines *lines, uint64_t limit, siz
 
 enum weir_status input_lines_fill(struct input_lines *lines, uint64_t limit, bool final, struct weir_error *error)
 {
+	enum weir_status back = return_to_zeros(lines, error);
+	if (back != WEIR_OK)
+		return back;
 	for (size_t read = 0;;) {
 		if (lines->offset >= limit)
 			return WEIR_END;

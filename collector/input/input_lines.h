@@ -54,7 +54,7 @@ struct input *input_lines_input(struct input_lines *lines);
  * @param final  the same at the input's end, or where it is damaged: no more will come. Else a line without newline
  *               waits for it
  * A byte order mark at the beginning and zeros before a line (what a truncation under a writer, or a power loss, leaves)
- * are passed over.
+ * are passed over. Zeros at the end may be room that was made for lines: what is written there is given all the same.
  *
  * @return WEIR_OK: input_lines_take() has something; WEIR_END: not just now; WEIR_AGAIN: much was read of one line, and
  *         its end has not come: ask again when others had their turn; else as input_read()
@@ -70,6 +70,12 @@ uint64_t input_lines_offset(const struct input_lines *lines);
 
 /** Offset after the last byte read: what lies between the two is a line's beginning, or ready. */
 uint64_t input_lines_read_offset(const struct input_lines *lines);
+
+/** How many bytes of 0 lie before the next line, if there is one yet: that are passed over, and not handed out with any. */
+uint64_t input_lines_zeros(const struct input_lines *lines);
+
+/** Whether all that was read so far is one line with carriage returns in it: they end lines in files of old Macs. */
+bool input_lines_returns(const struct input_lines *lines);
 
 /** Drops what is buffered and goes to an offset: statuses as input_seek(). */
 WEIR_MUST_USE enum weir_status input_lines_seek(struct input_lines *lines, uint64_t offset, struct weir_error *error);

@@ -67,6 +67,7 @@ struct source_memory_file {
 	/* not saved */
 	char *where;       /* owned: the path at which it was last found, or NULL */
 	uint32_t absences; /* how many searches in a row did not find it */
+	bool open;         /* a stream has it open: no other file can have its inode */
 	/* only for the memory's index */
 	struct source_memory_stream *stream;   /* the stream that it belongs to */
 	struct source_memory_file *next_alike; /* with the same hash of device and inode */

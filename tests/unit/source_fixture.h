@@ -60,7 +60,7 @@ static inline void reader_open(struct reader *reader, const char *config, bool o
 	struct weir_error error = {.text = ""};
 	char text[1024];
 	*reader = (struct reader){.text = weir_alloc(1, 1)};
-	snprintf(text, sizeof text, config, log_directory, log_directory, log_directory);
+	snprintf(text, sizeof text, config, log_directory, log_directory, log_directory, log_directory);
 	if (weir_json_parse("config", text, strlen(text), &reader->config, &error) != WEIR_OK)
 		fail_msg("%s", error.text);
 	struct weir_json root = weir_json_root(reader->config);

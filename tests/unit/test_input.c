@@ -109,8 +109,11 @@ static void expect_cut(struct log_bytes plain, struct log_bytes packed, const ch
 	log_write("cut.log", O_TRUNC, packed.at, packed.length / 2);
 	struct input *input = open_input("cut.log", true);
 	struct log_bytes first = read_all(input, 4096, &status, &error);
+	char where[128];
+	snprintf(where, sizeof where, "%s, at byte %zu: the rest is missing", words, packed.length / 2);
 	assert_int_equal(status, WEIR_INVALID);
-	assert_string_equal(error.text, words);
+	assert_true(input_cut(input));
+	assert_string_equal(error.text, where);
 	assert_true(first.length > 0);
 	assert_memory_equal(first.at, plain.at, first.length);
 	log_write("cut.log", 0, packed.at, packed.length);
@@ -146,6 +149,13 @@ static void expect_damage(struct log_bytes plain, struct log_bytes packed, const
 	assert_int_equal(status, WEIR_INVALID);
 	if (strncmp(error.text, words, strlen(words)) != 0)
 		fail_msg("%s", error.text);
+	assert_false(input_cut(input));
+	/* where it is damaged, and how much is not read: together they are the file */
+	unsigned long long at, missing;
+	const char *where = strstr(error.text, ", at byte ");
+	assert_non_null(where);
+	assert_int_equal(sscanf(where, ", at byte %llu: %llu bytes of it are not read", &at, &missing), 2);
+	assert_int_equal(at + missing, packed.length);
 	assert_int_equal(input_read(input, byte, 1, &got, &error), WEIR_INVALID); /* and it stays so */
 	assert_int_equal(got, 0);
 	assert_int_equal(input_seek(input, 0, &error), WEIR_OK);
@@ -450,6 +460,59 @@ static void what_holds_no_lines_is_refused_by_name(void **state)
 	}
 }
 
+/* What is refused as it is is refused within any compression, and what merely begins like it is text there too. */
+static void what_is_packed_is_looked_at(void **state)
+{
+	(void)state;
+	struct log_bytes (*const packers[])(struct log_bytes) = {log_gzip, log_zstd, log_bzip2, log_xz};
+	static const char *const outer[] = {"gzip", "zstd", "bzip2", "xz"};
+	char tar[1024] = "a.log";
+	memcpy(tar + 257, "ustar", 5);
+	struct log_bytes text = {.at = "a line of text\n", .length = 15}, twice = log_gzip(text);
+	const struct {
+		struct log_bytes bytes;
+		const char *words;
+	} files[] = {
+		{{"2\0000\0002\0004\0-\0000\0005\0-\0001\0", 18}, "it is UTF-16 text within %s data"},
+		{{"PK\x03\x04rest of it", 14}, "it is a zip archive within %s data"},
+		{{tar, sizeof tar}, "it is a tar archive within %s data"},
+		{twice, "it is gzip data within %s data"},
+	};
+	for (size_t i = 0; i < sizeof packers / sizeof *packers; i++) {
+		struct weir_error error;
+		char bytes[64], words[128];
+		size_t got;
+		for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
+			struct log_bytes packed = packers[i](files[k].bytes);
+			log_write("file", O_TRUNC, packed.at, packed.length);
+			struct input *input = open_input("file", k % 2 == 0);
+			snprintf(words, sizeof words, files[k].words, outer[i]);
+			for (int again = 0; again < 2; again++) {
+				assert_int_equal(input_read(input, bytes, sizeof bytes, &got, &error), WEIR_INVALID);
+				if (strncmp(error.text, words, strlen(words)) != 0)
+					fail_msg("%s, not %s", error.text, words);
+			}
+			assert_false(input_cut(input));
+			input_free(input);
+			free(packed.at);
+		}
+		struct log_bytes plain = {.at = "PKI started\n", .length = 12}, packed = packers[i](plain);
+		log_write("file", O_TRUNC, packed.at, packed.length);
+		struct input *input = open_input("file", true);
+		assert_int_equal(input_read(input, bytes, 5, &got, &error), WEIR_OK);
+		input_park(input);
+		assert_int_equal(input_read_full(input, bytes + 5, sizeof bytes - 5, &got, &error), WEIR_OK);
+		assert_int_equal(got, 7);
+		assert_memory_equal(bytes, plain.at, 12);
+		assert_int_equal(input_seek(input, 4, &error), WEIR_OK);
+		assert_int_equal(input_read_full(input, bytes, sizeof bytes, &got, &error), WEIR_OK);
+		assert_int_equal(got, 8);
+		input_free(input);
+		free(packed.at);
+	}
+	free(twice.at);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -464,6 +527,7 @@ int main(void)
 		cmocka_unit_test(failures_have_words),
 		cmocka_unit_test(bzip2_and_xz_are_read),
 		cmocka_unit_test(what_holds_no_lines_is_refused_by_name),
+		cmocka_unit_test(what_is_packed_is_looked_at),
 	};
 	return cmocka_run_group_tests(tests, log_directory_make, log_directory_remove);
 }

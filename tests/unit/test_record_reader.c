@@ -70,12 +70,27 @@ static void a_long_line_has_its_position_too(void **state)
 	expect_positions(&chunk, NULL, 0, 77);
 }
 
+/* Files that were joined have marks within; only what a line begins with is looked at. */
+static void byte_order_marks_and_zeros_before_a_line_are_none_of_it(void **state)
+{
+	(void)state;
+	static const char joined[] = "{\"time\":1}\n"
+								 "\xef\xbb\xbf{\"time\":2}\n"
+								 "\0\0\xef\xbb\xbf\0{\"time\":3}\n"
+								 "\xef\xbb\xbf\n"
+								 "\xef\xbb{\"time\":4}\n"
+								 "{\"time\":5}\n";
+	struct source_chunk chunk = {.data = joined, .length = sizeof joined - 1, .position = 1000};
+	expect_positions(&chunk, (const uint64_t[]){1011, 1025, 1042, 1070}, 4, 1000 + sizeof joined - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(positions_are_bytes),
 		cmocka_unit_test(positions_are_what_the_source_says),
 		cmocka_unit_test(a_long_line_has_its_position_too),
+		cmocka_unit_test(byte_order_marks_and_zeros_before_a_line_are_none_of_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

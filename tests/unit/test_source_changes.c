@@ -360,6 +360,178 @@ static void packed_files_are_read_once_they_are_whole(void **state)
 	end();
 }
 
+static const char *const packed_files = "{\"type\":\"file\",\"path\":\"%s/*.gz\",\"follow\":true}";
+
+/* However far a stalled writer came: no line is cut, none is missing, and the stall is stated as long as it lasts. */
+static void a_packed_file_that_stalls_goes_on(void **state)
+{
+	(void)state;
+	struct log_bytes (*const packers[])(struct log_bytes) = {log_gzip, log_zstd, log_bzip2, log_xz};
+	struct log_bytes plain = log_lines("line number %d, and its sevenfold %d\n", 1, 2000);
+	for (size_t i = 0; i < sizeof packers / sizeof *packers; i++) {
+		struct log_bytes packed = packers[i](plain);
+		for (size_t cut = 12; cut < packed.length; cut += packed.length / 5) {
+			struct reader reader;
+			begin();
+			log_write("a.gz", 0, packed.at, cut);
+			reader_open(&reader, packed_files, false, memory);
+			reader_expect_problem(&reader, "ends in the middle of its");
+			reader_run(&reader, 30);
+			assert_true(reader.length == 0 || reader.text[reader.length - 1] == '\n');
+			size_t before = 0;
+			if (i % 2 == 0) {
+				before = reader.length;
+				reader_acknowledge(&reader);
+				restart(&reader, packed_files);
+			}
+			log_write("a.gz", O_APPEND, packed.at + cut, packed.length - cut);
+			reader_expect_length(&reader, plain.length - before);
+			assert_memory_equal(reader.text, plain.at + before, plain.length - before);
+			reader_expect_problem(&reader, "");
+			assert_int_equal(reader_status(&reader, 0).lost_bytes, 0);
+			reader_close(&reader);
+			end();
+		}
+		free(packed.at);
+	}
+	free(plain.at);
+}
+
+/* rsync, scp and mv: the whole file takes the place of what was there of it; so does one that has more. */
+static void a_packed_file_that_is_replaced_goes_on(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	struct log_bytes plain = log_lines("line number %d, and its sevenfold %d\n", 1, 2000), packed = log_gzip(plain);
+	struct log_bytes more = {.at = "more\n", .length = 5}, member = log_gzip(more);
+	struct log_bytes joined = log_joined(packed, NULL, 0, member);
+	log_write("a.gz", 0, packed.at, packed.length / 2);
+	reader_open(&reader, packed_files, false, memory);
+	reader_expect_problem(&reader, "ends in the middle of its gzip data");
+	assert_true(reader.length > 0);
+	log_write("copy", 0, packed.at, packed.length);
+	log_rename("copy", "a.gz");
+	reader_expect_length(&reader, plain.length);
+	log_write("copy", 0, joined.at, joined.length);
+	log_rename("copy", "a.gz");
+	reader_expect_length(&reader, plain.length + 5);
+	assert_memory_equal(reader.text, plain.at, plain.length);
+	assert_string_equal(reader.text + plain.length, "more\n");
+	reader_close(&reader);
+	free(plain.at), free(packed.at), free(member.at), free(joined.at);
+	end();
+}
+
+/* A file that was read, and is cut while weir is stopped, is not taken for a plain one of that size. */
+static void a_packed_file_that_was_cut_waits(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	struct log_bytes plain = log_lines("line number %d, and its sevenfold %d\n", 1, 20000), packed = log_gzip(plain);
+	log_write("a.gz", 0, packed.at, packed.length);
+	reader_open(&reader, packed_files, false, memory);
+	while (reader.length < plain.length / 2)
+		reader_step(&reader);
+	assert_true(reader.length < plain.length);
+	size_t length = reader.length;
+	reader_acknowledge(&reader);
+	restart(&reader, packed_files);
+	reader_close(&reader);
+	assert_int_equal(truncate(log_path("a.gz"), (off_t)packed.length / 8), 0);
+	reader_open(&reader, packed_files, false, memory);
+	reader_run(&reader, 50);
+	assert_int_equal(reader.length, 0);
+	log_write("a.gz", O_TRUNC, packed.at, packed.length);
+	reader_expect_length(&reader, plain.length - length);
+	assert_memory_equal(reader.text, plain.at + length, plain.length - length);
+	assert_int_equal(reader_status(&reader, 0).lost_bytes, 0);
+	reader_close(&reader);
+	free(plain.at), free(packed.at);
+	end();
+}
+
+/* The same of one that was read to its end, and so little is left that nothing tells whose it is: until there is more. */
+static void a_packed_file_that_is_written_anew_is_known_again(void **state)
+{
+	(void)state;
+	struct log_bytes (*const packers[])(struct log_bytes) = {log_gzip, log_zstd, log_bzip2, log_xz};
+	struct log_bytes plain = log_lines("line number %d, and its sevenfold %d\n", 1, 40);
+	struct log_bytes more = {.at = "more\n", .length = 5};
+	for (size_t i = 0; i < sizeof packers / sizeof *packers; i++) {
+		struct reader reader;
+		struct log_bytes packed = packers[i](plain), member = packers[i](more);
+		struct log_bytes joined = log_joined(packed, NULL, 0, member);
+		begin();
+		log_write("a.gz", 0, packed.at, packed.length);
+		reader_open(&reader, packed_files, false, memory);
+		reader_expect_length(&reader, plain.length);
+		stop(&reader);
+		assert_int_equal(truncate(log_path("a.gz"), (off_t)packed.length / 2), 0);
+		reader_open(&reader, packed_files, false, memory);
+		reader_expect_problem(&reader, "holds less than was read of it");
+		assert_int_equal(reader.length, 0);
+		log_write("a.gz", O_TRUNC, joined.at, joined.length);
+		reader_expect(&reader, "more\n");
+		reader_expect_problem(&reader, "");
+		assert_int_equal(reader_status(&reader, 0).lost_bytes, 0);
+		reader_close(&reader);
+		end();
+		free(packed.at), free(member.at), free(joined.at);
+	}
+	free(plain.at);
+}
+
+/* The inode of a file of which no byte is known says nothing once another file has it. */
+static void an_inode_that_another_file_got_is_no_file(void **state)
+{
+	(void)state;
+	const char *config = "{\"type\":\"file\",\"path\":[\"%s/a.log\",\"%s/b.log\"],\"follow\":true}";
+	struct reader reader;
+	begin();
+	log_append("a.log", "");
+	reader_open(&reader, config, false, memory);
+	reader_run(&reader, 50);
+	stop(&reader);
+	log_rename("a.log", "b.log"); /* as good as: it was removed, and its inode given to another */
+	log_append("b.log", "b\n");
+	log_append("a.log", "a\n");
+	reader_open(&reader, config, false, memory);
+	reader_expect_length(&reader, 4);
+	assert_non_null(source_memory_find(memory, log_path("b.log")));
+	reader_close(&reader);
+	end();
+}
+
+/* What cannot be read of a damaged file is counted, and the problem says where. */
+static void damage_is_counted(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	struct log_bytes plain = log_lines("line number %d, and its sevenfold %d\n", 1, 20000), packed = log_gzip(plain);
+	memset(packed.at + packed.length / 2, 'X', 64);
+	log_write("a.gz", 0, packed.at, packed.length);
+	for (int once = 0; once < 2; once++) {
+		reader_open(&reader, packed_files, once, NULL);
+		if (once)
+			reader_finish(&reader);
+		else
+			reader_expect_problem(&reader, "the gzip data is damaged");
+		struct source_status status = reader_status(&reader, 0);
+		unsigned long long at, missing;
+		const char *where = strstr(status.problem, ", at byte ");
+		assert_non_null(where);
+		assert_int_equal(sscanf(where, ", at byte %llu: %llu bytes", &at, &missing), 2);
+		assert_int_equal(at + missing, packed.length);
+		assert_int_equal(status.lost_bytes, missing);
+		reader_close(&reader);
+	}
+	free(plain.at), free(packed.at);
+	end();
+}
+
 static void lag_grows_while_nobody_reads(void **state)
 {
 	(void)state;
@@ -441,6 +613,12 @@ int main(void)
 		cmocka_unit_test(status_may_be_asked_by_another_thread),
 		cmocka_unit_test(a_quiet_file_is_closed_and_found_again),
 		cmocka_unit_test(packed_files_are_read_once_they_are_whole),
+		cmocka_unit_test(a_packed_file_that_stalls_goes_on),
+		cmocka_unit_test(a_packed_file_that_is_replaced_goes_on),
+		cmocka_unit_test(a_packed_file_that_was_cut_waits),
+		cmocka_unit_test(a_packed_file_that_is_written_anew_is_known_again),
+		cmocka_unit_test(an_inode_that_another_file_got_is_no_file),
+		cmocka_unit_test(damage_is_counted),
 		cmocka_unit_test(lag_grows_while_nobody_reads),
 		cmocka_unit_test(files_long_gone_are_forgotten),
 		cmocka_unit_test(more_files_than_can_be_followed_are_stated),

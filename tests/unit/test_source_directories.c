@@ -76,12 +76,162 @@ static void a_directory_that_is_mounted_late_loses_nothing(void **state)
 	log_rename("volume/access.log", "volume/access.log.1");
 	log_append("volume/access.log", "2\n");
 	reader_expect(&reader, "1\n2\n");
-	assert_int_equal(rename(log_path("volume"), log_path("elsewhere")), 0);
+	char away[80];
+	snprintf(away, sizeof away, "%s-away", log_directory);
+	assert_int_equal(rename(log_path("volume"), away), 0);
 	restart(&reader, config);
 	reader_run(&reader, 900); /* longer than a name may be missing from a listing */
 	assert_int_equal(reader.length, 0);
-	assert_int_equal(rename(log_path("elsewhere"), log_path("volume")), 0);
+	assert_int_equal(rename(away, log_path("volume")), 0);
 	reader_expect(&reader, "1\n2\n");
+	assert_int_equal(reader_status(&reader, 0).lost_bytes, 0);
+	reader_close(&reader);
+	end();
+}
+
+/* Rotations within a moment, into a directory that nobody named: what lay there before is none of them. */
+static void rotations_into_a_directory_that_nobody_named_are_followed(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	assert_int_equal(mkdir(log_path("archive"), 0700), 0);
+	log_append("archive/access.log.3", "of another time\n");
+	struct timespec long_ago[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+	assert_int_equal(utimensat(AT_FDCWD, log_path("archive/access.log.3"), long_ago, 0), 0);
+	log_append("access.log", "1\n");
+	reader_open(&reader, one, false, memory);
+	reader_expect(&reader, "1\n");
+	log_append("access.log", "2\n");
+	log_rename("access.log", "archive/access.log.1");
+	log_append("access.log", "3\n");
+	log_rename("archive/access.log.1", "archive/access.log.2");
+	log_rename("access.log", "archive/access.log.1");
+	log_append("access.log", "4\n");
+	reader_expect(&reader, "1\n2\n3\n4\n");
+	/* and from there on */
+	log_rename("archive/access.log.2", "archive/access.log.3");
+	log_rename("archive/access.log.1", "archive/access.log.2");
+	log_rename("access.log", "archive/access.log.1");
+	log_append("access.log", "5\n");
+	log_pack("archive/access.log.1", "archive/access.log.1.gz");
+	log_rename("access.log", "archive/access.log.0");
+	log_append("access.log", "6\n");
+	reader_expect(&reader, "1\n2\n3\n4\n5\n6\n");
+	assert_int_equal(reader_status(&reader, 0).lost_bytes, 0);
+	reader_close(&reader);
+	end();
+}
+
+/* The same where they keep their name there, and each takes the place of the one before. */
+static void files_that_are_moved_away_under_their_name_are_followed(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	assert_int_equal(mkdir(log_path("spool"), 0700), 0);
+	log_append("access.log", "1\n");
+	reader_open(&reader, one, false, memory);
+	reader_expect(&reader, "1\n");
+	log_append("access.log", "2\n");
+	log_rename("access.log", "spool/access.log");
+	log_append("access.log", "3\n");
+	log_rename("access.log", "spool/access.log");
+	log_append("access.log", "4\n");
+	reader_expect(&reader, "1\n2\n3\n4\n");
+	reader_close(&reader);
+	end();
+}
+
+static char told[1024];
+
+static void hear(void *context, const char *place, const char *words)
+{
+	(void)context, (void)place;
+	snprintf(told, sizeof told, "%s", words);
+}
+
+/* One that was seen, and went where nobody looks before it was read: how much it was is told and counted. */
+static void a_file_that_went_away_unread_is_told(void **state)
+{
+	(void)state;
+	struct reader reader;
+	begin();
+	told[0] = '\0';
+	reader_tell = hear;
+	assert_int_equal(mkdir(log_path("x"), 0700), 0);
+	assert_int_equal(mkdir(log_path("y"), 0700), 0);
+	log_append("access.log", "1\n");
+	reader_open(&reader, one, false, memory);
+	reader_expect(&reader, "1\n");
+	struct file_timing *timing = &file_source_of(reader.source)->shared.settings.timing;
+	timing->quiet = timing->patience = 60000; /* what comes next is not begun yet */
+	log_rename("access.log", "x/1");
+	log_append("access.log", "three\n");
+	const struct file_rotation *rotation = &file_source_of(reader.source)->logs[0]->rotation;
+	for (int64_t end_ms = weir_monotonic_ms() + READER_WAIT_MS;
+	     rotation->awaited.inode == 0 && weir_monotonic_ms() < end_ms;)
+		reader_run(&reader, 2);
+	log_rename("access.log", "y/2");
+	log_append("access.log", "4\n");
+	timing->quiet = timing->patience = 5;
+	reader_expect(&reader, "1\n4\n");
+	assert_non_null(strstr(told, "6 bytes from position 0 on are lost"));
+	assert_int_equal(reader_status(&reader, 0).lost_bytes, 6);
+	reader_close(&reader);
+	reader_tell = NULL;
+	end();
+}
+
+/* "current" leads to another release by now, and the rest is in the one before. */
+static void a_link_in_the_path_that_changed_while_stopped_is_remembered(void **state)
+{
+	(void)state;
+	const char *config = "{\"type\":\"file\",\"path\":\"%s/current/log/a.log\",\"follow\":true}";
+	struct reader reader;
+	begin();
+	assert_int_equal(mkdir(log_path("1"), 0700), 0);
+	assert_int_equal(mkdir(log_path("1/log"), 0700), 0);
+	assert_int_equal(mkdir(log_path("2"), 0700), 0);
+	assert_int_equal(mkdir(log_path("2/log"), 0700), 0);
+	assert_int_equal(symlink("1", log_path("current")), 0);
+	log_append("current/log/a.log", "1\n");
+	reader_open(&reader, config, false, memory);
+	reader_expect(&reader, "1\n");
+	stop(&reader);
+	log_append("current/log/a.log", "2\n");
+	log_remove("current");
+	assert_int_equal(symlink("2", log_path("current")), 0);
+	log_append("current/log/a.log", "3\n");
+	reader_open(&reader, config, false, memory);
+	reader_expect(&reader, "2\n3\n");
+	assert_int_equal(reader_status(&reader, 0).lost_bytes, 0);
+	/* and what is written late, to the one before, while running */
+	log_append("1/log/a.log", "late\n");
+	reader_expect(&reader, "2\n3\nlate\n");
+	reader_close(&reader);
+	end();
+}
+
+/* The directory itself was moved into another. */
+static void a_directory_that_is_gone_is_looked_for_around(void **state)
+{
+	(void)state;
+	const char *config = "{\"type\":\"file\",\"path\":\"%s/*/a.log\",\"follow\":true}";
+	struct reader reader;
+	begin();
+	assert_int_equal(mkdir(log_path("d1"), 0700), 0);
+	assert_int_equal(mkdir(log_path("d2"), 0700), 0);
+	log_append("d1/a.log", "1\n");
+	reader_open(&reader, config, false, memory);
+	reader_expect(&reader, "1\n");
+	stop(&reader);
+	log_append("d1/a.log", "2\n");
+	assert_int_equal(rename(log_path("d1"), log_path("d2/d1")), 0);
+	reader_open(&reader, config, false, memory);
+	reader_expect(&reader, "2\n");
+	log_append("d2/d1/a.log", "3\n");
+	reader_expect(&reader, "2\n3\n");
 	assert_int_equal(reader_status(&reader, 0).lost_bytes, 0);
 	reader_close(&reader);
 	end();
@@ -93,6 +243,11 @@ int main(void)
 		cmocka_unit_test(directories_come_and_go),
 		cmocka_unit_test(a_file_removed_with_its_directory_is_read_to_its_end),
 		cmocka_unit_test(a_directory_that_is_mounted_late_loses_nothing),
+		cmocka_unit_test(rotations_into_a_directory_that_nobody_named_are_followed),
+		cmocka_unit_test(files_that_are_moved_away_under_their_name_are_followed),
+		cmocka_unit_test(a_file_that_went_away_unread_is_told),
+		cmocka_unit_test(a_link_in_the_path_that_changed_while_stopped_is_remembered),
+		cmocka_unit_test(a_directory_that_is_gone_is_looked_for_around),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,22 @@ static void each_is_described(void **state)
 	                 "followed from its consumer group's offset; initially from the beginning of what exists");
 }
 
+/* There is one standard input, and whoever validates is told what whoever runs is told: both ask source_apart(). */
+static void standard_input_is_one_source(void **state)
+{
+	(void)state;
+	struct weir_json_document *document;
+	struct weir_error error = {.text = ""};
+	struct weir_json sources = parse("[{\"type\": \"stdin\"}, {\"type\": \"file\", \"path\": \"-\"}, "
+	                                 "{\"type\": \"stdin\", \"path\": \"-\"}]",
+	                                 &document);
+	assert_int_equal(source_apart(&sources, 0, &error), WEIR_OK);
+	assert_int_equal(source_apart(&sources, 1, &error), WEIR_OK);
+	assert_int_equal(source_apart(&sources, 2, &error), WEIR_INVALID);
+	assert_non_null(strstr(error.text, "[2]: is a second source of standard input, after [0]"));
+	weir_json_document_free(document);
+}
+
 /* The head that a kind's lines have is a format, and a message behind it has one of its own. */
 static void heads_are_formats(void **state)
 {
@@ -125,9 +141,8 @@ static void heads_are_formats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_kind_is_whole),
-		cmocka_unit_test(what_is_no_kind_is_refused),
-		cmocka_unit_test(each_is_described),
+		cmocka_unit_test(every_kind_is_whole), cmocka_unit_test(what_is_no_kind_is_refused),
+		cmocka_unit_test(each_is_described),   cmocka_unit_test(standard_input_is_one_source),
 		cmocka_unit_test(heads_are_formats),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -211,6 +211,41 @@ static void a_rotation_that_another_source_names_is_read_once(void **state)
 	tear_down();
 }
 
+/* What is excluded is a file, however either of the two is spelled. */
+static void a_file_is_excluded_by_any_spelling(void **state)
+{
+	(void)state;
+	static const char *const configs[] = {
+		"{\"type\":\"file\",\"path\":\"%s/x/*.log\",\"exclude\":\"%s/x/../x/a.log\",\"follow\":true}",
+		"{\"type\":\"file\",\"path\":\"%s/link/*.log\",\"exclude\":\"%s/x/a.*\",\"follow\":true}",
+		"{\"type\":\"file\",\"path\":\"%s/*/*.log\",\"exclude\":\"%s/link/a.log\",\"follow\":true}",
+		"{\"type\":\"file\",\"path\":\"%s/./x/*.log\",\"exclude\":\"%s/*/a.log\",\"follow\":true}",
+	};
+	for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+		struct reader reader;
+		set_up();
+		assert_int_equal(mkdir(log_path("x"), 0700), 0);
+		assert_int_equal(symlink("x", log_path("link")), 0);
+		log_append("x/a.log", "excluded\n");
+		log_append("x/b.log", "1\n");
+		reader_open(&reader, configs[i], false, memory);
+		reader_expect(&reader, "1\n");
+		log_append("x/a.log", "excluded\n");
+		log_append("x/b.log", "2\n");
+		reader_expect(&reader, "1\n2\n");
+		reader_close(&reader);
+		tear_down();
+	}
+	struct reader second;
+	set_up();
+	assert_int_equal(symlink(".", log_path("here")), 0);
+	log_append("a.log", "1\n");
+	const char *error =
+		open_second("{\"type\":\"file\",\"path\":\"%s/a.log\",\"exclude\":\"%s/here/a.log\"}", true, &second);
+	assert_non_null(strstr(error, "a.log, which \"path\" names"));
+	tear_down();
+}
+
 static void what_is_named_and_excluded_is_refused(void **state)
 {
 	(void)state;
@@ -465,6 +500,69 @@ static void zeros_before_a_line_are_passed_over_and_told(void **state)
 	tear_down();
 }
 
+/* Zeros at the end, as of a crash or of a writer that makes room: told, and what is written there later is read. */
+static void zeros_at_the_end_are_told_and_may_become_lines(void **state)
+{
+	(void)state;
+	static const char zeros[70000];
+	struct reader reader;
+	for (int once = 0; once < 2; once++) {
+		set_up();
+		log_append("access.log", "1\n");
+		log_write("access.log", O_APPEND, zeros, sizeof zeros);
+		reader_open(&reader, one, once, memory);
+		if (once)
+			reader_finish(&reader);
+		else
+			reader_expect(&reader, "1\n");
+		assert_string_equal(reader.text, "1\n");
+		assert_non_null(strstr(told, "its last 70000 bytes, from position 2 on, are 0 and hold no line"));
+		if (!once) {
+			int fd = open(log_path("access.log"), O_WRONLY);
+			assert_int_equal(pwrite(fd, "2\n", 2, 2), 2);
+			reader_expect(&reader, "1\n2\n");
+			assert_int_equal(pwrite(fd, "half", 4, 4), 4);
+			reader_run(&reader, 50);
+			assert_int_equal(pwrite(fd, " 3\n", 3, 8), 3);
+			reader_expect(&reader, "1\n2\nhalf 3\n");
+			log_append("access.log", "4\n");
+			reader_expect(&reader, "1\n2\nhalf 3\n4\n");
+			close(fd);
+		}
+		reader_close(&reader);
+		tear_down();
+	}
+}
+
+static void lines_that_end_in_carriage_returns_are_told(void **state)
+{
+	(void)state;
+	static const char *const texts[] = {"1\r2\r3\r", "1\r2\r3\n", "1\r\n2\r\n", "open\r"};
+	for (int i = 0; i < 8; i++) {
+		struct reader reader;
+		set_up();
+		log_append("access.log", texts[i / 2]);
+		reader_open(&reader, one, i % 2 == 0, memory);
+		if (i % 2 == 0)
+			reader_finish(&reader);
+		else
+			reader_run(&reader, 50);
+		assert_int_equal(strstr(told, "end in carriage returns alone") != NULL, i / 2 == 0);
+		reader_close(&reader);
+		tear_down();
+	}
+	/* one that is longer than a line may be */
+	struct reader reader;
+	set_up();
+	for (int i = 0; i < 300; i++)
+		log_append("access.log", "a line of text\r");
+	reader_open(&reader, one, true, memory);
+	reader_finish(&reader);
+	assert_non_null(strstr(told, "end in carriage returns alone"));
+	reader_close(&reader);
+	tear_down();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -476,6 +574,7 @@ int main(void)
 		cmocka_unit_test(an_excluded_file_is_the_other_sources),
 		cmocka_unit_test(a_rotation_that_another_source_names_is_read_once),
 		cmocka_unit_test(what_is_named_and_excluded_is_refused),
+		cmocka_unit_test(a_file_is_excluded_by_any_spelling),
 		cmocka_unit_test(a_log_rotated_into_another_directory_is_read_on),
 		cmocka_unit_test(a_link_without_a_target_tells_where_to_look),
 		cmocka_unit_test(what_a_link_leads_to_is_named),
@@ -484,6 +583,8 @@ int main(void)
 		cmocka_unit_test(first_lines_are_seen_without_a_scan),
 		cmocka_unit_test(an_endless_line_keeps_nobody_waiting),
 		cmocka_unit_test(zeros_before_a_line_are_passed_over_and_told),
+		cmocka_unit_test(zeros_at_the_end_are_told_and_may_become_lines),
+		cmocka_unit_test(lines_that_end_in_carriage_returns_are_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Directories of files made from a seed: names, rotations of every style, links, compressions; lines are written while
- * the source runs and while it is stopped. Every line is read once, or told as lost.
+ * the source runs and while it is stopped. Compressed logs stall while they are written, are cut and replaced; logs are
+ * rotated into a directory that nobody named; a link in the middle of a path changes. Every line is read once, or told
+ * as lost.
  *
  * WEIR_SEED is the first seed, WEIR_SEEDS how many are tried.
  */
 #include "tests/unit/rotation_fixture.h"
 
-enum { LOGS_MAX = 5, LINES_MAX = 4000, SEEDS = 200, KEPT = 40 };
+enum { ROTATED_MAX = 5, LOGS_MAX = 7, LINES_MAX = 4000, SEEDS = 200, KEPT = 40 };
 
-enum style { NUMBERED, DATED, STEM, COPIED, MOVED, STYLES };
+enum style {
+	NUMBERED,
+	DATED,
+	STEM,
+	COPIED,
+	MOVED,
+	VAULTED, /* into a directory that nobody named */
+	STYLES,
+	PACKED = STYLES, /* it is compressed itself, and grows by members */
+	RELEASED,        /* its directory is another one after each release */
+};
 
 /* What a log's rotated files are packed by. */
 static struct log_bytes (*const packers[])(struct log_bytes) = {NULL, log_gzip, log_zstd, log_bzip2, log_xz};
@@ -25,6 +37,9 @@ struct log {
 	int begun;              /* how many lines had been written when its file began */
 	bool moved;             /* the source stopped before it knew the log's file, or that was rotated since */
 	bool lossy;             /* a file that was not read to its end was removed */
+	struct log_bytes whole; /* PACKED: all that it is to hold, ... */
+	size_t there;           /* ... and how much of it is there */
+	int releases;
 };
 
 struct world {
@@ -35,11 +50,13 @@ struct world {
 	struct reader reader;
 	bool running;
 	char seen[LOGS_MAX][LINES_MAX]; /* how often each line was read */
-	size_t told;                    /* losses */
+	size_t told;                    /* losses ... */
+	size_t counted;                 /* ... of which it is said how many bytes they are */
 };
 
 /* Names that look like one another's rotations. */
 static const char *const names[] = {"web.log", "web-2.log", "site.443", "site", "x.log-old"};
+static const char *const packed_name = "sites", *const released_name = "current/mid.log";
 
 static uint32_t draw(struct world *world, uint32_t bound)
 {
@@ -52,18 +69,83 @@ static void hear(void *context, const char *place, const char *words)
 	(void)place;
 	struct world *world = context;
 	world->told += strstr(words, "lost") != NULL;
+	world->counted += strstr(words, "bytes from position") != NULL;
 	if (getenv("WEIR_SHOW") != NULL)
 		fprintf(stderr, "told: %s\n", words);
 }
 
 /* ---- what is done to a log ---- */
 
+enum { LINE_ROOM = 80 };
+
+/* A line like no other: where bytes are alike, files are. @return its length */
+static size_t put_line(struct world *world, int number, int line, char text[LINE_ROOM])
+{
+	size_t length = (size_t)snprintf(text, LINE_ROOM, "%d:%d:", number, line);
+	uint64_t random = world->seed * 1000003 + (uint64_t)number * 10007 + (uint64_t)line + 1;
+	for (int i = 1 + (int)draw(world, 40); i > 0; i--) {
+		random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		text[length++] = (char)('a' + (random >> 33) % 26);
+	}
+	text[length] = '\n';
+	text[length + 1] = '\0';
+	return length + 1;
+}
+
+/* Some of what is missing of a compressed log, or all. */
+static void write_packed(struct log *log, size_t count)
+{
+	size_t rest = log->whole.length - log->there;
+	count = count < rest ? count : rest;
+	log_write(log->real, O_APPEND, log->whole.at + log->there, count);
+	log->there += count;
+}
+
+/* A member of these lines, of which some bytes may come later. */
+static void write_member(struct world *world, int number, int count)
+{
+	struct log *log = &world->logs[number];
+	struct log_bytes text = {.at = weir_alloc((size_t)count, LINE_ROOM)};
+	for (int i = 0; i < count && log->written < LINES_MAX; i++, log->written++)
+		text.length += put_line(world, number, log->written, text.at + text.length);
+	struct log_bytes member = packers[log->packer](text), before = log->whole;
+	log->whole = log_joined(before, NULL, 0, member);
+	write_packed(log, draw(world, 3) == 0 ? SIZE_MAX : draw(world, (uint32_t)(log->whole.length - log->there)));
+	free(text.at);
+	free(member.at);
+	free(before.at);
+}
+
+/* It goes on, is replaced by a copy that has all, or is cut, and begun anew perhaps. */
+static void change_packed(struct world *world, struct log *log)
+{
+	switch (draw(world, 4)) {
+	case 0:
+	case 1: write_packed(log, draw(world, 2) == 0 ? SIZE_MAX : draw(world, 200)); break;
+	case 2:
+		log_write("copy", O_TRUNC, log->whole.at, log->whole.length);
+		log_rename("copy", log->real);
+		log->there = log->whole.length;
+		break;
+	default:
+		if (world->running || log->there == 0)
+			break;
+		log->there = draw(world, (uint32_t)log->there);
+		assert_int_equal(truncate(log_path(log->real), (off_t)log->there), 0);
+		break;
+	}
+}
+
 static void write_lines(struct world *world, int number, int count)
 {
 	struct log *log = &world->logs[number];
+	if (log->style == PACKED) {
+		write_member(world, number, count);
+		return;
+	}
 	for (int i = 0; i < count && log->written < LINES_MAX; i++, log->written++) {
-		char line[80];
-		snprintf(line, sizeof line, "%d:%d:%0*d\n", number, log->written, 1 + (int)draw(world, 40), 7);
+		char line[LINE_ROOM];
+		put_line(world, number, log->written, line);
 		log_append(log->real, line);
 	}
 }
@@ -105,7 +187,7 @@ static void rotate(struct world *world, int number)
 {
 	struct log *log = &world->logs[number];
 	struct stat about;
-	if (log->rotations == KEPT || stat(log_path(log->real), &about) != 0 || about.st_size == 0)
+	if (log->style >= STYLES || log->rotations == KEPT || stat(log_path(log->real), &about) != 0 || about.st_size == 0)
 		return;
 	char name[96], real[32];
 	memcpy(real, log->real, sizeof real);
@@ -123,7 +205,9 @@ static void rotate(struct world *world, int number)
 		break;
 	case DATED: snprintf(name, sizeof name, "%s-%d", real, date); break;
 	case STEM: snprintf(name, sizeof name, "%.*s-%d%s", stem, real, date, real + stem); break;
-	default: snprintf(name, sizeof name, "old/%s-%d", file_identity_base(real), date); break;
+	default:
+		snprintf(name, sizeof name, "%s/%s-%d", log->style == MOVED ? "old" : "vault", file_identity_base(real), date);
+		break;
 	}
 	if (log->style == COPIED) {
 		copy_file(log->real, name);
@@ -146,7 +230,7 @@ static void rotate(struct world *world, int number)
 static void remove_unread(struct world *world, int number)
 {
 	struct log *log = &world->logs[number];
-	if (world->running || log->moved || log->rotations == KEPT)
+	if (world->running || log->style >= STYLES || log->moved || log->rotations == KEPT)
 		return;
 	write_lines(world, number, 1);
 	rotate(world, number);
@@ -207,6 +291,27 @@ static bool all_seen(struct world *world)
 	return true;
 }
 
+/* "current" leads to another release, which logs anew: once what it led to is known. */
+static void release(struct world *world, int number)
+{
+	struct log *log = &world->logs[number];
+	char directory[32];
+	if (world->running)
+		count_lines(world);
+	if (!is_known(world, number))
+		return;
+	snprintf(directory, sizeof directory, "release-%d", ++log->releases);
+	assert_int_equal(mkdir(log_path(directory), 0700), 0);
+	assert_int_equal(symlink(directory, log_path("next")), 0);
+	if (draw(world, 2) == 0)
+		write_lines(world, number, 1 + (int)draw(world, 5));
+	log_rename("next", "current");
+	snprintf(log->real, sizeof log->real, "release-%d/mid.log", log->releases);
+	log->begun = log->written;
+	if (draw(world, 3) > 0)
+		write_lines(world, number, 1 + (int)draw(world, 5));
+}
+
 /* A file that is gone may come back while nothing else lies at its path: that is stated as long as it lasts. */
 static bool is_stated(struct world *world)
 {
@@ -238,6 +343,9 @@ static void show(struct world *world)
 
 static void check(struct world *world)
 {
+	for (int i = 0; i < world->log_count; i++)
+		if (world->logs[i].style == PACKED)
+			write_packed(&world->logs[i], SIZE_MAX);
 	int64_t end_ms = weir_monotonic_ms() + READER_WAIT_MS;
 	bool lossy = false;
 	for (int i = 0; i < world->log_count; i++)
@@ -246,6 +354,10 @@ static void check(struct world *world)
 		reader_run(&world->reader, 5);
 	reader_run(&world->reader, 30);
 	count_lines(world);
+	if (!lossy && world->counted > 0) {
+		show(world);
+		fail_msg("seed %llu: bytes were told as lost, and none are", (unsigned long long)world->seed);
+	}
 	for (int i = 0; i < world->log_count; i++)
 		for (int j = 0; j < world->logs[i].written; j++)
 			if (world->seen[i][j] > 1 || (world->seen[i][j] == 0 && !(world->logs[i].lossy && is_stated(world)))) {
@@ -260,28 +372,52 @@ static void check(struct world *world)
 /* ---- one world ---- */
 
 static const char *const configs[] = {
-	"{\"type\":\"file\",\"follow\":true,\"olddir\":\"old\",\"path\":[\"%s/*.log\",\"%s/site*\",\"%s/x.log-old\"],"
+	"{\"type\":\"file\",\"follow\":true,\"olddir\":\"old\",\"path\":[\"%s/*.log\",\"%s/site*\",\"%s/x.log-old\","
+	"\"%s/current/mid.log\"],"
 	"\"exclude\":[\"*-????????*\",\"site.[1-9]\",\"site.[1-9][0-9]\",\"site.*.*\"]}",
-	"{\"type\":\"file\",\"follow\":true,\"olddir\":\"old\",\"path\":[\"%s/*.log*\",\"%s/site*\"]}",
+	"{\"type\":\"file\",\"follow\":true,\"olddir\":\"old\",\"path\":[\"%s/*.log*\",\"%s/site*\",\"%s/current/mid.log\"]}",
 };
+
+/* A log that is no rotating one. */
+static struct log *make_special(struct world *world, const char *name, enum style style)
+{
+	struct log *log = &world->logs[world->log_count++];
+	log->name = name;
+	log->style = style;
+	log->packer = 1 + (int)draw(world, 4);
+	snprintf(log->real, sizeof log->real, "%s", name);
+	return log;
+}
 
 static void make(struct world *world)
 {
+	assert_int_equal(mkdir(log_path("vault"), 0700), 0);
 	assert_int_equal(mkdir(log_path("old"), 0700), 0);
 	assert_int_equal(mkdir(log_path("elsewhere"), 0700), 0);
 	assert_int_equal(mkdir(log_path("elsewhere/old"), 0700), 0);
 	world->config = configs[draw(world, 2)];
-	world->log_count = 1 + (int)draw(world, LOGS_MAX);
+	world->log_count = 1 + (int)draw(world, ROTATED_MAX);
 	for (int i = 0; i < world->log_count; i++) {
 		struct log *log = &world->logs[i];
 		log->name = names[i];
 		log->style = (enum style)draw(world, STYLES);
-		log->packer = (int)draw(world, 5);
+		log->packer = log->style == VAULTED ? 0 : (int)draw(world, 5);
 		bool linked = draw(world, 4) == 0;
 		snprintf(log->real, sizeof log->real, "%s%s", linked ? "elsewhere/" : "", log->name);
 		if (linked)
 			assert_int_equal(symlink(log->real, log_path(log->name)), 0);
 		write_lines(world, i, 1 + (int)draw(world, 20));
+	}
+	if (draw(world, 2) == 0) {
+		make_special(world, packed_name, PACKED);
+		write_lines(world, world->log_count - 1, 1 + (int)draw(world, 20));
+	}
+	if (draw(world, 2) == 0) {
+		struct log *log = make_special(world, released_name, RELEASED);
+		assert_int_equal(mkdir(log_path("release-0"), 0700), 0);
+		assert_int_equal(symlink("release-0", log_path("current")), 0);
+		snprintf(log->real, sizeof log->real, "release-0/mid.log");
+		write_lines(world, world->log_count - 1, 1 + (int)draw(world, 20));
 	}
 }
 
@@ -295,7 +431,14 @@ static void act(struct world *world)
 	case 0:
 	case 1:
 	case 2: write_lines(world, number, 1 + (int)draw(world, 30)); break;
-	case 3: rotate(world, number); break;
+	case 3:
+		if (world->logs[number].style == PACKED)
+			change_packed(world, &world->logs[number]);
+		else if (world->logs[number].style == RELEASED)
+			release(world, number);
+		else
+			rotate(world, number);
+		break;
 	case 4:
 		rotate(world, number);
 		write_lines(world, number, 1 + (int)draw(world, 5));
@@ -339,6 +482,8 @@ static void try_seed(uint64_t seed)
 	reader_close(&world->reader);
 	end();
 	reader_tell = NULL;
+	for (int i = 0; i < world->log_count; i++)
+		free(world->logs[i].whole.at);
 	free(world);
 }
 

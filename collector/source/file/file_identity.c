@@ -30,6 +30,25 @@ const char *file_identity_base(const char *path)
 	return slash != NULL ? slash + 1 : path;
 }
 
+char *file_identity_real(const char *path)
+{
+	char place[PATH_MAX];
+	char *real = realpath(path, NULL);
+	size_t length = 0;
+	if (real != NULL && path[0] != '/' && getcwd(place, sizeof place) != NULL) {
+		length = strlen(place);
+		length += length > 1; /* its slash */
+		while (strncmp(path, "./", 2) == 0)
+			path += 2;
+		if (strncmp(real, place, length - 1) != 0 || strlen(real) < length)
+			length = 0;
+	}
+	if (real == NULL || strcmp(real + length, path) != 0)
+		return real;
+	free(real);
+	return NULL;
+}
+
 /* Numbers and dates: "1", "20240131", "2024-01-31T12:00", "old". */
 static bool is_rotation(const char *text, size_t length)
 {
@@ -175,6 +194,14 @@ bool file_identity_has_inode(const struct source_memory_file *file, const struct
 	return file->inode == about->st_ino && file->device == about->st_dev;
 }
 
+bool file_identity_may_be(const struct source_memory_file *file, const char *path)
+{
+	const struct source_memory_stream *stream = file->stream;
+	return file->fingerprint.head_bytes > 0 || file->beside || file->open || stream == NULL ||
+	       strcmp(path, stream->path) == 0 ||
+	       file_identity_rotated(file_identity_base(stream->path), file_identity_base(path)) != FILE_ROTATED_NOT;
+}
+
 /* What is no regular file, in words that say what to do. */
 static void refuse(const char *path, const struct stat *about, struct weir_error *error)
 {
@@ -186,6 +213,13 @@ static void refuse(const char *path, const struct stat *about, struct weir_error
 	else if (S_ISSOCK(about->st_mode))
 		what = "is a socket: a source of type \"syslog\" listens";
 	weir_fail(error, WEIR_IO, "%s is not a regular file: it %s", path, what);
+}
+
+size_t file_identity_head(const char *head, size_t length)
+{
+	while (length > 0 && head[length - 1] == '\0')
+		length--;
+	return length;
 }
 
 enum file_opening file_identity_open_fd(int fd, const char *path, bool growing, struct file_beginning *beginning,
@@ -208,6 +242,8 @@ enum file_opening file_identity_open_fd(int fd, const char *path, bool growing, 
 		input_free(input);
 		return FILE_OPENING_FAILED;
 	}
+	beginning->cut = input_cut(input);
+	beginning->length = file_identity_head(beginning->head, beginning->length);
 	fingerprint_head(&beginning->fingerprint, beginning->head, beginning->length);
 	beginning->input = input;
 	return FILE_OPENING_DONE;
@@ -331,14 +367,40 @@ struct lookup {
 	struct file_beginning *beginning;
 };
 
-static struct source_memory_file *known_file(const struct lookup *lookup)
+static struct source_memory_file *known_file(const struct lookup *lookup, const char *path)
 {
 	const struct file_beginning *beginning = lookup->beginning;
 	struct source_memory_file *file =
 		source_memory_file_with(lookup->memory, beginning->about.st_dev, beginning->about.st_ino);
-	while (file != NULL && !fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head))
+	while (file != NULL && (!fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head) ||
+	                        !file_identity_may_be(file, path)))
 		file = source_memory_file_next(file);
 	return file;
+}
+
+bool file_beginning_short(const struct file_beginning *beginning, const struct source_memory_file *file)
+{
+	return beginning->cut && file->taken > 0 && file->taken != SOURCE_OFFSET_END &&
+	       beginning->length < file->fingerprint.head_bytes;
+}
+
+/* Whether a compressed file may be a known one that was cut, or is being written anew: by its inode, or its place. */
+static bool holds_less(const struct lookup *lookup, const struct source_memory_stream *record)
+{
+	struct file_beginning *beginning = lookup->beginning;
+	const struct source_memory_file *file =
+		source_memory_file_with(lookup->memory, beginning->about.st_dev, beginning->about.st_ino);
+	if (!input_compressed(beginning->input))
+		return false;
+	for (; file != NULL; file = source_memory_file_next(file))
+		if (file_beginning_short(beginning, file) ||
+		    (beginning->length < file->fingerprint.head_bytes && file->taken != SOURCE_OFFSET_END &&
+		     fingerprint_check(&file->fingerprint, beginning->input, file->taken, NULL) == FINGERPRINT_SHORTER))
+			return true;
+	for (size_t i = 0; record != NULL && i < record->file_count; i++)
+		if (file_beginning_short(beginning, record->files[i]))
+			return true;
+	return false;
 }
 
 static struct source_memory_file *copied_from(const struct lookup *lookup, const struct source_memory_stream *stream)
@@ -416,9 +478,12 @@ void file_identity_judge(const struct file_settings *settings, const struct sour
 	judgement->fingerprint = beginning.fingerprint;
 	struct lookup lookup = {memory, &beginning};
 	judgement->verdict = FILE_NEW;
-	judgement->file = known_file(&lookup);
+	judgement->file = known_file(&lookup, path);
 	if (judgement->file != NULL) {
 		judgement->verdict = FILE_KNOWN;
+	} else if (holds_less(&lookup, record)) {
+		judgement->verdict = FILE_UNREADABLE;
+		weir_fail(error, WEIR_IO, "%s holds less than was read of it", path);
 	} else if (beginning.length > 0) {
 		judgement->file = copied_file(&lookup, path, record);
 		if (judgement->file == NULL && !settings->follow && !input_compressed(beginning.input))

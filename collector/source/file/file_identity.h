@@ -13,6 +13,9 @@
 /** A path's last part. */
 const char *file_identity_base(const char *path);
 
+/** Where a path leads, if a link anywhere in it leads elsewhere; returned. NULL: it leads nowhere else, or to nothing. */
+char *file_identity_real(const char *path);
+
 enum file_rotated {
 	FILE_ROTATED_NOT = 0,
 	FILE_ROTATED,       /* base.1, base-20240131.gz, base.old, base.gz and the like */
@@ -43,14 +46,27 @@ void *file_identity_each_base(const char *path, void *(*call)(void *context, con
 int64_t file_identity_modified_ns(const struct stat *about);
 bool file_identity_has_inode(const struct source_memory_file *file, const struct stat *about);
 
+/** How many of the first bytes a file is known by: zeros at their end may be room that is yet to be written. */
+size_t file_identity_head(const char *head, size_t length);
+
+/**
+ * Whether what has a known file's inode may be that file. Of one of which no byte is known, as it was empty, the inode
+ * alone says little: another file may have got it, unless it is open. Then its name must say so too.
+ */
+bool file_identity_may_be(const struct source_memory_file *file, const char *path);
+
 /* What opening a path gives: its input, after its first bytes. */
 struct file_beginning {
 	struct input *input; /* returned */
 	struct stat about;
 	char head[FINGERPRINT_HEAD_BYTES];
 	size_t length;
+	bool cut;                       /* it is compressed, and its data ends within them */
 	struct fingerprint fingerprint; /* of these bytes */
 };
+
+/** Whether a compressed file is cut so early that it cannot be told from a known one that was read further. */
+bool file_beginning_short(const struct file_beginning *beginning, const struct source_memory_file *file);
 
 enum file_opening { FILE_OPENING_DONE, FILE_OPENING_ABSENT, FILE_OPENING_FAILED };
 

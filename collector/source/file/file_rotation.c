@@ -32,6 +32,7 @@ static const struct {
 
 	[SITUATION_QUIET] = {ACTION_WAIT, ACTION_FINISH},
 	[SITUATION_QUIET_OPEN_LINE] = {ACTION_WAIT, ACTION_HAND_OUT_REST},
+	[SITUATION_PACKED_CUT] = {ACTION_WAIT, ACTION_FINISH},
 	[SITUATION_PACKED_READ] = {ACTION_SETTLE, ACTION_FINISH},
 	[SITUATION_PACKED_OPEN_LINE] = {ACTION_HAND_OUT_REST, ACTION_HAND_OUT_REST},
 	[SITUATION_REMOVED] = {ACTION_SETTLE, ACTION_SETTLE},
@@ -39,6 +40,7 @@ static const struct {
 	[SITUATION_OVERLOOKED] = {ACTION_INTERRUPT, ACTION_INTERRUPT},
 	[SITUATION_COPY_AT_PATH] = {ACTION_REOPEN, ACTION_REOPEN},
 	[SITUATION_PACKED_SUCCEEDED] = {ACTION_SETTLE, ACTION_SETTLE},
+	[SITUATION_PACKED_CUT_SUCCEEDED] = {ACTION_LEAVE_AT_LINE, ACTION_LEAVE},
 	[SITUATION_RETURNING] = {ACTION_LEAVE_AT_LINE, ACTION_LEAVE},
 	[SITUATION_SUCCESSOR_SEEN] = {ACTION_READ_ON, ACTION_LEAVE},
 	[SITUATION_SUCCESSOR_WAITING] = {ACTION_WAIT, ACTION_LEAVE},
@@ -54,6 +56,7 @@ static const struct {
 	[SITUATION_LEFT_CLOSED] = {ACTION_OPEN_LEFT, ACTION_OPEN_LEFT},
 	[SITUATION_LEFT_QUIET] = {ACTION_WAIT, ACTION_WAIT},
 	[SITUATION_LEFT_LINES] = {ACTION_INSERT_LINES, ACTION_INSERT_LINES},
+	[SITUATION_LEFT_REWRITTEN] = {ACTION_CLOSE_LEFT, ACTION_CLOSE_LEFT},
 	[SITUATION_LEFT_OVER] = {ACTION_SETTLE_LEFT, ACTION_SETTLE_LEFT},
 	[SITUATION_LEFT_OVER_OPEN_LINE] = {ACTION_INSERT_OPEN_LINE, ACTION_INSERT_OPEN_LINE},
 	[SITUATION_LEFT_TRUNCATED] = {ACTION_SETTLE_LEFT, ACTION_SETTLE_LEFT},
@@ -95,8 +98,24 @@ static struct open_file *open_found(struct file_stream *stream, struct source_me
 	return file_stream_open(stream, file, &found->beginning, found->path, now_ms);
 }
 
-static void settle_left(struct file_stream *stream, struct source_memory_file *file, struct open_file *left)
+static const char is_cut[] = "ends in the middle of its compressed data";
+
+/* Why the rest of a file that was left cannot be read, if it has any. */
+static const char *why_lost(enum file_situation situation, const struct open_file *left)
 {
+	if (situation == SITUATION_LEFT_GONE)
+		return "is gone";
+	if (situation == SITUATION_LEFT_TRUNCATED)
+		return "was truncated";
+	return left != NULL && left->state == OPEN_FILE_CUT ? is_cut : NULL;
+}
+
+static void settle_left(struct file_stream *stream, struct source_memory_file *file, struct open_file *left,
+                        enum file_situation situation)
+{
+	const char *why = why_lost(situation, left);
+	if (why != NULL && (file->size > file->taken || situation == SITUATION_LEFT_OVER))
+		file_stream_lost(stream, file, file->taken, file->size, why);
 	file->state = SOURCE_FILE_SETTLED;
 	source_memory_changed(stream->shared->memory);
 	file_stream_close(stream, left);
@@ -114,7 +133,8 @@ static void do_with_left(struct file_stream *stream, struct source_memory_file *
 		insert_lines(stream, left);
 		break;
 	case ACTION_INSERT_OPEN_LINE: insert_open_line(stream, file, left); break;
-	case ACTION_SETTLE_LEFT: settle_left(stream, file, left); break;
+	case ACTION_SETTLE_LEFT: settle_left(stream, file, left, seen->situation); break;
+	case ACTION_CLOSE_LEFT: file_stream_close(stream, left); break;
 	case ACTION_COUNT_ABSENCE: file->absences++; break;
 	default: assert(action == ACTION_OPEN_LEFT || action == ACTION_WAIT); break;
 	}
@@ -131,7 +151,7 @@ static bool inspect_left(struct file_stream *stream, struct source_memory_file *
 		action = file_rotation_decide(seen.situation, stream->shared->settings.follow);
 		do_with_left(stream, file, action, &seen, now_ms);
 		file_observation_deinit(&seen);
-	} while (action == ACTION_OPEN_LEFT);
+	} while (action == ACTION_OPEN_LEFT || action == ACTION_CLOSE_LEFT);
 	return stream->record->next_incarnation != parts;
 }
 
@@ -151,6 +171,32 @@ static bool inspect_all_left(struct file_stream *stream, int64_t now_ms)
 
 /* ---- to do it ---- */
 
+/*
+ * What comes next lies at the path. If another file was to come that lay there before, and was not begun since, it was
+ * moved away before it was read, and nobody knows where to.
+ */
+static void await(struct file_rotation *rotation, const struct file_candidate *next)
+{
+	struct file_stream *stream = &rotation->stream;
+	struct file_awaited *awaited = &rotation->awaited;
+	bool same = awaited->inode == next->inode && awaited->device == next->device;
+	if (awaited->inode != 0 && !same &&
+	    source_memory_file_with(stream->shared->memory, awaited->device, awaited->inode) == NULL) {
+		file_stream_count_lost(stream, awaited->size);
+		file_shared_tell(
+			stream->shared,
+			"%s: a file that lay there was moved away before it was read, and is not found: %llu bytes from "
+			"position 0 on are lost",
+			stream->path, (unsigned long long)awaited->size);
+	}
+	*awaited = (struct file_awaited){next->device, next->inode, next->size};
+}
+
+static bool lies_at_path(const struct file_rotation *rotation, const struct file_candidate *next)
+{
+	return next->path != NULL && strcmp(next->path, rotation->stream.path) == 0;
+}
+
 /* What was seen is noted, whatever is done about it. */
 static void take_note(struct file_rotation *rotation, const struct file_observation *seen)
 {
@@ -161,6 +207,8 @@ static void take_note(struct file_rotation *rotation, const struct file_observat
 		file_stream_well(stream);
 	if (seen->again_ms != 0)
 		stream->retry_ms = seen->again_ms;
+	if (lies_at_path(rotation, &seen->next.fresh))
+		await(rotation, &seen->next.fresh);
 	if (seen->next.moved_in)
 		source_memory_file_place(stream->shared->memory, seen->next.known, seen->next.device, seen->next.inode);
 }
@@ -174,6 +222,7 @@ static enum file_step fail(struct file_stream *stream, int64_t now_ms, const str
 static void begin_next(struct file_rotation *rotation, const struct file_successor *next)
 {
 	rotation->outlook.looks = FILE_LOOKS_AFTER;
+	rotation->awaited = (struct file_awaited){.inode = 0};
 	if (next->known != NULL)
 		file_stream_add_part(&rotation->stream, next->known, next->known->taken);
 	else
@@ -201,7 +250,7 @@ static void go_on_in_copy(struct file_stream *stream, struct open_file *current,
 	if (open_file_plain(copy)) {
 		file->size = (uint64_t)copy->about.st_size;
 		if (size > file->size)
-			file_stream_lost(stream, file, stream->offset + (size - file->size),
+			file_stream_lost(stream, file, stream->offset, stream->offset + (size - file->size),
 			                 "was truncated, and its copy is shorter");
 	}
 	copy->grown_ms = now_ms - stream->shared->settings.timing.grace; /* no one writes to a copy */
@@ -214,7 +263,7 @@ static void start_over(struct file_stream *stream, struct open_file *current, st
 	assert(current != NULL);
 	struct source_memory_file *old = current->file;
 	if (old->size > stream->offset || (seen->from == 0 && stream->offset > 0))
-		file_stream_lost(stream, old, old->size, "was truncated");
+		file_stream_lost(stream, old, stream->offset, old->size, "was truncated");
 	file_stream_end_part(stream, stream->offset, SOURCE_FILE_SETTLED);
 	source_memory_file_place(stream->shared->memory, old, 0, 0);
 	file_stream_close(stream, current);
@@ -230,7 +279,12 @@ static void start_over(struct file_stream *stream, struct open_file *current, st
 static void end_file(struct file_rotation *rotation, uint64_t to, enum source_file_state state,
                      const struct file_successor *next)
 {
-	file_stream_end_part(&rotation->stream, to, state);
+	struct file_stream *stream = &rotation->stream;
+	const struct open_file *current = file_stream_current(stream);
+	/* A file without a name is never found again, and its inode may soon be another's. */
+	if (current != NULL && state != SOURCE_FILE_READING && !open_file_linked(current))
+		source_memory_file_place(stream->shared->memory, current->file, 0, 0);
+	file_stream_end_part(stream, to, state);
 	if (next->known != NULL || next->fresh.path != NULL)
 		begin_next(rotation, next);
 }
@@ -253,15 +307,20 @@ static enum file_step do_action(struct file_rotation *rotation, enum file_action
 	case ACTION_INTERRUPT: end_file(rotation, whole, SOURCE_FILE_READING, &seen->next); break;
 	case ACTION_LEAVE: end_file(rotation, all, SOURCE_FILE_LEFT, &seen->next); break;
 	case ACTION_LEAVE_AT_LINE: end_file(rotation, whole, SOURCE_FILE_LEFT, &seen->next); break;
-	case ACTION_SETTLE: end_file(rotation, all, SOURCE_FILE_SETTLED, &seen->next); break;
+	case ACTION_SETTLE:
+		if (current != NULL && current->state == OPEN_FILE_CUT)
+			file_stream_lost(stream, current->file, all, all, is_cut);
+		end_file(rotation, all, SOURCE_FILE_SETTLED, &seen->next);
+		break;
 	case ACTION_HAND_OUT_REST: hand_out_rest(stream, current); break;
 	case ACTION_START_OVER: start_over(stream, current, seen, now_ms); break;
 	case ACTION_GO_ON_IN_COPY: go_on_in_copy(stream, current, &seen->found, now_ms); break;
-	case ACTION_GIVE_UP: file_stream_give_up_part(stream); break;
+	case ACTION_GIVE_UP: file_stream_give_up_part(stream, "is gone"); break;
 	case ACTION_OPEN_LEFT:
 	case ACTION_COUNT_ABSENCE:
 	case ACTION_INSERT_LINES:
 	case ACTION_INSERT_OPEN_LINE:
+	case ACTION_CLOSE_LEFT:
 	case ACTION_SETTLE_LEFT: assert(false); break; /* no situation of the file that is read asks for these */
 	}
 	return FILE_STEP_AGAIN;
@@ -349,8 +408,8 @@ static bool needs_no_descriptor(const struct file_rotation *rotation, const stru
 	const struct file_stream *stream = &rotation->stream;
 	bool crowded = stream->shared->open_most > 0 && stream->shared->open_count > stream->shared->open_most;
 	return (crowded || now_ms - current->grown_ms >= stream->shared->settings.timing.idle) &&
-	       !file_rotation_away(rotation) && input_lines_read_offset(current->lines) == stream->offset &&
-	       stream->offset == current->file->size;
+	       open_file_plain(current) && input_lines_zeros(current->lines) == 0 && !file_rotation_away(rotation) &&
+	       input_lines_read_offset(current->lines) == stream->offset && stream->offset == current->file->size;
 }
 
 /* Whether nothing has happened to a file that was read to its end, and nothing is awaited. */

@@ -10,7 +10,11 @@ struct file_rotation {
 	struct file_outlook outlook;
 	uint32_t incarnation; /* that the outlook's phase is of */
 	bool away;            /* in the list of those whose file does not lie at the path */
-	struct stat sign;     /* of what lay at the path when no file was open and nothing came next; all 0: nothing */
+	/* what lay at the path and was to come next, as long as nothing was begun; inode 0: nothing */
+	struct file_awaited {
+		uint64_t device, inode, size;
+	} awaited;
+	struct stat sign; /* of what lay at the path when no file was open and nothing came next; all 0: nothing */
 };
 
 enum file_action {
@@ -35,6 +39,7 @@ enum file_action {
 	ACTION_COUNT_ABSENCE,
 	ACTION_INSERT_LINES,     /* its late lines are a part of their own */
 	ACTION_INSERT_OPEN_LINE, /* so is its last line, and then nothing more is expected of it */
+	ACTION_CLOSE_LEFT,       /* it is looked for afresh */
 	ACTION_SETTLE_LEFT,      /* nothing more is expected of it */
 };
 

@@ -141,7 +141,8 @@ static void on_known(struct file_source *source, struct file_entry *entry, const
 	}
 	if (last != NULL && last->file == file->number)
 		file_stream_wake(&log->rotation.stream);
-	else if (file->state == SOURCE_FILE_SETTLED && !entry->compressed && entry->size > file->taken)
+	else if (file->state == SOURCE_FILE_SETTLED && file->taken != SOURCE_OFFSET_END &&
+	         (entry->compressed ? entry->modified_ns != file->modified_ns : entry->size > file->taken))
 		file->state = SOURCE_FILE_LEFT; /* it has grown all the same */
 }
 
@@ -294,11 +295,9 @@ static void inspect(struct file_source *source, struct file_entry *entry, bool s
 	struct weir_error error;
 	struct file_judgement judgement;
 	entry->judged = entry->doubtful = false;
-	if (entry->linked) {
-		struct file_log *log = file_source_at(source, entry->path);
-		if (log != NULL)
-			file_source_resolve(source, log);
-	}
+	struct file_log *log = file_source_at(source, entry->path);
+	if (log != NULL)
+		file_source_resolve(source, log);
 	judge(source, entry, &judgement, &error);
 	entry->compressed = file_judgement_compressed(&judgement);
 	switch (judgement.verdict) {

@@ -19,9 +19,11 @@
 
 enum {
 	ABSENCES_MAX = 3,        /* a listing may miss a file that is being renamed: only then it counts as gone */
-	ABSENCES_UNMOUNTED = 60, /* of one whose directory is missing: a second each, it may be mounted again */
-	GROUNDS_MAX = 6,
-	FOLDERS_MOST = 64, /* directories within the log's own that are searched */
+	ABSENCES_UNMOUNTED = 60, /* a second each: a missing directory may be mounted again, a short file be written anew */
+	GROUNDS_MAX = 8,
+	FOLDERS_MOST = 256, /* directories within the log's own that are searched ... */
+	FOLDERS_DEEP = 3,   /* ... so far down */
+	CLIMB_MOST = 2,     /* where that is gone, in one so far above */
 };
 
 /* ---- where files are looked for ---- */
@@ -30,6 +32,8 @@ enum {
 struct grounds {
 	char directories[GROUNDS_MAX][PATH_MAX]; /* with a slash, or "" */
 	size_t count;
+	int64_t
+		since_ns[GROUNDS_MAX]; /* of those that nobody named: when the first file that was moved there was written to */
 	const char *bases[2];
 	size_t base_count;
 };
@@ -76,11 +80,34 @@ static void add_olddir(struct grounds *grounds, const char *path, const char *ol
 		keep_ground(grounds);
 }
 
+/*
+ * Where a file was moved to, and others of its stream before: rotations go to one place. What was there when the first
+ * of them came was never looked at, and is none of the stream's.
+ */
+static void add_homes(struct grounds *grounds, const struct source_memory_file *file)
+{
+	const struct source_memory_stream *stream = file->stream;
+	size_t named = grounds->count;
+	if (file->home != NULL)
+		add_ground_of(grounds, file->home);
+	for (size_t i = stream != NULL ? stream->file_count : 0; i-- > 0;)
+		if (stream->files[i]->home != NULL)
+			add_ground_of(grounds, stream->files[i]->home);
+	for (size_t i = 0; stream != NULL && i < stream->file_count; i++) {
+		const struct source_memory_file *known = stream->files[i];
+		for (size_t k = named; known->home != NULL && k < grounds->count; k++)
+			if (strcmp(known->home, grounds->directories[k]) == 0 &&
+			    (grounds->since_ns[k] == 0 || known->modified_ns < grounds->since_ns[k]))
+				grounds->since_ns[k] = known->modified_ns;
+	}
+}
+
 /* @param file  NULL, or one that is looked for */
 static void grounds_init(struct grounds *grounds, const struct file_shared *shared, const struct file_route *route,
                          const struct source_memory_file *file)
 {
 	grounds->count = 0;
+	memset(grounds->since_ns, 0, sizeof grounds->since_ns);
 	grounds->bases[0] = file_identity_base(route->path);
 	grounds->base_count = 1;
 	add_ground_of(grounds, route->path);
@@ -89,11 +116,11 @@ static void grounds_init(struct grounds *grounds, const struct file_shared *shar
 		grounds->bases[1] = file_identity_base(route->real);
 		grounds->base_count += strcmp(grounds->bases[0], grounds->bases[1]) != 0;
 	}
-	if (file != NULL && file->home != NULL)
-		add_ground_of(grounds, file->home);
 	add_olddir(grounds, route->path, shared->settings.olddir);
 	if (route->real != NULL)
 		add_olddir(grounds, route->real, shared->settings.olddir);
+	if (file != NULL)
+		add_homes(grounds, file);
 }
 
 int64_t file_search_directory_age_ms(const char *path)
@@ -151,12 +178,13 @@ struct search {
 };
 
 /* Whether another known file has this inode: then it is no copy. */
-static bool is_another(const struct search *search, const struct file_beginning *beginning)
+static bool is_another(const struct search *search, const struct file_beginning *beginning, const char *path)
 {
 	const struct source_memory_file *file =
 		source_memory_file_with(search->shared->memory, beginning->about.st_dev, beginning->about.st_ino);
 	for (; file != NULL; file = source_memory_file_next(file))
-		if (file != search->file && fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head))
+		if (file != search->file && file_identity_may_be(file, path) &&
+		    fingerprint_begins(&file->fingerprint, &beginning->fingerprint, beginning->head))
 			return true;
 	return false;
 }
@@ -190,12 +218,14 @@ static bool try_path(struct search *search, const char *path)
 	}
 	bool own = file_identity_has_inode(search->file, &beginning.about);
 	if (own == search->copies ||
-	    (search->copies && (search->file->fingerprint.head_bytes == 0 || is_another(search, &beginning)))) {
+	    (search->copies && (search->file->fingerprint.head_bytes == 0 || is_another(search, &beginning, path)))) {
 		input_free(beginning.input);
 		return false;
 	}
 	enum fingerprint_match match =
 		fingerprint_check(&search->file->fingerprint, beginning.input, search->offset, search->error);
+	if (match == FINGERPRINT_OTHER && file_beginning_short(&beginning, search->file))
+		match = FINGERPRINT_SHORTER;
 	bool shorter = match == FINGERPRINT_SHORTER && own;
 	search->unknown = search->unknown || match == FINGERPRINT_UNREADABLE;
 	search->other = search->other || (own && match == FINGERPRINT_OTHER);
@@ -228,7 +258,8 @@ static bool try_inode(struct search *search, const struct file_names *names)
 	char path[PATH_MAX];
 	for (size_t i = 0; i < names->count; i++)
 		if (names->list[i].inode == search->file->inode && !names->list[i].folder &&
-		    join(names->directory, names->list[i].name, path) && try_path(search, path))
+		    join(names->directory, names->list[i].name, path) && file_identity_may_be(search->file, path) &&
+		    try_path(search, path))
 			return true;
 	return false;
 }
@@ -260,24 +291,66 @@ static bool search_packed(struct search *search)
 	return false;
 }
 
-/* The file itself in the directories within the log's own: it may have been moved to one that nobody named. */
+/* Directories that are to be searched, those further up first. */
+struct folders {
+	struct folder {
+		char *path; /* owned; with its slash, or "" */
+		int depth;
+	} list[FOLDERS_MOST];
+	size_t count;
+};
+
+static void add_folder(struct folders *folders, const char *path, size_t length, const char *name, int depth)
+{
+	size_t room = length + strlen(name) + 2;
+	if (folders->count == FOLDERS_MOST || depth > FOLDERS_DEEP || room > PATH_MAX)
+		return;
+	char *folder = weir_alloc(room, 1);
+	snprintf(folder, room, "%.*s%s%s", (int)length, path, name, name[0] != '\0' ? "/" : "");
+	folders->list[folders->count++] = (struct folder){folder, depth};
+}
+
+/* The log's own directory, or the nearest above that is there; never "/" unless it is the log's own. */
+static void add_nearest(struct folders *folders, const char *directory)
+{
+	struct stat about;
+	size_t length = strlen(directory);
+	for (int climb = 0; climb <= CLIMB_MOST; climb++) {
+		char path[PATH_MAX];
+		snprintf(path, sizeof path, "%.*s", (int)length, directory);
+		if (stat(length > 0 ? path : ".", &about) == 0) {
+			add_folder(folders, directory, length, "", 0);
+			return;
+		}
+		while (length > 0 && directory[length - 1] == '/')
+			length--;
+		while (length > 0 && directory[length - 1] != '/')
+			length--;
+		if (length == 1 && directory[0] == '/')
+			return;
+	}
+}
+
+/* The file itself in directories around: it may have been moved to one that nobody named, or its directory itself. */
 static bool search_folders(struct search *search)
 {
-	const struct file_names *names;
-	char(*folders)[PATH_MAX] = weir_alloc(FOLDERS_MOST, PATH_MAX);
-	size_t count = 0;
+	if (search->file->inode == 0)
+		return false;
+	struct folders *folders = weir_alloc(1, sizeof *folders);
 	bool found = false;
-	if (search->file->inode != 0 &&
-	    file_names_read(&search->shared->names, search->grounds.directories[0], &names, NULL) == WEIR_OK)
-		for (size_t i = 0; i < names->count && count < FOLDERS_MOST; i++) {
-			int used = names->list[i].folder
-			               ? snprintf(folders[count], PATH_MAX, "%s%s/", names->directory, names->list[i].name)
-			               : -1;
-			count += used > 0 && used < PATH_MAX;
-		}
-	for (size_t i = 0; i < count && !found; i++)
-		found =
-			file_names_read(&search->shared->names, folders[i], &names, NULL) == WEIR_OK && try_inode(search, names);
+	add_nearest(folders, search->grounds.directories[0]);
+	for (size_t i = 0; i < folders->count && !found; i++) {
+		const struct file_names *names;
+		const struct folder folder = folders->list[i];
+		if (file_names_read(&search->shared->names, folder.path, &names, NULL) != WEIR_OK)
+			continue;
+		for (size_t k = 0; k < names->count; k++)
+			if (names->list[k].folder)
+				add_folder(folders, folder.path, strlen(folder.path), names->list[k].name, folder.depth + 1);
+		found = try_inode(search, names);
+	}
+	for (size_t i = 0; i < folders->count; i++)
+		free(folders->list[i].path);
 	free(folders);
 	return found;
 }
@@ -312,7 +385,7 @@ void file_search_find(struct file_shared *shared, const struct file_route *route
 	enum weir_status listed = WEIR_OK;
 	enum file_found found = FOUND_NOWHERE;
 	if (!copies_only && (search_known(search) || search_all(search, search_own, &listed) ||
-	                     (listed == WEIR_OK && search_folders(search))))
+	                     (listed != WEIR_IO && search_folders(search))))
 		found = FOUND;
 	else if (listed != WEIR_IO && (search_all(search, search_copies, &listed) || search_packed(search)))
 		found = FOUND_COPY;
@@ -341,7 +414,7 @@ void file_finding_deinit(struct file_finding *finding)
 
 bool file_search_is_last(const struct source_memory_file *file, enum file_found found)
 {
-	return file->absences + 1 >= (found == FOUND_NO_DIRECTORY ? ABSENCES_UNMOUNTED : ABSENCES_MAX);
+	return file->absences + 1 >= (found == FOUND_NOWHERE ? ABSENCES_MAX : ABSENCES_UNMOUNTED);
 }
 
 /* ---- files rotated away unseen ---- */
@@ -371,7 +444,7 @@ struct miss {
 	struct file_shared *shared;
 	const struct grounds *grounds;
 	struct source_memory_stream *record; /* of file_search_remember_rotated() */
-	int64_t forgotten_ns;
+	int64_t since_ns;                    /* what was last written before, or then, was not missed */
 	const struct source_memory_stream *stream;
 	char own[NAME_MAX + 1]; /* what the stream's newest file is called; "": that is not known */
 	struct file_missed *missed;
@@ -394,7 +467,7 @@ static bool is_seen(const struct miss *miss, const char *path)
 	struct stat about;
 	if (stat(path, &about) != 0)
 		return false;
-	if (about.st_size == 0 || file_identity_modified_ns(&about) <= miss->forgotten_ns)
+	if (about.st_size == 0 || file_identity_modified_ns(&about) <= miss->since_ns)
 		return true;
 	struct source_memory_file *file = unchanged(miss->shared->memory, &about);
 	if (file == NULL)
@@ -425,6 +498,19 @@ static bool take_missed(void *context, const char *path, const struct file_name 
 	return false;
 }
 
+/* In a directory that files are moved to, one may have kept its name. */
+static void take_kept_names(struct miss *miss, const struct file_names *names)
+{
+	char path[PATH_MAX];
+	for (size_t b = 0; b < miss->grounds->base_count; b++) {
+		const char *base = miss->grounds->bases[b];
+		size_t i = file_names_from(names, base, strlen(base));
+		if (i < names->count && strcmp(names->list[i].name, base) == 0 && !names->list[i].folder &&
+		    join(names->directory, base, path))
+			take_missed(miss, path, &names->list[i]);
+	}
+}
+
 /* What the stream's newest file is called by now: as a scan has found it, or by its inode in a directory. */
 static void find_own(struct miss *miss, const struct file_names *names, const struct file_route *route)
 {
@@ -444,11 +530,11 @@ enum weir_status file_search_missed(struct file_shared *shared, const struct fil
                                     struct weir_error *error)
 {
 	struct grounds *grounds = weir_alloc(1, sizeof *grounds);
-	struct miss miss = {
-		.shared = shared, .grounds = grounds, .forgotten_ns = record->forgotten_ns, .stream = record, .missed = missed};
+	struct miss miss = {.shared = shared, .grounds = grounds, .stream = record, .missed = missed};
 	const struct source_memory_part *last = source_memory_last_part(record);
+	const struct source_memory_file *newest = last != NULL ? source_memory_file(record, last->file) : NULL;
 	*missed = (struct file_missed){.count = 0};
-	grounds_init(grounds, shared, route, last != NULL ? source_memory_file(record, last->file) : NULL);
+	grounds_init(grounds, shared, route, newest);
 	enum weir_status listed = WEIR_OK;
 	for (size_t i = 0; i < grounds->count && listed != WEIR_IO; i++) {
 		const struct file_names *names;
@@ -458,7 +544,10 @@ enum weir_status file_search_missed(struct file_shared *shared, const struct fil
 		if (status != WEIR_OK)
 			continue;
 		find_own(&miss, names, route);
+		miss.since_ns = record->forgotten_ns < grounds->since_ns[i] ? grounds->since_ns[i] - 1 : record->forgotten_ns;
 		each_rotated(grounds, names, take_missed, &miss);
+		if (grounds->since_ns[i] > 0)
+			take_kept_names(&miss, names);
 	}
 	free(grounds);
 	return listed;

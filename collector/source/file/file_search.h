@@ -9,7 +9,7 @@
 /* Where a stream's files are looked for. Borrowed. */
 struct file_route {
 	const char *path;
-	const char *real; /* where the path leads, if a link lies there; else NULL */
+	const char *real; /* where the path leads, if a link in it leads elsewhere; else NULL */
 };
 
 enum file_found {
@@ -31,8 +31,9 @@ struct file_finding {
  * Finds a known file and opens it at an offset. One whose inode has other content by now, and that lies nowhere else,
  * has its inode taken from it.
  *
- * It is looked for at its stream's path, in that directory and the directories in it, where a link at the path leads,
- * where it was last seen, and in the directory that rotated files are moved to.
+ * It is looked for at its stream's path, in that directory and the directories within it, where a link in the path leads,
+ * where it was last seen, and in the directory that rotated files are moved to. Where the directory is gone, the one that
+ * it lay in takes its place.
  *
  * @param copies_only  the file itself is not looked for
  * @param finding      the caller's to deinit
@@ -45,8 +46,9 @@ void file_finding_deinit(struct file_finding *finding);
 bool file_search_is_last(const struct source_memory_file *file, enum file_found found);
 
 /*
- * Files beside a stream's path that were rotated away from it and never seen. What a source names is none of them,
- * unless it follows the stream's own file in a row of rotations.
+ * Files beside a stream's path that were rotated away from it and never seen; and where its newest file was moved to,
+ * those that were written after that. What a source names is none of them, unless it follows the stream's own file in a
+ * row of rotations.
  */
 struct file_missed {
 	struct file_candidate oldest; /* path NULL: there is none; else the caller's to deinit */

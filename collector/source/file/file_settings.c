@@ -5,7 +5,8 @@
  *     { "type": "file", "path": "/var/log/nginx/access*.log", "follow": true }
  *
  *     path      a path, a glob, or a list of them
- *     exclude   globs of files that are not read, though "path" names them; one without a slash is of names
+ *     exclude   globs of files that are not read, though "path" names them; one without a slash is of names,
+ *              one with a slash of paths as they lead, through links and whatever their spelling
  *     olddir    where rotated files are moved to, as logrotate's word says; relative to the log's directory
  *     follow    wait for more at the end, through rotations (false: read to the end and finish)
  *     start     "beginning" or "end": where files begin that are there at the very first run with follow
@@ -18,6 +19,7 @@
 #include "common/base/alloc.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -67,6 +69,65 @@ static enum weir_status read_list(const struct path_list *paths, const struct we
 	return status;
 }
 
+/* What a glob with a slash means: its directories before the first wildcard, as they lead; NULL: they are not there. */
+static char *resolve_glob(const char *glob)
+{
+	size_t directory = strcspn(glob, "*?[");
+	while (directory > 0 && glob[directory - 1] != '/')
+		directory--;
+	char *prefix = weir_copy(directory > 0 ? glob : ".", directory > 0 ? directory : 1);
+	char *real = realpath(prefix, NULL), *resolved = NULL;
+	if (real != NULL) {
+		size_t room = strlen(real) + strlen(glob) + 2;
+		resolved = weir_alloc(room, 1);
+		snprintf(resolved, room, "%s/%s", strcmp(real, "/") == 0 ? "" : real, glob + directory);
+	}
+	free(real);
+	free(prefix);
+	return resolved;
+}
+
+static void resolve_excluded(struct file_settings *settings)
+{
+	settings->excluded_real = weir_alloc(settings->excluded_count, sizeof(char *));
+	for (size_t i = 0; i < settings->excluded_count; i++)
+		if (strchr(settings->excluded[i], '/') != NULL)
+			settings->excluded_real[i] = resolve_glob(settings->excluded[i]);
+}
+
+static bool matches(const char *glob, const char *path)
+{
+	return fnmatch(glob, path, FNM_PATHNAME | FNM_PERIOD) == 0;
+}
+
+/* A file may be named by another spelling, or by a link in its path. */
+static bool excludes_real(const struct file_settings *settings, const char *path)
+{
+	char *real = NULL;
+	bool excluded = false;
+	for (size_t i = 0; i < settings->excluded_count && !excluded; i++) {
+		const char *glob = settings->excluded_real != NULL ? settings->excluded_real[i] : NULL;
+		if (glob == NULL)
+			continue;
+		if (real == NULL && (real = realpath(path, NULL)) == NULL)
+			break; /* nothing is there */
+		excluded = matches(glob, real);
+	}
+	free(real);
+	return excluded;
+}
+
+bool file_settings_excludes(const struct file_settings *settings, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
+	for (size_t i = 0; i < settings->excluded_count; i++) {
+		const char *glob = settings->excluded[i];
+		if (matches(glob, strchr(glob, '/') != NULL ? path : base))
+			return true;
+	}
+	return excludes_real(settings, path);
+}
+
 /* A path that is named and excluded at once is a mistake; of a glob's files that is the point. */
 static enum weir_status check_excluded(const struct file_settings *settings, const struct weir_json *at,
                                        struct weir_error *error)
@@ -92,6 +153,8 @@ static enum weir_status read_paths(struct file_settings *settings, const struct 
 	if (status != WEIR_OK || !weir_json_exists(&exclude))
 		return status;
 	status = read_list(&excluded, &exclude, error);
+	if (status == WEIR_OK)
+		resolve_excluded(settings);
 	return status == WEIR_OK ? check_excluded(settings, &exclude, error) : status;
 }
 
@@ -157,19 +220,11 @@ void file_settings_deinit(struct file_settings *settings)
 	free(settings->patterns);
 	for (size_t i = 0; i < settings->excluded_count; i++)
 		free(settings->excluded[i]);
+	for (size_t i = 0; settings->excluded_real != NULL && i < settings->excluded_count; i++)
+		free(settings->excluded_real[i]);
+	free(settings->excluded_real);
 	free(settings->excluded);
 	free(settings->olddir);
-}
-
-bool file_settings_excludes(const struct file_settings *settings, const char *path)
-{
-	const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
-	for (size_t i = 0; i < settings->excluded_count; i++) {
-		const char *glob = settings->excluded[i];
-		if (fnmatch(glob, strchr(glob, '/') != NULL ? path : base, FNM_PATHNAME | FNM_PERIOD) == 0)
-			return true;
-	}
-	return false;
 }
 
 static bool pattern_names(const char *pattern, const char *path)

@@ -21,7 +21,8 @@ struct file_timing {
 struct file_settings {
 	char **patterns;
 	size_t pattern_count;
-	char **excluded; /* globs of what is not read, though a pattern names it */
+	char **excluded;      /* globs of what is not read, though a pattern names it */
+	char **excluded_real; /* of those with a slash, where their directories lead; of the others NULL */
 	size_t excluded_count;
 	char *olddir; /* where rotated files are moved: with its slash; NULL: that is not known */
 	bool follow;
@@ -39,7 +40,7 @@ WEIR_MUST_USE enum weir_status file_settings_init(struct file_settings *settings
                                                   const struct source_context *context, struct weir_error *error);
 void file_settings_deinit(struct file_settings *settings);
 
-/** Whether a path is left out, whatever names it. */
+/** Whether a path is left out, whatever names it: by its text, or where it leads. */
 bool file_settings_excludes(const struct file_settings *settings, const char *path);
 
 /** Which of the patterns names a path: its place, or -1. */

@@ -21,6 +21,7 @@
 #include "collector/source/file/file_situation.h"
 
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,14 +44,23 @@ static struct source_memory_file *interrupted(const struct file_stream *stream, 
 	return NULL;
 }
 
-/* A file that was read to its end goes on: a compressed one when it has changed since. */
-static bool has_more(const struct file_stream *stream, const struct source_memory_file *file,
-                     const struct file_judgement *judgement)
+/* A file that was read to its end may have more by now: a compressed one when it was written to since. */
+static bool has_changed(const struct source_memory_file *file, const struct file_judgement *judgement)
 {
 	if (file_judgement_compressed(judgement))
-		return file->modified_ns != file_identity_modified_ns(&judgement->about) &&
-		       file_judgement_ready(judgement, &stream->shared->settings);
+		return file->modified_ns != file_identity_modified_ns(&judgement->about) && file->taken != SOURCE_OFFSET_END;
 	return (uint64_t)judgement->about.st_size > file->taken;
+}
+
+/* What lies at the path may be read once it is no longer written to: then it is looked at again, whatever happens. */
+static bool is_ready(const struct file_stream *stream, const struct file_judgement *judgement, int64_t now_ms,
+                     struct file_observation *seen)
+{
+	const struct file_settings *settings = &stream->shared->settings;
+	bool ready = file_judgement_ready(judgement, settings);
+	if (!ready && judgement->about.st_size > 0)
+		seen->again_ms = now_ms + settings->timing.poll;
+	return ready;
 }
 
 /* A copy of the stream's own file took its place, and has its lines: a log that is synchronised from elsewhere. */
@@ -71,28 +81,53 @@ static void on_copy_at_path(const struct file_stream *stream, struct source_memo
 	next->inode = judgement->about.st_ino;
 }
 
+/*
+ * A compressed file that was read to its end, and is gone, was replaced by one that begins with all of it and may have
+ * more: whoever copies files from elsewhere replaces them so.
+ */
+static bool is_continued(const struct file_stream *stream, const struct file_judgement *judgement,
+                         struct file_successor *next)
+{
+	const struct source_memory_part *last = source_memory_last_part(stream->record);
+	if (!file_judgement_compressed(judgement) || last == NULL || file_stream_part(stream) != NULL)
+		return false;
+	struct source_memory_file *file = source_memory_file(stream->record, last->file);
+	if (file->taken == 0 || file->taken == SOURCE_OFFSET_END)
+		return false;
+	struct file_finding finding;
+	struct file_route route = file_stream_route(stream);
+	file_search_find(stream->shared, &route, file, file->taken, false, &finding, NULL);
+	bool continued = finding.found == FOUND_COPY && strcmp(finding.path, stream->path) == 0;
+	file_finding_deinit(&finding);
+	if (continued)
+		*next = (struct file_successor){
+			.known = file, .moved_in = true, .device = judgement->about.st_dev, .inode = judgement->about.st_ino};
+	return continued;
+}
+
 /* What lies at the path, when that is not the file that is read. */
 static enum file_verdict inspect_path(const struct file_stream *stream, int64_t now_ms, struct file_observation *seen,
                                       struct weir_error *error)
 {
-	const struct file_settings *settings = &stream->shared->settings;
 	struct file_judgement judgement;
-	file_identity_judge(settings, stream->shared->memory, stream->path, stream->record, &judgement, error);
+	file_identity_judge(&stream->shared->settings, stream->shared->memory, stream->path, stream->record, &judgement,
+	                    error);
 	bool there = judgement.verdict != FILE_UNREADABLE && judgement.verdict != FILE_ABSENT;
 	seen->answered = there && stream->record->part_count == 0;
 	switch (judgement.verdict) {
 	case FILE_NEW:
-		if (file_judgement_ready(&judgement, settings))
+		if (is_ready(stream, &judgement, now_ms, seen) && !is_continued(stream, &judgement, &seen->next))
 			file_candidate_init(&seen->next.fresh, stream->path, &judgement);
-		else if (judgement.about.st_size > 0)
-			seen->again_ms = now_ms + settings->timing.poll; /* it may be ready without any change */
 		break;
 	case FILE_KNOWN:
 		if (judgement.stream == stream->record && judgement.file != file_stream_file(stream) &&
-		    has_more(stream, judgement.file, &judgement))
+		    has_changed(judgement.file, &judgement) && is_ready(stream, &judgement, now_ms, seen))
 			seen->next.known = judgement.file;
 		break;
-	case FILE_COPY: on_copy_at_path(stream, judgement.file, &judgement, &seen->next); break;
+	case FILE_COPY:
+		if (is_ready(stream, &judgement, now_ms, seen) && !is_continued(stream, &judgement, &seen->next))
+			on_copy_at_path(stream, judgement.file, &judgement, &seen->next);
+		break;
 	case FILE_UNREADABLE:
 	case FILE_ABSENT: break;
 	}
@@ -196,7 +231,7 @@ static enum file_situation with_next(const struct file_stream *stream, const str
 	if (!away)
 		return SITUATION_OVERLOOKED;
 	if (!open_file_plain(current))
-		return SITUATION_PACKED_SUCCEEDED;
+		return current->state == OPEN_FILE_CUT ? SITUATION_PACKED_CUT_SUCCEEDED : SITUATION_PACKED_SUCCEEDED;
 	if (seen->next.known != NULL)
 		return SITUATION_RETURNING;
 	return with_successor(stream, current, now_ms, seen);
@@ -209,10 +244,12 @@ static enum file_situation without_next(const struct file_stream *stream, const 
 	if (current == NULL)
 		return SITUATION_NOTHING_THERE;
 	bool open_line = input_lines_read_offset(current->lines) > stream->offset;
-	if (!open_file_plain(current))
+	if (!open_file_plain(current) && current->state != OPEN_FILE_CUT)
 		return open_line ? SITUATION_PACKED_OPEN_LINE : SITUATION_PACKED_READ;
 	if (settings->follow && !open_file_linked(current) && now_ms - current->grown_ms >= settings->timing.grace)
 		return SITUATION_REMOVED;
+	if (!open_file_plain(current))
+		return SITUATION_PACKED_CUT;
 	return open_line ? SITUATION_QUIET_OPEN_LINE : SITUATION_QUIET;
 }
 
@@ -227,6 +264,8 @@ static void observe_end(const struct file_stream *stream, const struct open_file
                         struct file_observation *seen)
 {
 	bool away = current == NULL || !lies_at_path(stream, current->file);
+	if (current != NULL && away)
+		file_stream_trace(stream, current);
 	if (current == NULL || !away)
 		seen->outlook.phase = FILE_AT_PATH;
 	else if (seen->outlook.phase == FILE_AT_PATH)
@@ -247,13 +286,15 @@ static void read_truncated(const struct file_stream *stream, const struct open_f
 {
 	const struct fingerprint *known = &current->file->fingerprint;
 	struct file_beginning *beginning = &seen->found.beginning;
-	uint64_t size = (uint64_t)beginning->about.st_size;
+	bool packed = input_compressed(beginning->input); /* its size says nothing of what it holds */
+	uint64_t size = packed ? UINT64_MAX : (uint64_t)beginning->about.st_size;
 	struct fingerprint read = fingerprint_cut(known, stream->offset);
 	if (size < stream->offset &&
 	    fingerprint_check(known, beginning->input, stream->offset, NULL) == FINGERPRINT_SHORTER) {
 		seen->from = size;
 		seen->fingerprint = fingerprint_cut(known, size);
-	} else if (size >= stream->offset && current->head_bytes > 0 && open_file_begins_alike(current, stream->offset) &&
+	} else if (size >= stream->offset && current->head_bytes > 0 &&
+	           (packed || open_file_begins_alike(current, stream->offset)) &&
 	           fingerprint_check(&read, beginning->input, stream->offset, NULL) == FINGERPRINT_SAME) {
 		seen->from = stream->offset; /* a writer took back a line that it could not end, as on a full disk */
 		seen->fingerprint = read;
@@ -285,7 +326,10 @@ static enum file_situation observe_gone(const struct file_stream *stream, int64_
 {
 	if (look_for_next(stream, true, now_ms, seen) && has_next(&seen->next))
 		return SITUATION_REPLACED;
-	weir_fail(&seen->error, WEIR_IO, "%s is gone", stream->path); /* it may come back: with a directory that is moved */
+	const struct source_memory_file *file = file_stream_file(stream);
+	/* It may come back: with a directory that is moved, or when the rest of it is written again. */
+	weir_fail(&seen->error, WEIR_IO, "%s %s", stream->path,
+	          file != NULL && lies_at_path(stream, file) ? "holds less than was read of it" : "is gone");
 	return SITUATION_GONE;
 }
 
@@ -323,15 +367,26 @@ static enum file_situation observe_left_closed(const struct file_stream *stream,
 	return file_search_is_last(file, seen->found.found) ? SITUATION_LEFT_GONE : SITUATION_LEFT_ABSENT;
 }
 
+/* Whether a compressed file is still written to. */
+static bool is_written(const struct open_file *left, const struct file_timing *timing)
+{
+	int64_t age_ms = weir_wall_ms() - open_file_modified_ms(left);
+	return age_ms >= 0 && age_ms < timing->complete;
+}
+
 static enum file_situation observe_left_open(const struct file_stream *stream, struct open_file *left, int64_t now_ms)
 {
 	enum weir_status status = input_lines_fill(left->lines, SOURCE_OFFSET_END - 1, false, NULL);
-	bool plain = open_file_plain(left);
+	bool plain = open_file_plain(left), cut = status == WEIR_INVALID && input_cut(input_lines_input(left->lines));
 	if (open_file_truncated(left))
 		return SITUATION_LEFT_TRUNCATED;
 	if (status == WEIR_OK)
 		return SITUATION_LEFT_LINES;
-	if (plain && now_ms - left->grown_ms < stream->shared->settings.timing.grace)
+	if (open_file_rewritten(left))
+		return is_written(left, &stream->shared->settings.timing) ? SITUATION_LEFT_QUIET : SITUATION_LEFT_REWRITTEN;
+	if (cut)
+		open_file_end(left, OPEN_FILE_CUT);
+	if ((plain || cut) && now_ms - left->grown_ms < stream->shared->settings.timing.grace)
 		return SITUATION_LEFT_QUIET;
 	bool open_line = plain && input_lines_read_offset(left->lines) > input_lines_offset(left->lines);
 	return open_line ? SITUATION_LEFT_OVER_OPEN_LINE : SITUATION_LEFT_OVER;

@@ -18,6 +18,7 @@ enum file_situation {
 	/* the file has no more lines, and nothing follows */
 	SITUATION_QUIET,           /* it may grow */
 	SITUATION_QUIET_OPEN_LINE, /* it may grow, and its last line has no newline */
+	SITUATION_PACKED_CUT,      /* it is compressed, and ends in the middle of its data: the rest may come */
 	SITUATION_PACKED_READ,     /* it is compressed */
 	SITUATION_PACKED_OPEN_LINE,
 	SITUATION_REMOVED, /* it has no name any more, and was quiet for long; followed files alone */
@@ -25,8 +26,9 @@ enum file_situation {
 	SITUATION_OVERLOOKED,       /* it lies at its path: one that was rotated away unseen, or interrupted, comes first */
 	SITUATION_COPY_AT_PATH,     /* the other is its own copy */
 	SITUATION_PACKED_SUCCEEDED, /* it is compressed */
-	SITUATION_RETURNING,        /* it lies elsewhere, and the other was begun before */
-	SITUATION_SUCCESSOR_SEEN,   /* it lies elsewhere, and a new one has lines: for the first time */
+	SITUATION_PACKED_CUT_SUCCEEDED,
+	SITUATION_RETURNING,         /* it lies elsewhere, and the other was begun before */
+	SITUATION_SUCCESSOR_SEEN,    /* it lies elsewhere, and a new one has lines: for the first time */
 	SITUATION_SUCCESSOR_WAITING, /* ... but this one was written to just now */
 	SITUATION_SUCCESSOR_DUE,     /* ... and this one is quiet, or the new one has waited long enough */
 	/* the file does not hold any more what was read of it */
@@ -40,6 +42,7 @@ enum file_situation {
 	SITUATION_LEFT_CLOSED, /* it is to be opened */
 	SITUATION_LEFT_QUIET,
 	SITUATION_LEFT_LINES,          /* late lines came */
+	SITUATION_LEFT_REWRITTEN,      /* it is compressed, and has been written to since it was opened */
 	SITUATION_LEFT_OVER,           /* it was quiet for long, or is compressed: nothing more is expected of it */
 	SITUATION_LEFT_OVER_OPEN_LINE, /* ... and its last line without newline is one after all */
 	SITUATION_LEFT_TRUNCATED,

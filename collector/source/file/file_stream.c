@@ -74,12 +74,7 @@ static char *dangling(const char *path)
 
 bool file_stream_resolve(struct file_stream *stream)
 {
-	struct stat about;
-	char *real = NULL;
-	if (lstat(stream->path, &about) == 0 && S_ISLNK(about.st_mode))
-		real = realpath(stream->path, NULL);
-	else if (stream->real == NULL)
-		return false;
+	char *real = file_identity_real(stream->path);
 	/* A link whose target is missing leads where it led: a rotation may be on the way. */
 	if (real == NULL && stream->real == NULL)
 		real = dangling(stream->path);
@@ -154,8 +149,7 @@ static size_t read_bytes(const struct file_shared *shared)
 /* Where a file lies; its directory is remembered where it is not the stream's own, as behind a link. */
 static void note_where(const struct file_stream *stream, struct source_memory_file *file, const char *path)
 {
-	struct stat about;
-	char *real = lstat(path, &about) == 0 && S_ISLNK(about.st_mode) ? realpath(path, NULL) : NULL;
+	char *real = file_identity_real(path);
 	const char *place = real != NULL ? real : path;
 	size_t length = (size_t)(file_identity_base(place) - place);
 	size_t own = (size_t)(file_identity_base(stream->path) - stream->path);
@@ -166,6 +160,40 @@ static void note_where(const struct file_stream *stream, struct source_memory_fi
 	free(file->where);
 	file->where = weir_copy(place, strlen(place));
 	free(real);
+}
+
+/* Whether two paths lie in one directory, however that is written. */
+static bool lie_together(const char *path, const char *other)
+{
+	struct stat about[2];
+	const char *paths[2] = {path, other};
+	for (int i = 0; i < 2; i++) {
+		char directory[PATH_MAX];
+		int length = (int)(file_identity_base(paths[i]) - paths[i]);
+		int used = snprintf(directory, sizeof directory, "%.*s", length, paths[i]);
+		if (used < 0 || used >= (int)sizeof directory || stat(length > 0 ? directory : ".", &about[i]) != 0)
+			return false;
+	}
+	return about[0].st_dev == about[1].st_dev && about[0].st_ino == about[1].st_ino;
+}
+
+void file_stream_trace(const struct file_stream *stream, const struct open_file *opened)
+{
+	char link[64], path[PATH_MAX];
+	struct stat about;
+	snprintf(link, sizeof link, "/proc/self/fd/%d", input_fd(input_lines_input(opened->lines)));
+	ssize_t length = readlink(link, path, sizeof path - 1);
+	if (length <= 0)
+		return;
+	path[length] = '\0';
+	if (lie_together(path, stream->path))
+		return;
+	if (stat(path, &about) == 0 && file_identity_has_inode(opened->file, &about)) {
+		note_where(stream, opened->file, path);
+	} else if (opened->file->home == NULL) { /* it was removed there, packed perhaps */
+		struct source_memory_file *file = opened->file;
+		file->home = weir_copy(path, (size_t)(file_identity_base(path) - path));
+	}
 }
 
 struct open_file *file_stream_opened(const struct file_stream *stream, const struct source_memory_file *file)
@@ -192,6 +220,7 @@ struct open_file *file_stream_open(struct file_stream *stream, struct source_mem
 	file->modified_ns = file_identity_modified_ns(&opened->about);
 	file->seen_s = weir_wall_ms() / 1000;
 	file->absences = 0;
+	file->open = true;
 	note_where(stream, file, opened->path);
 	if (open_file_plain(opened) && file->size < (uint64_t)opened->about.st_size)
 		file->size = (uint64_t)opened->about.st_size;
@@ -204,6 +233,7 @@ void file_stream_close(struct file_stream *stream, struct open_file *opened)
 {
 	for (size_t i = 0; i < stream->open_count; i++)
 		if (stream->open[i] == opened) {
+			opened->file->open = false;
 			stream->open[i] = stream->open[--stream->open_count];
 			stream->shared->open_count--;
 			open_file_free(opened);
@@ -247,11 +277,11 @@ void file_stream_advance(struct file_stream *stream)
 	stream->offset = following != NULL ? following->from : 0;
 }
 
-void file_stream_give_up_part(struct file_stream *stream)
+void file_stream_give_up_part(struct file_stream *stream, const char *why)
 {
 	struct source_memory_part *part = file_stream_part(stream);
 	struct source_memory_file *file = source_memory_file(stream->record, part->file);
-	file_stream_lost(stream, file, part->to != SOURCE_PART_OPEN ? part->to : file->size, "is gone");
+	file_stream_lost(stream, file, stream->offset, part->to != SOURCE_PART_OPEN ? part->to : file->size, why);
 	if (part->to == SOURCE_PART_OPEN) {
 		part->to = stream->offset;
 		part->change = ++stream->shared->memory->changes;
@@ -365,21 +395,27 @@ void file_stream_well(struct file_stream *stream)
 	pthread_mutex_unlock(&stream->shared->mutex);
 }
 
-void file_stream_lost(struct file_stream *stream, const struct source_memory_file *file, uint64_t end, const char *why)
+void file_stream_count_lost(struct file_stream *stream, uint64_t bytes)
 {
-	uint64_t bytes = end > stream->offset && end != SOURCE_OFFSET_END ? end - stream->offset : 0;
-	const char *where = file->where != NULL ? file->where : stream->path;
 	pthread_mutex_lock(&stream->shared->mutex);
 	stream->status.lost_bytes += bytes;
 	pthread_mutex_unlock(&stream->shared->mutex);
+}
+
+void file_stream_lost(struct file_stream *stream, const struct source_memory_file *file, uint64_t from, uint64_t end,
+                      const char *why)
+{
+	uint64_t bytes = end > from && end != SOURCE_OFFSET_END ? end - from : 0;
+	const char *where = file->where != NULL ? file->where : stream->path;
+	file_stream_count_lost(stream, bytes);
 	if (bytes > 0)
 		file_shared_tell(stream->shared, "%s: the file read at %s %s: %llu bytes from position %llu on are lost",
-		                 stream->path, where, why, (unsigned long long)bytes, (unsigned long long)stream->offset);
+		                 stream->path, where, why, (unsigned long long)bytes, (unsigned long long)from);
 	else
 		file_shared_tell(
 			stream->shared,
 			"%s: the file read at %s %s: what was written to it behind position %llu is lost, if anything was",
-			stream->path, where, why, (unsigned long long)stream->offset);
+			stream->path, where, why, (unsigned long long)from);
 }
 
 void file_stream_tell_zeros(struct file_stream *stream)

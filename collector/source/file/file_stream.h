@@ -29,7 +29,7 @@ struct file_stream {
 	struct source_memory_stream *record;
 	uint64_t zeros_told; /* of handle.zeros */
 	char *path;          /* where its newest file is looked for: the path first seen, but for an adopted stream */
-	char *real;          /* where that leads, if it is a link; else NULL */
+	char *real;          /* where that leads, if a link in it leads elsewhere; else NULL */
 	enum file_stream_state state;
 	bool queued;      /* in the queue of what is to be asked */
 	int64_t retry_ms; /* monotonic: not to be asked before */
@@ -80,6 +80,8 @@ struct open_file *file_stream_opened(const struct file_stream *stream, const str
 /** Takes a file among the stream's open ones. @param beginning  its input is taken */
 struct open_file *file_stream_open(struct file_stream *stream, struct source_memory_file *file,
                                    struct file_beginning *beginning, const char *path, int64_t now_ms);
+/** Takes note of where a file that is open was moved to: files that were rotated after it may lie there too. */
+void file_stream_trace(const struct file_stream *stream, const struct open_file *opened);
 /** @param opened  NULL: nothing */
 void file_stream_close(struct file_stream *stream, struct open_file *opened);
 
@@ -95,7 +97,7 @@ struct open_file *file_stream_current(const struct file_stream *stream);
 /** Goes to the next part, if there is one; the file of this one is closed unless more is expected of it. */
 void file_stream_advance(struct file_stream *stream);
 /** The bytes of the part that can no longer be read are lost: it ends where the stream stands. */
-void file_stream_give_up_part(struct file_stream *stream);
+void file_stream_give_up_part(struct file_stream *stream, const char *why);
 /** The part being read ends at an offset, and its file is in that state from then on. */
 void file_stream_end_part(struct file_stream *stream, uint64_t to, enum source_file_state state);
 /** Whether parts can be added: false while too many are not acknowledged. */
@@ -110,8 +112,11 @@ bool file_stream_begin(struct file_stream *stream, const struct file_candidate *
 /** States a problem and puts the next try off. */
 void file_stream_fail(struct file_stream *stream, int64_t now_ms, const struct weir_error *error);
 void file_stream_well(struct file_stream *stream);
-/** Tells and counts what of a file can no longer be read: from where the stream stands, as far as it is known. */
-void file_stream_lost(struct file_stream *stream, const struct source_memory_file *file, uint64_t end, const char *why);
+/** Tells and counts what of a file can no longer be read, as far as it is known. @param why  "is gone" */
+void file_stream_lost(struct file_stream *stream, const struct source_memory_file *file, uint64_t from, uint64_t end,
+                      const char *why);
+/** Counts bytes that are lost, of which a problem tells. */
+void file_stream_count_lost(struct file_stream *stream, uint64_t bytes);
 /** Tells of zeros that were passed over in the lines. */
 void file_stream_tell_zeros(struct file_stream *stream);
 /** States where the stream stands. @param position  0: as before; at_end: all is read that is there */

@@ -60,11 +60,8 @@ bool open_file_linked(const struct open_file *opened)
 
 void open_file_end(struct open_file *opened, enum open_file_state state)
 {
-	struct stat about;
 	assert(state != OPEN_FILE_READABLE);
-	if (opened->state == OPEN_FILE_READABLE && fstat(fd_of(opened), &about) == 0)
-		opened->about = about;
-	if (opened->state != OPEN_FILE_DAMAGED)
+	if (opened->state < state)
 		opened->state = state;
 }
 
@@ -73,6 +70,7 @@ static void note_beginning(struct open_file *opened)
 {
 	char head[FINGERPRINT_HEAD_BYTES];
 	ssize_t got = open_file_plain(opened) ? pread(fd_of(opened), head, sizeof head, 0) : 0;
+	got = got > 0 ? (ssize_t)file_identity_head(head, (size_t)got) : got;
 	if (got <= (ssize_t)opened->head_bytes || memcmp(head, opened->head, opened->head_bytes) != 0)
 		return;
 	memcpy(opened->head, head, (size_t)got);
@@ -132,9 +130,20 @@ bool open_file_intact(struct open_file *opened)
 bool open_file_unchanged(const struct open_file *opened)
 {
 	struct stat about;
-	return open_file_plain(opened) && fstat(fd_of(opened), &about) == 0 && about.st_nlink > 0 &&
-	       (uint64_t)about.st_size == input_lines_read_offset(opened->lines) &&
+	if (fstat(fd_of(opened), &about) != 0 || about.st_nlink == 0)
+		return false;
+	if (!open_file_plain(opened))
+		return !open_file_rewritten(opened);
+	return (uint64_t)about.st_size == input_lines_read_offset(opened->lines) &&
 	       file_identity_modified_ns(&about) == opened->file->modified_ns;
+}
+
+bool open_file_rewritten(const struct open_file *opened)
+{
+	struct stat about;
+	return !open_file_plain(opened) && fstat(fd_of(opened), &about) == 0 &&
+	       (about.st_size != opened->about.st_size ||
+	        file_identity_modified_ns(&about) != file_identity_modified_ns(&opened->about));
 }
 
 bool open_file_truncated(struct open_file *opened)

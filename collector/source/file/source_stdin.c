@@ -31,6 +31,9 @@ struct stdin_source {
 	bool once;
 	struct input_lines *lines; /* NULL once it has ended */
 	struct weir_text before;   /* the first lines, in which a format's header is */
+	source_tell *tell;         /* NULL: nobody listens */
+	void *tell_context;
+	char place[64]; /* of the source in the configuration */
 };
 
 static struct stdin_source *stdin_of(struct source *source)
@@ -64,6 +67,10 @@ static void keep_before(struct stdin_source *source, const struct input_lines_ch
 static void hand_out(struct stdin_source *source, struct source_chunk *chunk)
 {
 	struct input_lines_chunk lines;
+	if (source->tell != NULL && input_lines_returns(source->lines))
+		source->tell(source->tell_context, source->place,
+		             "standard input: its lines end in carriage returns alone and are read as one line: convert it "
+		             "first: tr '\\r' '\\n'");
 	input_lines_take(source->lines, &lines);
 	*chunk = (struct source_chunk){
 		.data = lines.data,
@@ -162,9 +169,20 @@ static enum weir_status stdin_new(const struct weir_json *config, const struct s
 	struct stdin_source *source = weir_alloc(1, sizeof *source);
 	source_unreplayable_init(&source->base, &source_stdin_ops, "-", "standard input");
 	source->once = context->once;
+	source->tell = context->tell;
+	source->tell_context = context->tell_context;
+	snprintf(source->place, sizeof source->place, "%.63s", config->path[0] != '\0' ? config->path : "the source");
 	source->lines = input_lines_new(input_new(fd, false), (size_t)parsed.line_max, READ_BYTES);
 	*made = &source->base.source;
 	return WEIR_OK;
+}
+
+/* There is one standard input: two sources would take lines from each other. */
+static enum weir_status stdin_apart(const struct weir_json *config, const struct weir_json *other,
+                                    struct weir_error *error)
+{
+	return weir_json_fail(config, error, "is a second source of standard input, after %s: keep one of them",
+	                      other->path);
 }
 
 static void stdin_describe(const struct weir_json *config, struct weir_text *place, struct weir_text *manner)
@@ -187,6 +205,7 @@ const struct source_ops source_stdin_ops = {
 	.members = members,
 	.metrics = metrics,
 	.create = stdin_new,
+	.apart = stdin_apart,
 	.describe = stdin_describe,
 	.collect = stdin_collect,
 	.streams = source_unreplayable_streams,
