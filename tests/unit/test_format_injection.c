@@ -128,6 +128,10 @@ static const char *const haproxy_lines[] = {
 	HAPROXY "{A}:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/0/5/5 200 512 SID={u} SID={u} ---- 1/1/0/0/0 0/0 "
 			"\"POST " SERVED " HTTP/1.1\" 0/0/0/0/0 {w}/TLSv1.3/TLS_AES_256_GCM_SHA384",
 	HAPROXY "{A}:4002 [17/May/2024:10:05:03.323] fe/1: SSL handshake failure",
+	HAPROXY "Connect from {A}:4002 to 10.0.0.1:80 (fe/HTTP)",
+	"<6>2024-05-17T10:05:03.123+00:00 {A}:4002 [17/May/2024:10:05:03.323] fe~ be/s1 0/0/0/5/5 200 512 - - ---- "
+	"1/1/0/0/0 0/0 {{h}|{h}} \"{q}\"",
+	"haproxy[77]: {A}:4002 [17/May/2024:10:05:03.323] fe~ be/s1 0/0/0/5/5 200 512 - - ---- 1/1/0/0/0 0/0 \"{q}\"",
 	NULL};
 static const char *const haproxy_pieces[] = {" " EVIL ":1 [17/May/2024:10:05:03.323] fe be/s 0/0/0/0/0 200 1 - - ",
                                              EVIL ":1 [17/May/2024:10:05:03.323] ",
@@ -140,6 +144,7 @@ static const char *const haproxy_pieces[] = {" " EVIL ":1 [17/May/2024:10:05:03.
                                              "}",
                                              "{",
                                              "haproxy[1]: ",
+                                             "Connect from " EVIL ":1 to ",
                                              NULL};
 
 static const char *const syslog_lines[] = {"<34>1 2024-05-17T10:05:03Z {A} app 1 ID - {u}",

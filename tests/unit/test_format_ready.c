@@ -106,6 +106,27 @@ static void haproxy(void **state)
 		{"May 17 10:05:03 haproxy[77]: unix:1 [17/May/2024:10:05:03.323] fe be/s1 0/0/0/5/5 200 512 - - ---- 1/1/0/0/0 0/0 "
 	     "\"GET / HTTP/1.1\"",
 	     "ip=|method=GET"},
+		{"May 17 10:05:03 lb haproxy[77]: -:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/0/5/5 200 512 - - ---- 1/1/1/1/0 "
+	     "0/0 \"GET / HTTP/1.1\"",
+	     "ip=|status=200|method=GET"},
+		/* A frontend without a format for its log. */
+		{"2024-05-17T10:05:03Z lb haproxy[77]: Connect from 192.0.2.7:4002 to 10.0.0.1:5000 (main/HTTP)",
+	     "ip=192.0.2.7|frontend=main|event=Connect|status="},
+		{"<134>2024-05-17T10:05:03Z lb haproxy[77]: Connect from 2001:db8::7:4002 to 2001:db8::1:5000 (main/TCP)",
+	     "ip=2001:db8::7|frontend=main|event=Connect"},
+		/* Heads without a host, a tag or a time: "log stdout format iso", "timed", "short"; a tag alone. */
+		{"2024-05-17T10:05:03.123+00:00 192.0.2.7:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/5007 212 -- 0/0/0/0/3 0/0",
+	     "ip=192.0.2.7|frontend=fe|bytes=212"},
+		{"<6>2024-05-17T10:05:03.123+00:00 192.0.2.7:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/5007 212 -- 0/0/0/0/3 0/0",
+	     "ip=192.0.2.7|frontend=fe|bytes=212"},
+		{"<6>192.0.2.7:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/5007 212 -- 0/0/0/0/3 0/0",
+	     "ip=192.0.2.7|bytes=212"},
+		{"<6>2024-05-17T10:05:03.123+00:00 Connect from 192.0.2.7:4002 to 10.0.0.1:5000 (main/HTTP)",
+	     "ip=192.0.2.7|event=Connect"},
+		{"haproxy[77]: 192.0.2.7:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/5007 212 -- 0/0/0/0/3 0/0",
+	     "ip=192.0.2.7|bytes=212"},
+		/* A format of one's own. */
+		{HEAD "fe be/s1 site.example 0/0/0/18/18 200 200", "ip=192.0.2.7|server=s1|status=|bytes=|state="},
 #define TIMES "fe be/s1 10/0/30/69/109 200 2750 "
 		/* A captured cookie is written as the client sent it. */
 		{HEAD TIMES "SID=a b c \"GET /x HTTP/1.1\" - ---- 1/1/1/1/0 0/0 \"POST /login HTTP/1.1\"",
@@ -129,6 +150,22 @@ static void haproxy(void **state)
 		{NULL, NULL},
 	};
 	check("\"haproxy\"", "ip frontend backend server status bytes state method path event", samples);
+
+	struct fixture fixture;
+	fixture_init(&fixture, "\"haproxy\"", "ip");
+	assert_malformed(&fixture, "May 17 10:05:03 lb haproxy[77]: Proxy http-in started.", "no match");
+	assert_malformed(&fixture, "May 17 10:05:03 lb haproxy[77]: Connect from 192.0.2.7 to 10.0.0.1:80 (a/HTTP)",
+	                 "no match");
+	assert_malformed(&fixture, "<34>1 2024-05-17T10:05:03Z 192.0.2.7:1 [x] 1 - - y", "no match");
+	assert_reason(&fixture, "<134>Connect from 192.0.2.7:4002 to 10.0.0.1:5000 (main/HTTP)", FORMAT_NO_TIME);
+	fixture_deinit(&fixture);
+	/* Within another line, the time is the outer one's. */
+	fixture_init(&fixture, "{\"type\": \"wrapped\", \"in\": \"cri\", \"message\": \"haproxy\"}", "ip");
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stdout F <6>Connect from 192.0.2.7:4002 to 10.0.0.1:5000 (m/HTTP)",
+	              FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_int_equal(fixture.record.time_ms, 1715940303000);
+	fixture_deinit(&fixture);
 #undef HEAD
 }
 
