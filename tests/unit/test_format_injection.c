@@ -84,6 +84,10 @@ static const char *const sshd_lines[] = {
 	SSHD "fatal: ssh_dispatch_run_fatal: Connection from invalid user {s} {A} port 4000: message authentication code "
 		 "incorrect [preauth]",
 	SSHD "fatal: Connection from invalid user {s} {A} port 4000 timed out [preauth]",
+	SSHD "Disconnecting invalid user {s} {A} port 4000: Packet corrupt [preauth]",
+	SSHD "Disconnecting authenticating user root {A} port 4000: bad service request {s} [preauth]",
+	SSHD "Disconnecting invalid user {s} {A} port 4000: bad service request {s} [preauth]",
+	SSHD "PAM 2 more authentication failures; logname= uid=0 euid=0 tty=ssh ruser= rhost={A}  user={u}",
 	"Fri May 17 10:05:03 2024 authpriv.info sshd[7]: Invalid user {s} from {A} port 4000",
 	"2024-05-17 10:05:03 h sshd(pam_unix)[7]: authentication failure; logname= uid=0 euid=0 tty=NODEVssh ruser= "
 	"rhost={A}  user={u}",

@@ -246,6 +246,26 @@ static void sshd(void **state)
 		{HEAD "fatal: Connection from authenticating user root 192.0.2.7 port 5 timed out [preauth]",
 	     "event=Preauth|user=root|ip=192.0.2.7"},
 		{HEAD "Connection from 192.0.2.7 port 5 on 10.0.0.1 port 22", "event=|ip="},
+		{HEAD "drop connection #10 from [192.0.2.7]:46482 on [10.0.0.1]:22 past MaxStartups",
+	     "event=Preauth|ip=192.0.2.7|user="},
+		{HEAD "drop connection #0 from [2001:db8::7]:48602 on [2001:db8::1]:22 penalty: failed authentication",
+	     "event=Preauth|ip=2001:db8::7"},
+		{HEAD "error: beginning MaxStartups throttling", "event=|ip="},
+		{HEAD
+	     "srclimit_penalise: 192.0.2.7/32: activating ipv4 penalty of 18 seconds for penalty: failed authentication",
+	     "event=|ip="},
+		/* Of the last failure before this it says that it is too many. */
+		{HEAD "Disconnecting authenticating user root 192.0.2.7 port 5: Too many authentication failures [preauth]",
+	     "event=|ip="},
+		{HEAD "Disconnecting: Too many authentication failures for root [preauth]", "event=|ip="},
+		{HEAD "Disconnecting invalid user a b 192.0.2.7 port 5: Packet corrupt [preauth]",
+	     "event=Preauth|user=a b|ip=192.0.2.7"},
+		{HEAD
+	     "Disconnecting authenticating user root 192.0.2.7 port 5: bad service request x 198.51.100.77 port 1: y [preauth]",
+	     "event=Preauth|user=root|ip=192.0.2.7"},
+		{HEAD "Disconnecting 192.0.2.7 port 5: Packet corrupt [preauth]", "event=Preauth|ip=192.0.2.7"},
+		{HEAD "Disconnecting user root 192.0.2.7 port 5: Packet corrupt", "event=|ip="},
+		{HEAD "error: PAM: unknown user for illegal user bob from 192.0.2.7", "event=Failed|ip=192.0.2.7|method=pam"},
 		{HEAD "Connection closed by UNKNOWN port 65535 [preauth]", "event=|ip="},
 		{HEAD "Did not receive identification string from UNKNOWN", "event=|ip="},
 		/* Heads of other systems. */
@@ -275,6 +295,29 @@ static void sshd(void **state)
 	assert_int_equal(fixture.record.cost, 3);
 	assert_field(&fixture, "ip", "192.0.2.7");
 	assert_field(&fixture, "event", "Failed");
+	assert_reason(&fixture,
+	              HEAD
+	              "PAM 2 more authentication failures; logname= uid=0 euid=0 tty=ssh ruser= rhost=192.0.2.7  user=a",
+	              FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 2);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_field(&fixture, "event", "PAM");
+	assert_reason(&fixture,
+	              HEAD "message repeated 3 times: [ PAM 2 more authentication failures; logname= uid=0 euid=0 tty=ssh "
+	                   "ruser= rhost=192.0.2.7 ]",
+	              FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 6);
+	assert_reason(&fixture, HEAD "1 more authentication failure; logname= uid=0 euid=0 tty=ssh ruser= rhost=192.0.2.7 ",
+	              FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 1);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_reason(&fixture, HEAD "PAM 2 more things", FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 1);
+	assert_field(&fixture, "event", NULL);
+	assert_reason(
+		&fixture,
+		HEAD "Disconnecting invalid user x 192.0.2.7 port 5: bad service request y 198.51.100.77 port 1: z [preauth]",
+		FORMAT_AMBIGUOUS);
 	assert_reason(&fixture, HEAD "Failed password for x from 192.0.2.7 port 20 ssh1: from 198.51.100.77",
 	              FORMAT_AMBIGUOUS);
 	assert_reason(&fixture,
