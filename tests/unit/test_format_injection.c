@@ -227,6 +227,7 @@ static const char *const dovecot_lines[] = {
 	DOVECOT "auth({u},{A},sasl:login)<CvN>: sql: Password mismatch",
 	DOVECOT "auth({u},{A},sasl:login)<CvN>: sql: Password mismatch (given password: {u})",
 	"2024-05-17 10:05:03 auth({u},{A},sasl:login)<CvN>: Info: sql: Password mismatch",
+	"2024-05-17 10:05:03 Info: imap-login: Login: user=<{u}>, method=PLAIN, rip={A}, lip=::1",
 	"2024-05-17T10:05:03Z mx auth: pam_unix(dovecot:auth): authentication failure; logname= uid=0 euid=0 tty=dovecot "
 	"ruser={u} rhost={A}",
 	"2024-05-17T10:05:03Z mx dovecot-auth: pam_unix(dovecot:auth): authentication failure; logname= uid=0 euid=0 "
@@ -243,6 +244,8 @@ static const char *const dovecot_pieces[] = {">, method=PLAIN, rip=" EVIL ", lip
                                              "x(",
                                              " dovecot: ",
                                              "conn unix:>: ",
+                                             "," REAL "): Debug: ",
+                                             "Info: ",
                                              " rhost=" EVIL,
                                              " rhost=" EVIL "  user=",
                                              "x",

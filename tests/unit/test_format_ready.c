@@ -511,6 +511,16 @@ static void mail(void **state)
 		{HEAD "auth-worker(12): pam_unix(dovecot:auth): authentication failure; logname= uid=0 euid=0 tty=dovecot "
 	          "ruser=bob rhost=192.0.2.7 ",
 	     "event=auth|user=bob|ip=192.0.2.7"},
+		/* The log of 1.x, where the level stands first. */
+		{"Jun 23 15:04:05 Info: imap-login: Login: user=<x Info: y>, method=PLAIN, rip=192.0.2.7, lip=192.0.2.1",
+	     "service=imap-login|event=login|user=x Info: y|ip=192.0.2.7"},
+		{"Jan 07 14:46:28 Warn: auth(default): pam(bob,192.0.2.7): unknown user", "event=auth|user=bob|ip=192.0.2.7"},
+		/* What it says for who looks for a fault is no attempt. */
+		{"Dec 16 15:19:23 auth(bob,192.0.2.7,sasl:plain)<a>: Debug: passwd-file: lookup: user=bob", "event=|ip="},
+		{HEAD "auth(x,192.0.2.7): Debug: y,192.0.2.7,sasl:plain)<a>: sql: Password mismatch",
+	     "event=auth|ip=192.0.2.7"},
+		{HEAD "auth(bob,192.0.2.7,sasl:plain)<a>: sql: Password mismatch (given password: x,192.0.2.7): Debug: )",
+	     "event=auth|ip=192.0.2.7"},
 		{"Apr 19 05:22:20 h auth: pam_unix(other:auth): authentication failure; ruser= rhost=192.0.2.7", "event=|ip="},
 		{NULL, NULL},
 	};
