@@ -187,6 +187,7 @@ static const char *const access_pieces[] = {EVIL " - - [17/May/2024:10:05:03 +00
 static const char *const alb_lines[] = {
 	"https 2024-05-17T10:05:03.186641Z app/my-lb/50dc {A}:2817 10.0.0.1:80 0.086 0.048 0.037 200 201 0 57 \"{x}\" \"{x}\" ECDHE TLSv1.2 "
 	"arn:x \"{x}\"",
+	"tls 2.0 2024-05-17T10:05:03 net/my-lb/50dc g3d4 {A}:2817 10.0.0.1:80 5 2 98 246 - - - - - - {u} h2 h2 \"{u}\" -",
 	NULL};
 static const char *const alb_pieces[] = {"GET http://" EVIL ":80/ HTTP/1.1",
                                          "https 2024-05-17T10:05:03.186641Z app/x " EVIL ":1 - ", EVIL ":1 ", "\" \"",

@@ -376,7 +376,10 @@ static void proxies(void **state)
 	     "type=https|elb=app/my-lb/50dc|ip=192.0.2.7|backend=10.0.0.1:80|status=200|backend_status=201|received=0|bytes=57|method=GET|"
 	     "host=www.example.com|path=/a|target=https://www.example.com:443/a?b|agent=curl/7.46.0"},
 		{"2024-05-17T10:05:03.186641Z my-lb 2001:db8::7:2817 - -1 -1 -1 400 - 0 0 \"- http://a:80- -\" \"-\" - -",
-	     "type=|ip=2001:db8::7|backend=|status=400|backend_status=|agent="},
+	     "type=|ip=2001:db8::7|backend=|status=400|backend_status=|agent=|method="},
+		{"tls 2.0 2024-05-17T10:05:03 net/my-lb/50dc g3d4 192.0.2.7:2817 10.0.0.1:443 5 2 98 246 - arn:x - ECDHE tlsv12 - "
+	     "www.example.com h2 h2 \"h2\",\"http/1.1\" 2024-05-17T10:05:00",
+	     "type=tls|elb=net/my-lb/50dc|ip=192.0.2.7|backend=10.0.0.1:443|received=98|bytes=246|status=|method="},
 		{NULL, NULL},
 	};
 	check("\"alb\"", "ip type elb backend status backend_status received bytes method host path target agent", alb);
