@@ -338,6 +338,8 @@ static bool parse_old(struct cursor cursor, struct syslog_header *header)
 	if (!timed && header->priority < 0)
 		return false;
 	if (timed) {
+		while (take(&cursor, ' ')) /* macOS writes two of them */
+			;
 		/* A host may be called mail.info, but logread writes none behind its time. */
 		(void)(take_level(&cursor, true, header) || (dated && take_level(&cursor, false, header)));
 		if (!take_tag(&cursor, header))
