@@ -85,7 +85,7 @@ static enum weir_status advance(struct merge_input *input, struct weir_error *er
 		if (status == WEIR_AGAIN)
 			return status;
 		if (status != WEIR_OK) {
-			record_reader_take(reader, 0);
+			record_reader_end(reader);
 			return status;
 		}
 		record_reader_feed(reader, &chunk);

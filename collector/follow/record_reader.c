@@ -53,21 +53,6 @@ static void begin_file(struct format *format, struct weir_span before)
 	}
 }
 
-void record_reader_feed(struct record_reader *reader, const struct source_chunk *chunk)
-{
-	uint64_t incarnation = chunk->position >> SOURCE_OFFSET_BITS;
-	if (incarnation != reader->incarnation)
-		begin_file(reader->format, chunk->before);
-	reader->incarnation = incarnation;
-	if (chunk->written_ms > 0)
-		format_set_reference(reader->format, chunk->written_ms);
-	/* A partition that was assigned again may begin before the last mark: what is read of it is then marked anew. */
-	if (chunk->positions != NULL && chunk->positions[0] <= reader->marked_position)
-		reader->marked_position = 0;
-	reader->chunk = *chunk;
-	reader->at = reader->looked = reader->next_end = reader->next_line = reader->ends.count = 0;
-}
-
 /* The end of the line at `at`: its newline, or the end of the chunk. */
 static inline uint32_t line_end(struct record_reader *reader)
 {
@@ -104,10 +89,10 @@ static void keep_bad_time(struct record_reader *reader)
 	       length < line.length ? sizeof more : 1);
 }
 
-/* Counts the newest line as malformed, and makes a dead letter of it. */
-static void refuse_line(struct record_reader *reader, enum format_reason reason)
+/* Counts a line as malformed, if it is read for the first time, and makes a dead letter of it. */
+static void refuse_line(struct record_reader *reader, enum format_reason reason, bool fresh)
 {
-	reader->ahead.malformed[reason] += record_reader_is_fresh(reader);
+	reader->ahead.malformed[reason] += fresh;
 	reader->ahead_malformed = true;
 	if ((reason == FORMAT_BAD_TIME || reason == FORMAT_TIME_RANGE) && reader->counts.bad_time.help == NULL)
 		keep_bad_time(reader);
@@ -118,6 +103,40 @@ static void refuse_line(struct record_reader *reader, enum format_reason reason)
 		                 reader->line);
 	else
 		dead_letters_drop(reader->dead);
+}
+
+/* Refuses the lines whose other parts do not come. */
+static void refuse_unfinished(struct record_reader *reader)
+{
+	/* Its last part may be that of the newest line, which is counted. */
+	bool fresh = reader->position >= reader->counted_position;
+	for (struct weir_span line; (line = format_unfinished(reader->format)).at != NULL;) {
+		reader->line = line;
+		refuse_line(reader, reader->format->malformed, fresh);
+	}
+}
+
+void record_reader_end(struct record_reader *reader)
+{
+	refuse_unfinished(reader);
+	record_reader_take(reader, 0);
+}
+
+void record_reader_feed(struct record_reader *reader, const struct source_chunk *chunk)
+{
+	uint64_t incarnation = chunk->position >> SOURCE_OFFSET_BITS;
+	if (incarnation != reader->incarnation) {
+		refuse_unfinished(reader);
+		begin_file(reader->format, chunk->before);
+	}
+	reader->incarnation = incarnation;
+	if (chunk->written_ms > 0)
+		format_set_reference(reader->format, chunk->written_ms);
+	/* A partition that was assigned again may begin before the last mark: what is read of it is then marked anew. */
+	if (chunk->positions != NULL && chunk->positions[0] <= reader->marked_position)
+		reader->marked_position = 0;
+	reader->chunk = *chunk;
+	reader->at = reader->looked = reader->next_end = reader->next_line = reader->ends.count = 0;
 }
 
 /* Parses the first part of a line, where the format takes such lines. */
@@ -146,7 +165,7 @@ static bool take_long_line(struct record_reader *reader)
 		take_record(reader);
 		return true;
 	}
-	refuse_line(reader, FORMAT_LINE_TOO_LONG);
+	refuse_line(reader, FORMAT_LINE_TOO_LONG, record_reader_is_fresh(reader));
 	return false;
 }
 
@@ -205,7 +224,7 @@ enum weir_status record_reader_next(struct record_reader *reader)
 			return WEIR_OK;
 		}
 		if (reason != FORMAT_SKIP)
-			refuse_line(reader, reason);
+			refuse_line(reader, reason, record_reader_is_fresh(reader));
 	}
 	return WEIR_AGAIN;
 }

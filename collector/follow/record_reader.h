@@ -91,4 +91,7 @@ WEIR_MUST_USE enum weir_status record_reader_next(struct record_reader *reader);
  */
 void record_reader_take(struct record_reader *reader, int64_t now_ms);
 
+/** Takes what is left when the stream has ended: lines whose other parts did not come are malformed. */
+void record_reader_end(struct record_reader *reader);
+
 #endif

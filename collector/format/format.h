@@ -39,6 +39,7 @@ struct format {
 	/* Both NULL where no line depends on an earlier one; see format_begin() and format_header(). */
 	void (*begin)(struct format *format, struct weir_span header);
 	struct weir_span (*header)(const struct format *format);
+	struct weir_span (*unfinished)(struct format *format); /* see format_unfinished(); NULL: each line ends itself */
 	bool (*lacks)(const struct format *format, uint32_t field); /* see format_lacks(); NULL: it cannot be told */
 	struct format *inner;                                       /* of the message after a head; NULL: there is none */
 	struct client_ip *client_ip;                                /* owned; NULL: the ip stays as the line has it */
@@ -128,6 +129,15 @@ static inline void format_begin(struct format *format, struct weir_span header)
 static inline struct weir_span format_header(const struct format *format)
 {
 	return format->header != NULL ? format->header(format) : (struct weir_span){0};
+}
+
+/**
+ * A line of which only the first parts have come, once no more of the file will: it is forgotten, so that each call gives
+ * another. at is NULL if there is none.
+ */
+static inline struct weir_span format_unfinished(struct format *format)
+{
+	return format->unfinished != NULL ? format->unfinished(format) : (struct weir_span){0};
 }
 
 #endif

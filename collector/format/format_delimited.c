@@ -83,7 +83,7 @@ static void name_column(struct format_delimited *delimited, struct weir_span nam
 	uint32_t column = delimited->named_count++;
 	int slot = slot_of_column(delimited, name);
 	delimited->has_date |= slot >= 0 && slot == delimited->date_slot;
-	delimited->has_time |= slot == FORMAT_SLOT_TIME;
+	delimited->has_time |= slot == FORMAT_SLOT_TIME && text_is(name, "time"); /* Zeek's "date" is a mail's */
 	if (slot >= 0 && column < COLUMNS_MAX)
 		want_column(delimited, column, slot);
 }

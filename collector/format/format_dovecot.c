@@ -22,6 +22,14 @@ enum { ADDRESS_BYTES = 64, SESSION_BYTES = 256 };
 
 static const char *const parts[] = {"time", "host", "pid", "service", "message", "event", "user", "method", "ip", NULL};
 
+/* Dovecot's own log has it behind the service; that of 1.x before it. */
+static void skip_level(struct weir_span *text)
+{
+	static const char *const levels[] = {"Info: ", "Error: ", "Warning: ", "Warn: ", NULL};
+	for (size_t i = 0; levels[i] != NULL && !text_take(text, levels[i]); i++)
+		;
+}
+
 /* What comes before the first comma. */
 static struct weir_span before_comma(struct weir_span text)
 {
@@ -126,7 +134,7 @@ static bool refuses_name(struct weir_span inside, struct weir_span behind)
 static enum ready_outcome read_inside(struct weir_span inside, struct ready_line *ready)
 {
 	struct weir_span rest = inside, ip, behind, chosen = {0};
-	bool differ = false;
+	bool differ = false, debug = true;
 	for (const char *comma; (comma = text_find(rest, ",")) != NULL;) {
 		rest = text_from(rest, comma + 1);
 		if (!take_place(rest, &ip, &behind))
@@ -134,6 +142,7 @@ static enum ready_outcome read_inside(struct weir_span inside, struct ready_line
 		bool first = chosen.at == NULL;
 		differ |= !first && !weir_span_equal(chosen, ip);
 		chosen = ip;
+		debug &= text_begins(behind, "Debug: ");
 		ready->parts[USER] = text_between(inside.at, comma);
 		if (first && refuses_name(inside, behind))
 			break;
@@ -141,9 +150,10 @@ static enum ready_outcome read_inside(struct weir_span inside, struct ready_line
 	if (differ && (text_find(inside, "given password") != NULL || text_find(inside, " (username: ") != NULL ||
 	               text_find(inside, " (trying to log in as user: ") != NULL))
 		return READY_AMBIGUOUS;
+	if (chosen.at == NULL || debug)
+		return READY_OK;
 	ready->parts[IP] = chosen;
-	if (chosen.at != NULL)
-		ready->parts[EVENT] = weir_span_of("auth");
+	ready->parts[EVENT] = weir_span_of("auth");
 	return READY_OK;
 }
 
@@ -172,11 +182,6 @@ static enum ready_outcome read_driver(struct weir_span text, struct ready_line *
 	if (text_begins(driver, "pam_") && text_take(&rest, "dovecot:auth): authentication failure;"))
 		return read_pam(rest, ready);
 	return read_inside(rest, ready);
-}
-
-static void skip_level(struct weir_span *text)
-{
-	(void)(text_take(text, "Info: ") || text_take(text, "Error: "));
 }
 
 /*
@@ -248,7 +253,9 @@ static struct weir_span own_message(struct weir_span line, const struct syslog_h
 {
 	if (header->time.at == NULL || header->modern)
 		return (struct weir_span){0};
-	struct weir_span text = text_from(line, text_end(header->time) + 1), name = name_of(text);
+	struct weir_span text = text_from(line, text_end(header->time) + 1);
+	skip_level(&text);
+	struct weir_span name = name_of(text);
 	bool own = is_auth(name) || text_ends(name, "-login");
 	return own ? text : (struct weir_span){0};
 }

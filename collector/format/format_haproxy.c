@@ -6,6 +6,7 @@
  *     {1wt.eu} {} "GET /index.html HTTP/1.1"                       option httplog; httpslog goes on behind the request
  *     192.0.2.7:33317 [06/Feb/2009:12:12:51.443] fnt bck/srv1 0/0/5007 212 -- 0/0/0/0/3 0/0           option tcplog
  *     192.0.2.7:33317 [06/Feb/2009:12:12:56.123] fnt/1: SSL handshake failure              and other errors like it
+ *     Connect from 192.0.2.7:33317 to 192.0.2.1:80 (fnt/HTTP)             a frontend without one of these options
  *
  * What strangers write (cookies, captured headers, the request, the name that TLS asks for) stands behind the time, the
  * client before it. Captured cookies are not encoded and may look like all that follows them; captured headers and the
@@ -20,19 +21,43 @@ enum part { TIME, IP, FRONTEND, BACKEND, SERVER, STATUS, BYTES, STATE, METHOD, P
 static const char *const parts[] = {"time",  "ip",    "frontend", "backend", "server", "status",
                                     "bytes", "state", "method",   "path",    "event",  NULL};
 
+/* "192.0.2.7:33317 ", "unix:1 " of the machine itself, or "-:0 " where HAProxy does not know it; the latter are absent. */
+static bool take_address(struct weir_span *rest, struct weir_span *address)
+{
+	struct weir_span client = text_word(rest);
+	*address = text_without_port(client);
+	if (text_begins(client, "unix:") || text_begins(client, "-:")) {
+		*address = (struct weir_span){0};
+		return true;
+	}
+	return address->length < client.length && text_is_address(*address);
+}
+
 /* "192.0.2.7:33317 [06/Feb/2009:12:14:14.655] " */
 static bool take_client(struct weir_span *rest, struct ready_line *ready)
 {
-	struct weir_span text = *rest, client = text_word(&text), address = text_without_port(client);
-	bool local = text_begins(client, "unix:");
-	if (!local && (address.length == client.length || !text_is_address(address)))
-		return false;
-	if (!text_take(&text, "[") || !text_until(&text, ']', &ready->parts[TIME]))
+	struct weir_span text = *rest, address, time;
+	if (!take_address(&text, &address) || !text_take(&text, "[") || !text_until(&text, ']', &time))
 		return false;
 	if (text.length > 0 && !text_take(&text, " "))
 		return false;
-	ready->parts[IP] = local ? (struct weir_span){0} : address;
+	ready->parts[TIME] = time;
+	ready->parts[IP] = address;
 	*rest = text;
+	return true;
+}
+
+/* "Connect from 192.0.2.7:33317 to 192.0.2.1:80 (fnt/HTTP)": nothing in it is a stranger's. */
+static bool take_connect(struct weir_span text, struct ready_line *ready)
+{
+	struct weir_span address;
+	if (!text_take(&text, "Connect from ") || !take_address(&text, &address) || !text_take(&text, "to "))
+		return false;
+	(void)text_word(&text);
+	if (text_take(&text, "("))
+		(void)text_until(&text, '/', &ready->parts[FRONTEND]);
+	ready->parts[IP] = address;
+	ready->parts[EVENT] = weir_span_of("Connect");
 	return true;
 }
 
@@ -153,25 +178,38 @@ static void take_rest(struct weir_span rest, struct ready_line *ready)
 		take_http(rest, ready);
 		return;
 	}
+	if (count_slashes(timers) != 2)
+		return; /* a format of one's own goes on otherwise */
 	ready->parts[BYTES] = take_plus(text_word(&rest));
 	ready->parts[STATE] = text_word(&rest);
 }
 
+static enum ready_outcome read_message(struct weir_span text, struct ready_line *ready)
+{
+	while (text_take(&text, " "))
+		;
+	if (!take_client(&text, ready))
+		return take_connect(text, ready) ? READY_OK : READY_NO_MATCH;
+	take_rest(text, ready);
+	return READY_OK;
+}
+
+/* A head may lack all but a tag ("haproxy[77]: "), or all but a time, as HAProxy writes it to a container's output. */
 static enum ready_outcome read_line(struct weir_span line, struct ready_line *ready)
 {
 	struct weir_span rest = line;
 	struct syslog_header header;
-	if (!take_client(&rest, ready)) {
-		if (!syslog_header_parse(line, &header))
-			return READY_NO_MATCH;
-		rest = header.message;
-		while (text_take(&rest, " "))
-			;
-		if (!take_client(&rest, ready))
-			return READY_NO_MATCH;
+	if (read_message(line, ready) == READY_OK)
+		return READY_OK;
+	if (!syslog_header_parse(line, &header)) {
+		struct weir_span tag = text_word(&rest);
+		return text_ends(tag, ":") ? read_message(rest, ready) : READY_NO_MATCH;
 	}
-	take_rest(rest, ready);
-	return READY_OK;
+	ready->parts[TIME] = header.time;
+	if (read_message(header.message, ready) == READY_OK)
+		return READY_OK;
+	bool bare = header.time.at != NULL && !header.modern;
+	return bare ? read_message(text_from(line, text_end(header.time) + 1), ready) : READY_NO_MATCH;
 }
 
 static const struct ready_reader reader = {.parts = parts, .read = read_line};

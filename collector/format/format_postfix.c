@@ -35,14 +35,14 @@ static void found(struct ready_line *ready, struct weir_span rest, const char *e
 		ready->parts[EVENT] = weir_span_of(event);
 }
 
-/* A warning's address, where it is one, perhaps with a colon behind it. */
-static void found_address(struct weir_span ip, struct ready_line *ready)
+/* An address alone, where it is one, perhaps with a colon behind it. */
+static void found_address(struct weir_span ip, struct ready_line *ready, const char *event)
 {
 	(void)text_cut(&ip, ":");
 	if (!text_is_address(ip))
 		return;
 	ready->parts[IP] = ip;
-	ready->parts[EVENT] = weir_span_of("warning");
+	ready->parts[EVENT] = weir_span_of(event);
 }
 
 /*
@@ -56,12 +56,12 @@ static void read_warning(struct weir_span rest, struct ready_line *ready)
 			   *limit = text_find(rest, " limit exceeded: ");
 	if (text_begins(rest, "hostname ") && address != NULL) {
 		text = text_from(rest, address + strlen(" does not resolve to address "));
-		found_address(text_word(&text), ready);
+		found_address(text_word(&text), ready, "warning");
 		return;
 	}
 	struct weir_span first = text_word(&text);
 	if (text_begins(text, "hostname ") || text_begins(text, "address not listed for hostname ")) {
-		found_address(first, ready);
+		found_address(first, ready, "warning");
 		return;
 	}
 	text = rest;
@@ -162,7 +162,8 @@ static bool read_connection(struct weir_span text, struct ready_line *ready)
 	} stages[] = {{"lost connection after ", "lost"},
 	              {"timeout after ", "timeout"},
 	              {"too many errors after ", "errors"},
-	              {"improper command pipelining after ", "pipelining"}};
+	              {"improper command pipelining after ", "pipelining"},
+	              {"bare <LF> received after ", "no_smtp"}};
 	struct weir_span inside;
 	if (read_form(text, ready))
 		return true;
@@ -183,6 +184,12 @@ static void read_words(struct weir_span text, struct ready_line *ready)
 	struct weir_span queue;
 	if (read_connection(text, ready))
 		return;
+	if (text_take(&text, "addr ")) { /* dnsblog's: "addr 192.0.2.7 listed by domain zen.example as 127.0.0.2" */
+		struct weir_span ip = text_word(&text);
+		if (text_begins(text, "listed by domain "))
+			found_address(ip, ready, "listed");
+		return;
+	}
 	if (text_take(&text, "warning: ")) {
 		read_warning(text, ready);
 		return;

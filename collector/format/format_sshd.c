@@ -250,6 +250,20 @@ static enum ready_outcome read_denied(struct weir_span text, struct ready_line *
 	return read_from_end(text_between(text.at, why), ready, "Denied");
 }
 
+/* Takes a number of events off the front, which multiplies those that the line stands for. */
+static bool take_times(struct weir_span *text, struct ready_line *ready)
+{
+	struct weir_span number;
+	int64_t times = 0;
+	if (text_digits(text, &number) == 0 || number.length > 9)
+		return false;
+	for (uint32_t i = 0; i < number.length; i++)
+		times = times * 10 + (number.at[i] - '0');
+	times *= ready->times;
+	ready->times = times < REPEATED_MAX ? times : REPEATED_MAX;
+	return true;
+}
+
 /* PAM's: its own words, then "ruser=NAME rhost=ADDRESS[  user=NAME]". */
 static enum ready_outcome read_pam(struct weir_span text, struct ready_line *ready)
 {
@@ -261,6 +275,20 @@ static enum ready_outcome read_pam(struct weir_span text, struct ready_line *rea
 		ready->parts[USER] = behind;
 	}
 	return is_host(host) ? found(ready, "PAM", host) : READY_OK;
+}
+
+/* "[PAM ]2 more authentication failures; logname=": what it does not say one by one. */
+static bool take_more(struct weir_span text, struct ready_line *ready)
+{
+	struct ready_line more = {.times = ready->times};
+	(void)text_take(&text, "PAM ");
+	if (!take_times(&text, &more) || !text_take(&text, " more authentication failure"))
+		return false;
+	(void)text_take(&text, "s");
+	if (!text_take(&text, "; logname="))
+		return false;
+	ready->times = more.times;
+	return true;
 }
 
 /*
@@ -326,6 +354,30 @@ static enum ready_outcome read_change(struct weir_span text, struct ready_line *
 	}
 }
 
+/*
+ * "PEER: REASON": a client can put its words into some of sshd's reasons. That there were too many failures was said
+ * before, of the last of them.
+ */
+static enum ready_outcome read_disconnecting(struct weir_span text, struct ready_line *ready)
+{
+	enum ready_outcome changed = read_change(text, ready);
+	if (changed != READY_OK || ready->parts[IP].at != NULL)
+		return changed;
+	cut_blanks(&text);
+	if (!text_cut(&text, " [preauth]") || text_ends(text, ": Too many authentication failures"))
+		return READY_OK;
+	return read_peer(text, ready, true);
+}
+
+/* "drop connection #10 from [ADDRESS]:N on [ADDRESS]:22 past MaxStartups", or "penalty: …" */
+static enum ready_outcome read_dropped(struct weir_span text, struct ready_line *ready)
+{
+	struct weir_span number, ip;
+	if (text_digits(&text, &number) == 0 || !text_take(&text, " from [") || !text_until(&text, ']', &ip))
+		return READY_OK;
+	return text_is_address(ip) ? found(ready, "Preauth", ip) : READY_OK;
+}
+
 static enum ready_outcome read_refused(struct weir_span text, struct ready_line *ready)
 {
 	const char *open = text_find_last(text, " (");
@@ -360,15 +412,16 @@ static enum ready_outcome read_fronts(struct weir_span text, struct ready_line *
 	if (text_take(&text, "Received disconnect from "))
 		return read_received(text, ready);
 	if (text_take(&text, "Disconnecting "))
-		return read_change(text, ready);
-	return READY_OK;
+		return read_disconnecting(text, ready);
+	return text_take(&text, "drop connection #") ? read_dropped(text, ready) : READY_OK;
 }
 
 static enum ready_outcome read_words(struct weir_span text, struct ready_line *ready)
 {
-	static const char *const failures[] = {"uthentication failure for ", "uthentication error for ",
-	                                       "uthentication failed for ",
-	                                       "ser not known to the underlying authentication module for ", NULL};
+	static const char *const failures[] = {
+		"uthentication failure for ", "uthentication error for ",
+		"uthentication failed for ",  "ser not known to the underlying authentication module for ",
+		"nknown user for ",           NULL};
 	if (text_take(&text, "Failed "))
 		return read_login(text, ready, "Failed");
 	if (text_take(&text, "Accepted "))
@@ -397,19 +450,18 @@ static enum ready_outcome read_words(struct weir_span text, struct ready_line *r
 	if (text_begins(text, "authentication failure; logname=") ||
 	    (text_begins(text, "pam_") && text_find(text, "(sshd:auth): authentication failure;") != NULL))
 		return read_pam(text, ready);
+	if (take_more(text, ready))
+		return read_pam(text, ready);
 	return read_fronts(text, ready);
 }
 
 static enum ready_outcome read_message(struct weir_span text, struct ready_line *ready)
 {
 	ready->parts[MESSAGE] = text;
-	struct weir_span rest = text, number, id;
-	if (text_take(&rest, "message repeated ") && text_digits(&rest, &number) > 0 && number.length <= 9 &&
-	    text_take(&rest, " times: [")) {
-		int64_t times = 0;
-		for (uint32_t i = 0; i < number.length; i++)
-			times = times * 10 + (number.at[i] - '0');
-		ready->times = times < REPEATED_MAX ? times : REPEATED_MAX;
+	struct weir_span rest = text, id;
+	struct ready_line once = {.times = 1};
+	if (text_take(&rest, "message repeated ") && take_times(&rest, &once) && text_take(&rest, " times: [")) {
+		ready->times = once.times;
 		(void)text_cut(&rest, "]");
 		while (text_take(&rest, " "))
 			;

@@ -147,6 +147,23 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	return FORMAT_OK;
 }
 
+/* What it gives is cleared by the next call, as a line that was joined is. */
+static struct weir_span unfinished(struct format *format)
+{
+	struct format_wrapped *wrapped = (struct format_wrapped *)format;
+	if (wrapped->joined != NULL)
+		clear_parts(wrapped->joined);
+	wrapped->joined = NULL;
+	for (int i = 0; i < STREAMS; i++) {
+		struct parts *parts = &wrapped->parts[i];
+		if (parts->text.length == 0)
+			continue;
+		wrapped->joined = parts;
+		return (struct weir_span){.at = parts->text.at, .length = (uint32_t)parts->text.length};
+	}
+	return format_unfinished(wrapped->body);
+}
+
 /* ---- its life ---- */
 
 static void begin(struct format *format, struct weir_span header)
@@ -234,7 +251,8 @@ static enum weir_status make(const struct weir_json *config, const struct format
                              const struct field_table *fields, struct format **format, struct weir_error *error)
 {
 	struct format_wrapped *wrapped = weir_alloc(1, sizeof *wrapped);
-	wrapped->format = (struct format){.parse = parse, .free = wrapped_free, .begin = begin, .header = header};
+	wrapped->format = (struct format){
+		.parse = parse, .free = wrapped_free, .begin = begin, .header = header, .unfinished = unfinished};
 	wrapped->outer = outer;
 	json_scan_init(&wrapped->scan);
 	enum weir_status status = fill(wrapped, config, kind, fields, error);

@@ -223,6 +223,8 @@ bool client_ip_apply(const struct client_ip *client_ip, struct weir_span header,
 	struct weir_address address;
 	enum walk walk = WALK_ON;
 	bool none = weir_span_equal(header, weir_span_of("-")); /* as servers write a header that did not come */
+	if (ip->at == NULL && record->cut)
+		return false; /* whether the peer is a trusted proxy stands in what the line lacks */
 	if (ip->at != NULL) {
 		bool is_list = memchr(ip->at, ',', ip->length) != NULL || memchr(ip->at, '=', ip->length) != NULL;
 		bool is_unix = client_ip->trusts_unix && weir_span_equal(*ip, weir_span_of("unix:"));

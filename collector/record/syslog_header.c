@@ -154,7 +154,17 @@ static bool parse_modern(struct cursor cursor, struct syslog_header *header)
 
 /* ---- in the manner of RFC 3164 ---- */
 
-/* How long "Oct 11 22:14:15" is, which it begins with; 0: it does not. */
+static ptrdiff_t fraction_bytes(const char *at, ptrdiff_t left)
+{
+	ptrdiff_t bytes = 1;
+	if (left < 2 || at[0] != '.' || !is_digit(at[1]))
+		return 0;
+	while (bytes < left && is_digit(at[bytes]))
+		bytes++;
+	return bytes;
+}
+
+/* How long "Oct 11 22:14:15", with or without a fraction, is, which it begins with; 0: it does not. */
 static ptrdiff_t old_time_bytes(const char *at, ptrdiff_t left)
 {
 	enum { OLD_BYTES = 15 };
@@ -163,7 +173,7 @@ static ptrdiff_t old_time_bytes(const char *at, ptrdiff_t left)
 	if (left >= OLD_BYTES - short_day && is_letter(at[0]) && is_letter(at[1]) && is_letter(at[2]) && at[3] == ' ' &&
 	    (at[4] == ' ' || is_digit(at[4])) && (short_day || is_digit(at[5])) && at[6 - short_day] == ' ' &&
 	    at[9 - short_day] == ':' && at[12 - short_day] == ':')
-		return OLD_BYTES - short_day;
+		return OLD_BYTES - short_day + fraction_bytes(at + OLD_BYTES - short_day, left - OLD_BYTES + short_day);
 	return 0;
 }
 
@@ -328,6 +338,8 @@ static bool parse_old(struct cursor cursor, struct syslog_header *header)
 	if (!timed && header->priority < 0)
 		return false;
 	if (timed) {
+		while (take(&cursor, ' ')) /* macOS writes two of them */
+			;
 		/* A host may be called mail.info, but logread writes none behind its time. */
 		(void)(take_level(&cursor, true, header) || (dated && take_level(&cursor, false, header)));
 		if (!take_tag(&cursor, header))

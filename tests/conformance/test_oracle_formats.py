@@ -236,6 +236,9 @@ class TheRest(unittest.TestCase):
 
     def test_the_client_behind_proxies(self):
         trusted = [addresses.parse_network(b"10.0.0.0/8")]
+        for peer, header in ((None, b"1.2.3.4"), (b"10.0.0.1", None)):
+            with self.assertRaises(addresses.NoClient):
+                addresses.client_ip(peer, header, trusted, True)
         for peer, header, want in (
                 (b"10.0.0.1", b"6.6.6.6, 1.2.3.4, 10.0.0.2", b"1.2.3.4"),
                 (b"9.9.9.9", b"1.2.3.4", b"9.9.9.9"), (b"10.0.0.1", None, b"10.0.0.1"),

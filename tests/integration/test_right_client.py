@@ -57,6 +57,18 @@ def test_other_heads_are_told(place):
     assert not found and done.summary()["malformed"] == {"not combined": 6}, (found, done.summary())
 
 
+def test_a_line_whose_end_does_not_come_is_told(place):
+    def part(stream, tag, text):
+        return f"2024-05-17T10:05:09Z {stream} {tag} {text}"
+    cri = {"type": "wrapped", "in": "cri", "message": "combined"}
+    lines = [part("stdout", "F", access("198.51.100.7")), part("stderr", "P", "198.51.100.8 - -\n"),
+             part("stdout", "P", access("198.51.100.9")), part("stdout", "F", access("198.51.100.10"))]
+    for end, told in ((4, {"not wrapped": 1}), (3, {"not wrapped": 2}), (1, {})):
+        found, done = judged(place, lines[:end], site(), cri)
+        assert done.summary()["malformed"] == told, (end, done.summary())
+        assert len(found) == (2 if end == 4 else 1), found
+
+
 def test_one_address_is_one_key(place):
     spellings = ("2001:db8::7", "[2001:DB8::7]:443", "[2001:db8:0:0::7]", "2001:0db8:0:0:0:0:0:0007", "2001:db8::7%eth0")
     lines = [json.dumps({"time": 1 + i, "client": {"addr": text}}) + "\n" for i, text in enumerate(spellings)]

@@ -213,6 +213,15 @@ static void zeek(void **state)
 	assert_field(&fixture, "agent", NULL);
 	assert_field(&fixture, "user", NULL);
 	assert_reason(&fixture, "#close\t2024-05-17-11-00-00", FORMAT_SKIP);
+	/* The column "date" of smtp.log is what the mail says. */
+	assert_reason(&fixture, "#fields\tts\tid.orig_h\tmailfrom\tdate\tfrom", FORMAT_SKIP);
+	static const char *const dates[] = {"-", "Fri, 17 May 2024 10:05:03 +0200", "2099-01-01", ""};
+	for (size_t i = 0; i < sizeof dates / sizeof *dates; i++) {
+		char row[200];
+		snprintf(row, sizeof row, "1715940303.133721\t192.0.2.7\ta@b\t%s\tc", dates[i]);
+		assert_reason(&fixture, row, FORMAT_OK);
+		assert_int_equal(fixture.record.time_ms, 1715940303133);
+	}
 	fixture_deinit(&fixture);
 }
 

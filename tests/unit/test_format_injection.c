@@ -84,6 +84,10 @@ static const char *const sshd_lines[] = {
 	SSHD "fatal: ssh_dispatch_run_fatal: Connection from invalid user {s} {A} port 4000: message authentication code "
 		 "incorrect [preauth]",
 	SSHD "fatal: Connection from invalid user {s} {A} port 4000 timed out [preauth]",
+	SSHD "Disconnecting invalid user {s} {A} port 4000: Packet corrupt [preauth]",
+	SSHD "Disconnecting authenticating user root {A} port 4000: bad service request {s} [preauth]",
+	SSHD "Disconnecting invalid user {s} {A} port 4000: bad service request {s} [preauth]",
+	SSHD "PAM 2 more authentication failures; logname= uid=0 euid=0 tty=ssh ruser= rhost={A}  user={u}",
 	"Fri May 17 10:05:03 2024 authpriv.info sshd[7]: Invalid user {s} from {A} port 4000",
 	"2024-05-17 10:05:03 h sshd(pam_unix)[7]: authentication failure; logname= uid=0 euid=0 tty=NODEVssh ruser= "
 	"rhost={A}  user={u}",
@@ -128,6 +132,10 @@ static const char *const haproxy_lines[] = {
 	HAPROXY "{A}:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/0/5/5 200 512 SID={u} SID={u} ---- 1/1/0/0/0 0/0 "
 			"\"POST " SERVED " HTTP/1.1\" 0/0/0/0/0 {w}/TLSv1.3/TLS_AES_256_GCM_SHA384",
 	HAPROXY "{A}:4002 [17/May/2024:10:05:03.323] fe/1: SSL handshake failure",
+	HAPROXY "Connect from {A}:4002 to 10.0.0.1:80 (fe/HTTP)",
+	"<6>2024-05-17T10:05:03.123+00:00 {A}:4002 [17/May/2024:10:05:03.323] fe~ be/s1 0/0/0/5/5 200 512 - - ---- "
+	"1/1/0/0/0 0/0 {{h}|{h}} \"{q}\"",
+	"haproxy[77]: {A}:4002 [17/May/2024:10:05:03.323] fe~ be/s1 0/0/0/5/5 200 512 - - ---- 1/1/0/0/0 0/0 \"{q}\"",
 	NULL};
 static const char *const haproxy_pieces[] = {" " EVIL ":1 [17/May/2024:10:05:03.323] fe be/s 0/0/0/0/0 200 1 - - ",
                                              EVIL ":1 [17/May/2024:10:05:03.323] ",
@@ -140,6 +148,7 @@ static const char *const haproxy_pieces[] = {" " EVIL ":1 [17/May/2024:10:05:03.
                                              "}",
                                              "{",
                                              "haproxy[1]: ",
+                                             "Connect from " EVIL ":1 to ",
                                              NULL};
 
 static const char *const syslog_lines[] = {"<34>1 2024-05-17T10:05:03Z {A} app 1 ID - {u}",
@@ -178,6 +187,7 @@ static const char *const access_pieces[] = {EVIL " - - [17/May/2024:10:05:03 +00
 static const char *const alb_lines[] = {
 	"https 2024-05-17T10:05:03.186641Z app/my-lb/50dc {A}:2817 10.0.0.1:80 0.086 0.048 0.037 200 201 0 57 \"{x}\" \"{x}\" ECDHE TLSv1.2 "
 	"arn:x \"{x}\"",
+	"tls 2.0 2024-05-17T10:05:03 net/my-lb/50dc g3d4 {A}:2817 10.0.0.1:80 5 2 98 246 - - - - - - {u} h2 h2 \"{u}\" -",
 	NULL};
 static const char *const alb_pieces[] = {"GET http://" EVIL ":80/ HTTP/1.1",
                                          "https 2024-05-17T10:05:03.186641Z app/x " EVIL ":1 - ", EVIL ":1 ", "\" \"",
@@ -193,6 +203,7 @@ static const char *const postfix_lines[] = {
 	POSTFIX "NOQUEUE: reject: RCPT from unknown[{A}]: 554 5.7.1 <{u}>: Relay access denied; from=<{u}> helo=<{u}>",
 	POSTFIX "warning: unknown[{A}]: SASL LOGIN authentication failed: {u}, sasl_username={u}",
 	POSTFIX "lost connection after AUTH from unknown[{A}]",
+	"2024-05-17T10:05:03Z mx postfix/dnsblog[12]: addr {A} listed by domain zen.example as 127.0.0.4",
 	"2024-05-17T10:05:03Z mx postfix/postscreen[12]: PREGREET 14 after 0.1 from [{A}]:4000: {u}",
 	"2024-05-17T10:05:03Z mx postfix/postscreen[12]: NON-SMTP COMMAND from [{A}]:4000 after CONNECT: {u}",
 	POSTFIX "4A: client=unknown[{A}], sasl_method=PLAIN, sasl_username={u}",
@@ -201,6 +212,7 @@ static const char *const postfix_pieces[] = {"unknown[" EVIL "]",
                                              " from x[" EVIL "]: ",
                                              ", sasl_username=",
                                              "client=x[" EVIL "]",
+                                             "addr " EVIL " listed by domain ",
                                              ": ",
                                              "> ",
                                              "[" EVIL "]",
@@ -218,6 +230,7 @@ static const char *const dovecot_lines[] = {
 	DOVECOT "auth({u},{A},sasl:login)<CvN>: sql: Password mismatch",
 	DOVECOT "auth({u},{A},sasl:login)<CvN>: sql: Password mismatch (given password: {u})",
 	"2024-05-17 10:05:03 auth({u},{A},sasl:login)<CvN>: Info: sql: Password mismatch",
+	"2024-05-17 10:05:03 Info: imap-login: Login: user=<{u}>, method=PLAIN, rip={A}, lip=::1",
 	"2024-05-17T10:05:03Z mx auth: pam_unix(dovecot:auth): authentication failure; logname= uid=0 euid=0 tty=dovecot "
 	"ruser={u} rhost={A}",
 	"2024-05-17T10:05:03Z mx dovecot-auth: pam_unix(dovecot:auth): authentication failure; logname= uid=0 euid=0 "
@@ -234,6 +247,8 @@ static const char *const dovecot_pieces[] = {">, method=PLAIN, rip=" EVIL ", lip
                                              "x(",
                                              " dovecot: ",
                                              "conn unix:>: ",
+                                             "," REAL "): Debug: ",
+                                             "Info: ",
                                              " rhost=" EVIL,
                                              " rhost=" EVIL "  user=",
                                              "x",

@@ -222,6 +222,11 @@ static void a_header_that_did_not_come(void **state)
 	assert_reason(&fixture, "{\"time\":1715940303,\"ip\":\"10.0.0.1\",\"xff\":\"-\",\"a\":\"b", FORMAT_OK);
 	assert_field(&fixture, "ip", "10.0.0.1"); /* it stands whole before the cut */
 	assert_reason(&fixture, "{\"time\":1715940303,\"ip\":\"10.0.0.1\",\"xff\":\"-", FORMAT_NO_CLIENT);
+	/* Anybody can send the header, and make a line so long that it is cut before who sent it. */
+	assert_reason(&fixture, "{\"time\":1715940303,\"xff\":\"203.0.113.7\",\"path\":\"/a", FORMAT_NO_CLIENT);
+	assert_reason(&fixture, "{\"time\":1715940303,\"xff\":\"203.0.113.7\",\"ip\":\"198.51.100", FORMAT_NO_CLIENT);
+	assert_reason(&fixture, "{\"time\":1715940303,\"xff\":\"203.0.113.7\",\"path\":\"/a\"}", FORMAT_OK);
+	assert_field(&fixture, "ip", "203.0.113.7");
 	assert_reason(&fixture, "{\"time\":1715940303,\"ip\":\"10.0.0.1\",\"xff\":[\"-\"]}", FORMAT_OK);
 	assert_field(&fixture, "ip", "10.0.0.1");
 	fixture_deinit(&fixture);

@@ -106,6 +106,27 @@ static void haproxy(void **state)
 		{"May 17 10:05:03 haproxy[77]: unix:1 [17/May/2024:10:05:03.323] fe be/s1 0/0/0/5/5 200 512 - - ---- 1/1/0/0/0 0/0 "
 	     "\"GET / HTTP/1.1\"",
 	     "ip=|method=GET"},
+		{"May 17 10:05:03 lb haproxy[77]: -:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/0/5/5 200 512 - - ---- 1/1/1/1/0 "
+	     "0/0 \"GET / HTTP/1.1\"",
+	     "ip=|status=200|method=GET"},
+		/* A frontend without a format for its log. */
+		{"2024-05-17T10:05:03Z lb haproxy[77]: Connect from 192.0.2.7:4002 to 10.0.0.1:5000 (main/HTTP)",
+	     "ip=192.0.2.7|frontend=main|event=Connect|status="},
+		{"<134>2024-05-17T10:05:03Z lb haproxy[77]: Connect from 2001:db8::7:4002 to 2001:db8::1:5000 (main/TCP)",
+	     "ip=2001:db8::7|frontend=main|event=Connect"},
+		/* Heads without a host, a tag or a time: "log stdout format iso", "timed", "short"; a tag alone. */
+		{"2024-05-17T10:05:03.123+00:00 192.0.2.7:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/5007 212 -- 0/0/0/0/3 0/0",
+	     "ip=192.0.2.7|frontend=fe|bytes=212"},
+		{"<6>2024-05-17T10:05:03.123+00:00 192.0.2.7:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/5007 212 -- 0/0/0/0/3 0/0",
+	     "ip=192.0.2.7|frontend=fe|bytes=212"},
+		{"<6>192.0.2.7:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/5007 212 -- 0/0/0/0/3 0/0",
+	     "ip=192.0.2.7|bytes=212"},
+		{"<6>2024-05-17T10:05:03.123+00:00 Connect from 192.0.2.7:4002 to 10.0.0.1:5000 (main/HTTP)",
+	     "ip=192.0.2.7|event=Connect"},
+		{"haproxy[77]: 192.0.2.7:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/5007 212 -- 0/0/0/0/3 0/0",
+	     "ip=192.0.2.7|bytes=212"},
+		/* A format of one's own. */
+		{HEAD "fe be/s1 site.example 0/0/0/18/18 200 200", "ip=192.0.2.7|server=s1|status=|bytes=|state="},
 #define TIMES "fe be/s1 10/0/30/69/109 200 2750 "
 		/* A captured cookie is written as the client sent it. */
 		{HEAD TIMES "SID=a b c \"GET /x HTTP/1.1\" - ---- 1/1/1/1/0 0/0 \"POST /login HTTP/1.1\"",
@@ -129,6 +150,22 @@ static void haproxy(void **state)
 		{NULL, NULL},
 	};
 	check("\"haproxy\"", "ip frontend backend server status bytes state method path event", samples);
+
+	struct fixture fixture;
+	fixture_init(&fixture, "\"haproxy\"", "ip");
+	assert_malformed(&fixture, "May 17 10:05:03 lb haproxy[77]: Proxy http-in started.", "no match");
+	assert_malformed(&fixture, "May 17 10:05:03 lb haproxy[77]: Connect from 192.0.2.7 to 10.0.0.1:80 (a/HTTP)",
+	                 "no match");
+	assert_malformed(&fixture, "<34>1 2024-05-17T10:05:03Z 192.0.2.7:1 [x] 1 - - y", "no match");
+	assert_reason(&fixture, "<134>Connect from 192.0.2.7:4002 to 10.0.0.1:5000 (main/HTTP)", FORMAT_NO_TIME);
+	fixture_deinit(&fixture);
+	/* Within another line, the time is the outer one's. */
+	fixture_init(&fixture, "{\"type\": \"wrapped\", \"in\": \"cri\", \"message\": \"haproxy\"}", "ip");
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stdout F <6>Connect from 192.0.2.7:4002 to 10.0.0.1:5000 (m/HTTP)",
+	              FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_int_equal(fixture.record.time_ms, 1715940303000);
+	fixture_deinit(&fixture);
 #undef HEAD
 }
 
@@ -209,6 +246,26 @@ static void sshd(void **state)
 		{HEAD "fatal: Connection from authenticating user root 192.0.2.7 port 5 timed out [preauth]",
 	     "event=Preauth|user=root|ip=192.0.2.7"},
 		{HEAD "Connection from 192.0.2.7 port 5 on 10.0.0.1 port 22", "event=|ip="},
+		{HEAD "drop connection #10 from [192.0.2.7]:46482 on [10.0.0.1]:22 past MaxStartups",
+	     "event=Preauth|ip=192.0.2.7|user="},
+		{HEAD "drop connection #0 from [2001:db8::7]:48602 on [2001:db8::1]:22 penalty: failed authentication",
+	     "event=Preauth|ip=2001:db8::7"},
+		{HEAD "error: beginning MaxStartups throttling", "event=|ip="},
+		{HEAD
+	     "srclimit_penalise: 192.0.2.7/32: activating ipv4 penalty of 18 seconds for penalty: failed authentication",
+	     "event=|ip="},
+		/* Of the last failure before this it says that it is too many. */
+		{HEAD "Disconnecting authenticating user root 192.0.2.7 port 5: Too many authentication failures [preauth]",
+	     "event=|ip="},
+		{HEAD "Disconnecting: Too many authentication failures for root [preauth]", "event=|ip="},
+		{HEAD "Disconnecting invalid user a b 192.0.2.7 port 5: Packet corrupt [preauth]",
+	     "event=Preauth|user=a b|ip=192.0.2.7"},
+		{HEAD
+	     "Disconnecting authenticating user root 192.0.2.7 port 5: bad service request x 198.51.100.77 port 1: y [preauth]",
+	     "event=Preauth|user=root|ip=192.0.2.7"},
+		{HEAD "Disconnecting 192.0.2.7 port 5: Packet corrupt [preauth]", "event=Preauth|ip=192.0.2.7"},
+		{HEAD "Disconnecting user root 192.0.2.7 port 5: Packet corrupt", "event=|ip="},
+		{HEAD "error: PAM: unknown user for illegal user bob from 192.0.2.7", "event=Failed|ip=192.0.2.7|method=pam"},
 		{HEAD "Connection closed by UNKNOWN port 65535 [preauth]", "event=|ip="},
 		{HEAD "Did not receive identification string from UNKNOWN", "event=|ip="},
 		/* Heads of other systems. */
@@ -238,6 +295,29 @@ static void sshd(void **state)
 	assert_int_equal(fixture.record.cost, 3);
 	assert_field(&fixture, "ip", "192.0.2.7");
 	assert_field(&fixture, "event", "Failed");
+	assert_reason(&fixture,
+	              HEAD
+	              "PAM 2 more authentication failures; logname= uid=0 euid=0 tty=ssh ruser= rhost=192.0.2.7  user=a",
+	              FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 2);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_field(&fixture, "event", "PAM");
+	assert_reason(&fixture,
+	              HEAD "message repeated 3 times: [ PAM 2 more authentication failures; logname= uid=0 euid=0 tty=ssh "
+	                   "ruser= rhost=192.0.2.7 ]",
+	              FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 6);
+	assert_reason(&fixture, HEAD "1 more authentication failure; logname= uid=0 euid=0 tty=ssh ruser= rhost=192.0.2.7 ",
+	              FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 1);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_reason(&fixture, HEAD "PAM 2 more things", FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 1);
+	assert_field(&fixture, "event", NULL);
+	assert_reason(
+		&fixture,
+		HEAD "Disconnecting invalid user x 192.0.2.7 port 5: bad service request y 198.51.100.77 port 1: z [preauth]",
+		FORMAT_AMBIGUOUS);
 	assert_reason(&fixture, HEAD "Failed password for x from 192.0.2.7 port 20 ssh1: from 198.51.100.77",
 	              FORMAT_AMBIGUOUS);
 	assert_reason(&fixture,
@@ -296,7 +376,10 @@ static void proxies(void **state)
 	     "type=https|elb=app/my-lb/50dc|ip=192.0.2.7|backend=10.0.0.1:80|status=200|backend_status=201|received=0|bytes=57|method=GET|"
 	     "host=www.example.com|path=/a|target=https://www.example.com:443/a?b|agent=curl/7.46.0"},
 		{"2024-05-17T10:05:03.186641Z my-lb 2001:db8::7:2817 - -1 -1 -1 400 - 0 0 \"- http://a:80- -\" \"-\" - -",
-	     "type=|ip=2001:db8::7|backend=|status=400|backend_status=|agent="},
+	     "type=|ip=2001:db8::7|backend=|status=400|backend_status=|agent=|method="},
+		{"tls 2.0 2024-05-17T10:05:03 net/my-lb/50dc g3d4 192.0.2.7:2817 10.0.0.1:443 5 2 98 246 - arn:x - ECDHE tlsv12 - "
+	     "www.example.com h2 h2 \"h2\",\"http/1.1\" 2024-05-17T10:05:00",
+	     "type=tls|elb=net/my-lb/50dc|ip=192.0.2.7|backend=10.0.0.1:443|received=98|bytes=246|status=|method="},
 		{NULL, NULL},
 	};
 	check("\"alb\"", "ip type elb backend status backend_status received bytes method host path target agent", alb);
@@ -378,6 +461,10 @@ static void mail(void **state)
 	     "event=warning|ip=192.0.2.7"},
 		{HEAD "warning: 2001:db8::7: address not listed for hostname a.example", "event=warning|ip=2001:db8::7"},
 		{HEAD "warning: valid: hostname a.example verification failed", "event=|ip="},
+		{"2024-05-17T10:05:03+00:00 mx postfix/dnsblog[12]: addr 192.0.2.7 listed by domain zen.example as 127.0.0.4",
+	     "event=listed|ip=192.0.2.7|client=|service=dnsblog"},
+		{HEAD "addr x listed by domain zen.example as 127.0.0.4", "event=|ip="},
+		{HEAD "bare <LF> received after DATA from unknown[192.0.2.7]", "event=no_smtp|ip=192.0.2.7"},
 		{"2024-05-17T10:05:03+00:00 mx postfix/submission/smtpd[12]: connect from unknown[192.0.2.7]",
 	     "service=submission/smtpd"},
 		{NULL, NULL},
@@ -431,6 +518,16 @@ static void mail(void **state)
 		{HEAD "auth-worker(12): pam_unix(dovecot:auth): authentication failure; logname= uid=0 euid=0 tty=dovecot "
 	          "ruser=bob rhost=192.0.2.7 ",
 	     "event=auth|user=bob|ip=192.0.2.7"},
+		/* The log of 1.x, where the level stands first. */
+		{"Jun 23 15:04:05 Info: imap-login: Login: user=<x Info: y>, method=PLAIN, rip=192.0.2.7, lip=192.0.2.1",
+	     "service=imap-login|event=login|user=x Info: y|ip=192.0.2.7"},
+		{"Jan 07 14:46:28 Warn: auth(default): pam(bob,192.0.2.7): unknown user", "event=auth|user=bob|ip=192.0.2.7"},
+		/* What it says for who looks for a fault is no attempt. */
+		{"Dec 16 15:19:23 auth(bob,192.0.2.7,sasl:plain)<a>: Debug: passwd-file: lookup: user=bob", "event=|ip="},
+		{HEAD "auth(x,192.0.2.7): Debug: y,192.0.2.7,sasl:plain)<a>: sql: Password mismatch",
+	     "event=auth|ip=192.0.2.7"},
+		{HEAD "auth(bob,192.0.2.7,sasl:plain)<a>: sql: Password mismatch (given password: x,192.0.2.7): Debug: )",
+	     "event=auth|ip=192.0.2.7"},
 		{"Apr 19 05:22:20 h auth: pam_unix(other:auth): authentication failure; ruser= rhost=192.0.2.7", "event=|ip="},
 		{NULL, NULL},
 	};

@@ -81,6 +81,34 @@ static void cri(void **state)
 	fixture_deinit(&fixture);
 }
 
+static void parts_without_an_end(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"wrapped\", \"in\": \"cri\", \"message\": \"json\"}", "ip");
+	assert_null(format_unfinished(fixture.format).at);
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stdout P a", FORMAT_SKIP);
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stderr P b", FORMAT_SKIP);
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stdout P c", FORMAT_SKIP);
+	assert_span(format_unfinished(fixture.format), "ac", "the first");
+	assert_span(format_unfinished(fixture.format), "b", "the second");
+	assert_null(format_unfinished(fixture.format).at);
+	/* A line that was joined is whole. */
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stdout P {\"ip\":", FORMAT_SKIP);
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stdout F \"192.0.2.7\"}", FORMAT_OK);
+	assert_null(format_unfinished(fixture.format).at);
+	fixture_deinit(&fixture);
+	fixture_init(&fixture,
+	             "{\"type\": \"json\", \"message\": {\"type\": \"wrapped\", \"in\": \"cri\", \"message\": \"json\"}}",
+	             "ip");
+	assert_reason(&fixture, "{\"msg\":\"2024-05-17T10:05:03Z stdout P a\"}", FORMAT_SKIP);
+	assert_span(format_unfinished(fixture.format), "a", "within another");
+	fixture_deinit(&fixture);
+	fixture_init(&fixture, "\"combined\"", "ip");
+	assert_null(format_unfinished(fixture.format).at);
+	fixture_deinit(&fixture);
+}
+
 static void envelopes(void **state)
 {
 	(void)state;
@@ -127,10 +155,8 @@ static void options(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(docker),
-		cmocka_unit_test(cri),
-		cmocka_unit_test(envelopes),
-		cmocka_unit_test(options),
+		cmocka_unit_test(docker),    cmocka_unit_test(cri),     cmocka_unit_test(parts_without_an_end),
+		cmocka_unit_test(envelopes), cmocka_unit_test(options),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,6 +101,13 @@ static void heads_in_the_manner_of_rfc_3164(void **state)
 	/* as files have them */
 	assert_string_equal(parts_of("May  1 12:00:00 host CRON[77]: (root) CMD"),
 	                    "-1|May  1 12:00:00|host|CRON|77|~|~|(root) CMD");
+	assert_string_equal(parts_of("May  1 12:00:00.123456 host CRON[77]: x"),
+	                    "-1|May  1 12:00:00.123456|host|CRON|77|~|~|x");
+	assert_string_equal(parts_of("2024-05-01 12:00:00.123456-0700  localhost sshd[1]:  x"),
+	                    "-1|2024-05-01 12:00:00.123456-0700|localhost|sshd|1|~|~| x");
+	assert_string_equal(parts_of("May  1 12:00:00  "), "-1|May  1 12:00:00|~|~|~|~|~|");
+	assert_string_equal(parts_of("May 1 12:00:00.1 app: x"), "-1|May 1 12:00:00.1|~|app|~|~|~|x");
+	assert_string_equal(parts_of("<13>May  1 12:00:00. app: x"), "13|~|~|~|~|~|~|May  1 12:00:00. app: x");
 	assert_string_equal(parts_of("2024-05-01T12:00:00+02:00 host kernel: [ 1.0] x"),
 	                    "-1|2024-05-01T12:00:00+02:00|host|kernel|~|~|~|[ 1.0] x");
 }

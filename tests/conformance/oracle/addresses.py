@@ -164,7 +164,9 @@ def client_ip(peer, header, trusted, cut=False):
 
     peer and header are bytes or None; trusted is a list of parsed networks, and "unix:".
     A peer with a name is the client. Any other hop that is no address names nobody: NoClient.
-    So does the absence of the header in a line that is cut. A header of "-" is none."""
+    So does the absence of the header, or of the peer, in a line that is cut. A header of "-" is none."""
+    if peer is None and cut:
+        raise NoClient
     lists = []
     client = peer
     if peer == b"unix:" and "unix:" in trusted:
