@@ -11,11 +11,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* What is wrong in its sources is refused before anything is made or opened. */
-static enum weir_exit check_sources(const struct run_options *options)
+/* What is wrong in its lists and sources is refused before anything is made or opened. */
+static enum weir_exit check_inputs(const struct run_options *options)
 {
 	struct weir_error error;
-	if (run_check(options, &error) == WEIR_OK &&
+	if (inputs_check_lists(options->config, options->lists, &error) == WEIR_OK &&
+	    run_check(options, &error) == WEIR_OK &&
 	    inputs_check_policy(options->config, options->config->policy, options->lists, &error) == WEIR_OK)
 		return WEIR_EXIT_NOT_YET;
 	fprintf(stderr, "weir: %s\n", error.text);
@@ -31,7 +32,7 @@ static enum weir_exit run(struct run_options *options)
 	                       .json = options->config->log.json != 0,
 	                       .unfinished = &progress.drawn};
 	options->lists = exempt_lists_new(&log);
-	enum weir_exit code = check_sources(options);
+	enum weir_exit code = check_inputs(options);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	weir_stop_install();

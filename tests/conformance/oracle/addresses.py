@@ -90,6 +90,9 @@ def parse_networks(text):
     """Every network of an address, a network or a range "a-b"; [] if it is none of them."""
     first, dash, last = text.partition(b"-")
     if not dash:
+        bare = re.fullmatch(rb"\[([^\]%]*:[^\]%]*)\](/.*)?|([^%/\[]*:[^%/\[]*)%[^/]+", text, re.DOTALL)
+        if bare:
+            text = bare[3] if bare[3] is not None else bare[1] + (bare[2] or b"")
         network = parse_network(text)
         return [] if network is None else [network]
     first, last = parse(first), parse(last)
