@@ -17,31 +17,30 @@ struct teller {
 	void *context;
 	const struct weir_zone *zone;
 	uint32_t number; /* the zone's */
-	char member[WEIR_FIELD_NAME_MAX_BYTES + 32];
+	struct weir_text member;
 	uint32_t told; /* of the member */
+	struct weir_text words;
 };
 
-static void enter(struct teller *teller, const char *format, ...) WEIR_PRINTF(2, 3);
-static void enter(struct teller *teller, const char *format, ...)
+/* Begins with another member, of which the name is to be written. */
+static struct weir_text *enter(struct teller *teller)
 {
-	va_list arguments;
-	va_start(arguments, format);
-	vsnprintf(teller->member, sizeof teller->member, format, arguments);
-	va_end(arguments);
+	weir_text_clear(&teller->member);
 	teller->told = 0;
+	return &teller->member;
 }
 
-static void doubt(struct teller *teller, const char *format, ...) WEIR_PRINTF(2, 3);
-static void doubt(struct teller *teller, const char *format, ...)
+/* Tells the words, where some were written. */
+static void tell_words(struct teller *teller)
 {
-	char words[WEIR_ERROR_TEXT_BYTES];
-	va_list arguments;
-	if (teller->told++ >= DOUBTS_TOLD)
+	if (teller->words.length == 0)
 		return;
-	va_start(arguments, format);
-	vsnprintf(words, sizeof words, format, arguments);
-	va_end(arguments);
-	teller->tell(teller->context, teller->number, teller->member, words);
+	weir_text_append(&teller->words, "", 1);
+	weir_text_append(&teller->member, "", 1);
+	teller->member.length--;
+	if (teller->told++ < DOUBTS_TOLD)
+		teller->tell(teller->context, teller->number, teller->member.at, teller->words.at);
+	weir_text_clear(&teller->words);
 }
 
 /* ---- a word among addresses ---- */
@@ -75,14 +74,16 @@ static bool is_wildcard(const char *word)
 static void doubt_word(struct teller *teller, const char *word, const char *does)
 {
 	if (is_wildcard(word))
-		doubt(teller,
-		      "\"%.80s\" is compared with addresses as text, so it %s all that look like it; give networks instead",
-		      word, does);
+		weir_text_printf(
+			&teller->words,
+			"\"%.80s\" is compared with addresses as text, so it %s all that look like it; give networks instead", word,
+			does);
 	else
-		doubt(teller,
-		      "\"%.80s\" is no address, and addresses are what it is compared with: %s, so this %s nobody whose "
-		      "address is logged",
-		      word, why_no_address(word), does);
+		weir_text_printf(
+			&teller->words,
+			"\"%.80s\" is no address, and addresses are what it is compared with: %s, so this %s nobody whose "
+			"address is logged",
+			word, why_no_address(word), does);
 }
 
 /* ---- values of a match ---- */
@@ -108,7 +109,7 @@ static void doubt_status(struct teller *teller, const char *text)
 	bool none =
 		strcmp(text, "000") == 0 || strcmp(text, "0xx") == 0; /* what nginx and Squid write where there is none */
 	if (!none && (text[0] < '1' || text[0] > '5'))
-		doubt(teller, "%s is no status of HTTP, which has 100 to 599", text);
+		weir_text_printf(&teller->words, "%s is no status of HTTP, which has 100 to 599", text);
 }
 
 static void doubt_method(struct teller *teller, const char *text)
@@ -120,7 +121,8 @@ static void doubt_method(struct teller *teller, const char *text)
 	for (size_t i = 0; i <= length; i++)
 		upper[i] = (char)(text[i] >= 'a' && text[i] <= 'z' ? text[i] - 'a' + 'A' : text[i]);
 	if (strcmp(upper, text) != 0)
-		doubt(teller, "\"%s\" never equals \"%s\", which clients send: methods are case-sensitive", text, upper);
+		weir_text_printf(&teller->words, "\"%s\" never equals \"%s\", which clients send: methods are case-sensitive",
+		                 text, upper);
 }
 
 /* Whether a pattern has a piece that no path contains, as a server takes it away: "//", "/./", "/../". */
@@ -146,16 +148,18 @@ static void doubt_path(struct teller *teller, const char *text)
 {
 	const char *never = never_in_path(text), *mark = strpbrk(text, "?#");
 	if (mark != NULL)
-		doubt(teller, "\"%.80s\": a path ends before its \"%c\"; the field \"target\" has what the client wrote", text,
-		      *mark);
+		weir_text_printf(&teller->words,
+		                 "\"%.80s\": a path ends before its \"%c\"; the field \"target\" has what the client wrote",
+		                 text, *mark);
 	else if (!is_wildcard(text) && text[0] != '/' && strchr(text, ':') == NULL)
-		doubt(teller, "\"%.80s\" does not begin with \"/\", as paths do", text);
+		weir_text_printf(&teller->words, "\"%.80s\" does not begin with \"/\", as paths do", text);
 	else if (is_wildcard(text) && never != NULL)
-		doubt(teller, "\"%.80s\" never matches: no path contains \"%s\", which the server takes away", text, never);
+		weir_text_printf(&teller->words,
+		                 "\"%.80s\" never matches: no path contains \"%s\", which the server takes away", text, never);
 	else if (is_wildcard(text) && has_escape(text))
-		doubt(teller,
-		      "\"%.80s\": a path is decoded, so what is escaped in it was escaped twice; write it without \"%%\"",
-		      text);
+		weir_text_printf(
+			&teller->words,
+			"\"%.80s\": a path is decoded, so what is escaped in it was escaped twice; write it without \"%%\"", text);
 }
 
 static void doubt_value(struct teller *teller, const char *field, const struct weir_match_value *value)
@@ -165,13 +169,14 @@ static void doubt_value(struct teller *teller, const char *field, const struct w
 	if (strcmp(field, "status") == 0)
 		doubt_status(teller, value->text);
 	else if (value->network && !single && is_one_of(field, texts))
-		doubt(teller, "%s is a network, and the field \"%s\" has no addresses", value->text, field);
+		weir_text_printf(&teller->words, "%s is a network, and the field \"%s\" has no addresses", value->text, field);
 	else if (strcmp(field, "method") == 0 && !value->wildcard)
 		doubt_method(teller, value->text);
 	else if (strcmp(field, "path") == 0 && !value->network)
 		doubt_path(teller, value->text);
 	else if (!value->network && (strcmp(field, "ip") == 0 || is_grouped(teller->zone, field)))
 		doubt_word(teller, value->text, "matches");
+	tell_words(teller);
 }
 
 /* ---- values against values ---- */
@@ -232,17 +237,20 @@ static bool may_meet(const struct weir_match_field *a, const struct weir_match_f
 }
 
 /* "is" and "not" of one field, which stand side by side. */
-static void doubt_opposites(struct teller *teller, const struct weir_match_field *is,
-                            const struct weir_match_field * not )
+static void doubt_opposites(struct teller *teller, const struct weir_match_field *wanted,
+                            const struct weir_match_field *unwanted)
 {
 	uint32_t covered = 0;
-	for (uint32_t i = 0; i < is->value_count; i++)
-		covered += is_covered(is->field, not, &is->values[i]);
-	if (covered == is->value_count)
-		doubt(teller, "never matches: \"not\" takes away all that \"is\" names");
-	for (uint32_t i = 0; covered < is->value_count && i < is->value_count; i++)
-		if (is_covered(is->field, not, &is->values[i]))
-			doubt(teller, "\"%.80s\" never matches: \"not\" names it, too", is->values[i].text);
+	for (uint32_t i = 0; i < wanted->value_count; i++)
+		covered += is_covered(wanted->field, unwanted, &wanted->values[i]);
+	if (covered == wanted->value_count)
+		weir_text_puts(&teller->words, "never matches: \"not\" takes away all that \"is\" names");
+	tell_words(teller);
+	for (uint32_t i = 0; covered < wanted->value_count && i < wanted->value_count; i++) {
+		if (is_covered(wanted->field, unwanted, &wanted->values[i]))
+			weir_text_printf(&teller->words, "\"%.80s\" never matches: \"not\" names it, too", wanted->values[i].text);
+		tell_words(teller);
+	}
 }
 
 /* @param prefix  before the field: "match", "exempt", "limits[0].done" */
@@ -250,7 +258,7 @@ static void doubt_match(struct teller *teller, const char *prefix, const struct 
 {
 	for (uint32_t i = 0; i < match->field_count; i++) {
 		const struct weir_match_field *field = &match->fields[i], *next = field + 1;
-		enter(teller, "%s.%s", prefix, field->field);
+		weir_text_printf(enter(teller), "%s.%s", prefix, field->field);
 		for (uint32_t k = 0; k < field->value_count; k++)
 			doubt_value(teller, field->field, &field->values[k]);
 		if (!field->negated && i + 1 < match->field_count && strcmp(next->field, field->field) == 0)
@@ -270,8 +278,10 @@ static void doubt_object(struct teller *teller, const struct weir_match *object)
 			const struct weir_match_field *a = &object->fields[i], *b = &match->fields[k];
 			if (a->negated || b->negated || strcmp(a->field, b->field) != 0 || may_meet(a, b))
 				continue;
-			enter(teller, "exempt.%s", a->field);
-			doubt(teller, "exempts nobody: the zone's \"match\" asks for other values of \"%s\"", a->field);
+			weir_text_printf(enter(teller), "exempt.%s", a->field);
+			weir_text_printf(&teller->words, "exempts nobody: the zone's \"match\" asks for other values of \"%s\"",
+			                 a->field);
+			tell_words(teller);
 		}
 }
 
@@ -279,23 +289,27 @@ static void doubt_list(struct teller *teller, struct exempt_lists *lists, const 
 {
 	struct exempt_list_facts facts = exempt_lists_facts(lists, path);
 	if (facts.words > 0)
-		doubt(teller,
-		      "%u entries of %s are no addresses, such as \"%.80s\", and addresses are what they are compared with: "
-		      "%s, so these exempt nobody whose address is logged",
-		      facts.words, path, facts.first_word, why_no_address(facts.first_word));
+		weir_text_printf(
+			&teller->words,
+			"%u entries of %s are no addresses, such as \"%.80s\", and addresses are what they are compared with: "
+			"%s, so these exempt nobody whose address is logged",
+			facts.words, path, facts.first_word, why_no_address(facts.first_word));
+	tell_words(teller);
 }
 
 static void doubt_exempt(struct teller *teller, struct exempt_lists *lists)
 {
 	const struct weir_zone *zone = teller->zone;
 	bool addresses = weir_zone_counts_addresses(zone);
-	enter(teller, "exempt");
+	weir_text_printf(enter(teller), "exempt");
 	for (uint32_t i = 0; i < zone->exempt_word_count; i++) {
 		if (zone->key_count == 0)
-			doubt(teller, "\"%.80s\" is compared with the values of the key, and there are none: it exempts nobody",
-			      zone->exempt_words[i]);
+			weir_text_printf(&teller->words,
+			                 "\"%.80s\" is compared with the values of the key, and there are none: it exempts nobody",
+			                 zone->exempt_words[i]);
 		else if (addresses)
 			doubt_word(teller, zone->exempt_words[i], "exempts");
+		tell_words(teller);
 	}
 	for (uint32_t i = 0; addresses && lists != NULL && i < zone->exempt_list_count; i++)
 		doubt_list(teller, lists, zone->exempt_lists[i]);
@@ -317,9 +331,10 @@ static void doubt_sources(struct teller *teller, const struct weir_config *confi
 {
 	const struct weir_zone *zone = teller->zone;
 	for (uint32_t i = 0; i < zone->source_count; i++) {
-		enter(teller, "sources[%u]", i);
+		weir_text_printf(enter(teller), "sources[%u]", i);
 		if (!has_source(config, zone->sources[i]))
-			doubt(teller, "no source here has the \"name\" \"%.80s\"", zone->sources[i]);
+			weir_text_printf(&teller->words, "no source here has the \"name\" \"%.80s\"", zone->sources[i]);
+		tell_words(teller);
 	}
 }
 
@@ -337,5 +352,7 @@ void policy_doubts(const struct weir_policy *policy, const struct weir_config *c
 		}
 		if (config != NULL)
 			doubt_sources(&teller, config);
+		weir_text_deinit(&teller.member);
+		weir_text_deinit(&teller.words);
 	}
 }
