@@ -149,7 +149,7 @@ const char *format_time_help(const struct format *format)
 {
 	/* If there are two times, the line's own is read last. */
 	const struct format *last = format->inner != NULL && format->inner->time->failed ? format->inner : format;
-	return time_help_words(last->time->help);
+	return time_help_words(last->time);
 }
 
 /* ---- what is the same in every format ---- */

@@ -128,6 +128,8 @@ static enum weir_status read_time(struct format_options *options, const struct w
 
 	int unit = TIME_UNIT_S;
 	bool takes_time = (takes & FORMAT_TAKES_TIME) != 0;
+	options->time.takes_form = takes_time;
+	options->time.takes_year = (takes & FORMAT_TAKES_YEAR) != 0;
 	at = takes_time ? weir_json_member(config, "time") : none;
 	if ((status = read_time_names(options, &at, error)) != WEIR_OK)
 		return status;

@@ -132,7 +132,8 @@ static void what_is_not_json(void **state)
 	assert_reason(&fixture, "{\"time\":[1]}", FORMAT_NO_TIME);
 	assert_reason(&fixture, "{\"time\":\"\"}", FORMAT_NO_TIME);
 	assert_reason(&fixture, "{\"time\":true}", FORMAT_BAD_TIME);
-	assert_reason(&fixture, "{\"time\":1e9}", FORMAT_BAD_TIME);
+	assert_reason(&fixture, "{\"time\":1e9}", FORMAT_OK);
+	assert_reason(&fixture, "{\"time\":\"1e\"}", FORMAT_BAD_TIME);
 	assert_reason(&fixture, "{\"time\":-1}", FORMAT_TIME_RANGE);
 	fixture_deinit(&fixture);
 }
