@@ -237,6 +237,9 @@ enum weir_status format_options_init(struct format_options *options, const struc
 		return status;
 	settle_fields(options, format);
 	status = read_sources(options, config, error);
+	options->time.name = options->time_name;
+	format->ip_name =
+		(kind->takes & FORMAT_TAKES_FIELDS) != 0 && kind->places == NULL ? options->sources[FIELD_IP] : NULL;
 	if (status == WEIR_OK && kind->options != NULL)
 		status = weir_json_read(config, kind->options, format, error);
 	return status;
@@ -246,6 +249,7 @@ void format_options_set_time(struct format_options *options, const char *name, e
 {
 	free(options->time_name);
 	options->time_name = weir_copy(name, strlen(name));
+	options->time.name = options->time_name;
 	options->time.unit = unit;
 	options->time.unit_given = true;
 }

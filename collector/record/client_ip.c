@@ -224,6 +224,9 @@ bool client_ip_apply(const struct client_ip *client_ip, struct weir_span header,
 	enum walk walk = WALK_ON;
 	bool none = weir_span_equal(header, weir_span_of("-")); /* as servers write a header that did not come */
 	if (ip->at != NULL) {
+		struct weir_span bare = trim(ip->at, ip->at + ip->length);
+		if (weir_address_read(bare, &address))
+			*ip = bare;
 		bool is_list = memchr(ip->at, ',', ip->length) != NULL || memchr(ip->at, '=', ip->length) != NULL;
 		bool is_unix = client_ip->trusts_unix && weir_span_equal(*ip, weir_span_of("unix:"));
 		if (is_unix)

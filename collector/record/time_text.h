@@ -47,6 +47,7 @@ struct time_reader {
 	enum time_unit unit;    /* of Unix numbers */
 	bool unit_given;        /* so that numbers may mean any time; else 2000 to 2100 */
 	struct time_form *form; /* owned; NULL: by shape */
+	const char *name;       /* the log's own name of the time, which help may name; borrowed; NULL: it has none */
 	bool takes_form;        /* "unit" and "time_format" are options of the format, which help may name */
 	bool takes_year;        /* and so is "year" */
 	/*

@@ -179,6 +179,19 @@ def test_doubts_are_said_by_a_check_and_by_a_run(place):
         assert f'zone "site", {member}: {words_}' in done.said().replace('\\"', '"'), (member, words_, done.said())
 
 
+def test_names_that_may_be_meant_are_said(place):
+    """The time and the client that a log has under other names, and objects behind a syslog header: in a check and a run."""
+    zones = [zone("site", [sliding(1, "1m")], key=({"field": "ip", "prefix6": 64},))]
+    for line, words_ in (('{"ts": 1732173600, "ip": "192.0.2.1"}', 'say "time": "ts"'),
+                         ('{"time": 1732173600, "remote_addr": "192.0.2.1"}', 'say "fields": {"ip": "remote_addr"}'),
+                         ('<134>Nov 21 10:00:00 h app: @cee: {"time": 1732173600}', '"message": "json"')):
+        config = place.config(zones, [{"type": "file", "path": place.write("log", f"{line}\n" * 3), "format": "json"}])
+        said = json.loads(place.good("validate", "--config", config, "--json").out())["warnings"]
+        assert any(words_ in one["words"] and one["path"] == "sources[0]" for one in said), said
+        done = place.good("run", "--once", "--decisions", "/dev/null", "--config", config)
+        assert words_ in done.said() and line in done.said(), done.said()
+
+
 def test_sources_say_which_files_are_there(place):
     for name in ("access.log", "access.log.1", "other.log"):
         place.write(name, burst(name, 3))

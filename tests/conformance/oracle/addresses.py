@@ -39,7 +39,7 @@ def read(text):
 
 def canonical(text):
     """A value of `ip`: the canonical text of an address, anything else as it stands."""
-    packed = read(text)
+    packed = read(text) or read(text.strip(b" \t"))
     return text if packed is None else text_of(packed)
 
 
@@ -169,6 +169,8 @@ def client_ip(peer, header, trusted, cut=False):
     A peer with a name is the client. Any other hop that is no address names nobody: NoClient.
     So does the absence of the header in a line that is cut. A header of "-" is none."""
     lists = []
+    if peer is not None and read(_strip(peer)) is not None:
+        peer = _strip(peer)
     client = peer
     if peer == b"unix:" and "unix:" in trusted:
         client = None
