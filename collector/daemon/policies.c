@@ -6,6 +6,7 @@
 #include "collector/daemon/policies.h"
 
 #include "collector/follow/inputs.h"
+#include "collector/follow/policy_doubts.h"
 #include "collector/match/exempt_watch.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -60,6 +61,19 @@ static void log_unmatched(void *context, const struct weir_zone *zone, const cha
 	         field);
 }
 
+/* A doubt about a policy, for the log. */
+struct doubted {
+	const struct weir_log *log;
+	const struct weir_policy *policy;
+};
+
+static void log_doubt(void *context, uint32_t zone, const char *member, const char *words)
+{
+	const struct doubted *doubted = context;
+	weir_log(doubted->log, WEIR_LOG_WARNING, "policy", "zone \"%s\", %s: %s", doubted->policy->zones[zone].name, member,
+	         words);
+}
+
 /* Whether the sources can be matched by it. */
 static bool usable(struct policies *policies, const struct weir_policy *policy)
 {
@@ -67,8 +81,11 @@ static bool usable(struct policies *policies, const struct weir_policy *policy)
 	enum weir_status status = inputs_check_policy(policies->config, policy, policies->lists, &error);
 	if (status == WEIR_OK)
 		status = inputs_each_unmatched(policies->config, policy, policies->lists, log_unmatched, policies, &error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
+		struct doubted doubted = {policies->log, policy};
+		policy_doubts(policy, NULL, policies->lists, log_doubt, &doubted);
 		return true;
+	}
 	weir_log(policies->log, WEIR_LOG_ERROR, "policy", "cannot use policy %llu: %s; %s",
 	         (unsigned long long)policy->version, error.text,
 	         atomic_load(&policies->given) > 0 ? "the previous one stays in use" : "nothing is read");

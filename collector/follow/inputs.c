@@ -141,13 +141,34 @@ enum weir_status inputs_format(const struct weir_config *config, const struct fi
 	return format_new_behind(kind != NULL ? kind->head : NULL, &at, fields, format, error);
 }
 
+enum weir_status inputs_check_lists(const struct weir_config *config, struct exempt_lists *lists,
+                                    struct weir_error *error)
+{
+	const struct weir_policy *policy = config->policy;
+	struct weir_json root = weir_json_root(config->document), zones = weir_json_member(&root, "zones");
+	for (uint32_t z = 0; policy != NULL && z < policy->zone_count; z++)
+		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++) {
+			const char *path = policy->zones[z].exempt_lists[i];
+			struct exempt_list *list;
+			struct weir_error wrong;
+			if (exempt_list_open(lists, path, &list, &wrong) != WEIR_OK) {
+				struct weir_json at = weir_exempt_place(&zones, z, path);
+				return weir_json_fail(&at, error, "%s", wrong.text);
+			}
+			exempt_list_close(list);
+		}
+	return WEIR_OK;
+}
+
 enum weir_status inputs_check(const struct weir_config *config, struct exempt_lists *lists, struct weir_error *error)
 {
 	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
 	static const struct weir_policy no_zones = {0};
 	const struct weir_policy *policy = config->policy != NULL ? config->policy : &no_zones;
 	struct inputs *inputs;
-	enum weir_status status = inputs_new(config, policy, lists, &context, NULL, &inputs, error);
+	enum weir_status status = inputs_check_lists(config, lists, error);
+	if (status == WEIR_OK)
+		status = inputs_new(config, policy, lists, &context, NULL, &inputs, error);
 	if (status != WEIR_OK)
 		return status;
 	inputs_free(inputs);

@@ -52,6 +52,14 @@ WEIR_MUST_USE enum weir_status inputs_new(const struct weir_config *config, cons
 void inputs_free(struct inputs *inputs);
 
 /**
+ * Opens the lists that the zones of a configuration name.
+ *
+ * @return WEIR_OK; WEIR_INVALID: one that was never read cannot be; the error has its place in the configuration
+ */
+WEIR_MUST_USE enum weir_status inputs_check_lists(const struct weir_config *config, struct exempt_lists *lists,
+                                                  struct weir_error *error);
+
+/**
  * Checks that every source of a configuration and its format can be created, so that a start does not fail half-way. A
  * configuration without zones (in a cluster the policy has them) is checked without a policy.
  *

@@ -19,8 +19,10 @@ void record_counts_add(struct record_counts *sum, const struct record_counts *mo
 	sum->clamped += more->clamped;
 	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
 		sum->malformed[i] += more->malformed[i];
-	if (sum->bad_time.help == NULL)
-		sum->bad_time = more->bad_time;
+	if (sum->unread.help[0] == '\0')
+		sum->unread = more->unread;
+	if (sum->no_ip.help[0] == '\0')
+		sum->no_ip = more->no_ip;
 }
 
 void record_reader_init(struct record_reader *reader, struct source_stream *stream, struct format *format,
@@ -66,6 +68,42 @@ static inline uint32_t line_end(struct record_reader *reader)
 	return reader->ends.ends[reader->next_end++];
 }
 
+/* Keeps the beginning of the newest line for people, with a mark for each byte that is not text. */
+static void keep_line(const struct record_reader *reader, struct record_hint *hint)
+{
+	struct weir_span line = reader->line;
+	uint32_t length = line.length < HINT_LINE_BYTES ? line.length : HINT_LINE_BYTES;
+	for (uint32_t i = 0; i < length; i++)
+		hint->line[i] = line.at[i] >= ' ' && line.at[i] <= '~' ? line.at[i] : '?';
+	static const char more[] = "...";
+	memcpy(hint->line + length, length < line.length ? more : more + sizeof more - 1,
+	       length < line.length ? sizeof more : 1);
+}
+
+/* Whether another line is looked at for a hint: the first ones tell. */
+static bool wants_hint(struct record_reader *reader, const struct record_hint *hint)
+{
+	return hint->help[0] == '\0' && reader->hint_tries < HINT_TRIES && ++reader->hint_tries > 0;
+}
+
+static __attribute__((noinline, cold)) void look_for_client(struct record_reader *reader)
+{
+	struct record_hint *hint = &reader->counts.no_ip;
+	if (!wants_hint(reader, hint))
+		return;
+	format_help_client(reader->format, reader->line, hint->help);
+	keep_line(reader, hint);
+}
+
+static void look_for_help(struct record_reader *reader, enum format_reason reason)
+{
+	struct record_hint *hint = &reader->counts.unread;
+	if (!wants_hint(reader, hint))
+		return;
+	format_help(reader->format, reason, reader->line, hint->help);
+	keep_line(reader, hint);
+}
+
 /* The newest line is a record. */
 static void take_record(struct record_reader *reader)
 {
@@ -73,20 +111,8 @@ static void take_record(struct record_reader *reader)
 	reader->ahead.records = fresh;
 	reader->record.source = reader->source_name;
 	reader->ahead.words = fresh && reader->record.ip == RECORD_IP_WORD;
-}
-
-/* Keeps the beginning of a line for people, with a mark for each byte that is not text. */
-static void keep_bad_time(struct record_reader *reader)
-{
-	struct record_bad_time *bad = &reader->counts.bad_time;
-	struct weir_span line = reader->line;
-	uint32_t length = line.length < BAD_TIME_SHOWN_BYTES ? line.length : BAD_TIME_SHOWN_BYTES;
-	bad->help = format_time_help(reader->format);
-	for (uint32_t i = 0; i < length; i++)
-		bad->line[i] = line.at[i] >= ' ' && line.at[i] <= '~' ? line.at[i] : '?';
-	static const char more[] = "...";
-	memcpy(bad->line + length, length < line.length ? more : more + sizeof more - 1,
-	       length < line.length ? sizeof more : 1);
+	if (reader->record.fields[FIELD_IP].at == NULL && reader->hint_tries < HINT_TRIES)
+		look_for_client(reader);
 }
 
 /* Counts a line as malformed, if it is read for the first time, and makes a dead letter of it. */
@@ -94,8 +120,7 @@ static void refuse_line(struct record_reader *reader, enum format_reason reason,
 {
 	reader->ahead.malformed[reason] += fresh;
 	reader->ahead_malformed = true;
-	if ((reason == FORMAT_BAD_TIME || reason == FORMAT_TIME_RANGE) && reader->counts.bad_time.help == NULL)
-		keep_bad_time(reader);
+	look_for_help(reader, reason);
 	if (reader->dead == NULL)
 		return;
 	if (reader->dead_letters.length < DEAD_LETTERS_HELD_MAX_BYTES)

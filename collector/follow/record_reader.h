@@ -15,12 +15,12 @@
 #include "collector/send/dead_letter.h"
 #include "collector/source/source.h"
 
-enum { BAD_TIME_SHOWN_BYTES = 120 };
+enum { HINT_LINE_BYTES = 120, HINT_TRIES = 16 };
 
-/* The first line whose time could not be read, or was out of range: for people. */
-struct record_bad_time {
-	const char *help; /* what would help, in words; NULL: there was none */
-	char line[BAD_TIME_SHOWN_BYTES + 4];
+/* What would help to read more of the lines, and the first line that shows it: for people. */
+struct record_hint {
+	char help[FORMAT_HELP_BYTES]; /* in words; "": nothing is known */
+	char line[HINT_LINE_BYTES + 4];
 };
 
 /* What a reader has seen. The summary shows sums of these. */
@@ -32,7 +32,8 @@ struct record_counts {
 	uint64_t words;   /* records whose ip is not an address */
 	uint64_t clamped; /* records whose time was ahead of the clock by more than max_skew */
 	uint64_t malformed[FORMAT_REASON_COUNT];
-	struct record_bad_time bad_time; /* of a sum: the first's */
+	struct record_hint unread; /* lines that gave no record; of a sum: the first's */
+	struct record_hint no_ip;  /* records without an ip */
 };
 
 void record_counts_add(struct record_counts *sum, const struct record_counts *more);
@@ -58,6 +59,7 @@ struct record_reader {
 	uint64_t counted_position;     /* after the furthest record taken: what is read again before it is not counted */
 	struct record_counts counts;   /* up to and including the records taken */
 	struct record_counts ahead;    /* of the newest record and the lines before it: added when it is taken */
+	uint32_t hint_tries;           /* lines that were looked at for a hint */
 	bool ahead_malformed;          /* ahead.malformed or dead_letters has something */
 	struct weir_text dead_letters; /* dead letters held back until the newest record is taken */
 	/* set by the collector and low_water.c */

@@ -145,14 +145,16 @@ void format_set_reference(struct format *format, int64_t written_ms)
 		time_reader_set_reference(format->time, written_ms);
 }
 
-const char *format_time_help(const struct format *format)
-{
-	/* If there are two times, the line's own is read last. */
-	const struct format *last = format->inner != NULL && format->inner->time->failed ? format->inner : format;
-	return time_help_words(last->time->help);
-}
-
 /* ---- what is the same in every format ---- */
+
+static struct weir_span without_blanks(struct weir_span text)
+{
+	for (; text.length > 0 && (text.at[0] == ' ' || text.at[0] == '\t'); text.length--)
+		text.at++;
+	while (text.length > 0 && (text.at[text.length - 1] == ' ' || text.at[text.length - 1] == '\t'))
+		text.length--;
+	return text;
+}
 
 /* An address becomes canonical; anything else stays, and is told. */
 static void settle_ip(struct format *format, struct record *record)
@@ -165,7 +167,7 @@ static void settle_ip(struct format *format, struct record *record)
 		record->ip = RECORD_IP_PLAIN;
 		return;
 	}
-	if (!weir_address_read(*ip, &address)) {
+	if (!weir_address_read(*ip, &address) && !weir_address_read(without_blanks(*ip), &address)) {
 		record->ip = RECORD_IP_WORD;
 		return;
 	}

@@ -20,7 +20,7 @@
 #include "common/bytes/address.h"
 #include "common/json/json.h"
 
-enum { FORMAT_LINE_MAX_BYTES = 1 << 20 };
+enum { FORMAT_LINE_MAX_BYTES = 1 << 20, FORMAT_HELP_BYTES = 256 };
 
 struct client_ip;
 struct time_reader;
@@ -52,8 +52,10 @@ struct format {
 	bool takes_cut;
 	/* What format_settle() needs: which of the fields below are wanted, and room for what is not in the line. */
 	bool settles, settles_ip, settles_path;
-	int target;   /* the field "target" where it is wanted, or -1 */
-	bool escapes; /* its values stay as an access log escapes them */
+	const char *ip_name; /* the log's own name of the ip, where the options say it; NULL: the format knows it */
+	bool reads_objects;  /* lines are objects of JSON */
+	int target;          /* the field "target" where it is wanted, or -1 */
+	bool escapes;        /* its values stay as an access log escapes them */
 	struct served_path_room path_room;
 	struct unescape_scratch header_room;
 	char ip_text[WEIR_ADDRESS_TEXT_BYTES];
@@ -107,8 +109,11 @@ static inline enum format_reason format_parse(struct format *format, const char 
 /** Says when the lines that follow were written, at the latest, Unix ms: for times without a year. */
 void format_set_reference(struct format *format, int64_t written_ms);
 
-/** What would help to read the last time that could not be read, in words. */
-const char *format_time_help(const struct format *format);
+/** What would help to read lines like this one, which was the last and gave no record, in words; "": nothing is known. */
+void format_help(const struct format *format, enum format_reason reason, struct weir_span line,
+                 char words[FORMAT_HELP_BYTES]);
+/** The same for a line that gave a record without an `ip`. */
+void format_help_client(const struct format *format, struct weir_span line, char words[FORMAT_HELP_BYTES]);
 
 /** Whether no line of this format can ever give a wanted field: seen from the configuration alone. */
 bool format_lacks(const struct format *format, uint32_t field);

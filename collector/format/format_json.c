@@ -43,10 +43,25 @@ static void finish_preset(struct format_json *json, struct weir_span *values)
 		values[json->host_slot] = text_without_any_port(values[json->host_slot]);
 }
 
+/* "@cee:", by which programs say to syslog that an object follows. */
+static void skip_cookie(const char **line, uint32_t *length)
+{
+	static const char cookie[] = "@cee:";
+	uint32_t at = sizeof cookie - 1;
+	if (*length < at || memcmp(*line, cookie, at) != 0)
+		return;
+	while (at < *length && ((*line)[at] == ' ' || (*line)[at] == '\t'))
+		at++;
+	*line += at;
+	*length -= at;
+}
+
 static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
 {
 	struct format_json *json = (struct format_json *)format;
 	struct weir_span values[FORMAT_SLOTS_MAX];
+	if (line[0] == '@')
+		skip_cookie(&line, &length);
 	if (!json_scan_line(&json->scan, line, length) && !(json->scan.cut && format->takes_cut))
 		return format->malformed;
 	for (uint32_t slot = 0; slot < json->slots.count; slot++)
@@ -90,6 +105,7 @@ enum weir_status format_json_members_new(const struct weir_json *config, const s
 {
 	struct format_json *json = weir_alloc(1, sizeof *json);
 	json->format.parse = parse;
+	json->format.reads_objects = true;
 	json->format.free = json_free;
 	json_scan_init(&json->scan);
 	enum weir_status status = format_options_init(&json->options, config, fields, kind, &json->format, error);

@@ -128,6 +128,8 @@ static enum weir_status read_time(struct format_options *options, const struct w
 
 	int unit = TIME_UNIT_S;
 	bool takes_time = (takes & FORMAT_TAKES_TIME) != 0;
+	options->time.takes_form = takes_time;
+	options->time.takes_year = (takes & FORMAT_TAKES_YEAR) != 0;
 	at = takes_time ? weir_json_member(config, "time") : none;
 	if ((status = read_time_names(options, &at, error)) != WEIR_OK)
 		return status;
@@ -235,6 +237,9 @@ enum weir_status format_options_init(struct format_options *options, const struc
 		return status;
 	settle_fields(options, format);
 	status = read_sources(options, config, error);
+	options->time.name = options->time_name;
+	format->ip_name =
+		(kind->takes & FORMAT_TAKES_FIELDS) != 0 && kind->places == NULL ? options->sources[FIELD_IP] : NULL;
 	if (status == WEIR_OK && kind->options != NULL)
 		status = weir_json_read(config, kind->options, format, error);
 	return status;
@@ -244,6 +249,7 @@ void format_options_set_time(struct format_options *options, const char *name, e
 {
 	free(options->time_name);
 	options->time_name = weir_copy(name, strlen(name));
+	options->time.name = options->time_name;
 	options->time.unit = unit;
 	options->time.unit_given = true;
 }

@@ -2,6 +2,7 @@
 /* Words lie one behind the other in blocks, for ten million of them would cost as many allocations. */
 #include "collector/match/exempt_list.h"
 
+#include "collector/record/field_value.h"
 #include "common/base/alloc.h"
 
 #include <assert.h>
@@ -66,12 +67,13 @@ static const char *keep(struct shared_list *shared, struct weir_span word)
 	return copy;
 }
 
-/* The words of a file that is being read. */
+/* The words of a list that is being made. */
 struct loading {
 	struct shared_list *shared;
 	struct weir_span *words;
 	uint32_t word_count, word_room;
 	uint64_t networks, wildcards; /* all that there were */
+	uint64_t wildcards_most;      /* as many are kept */
 };
 
 static void take_network(void *context, const struct weir_network *network)
@@ -84,7 +86,7 @@ static void take_network(void *context, const struct weir_network *network)
 static void take_wildcard(struct loading *loading, struct weir_span word)
 {
 	struct exempt_list *list = &loading->shared->list;
-	if (loading->wildcards++ >= EXEMPT_LIST_WILDCARDS_MAX)
+	if (loading->wildcards++ >= loading->wildcards_most)
 		return;
 	list->wildcards = weir_realloc(list->wildcards, list->wildcard_count + (size_t)1, sizeof *list->wildcards);
 	wildcard_init(&list->wildcards[list->wildcard_count++],
@@ -119,14 +121,56 @@ static enum weir_status check_loaded(const struct loading *loading, const char *
 	return WEIR_OK;
 }
 
-static enum weir_status load(const char *path, struct shared_list **loaded, struct weir_error *error)
+static struct shared_list *new_list(const char *path)
 {
 	struct shared_list *shared = weir_alloc(1, sizeof *shared);
-	struct loading loading = {.shared = shared};
-	const struct weir_exempt_taker taker = {
-		.context = &loading, .network = take_network, .word = take_word, .most = WEIR_EXEMPT_FILE_ENTRIES_MAX};
 	shared->path = weir_copy(path, strlen(path));
 	shared->users = 1;
+	return shared;
+}
+
+static bool counts_paths(const struct weir_zone *zone)
+{
+	bool found = false;
+	for (uint32_t i = 0; i < zone->key_count; i++)
+		found |= strcmp(zone->key[i].field, "path") == 0;
+	return found;
+}
+
+/* A path may be written as a client would write it. What has a query or a fragment is no path, and says more than one. */
+static void take_path(struct loading *loading, struct weir_span word)
+{
+	struct field_value_room room = {0};
+	if (word.at[0] != '/' || strpbrk(word.at, "*?#") != NULL)
+		return;
+	struct weir_span path = field_value(FIELD_PATH, word, &room);
+	if (!weir_span_equal(path, word))
+		take_word(loading, path);
+	field_value_room_deinit(&room);
+}
+
+struct exempt_list *exempt_list_of_zone(const struct weir_zone *zone)
+{
+	bool paths = counts_paths(zone);
+	struct loading loading = {.shared = new_list(""), .wildcards_most = UINT64_MAX};
+	for (uint32_t i = 0; i < zone->exempt_network_count; i++)
+		take_network(&loading, &zone->exempt_networks[i]);
+	for (uint32_t i = 0; i < zone->exempt_word_count; i++) {
+		take_word(&loading, weir_span_of(zone->exempt_words[i]));
+		if (paths)
+			take_path(&loading, weir_span_of(zone->exempt_words[i]));
+	}
+	word_set_init(&loading.shared->list.words, loading.words, loading.word_count);
+	free(loading.words);
+	return &loading.shared->list;
+}
+
+static enum weir_status load(const char *path, struct shared_list **loaded, struct weir_error *error)
+{
+	struct shared_list *shared = new_list(path);
+	struct loading loading = {.shared = shared, .wildcards_most = EXEMPT_LIST_WILDCARDS_MAX};
+	const struct weir_exempt_taker taker = {
+		.context = &loading, .network = take_network, .word = take_word, .most = WEIR_EXEMPT_FILE_ENTRIES_MAX};
 	enum weir_status status = weir_exempt_file_read(path, &taker, &shared->list.state, &shared->list.count, error);
 	if (status == WEIR_OK)
 		status = check_loaded(&loading, path, error);
@@ -233,7 +277,8 @@ void exempt_list_close(struct exempt_list *list)
 }
 
 /* With the lock held. */
-static enum weir_status refresh(struct exempt_lists *lists, const char *path, struct weir_error *error)
+static enum weir_status refresh(struct exempt_lists *lists, const struct weir_zone *zone, const char *path,
+                                struct weir_error *error)
 {
 	struct shared_list *found;
 	struct weir_error wrong;
@@ -241,7 +286,7 @@ static enum weir_status refresh(struct exempt_lists *lists, const char *path, st
 	if (status == WEIR_OK)
 		return WEIR_OK;
 	if (*place_of(lists, path) == NULL)
-		return weir_fail(error, status, "%s", wrong.text);
+		return weir_fail(error, status, "zone \"%s\", exempt: %s", zone->name, wrong.text);
 	if (lists->log != NULL)
 		weir_log(lists->log, WEIR_LOG_ERROR, "exempt", "%s; the list stays as it was read before", wrong.text);
 	return WEIR_OK;
@@ -257,8 +302,8 @@ enum weir_status exempt_lists_refresh(struct exempt_lists *lists, const struct w
 	pthread_mutex_lock(&lists->lock);
 	for (uint32_t z = 0; z < policy->zone_count; z++)
 		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++) {
-			const char *path = policy->zones[z].exempt_lists[i];
-			enum weir_status status = refresh(lists, path, first == WEIR_OK ? error : &more);
+			const struct weir_zone *zone = &policy->zones[z];
+			enum weir_status status = refresh(lists, zone, zone->exempt_lists[i], first == WEIR_OK ? error : &more);
 			first = first == WEIR_OK ? status : first;
 		}
 	pthread_mutex_unlock(&lists->lock);

@@ -16,11 +16,11 @@
 #include "common/policy/policy.h"
 
 enum {
-	EXEMPT_LIST_WILDCARDS_MAX = 1000,    /* each is tried against every value */
+	EXEMPT_LIST_WILDCARDS_MAX = 1000,    /* of a file; each is tried against every value */
 	EXEMPT_LIST_NETWORKS_MAX = 40000000, /* a range of addresses comes to several */
 };
 
-/* Immutable. */
+/* Immutable: the entries of a file, or those that a policy has. */
 struct exempt_list {
 	struct network_set networks;
 	struct word_set words;
@@ -49,6 +49,8 @@ void exempt_lists_free(struct exempt_lists *lists);
  */
 WEIR_MUST_USE enum weir_status exempt_list_open(struct exempt_lists *lists, const char *path, struct exempt_list **list,
                                                 struct weir_error *error);
+/** A zone's own entries as such a list; returned: exempt_list_close(). */
+struct exempt_list *exempt_list_of_zone(const struct weir_zone *zone);
 /** @thread any */
 void exempt_list_close(struct exempt_list *list);
 

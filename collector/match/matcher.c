@@ -11,7 +11,6 @@
 
 #include "collector/match/key_template.h"
 #include "collector/match/record_filter.h"
-#include "collector/record/network_set.h"
 #include "common/base/alloc.h"
 #include "common/bytes/hash.h"
 
@@ -32,13 +31,9 @@ struct zone_matcher {
 	struct record_filter *done; /* of its queues */
 	uint32_t done_count;
 	const struct weir_zone *zone; /* of the policy: its sources */
-	struct word_set exempt_words;
-	struct wildcard *exempt_wildcards;
-	uint32_t exempt_wildcard_count;
 	struct record_filter *exempt_matches;
 	uint32_t exempt_match_count;
-	struct network_set exempt_networks;
-	struct exempt_list **exempt_lists;
+	struct exempt_list **exempt_lists; /* the zone's own entries, and behind them the lists that it names */
 	uint32_t exempt_list_count;
 	uint64_t address_fields; /* a bit each: those whose addresses the exempt networks and lists are about */
 	bool exempts;
@@ -79,26 +74,15 @@ static enum weir_status init_done(struct zone_matcher *matcher, const struct wei
 static enum weir_status init_exempt(struct zone_matcher *matcher, const struct weir_zone *zone,
                                     struct exempt_lists *lists, struct field_table *fields, struct weir_error *error)
 {
-	struct weir_span *words = weir_alloc(zone->exempt_word_count, sizeof *words);
-	uint32_t word_count = 0;
-	matcher->exempt_wildcards = weir_alloc(zone->exempt_word_count, sizeof *matcher->exempt_wildcards);
-	for (uint32_t i = 0; i < zone->exempt_word_count; i++) {
-		struct weir_span word = weir_span_of(zone->exempt_words[i]);
-		if (memchr(word.at, '*', word.length) != NULL)
-			wildcard_init(&matcher->exempt_wildcards[matcher->exempt_wildcard_count++], word);
-		else
-			words[word_count++] = word;
-	}
-	word_set_init(&matcher->exempt_words, words, word_count);
-	free(words);
-	network_set_init(&matcher->exempt_networks, zone->exempt_networks, zone->exempt_network_count);
 	matcher->exempts =
 		zone->exempt_word_count + zone->exempt_network_count + zone->exempt_match_count + zone->exempt_list_count > 0;
-	matcher->exempt_lists = weir_alloc(zone->exempt_list_count, sizeof(struct exempt_list *));
+	matcher->exempt_lists = weir_alloc(zone->exempt_list_count + (size_t)1, sizeof(struct exempt_list *));
+	matcher->exempt_lists[matcher->exempt_list_count++] = exempt_list_of_zone(zone);
 	for (uint32_t i = 0; i < zone->exempt_list_count; i++) {
-		enum weir_status status = exempt_list_open(lists, zone->exempt_lists[i], &matcher->exempt_lists[i], error);
+		struct weir_error wrong;
+		enum weir_status status = exempt_list_open(lists, zone->exempt_lists[i], &matcher->exempt_lists[i + 1], &wrong);
 		if (status != WEIR_OK)
-			return status;
+			return weir_fail(error, status, "zone \"%s\", exempt: %s", zone->name, wrong.text);
 		matcher->exempt_list_count++;
 	}
 	matcher->exempt_matches = weir_alloc(zone->exempt_match_count, sizeof *matcher->exempt_matches);
@@ -197,12 +181,7 @@ void matcher_free(struct matcher *matcher)
 		record_filter_deinit(&zone->match);
 		for (uint32_t k = 0; k < zone->exempt_match_count; k++)
 			record_filter_deinit(&zone->exempt_matches[k]);
-		for (uint32_t k = 0; k < zone->exempt_wildcard_count; k++)
-			wildcard_deinit(&zone->exempt_wildcards[k]);
 		free(zone->exempt_matches);
-		free(zone->exempt_wildcards);
-		word_set_deinit(&zone->exempt_words);
-		network_set_deinit(&zone->exempt_networks);
 		for (uint32_t k = 0; k < zone->exempt_list_count; k++)
 			exempt_list_close(zone->exempt_lists[k]);
 		free(zone->exempt_lists);
@@ -222,10 +201,10 @@ void matcher_renew_lists(struct matcher *matcher, struct exempt_lists *lists)
 {
 	for (uint32_t i = 0; i < matcher->zone_count; i++) {
 		struct zone_matcher *zone = &matcher->zones[i];
-		for (uint32_t k = 0; k < zone->exempt_list_count; k++) {
+		for (uint32_t k = 1; k < zone->exempt_list_count; k++) {
 			struct exempt_list *newest;
 			struct weir_error ignored; /* the list of before stays: whoever refreshed them has told why */
-			if (exempt_list_open(lists, zone->zone->exempt_lists[k], &newest, &ignored) != WEIR_OK)
+			if (exempt_list_open(lists, zone->zone->exempt_lists[k - 1], &newest, &ignored) != WEIR_OK)
 				continue;
 			exempt_list_close(zone->exempt_lists[k]);
 			zone->exempt_lists[k] = newest;
@@ -235,9 +214,6 @@ void matcher_renew_lists(struct matcher *matcher, struct exempt_lists *lists)
 
 static bool is_exempt_word(const struct zone_matcher *zone, struct weir_span value)
 {
-	if (word_set_has(&zone->exempt_words, value) ||
-	    wildcards_match(zone->exempt_wildcards, zone->exempt_wildcard_count, value))
-		return true;
 	for (uint32_t i = 0; i < zone->exempt_list_count; i++)
 		if (exempt_list_has_word(zone->exempt_lists[i], value))
 			return true;
@@ -246,8 +222,6 @@ static bool is_exempt_word(const struct zone_matcher *zone, struct weir_span val
 
 static bool is_exempt_address(const struct zone_matcher *zone, const struct weir_address *address)
 {
-	if (network_set_has(&zone->exempt_networks, address))
-		return true;
 	for (uint32_t i = 0; i < zone->exempt_list_count; i++)
 		if (network_set_has(&zone->exempt_lists[i]->networks, address))
 			return true;

@@ -2,6 +2,7 @@
 /* Matching is mostly one comparison: the exact words first, as they are what most zones have. */
 #include "collector/match/record_filter.h"
 
+#include "collector/record/field_value.h"
 #include "common/base/alloc.h"
 
 #include <stdlib.h>
@@ -67,17 +68,41 @@ static void init_networks(struct filter_field *field, const struct weir_match_fi
 	free(all);
 }
 
+/*
+ * A path as records have it, of one that may be written as clients write theirs; kept behind `room`, which is moved. What
+ * has a query or a fragment stays: without it, it would be about more than was meant.
+ */
+static struct weir_span path_word(struct weir_span text, char **room)
+{
+	struct field_value_room value_room = {0};
+	if (text.at[0] != '/' || memchr(text.at, '?', text.length) != NULL || memchr(text.at, '#', text.length) != NULL)
+		return text;
+	struct weir_span path = field_value(FIELD_PATH, text, &value_room);
+	if (!weir_span_equal(path, text)) {
+		memcpy(*room, path.at, path.length);
+		text = (struct weir_span){.at = *room, .length = path.length};
+		*room += path.length;
+	}
+	field_value_room_deinit(&value_room);
+	return text;
+}
+
 static void init_values(struct filter_field *field, const struct weir_match_field *match)
 {
 	struct weir_span *words = weir_alloc(match->value_count, sizeof *words);
 	uint32_t word_count = 0;
+	size_t bytes = 0;
+	for (uint32_t i = 0; field->field == FIELD_PATH && i < match->value_count; i++)
+		bytes += match->values[i].length;
+	field->paths = bytes > 0 ? weir_alloc(bytes, 1) : NULL;
+	char *room = field->paths;
 	field->wildcards = weir_alloc(match->value_count, sizeof *field->wildcards);
 	for (uint32_t i = 0; i < match->value_count; i++) {
 		struct weir_span text = {.at = match->values[i].text, .length = match->values[i].length};
 		if (match->values[i].wildcard)
 			wildcard_init(&field->wildcards[field->wildcard_count++], text);
 		else
-			words[word_count++] = text;
+			words[word_count++] = room != NULL ? path_word(text, &room) : text;
 	}
 	word_set_init(&field->words, words, word_count);
 	init_networks(field, match);
@@ -114,6 +139,7 @@ void record_filter_deinit(struct record_filter *filter)
 			wildcard_deinit(&field->wildcards[k]);
 		free(field->wildcards);
 		free(field->statuses);
+		free(field->paths);
 		word_set_deinit(&field->words);
 		network_set_deinit(&field->networks);
 	}

@@ -226,6 +226,9 @@ bool client_ip_apply(const struct client_ip *client_ip, struct weir_span header,
 	if (ip->at == NULL && record->cut)
 		return false; /* whether the peer is a trusted proxy stands in what the line lacks */
 	if (ip->at != NULL) {
+		struct weir_span bare = trim(ip->at, ip->at + ip->length);
+		if (weir_address_read(bare, &address))
+			*ip = bare;
 		bool is_list = memchr(ip->at, ',', ip->length) != NULL || memchr(ip->at, '=', ip->length) != NULL;
 		bool is_unix = client_ip->trusts_unix && weir_span_equal(*ip, weir_span_of("unix:"));
 		if (is_unix)

@@ -182,15 +182,19 @@ static bool take_zone(struct time_cursor *cursor, struct time_written *written)
 	return true;
 }
 
-/* "UTC", "GMT" and "Z" are zones; what other names mean is for the format's own zone to say. */
+/* "UTC", "GMT", "UT" and "Z" are zones by themselves; what another name means depends on the format's own zone. */
 static bool take_zone_name(struct time_cursor *cursor, struct time_written *written)
 {
-	const char *from = cursor->at;
+	static const char *const universal[] = {"UTC", "GMT", "UT", "Z"};
+	struct weir_span name = {.at = cursor->at};
 	skip_letters(cursor);
-	ptrdiff_t length = cursor->at - from;
-	written->has_zone |=
-		(length == 3 && (memcmp(from, "UTC", 3) == 0 || memcmp(from, "GMT", 3) == 0)) || (length == 1 && *from == 'Z');
-	return length > 0;
+	name.length = (uint32_t)(cursor->at - name.at);
+	bool found = written->has_zone;
+	for (size_t i = 0; i < sizeof universal / sizeof *universal; i++)
+		found |= weir_span_equal(name, weir_span_of(universal[i]));
+	written->has_zone = found;
+	written->zone_name = found ? (struct weir_span){0} : name;
+	return name.length > 0;
 }
 
 static bool take_fraction(struct reading *reading)
@@ -248,7 +252,7 @@ static bool take_letter(struct reading *reading, char letter)
 	case 'a':
 	case 'A': skip_letters(cursor); return true;
 	case 'k':
-	case 'H': skip_blanks(cursor); return take_between(cursor, 2, 0, 23, &reading->hour);
+	case 'H': skip_blanks(cursor); return take_between(cursor, 2, 0, 24, &reading->hour);
 	case 'l':
 	case 'I':
 		skip_blanks(cursor);
@@ -264,7 +268,8 @@ static bool take_letter(struct reading *reading, char letter)
 	}
 }
 
-static void finish(struct reading *reading)
+/* @return false: the clock never shows that */
+static bool finish(struct reading *reading)
 {
 	struct time_written *written = reading->written;
 	if (reading->twelve)
@@ -277,6 +282,7 @@ static void finish(struct reading *reading)
 		written->month = 1;
 		written->day = reading->day_of_year;
 	}
+	return reading->hour < 24 || reading->minute + reading->second + reading->fraction_ms == 0;
 }
 
 bool time_form_read(const struct time_form *form, struct weir_span text, struct time_written *written)
@@ -295,6 +301,5 @@ bool time_form_read(const struct time_form *form, struct weir_span text, struct 
 			return false;
 		}
 	}
-	finish(&reading);
-	return cursor->at == cursor->end;
+	return finish(&reading) && cursor->at == cursor->end;
 }

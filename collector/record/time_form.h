@@ -4,7 +4,7 @@
  *
  *     %Y 2024  %y 24  %m 05  %b %B %h May  %d %e 7  %j 138  %a %A Fri
  *     %H %k 17  %I %l 5  %p PM  %M 04  %S 03  %f .133721 without its point  %T %H:%M:%S  %F %Y-%m-%d  %D %m/%d/%y  %R %H:%M
- *     %z +0200 +02:00 +02 Z  %Z UTC, or letters that say nothing  %s seconds since 1970  %% a percent sign
+ *     %z +0200 +02:00 +02 Z  %Z UTC CEST  %s seconds since 1970  %% a percent sign
  *
  * A blank stands for any number of them, also none; all else for itself. Numbers may have fewer digits than shown, as
  * strptime has it, but %Y has four.
@@ -22,6 +22,7 @@ struct time_written {
 	bool leap_second;
 	bool has_zone;
 	int32_t offset_s;
+	struct weir_span zone_name; /* such as "CEST"; absent: none was written, or has_zone says it all */
 	bool has_unix;
 	int64_t unix_s; /* since 1970, instead of all above; the fraction is in of_day_ms */
 };

@@ -14,6 +14,8 @@
 #define NUMBER_FIRST_MS INT64_C(946684800000)
 #define NUMBER_END_MS INT64_C(4102444800000)
 
+enum { NUMBER_DIGITS_MAX = 40, NUMBER_EXPONENT_MAX = 1000 };
+
 void time_reader_init(struct time_reader *reader, struct time_zone *zone)
 {
 	*reader = (struct time_reader){.zone = zone, .unit = TIME_UNIT_S, .absent_ms = -1, .reference_ms = -1};
@@ -58,11 +60,23 @@ static bool take_digits(struct time_cursor *cursor, int count, int32_t *number)
 	return true;
 }
 
+/* Whether a fraction above zero stands there. */
+static bool has_fraction(const char *at, const char *end)
+{
+	if (at == end || (*at != '.' && *at != ','))
+		return false;
+	for (at++; at < end && is_digit(*at); at++)
+		if (*at != '0')
+			return true;
+	return false;
+}
+
 static bool take_time_of_day(struct time_cursor *cursor, struct time_written *written)
 {
 	if (cursor->end - cursor->at < 8)
 		return false;
-	written->of_day_ms = time_of_day_ms(cursor->at);
+	bool is_end = memcmp(cursor->at, "24:00:00", 8) == 0 && !has_fraction(cursor->at + 8, cursor->end);
+	written->of_day_ms = is_end ? DAY_MS : time_of_day_ms(cursor->at);
 	written->leap_second = cursor->at[6] == '6';
 	cursor->at += 8;
 	return written->of_day_ms >= 0;
@@ -103,25 +117,45 @@ static bool date_exists(const struct time_written *written)
 	       written->day <= civil_month_days(written->year, written->month);
 }
 
-/* UTC of what was written, in its own zone or the reader's. */
-static int64_t resolve(struct time_reader *reader, const struct time_written *written)
+static enum format_reason fail(struct time_reader *reader, enum time_help help, enum format_reason reason)
+{
+	reader->help = help;
+	return reason;
+}
+
+/* UTC of what was written, in its own zone or the reader's; false: nobody knows the zone that it names. */
+static bool resolve(struct time_reader *reader, const struct time_written *written, int64_t *ms)
 {
 	int64_t local_ms = civil_days(written->year, written->month, written->day) * DAY_MS + written->of_day_ms;
-	int64_t offset_s = written->offset_s;
+	int32_t offset_s = written->offset_s;
 	if (!written->has_zone) {
 		/* A leap second belongs to the minute that it ends. */
 		int64_t local_s = local_ms / 1000 - written->leap_second;
 		if (local_s < reader->span.from_s || local_s >= reader->span.to_s)
 			reader->span = time_zone_find(reader->zone, local_s);
 		offset_s = reader->span.offset_s;
+		if (written->zone_name.length > 0 && !time_zone_named(reader->zone, written->zone_name, offset_s, &offset_s))
+			return false;
 	}
-	return local_ms - offset_s * 1000;
+	*ms = local_ms - offset_s * INT64_C(1000);
+	return true;
 }
 
-static enum format_reason in_range(int64_t ms, int64_t *time_ms)
+static enum format_reason in_range(struct time_reader *reader, int64_t ms, int64_t *time_ms)
 {
 	*time_ms = ms;
-	return ms >= 0 && ms < WEIR_TIME_END_MS ? FORMAT_OK : FORMAT_TIME_RANGE;
+	return ms >= 0 && ms < WEIR_TIME_END_MS ? FORMAT_OK : fail(reader, TIME_HELP_RANGE, FORMAT_TIME_RANGE);
+}
+
+/* What is written, if its date exists. */
+static enum format_reason resolve_existing(struct time_reader *reader, const struct time_written *written, bool exists,
+                                           int64_t *time_ms)
+{
+	if (!exists)
+		return fail(reader, TIME_HELP_DATE, FORMAT_BAD_TIME);
+	if (!resolve(reader, written, time_ms))
+		return fail(reader, TIME_HELP_ZONE, FORMAT_BAD_TIME);
+	return in_range(reader, *time_ms, time_ms);
 }
 
 /* 02/Jan/2006:15:04:05[fraction][ +0100] */
@@ -136,10 +170,13 @@ static enum format_reason read_common(struct time_reader *reader, struct time_cu
 		return FORMAT_BAD_TIME;
 	if (cursor.at < cursor.end && (!take(&cursor, ' ') || !take_offset(&cursor, true, &written)))
 		return FORMAT_BAD_TIME;
-	if (cursor.at < cursor.end || !date_exists(&written))
+	if (cursor.at < cursor.end)
 		return FORMAT_BAD_TIME;
 
-	int64_t ms = resolve(reader, &written);
+	int64_t ms;
+	enum format_reason reason = resolve_existing(reader, &written, date_exists(&written), &ms);
+	if (reason == FORMAT_BAD_TIME)
+		return reason;
 	if (written.has_zone && cursor.end - text == TIME_COMMON_BYTES) {
 		int64_t midnight_ms = ms - written.of_day_ms;
 		/* Only a day that is in range from end to end is remembered: its times need no further test. */
@@ -150,7 +187,7 @@ static enum format_reason read_common(struct time_reader *reader, struct time_cu
 			reader->common.midnight_ms = midnight_ms;
 		}
 	}
-	return in_range(ms + fraction_ms, time_ms);
+	return in_range(reader, ms + fraction_ms, time_ms);
 }
 
 /* 2006-01-02T15:04:05[fraction][zone], or 2006/01/02 */
@@ -170,9 +207,9 @@ static enum format_reason read_iso(struct time_reader *reader, struct time_curso
 		if (!take_offset(&cursor, false, &written))
 			return FORMAT_BAD_TIME;
 	}
-	if (cursor.at < cursor.end || !date_exists(&written))
+	if (cursor.at < cursor.end)
 		return FORMAT_BAD_TIME;
-	return in_range(resolve(reader, &written), time_ms);
+	return resolve_existing(reader, &written, date_exists(&written), time_ms);
 }
 
 /* "17", " 7" or "7". */
@@ -182,18 +219,12 @@ static bool take_day(struct time_cursor *cursor, int32_t *day)
 	return (!padded && take_digits(cursor, 2, day)) || take_digits(cursor, 1, day);
 }
 
-static enum format_reason fail(struct time_reader *reader, enum time_help help, enum format_reason reason)
-{
-	reader->help = help;
-	return reason;
-}
-
 /* The time of what is written, in the year that it has by now; BAD_TIME: there is no such date. */
 static enum format_reason resolve_date(struct time_reader *reader, const struct time_written *written, int64_t *time_ms)
 {
 	bool numbered = written->month == 1 && written->day > 31; /* "%j": the day of the year */
 	bool exists = numbered ? written->day <= 365 + civil_is_leap(written->year) : date_exists(written);
-	return exists ? in_range(resolve(reader, written), time_ms) : FORMAT_BAD_TIME;
+	return resolve_existing(reader, written, exists, time_ms);
 }
 
 /*
@@ -215,7 +246,7 @@ static enum format_reason resolve_yearless(struct time_reader *reader, struct ti
 		    *time_ms <= reader->reference_ms + DAY_MS)
 			return FORMAT_OK;
 	}
-	return FORMAT_BAD_TIME;
+	return fail(reader, reader->help == TIME_HELP_ZONE ? TIME_HELP_ZONE : TIME_HELP_DATE, FORMAT_BAD_TIME);
 }
 
 void time_reader_set_reference(struct time_reader *reader, int64_t reference_ms)
@@ -264,48 +295,94 @@ static enum format_reason read_form(struct time_reader *reader, struct weir_span
 {
 	struct time_written written;
 	if (!time_form_read(reader->form, text, &written))
-		return fail(reader, TIME_HELP_FORM, FORMAT_BAD_TIME);
-	if (written.has_unix)
-		return written.unix_s < WEIR_TIME_END_MS / 1000 ? in_range(written.unix_s * 1000 + written.of_day_ms, time_ms)
-		                                                : FORMAT_TIME_RANGE;
+		return fail(reader, TIME_HELP_OTHER_FORM, FORMAT_BAD_TIME);
+	if (written.has_unix) {
+		int64_t whole_s = written.unix_s < WEIR_TIME_END_MS / 1000 ? written.unix_s : WEIR_TIME_END_MS / 1000;
+		return in_range(reader, whole_s * 1000 + written.of_day_ms, time_ms);
+	}
 	return written.year > 0 ? resolve_date(reader, &written, time_ms) : resolve_yearless(reader, &written, time_ms);
 }
 
 /* Which unit a number of so many digits must be in to lie between 2001 and 2100. */
-static enum time_unit unit_of_digits(ptrdiff_t digits)
+static enum time_unit unit_of_digits(int64_t digits)
 {
 	return digits >= 18 ? TIME_UNIT_NS : digits >= 15 ? TIME_UNIT_US : digits >= 12 ? TIME_UNIT_MS : TIME_UNIT_S;
 }
 
-/* Digits and perhaps a fraction: seconds to nanoseconds since 1970, cut to the millisecond. */
+/* A number's digits, wherever its point stands: "1.7e9" has "17", and its point behind 10 digits. */
+struct number {
+	char digits[NUMBER_DIGITS_MAX];
+	int64_t count, before; /* how many there are; how many stand before the point: the rest of those are zeros */
+};
+
+static bool take_exponent(struct time_cursor *cursor, int64_t *exponent)
+{
+	if (!take(cursor, 'e') && !take(cursor, 'E'))
+		return true;
+	bool negative = take(cursor, '-');
+	if (!negative)
+		take(cursor, '+');
+	const char *first = cursor->at;
+	for (; cursor->at < cursor->end && is_digit(*cursor->at); cursor->at++)
+		if (*exponent < NUMBER_EXPONENT_MAX)
+			*exponent = *exponent * 10 + (*cursor->at - '0');
+	*exponent = negative ? -*exponent : *exponent;
+	return cursor->at > first;
+}
+
+/* Digits, perhaps a fraction, perhaps an exponent, as JSON has numbers; digits behind those that are kept do not count. */
+static bool take_number(struct time_cursor *cursor, struct number *number)
+{
+	int64_t exponent = 0;
+	const char *point = NULL, *first = cursor->at;
+	*number = (struct number){0};
+	for (; cursor->at < cursor->end && (is_digit(*cursor->at) || (*cursor->at == '.' && point == NULL)); cursor->at++) {
+		if (*cursor->at == '.') {
+			point = cursor->at;
+			continue;
+		}
+		bool leads = number->count == 0 && *cursor->at == '0'; /* such zeros are not kept */
+		number->before += leads ? -(point != NULL) : point == NULL;
+		if (!leads && number->count < NUMBER_DIGITS_MAX)
+			number->digits[number->count++] = *cursor->at;
+	}
+	bool whole = cursor->at > first && first != point && (point == NULL || point + 1 < cursor->at);
+	if (!whole || !take_exponent(cursor, &exponent) || cursor->at < cursor->end)
+		return false;
+	number->before += exponent;
+	return true;
+}
+
+/* The number without what stands behind so many places before its point (3: thousands), or behind it (-3); bounded. */
+static int64_t number_value(const struct number *number, int places)
+{
+	int64_t value = 0;
+	for (int64_t i = 0; i < number->before - places && value < WEIR_TIME_END_MS; i++)
+		value = value * 10 + (i < number->count ? number->digits[i] - '0' : 0);
+	return value;
+}
+
+/* Seconds to nanoseconds since 1970, cut to the millisecond. */
 static enum format_reason read_unix(struct time_reader *reader, struct time_cursor cursor, int64_t *time_ms)
 {
-	static const int below_ms[] = {[TIME_UNIT_S] = 0, [TIME_UNIT_MS] = 0, [TIME_UNIT_US] = 3, [TIME_UNIT_NS] = 6};
+	static const int places[] = {[TIME_UNIT_S] = -3, [TIME_UNIT_MS] = 0, [TIME_UNIT_US] = 3, [TIME_UNIT_NS] = 6};
+	struct number number;
 	bool negative = take(&cursor, '-');
-	const char *first = cursor.at;
-	int64_t fraction_ms = 0;
-	while (cursor.at < cursor.end && is_digit(*cursor.at))
-		cursor.at++;
-	const char *last = cursor.at;
-	if (last == first || (last < cursor.end && *last != '.') || !take_fraction(&cursor, &fraction_ms) ||
-	    cursor.at < cursor.end)
+	if (!take_number(&cursor, &number))
 		return FORMAT_BAD_TIME;
+	enum time_help help = reader->unit_given ? TIME_HELP_OTHER_UNIT : TIME_HELP_UNIT;
 	if (negative)
-		return fail(reader, TIME_HELP_UNIT, FORMAT_TIME_RANGE);
+		return fail(reader, help, FORMAT_TIME_RANGE);
 
-	int64_t ms = 0;
-	enum time_unit unit = reader->unit == TIME_UNIT_ANY ? unit_of_digits(last - first) : reader->unit;
-	ptrdiff_t kept = last - first - below_ms[unit];
-	for (ptrdiff_t i = 0; i < kept && ms < WEIR_TIME_END_MS; i++)
-		ms = ms * 10 + (first[i] - '0');
-	if (unit == TIME_UNIT_S)
-		ms = ms * 1000 + fraction_ms;
+	enum time_unit unit = reader->unit == TIME_UNIT_ANY ? unit_of_digits(number.before) : reader->unit;
+	int64_t ms = number_value(&number, places[unit]);
 	/* Any number is a time of some unit: without a word on which, only what is likely is taken. */
 	if (!reader->unit_given && (ms < NUMBER_FIRST_MS || ms >= NUMBER_END_MS)) {
 		static const enum time_help helps[] = {TIME_HELP_UNIT, TIME_HELP_MS, TIME_HELP_US, TIME_HELP_NS};
-		return fail(reader, helps[unit_of_digits(last - first)], FORMAT_TIME_RANGE);
+		return fail(reader, helps[unit_of_digits(number.before)], FORMAT_TIME_RANGE);
 	}
-	return in_range(ms, time_ms);
+	enum format_reason reason = in_range(reader, ms, time_ms);
+	return reason == FORMAT_OK ? reason : fail(reader, help, reason);
 }
 
 static enum format_reason read_text(struct time_reader *reader, struct weir_span text, int64_t *time_ms)
@@ -336,10 +413,22 @@ enum format_reason time_read(struct time_reader *reader, struct weir_span text, 
 	return reason;
 }
 
-const char *time_help_words(enum time_help help)
+const char *time_help_words(const struct time_reader *reader)
 {
+	enum time_help help = reader->help;
+	if (!reader->takes_form && help >= TIME_HELP_OTHER_UNIT)
+		return "its times are numbers outside 2000 to 2100";
+	if ((!reader->takes_form && help == TIME_HELP_FORM) || (!reader->takes_year && help == TIME_HELP_YEAR))
+		return "its times have a form that this format does not have";
 	switch (help) {
+	case TIME_HELP_OTHER_FORM: return "its times do not have the form that \"time_format\" describes";
+	case TIME_HELP_DATE: return "its times name a day or an hour that does not exist";
+	case TIME_HELP_RANGE: return "its times are before 1970 or after 9999";
 	case TIME_HELP_YEAR: return "its times have no year: say \"year\", such as 2024";
+	case TIME_HELP_ZONE:
+		return "its times name a zone that \"time_zone\" does not know: say \"time_zone\", such as \"Europe/Berlin\" for CET and "
+			   "CEST, or \"+08:00\"";
+	case TIME_HELP_OTHER_UNIT: return "its times are before 1970 or after 9999: is the \"unit\" right?";
 	case TIME_HELP_UNIT:
 		return "its times are numbers outside 2000 to 2100: say \"unit\", which is \"s\", \"ms\", \"us\" or \"ns\"";
 	case TIME_HELP_MS: return "its times look like milliseconds: say \"unit\": \"ms\"";

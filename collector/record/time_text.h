@@ -6,13 +6,13 @@
  *
  *   02/Jan/2006:15:04:05[fraction][ +0100]       Common Log
  *   2006-01-02T15:04:05[fraction][zone]          ISO 8601; also 2006/01/02, a space for the T, zone Z ±HH ±HHMM ±HH:MM
- *   1136214245[.123]                             Unix, in the reader's unit
+ *   1136214245[.123][e+9]                        Unix, in the reader's unit
  *   Jan  2 15:04:05[fraction]                    syslog: the year is told, or inferred from when it was written
  *   Jan  2 2006 15:04:05, Mon Jan  2 15:04:05[fraction] 2006
  *
  * or as a described form says (time_form.h).
  *
- * A fraction is cut to the millisecond. Second 60 is the next minute's first.
+ * A fraction is cut to the millisecond. Second 60 is the next minute's first, and 24:00:00 the next day's.
  */
 #ifndef COLLECTOR_TIME_TEXT_H
 #define COLLECTOR_TIME_TEXT_H
@@ -25,7 +25,19 @@
 enum time_unit { TIME_UNIT_S, TIME_UNIT_MS, TIME_UNIT_US, TIME_UNIT_NS, TIME_UNIT_ANY /* as the number's size says */ };
 
 /* What would help to read a time. */
-enum time_help { TIME_HELP_FORM, TIME_HELP_YEAR, TIME_HELP_UNIT, TIME_HELP_MS, TIME_HELP_US, TIME_HELP_NS };
+enum time_help {
+	TIME_HELP_FORM,
+	TIME_HELP_OTHER_FORM, /* there is a "time_format" */
+	TIME_HELP_DATE,
+	TIME_HELP_RANGE,
+	TIME_HELP_YEAR,
+	TIME_HELP_ZONE,
+	TIME_HELP_OTHER_UNIT, /* there is a "unit" */
+	TIME_HELP_UNIT,
+	TIME_HELP_MS,
+	TIME_HELP_US,
+	TIME_HELP_NS,
+};
 
 enum { TIME_COMMON_BYTES = 26 }; /* "02/Jan/2006:15:04:05 +0100" */
 
@@ -35,6 +47,9 @@ struct time_reader {
 	enum time_unit unit;    /* of Unix numbers */
 	bool unit_given;        /* so that numbers may mean any time; else 2000 to 2100 */
 	struct time_form *form; /* owned; NULL: by shape */
+	const char *name;       /* the log's own name of the time, which help may name; borrowed; NULL: it has none */
+	bool takes_form;        /* "unit" and "time_format" are options of the format, which help may name */
+	bool takes_year;        /* and so is "year" */
 	/*
 	 * For times without a year: the month from which on twelve months are meant ("2024-11": November and December
 	 * are of 2024, the rest of 2025); year 0: the reference says. What a line says so never depends on the
@@ -69,7 +84,7 @@ enum format_reason time_read(struct time_reader *reader, struct weir_span text, 
 void time_reader_set_reference(struct time_reader *reader, int64_t reference_ms);
 
 /** What would help to read times like the last one that could not be read, for people. */
-const char *time_help_words(enum time_help help);
+const char *time_help_words(const struct time_reader *reader);
 
 static inline uint32_t time_load_year(const char *text)
 {

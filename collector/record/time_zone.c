@@ -25,6 +25,7 @@ enum {
 	HEADER_BYTES = 44,
 	TRANSITIONS_MAX = 8192,
 	RULE_YEARS = CIVIL_CYCLE_YEARS + 2,
+	ZONE_NAMES_MAX = 32, /* of most zones there are two or three */
 };
 
 /* From before the Big Bang, with which some files begin, to the year 36000. */
@@ -38,8 +39,17 @@ struct boundary {
 	int32_t offset_s;
 };
 
+/* What an offset of the zone is called. */
+struct zone_name {
+	char text[8];
+	int32_t offset_s;
+};
+
 struct time_zone {
-	bool repeats; /* local times after the last boundary are those of 400 years before */
+	struct zone_name names[ZONE_NAMES_MAX]; /* the newest last, each once */
+	uint32_t name_count;
+	bool any_name; /* whoever says an offset says what the names in the log are */
+	bool repeats;  /* local times after the last boundary are those of 400 years before */
 	uint32_t count;
 	struct boundary boundaries[]; /* the first from INT64_MIN, then rising */
 };
@@ -74,6 +84,32 @@ struct time_zone_span time_zone_find(const struct time_zone *zone, int64_t local
 	return span;
 }
 
+static bool is_named(const struct zone_name *name, struct weir_span text)
+{
+	return weir_span_equal(weir_span_of(name->text), text);
+}
+
+bool time_zone_named(const struct time_zone *zone, struct weir_span name, int32_t now_s, int32_t *offset_s)
+{
+	static const struct zone_name mail[] = {
+		{"EST", -5 * 3600}, {"EDT", -4 * 3600}, {"CST", -6 * 3600}, {"CDT", -5 * 3600},
+		{"MST", -7 * 3600}, {"MDT", -6 * 3600}, {"PST", -8 * 3600}, {"PDT", -7 * 3600},
+	};
+	const struct zone_name *found = NULL;
+	*offset_s = now_s;
+	if (zone->any_name)
+		return true;
+	for (uint32_t i = 0; i < zone->name_count; i++)
+		if (is_named(&zone->names[i], name) && (found == NULL || found->offset_s != now_s))
+			found = &zone->names[i];
+	for (size_t i = 0; i < sizeof mail / sizeof *mail && found == NULL; i++)
+		if (is_named(&mail[i], name))
+			found = &mail[i];
+	if (found != NULL)
+		*offset_s = found->offset_s;
+	return found != NULL;
+}
+
 static struct time_zone *zone_of_capacity(uint32_t boundaries, int32_t first_offset_s)
 {
 	struct time_zone *zone = weir_alloc(1, sizeof *zone + boundaries * sizeof zone->boundaries[0]);
@@ -92,6 +128,25 @@ static void zone_add(struct time_zone *zone, int64_t utc_s, int32_t offset_s)
 	while (zone->count > 1 && zone->boundaries[zone->count - 1].from_s >= from_s)
 		zone->count--;
 	zone->boundaries[zone->count++] = (struct boundary){.from_s = from_s, .offset_s = offset_s};
+}
+
+/* Takes an offset's name, which ends at a NUL among the names of the file. One that is there becomes the newest. */
+static void zone_add_name(struct time_zone *zone, const char *names, uint32_t bytes, uint32_t at, int32_t offset_s)
+{
+	struct zone_name name = {.offset_s = offset_s};
+	size_t length = at < bytes ? strnlen(names + at, bytes - at) : 0;
+	if (length == 0 || length >= sizeof name.text)
+		return;
+	memcpy(name.text, names + at, length);
+	uint32_t place = 0;
+	while (place < zone->name_count && memcmp(&zone->names[place], &name, sizeof name) != 0)
+		place++;
+	if (place == ZONE_NAMES_MAX)
+		place = 0; /* the oldest gives way */
+	else if (place == zone->name_count)
+		zone->name_count++;
+	memmove(&zone->names[place], &zone->names[place + 1], (zone->name_count - 1 - place) * sizeof name);
+	zone->names[zone->name_count - 1] = name;
 }
 
 static void zone_add_rule(struct time_zone *zone, const struct time_zone_rule *rule, int64_t after_utc_s)
@@ -163,6 +218,7 @@ static struct time_zone *zone_from_file(const uint8_t *data, size_t length, cons
 
 	*why = "is damaged";
 	const uint8_t *times = data + HEADER_BYTES, *types = times + block.time * 8, *infos = types + block.time;
+	const char *names = (const char *)infos + block.type * 6;
 	for (uint32_t i = 0; i < block.type; i++) {
 		if (abs((int32_t)read_u32(infos + i * 6)) > TIME_ZONE_OFFSET_MAX_S)
 			return NULL;
@@ -180,6 +236,7 @@ static struct time_zone *zone_from_file(const uint8_t *data, size_t length, cons
 		return NULL;
 
 	struct time_zone *zone = zone_of_capacity(1 + block.time + 2 * RULE_YEARS, (int32_t)read_u32(infos));
+	zone_add_name(zone, names, block.chars, infos[5], (int32_t)read_u32(infos));
 	int64_t last_s = INT64_MIN;
 	for (uint32_t i = 0; i < block.time; i++) {
 		int64_t at_s = read_i64(times + i * 8);
@@ -187,7 +244,9 @@ static struct time_zone *zone_from_file(const uint8_t *data, size_t length, cons
 			time_zone_free(zone);
 			return NULL;
 		}
-		zone_add(zone, at_s, (int32_t)read_u32(infos + types[i] * 6));
+		const uint8_t *info = infos + types[i] * 6;
+		zone_add(zone, at_s, (int32_t)read_u32(info));
+		zone_add_name(zone, names, block.chars, info[5], (int32_t)read_u32(info));
 		last_s = at_s;
 	}
 	if (footer[0] != '\0')
@@ -254,8 +313,10 @@ static bool is_zone_name(const char *name)
 enum weir_status time_zone_new(const char *name, struct time_zone **zone, struct weir_error *error)
 {
 	int32_t offset_s = 0;
-	if (strcmp(name, "UTC") == 0 || strcmp(name, "Z") == 0 || parse_fixed(name, &offset_s)) {
+	bool fixed = parse_fixed(name, &offset_s);
+	if (strcmp(name, "UTC") == 0 || strcmp(name, "Z") == 0 || fixed) {
 		*zone = zone_of_capacity(1, offset_s);
+		(*zone)->any_name = fixed;
 		return WEIR_OK;
 	}
 	if (!is_zone_name(name))

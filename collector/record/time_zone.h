@@ -11,6 +11,7 @@
 #ifndef COLLECTOR_TIME_ZONE_H
 #define COLLECTOR_TIME_ZONE_H
 
+#include "common/base/span.h"
 #include "common/base/status.h"
 
 #include <stdint.h>
@@ -35,6 +36,16 @@ struct time_zone_span {
  */
 WEIR_MUST_USE enum weir_status time_zone_new(const char *name, struct time_zone **zone, struct weir_error *error);
 void time_zone_free(struct time_zone *zone);
+
+/**
+ * What a name in a log means, such as "CEST": the zone's own name for one of its offsets, or one of those that RFC 5322
+ * knows ("EST" to "PDT"). Where the zone is only an offset, as "+08:00" is, every name means that.
+ *
+ * @param now_s  the zone's offset at the time that the name stands with: it is meant where the name is one of its names,
+ *               else the newest offset of that name
+ * @return false: nobody here knows it
+ */
+bool time_zone_named(const struct time_zone *zone, struct weir_span name, int32_t now_s, int32_t *offset_s);
 
 /** The span that a local time lies in: callers keep it while their times stay within. */
 struct time_zone_span time_zone_find(const struct time_zone *zone, int64_t local_s);

@@ -8,6 +8,8 @@
  */
 #include "common/bytes/address.h"
 
+#include <stdio.h>
+
 enum { GROUPS = 8, MAPPED_BITS = 96 };
 
 static const uint8_t mapped_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -362,13 +364,33 @@ static struct weir_network largest_network(struct weir_address first, const stru
 	return network;
 }
 
+/* A network without the brackets around IPv6, or the zone behind it: in `room` where it is not a part of the text. */
+static struct weir_span bare(struct weir_span text, char room[WEIR_NETWORK_TEXT_BYTES])
+{
+	const char *end = text.at + text.length;
+	if (text.length < 4 || text.length > WEIR_NETWORK_TEXT_BYTES || memchr(text.at, ':', text.length) == NULL)
+		return text;
+	const char *close = text.at[0] == '[' ? memchr(text.at, ']', text.length) : NULL;
+	const char *zone = memchr(text.at, '%', text.length);
+	if (close != NULL && (close + 1 == end || close[1] == '/') && zone == NULL) {
+		size_t inside = (size_t)(close - text.at - 1), behind = (size_t)(end - close - 1);
+		memcpy(room, text.at + 1, inside);
+		memcpy(room + inside, close + 1, behind);
+		return (struct weir_span){.at = room, .length = (uint32_t)(inside + behind)};
+	}
+	if (close == NULL && zone != NULL && zone + 1 < end && memchr(text.at, '/', text.length) == NULL)
+		return (struct weir_span){.at = text.at, .length = (uint32_t)(zone - text.at)};
+	return text;
+}
+
 uint32_t weir_networks_parse(struct weir_span text, struct weir_network networks[WEIR_RANGE_NETWORKS_MAX],
                              const char **why)
 {
+	char room[WEIR_NETWORK_TEXT_BYTES];
 	const char *dash = text.length > 0 ? memchr(text.at, '-', text.length) : NULL;
 	struct weir_address first, last, end;
 	if (dash == NULL)
-		return weir_network_parse(text, &networks[0], why);
+		return weir_network_parse(bare(text, room), &networks[0], why);
 	struct weir_span left = {.at = text.at, .length = (uint32_t)(dash - text.at)};
 	struct weir_span right = {.at = dash + 1, .length = text.length - left.length - 1};
 	*why = "not an address";
@@ -408,4 +430,26 @@ bool weir_network_meant(const char *text)
 	if (*mark == '-') /* and no version or date */
 		v4 = v4 && dots_in(text, mark) == 3 && dots_in(mark, end) == 3;
 	return v4 || v6;
+}
+
+enum weir_status weir_network_check(const char *text, const char *why, struct weir_error *error)
+{
+	bool meant = weir_network_meant(text);
+	if (meant && strchr(text, '*') != NULL)
+		return weir_fail(error, WEIR_INVALID,
+		                 "\"%s\" is a wildcard in an address; give a network such as 192.0.2.0/24, or a range such as "
+		                 "192.0.2.1-192.0.2.9",
+		                 text);
+	if (meant || strcmp(why, "not an address") != 0)
+		return weir_fail(error, WEIR_INVALID, "\"%s\" is not a network: %s", text, why);
+	return WEIR_OK;
+}
+
+const char *weir_network_format(const struct weir_network *network, char *buffer)
+{
+	uint32_t length = weir_address_format(&network->base, buffer);
+	bool v4 = weir_address_is_v4(&network->base) && network->prefix >= MAPPED_BITS;
+	if (network->prefix < 128)
+		snprintf(buffer + length, 5, "/%d", v4 ? network->prefix - MAPPED_BITS : network->prefix);
+	return buffer;
 }

@@ -7,9 +7,11 @@
 #define WEIR_COMMON_ADDRESS_H
 
 #include "common/base/span.h"
+#include "common/base/status.h"
 
 enum {
 	WEIR_ADDRESS_TEXT_BYTES = 46,
+	WEIR_NETWORK_TEXT_BYTES = WEIR_ADDRESS_TEXT_BYTES + 4,
 	WEIR_RANGE_NETWORKS_MAX = 256, /* a range of IPv6 comes to 254 networks at most */
 };
 
@@ -42,7 +44,8 @@ void weir_address_mask(struct weir_address *address, uint8_t prefix4, uint8_t pr
  */
 bool weir_network_parse(struct weir_span text, struct weir_network *out, const char **why);
 /**
- * The networks of "10.0.0.0/8", of a bare address, or of a range "192.0.2.1-192.0.2.9", both ends included.
+ * The networks of "10.0.0.0/8", of a bare address, or of a range "192.0.2.1-192.0.2.9", both ends included. IPv6 may stand
+ * in brackets ("[2001:db8::]/32"), and a single address may have the zone of a link behind it ("fe80::1%eth0").
  *
  * @param why  set to words on failure
  * @return how many; 0: it is none of these
@@ -51,6 +54,10 @@ uint32_t weir_networks_parse(struct weir_span text, struct weir_network networks
                              const char **why);
 /** Whether a text that is no network was meant as one: "10.0.0.1/8", "192.0.2.9-192.0.2.1", "192.0.2.*". */
 bool weir_network_meant(const char *text);
+/** Refuses a text that is no network and was meant as one; any other is WEIR_OK. @param why  of weir_networks_parse() */
+WEIR_MUST_USE enum weir_status weir_network_check(const char *text, const char *why, struct weir_error *error);
+/** Canonical text of a network; a bare address where it is one. Buffer of WEIR_NETWORK_TEXT_BYTES. */
+const char *weir_network_format(const struct weir_network *network, char *buffer);
 /** An IPv4 address is in no IPv6 network, ::/0 included. */
 bool weir_network_contains(const struct weir_network *network, const struct weir_address *address);
 

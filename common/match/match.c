@@ -46,7 +46,36 @@ static char *value_text(const struct weir_json *at)
 	return NULL;
 }
 
-static enum weir_status parse_value(const struct weir_json *at, bool status_field, struct weir_match_value *value,
+/* An address or a network has one text, however it was written. */
+static void set_network(struct weir_match_value *value, const struct weir_network *network)
+{
+	char text[WEIR_NETWORK_TEXT_BYTES];
+	weir_network_format(network, text);
+	free(value->text);
+	value->text = weir_copy(text, strlen(text));
+	value->length = (uint32_t)strlen(text);
+}
+
+/* What a value stands for in a field other than the status. */
+static enum weir_status parse_kind(const struct weir_json *at, const char *name, struct weir_match_value *value,
+                                   struct weir_error *error)
+{
+	struct weir_network networks[WEIR_RANGE_NETWORKS_MAX];
+	const char *why = "";
+	struct weir_error wrong;
+	uint32_t count = weir_networks_parse(weir_span_of(value->text), networks, &why);
+	value->wildcard = strchr(value->text, '*') != NULL;
+	value->network = count > 0;
+	if (count == 1 && strchr(value->text, '-') == NULL)
+		set_network(value, &networks[0]);
+	/* Fields that have something else may have "1.2.*", and "192.0.2.1/index.html". */
+	bool other = strcmp(name, "ip") != 0 && (value->wildcard || !weir_network_meant(value->text));
+	if (count > 0 || other || weir_network_check(value->text, why, &wrong) == WEIR_OK)
+		return WEIR_OK;
+	return weir_json_fail(at, error, "%s", wrong.text);
+}
+
+static enum weir_status parse_value(const struct weir_json *at, const char *name, struct weir_match_value *value,
                                     struct weir_error *error)
 {
 	value->text = value_text(at);
@@ -56,17 +85,12 @@ static enum weir_status parse_value(const struct weir_json *at, bool status_fiel
 	if (length == 0 || length > WEIR_MATCH_VALUE_MAX_BYTES)
 		return weir_json_fail(at, error, "must have 1 to %d bytes (a field that is empty counts as absent)",
 		                      WEIR_MATCH_VALUE_MAX_BYTES);
-	if (status_field && !is_status(value->text))
+	value->length = (uint32_t)length;
+	if (strcmp(name, "status") != 0)
+		return parse_kind(at, name, value, error);
+	if (!is_status(value->text))
 		return weir_json_fail(at, error, "must be a status such as 404, or a class such as \"4xx\", not \"%s\"",
 		                      value->text);
-	value->length = (uint32_t)length;
-	value->wildcard = !status_field && strchr(value->text, '*') != NULL;
-	struct weir_network networks[WEIR_RANGE_NETWORKS_MAX];
-	const char *why;
-	value->network =
-		!status_field && !value->wildcard && weir_networks_parse(weir_span_of(value->text), networks, &why) > 0;
-	if (!status_field && !value->wildcard && !value->network && weir_network_meant(value->text))
-		return weir_json_fail(at, error, "\"%s\" is not a network: %s", value->text, why);
 	return WEIR_OK;
 }
 
@@ -85,7 +109,7 @@ static enum weir_status parse_values(const struct weir_json *at, const char *nam
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
 		struct weir_json element = list ? weir_json_element(at, i) : *at;
 		field->value_count++;
-		status = parse_value(&element, strcmp(name, "status") == 0, &field->values[i], error);
+		status = parse_value(&element, name, &field->values[i], error);
 	}
 	return status;
 }

@@ -22,6 +22,7 @@ static void state_of(const struct stat *about, struct weir_exempt_file_state *st
 	state->inode = about->st_ino;
 	state->bytes = about->st_size;
 	state->modified_ns = (int64_t)about->st_mtim.tv_sec * 1000000000 + about->st_mtim.tv_nsec;
+	state->changed_ns = (int64_t)about->st_ctim.tv_sec * 1000000000 + about->st_ctim.tv_nsec;
 }
 
 bool weir_exempt_file_look(const char *path, struct weir_exempt_file_state *state)
@@ -35,7 +36,8 @@ bool weir_exempt_file_look(const char *path, struct weir_exempt_file_state *stat
 
 bool weir_exempt_file_same(const struct weir_exempt_file_state *a, const struct weir_exempt_file_state *b)
 {
-	return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes && a->modified_ns == b->modified_ns;
+	return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes && a->modified_ns == b->modified_ns &&
+	       a->changed_ns == b->changed_ns;
 }
 
 enum weir_status weir_exempt_entry(const char *text, const struct weir_exempt_taker *taker, struct weir_error *error)
@@ -50,16 +52,10 @@ enum weir_status weir_exempt_entry(const char *text, const struct weir_exempt_ta
 		taker->network(taker->context, &networks[i]);
 	if (count > 0)
 		return WEIR_OK;
-	bool meant = weir_network_meant(text);
-	if (meant && strchr(text, '*') != NULL)
-		return weir_fail(error, WEIR_INVALID,
-		                 "\"%s\" is a wildcard in an address; give a network such as 192.0.2.0/24, or a range such as "
-		                 "192.0.2.1-192.0.2.9",
-		                 text);
-	if (meant || strcmp(why, "not an address") != 0)
-		return weir_fail(error, WEIR_INVALID, "\"%s\" is not a network: %s", text, why);
-	taker->word(taker->context, word);
-	return WEIR_OK;
+	enum weir_status status = weir_network_check(text, why, error);
+	if (status == WEIR_OK)
+		taker->word(taker->context, word);
+	return status;
 }
 
 static bool is_plain(const char *text, size_t length)

@@ -32,6 +32,7 @@ struct weir_exempt_taker {
 struct weir_exempt_file_state {
 	uint64_t device, inode;
 	int64_t bytes, modified_ns;
+	int64_t changed_ns; /* which nobody can set back, as tools do with the time of its modification */
 };
 
 /** @return false: there is no such file */

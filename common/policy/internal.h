@@ -8,8 +8,6 @@
 /** policy_exempt.c: "exempt", a list or {"file": PATH}. */
 WEIR_MUST_USE enum weir_status weir_exempt_parse(const struct weir_json *at, struct weir_zone *zone,
                                                  struct weir_error *error);
-/** Canonical text of a network; a bare address where it is one. Buffer of WEIR_ADDRESS_TEXT_BYTES + 4. */
-const char *weir_network_format(const struct weir_network *network, char *buffer);
 
 /** policy_text.c: the canonical text; returned, the caller frees. */
 char *weir_policy_text(const struct weir_policy *policy);

@@ -101,8 +101,12 @@ const struct weir_zone *weir_policy_zone(const struct weir_policy *policy, uint3
 /** Whether `next` may follow `previous`: a zone in both keeps its id, its name and its key. Words in error. */
 WEIR_MUST_USE enum weir_status weir_policy_check_successor(const struct weir_policy *previous,
                                                            const struct weir_policy *next, struct weir_error *error);
+/** Where a configuration's zone names a file or list of "exempt", so that an error about it can say so. */
+struct weir_json weir_exempt_place(const struct weir_json *zones, uint32_t zone, const char *path);
 /** Whether some zone's "exempt" names a list that stays a file. */
 bool weir_policy_has_lists(const struct weir_policy *policy);
+/** Whether some zone's key has the field. */
+bool weir_policy_counts_by(const struct weir_policy *policy, const char *field);
 /** Whether every field of a zone's key is an address: the ip, or a grouped field. A word never equals an address. */
 bool weir_zone_counts_addresses(const struct weir_zone *zone);
 /** What a zone means in one sentence, as `weir validate` prints it; returned, the caller frees. */

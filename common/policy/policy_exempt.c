@@ -9,20 +9,10 @@
 #include "common/policy/exempt_entries.h"
 #include "common/policy/internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { EXEMPT_MAX = 100000, FILE_ENTRIES_MAX = 10000 };
-
-const char *weir_network_format(const struct weir_network *network, char *buffer)
-{
-	uint32_t length = weir_address_format(&network->base, buffer);
-	bool v4 = weir_address_is_v4(&network->base) && network->prefix >= 96;
-	if (network->prefix < 128)
-		snprintf(buffer + length, 5, "/%d", v4 ? network->prefix - 96 : network->prefix);
-	return buffer;
-}
 
 static void add_network(void *context, const struct weir_network *network)
 {
@@ -119,6 +109,22 @@ static enum weir_status parse_file(const struct weir_json *at, const char *kind,
 		return read_file(&file, zone, path, error);
 	add_list(zone, path);
 	return WEIR_OK;
+}
+
+struct weir_json weir_exempt_place(const struct weir_json *zones, uint32_t zone, const char *path)
+{
+	struct weir_json at = weir_json_element(zones, zone), exempt = weir_json_member(&at, "exempt");
+	size_t count = json_is_array(exempt.value) ? json_array_size(exempt.value) : 0;
+	for (size_t i = 0; i < count || (i == 0 && json_is_object(exempt.value)); i++) {
+		struct weir_json entry = count > 0 ? weir_json_element(&exempt, i) : exempt;
+		static const char *const kinds[] = {"file", "list"};
+		for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+			struct weir_json named = weir_json_member(&entry, kinds[k]);
+			if (json_is_string(named.value) && strcmp(json_string_value(named.value), path) == 0)
+				return named;
+		}
+	}
+	return exempt;
 }
 
 static int compare_networks(const void *a, const void *b)

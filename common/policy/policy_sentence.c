@@ -37,7 +37,7 @@ static void put_key(struct weir_text *text, const struct weir_zone *zone)
 
 static void put_exempt(struct weir_text *text, const struct weir_zone *zone)
 {
-	char buffer[WEIR_ADDRESS_TEXT_BYTES + 4];
+	char buffer[WEIR_NETWORK_TEXT_BYTES];
 	uint32_t total = zone->exempt_network_count + zone->exempt_word_count;
 	for (uint32_t i = 0; i < total && i < EXEMPT_SHOWN; i++) {
 		weir_text_puts(text, i == 0 ? "; exempt: " : ", ");

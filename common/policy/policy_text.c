@@ -43,7 +43,7 @@ static json_t *key_json(const struct weir_zone *zone)
 static json_t *exempt_json(const struct weir_zone *zone)
 {
 	json_t *list = json_array();
-	char buffer[WEIR_ADDRESS_TEXT_BYTES + 4];
+	char buffer[WEIR_NETWORK_TEXT_BYTES];
 	for (uint32_t i = 0; i < zone->exempt_network_count; i++)
 		json_array_append_new(list, json_string(weir_network_format(&zone->exempt_networks[i], buffer)));
 	for (uint32_t i = 0; i < zone->exempt_word_count; i++)

@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		enum format_reason reason =
 			time_read(&reader, (struct weir_span){.at = text, .length = (uint32_t)text_bytes}, &ms);
 		check(reason != FORMAT_OK || (ms >= 0 && ms < WEIR_TIME_END_MS), "a time is in range");
-		check(time_help_words(reader.help) != NULL, "there is help");
+		check(time_help_words(&reader) != NULL, "there is help");
 	}
 	time_reader_deinit(&reader);
 	free(form);

@@ -147,6 +147,51 @@ def test_what_is_wrong_is_said_with_file_line_and_path(place):
     assert done.code() == USAGE and done.said().startswith("cannot open " + place.path("none.json") + ": "), done.said()
 
 
+def test_a_list_that_cannot_be_read_is_a_mistake_at_its_place(place):
+    """By the same words and exit code in a check and at a start, wherever the list is named."""
+    bad, good = place.write("bad.list", "ann\n10.0.0.1/8\n"), place.write("good.list", "10.0.0.1\n")
+    missing, long = place.path("missing.list"), place.write("long.list", "".join(f"u{i}\n" for i in range(10001)) + "10.0.0.1/8\n")
+    log = place.write("access.log", burst("ann", 5))
+    for exempt, where, words in (([{"list": good}, {"list": missing}], "exempt[1].list", f"cannot open {missing}: No such file"),
+                                 ({"list": missing}, "exempt.list", f"cannot open {missing}"),
+                                 (["ann", {"file": missing}], "exempt[1].file", f"cannot open {missing}"),
+                                 (["ann", {"list": bad}], "exempt[1].list", f'{bad}:2: "10.0.0.1/8" is not a network'),
+                                 ([{"file": long}], "exempt[0].file", f"{long}:10002: ")):
+        zones = [zone("other", [sliding(1, "1m")]), zone("site", [sliding(1, "1m")], exempt=exempt)]
+        config = place.config(zones, [source(log)])
+        for command in (("validate",), ("run", "--once", "--decisions", "/dev/null"), ("run", "--state", place.path("state"))):
+            done = place.run(*command, "--config", config)
+            assert done.code() == USAGE, (command, done.code(), done.said())
+            assert f"zones[1].{where}: {words}" in done.said() and "weir.json:" in done.said(), (command, done.said())
+
+
+def test_doubts_are_said_by_a_check_and_by_a_run(place):
+    """Values that nothing can have: the same words in both."""
+    zones = [zone("site", [sliding(1, "1m")], match={"method": "get", "path": ["/a?b"], "status": {"is": "4xx", "not": ["4xx"]}},
+                  key=("ip",), exempt=["gate.example", {"referer": "10.0.0.0/8"}])]
+    log = place.write("access.log", burst("ann", 5))
+    said = warnings(place, zones, [source(log)])
+    expected = {"match.method", "match.path", "match.status", "exempt", "exempt.referer"}
+    found = {path[len("zones[0]."):]: said[path] for path in said if path[len("zones[0]."):] in expected}
+    assert set(found) == expected, said
+    done = place.good("run", "--once", "--decisions", "/dev/null", "--config", place.config(zones, [source(log)]))
+    for member, words_ in found.items():
+        assert f'zone "site", {member}: {words_}' in done.said().replace('\\"', '"'), (member, words_, done.said())
+
+
+def test_names_that_may_be_meant_are_said(place):
+    """The time and the client that a log has under other names, and objects behind a syslog header: in a check and a run."""
+    zones = [zone("site", [sliding(1, "1m")], key=({"field": "ip", "prefix6": 64},))]
+    for line, words_ in (('{"ts": 1732173600, "ip": "192.0.2.1"}', 'say "time": "ts"'),
+                         ('{"time": 1732173600, "remote_addr": "192.0.2.1"}', 'say "fields": {"ip": "remote_addr"}'),
+                         ('<134>Nov 21 10:00:00 h app: @cee: {"time": 1732173600}', '"message": "json"')):
+        config = place.config(zones, [{"type": "file", "path": place.write("log", f"{line}\n" * 3), "format": "json"}])
+        said = json.loads(place.good("validate", "--config", config, "--json").out())["warnings"]
+        assert any(words_ in one["words"] and one["path"] == "sources[0]" for one in said), said
+        done = place.good("run", "--once", "--decisions", "/dev/null", "--config", config)
+        assert words_ in done.said() and line in done.said(), done.said()
+
+
 def test_sources_say_which_files_are_there(place):
     for name in ("access.log", "access.log.1", "other.log"):
         place.write(name, burst(name, 3))

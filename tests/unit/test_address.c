@@ -297,6 +297,34 @@ static void a_range_is_its_networks(void **state)
 	assert_int_equal(weir_networks_parse(weir_span_of("a-b"), networks, &why), 0);
 }
 
+/* IPv6 as logs and other programs' lists write it. */
+static void brackets_and_zones_are_no_part_of_a_network(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *canonical;
+	} cases[] = {
+		{"[2001:DB8::1]", "2001:db8::1"},  {"[2001:db8::]/32", "2001:db8::/32"},
+		{"[::FFFF:10.0.0.1]", "10.0.0.1"}, {"::FFFF:10.0.0.0/104", "10.0.0.0/8"},
+		{"fe80::1%eth0", "fe80::1"},       {"2001:0db8:0:0::0001", "2001:db8::1"},
+		{"10.0.0.1/32", "10.0.0.1"},
+	};
+	struct weir_network networks[WEIR_RANGE_NETWORKS_MAX];
+	const char *why;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char text[WEIR_NETWORK_TEXT_BYTES];
+		if (weir_networks_parse(weir_span_of(cases[i].text), networks, &why) != 1)
+			fail_msg("%s: %s", cases[i].text, why);
+		assert_string_equal(weir_network_format(&networks[0], text), cases[i].canonical);
+	}
+	static const char *const others[] = {
+		"[10.0.0.1]", "[2001:db8::1]:443", "[2001:db8::1", "[[::1]]", "fe80::1%",     "[fe80::1%eth0]", "[::1]x",
+		"%eth0",      "fe80::/10%eth0",    "[]",           "[::1]/",  "10.0.0.1%eth0"};
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (weir_networks_parse(weir_span_of(others[i]), networks, &why) != 0)
+			fail_msg("%s is taken", others[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +335,7 @@ int main(void)
 		cmocka_unit_test(masks_by_family),
 		cmocka_unit_test(networks_hold_their_addresses),
 		cmocka_unit_test(an_address_of_v4_is_in_no_network_of_v6),
+		cmocka_unit_test(brackets_and_zones_are_no_part_of_a_network),
 		cmocka_unit_test(says_why_a_network_is_refused),
 		cmocka_unit_test(as_logs_write_it),
 		cmocka_unit_test(a_range_is_its_networks),

@@ -132,8 +132,56 @@ static void what_is_not_json(void **state)
 	assert_reason(&fixture, "{\"time\":[1]}", FORMAT_NO_TIME);
 	assert_reason(&fixture, "{\"time\":\"\"}", FORMAT_NO_TIME);
 	assert_reason(&fixture, "{\"time\":true}", FORMAT_BAD_TIME);
-	assert_reason(&fixture, "{\"time\":1e9}", FORMAT_BAD_TIME);
+	assert_reason(&fixture, "{\"time\":1e9}", FORMAT_OK);
+	assert_reason(&fixture, "{\"time\":\"1e\"}", FORMAT_BAD_TIME);
 	assert_reason(&fixture, "{\"time\":-1}", FORMAT_TIME_RANGE);
+	fixture_deinit(&fixture);
+}
+
+/* Programs that write to syslog put "@cee:" before their objects. */
+static void a_cookie_may_stand_before_the_object(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "\"json\"", "ip");
+	static const char *const lines[] = {"@cee:{\"time\":1732173600,\"ip\":\"192.0.2.1\"}",
+	                                    "@cee: {\"time\":1732173600,\"ip\":\"192.0.2.1\"}"};
+	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+		assert_reason(&fixture, lines[i], FORMAT_OK);
+		assert_field(&fixture, "ip", "192.0.2.1");
+	}
+	static const char *const others[] = {"@", "@cee:", "@cee", "@cee:@cee:{}", " @cee:{}", "@CEE:{}"};
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+		assert_malformed(&fixture, others[i], "not json");
+	fixture_deinit(&fixture);
+	fixture_init(&fixture, "{\"type\": \"syslog\", \"message\": \"json\"}", "ip");
+	assert_reason(&fixture, "<134>1 2024-11-21T10:00:00Z h app 1 - - @cee: {\"ip\":\"192.0.2.1\"}", FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.1");
+	fixture_deinit(&fixture);
+}
+
+/* An address is one with blanks around it, for whoever counts it and whoever trusts it; what is none stays as it is. */
+static void blanks_are_no_part_of_an_address(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "\"json\"", "ip user");
+	assert_reason(&fixture, "{\"time\":1732173600,\"ip\":\" 2001:DB8::1 \",\"user\":\" 10.0.0.1\"}", FORMAT_OK);
+	assert_field(&fixture, "ip", "2001:db8::1");
+	assert_field(&fixture, "user", " 10.0.0.1");
+	assert_reason(&fixture, "{\"time\":1732173600,\"ip\":\"\t192.0.2.1\"}", FORMAT_OK);
+	assert_reason(&fixture, "{\"time\":1732173600,\"ip\":\"192.0.2.1 \"}", FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.1");
+	assert_int_equal(fixture.record.ip, RECORD_IP_PLAIN);
+	assert_reason(&fixture, "{\"time\":1732173600,\"ip\":\" gate \"}", FORMAT_OK);
+	assert_field(&fixture, "ip", " gate ");
+	assert_int_equal(fixture.record.ip, RECORD_IP_WORD);
+	assert_reason(&fixture, "{\"time\":1732173600,\"ip\":\"  \"}", FORMAT_OK);
+	fixture_deinit(&fixture);
+	fixture_init(&fixture, "{\"type\": \"json\", \"client_ip\": {\"header\": \"xff\", \"trusted\": [\"10.0.0.0/8\"]}}",
+	             "ip");
+	assert_reason(&fixture, "{\"time\":1732173600,\"ip\":\" 10.0.0.1 \",\"xff\":\"192.0.2.7\"}", FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.7");
 	fixture_deinit(&fixture);
 }
 
@@ -327,6 +375,8 @@ int main(void)
 		cmocka_unit_test(strings_are_unescaped),
 		cmocka_unit_test(of_equal_members_the_last_counts),
 		cmocka_unit_test(what_is_not_json),
+		cmocka_unit_test(a_cookie_may_stand_before_the_object),
+		cmocka_unit_test(blanks_are_no_part_of_an_address),
 		cmocka_unit_test(a_value_that_is_no_json_is_absent),
 		cmocka_unit_test(the_last_of_equal_members_counts),
 		cmocka_unit_test(a_line_that_is_cut_counts_if_it_says_when_and_who),

@@ -409,6 +409,52 @@ static void exempt_takes_ranges_wildcards_and_fields(void **state)
 		assert_in(cases[i].zone, cases[i].fields, cases[i].in);
 }
 
+/* A path of the policy is brought into the form that records have theirs in, where that form has one meaning. */
+static void a_path_may_be_written_as_clients_write_it(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *zone, *fields;
+		bool in;
+	} cases[] = {
+		{"\"match\": {\"path\": \"/a/../b\"}", "path=/b", true},
+		{"\"match\": {\"path\": [\"/x\", \"/A//b\", \"/c/./d/\"]}", "path=/A/b", true},
+		{"\"match\": {\"path\": [\"/x\", \"/A//b\", \"/c/./d/\"]}", "path=/c/d/", true},
+		{"\"match\": {\"path\": [\"/x\", \"/A//b\", \"/c/./d/\"]}", "path=/a/b", false},
+		{"\"match\": {\"path\": \"/%7Euser\"}", "path=/~user", true},
+		{"\"match\": {\"path\": {\"not\": \"/%6Cogin\"}}", "path=/login", false},
+		{"\"match\": {\"path\": \"/a?b\"}", "path=/a", false},
+		{"\"match\": {\"path\": \"/a//*\"}", "path=/a/b", false},
+		{"\"match\": {\"target\": \"/a//b\"}", "target=/a/b", false},
+		{"\"match\": {\"path\": \"*\"}", "path=*", true},
+		{"\"exempt\": [{\"path\": \"//health\"}]", "path=/health", false},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_in(cases[i].zone, cases[i].fields, cases[i].in);
+}
+
+/* Words of "exempt" are values of the key: where that has a path, they may be paths. */
+static void a_word_may_be_a_path_of_the_key(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	setup(&fixture,
+	      "[{\"name\": \"a\", \"key\": [\"path\"], \"exempt\": [\"//health\", \"/a?b\", \"/x//*\"], \"limits\": "
+	      "[{\"algorithm\": \"fixed_window\", \"rate\": 1, \"window\": \"1m\"}]}, {\"name\": \"b\", \"key\": "
+	      "[\"target\"], \"exempt\": [\"//health\"], \"limits\": [{\"algorithm\": \"fixed_window\", \"rate\": 1, "
+	      "\"window\": \"1m\"}]}]");
+	set_field(&fixture, "path", "/health");
+	assert_string_equal(match(&fixture), "");
+	set_field(&fixture, "path", "/a");
+	assert_string_equal(match(&fixture), "/a: 1");
+	clear_fields(&fixture);
+	set_field(&fixture, "target", "/health");
+	assert_string_equal(match(&fixture), "/health: 2");
+	set_field(&fixture, "target", "//health");
+	assert_string_equal(match(&fixture), "");
+	teardown(&fixture);
+}
+
 static void a_zone_may_name_its_sources(void **state)
 {
 	(void)state;
@@ -595,6 +641,8 @@ int main(void)
 		cmocka_unit_test(exempt_networks_are_about_the_zones_address),
 		cmocka_unit_test(a_match_takes_networks_ranges_and_not),
 		cmocka_unit_test(exempt_takes_ranges_wildcards_and_fields),
+		cmocka_unit_test(a_path_may_be_written_as_clients_write_it),
+		cmocka_unit_test(a_word_may_be_a_path_of_the_key),
 		cmocka_unit_test(a_zone_may_name_its_sources),
 		cmocka_unit_test(done_is_tested_before_match),
 		cmocka_unit_test(too_many_fields_are_refused),

@@ -217,7 +217,7 @@ static void a_list_that_changes_gives_the_policy_again(void **state)
 	char path[512];
 	snprintf(path, sizeof path, "%s/list", scene->directory);
 	apply_list(scene, 1, path);
-	await_words(scene, "cannot use policy 1: cannot open");
+	await_words(scene, "cannot use policy 1: zone \"a\", exempt: cannot open");
 	assert_false(is_ready(scene, "cannot use policy 1"));
 	write_list(path, "192.0.2.1\n");
 	assert_int_equal(await_policy(scene)->version, 1);

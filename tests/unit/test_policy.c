@@ -277,6 +277,25 @@ static void a_single_value_stands_for_a_list_of_one(void **state)
 	weir_policy_free(policy);
 }
 
+/* An address has one spelling, in "match" as in "exempt"; and what only looks like one is refused in both. */
+static void an_address_is_itself_however_it_is_written(void **state)
+{
+	(void)state;
+	struct weir_policy *policy = accept(
+		ZONE(LIMITS ", \"match\": {\"ip\": [\"[2001:DB8::1]\", \"::FFFF:10.0.0.1\", \"2001:DB8:0::/48\"], \"build\": "
+	                "[\"1.2.*\", \"192.0.2.1/index.html\"]}, \"exempt\": [\"[2001:DB8::2]\", \"fe80::1%eth0\"]"));
+	assert_non_null(strstr(policy->text, "\"ip\":[\"2001:db8::1\",\"10.0.0.1\",\"2001:db8::/48\"]"));
+	assert_non_null(strstr(policy->text, "\"build\":[\"1.2.*\",\"192.0.2.1/index.html\"]"));
+	assert_non_null(strstr(policy->text, "\"exempt\":[\"2001:db8::2\",\"fe80::1\"]"));
+	weir_policy_free(policy);
+	refuse(
+		ZONE(LIMITS ", \"match\": {\"ip\": \"192.0.2.*\"}"),
+		"weir.json:1: [0].match.ip: \"192.0.2.*\" is a wildcard in an address; give a network such as 192.0.2.0/24, or a "
+		"range such as 192.0.2.1-192.0.2.9");
+	refuse(ZONE(LIMITS ", \"match\": {\"ip\": \"192.0.2.1/x\"}"),
+	       "weir.json:1: [0].match.ip: \"192.0.2.1/x\" is not a network: the part after \"/\" is not a prefix length");
+}
+
 static void exempt_entries_are_networks_or_words(void **state)
 {
 	(void)state;
@@ -456,6 +475,7 @@ int main(void)
 		cmocka_unit_test(refuses_limits_in_words),
 		cmocka_unit_test(refuses_matches_in_words),
 		cmocka_unit_test(a_single_value_stands_for_a_list_of_one),
+		cmocka_unit_test(an_address_is_itself_however_it_is_written),
 		cmocka_unit_test(exempt_entries_are_networks_or_words),
 		cmocka_unit_test(exempt_lists_are_read_from_files),
 		cmocka_unit_test(a_policy_must_fit_into_one_record),

@@ -22,6 +22,7 @@ static void use_zone(const char *name)
 	if (time_zone_new(name, &zone, &error) != WEIR_OK)
 		fail_msg("%s", error.text);
 	time_reader_init(&reader, zone);
+	reader.takes_form = reader.takes_year = true;
 }
 
 #define assert_time(text, expected) assert_time_at(text, expected, __LINE__)
@@ -154,7 +155,17 @@ static void unix_numbers_in_each_unit(void **state)
 	assert_no_time("-1", FORMAT_TIME_RANGE);
 	assert_no_time("-0", FORMAT_TIME_RANGE);
 	assert_no_time("-", FORMAT_BAD_TIME);
-	assert_no_time("1e9", FORMAT_BAD_TIME);
+	assert_time("1e9", 1000000000000);
+	assert_time("1.7E9", 1700000000000);
+	assert_time("1.732173600123456e+09", 1732173600123);
+	assert_time("1732173600123e-3", 1732173600123);
+	assert_time("0.0017e12", 1700000000000);
+	assert_time("0e999999999999", 0);
+	assert_no_time("1e99", FORMAT_TIME_RANGE);
+	assert_time("1e-99", 0);
+	static const char *const no_numbers[] = {"1e", "1e+", "e9", "1e9.5", "1e9e1", ".1e9", "1.e9", "1e 9", "1x9"};
+	for (size_t i = 0; i < sizeof no_numbers / sizeof *no_numbers; i++)
+		assert_no_time(no_numbers[i], FORMAT_BAD_TIME);
 	assert_no_time("1.", FORMAT_BAD_TIME);
 	assert_no_time("1,5", FORMAT_BAD_TIME);
 	assert_no_time(".5", FORMAT_BAD_TIME);
@@ -187,7 +198,7 @@ static void a_number_is_a_time_of_this_century(void **state)
 		assert_no_time(others[i], FORMAT_TIME_RANGE);
 		assert_int_equal(reader.help, TIME_HELP_UNIT);
 	}
-	assert_non_null(strstr(time_help_words(reader.help), "\"unit\""));
+	assert_non_null(strstr(time_help_words(&reader), "\"unit\""));
 	assert_no_time("1715940303133", FORMAT_TIME_RANGE);
 	assert_int_equal(reader.help, TIME_HELP_MS);
 	assert_no_time("1715940303133721", FORMAT_TIME_RANGE);
@@ -237,12 +248,17 @@ static void the_year_is_when_it_was_written(void **state)
 	assert_time("Mar  1 00:00:00", 1583020800000); /* what is said goes before */
 }
 
-static void take_form(const char *form)
+static void take_form_in(const char *form, const char *zone)
 {
 	struct weir_error error;
-	use_zone("+02:00");
+	use_zone(zone);
 	if (time_form_new(form, &reader.form, &error) != WEIR_OK)
 		fail_msg("%s: %s", form, error.text);
+}
+
+static void take_form(const char *form)
+{
+	take_form_in(form, "+02:00");
 }
 
 static void a_form_can_be_described(void **state)
@@ -375,9 +391,114 @@ static int deinit(void **state)
 	return 0;
 }
 
+/* The end of a day is the begin of the next; the clock shows it with no second behind it. */
+static void a_day_may_end_at_24(void **state)
+{
+	(void)state;
+	use_zone("UTC");
+	assert_time("2024-02-28T24:00:00Z", 1709164800000);
+	assert_time("2024-12-31 24:00:00", 1735689600000);
+	assert_time("2024-12-31T24:00:00.000+01:00", 1735686000000);
+	assert_time("31/Dec/2024:24:00:00 +0000", 1735689600000);
+	assert_time("31/Dec/2024:23:59:59 +0000", 1735689599000);
+	assert_no_time("2024-12-31T24:00:01Z", FORMAT_BAD_TIME);
+	assert_no_time("2024-12-31T24:01:00Z", FORMAT_BAD_TIME);
+	assert_no_time("2024-12-31T24:00:00.001Z", FORMAT_BAD_TIME);
+	assert_no_time("2024-12-31T25:00:00Z", FORMAT_BAD_TIME);
+	assert_time("2016-12-31T23:59:60.5Z", 1483228800500);
+	use_zone("Europe/Berlin");
+	assert_time("2024-03-30T24:00:00", 1711839600000);
+	take_form("%F %T");
+	assert_time("2024-12-31 24:00:00", 1735682400000); /* two hours before that of UTC */
+	assert_no_time("2024-12-31 24:00:01", FORMAT_BAD_TIME);
+}
+
+/* A zone's name is never taken for another zone: that would shift events by hours. */
+static void a_zones_name_means_that_zone(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *zone, *text;
+		int64_t ms; /* -1: nobody knows the name there */
+	} cases[] = {
+		{"UTC", "2024-05-17 10:05:03 UTC", 1715940303000},
+		{"UTC", "2024-05-17 10:05:03 GMT", 1715940303000},
+		{"UTC", "2024-05-17 10:05:03 UT", 1715940303000},
+		{"UTC", "2024-05-17 06:05:03 EDT", 1715940303000},
+		{"UTC", "2024-05-17 02:05:03 PST", 1715940303000},
+		{"UTC", "2024-05-17 12:05:03 CEST", -1},
+		{"UTC", "2024-05-17 10:05:03 utc", -1},
+		{"Europe/Berlin", "2024-05-17 12:05:03 CEST", 1715940303000},
+		{"Europe/Berlin", "2024-05-17 11:05:03 CET", 1715940303000},
+		{"Europe/Berlin", "2024-05-17 05:05:03 EST", 1715940303000},
+		{"Europe/Berlin", "2024-05-17 13:05:03 MSK", -1},
+		/* an hour that exists twice has its name */
+		{"Europe/Berlin", "2024-10-27 02:30:00 CEST", 1729989000000},
+		{"Europe/Berlin", "2024-10-27 02:30:00 CET", 1729992600000},
+		/* the zone's own meaning comes before that of mail, and that of the time before today's */
+		{"Asia/Shanghai", "2024-05-17 18:05:03 CST", 1715940303000},
+		{"Europe/Moscow", "2024-05-17 13:05:03 MSK", 1715940303000},
+		{"Europe/Moscow", "2012-05-17 14:05:03 MSK", 1337249103000},
+		{"America/New_York", "2024-05-17 06:05:03 EDT", 1715940303000},
+		/* an offset is said for all of them */
+		{"+08:00", "2024-05-17 18:05:03 SGT", 1715940303000},
+		{"+08:00", "2024-05-17 18:05:03 CST", 1715940303000},
+		{"+08:00", "2024-05-17 10:05:03 GMT", 1715940303000},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		take_form_in("%F %T %Z", cases[i].zone);
+		if (cases[i].ms >= 0) {
+			assert_time(cases[i].text, cases[i].ms);
+			continue;
+		}
+		assert_no_time(cases[i].text, FORMAT_BAD_TIME);
+		assert_int_equal(reader.help, TIME_HELP_ZONE);
+		assert_non_null(strstr(time_help_words(&reader), "\"time_zone\""));
+	}
+}
+
+/* What is there already is not asked for. */
+static void help_names_what_helps(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *form, *text, *words;
+		bool unit_given, takes_form, takes_year;
+	} cases[] = {
+		{NULL, "yesterday", "describe it by \"time_format\"", .takes_form = true},
+		{.text = "yesterday", .words = "a form that this format does not have"},
+		{"%F %T", "yesterday", "form that \"time_format\" describes", .takes_form = true},
+		{NULL, "2024-02-30 10:00:00", "does not exist", .takes_form = true},
+		{"%F %T", "2024-02-30 10:00:00", "does not exist", .takes_form = true},
+		{NULL, "0001-01-01 00:00:00", "before 1970", .takes_form = true},
+		{NULL, "5", "say \"unit\"", .takes_form = true},
+		{NULL, "1715940303133", "say \"unit\": \"ms\"", .takes_form = true},
+		{.text = "1715940303133", .words = "outside 2000 to 2100"},
+		{NULL, "-5", "is the \"unit\" right?", .takes_form = true, .unit_given = true},
+		{NULL, "1715940303133", "is the \"unit\" right?", .takes_form = true, .unit_given = true},
+		{NULL, "May  1 12:00:00", "say \"year\"", .takes_form = true, .takes_year = true},
+		{.text = "May  1 12:00:00", .words = "a form that this format does not have"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int64_t ms;
+		use_zone("UTC");
+		if (cases[i].form != NULL)
+			take_form_in(cases[i].form, "UTC");
+		reader.unit_given = cases[i].unit_given;
+		reader.takes_form = cases[i].takes_form;
+		reader.takes_year = cases[i].takes_year;
+		assert_int_not_equal(time_read(&reader, weir_span_of(cases[i].text), &ms), FORMAT_OK);
+		if (strstr(time_help_words(&reader), cases[i].words) == NULL)
+			fail_msg("%s: %s", cases[i].text, time_help_words(&reader));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_day_may_end_at_24),
+		cmocka_unit_test(a_zones_name_means_that_zone),
+		cmocka_unit_test(help_names_what_helps),
 		cmocka_unit_test(common_log_dates),
 		cmocka_unit_test(iso_dates),
 		cmocka_unit_test(unix_numbers_in_each_unit),

@@ -8,6 +8,7 @@
 #include "deploy/weir/inspect/state_keys.h"
 
 #include "collector/match/key_template.h"
+#include "collector/record/field_value.h"
 #include "common/base/alloc.h"
 #include "common/base/text.h"
 #include "common/json/json.h"
@@ -28,6 +29,7 @@ struct key_zone {
 	uint32_t id;
 	struct field_table fields;
 	struct key_template template;
+	struct field_value_room rooms[WEIR_ZONE_KEY_MAX]; /* of its parts */
 };
 
 struct key_entry {
@@ -59,6 +61,8 @@ void state_keys_free(struct state_keys *keys)
 		return;
 	for (uint32_t i = 0; i < keys->zone_count; i++) {
 		key_template_deinit(&keys->zones[i].template);
+		for (uint32_t k = 0; k < WEIR_ZONE_KEY_MAX; k++)
+			field_value_room_deinit(&keys->zones[i].rooms[k]);
 		field_table_deinit(&keys->zones[i].fields);
 	}
 	free(keys->zones);
@@ -185,8 +189,9 @@ static struct weir_span join(const struct state_keys *keys, const struct key_pla
 			keys->values[used++] = *at;
 		}
 		at += at < end;
-		record.fields[zone->template.parts[i].field] =
-			(struct weir_span){.at = keys->values + from, .length = used - from};
+		struct weir_span value = {.at = keys->values + from, .length = used - from};
+		uint32_t field = zone->template.parts[i].field;
+		record.fields[field] = value.length > 0 ? field_value(field, value, &zone->rooms[i]) : value;
 	}
 	return key_template_join(&zone->template, &record, &cache);
 }

@@ -7,6 +7,7 @@
 #include "deploy/weir/overrides/override_key.h"
 
 #include "collector/match/key_template.h"
+#include "collector/record/field_value.h"
 #include "common/json/json_writer.h"
 #include "deploy/weir/overrides/override_append.h"
 
@@ -84,13 +85,13 @@ static bool looks_like_address(const char *value)
 }
 
 /*
- * What stands for value i of a grouped field: of a network that the zone counts, its address, which the collector's
+ * What stands for value i of a field of addresses: of a network that the zone counts, its address, which the collector's
  * code makes the network of again. No event has another network as its key, nor what is no address at all, so nothing
  * is commanded for them; to end what was is harmless.
  *
  * @param text  room for the address
  */
-static enum weir_status take_grouped(const struct override_options *options, const struct weir_zone *zone, uint32_t i,
+static enum weir_status take_address(const struct override_options *options, const struct weir_zone *zone, uint32_t i,
                                      char text[WEIR_ADDRESS_TEXT_BYTES], struct weir_span *value,
                                      struct weir_error *error)
 {
@@ -127,13 +128,16 @@ static enum weir_status join(const struct override_options *options, const struc
 	struct address_cache cache = {0};
 	struct record record = {0};
 	char texts[WEIR_ZONE_KEY_MAX][WEIR_ADDRESS_TEXT_BYTES];
+	struct field_value_room rooms[WEIR_ZONE_KEY_MAX] = {0};
 	field_table_init(&fields);
 	enum weir_status status = key_template_init(&template, zone, &fields, error);
 	for (uint32_t i = 0; status == WEIR_OK && i < zone->key_count; i++) {
 		struct weir_span *value = &record.fields[template.parts[i].field];
 		*value = weir_span_of(options->values[i]);
-		if (zone->key[i].grouped)
-			status = take_grouped(options, zone, i, texts[i], value, error);
+		if (zone->key[i].grouped || template.parts[i].field == FIELD_IP)
+			status = take_address(options, zone, i, texts[i], value, error);
+		if (value->length > 0)
+			*value = field_value(template.parts[i].field, *value, &rooms[i]);
 	}
 	if (status == WEIR_OK) {
 		struct weir_span key = key_template_join(&template, &record, &cache);
@@ -141,6 +145,8 @@ static enum weir_status join(const struct override_options *options, const struc
 		command->key_length = key.length;
 		command->value_count = zone->key_count;
 	}
+	for (uint32_t i = 0; i < WEIR_ZONE_KEY_MAX; i++)
+		field_value_room_deinit(&rooms[i]);
 	key_template_deinit(&template);
 	field_table_deinit(&fields);
 	return status;

@@ -4,6 +4,7 @@
  * and earlier ones. In a cluster every policy goes through here; on one machine
  * `weir run` does the same at its start and on SIGHUP.
  */
+#include "collector/follow/policy_doubts.h"
 #include "common/base/clock.h"
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
@@ -196,6 +197,13 @@ static void print_lists(const struct weir_policy *policy)
 			        policy->zones[z].name, policy->zones[z].exempt_lists[i]);
 }
 
+/* A policy_doubt. */
+static void print_doubt(void *context, uint32_t zone, const char *member, const char *words)
+{
+	const struct weir_policy *policy = context;
+	fprintf(stderr, "weir: zone \"%s\", %s: %s\n", policy->zones[zone].name, member, words);
+}
+
 static enum weir_status apply(struct policy_command *command, struct weir_error *error)
 {
 	struct backend *backend = &command->backend;
@@ -213,6 +221,7 @@ static enum weir_status apply(struct policy_command *command, struct weir_error 
 	if (status != WEIR_OK)
 		return status;
 	print_lists(backend->config->policy);
+	policy_doubts(backend->config->policy, NULL, NULL, print_doubt, backend->config->policy);
 	print_applied(command, version, appended);
 	return WEIR_OK;
 }

@@ -20,11 +20,12 @@ static enum weir_status check_gateways(const struct weir_config *config, struct 
 	return status;
 }
 
-/* What is wrong in its sources and gateways is refused before anything is made or opened. */
+/* What is wrong in its lists, sources and gateways is refused before anything is made or opened. */
 static enum weir_exit check(const struct run_options *options)
 {
 	struct weir_error error;
-	if (run_check(options, &error) == WEIR_OK &&
+	if (inputs_check_lists(options->config, options->lists, &error) == WEIR_OK &&
+	    run_check(options, &error) == WEIR_OK &&
 	    inputs_check_policy(options->config, options->config->policy, options->lists, &error) == WEIR_OK &&
 	    check_gateways(options->config, &error) == WEIR_OK)
 		return WEIR_EXIT_NOT_YET;

@@ -78,6 +78,13 @@ static void line(struct weir_text *text, const char *name, uint64_t number)
 	weir_text_deinit(&digits);
 }
 
+static void put_hint(struct weir_text *text, const struct record_hint *hint)
+{
+	if (hint->help[0] != '\0')
+		weir_text_printf(text, "               %s; the first such line is:\n               %s\n", hint->help,
+		                 hint->line);
+}
+
 static void malformed_words(struct weir_text *text, const struct record_counts *counts)
 {
 	line(text, "malformed", sum_malformed(counts));
@@ -90,9 +97,7 @@ static void malformed_words(struct weir_text *text, const struct record_counts *
 		before = ", ";
 	}
 	weir_text_puts(text, before[0] == ',' ? ")\n" : "\n");
-	if (counts->bad_time.help != NULL)
-		weir_text_printf(text, "               %s; the first such line is:\n               %s\n", counts->bad_time.help,
-		                 counts->bad_time.line);
+	put_hint(text, &counts->unread);
 	if (counts->records == 0 && sum_malformed(counts) > 0)
 		weir_text_puts(
 			text,
@@ -172,6 +177,8 @@ void summary_words(struct weir_text *text, const struct summary *summary)
 		weir_text_puts(text, "  (events whose ip is no address: counted as it stands)\n");
 	}
 	malformed_words(text, &summary->counts);
+	if (weir_policy_counts_by(summary->policy, "ip"))
+		put_hint(text, &summary->counts.no_ip);
 	zone_words(text, summary);
 	late_words(text, summary);
 	top_words(text, summary);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Zones that nothing can ever be in, because no source gives what they ask for: a misspelt field, most often. */
+/* Zones that nothing can ever be in, as no source gives what they ask for: a misspelt field, most often; and doubts. */
 #ifndef DEPLOY_WEIR_RUN_UNMATCHED_H
 #define DEPLOY_WEIR_RUN_UNMATCHED_H
 
@@ -7,7 +7,7 @@
 #include "common/config/config.h"
 #include "common/log/log.h"
 
-/** Warns of each zone of the policy that no source of the configuration can match. Opens nothing. */
+/** Warns of each zone of the policy that no source of the configuration can match, and of what it can hardly mean. */
 void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, struct exempt_lists *lists,
                     const struct weir_log *log);
 

@@ -2,6 +2,7 @@
 /* A report's life, and the warnings that concern the whole configuration. */
 #include "deploy/weir/validate/validate_report.h"
 
+#include "collector/follow/inputs.h"
 #include "common/base/alloc.h"
 #include "common/files/durable_file.h"
 #include "limiter/bucket/compiled_policy.h"
@@ -81,10 +82,13 @@ enum weir_status validate_report_make(const struct weir_config *config, struct v
 {
 	*report = (struct validate_report){.config = config, .lists = exempt_lists_new(NULL)};
 	report->warnings = weir_alloc(VALIDATE_WARNINGS_MAX, sizeof *report->warnings);
+	enum weir_status status = inputs_check_lists(config, report->lists, error);
+	if (status != WEIR_OK)
+		return status;
 	inspect_zones(report);
 	validate_limits(report);
 	validate_clients(report);
-	enum weir_status status = validate_sources(report, error);
+	status = validate_sources(report, error);
 	if (status == WEIR_OK)
 		status = gateway_list_read(config, &report->gateways, error);
 	if (status == WEIR_OK)

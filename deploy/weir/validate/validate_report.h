@@ -82,7 +82,7 @@ WEIR_MUST_USE enum weir_status validate_sources(struct validate_report *report, 
 /** validate_limits.c: warnings about limits that contradict or outdo each other. */
 void validate_limits(struct validate_report *report);
 
-/** validate_clients.c: warnings about clients that are counted one by one, or meant to be exempt and are not. */
+/** validate_clients.c: warnings about clients that are counted one by one, and values that nothing has. */
 void validate_clients(struct validate_report *report);
 
 /** validate_words.c, validate_json.c: the report for people, and for programs. */

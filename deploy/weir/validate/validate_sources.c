@@ -196,8 +196,8 @@ static void warn_malformed(struct sampling *sampling, size_t place)
 	weir_text_printf(&words, "%llu of the first %llu lines are malformed, mostly \"%s\": is the format right?",
 	                 (unsigned long long)malformed, (unsigned long long)all.lines,
 	                 format_reason_text((enum format_reason)worst));
-	if (all.bad_time.help != NULL)
-		weir_text_printf(&words, " %s; the first such line is: %s", all.bad_time.help, all.bad_time.line);
+	if (all.unread.help[0] != '\0')
+		weir_text_printf(&words, " %s; the first such line is: %s", all.unread.help, all.unread.line);
 	warn_source(sampling->report, place, &words);
 }
 
@@ -217,6 +217,20 @@ static void warn_words(struct sampling *sampling, size_t place)
 		"stands%s",
 		(unsigned long long)all.words, (unsigned long long)all.records, sampling->word,
 		strchr(sampling->word, ',') != NULL ? "; \"client_ip\" finds the client in a list" : "");
+	warn_source(sampling->report, place, &words);
+}
+
+/* Records without an ip, where a zone counts by it and the line has a name that may mean it. */
+static void warn_no_ip(struct sampling *sampling, size_t place)
+{
+	const struct validate_source *source = &sampling->report->sources[place];
+	struct record_counts all = {0};
+	struct weir_text words = {0};
+	for (size_t i = 0; i < source->file_count; i++)
+		record_counts_add(&all, &source->files[i].counts);
+	if (all.no_ip.help[0] == '\0' || !weir_policy_counts_by(sampling->report->config->policy, "ip"))
+		return;
+	weir_text_printf(&words, "%s; the first such line is: %s", all.no_ip.help, all.no_ip.line);
 	warn_source(sampling->report, place, &words);
 }
 
@@ -245,6 +259,7 @@ static enum weir_status inspect_source(struct sampling *sampling, size_t place, 
 	if (status == WEIR_OK) {
 		warn_malformed(sampling, place);
 		warn_words(sampling, place);
+		warn_no_ip(sampling, place);
 	}
 	return status;
 }

@@ -39,7 +39,7 @@ def read(text):
 
 def canonical(text):
     """A value of `ip`: the canonical text of an address, anything else as it stands."""
-    packed = read(text)
+    packed = read(text) or read(text.strip(b" \t"))
     return text if packed is None else text_of(packed)
 
 
@@ -90,6 +90,9 @@ def parse_networks(text):
     """Every network of an address, a network or a range "a-b"; [] if it is none of them."""
     first, dash, last = text.partition(b"-")
     if not dash:
+        bare = re.fullmatch(rb"\[([^\]%]*:[^\]%]*)\](/.*)?|([^%/\[]*:[^%/\[]*)%[^/]+", text, re.DOTALL)
+        if bare:
+            text = bare[3] if bare[3] is not None else bare[1] + (bare[2] or b"")
         network = parse_network(text)
         return [] if network is None else [network]
     first, last = parse(first), parse(last)
@@ -168,6 +171,8 @@ def client_ip(peer, header, trusted, cut=False):
     if peer is None and cut:
         raise NoClient
     lists = []
+    if peer is not None and read(_strip(peer)) is not None:
+        peer = _strip(peer)
     client = peer
     if peer == b"unix:" and "unix:" in trusted:
         client = None

@@ -80,7 +80,7 @@ def _hex4(raw, at):
 
 def parse_object(line):
     """The object as a dict from bytes to values: bytes, None, dict or list."""
-    at = _skip(line, 0)
+    at = _skip(line, len(b"@cee:") if line.startswith(b"@cee:") else 0)
     if line[at:at + 1] != b"{":
         raise NotJson
     top = {}

@@ -4,6 +4,7 @@
 import re
 
 import addresses
+import paths
 
 _DURATION = re.compile(r"([0-9]+)(ms|s|m|h|d)")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60000, "h": 3600000, "d": 86400000}
@@ -18,8 +19,14 @@ def duration_ms(text):
 
 def wildcard(pattern, value):
     """Whether a value matches a text in which `*` is any run of bytes."""
-    parts = [re.escape(part) for part in pattern.encode().split(b"*")]
+    parts = [re.escape(part) for part in pattern.encode("utf-8", "surrogateescape").split(b"*")]
     return re.fullmatch(b".*".join(parts), value, re.DOTALL) is not None
+
+
+def as_path(text):
+    """A path of the policy as records have it; one with a query, a fragment or a star stays as it is."""
+    plain = text.startswith(b"/") and not set(b"?#*") & set(text)
+    return paths.served(text) if plain else text
 
 
 class Filter:
@@ -32,6 +39,8 @@ class Filter:
                 values = {"is": values}
             for how, listed in values.items():
                 listed = listed if isinstance(listed, list) else [listed]
+                if name == "path":
+                    listed = [as_path(value.encode()).decode("utf-8", "surrogateescape") for value in listed]
                 self.tests.append((name, listed, how == "is"))
 
     def matches(self, record):
@@ -47,7 +56,7 @@ class Filter:
             packed = addresses.read(value)
             return any(wildcard(pattern, value) or packed is not None and any(
                 addresses.contains(network, packed)
-                for network in addresses.parse_networks(pattern.encode())) for pattern in values)
+                for network in addresses.parse_networks(pattern.encode("utf-8", "surrogateescape"))) for pattern in values)
         for pattern in values:
             pattern = str(pattern)
             assert _STATUS.fullmatch(pattern)
@@ -82,9 +91,9 @@ class Exempt:
         if not networks:
             self.words.add(entry)
 
-    def holds(self, value):
-        """Whether a key's value, before grouping, is one of the words."""
-        return any(wildcard(word.decode(), value) for word in self.words)
+    def holds(self, value, of_paths):
+        """Whether a key's value, before grouping, is one of the words, which may be paths where the key has one."""
+        return any(wildcard(word.decode(), value) or of_paths and as_path(word) == value for word in self.words)
 
     def holds_address(self, value):
         """Whether an address is in one of the networks."""
@@ -185,7 +194,8 @@ class Zone:
     def takes(self, record):
         """(key values, "judge" or "done") of a record in this zone, or None."""
         raw = [record.field(field.name) for field in self.key]
-        if None in raw or any(self.exempt.holds(value) for value in raw):
+        of_paths = any(field.name == "path" for field in self.key)
+        if None in raw or any(self.exempt.holds(value, of_paths) for value in raw):
             return None
         of_address = [field.name for field in self.key if field.grouped or field.name == "ip"]
         if any(known.matches(record) for known in self.exempt.filters):

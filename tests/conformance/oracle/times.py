@@ -21,7 +21,7 @@ _ISO = re.compile(rb"(\d\d\d\d)([-/])(\d\d)\2(\d\d)[Tt ]" + _CLOCK +
                   rb"(?:([Zz])| ?([+-])(\d\d)(?::?(\d\d))?)?")
 _SYSLOG = re.compile(rb"([A-Z][a-z][a-z]) (?: (\d)|(\d\d?)) (?:(\d\d\d\d) )?" + _CLOCK)
 _CTIME = re.compile(rb".{3} ([A-Z][a-z][a-z]) (?: (\d)|(\d\d?)) " + _CLOCK + rb" (\d\d\d\d)", re.DOTALL)
-_UNIX = re.compile(rb"(-?)(\d+)(?:\.(\d+))?")
+_UNIX = re.compile(rb"(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?")
 _UNITS = ("s", "ms", "us", "ns")
 _FIXED_ZONE = re.compile(r"([+-])(\d\d):(\d\d)")
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
@@ -99,9 +99,14 @@ def parse(text, unit=None, zone=UTC, syslog_year=None):
 
 
 def _unix_ms(found, unit):
-    minus, whole, fraction = found.groups()
+    minus, whole, fraction, exponent = found.groups()
     if minus:
         raise OutOfRange
+    if exponent is not None:  # the point moves
+        places = max(-10000, min(10000, int(exponent)))
+        digits = b"0" * max(0, -places) + whole + (fraction or b"") + b"0" * max(0, places)
+        point = max(0, -places) + len(whole) + places
+        whole, fraction = digits[:point] or b"0", digits[point:]
     if len(whole) > 4000:  # Python's own limit on digits; far out of range
         if whole.strip(b"0"):
             whole = whole.lstrip(b"0")[:100]
@@ -127,13 +132,15 @@ def _civil_ms(parts, fraction, explicit, zone):
         date = datetime.date(year or 2000, month, day)
     except ValueError:
         raise BadTime from None
-    if hour > 23 or minute > 59 or second > 60:
+    ends = (hour, minute, second) == (24, 0, 0) and not (fraction or b"").strip(b"0")
+    if (hour > 23 and not ends) or minute > 59 or second > 60:
         raise BadTime
     if year == 0:
         raise OutOfRange
     offset = explicit
     if offset is None:
-        offset = zone((year, month, day, hour, minute, second))
+        midnight = date + datetime.timedelta(days=1) if ends else date
+        offset = zone((midnight.year, midnight.month, midnight.day, hour % 24, minute, second))
     days = date.toordinal() - _EPOCH_DAY
     ms = int(((fraction or b"") + b"000")[:3])
     return _in_range((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + ms - offset)

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each value is held against what its field can have: an address has one spelling, a path is what was served, methods are
+ * in upper case, a status has a hundred's first digit. Words that people can read in place of a value are compared by
+ * nobody but here, so all who tell the doubts say the same.
+ */
+#include "collector/follow/policy_doubts.h"
+
+#include "common/base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Whom the doubts about one member are told. */
+struct teller {
+	policy_doubt *tell;
+	void *context;
+	const struct weir_zone *zone;
+	uint32_t number; /* the zone's */
+	struct weir_text member;
+	uint32_t told; /* of the member */
+	struct weir_text words;
+};
+
+/* Begins with another member, of which the name is to be written. */
+static struct weir_text *enter(struct teller *teller)
+{
+	weir_text_clear(&teller->member);
+	teller->told = 0;
+	return &teller->member;
+}
+
+/* Tells the words, where some were written. */
+static void tell_words(struct teller *teller)
+{
+	if (teller->words.length == 0)
+		return;
+	weir_text_append(&teller->words, "", 1);
+	weir_text_append(&teller->member, "", 1);
+	teller->member.length--;
+	if (teller->told++ < DOUBTS_TOLD)
+		teller->tell(teller->context, teller->number, teller->member.at, teller->words.at);
+	weir_text_clear(&teller->words);
+}
+
+/* ---- a word among addresses ---- */
+
+/* Whether a text has the shape of an IPv4 address. */
+static bool is_dotted(const char *text)
+{
+	unsigned dots = 0;
+	for (const char *at = text; *at != '\0'; at++)
+		dots += *at == '.';
+	return dots == 3 && text[strspn(text, "0123456789.")] == '\0';
+}
+
+/* Why a word is none of the addresses that are logged. */
+static const char *why_no_address(const char *word)
+{
+	struct weir_address address;
+	if (is_dotted(word))
+		return "each of its four numbers must be 0 to 255, without zeros before it";
+	if (weir_address_read(weir_span_of(word), &address))
+		return "addresses are logged without a port";
+	return "names are not resolved";
+}
+
+static bool is_wildcard(const char *word)
+{
+	return strchr(word, '*') != NULL;
+}
+
+/* @param does  "exempts", "matches" */
+static void doubt_word(struct teller *teller, const char *word, const char *does)
+{
+	if (is_wildcard(word))
+		weir_text_printf(
+			&teller->words,
+			"\"%.80s\" is compared with addresses as text, so it %s all that look like it; give networks instead", word,
+			does);
+	else
+		weir_text_printf(
+			&teller->words,
+			"\"%.80s\" is no address, and addresses are what it is compared with: %s, so this %s nobody whose "
+			"address is logged",
+			word, why_no_address(word), does);
+}
+
+/* ---- values of a match ---- */
+
+static bool is_grouped(const struct weir_zone *zone, const char *field)
+{
+	for (uint32_t i = 0; i < zone->key_count; i++)
+		if (zone->key[i].grouped && strcmp(zone->key[i].field, field) == 0)
+			return true;
+	return false;
+}
+
+static bool is_one_of(const char *name, const char *const *names)
+{
+	for (; *names != NULL; names++)
+		if (strcmp(*names, name) == 0)
+			return true;
+	return false;
+}
+
+static void doubt_status(struct teller *teller, const char *text)
+{
+	bool none =
+		strcmp(text, "000") == 0 || strcmp(text, "0xx") == 0; /* what nginx and Squid write where there is none */
+	if (!none && (text[0] < '1' || text[0] > '5'))
+		weir_text_printf(&teller->words, "%s is no status of HTTP, which has 100 to 599", text);
+}
+
+static void doubt_method(struct teller *teller, const char *text)
+{
+	char upper[32];
+	size_t length = strlen(text);
+	if (length >= sizeof upper)
+		return;
+	for (size_t i = 0; i <= length; i++)
+		upper[i] = (char)(text[i] >= 'a' && text[i] <= 'z' ? text[i] - 'a' + 'A' : text[i]);
+	if (strcmp(upper, text) != 0)
+		weir_text_printf(&teller->words, "\"%s\" never equals \"%s\", which clients send: methods are case-sensitive",
+		                 text, upper);
+}
+
+/* Whether a pattern has a piece that no path contains, as a server takes it away: "//", "/./", "/../". */
+static const char *never_in_path(const char *text)
+{
+	static const char *const pieces[] = {"//", "/./", "/../"};
+	for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+		if (strstr(text, pieces[i]) != NULL)
+			return pieces[i];
+	return NULL;
+}
+
+static bool has_escape(const char *text)
+{
+	for (text = strchr(text, '%'); text != NULL; text = strchr(text + 1, '%'))
+		if (strspn(text + 1, "0123456789abcdefABCDEF") >= 2)
+			return true;
+	return false;
+}
+
+/* An exact path is brought into its form by who compares it (record_filter.c, exempt_list.c). */
+static void doubt_path(struct teller *teller, const char *text)
+{
+	const char *never = never_in_path(text), *mark = strpbrk(text, "?#");
+	if (mark != NULL)
+		weir_text_printf(&teller->words,
+		                 "\"%.80s\": a path ends before its \"%c\"; the field \"target\" has what the client wrote",
+		                 text, *mark);
+	else if (!is_wildcard(text) && text[0] != '/' && strchr(text, ':') == NULL)
+		weir_text_printf(&teller->words, "\"%.80s\" does not begin with \"/\", as paths do", text);
+	else if (is_wildcard(text) && never != NULL)
+		weir_text_printf(&teller->words,
+		                 "\"%.80s\" never matches: no path contains \"%s\", which the server takes away", text, never);
+	else if (is_wildcard(text) && has_escape(text))
+		weir_text_printf(
+			&teller->words,
+			"\"%.80s\": a path is decoded, so what is escaped in it was escaped twice; write it without \"%%\"", text);
+}
+
+static void doubt_value(struct teller *teller, const char *field, const struct weir_match_value *value)
+{
+	static const char *const texts[] = {"method", "path", "target", "bytes", "agent", "referer", NULL};
+	bool single = value->network && strpbrk(value->text, "/-") == NULL;
+	if (strcmp(field, "status") == 0)
+		doubt_status(teller, value->text);
+	else if (value->network && !single && is_one_of(field, texts))
+		weir_text_printf(&teller->words, "%s is a network, and the field \"%s\" has no addresses", value->text, field);
+	else if (strcmp(field, "method") == 0 && !value->wildcard)
+		doubt_method(teller, value->text);
+	else if (strcmp(field, "path") == 0 && !value->network)
+		doubt_path(teller, value->text);
+	else if (!value->network && (strcmp(field, "ip") == 0 || is_grouped(teller->zone, field)))
+		doubt_word(teller, value->text, "matches");
+	tell_words(teller);
+}
+
+/* ---- values against values ---- */
+
+static bool covers_networks(const struct weir_match_value *wide, const struct weir_match_value *narrow)
+{
+	struct weir_network outer[WEIR_RANGE_NETWORKS_MAX], inner[WEIR_RANGE_NETWORKS_MAX];
+	const char *why;
+	uint32_t outer_count = weir_networks_parse(weir_span_of(wide->text), outer, &why);
+	uint32_t inner_count = weir_networks_parse(weir_span_of(narrow->text), inner, &why);
+	for (uint32_t i = 0; i < inner_count; i++) {
+		bool inside = false;
+		for (uint32_t k = 0; k < outer_count && !inside; k++)
+			inside = outer[k].prefix <= inner[i].prefix && weir_network_contains(&outer[k], &inner[i].base);
+		if (!inside)
+			return false;
+	}
+	return true;
+}
+
+/* Whether all that `narrow` stands for is in `wide`, too. A star within `narrow` is no byte of a pattern but its stars. */
+static bool covers(const char *field, const struct weir_match_value *wide, const struct weir_match_value *narrow)
+{
+	if (strcmp(wide->text, narrow->text) == 0)
+		return true;
+	if (strcmp(field, "status") == 0)
+		return wide->text[1] == 'x' && wide->text[0] == narrow->text[0];
+	if (wide->network && narrow->network)
+		return covers_networks(wide, narrow);
+	if (!wide->wildcard)
+		return false;
+	struct wildcard pattern;
+	wildcard_init(&pattern, weir_span_of(wide->text));
+	bool covered = wildcard_match(&pattern, weir_span_of(narrow->text));
+	wildcard_deinit(&pattern);
+	return covered;
+}
+
+static bool is_covered(const char *field, const struct weir_match_field *wide, const struct weir_match_value *narrow)
+{
+	for (uint32_t i = 0; i < wide->value_count; i++)
+		if (covers(field, &wide->values[i], narrow))
+			return true;
+	return false;
+}
+
+/* Whether some value may stand for something that one of the others stands for. */
+static bool may_meet(const struct weir_match_field *a, const struct weir_match_field *b)
+{
+	for (uint32_t i = 0; i < a->value_count; i++)
+		for (uint32_t k = 0; k < b->value_count; k++) {
+			const struct weir_match_value *x = &a->values[i], *y = &b->values[k];
+			bool patterns = x->wildcard && y->wildcard, ranges = x->network || y->network;
+			if (patterns || ranges || covers(a->field, x, y) || covers(a->field, y, x))
+				return true;
+		}
+	return false;
+}
+
+/* "is" and "not" of one field, which stand side by side. */
+static void doubt_opposites(struct teller *teller, const struct weir_match_field *wanted,
+                            const struct weir_match_field *unwanted)
+{
+	uint32_t covered = 0;
+	for (uint32_t i = 0; i < wanted->value_count; i++)
+		covered += is_covered(wanted->field, unwanted, &wanted->values[i]);
+	if (covered == wanted->value_count)
+		weir_text_puts(&teller->words, "never matches: \"not\" takes away all that \"is\" names");
+	tell_words(teller);
+	for (uint32_t i = 0; covered < wanted->value_count && i < wanted->value_count; i++) {
+		if (is_covered(wanted->field, unwanted, &wanted->values[i]))
+			weir_text_printf(&teller->words, "\"%.80s\" never matches: \"not\" names it, too", wanted->values[i].text);
+		tell_words(teller);
+	}
+}
+
+/* @param prefix  before the field: "match", "exempt", "limits[0].done" */
+static void doubt_match(struct teller *teller, const char *prefix, const struct weir_match *match)
+{
+	for (uint32_t i = 0; i < match->field_count; i++) {
+		const struct weir_match_field *field = &match->fields[i], *next = field + 1;
+		weir_text_printf(enter(teller), "%s.%s", prefix, field->field);
+		for (uint32_t k = 0; k < field->value_count; k++)
+			doubt_value(teller, field->field, &field->values[k]);
+		if (!field->negated && i + 1 < match->field_count && strcmp(next->field, field->field) == 0)
+			doubt_opposites(teller, field, next);
+	}
+}
+
+/* ---- a zone ---- */
+
+/* An object of "exempt" whose field the zone's "match" asks to be another. */
+static void doubt_object(struct teller *teller, const struct weir_match *object)
+{
+	const struct weir_match *match = &teller->zone->match;
+	doubt_match(teller, "exempt", object);
+	for (uint32_t i = 0; i < object->field_count; i++)
+		for (uint32_t k = 0; k < match->field_count; k++) {
+			const struct weir_match_field *a = &object->fields[i], *b = &match->fields[k];
+			if (a->negated || b->negated || strcmp(a->field, b->field) != 0 || may_meet(a, b))
+				continue;
+			weir_text_printf(enter(teller), "exempt.%s", a->field);
+			weir_text_printf(&teller->words, "exempts nobody: the zone's \"match\" asks for other values of \"%s\"",
+			                 a->field);
+			tell_words(teller);
+		}
+}
+
+static void doubt_list(struct teller *teller, struct exempt_lists *lists, const char *path)
+{
+	struct exempt_list_facts facts = exempt_lists_facts(lists, path);
+	if (facts.words > 0)
+		weir_text_printf(
+			&teller->words,
+			"%u entries of %s are no addresses, such as \"%.80s\", and addresses are what they are compared with: "
+			"%s, so these exempt nobody whose address is logged",
+			facts.words, path, facts.first_word, why_no_address(facts.first_word));
+	tell_words(teller);
+}
+
+static void doubt_exempt(struct teller *teller, struct exempt_lists *lists)
+{
+	const struct weir_zone *zone = teller->zone;
+	bool addresses = weir_zone_counts_addresses(zone);
+	weir_text_printf(enter(teller), "exempt");
+	for (uint32_t i = 0; i < zone->exempt_word_count; i++) {
+		if (zone->key_count == 0)
+			weir_text_printf(&teller->words,
+			                 "\"%.80s\" is compared with the values of the key, and there are none: it exempts nobody",
+			                 zone->exempt_words[i]);
+		else if (addresses)
+			doubt_word(teller, zone->exempt_words[i], "exempts");
+		tell_words(teller);
+	}
+	for (uint32_t i = 0; addresses && lists != NULL && i < zone->exempt_list_count; i++)
+		doubt_list(teller, lists, zone->exempt_lists[i]);
+	for (uint32_t i = 0; i < zone->exempt_match_count; i++)
+		doubt_object(teller, &zone->exempt_matches[i]);
+}
+
+static bool has_source(const struct weir_config *config, const char *sought)
+{
+	for (size_t i = 0; i < config->source_count; i++) {
+		struct weir_json source = weir_json_element(&config->sources, i), name = weir_json_member(&source, "name");
+		if (json_is_string(name.value) && strcmp(json_string_value(name.value), sought) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void doubt_sources(struct teller *teller, const struct weir_config *config)
+{
+	const struct weir_zone *zone = teller->zone;
+	for (uint32_t i = 0; i < zone->source_count; i++) {
+		weir_text_printf(enter(teller), "sources[%u]", i);
+		if (!has_source(config, zone->sources[i]))
+			weir_text_printf(&teller->words, "no source here has the \"name\" \"%.80s\"", zone->sources[i]);
+		tell_words(teller);
+	}
+}
+
+void policy_doubts(const struct weir_policy *policy, const struct weir_config *config, struct exempt_lists *lists,
+                   policy_doubt *tell, void *context)
+{
+	for (uint32_t z = 0; z < policy->zone_count; z++) {
+		struct teller teller = {.tell = tell, .context = context, .zone = &policy->zones[z], .number = z};
+		char done[32];
+		doubt_match(&teller, "match", &teller.zone->match);
+		doubt_exempt(&teller, lists);
+		for (uint32_t i = 0; i < teller.zone->limit_count; i++) {
+			snprintf(done, sizeof done, "limits[%u].done", i);
+			doubt_match(&teller, done, &teller.zone->limits[i].done);
+		}
+		if (config != NULL)
+			doubt_sources(&teller, config);
+		weir_text_deinit(&teller.member);
+		weir_text_deinit(&teller.words);
+	}
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What would help to read a line, in words: looked for only in the first lines that give nothing, so it may take its time.
+ *
+ * What a log calls a time or a client is guessed from names that programs use, where they stand as a name in the line or
+ * in the file's header. It is a proposal for people: nothing is read by it.
+ */
+#include "collector/format/format.h"
+#include "collector/record/syslog_header.h"
+#include "collector/record/time_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const time_names[] = {
+	"time",         "timestamp", "@timestamp",  "ts",         "datetime", "date",       "time_local",
+	"time_iso8601", "msec",      "eventTime",   "event_time", "asctime",  "created_at", "start_time",
+	"Timestamp",    "Time",      "requestTime", "t",          NULL,
+};
+
+static const char *const client_names[] = {
+	"ip",       "remote_addr", "client_ip", "clientip", "clientIp",       "client", "src_ip", "source_ip",
+	"srcip",    "remote_ip",   "remoteIp",  "ClientIP", "remote_address", "c-ip",   "peer",   "remote_host",
+	"remoteip", "ip_address",  "host",      NULL,
+};
+
+static bool is_name_byte(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_-.@/", c) != NULL;
+}
+
+/* The value behind a name in a line: behind `":` as in JSON, or `=` as in logfmt; absent: it is no name there. */
+static struct weir_span value_behind(const char *at, const char *end, bool quoted)
+{
+	char mark = quoted ? ':' : '=';
+	at += quoted && at < end;
+	while (quoted && at < end && (*at == ' ' || *at == '\t'))
+		at++;
+	if (at == end || *at != mark)
+		return (struct weir_span){0};
+	for (at++; at < end && (*at == ' ' || *at == '\t' || *at == '"');)
+		at++;
+	const char *from = at;
+	while (at < end && strchr(" \t\",}", *at) == NULL)
+		at++;
+	return (struct weir_span){.at = from, .length = (uint32_t)(at - from)};
+}
+
+/* Whether a text has a name: a header, in which names stand between other bytes, or a line, in which they have values. */
+static bool has_name(struct weir_span text, const char *name, bool header, bool address)
+{
+	size_t length = strlen(name);
+	const char *end = text.at + text.length;
+	struct weir_address ignored;
+	for (const char *at = text.at; (at = memmem(at, (size_t)(end - at), name, length)) != NULL; at++) {
+		const char *behind = at + length;
+		bool quoted = at > text.at && at[-1] == '"' && behind < end && *behind == '"';
+		bool alone = (at == text.at || !is_name_byte(at[-1])) && (behind == end || !is_name_byte(*behind));
+		struct weir_span value = alone && !header ? value_behind(behind, end, quoted) : (struct weir_span){0};
+		if (alone && (header || (value.length > 0 && (!address || weir_address_read(value, &ignored)))))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The first of the names that the line or the file's header has, but for one; NULL: none.
+ *
+ * @param address  its value in the line must be one
+ */
+static const char *find_name(const struct format *format, struct weir_span line, const char *const *names,
+                             const char *but, bool address)
+{
+	struct weir_span header = format_header(format);
+	for (; *names != NULL; names++)
+		if (strcmp(*names, but) != 0 &&
+		    (has_name(line, *names, false, address) || (header.at != NULL && has_name(header, *names, true, address))))
+			return *names;
+	return NULL;
+}
+
+/* An object that stands behind a syslog header, with or without the cookie of CEE. */
+static bool is_behind_header(struct weir_span line)
+{
+	struct syslog_header header;
+	if (!syslog_header_parse(line, &header) || header.message.length == 0)
+		return false;
+	struct weir_span message = header.message;
+	return message.at[0] == '{' || (message.length > 5 && memcmp(message.at, "@cee:", 5) == 0);
+}
+
+void format_help(const struct format *format, enum format_reason reason, struct weir_span line,
+                 char words[FORMAT_HELP_BYTES])
+{
+	const struct time_reader *time = format->time;
+	const char *found = NULL;
+	words[0] = '\0';
+	/* If there are two times, the line's own is read last. */
+	if (format->inner != NULL && format->inner->time->failed)
+		time = format->inner->time;
+	if (reason == FORMAT_BAD_TIME || reason == FORMAT_TIME_RANGE)
+		snprintf(words, FORMAT_HELP_BYTES, "%s", time_help_words(time));
+	else if (reason == FORMAT_NO_TIME && format->time->takes_form && format->time->name != NULL)
+		found = find_name(format, line, time_names, format->time->name, false);
+	else if (reason == format->malformed && format->reads_objects && is_behind_header(line))
+		snprintf(
+			words, FORMAT_HELP_BYTES,
+			"a syslog header stands before its objects: say \"format\": {\"type\": \"syslog\", \"message\": \"json\"}");
+	if (found != NULL)
+		snprintf(words, FORMAT_HELP_BYTES, "its lines have no \"%.60s\" but \"%s\": say \"time\": \"%s\"",
+		         format->time->name, found, found);
+}
+
+void format_help_client(const struct format *format, struct weir_span line, char words[FORMAT_HELP_BYTES])
+{
+	const struct format *body = format->inner != NULL ? format->inner : format;
+	const char *found = body->ip_name != NULL ? find_name(body, line, client_names, body->ip_name, true) : NULL;
+	words[0] = '\0';
+	if (found != NULL)
+		snprintf(words, FORMAT_HELP_BYTES, "its lines have no \"%.60s\" but \"%s\": say \"fields\": {\"ip\": \"%s\"}",
+		         body->ip_name, found, found);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A value that a person writes, in the form in which a record's field has it: so that what is written for `ip` or `path`
+ * in a policy or a command is what records are counted and compared by, however it is spelt.
+ */
+#ifndef COLLECTOR_FIELD_VALUE_H
+#define COLLECTOR_FIELD_VALUE_H
+
+#include "collector/record/record.h"
+#include "collector/record/served_path.h"
+#include "common/bytes/address.h"
+
+/* Owned by one thread; zeroed is empty. */
+struct field_value_room {
+	struct served_path_room path;
+	char address[WEIR_ADDRESS_TEXT_BYTES];
+};
+
+void field_value_room_deinit(struct field_value_room *room);
+
+/**
+ * The value as formats settle it: an address in `ip` in its one spelling, in `path` what the server served, in any other
+ * field as it is.
+ *
+ * @param value  borrowed; not empty
+ * @return a part of the value, or bytes in the room, valid until it is used again; may be empty ("?a=b" as a path)
+ */
+struct weir_span field_value(uint32_t field, struct weir_span value, struct field_value_room *room);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What would help to read a line is said with the names that stand in it. */
+#include "format_fixture.h"
+
+/* @param said  a part of the words; "": there is no help */
+static void assert_help(const char *config, const char *header, const char *line, bool of_client, const char *said)
+{
+	struct fixture fixture;
+	char words[FORMAT_HELP_BYTES];
+	fixture_init(&fixture, config, "ip");
+	if (header != NULL)
+		(void)fixture_parse(&fixture, header);
+	enum format_reason reason = fixture_parse(&fixture, line);
+	struct weir_span at = {.at = fixture.line, .length = (uint32_t)strlen(line)};
+	if (of_client)
+		format_help_client(fixture.format, at, words);
+	else
+		format_help(fixture.format, reason, at, words);
+	if (*said == '\0' ? words[0] != '\0' : strstr(words, said) == NULL)
+		fail_msg("%s: \"%s\", not \"%s\"", line, words, said);
+	fixture_deinit(&fixture);
+}
+
+static void the_name_of_the_time_is_found(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *config, *header, *line, *said;
+	} cases[] = {
+		{"\"json\"", NULL, "{\"ts\": 1, \"ip\": \"10.0.0.1\"}", "no \"time\" but \"ts\": say \"time\": \"ts\""},
+		{"\"json\"", NULL, "{\"a\":{\"@timestamp\" : \"x\"}}", "say \"time\": \"@timestamp\""},
+		{"\"json\"", NULL, "{\"ts\":1,\"timestamp\":2}", "\"time\": \"timestamp\""},
+		{"{\"type\": \"json\", \"time\": \"when\"}", NULL, "{\"date\":1}", "no \"when\" but \"date\""},
+		{"{\"type\": \"json\", \"time\": \"ts\"}", NULL, "{\"ts\":null}", ""},
+		{"\"json\"", NULL, "{\"x\":\"ts\"}", ""},
+		{"\"json\"", NULL, "{\"tst\":1,\"my_ts\":1}", ""},
+		{"\"json\"", NULL, "{}", ""},
+		{"\"logfmt\"", NULL, "a=1 ts=2", "say \"time\": \"ts\""},
+		{"\"logfmt\"", NULL, "a=ts b=2", ""},
+		{"{\"type\": \"delimited\", \"separator\": \",\"}", "ip,date", "10.0.0.1,x", "say \"time\": \"date\""},
+		{"\"caddy\"", NULL, "{\"timestamp\": 1}", ""}, /* has no such option */
+		{"\"json\"", NULL, "{\"time\":\"yesterday\"}", "\"time_format\""},
+		{"\"caddy\"", NULL, "{\"ts\":\"yesterday\"}", "a form that this format does not have"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_help(cases[i].config, cases[i].header, cases[i].line, false, cases[i].said);
+}
+
+static void the_name_of_the_client_is_found(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *config, *line, *said;
+	} cases[] = {
+		{"\"json\"", "{\"time\":1732173600,\"remote_addr\":\"192.0.2.1\"}",
+	     "no \"ip\" but \"remote_addr\": say \"fields\": {\"ip\": \"remote_addr\"}"},
+		{"\"json\"", "{\"time\":1732173600,\"host\":\"web\",\"src_ip\": \"[2001:db8::1]:443\"}",
+	     "{\"ip\": \"src_ip\"}"},
+		{"\"json\"", "{\"time\":1732173600,\"host\":\"192.0.2.1\"}", "{\"ip\": \"host\"}"},
+		{"\"json\"", "{\"time\":1732173600,\"host\":\"web\"}", ""},
+		{"{\"type\": \"json\", \"fields\": {\"ip\": \"peer\"}}", "{\"time\":1732173600,\"ip\":\"192.0.2.1\"}",
+	     "no \"peer\" but \"ip\""},
+		{"\"logfmt\"", "time=1732173600 client_ip=192.0.2.1", "{\"ip\": \"client_ip\"}"},
+		{"\"caddy\"", "{\"ts\":1732173600,\"remote_addr\":\"192.0.2.1\"}", ""},
+		{"{\"type\": \"syslog\", \"message\": \"json\"}",
+	     "<1>1 2024-11-21T10:00:00Z h a - - - {\"client\":\"192.0.2.1\"}", "{\"ip\": \"client\"}"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_help(cases[i].config, NULL, cases[i].line, true, cases[i].said);
+}
+
+static void an_object_behind_a_header_is_told(void **state)
+{
+	(void)state;
+	static const char said[] = "{\"type\": \"syslog\", \"message\": \"json\"}";
+	assert_help("\"json\"", NULL, "<134>Nov 21 10:00:00 host app[1]: {\"a\":1}", false, said);
+	assert_help("\"json\"", NULL, "Nov 21 10:00:00 host app[1]: @cee: {\"a\":1}", false, said);
+	assert_help("\"json\"", NULL, "<134>Nov 21 10:00:00 host app[1]: no object", false, "");
+	assert_help("\"json\"", NULL, "{\"a\":", false, "");
+	assert_help("\"logfmt\"", NULL, "\"", false, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_name_of_the_time_is_found),
+		cmocka_unit_test(the_name_of_the_client_is_found),
+		cmocka_unit_test(an_object_behind_a_header_is_told),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
