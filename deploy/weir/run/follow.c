@@ -331,7 +331,6 @@ static bool reload(struct follow *follow)
 	if (follow->shadow != NULL)
 		sink_reopen(follow->shadow);
 	collector_reopen(follow->collector);
-	gateways_rewrite(follow->gateways);
 	if (follow->options->config_path == NULL)
 		return true;
 	struct weir_config *next;
@@ -413,7 +412,10 @@ static void watch(struct follow *follow)
 	exempt_watch_set(&follow->exempt, follow->options->config->policy, follow->options->lists, weir_monotonic_ms());
 	while (!atomic_load(weir_stop_flag()) && !collector_ended(follow->collector) && !part_failed(follow)) {
 		bool exempt = exempt_watch_changed(&follow->exempt, weir_monotonic_ms());
-		if ((exempt || weir_stop_take_reload()) && !reload(follow) && exempt)
+		bool asked = !exempt && weir_stop_take_reload();
+		if (asked)
+			gateways_rewrite(follow->gateways);
+		if ((exempt || asked) && !reload(follow) && exempt)
 			exempt_watch_again(&follow->exempt, weir_monotonic_ms());
 		log_bus_problem(follow);
 		late_note_watch(&late, &parts, follow->log);
