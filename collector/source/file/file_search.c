@@ -450,10 +450,33 @@ struct miss {
 	struct file_missed *missed;
 };
 
-/* A file that some source names is this stream's only where it follows the stream's own. */
-static bool is_named_otherwise(const struct miss *miss, const char *path, const char *name)
+/* Whether a path, of a longer name than the stream's own, is named by a source, or has the file and the name of another. */
+static void *is_of_another(void *context, const char *path)
 {
-	if (!source_memory_named(miss->shared->memory, path))
+	const struct miss *miss = context;
+	const char *name = file_identity_base(path);
+	struct stat about;
+	if (strlen(name) <= strlen(miss->grounds->bases[0]))
+		return NULL;
+	if (source_memory_named(miss->shared->memory, path))
+		return context;
+	if (stat(path, &about) != 0)
+		return NULL;
+	/* By the name too: a file that is gone may have left its inode to this one. */
+	const struct source_memory_file *file = source_memory_file_with(miss->shared->memory, about.st_dev, about.st_ino);
+	for (; file != NULL; file = source_memory_file_next(file))
+		if (file->stream != miss->stream && strcmp(file_identity_base(file->stream->path), name) == 0)
+			return context;
+	return NULL;
+}
+
+/*
+ * A file that some source names is this stream's only where it follows the stream's own. So is one that was rotated away
+ * from a file that another stream has: "site.443.1", beside "site.443", is none of "site".
+ */
+static bool is_named_otherwise(struct miss *miss, const char *path, const char *name)
+{
+	if (!source_memory_named(miss->shared->memory, path) && file_identity_each_base(path, is_of_another, miss) == NULL)
 		return false;
 	for (size_t i = 0; i < miss->grounds->base_count; i++)
 		if (file_identity_follows(miss->grounds->bases[i], miss->own, name))
