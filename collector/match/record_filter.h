@@ -17,11 +17,11 @@ struct filter_field {
 	struct word_set words;
 	struct wildcard *wildcards;
 	uint32_t wildcard_count;
-	char *paths; /* the bytes of words that are paths in another form than the policy has them; NULL: there are none */
 	uint64_t *statuses; /* a bit each; NULL but for the field "status" */
 	struct network_set networks;
 	bool has_networks;
 	bool negated; /* it must be none of them; an absent one is none */
+	char *paths;  /* the bytes of words that are paths in another form than the policy has them; NULL: there are none */
 };
 
 struct record_filter {

@@ -115,6 +115,9 @@ const char *const *weir_algorithm_names(void);
 WEIR_MUST_USE enum weir_status weir_limit_parse(const struct weir_json *at, struct weir_limit *limit,
                                                 struct weir_error *error);
 
+/** A member of the limit, by its name, in ms where it is a time; 0 where its algorithm has no such member. */
+int64_t weir_limit_value(const struct weir_limit *limit, const char *name);
+
 /** The object again with every default filled in; returned. */
 json_t *weir_limit_json(const struct weir_limit *limit);
 

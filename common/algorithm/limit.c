@@ -178,6 +178,14 @@ static json_t *member_json(const struct weir_limit *limit, const struct weir_lim
 	}
 }
 
+int64_t weir_limit_value(const struct weir_limit *limit, const char *name)
+{
+	for (const struct weir_limit_member *member = limit->algorithm->members; member->name != NULL; member++)
+		if (member->kind != WEIR_MEMBER_MATCH && strcmp(member->name, name) == 0)
+			return number_of(limit, member);
+	return 0;
+}
+
 json_t *weir_limit_json(const struct weir_limit *limit)
 {
 	json_t *object = json_object();

@@ -56,19 +56,24 @@ CREATE TABLE IF NOT EXISTS policy_version (
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 -- The zones for analysts, one row a limit. policy_version is the newest that has the zone: one below the
--- newest of all has been removed. A queue's length and hold stand as rate and window_ms.
+-- newest of all has been removed. A queue's length and hold stand as rate and window_ms, as does uniform's interval. What
+-- an algorithm does not have is 0. Rows with limit_number 0 are a site's own: velocity.sql.
 CREATE TABLE IF NOT EXISTS zone_master (
   zone_id INT UNSIGNED NOT NULL,
   limit_number TINYINT UNSIGNED NOT NULL,
   name VARCHAR(64) NOT NULL,
-  description VARCHAR(1024) NOT NULL,
-  mode VARCHAR(16) NOT NULL,
+  description VARCHAR(1024) NOT NULL DEFAULT '',
+  mode VARCHAR(16) NOT NULL DEFAULT 'enforce',
   algorithm VARCHAR(32) NOT NULL,
   rate BIGINT NOT NULL,
   window_ms BIGINT NOT NULL,
-  burst BIGINT NOT NULL,
-  block_for_ms BIGINT NOT NULL,
-  policy_version BIGINT UNSIGNED NOT NULL,
+  burst BIGINT NOT NULL DEFAULT 0,
+  precision_ms BIGINT NOT NULL DEFAULT 0,
+  lateness_ms BIGINT NOT NULL DEFAULT 0,
+  offset_ms BIGINT NOT NULL DEFAULT 0,
+  penalize TINYINT UNSIGNED NOT NULL DEFAULT 0,
+  block_for_ms BIGINT NOT NULL DEFAULT 0,
+  policy_version BIGINT UNSIGNED NOT NULL DEFAULT 0,
   PRIMARY KEY (zone_id, limit_number),
   KEY zone_name (name)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;

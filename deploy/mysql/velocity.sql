@@ -4,8 +4,8 @@
 --
 -- Run after schema.sql, by the mysql or mariadb client, in the same database; it may be run again. Then:
 --
---   INSERT INTO zone_master VALUES (1, 0, 'login', 'wrong passwords of a user', 'enforce', 'sliding_window',
---     5, 60000, 0, 0, 0);                             -- at most 5 in any 60,000 ms
+--   INSERT INTO zone_master (zone_id, limit_number, name, description, algorithm, rate, window_ms)
+--     VALUES (1, 0, 'login', 'wrong passwords of a user', 'sliding_window', 5, 60000);  -- 5 in any 60,000 ms
 --   CALL check_velocity(1, 'user 4711');
 --
 -- gives v_blocked (0: go ahead, 1: too many), v_zone_txn_id (a number of this attempt alone, also in

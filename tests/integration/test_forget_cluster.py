@@ -81,8 +81,8 @@ def test_a_key_goes_through_limiter_and_archiver(place):
         with servers.mariadb.connect() as connection, connection.cursor() as cursor:
             cursor.execute("CREATE TABLE zone_bucket_lock (zone_id INT UNSIGNED NOT NULL, bucket VARBINARY(1024) NOT NULL,"
                            " passed MEDIUMBLOB NOT NULL, PRIMARY KEY (zone_id, bucket))")
-            cursor.execute("INSERT INTO zone_master VALUES (900, 0, 'velocity', '', 'enforce', 'sliding_window', 5, 60000,"
-                           " 0, 0, 0)")
+            cursor.execute("INSERT INTO zone_master (zone_id, limit_number, name, algorithm, rate, window_ms)"
+                           " VALUES (900, 0, 'velocity', 'sliding_window', 5, 60000)")
             for user in ("ann", "bob"):
                 cursor.execute("INSERT INTO zone_bucket_lock VALUES (900, %s, '')", (user,))
                 cursor.execute("INSERT INTO zone_txn VALUES (900, %s, %s, 4294967295, 7, 0, 1)", (user, now))

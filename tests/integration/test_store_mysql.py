@@ -154,7 +154,8 @@ def test_an_older_schema_is_brought_up_to_date(place):
     """From 1 to 2, with rows in it; a weir that knows only 1 then refuses it."""
     config, database = configure(place)
     shell = Shell(place, config)
-    server().sql("INSERT INTO zone_master VALUES (4, 1, 'site', '', 'enforce', 'gcra', 3, 1000, 0, 0, 1)", database)
+    server().sql("INSERT INTO zone_master (zone_id, limit_number, name, algorithm, rate, window_ms, policy_version)"
+                 " VALUES (4, 1, 'site', 'gcra', 3, 1000, 1)", database)
     newer = with_step_2(place, STEP_2)
     assert "schema 2 in " in shell.good("missing", newer)
     assert version(database) == [["1"]]
@@ -200,7 +201,8 @@ def test_days_are_utc_and_keys_are_text(place):
     """The views for people, whatever the session's time zone, and for keys that are no text."""
     config, database = configure(place)
     Shell(place, config).end()
-    server().sql("INSERT INTO zone_master VALUES (4, 1, 'site', '', 'enforce', 'gcra', 3, 1000, 0, 0, 1);"
+    server().sql("INSERT INTO zone_master (zone_id, limit_number, name, algorithm, rate, window_ms, policy_version)"
+                 " VALUES (4, 1, 'site', 'gcra', 3, 1000, 1);"
                  "INSERT INTO count_daily VALUES (86400000, 4, 'k', 5, 6, 7)", database)
     day = "SET time_zone = '+05:00'; SELECT zone, key_text, day, total FROM daily"
     assert server().sql(day, database) == [["site", "k", "1970-01-02", "11"]]

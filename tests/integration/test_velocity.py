@@ -150,8 +150,8 @@ def test_a_lock_that_is_not_had_leaves_nothing_open(_place):
 def test_what_is_wrong_is_said(_place):
     velocity = Velocity()
     zone, far = velocity.zone(1, 1000), velocity.zone(100_001, 1000)
-    velocity.sql(f"INSERT INTO zone_master SELECT 77, 1, name, '', mode, algorithm, 1, 1, 0, 0, 0 FROM zone_master"
-                 f" WHERE zone_id = {zone}")
+    velocity.sql(f"INSERT INTO zone_master (zone_id, limit_number, name, algorithm, rate, window_ms)"
+                 f" SELECT 77, 1, name, algorithm, 1, 1 FROM zone_master WHERE zone_id = {zone}")
     for mode in ("STRICT_ALL_TABLES", "", "ANSI"):
         with velocity.connect(f"SET sql_mode = '{mode}'") as caller:
             for number, key, words in ((999, b"k", "zone_master has no such zone_id with limit_number 0"),

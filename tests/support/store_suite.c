@@ -268,6 +268,7 @@ int store_suite_run(const struct store_suite *of)
 		test(a_bucket_of_many_rows_goes_in_steps),
 		test(a_wrong_question_is_refused),
 		test(zones_are_rows),
+		test(zones_are_as_the_newest_policy_says),
 		test(views_have_names_and_times),
 		test(writers_wait_for_their_turn),
 	};

@@ -43,6 +43,7 @@ void a_bucket_is_forgotten(void **state);
 void a_bucket_of_many_rows_goes_in_steps(void **state);
 void a_wrong_question_is_refused(void **state);
 void zones_are_rows(void **state);
+void zones_are_as_the_newest_policy_says(void **state);
 void views_have_names_and_times(void **state);
 
 #endif

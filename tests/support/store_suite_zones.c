@@ -23,9 +23,14 @@
 #define DOOR                                                                                           \
 	"{\"id\":7,\"name\":\"door\",\"key\":[],\"mode\":\"shadow\",\"limits\":[{\"algorithm\":\"queue\"," \
 	"\"length\":4,\"hold\":\"30s\",\"done\":{\"path\":[\"/out\"]}}]}"
+#define ODD                                                                                                   \
+	"{\"id\":1,\"name\":\"odd\",\"key\":[],\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":10,"        \
+	"\"window\":\"1m\",\"precision\":\"1s\",\"lateness\":\"2m\"},{\"algorithm\":\"fixed_window\",\"rate\":9," \
+	"\"window\":\"1d\",\"offset\":\"2h\"},{\"algorithm\":\"token_bucket\",\"rate\":3,\"window\":\"1s\","      \
+	"\"burst\":7,\"penalize\":true},{\"algorithm\":\"uniform\",\"interval\":\"500ms\"}]}"
 #define ALL                                                                                                   \
-	"SELECT zone_id, limit_number, name, description, mode, algorithm, rate, window_ms, burst, block_for_ms," \
-	" policy_version FROM zone_master ORDER BY zone_id, limit_number"
+	"SELECT zone_id, limit_number, name, description, mode, algorithm, rate, window_ms, burst, precision_ms," \
+	" lateness_ms, offset_ms, penalize, block_for_ms, policy_version FROM zone_master ORDER BY zone_id, limit_number"
 #define FEW "SELECT zone_id, algorithm, rate, policy_version FROM zone_master ORDER BY zone_id, limit_number"
 
 static void put(struct weir_store *store, uint64_t version, const char *text, enum weir_status expected)
@@ -40,9 +45,22 @@ void zones_are_rows(void **place)
 	struct weir_store *store = open_store(*place);
 	put(store, 1, POLICY(SITE "," DOOR), WEIR_OK);
 	assert_rows(store, ALL, NULL, 0,
-	            "1 1 site requests per client — all enforce sliding_window 10 60000 0 5000 1; "
-	            "1 2 site requests per client — all enforce gcra 3 1000 7 5000 1; "
-	            "7 1 door  shadow queue 4 30000 0 0 1; ");
+	            "1 1 site requests per client — all enforce sliding_window 10 60000 0 1 0 0 0 5000 1; "
+	            "1 2 site requests per client — all enforce gcra 3 1000 7 0 0 0 0 5000 1; "
+	            "7 1 door  shadow queue 4 30000 0 0 0 0 0 0 1; ");
+	put(store, 10, POLICY(ODD), WEIR_OK);
+	assert_rows(store, ALL " LIMIT 4", NULL, 0,
+	            "1 1 odd  enforce sliding_window 10 60000 0 1000 120000 0 0 0 10; "
+	            "1 2 odd  enforce fixed_window 9 86400000 0 0 0 7200000 0 0 10; "
+	            "1 3 odd  enforce token_bucket 3 1000 7 0 0 0 1 0 10; "
+	            "1 4 odd  enforce uniform 1 500 0 0 0 0 0 0 10; ");
+	store->ops->close(store);
+}
+
+void zones_are_as_the_newest_policy_says(void **place)
+{
+	struct weir_store *store = open_store(*place);
+	put(store, 1, POLICY(SITE "," DOOR), WEIR_OK);
 	put(store, 2, POLICY(CHANGED_SITE), WEIR_OK);
 	assert_rows(store, FEW, NULL, 0, "1 fixed_window 99 2; 7 queue 4 1; ");
 	put(store, 2, POLICY(CHANGED_SITE), WEIR_OK); /* again */

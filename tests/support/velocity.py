@@ -42,8 +42,8 @@ class Velocity:
     def zone(self, rate, window_ms):
         """The id of a new zone."""
         number = next(self._zones)
-        self.sql(f"INSERT INTO zone_master VALUES ({number}, 0, 'z', '', 'enforce', 'sliding_window',"
-                 f" {rate}, {window_ms}, 0, 0, 0)")
+        self.sql(f"INSERT INTO zone_master (zone_id, limit_number, name, algorithm, rate, window_ms)"
+                 f" VALUES ({number}, 0, 'z', 'sliding_window', {rate}, {window_ms})")
         return number
 
     def connect(self, *statements, user="root", password="", **more):

@@ -30,6 +30,10 @@ static enum weir_status put_limit(const struct policy_call *call, const struct w
 	weir_mysql_put_signed(statement, limit->rate);
 	weir_mysql_put_signed(statement, limit->window_ms);
 	weir_mysql_put_signed(statement, limit->burst);
+	weir_mysql_put_signed(statement, weir_limit_value(limit, "precision"));
+	weir_mysql_put_signed(statement, weir_limit_value(limit, "lateness"));
+	weir_mysql_put_signed(statement, weir_limit_value(limit, "offset"));
+	weir_mysql_put_signed(statement, weir_limit_value(limit, "penalize"));
 	weir_mysql_put_signed(statement, zone->block_for_ms);
 	weir_mysql_put_number(statement, call->version);
 	return weir_mysql_execute(call->mysql, statement, NULL, error);

@@ -93,8 +93,8 @@ const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
 	[WEIR_MYSQL_ZONE_REMOVE] = {.before = "DELETE FROM zone_master WHERE zone_id = ?"},
 	[WEIR_MYSQL_ZONE_PUT] =
 		{.before = "INSERT INTO zone_master (zone_id, limit_number, name, description, mode, algorithm, rate,"
-                   " window_ms, burst, block_for_ms, policy_version)"
-                   " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+                   " window_ms, burst, precision_ms, lateness_ms, offset_ms, penalize, block_for_ms, policy_version)"
+                   " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
 	[WEIR_MYSQL_ZONE_NEWER] = {.before = "SELECT 1 FROM zone_master WHERE zone_id = ? AND policy_version > ? LIMIT 1"},
 	[WEIR_MYSQL_NOTE_GET] = {.before = "SELECT value FROM note WHERE name = ?"},
 	[WEIR_MYSQL_NOTE_PUT] = {.before = "REPLACE INTO note (name, value) VALUES (?, ?)"},

@@ -44,6 +44,10 @@ CREATE TABLE zone_master (
   rate INTEGER NOT NULL,
   window_ms INTEGER NOT NULL,
   burst INTEGER NOT NULL,
+  precision_ms INTEGER NOT NULL,
+  lateness_ms INTEGER NOT NULL,
+  offset_ms INTEGER NOT NULL,
+  penalize INTEGER NOT NULL,
   block_for_ms INTEGER NOT NULL,
   policy_version INTEGER NOT NULL,
   PRIMARY KEY (zone_id, limit_number)

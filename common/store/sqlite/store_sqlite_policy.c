@@ -23,8 +23,12 @@ static enum weir_status put_limit(struct weir_database *database, uint64_t versi
 	weir_statement_number(statement, 7, (uint64_t)limit->rate);
 	weir_statement_number(statement, 8, (uint64_t)limit->window_ms);
 	weir_statement_number(statement, 9, (uint64_t)limit->burst);
-	weir_statement_number(statement, 10, (uint64_t)zone->block_for_ms);
-	weir_statement_number(statement, 11, version);
+	weir_statement_number(statement, 10, (uint64_t)weir_limit_value(limit, "precision"));
+	weir_statement_number(statement, 11, (uint64_t)weir_limit_value(limit, "lateness"));
+	weir_statement_number(statement, 12, (uint64_t)weir_limit_value(limit, "offset"));
+	weir_statement_number(statement, 13, (uint64_t)weir_limit_value(limit, "penalize"));
+	weir_statement_number(statement, 14, (uint64_t)zone->block_for_ms);
+	weir_statement_number(statement, 15, version);
 	return weir_statement_run(database, statement, NULL, error);
 }
 

@@ -58,8 +58,9 @@ const char *const weir_store_statements[WEIR_STORE_STATEMENTS] = {
 	[WEIR_STORE_POLICY_GET] = "SELECT text FROM policy_version WHERE version = ?1",
 	[WEIR_STORE_POLICY_EACH] = "SELECT version, text FROM policy_version WHERE version >= ?1 ORDER BY version",
 	[WEIR_STORE_ZONE_REMOVE] = "DELETE FROM zone_master WHERE zone_id = ?1 AND policy_version <= ?2",
-	[WEIR_STORE_ZONE_PUT] = "INSERT INTO zone_master SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11"
-							" WHERE NOT EXISTS (SELECT 1 FROM zone_master WHERE zone_id = ?1 AND policy_version > ?11)",
+	[WEIR_STORE_ZONE_PUT] = "INSERT INTO zone_master SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+							" ?14, ?15"
+							" WHERE NOT EXISTS (SELECT 1 FROM zone_master WHERE zone_id = ?1 AND policy_version > ?15)",
 	[WEIR_STORE_NOTE_GET] = "SELECT value FROM note WHERE name = ?1",
 	[WEIR_STORE_NOTE_PUT] = "INSERT OR REPLACE INTO note VALUES (?1, ?2)",
 	[WEIR_STORE_NOTE_REMOVE] = "DELETE FROM note WHERE name = ?1",
