@@ -328,6 +328,18 @@ static enum ready_outcome read_closed(struct weir_span text, struct ready_line *
 	return found(ready, "Preauth", ip);
 }
 
+/* Whether "ADDRESS port N" stands behind a blank, with another address. */
+static bool has_other_peer(struct weir_span rest, struct weir_span ip)
+{
+	struct weir_span place;
+	for (const char *blank; (blank = text_find(rest, " ")) != NULL;) {
+		rest = text_from(rest, blank + 1);
+		if (take_peer(rest, &place) && !weir_span_equal(ip, place))
+			return true;
+	}
+	return false;
+}
+
 /* "invalid user NAME ADDRESS port N: Change of username or service not allowed: (NAME,service) -> …" */
 static enum ready_outcome read_change(struct weir_span text, struct ready_line *ready)
 {
@@ -347,7 +359,9 @@ static enum ready_outcome read_change(struct weir_span text, struct ready_line *
 		if (!cut_host(&user, &place) || again.length <= user.length || again.at[user.length] != ',' ||
 		    memcmp(again.at, user.at, user.length) != 0)
 			continue;
-		if (ip.at != NULL && !weir_span_equal(ip, place))
+		/* Another place behind both: all before it may be a name, of a line with another reason. */
+		if ((ip.at != NULL && !weir_span_equal(ip, place)) ||
+		    has_other_peer(text_from(again, again.at + user.length), place))
 			return READY_AMBIGUOUS;
 		ip = place;
 		ready->parts[USER] = user;
