@@ -12,6 +12,7 @@ import parse_json
 import paths
 import times
 from parse_lines import READY_PATTERNS, Combined, Delimited, Logfmt, Malformed, Pattern
+from parse_ready import READY_PARSERS
 
 COST_MAX = 2 ** 40
 LINE_MAX = 262144
@@ -161,6 +162,8 @@ def _parser_of(kind, spec):
         return Pattern(spec["pattern"], False, spec.get("unmatched"))
     if kind in READY_PATTERNS:
         return Pattern(READY_PATTERNS[kind], True, spec.get("unmatched"))
+    if kind in READY_PARSERS:
+        return READY_PARSERS[kind]()
     if kind == "json":
         return None
     raise ValueError("unknown format " + kind)

@@ -71,7 +71,7 @@ class Pools:
 def writer(rng, with_cost):
     """A writer of one format; combined has no field for a cost but `bytes`."""
     return rng.choice([JsonLines, JsonLines, JsonLines, CombinedLines, DelimitedLines,
-                       LogfmtLines, PatternLines])(rng, with_cost)
+                       LogfmtLines, PatternLines, ReadyLines])(rng, with_cost)
 
 
 def spoil(rng, lines):
@@ -99,6 +99,19 @@ def iso(rng, ms, style):
     if offset:
         return text + f"{'+' if offset > 0 else '-'}{abs(offset) // 60:02}:{abs(offset) % 60:02}"
     return text + rng.choice(["Z", "z", "+00:00", ""])
+
+
+def common_log(rng, ms):
+    """The Common Log Format's text of a time, in some zone."""
+    seconds = ms // 1000
+    offset = rng.choice([0, 0, 0, 120, -90])
+    local = seconds + offset * 60
+    if not 0 <= local * 1000 < times.LIMIT_MS:
+        local, offset = seconds, 0
+    then = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=local)
+    zone = f"{'-' if offset < 0 else '+'}{abs(offset) // 60:02}{abs(offset) % 60:02}"
+    return (f"{then.day:02}/{_MONTHS[then.month - 1]}/{then.year:04}:{then.hour:02}:"
+            f"{then.minute:02}:{then.second:02} {zone}").encode()
 
 
 class _Lines:
@@ -209,15 +222,7 @@ class CombinedLines(_Lines):
 
     def line(self, rng, event):
         """One line."""
-        seconds = event["time"] // 1000
-        offset = rng.choice([0, 0, 0, 120, -90])
-        local = seconds + offset * 60
-        if not 0 <= local * 1000 < times.LIMIT_MS:
-            local, offset = seconds, 0
-        then = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=local)
-        zone = f"{'-' if offset < 0 else '+'}{abs(offset) // 60:02}{abs(offset) % 60:02}"
-        stamp = (f"{then.day:02}/{_MONTHS[then.month - 1]}/{then.year:04}:{then.hour:02}:"
-                 f"{then.minute:02}:{then.second:02} {zone}").encode()
+        stamp = common_log(rng, event["time"])
         user = event.get("user", b"-").replace(b'"', b"\\x22")
         asked = b" ".join(event[name] for name in ("method", "path") if name in event)
         vhost = rng.choice([b"", b"", b"", b"www.example.com:443 ", b"198.51.100.1 "])
@@ -317,3 +322,40 @@ class PatternLines(_Lines):
             text += b" for " + event["xff"]
         time = self.time(rng, event["time"]).encode()
         return rng.choice([b"", b"", b"head: "]) + text + b" @" + time + b"\n"
+
+
+class ReadyLines(_Lines):
+    """Lines of squid, alb or ingress_nginx, whose writers encode what would end a part of them; the cost is `bytes`."""
+
+    name = "squid"
+
+    def __init__(self, rng, with_cost):
+        super().__init__(rng, with_cost)
+        self.spec = {"type": rng.choice(["squid", "alb", "ingress_nginx"])}
+        if with_cost:
+            self.spec["cost"] = "bytes"
+
+    @staticmethod
+    def _word(event, name):
+        return event.get(name, b"-").replace(b" ", b"%20").replace(b'"', b"%22")
+
+    def line(self, rng, event):
+        """One line; at times without its end."""
+        ip, method, path = (self._word(event, name) for name in ("ip", "method", "path"))
+        status, size = event.get("status", b"-"), b"%d" % event["cost"] if "cost" in event else b"-"
+        ms = event["time"]
+        if self.spec["type"] == "squid":
+            text = b"%d.%03d %6d %s TCP_MISS/%s %s %s %s %s HIER_DIRECT/192.0.2.1 text/html" % (
+                ms // 1000, ms % 1000, rng.randrange(9999), ip, status, size, method, path, self._word(event, "user"))
+        elif self.spec["type"] == "alb":
+            kind = rng.choice([b"", b"https ", b"h2 "])
+            text = b'%s%s app/lb/1 %s:4000 10.0.0.1:80 0.1 0.2 0 %s 200 9 %s "%s %s HTTP/1.1" "agent" - -' % (
+                kind, iso(rng, ms, "iso").replace(" ", "T").encode(), ip, status, size, method, path)
+        else:
+            user = event.get("user", b"-").replace(b'"', b"\\x22")
+            user = rng.choice([b"", b"", b"[%s] - " % ip]) + user + rng.choice([b"", b"", b" [x] y"])
+            text = b'%s - %s [%s] "%s %s HTTP/1.1" %s %s "-" "agent" 9 0.1 [a-b-80] [] 10.0.0.1:80 9 0.1 200 6d' % (
+                ip, user, common_log(rng, ms), method, path, status, size)
+        if rng.random() < 0.03:
+            text = text[:rng.randrange(len(text))]
+        return text + b"\n"
