@@ -341,6 +341,21 @@ static void show(struct world *world)
 		fprintf(stderr, "no listing\n");
 }
 
+/*
+ * Whether the source names rotated files that are packed, and reads one as a log of its own. The log that it was rotated
+ * away from, unseen, cannot know that yet: it tells of bytes that the other reads.
+ */
+static bool reads_packed(void)
+{
+	for (size_t i = 0; i < memory->stream_count; i++)
+		for (size_t k = 1; k < sizeof endings / sizeof *endings; k++) {
+			const char *path = memory->streams[i]->path, *ending = strstr(path, endings[k]);
+			if (ending != NULL && strcmp(ending, endings[k]) == 0)
+				return true;
+		}
+	return false;
+}
+
 static void check(struct world *world)
 {
 	for (int i = 0; i < world->log_count; i++)
@@ -354,7 +369,7 @@ static void check(struct world *world)
 		reader_run(&world->reader, 5);
 	reader_run(&world->reader, 30);
 	count_lines(world);
-	if (!lossy && world->counted > 0) {
+	if (!lossy && world->counted > 0 && !reads_packed()) {
 		show(world);
 		fail_msg("seed %llu: bytes were told as lost, and none are", (unsigned long long)world->seed);
 	}
