@@ -118,11 +118,11 @@ uint64_t input_lines_zeros(const struct input_lines *lines)
 
 bool input_lines_returns(const struct input_lines *lines)
 {
-	const char *line = lines->buffer + lines->begin;
 	size_t length = lines->end - lines->begin;
-	if (lines->offset > sizeof order_mark || length < 2 || memchr(line, '\n', length) != NULL)
+	if (lines->offset > sizeof order_mark || length < 2)
 		return false;
-	return memchr(line, '\r', length - 1) != NULL;
+	const char *line = lines->buffer + lines->begin;
+	return memchr(line, '\n', length) == NULL && memchr(line, '\r', length - 1) != NULL;
 }
 
 static void empty(struct input_lines *lines)

@@ -43,7 +43,7 @@ def test_an_archive_that_was_off_goes_on(place):
     now = int(time.time() * 1000)
     archiver(run, True)
     run.start()
-    run.append(burst("ann", 5, start_ms=now))
+    run.append(burst("ann", 5, start_ms=now - 3 * HOUR_MS))  # over by now: no block in force holds back the log
     until_archived(run, "ann")
     run.stop()
     archiver(run, False)
