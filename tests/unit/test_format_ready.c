@@ -318,6 +318,10 @@ static void sshd(void **state)
 		&fixture,
 		HEAD "Disconnecting invalid user x 192.0.2.7 port 5: bad service request y 198.51.100.77 port 1: z [preauth]",
 		FORMAT_AMBIGUOUS);
+	assert_reason(&fixture,
+	              HEAD "Disconnecting invalid user x 198.51.100.77 port 1: Change of username or service not allowed: "
+	                   "(x, 192.0.2.7 port 5: Packet corrupt [preauth]",
+	              FORMAT_AMBIGUOUS);
 	assert_reason(&fixture, HEAD "Failed password for x from 192.0.2.7 port 20 ssh1: from 198.51.100.77",
 	              FORMAT_AMBIGUOUS);
 	assert_reason(&fixture,
