@@ -163,6 +163,19 @@ static uint64_t client_of(const struct api_call *call, size_t token)
 	return weir_hash64(words, sizeof words);
 }
 
+/*
+ * Whether a browser that was led here by the name of some other site is ruled out: its page would be of that site, and
+ * could read the answer, once the name has this machine's address. An address is nobody's name.
+ */
+static bool is_asked_by_address(const char *host)
+{
+	static const char local[] = "localhost";
+	struct weir_address address;
+	size_t length = host != NULL ? strcspn(host, ":") : 0;
+	return host == NULL || (length == sizeof local - 1 && strncasecmp(host, local, length) == 0) ||
+	       weir_address_read(weir_span_of(host), &address);
+}
+
 static bool admit(struct api_call *call, const struct route *route)
 {
 	const struct weir_secrets *tokens = &call->api->options.config->archiver.tokens;
@@ -174,6 +187,11 @@ static bool admit(struct api_call *call, const struct route *route)
 		return api_fault_set(&call->fault, 429, NULL, "too many requests: expected at most %lld per second",
 		                     (long long)call->api->options.config->archiver.api_rate);
 	}
+	if (tokens->count == 0 && !is_asked_by_address(weir_http_field(call->request, "Host")))
+		return api_fault_set(
+			&call->fault, 421, "Host",
+			"expected an address or localhost, as there are no tokens: set archiver.tokens to be asked "
+			"by a name");
 	if (route->open || tokens->count == 0 || token > 0)
 		return true;
 	weir_http_header(call->reply, "WWW-Authenticate", "Bearer");

@@ -54,6 +54,7 @@ def test_tokens(place):
     for scheme, token in (("Bearer", TOKEN), ("bearer", OTHER)):
         assert api.ask("zones", Authorization=f"{scheme} {token}").status == 200
     assert api.ask("openapi.json").status == 200
+    assert api.ask("zones", Host="weir.example", Authorization=f"Bearer {TOKEN}").status == 200
     api.end()
 
 
@@ -67,6 +68,16 @@ def test_without_tokens_only_this_machine_is_listened_to(place):
     program = started_with(place, "*:0", tokens=[TOKEN])
     until(lambda: program.out().endswith(b"\n"), "it listens", running=program)
     assert program.stop() == 0
+
+
+def test_without_tokens_nobody_asks_by_a_name(place):
+    """A site whose name is made to lead to this machine would read the archive through its visitors' browsers."""
+    api = filled(on_sqlite(place))
+    for name in ("evil.example", "evil.example:8642", "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil", ""):
+        assert "archiver.tokens" in refused(api, 421, "Host", "zones", Host=name), name
+    for name in ("127.0.0.1", "127.0.0.1:1", "[::1]:8642", "localhost", "LocalHost:8642", "192.0.2.7"):
+        assert api.ask("zones", Host=name).status == 200, name
+    api.end()
 
 
 def test_rate_is_each_clients_own(place):
@@ -219,7 +230,7 @@ def crowd(api):
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         one.settimeout(PATIENCE_S)
         one.connect(("127.0.0.1", api.port))
-        one.sendall(b"GET /api/v1/decisions?format=csv HTTP/1.1\r\nHost: x\r\n\r\n")
+        one.sendall(b"GET /api/v1/decisions?format=csv HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         held.append(one)
     begun = [one.recv(12)[9:] for one in held]
     assert set(begun) <= {b"200", b"503"}, begun
