@@ -321,7 +321,6 @@ bool combined_line_split(struct weir_span text, struct combined_line *line)
 {
 	const char *at = text.at, *end = text.at + text.length;
 	bool may_be_head;
-	line->parts[COMBINED_NONE] = (struct weir_span){0};
 	line->cut = false;
 	if (!take_client(&at, end, line, &may_be_head) || !take_user_and_time(&at, end, line))
 		return false;

@@ -31,7 +31,6 @@ enum combined_part {
 	COMBINED_AGENT,
 	COMBINED_XFF,
 	COMBINED_HOST, /* the virtual host before the client, without its port */
-	COMBINED_NONE, /* always absent */
 	COMBINED_PARTS,
 };
 

@@ -241,7 +241,7 @@ static enum format_reason take_any(struct format_combined *combined, const struc
 	record->ip = RECORD_IP_UNTOLD;
 	if (!combined_line_split(text, &line))
 		return combined->format.malformed;
-	put_split(place, &line, 0, COMBINED_NONE - 1);
+	put_split(place, &line, 0, COMBINED_PARTS - 1);
 	record->cut |= line.cut;
 	struct weir_span time = line.parts[COMBINED_TIME];
 	return time_read(&combined->options.time, format_value_or_dash(time.at, time.length), &record->time_ms);
@@ -269,9 +269,10 @@ static void combined_free(struct format *format)
 	free(combined);
 }
 
+/* COMBINED_PARTS: no part is called so. */
 static enum combined_part part_of(const char *name)
 {
-	static const char *const names[COMBINED_NONE] = {
+	static const char *const names[COMBINED_PARTS] = {
 		[COMBINED_IP] = "ip",         [COMBINED_IDENT] = "ident",   [COMBINED_USER] = "user",
 		[COMBINED_TIME] = "",         [COMBINED_METHOD] = "method", [COMBINED_TARGET] = "target",
 		[COMBINED_STATUS] = "status", [COMBINED_BYTES] = "bytes",   [COMBINED_REFERER] = "referer",
@@ -279,7 +280,7 @@ static enum combined_part part_of(const char *name)
 		[COMBINED_PATH] = "path",
 	};
 	enum combined_part part = 0;
-	while (part < COMBINED_NONE && strcmp(names[part], name) != 0)
+	while (part < COMBINED_PARTS && strcmp(names[part], name) != 0)
 		part++;
 	return part;
 }
@@ -287,7 +288,7 @@ static enum combined_part part_of(const char *name)
 static bool lacks(const struct format *format, uint32_t field)
 {
 	const struct format_combined *combined = (const struct format_combined *)format;
-	return part_of(combined->options.fields.names[field]) == COMBINED_NONE;
+	return part_of(combined->options.fields.names[field]) == COMBINED_PARTS;
 }
 
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
@@ -309,7 +310,7 @@ static enum weir_status create(const struct weir_json *config, const struct form
 		if (!format_wants(&combined->options, i))
 			continue;
 		enum combined_part part = part_of(combined->options.fields.names[i]);
-		if (part == COMBINED_NONE)
+		if (part == COMBINED_PARTS)
 			combined->lacking[combined->lacking_count++] = (uint8_t)i;
 		else
 			combined->field_of[part] = (uint8_t)i;

@@ -262,7 +262,7 @@ static enum format_reason parse_by_grammar(struct fixture *fixture, struct time_
 	static const enum combined_part parts[] = {COMBINED_IP,     COMBINED_IDENT,  COMBINED_USER,  COMBINED_METHOD,
 	                                           COMBINED_TARGET, COMBINED_STATUS, COMBINED_BYTES, COMBINED_REFERER,
 	                                           COMBINED_AGENT,  COMBINED_XFF,    COMBINED_HOST,  COMBINED_TARGET,
-	                                           COMBINED_NONE};
+	                                           COMBINED_PARTS}; /* the last: of no such line */
 	char names[sizeof every_field], *rest = names;
 	struct combined_line line;
 	memcpy(names, every_field, sizeof names);
@@ -270,7 +270,7 @@ static enum format_reason parse_by_grammar(struct fixture *fixture, struct time_
 		return fixture->format->malformed;
 	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
 		int field = field_table_find(&fixture->fields, weir_span_of(strtok_r(rest, " ", &rest)));
-		struct weir_span part = line.parts[parts[i]];
+		struct weir_span part = parts[i] < COMBINED_PARTS ? line.parts[parts[i]] : (struct weir_span){0};
 		bool absent = part.length == 0 || (part.length == 1 && *part.at == '-');
 		record->fields[field] = absent ? (struct weir_span){0} : part;
 	}
