@@ -195,12 +195,14 @@ static enum weir_status read_document(struct weir_json_document *document, struc
 	return WEIR_OK;
 }
 
-const char *weir_config_usual(void)
+bool weir_config_find(const char **path)
 {
 	const char *named = getenv("WEIR_CONFIG");
-	if (named != NULL && *named != '\0')
-		return named;
-	return access(WEIR_CONFIG_USUAL, F_OK) == 0 ? WEIR_CONFIG_USUAL : NULL;
+	if (*path == NULL && named != NULL && *named != '\0')
+		*path = named;
+	if (*path == NULL && access(WEIR_CONFIG_USUAL, F_OK) == 0)
+		*path = WEIR_CONFIG_USUAL;
+	return *path != NULL;
 }
 
 enum weir_status weir_config_load(const char *path, struct weir_config **config, struct weir_error *error)

@@ -4,8 +4,8 @@
  * afterwards, and passed down.
  *
  * Its sections are "zones" (common/policy/policy.h), "sources" (collector/source/source.h),
- * "gateways" (deploy/gateways/gateway/gateway_settings.h) and those of the struct below, under the names that it has. Every setting in
- * them has a default. Name, kind, bounds, default and meaning of each stand in
+ * "gateways" (deploy/gateways/gateway/gateway_settings.h) and those of the struct
+ * below, under the names that it has. Every setting in them has a default. Name, kind, bounds, default and meaning of each stand in
  * one table (config_settings.c), from which settings are read, checked and
  * documented: weir_config_describe() writes the table of settings.md.
  */
@@ -106,23 +106,24 @@ struct weir_config {
 	} deadletter;
 };
 
+#define WEIR_CONFIG_USUAL "/etc/weir/weir.json"
+#define WEIR_CONFIG_MISSING "no configuration: give --config FILE, set WEIR_CONFIG, or write " WEIR_CONFIG_USUAL
+
+/**
+ * Puts the usual configuration where none is named: that of $WEIR_CONFIG, or WEIR_CONFIG_USUAL where that file is. Never
+ * one of the working directory, which may be anyone's.
+ *
+ * @param path  NULL: none is named; borrowed
+ * @return whether there is one now; else WEIR_CONFIG_MISSING says what to do
+ */
+bool weir_config_find(const char **path);
+
 /**
  * Reads a configuration.
  *
  * @param config  returned: weir_config_free()
  * @return WEIR_OK; WEIR_INVALID with the path, the line and what would be accepted; WEIR_IO: it cannot be read
  */
-#define WEIR_CONFIG_USUAL "/etc/weir/weir.json"
-#define WEIR_CONFIG_MISSING "no configuration: give --config FILE, set WEIR_CONFIG, or write " WEIR_CONFIG_USUAL
-
-/**
- * The configuration that nobody named: $WEIR_CONFIG, or WEIR_CONFIG_USUAL where that file is. Never one of the working
- * directory, which may be anyone's.
- *
- * @return NULL: there is none
- */
-const char *weir_config_usual(void);
-
 WEIR_MUST_USE enum weir_status weir_config_load(const char *path, struct weir_config **config,
                                                 struct weir_error *error);
 /** @param name  as for weir_json_parse() */

@@ -37,7 +37,7 @@ static enum weir_exit begin(struct weir_daemon *daemon, const struct weir_comman
 	*daemon = (struct weir_daemon){.name = line->name, .line = line};
 	snprintf(daemon->state, sizeof daemon->state, "/var/lib/weir/%s", daemon->name);
 	enum weir_exit code = weir_arguments_read(line, argc, argv, take_option, daemon);
-	if (code == WEIR_EXIT_NOT_YET && daemon->config_path == NULL && (daemon->config_path = weir_config_usual()) == NULL)
+	if (code == WEIR_EXIT_NOT_YET && !weir_config_find(&daemon->config_path))
 		code = weir_arguments_refuse(line, WEIR_CONFIG_MISSING);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;

@@ -113,11 +113,11 @@ static enum weir_status parse_file(const struct weir_json *at, const char *kind,
 
 struct weir_json weir_exempt_place(const struct weir_json *zones, uint32_t zone, const char *path)
 {
+	static const char *const kinds[] = {"file", "list"};
 	struct weir_json at = weir_json_element(zones, zone), exempt = weir_json_member(&at, "exempt");
 	size_t count = json_is_array(exempt.value) ? json_array_size(exempt.value) : 0;
 	for (size_t i = 0; i < count || (i == 0 && json_is_object(exempt.value)); i++) {
 		struct weir_json entry = count > 0 ? weir_json_element(&exempt, i) : exempt;
-		static const char *const kinds[] = {"file", "list"};
 		for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
 			struct weir_json named = weir_json_member(&entry, kinds[k]);
 			if (json_is_string(named.value) && strcmp(json_string_value(named.value), path) == 0)

@@ -100,7 +100,7 @@ static enum weir_status read_object(const json_t *object, struct decision_record
 	record->lift = string_is(object, "action", weir_span_of("lift"));
 	if (!record->lift && !string_is(object, "action", weir_span_of("block")))
 		return weir_fail(error, WEIR_INVALID, "\"action\" is neither block nor lift");
-	record->operator= json_object_get(object, "by") != NULL;
+	record->by_operator = json_object_get(object, "by") != NULL;
 	record->shadow = string_is(object, "mode", weir_span_of("shadow"));
 	if (!read_time(json_object_get(object, "at"), &record->at_ms))
 		return weir_fail(error, WEIR_INVALID, "\"at\" is not a time in Unix ms");

@@ -28,9 +28,9 @@ struct decision_record {
 	uint32_t partition;
 	struct decision_version version;
 	bool lift;
-	bool whole_zone; /* a lift of all that the zone blocks in this partition; `key` is empty then */
-	bool shadow;     /* not to be enforced */
-	bool operator;   /* an operator decided, no limit */
+	bool whole_zone;  /* a lift of all that the zone blocks in this partition; `key` is empty then */
+	bool shadow;      /* not to be enforced */
+	bool by_operator; /* an operator decided, no limit */
 	int64_t at_ms;
 	int64_t until_ms;      /* DECISION_NO_END: until it is lifted; so too what lies beyond the year 9999 */
 	struct weir_span zone; /* [A-Za-z0-9_.-]+ */

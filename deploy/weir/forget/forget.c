@@ -133,8 +133,7 @@ static enum weir_exit parse(struct forget *forget, int argc, char **argv)
 		return weir_arguments_refuse(&line, "either values or --key-hex, not both");
 	if (options->key_hex == NULL && options->value_count == 0)
 		return weir_arguments_refuse(&line, "missing VALUE: give the key's values, or --key-hex");
-	if (options->state_path == NULL && options->config_path == NULL &&
-	    (options->config_path = weir_config_usual()) == NULL)
+	if (options->state_path == NULL && !weir_config_find(&options->config_path))
 		return weir_arguments_refuse(&line, WEIR_CONFIG_MISSING ", or name a directory with --state");
 	return WEIR_EXIT_NOT_YET;
 }

@@ -148,8 +148,8 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 static enum weir_exit parse(struct decode *decode, int argc, char **argv)
 {
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, decode);
-	if (code == WEIR_EXIT_NOT_YET && decode->state == NULL && decode->config == NULL && decode->file == NULL)
-		decode->config = weir_config_usual();
+	if (code == WEIR_EXIT_NOT_YET && decode->state == NULL && decode->file == NULL)
+		(void)weir_config_find(&decode->config);
 	int named = (decode->state != NULL) + (decode->config != NULL) + (decode->file != NULL);
 	if (code != WEIR_EXIT_NOT_YET || named == 1)
 		return code;

@@ -228,7 +228,7 @@ static enum weir_exit command_main(int argc, char **argv)
 	struct weir_error error;
 	bool refused = false;
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &recover);
-	if (code == WEIR_EXIT_NOT_YET && recover.config_path == NULL && (recover.config_path = weir_config_usual()) == NULL)
+	if (code == WEIR_EXIT_NOT_YET && !weir_config_find(&recover.config_path))
 		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;

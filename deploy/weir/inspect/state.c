@@ -165,8 +165,7 @@ static enum weir_exit parse(struct dump *dump, int argc, char **argv)
 	whole.sections = shown;
 	enum weir_exit code = weir_arguments_read(&whole, argc, argv, take_option, dump);
 	weir_text_deinit(&forms);
-	if (code == WEIR_EXIT_NOT_YET && dump->state_path == NULL && dump->config_path == NULL &&
-	    (dump->config_path = weir_config_usual()) == NULL)
+	if (code == WEIR_EXIT_NOT_YET && dump->state_path == NULL && !weir_config_find(&dump->config_path))
 		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING ", or name a directory with --state");
 	return code;
 }

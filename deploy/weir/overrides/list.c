@@ -97,8 +97,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 static enum weir_exit parse(struct list_command *command, int argc, char **argv)
 {
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, command);
-	if (code == WEIR_EXIT_NOT_YET && command->state_path == NULL && command->config_path == NULL &&
-	    (command->config_path = weir_config_usual()) == NULL)
+	if (code == WEIR_EXIT_NOT_YET && command->state_path == NULL && !weir_config_find(&command->config_path))
 		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING ", or name a directory with --state");
 	return code;
 }

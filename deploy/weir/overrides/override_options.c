@@ -223,8 +223,7 @@ enum weir_exit override_options_parse(enum override_kind kind, int argc, char **
 		return weir_arguments_refuse(line, "either --for or --until, not both");
 	if (options->key_hex != NULL && options->value_count > 0)
 		return weir_arguments_refuse(line, "either values or --key-hex, not both");
-	if (options->state_path == NULL && options->config_path == NULL &&
-	    (options->config_path = weir_config_usual()) == NULL)
+	if (options->state_path == NULL && !weir_config_find(&options->config_path))
 		return weir_arguments_refuse(line, WEIR_CONFIG_MISSING ", or name a directory with --state");
 	return WEIR_EXIT_NOT_YET;
 }

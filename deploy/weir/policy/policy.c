@@ -123,8 +123,7 @@ static enum weir_exit parse(struct policy_command *command, int argc, char **arg
 		return weir_arguments_refuse(&line,
 		                             "apply works on a cluster; `weir run` puts its own configuration in force when it "
 		                             "starts and on SIGHUP");
-	if (command->state_path == NULL && command->config_path == NULL &&
-	    (command->config_path = weir_config_usual()) == NULL)
+	if (command->state_path == NULL && !weir_config_find(&command->config_path))
 		return weir_arguments_refuse(&line, WEIR_CONFIG_MISSING "%s",
 		                             is_apply ? "" : ", or name a directory with --state");
 	return WEIR_EXIT_NOT_YET;

@@ -69,7 +69,7 @@ static void take(struct blocks_kept *kept, const struct weir_message *message, i
 	partition->next = message->offset + 1;
 	if (decision_record_parse(message, &record, &error) != WEIR_OK || record.lift || record.until_ms <= now_ms)
 		return;
-	int64_t most_ms = record.operator? now_ms + 2 * BLOCKS_REMIND_MS : INT64_MAX - STEP_MS;
+	int64_t most_ms = record.by_operator ? now_ms + 2 * BLOCKS_REMIND_MS : INT64_MAX - STEP_MS;
 	int64_t until_ms = record.until_ms < most_ms ? record.until_ms : most_ms;
 	push(partition, (struct kept_block){message->offset, (until_ms / STEP_MS + 1) * STEP_MS});
 }

@@ -160,8 +160,8 @@ static enum weir_exit read_config(struct run_options *options, struct given *giv
 {
 	struct weir_error error;
 	enum weir_status status;
-	if (options->config_path == NULL && given->words.log_count == 0 && !given->shorthand)
-		options->config_path = weir_config_usual();
+	if (given->words.log_count == 0 && !given->shorthand)
+		(void)weir_config_find(&options->config_path);
 	if (options->config_path != NULL) {
 		if (given->shorthand || given->words.log_count > 0)
 			return weir_arguments_refuse(&run_line, "%s cannot be combined with --config",

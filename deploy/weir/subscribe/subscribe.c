@@ -350,8 +350,7 @@ static enum weir_exit command_main(int argc, char **argv)
 	struct subscribe subscribe = {.interval_ms = -1, .max = BLOCK_TABLE_MAX_DEFAULT};
 	struct weir_error error = {.text = ""}, failure;
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &subscribe);
-	if (code == WEIR_EXIT_NOT_YET && subscribe.config_path == NULL &&
-	    (subscribe.config_path = weir_config_usual()) == NULL)
+	if (code == WEIR_EXIT_NOT_YET && !weir_config_find(&subscribe.config_path))
 		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING);
 	if (code != WEIR_EXIT_NOT_YET) {
 		free(subscribe.http_host);

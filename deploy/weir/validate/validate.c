@@ -97,7 +97,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 static enum weir_exit parse(int argc, char **argv, struct validate_options *options)
 {
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, options);
-	if (code != WEIR_EXIT_NOT_YET || options->path != NULL || (options->path = weir_config_usual()) != NULL)
+	if (code != WEIR_EXIT_NOT_YET || weir_config_find(&options->path))
 		return code;
 	return weir_arguments_refuse(&line, WEIR_CONFIG_MISSING);
 }
