@@ -22,8 +22,8 @@ struct policies {
 	struct exempt_lists *lists;
 	struct exempt_watch exempt; /* of that version's lists */
 	struct weir_fault reading, waiting;
-	_Atomic uint64_t given,
-		refused; /* the newest versions of each kind; 0: none. Equal: one of its lists was missing at first */
+	/* The newest versions of each kind; 0: none. Equal: one of its lists was missing at first. */
+	_Atomic uint64_t given, refused;
 };
 
 enum weir_status policies_new(const struct weir_config *config, struct weir_bus *bus, const struct weir_log *log,
@@ -61,19 +61,6 @@ static void log_unmatched(void *context, const struct weir_zone *zone, const cha
 	         field);
 }
 
-/* A doubt about a policy, for the log. */
-struct doubted {
-	const struct weir_log *log;
-	const struct weir_policy *policy;
-};
-
-static void log_doubt(void *context, uint32_t zone, const char *member, const char *words)
-{
-	const struct doubted *doubted = context;
-	weir_log(doubted->log, WEIR_LOG_WARNING, "policy", "zone \"%s\", %s: %s", doubted->policy->zones[zone].name, member,
-	         words);
-}
-
 /* Whether the sources can be matched by it. */
 static bool usable(struct policies *policies, const struct weir_policy *policy)
 {
@@ -82,8 +69,7 @@ static bool usable(struct policies *policies, const struct weir_policy *policy)
 	if (status == WEIR_OK)
 		status = inputs_each_unmatched(policies->config, policy, policies->lists, log_unmatched, policies, &error);
 	if (status == WEIR_OK) {
-		struct doubted doubted = {policies->log, policy};
-		policy_doubts(policy, NULL, policies->lists, log_doubt, &doubted);
+		policy_doubts_log(policy, NULL, policies->lists, policies->log);
 		return true;
 	}
 	weir_log(policies->log, WEIR_LOG_ERROR, "policy", "cannot use policy %llu: %s; %s",

@@ -356,3 +356,23 @@ void policy_doubts(const struct weir_policy *policy, const struct weir_config *c
 		weir_text_deinit(&teller.words);
 	}
 }
+
+struct logger {
+	const struct weir_log *log;
+	const struct weir_policy *policy;
+};
+
+/* A policy_doubt. */
+static void log_doubt(void *context, uint32_t zone, const char *member, const char *words)
+{
+	const struct logger *logger = context;
+	weir_log(logger->log, WEIR_LOG_WARNING, "policy", "zone \"%s\", %s: %s", logger->policy->zones[zone].name, member,
+	         words);
+}
+
+void policy_doubts_log(const struct weir_policy *policy, const struct weir_config *config, struct exempt_lists *lists,
+                       const struct weir_log *log)
+{
+	struct logger logger = {log, policy};
+	policy_doubts(policy, config, lists, log_doubt, &logger);
+}

@@ -27,6 +27,10 @@ typedef void policy_doubt(void *context, uint32_t zone, const char *member, cons
 void policy_doubts(const struct weir_policy *policy, const struct weir_config *config, struct exempt_lists *lists,
                    policy_doubt *tell, void *context);
 
+/** The same, as warnings in the log. */
+void policy_doubts_log(const struct weir_policy *policy, const struct weir_config *config, struct exempt_lists *lists,
+                       const struct weir_log *log);
+
 enum { DOUBTS_TOLD = 8 };
 
 #endif

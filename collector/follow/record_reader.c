@@ -208,12 +208,12 @@ __attribute__((noinline)) static void cut_beginning(struct record_reader *reader
 {
 	static const char mark[] = {'\xef', '\xbb', '\xbf'};
 	uint32_t zeros = 0, cut = 0;
-	for (bool more = true; more;) {
-		more = false;
-		while (cut < line->length && line->at[cut] == '\0')
-			cut++, zeros++;
-		if (line->length - cut >= sizeof mark && memcmp(line->at + cut, mark, sizeof mark) == 0)
-			cut += sizeof mark, more = true;
+	while (cut < line->length) {
+		bool zero = line->at[cut] == '\0';
+		if (!zero && (line->length - cut < sizeof mark || memcmp(line->at + cut, mark, sizeof mark) != 0))
+			break;
+		zeros += zero;
+		cut += zero ? 1 : (uint32_t)sizeof mark;
 	}
 	line->at += cut;
 	line->length -= cut;

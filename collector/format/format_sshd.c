@@ -203,6 +203,17 @@ static bool take_peer(struct weir_span rest, struct weir_span *ip)
 	       (rest.length == 0 || rest.at[0] == ':');
 }
 
+/* Takes all up to behind the next blank that such a place follows. @return the blank; NULL: none follows */
+static const char *next_peer(struct weir_span *rest, struct weir_span *ip)
+{
+	for (const char *blank; (blank = text_find(*rest, " ")) != NULL;) {
+		*rest = text_from(*rest, blank + 1);
+		if (take_peer(*rest, ip))
+			return blank;
+	}
+	return NULL;
+}
+
 /*
  * "[authenticating user NAME |invalid user NAME ]ADDRESS port N[: REASON]", as sshd names a connection. A name that exists
  * is none of a stranger's; before another, or a reason in which no stranger writes, the last such place is the address.
@@ -215,10 +226,7 @@ static enum ready_outcome read_peer(struct weir_span text, struct ready_line *re
 	if (!known && !text_take(&rest, "invalid user "))
 		return read_front(text, ready, "Preauth"); /* "user NAME ": behind the login */
 	struct weir_span name = rest;
-	for (const char *blank; (blank = text_find(rest, " ")) != NULL;) {
-		rest = text_from(rest, blank + 1);
-		if (!take_peer(rest, &place))
-			continue;
+	for (const char *blank; (blank = next_peer(&rest, &place)) != NULL;) {
 		if (offered && ip.at != NULL && !weir_span_equal(ip, place))
 			return READY_AMBIGUOUS;
 		ip = place;
@@ -332,11 +340,9 @@ static enum ready_outcome read_closed(struct weir_span text, struct ready_line *
 static bool has_other_peer(struct weir_span rest, struct weir_span ip)
 {
 	struct weir_span place;
-	for (const char *blank; (blank = text_find(rest, " ")) != NULL;) {
-		rest = text_from(rest, blank + 1);
-		if (take_peer(rest, &place) && !weir_span_equal(ip, place))
+	while (next_peer(&rest, &place) != NULL)
+		if (!weir_span_equal(ip, place))
 			return true;
-	}
 	return false;
 }
 

@@ -129,21 +129,13 @@ static struct shared_list *new_list(const char *path)
 	return shared;
 }
 
-static bool counts_paths(const struct weir_zone *zone)
-{
-	bool found = false;
-	for (uint32_t i = 0; i < zone->key_count; i++)
-		found |= strcmp(zone->key[i].field, "path") == 0;
-	return found;
-}
-
-/* A path may be written as a client would write it. What has a query or a fragment is no path, and says more than one. */
+/* A path may be written as a client would write it. */
 static void take_path(struct loading *loading, struct weir_span word)
 {
 	struct field_value_room room = {0};
-	if (word.at[0] != '/' || strpbrk(word.at, "*?#") != NULL)
+	if (strchr(word.at, '*') != NULL)
 		return;
-	struct weir_span path = field_value(FIELD_PATH, word, &room);
+	struct weir_span path = field_value_of_path(word, &room);
 	if (!weir_span_equal(path, word))
 		take_word(loading, path);
 	field_value_room_deinit(&room);
@@ -151,7 +143,7 @@ static void take_path(struct loading *loading, struct weir_span word)
 
 struct exempt_list *exempt_list_of_zone(const struct weir_zone *zone)
 {
-	bool paths = counts_paths(zone);
+	bool paths = weir_zone_counts_by(zone, "path");
 	struct loading loading = {.shared = new_list(""), .wildcards_most = UINT64_MAX};
 	for (uint32_t i = 0; i < zone->exempt_network_count; i++)
 		take_network(&loading, &zone->exempt_networks[i]);

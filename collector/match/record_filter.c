@@ -68,16 +68,11 @@ static void init_networks(struct filter_field *field, const struct weir_match_fi
 	free(all);
 }
 
-/*
- * A path as records have it, of one that may be written as clients write theirs; kept behind `room`, which is moved. What
- * has a query or a fragment stays: without it, it would be about more than was meant.
- */
+/* A path as records have it, of one that may be written as clients write theirs; kept behind `room`, which is moved. */
 static struct weir_span path_word(struct weir_span text, char **room)
 {
 	struct field_value_room value_room = {0};
-	if (text.at[0] != '/' || memchr(text.at, '?', text.length) != NULL || memchr(text.at, '#', text.length) != NULL)
-		return text;
-	struct weir_span path = field_value(FIELD_PATH, text, &value_room);
+	struct weir_span path = field_value_of_path(text, &value_room);
 	if (!weir_span_equal(path, text)) {
 		memcpy(*room, path.at, path.length);
 		text = (struct weir_span){.at = *room, .length = path.length};

@@ -16,3 +16,9 @@ struct weir_span field_value(uint32_t field, struct weir_span value, struct fiel
 		return value;
 	return (struct weir_span){.at = room->address, .length = weir_address_format(&address, room->address)};
 }
+
+struct weir_span field_value_of_path(struct weir_span path, struct field_value_room *room)
+{
+	bool more = memchr(path.at, '?', path.length) != NULL || memchr(path.at, '#', path.length) != NULL;
+	return path.at[0] != '/' || more ? path : field_value(FIELD_PATH, path, room);
+}

@@ -27,4 +27,10 @@ void field_value_room_deinit(struct field_value_room *room);
  */
 struct weir_span field_value(uint32_t field, struct weir_span value, struct field_value_room *room);
 
+/**
+ * The same of a path that is to be compared with others. What does not begin with "/" stays; so does what has a query or
+ * a fragment, as it would be about more than was meant without.
+ */
+struct weir_span field_value_of_path(struct weir_span path, struct field_value_room *room);
+
 #endif

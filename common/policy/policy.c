@@ -87,12 +87,19 @@ bool weir_policy_has_lists(const struct weir_policy *policy)
 	return false;
 }
 
+bool weir_zone_counts_by(const struct weir_zone *zone, const char *field)
+{
+	for (uint32_t i = 0; i < zone->key_count; i++)
+		if (strcmp(zone->key[i].field, field) == 0)
+			return true;
+	return false;
+}
+
 bool weir_policy_counts_by(const struct weir_policy *policy, const char *field)
 {
 	for (uint32_t i = 0; i < policy->zone_count; i++)
-		for (uint32_t k = 0; k < policy->zones[i].key_count; k++)
-			if (strcmp(policy->zones[i].key[k].field, field) == 0)
-				return true;
+		if (weir_zone_counts_by(&policy->zones[i], field))
+			return true;
 	return false;
 }
 

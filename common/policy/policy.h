@@ -105,7 +105,9 @@ WEIR_MUST_USE enum weir_status weir_policy_check_successor(const struct weir_pol
 struct weir_json weir_exempt_place(const struct weir_json *zones, uint32_t zone, const char *path);
 /** Whether some zone's "exempt" names a list that stays a file. */
 bool weir_policy_has_lists(const struct weir_policy *policy);
-/** Whether some zone's key has the field. */
+/** Whether the zone's key has the field. */
+bool weir_zone_counts_by(const struct weir_zone *zone, const char *field);
+/** Whether some zone's key has it. */
 bool weir_policy_counts_by(const struct weir_policy *policy, const char *field);
 /** Whether every field of a zone's key is an address: the ip, or a grouped field. A word never equals an address. */
 bool weir_zone_counts_addresses(const struct weir_zone *zone);

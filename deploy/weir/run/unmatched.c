@@ -7,7 +7,6 @@
 
 struct teller {
 	const struct weir_log *log;
-	const struct weir_policy *policy;
 };
 
 static void tell(void *context, const struct weir_zone *zone, const char *field)
@@ -17,20 +16,12 @@ static void tell(void *context, const struct weir_zone *zone, const char *field)
 	         zone->name, field);
 }
 
-/* A policy_doubt. */
-static void tell_doubt(void *context, uint32_t zone, const char *member, const char *words)
-{
-	const struct teller *teller = context;
-	weir_log(teller->log, WEIR_LOG_WARNING, "policy", "zone \"%s\", %s: %s", teller->policy->zones[zone].name, member,
-	         words);
-}
-
 void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, struct exempt_lists *lists,
                     const struct weir_log *log)
 {
-	struct teller teller = {.log = log, .policy = policy};
+	struct teller teller = {.log = log};
 	struct weir_error error;
 	if (inputs_each_unmatched(config, policy, lists, tell, &teller, &error) != WEIR_OK)
 		weir_log(log, WEIR_LOG_WARNING, "policy", "%s", error.text);
-	policy_doubts(policy, config, lists, tell_doubt, &teller);
+	policy_doubts_log(policy, config, lists, log);
 }
