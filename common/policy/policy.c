@@ -6,6 +6,8 @@
  */
 #include "common/policy/policy.h"
 
+#include "common/base/alloc.h"
+#include "common/base/suggest.h"
 #include "common/policy/internal.h"
 
 #include <stdlib.h>
@@ -77,6 +79,29 @@ enum weir_status weir_policy_decode(uint64_t version, const char *text, size_t l
 		(*policy)->version = version;
 	weir_json_document_free(document);
 	return status;
+}
+
+const struct weir_zone *weir_policy_find_zone(const struct weir_policy *policy, const char *name,
+                                              struct weir_error *error)
+{
+	const char **names = weir_alloc(policy->zone_count + 1u, sizeof(const char *));
+	const struct weir_zone *found = NULL;
+	for (uint32_t i = 0; i < policy->zone_count; i++) {
+		names[i] = policy->zones[i].name;
+		if (strcmp(names[i], name) == 0)
+			found = &policy->zones[i];
+	}
+	if (found == NULL) {
+		const char *near = weir_nearest_name(name, names);
+		char list[256];
+		weir_list_names(names, "\"", list, sizeof list);
+		weir_fail(error, WEIR_INVALID,
+		          near != NULL ? "there is no zone \"%s\" (did you mean \"%s\"?)"
+		                       : "there is no zone \"%s\" (known: %s)",
+		          name, near != NULL ? near : list);
+	}
+	free(names);
+	return found;
 }
 
 bool weir_policy_has_lists(const struct weir_policy *policy)

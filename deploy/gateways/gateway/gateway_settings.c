@@ -3,37 +3,11 @@
 #include "deploy/gateways/gateway/gateway_settings.h"
 
 #include "common/base/alloc.h"
-#include "common/base/suggest.h"
 #include "deploy/gateways/table/block_table.h"
 #include "deploy/gateways/target/kinds/target_kinds.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static enum weir_status refuse_zone(const struct weir_json *at, const char *name, const struct weir_policy *policy,
-                                    struct weir_error *error)
-{
-	const char **names = weir_alloc(policy->zone_count + 1, sizeof *names);
-	for (uint32_t i = 0; i < policy->zone_count; i++)
-		names[i] = policy->zones[i].name;
-	const char *nearest = weir_nearest_name(name, names);
-	char known[256];
-	weir_list_names(names, "\"", known, sizeof known);
-	if (nearest != NULL)
-		weir_json_fail(at, error, "there is no zone \"%.80s\"; did you mean \"%s\"?", name, nearest);
-	else
-		weir_json_fail(at, error, "there is no zone \"%.80s\"; the zones are %s", name, known);
-	free(names);
-	return WEIR_INVALID;
-}
-
-static bool has_zone(const struct weir_policy *policy, const char *name)
-{
-	for (uint32_t i = 0; i < policy->zone_count; i++)
-		if (strcmp(policy->zones[i].name, name) == 0)
-			return true;
-	return false;
-}
 
 static enum weir_status read_zones(const struct weir_json *at, const struct weir_policy *policy,
                                    struct gateway_settings *settings, struct weir_error *error)
@@ -45,9 +19,10 @@ static enum weir_status read_zones(const struct weir_json *at, const struct weir
 	settings->zones = weir_alloc(count > 0 ? count : 1, sizeof *settings->zones);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
 		struct weir_json zone = weir_json_element(at, i);
+		struct weir_error words;
 		status = weir_json_string(&zone, &settings->zones[i], error);
-		if (status == WEIR_OK && policy != NULL && !has_zone(policy, settings->zones[i]))
-			status = refuse_zone(&zone, settings->zones[i], policy, error);
+		if (status == WEIR_OK && weir_policy_find_zone(policy, settings->zones[i], &words) == NULL)
+			status = weir_json_fail(&zone, error, "%s", words.text);
 		settings->zone_count += status == WEIR_OK;
 	}
 	return status;
@@ -78,20 +53,27 @@ static enum weir_status read_object(const struct weir_json *at, const struct wei
 	return weir_json_int(&max, 1, GATEWAY_BLOCKS_MOST, &settings->max, error);
 }
 
+enum weir_status gateway_open(const struct gateway_settings *settings, uint32_t partitions, const struct weir_log *log,
+                              const _Atomic bool *stop, struct target **target, struct weir_error *error)
+{
+	const struct target_options options = {.zones = settings->zones,
+	                                       .zone_count = settings->zone_count,
+	                                       .partitions = partitions,
+	                                       .reload = settings->reload,
+	                                       .map = settings->map,
+	                                       .log = log,
+	                                       .stop = stop};
+	return target_open(settings->to, &options, target, error);
+}
+
 /* Only its words: what it leads to need not be there yet. */
 static enum weir_status check_target(const struct gateway_settings *settings, const struct weir_config *config,
                                      struct weir_error *error)
 {
 	const struct weir_log silent = {.fd = -1, .level = WEIR_LOG_ERROR};
-	const struct target_options options = {.zones = settings->zones,
-	                                       .zone_count = settings->zone_count,
-	                                       .partitions = (uint32_t)config->bus.partitions,
-	                                       .reload = settings->reload,
-	                                       .map = settings->map,
-	                                       .log = &silent};
 	struct target *target;
 	struct weir_error words;
-	if (target_open(settings->to, &options, &target, &words) != WEIR_OK)
+	if (gateway_open(settings, (uint32_t)config->bus.partitions, &silent, NULL, &target, &words) != WEIR_OK)
 		return weir_json_fail(&settings->at, error, "%s", words.text);
 	(void)!target->ops->close(target, &words);
 	return WEIR_OK;
@@ -135,14 +117,14 @@ void gateway_list_deinit(struct gateway_list *list)
 	*list = (struct gateway_list){0};
 }
 
-void gateway_name(struct weir_text *text, const char *to)
+char *gateway_name(const char *to)
 {
 	static const char command[] = "exec:";
-	const char *host = strstr(to, "://"), *account = host != NULL ? strrchr(host, '@') : NULL;
+	if (strncmp(to, command, sizeof command - 1) == 0)
+		return weir_copy(to, strcspn(to, " \t"));
+	char *name = weir_copy(to, strlen(to)), *host = strstr(name, "://");
+	char *account = host != NULL ? strrchr(host, '@') : NULL;
 	if (account != NULL)
-		weir_text_printf(text, "%.*s%s", (int)(host + 3 - to), to, account + 1);
-	else if (strncmp(to, command, sizeof command - 1) == 0)
-		weir_text_append(text, to, strcspn(to, " \t"));
-	else
-		weir_text_puts(text, to);
+		memmove(host + 3, account + 1, strlen(account));
+	return name;
 }

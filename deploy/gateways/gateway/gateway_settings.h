@@ -7,8 +7,8 @@
 #ifndef DEPLOY_GATEWAYS_GATEWAY_GATEWAY_SETTINGS_H
 #define DEPLOY_GATEWAYS_GATEWAY_GATEWAY_SETTINGS_H
 
-#include "common/base/text.h"
 #include "common/config/config.h"
+#include "deploy/gateways/target/target.h"
 
 enum { GATEWAY_BLOCKS_MOST = 100000000 };
 #define GATEWAY_INTERVAL_MOST_MS INT64_C(3600000)
@@ -39,7 +39,12 @@ WEIR_MUST_USE enum weir_status gateway_list_read(const struct weir_config *confi
                                                  struct weir_error *error);
 void gateway_list_deinit(struct gateway_list *list);
 
-/** Appends what a target is called on pages and in logs: without a password, and of a command the program alone. */
-void gateway_name(struct weir_text *text, const char *to);
+/** Makes its target, as target_open() does. */
+WEIR_MUST_USE enum weir_status gateway_open(const struct gateway_settings *settings, uint32_t partitions,
+                                            const struct weir_log *log, const _Atomic bool *stop,
+                                            struct target **target, struct weir_error *error);
+
+/** What a target is called on pages and in logs: without a password, and of a command the program alone. The caller frees. */
+char *gateway_name(const char *to);
 
 #endif

@@ -5,7 +5,6 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "deploy/gateways/subscriber/subscriber.h"
-#include "deploy/gateways/target/kinds/target_kinds.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 enum { LOOK_MS = 5 };
 
 struct gateway {
-	struct weir_text name; /* ended by a zero byte that its length does not count */
+	char *name; /* owned */
 	struct weir_bus *bus;
 	struct target *target;
 	struct subscriber *subscriber;
@@ -26,7 +25,6 @@ struct gateway {
 };
 
 struct gateways {
-	struct gateway_list settings;
 	struct gateway *at;
 	size_t count; /* of those that were begun */
 	const struct weir_log *log;
@@ -46,50 +44,48 @@ static void *work(void *context)
 	return NULL;
 }
 
+struct subscriber_options gateway_subscriber(const struct gateway_settings *settings, uint32_t partitions,
+                                             struct target *target)
+{
+	return (struct subscriber_options){.partitions = partitions,
+	                                   .target = target,
+	                                   .zones = settings->zones,
+	                                   .zone_count = settings->zone_count,
+	                                   .max = (uint32_t)settings->max,
+	                                   .interval_ms = settings->interval_ms >= 0 ? settings->interval_ms
+	                                                                             : target->ops->interval_ms};
+}
+
 static enum weir_status start(struct gateways *gateways, const struct gateway_settings *settings, struct weir_bus *bus,
                               struct gateway *gateway, struct weir_error *error)
 {
-	const struct target_options target = {.zones = settings->zones,
-	                                      .zone_count = settings->zone_count,
-	                                      .partitions = bus->partitions,
-	                                      .reload = settings->reload,
-	                                      .map = settings->map,
-	                                      .log = gateways->log,
-	                                      .stop = &gateways->stop};
-	gateway_name(&gateway->name, settings->to);
-	weir_text_append(&gateway->name, "", 1);
-	gateway->name.length--;
+	gateway->name = gateway_name(settings->to);
 	gateway->bus = bus;
-	enum weir_status status = target_open(settings->to, &target, &gateway->target, error);
+	enum weir_status status =
+		gateway_open(settings, bus->partitions, gateways->log, &gateways->stop, &gateway->target, error);
 	if (status != WEIR_OK)
 		return status;
-	const struct subscriber_options options = {
-		.partitions = bus->partitions,
-		.target = gateway->target,
-		.zones = settings->zones,
-		.zone_count = settings->zone_count,
-		.max = (uint32_t)settings->max,
-		.interval_ms = settings->interval_ms >= 0 ? settings->interval_ms : gateway->target->ops->interval_ms,
-		.take_rewrite = take_rewrite,
-		.context = gateway,
-		.log = gateways->log,
-		.stop = &gateways->stop};
+	struct subscriber_options options = gateway_subscriber(settings, bus->partitions, gateway->target);
+	options.take_rewrite = take_rewrite;
+	options.context = gateway;
+	options.log = gateways->log;
+	options.stop = &gateways->stop;
 	gateway->subscriber = subscriber_new(&options);
 	gateway->running = pthread_create(&gateway->thread, NULL, work, gateway) == 0;
 	return gateway->running ? WEIR_OK : weir_fail(error, WEIR_IO, "cannot start a thread");
 }
 
-enum weir_status gateways_start(const struct weir_config *config, struct weir_bus *bus, const struct weir_log *log,
+enum weir_status gateways_start(const struct gateway_list *list, struct weir_bus *bus, const struct weir_log *log,
                                 struct gateways **out, struct weir_error *error)
 {
 	struct gateways *gateways = weir_alloc(1, sizeof *gateways);
+	enum weir_status status = WEIR_OK;
 	gateways->log = log;
+	gateways->at = weir_alloc(list->count, sizeof *gateways->at);
 	*out = gateways; /* on failure too: what was begun is to be stopped */
-	enum weir_status status = gateway_list_read(config, &gateways->settings, error);
-	gateways->at = weir_alloc(gateways->settings.count > 0 ? gateways->settings.count : 1, sizeof *gateways->at);
-	while (status == WEIR_OK && gateways->count < gateways->settings.count) {
+	while (status == WEIR_OK && gateways->count < list->count) {
 		size_t i = gateways->count++;
-		status = start(gateways, &gateways->settings.at[i], bus, &gateways->at[i], error);
+		status = start(gateways, &list->at[i], bus, &gateways->at[i], error);
 	}
 	return status;
 }
@@ -97,7 +93,7 @@ enum weir_status gateways_start(const struct weir_config *config, struct weir_bu
 static bool is_ready(const struct gateway *gateway, struct weir_text *why)
 {
 	size_t before = why->length;
-	weir_text_printf(why, "gateway %s: ", gateway->name.at);
+	weir_text_printf(why, "gateway %s: ", gateway->name);
 	if (!subscriber_ready(gateway->subscriber, why))
 		return false;
 	why->length = before;
@@ -161,8 +157,8 @@ void gateways_metrics(const struct gateways *gateways, struct weir_text *page)
 		return;
 	struct subscriber_row *rows = weir_alloc(gateways->count, sizeof *rows);
 	for (size_t i = 0; i < gateways->count; i++) {
-		const struct weir_text *name = &gateways->at[i].name;
-		rows[i] = (struct subscriber_row){gateways->at[i].subscriber, {name->at, (uint32_t)name->length}};
+		const struct gateway *gateway = &gateways->at[i];
+		rows[i] = (struct subscriber_row){gateway->subscriber, weir_span_of(gateway->name)};
 	}
 	subscriber_metrics(rows, gateways->count, page);
 	free(rows);
@@ -176,12 +172,12 @@ static enum weir_status stop(struct gateway *gateway, struct weir_error *error)
 		pthread_join(gateway->thread, NULL);
 		status = gateway->status;
 		if (status != WEIR_OK)
-			(void)weir_fail(error, status, "gateway %s: %s", gateway->name.at, gateway->error.text);
+			(void)weir_fail(error, status, "gateway %s: %s", gateway->name, gateway->error.text);
 	}
 	subscriber_free(gateway->subscriber);
 	if (gateway->target != NULL)
 		(void)!gateway->target->ops->close(gateway->target, &ignored);
-	weir_text_deinit(&gateway->name);
+	free(gateway->name);
 	return status;
 }
 
@@ -195,7 +191,6 @@ enum weir_status gateways_stop(struct gateways *gateways, struct weir_error *err
 		enum weir_status one = stop(&gateways->at[i], error);
 		status = one != WEIR_OK ? one : status;
 	}
-	gateway_list_deinit(&gateways->settings);
 	free(gateways->at);
 	free(gateways);
 	return status;

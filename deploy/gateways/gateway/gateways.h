@@ -8,17 +8,23 @@
 
 #include "common/bus/bus.h"
 #include "deploy/gateways/gateway/gateway_settings.h"
+#include "deploy/gateways/subscriber/subscriber.h"
 
 struct gateways;
+
+/** How a subscriber keeps the list of a gateway; who calls it when is for the caller to add. */
+struct subscriber_options gateway_subscriber(const struct gateway_settings *settings, uint32_t partitions,
+                                             struct target *target);
 
 /**
  * Starts them all.
  *
- * @param config  borrowed, as all here, until gateways_stop()
- * @param bus     its decisions topic holds whatever is in force
- * @return WEIR_OK; WEIR_INVALID: as gateway_list_read(); WEIR_IO: no thread
+ * @param list      borrowed, as all here, until gateways_stop()
+ * @param bus       its decisions topic holds whatever is in force
+ * @param gateways  returned, on failure too: gateways_stop()
+ * @return WEIR_OK; WEIR_INVALID: as target_open(); WEIR_IO: no thread
  */
-WEIR_MUST_USE enum weir_status gateways_start(const struct weir_config *config, struct weir_bus *bus,
+WEIR_MUST_USE enum weir_status gateways_start(const struct gateway_list *list, struct weir_bus *bus,
                                               const struct weir_log *log, struct gateways **gateways,
                                               struct weir_error *error);
 

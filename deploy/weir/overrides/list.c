@@ -110,7 +110,8 @@ static enum weir_status check_zone(const struct list_command *command, struct we
 	enum weir_status status = weir_policy_history_load(command->backend.store, &history, error);
 	if (status != WEIR_OK)
 		return status;
-	if (history.count > 0 && override_zone(history.policies[history.count - 1], command->filter.zone, error) == NULL)
+	if (history.count > 0 &&
+	    weir_policy_find_zone(history.policies[history.count - 1], command->filter.zone, error) == NULL)
 		status = WEIR_INVALID;
 	weir_policy_history_deinit(&history);
 	return status;

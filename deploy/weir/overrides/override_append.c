@@ -4,35 +4,12 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
-#include "common/base/suggest.h"
 #include "common/bytes/hash.h"
 #include "common/frame/frame.h"
 
 #include <stdlib.h>
 
 enum { POLL_MS = 200, DELIVERIES = 64 };
-
-const struct weir_zone *override_zone(const struct weir_policy *policy, const char *name, struct weir_error *error)
-{
-	const char **names = weir_alloc(policy->zone_count + 1u, sizeof(const char *));
-	const struct weir_zone *found = NULL;
-	for (uint32_t i = 0; i < policy->zone_count; i++) {
-		names[i] = policy->zones[i].name;
-		if (strcmp(names[i], name) == 0)
-			found = &policy->zones[i];
-	}
-	if (found == NULL) {
-		const char *near = weir_nearest_name(name, names);
-		char list[256];
-		weir_list_names(names, "\"", list, sizeof list);
-		weir_fail(error, WEIR_INVALID,
-		          near != NULL ? "there is no zone \"%s\" (did you mean \"%s\"?)"
-		                       : "there is no zone \"%s\" (known: %s)",
-		          name, near != NULL ? near : list);
-	}
-	free(names);
-	return found;
-}
 
 /* Takes acknowledgements until none is owed. */
 static enum weir_status wait_placed(struct weir_bus *bus, struct weir_producer *producer, uint32_t owed,
@@ -89,7 +66,7 @@ enum weir_status override_append(struct weir_bus *bus, const struct weir_policy 
                                  const struct override_command *command, int64_t now_ms, int64_t wait_ms,
                                  struct override_place *places, uint32_t *count, struct weir_error *error)
 {
-	const struct weir_zone *zone = override_zone(policy, command->zone, error);
+	const struct weir_zone *zone = weir_policy_find_zone(policy, command->zone, error);
 	struct weir_producer *producer;
 	*count = 0;
 	if (zone == NULL)

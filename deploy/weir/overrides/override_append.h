@@ -26,9 +26,6 @@ WEIR_MUST_USE enum weir_status override_append(struct weir_bus *bus, const struc
                                                struct override_place *places, uint32_t *count,
                                                struct weir_error *error);
 
-/** The zone of a name, NULL: there is none; the words then suggest what was meant. */
-const struct weir_zone *override_zone(const struct weir_policy *policy, const char *name, struct weir_error *error);
-
 /** The member "placed": where a command has gone. */
 void override_places_json(struct weir_json_writer *json, const struct override_place *places, uint32_t count);
 

@@ -61,7 +61,7 @@ static const struct weir_zone *find_zone(const struct override_options *options,
 	const struct weir_zone *found = NULL;
 	uint32_t fitting = 0;
 	if (options->zone != NULL)
-		return override_zone(policy, options->zone, error);
+		return weir_policy_find_zone(policy, options->zone, error);
 	for (uint32_t i = 0; i < policy->zone_count; i++)
 		if (fits(options, &policy->zones[i])) {
 			found = &policy->zones[i];

@@ -243,7 +243,7 @@ static enum weir_status start_gateways(struct follow *follow, struct weir_error 
 {
 	enum weir_status status = blocks_kept_start(follow->bus, follow->log, &follow->blocks, error);
 	if (status == WEIR_OK)
-		status = gateways_start(follow->options->config, follow->bus, follow->log, &follow->gateways, error);
+		status = gateways_start(&follow->options->gateways, follow->bus, follow->log, &follow->gateways, error);
 	if (status == WEIR_OK)
 		gateways_wait(follow->gateways, GATEWAYS_WAIT_MS, weir_stop_flag());
 	return status;

@@ -2,7 +2,6 @@
 /* `weir run`: the command line, then one of the two ways to run. */
 #include "collector/follow/inputs.h"
 #include "common/base/stop.h"
-#include "deploy/gateways/gateway/gateway_settings.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/run/follow.h"
 #include "deploy/weir/run/once.h"
@@ -12,22 +11,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static enum weir_status check_gateways(const struct weir_config *config, struct weir_error *error)
-{
-	struct gateway_list list = {0};
-	enum weir_status status = gateway_list_read(config, &list, error);
-	gateway_list_deinit(&list);
-	return status;
-}
-
 /* What is wrong in its lists, sources and gateways is refused before anything is made or opened. */
-static enum weir_exit check(const struct run_options *options)
+static enum weir_exit check(struct run_options *options)
 {
 	struct weir_error error;
 	if (inputs_check_lists(options->config, options->lists, &error) == WEIR_OK &&
 	    run_check(options, &error) == WEIR_OK &&
 	    inputs_check_policy(options->config, options->config->policy, options->lists, &error) == WEIR_OK &&
-	    check_gateways(options->config, &error) == WEIR_OK)
+	    gateway_list_read(options->config, &options->gateways, &error) == WEIR_OK)
 		return WEIR_EXIT_NOT_YET;
 	fprintf(stderr, "weir: %s\n", error.text);
 	return error.status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;

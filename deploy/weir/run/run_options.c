@@ -299,6 +299,7 @@ enum weir_exit run_options_parse(int argc, char **argv, struct run_options *opti
 void run_options_deinit(struct run_options *options)
 {
 	exempt_lists_free(options->lists);
+	gateway_list_deinit(&options->gateways);
 	weir_config_free(options->config);
 	options->config = NULL;
 }

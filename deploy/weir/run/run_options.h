@@ -10,13 +10,15 @@
 #include "common/config/arguments.h"
 #include "common/config/config.h"
 #include "common/files/durable_file.h"
+#include "deploy/gateways/gateway/gateway_settings.h"
 
 extern const struct weir_command_line run_line;
 
 struct run_options {
-	struct weir_config *config; /* owned */
-	struct exempt_lists *lists; /* owned: of its "exempt" */
-	const char *config_path;    /* NULL: the command line said it all */
+	struct weir_config *config;   /* owned */
+	struct exempt_lists *lists;   /* owned: of its "exempt" */
+	struct gateway_list gateways; /* owned: of its "gateways" */
+	const char *config_path;      /* NULL: the command line said it all */
 	bool once;
 	const char *state_directory;   /* NULL: none is kept (--once without --state) */
 	const char *decisions_path;    /* "-": standard output */

@@ -12,11 +12,8 @@
 #include "common/daemon/notify.h"
 #include "common/http/http.h"
 #include "common/json/units.h"
-#include "deploy/gateways/gateway/gateway_settings.h"
-#include "deploy/gateways/subscriber/subscriber.h"
-#include "deploy/gateways/target/kinds/target_kinds.h"
+#include "deploy/gateways/gateway/gateways.h"
 #include "deploy/weir/command.h"
-#include "deploy/weir/overrides/override_append.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,13 +144,11 @@ static const struct weir_command_line line = {
 };
 
 struct subscribe {
-	const char *config_path, *to, *reload, *map;
-	const char *zones[ZONES_MAX];
-	size_t zone_count;
+	const char *config_path;
+	struct gateway_settings gateway;
+	const char *zones[ZONES_MAX]; /* the gateway's */
 	char *http_host;
 	uint16_t http_port;
-	int64_t interval_ms; /* -1: the target's own */
-	uint32_t max;
 	bool once, announced;
 
 	struct weir_config *config;
@@ -178,16 +173,16 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	struct subscribe *subscribe = context;
 	switch (option) {
 	case OPTION_CONFIG: subscribe->config_path = value->text; break;
-	case OPTION_TO: subscribe->to = value->text; break;
-	case OPTION_RELOAD: subscribe->reload = value->text; break;
-	case OPTION_MAP: subscribe->map = value->text; break;
+	case OPTION_TO: subscribe->gateway.to = value->text; break;
+	case OPTION_RELOAD: subscribe->gateway.reload = value->text; break;
+	case OPTION_MAP: subscribe->gateway.map = value->text; break;
 	case OPTION_ONCE: subscribe->once = true; break;
-	case OPTION_INTERVAL: subscribe->interval_ms = (int64_t)value->number; break;
-	case OPTION_MAX: subscribe->max = (uint32_t)value->number; break;
+	case OPTION_INTERVAL: subscribe->gateway.interval_ms = (int64_t)value->number; break;
+	case OPTION_MAX: subscribe->gateway.max = (int64_t)value->number; break;
 	case OPTION_ZONE:
-		if (!is_zone_name(value->text) || subscribe->zone_count == ZONES_MAX)
+		if (!is_zone_name(value->text) || subscribe->gateway.zone_count == ZONES_MAX)
 			return weir_arguments_refuse_value(&line, OPTION_ZONE, value->text);
-		subscribe->zones[subscribe->zone_count++] = value->text;
+		subscribe->zones[subscribe->gateway.zone_count++] = value->text;
 		break;
 	case OPTION_HTTP:
 		free(subscribe->http_host);
@@ -216,9 +211,9 @@ static enum weir_status read_config(struct subscribe *subscribe, struct weir_err
 	if (config->bus.type != WEIR_BUS_KAFKA)
 		return weir_json_fail(&type, error,
 		                      "must be \"kafka\" for weir subscribe; `weir run` writes its decisions to a file itself");
-	if (subscribe->to == NULL)
-		subscribe->to = config->redis.url;
-	if (subscribe->to == NULL)
+	if (subscribe->gateway.to == NULL)
+		subscribe->gateway.to = config->redis.url;
+	if (subscribe->gateway.to == NULL)
 		return weir_fail(error, WEIR_INVALID, "missing --to TARGET, or redis.url in %s", subscribe->config_path);
 	return WEIR_OK;
 }
@@ -227,21 +222,15 @@ static enum weir_status read_config(struct subscribe *subscribe, struct weir_err
 static void inspect_zones(const struct subscribe *subscribe)
 {
 	struct weir_error words;
-	for (size_t i = 0; subscribe->config->policy != NULL && i < subscribe->zone_count; i++)
-		if (override_zone(subscribe->config->policy, subscribe->zones[i], &words) == NULL)
+	for (size_t i = 0; subscribe->config->policy != NULL && i < subscribe->gateway.zone_count; i++)
+		if (weir_policy_find_zone(subscribe->config->policy, subscribe->zones[i], &words) == NULL)
 			weir_log(&subscribe->log, WEIR_LOG_WARNING, "subscribe", "--zone: %s", words.text);
 }
 
 static enum weir_status open_target(struct subscribe *subscribe, struct weir_error *error)
 {
-	struct target_options target = {.zones = subscribe->zones,
-	                                .zone_count = subscribe->zone_count,
-	                                .partitions = (uint32_t)subscribe->config->bus.partitions,
-	                                .reload = subscribe->reload,
-	                                .map = subscribe->map,
-	                                .log = &subscribe->log,
-	                                .stop = weir_stop_flag()};
-	return target_open(subscribe->to, &target, &subscribe->target, error);
+	return gateway_open(&subscribe->gateway, (uint32_t)subscribe->config->bus.partitions, &subscribe->log,
+	                    weir_stop_flag(), &subscribe->target, error);
 }
 
 /* SIGHUP. */
@@ -261,21 +250,16 @@ static void tell_up_to_date(void *context)
 
 static void make_subscriber(struct subscribe *subscribe)
 {
-	struct subscriber_options subscriber = {
-		.partitions = (uint32_t)subscribe->config->bus.partitions,
-		.target = subscribe->target,
-		.zones = subscribe->zones,
-		.zone_count = subscribe->zone_count,
-		.max = subscribe->max,
-		.interval_ms = subscribe->interval_ms >= 0 ? subscribe->interval_ms : subscribe->target->ops->interval_ms,
-		.once = subscribe->once,
-		.once_wait_ms = ONCE_WAIT_MS,
-		.take_rewrite = take_rewrite,
-		.up_to_date = tell_up_to_date,
-		.context = subscribe,
-		.log = &subscribe->log,
-		.stop = weir_stop_flag()};
-	subscribe->subscriber = subscriber_new(&subscriber);
+	struct subscriber_options how =
+		gateway_subscriber(&subscribe->gateway, (uint32_t)subscribe->config->bus.partitions, subscribe->target);
+	how.once = subscribe->once;
+	how.once_wait_ms = ONCE_WAIT_MS;
+	how.take_rewrite = take_rewrite;
+	how.up_to_date = tell_up_to_date;
+	how.context = subscribe;
+	how.log = &subscribe->log;
+	how.stop = weir_stop_flag();
+	subscribe->subscriber = subscriber_new(&how);
 }
 
 static enum weir_status open_bus(struct subscribe *subscribe, struct weir_error *error)
@@ -292,11 +276,10 @@ static void show_metrics(void *context, const struct weir_http_request *request,
 	(void)request;
 	const struct subscribe *subscribe = context;
 	reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
-	struct weir_text name = {0};
-	gateway_name(&name, subscribe->to);
-	const struct subscriber_row row = {subscribe->subscriber, {name.at, (uint32_t)name.length}};
+	char *name = gateway_name(subscribe->gateway.to);
+	const struct subscriber_row row = {subscribe->subscriber, weir_span_of(name)};
 	subscriber_metrics(&row, 1, &reply->body);
-	weir_text_deinit(&name);
+	free(name);
 }
 
 static void show_health(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
@@ -347,7 +330,8 @@ static enum weir_status close_all(struct subscribe *subscribe, struct weir_error
 
 static enum weir_exit command_main(int argc, char **argv)
 {
-	struct subscribe subscribe = {.interval_ms = -1, .max = BLOCK_TABLE_MAX_DEFAULT};
+	struct subscribe subscribe = {.gateway = {.interval_ms = -1, .max = BLOCK_TABLE_MAX_DEFAULT}};
+	subscribe.gateway.zones = subscribe.zones;
 	struct weir_error error = {.text = ""}, failure;
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &subscribe);
 	if (code == WEIR_EXIT_NOT_YET && !weir_config_find(&subscribe.config_path))

@@ -3,6 +3,8 @@
 #include "common/json/json_writer.h"
 #include "deploy/weir/validate/validate_report.h"
 
+#include <stdlib.h>
+
 static void put_zone(struct weir_json_writer *json, const struct validate_zone *zone)
 {
 	weir_json_write_object(json, NULL);
@@ -66,17 +68,15 @@ static void put_settings(struct weir_json_writer *json, const struct weir_config
 
 static void put_gateway(struct weir_json_writer *json, const struct gateway_settings *gateway)
 {
-	struct weir_text name = {0};
-	gateway_name(&name, gateway->to);
-	weir_text_append(&name, "", 1);
+	char *name = gateway_name(gateway->to);
 	weir_json_write_object(json, NULL);
-	weir_json_write_words(json, "to", name.at);
+	weir_json_write_words(json, "to", name);
 	weir_json_write_array(json, "zones");
 	for (size_t i = 0; i < gateway->zone_count; i++)
 		weir_json_write_words(json, NULL, gateway->zones[i]);
 	weir_json_write_end(json);
 	weir_json_write_end(json);
-	weir_text_deinit(&name);
+	free(name);
 }
 
 void validate_json(struct weir_text *text, const struct validate_report *report)

@@ -4,6 +4,8 @@
 #include "deploy/weir/terminal/readable.h"
 #include "deploy/weir/validate/validate_report.h"
 
+#include <stdlib.h>
+
 enum { FILES_SHOWN = 10 };
 
 static void put_size(struct weir_text *text, uint64_t bytes)
@@ -157,8 +159,10 @@ static void put_gateways(struct weir_text *text, const struct gateway_list *list
 	for (size_t i = 0; i < list->count; i++) {
 		const struct gateway_settings *gateway = &list->at[i];
 		const char *before = ": blocks of ";
+		char *name = gateway_name(gateway->to);
 		weir_text_printf(text, "  %-17s", i == 0 ? "gateways" : "");
-		gateway_name(text, gateway->to);
+		weir_text_puts(text, name);
+		free(name);
 		for (size_t j = 0; j < gateway->zone_count; j++, before = ", ")
 			weir_text_printf(text, "%s%s", before, gateway->zones[j]);
 		weir_text_puts(text, gateway->zone_count == 0 ? ": blocks of all zones\n" : "\n");
