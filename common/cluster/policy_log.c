@@ -54,11 +54,11 @@ void weir_policy_history_deinit(struct weir_policy_history *history)
 }
 
 enum weir_status weir_policy_number(struct weir_store *store, const struct weir_policy *const *history, size_t count,
-                                    const struct weir_policy *policy, uint64_t *version, struct weir_error *error)
+                                    struct weir_policy *policy, uint64_t *version, struct weir_error *error)
 {
-	enum weir_status status = WEIR_OK;
+	enum weir_status status = weir_policy_give_ids(policy, history, count, error);
 	*version = count > 0 ? history[count - 1]->version : 0;
-	if (count > 0 && strcmp(history[count - 1]->text, policy->text) == 0)
+	if (status == WEIR_OK && count > 0 && strcmp(history[count - 1]->text, policy->text) == 0)
 		return WEIR_OK;
 	for (size_t i = count; status == WEIR_OK && i-- > 0;)
 		status = weir_policy_check_successor(history[i], policy, error);

@@ -30,7 +30,7 @@ void weir_policy_history_deinit(struct weir_policy_history *history);
 
 /**
  * Numbers a policy: with the number of the newest one if the two are the same, otherwise with the next number, under
- * which it is stored.
+ * which it is stored. Its zones get their ids first.
  *
  * @param store    NULL: it is not stored (--once without a state)
  * @param history  all policies so far, by ascending version; borrowed
@@ -38,7 +38,7 @@ void weir_policy_history_deinit(struct weir_policy_history *history);
  *         under the zone's id; or another process has just used the number
  */
 WEIR_MUST_USE enum weir_status weir_policy_number(struct weir_store *store, const struct weir_policy *const *history,
-                                                  size_t count, const struct weir_policy *policy, uint64_t *version,
+                                                  size_t count, struct weir_policy *policy, uint64_t *version,
                                                   struct weir_error *error);
 
 /** Reads the newest version that is in every partition and in the policy topic; 0: none. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The policy as a whole: its life, finding a zone, and whether one policy may
- * follow another. Parsing is in policy_zone.c and the files of a zone's parts,
- * the canonical text in policy_text.c, words for people in policy_sentence.c.
+ * The policy as a whole: its life, and finding a zone. Parsing is in policy_zone.c and the files of a zone's parts, the
+ * canonical text in policy_text.c, words for people in policy_sentence.c, one policy after others in policy_history.c.
  */
 #include "common/policy/policy.h"
 
@@ -134,43 +133,4 @@ bool weir_zone_counts_addresses(const struct weir_zone *zone)
 		if (!zone->key[i].grouped && strcmp(zone->key[i].field, "ip") != 0)
 			return false;
 	return zone->key_count > 0;
-}
-
-static bool same_key(const struct weir_zone *a, const struct weir_zone *b)
-{
-	if (a->key_count != b->key_count)
-		return false;
-	for (uint32_t i = 0; i < a->key_count; i++) {
-		const struct weir_key_field *x = &a->key[i], *y = &b->key[i];
-		if (strcmp(x->field, y->field) != 0 || x->grouped != y->grouped ||
-		    (x->grouped && (x->prefix4 != y->prefix4 || x->prefix6 != y->prefix6)))
-			return false;
-	}
-	return true;
-}
-
-enum weir_status weir_policy_check_successor(const struct weir_policy *previous, const struct weir_policy *next,
-                                             struct weir_error *error)
-{
-	for (uint32_t i = 0; i < next->zone_count; i++) {
-		const struct weir_zone *zone = &next->zones[i];
-		const struct weir_zone *before = weir_policy_zone(previous, zone->id);
-		if (before != NULL && strcmp(before->name, zone->name) != 0)
-			return weir_fail(
-				error, WEIR_INVALID,
-				"zone %u is \"%s\" in policy %llu and cannot become \"%s\"; give \"%s\" an unused id, or choose "
-				"another --state directory",
-				zone->id, before->name, (unsigned long long)previous->version, zone->name, zone->name);
-		if (before != NULL && !same_key(before, zone))
-			return weir_fail(
-				error, WEIR_INVALID,
-				"zone %u \"%s\": a zone's key cannot change; create a new zone with an unused name and id, or "
-				"choose another --state directory",
-				zone->id, zone->name);
-		for (uint32_t k = 0; k < previous->zone_count; k++)
-			if (previous->zones[k].id != zone->id && strcmp(previous->zones[k].name, zone->name) == 0)
-				return weir_fail(error, WEIR_INVALID, "zone \"%s\" has id %u in policy %llu: it cannot become %u",
-				                 zone->name, previous->zones[k].id, (unsigned long long)previous->version, zone->id);
-	}
-	return WEIR_OK;
 }

@@ -53,6 +53,7 @@ struct weir_exempt_file {
 
 struct weir_zone {
 	uint32_t id;       /* 1..WEIR_ZONE_ID_MAX, never reused */
+	bool id_given;     /* by the configuration; else its name decides: weir_policy_give_ids() */
 	char *name;        /* [A-Za-z0-9_.-]+, at most WEIR_ZONE_NAME_MAX_BYTES */
 	char *description; /* "" by default */
 	struct weir_key_field key[WEIR_ZONE_KEY_MAX];
@@ -87,7 +88,7 @@ struct weir_policy {
 };
 
 /**
- * Parses "zones" (an array). Zone ids may be left out: they are 1, 2, … by place; all or none.
+ * Parses "zones" (an array). A zone without an id gets one that is free.
  * {"file": …} in exempt is read here; of one with more than 10,000 entries the canonical text holds its path alone.
  */
 WEIR_MUST_USE enum weir_status weir_policy_parse(const struct weir_json *zones, struct weir_policy **policy,
@@ -101,6 +102,16 @@ const struct weir_zone *weir_policy_zone(const struct weir_policy *policy, uint3
 /** The zone of a name, NULL: there is none; the words then suggest what was meant. */
 const struct weir_zone *weir_policy_find_zone(const struct weir_policy *policy, const char *name,
                                               struct weir_error *error);
+/**
+ * Gives an id to each zone whose configuration gives none: that of the zone of its name in the newest policy that has
+ * one, else one that no zone ever had. Writes the policy's text anew.
+ *
+ * @param history  all policies so far, by ascending version; none: 1, 2, … by place
+ * @return WEIR_OK; WEIR_INVALID: there is none left
+ */
+WEIR_MUST_USE enum weir_status weir_policy_give_ids(struct weir_policy *policy,
+                                                    const struct weir_policy *const *history, size_t count,
+                                                    struct weir_error *error);
 /** Whether `next` may follow `previous`: a zone in both keeps its id, its name and its key. Words in error. */
 WEIR_MUST_USE enum weir_status weir_policy_check_successor(const struct weir_policy *previous,
                                                            const struct weir_policy *next, struct weir_error *error);

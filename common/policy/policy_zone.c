@@ -163,18 +163,14 @@ static enum weir_status parse_zone(const struct weir_json *at, struct weir_zone 
 	return parse_behaviour(at, zone, error);
 }
 
-/* The zone's id: as given, or by its place where none of the zones has one. */
-static enum weir_status parse_id(const struct weir_json *zones, size_t index, struct weir_zone *zone,
-                                 struct weir_error *error)
+/* 0 where it has none: weir_policy_give_ids() finds one. */
+static enum weir_status parse_id(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
 {
-	struct weir_json first = weir_json_element(zones, 0), at = weir_json_element(zones, index);
-	struct weir_json first_id = weir_json_member(&first, "id"), id = weir_json_member(&at, "id");
-	if (weir_json_exists(&first_id) != weir_json_exists(&id))
-		return weir_json_fail(&id, error,
-		                      "either every zone has an id or none has: then weir numbers them 1, 2, ... in order");
-	int64_t value = (int64_t)index + 1;
+	struct weir_json id = weir_json_member(at, "id");
+	int64_t value = 0;
 	enum weir_status status = weir_json_int(&id, 1, WEIR_ZONE_ID_MAX, &value, error);
 	zone->id = (uint32_t)value;
+	zone->id_given = weir_json_exists(&id);
 	return status;
 }
 
@@ -184,8 +180,9 @@ static enum weir_status check_unique(const struct weir_json *zones, const struct
 	const struct weir_zone *newest = &policy->zones[policy->zone_count - 1];
 	struct weir_json at = weir_json_element(zones, policy->zone_count - 1);
 	for (const struct weir_zone *zone = policy->zones; zone < newest; zone++) {
-		const char *name = zone->id == newest->id ? "id" : "name";
-		if (zone->id != newest->id && strcmp(zone->name, newest->name) != 0)
+		bool same_id = newest->id_given && zone->id == newest->id;
+		const char *name = same_id ? "id" : "name";
+		if (!same_id && strcmp(zone->name, newest->name) != 0)
 			continue;
 		struct weir_json member = weir_json_member(&at, name);
 		return weir_json_fail(&member, error, "zone \"%s\" already has this %s", zone->name, name);
@@ -209,12 +206,13 @@ enum weir_status weir_policy_parse(const struct weir_json *zones, struct weir_po
 		made->zone_count++;
 		status = parse_zone(&at, &made->zones[i], error);
 		if (status == WEIR_OK)
-			status = parse_id(zones, i, &made->zones[i], error);
+			status = parse_id(&at, &made->zones[i], error);
 		if (status == WEIR_OK)
 			status = check_unique(zones, made, error);
 	}
+	if (status == WEIR_OK)
+		status = weir_policy_give_ids(made, NULL, 0, error);
 	if (status == WEIR_OK) {
-		made->text = weir_policy_text(made);
 		if (strlen(made->text) > WEIR_POLICY_TEXT_MAX_BYTES)
 			status =
 				weir_json_fail(zones, error,

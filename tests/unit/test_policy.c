@@ -161,8 +161,11 @@ static void ids_are_given_by_place_where_there_are_none(void **state)
 	assert_int_equal(policy->zones[0].id, 1);
 	assert_int_equal(policy->zones[1].id, 2);
 	weir_policy_free(policy);
-	refuse("[{\"id\": 1, \"name\": \"a\", \"key\": []," LIMITS "},\n {\"name\": \"b\", \"key\": []," LIMITS "}]",
-	       "weir.json:2: [1].id: either every zone has an id or none has: then weir numbers them 1, 2, ... in order");
+	policy =
+		accept("[{\"name\": \"a\", \"key\": []," LIMITS "},\n {\"id\": 7, \"name\": \"b\", \"key\": []," LIMITS "}]");
+	assert_int_equal(policy->zones[0].id, 8);
+	assert_int_equal(policy->zones[1].id, 7);
+	weir_policy_free(policy);
 	refuse("[{\"id\": 3, \"name\": \"a\", \"key\": []," LIMITS "},\n {\"id\": 3, \"name\": \"b\", \"key\": []," LIMITS
 	       "}]",
 	       "weir.json:2: [1].id: zone \"a\" already has this id");
@@ -170,6 +173,50 @@ static void ids_are_given_by_place_where_there_are_none(void **state)
 	       "weir.json:2: [1].name: zone \"a\" already has this name");
 	refuse("[{\"id\": 65536, \"name\": \"a\", \"key\": []," LIMITS "}]",
 	       "weir.json:1: [0].id: must be a whole number from 1 to 65535, not 65536");
+}
+
+#define NAMED(name) "{\"name\": \"" name "\", \"key\": [\"ip\"]," LIMITS "}"
+
+/* However the zones of a configuration are ordered, inserted and deleted, a name keeps its id, and none gets another's. */
+static void a_name_keeps_its_id(void **state)
+{
+	(void)state;
+	static const char *const texts[] = {
+		"[" NAMED("a") ", " NAMED("b") ", " NAMED("c") "]",
+		"[" NAMED("c") ", " NAMED("a") "]",
+		"[" NAMED("new") ", " NAMED("c") "]",
+		"[" NAMED("b") ", {\"id\": 9, \"name\": \"nine\", \"key\": []," LIMITS
+					   "}, " NAMED("other") ", " NAMED("new") "]",
+	};
+	static const uint32_t ids[][4] = {{1, 2, 3}, {3, 1}, {4, 3}, {2, 9, 10, 4}};
+	struct weir_policy *history[4];
+	struct weir_error error;
+	for (size_t i = 0; i < 4; i++) {
+		history[i] = accept(texts[i]);
+		for (int again = 0; again < 2; again++) /* twice gives the same */
+			assert_int_equal(weir_policy_give_ids(history[i], (const struct weir_policy *const *)history, i, &error),
+			                 WEIR_OK);
+		for (uint32_t k = 0; k < history[i]->zone_count; k++)
+			assert_int_equal(history[i]->zones[k].id, ids[i][k]);
+		for (size_t k = 0; k < i; k++)
+			assert_int_equal(weir_policy_check_successor(history[k], history[i], &error), WEIR_OK);
+		struct weir_policy *record;
+		assert_int_equal(weir_policy_decode(i + 1, history[i]->text, strlen(history[i]->text), &record, &error),
+		                 WEIR_OK);
+		assert_int_equal(record->zones[0].id, ids[i][0]);
+		weir_policy_free(record);
+	}
+	for (size_t i = 0; i < 4; i++)
+		weir_policy_free(history[i]);
+}
+
+static void ids_run_out(void **state)
+{
+	(void)state;
+	struct weir_policy *last =
+		accept("[{\"id\": 65535, \"name\": \"last\", \"key\": []," LIMITS "}, " NAMED("low") "]");
+	assert_int_equal(last->zones[1].id, 1); /* there is none above: the lowest that is free */
+	weir_policy_free(last);
 }
 
 static void refuses_zones_in_words(void **state)
@@ -403,20 +450,21 @@ static void successors_keep_ids_names_and_keys(void **state)
 		"{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 64}]," LIMITS "}]";
 	static const struct {
 		const char *next, *words;
-	} cases[] = {{now, NULL},
-	             {"[{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 64}]," LIMITS "}]", NULL},
-	             {"[{\"id\": 3, \"name\": \"c\", \"key\": []," LIMITS "}]", NULL},
-	             {"[{\"id\": 1, \"name\": \"a\", \"key\": [\"user\"]," LIMITS "}]",
-	              "zone 1 \"a\": a zone's key cannot change; create a new zone with an unused name and id, or "
-	              "choose another --state directory"},
-	             {"[{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 56}]," LIMITS "}]",
-	              "zone 2 \"b\": a zone's key cannot change; create a new zone with an unused name and id, or "
-	              "choose another --state directory"},
-	             {"[{\"id\": 1, \"name\": \"c\", \"key\": [\"ip\"]," LIMITS "}]",
-	              "zone 1 is \"a\" in policy 0 and cannot become \"c\"; give \"c\" an unused id, or "
-	              "choose another --state directory"},
-	             {"[{\"id\": 3, \"name\": \"a\", \"key\": [\"ip\"]," LIMITS "}]",
-	              "zone \"a\" has id 1 in policy 0: it cannot become 3"}};
+	} cases[] = {
+		{now, NULL},
+		{"[{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 64}]," LIMITS "}]", NULL},
+		{"[{\"id\": 3, \"name\": \"c\", \"key\": []," LIMITS "}]", NULL},
+		{"[{\"id\": 1, \"name\": \"a\", \"key\": [\"user\"]," LIMITS "}]",
+	     "zone 1 \"a\" has another key in policy 0, and a zone's key cannot change; give this zone a new name and "
+	     "no id, or choose another --state directory"},
+		{"[{\"id\": 2, \"name\": \"b\", \"key\": [{\"field\": \"ip\", \"prefix6\": 56}]," LIMITS "}]",
+	     "zone 2 \"b\" has another key in policy 0, and a zone's key cannot change; give this zone a new name and "
+	     "no id, or choose another --state directory"},
+		{"[{\"id\": 1, \"name\": \"c\", \"key\": [\"ip\"]," LIMITS "}]",
+	     "zone 1 is \"a\" in policy 0 and cannot become \"c\"; leave out the id of \"c\", or choose another "
+	     "--state directory"},
+		{"[{\"id\": 3, \"name\": \"a\", \"key\": [\"ip\"]," LIMITS "}]",
+	     "zone \"a\" has id 1 in policy 0: it cannot become 3; give it \"id\": 1, or no id, or another name"}};
 	struct weir_policy *previous = accept(now);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct weir_policy *next = accept(cases[i].next);
@@ -471,6 +519,8 @@ int main(void)
 		cmocka_unit_test(reads_every_part_of_a_zone),
 		cmocka_unit_test(the_canonical_text_is_the_policy),
 		cmocka_unit_test(ids_are_given_by_place_where_there_are_none),
+		cmocka_unit_test(a_name_keeps_its_id),
+		cmocka_unit_test(ids_run_out),
 		cmocka_unit_test(refuses_zones_in_words),
 		cmocka_unit_test(refuses_limits_in_words),
 		cmocka_unit_test(refuses_matches_in_words),

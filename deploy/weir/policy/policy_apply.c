@@ -21,7 +21,7 @@ enum weir_status policy_log_load(struct weir_store *store, struct policy_registr
 }
 
 static enum weir_status number_policy(struct weir_store *store, struct policy_registry *registry,
-                                      const struct weir_policy *policy, uint64_t *version, struct weir_error *error)
+                                      struct weir_policy *policy, uint64_t *version, struct weir_error *error)
 {
 	uint64_t newest = policy_registry_newest(registry);
 	const struct weir_policy **history = weir_alloc(newest, sizeof(const struct weir_policy *));
@@ -35,7 +35,7 @@ static enum weir_status number_policy(struct weir_store *store, struct policy_re
 }
 
 enum weir_status policy_log_apply(struct weir_store *store, struct policy_registry *registry, struct weir_bus *bus,
-                                  const struct weir_policy *policy, int64_t now_ms, uint64_t *version,
+                                  struct weir_policy *policy, int64_t now_ms, uint64_t *version,
                                   struct weir_error *error)
 {
 	enum weir_status status = number_policy(store, registry, policy, version, error);

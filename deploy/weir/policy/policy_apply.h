@@ -24,7 +24,7 @@ WEIR_MUST_USE enum weir_status policy_log_load(struct weir_store *store, struct 
  * @return WEIR_OK with *version; WEIR_INVALID: it cannot follow the one in force, the words say why
  */
 WEIR_MUST_USE enum weir_status policy_log_apply(struct weir_store *store, struct policy_registry *registry,
-                                                struct weir_bus *bus, const struct weir_policy *policy, int64_t now_ms,
+                                                struct weir_bus *bus, struct weir_policy *policy, int64_t now_ms,
                                                 uint64_t *version, struct weir_error *error);
 
 #endif
